@@ -27,7 +27,7 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-LIMITS = {resource.RLIMIT_AS: 8 << 30, resource.RLIMIT_CPU: 100}  # a loop can never end
+LIMITS = {resource.RLIMIT_AS: 8 << 30, resource.RLIMIT_CPU: 10}  # a loop can never end
 # Says which deletion is in force; notes which functions are reached, if a file for that is named.
 SELECT = """
 pub(crate) fn deletion(function: usize) -> usize {

@@ -37,6 +37,9 @@ pub use plugin_api;
 /// Modules and functions.
 pub use plugin_api::ir;
 
+/// Values of modules that are executed, and the machine: for packed functions and results.
+pub use ::runtime;
+
 /// Pipelines as text, plans, and the names that plugins contribute.
 pub mod plan {
     pub use registry::{

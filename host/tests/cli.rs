@@ -393,7 +393,7 @@ cases! {
         ["run", "bad.py", "--passes", ""];
     input_with_undefined_variable: |case| case.standard().file("bad.py", changed("R.multiply(lv,", "R.multiply(lw,")),
         ["run", "bad.py", "--passes", ""];
-    input_with_variable_defined_twice: |case| case.standard().file("bad.py", changed("lv1: ", "lv: ")),
+    input_with_parameter_defined_twice: |case| case.standard().file("bad.py", changed("main(x: ", "main(x: R.Any, x: ")),
         ["run", "bad.py", "--passes", ""];
     input_with_wrong_number_of_arguments: |case| case.standard().file("bad.py", changed("R.add(x, x)", "R.add(x)")),
         ["run", "bad.py", "--passes", ""];

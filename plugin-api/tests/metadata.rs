@@ -194,7 +194,12 @@ fn contributions_are_read_as_they_are_written() {
         .iter()
         .map(|option| {
             let default = option.default.as_ref().map_or("none".to_string(), ToString::to_string);
-            format!("{}: {}, default {default}, range {:?}", option.name, option.ty, option.range().unwrap_or_default())
+            format!(
+                "{}: {}, default {default}, range {:?}",
+                option.name,
+                option.ty,
+                option.allowed.text().unwrap_or_default()
+            )
         })
         .collect();
     let expected = [
@@ -204,7 +209,7 @@ fn contributions_are_read_as_they_are_written() {
     ];
     assert_eq!(options, expected);
     assert_eq!(meta.config[0].doc, " How many.\n\n Of all.\n");
-    let in_range = |value| meta.config[0].in_range(&OptionValue::Int(value));
+    let in_range = |value| meta.config[0].allowed.has(&OptionValue::Int(value));
     assert_eq!([-2, -1, 1024, 1025].map(in_range), [false, true, true, false]);
     let checked: Vec<_> = meta.properties.iter().map(|property| (property.name.as_str(), property.checked)).collect();
     assert_eq!(checked, [("test.well", true), ("test.believed", false)]);

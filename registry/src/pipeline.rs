@@ -3,7 +3,7 @@
 //! `repeat(8)[relax.Normalize,acme.Fold]`, and all passes up to a level: `all(opt_level=1)`. A comma may follow the last item
 //! of each list.
 
-use plugin_api::metadata::{OptionInfo, OptionType, OptionValue, PassInfo};
+use plugin_api::metadata::{Allowed, OptionInfo, OptionType, OptionValue, PassInfo};
 use plugin_api::names::{did_you_mean, listed, nearest};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
@@ -147,6 +147,22 @@ pub enum PipelineError {
         found: String,
         /// Type expected.
         ty: String,
+        /// Default.
+        default: String,
+        /// Documentation of the option.
+        doc: String,
+    },
+    /// A value that the option may not have.
+    #[error("option `{option}` of `{pass}` is `{found}`, which is not in {allowed} (default {default}): {doc}")]
+    NotAllowed {
+        /// Full name of the pass.
+        pass: String,
+        /// The option.
+        option: String,
+        /// Value found.
+        found: String,
+        /// Values that it may have.
+        allowed: Allowed,
         /// Default.
         default: String,
         /// Documentation of the option.
@@ -326,7 +342,7 @@ impl fmt::Display for Stage {
 }
 
 fn option(name: &str, ty: OptionType, default: OptionValue, doc: &str) -> OptionInfo {
-    OptionInfo { name: name.to_string(), ty, default: Some(default), doc: doc.to_string() }
+    OptionInfo { name: name.to_string(), ty, default: Some(default), allowed: Allowed::All, doc: doc.to_string() }
 }
 
 fn as_level(option: &OptionValue) -> Option<i32> {
@@ -611,12 +627,14 @@ fn resolve_option(name: &str, option: &OptionInfo, given: Option<&OptionValue>) 
         let missing = || PipelineError::MissingOption { pass: name.to_string(), option: option.name.clone(), doc };
         return option.default.clone().ok_or_else(missing);
     };
-    value.clone().coerce(option.ty).ok_or_else(|| PipelineError::WrongType {
-        pass: name.to_string(),
-        option: option.name.clone(),
-        found: value.to_string(),
-        ty: option.ty.to_string(),
-        default: option.default.as_ref().map_or("none".to_string(), ToString::to_string),
-        doc: option.doc.trim().to_string(),
-    })
+    let (pass, found, doc) = (name.to_string(), value.to_string(), option.doc.trim().to_string());
+    let default = option.default.as_ref().map_or("none".to_string(), ToString::to_string);
+    let (option, ty, allowed) = (option.name.clone(), option.ty, option.allowed.clone());
+    match value.clone().coerce(ty) {
+        None => Err(PipelineError::WrongType { pass, option, found, ty: ty.to_string(), default, doc }),
+        Some(value) if !allowed.has(&value) => {
+            Err(PipelineError::NotAllowed { pass, option, found, allowed, default, doc })
+        }
+        Some(value) => Ok(value),
+    }
 }

@@ -1,7 +1,7 @@
 //! Composite passes and Sequentials: what they hold, what stands in their way, and in which order all of it runs.
 #![allow(clippy::unwrap_used, reason = "helpers of tests; a test that cannot go on stops")]
 
-use plugin_api::metadata::{CompositeInfo, OptionInfo, OptionType, OptionValue, PassInfo, Required};
+use plugin_api::metadata::{Allowed, CompositeInfo, OptionInfo, OptionType, OptionValue, PassInfo, Required};
 use registry::{Brought, Driver, Outcome, Owner, Pipeline, Plan, Registry, Request, Resume, Selection, Todo};
 
 fn required(names: &[&str]) -> Vec<Required> {
@@ -15,6 +15,7 @@ fn pass(name: &str, needs: &[&str]) -> PassInfo {
             name: "n".into(),
             ty: OptionType::Int,
             default: Some(OptionValue::Int(1)),
+            allowed: Allowed::All,
             doc: String::new(),
         }],
         ..PassInfo::new(&format!("t.{name}"))

@@ -2,7 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests; a test that cannot go on stops")]
 
 use plugin_api::metadata::{
-    CompositeInfo, ConfigInfo, Contract, InstrumentInfo, OptionInfo, OptionType, OptionValue, PassInfo, Required,
+    Allowed, CompositeInfo, ConfigInfo, Contract, InstrumentInfo, OptionInfo, OptionType, OptionValue, PassInfo,
+    Required,
 };
 use registry::{
     Brought, Checker, Driver, Owner, Pipeline, Plan, Registry, Request, Resume, Selection, StepRun, Todo, Unit,
@@ -176,14 +177,13 @@ fn pipelines_have_a_greatest_length() {
 fn many_options_config_options_and_instruments() {
     let option = |name: String| {
         let (ty, default, doc) = (OptionType::Int, Some(OptionValue::Int(0)), String::new());
-        OptionInfo { name, ty, default, doc }
+        OptionInfo { name, ty, default, allowed: Allowed::All, doc }
     };
     let config = |i: usize| ConfigInfo {
         name: format!("t.part{}.key{i}", i % 7),
         ty: OptionType::Int,
         default: None,
-        from: None,
-        to: None,
+        allowed: Allowed::All,
         doc: String::new(),
     };
     let instrument = |i: usize| InstrumentInfo { name: format!("t.I{i}"), options: Vec::new(), doc: String::new() };

@@ -1,6 +1,6 @@
 //! The rows of the planner's table, and its clash rules, with a runner that only pretends.
 
-use plugin_api::metadata::{ConfigInfo, OptionInfo, OptionType, OptionValue, PassInfo, Required};
+use plugin_api::metadata::{Allowed, ConfigInfo, OptionInfo, OptionType, OptionValue, PassInfo, Required};
 use registry::{
     Brought, Driver, Form, Outcome, Owner, Pipeline, Plan, PlanError, Registry, RegistryError, Request, Resume,
     Selection, Stage, StepRun, Todo, Warning,
@@ -186,8 +186,7 @@ fn nothing_is_added_that_a_plugin_could_not_have() {
         name: name.into(),
         ty: OptionType::Int,
         default: Some(default),
-        from: Some(OptionValue::Int(0)),
-        to: None,
+        allowed: Allowed::Range(Some(OptionValue::Int(0)), None),
         doc: "How many.".into(),
     };
     for (option, why) in [
@@ -301,6 +300,7 @@ fn other_options_do_not_satisfy_a_requirement() {
         name: "n".into(),
         ty: OptionType::Int,
         default: Some(OptionValue::Int(1)),
+        allowed: Allowed::Range(Some(OptionValue::Int(0)), None),
         doc: "How many.".into(),
     };
     let registry = registry_of(vec![pass("C", &["A"]), PassInfo { options: vec![option], ..pass("A", &[]) }]);
@@ -310,6 +310,8 @@ fn other_options_do_not_satisfy_a_requirement() {
     assert!(error.to_string().starts_with("pass `t.A` has no option `m`"), "{error}");
     let error = Plan::new(&request("t.A{n=x}"), &registry).expect_err("wrong type");
     assert_eq!(error.to_string(), "option `n` of `t.A` is `x`, but must be an int (default 1): How many.");
+    let error = Plan::new(&request("t.A{n=-1}"), &registry).expect_err("a value that is not allowed");
+    assert_eq!(error.to_string(), "option `n` of `t.A` is `-1`, which is not in 0.. (default 1): How many.");
 }
 
 mod properties {
@@ -378,8 +380,7 @@ fn row_10_config_values_that_do_not_fit_name_key_type_range_default_and_doc() {
         name: "t.limit".into(),
         ty: OptionType::Int,
         default: Some(OptionValue::Int(16)),
-        from: Some(OptionValue::Int(0)),
-        to: Some(OptionValue::Int(99)),
+        allowed: Allowed::Range(Some(OptionValue::Int(0)), Some(OptionValue::Int(99))),
         doc: "How many.".into(),
     };
     let mut registry = Registry::new();
@@ -478,7 +479,13 @@ fn clash_a_vetoed_requirement_ends_its_user_and_not_the_run() {
 
 #[test]
 fn a_required_pass_must_have_default_options() {
-    let option = OptionInfo { name: "n".into(), ty: OptionType::Int, default: None, doc: "How many.".into() };
+    let option = OptionInfo {
+        name: "n".into(),
+        ty: OptionType::Int,
+        default: None,
+        allowed: Allowed::All,
+        doc: "How many.".into(),
+    };
     let a = PassInfo { options: vec![option], ..pass("A", &[]) };
     let registry = registry_of(vec![pass("C", &["A"]), a]);
     assert_eq!(
@@ -489,7 +496,13 @@ fn a_required_pass_must_have_default_options() {
 
 #[test]
 fn all_stands_for_the_passes_up_to_a_level_but_for_the_disabled_ones() {
-    let option = OptionInfo { name: "n".into(), ty: OptionType::Int, default: None, doc: "How many.".into() };
+    let option = OptionInfo {
+        name: "n".into(),
+        ty: OptionType::Int,
+        default: None,
+        allowed: Allowed::All,
+        doc: "How many.".into(),
+    };
     let registry = registry_of(vec![
         pass("B", &["A"]),
         PassInfo { opt_level: 1, ..pass("A", &[]) },

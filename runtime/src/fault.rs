@@ -89,7 +89,7 @@ pub enum FaultKind {
         found: usize,
     },
     /// No tensor is like that.
-    #[error("no tensor of {dtype} has shape {shape:?} and {bytes} bytes")]
+    #[error("{}", no_tensor_text(*dtype, shape, *bytes))]
     NoTensor {
         /// Data type of the elements.
         dtype: DType,
@@ -110,6 +110,17 @@ pub enum FaultKind {
         /// What it is.
         what: String,
     },
+}
+
+fn no_tensor_text(dtype: DType, shape: &[i64], bytes: u64) -> String {
+    let elements = shape.iter().try_fold(1i64, |product, extent| product.checked_mul(*extent));
+    match elements.and_then(|elements| elements.checked_mul(dtype.bytes() as i64)) {
+        _ if shape.iter().any(|extent| *extent < 0) => {
+            format!("no tensor has the shape {shape:?}: an extent is negative")
+        }
+        None => format!("no tensor of {dtype} has the shape {shape:?}: its bytes are more than 64 bits can count"),
+        Some(needed) => format!("a tensor of {dtype} of shape {shape:?} has {needed} bytes, but there are {bytes}"),
+    }
 }
 
 /// Why a run ended without a result, and where.

@@ -32,7 +32,8 @@ fn entry(out: &mut String, plugin: &str, info: &PassInfo) {
     for option in &info.options {
         let default = option.default.as_ref().map_or("must be given".to_string(), |value| format!("default `{value}`"));
         let doc = option.doc.trim().lines().map(str::trim).collect::<Vec<_>>().join(" ");
-        let _ = writeln!(out, "- option `{}` ({}, {default}): {doc}", option.name, option.ty);
+        let allowed = option.allowed.text().map_or(String::new(), |allowed| format!(" in `{allowed}`"));
+        let _ = writeln!(out, "- option `{}` ({}{allowed}, {default}): {doc}", option.name, option.ty);
     }
     out.push('\n');
 }
@@ -67,7 +68,7 @@ fn config_options(registry: &Registry) -> String {
         doc(&mut out, &info.name, &info.doc);
         let _ = writeln!(out, "- plugin: `{}`\n- type: {}", registry.owner(owner).name, info.ty);
         list(&mut out, "default", info.default.as_ref().map(ToString::to_string));
-        list(&mut out, "range", info.range());
+        list(&mut out, "range", info.allowed.text());
         out.push('\n');
     }
     out

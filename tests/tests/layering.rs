@@ -15,6 +15,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("passhost", &["passhost-plugin-api", "passhost-registry", "passhost-runtime", "passhost-script"]),
     ("passhost-plugin-test", &["passhost", "passhost-plugin-api", "passhost-registry", "passhost-script"]),
     ("passhost-embedding", &["passhost"]),
+    ("passhost-python", &["passhost"]),
     (
         "passhost-tests",
         &[

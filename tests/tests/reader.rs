@@ -448,3 +448,64 @@ fn truth_values_in_the_shape_of_a_buffer() {
     );
     assert!(printed(&text).contains("A.view(T.Mul(n, 1))"), "{}", printed(&text));
 }
+
+#[test]
+fn several_variables_need_a_tuple_of_that_number() {
+    let pair = "x: R.Tuple(R.Tensor((2, 3)), R.Tensor((4,))), y: R.Tensor((2, 3))";
+    for (body, message, place) in [
+        ("a, b, c = x", "3 variables for 2 values", "a, b, c"),
+        ("a, b = y, y, y", "2 variables for 3 values", "a, b"),
+        ("a, (b, c) = x", "only a tuple has several values", "x"),
+        ("a, b = y", "only a tuple has several values", "y"),
+        ("a, b = R.split(y, 2)", "unpacked before it has a name", "R.split(y, 2)"),
+        ("a, a = x", "`a` is twice to the left", "a"),
+        ("a, *b = x", "expected a variable", "*b"),
+        ("a = b = y", "expected one `=`", "a = b = y"),
+    ] {
+        refused(&module(pair, &format!("{body}\nreturn x")), message, place);
+    }
+}
+
+#[test]
+fn operators_of_python_are_those_that_tensors_have() {
+    let signature = format!("{X}, n: R.Prim(\"int64\"), t: R.Tuple(R.Tensor)");
+    for (value, message, place) in [
+        ("x + 1", "a number beside a tensor", "1"),
+        ("2.0 * x", "a number beside a tensor", "2.0"),
+        ("n + x", "expected a tensor, found a value of type", "n"),
+        ("t * x", "expected a tensor, found a value of type", "t"),
+        ("t.astype(\"int8\")", "expected a tensor, found a value of type", "t"),
+        ("x == x", "no meaning for tensors", "x == x"),
+        ("x & x", "no meaning for tensors", "x & x"),
+        ("not x", "no meaning for tensors", "not x"),
+        ("x < x < x", "no meaning for tensors", "x < x < x"),
+        ("x.astype()", "expected a data type", "x.astype()"),
+        ("x.astype(\"int8\", x)", "too many arguments", "x"),
+        ("x.cast(\"int8\")", "expected a value", "x.cast"),
+    ] {
+        refused(&module(&signature, &format!("y = {value}\nreturn y")), message, place);
+    }
+}
+
+#[test]
+fn a_text_is_one_module_or_one_function() {
+    let function = "@R.function\ndef f(x: R.Any):\n    return x\n";
+    refused(&format!("{function}{}", function.replace("f(", "g(")), "holds one module, or one function", "g");
+    refused(&format!("{}{function}", module(X, "return x")), "holds one module, or one function", "f");
+    let decorated = |with: &str| module(X, "return x").replace("@I.ir_module", with);
+    refused(&decorated("@I.ir_module(True)"), "too many arguments", "True");
+    refused(&decorated("@I.ir_module(private=True)"), "no argument `private`", "private=True");
+    refused(&decorated("@I.ir_module(s_tir=1)"), "expected True or False", "1");
+    refused(&decorated("@I.ir_module\n@I.ir_module"), "a second decorator", "@I.ir_module");
+    refused(&decorated("@other"), "is not a module", "Module");
+    refused(&module(X, "return x").replace("R.function", "R.function(False)"), "too many arguments", "False");
+}
+
+#[test]
+fn types_of_results_are_given_once() {
+    let ty = "R.Tensor((2, 3))";
+    let body = format!("y = R.call_dps_packed(\"f\", x, {ty}, out_ty=R.Tensor((4,)))\nreturn y");
+    refused(&module(X, &body), "argument `out_ty` is given twice", "R.Tensor((4,))");
+    let twice = "@R.function\ndef f(y: R.Any):\n    return y\n@R.function\ndef f(y: R.Any):\n    return y\nreturn x";
+    refused(&module(X, twice), "`f` is defined twice", "f");
+}

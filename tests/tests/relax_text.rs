@@ -49,6 +49,29 @@ fn texts_are_printed_as_they_were_read() {
     }
 }
 
+/// What people write, and what is printed of it; `tests/oracle/written.py` shows that TVM reads both as the same.
+#[test]
+fn what_people_write_is_read() {
+    const MARK: &str = "# is read as\n";
+    let folder = root().join("tests/goldens/written");
+    let files = std::fs::read_dir(folder).expect("the folder of texts").map(|file| file.expect("a file").path());
+    for path in files {
+        let text = std::fs::read_to_string(&path).expect("a text");
+        let (written, expected) = text.split_once(MARK).unwrap_or((&text, ""));
+        let name = path.display();
+        let read = script::read(written, engine()).unwrap_or_else(|error| panic!("{name}: {error}"));
+        verify_module(&read, engine()).unwrap_or_else(|violation| panic!("{name}: {violation}"));
+        let printed = script::print(&read, engine()).expect("everything in it has a text");
+        if std::env::var_os("BLESS").is_some() {
+            std::fs::write(&path, format!("{written}{MARK}{printed}")).expect("written");
+            continue;
+        }
+        assert_eq!(printed, expected, "{name}; BLESS=1 rewrites it");
+        let again = script::read(&printed, engine()).unwrap_or_else(|error| panic!("{name}: {error}\n{printed}"));
+        assert!(again.structural_eq(&read), "{name}");
+    }
+}
+
 #[test]
 fn unknown_operators_are_told_and_counted() {
     let (_, text) = goldens().into_iter().find(|(name, _)| name == "opaque").expect("the text");

@@ -118,7 +118,8 @@ pub(super) enum Command {
 
 #[derive(Args, Clone)]
 pub(super) struct ManifestArg {
-    /// The manifest. Default: passes.toml in the current folder or the nearest folder above it.
+    /// The manifest. Default: passes.toml in the current folder, the nearest folder above it, or the folder of the
+    /// program.
     #[arg(long, value_name = "FILE")]
     pub(super) manifest: Option<PathBuf>,
 }

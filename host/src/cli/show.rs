@@ -3,14 +3,12 @@
 use crate::engine::Engine;
 use crate::plugins::hashes::Hashes;
 use crate::report::Report;
-use crate::run::{Fate, PassDiagnostic, RunReport, StepReport};
-use plugin_api::declare::diagnostics::Severity;
+use crate::run::{RunReport, StepReport};
 use plugin_api::metadata::{ConfigInfo, OptionInfo, PassInfo, doc_lines};
 use plugin_api::names::visible::{push_padded, shortened, visible, visible_line};
-use registry::{Outcome, Owner, PassId, Pipeline, Plan, Registry, Warning, Why};
+use registry::{Owner, PassId, Pipeline, Plan, Registry, Warning};
 use std::fmt::Write;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// People read no more characters of a cell, but for the last one of its row.
@@ -155,7 +153,7 @@ fn config_of_plugin(out: &mut String, engine: &Engine, pass: PassId) {
     out.push_str("\nconfig options of its plugin\n");
     for info in options {
         let default = info.default.as_ref().map_or("not set".to_string(), |value| format!("default {value}"));
-        let range = info.range().map_or(String::new(), |range| format!(", range {range}"));
+        let range = info.allowed.text().map_or(String::new(), |range| format!(", range {range}"));
         let _ = writeln!(out, "    {}: {} ({}{range})", visible_line(&info.name), info.ty, visible_line(&default));
         for line in visible(&info.doc).trim().lines() {
             let _ = writeln!(out, "{}", format!("        {}", line.trim()).trim_end());
@@ -179,7 +177,8 @@ pub(super) fn sha256(file: &Path) -> Option<String> {
 pub(super) fn explain_option(out: &mut String, option: &OptionInfo) {
     let default = option.default.as_ref().map_or("must be given".to_string(), |value| format!("default {value}"));
     let (name, default) = (visible_line(&option.name), visible_line(&default));
-    let _ = writeln!(out, "    {name}: {} ({default})", option.ty);
+    let allowed = option.allowed.text().map_or(String::new(), |allowed| format!(", {}", visible_line(&allowed)));
+    let _ = writeln!(out, "    {name}: {}{allowed} ({default})", option.ty);
     for line in visible(&option.doc).trim().lines() {
         let _ = writeln!(out, "        {}", line.trim());
     }
@@ -221,15 +220,15 @@ pub(super) fn plan_warning(warning: &Warning) -> Report {
 /// What each step did, for programs.
 pub(super) fn summary_json(report: &RunReport, registry: &Registry) -> serde_json::Value {
     let step = |(nesting, step): (usize, &StepReport)| {
-        let (fate, ran) = fate(&step.fate);
+        let ran = step.fate.ran();
         let pass = step.unit.pass();
         let mut value = serde_json::json!({
             "pass": pass.map(|pass| &registry.pass(pass).name),
             "text": step.text(registry),
             "plugin": pass.map(|pass| &registry.pass_owner(pass).name),
             "nesting": nesting,
-            "outcome": fate,
-            "reason": reason(&step.why, registry),
+            "outcome": step.fate.to_string(),
+            "reason": step.reason(registry),
         });
         if let Some(rounds) = step.rounds.filter(|_| ran) {
             value["rounds"] = rounds.into();
@@ -255,59 +254,14 @@ fn row(nesting: usize, report: &StepReport, registry: &Registry) -> Vec<String> 
     let name = format!("{}{}", "  ".repeat(nesting), report.text(registry));
     let (before, after) = report.bindings;
     let bindings = if before == after { format!("{before} bindings") } else { format!("{before} -> {after} bindings") };
-    let (mut what, ran) = fate(&report.fate);
+    let (mut what, ran) = (report.fate.to_string(), report.fate.ran());
     if let Some(rounds) = report.rounds.filter(|_| ran) {
         let s = if rounds == 1 { "" } else { "s" };
         what = format!("{what}, {rounds} round{s}");
     }
-    let reason = reason(&report.why, registry);
+    let reason = report.reason(registry);
     // What a composite pass took and changed is at its members.
     let ran = ran && !report.has_members;
     let time = if ran { milliseconds(report.time) } else { "-".to_string() };
     vec![name, what, time, if ran { bindings } else { "-".to_string() }, reason]
-}
-
-/// What became of a step, and whether it ran.
-fn fate(fate: &Fate) -> (String, bool) {
-    match fate {
-        Fate::Done(Outcome::Changed) => ("changed".to_string(), true),
-        Fate::Done(Outcome::Unchanged) => ("unchanged".to_string(), true),
-        Fate::Done(Outcome::StillValid) => ("kept: still valid".to_string(), false),
-        Fate::Done(Outcome::Skipped(skip)) => (format!("skipped: {skip}"), false),
-        Fate::Failed => ("failed".to_string(), false),
-        Fate::Stopped(member) => (format!("stopped at {member}"), false),
-        Fate::Skipped(why) => (format!("skipped: {why}"), false),
-        Fate::Vetoed(by) => (format!("vetoed by {by}"), false),
-    }
-}
-
-fn reason(why: &Why, registry: &Registry) -> String {
-    match why {
-        Why::Asked => "asked".to_string(),
-        Why::RequiredBy(by) => format!("required by {}", by.name(registry)),
-        Why::PartOf(unit) => format!("part of {}", unit.name(registry)),
-    }
-}
-
-/// What a pass reported.
-pub(super) fn pass_diagnostic(diagnostic: &PassDiagnostic, registry: &Registry) -> Report {
-    let mut report = match diagnostic.severity {
-        Severity::Error => Report::error(&diagnostic.message),
-        Severity::Warning => Report::warning(&diagnostic.message),
-        Severity::Remark => Report::remark(&diagnostic.message),
-        Severity::Missed => Report::missed(&diagnostic.message),
-        Severity::Matched => Report::matched(&diagnostic.message),
-    };
-    if let Some((what, text, span)) = &diagnostic.place {
-        report = report.at(what, Arc::clone(text), span.clone(), "").with_places(diagnostic.labels.iter().cloned());
-    }
-    let function = diagnostic.function.as_ref().map_or(String::new(), |name| format!(", function `{name}`"));
-    let whose = diagnostic.instrument.as_ref().map_or(String::new(), |name| format!("instrument {name}, at "));
-    report = report.note(format!("from {whose}pass {}{function}", diagnostic.pass)).about("pass", &diagnostic.pass);
-    if let Some(pass) = registry.find_full(&diagnostic.pass) {
-        report = report.about_owner(registry.pass_owner(pass));
-    }
-    report.about.extend(diagnostic.function.clone().map(|name| ("function", name)));
-    report.about.extend(diagnostic.instrument.clone().map(|name| ("instrument", name)));
-    report
 }

@@ -112,10 +112,12 @@ pub(crate) fn portable(path: &Path) -> String {
     if text.is_empty() { ".".to_string() } else { text }
 }
 
-/// The manifest in the current folder or the nearest one above.
+/// The manifest in the current folder or the nearest one above, else beside the program, as in an installed package.
 pub fn find() -> Option<PathBuf> {
     let here = std::env::current_dir().ok()?;
-    let found = here.ancestors().map(|folder| folder.join(FILE_NAME)).find(|path| path.is_file())?;
+    let above = here.ancestors().map(Path::to_path_buf);
+    let beside_the_program = std::env::current_exe().ok().and_then(|program| Some(program.parent()?.to_path_buf()));
+    let found = above.chain(beside_the_program).map(|folder| folder.join(FILE_NAME)).find(|path| path.is_file())?;
     // Shown in messages: the short form where there is one.
     Some(found.strip_prefix(&here).map(Path::to_path_buf).unwrap_or(found))
 }

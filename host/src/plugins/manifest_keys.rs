@@ -185,7 +185,8 @@ mod tests {
         let mut out = "\
 # The manifest
 
-`passes.toml` lists the plugins and what runs by default. passhost looks for it in the current folder and in those above it;
+`passes.toml` lists the plugins and what runs by default. passhost looks for it in the current folder, in
+those above it, and beside the program itself;
 `--manifest FILE` names another one. It is a [TOML](https://toml.io) file. An unknown key or a value of another type is an
 error; `passhost check` shows all of them at once.
 

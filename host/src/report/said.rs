@@ -1,6 +1,8 @@
 //! What passes and instruments report while they run.
 
+use super::Report;
 use plugin_api::declare::diagnostics::Severity;
+use registry::Registry;
 use std::sync::Arc;
 
 /// A diagnostic that a pass or an instrument reported.
@@ -23,6 +25,29 @@ pub struct PassDiagnostic {
 }
 
 impl PassDiagnostic {
+    /// As it is shown, with the plugin that has the pass.
+    pub fn report(&self, registry: &Registry) -> Report {
+        let mut report = match self.severity {
+            Severity::Error => Report::error(&self.message),
+            Severity::Warning => Report::warning(&self.message),
+            Severity::Remark => Report::remark(&self.message),
+            Severity::Missed => Report::missed(&self.message),
+            Severity::Matched => Report::matched(&self.message),
+        };
+        if let Some((what, text, span)) = &self.place {
+            report = report.at(what, Arc::clone(text), span.clone(), "").with_places(self.labels.iter().cloned());
+        }
+        let function = self.function.as_ref().map_or(String::new(), |name| format!(", function `{name}`"));
+        let whose = self.instrument.as_ref().map_or(String::new(), |name| format!("instrument {name}, at "));
+        report = report.note(format!("from {whose}pass {}{function}", self.pass)).about("pass", &self.pass);
+        if let Some(pass) = registry.find_full(&self.pass) {
+            report = report.about_owner(registry.pass_owner(pass));
+        }
+        report.about.extend(self.function.clone().map(|name| ("function", name)));
+        report.about.extend(self.instrument.clone().map(|name| ("instrument", name)));
+        report
+    }
+
     /// Adds another place, if it is in the text that shows the first one.
     pub(crate) fn label(&mut self, place: Option<ShownPlace>, text: &str) {
         let same = |other: &ShownPlace| self.place.as_ref().is_some_and(|(_, text, _)| Arc::ptr_eq(text, &other.1));

@@ -6,6 +6,7 @@ use crate::report::said::PassDiagnostic;
 use plugin_api::ir::Module;
 use plugin_api::metadata::OptionValue;
 use registry::{Outcome, Registry, Unit, Why};
+use std::fmt;
 use std::time::Duration;
 
 /// A step that was run or passed over, with what it cost.
@@ -44,6 +45,15 @@ impl StepReport {
             Unit::Sequential(name) => name.clone(),
         }
     }
+
+    /// Why it was there, as in `required by relax.FuseOps`.
+    pub fn reason(&self, registry: &Registry) -> String {
+        match &self.why {
+            Why::Asked => "asked".to_string(),
+            Why::RequiredBy(by) => format!("required by {}", by.name(registry)),
+            Why::PartOf(unit) => format!("part of {}", unit.name(registry)),
+        }
+    }
 }
 
 /// What became of a step.
@@ -59,6 +69,29 @@ pub enum Fate {
     Skipped(String),
     /// These instruments did not let it run.
     Vetoed(String),
+}
+
+impl Fate {
+    /// Whether it ran to its end.
+    pub fn ran(&self) -> bool {
+        matches!(self, Fate::Done(Outcome::Changed | Outcome::Unchanged))
+    }
+}
+
+/// As in `skipped: opt_level 3 > 2`.
+impl fmt::Display for Fate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Fate::Done(Outcome::Changed) => f.write_str("changed"),
+            Fate::Done(Outcome::Unchanged) => f.write_str("unchanged"),
+            Fate::Done(Outcome::StillValid) => f.write_str("kept: still valid"),
+            Fate::Done(Outcome::Skipped(skip)) => write!(f, "skipped: {skip}"),
+            Fate::Failed => f.write_str("failed"),
+            Fate::Stopped(member) => write!(f, "stopped at {member}"),
+            Fate::Skipped(why) => write!(f, "skipped: {why}"),
+            Fate::Vetoed(by) => write!(f, "vetoed by {by}"),
+        }
+    }
 }
 
 /// What a run gave.

@@ -187,6 +187,17 @@ class Module:
     def asserts(x: R.Tensor((), dtype="bool")) -> R.Tensor((), dtype="bool"):
         _ = R.assert_op(R.const(False, "bool"), x, format="x is {}")
         return x
+
+    @R.function
+    def negative(x: R.Tensor(("n",), dtype="float32")):
+        n = T.int64()
+        out = R.zeros(R.shape([n - 10]), dtype="float32")
+        return out
+
+    @R.function
+    def small_floats(x: R.Tensor((4,), dtype="float8_e4m3fn")):
+        out = R.astype(x, "float32")
+        return out
 "#;
 
 fn case(name: &'static str) -> Case {
@@ -354,8 +365,10 @@ fn inputs_that_are_damaged() {
     let mut magic = good();
     let at = magic.windows(6).position(|bytes| bytes == b"\x93NUMPY").expect("an array");
     magic[at + 1] = b'n';
+    let one = ("x", "<f4", "(2, 3)", &floats(&[1.0; 6])[..]);
     let case = case("exec_damaged")
         .file("empty.npz", Vec::new())
+        .file("twice.npz", npz(&[one, one]))
         .file("flipped.npz", flipped)
         .file("magic.npz", magic)
         .file("short.npz", of("<f4", "(2, 30)"))
@@ -363,7 +376,7 @@ fn inputs_that_are_damaged() {
         .file("overflow.npz", of("<f4", "(9223372036854775807, 9223372036854775807)"))
         .file("objects.npz", of("|O", "(2, 3)"))
         .file("dtype.npz", of("<q9", "(2, 3)"));
-    let files = ["empty", "flipped", "magic", "short", "negative", "overflow", "objects", "dtype"];
+    let files = ["empty", "twice", "flipped", "magic", "short", "negative", "overflow", "objects", "dtype"];
     let files = files.map(|name| format!("{name}.npz"));
     let commands: Vec<[&str; 4]> = files.iter().map(|file| ["exec", "model.py", "--inputs", file]).collect();
     let commands: Vec<&[&str]> = commands.iter().map(|command| &command[..]).collect();
@@ -376,7 +389,9 @@ fn modules_that_go_wrong() {
         let limits = ["--limit-memory", "1000000", "--limit-work", "1000000"];
         [&["exec", "wrong.py", "--function", function, "--random", "1"][..], &limits].concat()
     };
-    let functions = ["main", "zero", "endless", "recursion", "large", "packed", "cast", "asserts"].map(of);
+    let functions =
+        ["main", "zero", "endless", "recursion", "large", "packed", "cast", "asserts", "negative", "small_floats"]
+            .map(of);
     let commands: Vec<&[&str]> = functions.iter().map(Vec::as_slice).collect();
     check(&case("exec_wrong"), &commands);
 }

@@ -42,14 +42,18 @@ impl Store {
                 (prim::INT, _) => continue,
                 (prim::NOT, _) => work.push((node.a as Id, !holds)),
                 (prim::AND, true) | (prim::OR, false) => work.extend([(node.b, holds), (node.a as Id, holds)]),
+                (prim::AND, false) | (prim::OR, true) => {
+                    let opposite = self.opposite(id);
+                    self.facts.truths.insert(opposite, !holds);
+                }
                 (prim::EQ..=prim::GE, false) => {
-                    let opposite = self.negation(id);
+                    let opposite = self.opposite(id);
                     if self.at(opposite).op != prim::NOT {
                         work.push((opposite, true));
                     }
                 }
                 (prim::EQ..=prim::GE, true) => {
-                    let opposite = self.negation(id);
+                    let opposite = self.opposite(id);
                     self.assume_comparison(id, of);
                     if !matches!(self.at(opposite).op, prim::INT | prim::NOT) {
                         self.facts.truths.insert(opposite, false);

@@ -5,7 +5,7 @@ use super::modular::gcd;
 use super::store::{IF_THEN_ELSE, Id, SELECT, Store, is_index};
 use super::sum::Sum;
 use crate::ir::DType;
-use crate::ir::records::prim;
+use crate::ir::records::{NONE, prim};
 
 /// How many atoms are replaced by what bounds them in one proof, one after the other.
 const MAX_STEPS: u32 = 3;
@@ -286,8 +286,41 @@ impl Store {
         Some(self.binary(op, DType::BOOL, left, right))
     }
 
-    /// Canonical opposite of a canonical condition.
-    pub(super) fn negation(&mut self, id: Id) -> Id {
+    /// Canonical opposite of a canonical condition: of `and` and `or`, the opposites of both sides joined by the other one.
+    pub(super) fn opposite(&mut self, cond: Id) -> Id {
+        let mut work = vec![(cond, false)];
+        while let Some((id, sides_are_done)) = work.pop() {
+            if self.opposites[id as usize] != NONE {
+                continue;
+            }
+            let node = self.at(id);
+            let (a, b) = (node.a as Id, node.b);
+            let opposite = match node.op {
+                prim::AND | prim::OR if !sides_are_done => {
+                    work.extend([(id, true), (b, false), (a, false)]);
+                    continue;
+                }
+                prim::AND => self.logic(prim::OR, self.opposites[a as usize], self.opposites[b as usize]),
+                prim::OR => self.logic(prim::AND, self.opposites[a as usize], self.opposites[b as usize]),
+                _ => self.negation(id),
+            };
+            self.opposites[id as usize] = opposite;
+            if self.opposites[opposite as usize] == NONE {
+                self.opposites[opposite as usize] = id;
+            }
+        }
+        self.opposites[cond as usize]
+    }
+
+    fn are_opposites(&mut self, a: Id, b: Id) -> bool {
+        match self.at(a).op {
+            prim::AND | prim::OR => self.opposites[a as usize] == b,
+            _ => self.negation(a) == b,
+        }
+    }
+
+    /// Canonical opposite of a canonical condition without sides.
+    fn negation(&mut self, id: Id) -> Id {
         let node = self.at(id);
         let (a, b) = (node.a as Id, node.b);
         // A comparison of floats may be false both ways. What is no comparison may have no operands.
@@ -317,7 +350,7 @@ impl Store {
             _ if a == b => return a,
             _ => {}
         }
-        if self.negation(a) == b {
+        if self.are_opposites(a, b) {
             return self.truth(!neutral);
         }
         if let Some(known) = self.both_equal(op, a, b) {

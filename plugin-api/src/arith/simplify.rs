@@ -105,7 +105,7 @@ impl Store {
 
     fn canonical_unary(&mut self, node: Node, a: Id) -> Id {
         match node.op {
-            prim::NOT if node.dtype == DType::BOOL => self.negation(a),
+            prim::NOT if node.dtype == DType::BOOL => self.opposite(a),
             prim::CAST if self.at(a).dtype == node.dtype => a,
             _ => match self.held_int(a).filter(|v| is_index(node.dtype) && Bounds::of_dtype(node.dtype).contains(*v)) {
                 Some(v) if node.op == prim::CAST && self.at(a).dtype.is_int() => self.int(v, node.dtype),

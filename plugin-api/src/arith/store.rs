@@ -60,6 +60,8 @@ pub(super) struct Store {
     pub(super) size: Vec<u32>,
     /// What each is in its simplest form; [`NONE`] if that was not asked yet.
     pub(super) simple: Vec<Id>,
+    /// The opposite of each canonical condition; [`NONE`] if that was not asked yet.
+    pub(super) opposites: Vec<Id>,
     /// How many users each has in the expression that is being simplified.
     pub(super) uses: Vec<u32>,
     pub(super) facts: Facts,
@@ -83,6 +85,7 @@ impl Store {
         self.modular.push(modular);
         self.size.push(size);
         self.simple.push(NONE);
+        self.opposites.push(NONE);
         self.uses.push(0);
         id
     }
@@ -135,6 +138,7 @@ impl Store {
         for id in 0..self.nodes.len() {
             (self.bounds[id], self.modular[id]) = self.know(id as Id);
             self.simple[id] = NONE;
+            self.opposites[id] = NONE;
         }
     }
 

@@ -6,6 +6,7 @@ use crate::declare::declarations::{check_required, fail, is_blank, is_full_name,
 use crate::declare::instrument::NewInstrument;
 use crate::declare::options::OptionField;
 use crate::declare::pass::Ctx;
+use crate::declare::range::RangeDecl;
 use crate::ir::Body;
 use crate::metadata::wire::{Writer, tag};
 use crate::metadata::{OptionType, OptionValue};
@@ -50,19 +51,8 @@ pub struct ConfigDecl {
     pub ty: OptionType,
     /// Value when it is not set; `Required` and `None`: not set.
     pub default: DefaultDecl,
-    /// Least and greatest value.
+    /// Values that it may have.
     pub range: RangeDecl,
-}
-
-/// Values that a number may have, both ends included.
-#[derive(Clone, Copy)]
-pub enum RangeDecl {
-    /// Every one.
-    Any,
-    /// An integer from, and up to.
-    Int(Option<i64>, Option<i64>),
-    /// A float from, and up to.
-    Float(Option<f64>, Option<f64>),
 }
 
 /// The checker of a property: an error if a function does not have it.
@@ -160,35 +150,9 @@ impl ConfigDecl {
         if is_blank(self.doc) {
             fail(&["config option `", name, "` has no documentation: write `/// What it says.` above its declaration"]);
         }
-        let (empty, outside) = match self.range {
-            RangeDecl::Any => (false, false),
-            RangeDecl::Int(from, to) => {
-                let value = if let DefaultDecl::Int(value) = self.default { Some(value) } else { None };
-                let (from, to) = (or_int(from, i64::MIN), or_int(to, i64::MAX));
-                (from > to, matches!(value, Some(value) if value < from || value > to))
-            }
-            RangeDecl::Float(from, to) => {
-                let value = if let DefaultDecl::Float(value) = self.default { Some(value) } else { None };
-                let (from, to) = (or_float(from, f64::NEG_INFINITY), or_float(to, f64::INFINITY));
-                (from > to, matches!(value, Some(value) if value < from || value > to))
-            }
-        };
-        if empty {
-            fail(&["the range of config option `", name, "` is empty: its start is greater than its end"]);
-        }
-        if outside {
-            fail(&["the default of config option `", name, "` is outside its range"]);
-        }
+        self.range.check(&self.default, "config option", name);
         self
     }
-}
-
-const fn or_int(value: Option<i64>, other: i64) -> i64 {
-    if let Some(value) = value { value } else { other }
-}
-
-const fn or_float(value: Option<f64>, other: f64) -> f64 {
-    if let Some(value) = value { value } else { other }
 }
 
 impl PropertyDecl {
@@ -369,24 +333,6 @@ const fn write_config<const N: usize>(w: &mut Writer<N>, config: &ConfigDecl) {
     if !matches!(config.default, DefaultDecl::None) {
         write_default(w, &config.default);
     }
-    let (from, to) = match config.range {
-        RangeDecl::Any => (None, None),
-        RangeDecl::Int(from, to) => (int_bytes(from), int_bytes(to)),
-        RangeDecl::Float(from, to) => (float_bytes(from), float_bytes(to)),
-    };
-    if let Some(from) = from {
-        w.field(tag::FROM, &from);
-    }
-    if let Some(to) = to {
-        w.field(tag::UP_TO, &to);
-    }
+    config.range.write(w);
     w.close(at);
-}
-
-const fn int_bytes(value: Option<i64>) -> Option<[u8; 8]> {
-    if let Some(value) = value { Some(value.to_le_bytes()) } else { None }
-}
-
-const fn float_bytes(value: Option<f64>) -> Option<[u8; 8]> {
-    if let Some(value) = value { Some(value.to_bits().to_le_bytes()) } else { None }
 }

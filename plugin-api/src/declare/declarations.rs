@@ -3,6 +3,7 @@
 use crate::PassError;
 use crate::declare::contributions::Contributions;
 use crate::declare::pass::{Batch, Ctx};
+use crate::declare::range::RangeDecl;
 use crate::ir::{Body, Module, Value};
 use crate::metadata::wire::{FORMAT, MAGIC, Writer, tag, value};
 use crate::metadata::{Granularity, OptionType, OptionValue, Tolerance};
@@ -75,6 +76,8 @@ pub struct OptionDecl {
     pub ty: OptionType,
     /// Default.
     pub default: DefaultDecl,
+    /// Values that it may have.
+    pub range: RangeDecl,
     /// Documentation.
     pub doc: &'static str,
 }
@@ -200,6 +203,7 @@ pub(crate) const fn write_options<const N: usize>(w: &mut Writer<N>, options: &[
         w.field(tag::NAME, option.name.as_bytes());
         w.field(tag::TYPE, &[option.ty as u8]);
         write_default(w, &option.default);
+        option.range.write(w);
         w.field(tag::DOC, option.doc.as_bytes());
         w.close(inner);
         i += 1;
@@ -237,13 +241,16 @@ const fn write_op<const N: usize>(w: &mut Writer<N>, op: &OpDecl) {
     w.close(at);
 }
 
-/// A default: a byte that says what follows, then the value or values.
 pub(crate) const fn write_default<const N: usize>(w: &mut Writer<N>, default: &DefaultDecl) {
-    if matches!(default, DefaultDecl::Required) {
-        return;
+    if !matches!(default, DefaultDecl::Required) {
+        write_value(w, tag::DEFAULT, default);
     }
-    let at = w.open(tag::DEFAULT);
-    match default {
+}
+
+/// A value in a field: a byte that says what follows, then the value or values.
+pub(crate) const fn write_value<const N: usize>(w: &mut Writer<N>, field: u16, value: &DefaultDecl) {
+    let at = w.open(field);
+    match value {
         DefaultDecl::Required => {}
         DefaultDecl::None => w.byte(value::NONE),
         DefaultDecl::SameAs(attribute) => {
@@ -372,6 +379,7 @@ pub(crate) const fn check_options(what: &str, name: &str, options: &[OptionDecl]
             let right = "` is not a name: write letters, digits and `_`, as in `max_groups`";
             fail(&["option `", options[i].name, "` of ", what, " `", name, right]);
         }
+        options[i].range.check(&options[i].default, "option", options[i].name);
         let mut j = 0;
         while j < i {
             if same(options[j].name, options[i].name) {

@@ -14,7 +14,9 @@
 ///         required: ["relax.Normalize (>= 0.1)"],
 ///         options: Options {
 ///             /// How often.
-///             times: i64 = 1,
+///             times: i64 in (0..) = 1,
+///             /// Where it begins.
+///             direction: String in ["from-inputs", "from-outputs"] = "from-inputs",
 ///             /// Functions that are looked at.
 ///             entry_functions: Vec<String> = ["main"],
 ///         },
@@ -23,8 +25,8 @@
 /// }
 ///
 /// fn nothing(function: &Body, options: &Options, _: &Ctx) -> Result<Body, PassError> {
-///     if options.times < 0 {
-///         bail!("`times` is {}; it must not be negative", options.times);
+///     if options.entry_functions.is_empty() {
+///         bail!("`entry_functions` is empty; name a function");
 ///     }
 ///     Ok(function.clone())
 /// }
@@ -41,7 +43,8 @@
 /// `requires`, `establishes`, `preserves`, `invalidates` (lists of strings), `traceable`, `sequential` (the host never
 /// runs it on two functions at a time), `tolerance` (how far it may change what a module computes, a
 /// [`Tolerance`](crate::metadata::Tolerance)) and `options` may be. Their order is free. An option is a `bool`, `i64`, `f64` or
-/// `String`, or a `Vec` of one of these.
+/// `String`, or a `Vec` of one of these. A number may have a range, ends included: `in (0..)` or `in (0..=9)`; an `i64` or
+/// `String` may be one of a list: `in [8, 16]`. The host refuses other types and values before anything runs.
 ///
 /// The name of an option has letters, digits and `_`, and is there once. The pass and each option must have documentation.
 /// A pair of blocks in the documentation of the pass, ```` ```relax before ```` and ```` ```relax after ````, is an example:
@@ -245,7 +248,7 @@ macro_rules! __pass {
 #[macro_export]
 macro_rules! __options {
     ([$vis:vis] $Options:ident $name:literal {
-        $($(#[doc = $doc:literal])* $option:ident: $ty:ident $(<$item:ident>)? = $default:expr),* $(,)?
+        $($(#[doc = $doc:literal])* $option:ident: $ty:ident $(<$item:ident>)? $(in $range:tt)? = $default:expr),* $(,)?
     }) => {
         #[doc = concat!("Options of `", $name, "`.")]
         #[derive(Clone, Debug, PartialEq)]
@@ -265,6 +268,7 @@ macro_rules! __options {
                 name: stringify!($option),
                 ty: <$ty $(<$item>)? as $crate::declare::options::OptionField>::TYPE,
                 default: $crate::__options!(@default $ty $($item)?, $default),
+                range: $crate::__options!(@range [$ty $($item)?] $($range)?),
                 doc: concat!($($doc, "\n"),*),
             },)*];
 
@@ -294,6 +298,24 @@ macro_rules! __options {
     (@default Vec String, $default:expr) => { $crate::typing::operators::DefaultDecl::Strs(&$default) };
     (@default $($other:ident)*, $default:expr) => {
         compile_error!("an option is a bool, i64, f64 or String, or a Vec of one of these")
+    };
+
+    (@range $ty:tt) => { $crate::declare::range::RangeDecl::Any };
+    (@range [i64] ($from:literal ..)) => { $crate::declare::range::RangeDecl::Int(Some($from), None) };
+    (@range [i64] ($from:literal ..= $to:literal)) => { $crate::declare::range::RangeDecl::Int(Some($from), Some($to)) };
+    (@range [f64] ($from:literal ..)) => { $crate::declare::range::RangeDecl::Float(Some($from), None) };
+    (@range [f64] ($from:literal ..= $to:literal)) => { $crate::declare::range::RangeDecl::Float(Some($from), Some($to)) };
+    (@range [i64] [$($one:literal),+ $(,)?]) => {
+        $crate::declare::range::RangeDecl::OneOf($crate::typing::operators::DefaultDecl::Ints(&[$($one),+]))
+    };
+    (@range [String] [$($one:literal),+ $(,)?]) => {
+        $crate::declare::range::RangeDecl::OneOf($crate::typing::operators::DefaultDecl::Strs(&[$($one),+]))
+    };
+    (@range $ty:tt $($other:tt)*) => {
+        compile_error!(
+            "an i64 or f64 may have a range, as `times: i64 in (0..) = 1`, and an i64 or String a list of values, as \
+             `bits: i64 in [8, 16] = 8`"
+        )
     };
 
     (@value String, $default:expr) => { String::from($default) };

@@ -106,12 +106,12 @@ macro_rules! __config {
     (@default $ty:tt) => { $crate::typing::operators::DefaultDecl::Required };
     (@default [$($ty:ident)+] $default:expr) => { $crate::__options!(@default $($ty)+, $default) };
 
-    (@range $ty:tt []) => { $crate::declare::contributions::RangeDecl::Any };
+    (@range $ty:tt []) => { $crate::declare::range::RangeDecl::Any };
     (@range [i64] [[$($from:literal)?] [$($to:literal)?]]) => {
-        $crate::declare::contributions::RangeDecl::Int($crate::__config!(@end $($from)?), $crate::__config!(@end $($to)?))
+        $crate::declare::range::RangeDecl::Int($crate::__config!(@end $($from)?), $crate::__config!(@end $($to)?))
     };
     (@range [f64] [[$($from:literal)?] [$($to:literal)?]]) => {
-        $crate::declare::contributions::RangeDecl::Float($crate::__config!(@end $($from)?), $crate::__config!(@end $($to)?))
+        $crate::declare::range::RangeDecl::Float($crate::__config!(@end $($from)?), $crate::__config!(@end $($to)?))
     };
     (@range $ty:tt $range:tt) => { compile_error!("only an i64 or f64 has a `range`") };
     (@end) => { None };

@@ -11,3 +11,4 @@ mod macros_of_contributions;
 mod matching;
 pub mod options;
 pub mod pass;
+pub mod range;

@@ -420,7 +420,11 @@ fn option(record: Record<'_>) -> Result<OptionInfo, MetaError> {
             Some(value.coerce(ty).ok_or_else(|| record.wrong("default", why))?)
         }
     };
-    Ok(OptionInfo { name: record.text(tag::NAME, "name")?, ty, default, doc: record.text(tag::DOC, "doc")? })
+    let allowed = allowed(&record, ty)?;
+    if let Some(default) = default.as_ref().filter(|default| !allowed.has(default)) {
+        return Err(record.wrong("default", format!("is {default}, which is not in its range {allowed}")));
+    }
+    Ok(OptionInfo { name: record.text(tag::NAME, "name")?, ty, default, allowed, doc: record.text(tag::DOC, "doc")? })
 }
 
 fn operator(record: Record<'_>) -> Result<OpInfo, MetaError> {
@@ -468,21 +472,31 @@ fn attribute(record: Record<'_>) -> Result<AttrInfo, MetaError> {
 
 fn config(record: Record<'_>) -> Result<ConfigInfo, MetaError> {
     let name = record.full_name("namespace.key")?;
-    let (from, to) = (record.optional::<8>(tag::FROM, "from")?, record.optional::<8>(tag::UP_TO, "up_to")?);
-    let OptionInfo { ty, default, doc, .. } = option(Record { bytes: record.bytes, within: record.within.clone() })?;
+    let OptionInfo { ty, default, allowed, doc, .. } = option(record)?;
+    Ok(ConfigInfo { name, ty, default, allowed, doc })
+}
+
+/// The values that an option of a type may have.
+fn allowed(record: &Record<'_>, ty: OptionType) -> Result<Allowed, MetaError> {
     let end = |bytes: Option<[u8; 8]>, field| match (bytes, ty) {
         (None, _) => Ok(None),
         (Some(bytes), OptionType::Int) => Ok(Some(OptionValue::Int(i64::from_le_bytes(bytes)))),
         (Some(bytes), OptionType::Float) => Ok(Some(OptionValue::Float(f64::from_le_bytes(bytes)))),
         (Some(_), _) => Err(record.wrong(field, format!("is there, but a {ty} has no range"))),
     };
-    let info = ConfigInfo { name, ty, default, from: end(from, "from")?, to: end(to, "up_to")?, doc };
-    match info.default.as_ref().filter(|default| !info.in_range(default)) {
-        Some(default) => {
-            let range = info.range().unwrap_or_default();
-            Err(record.wrong("default", format!("is {default}, which is not in its range {range}")))
+    let from = end(record.optional(tag::FROM, "from")?, "from")?;
+    let to = end(record.optional(tag::UP_TO, "up_to")?, "up_to")?;
+    let Some(bytes) = record.find(tag::ONE_OF)? else {
+        return Ok(if from.is_none() && to.is_none() { Allowed::All } else { Allowed::Range(from, to) });
+    };
+    let of_type = |value: OptionValue| {
+        value.coerce(ty).ok_or_else(|| record.wrong("one_of", format!("has one that is not of type {ty}")))
+    };
+    match read_value(bytes) {
+        Some(OptionValue::List(values)) if values.is_whole() => {
+            values.into_iter().map(of_type).collect::<Result<_, _>>().map(Allowed::OneOf)
         }
-        None => Ok(info),
+        _ => Err(record.wrong("one_of", "is not a list that this host can read")),
     }
 }
 

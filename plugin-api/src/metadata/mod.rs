@@ -3,6 +3,7 @@
 //! The host lists, plans and checks with these alone, so no code of a plugin runs for that. Plugin authors never
 //! build them: the export macro derives them from the declarations of the passes and operators.
 
+mod allowed;
 pub(crate) mod decode;
 mod tolerance;
 pub mod wire;
@@ -13,6 +14,7 @@ use semver::{Version, VersionReq};
 use std::collections::HashSet;
 use std::fmt::{self, Write};
 
+pub use allowed::Allowed;
 pub use tolerance::Tolerance;
 
 /// Everything in one metadata section.
@@ -299,6 +301,8 @@ pub struct OptionInfo {
     pub ty: OptionType,
     /// Value when it is not given; `None`: must be given.
     pub default: Option<OptionValue>,
+    /// Values that it may have.
+    pub allowed: Allowed,
     /// Documentation.
     pub doc: String,
 }
@@ -545,34 +549,10 @@ pub struct ConfigInfo {
     pub ty: OptionType,
     /// Value when it is not set; `None`: it has none then.
     pub default: Option<OptionValue>,
-    /// Least value.
-    pub from: Option<OptionValue>,
-    /// Greatest value.
-    pub to: Option<OptionValue>,
+    /// Values that it may have.
+    pub allowed: Allowed,
     /// Documentation; the first line is the summary.
     pub doc: String,
-}
-
-impl ConfigInfo {
-    /// The range as written in its declaration, if it has one.
-    pub fn range(&self) -> Option<String> {
-        match (&self.from, &self.to) {
-            (None, None) => None,
-            (Some(from), None) => Some(format!("{from}..")),
-            (from, Some(to)) => Some(format!("{}..={to}", from.as_ref().map_or(String::new(), ToString::to_string))),
-        }
-    }
-
-    /// Whether a value of its type is in the range.
-    pub fn in_range(&self, value: &OptionValue) -> bool {
-        let ordered = |a: &OptionValue, b: &OptionValue| match (a, b) {
-            (OptionValue::Int(a), OptionValue::Int(b)) => a <= b,
-            (OptionValue::Float(a), OptionValue::Float(b)) => a <= b,
-            _ => false,
-        };
-        self.from.as_ref().is_none_or(|from| ordered(from, value))
-            && self.to.as_ref().is_none_or(|to| ordered(value, to))
-    }
 }
 
 /// One property of Relax functions.

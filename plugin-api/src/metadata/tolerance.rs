@@ -32,8 +32,26 @@ pub enum Tolerance {
         /// In any case.
         atol: f64,
     },
+    /// As `Reassociated`, once the attribute `training` of every call is false: operators that compute differently while a
+    /// model is trained become what they are for inference.
+    Inference {
+        /// Relative to the largest value of the tensor.
+        rtol: f64,
+        /// In any case.
+        atol: f64,
+    },
+    /// As `Reassociated`, once the attribute `training` of every call is true.
+    Training {
+        /// Relative to the largest value of the tensor.
+        rtol: f64,
+        /// In any case.
+        atol: f64,
+    },
     /// Functions get other parameters or results. A function that keeps them computes the same values.
     Signature,
+    /// Functions take some of the inputs that they took before, as of one shape only. They compute the same values for these,
+    /// and refuse others.
+    Specialized,
     /// It promises nothing, as a pass that instruments or randomizes. It is not validated.
     Unchecked,
 }
@@ -42,8 +60,11 @@ impl Tolerance {
     /// The relative and the absolute difference that floats may have.
     pub const fn limits(self) -> (f64, f64) {
         match self {
-            Tolerance::Reassociated { rtol, atol } | Tolerance::Precision { rtol, atol } => (rtol, atol),
-            Tolerance::Exact | Tolerance::Signature | Tolerance::Unchecked => (0.0, 0.0),
+            Tolerance::Reassociated { rtol, atol }
+            | Tolerance::Precision { rtol, atol }
+            | Tolerance::Inference { rtol, atol }
+            | Tolerance::Training { rtol, atol } => (rtol, atol),
+            Tolerance::Exact | Tolerance::Signature | Tolerance::Specialized | Tolerance::Unchecked => (0.0, 0.0),
         }
     }
 
@@ -53,7 +74,10 @@ impl Tolerance {
             Tolerance::Exact => tolerance::EXACT,
             Tolerance::Reassociated { .. } => tolerance::REASSOCIATED,
             Tolerance::Precision { .. } => tolerance::PRECISION,
+            Tolerance::Inference { .. } => tolerance::INFERENCE,
+            Tolerance::Training { .. } => tolerance::TRAINING,
             Tolerance::Signature => tolerance::SIGNATURE,
+            Tolerance::Specialized => tolerance::SPECIALIZED,
             Tolerance::Unchecked => tolerance::UNCHECKED,
         }
     }
@@ -64,7 +88,10 @@ impl Tolerance {
             tolerance::EXACT => Tolerance::Exact,
             tolerance::REASSOCIATED => Tolerance::Reassociated { rtol, atol },
             tolerance::PRECISION => Tolerance::Precision { rtol, atol },
+            tolerance::INFERENCE => Tolerance::Inference { rtol, atol },
+            tolerance::TRAINING => Tolerance::Training { rtol, atol },
             tolerance::SIGNATURE => Tolerance::Signature,
+            tolerance::SPECIALIZED => Tolerance::Specialized,
             tolerance::UNCHECKED => Tolerance::Unchecked,
             _ => return None,
         })
@@ -83,7 +110,12 @@ impl fmt::Display for Tolerance {
             Tolerance::Exact => f.write_str("bit-exact"),
             Tolerance::Reassociated { rtol, atol } => write!(f, "reassociated, rtol {rtol:e}, atol {atol:e}"),
             Tolerance::Precision { rtol, atol } => write!(f, "another precision, rtol {rtol:e}, atol {atol:e}"),
+            Tolerance::Inference { rtol, atol } => {
+                write!(f, "reassociated for inference, rtol {rtol:e}, atol {atol:e}")
+            }
+            Tolerance::Training { rtol, atol } => write!(f, "reassociated for training, rtol {rtol:e}, atol {atol:e}"),
             Tolerance::Signature => f.write_str("bit-exact where signatures stay"),
+            Tolerance::Specialized => f.write_str("bit-exact for the inputs that are still taken"),
             Tolerance::Unchecked => f.write_str("none"),
         }
     }

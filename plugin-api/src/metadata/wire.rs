@@ -46,6 +46,7 @@ pub mod tag {
     pub const MEMBER: u16 = 52;
     pub const BY_NAME: u16 = 53;
     pub const TOLERANCE: u16 = 54;
+    pub const ONE_OF: u16 = 55;
 }
 
 /// The first byte of a tolerance. Eight bytes of `rtol` and of `atol` follow.
@@ -56,6 +57,9 @@ pub mod tolerance {
     pub const PRECISION: u8 = 2;
     pub const SIGNATURE: u8 = 3;
     pub const UNCHECKED: u8 = 4;
+    pub const INFERENCE: u8 = 5;
+    pub const TRAINING: u8 = 6;
+    pub const SPECIALIZED: u8 = 7;
 }
 
 /// What the bytes of a value are: the first one says.

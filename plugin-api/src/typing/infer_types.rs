@@ -50,7 +50,7 @@ enum Declared {
 }
 
 fn with_types(body: &Body, infer: &dyn Infer, declared: Declared) -> Result<Body, PassError> {
-    let (mut edit, mut symbols) = (body.edit(), Symbols::default());
+    let (mut edit, mut symbols, mut bound) = (body.edit(), Symbols::default(), Vec::new());
     content_first(body, |value, step| {
         if step == Step::Enter {
             symbols.enter(value);
@@ -80,12 +80,31 @@ fn with_types(body: &Body, infer: &dyn Infer, declared: Declared) -> Result<Body
             Expr::Alias(source) if source.is_nested() => relation(&value.ty().to_owned(), ty) == Relation::Wider,
             _ => false,
         };
-        if let Some(ty) = found.filter(|ty| !same(ty) && !says_less(ty)) {
+        let found = found.filter(|ty| !says_less(ty));
+        bound.extend(found.as_ref().and(value_of_binding(value)).map(|source| (value, source)));
+        if let Some(ty) = found.filter(|ty| !same(ty)) {
             set_type(&mut edit, value, &ty)?;
         }
         Ok(())
     })?;
+    bound.into_iter().for_each(|(binding, source)| bind_at_own_type(&mut edit, binding, source));
     Ok(edit.finish()?)
+}
+
+/// The nested expression that a binding at another type has.
+fn value_of_binding(binding: Value<'_>) -> Option<Value<'_>> {
+    match binding.view() {
+        Expr::Alias(source) => Some(source).filter(|source| source.is_nested() && binding.symbol().is_none()),
+        _ => None,
+    }
+}
+
+/// A binding of a nested expression whose types were different and are the same now: a text has only one value there.
+fn bind_at_own_type(edit: &mut Edit<'_>, binding: Value<'_>, source: Value<'_>) {
+    let inner = binding.node().map_or(0, |node| node.flags & flag::INNER);
+    edit.bind(source, binding.name().unwrap_or("gv"));
+    edit.update(source, |node| node.flags |= inner);
+    edit.replace(binding, source);
 }
 
 /// Says of the result of each function what is known of what it returns, where the function declares less; as TVM does

@@ -32,7 +32,7 @@ declare_pass! {
         preserves: ["relax.Normalize", "relax.anf"],
         options: Options {
             /// Least number of bindings in a new block.
-            min_size: i64 = 2,
+            min_size: i64 in (0..) = 2,
         },
         run: convert_to_dataflow,
     }

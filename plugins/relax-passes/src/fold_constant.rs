@@ -38,9 +38,9 @@ declare_pass! {
         preserves: ["relax.Normalize", "relax.anf", "relax.no_dataflow"],
         options: Options {
             /// Bytes by which the constants of a function may grow. Constants that nothing uses afterwards count as freed.
-            max_growth: i64 = 16_777_216,
+            max_growth: i64 in (0..) = 16_777_216,
             /// Scalar operations that all evaluations of a function may take together.
-            max_work: i64 = 1_000_000_000,
+            max_work: i64 in (0..) = 1_000_000_000,
             /// Whether calls of operators outside dataflow blocks are folded, too.
             outside_dataflow: bool = false,
         },
@@ -58,7 +58,7 @@ fn fold_constant(body: &Body, options: &Options, ctx: &Ctx) -> Result<Body, Pass
     loop {
         let folded = folder.rewritten()?;
         let after = Constants::of(&folded);
-        let excess = (after.bytes - before.bytes).saturating_sub(options.max_growth.max(0));
+        let excess = (after.bytes - before.bytes).saturating_sub(options.max_growth);
         if excess <= 0 {
             ctx.statistic("calls folded", folder.folds.len());
             return Ok(folded);

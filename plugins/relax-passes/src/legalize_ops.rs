@@ -11,8 +11,12 @@ declare_pass! {
     /// Turns calls of operators into calls of PrimFuncs that compute them.
     ///
     /// The plugin of an operator says what it computes. Calls whose results are the same function of their arguments share
-    /// one PrimFunc. Expects any module. Keeps calls of operators without a legalization, and those whose shapes are not
-    /// known. Never changes what is computed.
+    /// one PrimFunc. Expects any module. Never changes what is computed.
+    ///
+    /// Keeps what calls are legalized to: `relax.call_*`, `relax.invoke_*`, `relax.make_closure`, `relax.builtin.*`,
+    /// `relax.memory.*` and `relax.vm.*`. Keeps `relax.cumprod`, `relax.cumsum` and `relax.ewise_fma`, which passes for a
+    /// target replace. Keeps operators whose plugin says nothing of what they compute, and calls whose shapes are not known;
+    /// a remark names each of them and says why.
     ///
     /// ```relax before
     /// @R.function

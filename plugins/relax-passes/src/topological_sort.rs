@@ -37,17 +37,16 @@ declare_pass! {
         preserves: ["relax.Normalize", "relax.anf"],
         options: Options {
             /// `depth-first` or `breadth-first`.
-            order: String = "depth-first",
+            order: String in ["depth-first", "breadth-first"] = "depth-first",
             /// `from-inputs` or `from-outputs`.
-            direction: String = "from-inputs",
+            direction: String in ["from-inputs", "from-outputs"] = "from-inputs",
         },
         run: topological_sort,
     }
 }
 
 fn topological_sort(body: &Body, options: &Options, ctx: &Ctx) -> Result<Body, PassError> {
-    let depth_first = choice("order", &options.order, ["depth-first", "breadth-first"])?;
-    let from_inputs = choice("direction", &options.direction, ["from-inputs", "from-outputs"])?;
+    let (depth_first, from_inputs) = (options.order == "depth-first", options.direction == "from-inputs");
     let (mut edit, regions) = (body.edit(), body.regions());
     let mut sorted = 0;
     for function in body.values().filter_map(Value::as_function) {
@@ -101,14 +100,6 @@ fn defines_before_use(function: Function<'_>, block: Block<'_>, order: &[Value<'
         binding.each_symbol(&mut |sym| defined &= !missing.contains(&sym));
         defined
     })
-}
-
-/// Whether an option is the first of two choices.
-fn choice(option: &str, found: &str, choices: [&str; 2]) -> Result<bool, PassError> {
-    if !choices.contains(&found) {
-        bail!("`{option}` is `{found}`; write `{}` or `{}`", choices[0], choices[1]);
-    }
-    Ok(found == choices[0])
 }
 
 /// What uses what in a function: its parameters and bindings by their position in it, an input before all, and an output

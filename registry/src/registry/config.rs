@@ -56,7 +56,7 @@ pub enum ConfigError {
 /// Type, default, range and owner of an option, and what it is for.
 fn about(registry: &Registry, info: &ConfigInfo) -> String {
     let default = info.default.as_ref().map_or("not set by default".to_string(), |value| format!("default {value}"));
-    let range = info.range().map_or(String::new(), |range| format!(", range {range}"));
+    let range = info.allowed.text().map_or(String::new(), |range| format!(", range {range}"));
     let owner = registry.config(&info.name).map(|(_, owner)| registry.owner(owner).describe()).unwrap_or_default();
     format!("it is of type {}, {default}{range}, declared by {owner}: {}", info.ty, summary(&info.doc))
 }
@@ -91,10 +91,10 @@ pub fn check(registry: &Registry, key: &str, value: &OptionValue) -> Result<Opti
     let Some(value) = value.clone().coerce(info.ty) else {
         return Err(ConfigError::WrongType { key, found, ty: info.ty.to_string(), about: about(registry, info) });
     };
-    if info.in_range(&value) {
+    if info.allowed.has(&value) {
         return Ok(value);
     }
-    let range = info.range().unwrap_or_default();
+    let range = info.allowed.to_string();
     Err(ConfigError::OutOfRange { key, found, range, about: about(registry, info) })
 }
 

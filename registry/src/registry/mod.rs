@@ -647,9 +647,9 @@ fn check_fields(owner: &Owner, brought: &Brought) -> Result<(), RegistryError> {
         let Some(default) = &option.default else { continue };
         match default.clone().coerce(option.ty) {
             None => return bad("config option", &option.name, ("default", format!("is {default}, no {}", option.ty))),
-            Some(value) if !option.in_range(&value) => {
-                let range = option.range().unwrap_or_default();
-                return bad("config option", &option.name, ("default", format!("is {default}, not in {range}")));
+            Some(value) if !option.allowed.has(&value) => {
+                let why = format!("is {default}, not in {}", option.allowed);
+                return bad("config option", &option.name, ("default", why));
             }
             Some(_) => {}
         }

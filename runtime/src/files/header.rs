@@ -2,7 +2,7 @@
 
 use super::FileError;
 use plugin_api::prelude::DType;
-use std::io::Read;
+use std::io::{self, Read};
 
 const MAGIC: &[u8] = b"\x93NUMPY";
 /// More than any header of a tensor has.
@@ -25,7 +25,11 @@ impl Header {
     pub(super) fn read(name: &str, from: &mut impl Read) -> Result<Header, FileError> {
         let damaged = |why: &str| FileError::damaged(name, why);
         let mut start = [0; 8];
-        from.read_exact(&mut start).map_err(|_| damaged("it ends within its header"))?;
+        let ends = |error: io::Error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => damaged("it ends within its header"),
+            _ => damaged(&error.to_string()),
+        };
+        from.read_exact(&mut start).map_err(ends)?;
         if &start[..6] != MAGIC {
             return Err(damaged("it does not begin as an .npy file does"));
         }
@@ -35,13 +39,13 @@ impl Header {
             2 | 3 => 4,
             version => return Err(damaged(&format!("its format has version {version}; 1 to 3 are known"))),
         };
-        from.read_exact(&mut length[..width]).map_err(|_| damaged("it ends within its header"))?;
+        from.read_exact(&mut length[..width]).map_err(ends)?;
         let length = u32::from_le_bytes(length);
         if length > LONGEST {
             return Err(damaged("its header is too long"));
         }
         let mut text = vec![0; length as usize];
-        from.read_exact(&mut text).map_err(|_| damaged("it ends within its header"))?;
+        from.read_exact(&mut text).map_err(ends)?;
         let text = String::from_utf8(text).map_err(|_| damaged("its header is not UTF-8"))?;
         Parser { rest: text.trim() }.header().ok_or_else(|| damaged("its header is not one of a tensor"))
     }
@@ -100,7 +104,8 @@ pub(super) fn elements_of(descr: &str, meant: Option<DType>) -> Option<Elements>
         ('i', 1 | 2 | 4 | 8) => DType::new(0, bits, 1),
         ('u', 1 | 2 | 4 | 8) => DType::new(1, bits, 1),
         ('f', 2 | 4 | 8) => DType::new(2, bits, 1),
-        ('V', 1 | 2) => {
+        // `ml_dtypes` writes float8_e5m2 as `f1`.
+        ('V', 1 | 2) | ('f', 1) => {
             let raw = |dtype: &DType| dtype.is_float() && dtype.bits() == bits && dtype.lanes() == 1;
             meant.filter(raw).or_else(|| (bytes == 2).then_some(DType::BF16))?
         }

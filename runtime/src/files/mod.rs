@@ -53,11 +53,8 @@ pub enum FileError {
         fault: Fault,
     },
     /// Two arrays have one name.
-    #[error("there are two arrays `{name}`")]
-    Twice {
-        /// Their name.
-        name: String,
-    },
+    #[error("two of its arrays have the same name")]
+    Twice,
 }
 
 impl FileError {

@@ -42,6 +42,10 @@ pub fn read_npz(
     limits: &Limits,
 ) -> Result<BTreeMap<String, Tensor>, FileError> {
     let mut files = ZipArchive::new(from).map_err(archive)?;
+    // It gives one file of each name.
+    if files.has_duplicate_names() {
+        return Err(FileError::Twice);
+    }
     let mut out = BTreeMap::new();
     for at in 0..files.len() {
         let mut file = files.by_index(at).map_err(archive)?;
@@ -50,9 +54,7 @@ pub fn read_npz(
             return Err(FileError::Archive { why: format!("it contains `{name}`, which is not an .npy file") });
         };
         let tensor = read_npy(&name, &mut file, meant, limits)?;
-        if out.insert(name.clone(), tensor).is_some() {
-            return Err(FileError::Twice { name });
-        }
+        out.insert(name, tensor);
     }
     Ok(out)
 }
@@ -101,6 +103,22 @@ mod tests {
         let arrays = read(small(), &Limits::unlimited()).expect("read");
         assert_eq!(arrays.keys().collect::<Vec<_>>(), ["half", "x"]);
         assert_eq!(arrays["half"].dtype(), DType::BF16);
+    }
+
+    /// NumPy reads the last of them.
+    #[test]
+    fn two_arrays_of_one_name_are_refused() {
+        let (x, y) = (Tensor::from_vec(&[1], vec![1i64]), Tensor::from_vec(&[1], vec![2i64]));
+        let (x, y) = (x.expect("a tensor"), y.expect("a tensor"));
+        let mut file = Cursor::new(Vec::new());
+        write_npz([("x", &x), ("y", &y)], &mut file).expect("written");
+        let mut file = file.into_inner();
+        let names = file.windows(5).enumerate().filter(|(_, bytes)| *bytes == b"y.npy").map(|(at, _)| at);
+        let names: Vec<usize> = names.collect();
+        assert_eq!(names.len(), 2, "one before the array and one in the directory");
+        names.into_iter().for_each(|at| file[at] = b'x');
+        let error = read(file, &Limits::unlimited()).expect_err("is refused");
+        assert_eq!(error.to_string(), "two of its arrays have the same name");
     }
 
     /// Each byte of a file may be damaged: the file is refused, or read as other arrays, and nothing panics.

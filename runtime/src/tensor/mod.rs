@@ -61,6 +61,10 @@ fn no_tensor(dtype: DType, shape: &[i64], bytes: usize) -> Fault {
     FaultKind::NoTensor { dtype, shape: shape.to_vec(), bytes: bytes as u64 }.into()
 }
 
+fn no_numbers(dtype: DType) -> Fault {
+    Fault::unsupported(format!("numbers of {dtype}"))
+}
+
 impl Tensor {
     /// From its data.
     ///
@@ -118,7 +122,7 @@ impl Tensor {
     ) -> Result<Tensor, Fault> {
         let mut bytes = Vec::new();
         for number in numbers {
-            let (word, width) = word_of(dtype, number).ok_or_else(|| no_tensor(dtype, shape, 0))?;
+            let (word, width) = word_of(dtype, number).ok_or_else(|| no_numbers(dtype))?;
             bytes.extend_from_slice(&word.to_le_bytes()[..width]);
         }
         Tensor::new(dtype, shape, &bytes)
@@ -240,7 +244,7 @@ impl Tensor {
     /// If no tensor has this shape, there is not so much memory, or Rust has no type for the elements.
     pub fn random(dtype: DType, shape: &[i64], seed: u64, limits: &Limits) -> Result<Tensor, Fault> {
         let mut out = Tensor::zeros(dtype, shape, limits)?;
-        random::fill(dtype, seed, out.bytes_mut()).ok_or_else(|| no_tensor(dtype, shape, 0))?;
+        random::fill(dtype, seed, out.bytes_mut()).ok_or_else(|| no_numbers(dtype))?;
         Ok(out)
     }
 }
@@ -320,6 +324,15 @@ mod tests {
             matches!(huge, Err(Fault { kind: FaultKind::OutOfMemory { needed: 100_000_000_000, .. }, .. })),
             "{huge:?}"
         );
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_shape_is_said() {
+        let said = |shape: &[i64]| Tensor::new(DType::F32, shape, &[0; 8]).expect_err("is refused").to_string();
+        assert_eq!(said(&[2, -1]), "no tensor has the shape [2, -1]: an extent is negative");
+        assert_eq!(said(&[3]), "a tensor of float32 of shape [3] has 12 bytes, but there are 8");
+        let much = said(&[i64::MAX, 8]);
+        assert!(much.ends_with("its bytes are more than 64 bits can count"), "{much}");
     }
 
     #[test]

@@ -37,6 +37,14 @@ pub enum Cause {
         /// Names that are like it.
         near: Vec<String>,
     },
+    /// A packed function that the program registered failed.
+    #[error("the packed function `{name}` failed: {why}")]
+    PackedFailed {
+        /// Its name.
+        name: String,
+        /// What it says.
+        why: String,
+    },
     /// An operator is neither executed by the machine nor legalized.
     #[error("the operator `{name}` cannot be executed: {why}")]
     NotExecuted {

@@ -3,7 +3,7 @@
 use super::failure::Cause;
 use super::symbols::Symbols;
 use super::value::{Scalar, Value, shape_text};
-use crate::fault::Fault;
+use crate::fault::{Fault, FaultKind};
 use crate::limits::Limits;
 use crate::tensor::{Tensor, number_of, word_of};
 use plugin_api::ir::constant::{Element, Number};
@@ -14,6 +14,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The extent of a symbolic dimension that nothing else says.
 pub const USUAL_EXTENT: i64 = 8;
+/// How many dimensions a tensor has of which the type does not say it.
+const USUAL_NDIM: usize = 2;
 
 /// Why a function has no arguments.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -77,7 +79,8 @@ impl From<Fault> for InputError {
 /// of several dimensions after the first `num_input` parameters) scaled by the square root of 6 / elements of a row, and
 /// variances of batch normalizations from 0.5 to 1.5; integers from 0 to 3; truth values. Coarse ones are integers from -8
 /// to 7 (from 0 to 15 if they have no sign), and floats from -1.5 to 1.5 that are multiples of 0.5, so that some of them
-/// are equal, some are 0, and sums of them are exact.
+/// are equal, some are 0, and sums of them are exact. What a type leaves open is an extent of [`USUAL_EXTENT`], two
+/// dimensions, `float32`, and null where any object may be.
 #[derive(Clone, Debug, Default)]
 pub struct Inputs {
     /// Arrays by name.
@@ -148,7 +151,15 @@ impl Inputs {
     /// # Errors
     /// If there is no such tensor, or not so much memory.
     pub fn tensor(dtype: DType, shape: &[i64], seed: u64, coarse: bool, limits: &Limits) -> Result<Tensor, InputError> {
-        random_tensor(dtype, shape, seed, (Draw { variance: false, coarse }, false), limits)
+        Ok(random_tensor(dtype, shape, seed, (Draw { variance: false, coarse }, false), limits)?)
+    }
+
+    /// A dimension of a body, where its variables have these values, by their numbers.
+    ///
+    /// # Errors
+    /// If another variable is in it, or it has no value within 64 bits.
+    pub fn extent(dim: &Dim, values: &BTreeMap<u32, i64>, body: &Body) -> Result<i64, Cause> {
+        Symbols::of(values.clone()).extent(dim, body)
     }
 
     /// The names of the symbolic dimensions of the parameters.
@@ -279,6 +290,11 @@ fn given(part: &Part<'_>, array: Tensor) -> Result<Value, InputError> {
     }
 }
 
+/// A shape of which the type says no extents, and perhaps not how many there are.
+fn usual(ndim: i32) -> Vec<i64> {
+    vec![USUAL_EXTENT; usize::try_from(ndim).unwrap_or(USUAL_NDIM)]
+}
+
 fn random(
     part: &Part<'_>,
     seed: u64,
@@ -288,16 +304,24 @@ fn random(
 ) -> Result<Value, InputError> {
     let not = |why: &str| InputError::NotRandom { name: part.name.clone(), why: why.to_string() };
     match &part.ty {
-        Type::Tensor(TensorType { shape: Some(dims), dtype, .. }) if dtype.is_known() => {
-            let shape = symbols.extents(dims, body)?;
+        Type::Tensor(TensorType { shape, dtype, ndim, .. }) => {
+            let shape = match shape {
+                Some(dims) => symbols.extents(dims, body)?,
+                None => usual(*ndim),
+            };
+            let dtype = if dtype.is_known() { *dtype } else { DType::F32 };
             // Caffe2 calls a running variance `riv`.
             let says_so = |word: &str| word.starts_with("var") || word == "riv";
             let draw = Draw { variance: draw.variance || part.name.split('_').any(says_so), ..draw };
-            Ok(Value::Tensor(random_tensor(*dtype, &shape, seed, (draw, part.weight), limits)?))
+            let tensor = random_tensor(dtype, &shape, seed, (draw, part.weight), limits);
+            let tensor = tensor.map_err(|fault| match fault.kind {
+                FaultKind::OutOfMemory { .. } => fault.into(),
+                _ => not(&fault.to_string()),
+            });
+            Ok(Value::Tensor(tensor?))
         }
-        Type::Tensor(_) => Err(not("its type does not say its shape and its data type")),
         Type::Shape { dims: Some(dims), .. } => Ok(Value::shape(&symbols.extents(dims, body)?)),
-        Type::Shape { .. } => Err(not("its type does not say its dimensions")),
+        Type::Shape { ndim, .. } => Ok(Value::shape(&usual(*ndim))),
         Type::Prim { dtype, value: Some(dim) } => {
             Ok(Value::Scalar(Scalar { number: symbols.number(dim, body)?, dtype: *dtype }))
         }
@@ -305,7 +329,8 @@ fn random(
             Ok(Value::Scalar(Scalar { number: Number::Float(0.5), dtype: *dtype }))
         }
         Type::Prim { dtype, value: None } => Ok(Value::int(1, *dtype)),
-        _ => Err(not("only tensors, shapes, numbers and tuples of these have one")),
+        Type::Object => Ok(Value::Null),
+        _ => Err(not("only tensors, shapes, numbers, objects and tuples of these have one")),
     }
 }
 
@@ -327,7 +352,7 @@ fn random_tensor(
     seed: u64,
     (draw, weight): (Draw, bool),
     limits: &Limits,
-) -> Result<Tensor, InputError> {
+) -> Result<Tensor, Fault> {
     let mut tensor = Tensor::random(dtype, shape, seed, limits)?;
     let row: f64 = shape.iter().skip(1).map(|extent| *extent as f64).product();
     let scale = if weight && shape.len() > 1 && row > 0.0 { (6.0 / row).sqrt() } else { 1.0 };

@@ -13,6 +13,10 @@ use std::collections::BTreeMap;
 pub(super) struct Symbols(BTreeMap<u32, i64>);
 
 impl Symbols {
+    pub(super) fn of(values: BTreeMap<u32, i64>) -> Symbols {
+        Symbols(values)
+    }
+
     pub(super) fn get(&self, sym: Sym) -> Option<i64> {
         self.0.get(&sym.id).copied()
     }

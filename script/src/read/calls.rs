@@ -13,6 +13,7 @@ use plugin_api::typing::operator_checks::{
 use plugin_api::typing::operators::InferError;
 use plugin_api::typing::relations::{call_result, calls_are_pure};
 use ruff_python_ast::{Expr, ExprCall, Keyword};
+use std::ops::Range;
 
 /// Keywords whose values are types of results rather than attributes.
 const TYPE_KEYWORDS: &[&str] = &["out_ty", "ty_args", "out_sinfo", "sinfo_args"];
@@ -38,6 +39,12 @@ impl<'a> FnReader<'a> {
             let dim = self.dim_call(call)?;
             return Ok(self.b.prim_value(&dim));
         }
+        if let Expr::Attribute(method) = &*call.func
+            && method.attr.as_str() == "astype"
+            && !self.is_module(&method.value)
+        {
+            return self.astype(&method.value, call);
+        }
         let callee = self.expr(&call.func)?;
         if let Some(keyword) = call.arguments.keywords.first() {
             return Err(Diagnostic::new(span(keyword), "a call of a function takes no keyword arguments"));
@@ -54,6 +61,12 @@ impl<'a> FnReader<'a> {
         let result = result.map_err(|error| Diagnostic::new(span(call), error.to_string()))?;
         let ty = self.b.ty(&result);
         Ok(self.b.call(callee, &args, AttrsId::NONE, ty, !calls_are_pure(&callee_ty), None))
+    }
+
+    /// A tuple; a list in it is one, too.
+    pub(super) fn tuple_of(&mut self, items: &'a [Expr]) -> Read<V> {
+        let items = items.iter().map(|item| self.operand(item, None)).collect::<Read<Vec<V>>>()?;
+        Ok(self.b.tuple(&items, None))
     }
 
     fn values(&mut self, items: &'a [Expr]) -> Read<Vec<V>> {
@@ -83,8 +96,6 @@ impl<'a> FnReader<'a> {
     /// A call of an operator that no plugin declares, kept as it stands. Its type is what its binding declares; it counts
     /// as having an effect, except where nothing that has one may be.
     fn opaque_call(&mut self, name: &str, call: &'a ExprCall) -> Read<V> {
-        let at = span(&*call.func);
-        self.scope.opaque.borrow_mut().entry(name.to_string()).or_insert((at, 0)).1 += 1;
         let mut values = Vec::with_capacity(call.arguments.args.len());
         for arg in &call.arguments.args {
             values.push(self.operand(arg, None)?);
@@ -92,7 +103,7 @@ impl<'a> FnReader<'a> {
         let mut attrs: Vec<(&str, Attr)> = Vec::new();
         for keyword in &call.arguments.keywords {
             match &keyword.arg {
-                Some(_) if is_type_keyword(keyword) => self.type_args(keyword, &mut values)?,
+                Some(key) if is_type_keyword(keyword) => self.type_args(key.as_str(), &keyword.value, &mut values)?,
                 Some(key) if attrs.iter().any(|(known, _)| *known == key.as_str()) => {
                     return Err(Diagnostic::new(span(keyword), format!("attribute `{key}` is given twice")));
                 }
@@ -100,11 +111,17 @@ impl<'a> FnReader<'a> {
                 None => return Err(Diagnostic::new(span(keyword), "`**` is not read in a call")),
             }
         }
+        Ok(self.kept(name, span(&*call.func), &values, attrs))
+    }
+
+    /// A call that is kept as it stands.
+    pub(super) fn kept(&mut self, name: &str, at: Range<usize>, values: &[V], attrs: Vec<(&str, Attr)>) -> V {
+        self.scope.opaque.borrow_mut().entry(name.to_string()).or_insert((at, 0)).1 += 1;
         let attrs = self.b.attrs_as_given(attrs);
         let (callee, ty) = (self.b.op(name), self.b.ty(&Type::Object));
-        let v = self.b.call(callee, &values, attrs, ty, self.may_have_effects(), None);
+        let v = self.b.call(callee, values, attrs, ty, self.may_have_effects(), None);
         self.opaque.insert(v);
-        Ok(v)
+        v
     }
 
     fn operator(&mut self, name: &'a str, call: &'a ExprCall) -> Read<V> {
@@ -117,6 +134,7 @@ impl<'a> FnReader<'a> {
         let positional = &call.arguments.args;
         let (args, rest) =
             if variadic { (&positional[..], &[][..]) } else { positional.split_at(positional.len().min(n)) };
+        let (types, rest) = positional_types(info, call, rest)?;
         let callee_first = info.args.first().is_some_and(|arg| arg.kind == ArgKind::Function);
         let mut values = Vec::with_capacity(args.len() + 1);
         for (i, arg) in args.iter().enumerate() {
@@ -142,12 +160,12 @@ impl<'a> FnReader<'a> {
         if values.len() < least {
             return Err(self.wrong_number(info, call, values.len()));
         }
-        let attrs = self.op_attrs(info, call, rest)?;
-        for keyword in call.arguments.keywords.iter().filter(|keyword| is_type_keyword(keyword)) {
-            self.type_args(keyword, &mut values)?;
+        let attrs = self.op_attrs(info, call, &rest)?;
+        for (name, types) in types {
+            self.type_args(name, types, &mut values)?;
         }
         let v = self.b.call(callee, &values, attrs, TypeId::NONE, false, None);
-        self.infer(v, call)
+        self.infer(v, span(call), self.scope.text.get(span(&*call.func)).unwrap_or("the call"))
     }
 
     /// The symbol in `R.ExternFunc("symbol")`.
@@ -161,16 +179,30 @@ impl<'a> FnReader<'a> {
         }
     }
 
-    /// An operand. A tuple or list in the place of a shape is one, as in Python; any other list is a tuple.
-    fn operand(&mut self, expr: &'a Expr, info: Option<&ArgInfo>) -> Read<V> {
+    /// An operand. A tuple or list in the place of a shape is one, as in Python; any other list is a tuple. The arguments of
+    /// a function that is called are a tuple, also of one value.
+    pub(super) fn operand(&mut self, expr: &'a Expr, info: Option<&ArgInfo>) -> Read<V> {
+        let v = self.plain_operand(expr, info)?;
+        let arguments = info.is_some_and(|arg| arg.kind == ArgKind::Tuple && arg.name == "args");
+        if !arguments || self.b.with(v, |value| value.ty().is_tuple()) {
+            return Ok(v);
+        }
+        let v = self.b.tuple(&[v], None);
+        self.sized(v, span(expr))
+    }
+
+    fn plain_operand(&mut self, expr: &'a Expr, info: Option<&ArgInfo>) -> Read<V> {
         match expr {
             Expr::Tuple(_) | Expr::List(_) if info.is_some_and(|arg| arg.kind == ArgKind::Shape) => {
                 let dims = self.dims(expr)?;
                 Ok(self.b.shape(&dims))
             }
+            Expr::StringLiteral(_) if info.is_some_and(|arg| arg.name == "dtype") => {
+                let dtype = super::types::dtype_of(expr)?;
+                Ok(self.b.dtype(dtype))
+            }
             Expr::List(list) => {
-                let items = self.values(&list.elts)?;
-                let v = self.b.tuple(&items, None);
+                let v = self.tuple_of(&list.elts)?;
                 self.sized(v, span(expr))
             }
             other => self.expr(other),
@@ -178,7 +210,7 @@ impl<'a> FnReader<'a> {
     }
 
     /// Facts and leaf of an operator; each is looked up once for a function.
-    fn operator_info(&mut self, name: &'a str) -> Option<(&'a OpInfo, V)> {
+    pub(super) fn operator_info(&mut self, name: &'a str) -> Option<(&'a OpInfo, V)> {
         if let Some(known) = self.operators.get(name) {
             return Some(*known);
         }
@@ -213,7 +245,7 @@ impl<'a> FnReader<'a> {
     }
 
     /// Attributes: those that are written, checked, and defaults of the others. Equal texts are read once.
-    fn op_attrs(&mut self, info: &OpInfo, call: &'a ExprCall, positional: &'a [Expr]) -> Read<AttrsId> {
+    fn op_attrs(&mut self, info: &OpInfo, call: &'a ExprCall, positional: &[&'a Expr]) -> Read<AttrsId> {
         let keywords = &call.arguments.keywords;
         let is_operand = |keyword: &Keyword| {
             let name = keyword.arg.as_ref().map_or("", |arg| arg.as_str());
@@ -228,7 +260,7 @@ impl<'a> FnReader<'a> {
         }
         if let (Some(value), Some(attr)) = (positional.get(n_positional(info)), info.attrs.get(n_positional(info))) {
             let message = format!("`{}` and the attributes after it are written with their names", attr.name);
-            return Err(Diagnostic::new(span(value), message).help(signature(info)));
+            return Err(Diagnostic::new(span(*value), message).help(signature(info)));
         }
         let start = keywords.first().map(|keyword| span(keyword).start);
         let whole = start.filter(|_| positional.is_empty()).and_then(|start| {
@@ -278,15 +310,15 @@ impl<'a> FnReader<'a> {
     }
 
     /// Types that a call gives. Several results are a tuple: `out_ty=[A, B]`.
-    fn type_args(&mut self, keyword: &'a Keyword, values: &mut Vec<V>) -> Read<()> {
-        let result = keyword.arg.as_ref().is_some_and(|arg| matches!(arg.as_str(), "out_ty" | "out_sinfo"));
-        let items = match &keyword.value {
+    fn type_args(&mut self, name: &str, types: &'a Expr, values: &mut Vec<V>) -> Read<()> {
+        let result = matches!(name, "out_ty" | "out_sinfo");
+        let items = match types {
             Expr::List(list) => &list.elts,
             Expr::Tuple(tuple) => &tuple.elts,
             other => std::slice::from_ref(other),
         };
         // A list of one type is that type, as in TVM.
-        if result && (keyword.value.is_tuple_expr() || keyword.value.is_list_expr() && items.len() != 1) {
+        if result && (types.is_tuple_expr() || types.is_list_expr() && items.len() != 1) {
             let fields = items.iter().map(|item| self.ty(item)).collect::<Read<_>>()?;
             let ty = self.b.ty(&Type::Tuple(fields));
             values.push(self.b.type_arg(ty));
@@ -300,7 +332,7 @@ impl<'a> FnReader<'a> {
     }
 
     /// Type and purity of a call of an operator; equal calls are asked about once.
-    fn infer(&mut self, v: V, call: &ExprCall) -> Read<V> {
+    pub(super) fn infer(&mut self, v: V, at: Range<usize>, what: &str) -> Read<V> {
         let key = self.call_key(v);
         let (ty, pure) = match self.calls.get(key.as_slice()) {
             Some(known) => *known,
@@ -310,10 +342,7 @@ impl<'a> FnReader<'a> {
                     Some(call) => ops.infer(call),
                     None => Err(InferError::wrong("not a call")),
                 });
-                let inferred = inferred.map_err(|error| {
-                    let name = self.scope.text.get(span(&*call.func)).unwrap_or("the call");
-                    Diagnostic::new(span(call), format!("{name}: {error}"))
-                })?;
+                let inferred = inferred.map_err(|error| Diagnostic::new(at, format!("{what}: {error}")))?;
                 let known = (self.b.ty(&inferred.ty), inferred.pure);
                 self.calls.insert(key.into_boxed_slice(), known);
                 known
@@ -355,6 +384,30 @@ impl<'a> FnReader<'a> {
                 key.push(word);
             }
         }
+    }
+}
+
+/// What a call says of types, by position or by name, and the attributes that are given by position.
+fn positional_types<'a>(
+    info: &OpInfo,
+    call: &'a ExprCall,
+    rest: &'a [Expr],
+) -> Read<(Vec<(&'a str, &'a Expr)>, Vec<&'a Expr>)> {
+    // Where TVM has the types among the arguments.
+    let place = match info.name.as_str() {
+        "relax.call_tir" | "relax.call_dps_packed" | "relax.call_tir_with_grad" => Some((0, "out_ty")),
+        "relax.call_tir_inplace" => Some((1, "out_ty")),
+        "relax.invoke_closure" | "relax.invoke_pure_closure" => Some((0, "ty_args")),
+        _ => None,
+    };
+    let mut attrs: Vec<&Expr> = rest.iter().collect();
+    let given = place.filter(|(place, _)| *place < rest.len()).map(|(place, name)| (name, attrs.remove(place)));
+    let by_name = call.arguments.keywords.iter().filter(|keyword| is_type_keyword(keyword));
+    let by_name = by_name.map(|keyword| (keyword.arg.as_ref().map_or("", |name| name.as_str()), &keyword.value));
+    let types: Vec<_> = given.into_iter().chain(by_name).collect();
+    match types.get(1) {
+        Some((name, again)) => Err(Diagnostic::new(span(*again), format!("argument `{name}` is given twice"))),
+        None => Ok((types, attrs)),
     }
 }
 

@@ -4,7 +4,7 @@ use super::constants::{Scalar, scalar};
 use super::func::FnReader;
 use super::targets;
 use super::types::{accept, int, keyword, sym_declaration};
-use super::{Read, is_path, path_after, span};
+use super::{Read, is_path, span};
 use crate::metadata::Object;
 use crate::words::diagnostic::Diagnostic;
 use plugin_api::ir::records::MAX_DEPTH;
@@ -46,10 +46,7 @@ impl<'a> FnReader<'a> {
                 Ok(self.b.prim_value(&Dim::Var(sym)))
             }),
             Expr::Call(call) => self.call(call),
-            Expr::Tuple(tuple) => {
-                let items = tuple.elts.iter().map(|item| self.expr(item)).collect::<Read<Vec<V>>>()?;
-                Ok(self.b.tuple(&items, None))
-            }
+            Expr::Tuple(tuple) => self.tuple_of(&tuple.elts),
             Expr::Subscript(subscript) => {
                 match self.scope.metadata(expr)? {
                     Some(Object::Tensor(tensor, ty)) => return Ok(self.b.constant(&tensor, &ty)),
@@ -70,13 +67,12 @@ impl<'a> FnReader<'a> {
                 }
                 Ok(self.b.tuple_get(tuple, index, None))
             }
-            Expr::Attribute(attribute) => match path_after(self.scope.text, expr, "cls") {
-                Some(_) => self.global(attribute.attr.as_str(), span(&attribute.attr)),
-                None => match path_after(self.scope.text, expr, self.scope.class) {
-                    Some(_) => self.global(attribute.attr.as_str(), span(&attribute.attr)),
-                    None => Err(not_a_value(expr)),
-                },
-            },
+            Expr::Attribute(attribute) if self.is_module(&attribute.value) => {
+                self.global(attribute.attr.as_str(), span(&attribute.attr))
+            }
+            Expr::BinOp(_) | Expr::UnaryOp(_) | Expr::BoolOp(_) | Expr::Compare(_) if !self.is_scalar(expr) => {
+                self.python_operator(expr)
+            }
             Expr::NumberLiteral(_)
             | Expr::BooleanLiteral(_)
             | Expr::BinOp(_)
@@ -89,6 +85,11 @@ impl<'a> FnReader<'a> {
             Expr::StringLiteral(text) => Ok(self.b.string(text.value.to_str())),
             _ => Err(not_a_value(expr)),
         }
+    }
+
+    /// Whether an expression names the module that is read.
+    pub(crate) fn is_module(&self, expr: &Expr) -> bool {
+        matches!(expr, Expr::Name(name) if self.modules.contains(name.id.as_str()))
     }
 
     /// A function of the module.

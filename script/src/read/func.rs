@@ -1,8 +1,11 @@
 //! Functions: signature, statements, bindings.
 
 mod flow;
+mod operators;
 mod scope;
+mod unpack;
 
+use super::top::{decorated_by, flags};
 use super::types::{accept, sym_declaration};
 use super::{Read, Scope, is_path, path_after, sealed, span, unexpected};
 use crate::metadata::Object;
@@ -66,6 +69,8 @@ pub(crate) struct FnReader<'a> {
     pure: Vec<bool>,
     /// Names that were declared as `n = TypeVar("n")` above a local function.
     local_type_vars: HashSet<&'a str, RandomState>,
+    /// Names of the module, such as `cls`.
+    pub(crate) modules: HashSet<&'a str, RandomState>,
     /// Calls of operators that no plugin declares.
     pub(crate) opaque: HashSet<V, RandomState>,
     /// Functions whose results the text had not said before they are called.
@@ -96,23 +101,14 @@ fn decorator(def: &StmtFunctionDef) -> Read<Decorator> {
         return Err(Diagnostic::new(span(&def.name), message).help("remove `async` and type parameters"));
     }
     plain_parameters(def)?;
-    let expr = &decorator.expression;
-    let (path, keywords) = match expr {
-        Expr::Call(call) => (&*call.func, call.arguments.keywords.as_slice()),
-        path => (path, &[][..]),
-    };
-    if !is_path(path, &["R", "function"]) {
+    if !is_path(decorated_by(&decorator.expression).0, &["R", "function"]) {
         return Err(Diagnostic::new(span(decorator), "expected `@R.function`"));
     }
-    for keyword in keywords {
-        let value = match &keyword.value {
-            Expr::BooleanLiteral(value) => value.value,
-            other => return Err(Diagnostic::new(span(other), "expected True or False")),
-        };
-        match keyword.arg.as_ref().map(|arg| arg.as_str()) {
-            Some("private") => found.private = value,
-            Some("pure") => found.pure = value,
-            _ => return Err(Diagnostic::new(span(keyword), "expected `private=` or `pure=`")),
+    for (name, value) in flags(&decorator.expression, &["private", "pure", "check_well_formed"])? {
+        match name {
+            "private" => found.private = value,
+            "pure" => found.pure = value,
+            _ => {}
         }
     }
     Ok(found)
@@ -126,7 +122,7 @@ pub(super) fn plain_parameters(def: &StmtFunctionDef) -> Read<()> {
         if let Some(first) = seen.insert(name.as_str(), span(name)) {
             let message = format!("`{name}` is defined twice");
             let again = Diagnostic::new(span(name), message).label("again here").other(first, "first here");
-            return Err(again.help("give the second parameter another name"));
+            return Err(again.help("give the second one another name"));
         }
     }
     let starred = all.vararg.as_deref().or(all.kwarg.as_deref()).map(span);
@@ -161,6 +157,7 @@ impl<'a> FnReader<'a> {
             func_attrs: Vec::new(),
             pure: Vec::new(),
             local_type_vars: HashSet::default(),
+            modules: HashSet::from_iter(["cls", scope.class]),
             opaque: HashSet::default(),
             later: HashSet::default(),
             scalars: HashMap::default(),
@@ -287,7 +284,7 @@ impl<'a> FnReader<'a> {
             // A local function whose result is declared can call itself.
             let ty = self.b.ty(&Type::callable(Some(params), ret.clone(), facts.pure));
             self.b.set_type(function, ty);
-            self.define(name, function, span(&def.name))?;
+            self.define(name, function, span(&def.name));
         }
         let (last, front) = result_and_rest(def)?;
         for stmt in front {
@@ -297,7 +294,7 @@ impl<'a> FnReader<'a> {
             return Err(Diagnostic::new(span(last), "expected a value after `return`"));
         };
         self.close_block();
-        let result = self.expr(value)?;
+        let result = self.operand(value, None)?;
         let ret = self.return_type(declared, result, &known, def)?;
         self.b.end_function(result, ret);
         self.func_attrs.pop();
@@ -321,7 +318,7 @@ impl<'a> FnReader<'a> {
             if let Type::Prim { value: Some(Dim::Var(sym)), .. } = ty {
                 self.scalars.insert(v, sym);
             }
-            self.define(param.parameter.name.as_str(), v, span(&param.parameter.name))?;
+            self.define(param.parameter.name.as_str(), v, span(&param.parameter.name));
             params.push(ty);
         }
         Ok(params)
@@ -376,7 +373,9 @@ impl<'a> FnReader<'a> {
         match stmt {
             Stmt::Assign(assign) => match assign.targets.as_slice() {
                 [Expr::Name(name)] => self.assign(name.id.as_str(), span(name), None, &assign.value),
-                _ => Err(unexpected(stmt, "one variable to the left of `=`")),
+                [target @ (Expr::Tuple(_) | Expr::List(_))] => self.unpack(target, &assign.value),
+                [_] => Err(unexpected(stmt, "one variable, or several, to the left of `=`")),
+                _ => Err(unexpected(stmt, "one `=`; write a binding for each variable")),
             },
             Stmt::AnnAssign(assign) => match (&*assign.target, &assign.value) {
                 (Expr::Name(name), Some(value)) => {
@@ -387,11 +386,14 @@ impl<'a> FnReader<'a> {
             Stmt::Expr(expr) => self.expression_statement(&expr.value, function),
             Stmt::With(with) => self.dataflow(with),
             Stmt::If(branch) => self.if_(branch),
+            Stmt::Pass(_) => Ok(()),
             Stmt::FunctionDef(def) => {
                 self.open_block();
                 let flags = if self.in_dataflow { flag::INNER } else { 0 };
+                self.no_local(def.name.as_str(), span(&def.name))?;
                 let v = self.define_function(def, Some((def.name.as_str(), flags)))?;
-                self.define(def.name.as_str(), v, span(&def.name))
+                self.define(def.name.as_str(), v, span(&def.name));
+                Ok(())
             }
             Stmt::Return(_) => Err(unexpected(stmt, "`return` only at the end of the function")),
             _ => Err(unexpected(stmt, "a binding, `with R.dataflow():`, `if`, a nested function or `return`")),
@@ -436,8 +438,17 @@ impl<'a> FnReader<'a> {
     }
 
     fn assign(&mut self, name: &'a str, at: Range<usize>, annotation: Option<&'a Expr>, value: &'a Expr) -> Read<()> {
-        if name == "cls" && super::is_name(value, self.scope.class) {
+        if self.declares(name, annotation, value)? {
             return Ok(());
+        }
+        self.bind(name, at, annotation, value)
+    }
+
+    /// Reads what only declares a name: no binding.
+    fn declares(&mut self, name: &'a str, annotation: Option<&'a Expr>, value: &'a Expr) -> Read<bool> {
+        if annotation.is_none() && super::is_name(value, self.scope.class) {
+            self.modules.insert(name);
+            return Ok(true);
         }
         if let Expr::Call(call) = value
             && super::is_name(&call.func, "TypeVar")
@@ -445,7 +456,7 @@ impl<'a> FnReader<'a> {
             accept(call, 1, &[], "n = TypeVar(\"n\")")?;
             // Above a local function: only a name. Each function whose signature mentions it has a variable of its own.
             self.local_type_vars.insert(name);
-            return Ok(());
+            return Ok(true);
         }
         if annotation.is_none()
             && let Some(dtype) = sym_declaration(self.scope.text, value)
@@ -458,25 +469,43 @@ impl<'a> FnReader<'a> {
             if self.known_sym(name).is_none() {
                 self.new_sym(name, dtype);
             }
-            return Ok(());
+            return Ok(true);
         }
-        self.bind(name, at, annotation, value)
+        Ok(false)
     }
 
     /// One binding.
     fn bind(&mut self, name: &'a str, at: Range<usize>, annotation: Option<&'a Expr>, value: &'a Expr) -> Read<()> {
+        let v = self.bind_unseen(name, &at, annotation, value)?;
+        self.define(name, v, at);
+        Ok(())
+    }
+
+    /// A binding whose name does not mean anything yet.
+    fn bind_unseen(
+        &mut self,
+        name: &'a str,
+        at: &Range<usize>,
+        annotation: Option<&'a Expr>,
+        value: &'a Expr,
+    ) -> Read<V> {
         self.open_block();
         let v = match self.bound_number(annotation, value)? {
             Some(number) => number,
             None => self.bound(value)?,
         };
+        self.bind_here(name, at, v, annotation)
+    }
+
+    /// Binds a value in the block that is open.
+    fn bind_here(&mut self, name: &str, at: &Range<usize>, v: V, annotation: Option<&'a Expr>) -> Read<V> {
         let v = self.bind_value(name, v, annotation)?;
         self.name_scalar(v, name);
         if self.in_dataflow {
             self.b.add_flags(v, flag::INNER);
         }
-        self.count_parts(v, &at)?;
-        self.define(name, v, at)
+        self.count_parts(v, at)?;
+        Ok(v)
     }
 
     /// What is read is printed with the type of each binding, so all of them together must not be out of proportion.

@@ -8,6 +8,7 @@ pub(crate) mod guard;
 mod ops;
 mod targets;
 mod tir;
+mod top;
 mod types;
 
 use crate::Operators;
@@ -18,12 +19,13 @@ use func::FnReader;
 use plugin_api::ir::records::leaf;
 use plugin_api::ir::{Attr, Module, SealError, Type};
 use plugin_api::names::{did_you_mean, few_suggestions, suggestions};
-use ruff_python_ast::{Decorator, Expr, Stmt, StmtClassDef, StmtFunctionDef};
+use ruff_python_ast::{Expr, Stmt, StmtFunctionDef};
 use ruff_text_size::Ranged;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 use std::ops::Range;
+use top::Top;
 
 /// Result of reading a part.
 pub(crate) type Read<T> = Result<T, Diagnostic>;
@@ -170,9 +172,9 @@ fn read_shallow<'a>(text: &'a str, around: Around<'a>, ops: &'a dyn Operators) -
         contradictions: RefCell::default(),
         again: Again::default(),
     };
-    let class = module_class(&parsed.syntax().body, &mut scope)?;
-    scope.class = class.name.as_str();
-    let module = module(class, &mut scope)?;
+    let top = top::read(&parsed.syntax().body, &mut scope)?;
+    scope.class = top.class;
+    let module = module(&top, &mut scope)?;
     let opaque = scope.opaque.take();
     let opaque_calls = opaque.values().map(|(_, calls)| calls).sum();
     let unknown = opaque.into_iter().map(|(name, (at, calls))| unknown_operator(&name, at, calls, ops));
@@ -188,75 +190,7 @@ fn unknown_operator(name: &str, at: Range<usize>, calls: usize, ops: &dyn Operat
     )
 }
 
-fn module_class<'a>(body: &'a [Stmt], scope: &mut Scope<'a>) -> Result<&'a StmtClassDef, ReadError> {
-    let mut class = None;
-    for stmt in body {
-        match stmt {
-            Stmt::ClassDef(def) if class.is_none() => class = Some(def),
-            Stmt::ClassDef(def) => {
-                let message = "a second module; a text holds one";
-                return Err(Diagnostic::new(span(&def.name), message).into());
-            }
-            Stmt::Assign(assign) => match (assign.targets.as_slice(), &*assign.value) {
-                ([Expr::Name(name)], Expr::Call(call)) if is_name(&call.func, "TypeVar") => {
-                    types::accept(call, 1, &[], "n = TypeVar(\"n\")")?;
-                    scope.type_vars.insert(name.id.as_str());
-                }
-                ([Expr::Name(name)], value) if name.id.as_str() == "metadata" => {
-                    scope.metadata = load_metadata(value)?;
-                }
-                _ => return Err(unexpected(stmt, "`@I.ir_module class Module:` or `n = TypeVar(\"n\")`").into()),
-            },
-            Stmt::Import(_) | Stmt::ImportFrom(_) => {}
-            _ => return Err(unexpected(stmt, "`@I.ir_module class Module:`").into()),
-        }
-    }
-    let Some(class) = class else {
-        let end = scope.text.trim_end().len();
-        return Err(Diagnostic::new(end..end, "no module in the text")
-            .help("a module is written as `@I.ir_module class Module:` with functions in it")
-            .into());
-    };
-    let decorated = class.decorator_list.iter().any(|decorator| is_path(&decorator.expression, &["I", "ir_module"]));
-    if !decorated {
-        let message = format!("class `{}` is not a module", class.name);
-        return Err(Diagnostic::new(span(&class.name), message).help("write `@I.ir_module` above it").into());
-    }
-    let other = |decorator: &&Decorator| !is_path(&decorator.expression, &["I", "ir_module"]);
-    if let Some(decorator) = class.decorator_list.iter().find(other) {
-        let message = "only `@I.ir_module` decorates a module; what this would do to it is not known here";
-        return Err(Diagnostic::new(span(decorator), message).help("remove it").into());
-    }
-    match class.arguments.as_deref().map(|all| (all.args.first(), all.keywords.first())) {
-        Some((Some(base), _)) => Err(no_bases(&class.name, span(base))),
-        Some((None, Some(keyword))) => Err(no_bases(&class.name, span(keyword))),
-        _ => match &class.type_params {
-            Some(params) => Err(no_bases(&class.name, span(&**params))),
-            None => Ok(class),
-        },
-    }
-}
-
-fn no_bases(class: &str, at: Range<usize>) -> ReadError {
-    let message = "a module is a plain class: its bases, keywords and type parameters would be lost";
-    Diagnostic::new(at, message).help(format!("write `class {class}:`")).into()
-}
-
-/// `tvm.ir.load_json("""…""")`.
-fn load_metadata(value: &Expr) -> Read<Metadata> {
-    if let Expr::Call(call) = value
-        && is_path(&call.func, &["tvm", "ir", "load_json"])
-        && let [Expr::StringLiteral(json)] = &*call.arguments.args
-        && call.arguments.keywords.is_empty()
-    {
-        let start = span(json).start;
-        return Metadata::read(json.value.to_str())
-            .map_err(|why| Diagnostic::new(start..start + 3, format!("the metadata cannot be read: {why}")));
-    }
-    Err(Diagnostic::new(span(value), "expected `tvm.ir.load_json(\"\"\"...\"\"\")`"))
-}
-
-fn module<'a>(class: &'a StmtClassDef, scope: &mut Scope<'a>) -> Result<Module, ReadError> {
+fn module<'a>(top: &Top<'a>, scope: &mut Scope<'a>) -> Result<Module, ReadError> {
     let (mut said, mut defs) = (ModuleSays::default(), Vec::new());
     let mut externs = Vec::new();
     let mut places: BTreeMap<&str, Range<usize>> = BTreeMap::new();
@@ -267,7 +201,7 @@ fn module<'a>(class: &'a StmtClassDef, scope: &mut Scope<'a>) -> Result<Module, 
             .help("rename one of them")),
         None => Ok(()),
     };
-    for stmt in &class.body {
+    for stmt in top.body {
         match stmt {
             Stmt::FunctionDef(def) => {
                 twice(def.name.as_str(), span(&def.name))?;
@@ -305,7 +239,7 @@ fn module<'a>(class: &'a StmtClassDef, scope: &mut Scope<'a>) -> Result<Module, 
             edit.set(name, body);
         }
         if !attrs.is_empty() || !infos.is_empty() {
-            edit.set_attrs(attrs, infos).map_err(|error| sealed(&error, span(&class.name)))?;
+            edit.set_attrs(attrs, infos).map_err(|error| sealed(&error, top.name.clone()))?;
         }
         Ok(edit.finish())
     })
@@ -490,9 +424,8 @@ pub(crate) fn sealed(error: &SealError, at: Range<usize>) -> Diagnostic {
     Diagnostic::new(at, error.to_string())
 }
 
-pub(crate) fn unexpected(stmt: &Stmt, expected: &str) -> Diagnostic {
-    let at = span(stmt);
-    Diagnostic::new(at.start..at.end, format!("expected {expected}")).label("found this")
+pub(crate) fn unexpected(stmt: &impl Ranged, expected: &str) -> Diagnostic {
+    Diagnostic::new(span(stmt), format!("expected {expected}")).label("found this")
 }
 
 pub(crate) fn is_name(expr: &Expr, name: &str) -> bool {
@@ -502,12 +435,17 @@ pub(crate) fn is_name(expr: &Expr, name: &str) -> bool {
 /// Whether an expression is `a.b.c`.
 pub(crate) fn is_path(expr: &Expr, path: &[&str]) -> bool {
     match (expr, path) {
-        (Expr::Name(name), [only]) => name.id.as_str() == *only,
+        (Expr::Name(name), [only]) => name.id.as_str() == *only || other_name(only) == Some(name.id.as_str()),
         (Expr::Attribute(attribute), [front @ .., last]) if !front.is_empty() => {
             attribute.attr.as_str() == *last && is_path(&attribute.value, front)
         }
         _ => false,
     }
+}
+
+/// Another name under which people import a dialect: `from tvm import relax`.
+fn other_name(root: &str) -> Option<&'static str> {
+    (root == "R").then_some("relax")
 }
 
 /// The part after `R.` of `R.a.b`; for other roots likewise. Python allows blanks and lines between the parts: then it is
@@ -518,9 +456,7 @@ pub(crate) fn path_after<'t>(text: &'t str, expr: &'t Expr, root: &str) -> Optio
         inner = &attribute.value;
     }
     let Expr::Attribute(last) = expr else { return None };
-    if !is_name(inner, root) {
-        return None;
-    }
+    let root = [root].into_iter().chain(other_name(root)).find(|root| is_name(inner, root))?;
     let path = text.get(span(expr)).and_then(|path| path.get(root.len()..)?.strip_prefix('.'));
     let is_plain = |path: &&str| path.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '.');
     path.filter(is_plain).or_else(|| is_name(&last.value, root).then(|| last.attr.as_str()))

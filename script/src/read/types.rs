@@ -32,6 +32,8 @@ impl<'a> FnReader<'a> {
     pub(crate) fn ty(&mut self, expr: &Expr) -> Read<Type> {
         match expr {
             Expr::Call(call) => self.type_call(call),
+            // What returns nothing.
+            Expr::NoneLiteral(_) => Ok(Type::tuple([])),
             Expr::Attribute(_) => {
                 let text = self.scope.text;
                 match path_after(text, expr, "R") {
@@ -114,8 +116,12 @@ impl<'a> FnReader<'a> {
     fn tensor(&mut self, call: &ExprCall) -> Read<Type> {
         let usage = "R.Tensor(shape, dtype=\"float32\", vdevice=\"llvm:0:global\", ndim=2)";
         accept(call, 4, &["shape", "dtype", "vdevice", "ndim"], usage)?;
-        let shape = Self::argument(call, 0, "shape");
-        let dtype = Self::argument(call, 1, "dtype").map_or(Ok(DType::VOID), dtype_of)?;
+        let (shape, dtype) = match (Self::argument(call, 0, "shape"), Self::argument(call, 1, "dtype")) {
+            // `R.Tensor("float32")`
+            (Some(dtype @ Expr::StringLiteral(_)), None) => (None, Some(dtype)),
+            both => both,
+        };
+        let dtype = dtype.map_or(Ok(DType::VOID), dtype_of)?;
         let vdevice = match Self::argument(call, 2, "vdevice") {
             Some(Expr::NoneLiteral(_)) => None,
             Some(Expr::StringLiteral(name)) => Some(self.vdevice(name.value.to_str(), span(name))?),
@@ -206,10 +212,10 @@ impl<'a> FnReader<'a> {
         let usage = "R.Callable((R.Tensor,), R.Tensor, True), R.Callable(ret=R.Tensor, purity=True)";
         accept(call, 3, &["params", "ret", "purity"], usage)?;
         let params = match Self::argument(call, 0, "params") {
-            Some(Expr::Tuple(tuple)) => Some(&tuple.elts),
-            Some(Expr::List(list)) => Some(&list.elts),
+            Some(Expr::Tuple(tuple)) => Some(&*tuple.elts),
+            Some(Expr::List(list)) => Some(&*list.elts),
             Some(Expr::NoneLiteral(_)) | None => None,
-            Some(other) => return Err(Diagnostic::new(span(other), "expected a tuple of parameter types")),
+            Some(one) => Some(std::slice::from_ref(one)),
         };
         let params = params.map(|items| items.iter().map(|item| self.ty(item)).collect::<Read<_>>()).transpose()?;
         // Of a function whose parameters are not known, nothing is taken for granted.

@@ -15,7 +15,7 @@ use passhost::{Engine, Error, Instrument, MadePass, Pass, PassContext, create_fu
 use plugin_api::PassError;
 use plugin_api::declare::instrument::{PassFacts, PassInstrument};
 use plugin_api::ir::Module;
-use plugin_api::metadata::{ConfigInfo, OptionType, OptionValue, PassInfo, Required};
+use plugin_api::metadata::{Allowed, ConfigInfo, OptionType, OptionValue, PassInfo, Required};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
@@ -67,8 +67,7 @@ fn engine(passes: impl IntoIterator<Item = MadePass>) -> Arc<Engine> {
         name: "t.limit".to_string(),
         ty: OptionType::Int,
         default: Some(OptionValue::Int(4)),
-        from: Some(OptionValue::Int(0)),
-        to: Some(OptionValue::Int(16)),
+        allowed: Allowed::Range(Some(OptionValue::Int(0)), Some(OptionValue::Int(16))),
         doc: "How many at most.".to_string(),
     };
     engine.add_config(limit).expect("a new key");

@@ -2,5 +2,6 @@
 #![forbid(unsafe_code)]
 
 mod alarms;
+mod contracts;
 mod miscompiles;
 mod planted;

@@ -56,7 +56,7 @@ pub(super) fn config(registry: &Registry) -> String {
             registry.owner(owner).name.clone(),
             info.ty.to_string(),
             info.default.as_ref().map_or("-".to_string(), ToString::to_string),
-            info.range().unwrap_or("-".to_string()),
+            info.allowed.text().unwrap_or("-".to_string()),
             summary(&info.doc).to_string(),
         ]);
     }
@@ -118,7 +118,7 @@ fn explain_config(registry: &Registry, name: &str) -> Option<String> {
     let facts = [
         ("type", info.ty.to_string()),
         ("default", info.default.as_ref().map_or("-".to_string(), ToString::to_string)),
-        ("range", info.range().unwrap_or("-".to_string())),
+        ("range", info.allowed.text().unwrap_or("-".to_string())),
     ];
     Some(explained(registry.owner(owner), &format!("{name} (config option)"), &info.doc, &facts))
 }

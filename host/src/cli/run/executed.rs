@@ -48,7 +48,7 @@ impl Prepared {
         let registry = self.engine.registry();
         Runner::in_context(&self.engine, &self.context)
             .verified_input(true)
-            .hears(move |diagnostic| messages.report(&show::pass_diagnostic(diagnostic, registry)))
+            .hears(move |diagnostic| messages.report(&diagnostic.report(registry)))
     }
 }
 

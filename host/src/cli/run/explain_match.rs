@@ -4,7 +4,7 @@ use super::{engine, open, read, read_input};
 use crate::cli::arguments::{ExplainMatchArgs, Select};
 use crate::cli::messages::Messages;
 use crate::cli::select::{Written, request};
-use crate::cli::{load, lock, show};
+use crate::cli::{load, lock};
 use crate::context::Question;
 use crate::files::to_stdout;
 use crate::plugins::lock::Mode;
@@ -47,7 +47,7 @@ pub(in crate::cli) fn explain_match(args: &ExplainMatchArgs, messages: Messages)
         [] => say(&none(args, &pass, question.searched()), messages)?,
         answers => {
             for answer in answers {
-                say(&show::pass_diagnostic(answer, engine.registry()), messages)?;
+                say(&answer.report(engine.registry()), messages)?;
             }
         }
     }

@@ -82,7 +82,7 @@ pub(super) fn run(args: &RunArgs, seen: &instruments::Seen, messages: Messages) 
     let steps = args.validate.then(ChangedSteps::default);
     let collecting = steps.iter().map(|steps| validate::collecting(steps, &engine));
     let runner = looking.into_iter().chain(collecting).fold(runner, Runner::instrument);
-    let runner = runner.hears(|diagnostic| messages.report(&show::pass_diagnostic(diagnostic, engine.registry())));
+    let runner = runner.hears(|diagnostic| messages.report(&diagnostic.report(engine.registry())));
     let report = seen.timing.span("passes", || runner.run(&plan, module))?;
     in_the_original_process()?;
     let unmet: Vec<Error> =

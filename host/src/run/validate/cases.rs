@@ -2,9 +2,8 @@
 
 use super::Validation;
 use super::units::Unit;
-use plugin_api::arith::substitute;
 use plugin_api::ir::records::kind;
-use plugin_api::prelude::{Body, BodyKind, Dim, Module, Sym, Type};
+use plugin_api::prelude::{Body, BodyKind, Module, Sym, Type};
 use runtime::vm::{Inputs, USUAL_EXTENT, Value};
 use runtime::{Limits, Tensor};
 use std::collections::{BTreeMap, BTreeSet};
@@ -105,10 +104,9 @@ fn prim_func_symbols(body: &Body) -> BTreeMap<u32, String> {
 fn prim_func_arguments(body: &Body, case: &Case, limits: &Limits) -> Result<Vec<Value>, String> {
     let root = body.root();
     let (buffers, symbols) = (root.param_buffers(), prim_func_symbols(body));
-    let value_of = |sym: Sym| {
-        // Strides and offsets are those of compact tensors, which the runtime checks.
-        symbols.get(&sym.id).and_then(|name| case.dims.get(name)).map(|extent| Dim::int(*extent, sym.dtype))
-    };
+    // Strides and offsets are those of compact tensors, which the runtime checks.
+    let values = symbols.iter().filter_map(|(id, name)| Some((*id, *case.dims.get(name)?)));
+    let values: BTreeMap<u32, i64> = values.collect();
     let params = root.region().children().filter(|value| value.kind() == kind::PARAM && !value.is_nested());
     let mut out = Vec::new();
     for (i, param) in params.enumerate() {
@@ -117,14 +115,14 @@ fn prim_func_arguments(body: &Body, case: &Case, limits: &Limits) -> Result<Vec<
         let seed = case.seed.wrapping_mul(31).wrapping_add(i as u64);
         match buffer.map_or_else(|| param.ty().to_owned(), |buffer| buffer.ty().to_owned()) {
             Type::Buffer(ty) => {
-                let extent = |dim: &Dim| substitute(dim, &value_of).as_int();
-                let shape: Option<Vec<i64>> = ty.shape.iter().map(extent).collect();
-                let shape = shape.ok_or_else(|| format!("the shape of the parameter `{name}` is not known"))?;
+                let shape: Result<Vec<i64>, _> =
+                    ty.shape.iter().map(|dim| Inputs::extent(dim, &values, body)).collect();
+                let shape = shape.map_err(|why| format!("the parameter `{name}` has no shape: {why}"))?;
                 out.push(Value::Tensor(tensor(ty.dtype, &shape, seed, case, limits)?));
             }
             Type::Prim { dtype, .. } => {
-                let extent = param.symbol().and_then(value_of).and_then(|dim| dim.as_int());
-                out.push(Value::int(extent.unwrap_or(1), dtype));
+                let extent = param.symbol().and_then(|sym| values.get(&sym.id));
+                out.push(Value::int(extent.copied().unwrap_or(1), dtype));
             }
             _ => return Err(format!("the parameter `{name}` is neither a buffer nor a number")),
         }

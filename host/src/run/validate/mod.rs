@@ -6,6 +6,7 @@
 //! | `steps` | an instrument that keeps the modules before and after each pass |
 //! | `units` | the functions to execute for a change |
 //! | `cases` | the inputs to execute them with |
+//! | `modes` | both modules as for inference or training, if the contract is about one of these |
 //! | `sides` | executing a function before and after |
 //! | `remembering` | what both sides share is executed once |
 //! | `compare` | comparing two values |
@@ -15,6 +16,7 @@
 
 mod cases;
 mod compare;
+mod modes;
 mod pairing;
 mod precise;
 mod remembering;
@@ -40,7 +42,7 @@ use runtime::Limits;
 use std::collections::BTreeMap;
 
 /// Most scalar operations for one pass, unless something else is said.
-pub const USUAL_WORK: u64 = 20_000_000_000;
+pub const USUAL_WORK: u64 = 1_000_000_000_000;
 
 /// The part of the memory that intermediate results may take in addition.
 const REMEMBERED: u64 = 4;
@@ -91,7 +93,12 @@ impl<'e> Validator<'e> {
             return Verdict::NotValidated { why: "its contract promises nothing about values".to_string() };
         }
         let engine = self.engine;
-        match caught(|| executing(engine, || self.changed(step, progress))) {
+        let check = || match modes::of(engine, step) {
+            Ok(Some(step)) => self.changed(&step, progress),
+            Ok(None) => self.changed(step, progress),
+            Err(error) => Verdict::CheckerFailed { why: error.to_string() },
+        };
+        match caught(|| executing(engine, check)) {
             Ok(verdict) => verdict,
             Err(failure) => Verdict::CheckerFailed { why: failure.to_string() },
         }
@@ -124,7 +131,8 @@ impl<'e> Validator<'e> {
         if let Some(verdict) = signature(step, unit, body) {
             return verdict;
         }
-        let cases = cases::of(body, &self.how);
+        let from = arguments_for(step);
+        let cases = cases::of(from.get(unit.name()).unwrap_or(body), &self.how);
         let allowed = Allowed::of(step.tolerance);
         let (mut same, mut unusable) = (Same::default(), None);
         let mut work = self.how.work;
@@ -142,7 +150,7 @@ impl<'e> Validator<'e> {
             work = work.saturating_sub(limits.work_done());
         }
         match (same.inputs, unusable) {
-            (0, Some(why)) => Verdict::NotValidated { why: format!("no input can be executed before the pass: {why}") },
+            (0, Some(why)) => Verdict::NotValidated { why: format!("no input can be executed {why}") },
             (0, None) => Verdict::NotValidated { why: "it has no inputs".to_string() },
             _ => Verdict::Same(same),
         }
@@ -150,15 +158,17 @@ impl<'e> Validator<'e> {
 
     /// One function, with one input.
     fn case(&mut self, step: &ValidatedStep, unit: &Unit, case: &Case, allowed: &Allowed, limits: &Limits) -> Tried {
-        let args = match cases::arguments(&step.before, unit, case, limits) {
+        let args = match cases::arguments(arguments_for(step), unit, case, limits) {
             Ok(args) => args,
-            Err(why) => return Tried::Unusable(why),
+            Err(why) => return Tried::Unusable(format!("before the pass: {why}")),
         };
         let engine = self.engine;
         let before = match self.sides.execute(engine, &step.before, unit, case, &args, limits) {
             Side::Value(value) => value,
             Side::Limit(why) => return Tried::Verdict(Verdict::NotValidated { why }),
-            Side::Cannot(why) | Side::Fails(why, _) => return Tried::Unusable(why),
+            Side::Cannot(why) | Side::Refuses(why, _) | Side::Fails(why, _) => {
+                return Tried::Unusable(format!("before the pass: {why}"));
+            }
         };
         let difference =
             |what| Difference { function: unit.name().to_string(), case: case.clone(), what, binding: None };
@@ -180,7 +190,10 @@ impl<'e> Validator<'e> {
                 let why = format!("after the pass, {why}");
                 return Tried::Verdict(Verdict::NotValidated { why });
             }
-            Side::Fails(why, at) => {
+            Side::Refuses(why, _) if step.tolerance == Tolerance::Specialized => {
+                return Tried::Unusable(format!("after the pass: {why}"));
+            }
+            Side::Refuses(why, at) | Side::Fails(why, at) => {
                 let binding = at.and_then(|at| pairing::failing(engine, &step.after, &at));
                 Difference { binding, ..difference(What::Fails { why }) }
             }
@@ -193,11 +206,16 @@ impl<'e> Validator<'e> {
     }
 }
 
+/// The module whose functions say which inputs there are.
+fn arguments_for(step: &ValidatedStep) -> &Module {
+    if step.tolerance == Tolerance::Specialized { &step.after } else { &step.before }
+}
+
 /// What one input leads to.
 enum Tried {
     /// The values are the same, with this largest difference.
     Same(f64),
-    /// The module before the pass cannot be executed with it.
+    /// The module before the pass cannot be executed with it, or the one after it need not.
     Unusable(String),
     Verdict(Verdict),
 }
@@ -205,11 +223,12 @@ enum Tried {
 /// What follows if a function is not there after a pass, or has other parameters.
 fn signature(step: &ValidatedStep, unit: &Unit, before: &Body) -> Option<Verdict> {
     let may = step.tolerance == Tolerance::Signature;
+    let narrower = step.tolerance == Tolerance::Specialized;
     let (what, why) = match step.after.get(unit.name()) {
         None => (What::Gone, "the module after the pass does not have it".to_string()),
         Some(after) => {
             let (before, after) = (units::parameters(before), units::parameters(after));
-            if before == after {
+            if before == after || narrower && before.len() == after.len() {
                 return None;
             }
             let why = format!("it takes ({}) after the pass, and ({}) before it", after.join(", "), before.join(", "));

@@ -17,6 +17,8 @@ pub(super) enum Side {
     Limit(String),
     /// The runtime cannot execute it.
     Cannot(String),
+    /// A value has another type than what is written, and where.
+    Refuses(String, Option<At>),
     /// It is wrong, and where.
     Fails(String, Option<At>),
 }
@@ -133,7 +135,8 @@ fn number(scalar: &Scalar) -> Arg<'static> {
 
 fn side_of(failure: &Failure) -> Side {
     let text = failure.to_string();
-    let fails = || Side::Fails(text.clone(), failure.at.first().cloned());
+    let at = failure.at.first().cloned();
+    let fails = || Side::Fails(text.clone(), at.clone());
     match &failure.cause {
         Cause::Fault(fault) => match &fault.kind {
             FaultKind::TooMuchWork { .. } => Side::Limit(format!("work limit: {text}")),
@@ -144,6 +147,7 @@ fn side_of(failure: &Failure) -> Side {
         Cause::NotExecuted { .. } | Cause::NotRegistered { .. } | Cause::TooDeep { .. } | Cause::NestedValue { .. } => {
             Side::Cannot(text)
         }
+        Cause::Mismatch { .. } => Side::Refuses(text, at),
         _ => fails(),
     }
 }

@@ -2,6 +2,7 @@
 //! expression as it was, as far as its parts are still there.
 
 mod and_of_ors;
+mod kept;
 
 use crate::arith::analyzer::Analyzer;
 use crate::arith::store::{IF_THEN_ELSE, Id, Node, SELECT, Store, is_index};
@@ -158,6 +159,10 @@ impl<'s> Form<'s> {
                 let sym = Sym { id: node.a as u32, dtype };
                 self.out.push(atom_of(sym).map_or(Piece::Leaf(Dim::Var(sym)), Piece::Value));
             }
+            _ if self.store.is_kept(id) => {
+                let simple = |kid: Id| self.store.simple[kid as usize];
+                self.operation(id, node.kids().map(simple), todo);
+            }
             prim::ADD | prim::SUB if is_index(dtype) => todo.push(Todo::Sum(id, 0)),
             prim::MUL if is_index(dtype) && self.store.as_int(node.b).is_some() => todo.push(Todo::Sum(id, 0)),
             prim::MUL if is_index(dtype) => {
@@ -256,7 +261,7 @@ impl<'s> Form<'s> {
     /// The terms of a sum with their coefficients, in order; `None` is the constant. Positive ones come first, those of a
     /// greater coefficient before others.
     fn terms(&self, id: Id, more: i64) -> Vec<(Option<Id>, i64)> {
-        let sum = self.store.sum_of(id);
+        let sum = self.sum_as_it_was(id);
         let k = sum.k.saturating_add(more);
         let mut terms = sum.terms.clone();
         let mut ranks = self.ranks(id);

@@ -34,8 +34,7 @@ declare_pass! {
             /// The only function that is changed; all of them if it is empty.
             func_name: String = "",
         },
-        // Batch normalizations change between training and inference.
-        tolerance: Tolerance::Unchecked,
+        tolerance: Tolerance::Inference { rtol: 1e-5, atol: 1e-6 },
         run: decompose_ops_for_inference,
     }
 }

@@ -1,7 +1,6 @@
 //! Gives symbolic variables their values.
 
 use plugin_api::prelude::*;
-use plugin_api::typing::infer_types::infer_types;
 use std::collections::{BTreeMap, BTreeSet};
 
 declare_pass! {
@@ -34,7 +33,7 @@ declare_pass! {
         },
         // A variable that a match_cast defines is bound, too. The function is then one for tensors of this size only, and its
         // parameters do not say so.
-        tolerance: Tolerance::Unchecked,
+        tolerance: Tolerance::Specialized,
         run: bind_symbolic_vars,
     }
 }
@@ -57,10 +56,7 @@ fn bind_symbolic_vars(module: &Module, options: &Options, ctx: &Ctx) -> Result<M
             unused.remove(name);
         });
         known.extend(defined(body).iter().filter_map(|sym| body.sym_name(sym.id)).map(str::to_string));
-        if dims.is_empty() {
-            return Ok(body.clone());
-        }
-        infer_types(&body.substitute_symbols(&|sym| dims.get(&sym).cloned())?, ctx)
+        if dims.is_empty() { Ok(body.clone()) } else { Ok(body.substitute_symbols(&|sym| dims.get(&sym).cloned())?) }
     });
     let bound = bound?;
     if let Some(unknown) = unused.first() {

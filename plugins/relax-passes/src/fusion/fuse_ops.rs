@@ -59,7 +59,7 @@ declare_pass! {
         preserves: ["relax.Normalize", "relax.anf", "relax.no_dataflow"],
         options: Options {
             /// How much is fused: nothing at 0; -1 means the opt_level of the run.
-            fuse_opt_level: i64 = -1,
+            fuse_opt_level: i64 in (-1..) = -1,
         },
         run: fuse_ops,
     }

@@ -1,10 +1,11 @@
 //! Allocates each buffer of a block in the innermost loop or block around all of its accesses.
 
-use super::index::linear::{Linear, add, sub};
-use super::index::reached::{Ends, Reached};
+use super::index::linear::{add, sub};
+use super::index::reached::{Ends, Reached, ends_of};
+use super::index::region::{Bounds, Part, Range};
 use plugin_api::arith::{index_to_dim, index_to_dim_of_atoms, substitute, symbol_of};
 use plugin_api::prelude::*;
-use plugin_api::tir::Tir;
+use plugin_api::tir::{BlockIter, PrimExpr, Tir};
 use plugin_api::walk::visitors::post_order_visit_value;
 use std::collections::BTreeMap;
 
@@ -72,9 +73,18 @@ fn plan_and_update(body: &Body, _: &Ctx) -> Result<Body, PassError> {
     })
 }
 
+/// The function, a loop or a block.
+struct Scope<'b> {
+    header: Value<'b>,
+    /// The scope around it; the function is around itself.
+    around: usize,
+    /// Number of scopes around it.
+    depth: usize,
+}
+
 /// Loops and blocks, the function first; each knows the one around it.
 struct Scopes<'b> {
-    all: Vec<(Value<'b>, usize, usize)>,
+    all: Vec<Scope<'b>>,
     of: ValueMap<'b, usize>,
     /// The scope around each value.
     around: ValueMap<'b, usize>,
@@ -82,7 +92,7 @@ struct Scopes<'b> {
 
 impl<'b> Scopes<'b> {
     fn of(body: &'b Body) -> Scopes<'b> {
-        let all = vec![(body.root(), 0, 0)];
+        let all = vec![Scope { header: body.root(), around: 0, depth: 0 }];
         let mut scopes = Scopes { all, of: ValueMap::new(body), around: ValueMap::new(body) };
         let mut open = OpenScopes::new();
         for value in body.values() {
@@ -90,17 +100,17 @@ impl<'b> Scopes<'b> {
             let around = open.last().copied().unwrap_or(0);
             scopes.around.insert(value, around);
             if matches!(value.stmt(), Some(Stmt::For { .. } | Stmt::Block)) {
-                let depth = scopes.all[around].2 + 1;
+                let depth = scopes.all[around].depth + 1;
                 scopes.of.insert(value, scopes.all.len());
                 open.open(value, scopes.all.len());
-                scopes.all.push((value, around, depth));
+                scopes.all.push(Scope { header: value, around, depth });
             }
         }
         scopes
     }
 
     fn header(&self, scope: usize) -> Value<'b> {
-        self.all[scope].0
+        self.all[scope].header
     }
 
     /// The scope around a value.
@@ -115,10 +125,15 @@ impl<'b> Scopes<'b> {
     /// The innermost scope around two.
     fn common(&self, mut a: usize, mut b: usize) -> usize {
         while a != b {
-            let (x, y) = (self.all[a], self.all[b]);
-            if x.2 >= y.2 { a = x.1 } else { b = y.1 }
+            let (of_a, of_b) = (&self.all[a], &self.all[b]);
+            if of_a.depth >= of_b.depth { a = of_a.around } else { b = of_b.around }
         }
         a
+    }
+
+    /// The outer one of two scopes, one of which is around the other.
+    fn outer(&self, a: usize, b: usize) -> usize {
+        if self.all[a].depth <= self.all[b].depth { a } else { b }
     }
 }
 
@@ -181,54 +196,57 @@ impl<'b> Places<'b> {
     /// What a block accesses with iterators that are not spatial is allocated outside of the loops of these.
     fn stay_outside_of_carried_loops(&mut self, block: Value<'b>) {
         let Some(scope) = self.scopes.of.get(block).copied() else { return };
-        let mut outside: ValueMapOfIters<'b> = Vec::new();
-        let mut reduce: Option<usize> = None;
-        for iter in block.block_iters().filter(|iter| !iter.is_spatial) {
-            let mut highest: Option<usize> = None;
-            let mut visit = |part: Value<'b>| {
-                if let Some(scope) = self.loops.get(part) {
-                    let around = self.scopes.all[*scope].1;
-                    highest = Some(highest.map_or(around, |known| self.higher(known, around)));
-                }
-            };
-            visit(iter.value);
-            post_order_visit_value(iter.value, |part| part.operands().for_each(&mut visit));
-            let Some(highest) = highest else { continue };
-            outside.push((iter.var, highest));
-            if iter.is_reduction {
-                reduce = Some(reduce.map_or(highest, |known| self.higher(known, highest)));
-            }
-        }
-        if outside.is_empty() {
+        let carried: Vec<Carried<'b>> = block.block_iters().filter_map(|iter| self.carried(&iter)).collect();
+        if carried.is_empty() {
             return;
         }
+        let reduced = carried.iter().filter(|iter| iter.is_reduction).map(|iter| iter.outside);
+        let reduced = reduced.reduce(|a, b| self.scopes.outer(a, b));
         for access in block.block_accesses().collect::<Vec<_>>() {
-            let mut lowest = scope;
-            for (min, extent) in &access.ranges {
-                for part in [*min, *extent] {
-                    let mut visit = |used: Value<'b>| {
-                        if let Some((_, highest)) = outside.iter().find(|(var, _)| *var == used) {
-                            lowest = self.higher(lowest, *highest);
-                        }
-                    };
-                    visit(part);
-                    post_order_visit_value(part, |part| part.operands().for_each(&mut visit));
-                }
+            let mut place = scope;
+            for value in access.ranges.iter().flat_map(|(min, extent)| [*min, *extent]) {
+                visit_values_of(value, |used| {
+                    for iter in carried.iter().filter(|iter| iter.var == used) {
+                        place = self.scopes.outer(place, iter.outside);
+                    }
+                });
             }
-            if let Some(reduce) = reduce.filter(|_| access.is_write) {
-                lowest = self.higher(lowest, reduce);
+            if let Some(reduced) = reduced.filter(|_| access.is_write) {
+                place = self.scopes.outer(place, reduced);
             }
-            self.use_in(access.buffer, lowest);
+            self.use_in(access.buffer, place);
         }
     }
 
-    /// The outer one of two scopes, one of which is around the other.
-    fn higher(&self, a: usize, b: usize) -> usize {
-        if self.scopes.all[a].2 <= self.scopes.all[b].2 { a } else { b }
+    /// The scope around the loops that an iterator goes through, unless it is a spatial one or goes through none.
+    fn carried(&self, iter: &BlockIter<'b>) -> Option<Carried<'b>> {
+        if iter.is_spatial {
+            return None;
+        }
+        let mut outside: Option<usize> = None;
+        visit_values_of(iter.value, |part| {
+            if let Some(scope) = self.loops.get(part) {
+                let around = self.scopes.all[*scope].around;
+                outside = Some(outside.map_or(around, |known| self.scopes.outer(known, around)));
+            }
+        });
+        outside.map(|outside| Carried { var: iter.var, is_reduction: iter.is_reduction, outside })
     }
 }
 
-type ValueMapOfIters<'b> = Vec<(Value<'b>, usize)>;
+/// An iterator of a block whose value one iteration of a loop carries to the next.
+struct Carried<'b> {
+    var: Value<'b>,
+    is_reduction: bool,
+    /// The scope around its loops.
+    outside: usize,
+}
+
+/// Calls a function with an expression and all of its operands.
+fn visit_values_of<'b>(value: Value<'b>, mut visit: impl FnMut(Value<'b>)) {
+    visit(value);
+    post_order_visit_value(value, |part| part.operands().for_each(&mut visit));
+}
 
 /// Buffers that are allocated somewhere else than before.
 struct Planned<'b> {
@@ -271,8 +289,8 @@ impl<'b> Planned<'b> {
             t.before(first);
             t.block("", || {
                 t.accesses_are_said();
-                reads.iter().for_each(|(buffer, ranges)| t.reads(t.buffer(*buffer), ranges_of(t, ranges)));
-                writes.iter().for_each(|(buffer, ranges)| t.writes(t.buffer(*buffer), ranges_of(t, ranges)));
+                reads.iter().for_each(|(buffer, ranges)| t.reads(t.buffer(*buffer), written(t, ranges)));
+                writes.iter().for_each(|(buffer, ranges)| t.writes(t.buffer(*buffer), written(t, ranges)));
                 buffers.iter().for_each(|buffer| t.place(*buffer));
                 t.keep(last);
             });
@@ -280,7 +298,7 @@ impl<'b> Planned<'b> {
     }
 
     /// What the content of a loop reads and writes of buffers that are not allocated in it.
-    fn accessed(&mut self, header: Value<'b>, scope: usize) -> [Vec<(Value<'b>, Vec<(Dim, Dim)>)>; 2] {
+    fn accessed(&mut self, header: Value<'b>, scope: usize) -> [Vec<(Value<'b>, Vec<Range>)>; 2] {
         let (running, iters) = (Ends::new(), BTreeMap::new());
         let mut found = Accessed { analyzer: &mut self.analyzer, running, iters, regions: [Vec::new(), Vec::new()] };
         let mut known = OpenScopes::new();
@@ -297,13 +315,10 @@ impl<'b> Planned<'b> {
         let Accessed { analyzer, regions, .. } = found;
         regions.map(|regions| {
             let outside = regions.into_iter().filter(|(buffer, _)| !inside(*buffer));
-            outside.map(|(buffer, ends)| (buffer, extents(analyzer, buffer, ends))).collect()
+            outside.map(|(buffer, bounds)| (buffer, ranges(analyzer, buffer, bounds))).collect()
         })
     }
 }
-
-/// Least and greatest index in each dimension.
-type Bounds = Vec<(Option<Dim>, Option<Dim>)>;
 
 /// What is accessed in a loop.
 struct Accessed<'a, 'b> {
@@ -312,7 +327,7 @@ struct Accessed<'a, 'b> {
     /// What iterators of blocks mean.
     iters: BTreeMap<Sym, Dim>,
     /// Reads, then writes, each buffer once.
-    regions: [Vec<(Value<'b>, Bounds)>; 2],
+    regions: [Vec<(Value<'b>, Vec<Bounds>)>; 2],
 }
 
 impl<'b> Accessed<'_, 'b> {
@@ -322,84 +337,69 @@ impl<'b> Accessed<'_, 'b> {
             Some(Stmt::For { var, min, extent, .. }) => {
                 if let (Some(sym), Some(min), Some(extent)) = (symbol_of(var), index_to_dim(min), index_to_dim(extent))
                 {
-                    let max = sub(add(min.clone(), extent), Dim::int(1, sym.dtype));
-                    let max = Linear::of(&max).to_dim(sym.dtype).unwrap_or(max);
-                    self.running.insert(sym, (min, max));
+                    self.running.insert(sym, ends_of(sym, min, extent));
                 }
             }
             Some(Stmt::Block) => {
-                for iter in block_values(value) {
-                    let value = substitute(&iter.1, &|sym| self.iters.get(&sym).cloned());
-                    self.iters.insert(iter.0, value);
+                for (sym, dim) in block_values(value) {
+                    let dim = substitute(&dim, &|sym| self.iters.get(&sym).cloned());
+                    self.iters.insert(sym, dim);
                 }
                 for access in value.block_accesses() {
-                    let ranges: Vec<_> = access.ranges.iter().map(|(min, extent)| (*min, Some(*extent))).collect();
-                    self.add(usize::from(access.is_write), access.buffer, &ranges);
+                    self.add(usize::from(access.is_write), access.buffer, &Part::region(&access.ranges));
                 }
                 return true;
             }
             _ => {}
         }
         if let Some(access) = value.as_element_access() {
-            let points: Vec<_> = access.indices.iter().map(|index| (*index, None)).collect();
-            self.add(usize::from(matches!(value.stmt(), Some(Stmt::Store { .. }))), access.buffer, &points);
+            let is_write = matches!(value.stmt(), Some(Stmt::Store { .. }));
+            self.add(usize::from(is_write), access.buffer, &Part::element(&access.indices));
         }
         false
     }
 
-    fn add(&mut self, which: usize, buffer: Value<'b>, part: &[(Value<'b>, Option<Value<'b>>)]) {
+    fn add(&mut self, which: usize, buffer: Value<'b>, parts: &[Part<'b>]) {
         let dim = |value: Value<'b>| {
             let dim = index_to_dim_of_atoms(value)?;
             Some(substitute(&dim, &|sym| self.iters.get(&sym).cloned()))
         };
-        let dims: Vec<_> = part.iter().map(|(min, extent)| (dim(*min), extent.map(dim))).collect();
         let mut reached = Reached::new(self.analyzer, self.running.clone(), std::iter::empty());
-        let mut ends_of = |(min, extent): (Option<Dim>, Option<Option<Dim>>)| {
-            let Some(min) = min else { return (None, None) };
-            let (least, most) = reached.ends(&min);
-            match extent {
-                Some(Some(extent)) => {
-                    let last = sub(add(min.clone(), extent), Dim::int(1, min.dtype()));
-                    (least, reached.ends(&last).1)
-                }
-                _ => (least, most),
-            }
+        let bounds_of = |part: &Part<'b>| {
+            let Some(first) = dim(part.min) else { return Bounds::UNKNOWN };
+            let (min, max) = reached.ends(&first);
+            let Some(extent) = part.extent.and_then(dim) else { return Bounds { min, max } };
+            let last = sub(add(first.clone(), extent), Dim::int(1, first.dtype()));
+            Bounds { min, max: reached.ends(&last).1 }
         };
-        let ends: Bounds = dims.into_iter().map(&mut ends_of).collect();
+        let new: Vec<Bounds> = parts.iter().map(bounds_of).collect();
         match self.regions[which].iter_mut().find(|(known, _)| *known == buffer) {
-            None => self.regions[which].push((buffer, ends)),
-            Some((_, known)) => {
-                for ((min, max), (other_min, other_max)) in known.iter_mut().zip(ends) {
-                    *min = min.take().zip(other_min).map(|(a, b)| reached.least(a, b));
-                    *max = max.take().zip(other_max).map(|(a, b)| reached.greatest(a, b));
-                }
-            }
+            None => self.regions[which].push((buffer, new)),
+            Some((_, known)) => known.iter_mut().zip(new).for_each(|(known, new)| known.join(new, &mut reached)),
         }
     }
 }
 
+/// What the iterators of a block stand for.
 fn block_values(block: Value<'_>) -> Vec<(Sym, Dim)> {
     let values =
         block.block_iters().filter_map(|iter| Some((symbol_of(iter.var)?, index_to_dim_of_atoms(iter.value)?)));
     values.collect()
 }
 
-/// Start and extent in each dimension; all of it where nothing is known.
-fn extents(analyzer: &mut Analyzer, buffer: Value<'_>, ends: Bounds) -> Vec<(Dim, Dim)> {
+/// The region of a buffer that has these bounds; all of a dimension where nothing is known.
+fn ranges(analyzer: &mut Analyzer, buffer: Value<'_>, bounds: Vec<Bounds>) -> Vec<Range> {
     let shape = buffer.as_buffer_type().map(|ty| ty.shape).unwrap_or_default();
-    let range = |((min, max), shape): ((Option<Dim>, Option<Dim>), Dim)| match (min, max) {
+    let range = |(bounds, shape): (Bounds, Dim)| match (bounds.min, bounds.max) {
         (Some(min), Some(max)) => {
             let extent = add(sub(max, min.clone()), Dim::int(1, min.dtype()));
-            (min, analyzer.simplify(&extent))
+            Range { min, extent: analyzer.simplify(&extent) }
         }
-        _ => (Dim::int(0, shape.dtype()), shape),
+        _ => Range::whole(shape),
     };
-    ends.into_iter().zip(shape).map(range).collect()
+    bounds.into_iter().zip(shape).map(range).collect()
 }
 
-fn ranges_of<'s>(
-    t: &'s Tir<'_, '_>,
-    ranges: &[(Dim, Dim)],
-) -> Vec<(plugin_api::tir::PrimExpr<'s>, plugin_api::tir::PrimExpr<'s>)> {
-    ranges.iter().map(|(min, extent)| (t.index(min), t.index(extent))).collect()
+fn written<'s>(t: &'s Tir<'_, '_>, ranges: &[Range]) -> Vec<(PrimExpr<'s>, PrimExpr<'s>)> {
+    ranges.iter().map(|range| (t.index(&range.min), t.index(&range.extent))).collect()
 }

@@ -22,12 +22,18 @@ pub(super) struct Storage<'b> {
 /// A statement, or the start or end of one with content, in order.
 struct Entry<'b> {
     stmt: Value<'b>,
-    is_start: bool,
-    is_end: bool,
-    /// Allocations that it touches; of a statement with content, those in the scope around it.
+    kind: Kind,
+    /// Allocations that it touches. The end of a statement with content has those in the scope around it, its start none.
     touched: Vec<Value<'b>>,
-    /// Of a start: the number of its end.
-    end: usize,
+}
+
+enum Kind {
+    /// The start of a statement with content, and the number of its end.
+    Start {
+        end: usize,
+    },
+    End,
+    Leaf,
 }
 
 /// The allocation whose data a buffer uses, through declarations of other buffers over it.
@@ -41,41 +47,22 @@ pub(super) fn allocation_of(mut buffer: Value<'_>) -> Option<Value<'_>> {
 
 /// Plans the storage of all allocations of a function that are touched, except those that stay where they are.
 pub(super) fn plan<'b>(body: &'b Body, stay: &ValueSet<'b>) -> Result<Vec<Storage<'b>>, PassError> {
-    let mut entries = Linear::of(body, stay)?;
-    let mut last: ValueMap<'_, usize> = ValueMap::new(body);
+    let entries = Linear::of(body, stay)?;
+    let mut plan = Plan::new(body, &entries);
     for (at, entry) in entries.iter().enumerate() {
-        for buffer in &entry.touched {
-            last.insert(*buffer, at);
-        }
-    }
-    let mut born = ValueSet::new(body);
-    let mut plan = Plan { storages: Vec::new(), of: ValueMap::new(body), free: BTreeMap::new(), unsized_: Vec::new() };
-    let mut threads: Vec<Value<'_>> = Vec::new();
-    for at in 0..entries.len() {
-        let touched = std::mem::take(&mut entries[at].touched);
-        let entry = &entries[at];
-        let end = if entry.is_start { entry.end } else { at };
-        let dying = |touched: &[Value<'b>]| -> Vec<Value<'b>> {
-            let mut seen = BTreeSet::new();
-            let dying = touched.iter().filter(|buffer| last.get(**buffer) == Some(&end) && seen.insert(buffer.word()));
-            dying.copied().collect()
-        };
-        if !entry.is_end || entry.is_start {
-            let all = if entry.is_start { entries[end].touched.clone() } else { touched.clone() };
-            let new: Vec<Value<'_>> = all.iter().copied().filter(|buffer| born.insert(*buffer)).collect();
-            plan.begin(entry.stmt, &new, &dying(&all), threads.last().copied())?;
-        }
-        let entry = &entries[at];
-        if has_own_storage(entry.stmt, threads.last().copied()) {
-            if entry.is_start {
-                threads.push(entry.stmt);
-            } else if entry.is_end && threads.last() == Some(&entry.stmt) {
-                threads.pop();
-                plan.leave(entry.stmt);
+        match entry.kind {
+            Kind::Start { end } => {
+                plan.begin(entry.stmt, &entries[end].touched, end);
+                plan.enter(entry.stmt);
             }
-        }
-        if !entry.is_start {
-            dying(&touched).into_iter().for_each(|buffer| plan.free(buffer));
+            Kind::Leaf => {
+                plan.begin(entry.stmt, &entry.touched, at);
+                plan.end(&entry.touched, at);
+            }
+            Kind::End => {
+                plan.leave(entry.stmt);
+                plan.end(&entry.touched, at);
+            }
         }
     }
     Ok(plan.storages)
@@ -86,7 +73,7 @@ fn has_own_storage(stmt: Value<'_>, around: Option<Value<'_>>) -> bool {
     match stmt.stmt() {
         Some(Stmt::Launch { .. }) => true,
         Some(Stmt::Attr { key, .. }) => key.starts_with("pragma_"),
-        Some(Stmt::For { kind: "parallel", .. }) => around.is_none_or(|around| around == stmt),
+        Some(Stmt::For { kind: "parallel", .. }) => around.is_none(),
         _ => false,
     }
 }
@@ -149,7 +136,7 @@ impl<'b, 's> Linear<'b, 's> {
             return self.leaf(value);
         }
         let start = self.entries.len();
-        self.entries.push(Entry { stmt: value, is_start: true, is_end: false, touched: Vec::new(), end: start });
+        self.entries.push(Entry { stmt: value, kind: Kind::Start { end: start }, touched: Vec::new() });
         self.open.open(value, (start, Vec::new()));
         self.touch_pending(value)
     }
@@ -174,12 +161,11 @@ impl<'b, 's> Linear<'b, 's> {
     }
 
     fn leaf(&mut self, value: Value<'b>) -> Result<(), PassError> {
-        let start = self.entries.len();
-        self.open.open(value, (start, Vec::new()));
+        self.open.open(value, (self.entries.len(), Vec::new()));
         self.touch_pending(value)?;
         let touched = self.open.close().map(|(_, touched)| touched).unwrap_or_default();
         if !touched.is_empty() {
-            self.entries.push(Entry { stmt: value, is_start: false, is_end: false, touched, end: start });
+            self.entries.push(Entry { stmt: value, kind: Kind::Leaf, touched });
         }
         Ok(())
     }
@@ -197,8 +183,8 @@ impl<'b, 's> Linear<'b, 's> {
     /// A statement with content ends.
     fn close(&mut self, (start, touched): (usize, Vec<Value<'b>>)) {
         let stmt = self.entries[start].stmt;
-        self.entries[start].end = self.entries.len();
-        self.entries.push(Entry { stmt, is_start: false, is_end: true, touched, end: start });
+        self.entries[start].kind = Kind::Start { end: self.entries.len() };
+        self.entries.push(Entry { stmt, kind: Kind::End, touched });
     }
 }
 
@@ -211,41 +197,83 @@ struct Plan<'b> {
     free: BTreeMap<u64, Vec<usize>>,
     /// Free ones of unknown size.
     unsized_: Vec<usize>,
+    /// The number of the last entry that touches each allocation.
+    last: ValueMap<'b, usize>,
+    /// Allocations that live, or did.
+    born: ValueSet<'b>,
+    /// Statements around the current place in which storage is allocated.
+    around: Vec<Value<'b>>,
 }
 
 impl<'b> Plan<'b> {
-    /// Allocations begin to live at a statement, at which others are used for the last time.
-    fn begin(
-        &mut self,
-        stmt: Value<'b>,
-        new: &[Value<'b>],
-        dying: &[Value<'_>],
-        threads: Option<Value<'b>>,
-    ) -> Result<(), PassError> {
-        for buffer in new {
+    fn new(body: &'b Body, entries: &[Entry<'b>]) -> Plan<'b> {
+        let mut last = ValueMap::new(body);
+        for (at, entry) in entries.iter().enumerate() {
+            for buffer in &entry.touched {
+                last.insert(*buffer, at);
+            }
+        }
+        Plan {
+            storages: Vec::new(),
+            of: ValueMap::new(body),
+            free: BTreeMap::new(),
+            unsized_: Vec::new(),
+            last,
+            born: ValueSet::new(body),
+            around: Vec::new(),
+        }
+    }
+
+    /// What a statement touches first begins to live, while other allocations are used for the last time.
+    fn begin(&mut self, stmt: Value<'b>, touched: &[Value<'b>], end: usize) {
+        let new: Vec<Value<'_>> = touched.iter().copied().filter(|buffer| self.born.insert(*buffer)).collect();
+        let dying = self.dying(touched, end);
+        for buffer in &new {
             let Some(ty) = buffer.as_buffer_type() else { continue };
-            let reused = if new.len() <= 2 { self.in_place(stmt, *buffer, &ty, dying, threads) } else { None };
-            let at = reused.unwrap_or_else(|| self.find(*buffer, &ty, threads));
+            let reused = if new.len() <= 2 { self.in_place(stmt, *buffer, &ty, &dying) } else { None };
+            let at = reused.unwrap_or_else(|| self.find(*buffer, &ty));
             self.storages[at].allocs.push(*buffer);
             self.of.insert(*buffer, at);
         }
-        Ok(())
+    }
+
+    /// Those that no entry after this one touches, each once.
+    fn dying(&self, touched: &[Value<'b>], end: usize) -> Vec<Value<'b>> {
+        let mut seen = BTreeSet::new();
+        let last = |buffer: &&Value<'b>| self.last.get(**buffer) == Some(&end) && seen.insert(buffer.word());
+        touched.iter().filter(last).copied().collect()
+    }
+
+    /// The storage of what is touched for the last time becomes free.
+    fn end(&mut self, touched: &[Value<'b>], at: usize) {
+        self.dying(touched, at).into_iter().for_each(|buffer| self.free(buffer));
+    }
+
+    fn enter(&mut self, stmt: Value<'b>) {
+        if has_own_storage(stmt, self.around.last().copied()) {
+            self.around.push(stmt);
+        }
+    }
+
+    /// What is allocated in a statement is not there after it.
+    fn leave(&mut self, stmt: Value<'b>) {
+        if self.around.last() != Some(&stmt) {
+            return;
+        }
+        self.around.pop();
+        let storages = &self.storages;
+        let stays = |at: &usize| storages[*at].attach != Some(stmt);
+        self.free.values_mut().for_each(|free| free.retain(stays));
+        self.unsized_.retain(stays);
     }
 
     /// The storage of an allocation that dies while each of its elements becomes the same element of the new one.
-    fn in_place(
-        &mut self,
-        stmt: Value<'b>,
-        buffer: Value<'b>,
-        ty: &BufferType,
-        dying: &[Value<'_>],
-        threads: Option<Value<'b>>,
-    ) -> Option<usize> {
+    fn in_place(&mut self, stmt: Value<'b>, buffer: Value<'b>, ty: &BufferType, dying: &[Value<'_>]) -> Option<usize> {
         let (at, from) = dying.iter().find_map(|from| {
             let at = *self.of.get(*from)?;
             let storage = &self.storages[at];
             let fits = storage.scope == ty.scope
-                && storage.attach == threads
+                && storage.attach == self.around.last().copied()
                 && storage.dtype == ty.dtype
                 && storage.bits == bits_of(ty);
             (fits && is_in_place(stmt, buffer, *from)).then_some((at, *from))
@@ -256,28 +284,27 @@ impl<'b> Plan<'b> {
     }
 
     /// Free storage that fits, or new one.
-    fn find(&mut self, buffer: Value<'b>, ty: &BufferType, attach: Option<Value<'b>>) -> usize {
+    fn find(&mut self, buffer: Value<'b>, ty: &BufferType) -> usize {
         let bits = bits_of(ty);
         let free = if !is_shareable(ty, bits) {
             None
         } else if bits == 0 {
-            let fits = |at: &usize| self.fits(*at, ty, attach) && self.storages[*at].dtype == ty.dtype;
+            let fits = |at: &usize| self.fits(*at, ty) && self.storages[*at].dtype == ty.dtype;
             self.unsized_.iter().position(fits).map(|i| self.unsized_.remove(i))
         } else {
-            self.find_sized(ty, bits, attach)
+            self.find_sized(ty, bits)
         };
         free.unwrap_or_else(|| {
-            let storage =
-                Storage { attach, allocs: Vec::new(), scope: ty.scope.clone(), dtype: buffer.ty().dtype(), bits };
-            self.storages.push(storage);
+            let (attach, scope, dtype) = (self.around.last().copied(), ty.scope.clone(), buffer.ty().dtype());
+            self.storages.push(Storage { attach, allocs: Vec::new(), scope, dtype, bits });
             self.storages.len() - 1
         })
     }
 
     /// One that is as large or larger, else the next smaller one of the same data type, both within a factor of 16.
-    fn find_sized(&mut self, ty: &BufferType, bits: u64, attach: Option<Value<'b>>) -> Option<usize> {
+    fn find_sized(&mut self, ty: &BufferType, bits: u64) -> Option<usize> {
         const RANGE: u64 = 16;
-        let fits = |at: usize| self.fits(at, ty, attach);
+        let fits = |at: usize| self.fits(at, ty);
         let same = |at: usize| fits(at) && self.storages[at].dtype == ty.dtype;
         let larger = self.free.range(bits..=bits.saturating_mul(RANGE)).flat_map(of_size).find(|(_, at)| fits(*at));
         let smaller = || {
@@ -293,8 +320,8 @@ impl<'b> Plan<'b> {
         Some(at)
     }
 
-    fn fits(&self, at: usize, ty: &BufferType, attach: Option<Value<'b>>) -> bool {
-        self.storages[at].attach == attach && self.storages[at].scope == ty.scope
+    fn fits(&self, at: usize, ty: &BufferType) -> bool {
+        self.storages[at].attach == self.around.last().copied() && self.storages[at].scope == ty.scope
     }
 
     /// An allocation was used for the last time.
@@ -306,14 +333,6 @@ impl<'b> Plan<'b> {
             0 => self.unsized_.push(at),
             bits => self.free.entry(bits).or_default().push(at),
         }
-    }
-
-    /// What is allocated in a statement is not there after it.
-    fn leave(&mut self, stmt: Value<'b>) {
-        let storages = &self.storages;
-        let stays = |at: &usize| storages[*at].attach != Some(stmt);
-        self.free.values_mut().for_each(|free| free.retain(stays));
-        self.unsized_.retain(stays);
     }
 }
 

@@ -5,12 +5,14 @@
 
 mod in_lanes;
 mod lanes;
+mod predicates;
 
 use in_lanes::InLanes;
 use lanes::{Lanes, elements};
 use plugin_api::arith::prim;
 use plugin_api::prelude::*;
-use plugin_api::tir::{Again, ElementAccess, TirRewrite, has_jumps};
+use plugin_api::tir::{Again, TirRewrite, has_jumps};
+use predicates::Mask;
 
 declare_pass! {
     /// Makes loops that are marked as `vectorized` operations on vectors.
@@ -94,14 +96,6 @@ struct Along<'b> {
     var: Value<'b>,
     /// Its number of iterations.
     extent: Value<'b>,
-    lanes: Lanes,
-}
-
-/// The lanes whose numbers, from `base` on, are less than a limit.
-#[derive(Clone, Copy)]
-struct Mask {
-    base: V,
-    limit: V,
     lanes: Lanes,
 }
 
@@ -286,51 +280,6 @@ impl<'b> Vectorize<'b> {
         w.header(stmt, &ops, |_| Ok(()))
     }
 
-    /// The branch of an If whose condition can be a predicate, and the limit of that: `i < limit`, of which all loads and
-    /// stores have the index `i`. Nothing else is in the branch that must not be done where the condition does not hold.
-    fn predicated(&self, stmt: Value<'b>) -> Option<(Value<'b>, Value<'b>)> {
-        let Some(Stmt::If { cond }) = stmt.stmt().filter(|_| self.predicates && self.mask.is_none()) else {
-            return None;
-        };
-        let Expr::Arith { op: prim::LT, a, b: Some(limit) } = cond.view() else { return None };
-        let branches: Vec<Value<'b>> = stmt.if_branches().collect();
-        let [branch] = branches[..] else { return None };
-        let key = value_key(a, &|operand| operand);
-        let same = |access: ElementAccess<'b>| {
-            access.indices.first().is_some_and(|index| value_key(*index, &|operand| operand) == key)
-        };
-        let maskable = |value: Value<'b>| match value.stmt() {
-            Some(Stmt::Store { .. } | Stmt::For { .. } | Stmt::Bind { .. }) => {
-                !value.operands().any(Value::changes_state)
-            }
-            Some(_) => false,
-            None => !matches!(value.view(), Expr::Buffer),
-        };
-        let nodes = || branch.region().nodes();
-        let any = nodes().any(|value| value.as_element_access().is_some());
-        let differs = self.known.lanes(a) != Lanes::ONE && self.known.lanes(limit) == Lanes::ONE;
-        let all = differs && any && nodes().filter_map(Value::as_element_access).all(same) && nodes().all(maskable);
-        (all && is_linear(a)).then_some((branch, limit))
-    }
-
-    fn under_predicate(
-        &mut self,
-        stmt: Value<'b>,
-        branch: Value<'b>,
-        limit: Value<'b>,
-        w: &mut Again<'b>,
-    ) -> Result<(), PassError> {
-        let cond = stmt.operands().next().and_then(|cond| cond.operands().next());
-        let first = cond.map(|first| self.expr(first, w)).transpose()?;
-        let base = first.and_then(|first| w.parts(first).first().copied());
-        let (Some(base), Some(along)) = (base, self.along) else { return w.stmt(self, stmt) };
-        let limit = self.expr(limit, w)?;
-        self.mask = Some(Mask { base, limit, lanes: along.lanes });
-        let written = w.content(self, branch);
-        self.mask = None;
-        written
-    }
-
     fn binary(&mut self, op: u16, a: V, b: V, w: &mut Again<'b>) -> Result<V, PassError> {
         let fold = |w: &mut Again<'b>, a: V, b: V| match op {
             prim::ADD => w.add(a, b),
@@ -356,22 +305,6 @@ impl<'b> Vectorize<'b> {
         let lanes = Lanes::of_type(w.dtype(a)).max(Lanes::of_type(w.dtype(b)));
         let (a, b) = (broadcast_to(a, lanes, w)?, broadcast_to(b, lanes, w)?);
         Ok(w.binary(op, a, b))
-    }
-}
-
-impl Mask {
-    fn write(self, w: &mut Again<'_>) -> Result<V, PassError> {
-        let dtype = self.lanes.of(DType::new(1, 1, 1))?;
-        Ok(w.call("tirx.get_active_lane_mask", &[self.base, self.limit], dtype))
-    }
-}
-
-/// Whether an index is a sum of variables and their multiples.
-fn is_linear(index: Value<'_>) -> bool {
-    match index.view() {
-        Expr::Arith { op: prim::ADD | prim::SUB, a, b: Some(b) } => is_linear(a) && is_linear(b),
-        Expr::Arith { op: prim::MUL, a, b: Some(b) } => is_linear(a) && b.is_leaf() || is_linear(b) && a.is_leaf(),
-        _ => !index.is_nested(),
     }
 }
 

@@ -7,7 +7,7 @@ use crate::words::diagnostic::Diagnostic;
 use plugin_api::ir::records::{flag, kind};
 use plugin_api::ir::{NodeSpec, TypeId, V};
 use plugin_api::typing::relations::join;
-use ruff_python_ast::{Expr, Stmt, StmtIf, StmtWith};
+use ruff_python_ast::{ElifElseClause, Expr, Stmt, StmtIf, StmtWith};
 use std::ops::Range;
 
 impl<'a> FnReader<'a> {
@@ -64,7 +64,7 @@ impl<'a> FnReader<'a> {
             outputs.iter().map(|(name, _)| self.locals.get(name).map_or(0..0, |local| local.span.clone())).collect();
         self.leave_names();
         for ((name, v), at) in outputs.into_iter().zip(places) {
-            self.define(name, v, at)?;
+            self.define(name, v, at);
         }
         Ok(())
     }
@@ -76,34 +76,58 @@ impl<'a> FnReader<'a> {
 
     /// An If: its value is what both branches bind last, under one name.
     pub(super) fn if_(&mut self, branch: &'a StmtIf) -> Read<()> {
+        self.if_else(&branch.test, &branch.body, &branch.elif_else_clauses)
+    }
+
+    fn if_else(&mut self, test: &'a Expr, body: &'a [Stmt], rest: &'a [ElifElseClause]) -> Read<()> {
         if self.in_dataflow {
-            return Err(Diagnostic::new(span(&*branch.test), "an If must not be in a dataflow block"));
+            return Err(Diagnostic::new(span(test), "an If must not be in a dataflow block"));
         }
-        let other = match branch.elif_else_clauses.as_slice() {
-            [clause] if clause.test.is_none() => &clause.body,
-            _ => {
-                return Err(Diagnostic::new(span(&*branch.test), "an If needs exactly one `else:`")
-                    .help("write a nested If into the `else:` instead of `elif`"));
-            }
+        let Some((clause, rest)) = rest.split_first() else {
+            return Err(Diagnostic::new(span(test), "an If needs an `else:`")
+                .help("write `else:` with a binding of the same variable"));
         };
-        let (name, at) = last_target(&branch.body, span(&*branch.test))?;
-        let (other_name, other_at) = last_target(other, span(&*branch.test))?;
+        let (name, at) = last_target(body, span(test))?;
+        let (other_name, other_at) = last_target(&clause.body, span(test))?;
         if name != other_name {
             let message = format!("the branches end in different variables, `{name}` and `{other_name}`");
             return Err(Diagnostic::new(other_at, message).other(at, "the first branch ends here"));
         }
         self.open_block();
-        let cond = self.expr(&branch.test)?;
+        let cond = self.expr(test)?;
         let v = self.b.begin(NodeSpec::new(kind::IF), &[cond], Some(name));
-        let then = self.branch(&branch.body, &format!("{name}_then"))?;
-        let otherwise = self.branch(other, &format!("{name}_else"))?;
+        let then = self.branch(body, &format!("{name}_then"))?;
+        let otherwise = match &clause.test {
+            None => self.branch(&clause.body, &format!("{name}_else"))?,
+            Some(test) => self.elif(name, test, &clause.body, rest)?,
+        };
         self.b.end();
         let ty = self.join(then, otherwise);
         self.b.set_type(v, ty);
         self.sized(v, at.clone())?;
         self.count_parts(v, &at)?;
         self.name_scalar(v, name);
-        self.define(name, v, at)
+        self.define(name, v, at);
+        Ok(())
+    }
+
+    /// The branch that an `elif` is: an If is its only content.
+    fn elif(&mut self, name: &str, test: &'a Expr, body: &'a [Stmt], rest: &'a [ElifElseClause]) -> Read<TypeId> {
+        self.b.begin(NodeSpec::new(kind::BRANCH), &[], None);
+        self.enter();
+        self.if_else(test, body, rest)?;
+        let result = self.lookup(name, span(test))?;
+        Ok(self.end_branch(result))
+    }
+
+    /// Ends a branch with its result.
+    fn end_branch(&mut self, result: V) -> TypeId {
+        self.close_block();
+        let ty = self.b.type_of(result);
+        self.b.node(NodeSpec::new(kind::YIELD), &[result], None);
+        self.leave();
+        self.b.end();
+        ty
     }
 
     /// Type of an If: that of both branches, or what they have in common.
@@ -136,12 +160,7 @@ impl<'a> FnReader<'a> {
                 self.lookup(name, at)?
             }
         };
-        self.close_block();
-        let ty = self.b.type_of(result);
-        self.b.node(NodeSpec::new(kind::YIELD), &[result], None);
-        self.leave();
-        self.b.end();
-        Ok(ty)
+        Ok(self.end_branch(result))
     }
 
     pub(super) fn is_tuple(&self, value: &Expr) -> bool {
@@ -156,7 +175,7 @@ impl<'a> FnReader<'a> {
     fn is_leaf(&self, value: &Expr) -> bool {
         match value {
             Expr::NumberLiteral(_) | Expr::BooleanLiteral(_) | Expr::StringLiteral(_) | Expr::Attribute(_) => true,
-            Expr::BinOp(_) | Expr::UnaryOp(_) | Expr::BoolOp(_) | Expr::Compare(_) => true,
+            Expr::BinOp(_) | Expr::UnaryOp(_) | Expr::BoolOp(_) | Expr::Compare(_) => self.is_scalar(value),
             Expr::Subscript(outer) => match &*outer.value {
                 Expr::Subscript(inner) => crate::read::is_name(&inner.value, "metadata"),
                 _ => false,
@@ -191,7 +210,7 @@ impl<'a> FnReader<'a> {
         }
         let v = match self.bound_number(annotation, value)? {
             Some(number) => number,
-            None => self.expr(value)?,
+            None => self.bound(value)?,
         };
         if v.is_leaf() {
             return Ok(v);

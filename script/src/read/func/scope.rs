@@ -23,13 +23,7 @@ impl<'a> FnReader<'a> {
     pub(super) fn leave_names(&mut self) {
         for name in self.scopes.pop().unwrap_or_default() {
             let Some(local) = self.locals.remove(name) else { continue };
-            if let Some(sym) = self.scalars.get(&local.v)
-                && self.syms.get(name) == Some(sym)
-            {
-                self.syms.remove(name);
-                self.types.clear();
-                self.attrs.clear();
-            }
+            self.forget_scalar(name, local.v);
             if let Some(outer) = local.outer {
                 if let Some(sym) = self.scalars.get(&outer.v).copied() {
                     self.know_sym(name, sym);
@@ -70,27 +64,48 @@ impl<'a> FnReader<'a> {
         }
     }
 
-    pub(super) fn define(&mut self, name: &'a str, v: V, at: Range<usize>) -> Read<()> {
+    /// Gives a name to a value. It may have had another meaning before, as in Python.
+    pub(super) fn define(&mut self, name: &'a str, v: V, at: Range<usize>) {
         if name == "_" {
-            return Ok(());
+            return;
         }
         let depth = self.scopes.len();
-        let before = self.locals.remove(name);
-        if let Some(before) = before.as_ref().filter(|before| before.depth == depth) {
-            return Err(Diagnostic::new(at, format!("`{name}` is defined twice"))
-                .label("again here")
-                .other(before.span.clone(), "first here")
-                .help("give the second one another name"));
-        }
+        let (outer, again) = match self.locals.remove(name) {
+            Some(before) if before.depth == depth => {
+                self.forget_scalar(name, before.v);
+                (before.outer, true)
+            }
+            before => (before.map(Box::new), false),
+        };
         if let Some(sym) = self.scalars.get(&v).copied() {
             self.know_sym(name, sym);
         }
-        let outer = before.map(Box::new);
         self.locals.insert(name, Local { v, span: at, outer, depth, life: std::marker::PhantomData });
-        if let Some(scope) = self.scopes.last_mut() {
+        if let Some(scope) = self.scopes.last_mut().filter(|_| !again) {
             scope.push(name);
         }
-        Ok(())
+    }
+
+    /// Refuses the name of a local function that means something in the same scope: TVM takes no second one.
+    pub(super) fn no_local(&self, name: &str, at: Range<usize>) -> Read<()> {
+        match self.locals.get(name).filter(|before| before.depth == self.scopes.len()) {
+            Some(before) => Err(Diagnostic::new(at, format!("`{name}` is defined twice"))
+                .label("again here")
+                .other(before.span.clone(), "first here")
+                .help("give the function another name")),
+            None => Ok(()),
+        }
+    }
+
+    /// The name of a scalar no longer stands for it in dimensions.
+    fn forget_scalar(&mut self, name: &str, v: V) {
+        if let Some(sym) = self.scalars.get(&v)
+            && self.syms.get(name) == Some(sym)
+        {
+            self.syms.remove(name);
+            self.types.clear();
+            self.attrs.clear();
+        }
     }
 
     /// Makes a variable, if it is a scalar, the symbolic variable of its name.

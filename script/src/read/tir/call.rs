@@ -6,7 +6,7 @@ use crate::read::tir::buffer::{handle_type, typed};
 use crate::read::tir::expr::{lanes, with_lanes};
 use crate::read::tir::{E, Is, TirReader};
 use crate::read::types::{accept, accept_named, dtype_of, keyword, wide_int};
-use crate::read::{Read, path_after, span};
+use crate::read::{Read, is_path, path_after, span};
 use crate::words::diagnostic::Diagnostic;
 use crate::words::tir_ops::{self, Place, Result as OpResult};
 use plugin_api::ir::records::{flag, kind};
@@ -14,6 +14,17 @@ use plugin_api::ir::{Attr, DType, NodeSpec, Type, TypeId, V};
 use plugin_api::names::{did_you_mean, nearest};
 use ruff_python_ast::{Expr, ExprCall, Number, UnaryOp};
 use std::ops::Range;
+
+/// Calls of which a `dtype` is the first argument.
+const TAKES_DTYPE: &[&str] = &[
+    "call_extern",
+    "call_intrin",
+    "call_llvm_intrin",
+    "call_llvm_pure_intrin",
+    "call_pure_extern",
+    "reinterpret",
+    "masked_load",
+];
 
 impl<'a> TirReader<'a> {
     pub(super) fn call(&mut self, call: &'a ExprCall, expr: &'a Expr) -> Read<E> {
@@ -88,7 +99,10 @@ impl<'a> TirReader<'a> {
 
     /// Arguments of a call: values, buffers, regions of them, strings.
     fn args(&mut self, call: &'a ExprCall, items: &'a [Expr]) -> Read<Vec<E>> {
-        if let Some(keyword) = call.arguments.keywords.first() {
+        // TVM passes over `dtype="float32"` where it works the type out.
+        let passed_over = |name: &str| name == "dtype" && !TAKES_DTYPE.iter().any(|op| is_path(&call.func, &["T", op]));
+        let mut keywords = call.arguments.keywords.iter();
+        if let Some(keyword) = keywords.find(|keyword| !keyword.arg.as_ref().is_some_and(|name| passed_over(name))) {
             return Err(Diagnostic::new(span(keyword), "no keyword arguments here"));
         }
         self.positional(items)

@@ -10,13 +10,14 @@ mod view;
 
 use crate::read::func::FnReader;
 use crate::read::tir::buffer::BufferFacts;
+use crate::read::top::flags;
 use crate::read::{Read, Scope, is_path, path_after, sealed, span};
 use crate::words::diagnostic::Diagnostic;
 use foldhash::fast::RandomState;
 use plugin_api::ir::records::{flag, kind};
 use plugin_api::ir::{Attr, AttrsId, Body, BodyBuilder, DType, Dim, NodeSpec, Sym, Type, TypeId, V};
 use plugin_api::names::{did_you_mean, nearest};
-use ruff_python_ast::{Expr, Stmt, StmtFunctionDef};
+use ruff_python_ast::{Expr, ExprCall, Stmt, StmtFunctionDef};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
@@ -175,21 +176,14 @@ impl<'a> TirReader<'a> {
         if let Some(second) = def.decorator_list.get(1) {
             return Err(Diagnostic::new(span(second), "a second decorator").help("a function has exactly one"));
         }
-        if let Some(Expr::Call(call)) = def.decorator_list.first().map(|decorator| &decorator.expression) {
-            let usage = "@T.prim_func(private=True, s_tir=True)";
-            if let Some(extra) = call.arguments.args.first() {
-                return Err(Diagnostic::new(span(extra), "too many arguments").help(usage));
-            }
-            for keyword in &call.arguments.keywords {
-                let Expr::BooleanLiteral(value) = &keyword.value else {
-                    return Err(Diagnostic::new(span(&keyword.value), "expected True or False"));
-                };
-                match keyword.arg.as_ref().map(|arg| arg.as_str()) {
-                    Some("private") => private = value.value,
-                    Some("s_tir") => self.s_tir = value.value,
-                    Some("check_well_formed") => {}
-                    _ => return Err(Diagnostic::new(span(keyword), "expected `private=` or `s_tir=`").help(usage)),
-                }
+        let names = ["private", "s_tir", "check_well_formed"];
+        for (name, value) in
+            def.decorator_list.first().map_or(Ok(Vec::new()), |first| flags(&first.expression, &names))?
+        {
+            match name {
+                "private" => private = value,
+                "s_tir" => self.s_tir = value,
+                _ => {}
             }
         }
         Ok(private)
@@ -205,7 +199,12 @@ impl<'a> TirReader<'a> {
             }
         }
         for stmt in &def.body {
-            let Stmt::Assign(assign) = stmt else { break };
+            let assign = match stmt {
+                Stmt::Assign(assign) => assign,
+                // Attributes, and what the function says of itself.
+                Stmt::Expr(_) => continue,
+                _ => break,
+            };
             let [target] = assign.targets.as_slice() else { break };
             let pairs: Vec<(&Expr, &Expr)> = match (target, &*assign.value) {
                 (Expr::Tuple(names), Expr::Tuple(values)) => names.elts.iter().zip(&values.elts).collect(),
@@ -226,12 +225,7 @@ impl<'a> TirReader<'a> {
         if let Expr::Call(call) = annotation
             && path_after(self.scope.text, &call.func, "T") == Some("Buffer")
         {
-            let (buffer, extras) = self.buffer_type(call, 0, BufferFacts::default())?;
-            let ty = self.b.ty(&Type::Buffer(buffer.clone()));
-            let v = self.b.node(NodeSpec::new(kind::PARAM).ty(ty), &extras, Some(name));
-            let is = self.is_scalar(&buffer, None);
-            self.define_name(name, E { v, ty, dtype: buffer.dtype, is, end: HERE });
-            return Ok(());
+            return self.buffer_param(name, call);
         }
         let (mut ty, dtype) = self.value_type(annotation)?;
         let sym = self.syms.get(name).copied();
@@ -243,6 +237,16 @@ impl<'a> TirReader<'a> {
             self.sym_of.insert(v.word(), sym);
         }
         self.define_name(name, E { v, ty, dtype, is: Is::Value, end: HERE });
+        Ok(())
+    }
+
+    /// A parameter that is a buffer.
+    fn buffer_param(&mut self, name: &'a str, call: &'a ExprCall) -> Read<()> {
+        let (buffer, extras) = self.buffer_type(call, 0, BufferFacts::default())?;
+        let ty = self.b.ty(&Type::Buffer(buffer.clone()));
+        let v = self.b.node(NodeSpec::new(kind::PARAM).ty(ty), &extras, Some(name));
+        let is = self.is_scalar(&buffer, None);
+        self.define_name(name, E { v, ty, dtype: buffer.dtype, is, end: HERE });
         Ok(())
     }
 

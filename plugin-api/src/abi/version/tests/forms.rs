@@ -8,6 +8,7 @@ use crate::abi::log::{Text, describe};
 use crate::declare::contributions::*;
 use crate::declare::declarations::{Built, OptionDecl, PassDecl, PluginDecl, RunFn, write_default, write_plugin};
 use crate::declare::instrument::PassFacts;
+use crate::declare::range::RangeDecl;
 use crate::ir::records::{flag, prim};
 use crate::ir::storage::sections::bytes_of;
 use crate::ir::storage::tensor::Tensor;
@@ -151,7 +152,7 @@ fn filled(mut w: Writer<64>) -> Writer<64> {
 const BUILT: Built = Built { api: "0.0.0", fingerprint: 0x0102_0304_0506_0708, target: "t", rustc: "r" };
 
 const fn option(name: &'static str, ty: OptionType, default: DefaultDecl) -> OptionDecl {
-    OptionDecl { name, ty, default, doc: " d" }
+    OptionDecl { name, ty, default, range: RangeDecl::Any, doc: " d" }
 }
 
 const fn pass(name: &'static str, run: RunFn) -> PassDecl {
@@ -253,7 +254,10 @@ static MORE: Contributions = Contributions {
     instruments: &[&InstrumentDecl {
         name: "t.I",
         doc: " d",
-        options: &[option("i", OptionType::Int, DefaultDecl::Int(1))],
+        options: &[OptionDecl {
+            range: RangeDecl::OneOf(DefaultDecl::Ints(&[1, 2])),
+            ..option("i", OptionType::Int, DefaultDecl::Int(1))
+        }],
         new: |_, _| Err(PassError::new("is never made")),
     }],
 };
@@ -299,7 +303,8 @@ fn metadata(text: &mut String) {
     assert!(operator.args.iter().zip(decl.args).all(|(arg, decl)| arg.kind == decl.kind));
     assert!(operator.attrs.iter().zip(decl.attrs).all(|(attr, decl)| attr.ty == decl.ty));
     let (from, to) = (OptionValue::Float(-1.0), OptionValue::Float(2.0));
-    assert_eq!((read.config[1].from.as_ref(), read.config[1].to.as_ref()), (Some(&from), Some(&to)));
+    assert_eq!(read.config[1].allowed, Allowed::Range(Some(from), Some(to)));
+    assert_eq!(read.instruments[0].options[0].allowed, Allowed::OneOf(vec![OptionValue::Int(1), OptionValue::Int(2)]));
 }
 
 fn instruments(text: &mut String) {

@@ -12,6 +12,12 @@ const MAX_REPLACED: usize = 64;
 /// Start and last value of each variable.
 pub(crate) type Ends = HashMap<Sym, (Dim, Dim)>;
 
+/// Start and last value of the variable of a loop.
+pub(crate) fn ends_of(sym: Sym, min: Dim, extent: Dim) -> (Dim, Dim) {
+    let last = sub(add(min.clone(), extent), Dim::int(1, sym.dtype));
+    (min, Linear::of(&last).to_dim(sym.dtype).unwrap_or(last))
+}
+
 /// What is known where an index is.
 pub(crate) struct Reached<'a> {
     analyzer: &'a mut Analyzer,

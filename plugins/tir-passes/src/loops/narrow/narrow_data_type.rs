@@ -29,19 +29,15 @@ declare_pass! {
     pub prim_func pass NARROW_DATA_TYPE = "tirx.NarrowDataType" {
         opt_level: 0,
         options: Options {
-            /// Bits of the narrower type: 8, 16 or 32.
-            target_bits: i64 = 32,
+            /// Bits of the narrower type.
+            target_bits: i64 in [8, 16, 32] = 32,
         },
         run: narrow_data_type,
     }
 }
 
 fn narrow_data_type(body: &Body, options: &Options, _: &Ctx) -> Result<Body, PassError> {
-    let target = match options.target_bits {
-        bits @ (8 | 16 | 32) => bits as u8,
-        other => bail!("`target_bits` is {other}; integers have 8, 16 or 32 bits, or 64 if nothing is to be narrower"),
-    };
-    let mut fits = Fits::of(body, target);
+    let mut fits = Fits::of(body, options.target_bits as u8);
     fits.content(body.root());
     Narrow::new(fits).rewrite(body)
 }

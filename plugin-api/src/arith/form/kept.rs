@@ -1,0 +1,58 @@
+//! What is written as it was, although the canonical form takes it apart: `(x + 1) * (y + 1)`, and `max(x - 1, 0)`, which is
+//! `max(x, 1) - 1` there. As in TVM, they only go where that makes a sum shorter.
+
+use super::Form;
+use crate::arith::store::{Id, Store, is_index};
+use crate::arith::sum::Sum;
+use crate::ir::records::{NONE, prim};
+
+impl Form<'_> {
+    /// The terms of a sum, some of them parts of the expression as it was.
+    pub(super) fn sum_as_it_was(&self, id: Id) -> Sum {
+        let canonical = self.store.sum_of(id);
+        let Some(origin) = self.origin.get(&id) else { return canonical };
+        let was = self.store.flatten(*origin, |part| match part {
+            _ if self.store.is_kept(part) => Some(part),
+            _ if self.store.is_linear(part) => None,
+            _ => Some(self.store.simple[part as usize]).filter(|simple| *simple != NONE),
+        });
+        let length = |sum: &Sum| sum.terms.len() + usize::from(sum.k != 0);
+        let has_product = |sum: &Sum| sum.terms.iter().any(|(term, _)| self.store.is_kept_product(*term));
+        match was {
+            Some(was) if length(&was) < length(&canonical) => was,
+            Some(was) if length(&was) == length(&canonical) && !has_product(&was) => was,
+            _ => canonical,
+        }
+    }
+}
+
+impl Store {
+    /// Whether a part of an expression as it was is a product or an extreme whose canonical form is a sum.
+    pub(super) fn is_kept(&self, part: Id) -> bool {
+        self.is_kept_product(part) || self.is_kept_extreme(part)
+    }
+
+    fn is_kept_product(&self, part: Id) -> bool {
+        let is_number = |id: Id| self.as_int(id).is_some();
+        self.is_taken_apart(part).is_some_and(|(op, a, b)| op == prim::MUL && !is_number(a) && !is_number(b))
+    }
+
+    fn is_kept_extreme(&self, part: Id) -> bool {
+        let Some((prim::MIN | prim::MAX, a, b)) = self.is_taken_apart(part) else { return false };
+        let sum = self.sum_of(self.simple[part as usize]);
+        let is_extreme = |term: Id| matches!(self.at(term).op, prim::MIN | prim::MAX);
+        (self.as_int(a).is_some() || self.as_int(b).is_some())
+            && sum.k != 0
+            && matches!(sum.terms[..], [(term, _)] if is_extreme(term))
+    }
+
+    /// Operation and simplified operands of what became a sum.
+    fn is_taken_apart(&self, part: Id) -> Option<(u16, Id, Id)> {
+        let node = self.at(part);
+        let simple = |id: Id| Some(self.simple[id as usize]).filter(|simple| *simple != NONE);
+        let sum =
+            simple(part).filter(|_| matches!(node.op, prim::MUL | prim::MIN | prim::MAX) && is_index(node.dtype))?;
+        let (a, b) = (simple(node.a as Id)?, simple(node.b)?);
+        self.is_linear(sum).then_some((node.op, a, b))
+    }
+}

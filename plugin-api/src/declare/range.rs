@@ -1,0 +1,101 @@
+//! Which values an option may have: what a plugin declares, and how its metadata says it.
+
+use crate::declare::declarations::{fail, same, write_value};
+use crate::metadata::wire::{Writer, tag};
+use crate::typing::operators::DefaultDecl;
+
+/// Values that an option may have, both ends included.
+#[derive(Clone, Copy)]
+pub enum RangeDecl {
+    /// Every one.
+    Any,
+    /// An integer from, and up to.
+    Int(Option<i64>, Option<i64>),
+    /// A float from, and up to.
+    Float(Option<f64>, Option<f64>),
+    /// One of these integers or strings.
+    OneOf(DefaultDecl),
+}
+
+impl RangeDecl {
+    /// Stops the compiler if there is no such value, or the default is none. Messages call the option `what` and `name`.
+    pub(crate) const fn check(&self, default: &DefaultDecl, what: &str, name: &str) {
+        let (empty, outside) = match self {
+            RangeDecl::Any => (false, false),
+            RangeDecl::Int(from, to) => {
+                let value = if let DefaultDecl::Int(value) = default { Some(*value) } else { None };
+                let (from, to) = (or_int(*from, i64::MIN), or_int(*to, i64::MAX));
+                (from > to, matches!(value, Some(value) if value < from || value > to))
+            }
+            RangeDecl::Float(from, to) => {
+                let value = if let DefaultDecl::Float(value) = default { Some(*value) } else { None };
+                let (from, to) = (or_float(*from, f64::NEG_INFINITY), or_float(*to, f64::INFINITY));
+                (from > to, matches!(value, Some(value) if value < from || value > to))
+            }
+            RangeDecl::OneOf(values) => (false, !matches!(default, DefaultDecl::Required) && !has(values, default)),
+        };
+        if empty {
+            fail(&["the range of ", what, " `", name, "` is empty: its start is greater than its end"]);
+        }
+        if outside {
+            fail(&["the default of ", what, " `", name, "` is outside its range"]);
+        }
+    }
+
+    /// Into the metadata of the option.
+    pub(crate) const fn write<const N: usize>(&self, w: &mut Writer<N>) {
+        let (from, to) = match self {
+            RangeDecl::Any => (None, None),
+            RangeDecl::Int(from, to) => (int_bytes(*from), int_bytes(*to)),
+            RangeDecl::Float(from, to) => (float_bytes(*from), float_bytes(*to)),
+            RangeDecl::OneOf(values) => return write_value(w, tag::ONE_OF, values),
+        };
+        if let Some(from) = from {
+            w.field(tag::FROM, &from);
+        }
+        if let Some(to) = to {
+            w.field(tag::UP_TO, &to);
+        }
+    }
+}
+
+/// Whether a list of integers or strings has one.
+const fn has(values: &DefaultDecl, one: &DefaultDecl) -> bool {
+    let mut i = 0;
+    match (values, one) {
+        (DefaultDecl::Ints(values), DefaultDecl::Int(one)) => {
+            while i < values.len() {
+                if values[i] == *one {
+                    return true;
+                }
+                i += 1;
+            }
+        }
+        (DefaultDecl::Strs(values), DefaultDecl::Str(one)) => {
+            while i < values.len() {
+                if same(values[i], one) {
+                    return true;
+                }
+                i += 1;
+            }
+        }
+        _ => {}
+    }
+    false
+}
+
+const fn or_int(value: Option<i64>, other: i64) -> i64 {
+    if let Some(value) = value { value } else { other }
+}
+
+const fn or_float(value: Option<f64>, other: f64) -> f64 {
+    if let Some(value) = value { value } else { other }
+}
+
+const fn int_bytes(value: Option<i64>) -> Option<[u8; 8]> {
+    if let Some(value) = value { Some(value.to_le_bytes()) } else { None }
+}
+
+const fn float_bytes(value: Option<f64>) -> Option<[u8; 8]> {
+    if let Some(value) = value { Some(value.to_bits().to_le_bytes()) } else { None }
+}

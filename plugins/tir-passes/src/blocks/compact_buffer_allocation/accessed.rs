@@ -1,0 +1,317 @@
+//! What is accessed of the buffers that a function allocates.
+
+use super::names::Names;
+use crate::blocks::index::conditions::Conditions;
+use crate::blocks::index::linear::{add, sub};
+use crate::blocks::index::reached::{Ends, Reached, ends_of};
+use crate::blocks::index::region::{Bounds, Part, Range};
+use plugin_api::arith::{self, atom_of, index_to_dim, index_to_dim_of_atoms, symbol_of};
+use plugin_api::prelude::*;
+use plugin_api::tir::RegionAccess;
+use std::collections::HashSet;
+
+/// A loop or thread around the current place.
+struct Around {
+    sym: Sym,
+    /// Its start and last value.
+    ends: (Dim, Dim),
+    /// Kind of the threads; `None` of a loop.
+    thread: Option<String>,
+}
+
+/// What is accessed of a buffer.
+struct Accessed {
+    /// Number of loops around its allocation.
+    depth: usize,
+    /// Number of names that were given before its allocation.
+    names: usize,
+    scope: String,
+    /// Those of each dimension; `None` before the first access.
+    bounds: Option<Vec<Bounds>>,
+}
+
+/// Where an access in a dimension begins.
+struct Start<'b> {
+    /// The first element, if it is a vector.
+    min: Value<'b>,
+    /// How far it is from there to the last element of the vector.
+    steps: i64,
+    /// Whether a load or call in it uses what runs.
+    varies: bool,
+}
+
+/// What is accessed of each buffer that a function allocates.
+pub(super) struct Accesses<'b> {
+    body: &'b Body,
+    analyzer: Analyzer,
+    conditions: Conditions<'b>,
+    around: OpenScopes<Around>,
+    accessed: ValueMap<'b, Accessed>,
+    buffers: Vec<Value<'b>>,
+    names: Names,
+    /// Blocks around the current place.
+    blocks: OpenScopes<Value<'b>>,
+    /// Nested expressions that read an element of a buffer which the function allocates, and what they are in an index.
+    reading: ValueSet<'b>,
+    read: HashSet<Sym>,
+}
+
+impl<'b> Accesses<'b> {
+    pub(super) fn of(body: &'b Body) -> Result<Accesses<'b>, PassError> {
+        let mut accesses = Accesses::none(body);
+        for value in body.values() {
+            accesses.visit(value)?;
+        }
+        Ok(accesses)
+    }
+
+    fn none(body: &'b Body) -> Accesses<'b> {
+        Accesses {
+            body,
+            analyzer: Analyzer::of_body(body),
+            conditions: Conditions::new(body),
+            around: OpenScopes::new(),
+            accessed: ValueMap::new(body),
+            buffers: Vec::new(),
+            names: Names::default(),
+            blocks: OpenScopes::new(),
+            reading: ValueSet::new(body),
+            read: HashSet::new(),
+        }
+    }
+
+    fn visit(&mut self, value: Value<'b>) -> Result<(), PassError> {
+        self.around.go_to(value);
+        self.blocks.go_to(value);
+        self.conditions.go_to(value);
+        if matches!(value.stmt(), Some(Stmt::Block)) {
+            if value.block_iters().next().is_some() {
+                bail!(at value, "a block with iterators; run s_tir.ConvertBlocksToOpaque before");
+            }
+            self.blocks.open(value, value);
+        }
+        self.enter_loop(value);
+        if let (Some(Stmt::Bind { value: named }), Some(sym)) = (value.stmt(), symbol_of(value)) {
+            self.names.insert(sym, index_to_dim(named));
+        }
+        if let Some(ty) = value.as_buffer_type().filter(|_| is_allocated(value)) {
+            let (depth, names) = (self.around.len(), self.names.len());
+            self.accessed.insert(value, Accessed { depth, names, scope: ty.scope, bounds: None });
+            self.buffers.push(value);
+        }
+        self.note_reading(value);
+        if let Some(access) = value.as_element_access() {
+            self.access(access.buffer, &Part::element(&access.indices));
+        }
+        if let Some(region) = value.matched_region() {
+            self.access(region.buffer, &Part::region(&region.ranges));
+        }
+        if let Expr::BufferPart { buffer, part: 0 } = value.view() {
+            self.access_data(buffer);
+        }
+        Ok(())
+    }
+
+    /// Operands come before the expression that they are nested in.
+    fn note_reading(&mut self, value: Value<'b>) {
+        let reads = value.as_element_access().is_some_and(|access| is_allocated(access.buffer));
+        if !value.is_nested() || !reads && !value.operands().any(|operand| self.reading.contains(operand)) {
+            return;
+        }
+        self.reading.insert(value);
+        if let Some(Dim::Var(sym)) = index_to_dim_of_atoms(value) {
+            self.read.insert(sym);
+        }
+    }
+
+    fn enter_loop(&mut self, value: Value<'b>) {
+        let (var, min, extent, thread) = match value.stmt() {
+            Some(Stmt::For { var, min, extent, .. }) => (Some(var), index_to_dim(min), extent, value.attr("thread")),
+            Some(Stmt::Launch { extent, .. }) => {
+                let zero = Dim::int(0, extent.ty().dtype());
+                (value.region().children().next(), Some(zero), extent, value.attr("thread"))
+            }
+            _ => return,
+        };
+        if let (Some(sym), Some(min), Some(extent)) = (var.and_then(symbol_of), min, index_to_dim(extent)) {
+            let thread = thread.and_then(|thread| thread.as_str()).map(str::to_string);
+            self.around.open(value, Around { sym, ends: ends_of(sym, min, extent), thread });
+        }
+    }
+
+    /// The data of a buffer is used: what the block around says that it accesses, else all of it.
+    fn access_data(&mut self, buffer: Value<'b>) {
+        let Some(ty) = buffer.as_buffer_type().filter(|_| self.accessed.contains(buffer)) else { return };
+        let said_by = |block: &Value<'b>| -> Vec<RegionAccess<'b>> {
+            block.block_accesses().filter(|access| access.buffer == buffer).collect()
+        };
+        let said = self.blocks.iter().rev().map(said_by).find(|said| !said.is_empty());
+        match said {
+            Some(said) => said.iter().for_each(|access| self.access(buffer, &Part::region(&access.ranges))),
+            None => {
+                let number = |value, of: &Dim| Dim::int(value, of.dtype());
+                let all = |extent: &Dim| Bounds {
+                    min: Some(number(0, extent)),
+                    max: Some(sub(extent.clone(), number(1, extent))),
+                };
+                self.join(buffer, ty.shape.iter().map(all).collect());
+            }
+        }
+    }
+
+    /// A part of a buffer is accessed.
+    fn access(&mut self, buffer: Value<'b>, parts: &[Part<'b>]) {
+        let Some(accessed) = self.accessed.get(buffer) else { return };
+        let running = self.running(accessed, parts);
+        let (names, before) = (&self.names, accessed.names);
+        let runs = |sym: Sym| running.contains_key(&sym) || names.is_since(sym, before);
+        let starts: Vec<Start<'b>> = parts.iter().map(|part| start(part.min, runs)).collect();
+        let known = |end: &Dim| {
+            let mut known = true;
+            end.vars(&mut |sym| known &= !names.is_since(sym, before));
+            known
+        };
+        let mut reached = Reached::new(&mut self.analyzer, running, self.conditions.active());
+        let bounds = parts.iter().zip(starts).map(|(part, start)| {
+            // Where any other vector begins is not known.
+            let begins = !start.varies && start.min.ty().dtype().lanes() == 1;
+            let Some(first) = index_to_dim_of_atoms(start.min).filter(|_| begins) else { return Bounds::UNKNOWN };
+            let last = match part.extent.and_then(index_to_dim_of_atoms) {
+                _ if start.steps > 0 => add(first.clone(), Dim::int(start.steps, first.dtype())),
+                Some(extent) => sub(add(first.clone(), extent), Dim::int(1, first.dtype())),
+                None => first.clone(),
+            };
+            Bounds { min: reached.ends(&first).0.filter(known), max: reached.ends(&last).1.filter(known) }
+        });
+        let bounds = bounds.collect();
+        self.join(buffer, bounds);
+    }
+
+    /// What runs between the allocation of a buffer and an access of it: loops, threads that share its memory, and names that
+    /// the access uses.
+    fn running(&self, accessed: &Accessed, parts: &[Part<'b>]) -> Ends {
+        let mut running = Ends::new();
+        for (i, around) in self.around.iter().enumerate() {
+            let shared = around.thread.as_deref().is_some_and(|thread| is_shared(&accessed.scope, thread));
+            if i >= accessed.depth || shared {
+                running.insert(around.sym, around.ends.clone());
+            }
+        }
+        for value in parts.iter().flat_map(|part| [Some(part.min), part.extent]).flatten() {
+            if let Some(dim) = index_to_dim_of_atoms(value) {
+                self.names.add_to(&mut running, &dim, accessed.names);
+            }
+        }
+        running
+    }
+
+    fn join(&mut self, buffer: Value<'b>, new: Vec<Bounds>) {
+        let mut reached = Reached::new(&mut self.analyzer, Ends::new(), std::iter::empty());
+        let Some(accessed) = self.accessed.get_mut(buffer) else { return };
+        match &mut accessed.bounds {
+            None => accessed.bounds = Some(new),
+            Some(known) => known.iter_mut().zip(new).for_each(|(known, new)| known.join(new, &mut reached)),
+        }
+    }
+
+    /// The region of each buffer that gets smaller, or has another start.
+    pub(super) fn regions(mut self, strict: bool) -> Result<ValueMap<'b, Vec<Range>>, PassError> {
+        let mut regions = ValueMap::new(self.body);
+        for buffer in std::mem::take(&mut self.buffers) {
+            let (Some(ty), Some(accessed)) = (buffer.as_buffer_type(), self.accessed.remove(buffer)) else { continue };
+            let Some(bounds) = accessed.bounds else {
+                if buffer.is_block_buffer() {
+                    bail!(at buffer, "a buffer that nothing accesses; remove it");
+                }
+                continue;
+            };
+            let region = bounds.into_iter().zip(&ty.shape).map(|(bounds, shape)| self.range(bounds, shape, strict));
+            regions.insert(buffer, region.collect());
+        }
+        Ok(regions)
+    }
+
+    /// Whether an end of a region depends on what is in a buffer that the function allocates: that changes, and the access
+    /// that reads it may itself get another index, which would then be made of itself.
+    fn reads_allocated(&self, end: &Dim) -> bool {
+        let mut found = false;
+        end.vars(&mut |sym| found |= self.read.contains(&sym));
+        found
+    }
+
+    fn range(&mut self, bounds: Bounds, shape: &Dim, strict: bool) -> Range {
+        let whole = Range::whole(shape.clone());
+        let (Some(min), Some(max)) = (bounds.min, bounds.max) else { return whole };
+        if self.reads_allocated(&min) {
+            return whole;
+        }
+        let (min, max) = (self.as_number(min), self.as_number(max));
+        let extent = add(sub(max, min.clone()), Dim::int(1, min.dtype()));
+        let mut extent = self.analyzer.simplify(&extent);
+        let mut reached = Reached::new(&mut self.analyzer, Ends::new(), std::iter::empty());
+        let min = if strict { reached.not_negative(min) } else { min };
+        if strict && !reached.is_within(&extent, shape) {
+            extent = reached.least(shape.clone(), extent);
+        }
+        let mut atoms = false;
+        extent.vars(&mut |sym| atoms |= atom_of(sym).is_some());
+        if atoms {
+            let bounds = self.analyzer.const_bounds(&extent);
+            if bounds.max >= arith::Bounds::of_dtype(extent.dtype()).max {
+                return whole;
+            }
+            extent = Dim::int(bounds.max, extent.dtype());
+        }
+        Range { min, extent }
+    }
+
+    /// The number that an end is known to be, else the end itself.
+    fn as_number(&mut self, end: Dim) -> Dim {
+        let bounds = self.analyzer.const_bounds(&end);
+        if bounds.min == bounds.max { Dim::int(bounds.min, end.dtype()) } else { end }
+    }
+}
+
+/// Where an access with an index begins, if it is known what runs.
+fn start<'b>(index: Value<'b>, runs: impl Fn(Sym) -> bool) -> Start<'b> {
+    let (min, steps) = steps(index).unwrap_or((index, 0));
+    Start { min, steps, varies: has_atom_of(min, |var| symbol_of(var).is_some_and(&runs)) }
+}
+
+fn is_allocated(buffer: Value<'_>) -> bool {
+    buffer.is_block_buffer() || buffer.is_allocation()
+}
+
+/// Whether a load or call inside an index uses a variable that runs: nothing is known of its value then.
+fn has_atom_of<'b>(index: Value<'b>, runs: impl Fn(Value<'b>) -> bool) -> bool {
+    let mut work = vec![(index, false)];
+    while let Some((value, inside)) = work.pop() {
+        if inside && runs(value) {
+            return true;
+        }
+        if value.is_nested() {
+            let inside = inside || !matches!(value.view(), Expr::Arith { .. });
+            work.extend(value.operands().map(|operand| (operand, inside)));
+        }
+    }
+    false
+}
+
+/// Whether threads of a kind share memory of a scope.
+fn is_shared(scope: &str, thread: &str) -> bool {
+    let rank = match scope {
+        "" | "global" => 0,
+        "shared" | "shared.dyn" | "shared.barrier" | "shared.cluster" => 1,
+        "warp" => return thread == "threadIdx.x",
+        _ => 3,
+    };
+    let of = if thread.starts_with("blockIdx") || thread.starts_with("clusterCtaIdx") { 0 } else { 1 };
+    rank <= of
+}
+
+/// Of numbers in steps of one number upwards: the first one, and how far it is to the end of the last step, as TVM counts.
+fn steps(index: Value<'_>) -> Option<(Value<'_>, i64)> {
+    let Expr::Ramp { base, stride, lanes } = index.view() else { return None };
+    let number = |value: Value<'_>| value.dim()?.as_int().filter(|number| *number > 0);
+    Some((base, number(stride)?.checked_mul(number(lanes)?)? - 1))
+}

@@ -1,0 +1,238 @@
+"""The context of passes, and which one is current."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from contextvars import ContextVar
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from passhost import _passhost, _plugins
+from passhost.error import Diagnostic
+
+if TYPE_CHECKING:
+    from passhost._passes import Step
+    from passhost.instrument import PassInstrument
+
+_entered: ContextVar[tuple[PassContext, ...]] = ContextVar("passhost_contexts", default=())
+_default = threading.local()
+
+
+class Compat:
+    """Whether contexts follow the rules of TVM where they say nothing themselves."""
+
+    tvm = False
+
+
+class Watcher(NamedTuple):
+    """The hooks of an instrument that it has, as the host calls them."""
+
+    name: str
+    should_run: Any
+    run_before_pass: Any
+    run_after_pass: Any
+
+
+class Settings(NamedTuple):
+    """A context, as the host reads it."""
+
+    opt_level: int
+    required: Sequence[str]
+    disabled: Sequence[str]
+    config: Sequence[tuple[str, Any]]
+    target: str | None
+    tvm_compat: bool
+    jobs: int | None
+    missed: bool
+    plugin_instruments: Sequence[str]
+    watchers: Sequence[Watcher]
+
+
+def _names(what: str, names: Iterable[str] | None) -> tuple[str, ...]:
+    if isinstance(names, str):
+        raise TypeError(f"{what} is a list of names, not the string {names!r}; write [{names!r}]")
+    all_names = tuple(names or ())
+    for name in all_names:
+        if not isinstance(name, str):
+            raise TypeError(f"{what} is a list of names, and {name!r} is a {type(name).__name__}")
+    return all_names
+
+
+def _flat(config: Mapping[str, Any], before: str = "") -> dict[str, Any]:
+    """Values by their full keys: a dictionary in a dictionary is a record of fields."""
+    flat: dict[str, Any] = {}
+    for key, value in config.items():
+        if isinstance(value, Mapping):
+            flat.update(_flat(value, f"{before}{key}."))
+        else:
+            flat[f"{before}{key}"] = value
+    return flat
+
+
+class PassContext:
+    """What holds while passes run: opt_level, required and disabled passes, config options, instruments.
+
+    >>> with PassContext(opt_level=3, disabled_pass=["relax.FuseOps"]) as context:
+    ...     PassContext.current() is context
+    True
+
+    `tvm_compat=True` follows the rules of TVM 0.27: a pass that is called runs at any opt_level, without the passes
+    that it requires. `jobs` is the number of threads for passes over functions. With `missed=True`, `diagnostics` also
+    has what passes could not do. `instruments` may have names of instruments of plugins beside objects.
+    """
+
+    def __init__(
+        self,
+        opt_level: int = 2,
+        required_pass: Iterable[str] | None = None,
+        disabled_pass: Iterable[str] | None = None,
+        instruments: Iterable[PassInstrument | str] | None = None,
+        config: Mapping[str, Any] | None = None,
+        *,
+        target: str | None = None,
+        tvm_compat: bool | None = None,
+        jobs: int | None = None,
+        missed: bool = False,
+    ) -> None:
+        """Checks the names and the types of config values; passes are checked when something runs."""
+        if isinstance(opt_level, bool) or not isinstance(opt_level, int):
+            raise TypeError(f"opt_level is an integer, not {opt_level!r}")
+        self.opt_level = opt_level
+        self.required_pass = _names("required_pass", required_pass)
+        self.disabled_pass = _names("disabled_pass", disabled_pass)
+        self.instruments: list[PassInstrument | str] = list(instruments or ())
+        self.config: dict[str, Any] = dict(config or {})
+        self.target = target
+        self.tvm_compat = Compat.tvm if tvm_compat is None else tvm_compat
+        self.jobs = jobs
+        self.missed = missed
+        self.diagnostics: list[Diagnostic] = []
+        """What passes reported in this context, the last 10,000."""
+        self.steps: list[Step] = []
+        """The steps of the last run in this context, with their times."""
+        self._flat = _flat(self.config)
+        self._depth = 0
+        for instrument in self.instruments:
+            self._check_instrument(instrument)
+        if self._flat:
+            _plugins.ensure_loaded()
+            for key, value in self._flat.items():
+                _passhost.check_config(key, value)
+
+    @staticmethod
+    def _check_instrument(instrument: object) -> None:
+        from passhost.instrument import PassInstrument
+
+        if not isinstance(instrument, PassInstrument | str):
+            raise TypeError(
+                f"an instrument is a PassInstrument or the name of a plugin's instrument, not {instrument!r}; "
+                "decorate its class with @pass_instrument"
+            )
+
+    @staticmethod
+    def current() -> PassContext:
+        """The innermost context that was entered, else the default one of this thread."""
+        entered = _entered.get()
+        if entered:
+            return entered[-1]
+        if not hasattr(_default, "context"):
+            _default.context = PassContext()
+        context: PassContext = _default.context
+        return context
+
+    @staticmethod
+    def list_configs() -> dict[str, dict[str, Any]]:
+        """All config options by key: `type`, `default` and `doc`."""
+        _plugins.ensure_loaded()
+        return {option.pop("name"): option for option in _passhost.config_options()}
+
+    def __enter__(self) -> PassContext:
+        """Enters the instruments in order; if one fails, those before it are exited and the context is not entered."""
+        if self._depth == 0:
+            self._enter_instruments()
+        self._depth += 1
+        _entered.set((*_entered.get(), self))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Exits the instruments in order."""
+        entered = _entered.get()
+        if not entered or entered[-1] is not self:
+            raise RuntimeError(
+                "this PassContext is not the innermost one that was entered; use it in a `with` statement"
+            )
+        _entered.set(entered[:-1])
+        self._depth -= 1
+        if self._depth == 0:
+            self._exit_instruments()
+
+    def _enter_instruments(self) -> None:
+        from passhost.instrument import PassInstrument
+
+        done: list[PassInstrument] = []
+        try:
+            for instrument in self.instruments:
+                if isinstance(instrument, PassInstrument):
+                    instrument.enter_pass_ctx()
+                    done.append(instrument)
+        except BaseException:
+            self.instruments = []
+            for instrument in reversed(done):
+                instrument.exit_pass_ctx()
+            raise
+
+    def _exit_instruments(self) -> None:
+        from passhost.instrument import PassInstrument
+
+        try:
+            for instrument in self.instruments:
+                if isinstance(instrument, PassInstrument):
+                    instrument.exit_pass_ctx()
+        except BaseException:
+            self.instruments = []
+            raise
+
+    def override_instruments(self, instruments: Iterable[PassInstrument | str] | None) -> None:
+        """Exits the instruments of this context, and enters these in their place."""
+        new = list(instruments or ())
+        for instrument in new:
+            self._check_instrument(instrument)
+        if self._depth:
+            self._exit_instruments()
+        self.instruments = new
+        if self._depth:
+            self._enter_instruments()
+
+    def _settings(self, wrap: Any) -> Settings:
+        """For a run; `wrap` makes a watcher of an instrument."""
+        plugins = [instrument for instrument in self.instruments if isinstance(instrument, str)]
+        watchers = [wrap(instrument) for instrument in self.instruments if not isinstance(instrument, str)]
+        return Settings(
+            self.opt_level,
+            self.required_pass,
+            self.disabled_pass,
+            list(self._flat.items()),
+            self.target,
+            self.tvm_compat,
+            self.jobs,
+            self.missed,
+            plugins,
+            watchers,
+        )
+
+    def _heard(self, diagnostics: Iterable[Diagnostic]) -> None:
+        self.diagnostics.extend(diagnostics)
+        del self.diagnostics[:-10_000]
+
+    def __repr__(self) -> str:
+        """As it is made."""
+        parts = [f"opt_level={self.opt_level}"]
+        for name in ("required_pass", "disabled_pass", "instruments"):
+            if getattr(self, name):
+                parts.append(f"{name}={list(getattr(self, name))!r}")
+        if self.config:
+            parts.append(f"config={self.config!r}")
+        return f"PassContext({', '.join(parts)})"

@@ -1,0 +1,346 @@
+"""Passes: those of plugins, those made of Python functions, and Sequentials."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, cast
+
+from passhost import _passhost, _plugins
+from passhost._context import Compat, PassContext, Settings
+from passhost._html import preformatted
+from passhost.error import Diagnostic, PassFailedError
+from passhost.instrument import watcher
+from passhost.ir.module import IRModule
+
+
+@dataclass(frozen=True)
+class PassInfo:
+    """Facts of a pass: its name, the lowest opt_level at which it runs unasked, and the passes that it requires."""
+
+    opt_level: int
+    name: str
+    required: tuple[str, ...] = ()
+    traceable: bool = False
+
+    def __init__(
+        self, opt_level: int, name: str, required: Iterable[str] | None = None, traceable: bool = False
+    ) -> None:
+        """In TVM's order."""
+        if isinstance(opt_level, bool) or not isinstance(opt_level, int):
+            raise TypeError(f"opt_level of pass {name!r} is an integer, not {opt_level!r}")
+        if isinstance(required, str):
+            raise TypeError(f"required of pass {name!r} is a list of names; write [{required!r}]")
+        object.__setattr__(self, "opt_level", opt_level)
+        object.__setattr__(self, "name", name)
+        object.__setattr__(self, "required", tuple(required or ()))
+        object.__setattr__(self, "traceable", traceable)
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step of a run: its depth, the pass, what became of it and why, seconds, bindings before and after."""
+
+    depth: int
+    name: str
+    outcome: str
+    reason: str
+    seconds: float
+    verify_seconds: float
+    bindings: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class PlannedStep:
+    """A step of a plan: requirements that lead to it, how deep it is nested, the pass, its plugin, and the reason."""
+
+    depth: int
+    nesting: int
+    name: str
+    plugin: str | None
+    reason: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What would run, and why. It prints as a table."""
+
+    steps: tuple[PlannedStep, ...]
+    warnings: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """A line for each step."""
+        names = ["  " * step.nesting + step.name for step in self.steps]
+        width = max(map(len, names), default=0)
+        lines = (
+            f"{at:3}  {name:{width}}  {step.reason}"
+            for at, (name, step) in enumerate(zip(names, self.steps, strict=True), 1)
+        )
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return preformatted(str(self))
+
+
+class AskedPass(NamedTuple):
+    """A pass with options, as the host reads it."""
+
+    name: str
+    options: Sequence[tuple[str, Any]]
+
+
+class AskedSequential(NamedTuple):
+    """A Sequential, as the host reads it."""
+
+    title: str
+    opt_level: int
+    required: Sequence[str]
+    members: Sequence[AskedPass | AskedSequential]
+
+
+def shown_info(name: str, opt_level: int, required: list[str], plugin: str, position: int) -> PassInfo:
+    """Facts of a pass that the host tells an instrument, with the name that its author gave."""
+    made = _made.get(name)
+    return made if made is not None else PassInfo(opt_level, shown_name(name), required)
+
+
+def shown_name(name: str) -> str:
+    """As TVM calls a pass of Relax, where its rules hold."""
+    return name.removeprefix("relax.") if Compat.tvm else name
+
+
+_made: dict[str, PassInfo] = {}
+"""Facts of the passes that Python made, by the names under which the host knows them."""
+
+
+class Pass(ABC):
+    """A pass. Call it with a module; what runs is decided by the current `PassContext`."""
+
+    @property
+    @abstractmethod
+    def info(self) -> PassInfo:
+        """Its facts."""
+
+    @abstractmethod
+    def _asked(self) -> AskedPass | AskedSequential:
+        """As the host reads it."""
+
+    def __call__(self, mod: IRModule) -> IRModule:
+        """Runs the pass, and what it requires, over a module; gives the new module. The old one stays as it was.
+
+        Raises `PassFailedError` if a pass fails, and what a Python pass raised as it was, with the step as a note.
+        """
+        if not isinstance(mod, IRModule):
+            mod = _as_module(mod, self.info.name)
+        context = PassContext.current()
+        ran = _passhost.run(mod._handle(), self._asked(), self._settings(context))
+        handle, diagnostics, warnings, rows, _ = ran
+        context._heard(map(Diagnostic.of_json, diagnostics))
+        context._heard(Diagnostic("warning", warning) for warning in warnings)
+        context.steps = [Step(*row) for row in rows]
+        return IRModule._of(handle, mod)
+
+    def plan(self) -> Plan:
+        """What would run in the current context, and why; nothing runs.
+
+        Raises `PlanError` if it cannot be planned.
+        """
+        steps, warnings = _passhost.plan(self._asked(), self._settings(PassContext.current()))
+        return Plan(tuple(PlannedStep(*step) for step in steps), tuple(warnings))
+
+    @staticmethod
+    def _settings(context: PassContext) -> Settings:
+        return context._settings(watcher)
+
+
+def _as_module(mod: object, name: str) -> IRModule:
+    found = type(mod).__name__
+    raise TypeError(f"pass {name} takes an IRModule, not {found}; IRModule.from_expr makes one of a function")
+
+
+class PluginPass(Pass):
+    """A pass of a plugin, with options."""
+
+    def __init__(self, name: str, options: dict[str, Any] | None = None) -> None:
+        """By its full name, or by its short name where only one pass has it."""
+        _plugins.ensure_loaded()
+        self._name = _passhost.find_pass(name)
+        self._options = dict(options or {})
+
+    @property
+    def info(self) -> PassInfo:
+        """Its facts, from the metadata of the plugin."""
+        facts = _passhost.pass_facts(self._name)
+        return PassInfo(facts["opt_level"], shown_name(self._name), facts["required"], facts["traceable"])
+
+    def _asked(self) -> AskedPass:
+        return AskedPass(self._name, list(self._options.items()))
+
+    def __repr__(self) -> str:
+        """As in a pipeline."""
+        options = ", ".join(f"{name}={value!r}" for name, value in self._options.items())
+        return f"{self._name}({options})"
+
+
+class MadePass(Pass):
+    """A pass that Python made: it is known to the host by a name of its own."""
+
+    def __init__(self, info: PassInfo, doc: str = "") -> None:
+        """Adds it to the passes of the process."""
+        _plugins.ensure_loaded()
+        self._info = info
+        self._name = _passhost.register(
+            info.name, info.opt_level, list(info.required), doc or info.name, self._run, not Compat.tvm
+        )
+        _made[self._name] = info
+
+    @property
+    def info(self) -> PassInfo:
+        """Its facts, as they were given."""
+        return self._info
+
+    def _asked(self) -> AskedPass:
+        return AskedPass(self._name, ())
+
+    def _run(self, handle: _passhost.Module) -> _passhost.Module:
+        """Called by the host."""
+        mod = IRModule._of(handle)
+        try:
+            result = self._transform(mod, PassContext.current())
+        except SystemExit as exit:
+            raise PassFailedError(f"pass {self._info.name} called sys.exit({exit.code!r})") from exit
+        if not isinstance(result, IRModule):
+            raise TypeError(f"pass {self._info.name} returned {type(result).__name__}; it must return an IRModule")
+        return result._handle()
+
+    @abstractmethod
+    def _transform(self, mod: IRModule, ctx: PassContext) -> IRModule:
+        """What the pass does."""
+
+    def __repr__(self) -> str:
+        """Its class and name."""
+        return f"{type(self).__name__}({self._info.name})"
+
+
+class ModulePass(MadePass):
+    """A pass over modules that is a Python function. `module_pass` makes it."""
+
+    def __init__(self, info: PassInfo, function: Callable[[IRModule, PassContext], IRModule]) -> None:
+        """Of a function that takes a module and the context, and returns a module."""
+        self._function = function
+        super().__init__(info, inspect.getdoc(function) or "")
+
+    def _transform(self, mod: IRModule, ctx: PassContext) -> IRModule:
+        return self._function(mod, ctx)
+
+
+class Sequential(Pass):
+    """Passes that run one after the other as one.
+
+    In the rules of passhost, what its members require runs before them unless it still holds, and nothing runs twice
+    without need.
+    """
+
+    def __init__(
+        self,
+        passes: Iterable[Pass] | None = None,
+        opt_level: int = 0,
+        name: str = "sequential",
+        required: Iterable[str] | None = None,
+        traceable: bool = False,
+    ) -> None:
+        """Of these passes, in order."""
+        self._info = PassInfo(opt_level, name, required, traceable)
+        self._passes = list(passes or ())
+        for member in self._passes:
+            if not isinstance(member, Pass):
+                raise TypeError(f"Expected passes to be a list of Pass objects, but {member!r} is none")
+
+    @property
+    def info(self) -> PassInfo:
+        """Its facts."""
+        return self._info
+
+    @property
+    def passes(self) -> list[Pass]:
+        """Its members, in order."""
+        return list(self._passes)
+
+    def _asked(self) -> AskedSequential:
+        info, members = self._info, [member._asked() for member in self._passes]
+        return AskedSequential(info.name, info.opt_level, info.required, members)
+
+    def __repr__(self) -> str:
+        """Its members."""
+        return f"Sequential([{', '.join(map(repr, self._passes))}])"
+
+
+def made_by(kind: Callable[[PassInfo, Callable[..., Any]], MadePass], method: str) -> Callable[..., Any]:
+    """A decorator that makes passes of functions, and of classes that have this method."""
+
+    def decorator(
+        pass_func: Callable[..., Any] | None = None,
+        opt_level: int | None = None,
+        name: str | None = None,
+        required: Iterable[str] | None = None,
+        traceable: bool = False,
+    ) -> Any:
+        if opt_level is None:
+            raise ValueError("Please provide opt_level for the pass.")
+        level, requires = opt_level, tuple(required or ()) if not isinstance(required, str) else None
+        if requires is None:
+            raise TypeError(f"Required is expected to be the type of list/tuple, but {type(required)} is given")
+
+        def create(target: Any) -> Any:
+            if not inspect.isclass(target) and not callable(target):
+                raise TypeError("pass_func must be a callable for Module pass")
+            info = PassInfo(level, name or str(getattr(target, "__name__", "pass")), requires, traceable)
+            return _of_class(target, info, kind, method) if inspect.isclass(target) else kind(info, target)
+
+        return create(pass_func) if pass_func is not None else create
+
+    return decorator
+
+
+def _of_class(
+    cls: type[Any], info: PassInfo, kind: Callable[[PassInfo, Callable[..., Any]], MadePass], method: str
+) -> type[MadePass]:
+    """A class of passes: its objects are passes that call the method of an object of `cls`."""
+    if not hasattr(cls, method):
+        raise TypeError(f"class {cls.__name__} has no method {method}, by which such a pass works")
+
+    class Made(cast("type[MadePass]", kind)):  # type: ignore[misc]
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            self._object = cls(*args, **kwargs)
+            super().__init__(info, getattr(self._object, method))
+
+        def __getattr__(self, name: str) -> Any:
+            if name == "_object":
+                raise AttributeError(name)
+            return getattr(self._object, name)
+
+    functools.update_wrapper(Made.__init__, cls.__init__)
+    Made.__name__ = cls.__name__
+    Made.__qualname__ = cls.__qualname__
+    Made.__doc__ = cls.__doc__
+    Made.__module__ = cls.__module__
+    return Made
+
+
+module_pass = made_by(ModulePass, "transform_module")
+"""Makes a pass over modules of a function `(mod, ctx) -> mod`, or of a class with a method `transform_module`."""
+
+
+def PrintIR(header: str = "") -> Pass:
+    """A pass that prints the module, below a line with `header`."""
+
+    def print_ir(mod: IRModule, _ctx: PassContext) -> IRModule:
+        print(f"PrintIR({header}):\n{mod.script()}")
+        return mod
+
+    return ModulePass(PassInfo(0, "PrintIR"), print_ir)

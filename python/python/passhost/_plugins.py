@@ -1,0 +1,73 @@
+"""Which plugins this process has: those of the package and those that pip installed, or those of a manifest."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import tomllib
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+
+from passhost import _passhost
+from passhost.error import ManifestError
+
+GROUP = "passhost.plugins"
+"""Entry points of this group name packages that have a `passes.toml` with their plugins."""
+
+_loaded: list[Path] = []
+_loading = threading.RLock()
+
+
+def standard_manifest() -> Path:
+    """The manifest of the plugins that come with the package: operators, passes of Relax and TIR, an example."""
+    return Path(__file__).parent / "_plugins" / "passes.toml"
+
+
+def ensure_loaded() -> None:
+    """Loads the plugins of the process, unless that was done.
+
+    They are those of the manifest that `$PASSHOST_MANIFEST` names; without it, the standard ones and those of installed
+    packages.
+    """
+    if _loaded:
+        return
+    with _loading:
+        if _loaded:
+            return
+        named = os.environ.get("PASSHOST_MANIFEST")
+        if named:
+            load(named)
+            return
+        standard = standard_manifest()
+        text = standard.read_text(encoding="utf-8")
+        for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
+            text += "".join(f"\n[[plugin]]\npath = {json.dumps(path)}\n" for path in _libraries(point))
+        _passhost.load(standard, text)
+        _loaded[:] = [standard]
+
+
+def _libraries(point: EntryPoint) -> list[str]:
+    """The plugins of an installed package, by their absolute paths."""
+    folder = Path(str(import_module(point.value).__file__)).parent
+    manifest = folder / "passes.toml"
+    try:
+        plugins = tomllib.loads(manifest.read_text(encoding="utf-8")).get("plugin", [])
+        return [str(folder / plugin["path"]) for plugin in plugins]
+    except (OSError, tomllib.TOMLDecodeError, KeyError, TypeError) as error:
+        raise ManifestError(
+            f"{manifest}: {error!r}; the entry point {point.name!r} of {GROUP} must name a package that has a "
+            "passes.toml, whose [[plugin]] tables have a path"
+        ) from error
+
+
+def load(manifest: str | os.PathLike[str]) -> None:
+    """Makes the plugins of a manifest those of the process, instead of those before.
+
+    Raises `ManifestError` if the manifest is wrong, and `PluginError` if a plugin is refused.
+    """
+    path = Path(manifest)
+    with _loading:
+        _passhost.load(path)
+        _loaded[:] = [path]

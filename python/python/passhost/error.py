@@ -1,0 +1,161 @@
+"""Errors of passhost.
+
+Every error is a `PasshostError` with its diagnostics; beside that, it is of the class that TVM raises in the same case:
+
+>>> issubclass(PlanError, ValueError) and issubclass(PlanError, PasshostError)
+True
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = [
+    "ConfigError",
+    "Diagnostic",
+    "ExecutionError",
+    "IllFormedError",
+    "InternalError",
+    "ManifestError",
+    "NameNotFoundError",
+    "PassFailedError",
+    "PasshostError",
+    "Place",
+    "PlanError",
+    "PluginError",
+    "ScriptError",
+]
+
+
+@dataclass(frozen=True)
+class Place:
+    """A place in a text: lines and columns count from 1, in characters."""
+
+    origin: str
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+    label: str
+    primary: bool
+
+
+@dataclass(frozen=True)
+class Diagnostic:
+    """What the host or a pass says: a level, a message, places, notes, and what to do.
+
+    The levels are `error`, `warning`, `remark`, `missed` and `matched`.
+    """
+
+    level: str
+    message: str
+    places: tuple[Place, ...] = ()
+    notes: tuple[str, ...] = ()
+    help: str | None = None
+    rendered: str = ""
+    about: dict[str, Any] = field(default_factory=dict)
+
+    @staticmethod
+    def of_json(line: str) -> Diagnostic:
+        """From a line of JSON, as `passhost --message-format json` prints it."""
+        record: dict[str, Any] = json.loads(line)
+        places = tuple(
+            Place(
+                place["origin"],
+                place["start"]["line"],
+                place["start"]["column"],
+                place["end"]["line"],
+                place["end"]["column"],
+                place["label"],
+                place["primary"],
+            )
+            for place in record.pop("places")
+        )
+        known = {name: record.pop(name) for name in ("level", "message", "help", "rendered")}
+        return Diagnostic(places=places, notes=tuple(record.pop("notes")), about=record, **known)
+
+    def __str__(self) -> str:
+        """As the command line shows it, with the place underlined."""
+        return self.rendered.rstrip("\n") or f"{self.level}: {self.message}"
+
+    def _repr_html_(self) -> str:
+        from passhost._html import preformatted
+
+        return preformatted(str(self))
+
+
+class PasshostError(Exception):
+    """An error of passhost. `diagnostics` has all that was found, `exit_code` is that of the command line."""
+
+    def __init__(self, message: str, diagnostics: Sequence[Diagnostic] = (), exit_code: int = 3) -> None:
+        """With its message, and what the host says of it."""
+        super().__init__(message)
+        self.diagnostics = tuple(diagnostics)
+        self.exit_code = exit_code
+
+    def __str__(self) -> str:
+        """What was found, as the command line shows it."""
+        return "\n".join(str(each) for each in self.diagnostics) or super().__str__()
+
+
+class InternalError(PasshostError, RuntimeError):
+    """Something does not hold together: TVM raises `InternalError`."""
+
+
+class ManifestError(PasshostError, ValueError):
+    """The manifest, or a lockfile, is wrong."""
+
+
+class PluginError(PasshostError, RuntimeError):
+    """A plugin was refused, or does not build."""
+
+
+class NameNotFoundError(PasshostError, ValueError, AttributeError):
+    """No pass, operator or config option has the name."""
+
+
+class PlanError(PasshostError, ValueError):
+    """The passes cannot be planned: an option is wrong, or a required pass is disabled."""
+
+
+class ConfigError(PasshostError, ValueError, AttributeError):
+    """A config option is unknown, or has a value of another type or out of range."""
+
+
+class ScriptError(PasshostError, ValueError):
+    """The text is not a module; `diagnostics` has line and column."""
+
+
+class IllFormedError(InternalError, ValueError):
+    """The module contradicts itself."""
+
+
+class PassFailedError(InternalError):
+    """A pass failed. The module is as it was before."""
+
+
+class ExecutionError(PasshostError, RuntimeError):
+    """A function was executed and has no result."""
+
+
+_CLASSES: dict[str, type[PasshostError]] = {
+    "manifest": ManifestError,
+    "plugin": PluginError,
+    "name": NameNotFoundError,
+    "plan": PlanError,
+    "config": ConfigError,
+    "text": ScriptError,
+    "ill-formed": IllFormedError,
+    "step": PassFailedError,
+    "instrument": PassFailedError,
+    "execution": ExecutionError,
+}
+
+
+def of_host(message: str, kind: str, exit_code: int, reports: Sequence[str]) -> PasshostError:
+    """The exception of an error of the host."""
+    diagnostics = [Diagnostic.of_json(report) for report in reports]
+    return _CLASSES.get(kind, InternalError)(message, diagnostics, exit_code)

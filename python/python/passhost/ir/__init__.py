@@ -1,0 +1,63 @@
+"""Modules, functions, types and expressions that Relax and TIR share."""
+
+from __future__ import annotations
+
+from passhost.ir._node import Node
+from passhost.ir.attrs import AttrObject, Attrs, DictAttrs, make_node
+from passhost.ir.expr import (
+    Call,
+    Constant,
+    DataTypeImm,
+    Expr,
+    GenericConst,
+    GlobalVar,
+    Op,
+    OpaqueExpr,
+    Range,
+    StringImm,
+    Tensor,
+    Tuple,
+    TupleGetItem,
+    Var,
+    is_prim_expr,
+    is_prim_var,
+)
+from passhost.ir.function import BaseFunc
+from passhost.ir.module import IRModule
+from passhost.ir.structural import assert_structural_equal, structural_equal, structural_hash
+from passhost.ir.type import FuncType, PointerType, PrimType, StringType, TupleType, Type
+
+__all__ = [
+    "AttrObject",
+    "Attrs",
+    "BaseFunc",
+    "Call",
+    "Constant",
+    "DataTypeImm",
+    "DictAttrs",
+    "Expr",
+    "FuncType",
+    "GenericConst",
+    "GlobalVar",
+    "IRModule",
+    "Node",
+    "Op",
+    "OpaqueExpr",
+    "PointerType",
+    "PrimType",
+    "Range",
+    "StringImm",
+    "StringType",
+    "Tensor",
+    "Tuple",
+    "TupleGetItem",
+    "TupleType",
+    "Type",
+    "Var",
+    "assert_structural_equal",
+    "is_prim_expr",
+    "is_prim_var",
+    "make_node",
+    "structural_equal",
+    "structural_hash",
+]

@@ -1,0 +1,56 @@
+"""What all IR objects have in common."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+
+def _read_only(cls: type) -> None:
+    """Makes the slots of a class read-only: code of the package writes the slot `op` as `_op`."""
+    names = cls.__dict__.get("__slots__", ())
+    for name in (names,) if isinstance(names, str) else names:
+        if name.startswith("_"):
+            continue
+        slot = cls.__dict__[name]
+        setattr(cls, f"_{name}", slot)
+        setattr(cls, name, property(slot.__get__, doc=slot.__doc__))
+
+
+class Node:
+    """An IR object. It never changes; what differs is another object."""
+
+    __slots__ = ()
+    span: Any = None
+
+    if TYPE_CHECKING:
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            """Within the package, `_name` writes the slot `name`."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Makes its fields read-only."""
+        super().__init_subclass__(**kwargs)
+        _read_only(cls)
+
+    def same_as(self, other: object) -> bool:
+        """Whether it is the same object."""
+        return self is other
+
+    def script(self, **_options: Any) -> str:
+        """As TVMScript."""
+        from passhost.ir.printer import text_of
+
+        return text_of(self)
+
+    def show(self, **_options: Any) -> None:
+        """Prints it."""
+        print(self.script())
+
+    def __repr__(self) -> str:
+        """As in a text."""
+        return self.script()
+
+
+def text_list(items: Any) -> str:
+    """Texts of some objects, with commas."""
+    return ", ".join(map(repr, items))

@@ -1,0 +1,559 @@
+"""Expressions that Relax and TIR share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, cast
+
+import numpy as np
+
+from passhost.ir._node import Node
+from passhost.ir.attrs import AttrObject, Attrs
+from passhost.ir.type import MISSING, PrimType, StringType, TupleType, Type, checked_type
+
+
+class Expr(Node):
+    """An expression. Its type is the missing one until it is inferred."""
+
+    __slots__ = ("ty",)
+    ty: Type
+
+    @property
+    def _prim(self) -> bool:
+        return isinstance(self.ty, PrimType)
+
+    def __getitem__(self, index: Any) -> Expr:
+        """An element of a tuple."""
+        if not isinstance(index, int):
+            raise TypeError(f"the index of an element is an int, not {type(index).__name__}")
+        ty = self.ty
+        if isinstance(ty, TupleType) and not -len(ty.fields) <= index < len(ty.fields):
+            raise IndexError(f"Tuple index out of range: {index} of {len(ty.fields)}")
+        if isinstance(ty, TupleType):
+            return TupleGetItem(self, index % len(ty.fields))
+        if ty is not MISSING and type(ty).__name__ != "AnyType":
+            raise TypeError(f"a value of type {ty!r} has no elements")
+        return TupleGetItem(self, index)
+
+    def __iter__(self) -> Iterator[Expr]:
+        """Elements of a tuple."""
+        if not isinstance(self.ty, TupleType):
+            raise TypeError(f"a value of type {self.ty!r} has no elements")
+        return (self[at] for at in range(len(self.ty.fields)))
+
+
+def _binary(name: str, relax_name: str | None = None, swapped: bool = False) -> Any:
+    """An operator of Python: arithmetic of scalars, or a call of an operator of Relax."""
+
+    def method(self: Expr, other: object) -> Any:
+        from passhost.ir import prim
+
+        if self._prim and not (isinstance(other, Expr) and not other._prim):
+            made = prim.as_operand(other, self)
+            if made is NotImplemented:
+                return NotImplemented
+            return prim.binary(name, made, self) if swapped else prim.binary(name, self, made)
+        if relax_name is None or not isinstance(other, Expr):
+            if isinstance(other, int | float | np.generic) and not isinstance(other, Expr):
+                raise TypeError(f"Please convert {other} with `const` first")
+            return NotImplemented
+        from passhost.relax import op
+
+        call = getattr(op, relax_name)
+        return call(other, self) if swapped else call(self, other)
+
+    return method
+
+
+class ExprWithOp(Expr):
+    """An expression with the operators of Python: arithmetic of scalars, or calls of the operators of Relax."""
+
+    __slots__ = ()
+    __hash__ = object.__hash__
+
+    __add__ = _binary("Add", "add")
+    __radd__ = _binary("Add", "add", swapped=True)
+    __sub__ = _binary("Sub", "subtract")
+    __rsub__ = _binary("Sub", "subtract", swapped=True)
+    __mul__ = _binary("Mul", "multiply")
+    __rmul__ = _binary("Mul", "multiply", swapped=True)
+    __truediv__ = _binary("Div", "divide")
+    __rtruediv__ = _binary("Div", "divide", swapped=True)
+    __floordiv__ = _binary("FloorDiv", "floor_divide")
+    __rfloordiv__ = _binary("FloorDiv", "floor_divide", swapped=True)
+    __mod__ = _binary("FloorMod", "mod")
+    __rmod__ = _binary("FloorMod", "mod", swapped=True)
+    __pow__ = _binary("power", "power")
+    __rpow__ = _binary("power", "power", swapped=True)
+    __lshift__ = _binary("LShift")
+    __rlshift__ = _binary("LShift", swapped=True)
+    __rshift__ = _binary("RShift")
+    __rrshift__ = _binary("RShift", swapped=True)
+    __and__ = _binary("BitwiseAnd")
+    __rand__ = _binary("BitwiseAnd", swapped=True)
+    __or__ = _binary("BitwiseOr")
+    __ror__ = _binary("BitwiseOr", swapped=True)
+    __xor__ = _binary("BitwiseXor")
+    __rxor__ = _binary("BitwiseXor", swapped=True)
+    __lt__ = _binary("LT", "less")
+    __le__ = _binary("LE", "less_equal")
+    __gt__ = _binary("GT", "greater")
+    __ge__ = _binary("GE", "greater_equal")
+
+    def __neg__(self) -> Any:
+        """The negated value."""
+        if self._prim:
+            return self * -1
+        from passhost.relax import op
+
+        return getattr(op, "negative")(self)  # noqa: B009, mypy does not know that operators are functions
+
+    def __invert__(self) -> Any:
+        """All bits inverted."""
+        from passhost.ir import prim
+
+        if not self._prim:
+            raise TypeError(f"`~` needs a scalar, not a value of type {self.ty!r}")
+        return prim.BitwiseNot(self)
+
+    def __eq__(self, other: object) -> Any:
+        """Of scalars, a comparison that is true if both are the same object; else whether they are that."""
+        if self is other or not self._prim:
+            return self is other if not self._prim else _compared(self, other, True)
+        return _compared(self, other, True)
+
+    def __ne__(self, other: object) -> Any:
+        """The opposite."""
+        return self is not other if not self._prim else _compared(self, other, False)
+
+    def __bool__(self) -> bool:
+        """An expression has no truth value when a module is built."""
+        raise ValueError("Cannot use and / or / not operator to Expr, hint: use tvm.tirx.all / tvm.tirx.any instead")
+
+    def astype(self, dtype: str) -> Any:
+        """Converted to a data type."""
+        if self._prim:
+            from passhost.ir import prim
+
+            return prim.convert(dtype, self)
+        from passhost.relax import op
+
+        return getattr(op, "astype")(self, dtype)  # noqa: B009
+
+
+class _Callable:
+    """What can be called, as a function of Relax."""
+
+    __slots__ = ()
+
+    def __call__(self, *args: Expr, attrs: Mapping[str, Any] | None = None) -> Call:
+        """A call of it."""
+        return Call(cast("Expr", self), args, attrs=attrs)
+
+
+class EqualOp:
+    """`a == b` of two scalars: true if they are the same object; as an operand it is a comparison."""
+
+    __slots__ = ("a", "b", "is_equal")
+
+    def __init__(self, a: Expr, b: object, is_equal: bool) -> None:
+        """Of both sides; `!=` unless `is_equal`."""
+        self.a, self.b, self.is_equal = a, b, is_equal
+
+    def __bool__(self) -> bool:
+        """Whether both are the same."""
+        return (self.a is self.b) == self.is_equal
+
+    def asobject(self) -> Expr:
+        """As an expression."""
+        from passhost.ir import prim
+
+        made = prim.as_operand(self.b, self.a)
+        return prim.binary("EQ" if self.is_equal else "NE", self.a, made)
+
+    def __repr__(self) -> str:
+        """Both sides."""
+        return f"{'EqualOp' if self.is_equal else 'NotEqualOp'}({self.a!r}, {self.b!r})"
+
+
+def _compared(a: Expr, b: object, is_equal: bool) -> Any:
+    if (isinstance(b, Expr) and not b._prim) or not isinstance(b, int | float | Expr):
+        return not is_equal
+    return EqualOp(a, b, is_equal)
+
+
+class Var(_Callable, ExprWithOp):
+    """A variable: a parameter, what a binding defines, or a symbolic variable, which is a scalar."""
+
+    __slots__ = ("name",)
+    name: str
+
+    def __init__(
+        self, name: str | None = None, ty: Type | str | None = None, span: Any = None, *, name_hint: str | None = None
+    ) -> None:
+        """Of a name, and a type where it is known. Variables of one name are different ones."""
+        name = name if name is not None else name_hint
+        if not isinstance(name, str):
+            raise TypeError(f"the name of a variable is a str, not {type(name).__name__}")
+        self._name = name
+        self._ty = MISSING if ty is None else checked_type(ty)
+
+    @property
+    def name_hint(self) -> str:
+        """Its name."""
+        return self.name
+
+    def __getitem__(self, index: Any) -> Expr:
+        """An element of a tuple."""
+        return super().__getitem__(index)
+
+    def __getattr__(self, name: str) -> Any:
+        """Of a buffer, what its type says: shape, dtype, strides…"""
+        if name.startswith("_") or type(self.ty).__name__ != "BufferType":
+            if name in ("shape", "dtype", "strides", "scope", "data", "elem_offset"):
+                raise AttributeError(f"{name} is only available on a Var with BufferType")
+            raise AttributeError(f"a variable has no attribute {name!r}")
+        return getattr(self.ty, name)
+
+
+class GlobalVar(_Callable, Expr):
+    """A function of the module, by its name. Two of one name are equal."""
+
+    __slots__ = ("name_hint",)
+    name_hint: str
+
+    def __init__(self, name_hint: str, ty: Type | None = None) -> None:
+        """Of a name."""
+        if not isinstance(name_hint, str):
+            raise TypeError(f"the name of a function is a str, not {type(name_hint).__name__}")
+        self._name_hint = name_hint
+        self._ty = MISSING if ty is None else ty
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.name_hint
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both name the same function."""
+        return isinstance(other, GlobalVar) and self.name_hint == other.name_hint
+
+    def __hash__(self) -> int:
+        """That of its name."""
+        return hash(self.name_hint)
+
+
+class Op(Expr):
+    """An operator."""
+
+    __slots__ = ("name",)
+    name: str
+    _known: ClassVar[dict[str, Op]] = {}
+
+    @staticmethod
+    def get(op_name: str) -> Op:
+        """The operator of a name, such as `relax.add`; there is one object of each.
+
+        Raises `AttributeError` if it is an operator of Relax that no plugin declares.
+        """
+        found = Op._known.get(op_name)
+        if found is None:
+            from passhost.ir.op import check_operator
+
+            check_operator(op_name)
+            found = Op._of(op_name)
+        return found
+
+    @staticmethod
+    def _of(name: str) -> Op:
+        """The operator of a name, declared or not."""
+        found = Op._known.get(name)
+        if found is None:
+            found = Op.__new__(Op)
+            found._name = name
+            found._ty = MISSING
+            Op._known[name] = found
+        return found
+
+    @staticmethod
+    def list_op_names() -> list[str]:
+        """Names of all operators that plugins declare."""
+        from passhost.ir.op import declared
+
+        return sorted(declared())
+
+    def __call__(self, *args: Expr, attrs: Mapping[str, Any] | None = None) -> Call:
+        """A call of it."""
+        return Call(self, args, attrs=attrs)
+
+
+class Call(_Callable, ExprWithOp):
+    """A call of an operator, of a function of the module, or of a value that is a function."""
+
+    __slots__ = ("args", "attrs", "op", "ty_args")
+    op: Expr
+    args: tuple[Expr, ...]
+    attrs: Attrs | None
+    ty_args: tuple[Type, ...]
+
+    def __init__(
+        self,
+        op: Expr | str,
+        args: Sequence[Expr],
+        attrs: Mapping[str, Any] | None = None,
+        ty_args: Sequence[Type] | None = None,
+        span: Any = None,
+        ret_ty: Type | str | None = None,
+    ) -> None:
+        """Of what is called, arguments, attributes of the operator, and types that it takes."""
+        if isinstance(op, str):
+            op = Op.get(op)
+        elif not isinstance(op, Expr):
+            raise TypeError(f"what a call calls is an expression or the name of an operator, not {type(op).__name__}")
+        self._op = op
+        self._args = tuple(checked_expr(arg, "an argument of a call") for arg in args)
+        self._attrs = attrs if attrs is None or isinstance(attrs, Attrs) else Attrs(attrs)
+        self._ty_args = tuple(checked_type(ty) for ty in ty_args or ())
+        self._ty = MISSING if ret_ty is None else checked_type(ret_ty)
+
+
+def plain_call(op: Op, args: tuple[Expr, ...]) -> Call:
+    """A call of an operator without attributes, of expressions that were checked."""
+    made = Call.__new__(Call)
+    made._op, made._args, made._attrs, made._ty_args, made._ty = op, args, None, (), MISSING
+    return made
+
+
+class Tuple(_Callable, ExprWithOp):
+    """A tuple."""
+
+    __slots__ = ("fields",)
+    fields: tuple[Expr, ...]
+
+    def __init__(self, fields: Iterable[Expr], span: Any = None) -> None:
+        """Of its elements."""
+        self._fields = tuple(checked_expr(field, "an element of a tuple") for field in fields)
+        types = [field.ty for field in self._fields]
+        self._ty = MISSING if any(ty is MISSING for ty in types) else TupleType(types)
+
+    def __getitem__(self, index: Any) -> Any:
+        """An element, or a tuple of some."""
+        if isinstance(index, int) and not -len(self.fields) <= index < len(self.fields):
+            raise IndexError(f"Tuple index out of range: {index} of {len(self.fields)}")
+        return self.fields[index]
+
+    def __len__(self) -> int:
+        """Number of elements."""
+        return len(self.fields)
+
+    def __iter__(self) -> Iterator[Expr]:
+        """The elements."""
+        return iter(self.fields)
+
+
+class TupleGetItem(_Callable, ExprWithOp):
+    """An element of a tuple."""
+
+    __slots__ = ("index", "tuple_value")
+    tuple_value: Expr
+    index: int
+
+    def __init__(self, tuple_value: Expr, index: int, span: Any = None) -> None:
+        """Of the tuple and the position of the element."""
+        self._tuple_value = checked_expr(tuple_value, "a tuple")
+        if isinstance(index, bool) or not isinstance(index, int) or index < 0:
+            raise ValueError(f"the index of an element is 0 or more, not {index!r}")
+        self._index = index
+        ty = tuple_value.ty
+        if isinstance(ty, TupleType) and index >= len(ty.fields):
+            raise IndexError(f"Index out of bounds: Tuple {ty!r} has {len(ty.fields)} elements, found index {index}")
+        self._ty = ty.fields[index] if isinstance(ty, TupleType) else MISSING
+
+
+class Constant(ExprWithOp):
+    """A value that is known."""
+
+    __slots__ = ()
+
+
+class Tensor:
+    """The data of a constant, in memory of the host. NumPy reads it by `numpy()`."""
+
+    __slots__ = ("_array", "dtype", "shape")
+
+    def __init__(self, array: np.ndarray[Any, Any], dtype: str | None = None) -> None:
+        """Of an array, which is not copied."""
+        self._array = array
+        self.dtype = dtype if dtype is not None else str(array.dtype)
+        self.shape = tuple(array.shape)
+
+    def numpy(self) -> np.ndarray[Any, Any]:
+        """The elements as an array, which cannot be written."""
+        return self._array
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        """As NumPy asks for it."""
+        return np.array(self._array, dtype=dtype, copy=copy)
+
+    def __dlpack__(self, **options: Any) -> Any:
+        """As DLPack asks for it."""
+        return self._array.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """The CPU."""
+        return (1, 0)
+
+    def __repr__(self) -> str:
+        """The elements."""
+        return repr(self._array)
+
+
+class GenericConst(_Callable, Constant):
+    """A constant tensor, or another constant value."""
+
+    __slots__ = ("value",)
+    value: Any
+
+    def __init__(self, value: Any, ty: Type, span: Any = None) -> None:
+        """Of the value and its type."""
+        self._value = value
+        self._ty = checked_type(ty)
+
+    @property
+    def data(self) -> Any:
+        """Its value."""
+        return self.value
+
+    def __bool__(self) -> bool:
+        """The value of a scalar constant."""
+        raise ValueError("a constant has no truth value; look at its value by `.value.numpy()`")
+
+
+class StringImm(Constant):
+    """A string."""
+
+    __slots__ = ("value",)
+    value: str
+
+    def __init__(self, value: str, span: Any = None) -> None:
+        """Of its text."""
+        if not isinstance(value, str):
+            raise TypeError(f"a string has a str, not {type(value).__name__}")
+        self._value = value
+        self._ty = StringType()
+
+    def __eq__(self, other: object) -> bool:
+        """Whether it is the same text."""
+        return self.value == (other.value if isinstance(other, StringImm) else other)
+
+    def __ne__(self, other: object) -> bool:
+        """Whether it is another text."""
+        return not self == other
+
+    def __hash__(self) -> int:
+        """That of its text."""
+        return hash(self.value)
+
+
+class DataTypeImm(Constant):
+    """A data type as a value."""
+
+    __slots__ = ("value",)
+    value: str
+
+    def __init__(self, value: str | PrimType, span: Any = None) -> None:
+        """Of its name."""
+        self._value = str(PrimType(value).dtype)
+        self._ty = Type()
+
+
+class OpaqueExpr(Expr):
+    """An object that is an argument of a call, such as a virtual device."""
+
+    __slots__ = ("value",)
+    value: Any
+
+    def __init__(self, value: AttrObject) -> None:
+        """Of an attribute."""
+        self._value = value
+        self._ty = MISSING
+
+
+class Range(Node):
+    """A range of numbers: where it begins, and how many there are."""
+
+    __slots__ = ("extent", "min")
+    min: Expr
+    extent: Expr
+
+    def __init__(self, begin: Any, end: Any = None, span: Any = None) -> None:
+        """From `begin` to before `end`; of one argument, from 0."""
+        begin, end = (0, begin) if end is None else (begin, end)
+        self._min = as_dim(begin, "int32")
+        last = as_dim(end, "int32")
+        self._extent = last if begin == 0 and isinstance(begin, int) else cast("Expr", cast(Any, last) - self._min)
+
+    @staticmethod
+    def from_min_extent(min_value: Any, extent: Any, span: Any = None) -> Range:
+        """Of its first number and how many there are."""
+        made = Range.__new__(Range)
+        made._min, made._extent = as_dim(min_value, "int32"), as_dim(extent, "int32")
+        return made
+
+
+def checked_expr(value: object, what: str) -> Expr:
+    """An expression as it is; of a scalar of Python, a scalar. Raises `TypeError` of anything else."""
+    if isinstance(value, Expr):
+        return value
+    convert = _CONVERSIONS.get(type(value))
+    if convert is not None:
+        return convert(value)
+    asobject = getattr(value, "asobject", None)
+    if asobject is not None:
+        return cast("Expr", asobject())
+    raise TypeError(f"{what} is an expression, not {type(value).__name__}")
+
+
+def _converted_scalar(value: Any) -> Expr:
+    from passhost.ir import prim
+
+    return prim.scalar(value, "int64" if isinstance(value, int) and not isinstance(value, bool) else None)
+
+
+def _converted_shape(value: Any) -> Expr:
+    return Tuple(value)
+
+
+_CONVERSIONS: dict[type, Callable[[Any], Expr]] = {
+    int: _converted_scalar,
+    float: _converted_scalar,
+    bool: _converted_scalar,
+    str: StringImm,
+    list: _converted_shape,
+    tuple: _converted_shape,
+}
+
+
+def as_dim(value: object, dtype: str = "int64") -> Expr:
+    """A dimension: a scalar expression as it is, a number of that type."""
+    if isinstance(value, Expr):
+        if not value._prim:
+            raise TypeError(f"a dimension is an int or a scalar expression, not a value of type {value.ty!r}")
+        return value
+    if isinstance(value, int | np.integer) and not isinstance(value, bool):
+        from passhost.ir import prim
+
+        return prim.scalar(int(value), dtype)
+    if isinstance(value, EqualOp):
+        return value.asobject()
+    raise TypeError(f"a dimension is an int or a scalar expression, not {type(value).__name__}")
+
+
+def is_prim_expr(value: object) -> bool:
+    """Whether it is a scalar expression."""
+    return isinstance(value, Expr) and value._prim
+
+
+def is_prim_var(value: object) -> bool:
+    """Whether it is a scalar variable."""
+    return isinstance(value, Var) and value._prim

@@ -1,0 +1,41 @@
+"""Functions of modules."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+from passhost import _passhost
+from passhost.ir.attrs import DictAttrs
+from passhost.ir.expr import ExprWithOp, _Callable
+from passhost.ir.type import Type
+
+
+class BaseFunc(_Callable, ExprWithOp):
+    """A function of a module."""
+
+    __slots__ = ("attrs",)
+    attrs: DictAttrs
+    _attrs: DictAttrs
+    _ty: Type
+
+    def _with_attrs(self, attrs: DictAttrs) -> Self:
+        """A copy with these attributes."""
+        raise TypeError(f"{type(self).__name__} has no attributes")
+
+    def _seal(self, name: str | None = None, globals: Mapping[str, Any] | None = None) -> _passhost.Body:
+        """As the host knows it, under a name in a module with other functions."""
+        raise TypeError(f"{type(self).__name__} is not a function of a module")
+
+    def with_attr(self, attr_key_or_dict: str | Mapping[str, Any], attr_value: Any = None) -> Self:
+        """A copy with one more attribute, or with those of a dict."""
+        more = {attr_key_or_dict: attr_value} if isinstance(attr_key_or_dict, str) else attr_key_or_dict
+        return self.with_attrs(more)
+
+    def with_attrs(self, attr_map: Mapping[str, Any] | None) -> Self:
+        """A copy with more attributes."""
+        return self._with_attrs(DictAttrs({**self.attrs, **(attr_map or {})}))
+
+    def without_attr(self, attr_key: str) -> Self:
+        """A copy without an attribute."""
+        return self._with_attrs(DictAttrs({key: value for key, value in self.attrs.items() if key != attr_key}))

@@ -1,0 +1,240 @@
+"""Modules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Self
+
+from passhost import _passhost, _plugins
+from passhost._html import preformatted
+from passhost.error import NameNotFoundError
+from passhost.ir.attrs import DictAttrs
+from passhost.ir.expr import GlobalVar
+from passhost.ir.function import BaseFunc
+
+
+class IRModule:
+    """Functions by name: those of the host, and those that were added, which the host gets when it needs them."""
+
+    __slots__ = ("__weakref__", "_attrs", "_base", "_changed", "_infos", "_seen")
+    _base: _passhost.Module
+    _changed: dict[str, BaseFunc | None]
+    _attrs: DictAttrs | None
+    _infos: dict[str, Any] | None
+
+    def __init__(
+        self,
+        functions: Mapping[GlobalVar | str, BaseFunc] | None = None,
+        attrs: Mapping[str, Any] | None = None,
+        global_infos: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Of functions by name, attributes, and facts that types mention."""
+        self._base = _passhost.Module([])
+        self._seen: dict[str, BaseFunc] = {}
+        self._changed = {}
+        self._attrs = DictAttrs(attrs) if attrs else None
+        self._infos = dict(global_infos) if global_infos else None
+        for name, function in (functions or {}).items():
+            self[name] = function
+
+    @staticmethod
+    def _of(handle: _passhost.Module, before: IRModule | None = None) -> IRModule:
+        """A module of the host; `before` itself, if that is the same one."""
+        if before is not None and not before._changed and before._base == handle and before._attrs is None:
+            return before
+        mod = IRModule.__new__(IRModule)
+        mod._base, mod._changed, mod._attrs, mod._infos, mod._seen = handle, {}, None, None, {}
+        return mod
+
+    def _handle(self) -> _passhost.Module:
+        """As the host knows it. Raises `IllFormedError` if an added function contradicts itself."""
+        if self._changed:
+            self._base = self._base.updated(list(self._sealed().items()))
+            self._seen.update((name, function) for name, function in self._changed.items() if function is not None)
+            self._changed = {}
+        if self._attrs is not None or self._infos is not None:
+            attrs = self._attrs if self._attrs is not None else _passhost.module_attrs(self._base)
+            self._base = _passhost.with_module_attrs(self._base, dict(attrs), dict(self._infos or {}))
+            self._attrs = self._infos = None
+        return self._base
+
+    def _sealed(self) -> dict[str, _passhost.Body | None]:
+        _plugins.ensure_loaded()
+        globals: dict[str, Any] = dict(self._base.functions())
+        for name, function in self._changed.items():
+            if function is not None:
+                globals[name] = function._seal(name) if not hasattr(function, "params") else function.ty
+        for name, function in self._changed.items():
+            if function is not None and hasattr(function, "ret_ty") and type(function).__name__ == "PrimFunc":
+                globals[name] = function._seal(name)
+        return {
+            name: None if function is None else function._seal(name, globals)
+            for name, function in self._changed.items()
+        }
+
+    def __getitem__(self, var: GlobalVar | str) -> BaseFunc:
+        """A function."""
+        name = _name(var)
+        if name in self._changed:
+            found = self._changed[name]
+            if found is not None:
+                return found
+        else:
+            body = self._base.get(name)
+            if body is not None:
+                # As long as the module lives, its functions are the same objects, with the same variables.
+                found = self._seen[name] = _function(body, name)
+                return found
+        raise NameNotFoundError(f"Cannot find global var {name} in the Module; there are: {', '.join(self._names())}")
+
+    def __setitem__(self, var: GlobalVar | str, func: BaseFunc) -> None:
+        """Adds or replaces a function."""
+        if not isinstance(func, BaseFunc):
+            raise TypeError(f"a module has functions, not {type(func).__name__}")
+        self._changed[_name(var)] = func
+
+    def __delitem__(self, var: GlobalVar | str) -> None:
+        """Removes a function."""
+        self[var]
+        self._changed[_name(var)] = None
+
+    def __contains__(self, var: object) -> bool:
+        """Whether a function of this name is there."""
+        return (var.name_hint if isinstance(var, GlobalVar) else var) in self._names()
+
+    def __len__(self) -> int:
+        """Number of functions."""
+        return len(self._names())
+
+    def __iter__(self) -> Iterator[GlobalVar]:
+        """Names of the functions."""
+        return iter(self.get_global_vars())
+
+    def _names(self) -> list[str]:
+        names = {name for name, _ in self._base.functions()} | self._changed.keys()
+        return sorted(name for name in names if self._changed.get(name, self) is not None)
+
+    @property
+    def functions(self) -> dict[GlobalVar, BaseFunc]:
+        """All functions."""
+        return dict(self.functions_items())
+
+    def functions_items(self) -> list[tuple[GlobalVar, BaseFunc]]:
+        """All functions with their names, in the order of the names."""
+        items = []
+        for name in self._names():
+            function = self[name]
+            items.append((GlobalVar(name, function.ty if name in self._changed else None), function))
+        return items
+
+    def get_global_vars(self) -> list[GlobalVar]:
+        """Names of the functions."""
+        return [GlobalVar(name) for name in self._names()]
+
+    def get_global_var(self, name: str) -> GlobalVar:
+        """A function by its name."""
+        return GlobalVar(name, self[name].ty)
+
+    def update(self, other: IRModule | Mapping[GlobalVar | str, BaseFunc]) -> None:
+        """Adds or replaces the functions of another module."""
+        items = other.functions_items() if isinstance(other, IRModule) else list(other.items())
+        for var, function in items:
+            self[var] = function
+
+    def update_func(self, var: GlobalVar | str, func: BaseFunc) -> None:
+        """Replaces a function."""
+        self[var] = func
+
+    @property
+    def attrs(self) -> DictAttrs:
+        """Attributes of the module."""
+        return self._attrs if self._attrs is not None else DictAttrs(_passhost.module_attrs(self._base))
+
+    @property
+    def global_infos(self) -> dict[str, Any]:
+        """Facts that types mention."""
+        return dict(self._infos if self._infos is not None else _passhost.module_infos(self._base))
+
+    def get_attr(self, attr_key: str) -> Any:
+        """An attribute, or None."""
+        return self.attrs.get(attr_key)
+
+    def with_attr(self, attr_key: str, attr_value: Any) -> IRModule:
+        """A copy with one more attribute."""
+        return self.with_attrs({attr_key: attr_value})
+
+    def with_attrs(self, attr_map: Mapping[str, Any]) -> IRModule:
+        """A copy with more attributes."""
+        made = self.clone()
+        made._attrs = DictAttrs({**self.attrs, **attr_map})
+        return made
+
+    def without_attr(self, attr_key: str) -> IRModule:
+        """A copy without an attribute."""
+        made = self.clone()
+        made._attrs = DictAttrs({key: value for key, value in self.attrs.items() if key != attr_key})
+        return made
+
+    def clone(self) -> Self:
+        """A copy, which has the same functions."""
+        made = type(self).__new__(type(self))
+        made._base, made._changed, made._attrs, made._infos = self._base, dict(self._changed), self._attrs, self._infos
+        made._seen = dict(self._seen)
+        return made
+
+    def __copy__(self) -> Self:
+        """A copy, which has the same functions."""
+        return self.clone()
+
+    def __deepcopy__(self, memo: object) -> Self:
+        """The same: functions never change."""
+        return self.clone()
+
+    @staticmethod
+    def from_expr(expr: Any, functions: Mapping[GlobalVar | str, BaseFunc] | None = None) -> IRModule:
+        """A module of one function, under its global symbol or `main`, and of other functions."""
+        if not isinstance(expr, BaseFunc):
+            from passhost.relax.expr import Function
+
+            expr = Function([], expr)
+        name = str(expr.attrs.get("global_symbol", "main"))
+        return IRModule({**(functions or {}), name: expr})
+
+    def script(self, **_options: Any) -> str:
+        """The module as TVMScript."""
+        _plugins.ensure_loaded()
+        return _passhost.print_module(self._handle())
+
+    def show(self, **_options: Any) -> None:
+        """Prints it."""
+        print(self.script())
+
+    def same_as(self, other: object) -> bool:
+        """Whether it is the same object."""
+        return self is other
+
+    def __repr__(self) -> str:
+        """As TVMScript."""
+        return self.script()
+
+    def _repr_html_(self) -> str:
+        return preformatted(self.script())
+
+
+def _name(var: object) -> str:
+    if isinstance(var, GlobalVar):
+        return var.name_hint
+    if isinstance(var, str):
+        return var
+    raise TypeError(f"a function is found by a str or GlobalVar, not {type(var).__name__}")
+
+
+def _function(body: _passhost.Body, name: str) -> BaseFunc:
+    from passhost.relax.expr import ExternFunc, Function
+    from passhost.tirx.function import PrimFunc
+
+    if body.kind == "relax":
+        return Function._of(body, name)
+    if body.kind == "tir":
+        return PrimFunc._of(body, name)
+    return ExternFunc(_passhost.extern_symbol(body))

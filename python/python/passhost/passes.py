@@ -1,0 +1,133 @@
+"""The passes of plugins by name: `passhost.passes.acme.GroupConvolutions(through=["relax.nn.relu"])`.
+
+Signatures and documentation come from the metadata of the plugins, whose code does not run for that:
+
+>>> import passhost, inspect
+>>> inspect.signature(passhost.passes.relax.FuseOps)
+<Signature (*, fuse_opt_level: int = -1) -> passhost._passes.PluginPass>
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from passhost import _passhost, _plugins
+from passhost._passes import PluginPass
+from passhost.error import NameNotFoundError
+
+_TYPES: dict[str, Any] = {
+    "bool": bool,
+    "int": int,
+    "float": float,
+    "string": str,
+    "list of bool": list[bool],
+    "list of int": list[int],
+    "list of float": list[float],
+    "list of string": list[str],
+}
+
+
+class PassMaker:
+    """Makes passes of one name. Options are keyword arguments."""
+
+    def __init__(self, name: str) -> None:
+        """By the full name."""
+        facts = _passhost.pass_facts(name)
+        self.__name__ = self.__qualname__ = name.rpartition(".")[2]
+        self.__doc__ = _documentation(facts)
+        self._name = name
+        self.__signature__ = _signature(facts)
+
+    def __call__(self, *args: Any, **options: Any) -> PluginPass:
+        """The pass with these options."""
+        try:
+            given = self.__signature__.bind(*args, **options).arguments
+        except TypeError as error:
+            raise TypeError(f"{self._name}{self.__signature__}: {error}") from None
+        for name, value in given.items():
+            _check(self._name, name, self.__signature__.parameters[name].annotation, value)
+        return PluginPass(self._name, given)
+
+    def __repr__(self) -> str:
+        """Its name."""
+        return f"<pass {self._name}>"
+
+
+def _check(of: str, name: str, expected: Any, value: Any) -> None:
+    items = getattr(expected, "__args__", None)
+    if items:
+        if not isinstance(value, list | tuple):
+            raise TypeError(f"{of}: {name} is a {expected}, not {value!r}")
+        for item in value:
+            _check(of, f"an element of {name}", items[0], item)
+        return
+    fits = isinstance(value, (int, float) if expected is float else expected)
+    if not fits or (isinstance(value, bool) and expected is not bool):
+        raise TypeError(f"{of}: {name} is a {expected.__name__}, not {value!r}")
+
+
+def _signature(facts: dict[str, Any]) -> inspect.Signature:
+    parameters = [
+        inspect.Parameter(
+            option["name"],
+            inspect.Parameter.KEYWORD_ONLY,
+            default=inspect.Parameter.empty if option["required"] else option["default"],
+            annotation=_TYPES[option["type"]],
+        )
+        for option in facts["options"]
+    ]
+    return inspect.Signature(parameters, return_annotation=PluginPass)
+
+
+def _documentation(facts: dict[str, Any]) -> str:
+    lines = [facts["doc"].strip()]
+    if facts["options"]:
+        lines += ["", "Options:"]
+        for option in facts["options"]:
+            lines.append(f"    {option['name']}: {' '.join(option['doc'].split())}")
+    lines += ["", f"Plugin {facts['plugin']}, opt_level {facts['opt_level']}, works on: {facts['granularity']}."]
+    if facts["required"]:
+        lines.append(f"Requires {', '.join(facts['required'])}.")
+    return "\n".join(lines)
+
+
+class Namespace:
+    """Passes whose names begin alike."""
+
+    def __init__(self, prefix: str = "") -> None:
+        """With this prefix, which ends with a dot unless it is empty."""
+        self._prefix = prefix
+
+    def _names(self) -> list[str]:
+        _plugins.ensure_loaded()
+        return [name for name in _passhost.pass_names() if name.startswith(self._prefix)]
+
+    def __getattr__(self, word: str) -> Any:
+        """The pass or namespace of this name."""
+        if word.startswith("__"):
+            raise AttributeError(word)
+        names, full = self._names(), self._prefix + word
+        if full in names:
+            return PassMaker(full)
+        if any(name.startswith(f"{full}.") for name in names):
+            return Namespace(f"{full}.")
+        _passhost.find_pass(full)
+        raise NameNotFoundError(f"no pass `{full}`")
+
+    def __getitem__(self, name: str) -> PassMaker:
+        """A pass by its full name, or by its short name where only one has it."""
+        _plugins.ensure_loaded()
+        return PassMaker(_passhost.find_pass(self._prefix + name))
+
+    def __dir__(self) -> list[str]:
+        """Names in it."""
+        return sorted({name[len(self._prefix) :].split(".")[0] for name in self._names()})
+
+    def __repr__(self) -> str:
+        """Its prefix."""
+        return f"<passes {self._prefix}*>"
+
+
+passes = Namespace()
+"""All passes of the process."""

@@ -1,0 +1,70 @@
+"""Relax: expressions, types, operators, and building and changing functions."""
+
+from __future__ import annotations
+
+from passhost.ir.expr import Call, Expr, GlobalVar, Tuple, TupleGetItem, Var
+from passhost.ir.type import FuncType, TupleType, Type
+from passhost.relax import analysis, expr_functor, op, transform
+from passhost.relax.block_builder import BlockBuilder
+from passhost.relax.expr import (
+    Binding,
+    BindingBlock,
+    DataflowBlock,
+    DataflowVar,
+    ExternFunc,
+    Function,
+    If,
+    MatchCast,
+    SeqExpr,
+    ShapeExpr,
+    VarBinding,
+    const,
+    extern,
+    get_shape_of,
+    prim_value,
+)
+from passhost.relax.expr_functor import ExprFunctor, PyExprMutator, PyExprVisitor
+from passhost.relax.global_info import DummyGlobalInfo, VDevice
+from passhost.relax.type import AnyType, ObjectType, PackedFuncType, ShapeType, TensorType
+
+__all__ = [
+    "AnyType",
+    "Binding",
+    "BindingBlock",
+    "BlockBuilder",
+    "Call",
+    "DataflowBlock",
+    "DataflowVar",
+    "DummyGlobalInfo",
+    "Expr",
+    "ExprFunctor",
+    "ExternFunc",
+    "FuncType",
+    "Function",
+    "GlobalVar",
+    "If",
+    "MatchCast",
+    "ObjectType",
+    "PackedFuncType",
+    "PyExprMutator",
+    "PyExprVisitor",
+    "SeqExpr",
+    "ShapeExpr",
+    "ShapeType",
+    "TensorType",
+    "Tuple",
+    "TupleGetItem",
+    "TupleType",
+    "Type",
+    "VDevice",
+    "Var",
+    "VarBinding",
+    "analysis",
+    "const",
+    "expr_functor",
+    "extern",
+    "get_shape_of",
+    "op",
+    "prim_value",
+    "transform",
+]

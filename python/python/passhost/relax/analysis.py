@@ -1,0 +1,246 @@
+"""What is asked about functions and expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from passhost import _passhost, _plugins
+from passhost.error import IllFormedError, PasshostError
+from passhost.ir.expr import Call, Expr, GlobalVar, Var
+from passhost.ir.module import IRModule
+from passhost.ir.type import Type
+from passhost.relax.expr import Binding, DataflowBlock, Function, MatchCast, VarBinding
+from passhost.relax.expr_functor import PyExprVisitor
+from passhost.relax.types import defined_in, join_types, symbols_in, well_defined
+
+__all__ = [
+    "all_global_vars",
+    "all_vars",
+    "bound_vars",
+    "check_well_formed",
+    "contains_impure_call",
+    "definable_tir_vars_in_type",
+    "defined_symbolic_vars",
+    "erase_to_well_defined",
+    "free_symbolic_vars",
+    "free_vars",
+    "get_static_type",
+    "get_var2val",
+    "name_to_binding",
+    "post_order_visit",
+    "remove_all_unused",
+    "tir_vars_in_type",
+    "type_lca",
+    "udchain",
+    "used_vars",
+    "well_formed",
+]
+
+
+def well_formed(obj: IRModule | Function, check_ty: bool = True) -> None:
+    """Raises `IllFormedError` if a module or function contradicts itself; types are always checked."""
+    _plugins.ensure_loaded()
+    mod = obj if isinstance(obj, IRModule) else IRModule.from_expr(obj)
+    _unique(mod)
+    _passhost.verify(mod._handle())
+
+
+def _unique(mod: IRModule) -> None:
+    """Variables belong to one function."""
+    owner: dict[Var, str] = {}
+    for name, function in mod.functions_items():
+        if not isinstance(function, Function) or function._handle is not None:
+            continue
+        for var in {*bound_vars(function), *defined_symbolic_vars(function)}:
+            if owner.setdefault(var, name.name_hint) != name.name_hint:
+                raise IllFormedError(f"{var.name} is a variable of {owner[var]}, and of {name.name_hint}")
+
+
+def check_well_formed(obj: IRModule | Function, check_ty: bool = True) -> bool:
+    """Whether a module or function does not contradict itself. What is wrong is printed."""
+    try:
+        well_formed(obj, check_ty)
+    except (PasshostError, TypeError, ValueError) as error:
+        import warnings
+
+        warnings.warn(f"This IR is not well formed: {error}", stacklevel=2)
+        return False
+    return True
+
+
+class _Variables(PyExprVisitor):
+    """Variables in the order in which they are found."""
+
+    def __init__(self) -> None:
+        self.used: dict[Var, None] = {}
+        self.bound: dict[Var, None] = {}
+        self.free: dict[Var, None] = {}
+        self.globals: dict[GlobalVar, None] = {}
+
+    def visit_var_(self, op: Var) -> None:
+        if op._prim and op not in self.bound:
+            return
+        self.used[op] = None
+        if op not in self.bound:
+            self.free[op] = None
+
+    def visit_var_def_(self, var: Var) -> None:
+        self.bound[var] = None
+
+    def visit_global_var_(self, op: GlobalVar) -> None:
+        self.globals[op] = None
+
+
+def _variables(expr: Any) -> _Variables:
+    found = _Variables()
+    if isinstance(expr, Expr):
+        found.visit_expr(expr)
+    else:
+        found.visit_binding_block(expr)
+    return found
+
+
+def free_vars(expr: Expr) -> list[Var]:
+    """Variables that nothing in an expression defines."""
+    return list(_variables(expr).free)
+
+
+def bound_vars(expr: Expr) -> list[Var]:
+    """Variables that an expression defines."""
+    return list(_variables(expr).bound)
+
+
+def all_vars(expr: Expr) -> list[Var]:
+    """All variables of an expression."""
+    found = _variables(expr)
+    return list({**found.bound, **found.used})
+
+
+def used_vars(expr: Expr) -> list[Var]:
+    """Variables that an expression uses."""
+    return list(_variables(expr).used)
+
+
+def all_global_vars(expr: Expr) -> list[GlobalVar]:
+    """Functions of the module that an expression names."""
+    return list(_variables(expr).globals)
+
+
+def post_order_visit(expr: Expr, fvisit: Callable[[Expr], Any]) -> None:
+    """Calls a function with each expression in an expression, operands first."""
+
+    class Visitor(PyExprVisitor):
+        def visit_expr(self, expr: Expr) -> None:
+            super().visit_expr(expr)
+            fvisit(expr)
+
+    Visitor().visit_expr(expr)
+
+
+class _Bindings(PyExprVisitor):
+    def __init__(self) -> None:
+        self.all: list[Binding] = []
+
+    def visit_var_binding_(self, binding: VarBinding) -> None:
+        self.all.append(binding)
+        super().visit_var_binding_(binding)
+
+    def visit_match_cast_(self, binding: MatchCast) -> None:
+        self.all.append(binding)
+        super().visit_match_cast_(binding)
+
+
+def _bindings(func: Function) -> list[Binding]:
+    found = _Bindings()
+    found.visit_expr(func)
+    return found.all
+
+
+def get_var2val(func: Function) -> dict[Var, Expr]:
+    """What each variable is bound to."""
+    return {binding.var: binding.value for binding in _bindings(func)}  # type: ignore[attr-defined]
+
+
+def name_to_binding(func: Function) -> dict[str, list[Binding]]:
+    """Bindings by the name of their variable."""
+    found: dict[str, list[Binding]] = {}
+    for binding in _bindings(func):
+        found.setdefault(binding.var.name, []).append(binding)
+    return found
+
+
+def udchain(dfb: DataflowBlock) -> dict[Var, list[Var]]:
+    """For each variable of a dataflow block the variables that use it."""
+    users: dict[Var, list[Var]] = {}
+    for binding in dfb.bindings:
+        users.setdefault(binding.var, [])
+        for var in used_vars(binding.value):  # type: ignore[attr-defined]
+            users.setdefault(var, []).append(binding.var)
+    return users
+
+
+def tir_vars_in_type(ty: Type) -> list[Var]:
+    """Symbolic variables in a type."""
+    defined = definable_tir_vars_in_type(ty)
+    return [*defined, *(symbols_in([ty]) - set(defined))]
+
+
+def definable_tir_vars_in_type(ty: Type) -> list[Var]:
+    """Symbolic variables that a parameter of a type defines."""
+    return defined_in([ty])
+
+
+def defined_symbolic_vars(func: Function) -> list[Var]:
+    """Symbolic variables that a function defines, by its parameters and its match_casts."""
+    types = [param.ty for param in func.params]
+    types += [binding.ty for binding in _bindings(func) if isinstance(binding, MatchCast)]
+    scalars = [param for param in func.params if param._prim]
+    return list(dict.fromkeys([*scalars, *defined_in(types)]))
+
+
+def free_symbolic_vars(func: Function) -> list[Var]:
+    """Symbolic variables that a function uses and does not define."""
+    types = [param.ty for param in func.params] + [binding.var.ty for binding in _bindings(func)] + [func.ret_ty]
+    return list(symbols_in(types) - set(defined_symbolic_vars(func)))
+
+
+def contains_impure_call(expr: Expr, own_name: Var | GlobalVar | None = None) -> bool:
+    """Whether an expression has a call with an effect."""
+    infer = _passhost.Inferrer().infer
+    found = False
+
+    class Visitor(PyExprVisitor):
+        def visit_call_(self, op: Call) -> None:
+            nonlocal found
+            own = own_name is not None and op.op is own_name
+            found = found or (not own and not op._prim and not infer(op)[1])
+            super().visit_call_(op)
+
+    Visitor().visit_expr(expr)
+    return found
+
+
+def type_lca(lhs: Type, rhs: Type) -> Type:
+    """What is known of a value that has one of two types."""
+    return join_types(lhs, rhs)
+
+
+def get_static_type(ty: Type) -> Type:
+    """A type without what depends on values."""
+    return well_defined(ty, set())
+
+
+def erase_to_well_defined(
+    ty: Type, shape_var_map: dict[Var, Expr] | None = None, var_map: dict[Var, Expr] | None = None
+) -> Type:
+    """What remains of a type where only some symbolic variables are known."""
+    return well_defined(ty, set(shape_var_map or {}))
+
+
+def remove_all_unused(func: Function) -> Function:
+    """A function without bindings that nothing uses and that have no effect."""
+    name = str(func.attrs.get("global_symbol", "main"))
+    handle = func._seal(name)
+    made = _passhost.remove_all_unused(handle)
+    return func if made == handle else Function._of(made, name)

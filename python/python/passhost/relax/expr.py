@@ -1,0 +1,417 @@
+"""Expressions, bindings, blocks and functions of Relax."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from passhost import _passhost
+from passhost.ir import prim
+from passhost.ir._node import Node
+from passhost.ir.attrs import DictAttrs
+from passhost.ir.expr import (
+    Call,
+    Constant,
+    DataTypeImm,
+    Expr,
+    ExprWithOp,
+    GenericConst,
+    GlobalVar,
+    StringImm,
+    Tensor,
+    Tuple,
+    TupleGetItem,
+    Var,
+    _Callable,
+    checked_expr,
+)
+from passhost.ir.function import BaseFunc
+from passhost.ir.type import MISSING, FuncType, Type, as_dtype, checked_type, dims_of
+from passhost.relax.type import AnyType, ShapeType, TensorType
+
+__all__ = [
+    "Binding",
+    "BindingBlock",
+    "Call",
+    "Constant",
+    "DataTypeImm",
+    "DataflowBlock",
+    "DataflowVar",
+    "Expr",
+    "ExternFunc",
+    "Function",
+    "GenericConst",
+    "GlobalVar",
+    "If",
+    "MatchCast",
+    "SeqExpr",
+    "ShapeExpr",
+    "StringImm",
+    "Tuple",
+    "TupleGetItem",
+    "Var",
+    "VarBinding",
+    "const",
+    "extern",
+    "get_shape_of",
+    "prim_value",
+]
+
+
+class DataflowVar(Var):
+    """A variable that only its dataflow block sees."""
+
+    __slots__ = ()
+
+
+class ShapeExpr(_Callable, ExprWithOp):
+    """A shape."""
+
+    __slots__ = ("values",)
+    values: tuple[Expr, ...]
+
+    def __init__(self, values: Iterable[object], span: Any = None) -> None:
+        """Of its dimensions: numbers and scalar expressions."""
+        if not isinstance(values, Iterable) or isinstance(values, str):
+            raise TypeError(f"a shape is a list of dimensions, not {type(values).__name__}")
+        self._values = dims_of(values)
+        self._ty = ShapeType(self._values)
+
+    def __getitem__(self, index: Any) -> Any:
+        """A dimension."""
+        if isinstance(index, int) and not -len(self.values) <= index < len(self.values):
+            raise IndexError(f"ShapeExpr index out of range: {index} of {len(self.values)}")
+        return self.values[index]
+
+    def __len__(self) -> int:
+        """Number of dimensions."""
+        return len(self.values)
+
+    def __iter__(self) -> Iterator[Expr]:
+        """The dimensions."""
+        return iter(self.values)
+
+
+class If(_Callable, ExprWithOp):
+    """The value of one of two branches."""
+
+    __slots__ = ("cond", "false_branch", "true_branch")
+    cond: Expr
+    true_branch: SeqExpr
+    false_branch: SeqExpr
+
+    def __init__(self, cond: Expr, true_branch: Expr, false_branch: Expr, span: Any = None) -> None:
+        """Of a condition, and the branches where it holds and where it does not."""
+        self._cond = checked_expr(cond, "the condition of an If")
+        self._true_branch, self._false_branch = as_sequence(true_branch), as_sequence(false_branch)
+        self._ty = MISSING
+
+
+class Binding(Node):
+    """What gives a variable its value."""
+
+    __slots__ = ("var",)
+    var: Var
+
+
+class VarBinding(Binding):
+    """`var = value`."""
+
+    __slots__ = ("value",)
+    value: Expr
+
+    def __init__(self, var: Var, value: Expr, span: Any = None) -> None:
+        """Of the variable and its value."""
+        self._var, self._value = _checked_var(var), checked_expr(value, "what a variable is bound to")
+
+
+class MatchCast(Binding):
+    """`var = R.match_cast(value, ty)`: checks the type when run, and defines the symbolic variables in it."""
+
+    __slots__ = ("ty", "value")
+    value: Expr
+    ty: Type
+
+    def __init__(self, var: Var, value: Expr, ty: Type, span: Any = None) -> None:
+        """Of the variable, the value, and its type."""
+        self._var, self._value = _checked_var(var), checked_expr(value, "what a match_cast casts")
+        self._ty = checked_type(ty)
+
+
+class BindingBlock(Node):
+    """Bindings."""
+
+    __slots__ = ("bindings",)
+    bindings: tuple[Binding, ...]
+
+    def __init__(self, bindings: Iterable[Binding], span: Any = None) -> None:
+        """Of bindings in order."""
+        self._bindings = tuple(bindings)
+        for binding in self._bindings:
+            if not isinstance(binding, Binding):
+                raise TypeError(f"a block has bindings, not {type(binding).__name__}")
+
+
+class DataflowBlock(BindingBlock):
+    """Bindings without effects and control flow."""
+
+    __slots__ = ()
+
+
+class SeqExpr(_Callable, ExprWithOp):
+    """Blocks, and the value after them."""
+
+    __slots__ = ("blocks", "body")
+    blocks: tuple[BindingBlock, ...]
+    body: Expr
+
+    def __init__(self, blocks: Iterable[BindingBlock], body: Expr, span: Any = None) -> None:
+        """Of blocks in order, and the value."""
+        self._blocks, self._body = tuple(blocks), checked_expr(body, "the value of a SeqExpr")
+        for block in self._blocks:
+            if not isinstance(block, BindingBlock):
+                raise TypeError(f"a SeqExpr has blocks, not {type(block).__name__}")
+        self._ty = MISSING
+
+
+def as_sequence(expr: Expr) -> SeqExpr:
+    """A SeqExpr as it is; of anything else, one without blocks."""
+    if isinstance(expr, SeqExpr):
+        return expr
+    made = SeqExpr((), expr)
+    made._ty = made.body.ty
+    return made
+
+
+def _checked_var(var: object) -> Var:
+    if not isinstance(var, Var):
+        raise TypeError(f"a binding binds a Var, not {type(var).__name__}")
+    return var
+
+
+class Function(BaseFunc):
+    """A function of Relax.
+
+    What comes from the host is a handle; parameters and body are made when they are looked at first. They stay the same
+    objects as long as the function is the same.
+    """
+
+    __slots__ = ("__weakref__", "_handle", "_parts", "_sealed_as")
+    _handle: _passhost.Body | None
+    _sealed_as: str | None
+    _parts: tuple[tuple[Var, ...], SeqExpr, Type, bool] | None
+
+    def __init__(
+        self,
+        params: Sequence[Var],
+        body: Expr,
+        ret_ty: Type | None = None,
+        is_pure: bool | None = True,
+        attrs: Mapping[str, Any] | None = None,
+        span: Any = None,
+    ) -> None:
+        """Of parameters, body, declared result, whether it has no effects, and attributes."""
+        params = tuple(_checked_var(param) for param in params)
+        body = as_sequence(checked_expr(body, "the body of a function"))
+        result = body.body.ty if ret_ty is None else checked_type(ret_ty)
+        self._handle = None
+        self._sealed_as = None
+        self._parts = (params, body, result, bool(is_pure))
+        self._attrs = DictAttrs(attrs)
+        self._ty = _function_type(params, result, bool(is_pure))
+
+    @staticmethod
+    def _of(handle: _passhost.Body, name: str) -> Function:
+        """A function of the host, under its name in a module."""
+        key = (handle, name)
+        found = _FUNCTIONS.get(key)
+        if found is None:
+            found = Function.__new__(Function)
+            found._handle, found._parts, found._sealed_as = handle, None, name
+            found._ty = MISSING
+            found._attrs = DictAttrs(_passhost.function_attrs(handle, name))
+            _FUNCTIONS[key] = found
+        return found
+
+    @staticmethod
+    def create_empty(
+        params: Sequence[Var],
+        ret_ty: Type,
+        is_pure: bool | None = True,
+        attrs: Mapping[str, Any] | None = None,
+        span: Any = None,
+    ) -> Function:
+        """Without a body: what `BlockBuilder` needs of a function that calls itself."""
+        return Function(params, Tuple(()), ret_ty, is_pure, attrs)
+
+    def _expanded(self) -> tuple[tuple[Var, ...], SeqExpr, Type, bool]:
+        parts = self._parts
+        if parts is None:
+            assert self._handle is not None
+            parts = self._parts = _passhost.expand(self._handle)
+            self._ty = _function_type(parts[0], parts[2], parts[3])
+        return parts
+
+    @property
+    def params(self) -> tuple[Var, ...]:
+        """Its parameters."""
+        return self._expanded()[0]
+
+    @property
+    def body(self) -> SeqExpr:
+        """Its blocks and its value."""
+        return self._expanded()[1]
+
+    @property
+    def ret_ty(self) -> Type:
+        """The declared type of its result."""
+        return self._expanded()[2]
+
+    @property
+    def is_pure(self) -> bool:
+        """Whether it is declared to have no effects."""
+        return self._expanded()[3]
+
+    @property
+    def ty(self) -> Type:  # type: ignore[override]
+        """Its type."""
+        self._expanded()
+        return self._ty
+
+    def _with_attrs(self, attrs: DictAttrs) -> Function:
+        made = Function.__new__(Function)
+        made._handle = None
+        made._sealed_as = None
+        made._parts, made._attrs, made._ty = self._expanded(), attrs, self.ty
+        return made
+
+    def _seal(self, name: str | None = None, globals: Mapping[str, Any] | None = None) -> _passhost.Body:
+        """As the host knows it, under a name. Raises `IllFormedError` if it contradicts itself."""
+        if self._handle is not None and (name is None or name == self._sealed_as):
+            return self._handle
+        from passhost import _plugins
+
+        _plugins.ensure_loaded()
+        handle: _passhost.Body = _passhost.seal(self, name, dict(globals or {}))
+        self._handle, self._sealed_as = handle, name
+        if name is not None:
+            _FUNCTIONS[(handle, name)] = self
+        return handle
+
+    def script(self, **_options: Any) -> str:
+        """As TVMScript."""
+        name = str(self.attrs.get("global_symbol", "main"))
+        return _passhost.print_function(name, self._seal(self._sealed_as or name))
+
+    def bind_params(self, binding_map: Mapping[str | Var, Any]) -> Function:
+        """With values for parameters; those are no parameters any longer."""
+        from passhost.relax.binding import bind_params
+
+        return bind_params(self, binding_map)
+
+    def bind_symbolic_vars(self, binding_map: Mapping[str | Var, Any]) -> Function:
+        """With values for symbolic variables."""
+        from passhost.relax.binding import bind_symbolic_vars
+
+        return bind_symbolic_vars(self, binding_map)
+
+
+_FUNCTIONS: weakref.WeakValueDictionary[tuple[_passhost.Body, str], Function] = weakref.WeakValueDictionary()
+
+
+def _function_type(params: Sequence[Var], ret: Type, purity: bool) -> FuncType:
+    any_type = AnyType()
+    known = [any_type if param.ty is MISSING else param.ty for param in params]
+    return FuncType(known, any_type if ret is MISSING else ret, purity)
+
+
+class ExternFunc(BaseFunc):
+    """A function that is not in the module, by its symbol."""
+
+    __slots__ = ("global_symbol",)
+    global_symbol: str
+
+    def __init__(self, global_symbol: str, ty: Type | None = None, span: Any = None) -> None:
+        """Of a symbol, and a type where it is known."""
+        if not isinstance(global_symbol, str):
+            raise TypeError(f"the symbol of a function is a str, not {type(global_symbol).__name__}")
+        self._global_symbol = global_symbol
+        self._attrs = DictAttrs()
+        self._ty = FuncType.opaque_func() if ty is None else ty
+
+
+def _update_type(expr: Expr, ty: Type | None) -> None:
+    """Sets the type of an expression that was made without one."""
+    if expr.ty is not MISSING:
+        raise ValueError(f"the expression has the type {expr.ty!r} already")
+    expr._ty = MISSING if ty is None else ty
+
+
+def extern(name: str, ty: Type | None = None, span: Any = None) -> ExternFunc:
+    """A function that is not in the module."""
+    return ExternFunc(name, ty)
+
+
+def prim_value(value: Any, dtype: str | None = None) -> Expr:
+    """A scalar: a number of an expression, by itself int64 or float32."""
+    if isinstance(value, Expr):
+        return value
+    if dtype is None and isinstance(value, int) and not isinstance(value, bool):
+        dtype = "int64"
+    return prim.scalar(value, dtype)
+
+
+def const(value: Any, dtype: str | None = None) -> GenericConst:
+    """A constant tensor, of a number, a list of them, or an array. Floats are float32, integers int32 by themselves."""
+    if isinstance(value, Tensor):
+        return GenericConst(value, TensorType(value.shape, value.dtype))
+    if isinstance(value, GenericConst):
+        return value
+    array = _as_array(value, as_dtype(dtype))
+    name = as_dtype(dtype) or str(array.dtype)
+    array.flags.writeable = False
+    return GenericConst(Tensor(array, name), TensorType(array.shape, name))
+
+
+def _as_array(value: Any, dtype: str | None) -> np.ndarray[Any, Any]:
+    if hasattr(value, "numpy"):
+        value = value.numpy()
+    if not isinstance(value, bool | int | float | list | tuple | np.ndarray | np.generic):
+        raise ValueError(f"a constant is a number, a list of them or an array, not {type(value).__name__}")
+    array = np.array(value)
+    if array.dtype == object or array.dtype.kind not in "biufcV":
+        raise ValueError(f"a constant has numbers, not {value!r}")
+    if dtype is None and not isinstance(value, np.ndarray | np.generic):
+        dtype = {"f": "float32", "i": "int32"}.get(array.dtype.kind)
+    if dtype is not None:
+        array = array.astype(numpy_dtype(dtype))
+    return np.ascontiguousarray(array) if array.ndim else array
+
+
+def numpy_dtype(dtype: str) -> np.dtype[Any]:
+    """The NumPy type of a data type. Those that NumPy lacks need the package ml_dtypes."""
+    try:
+        return np.dtype(dtype)
+    except TypeError:
+        try:
+            import ml_dtypes  # type: ignore[import-not-found,unused-ignore]
+
+            found: np.dtype[Any] = np.dtype(getattr(ml_dtypes, dtype))
+            return found
+        except (ImportError, AttributeError):
+            raise ValueError(f"NumPy has no type for {dtype}; the package ml_dtypes has some") from None
+
+
+def get_shape_of(expr: Expr) -> Expr:
+    """The shape of a tensor: what is known of it, else a call of `relax.shape_of`."""
+    ty = expr.ty
+    if isinstance(ty, TensorType) and ty.shape is not None:
+        return ty.shape
+    if ty is not MISSING and not isinstance(ty, TensorType | AnyType):
+        raise ValueError(f"a value of type {ty!r} has no shape")
+    from passhost.relax.op.special import shape_of
+
+    return shape_of(expr)

@@ -1,0 +1,617 @@
+"""Visitors and mutators of Relax: classes with a method for each kind of expression.
+
+>>> from passhost import relax
+>>> class Calls(relax.PyExprVisitor):
+...     def __init__(self):
+...         super().__init__()
+...         self.names = []
+...     def visit_call_(self, call):
+...         super().visit_call_(call)
+...         self.names.append(call.op.name)
+>>> x = relax.Var("x", relax.TensorType([2], "float32"))
+>>> calls = Calls()
+>>> calls.visit_expr(relax.op.exp(relax.op.add(x, x)))
+>>> calls.names
+['relax.add', 'relax.exp']
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from passhost.ir.expr import (
+    Call,
+    DataTypeImm,
+    Expr,
+    GenericConst,
+    GlobalVar,
+    Op,
+    StringImm,
+    Tuple,
+    TupleGetItem,
+    Var,
+)
+from passhost.ir.module import IRModule
+from passhost.ir.prim import BinaryOpExpr, Cast, FloatImm, IntImm, Not, binary
+from passhost.ir.structural import fields_of
+from passhost.ir.type import MISSING, FuncType, TupleType, Type
+from passhost.relax.block_builder import BlockBuilder, _Frame
+from passhost.relax.expr import (
+    Binding,
+    BindingBlock,
+    DataflowBlock,
+    DataflowVar,
+    ExternFunc,
+    Function,
+    If,
+    MatchCast,
+    SeqExpr,
+    ShapeExpr,
+    VarBinding,
+)
+from passhost.relax.type import ShapeType, TensorType
+from passhost.relax.types import symbols_in, well_defined
+
+__all__ = ["ExprFunctor", "PyExprMutator", "PyExprVisitor", "mutator", "visitor"]
+
+_METHODS: dict[type, str] = {
+    GenericConst: "visit_constant_",
+    Tuple: "visit_tuple_",
+    DataflowVar: "visit_dataflow_var_",
+    Var: "visit_var_",
+    ShapeExpr: "visit_shape_expr_",
+    ExternFunc: "visit_extern_func_",
+    GlobalVar: "visit_global_var_",
+    Function: "visit_function_",
+    Call: "visit_call_",
+    SeqExpr: "visit_seq_expr_",
+    If: "visit_if_",
+    Op: "visit_op_",
+    TupleGetItem: "visit_tuple_getitem_",
+    StringImm: "visit_string_imm_",
+    DataTypeImm: "visit_data_type_imm_",
+    IntImm: "_number",
+    FloatImm: "_number",
+    BinaryOpExpr: "_scalar",
+    Cast: "_scalar",
+    Not: "_scalar",
+}
+
+
+_LEAVES = frozenset((Var, DataflowVar, GenericConst, Op, GlobalVar, ShapeExpr, StringImm, IntImm, FloatImm, ExternFunc))
+_VARS = frozenset((Var, DataflowVar))
+_OF_NAMES = ("visit_expr", "visit_var_", "visit_dataflow_var_", "visit_op_")
+_OF_TYPES = ("visit_expr", "visit_var_", "visit_shape_expr_", "_scalar", "_number")
+
+
+class ExprFunctor:
+    """Calls the method of the kind of an expression."""
+
+    def _method(self, expr: Expr) -> Callable[[Any], Any]:
+        cls = type(expr)
+        name = _METHODS.get(cls)
+        if name is None:
+            name = next((_METHODS[base] for base in cls.__mro__ if base in _METHODS), "visit_expr_fallback_")
+            if not isinstance(expr, Expr):
+                raise TypeError(f"Invalid type: {cls.__name__} is not an expression")
+        return getattr(self, name)  # type: ignore[no-any-return]
+
+    def visit_generic_const_(self, op: GenericConst) -> Any:
+        """A constant, under its newer name."""
+        return self._constant(op)
+
+    def _constant(self, op: GenericConst) -> Any:
+        raise NotImplementedError
+
+    def visit_span(self, span: Any) -> Any:
+        """There are no spans."""
+        return span
+
+
+class PyExprVisitor(ExprFunctor):
+    """Visits expressions: overwrite `visit_call_`, `visit_var_binding_` and the like, and call `super()` to go on."""
+
+    def visit_expr(self, expr: Expr) -> None:
+        """Visits an expression, by the method of its kind."""
+        self._method(expr)(expr)
+
+    def visit_binding(self, binding: Binding) -> None:
+        """Visits a binding."""
+        if isinstance(binding, MatchCast):
+            self.visit_match_cast_(binding)
+        elif isinstance(binding, VarBinding):
+            self.visit_var_binding_(binding)
+        else:
+            raise TypeError(f"Invalid type: {type(binding).__name__} is not a binding")
+
+    def visit_binding_block(self, block: BindingBlock) -> None:
+        """Visits a block."""
+        if isinstance(block, DataflowBlock):
+            self.visit_dataflow_block_(block)
+        elif isinstance(block, BindingBlock):
+            self.visit_binding_block_(block)
+        else:
+            raise TypeError(f"Invalid type: {type(block).__name__} is not a block")
+
+    def visit_var_def(self, var: Var) -> None:
+        """Visits a variable where it is defined."""
+        if isinstance(var, DataflowVar):
+            self.visit_dataflow_var_def_(var)
+        else:
+            self.visit_var_def_(var)
+
+    def _visit_all(self, exprs: Any) -> None:
+        for expr in exprs:
+            self.visit_expr(expr)
+
+    def _visit_type(self, ty: Type) -> None:
+        """Visits the shapes and scalars in a type."""
+        if isinstance(ty, TensorType):
+            if ty.shape is not None:
+                self.visit_expr(ty.shape)
+        elif isinstance(ty, ShapeType):
+            self._visit_all(ty.values or ())
+        elif isinstance(ty, TupleType):
+            for field in ty.fields:
+                self._visit_type(field)
+
+    def visit_constant_(self, op: GenericConst) -> None:
+        """A constant."""
+        self.visit_generic_const_(op)
+
+    def _constant(self, op: GenericConst) -> None:
+        """Nothing is in it."""
+
+    def visit_tuple_(self, op: Tuple) -> None:
+        """A tuple."""
+        self._visit_all(op.fields)
+
+    def visit_var_(self, op: Var) -> None:
+        """A variable where it is used."""
+
+    def visit_dataflow_var_(self, op: DataflowVar) -> None:
+        """A variable of a dataflow block where it is used."""
+        self.visit_var_(op)
+
+    def visit_shape_expr_(self, op: ShapeExpr) -> None:
+        """A shape."""
+        self._visit_all(op.values)
+
+    def visit_extern_func_(self, op: ExternFunc) -> None:
+        """A function that is not in the module."""
+
+    def visit_global_var_(self, op: GlobalVar) -> None:
+        """A function of the module."""
+
+    def visit_function_(self, op: Function) -> None:
+        """A function."""
+        for param in op.params:
+            self.visit_var_def(param)
+        self.visit_expr(op.body)
+
+    def visit_call_(self, op: Call) -> None:
+        """A call."""
+        self.visit_expr(op.op)
+        for arg in op.args:
+            self.visit_expr(arg)
+        for ty in op.ty_args:
+            self._visit_type(ty)
+
+    def visit_seq_expr_(self, op: SeqExpr) -> None:
+        """Blocks and their value."""
+        for block in op.blocks:
+            self.visit_binding_block(block)
+        self.visit_expr(op.body)
+
+    def visit_if_(self, op: If) -> None:
+        """A choice."""
+        self.visit_expr(op.cond)
+        self.visit_expr(op.true_branch)
+        self.visit_expr(op.false_branch)
+
+    def visit_op_(self, op: Op) -> None:
+        """An operator."""
+
+    def visit_tuple_getitem_(self, op: TupleGetItem) -> None:
+        """An element of a tuple."""
+        self.visit_expr(op.tuple_value)
+
+    def visit_string_imm_(self, op: StringImm) -> None:
+        """A string."""
+
+    def visit_data_type_imm_(self, op: DataTypeImm) -> None:
+        """A data type."""
+
+    def visit_expr_fallback_(self, op: Expr) -> None:
+        """Anything else, such as PrimFuncs."""
+
+    def _number(self, op: Expr) -> None:
+        """A number."""
+
+    def _scalar(self, op: Expr) -> None:
+        """Arithmetic of scalars."""
+        self._visit_all(_scalar_operands(op))
+
+    def visit_var_binding_(self, binding: VarBinding) -> None:
+        """A binding."""
+        self.visit_expr(binding.value)
+        self.visit_var_def(binding.var)
+
+    def visit_match_cast_(self, binding: MatchCast) -> None:
+        """A match_cast."""
+        self.visit_expr(binding.value)
+        self.visit_var_def(binding.var)
+
+    def visit_binding_block_(self, block: BindingBlock) -> None:
+        """A block."""
+        for binding in block.bindings:
+            self.visit_binding(binding)
+
+    def visit_dataflow_block_(self, block: DataflowBlock) -> None:
+        """A dataflow block."""
+        for binding in block.bindings:
+            self.visit_binding(binding)
+
+    def visit_var_def_(self, var: Var) -> None:
+        """A variable where it is defined."""
+
+    def visit_dataflow_var_def_(self, var: DataflowVar) -> None:
+        """A variable of a dataflow block where it is defined."""
+        self.visit_var_def_(var)
+
+
+def _scalar_operands(expr: Expr) -> list[Expr]:
+    values = [getattr(expr, name) for name in fields_of(type(expr))]
+    return [value for value in values if isinstance(value, Expr)]
+
+
+class PyExprMutator(ExprFunctor):
+    """Changes expressions: what the method of a kind returns takes the place of the expression.
+
+    `builder_` builds what is new; its `emit` adds bindings before the one that is being visited.
+    """
+
+    def __init__(self, mod: IRModule | None = None) -> None:
+        """In a module, whose functions may be called."""
+        self.builder_ = BlockBuilder(mod)
+        self._remap: dict[Var, Var] = {}
+        self._symbols = False
+        self._methods: dict[type, Callable[[Any], Any]] = {}
+        # The sequence or function that was made last: its bindings are normal.
+        self._normal: Expr | None = None
+        # Whether nothing can change in a type but by a symbolic variable that becomes another one.
+        cls = type(self)
+        self._types_stay = all(getattr(cls, name) is getattr(PyExprMutator, name) for name in _OF_TYPES)
+        # Whether a variable or operator becomes what `_remap` says, and nothing else happens.
+        self._names_stay = all(getattr(cls, name) is getattr(PyExprMutator, name) for name in _OF_NAMES)
+
+    def visit_expr(self, expr: Expr) -> Any:
+        """Visits an expression by the method of its kind; gives what it becomes, with a type."""
+        method = self._methods.get(type(expr))
+        if method is None:
+            method = self._methods[type(expr)] = self._method(expr)
+        made = method(expr)
+        cls = type(made)
+        if cls in _LEAVES or made is self._normal:
+            return made
+        if made is expr and isinstance(made, Call) and made.ty is not MISSING:
+            for arg in made.args:
+                if type(arg) not in _LEAVES:
+                    break
+            else:
+                return made
+        return self.builder_.normalize(made)
+
+    def visit_binding(self, binding: Binding) -> None:
+        """Visits a binding, which emits what it becomes."""
+        if isinstance(binding, VarBinding):
+            self.visit_var_binding_(binding)
+        elif isinstance(binding, MatchCast):
+            self.visit_match_cast_(binding)
+        else:
+            raise TypeError(f"Invalid type: {type(binding).__name__} is not a binding")
+
+    def visit_binding_block(self, block: BindingBlock) -> BindingBlock:
+        """Visits a block."""
+        if isinstance(block, DataflowBlock):
+            return self.visit_dataflow_block_(block)
+        if isinstance(block, BindingBlock):
+            return self.visit_binding_block_(block)
+        raise TypeError(f"Invalid type: {type(block).__name__} is not a block")
+
+    def visit_var_def(self, var: Var) -> Var:
+        """Visits a variable where it is defined; gives the one that is defined instead."""
+        return self.visit_dataflow_var_def_(var) if isinstance(var, DataflowVar) else self.visit_var_def_(var)
+
+    def visit_expr_post_order(self, expr: Expr) -> Any:
+        """Visits the operands of an expression; gives it with what they become."""
+        cls = type(expr)
+        while cls not in _METHODS and cls is not object:
+            cls = cls.__base__  # type: ignore[assignment]
+        name = _METHODS.get(cls, "visit_expr_fallback_")
+        return getattr(PyExprMutator, name)(self, expr)
+
+    def visit_with_new_scope(self, expr: Expr) -> SeqExpr:
+        """Visits an expression as the body of a branch or function: what it emits stays inside."""
+        builder = self.builder_
+        outer = builder._frames
+        builder._frames = []
+        try:
+            if isinstance(expr, SeqExpr):
+                made = self.visit_expr(expr)
+                return made if isinstance(made, SeqExpr) else _sequence_of([], made)
+            builder._frames.append(_Frame(False))
+            value = builder._operand(self.visit_expr(expr))
+            block = builder._end_block()
+            return _sequence_of([block] if block.bindings else [], value)
+        finally:
+            builder._frames = outer
+
+    # What each kind becomes
+
+    def visit_constant_(self, op: GenericConst) -> Expr:
+        """A constant."""
+        made: Expr = self.visit_generic_const_(op)
+        return made
+
+    def _constant(self, op: GenericConst) -> Expr:
+        return op
+
+    def visit_tuple_(self, op: Tuple) -> Expr:
+        """A tuple."""
+        fields = [self.visit_expr(field) for field in op.fields]
+        return op if _all_same(fields, op.fields) else Tuple(fields)
+
+    def visit_var_(self, op: Var) -> Expr:
+        """A variable where it is used."""
+        return self._remap.get(op, op)
+
+    def visit_dataflow_var_(self, op: DataflowVar) -> Expr:
+        """A variable of a dataflow block where it is used."""
+        return self.visit_var_(op)
+
+    def visit_shape_expr_(self, op: ShapeExpr) -> Expr:
+        """A shape."""
+        values = [self.visit_expr(value) for value in op.values]
+        return op if _all_same(values, op.values) else ShapeExpr(values)
+
+    def visit_extern_func_(self, op: ExternFunc) -> Expr:
+        """A function that is not in the module."""
+        return op
+
+    def visit_global_var_(self, op: GlobalVar) -> Expr:
+        """A function of the module."""
+        return op
+
+    def visit_function_(self, op: Function) -> Expr:
+        """A function."""
+        params = [self.visit_var_def(param) for param in op.params]
+        for old, new in zip(op.params, params, strict=True):
+            if old is not new and self._remap.get(old) is None:
+                self._become(old, new)
+        body = self.visit_with_new_scope(op.body)
+        if body is op.body and _all_same(params, op.params):
+            self._normal = op
+            return op
+        known = symbols_in(param.ty for param in params) | {param for param in params if param._prim}
+        declared = op.ret_ty if body.ty is MISSING else well_defined(body.ty, known)
+        ret = op.ret_ty if body.ty is MISSING or declared == op.ret_ty else declared
+        self._normal = Function(params, body, ret, op.is_pure, op.attrs)
+        return self._normal
+
+    def visit_call_(self, op: Call) -> Expr:
+        """A call."""
+        old = op.op
+        if self._names_stay:
+            remap = self._remap
+            callee = old if type(old) is Op else self.visit_expr(old)
+            args = [remap.get(arg, arg) if type(arg) in _VARS else self.visit_expr(arg) for arg in op.args]  # type: ignore[call-overload]
+        else:
+            callee = self.visit_expr(old)
+            args = [self.visit_expr(arg) for arg in op.args]
+        types = [self._visit_type(ty) for ty in op.ty_args] if op.ty_args else []
+        ty = op.ty if op.ty is MISSING else self._visit_type(op.ty)
+        if callee is op.op and _all_same(args, op.args) and _all_same(types, op.ty_args) and ty is op.ty:
+            return op
+        made = Call(callee, args, op.attrs, types)
+        if op._prim:
+            made._ty = op.ty
+        return made
+
+    def visit_seq_expr_(self, op: SeqExpr) -> Expr:
+        """Blocks and their value."""
+        blocks = []
+        for block in op.blocks:
+            made = self.visit_binding_block(block)
+            if made.bindings:
+                blocks.append(made)
+        self.builder_._begin_binding_block()
+        body = self.builder_._operand(self.visit_expr(op.body))
+        rest = self.builder_._end_block()
+        if rest.bindings:
+            blocks.append(rest)
+        self._normal = op if body is op.body and _all_same(blocks, op.blocks) else _sequence_of(blocks, body)
+        return self._normal
+
+    def visit_if_(self, op: If) -> Expr:
+        """A choice."""
+        cond = self.visit_expr(op.cond)
+        then = self.visit_with_new_scope(op.true_branch)
+        other = self.visit_with_new_scope(op.false_branch)
+        if cond is op.cond and then is op.true_branch and other is op.false_branch:
+            return op
+        return If(cond, then, other)
+
+    def visit_op_(self, op: Op) -> Expr:
+        """An operator."""
+        return op
+
+    def visit_tuple_getitem_(self, op: TupleGetItem) -> Expr:
+        """An element of a tuple."""
+        value = self.visit_expr(op.tuple_value)
+        return op if value is op.tuple_value else TupleGetItem(value, op.index)
+
+    def visit_string_imm_(self, op: StringImm) -> Expr:
+        """A string."""
+        return op
+
+    def visit_data_type_imm_(self, op: DataTypeImm) -> Expr:
+        """A data type."""
+        return op
+
+    def visit_expr_fallback_(self, op: Expr) -> Expr:
+        """Anything else, such as PrimFuncs."""
+        return op
+
+    def _number(self, op: Expr) -> Expr:
+        """A number."""
+        return op
+
+    def _scalar(self, op: Expr) -> Expr:
+        """Arithmetic of scalars."""
+        operands = _scalar_operands(op)
+        made = [self.visit_expr(operand) for operand in operands]
+        if _all_same(made, operands):
+            return op
+        if isinstance(op, BinaryOpExpr):
+            return binary(type(op).__name__, *made)
+        return Cast(str(op.ty), made[0]) if isinstance(op, Cast) else Not(made[0])
+
+    def visit_var_binding_(self, binding: VarBinding) -> None:
+        """A binding."""
+        value = self.visit_expr(binding.value)
+        var = self.visit_var_def(binding.var)
+        if var is binding.var and value is binding.value:
+            self.builder_.emit_normalized(binding)
+            return
+        typed = self.with_type(var, value.ty)
+        if typed is not binding.var:
+            self._become(binding.var, typed)
+        self.builder_.emit_normalized(VarBinding(typed, value))
+
+    def visit_match_cast_(self, binding: MatchCast) -> None:
+        """A match_cast."""
+        var = self.visit_var_def(binding.var)
+        value = self.builder_._operand(self.visit_expr(binding.value))
+        ty = self._visit_type(binding.ty)
+        typed = self.with_type(var, ty)
+        if typed is not binding.var:
+            self._become(binding.var, typed)
+        same = typed is binding.var and value is binding.value and ty is binding.ty
+        self.builder_.emit_normalized(binding if same else MatchCast(typed, value, ty))
+
+    def visit_binding_block_(self, block: BindingBlock) -> BindingBlock:
+        """A block."""
+        self.builder_._begin_binding_block()
+        return self._block(block)
+
+    def visit_dataflow_block_(self, block: DataflowBlock) -> BindingBlock:
+        """A dataflow block."""
+        self.builder_._begin_dataflow_block()
+        return self._block(block)
+
+    def _block(self, block: BindingBlock) -> BindingBlock:
+        for binding in block.bindings:
+            self.visit_binding(binding)
+        made = self.builder_._end_block()
+        return block if _all_same(made.bindings, block.bindings) else made
+
+    def visit_var_def_(self, var: Var) -> Var:
+        """A variable where it is defined."""
+        return var if var.ty is MISSING else self._typed(var)
+
+    def visit_dataflow_var_def_(self, var: DataflowVar) -> Var:
+        """A variable of a dataflow block where it is defined."""
+        return var if var.ty is MISSING else self._typed(var)
+
+    def _typed(self, var: Var) -> Var:
+        ty = self._visit_type(var.ty)
+        if ty is var.ty:
+            return var
+        made = type(var)(var.name, ty)
+        self._become(var, made)
+        return made
+
+    def _visit_type(self, ty: Type) -> Type:
+        """The type with what the expressions in it become."""
+        if self._types_stay and not self._symbols:
+            return ty
+        if isinstance(ty, TensorType):
+            shape = None if ty.shape is None else self.visit_expr(ty.shape)
+            return ty if shape is ty.shape else TensorType(shape, ty.dtype, ty.vdevice, ty.ndim)
+        if isinstance(ty, ShapeType):
+            values = [self.visit_expr(value) for value in ty.values or ()]
+            return ty if _all_same(values, ty.values or ()) else ShapeType(values)
+        if isinstance(ty, TupleType):
+            fields = [self._visit_type(field) for field in ty.fields]
+            return ty if _all_same(fields, ty.fields) else TupleType(fields)
+        if isinstance(ty, FuncType):
+            return ty
+        return ty
+
+    def _become(self, old: Var, new: Var) -> None:
+        self._remap[old] = new
+        self._symbols = self._symbols or old._prim
+
+    # What a mutator may ask
+
+    def set_var_remap(self, old_var: Var, new_var: Var) -> None:
+        """From here on, one variable becomes another one."""
+        self._become(old_var, new_var)
+
+    def get_var_remap(self, var: Var) -> Var:
+        """What a variable becomes."""
+        return self._remap.get(var, var)
+
+    def lookup_binding(self, var: Var) -> Expr | None:
+        """What a variable is bound to, among the bindings that were emitted."""
+        return self.builder_.lookup_binding(var)
+
+    def with_type(self, var: Var, ty: Type) -> Var:
+        """A variable of this type: the same one, if it has it."""
+        if ty is MISSING or var.ty is ty or var.ty == ty:
+            return var
+        if var.ty is MISSING:
+            var._ty = ty
+            return var
+        return type(var)(var.name, ty)
+
+
+def _all_same(a: Any, b: Any) -> bool:
+    if len(a) != len(b):
+        return False
+    for x, y in zip(a, b, strict=True):  # noqa: SIM110, a generator costs more
+        if x is not y:
+            return False
+    return True
+
+
+def _sequence_of(blocks: list[BindingBlock], body: Expr) -> SeqExpr:
+    made = SeqExpr(blocks, body)
+    made._ty = body.ty
+    return made
+
+
+def _derived(cls: Any, base: type) -> Any:
+    if not isinstance(cls, type) or not issubclass(cls, base):
+        raise TypeError(f"{cls!r} is not derived from {base.__name__}")
+    for parent in cls.__mro__[1:]:
+        if "_cls" in parent.__dict__:
+            raise TypeError(
+                f"Inheritance from a decorated object `{cls.__name__}` is not allowed. "
+                f"Please inherit from `{cls.__name__}._cls`."
+            )
+    made = type(cls.__name__, (cls,), {"_cls": cls, "__doc__": cls.__doc__, "__module__": cls.__module__})
+    made.__qualname__ = cls.__qualname__
+    return made
+
+
+def visitor(visitor_cls: Any) -> Any:
+    """Decorates a class derived from `PyExprVisitor`, as TVM needs it. Classes work without it, too."""
+    return _derived(visitor_cls, PyExprVisitor)
+
+
+def mutator(mutator_cls: Any) -> Any:
+    """Decorates a class derived from `PyExprMutator`, as TVM needs it. Classes work without it, too."""
+    return _derived(mutator_cls, PyExprMutator)

@@ -1,0 +1,57 @@
+"""Facts of a module that types mention."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from passhost.ir._node import Node
+
+
+class GlobalInfo(Node):
+    """A fact of a module that types mention."""
+
+    __slots__ = ()
+
+
+class DummyGlobalInfo(GlobalInfo):
+    """One that says nothing."""
+
+    __slots__ = ()
+
+
+class VDevice(GlobalInfo):
+    """A virtual device: target, number and memory scope. `index` is its place in the module that it came from."""
+
+    __slots__ = ("index", "memory_scope", "target", "vdevice_id")
+    target: Any
+    vdevice_id: int
+    memory_scope: str
+    index: int | None
+    _index: int | None
+
+    def __init__(self, target: Any = None, vdevice_id: int = 0, memory_scope: str = "global") -> None:
+        """Of a target."""
+        self._target, self._vdevice_id, self._memory_scope, self._index = target, vdevice_id, memory_scope, None
+
+    @staticmethod
+    def _at(index: int) -> VDevice:
+        """The device at a place of the module."""
+        made = VDevice()
+        made._index = index
+        return made
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both are the same device."""
+        if not isinstance(other, VDevice):
+            return False
+        if self.index is not None or other.index is not None:
+            return self.index == other.index
+        return (self.target, self.vdevice_id, self.memory_scope) == (
+            other.target,
+            other.vdevice_id,
+            other.memory_scope,
+        )
+
+    def __hash__(self) -> int:
+        """That of its number."""
+        return hash((self.vdevice_id, self.memory_scope))

@@ -1,0 +1,30 @@
+"""Operators as functions: `relax.op.add(x, y)`, `relax.op.nn.conv2d(data, weight, strides=2)`.
+
+They are those that the plugins declare; arguments, attributes, defaults and documentation come from the metadata.
+
+>>> from passhost import relax
+>>> relax.op.nn.gelu.__name__
+'gelu'
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from passhost.relax.op import special
+from passhost.relax.op.declared import Namespace
+
+_NAMESPACE = Namespace("relax.")
+
+
+def __getattr__(name: str) -> Any:
+    """An operator, or a namespace of some."""
+    found = getattr(special, name, None)
+    if found is not None and name in special.__all__:
+        return found
+    return getattr(_NAMESPACE, name)
+
+
+def __dir__() -> list[str]:
+    """Names of operators and namespaces."""
+    return sorted({*dir(_NAMESPACE), *special.__all__})

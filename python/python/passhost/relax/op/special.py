@@ -1,0 +1,137 @@
+"""Operators that take types, functions or lists, as in TVM."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from passhost.ir.expr import Call, Expr, GlobalVar, Op, Tuple, checked_expr
+from passhost.ir.type import TupleType, Type, as_dtype, checked_type
+from passhost.relax.expr import ExternFunc, const, prim_value
+from passhost.relax.op.declared import maker
+
+__all__ = [
+    "arange",
+    "call_builtin_with_ctx",
+    "call_dps_packed",
+    "call_inplace_packed",
+    "call_packed",
+    "call_pure_packed",
+    "call_tir",
+    "call_tir_inplace",
+    "clip",
+    "full",
+    "invoke_closure",
+    "invoke_pure_closure",
+    "null_value",
+    "print",
+    "shape_of",
+]
+
+
+def _result(out_ty: Any) -> Type:
+    if isinstance(out_ty, list | tuple):
+        types = [checked_type(ty) for ty in out_ty]
+        return types[0] if len(types) == 1 else TupleType(types)
+    return checked_type(out_ty)
+
+
+def _types(ty_args: Any) -> list[Type]:
+    if ty_args is None:
+        return []
+    return [checked_type(ty) for ty in (ty_args if isinstance(ty_args, list | tuple) else [ty_args])]
+
+
+def _tuple(args: Any) -> Expr:
+    if isinstance(args, Expr) and (isinstance(args, Tuple) or isinstance(args.ty, TupleType)):
+        return args
+    return Tuple(args if isinstance(args, list | tuple) else [args])
+
+
+def _function(func: Any) -> Expr:
+    return ExternFunc(func) if isinstance(func, str) else checked_expr(func, "a function")
+
+
+def call_tir(gvar: GlobalVar, args: Any, out_ty: Any) -> Call:
+    """A call of a PrimFunc that writes results of a type."""
+    return Call(Op.get("relax.call_tir"), [gvar, _tuple(args)], ty_args=[_result(out_ty)])
+
+
+def call_tir_inplace(gvar: GlobalVar, args: Any, inplace_indices: int | list[int], out_ty: Any) -> Call:
+    """The same, where results are written in the place of arguments: for each its position, or -1."""
+    indices = [inplace_indices] if isinstance(inplace_indices, int) else inplace_indices
+    attrs = {"inplace_indices": tuple(indices)}
+    return Call(Op.get("relax.call_tir_inplace"), [gvar, _tuple(args)], attrs, [_result(out_ty)])
+
+
+def call_dps_packed(func: str | Expr, args: Any, out_ty: Any) -> Call:
+    """A call of an external function that writes results of a type."""
+    return Call(Op.get("relax.call_dps_packed"), [_function(func), _tuple(args)], ty_args=[_result(out_ty)])
+
+
+def call_packed(func: str | Expr, *args: Any, ty_args: Any = None, **attrs: Any) -> Call:
+    """A call of an external function, which may have an effect."""
+    return Call(Op.get("relax.call_packed"), [_function(func), *args], attrs or None, _types(ty_args))
+
+
+def call_pure_packed(func: str | Expr, *args: Any, ty_args: Any) -> Call:
+    """A call of an external function without effects."""
+    return Call(Op.get("relax.call_pure_packed"), [_function(func), *args], ty_args=_types(ty_args))
+
+
+def call_inplace_packed(func: str | Expr, *args: Any, inplace_indices: int | list[int], ty_args: Any) -> Call:
+    """A call of an external function that writes its results in the place of arguments."""
+    indices = [inplace_indices] if isinstance(inplace_indices, int) else inplace_indices
+    attrs = {"inplace_indices": tuple(indices)}
+    return Call(Op.get("relax.call_inplace_packed"), [_function(func), *args], attrs, _types(ty_args))
+
+
+def call_builtin_with_ctx(func: str | Expr, args: Any, *, ty_args: Any = None) -> Call:
+    """A call of a function of the runtime, which gets its context."""
+    return Call(Op.get("relax.call_builtin_with_ctx"), [_function(func), _tuple(args)], ty_args=_types(ty_args))
+
+
+def invoke_closure(closure: Expr, args: Any, ty_args: Any) -> Call:
+    """A call of a closure."""
+    return Call(Op.get("relax.invoke_closure"), [closure, _tuple(args)], ty_args=_types(ty_args))
+
+
+def invoke_pure_closure(closure: Expr, args: Any, ty_args: Any) -> Call:
+    """A call of a closure without effects."""
+    return Call(Op.get("relax.invoke_pure_closure"), [closure, _tuple(args)], ty_args=_types(ty_args))
+
+
+def null_value() -> Call:
+    """Nothing, as a value."""
+    return Call(Op.get("relax.null_value"), [])
+
+
+def print(*values: Any, format: str | Expr = "") -> Call:
+    """Prints values when it is run."""
+    return Call(Op.get("relax.print"), [checked_expr(format, "a format"), *values])
+
+
+def shape_of(expr: Expr) -> Call:
+    """The shape of a tensor."""
+    return Call(Op.get("relax.shape_of"), [expr])
+
+
+def clip(x: Expr, min: Any, max: Any) -> Call:
+    """Values between bounds."""
+    return Call(Op.get("relax.clip"), [x, prim_value(min), prim_value(max)])
+
+
+def full(shape: Any, fill_value: Any, dtype: Any = None) -> Call:
+    """A tensor of equal elements."""
+    value = fill_value if isinstance(fill_value, Expr) else const(fill_value, as_dtype(dtype))
+    return maker("relax.full")(shape, value, dtype)
+
+
+def arange(start: Any, end: Any = None, step: Any = 1, dtype: Any = None) -> Call:
+    """Numbers at equal distances."""
+    start, end = (0, start) if end is None else (start, end)
+    numbers: Iterable[Any] = (start, end, step)
+    if dtype is None:
+        whole = all(isinstance(x, int) or (isinstance(x, Expr) and str(x.ty).startswith("int")) for x in numbers)
+        dtype = "int64" if whole else "float32"
+    return maker("relax.arange")(*map(prim_value, (start, end, step)), dtype)

@@ -1,0 +1,341 @@
+"""Python source as text that stands alone: values of the scopes around it are written in their place."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import inspect
+import textwrap
+from collections.abc import Mapping
+from types import FrameType, FunctionType
+from typing import Any
+
+import numpy as np
+
+from passhost.ir.expr import Expr, GenericConst, GlobalVar, Var
+from passhost.ir.prim import FloatImm, IntImm
+from passhost.ir.type import PrimType, Type
+
+_PREFIXES = ("R", "T", "I")
+_KEYWORDS: dict[str, dict[int, str]] = {
+    "R.call_tir": {2: "out_ty"},
+    "R.call_dps_packed": {2: "out_ty"},
+    "R.call_tir_inplace": {2: "inplace_indices", 3: "out_ty"},
+}
+"""Arguments that TVM takes by position, too."""
+_MOST_ELEMENTS = 100_000
+"""How many elements a constant may have that is written into a text."""
+
+
+def source_of(target: Any) -> tuple[str, str]:
+    """The source of a function or class without what is around it, and where it is from."""
+    try:
+        lines, first = inspect.getsourcelines(target)
+    except (OSError, TypeError) as error:
+        name = getattr(target, "__name__", target)
+        raise ValueError(f"the source of {name} is not in a file, so it cannot be read: {error}") from None
+    origin = inspect.getsourcefile(target) or "<source>"
+    return textwrap.dedent("".join(lines)), f"{origin}:{first}"
+
+
+def scopes_of(target: Any, frame: FrameType | None) -> dict[str, Any]:
+    """Names that the source of a function or class may use, and their values."""
+    names: dict[str, Any] = {}
+    if frame is not None:
+        names.update(frame.f_globals)
+        names.update(frame.f_locals)
+    functions = [target] if isinstance(target, FunctionType) else vars(target).values()
+    for function in functions:
+        if isinstance(function, FunctionType):
+            for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+                with contextlib.suppress(ValueError):  # The name has no value yet, as that of the class itself.
+                    names[name] = cell.cell_contents
+    return names
+
+
+def standalone(source: str, names: Mapping[str, Any], decorators: Mapping[str, str]) -> str:
+    """The source in which values of outer scopes are written out, with decorators that the reader knows."""
+    tree = ast.parse(source)
+    edits: list[tuple[int, int, str]] = []
+    offsets = _offsets(source)
+    finder = _Finder(names, offsets, source, edits)
+    for node in tree.body:
+        finder.visit(node)
+        if isinstance(node, ast.ClassDef | ast.FunctionDef):
+            _decorate(node, decorators, offsets, edits)
+    for start, end, text in sorted(edits, reverse=True):
+        source = source[:start] + text + source[end:]
+    return source
+
+
+def _offsets(source: str) -> list[tuple[int, str]]:
+    """For each line where it begins, and the line."""
+    found, at = [], 0
+    for line in source.splitlines(keepends=True):
+        found.append((at, line))
+        at += len(line)
+    return found
+
+
+def _place(offsets: list[tuple[int, str]], line: int, column: int) -> int:
+    """A place of the syntax tree, whose columns count bytes, as a position in the text."""
+    start, text = offsets[line - 1]
+    return start + len(text.encode()[:column].decode())
+
+
+def _span(offsets: list[tuple[int, str]], node: ast.expr) -> tuple[int, int]:
+    assert node.end_lineno is not None and node.end_col_offset is not None
+    return _place(offsets, node.lineno, node.col_offset), _place(offsets, node.end_lineno, node.end_col_offset)
+
+
+def _decorate(
+    node: ast.ClassDef | ast.FunctionDef,
+    decorators: Mapping[str, str],
+    offsets: list[tuple[int, str]],
+    edits: list[tuple[int, int, str]],
+) -> None:
+    """Writes decorators by the names that the reader knows. What a class says of its functions, each of them says."""
+    inner = ""
+    for decorator in node.decorator_list:
+        called = decorator.func if isinstance(decorator, ast.Call) else decorator
+        known = decorators.get(ast.unparse(called).rpartition(".")[2])
+        if known == "I.ir_module" and isinstance(decorator, ast.Call):
+            said = {keyword.arg: ast.unparse(keyword.value) for keyword in decorator.keywords}
+            inner = "s_tir=True" if said.get("s_tir") == "True" else ""
+            edits.append((*_span(offsets, decorator), known))
+        elif known is not None:
+            edits.append((*_span(offsets, called), known))
+    for item in node.body if isinstance(node, ast.ClassDef) else ():
+        if isinstance(item, ast.FunctionDef):
+            _decorate(item, decorators, offsets, edits)
+            for decorator in item.decorator_list if inner else ():
+                _say(decorator, inner, offsets, edits)
+
+
+def _say(decorator: ast.expr, inner: str, offsets: list[tuple[int, str]], edits: list[tuple[int, int, str]]) -> None:
+    """Adds a keyword to the decorator of a PrimFunc."""
+    called = decorator.func if isinstance(decorator, ast.Call) else decorator
+    if not ast.unparse(called).endswith("prim_func"):
+        return
+    end = _span(offsets, decorator)[1]
+    if not isinstance(decorator, ast.Call):
+        edits.append((end, end, f"({inner})"))
+    elif all(keyword.arg != "s_tir" for keyword in decorator.keywords):
+        edits.append((end - 1, end - 1, f", {inner}" if decorator.keywords else inner))
+
+
+class _Finder(ast.NodeVisitor):
+    """Finds names of outer scopes whose values can be written as text."""
+
+    def __init__(
+        self, names: Mapping[str, Any], offsets: list[tuple[int, str]], source: str, edits: list[tuple[int, int, str]]
+    ) -> None:
+        self.names, self.offsets, self.source, self.edits = names, offsets, source, edits
+        self.bound: list[set[str]] = [set()]
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> None:
+        """Its functions are names of the module."""
+        self.bound.append({node.name} | {item.name for item in node.body if isinstance(item, ast.FunctionDef)})
+        for item in node.body:
+            self.visit(item)
+        self.bound.pop()
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
+        """Names that it binds are its own."""
+        bound = {arg.arg for arg in ast.walk(node.args) if isinstance(arg, ast.arg)}
+        for part in ast.walk(node):
+            if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
+                bound.add(part.id)
+            elif isinstance(part, ast.FunctionDef) and part is not node:
+                bound.add(part.name)
+        self.bound.append(bound | {node.name})
+        for arg in ast.walk(node.args):
+            if isinstance(arg, ast.arg) and arg.annotation is not None:
+                self.visit(arg.annotation)
+        if node.returns is not None:
+            self.visit(node.returns)
+        for statement in node.body:
+            self.visit(statement)
+        for decorator in node.decorator_list:
+            if isinstance(decorator, ast.Call):
+                for keyword in decorator.keywords:
+                    self.visit(keyword.value)
+        self.bound.pop()
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
+        """`f"{kind}32"` of names of an outer scope."""
+        names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+        if all(self.is_outer(name) for name in names):
+            try:
+                value = eval(compile(ast.Expression(node), "<capture>", "eval"), dict(self.names))
+            except Exception:
+                return
+            self.replace(node, value)
+
+    def visit_Nonlocal(self, node: ast.Nonlocal) -> None:
+        """It says nothing here."""
+        self.remove(node)
+
+    def visit_Global(self, node: ast.Global) -> None:
+        """It says nothing here."""
+        self.remove(node)
+
+    def remove(self, node: ast.stmt) -> None:
+        """Leaves a statement out; its line stays."""
+        assert node.end_lineno is not None and node.end_col_offset is not None
+        start = _place(self.offsets, node.lineno, node.col_offset)
+        self.edits.append((start, _place(self.offsets, node.end_lineno, node.end_col_offset), ""))
+
+    def visit_Assign(self, node: ast.Assign) -> None:
+        """`m, n = T.int64(), T.int64()` is two statements."""
+        target = node.targets[0]
+        if not isinstance(target, ast.Tuple) or not isinstance(node.value, ast.Tuple):
+            self.generic_visit(node)
+            return
+        pairs = list(zip(target.elts, node.value.elts, strict=False))
+        simple = all(isinstance(value, ast.Call) and not value.args for _, value in pairs)
+        if simple and len(target.elts) == len(node.value.elts):
+            start, end = _span(self.offsets, target)[0], _span(self.offsets, node.value)[1]
+            text = "; ".join(f"{ast.unparse(name)} = {ast.unparse(value)}" for name, value in pairs)
+            self.edits.append((start, end, text))
+            return
+        self.generic_visit(node)
+
+    def visit_Call(self, node: ast.Call) -> None:
+        """A call: arguments that the reader knows by name only, and constants whose data comes from outside."""
+        name = ast.unparse(node.func)
+        root, _, word = name.partition(".")
+        if root != "R" and self.is_outer(root) and getattr(self.names[root], "__name__", "") == "passhost.relax":
+            start, end = _span(self.offsets, node.func)
+            name = f"R.{word.removeprefix('op.')}"
+            self.edits.append((start, end, name))
+        elif isinstance(node.func, ast.Name) and self.is_outer(name) and hasattr(self.names[name], "operator"):
+            self.edits.append(
+                (*_span(self.offsets, node.func), f"R.{self.names[name].operator.removeprefix('relax.')}")
+            )
+            name = "R."
+        for at, keyword in _KEYWORDS.get(name, {}).items():
+            if at < len(node.args):
+                start = _span(self.offsets, node.args[at])[0]
+                self.edits.append((start, start, f"{keyword}="))
+        if name in _KEYWORDS and len(node.args) > 1 and not isinstance(node.args[1], ast.Tuple | ast.List):
+            start, end = _span(self.offsets, node.args[1])
+            self.edits.extend([(start, start, "("), (end, end, ",)")])
+        first = node.args[0] if node.args else None
+        if (
+            name == "R.Tensor"
+            and len(node.args) == 1
+            and isinstance(first, ast.Constant)
+            and isinstance(first.value, str)
+        ):
+            start = _span(self.offsets, first)[0]
+            self.edits.append((start, start, "dtype="))
+        if name == "R.const" and first is not None and self.data(node, first):
+            return
+        for part in [*node.args, *(keyword.value for keyword in node.keywords)]:
+            self.visit(part)
+        if not name.startswith("R."):
+            self.visit(node.func)
+
+    def data(self, node: ast.Call, first: ast.expr) -> bool:
+        """Writes the data of a constant that comes from outside."""
+        names = {part.id for part in ast.walk(first) if isinstance(part, ast.Name)}
+        if not names or not all(self.is_outer(name) for name in names):
+            return False
+        try:
+            value = eval(compile(ast.Expression(first), "<capture>", "eval"), dict(self.names))
+        except Exception:
+            return False
+        array = value.numpy() if hasattr(value, "numpy") else value
+        if not isinstance(array, np.ndarray | np.generic) or array.size > _MOST_ELEMENTS:
+            return False
+        text = _elements(array)
+        if len(node.args) == 1 and not node.keywords:
+            text += f', "{array.dtype}"'
+        self.edits.append((*_span(self.offsets, first), text))
+        return True
+
+    def is_outer(self, name: str) -> bool:
+        """Whether a name is one of an outer scope."""
+        return name in self.names and name not in _PREFIXES and not any(name in bound for bound in self.bound)
+
+    def visit_Name(self, node: ast.Name) -> None:
+        """A name by itself."""
+        if isinstance(node.ctx, ast.Load) and self.is_outer(node.id):
+            self.replace(node, self.names[node.id])
+
+    def visit_Attribute(self, node: ast.Attribute) -> None:
+        """`settings.width`, where `settings` is a name of an outer scope."""
+        root: ast.expr = node
+        while isinstance(root, ast.Attribute):
+            root = root.value
+        if isinstance(root, ast.Name) and self.is_outer(root.id):
+            try:
+                value = eval(compile(ast.Expression(node), "<capture>", "eval"), dict(self.names))
+            except Exception:
+                return
+            self.replace(node, value)
+            return
+        self.generic_visit(node)
+
+    def visit_Subscript(self, node: ast.Subscript) -> None:
+        """`shape[0]`, where `shape` is a name of an outer scope."""
+        if isinstance(node.value, ast.Name) and self.is_outer(node.value.id):
+            names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+            if all(self.is_outer(name) for name in names):
+                try:
+                    value = eval(compile(ast.Expression(node), "<capture>", "eval"), dict(self.names))
+                except Exception:
+                    return
+                self.replace(node, value)
+                return
+        self.generic_visit(node)
+
+    def replace(self, node: ast.expr, value: Any) -> None:
+        """Writes a value in the place of a name."""
+        text = literal(value)
+        if text is not None:
+            self.edits.append((*_span(self.offsets, node), text))
+
+
+def _elements(array: Any) -> str:
+    """The elements of an array as lists."""
+
+    def text(item: Any) -> str:
+        if isinstance(item, list):
+            return f"[{', '.join(map(text, item))}]"
+        return literal(item) or repr(item)
+
+    return text(array.tolist())
+
+
+def literal(value: Any) -> str | None:
+    """A value as the reader takes it; None if it has no text."""
+    if isinstance(value, bool | str | type(None)):
+        return repr(str(value)) if isinstance(value, str) else repr(value)
+    if isinstance(value, int):
+        return repr(int(value))
+    if isinstance(value, float):
+        return repr(float(value)) if value == value and abs(value) != float("inf") else f'float("{value}")'
+    if isinstance(value, tuple | list):
+        items = [literal(item) for item in value]
+        if any(item is None for item in items):
+            return None
+        text = ", ".join(item for item in items if item is not None)
+        return f"[{text}]" if isinstance(value, list) else f"({text}{',' if len(items) == 1 else ''})"
+    if isinstance(value, IntImm | FloatImm):
+        return str(value.value) if str(value.ty) in ("int64", "int32") else repr(value)
+    if isinstance(value, PrimType):
+        return f'"{value.dtype}"'
+    if isinstance(value, GlobalVar):
+        return None
+    if isinstance(value, Var):
+        return value.name if value._prim else None
+    if isinstance(value, GenericConst) and value.value.numpy().size <= _MOST_ELEMENTS:
+        return f'R.const({_elements(value.value.numpy())}, "{value.value.dtype}")'
+    if isinstance(value, Type | Expr):
+        return repr(value)
+    dtype = getattr(value, "dtype", None)
+    if dtype is not None and getattr(value, "shape", None) == () and hasattr(value, "item"):
+        return repr(value.item())
+    return None

@@ -1,0 +1,68 @@
+"""What the decorators of Relax, TIR and modules have in common."""
+
+from __future__ import annotations
+
+import inspect
+import textwrap
+from types import FrameType
+from typing import Any
+
+from passhost.ir.function import BaseFunc
+from passhost.script._capture import scopes_of, source_of, standalone
+
+_DECORATORS = {"ir_module": "I.ir_module", "function": "R.function", "prim_func": "T.prim_func"}
+
+
+def in_module_class(frame: FrameType | None) -> bool:
+    """Whether a function is decorated in the body of a class that is decorated itself: the class is read as a whole."""
+    return frame is not None and "__qualname__" in frame.f_locals and "__module__" in frame.f_locals
+
+
+def read(target: Any, frame: FrameType | None, word: str) -> Any:
+    """A decorated class as a module."""
+    from passhost.script import _read
+
+    source, origin = source_of(target)
+    source = standalone(source, scopes_of(target, frame), _DECORATORS)
+    if word != "ir_module":
+        # A private function is one of a module.
+        source = f"@I.ir_module\nclass Module:\n{textwrap.indent(source, '    ')}"
+    return _read(source, origin, normal=True)
+
+
+def read_function(target: Any, frame: FrameType | None, word: str) -> BaseFunc:
+    """A decorated function."""
+    mod = read(target, frame, word)
+    return mod.functions_items()[0][1]  # type: ignore[no-any-return]
+
+
+def caller() -> FrameType | None:
+    """Whoever called the function that calls this."""
+    frame = inspect.currentframe()
+    return frame.f_back.f_back if frame is not None and frame.f_back is not None else None
+
+
+class Anything:
+    """What stands in the source of a function and is never run, such as `R.dataflow`."""
+
+    def __init__(self, name: str) -> None:
+        """Of its name."""
+        self._name = name
+
+    def __getattr__(self, name: str) -> Anything:
+        """What is in it."""
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return Anything(f"{self._name}.{name}")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Anything:
+        """What an annotation makes of it."""
+        return self
+
+    def __getitem__(self, item: Any) -> Anything:
+        """What an annotation makes of it."""
+        return self
+
+    def __repr__(self) -> str:
+        """Its name."""
+        return self._name

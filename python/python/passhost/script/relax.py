@@ -1,0 +1,96 @@
+"""`R`: functions of Relax from decorated Python functions, and types of values for annotations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from passhost.ir.expr import Expr
+from passhost.ir.type import FuncType, PrimType, TupleType, Type, checked_type
+from passhost.relax.type import AnyType, PackedFuncType, ShapeType, TensorType
+from passhost.script._decorators import Anything, caller, in_module_class, read_function
+
+__all__ = ["Any_", "Callable", "Object", "PackedFunc", "Prim", "Shape", "Tensor", "Tuple", "function"]
+
+
+def function(f: Any = None, **_options: Any) -> Any:
+    """Reads a function: `@R.function`, `@R.function(private=True)`."""
+    frame = caller()
+    if f is None:
+        return lambda f: f if in_module_class(frame) else read_function(f, frame, "function")
+    return f if in_module_class(frame) else read_function(f, frame, "function")
+
+
+def Tensor(shape: Any = None, dtype: Any = None, vdevice: Any = None, ndim: int = -1) -> TensorType | Anything:
+    """The type of tensors; of names of dimensions, what an annotation needs."""
+    if isinstance(shape, str) and dtype is None:
+        shape, dtype = None, shape
+    if isinstance(shape, list | tuple) and any(not isinstance(dim, int | Expr) for dim in shape):
+        return Anything("R.Tensor")
+    if isinstance(vdevice, str):
+        return Anything("R.Tensor")
+    return TensorType(shape, dtype, vdevice, ndim)
+
+
+def Shape(values: Any = None, ndim: int = -1) -> ShapeType | Anything:
+    """The type of shapes."""
+    if isinstance(values, list | tuple) and any(not isinstance(dim, int | Expr) for dim in values):
+        return Anything("R.Shape")
+    return ShapeType(values, ndim)
+
+
+def Tuple(*fields: Any) -> TupleType | Anything:
+    """The type of tuples."""
+    items = fields[0] if len(fields) == 1 and isinstance(fields[0], list | tuple) else fields
+    made = [_plain(item) for item in items]
+    return Anything("R.Tuple") if any(item is None for item in made) else TupleType([i for i in made if i is not None])
+
+
+def Callable(params: Any = None, ret: Any = None, purity: bool = True) -> FuncType | Anything:
+    """The type of functions."""
+    if params is None:
+        return FuncType.opaque_func(purity=purity)
+    items = [_plain(item) for item in (params if isinstance(params, list | tuple) else [params])]
+    result = _plain(ret)
+    if result is None or any(item is None for item in items):
+        return Anything("R.Callable")
+    return FuncType([item for item in items if item is not None], result, purity)
+
+
+def Prim(dtype: Any = None, value: Any = None) -> PrimType:
+    """The type of scalars."""
+    if dtype is None and value is not None:
+        dtype = "int64"
+    return PrimType(dtype)
+
+
+def Object() -> AnyType:
+    """The type of any value."""
+    return AnyType()
+
+
+Any_ = Object
+
+
+def PackedFunc() -> PackedFuncType:
+    """The type of external functions."""
+    return PackedFuncType()
+
+
+def _plain(ty: Any) -> Type | None:
+    if isinstance(ty, Anything):
+        return None
+    return checked_type(ty() if callable(ty) and not isinstance(ty, Type) else ty)
+
+
+def __getattr__(name: str) -> Any:
+    """What is only written in functions, and operators."""
+    if name.startswith(("_", "pytest")):
+        raise AttributeError(name)
+    if name == "Any":
+        return Object
+    from passhost import relax
+
+    found = getattr(relax.op, name, None) if name not in ("dataflow", "output", "func_attr", "match_cast") else None
+    if found is not None:
+        return found
+    return getattr(relax, name, None) or Anything(f"R.{name}")

@@ -1,0 +1,47 @@
+"""`T`: functions of TIR from decorated Python functions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from passhost.ir.expr import Expr, Var
+from passhost.ir.prim import convert
+from passhost.script._decorators import Anything, caller, in_module_class, read_function
+
+__all__ = ["prim_func"]
+
+
+def prim_func(func: Any = None, **_options: Any) -> Any:
+    """Reads a function: `@T.prim_func`, `@T.prim_func(private=True, s_tir=True)`."""
+    frame = caller()
+    if func is None:
+        return lambda func: func if in_module_class(frame) else read_function(func, frame, "prim_func")
+    return func if in_module_class(frame) else read_function(func, frame, "prim_func")
+
+
+def _scalar(dtype: str) -> Any:
+    def make(value: Any = None, **_options: Any) -> Expr:
+        return Var("v", dtype) if value is None else convert(dtype, value)
+
+    make.__name__ = make.__qualname__ = dtype
+    return make
+
+
+_SCALARS = (
+    "bool",
+    *(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)),
+    "float16",
+    "float32",
+    "float64",
+)
+
+
+def __getattr__(name: str) -> Any:
+    """What is only written in functions, and numbers of data types."""
+    if name.startswith(("_", "pytest")):
+        raise AttributeError(name)
+    if name in _SCALARS:
+        return _scalar(name)
+    from passhost import tirx
+
+    return getattr(tirx, name) if name in tirx.__all__ else Anything(f"T.{name}")

@@ -1,0 +1,97 @@
+"""Tensor expressions: tensors of which each element is an expression of its indices.
+
+>>> from passhost import relax, te
+>>> def matmul(A, B):
+...     k = te.reduce_axis((0, A.shape[1]), "k")
+...     return te.compute((A.shape[0], B.shape[1]), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="matmul")
+>>> bb = relax.BlockBuilder()
+>>> x = relax.Var("x", relax.TensorType([2, 3], "float32"))
+>>> with bb.function("main", [x]):
+...     y = bb.emit_te(matmul, x, relax.const([[1.0], [2.0], [3.0]]))
+...     _ = bb.emit_func_output(y)
+>>> y.ty
+R.Tensor((2, 1), dtype="float32")
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from passhost import tirx
+from passhost.ir.expr import Expr
+from passhost.ir.prim import intrinsic
+from passhost.te.expr import IterVar, Reduce, Tensor, TensorRead, compute, placeholder, reduce_axis
+from passhost.tirx import all, any, const, div, floordiv, floormod, if_then_else, indexdiv, indexmod
+
+__all__ = [
+    "IterVar",
+    "Reduce",
+    "Tensor",
+    "TensorRead",
+    "all",
+    "any",
+    "compute",
+    "const",
+    "div",
+    "floordiv",
+    "floormod",
+    "if_then_else",
+    "indexdiv",
+    "indexmod",
+    "max",
+    "min",
+    "placeholder",
+    "prod",
+    "reduce_axis",
+    "select",
+    "sum",
+]
+
+
+def sum(expr: Any, axis: Any) -> Reduce:
+    """The sum over axes."""
+    return Reduce("sum", expr, axis)
+
+
+def prod(expr: Any, axis: Any) -> Reduce:
+    """The product over axes."""
+    return Reduce("prod", expr, axis)
+
+
+def max(a: Any, b: Any = None, *, axis: Any = None) -> Expr:
+    """The largest value over axes, or the larger one of two."""
+    if axis is None and isinstance(b, IterVar | tuple | list):
+        axis, b = b, None
+    return Reduce("max", a, axis) if b is None else tirx.max(a, b)
+
+
+def min(a: Any, b: Any = None, *, axis: Any = None) -> Expr:
+    """The smallest value over axes, or the smaller one of two."""
+    if axis is None and isinstance(b, IterVar | tuple | list):
+        axis, b = b, None
+    return Reduce("min", a, axis) if b is None else tirx.min(a, b)
+
+
+def select(condition: Any, true_value: Any, false_value: Any) -> Expr:
+    """One of two values, of which both are computed."""
+    return tirx.Select(condition, true_value, false_value)
+
+
+_FUNCTIONS = (
+    *("exp", "log", "sqrt", "rsqrt", "tanh", "sigmoid", "erf", "sin", "cos", "tan", "abs", "floor", "ceil", "round"),
+    *("trunc", "log2", "exp2", "asin", "acos", "atan", "sinh", "cosh", "pow", "power", "isnan", "isfinite", "isinf"),
+)
+
+
+def __getattr__(name: str) -> Any:
+    """Functions of scalars."""
+    if name not in _FUNCTIONS:
+        raise AttributeError(f"module 'passhost.te' has no attribute {name!r}")
+
+    def function(*args: Any) -> Expr:
+        word = "pow" if name == "power" else name
+        return intrinsic(word, *args, dtype="bool" if name.startswith("is") else None)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"`{name}` of a scalar."
+    return function

@@ -1,0 +1,113 @@
+"""PrimFuncs of tensor expressions, and calls of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from passhost import _passhost
+from passhost.ir.expr import Call, Expr, Tuple
+from passhost.ir.structural import fields_of
+from passhost.relax.expr import ShapeExpr
+from passhost.relax.op.special import call_tir
+from passhost.relax.type import ShapeType, TensorType
+from passhost.te.expr import Tensor, TensorRead
+from passhost.tirx.function import PrimFunc
+
+if TYPE_CHECKING:
+    from passhost.relax.block_builder import BlockBuilder
+
+
+class _Arguments:
+    """Values of Relax as tensors."""
+
+    def __init__(self, builder: BlockBuilder) -> None:
+        self.builder = builder
+        self.tensors: list[tuple[Tensor, Expr]] = []
+
+    def convert(self, value: Any) -> Any:
+        """What a function of tensor expressions gets for an argument."""
+        if isinstance(value, list | tuple):
+            return type(value)(self.convert(item) for item in value)
+        if isinstance(value, dict):
+            return {key: self.convert(item) for key, item in value.items()}
+        if not isinstance(value, Expr) or value._prim:
+            return value
+        if isinstance(value, ShapeExpr):
+            return list(value.values)
+        if isinstance(value, Tuple):
+            return [self.convert(item) for item in value.fields]
+        return self.tensor(self.builder._operand(value))
+
+    def tensor(self, value: Expr) -> Tensor:
+        """A tensor for a value."""
+        ty = value.ty
+        assert not isinstance(ty, ShapeType), "a shape is an argument only if it is written as a ShapeExpr"
+        if not isinstance(ty, TensorType) or not isinstance(ty.shape, ShapeExpr) or ty.dtype is None:
+            raise TypeError(f"an argument is a tensor of known shape and data type, not a value of type {ty!r}")
+        at = len(self.tensors)
+        name = chr(ord("A") + at) if at < 26 else f"input{at}"
+        made = Tensor(ty.shape.values, str(ty.dtype), name)
+        self.tensors.append((made, value))
+        return made
+
+
+def _steps(results: list[Tensor]) -> list[Tensor]:
+    """The tensors that are computed, each after those that it is made of."""
+    order: list[Tensor] = []
+    seen: set[int] = set()
+    work = [(tensor, False) for tensor in reversed(results)]
+    while work:
+        tensor, done = work.pop()
+        if done:
+            order.append(tensor)
+        elif id(tensor) not in seen and tensor.element is not None:
+            seen.add(id(tensor))
+            work.append((tensor, True))
+            work.extend((read, False) for read in reversed(_reads(tensor.element)))
+    return order
+
+
+def _reads(element: Expr) -> list[Tensor]:
+    found: list[Tensor] = []
+    work: list[Any] = [element]
+    seen: set[int] = set()
+    while work:
+        part = work.pop()
+        if isinstance(part, tuple | list):
+            work.extend(reversed(part))
+        elif isinstance(part, Expr) and id(part) not in seen:
+            seen.add(id(part))
+            if isinstance(part, TensorRead):
+                found.append(part.tensor)
+            work.extend(getattr(part, name) for name in reversed(fields_of(type(part))))
+    return found
+
+
+def prim_func(name: str, inputs: list[Tensor], results: list[Tensor]) -> tuple[_passhost.Body, list[int], list[Expr]]:
+    """The PrimFunc of some tensors: its handle, which inputs it takes, and which symbolic variables."""
+    known = [(tensor, tensor.name, TensorType(tensor.shape, tensor.dtype)) for tensor in inputs]
+    steps = [(step, step.name, step.shape, list(step.axes), step.element) for step in _steps(results)]
+    return _passhost.te_function(name, known, steps, results)
+
+
+def call_te(builder: BlockBuilder, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
+    """A call of the PrimFunc that computes what a function makes of its arguments."""
+    hint = kwargs.pop("primfunc_name_hint", None) or getattr(func, "__name__", "te_func")
+    attrs = kwargs.pop("primfunc_attrs", None)
+    arguments = _Arguments(builder)
+    given = arguments.convert(args), arguments.convert(kwargs)
+    made = func(*given[0], **given[1])
+    results = list(made) if isinstance(made, tuple | list) else [made]
+    for result in results:
+        if not isinstance(result, Tensor):
+            raise TypeError(f"a function of tensor expressions returns tensors, not {type(result).__name__}")
+    name = hint if hint.isidentifier() else "te_func"
+    handle, used, symbols = prim_func(name, [tensor for tensor, _ in arguments.tensors], results)
+    function = PrimFunc._of(handle, name)
+    if attrs:
+        function = function.with_attrs(attrs)
+    gvar = builder.add_func(function, name)
+    values = [arguments.tensors[at][1] for at in used] + symbols
+    types = [TensorType(result.shape, result.dtype) for result in results]
+    return call_tir(gvar, Tuple(values), types if isinstance(made, tuple | list) else types[0])

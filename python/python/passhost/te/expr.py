@@ -1,0 +1,147 @@
+"""Tensors, and the elements that they are made of."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from passhost.ir.expr import Expr, ExprWithOp, Var, as_dim, checked_expr
+from passhost.ir.prim import prim_type
+from passhost.ir.type import PrimType
+
+
+class Tensor:
+    """A tensor: an argument, or one that is computed. `A[i, j]` is an element."""
+
+    def __init__(
+        self, shape: Iterable[Any], dtype: str, name: str, axes: tuple[Var, ...] = (), element: Expr | None = None
+    ) -> None:
+        """Of a shape and data type; of its axes and element, if it is computed."""
+        self.shape = tuple(as_dim(dim) for dim in shape)
+        self.dtype, self.name, self.axes, self.element = dtype, name, axes, element
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return len(self.shape)
+
+    def __getitem__(self, indices: Any) -> TensorRead:
+        """The element at these indices."""
+        items = indices if isinstance(indices, tuple | list) else (indices,)
+        return TensorRead(self, items)
+
+    def __call__(self, *indices: Any) -> TensorRead:
+        """The element at these indices."""
+        return TensorRead(self, indices)
+
+    def __repr__(self) -> str:
+        """Its name and shape."""
+        return f"Tensor({self.name}, shape={list(self.shape)}, dtype={self.dtype})"
+
+
+class TensorRead(ExprWithOp):
+    """An element of a tensor."""
+
+    __slots__ = ("indices", "tensor")
+    tensor: Tensor
+    indices: tuple[Expr, ...]
+
+    def __init__(self, tensor: Tensor, indices: Iterable[Any]) -> None:
+        """At these indices, one for each dimension."""
+        self._tensor = tensor
+        self._indices = tuple(as_dim(index) for index in indices)
+        if len(self._indices) != tensor.ndim:
+            raise ValueError(f"{tensor.name} has {tensor.ndim} dimensions, found {len(self._indices)} indices")
+        self._ty = prim_type(tensor.dtype)
+
+
+class Reduce(ExprWithOp):
+    """A reduction over axes: the whole element of a tensor."""
+
+    __slots__ = ("axes", "kind", "value")
+    kind: str
+    value: Expr
+    axes: tuple[IterVar, ...]
+
+    def __init__(self, kind: str, value: Any, axis: Any) -> None:
+        """Of a kind (`sum`, `prod`, `max`, `min`)."""
+        self._kind, self._value = kind, checked_expr(value, "what is reduced")
+        self._axes = tuple(axis) if isinstance(axis, tuple | list) else (axis,)
+        if not self._axes or not all(isinstance(one, IterVar) for one in self._axes):
+            raise TypeError("the axes of a reduction are made by te.reduce_axis")
+        self._ty = self._value.ty
+
+
+class IterVar(ExprWithOp):
+    """An axis of a reduction."""
+
+    __slots__ = ("extent", "var")
+    var: Var
+    extent: Expr
+
+    def __init__(self, extent: Any, name: str) -> None:
+        """From 0 to before its extent."""
+        self._extent = as_dim(extent)
+        self._var = Var(name, "int64")
+        self._ty = self._var.ty
+
+
+def placeholder(shape: Iterable[Any], dtype: Any = None, name: str = "placeholder") -> Tensor:
+    """A tensor that is an argument."""
+    return Tensor(shape, str(PrimType(dtype or "float32").dtype), name)
+
+
+def reduce_axis(dom: Any, name: str = "rv", **_options: Any) -> IterVar:
+    """An axis to reduce over: `reduce_axis((0, k))`."""
+    if isinstance(dom, tuple | list):
+        if len(dom) != 2 or dom[0] != 0:
+            raise ValueError("an axis of a reduction goes from 0: te.reduce_axis((0, extent))")
+        dom = dom[1]
+    return IterVar(dom, name)
+
+
+def compute(
+    shape: Iterable[Any],
+    fcompute: Callable[..., Any],
+    name: str = "compute",
+    tag: str = "",
+    attrs: Any = None,
+    varargs_names: Iterable[str] | None = None,
+) -> Any:
+    """A tensor whose elements are what a function makes of their indices; a tuple of tensors, if it makes a tuple."""
+    dims = [shape] if isinstance(shape, int | Expr) else list(shape)
+    axes = tuple(Var(axis, "int64") for axis in _axis_names(fcompute, len(dims), varargs_names))
+    element = fcompute(*axes)
+    elements = element if isinstance(element, tuple | list) else (element,)
+    made = []
+    for at, one in enumerate(elements):
+        value = _element(one)
+        dtype = str(value.ty.dtype)  # type: ignore[attr-defined]
+        made.append(Tensor(dims, dtype, name if len(elements) == 1 else f"{name}.v{at}", axes, value))
+    return tuple(made) if isinstance(element, tuple | list) else made[0]
+
+
+def _element(value: Any) -> Expr:
+    expr = _as_var(checked_expr(value, "an element"))
+    if not isinstance(expr.ty, PrimType):
+        raise TypeError(f"an element is a scalar, not a value of type {expr.ty!r}")
+    return expr
+
+
+def _as_var(expr: Expr) -> Expr:
+    return expr.var if isinstance(expr, IterVar) else expr
+
+
+def _axis_names(fcompute: Callable[..., Any], n: int, names: Iterable[str] | None) -> list[str]:
+    if names is not None:
+        return list(names)
+    found: list[str] = []
+    for parameter in inspect.signature(fcompute).parameters.values():
+        if parameter.kind == inspect.Parameter.VAR_POSITIONAL:
+            found += [f"{parameter.name}{at}" for at in range(n - len(found))]
+        elif parameter.default is inspect.Parameter.empty:
+            found.append(parameter.name)
+    if len(found) != n:
+        raise ValueError(f"fcompute do not match dimension, ndim={n}: it takes {len(found)} indices")
+    return found

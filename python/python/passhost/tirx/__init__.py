@@ -1,0 +1,202 @@
+"""TIR: scalar expressions and functions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from passhost.ir import prim as _prim
+from passhost.ir.expr import Call, EqualOp, Expr, Op, Range, StringImm, Var, checked_expr
+from passhost.ir.prim import (
+    EQ,
+    GE,
+    GT,
+    LE,
+    LT,
+    NE,
+    Add,
+    And,
+    BitwiseAnd,
+    BitwiseNot,
+    BitwiseOr,
+    BitwiseXor,
+    Broadcast,
+    Cast,
+    Div,
+    FloatImm,
+    FloorDiv,
+    FloorMod,
+    IntImm,
+    Let,
+    LShift,
+    Max,
+    Min,
+    Mod,
+    Mul,
+    Not,
+    Or,
+    Ramp,
+    RShift,
+    Select,
+    Shuffle,
+    Sub,
+)
+from passhost.ir.type import PrimType
+from passhost.tirx import transform
+from passhost.tirx.buffer import BufferType
+from passhost.tirx.function import PrimFunc
+
+__all__ = [
+    "EQ",
+    "GE",
+    "GT",
+    "LE",
+    "LT",
+    "NE",
+    "Add",
+    "And",
+    "BitwiseAnd",
+    "BitwiseNot",
+    "BitwiseOr",
+    "BitwiseXor",
+    "Broadcast",
+    "BufferType",
+    "Call",
+    "Cast",
+    "Div",
+    "Expr",
+    "FloatImm",
+    "FloorDiv",
+    "FloorMod",
+    "IntImm",
+    "LShift",
+    "Let",
+    "Max",
+    "Min",
+    "Mod",
+    "Mul",
+    "Not",
+    "Or",
+    "PrimFunc",
+    "PrimType",
+    "RShift",
+    "Ramp",
+    "Range",
+    "Select",
+    "Shuffle",
+    "StringImm",
+    "Sub",
+    "Var",
+    "all",
+    "any",
+    "call_extern",
+    "call_intrin",
+    "ceildiv",
+    "const",
+    "div",
+    "floordiv",
+    "floormod",
+    "if_then_else",
+    "indexdiv",
+    "indexmod",
+    "max",
+    "min",
+    "transform",
+    "truncdiv",
+    "truncmod",
+]
+
+
+def const(value: Any, dtype: str | None = None) -> Expr:
+    """A number of a data type; by itself, an int is int32, a float float32."""
+    return _prim.scalar(value, dtype)
+
+
+def _pair(a: Any, b: Any) -> tuple[Expr, Expr]:
+    """Two operands, of which one may be a number of Python."""
+    if isinstance(a, EqualOp):
+        a = a.asobject()
+    if isinstance(a, Expr):
+        return a, _prim.as_operand(b, a)
+    if isinstance(b, Expr):
+        return _prim.as_operand(a, b), b
+    return const(a), const(b)
+
+
+def floordiv(a: Any, b: Any, span: Any = None) -> Expr:
+    """The quotient, rounded down."""
+    return _prim.binary("FloorDiv", *_pair(a, b))
+
+
+def floormod(a: Any, b: Any, span: Any = None) -> Expr:
+    """The remainder of that."""
+    return _prim.binary("FloorMod", *_pair(a, b))
+
+
+indexdiv, indexmod = floordiv, floormod
+
+
+def truncdiv(a: Any, b: Any, span: Any = None) -> Expr:
+    """The quotient, truncated."""
+    return Div(*_pair(a, b))
+
+
+def truncmod(a: Any, b: Any, span: Any = None) -> Expr:
+    """The remainder of that."""
+    return Mod(*_pair(a, b))
+
+
+def div(a: Any, b: Any, span: Any = None) -> Expr:
+    """The quotient, as in C."""
+    return Div(*_pair(a, b))
+
+
+def ceildiv(a: Any, b: Any, span: Any = None) -> Expr:
+    """The quotient, rounded up."""
+    a, b = _pair(a, b)
+    return floordiv(a + (b - 1), b)
+
+
+def min(a: Any, b: Any, span: Any = None) -> Expr:
+    """The smaller one."""
+    return _prim.binary("Min", *_pair(a, b))
+
+
+def max(a: Any, b: Any, span: Any = None) -> Expr:
+    """The larger one."""
+    return _prim.binary("Max", *_pair(a, b))
+
+
+def all(*args: Any, span: Any = None) -> Expr:
+    """Whether all hold."""
+    return _joined("And", args)
+
+
+def any(*args: Any, span: Any = None) -> Expr:
+    """Whether one holds."""
+    return _joined("Or", args)
+
+
+def _joined(name: str, args: tuple[Any, ...]) -> Expr:
+    if not args:
+        raise ValueError("Any must take at least 1 argument")
+    made = checked_expr(args[0], "a condition")
+    for arg in args[1:]:
+        made = _prim.binary(name, made, checked_expr(arg, "a condition"))
+    return made
+
+
+def if_then_else(cond: Any, t: Any, f: Any, span: Any = None) -> Expr:
+    """One of two values, of which only that one is evaluated."""
+    then, other = _pair(t, f)
+    return Call(Op._of("tirx.if_then_else"), [checked_expr(cond, "a condition"), then, other], ret_ty=then.ty)
+
+
+def call_intrin(dtype: str | PrimType, func_name: str | Op, *args: Any, **_options: Any) -> Call:
+    """A call of an operator of TIR."""
+    op = func_name if isinstance(func_name, Op) else Op._of(func_name)
+    return Call(op, [checked_expr(arg, "an argument") for arg in args], ret_ty=PrimType(dtype))
+
+
+def call_extern(dtype: str | PrimType, func_name: str, *args: Any, **_options: Any) -> Call:
+    """A call of an external function."""
+    return call_intrin(dtype, "tirx.call_extern", StringImm(func_name), *args)

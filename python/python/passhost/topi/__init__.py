@@ -1,0 +1,170 @@
+"""Operators as tensor expressions, for `BlockBuilder.emit_te`: elementwise ones and movements, as in `tvm.topi`.
+
+>>> from passhost import relax, topi
+>>> bb = relax.BlockBuilder()
+>>> x = relax.Var("x", relax.TensorType([2, 3], "float32"))
+>>> with bb.function("main", [x]):
+...     y = bb.emit_te(topi.add, x, relax.const([1.0, 2.0, 3.0]))
+...     _ = bb.emit_func_output(y)
+>>> y.ty
+R.Tensor((2, 3), dtype="float32")
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from passhost import te, tirx
+from passhost.te import Tensor
+
+_FLOAT_FUNCTIONS = (
+    *("acos", "acosh", "asin", "asinh", "atan", "atanh", "cos", "cosh", "erf", "exp", "isfinite", "isinf", "isnan"),
+    *("log", "rsqrt", "sigmoid", "sin", "sinh", "sqrt", "tan", "tanh"),
+)
+_ROUNDINGS = ("ceil", "floor", "round", "trunc")
+
+
+def _elementwise(x: Tensor, element: Callable[[Any], Any], name: str = "compute") -> Tensor:
+    made: Tensor = te.compute(x.shape, lambda *i: element(x(*i)), name=name)
+    return made
+
+
+def __getattr__(name: str) -> Any:
+    """Functions of one tensor."""
+    if name not in (*_FLOAT_FUNCTIONS, *_ROUNDINGS):
+        raise AttributeError(f"module 'passhost.topi' has no attribute {name!r}")
+
+    def function(x: Tensor) -> Tensor:
+        if name in _ROUNDINGS and not x.dtype.startswith(("float", "bfloat")):
+            return identity(x)
+        return _elementwise(x, getattr(te, name))
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"`{name}` of each element."
+    return function
+
+
+def identity(x: Tensor) -> Tensor:
+    """Each element as it is."""
+    return _elementwise(x, lambda value: value)
+
+
+def negative(x: Tensor) -> Tensor:
+    """The negative of each element."""
+    return _elementwise(x, lambda value: -value)
+
+
+def abs(x: Tensor) -> Tensor:
+    """The magnitude of each element."""
+    return _elementwise(x, te.abs)
+
+
+def sign(x: Tensor) -> Tensor:
+    """1, 0 or -1 for each element."""
+    zero, one, minus = (tirx.const(value, x.dtype) for value in (0, 1, -1))
+
+    def element(value: Any) -> Any:
+        return te.select(value < zero, minus, te.select(value > zero, one, zero))
+
+    return _elementwise(x, element, "T_sign")
+
+
+def clip(x: Tensor, a_min: Any, a_max: Any) -> Tensor:
+    """Each element, but not less than `a_min` and not more than `a_max`."""
+    low, high = tirx.const(a_min, x.dtype), tirx.const(a_max, x.dtype)
+    return _elementwise(x, lambda value: te.max(te.min(value, high), low))
+
+
+def cast(x: Tensor, dtype: str) -> Tensor:
+    """Each element in another data type."""
+    return _elementwise(x, lambda value: value.astype(dtype), "T_cast")
+
+
+def _broadcast(name: str, combine: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    def function(lhs: Any, rhs: Any) -> Any:
+        if not isinstance(lhs, Tensor) and not isinstance(rhs, Tensor):
+            return combine(lhs, rhs)
+        if not isinstance(rhs, Tensor):
+            return _elementwise(lhs, lambda value: combine(value, tirx.const(rhs, lhs.dtype)), f"T_{name}")
+        if not isinstance(lhs, Tensor):
+            return _elementwise(rhs, lambda value: combine(tirx.const(lhs, rhs.dtype), value), f"T_{name}")
+        shape = _common(lhs.shape, rhs.shape)
+        return te.compute(shape, lambda *i: combine(_at(lhs, i), _at(rhs, i)), name=f"T_{name}")
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"`{name}` of each two elements; shapes are broadcast."
+    return function
+
+
+def _extent(dim: Any) -> int | None:
+    value = getattr(dim, "value", dim)
+    return value if isinstance(value, int) else None
+
+
+def _common(a: Sequence[Any], b: Sequence[Any]) -> list[Any]:
+    longer, shorter = (list(a), list(b)) if len(a) >= len(b) else (list(b), list(a))
+    start = len(longer) - len(shorter)
+    for at, dim in enumerate(shorter):
+        other = longer[start + at]
+        if _extent(other) == 1:
+            longer[start + at] = dim
+        elif _extent(dim) not in (1, None) and _extent(other) not in (_extent(dim), None):
+            raise ValueError(f"shapes {list(a)} and {list(b)} cannot be broadcast together")
+    return longer
+
+
+def _at(x: Tensor, indices: Sequence[Any]) -> Any:
+    own = indices[len(indices) - x.ndim :]
+    return x(*(0 if _extent(dim) == 1 else index for dim, index in zip(x.shape, own, strict=True)))
+
+
+add = _broadcast("add", lambda a, b: a + b)
+subtract = _broadcast("subtract", lambda a, b: a - b)
+multiply = _broadcast("multiply", lambda a, b: a * b)
+divide = _broadcast("divide", lambda a, b: a / b)
+floor_divide = _broadcast("floor_divide", lambda a, b: a // b)
+floor_mod = _broadcast("floor_mod", lambda a, b: a % b)
+maximum = _broadcast("maximum", te.max)
+minimum = _broadcast("minimum", te.min)
+power = _broadcast("power", lambda a, b: te.power(a, b))
+less = _broadcast("less", lambda a, b: a < b)
+less_equal = _broadcast("less_equal", lambda a, b: a <= b)
+greater = _broadcast("greater", lambda a, b: a > b)
+greater_equal = _broadcast("greater_equal", lambda a, b: a >= b)
+left_shift = _broadcast("left_shift", lambda a, b: a << b)
+right_shift = _broadcast("right_shift", lambda a, b: a >> b)
+
+
+def full(shape: Sequence[Any], dtype: str, fill_value: Any) -> Tensor:
+    """A tensor of one value."""
+    made: Tensor = te.compute(shape, lambda *_: tirx.const(fill_value, dtype), name="T_full")
+    return made
+
+
+def transpose(a: Tensor, axes: Sequence[int] | None = None) -> Tensor:
+    """The axes in another order, or reversed."""
+    order = [axis % a.ndim for axis in axes] if axes is not None else list(reversed(range(a.ndim)))
+    if sorted(order) != list(range(a.ndim)):
+        raise ValueError(f"axes {list(axes or ())} are no order of {a.ndim} axes")
+    made: Tensor = te.compute(
+        [a.shape[axis] for axis in order],
+        lambda *i: a(*(i[order.index(at)] for at in range(a.ndim))),
+        name="T_transpose",
+    )
+    return made
+
+
+def squeeze(a: Tensor, axis: int | Sequence[int] | None = None) -> Tensor:
+    """Without axes of extent 1: these, or all."""
+    if axis is None:
+        gone = [at for at, dim in enumerate(a.shape) if _extent(dim) == 1]
+    else:
+        gone = [at % a.ndim for at in ([axis] if isinstance(axis, int) else axis)]
+    kept = [at for at in range(a.ndim) if at not in gone]
+    made: Tensor = te.compute(
+        [a.shape[at] for at in kept],
+        lambda *i: a(*(i[kept.index(at)] if at in kept else 0 for at in range(a.ndim))),
+        name="T_squeeze",
+    )
+    return made

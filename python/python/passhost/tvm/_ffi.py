@@ -1,0 +1,7 @@
+"""Names of `tvm_ffi`."""
+
+from __future__ import annotations
+
+from passhost.runtime import Shape, get_global_func, register_global_func
+
+__all__ = ["Shape", "get_global_func", "register_global_func"]

@@ -1,0 +1,159 @@
+//! The engine of the process: what the manifests list, and the passes that Python made.
+
+use crate::errors::raised;
+use crate::python_pass;
+use crate::values::{Given, taken};
+use passhost::plugin_api::metadata::{OptionInfo, PassInfo, Required};
+use passhost::{Engine, Error, Manifest};
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use std::path::PathBuf;
+use std::sync::{Arc, PoisonError, RwLock};
+
+static ENGINE: RwLock<Option<Arc<Engine>>> = RwLock::new(None);
+
+/// The engine; runs keep it while they last.
+pub(crate) fn current(_: Python<'_>) -> PyResult<Arc<Engine>> {
+    let engine = ENGINE.read().unwrap_or_else(PoisonError::into_inner);
+    engine.clone().ok_or_else(|| PyRuntimeError::new_err("no manifest was loaded"))
+}
+
+/// Lists the plugins of a manifest and makes them those of the process. Passes that Python made before are forgotten.
+/// `text` is that of the manifest where it is not in the file.
+#[pyfunction]
+#[pyo3(signature = (manifest, text = None))]
+pub(crate) fn load(py: Python<'_>, manifest: PathBuf, text: Option<&str>) -> PyResult<()> {
+    let listed = || {
+        let manifest = match text {
+            Some(text) => Manifest::parse(&manifest, text)?,
+            None => Manifest::load(&manifest)?,
+        };
+        Engine::new(&manifest)
+    };
+    let engine = py.detach(listed).map_err(|error| raised(py, &error))?;
+    *ENGINE.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(engine));
+    Ok(())
+}
+
+/// Adds a pass over modules that is a function of Python, and gives its full name: `name`, if that has a namespace, else
+/// one in the namespace `python`. If the name is taken, that is an error if `strict` and the name has a namespace; else the
+/// pass gets a number.
+#[pyfunction]
+pub(crate) fn register(
+    py: Python<'_>,
+    name: &str,
+    opt_level: i32,
+    required: Vec<String>,
+    doc: String,
+    function: Py<PyAny>,
+    strict: bool,
+) -> PyResult<String> {
+    let required = required.iter().map(|text| {
+        Required::parse(text)
+            .map_err(|why| pyo3::exceptions::PyValueError::new_err(format!("required of `{name}`: {why}")))
+    });
+    let required = required.collect::<PyResult<Vec<Required>>>()?;
+    let mut engine = ENGINE.write().unwrap_or_else(PoisonError::into_inner);
+    let engine = engine.as_mut().ok_or_else(|| PyRuntimeError::new_err("no manifest was loaded"))?;
+    let name = full_name(engine, name, strict);
+    let info = PassInfo { opt_level, required, doc, ..PassInfo::new(&name) };
+    let added = Arc::make_mut(engine).add_pass(python_pass::made(info, function));
+    added.map(|_| name).map_err(|error| raised(py, &error))
+}
+
+fn full_name(engine: &Engine, name: &str, strict: bool) -> String {
+    let whole = name.contains('.');
+    let word = |c: char| if c.is_alphanumeric() || c == '_' || (whole && c == '.') { c } else { '_' };
+    let name: String = name.chars().map(word).collect();
+    let name = if whole { name } else { format!("python.{name}") };
+    let is_taken = |name: &String| engine.registry().find_full(name).is_some();
+    if !is_taken(&name) || (whole && strict) {
+        return name;
+    }
+    (2..).map(|number| format!("{name}_{number}")).find(|name| !is_taken(name)).unwrap_or(name)
+}
+
+/// Whether a config option has this key and takes this value.
+#[pyfunction]
+pub(crate) fn check_config(py: Python<'_>, key: &str, value: Given) -> PyResult<()> {
+    let engine = current(py)?;
+    let checked = engine.config_value(key, &value.0);
+    checked.map(drop).map_err(|error| raised(py, &Error::Config { of: "PassContext", error }))
+}
+
+/// Full name of a pass, from its full or short name.
+#[pyfunction]
+pub(crate) fn find_pass(py: Python<'_>, name: &str) -> PyResult<String> {
+    let engine = current(py)?;
+    let found = engine.registry().find(name).map_err(|error| raised(py, &error.into()))?;
+    Ok(engine.registry().pass(found).name.clone())
+}
+
+/// Full names of all passes, in the order of the manifest.
+#[pyfunction]
+pub(crate) fn pass_names(py: Python<'_>) -> PyResult<Vec<String>> {
+    Ok(current(py)?.registry().passes().map(|(_, info)| info.name.clone()).collect())
+}
+
+/// Facts of a pass, by its full or short name.
+#[pyfunction]
+pub(crate) fn pass_facts<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyDict>> {
+    let engine = current(py)?;
+    let registry = engine.registry();
+    let id = registry.find(name).map_err(|error| raised(py, &error.into()))?;
+    let info = registry.pass(id);
+    let facts = PyDict::new(py);
+    facts.set_item("name", &info.name)?;
+    facts.set_item("plugin", &registry.pass_owner(id).name)?;
+    facts.set_item("opt_level", info.opt_level)?;
+    facts.set_item("required", info.required.iter().map(ToString::to_string).collect::<Vec<_>>())?;
+    facts.set_item("granularity", info.granularity.to_string())?;
+    facts.set_item("traceable", info.traceable)?;
+    facts.set_item("doc", info.doc_lines().collect::<Vec<_>>().join("\n"))?;
+    facts.set_item("tolerance", info.tolerance.to_string())?;
+    let options = info.options.iter().map(|option| described(py, option)).collect::<PyResult<Vec<_>>>()?;
+    facts.set_item("options", options)?;
+    Ok(facts)
+}
+
+fn described<'py>(py: Python<'py>, option: &OptionInfo) -> PyResult<Bound<'py, PyDict>> {
+    let facts = PyDict::new(py);
+    facts.set_item("name", &option.name)?;
+    facts.set_item("type", option.ty.to_string())?;
+    facts.set_item("required", option.default.is_none())?;
+    facts.set_item("default", option.default.as_ref().map(|value| taken(py, value)).transpose()?)?;
+    facts.set_item("doc", &option.doc)?;
+    Ok(facts)
+}
+
+/// Keys, types, defaults and documentation of all config options.
+#[pyfunction]
+pub(crate) fn config_options(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
+    let engine = current(py)?;
+    let each = engine.registry().config_options().map(|(info, _)| {
+        let facts = PyDict::new(py);
+        facts.set_item("name", &info.name)?;
+        facts.set_item("type", info.ty.to_string())?;
+        facts.set_item("default", info.default.as_ref().map(|value| taken(py, value)).transpose()?)?;
+        facts.set_item("doc", &info.doc)?;
+        Ok(facts)
+    });
+    each.collect()
+}
+
+/// Operators: name, arguments, attributes with defaults, documentation.
+#[pyfunction]
+pub(crate) fn operators(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
+    let engine = current(py)?;
+    let each = engine.registry().operators().map(|(info, _)| {
+        let facts = PyDict::new(py);
+        facts.set_item("name", &info.name)?;
+        facts.set_item("pure", info.pure)?;
+        facts.set_item("doc", &info.doc)?;
+        facts.set_item("args", info.args.iter().map(|arg| (&arg.name, arg.optional)).collect::<Vec<_>>())?;
+        facts.set_item("attrs", info.attrs.iter().map(|attr| &attr.name).collect::<Vec<_>>())?;
+        Ok(facts)
+    });
+    each.collect()
+}

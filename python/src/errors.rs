@@ -1,0 +1,37 @@
+//! Errors of the host as exceptions of the package.
+
+use passhost::Error;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+
+/// Class of the package by which it raises errors of the host; its arguments are the message, the class of the error, the
+/// exit code of the command line, and the reports as lines of JSON.
+static RAISE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+
+/// What an error is about, by which the package chooses its class.
+fn class(error: &Error) -> &'static str {
+    match error {
+        Error::Several(all) => all.first().map_or("", class),
+        Error::Entry { error, .. } => class(error),
+        Error::Manifest { .. } | Error::Lockfile { .. } => "manifest",
+        Error::Plugin { .. } | Error::Build { .. } => "plugin",
+        Error::Registry(_) => "name",
+        Error::Plan(_) => "plan",
+        Error::Config { .. } => "config",
+        Error::Input { .. } => "text",
+        Error::IllFormed { .. } => "ill-formed",
+        Error::Step { .. } => "step",
+        Error::Instrument { .. } => "instrument",
+        Error::Execution { .. } => "execution",
+        _ => "",
+    }
+}
+
+/// The exception of an error of the host.
+pub(crate) fn raised(py: Python<'_>, error: &Error) -> PyErr {
+    let reports: Vec<String> = error.reports().iter().map(passhost::report::Report::json).collect();
+    let made = RAISE
+        .import(py, "passhost.error", "of_host")
+        .and_then(|raise| raise.call1((error.to_string(), class(error), error.exit_code(), reports)));
+    made.map_or_else(|error| error, PyErr::from_value)
+}

@@ -1,0 +1,280 @@
+//! Executes functions of a module, with arrays and functions of Python.
+
+use crate::engine;
+use crate::errors::raised;
+use crate::module::Module;
+use crate::python_pass::{keep, take_raised};
+use passhost::plugin_api::ir::constant::Number;
+use passhost::plugin_api::ir::{DType, Type};
+use passhost::run::execute::{executing, failed};
+use passhost::runtime::vm::{Binding, Cause, Failure, Machine, Observer, Packed, Value};
+use passhost::runtime::{Limits, Tensor};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyNone, PyString, PyTuple};
+use std::time::{Duration, Instant};
+
+/// An array: its elements as bytes in row-major order.
+#[pyclass(frozen, module = "passhost._passhost")]
+pub(crate) struct Array(Tensor);
+
+#[pymethods]
+impl Array {
+    #[new]
+    fn new(dtype: &str, shape: Vec<i64>, data: &[u8]) -> PyResult<Array> {
+        let made = Tensor::new(dtype_of(dtype)?, &shape, data);
+        made.map(Array).map_err(|fault| PyValueError::new_err(fault.to_string()))
+    }
+
+    #[getter]
+    fn dtype(&self) -> String {
+        self.0.dtype().to_string()
+    }
+
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.0.shape())
+    }
+
+    fn data<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, self.0.bytes())
+    }
+
+    fn checksum(&self) -> u64 {
+        self.0.checksum()
+    }
+}
+
+/// Extents.
+#[pyclass(frozen, module = "passhost._passhost")]
+pub(crate) struct Shape(Vec<i64>);
+
+#[pymethods]
+impl Shape {
+    #[new]
+    fn new(extents: Vec<i64>) -> Shape {
+        Shape(extents)
+    }
+
+    #[getter]
+    fn extents<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, &self.0)
+    }
+}
+
+/// A number of a data type.
+#[pyclass(frozen, module = "passhost._passhost")]
+pub(crate) struct Scalar {
+    #[pyo3(get)]
+    value: Py<PyAny>,
+    dtype: DType,
+}
+
+#[pymethods]
+impl Scalar {
+    #[new]
+    fn new(value: Py<PyAny>, dtype: &str) -> PyResult<Scalar> {
+        Ok(Scalar { value, dtype: dtype_of(dtype)? })
+    }
+
+    #[getter]
+    fn dtype(&self) -> String {
+        self.dtype.to_string()
+    }
+}
+
+fn dtype_of(name: &str) -> PyResult<DType> {
+    name.parse().map_err(|_| PyValueError::new_err(format!("{name:?} is not a data type")))
+}
+
+/// A number of Python; `dtype` is that of the parameter that takes it.
+fn scalar(value: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Value> {
+    let usual = if value.is_instance_of::<PyBool>() {
+        DType::BOOL
+    } else if value.is_instance_of::<PyInt>() {
+        DType::I64
+    } else {
+        DType::F64
+    };
+    let dtype = dtype.unwrap_or(usual);
+    let number = if dtype == DType::BOOL {
+        Number::Bool(value.is_truthy()?)
+    } else if dtype.is_float() {
+        Number::Float(value.extract()?)
+    } else if dtype.code() == 1 {
+        Number::UInt(value.extract()?)
+    } else {
+        Number::Int(value.extract()?)
+    };
+    Ok(Value::Scalar(passhost::runtime::vm::Scalar { number, dtype }))
+}
+
+/// A value of the machine.
+fn given(value: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Value> {
+    if let Ok(array) = value.cast::<Array>() {
+        return Ok(Value::Tensor(array.get().0.clone()));
+    }
+    if let Ok(shape) = value.cast::<Shape>() {
+        return Ok(Value::shape(&shape.get().0));
+    }
+    if let Ok(number) = value.cast::<Scalar>() {
+        return scalar(number.get().value.bind(value.py()), Some(number.get().dtype));
+    }
+    if let Ok(fields) = value.cast::<PyTuple>() {
+        let fields = fields.iter().map(|field| given(&field, None)).collect::<PyResult<Vec<Value>>>()?;
+        return Value::tuple(fields).map_err(|cause| PyValueError::new_err(cause.to_string()));
+    }
+    if value.is_instance_of::<PyInt>() || value.is_instance_of::<PyFloat>() {
+        return scalar(value, dtype);
+    }
+    if value.is_instance_of::<PyString>() {
+        return Ok(Value::Str(value.extract::<String>()?.into()));
+    }
+    if value.is_none() {
+        return Ok(Value::Null);
+    }
+    let found = value.get_type().name()?;
+    Err(PyTypeError::new_err(format!(
+        "a {found} is no value of a module; arrays, numbers, shapes, strings and tuples are"
+    )))
+}
+
+/// A value of the machine for Python.
+fn taken<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
+    Ok(match value {
+        Value::Tensor(tensor) => Bound::new(py, Array(tensor.clone()))?.into_any(),
+        Value::Shape(extents) => Bound::new(py, Shape(extents.to_vec()))?.into_any(),
+        Value::Tuple(tuple) => {
+            let fields = tuple.fields().iter().map(|field| taken(py, field)).collect::<PyResult<Vec<_>>>()?;
+            PyTuple::new(py, fields)?.into_any()
+        }
+        Value::Scalar(scalar) => match scalar.number {
+            Number::Bool(value) => PyBool::new(py, value).to_owned().into_any(),
+            Number::Int(value) => value.into_pyobject(py)?.into_any(),
+            Number::UInt(value) => value.into_pyobject(py)?.into_any(),
+            Number::Float(value) => value.into_pyobject(py)?.into_any(),
+        },
+        Value::Str(text) => PyString::new(py, text).into_any(),
+        Value::DType(dtype) => PyString::new(py, &dtype.to_string()).into_any(),
+        Value::Null | Value::Storage => PyNone::get(py).to_owned().into_any(),
+        other => {
+            let message = format!("{} has no form outside of the module", other.described());
+            return Err(PyTypeError::new_err(message));
+        }
+    })
+}
+
+/// Packed functions of Python: by name, a function that returns a value, and one that fills arrays, which takes arguments
+/// and empty arrays and returns the filled ones.
+fn packed(functions: Vec<(String, Py<PyAny>, Py<PyAny>)>) -> Packed {
+    let mut packed = Packed::standard();
+    for (name, returning, filling) in functions {
+        let of = name.clone();
+        packed.add(name.clone(), move |args, _| {
+            Python::attach(|py| {
+                let call = || given(&returning.bind(py).call1((all(py, args)?,))?, None);
+                call().map_err(|error| failure(py, &of, error))
+            })
+        });
+        let of = name.clone();
+        packed.add_filling(name, move |args, outputs, _| {
+            Python::attach(|py| fill(py, &filling, args, outputs).map_err(|error| failure(py, &of, error)))
+        });
+    }
+    packed
+}
+
+fn all<'py>(py: Python<'py>, values: &[Value]) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    values.iter().map(|value| taken(py, value)).collect()
+}
+
+fn failure(py: Python<'_>, name: &str, error: PyErr) -> Cause {
+    Cause::PackedFailed { name: name.to_string(), why: keep(py, error).message }
+}
+
+fn fill(py: Python<'_>, function: &Py<PyAny>, args: &[Value], outputs: &mut [Tensor]) -> PyResult<()> {
+    let empty: Vec<Value> = outputs.iter().map(|output| Value::Tensor(output.clone())).collect();
+    let filled: Vec<Bound<'_, Array>> = function.bind(py).call1((all(py, args)?, all(py, &empty)?))?.extract()?;
+    drop(empty);
+    for (output, filled) in outputs.iter_mut().zip(&filled) {
+        let filled = &filled.get().0;
+        if (filled.dtype(), filled.shape()) != (output.dtype(), output.shape()) {
+            return Err(PyValueError::new_err("an output has another shape or data type than before"));
+        }
+        output.bytes_mut().copy_from_slice(filled.bytes());
+    }
+    Ok(())
+}
+
+/// Looks for Ctrl-C between bindings, and hands on what the module prints.
+struct Watching {
+    limits: Limits,
+    looked: Instant,
+    print: Py<PyAny>,
+}
+
+impl Watching {
+    fn stop(&self, py: Python<'_>, error: PyErr) {
+        drop(keep(py, error));
+        self.limits.cancel();
+    }
+}
+
+impl Observer for Watching {
+    fn before(&mut self, _: &Binding<'_>) {
+        if self.looked.elapsed() > Duration::from_millis(100) {
+            self.looked = Instant::now();
+            Python::attach(|py| py.check_signals().unwrap_or_else(|error| self.stop(py, error)));
+        }
+    }
+
+    fn printed(&mut self, text: &str) {
+        Python::attach(|py| self.print.call1(py, (text,)).map_or_else(|error| self.stop(py, error), drop));
+    }
+}
+
+/// Calls a Relax function of a module. `limits` are a number of bytes, and one of scalar operations.
+#[pyfunction]
+pub(crate) fn execute(
+    py: Python<'_>,
+    module: &Module,
+    function: &str,
+    args: Vec<Bound<'_, PyAny>>,
+    functions: Vec<(String, Py<PyAny>, Py<PyAny>)>,
+    print: Py<PyAny>,
+    limits: (u64, u64),
+) -> PyResult<Py<PyAny>> {
+    let engine = engine::current(py)?;
+    let dtypes = scalar_types(module, function);
+    let dtype = |at: usize| dtypes.get(at).copied().flatten();
+    let args = args.iter().enumerate().map(|(at, value)| given(value, dtype(at))).collect::<PyResult<Vec<Value>>>()?;
+    let (limits, packed) = (Limits::new(limits.0, limits.1), packed(functions));
+    drop(take_raised());
+    let result = py.detach(|| {
+        let mut watching = Watching { limits: limits.clone(), looked: Instant::now(), print };
+        let mut machine = Machine::new(&module.0, &*engine).limits(&limits).packed(packed);
+        executing(&engine, || machine.run(function, args, &mut watching))
+    });
+    match result {
+        Ok(value) => taken(py, &value).map(Bound::unbind),
+        Err(failure) => Err(raised_by(py, &engine, module, &failure)),
+    }
+}
+
+fn raised_by(py: Python<'_>, engine: &passhost::Engine, module: &Module, failure: &Failure) -> PyErr {
+    let error = failed(engine, &module.0, failure);
+    match take_raised() {
+        Some(own) => match own.value(py).call_method1("add_note", (error.to_string(),)) {
+            Ok(_) => own,
+            Err(error) => error,
+        },
+        None => raised(py, &error),
+    }
+}
+
+/// Data types of the parameters that are numbers.
+fn scalar_types(module: &Module, function: &str) -> Vec<Option<DType>> {
+    let Some(function) = module.0.get(function).and_then(|body| body.function()) else { return Vec::new() };
+    let dtype = |ty: Type| if let Type::Prim { dtype, .. } = ty { Some(dtype) } else { None };
+    function.params().map(|param| dtype(param.ty().to_owned())).collect()
+}

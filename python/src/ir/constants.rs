@@ -1,0 +1,27 @@
+//! Data of constants, between NumPy and the host.
+
+use crate::ir::classes::{classes, made};
+use passhost::plugin_api::ir::{DType, Tensor};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+/// The value of a constant: an array of NumPy that cannot be written.
+pub(crate) fn array<'py>(
+    py: Python<'py>,
+    tensor: &Tensor,
+    dtype: DType,
+    shape: &[i64],
+    ty: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let module = py.import("passhost.ir.constants")?;
+    let bytes = PyBytes::new(py, tensor.bytes());
+    let value = module.call_method1("of_bytes", (bytes, dtype.to_string(), shape.to_vec()))?;
+    Ok(made!(py, classes(py)?.constant, "_value": value, "_ty": ty))
+}
+
+/// The data of a constant.
+pub(crate) fn tensor(value: &Bound<'_, PyAny>) -> PyResult<Tensor> {
+    let module = value.py().import("passhost.ir.constants")?;
+    let bytes = module.call_method1("to_bytes", (value,))?;
+    Ok(Tensor::new(bytes.cast::<PyBytes>()?.as_bytes()))
+}

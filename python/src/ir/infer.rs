@@ -1,0 +1,87 @@
+//! Types of expressions that are not in a function yet.
+
+use crate::ir::seal::Sealer;
+use passhost::plugin_api::ir::{TypeId, V};
+use passhost::plugin_api::typing::operators::Infer;
+use passhost::plugin_api::typing::relations::{call_result, calls_are_pure};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use std::collections::HashMap;
+use std::sync::Mutex;
+
+/// How many nodes and types are kept before everything is forgotten.
+const KEPT: u32 = 100_000;
+
+/// Asks the operators for types of calls, and remembers what they said of equal ones.
+#[pyclass(frozen, module = "passhost._passhost")]
+pub(crate) struct Inferrer(Mutex<State>);
+
+struct State {
+    sealer: Sealer,
+    /// Type and purity of calls by callee, attributes and arguments.
+    known: HashMap<Vec<u32>, (TypeId, bool)>,
+}
+
+impl State {
+    fn new(py: Python<'_>) -> PyResult<State> {
+        Ok(State { sealer: Sealer::new(crate::engine::current(py)?, true), known: HashMap::new() })
+    }
+}
+
+#[pymethods]
+impl Inferrer {
+    #[new]
+    fn new(py: Python<'_>) -> PyResult<Inferrer> {
+        Ok(Inferrer(Mutex::new(State::new(py)?)))
+    }
+
+    /// The type of a call, whose arguments have types, and whether it is pure.
+    fn infer<'py>(&self, py: Python<'py>, call: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyAny>, bool)> {
+        let mut state = self.0.lock().map_err(|_| PyRuntimeError::new_err("an earlier inference failed"))?;
+        if state.sealer.b.n_nodes() > KEPT || state.sealer.types.len() > KEPT as usize {
+            *state = State::new(py)?;
+        }
+        let v = state.sealer.alone(call)?;
+        let key: Vec<u32> =
+            state.sealer.b.operand_words(v).iter().copied().chain([state.sealer.b.attrs_of(v)]).collect();
+        let (ty, pure) = match state.known.get(&key) {
+            Some(known) => *known,
+            None => {
+                let found = inferred(&mut state.sealer, v)?;
+                state.known.insert(key, found);
+                found
+            }
+        };
+        let sealer = &mut state.sealer;
+        sealer.b.set_type(v, ty);
+        let number = sealer.b.type_number(v);
+        sealer.b.truncate(v.word());
+        let raw = sealer.b.raw();
+        Ok((sealer.tables.ty(py, &raw, number)?, pure))
+    }
+}
+
+fn inferred(sealer: &mut Sealer, v: V) -> PyResult<(TypeId, bool)> {
+    let engine = sealer.engine.clone();
+    let b = &mut sealer.b;
+    let is_operator = b.with(v, |value| value.as_call().is_some_and(|call| call.op().is_some()));
+    if is_operator {
+        let found = b.with(v, |value| {
+            let call = value.as_call()?;
+            Some(engine.infer(call).map_err(|error| format!("{}: {error}", call.op().unwrap_or("a call"))))
+        });
+        let Some(found) = found else { return Ok((TypeId::NONE, true)) };
+        let found = found.map_err(PyValueError::new_err)?;
+        return Ok((b.ty(&found.ty), found.pure));
+    }
+    let (callee, args) = b.with(v, |value| match value.as_call() {
+        Some(call) => (call.callee().ty().to_owned(), call.args().map(|arg| arg.ty().to_owned()).collect()),
+        None => (Default::default(), Vec::new()),
+    });
+    let known = b.with(v, |value| value.operand(0).is_some_and(|callee| callee.ty().is_known()));
+    if !known {
+        return Ok((TypeId::NONE, false));
+    }
+    let ty = call_result(&callee, &args).map_err(|error| PyValueError::new_err(error.to_string()))?;
+    Ok((b.ty(&ty), calls_are_pure(&callee)))
+}

@@ -1,0 +1,14 @@
+//! IR objects of Python: made of bodies of the host when they are looked at, and made into bodies when the host needs
+//! them.
+
+pub(crate) mod attrs;
+pub(crate) mod classes;
+pub(crate) mod constants;
+pub(crate) mod expand;
+pub(crate) mod infer;
+pub(crate) mod modules;
+pub(crate) mod scalars;
+pub(crate) mod seal;
+pub(crate) mod tables;
+pub(crate) mod te;
+pub(crate) mod types;

@@ -1,0 +1,184 @@
+//! Attributes of modules and of TIR functions, and facts of operators, for Python.
+
+use crate::engine;
+use crate::ir::attrs::{entries, sealed};
+use crate::ir::seal::{Sealer, ill_formed};
+use crate::ir::tables::Tables;
+use crate::module::{Body, Module};
+use crate::values::taken;
+use passhost::plugin_api::ir::module::GLOBAL_INFOS;
+use passhost::plugin_api::ir::records::flag;
+use passhost::plugin_api::ir::{Attr, AttrsId, BodyKind, Expr, Type};
+use passhost::plugin_api::metadata::{ArgKind, AttrDefault, AttrType, OpInfo};
+use passhost::plugin_api::typing::normalize::{first_not_normal, normalize};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+/// Attributes of a module.
+#[pyfunction]
+pub(crate) fn module_attrs<'py>(py: Python<'py>, module: &Module) -> PyResult<Bound<'py, PyDict>> {
+    let found = meta(py, module)?;
+    found.del_item(GLOBAL_INFOS).or_else(|_| Ok::<(), PyErr>(()))?;
+    Ok(found)
+}
+
+/// Facts of a module that types mention.
+#[pyfunction]
+pub(crate) fn module_infos<'py>(py: Python<'py>, module: &Module) -> PyResult<Bound<'py, PyAny>> {
+    Ok(meta(py, module)?.get_item(GLOBAL_INFOS)?.unwrap_or_else(|| PyDict::new(py).into_any()))
+}
+
+fn meta<'py>(py: Python<'py>, module: &Module) -> PyResult<Bound<'py, PyDict>> {
+    match module.0.meta() {
+        Some(meta) => entries(&mut Tables::default(), py, meta.root().attrs(), meta.raw()),
+        None => Ok(PyDict::new(py)),
+    }
+}
+
+/// A module with these attributes and facts.
+#[pyfunction]
+pub(crate) fn with_module_attrs(
+    py: Python<'_>,
+    module: &Module,
+    attrs: Bound<'_, PyDict>,
+    infos: Bound<'_, PyDict>,
+) -> PyResult<Module> {
+    let mut sealer = Sealer::new(engine::current(py)?, true);
+    let (attrs, infos) = (owned(&mut sealer, &attrs)?, owned(&mut sealer, &infos)?);
+    let mut edit = module.0.edit();
+    edit.set_attrs(attrs, infos).map_err(|error| ill_formed(py, &error.to_string()))?;
+    Ok(Module(edit.finish()))
+}
+
+fn owned(sealer: &mut Sealer, entries: &Bound<'_, PyDict>) -> PyResult<Vec<(String, Attr)>> {
+    entries.iter().map(|(key, value)| Ok((key.extract()?, sealed(sealer, &value, 0)?))).collect()
+}
+
+/// A function with these attributes, under a name.
+#[pyfunction]
+pub(crate) fn with_function_attrs(
+    py: Python<'_>,
+    body: &Body,
+    attrs: Bound<'_, PyDict>,
+    name: Option<&str>,
+) -> PyResult<Body> {
+    let mut sealer = Sealer::new(engine::current(py)?, true);
+    let mut attrs = owned(&mut sealer, &attrs)?;
+    let private = !attrs.iter().any(|(key, _)| key == "global_symbol");
+    let is_name = |value: &Attr| matches!((value, name), (Attr::Str(symbol), Some(name)) if symbol == name);
+    attrs.retain(|(key, value)| key != "global_symbol" || !is_name(value));
+    let mut edit = body.0.edit();
+    let root = edit.v(body.0.root());
+    let entries = attrs.iter().map(|(key, value)| (key.as_str(), value.clone()));
+    let id = if attrs.is_empty() { AttrsId::NONE } else { edit.builder().attrs(entries) };
+    edit.builder().set_attrs(root, id);
+    if private {
+        edit.builder().add_flags(root, flag::PRIVATE);
+    } else {
+        edit.builder().clear_flags(root, flag::PRIVATE);
+    }
+    edit.update(root, |_| {});
+    edit.finish().map(Body).map_err(|error| ill_formed(py, &error.to_string()))
+}
+
+/// The symbol of an external function.
+#[pyfunction]
+pub(crate) fn extern_symbol(body: &Body) -> PyResult<String> {
+    match body.0.root().operand(0).map(|operand| operand.view()) {
+        Some(Expr::ExternFunc(name)) if body.0.kind() == BodyKind::Extern => Ok(name.to_string()),
+        _ => Err(PyValueError::new_err("not an external function")),
+    }
+}
+
+/// The type of a TIR function, as functions of Relax see it.
+#[pyfunction]
+pub(crate) fn prim_func_type<'py>(py: Python<'py>, body: &Body) -> PyResult<Bound<'py, PyAny>> {
+    let mut sealer = Sealer::new(engine::current(py)?, true);
+    let ty = sealer.b.ty(&body.0.prim_func_type().unwrap_or_else(Type::opaque_callable));
+    let v = sealer.b.global_var("f", ty);
+    let number = sealer.b.with(v, |value| value.ty().id());
+    sealer.tables.ty(py, &sealer.b.raw(), number)
+}
+
+/// Facts of all operators: name, arguments with their kinds, attributes with types and defaults, purity, documentation.
+#[pyfunction]
+pub(crate) fn operator_facts(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
+    let engine = engine::current(py)?;
+    engine.registry().operators().map(|(info, _)| facts(py, info)).collect()
+}
+
+fn facts<'py>(py: Python<'py>, info: &OpInfo) -> PyResult<Bound<'py, PyDict>> {
+    let facts = PyDict::new(py);
+    facts.set_item("name", &info.name)?;
+    facts.set_item("pure", info.pure)?;
+    facts.set_item("doc", &info.doc)?;
+    let kind = |kind: ArgKind| match kind {
+        ArgKind::Any => "any",
+        ArgKind::Tensor => "tensor",
+        ArgKind::Tuple => "tuple",
+        ArgKind::Shape => "shape",
+        ArgKind::Prim => "prim",
+        ArgKind::Function => "function",
+    };
+    let args = info.args.iter().map(|arg| (&arg.name, kind(arg.kind), arg.optional));
+    facts.set_item("args", args.collect::<Vec<_>>())?;
+    let attrs = info.attrs.iter().map(|attr| {
+        let default = match &attr.default {
+            None => ("required", py.None()),
+            Some(AttrDefault::None) => ("value", py.None()),
+            Some(AttrDefault::Value(value)) => ("value", taken(py, value)?),
+            Some(AttrDefault::SameAs(other)) => ("same", other.into_pyobject(py)?.into_any().unbind()),
+        };
+        Ok((&attr.name, type_name(attr.ty), default.0, default.1, attr.by_name))
+    });
+    facts.set_item("attrs", attrs.collect::<PyResult<Vec<_>>>()?)?;
+    Ok(facts)
+}
+
+fn type_name(ty: AttrType) -> &'static str {
+    match ty {
+        AttrType::Bool => "bool",
+        AttrType::Int => "int",
+        AttrType::Float => "float",
+        AttrType::Str => "str",
+        AttrType::IntList => "ints",
+        AttrType::DType => "dtype",
+        AttrType::OptInt => "int | None",
+        AttrType::OptIntList => "ints | None",
+        AttrType::Any => "any",
+        AttrType::OptStr => "str | None",
+        AttrType::RepeatedInts => "repeated ints",
+    }
+}
+
+/// Raises an error if a module contradicts itself, or the operators.
+#[pyfunction]
+pub(crate) fn verify(py: Python<'_>, module: &Module) -> PyResult<()> {
+    let engine = engine::current(py)?;
+    let checked = py.detach(|| passhost::verify::verify_module(&module.0, &*engine));
+    checked.map_err(|violation| ill_formed(py, &violation.to_string()))?;
+    for (name, body) in module.0.functions() {
+        if let Some(value) = first_not_normal(body) {
+            let what = value.as_call().and_then(|call| call.op()).unwrap_or("an expression");
+            let why = format!("function `{name}`: {what} is inside another expression: bind it to a variable");
+            return Err(ill_formed(py, &why));
+        }
+    }
+    Ok(())
+}
+
+/// A function without bindings that nothing uses and that have no effect.
+#[pyfunction]
+pub(crate) fn remove_all_unused(py: Python<'_>, body: &Body) -> PyResult<Body> {
+    let made = passhost::plugin_api::prelude::remove_all_unused(&body.0);
+    made.map(Body).map_err(|error| ill_formed(py, &error.to_string()))
+}
+
+/// A module whose functions of Relax are in A-normal form, as TVM's reader leaves them.
+#[pyfunction]
+pub(crate) fn normalized(py: Python<'_>, module: &Module) -> PyResult<Module> {
+    let engine = engine::current(py)?;
+    let made = py.detach(|| module.0.map_functions(|_, body| normalize(body, &*engine)));
+    made.map(Module).map_err(|error| ill_formed(py, &error.to_string()))
+}

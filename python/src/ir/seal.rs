@@ -1,0 +1,537 @@
+//! Objects of Python as a function of the host.
+
+use crate::ir::classes::{Classes, Kind, classes};
+use crate::ir::tables::Tables;
+use crate::ir::{attrs, constants};
+use crate::module::Body;
+use passhost::Engine;
+use passhost::plugin_api::ir::import::Importer;
+use passhost::plugin_api::ir::records::{flag, kind};
+use passhost::plugin_api::ir::{
+    self, Attr, AttrsId, BodyBuilder, BodyKind, DType, Dim, NodeSpec, Sym, Type, TypeId, V,
+};
+use passhost::plugin_api::metadata::OpInfo;
+use passhost::plugin_api::typing::operator_checks::{add_defaults, canonical_attr, takes_any_attributes};
+use passhost::plugin_api::typing::operators::Infer;
+use passhost::plugin_api::typing::relations::calls_are_pure;
+use pyo3::exceptions::PyTypeError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+/// How deep expressions of Python may be nested.
+const DEPTH: usize = 400;
+/// How many expressions one binding may have: one that is used twice counts twice.
+const MOST: usize = 1 << 18;
+
+/// Makes a body of objects of Python.
+pub(crate) struct Sealer {
+    pub(crate) b: BodyBuilder,
+    pub(crate) engine: Arc<Engine>,
+    /// Types by the address of their object, which is kept.
+    pub(crate) types: HashMap<usize, (Py<PyAny>, TypeId)>,
+    /// Variables that are visible, by the address of their object, which is kept.
+    values: HashMap<usize, (Py<PyAny>, V)>,
+    syms: HashMap<usize, (Py<PyAny>, Sym)>,
+    /// What was made of the tables, for types that are inferred.
+    pub(crate) tables: Tables,
+    /// Functions of the module: bodies, or types.
+    globals: Option<Py<PyDict>>,
+    global_vars: HashMap<String, V>,
+    /// A variable of each type, if variables need no definition.
+    free: Option<HashMap<TypeId, V>>,
+    /// Variables that were defined in each open scope.
+    scopes: Vec<Vec<usize>>,
+    defined: HashSet<usize>,
+    in_dataflow: bool,
+    pure: bool,
+    left: usize,
+}
+
+/// A function of Relax under a name, in a module with these functions.
+#[pyfunction]
+pub(crate) fn seal(
+    py: Python<'_>,
+    function: &Bound<'_, PyAny>,
+    name: Option<&str>,
+    globals: Bound<'_, PyDict>,
+) -> PyResult<Body> {
+    let mut sealer = Sealer::new(crate::engine::current(py)?, false);
+    sealer.globals = Some(globals.unbind());
+    sealer.function(function, name, None, 0)?;
+    sealer.b.finish().map(Body).map_err(|error| ill_formed(py, &error.to_string()))
+}
+
+/// The error of a function that contradicts itself.
+pub(crate) fn ill_formed(py: Python<'_>, message: &str) -> PyErr {
+    let made = py.import("passhost.error").and_then(|module| module.getattr("IllFormedError")?.call1((message,)));
+    made.map_or_else(|error| error, PyErr::from_value)
+}
+
+/// What is around an expression that becomes a binding.
+#[derive(Clone, Copy)]
+struct Bound1<'n> {
+    name: &'n str,
+    flags: u16,
+    ty: TypeId,
+}
+
+impl Sealer {
+    /// With nothing in it. If variables are `free`, each is one of its type, defined or not.
+    pub(crate) fn new(engine: Arc<Engine>, free: bool) -> Sealer {
+        Sealer {
+            b: BodyBuilder::new(),
+            engine,
+            types: HashMap::new(),
+            values: HashMap::new(),
+            syms: HashMap::new(),
+            tables: Tables::default(),
+            globals: None,
+            global_vars: HashMap::new(),
+            free: free.then(HashMap::new),
+            scopes: Vec::new(),
+            defined: HashSet::new(),
+            in_dataflow: false,
+            pure: false,
+            left: MOST,
+        }
+    }
+
+    /// The symbolic variable that a scalar variable is.
+    pub(crate) fn symbol(&mut self, var: &Bound<'_, PyAny>) -> PyResult<Dim> {
+        let key = var.as_ptr() as usize;
+        if let Some((_, sym)) = self.syms.get(&key) {
+            return Ok(Dim::Var(*sym));
+        }
+        let py = var.py();
+        let ty = var.getattr(intern!(py, "ty"))?;
+        if classes(py)?.kind(&ty) != Some(Kind::PrimType) {
+            return Err(PyTypeError::new_err(format!("{var} is not a scalar, so it cannot be in a dimension")));
+        }
+        let name: String = var.getattr(intern!(py, "name"))?.extract()?;
+        let sym = self.b.sym(&name, super::types::dtype(&ty)?);
+        self.tables.syms.insert(sym.id, var.clone().unbind());
+        self.syms.insert(key, (var.clone().unbind(), sym));
+        Ok(Dim::Var(sym))
+    }
+
+    /// The symbolic variables so far: by the address of their object, and their objects by number.
+    pub(crate) fn symbols(&mut self) -> (HashMap<usize, Sym>, HashMap<u32, Py<PyAny>>) {
+        let by_object = self.syms.iter().map(|(key, (_, sym))| (*key, *sym)).collect();
+        (by_object, std::mem::take(&mut self.tables.syms))
+    }
+
+    fn enter(&mut self) {
+        self.scopes.push(Vec::new());
+    }
+
+    fn leave(&mut self) {
+        for key in self.scopes.pop().unwrap_or_default() {
+            self.values.remove(&key);
+        }
+    }
+
+    /// Says that a variable is a value from here on.
+    fn define(&mut self, var: &Bound<'_, PyAny>, v: V, inner: bool) -> PyResult<()> {
+        let key = var.as_ptr() as usize;
+        if !self.defined.insert(key) {
+            let name: String = var.getattr("name")?.extract()?;
+            return Err(ill_formed(var.py(), &format!("Var {name} is defined more than once")));
+        }
+        self.values.insert(key, (var.clone().unbind(), v));
+        // Variables of a dataflow block that are its outputs belong to the scope around it.
+        let scope = self.scopes.len().saturating_sub(if self.in_dataflow && !inner { 2 } else { 1 });
+        if let Some(scope) = self.scopes.get_mut(scope) {
+            scope.push(key);
+        }
+        Ok(())
+    }
+
+    /// The type that a variable has; that of a scalar says which symbolic variable it is.
+    fn var_type(&mut self, var: &Bound<'_, PyAny>) -> PyResult<TypeId> {
+        let ty = var.getattr(intern!(var.py(), "ty"))?;
+        if classes(var.py())?.kind(&ty) == Some(Kind::PrimType)
+            && let Dim::Var(sym) = self.symbol(var)?
+        {
+            return Ok(self.b.symbol_type(sym));
+        }
+        self.ty(&ty)
+    }
+
+    /// A function: the root, or one in another function, which has a binding.
+    fn function(
+        &mut self,
+        function: &Bound<'_, PyAny>,
+        name: Option<&str>,
+        bound: Option<(Bound1<'_>, &Bound<'_, PyAny>)>,
+        depth: usize,
+    ) -> PyResult<V> {
+        let py = function.py();
+        let attrs = function.getattr("attrs")?;
+        let symbol = attrs.call_method1("get", ("global_symbol",))?;
+        let pure: bool = function.getattr("is_pure")?.extract()?;
+        let mut flags = if pure { 0 } else { flag::IMPURE };
+        if symbol.is_none() && bound.is_none() {
+            flags |= flag::PRIVATE;
+        }
+        let same = name.is_none() || symbol.extract::<&str>().ok() == name;
+        let attrs = self.function_attrs(&attrs, same)?;
+        let header = self.b.begin_function(
+            flags | bound.map_or(0, |(bound, _)| bound.flags),
+            attrs,
+            bound.map(|(bound, _)| bound.name),
+        );
+        if let Some((_, var)) = bound {
+            let ty = self.ty(&function.getattr("ty")?)?;
+            self.b.set_type(header, ty);
+            self.define(var, header, var.is_instance(classes(py)?.dataflow_var.bind(py))?)?;
+        }
+        let (outer_pure, outer_dataflow) = (std::mem::replace(&mut self.pure, pure), self.in_dataflow);
+        self.in_dataflow = false;
+        self.enter();
+        for param in function.getattr("params")?.try_iter()? {
+            let param = param?;
+            let (name, ty): (String, TypeId) = (param.getattr("name")?.extract()?, self.var_type(&param)?);
+            let v = self.b.param(&name, ty);
+            self.define(&param, v, true)?;
+        }
+        let result = self.sequence(&function.getattr("body")?, depth + 1)?;
+        let ret = self.ty(&function.getattr("ret_ty")?)?;
+        let ret = if ret == TypeId::NONE { self.b.type_of(result) } else { ret };
+        self.b.end_function(result, ret);
+        self.leave();
+        (self.pure, self.in_dataflow) = (outer_pure, outer_dataflow);
+        Ok(header)
+    }
+
+    fn function_attrs(&mut self, attrs: &Bound<'_, PyAny>, without_symbol: bool) -> PyResult<AttrsId> {
+        let entries = self.entries(attrs)?;
+        let kept = entries.into_iter().filter(|(key, _)| !(without_symbol && key == "global_symbol"));
+        let kept: Vec<(String, Attr)> = kept.collect();
+        if kept.is_empty() {
+            return Ok(AttrsId::NONE);
+        }
+        Ok(self.b.attrs(kept.iter().map(|(key, value)| (key.as_str(), value.clone()))))
+    }
+
+    /// Entries of attributes; none of None.
+    fn entries(&mut self, attrs: &Bound<'_, PyAny>) -> PyResult<Vec<(String, Attr)>> {
+        if attrs.is_none() {
+            return Ok(Vec::new());
+        }
+        let entries = attrs.getattr(intern!(attrs.py(), "_entries"))?;
+        let entries = entries.cast_into::<PyDict>()?;
+        entries.iter().map(|(key, value)| Ok((key.extract()?, attrs::sealed(self, &value, 0)?))).collect()
+    }
+
+    /// Blocks and the value after them, in the region that is open.
+    fn sequence(&mut self, seq: &Bound<'_, PyAny>, depth: usize) -> PyResult<V> {
+        let py = seq.py();
+        if classes(py)?.kind(seq) != Some(Kind::SeqExpr) {
+            return self.expr(seq, depth);
+        }
+        for block in seq.getattr(intern!(py, "blocks"))?.try_iter()? {
+            let block = block?;
+            let dataflow = classes(py)?.kind(&block) == Some(Kind::DataflowBlock);
+            if dataflow {
+                self.b.begin_dataflow();
+                self.enter();
+            } else {
+                self.b.begin_block();
+            }
+            let outer = std::mem::replace(&mut self.in_dataflow, dataflow);
+            for binding in block.getattr(intern!(py, "bindings"))?.try_iter()? {
+                self.binding(&binding?, depth)?;
+            }
+            self.in_dataflow = outer;
+            self.b.end();
+            if dataflow {
+                self.leave();
+            }
+        }
+        self.expr(&seq.getattr(intern!(py, "body"))?, depth)
+    }
+
+    fn binding(&mut self, binding: &Bound<'_, PyAny>, depth: usize) -> PyResult<()> {
+        let py = binding.py();
+        let classes = classes(py)?;
+        self.left = MOST;
+        let var = binding.getattr(intern!(py, "var"))?;
+        let value = binding.getattr(intern!(py, "value"))?;
+        let name: String = var.getattr(intern!(py, "name"))?.extract()?;
+        let inner = classes.kind(&var) == Some(Kind::DataflowVar);
+        if inner && !self.in_dataflow {
+            return Err(ill_formed(py, &format!("DataflowVar {name} is defined outside DataflowBlock")));
+        }
+        let bound = Bound1 { name: &name, flags: if inner { flag::INNER } else { 0 }, ty: self.var_type(&var)? };
+        if classes.kind(binding) == Some(Kind::MatchCast) {
+            let source = self.expr(&value, depth)?;
+            let said = self.ty(&binding.getattr(intern!(py, "ty"))?)?;
+            let spec = NodeSpec::new(kind::MATCH_CAST).ty(if bound.ty == TypeId::NONE { said } else { bound.ty });
+            let v = self.b.node(spec.flags(bound.flags), &[source], Some(&name));
+            return self.define(&var, v, inner);
+        }
+        if classes.kind(&value) == Some(Kind::Function) {
+            return self.function(&value, None, Some((bound, &var)), depth).map(drop);
+        }
+        let v = self.bound(&value, bound, depth)?;
+        self.define(&var, v, inner)
+    }
+
+    /// An expression that becomes a binding.
+    fn bound(&mut self, value: &Bound<'_, PyAny>, bound: Bound1<'_>, depth: usize) -> PyResult<V> {
+        let v = self.expr(value, depth)?;
+        let is_new = matches!(
+            classes(value.py())?.kind(value),
+            Some(Kind::Call | Kind::Tuple | Kind::TupleGetItem | Kind::If | Kind::SeqExpr)
+        );
+        if !is_new || v.is_leaf() || self.b.flags(v) & flag::BOUND != 0 {
+            let ty = if bound.ty == TypeId::NONE { self.b.type_of(v) } else { bound.ty };
+            return Ok(self.b.node(NodeSpec::new(kind::ALIAS).ty(ty).flags(bound.flags), &[v], Some(bound.name)));
+        }
+        self.b.bind(v, bound.name);
+        self.b.add_flags(v, bound.flags);
+        if bound.ty != TypeId::NONE {
+            self.b.set_type(v, bound.ty);
+        }
+        Ok(v)
+    }
+
+    /// An expression by itself.
+    pub(crate) fn alone(&mut self, expr: &Bound<'_, PyAny>) -> PyResult<V> {
+        self.left = MOST;
+        self.expr(expr, 0)
+    }
+
+    /// An expression where it is used.
+    pub(crate) fn expr(&mut self, expr: &Bound<'_, PyAny>, depth: usize) -> PyResult<V> {
+        let py = expr.py();
+        let classes: &Classes = classes(py)?;
+        if depth > DEPTH {
+            let why = format!("an expression is nested more than {DEPTH} deep: bind what is inside to variables");
+            return Err(ill_formed(py, &why));
+        }
+        self.left = self.left.saturating_sub(1);
+        if self.left == 0 {
+            let why = "has too many expressions: bind those that are used more than once to variables";
+            return Err(ill_formed(py, why));
+        }
+        match classes.kind(expr) {
+            Some(Kind::Var | Kind::DataflowVar) => self.variable(expr),
+            Some(Kind::Call) => self.call(expr, depth),
+            Some(Kind::Tuple) => {
+                let fields = self.exprs(&expr.getattr(intern!(py, "fields"))?, depth)?;
+                Ok(self.b.tuple(&fields, None))
+            }
+            Some(Kind::TupleGetItem) => {
+                let tuple = self.expr(&expr.getattr(intern!(py, "tuple_value"))?, depth + 1)?;
+                Ok(self.b.tuple_get(tuple, expr.getattr(intern!(py, "index"))?.extract()?, None))
+            }
+            Some(Kind::If) => self.choice(expr, depth),
+            Some(Kind::SeqExpr) => {
+                if expr.getattr("blocks")?.len()? == 0 {
+                    return self.expr(&expr.getattr("body")?, depth + 1);
+                }
+                let ty = self.ty(&expr.getattr("ty")?)?;
+                let v = self.b.begin(NodeSpec::new(kind::SEQ).ty(ty), &[], None);
+                self.enter();
+                let result = self.sequence(expr, depth + 1)?;
+                self.b.node(NodeSpec::new(kind::YIELD), &[result], None);
+                self.leave();
+                self.b.end();
+                Ok(v)
+            }
+            other => self.leaf(expr, other),
+        }
+    }
+
+    fn exprs(&mut self, items: &Bound<'_, PyAny>, depth: usize) -> PyResult<Vec<V>> {
+        items.try_iter()?.map(|item| self.expr(&item?, depth + 1)).collect()
+    }
+
+    fn variable(&mut self, var: &Bound<'_, PyAny>) -> PyResult<V> {
+        if let Some((_, v)) = self.values.get(&(var.as_ptr() as usize)) {
+            return Ok(*v);
+        }
+        let py = var.py();
+        let ty = var.getattr(intern!(py, "ty"))?;
+        if classes(py)?.kind(&ty) == Some(Kind::PrimType) {
+            let dim = self.symbol(var)?;
+            return Ok(self.b.prim_value(&dim));
+        }
+        let id = self.ty(&ty)?;
+        let Some(free) = &mut self.free else {
+            let name: String = var.getattr("name")?.extract()?;
+            let kind: String = var.get_type().name()?.extract()?;
+            return Err(ill_formed(py, &format!("{kind} {name} is not defined")));
+        };
+        let b = &mut self.b;
+        Ok(*free.entry(id).or_insert_with(|| b.param("v", id)))
+    }
+
+    /// Constants, names and the like.
+    fn leaf(&mut self, expr: &Bound<'_, PyAny>, of: Option<Kind>) -> PyResult<V> {
+        let py = expr.py();
+        match of {
+            Some(Kind::Op) => {
+                let name: String = expr.getattr(intern!(py, "name"))?.extract()?;
+                Ok(self.b.op(&name))
+            }
+            Some(Kind::GlobalVar) => self.global(expr),
+            Some(Kind::ShapeExpr) => {
+                let dims = self.dims(&expr.getattr(intern!(py, "values"))?)?.unwrap_or_default();
+                Ok(self.b.shape(&dims))
+            }
+            Some(Kind::Constant) => {
+                let ty = self.owned_type(&expr.getattr("ty")?, 0)?.unwrap_or_default();
+                let tensor = constants::tensor(&expr.getattr("value")?)?;
+                Ok(self.b.constant(&tensor, &ty))
+            }
+            Some(Kind::StringImm) => {
+                let text: String = expr.getattr("value")?.extract()?;
+                Ok(self.b.string(&text))
+            }
+            Some(Kind::DataTypeImm) => {
+                let dtype: DType = super::types::dtype(&expr.getattr("value")?)?;
+                Ok(self.b.dtype(dtype))
+            }
+            Some(Kind::ExternFunc) => {
+                let name: String = expr.getattr("global_symbol")?.extract()?;
+                Ok(self.b.extern_func(&name, TypeId::NONE))
+            }
+            Some(Kind::Function) => {
+                Err(ill_formed(py, "a function inside an expression has no name: bind it to a variable"))
+            }
+            _ if expr.getattr("ty").is_ok_and(|ty| is_scalar(&ty)) => {
+                let dim = self.dim(expr, 0)?;
+                Ok(self.b.prim_value(&dim))
+            }
+            _ => Err(PyTypeError::new_err(format!("{} is not an expression of Relax", expr.get_type().name()?))),
+        }
+    }
+
+    /// A function of the module, with the type that it has there.
+    fn global(&mut self, var: &Bound<'_, PyAny>) -> PyResult<V> {
+        let py = var.py();
+        let name: String = var.getattr(intern!(py, "name_hint"))?.extract()?;
+        if let Some(known) = self.global_vars.get(&name) {
+            return Ok(*known);
+        }
+        let found = match &self.globals {
+            Some(globals) => globals.bind(py).get_item(&name)?,
+            None => None,
+        };
+        let ty = match found {
+            Some(body) if body.is_instance_of::<Body>() => self.function_type(&body.cast::<Body>()?.get().0),
+            Some(ty) => self.type_of_its_own(&ty)?,
+            None => self.type_of_its_own(&var.getattr(intern!(py, "ty"))?)?,
+        };
+        let v = self.b.global_var(&name, ty);
+        // A plain variable may be one of another module.
+        if self.free.is_none() {
+            self.global_vars.insert(name, v);
+        }
+        Ok(v)
+    }
+
+    /// A type whose symbolic variables are its own: those of another function, or of this one as others see it.
+    fn type_of_its_own(&mut self, ty: &Bound<'_, PyAny>) -> PyResult<TypeId> {
+        let (syms, types) = (std::mem::take(&mut self.syms), std::mem::take(&mut self.types));
+        let made = self.ty(ty);
+        (self.syms, self.types) = (syms, types);
+        made
+    }
+
+    fn function_type(&mut self, body: &ir::Body) -> TypeId {
+        match body.kind() {
+            BodyKind::PrimFunc => {
+                let ty = body.prim_func_type().unwrap_or_else(Type::opaque_callable);
+                self.b.ty(&ty)
+            }
+            _ if !body.root().ty().is_known() => self.b.ty(&Type::opaque_callable()),
+            _ => Importer::of(body).ty(&mut self.b, body.root().ty()),
+        }
+    }
+
+    fn choice(&mut self, expr: &Bound<'_, PyAny>, depth: usize) -> PyResult<V> {
+        let py = expr.py();
+        let cond = self.expr(&expr.getattr(intern!(py, "cond"))?, depth + 1)?;
+        let ty = self.ty(&expr.getattr(intern!(py, "ty"))?)?;
+        let v = self.b.begin(NodeSpec::new(kind::IF).ty(ty), &[cond], None);
+        // A binding in a branch of an If is never one of the dataflow block around it.
+        let outer = std::mem::replace(&mut self.in_dataflow, false);
+        for branch in ["true_branch", "false_branch"] {
+            self.b.begin(NodeSpec::new(kind::BRANCH), &[], None);
+            self.enter();
+            let result = self.sequence(&expr.getattr(branch)?, depth + 1)?;
+            self.b.node(NodeSpec::new(kind::YIELD), &[result], None);
+            self.leave();
+            self.b.end();
+        }
+        self.in_dataflow = outer;
+        self.b.end();
+        Ok(v)
+    }
+
+    fn call(&mut self, call: &Bound<'_, PyAny>, depth: usize) -> PyResult<V> {
+        let py = call.py();
+        let callee = self.expr(&call.getattr(intern!(py, "op"))?, depth + 1)?;
+        let mut args = self.exprs(&call.getattr(intern!(py, "args"))?, depth)?;
+        for ty in call.getattr(intern!(py, "ty_args"))?.try_iter()? {
+            let ty = self.ty(&ty?)?;
+            args.push(self.b.type_arg(ty));
+        }
+        let engine = self.engine.clone();
+        let name = self.b.with(callee, |callee| match callee.view() {
+            ir::Expr::Op(name) => Some(name.to_string()),
+            _ => None,
+        });
+        let info = name.as_deref().and_then(|name| engine.registry().operator(name)).map(|(info, ..)| info);
+        let attrs = self.call_attrs(&call.getattr(intern!(py, "attrs"))?, info)?;
+        let ty = self.ty(&call.getattr(intern!(py, "ty"))?)?;
+        let effect = match (info, &name) {
+            (Some(info), _) => !info.pure,
+            (None, Some(_)) => !self.in_dataflow && !self.pure,
+            (None, None) => {
+                let callee = self.b.type_of(callee);
+                callee == TypeId::NONE || !calls_are_pure(&self.b.type_owned(callee))
+            }
+        };
+        let v = self.b.call(callee, &args, attrs, ty, effect, None);
+        if ty == TypeId::NONE && self.free.is_none() {
+            // Who has no type here gets it when the function is normalized, which says what is wrong with it.
+            if let Ok(found) = self.b.with(v, |value| value.as_call().map(|call| engine.infer(call))).transpose()
+                && let Some(inferred) = found
+            {
+                let ty = self.b.ty(&inferred.ty);
+                self.b.set_type(v, ty);
+            }
+        }
+        Ok(v)
+    }
+
+    fn call_attrs(&mut self, attrs: &Bound<'_, PyAny>, info: Option<&OpInfo>) -> PyResult<AttrsId> {
+        let mut entries = self.entries(attrs)?;
+        let Some(info) = info.filter(|info| !takes_any_attributes(info)) else {
+            let entries: Vec<_> = entries.iter().map(|(key, value)| (key.as_str(), value.clone())).collect();
+            return Ok(if entries.is_empty() { AttrsId::NONE } else { self.b.attrs_as_given(entries) });
+        };
+        for (key, value) in &mut entries {
+            if let Some(attr) = info.attrs.iter().find(|attr| attr.name == *key) {
+                *value = canonical_attr(attr, std::mem::replace(value, Attr::None));
+            }
+        }
+        // What has no default is missing, which the rule of the operator says.
+        add_defaults(info, &mut entries);
+        if entries.is_empty() {
+            return Ok(AttrsId::NONE);
+        }
+        Ok(self.b.attrs(entries.iter().map(|(key, value)| (key.as_str(), value.clone()))))
+    }
+}
+
+fn is_scalar(ty: &Bound<'_, PyAny>) -> bool {
+    classes(ty.py()).is_ok_and(|classes| classes.kind(ty) == Some(Kind::PrimType))
+}

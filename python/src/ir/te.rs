@@ -1,0 +1,245 @@
+//! Tensor expressions of Python as a PrimFunc.
+
+use crate::engine;
+use crate::ir::classes::{Kind, classes};
+use crate::ir::scalars::number_of;
+use crate::ir::seal::{Sealer, ill_formed};
+use crate::ir::types::dtype;
+use crate::module::Body;
+use passhost::plugin_api::ir::records::prim;
+use passhost::plugin_api::ir::{self, AttrsId, Dim, Sym, Type};
+use passhost::plugin_api::te::{Te, TeExpr, TeTensor};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use std::collections::HashMap;
+
+/// How deep an element may be nested.
+const DEPTH: usize = 300;
+
+/// A tensor that is computed: the object, its name, shape, the variables of its axes, and its element.
+type Step<'py> = (Bound<'py, PyAny>, String, Bound<'py, PyAny>, Vec<Bound<'py, PyAny>>, Bound<'py, PyAny>);
+
+/// What a function of tensor expressions becomes: the PrimFunc, which arguments it takes, and which symbolic variables.
+type Made = (Body, Vec<usize>, Vec<Py<PyAny>>);
+
+/// Python objects as what elements are made of.
+struct Elements<'t, 'c> {
+    te: &'t Te<'c>,
+    syms: HashMap<usize, Sym>,
+    axes: HashMap<usize, TeExpr>,
+    tensors: HashMap<usize, TeTensor>,
+}
+
+/// The PrimFunc of some tensors: inputs with their names and types, computed tensors in order, and results.
+#[pyfunction]
+pub(crate) fn te_function<'py>(
+    py: Python<'py>,
+    name: &str,
+    inputs: Vec<(Bound<'py, PyAny>, String, Bound<'py, PyAny>)>,
+    steps: Vec<Step<'py>>,
+    results: Vec<Bound<'py, PyAny>>,
+) -> PyResult<Made> {
+    let mut sealer = Sealer::new(engine::current(py)?, true);
+    let op = sealer.b.op("python.te");
+    sealer.b.begin_function(0, AttrsId::NONE, None);
+    let mut args = Vec::new();
+    for (_, name, ty) in &inputs {
+        let ty = sealer.ty(ty)?;
+        args.push(sealer.b.param(name, ty));
+    }
+    let shapes = steps.iter().map(|(_, _, shape, ..)| Ok(sealer.dims(shape)?.unwrap_or_default()));
+    let shapes = shapes.collect::<PyResult<Vec<Vec<Dim>>>>()?;
+    sealer.b.begin_block();
+    let object = sealer.b.ty(&Type::Object);
+    let call = sealer.b.call(op, &args, AttrsId::NONE, object, false, Some("gv"));
+    sealer.b.end();
+    sealer.b.end_function(call, object);
+    let (syms, vars) = sealer.symbols();
+    let body = sealer.b.finish().map_err(|error| ill_formed(py, &error.to_string()))?;
+    let call = body.bindings().find_map(|value| value.as_call());
+    let te = Te::new(name, call.ok_or_else(|| PyValueError::new_err("no call"))?);
+    te.name_axes("i");
+    let mut elements = Elements { te: &te, syms, axes: HashMap::new(), tensors: HashMap::new() };
+    for (i, (tensor, ..)) in inputs.iter().enumerate() {
+        let input = te.input(i).map_err(|error| PyValueError::new_err(error.to_string()))?;
+        elements.tensors.insert(tensor.as_ptr() as usize, input);
+    }
+    for ((tensor, name, _, axes, element), shape) in steps.iter().zip(&shapes) {
+        elements.step(tensor, name, shape, axes, element)?;
+    }
+    let results = results.iter().map(|result| elements.tensor(result)).collect::<PyResult<Vec<TeTensor>>>()?;
+    drop(elements);
+    let made = te.finish(&results).map_err(|error| PyValueError::new_err(error.to_string()))?;
+    let number = |value: ir::Value<'_>| value.index().map_or(0, |at| at - 1);
+    let used = made.args.iter().map(|arg| number(arg.value(&body).0)).collect();
+    let symbols = made.symbols.iter().filter_map(|sym| vars.get(&sym.id).map(|var| var.clone_ref(py))).collect();
+    Ok((Body(made.function), used, symbols))
+}
+
+fn too_deep() -> PyErr {
+    PyValueError::new_err(format!("an element is nested more than {DEPTH} deep: compute parts of it as tensors"))
+}
+
+impl Elements<'_, '_> {
+    fn step(
+        &mut self,
+        tensor: &Bound<'_, PyAny>,
+        name: &str,
+        shape: &[Dim],
+        axes: &[Bound<'_, PyAny>],
+        element: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let te = self.te;
+        let mut failed = None;
+        let computed = te.compute(name, shape, |indices| {
+            for (axis, index) in axes.iter().zip(indices) {
+                self.axes.insert(axis.as_ptr() as usize, index.clone());
+            }
+            self.value(element).unwrap_or_else(|error| {
+                failed = Some(error);
+                TeExpr::int(0, ir::DType::I64)
+            })
+        });
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        self.tensors.insert(tensor.as_ptr() as usize, computed);
+        Ok(())
+    }
+
+    fn tensor(&self, tensor: &Bound<'_, PyAny>) -> PyResult<TeTensor> {
+        let found = self.tensors.get(&(tensor.as_ptr() as usize)).cloned();
+        found.ok_or_else(|| PyValueError::new_err("a tensor is neither an argument nor computed of the arguments"))
+    }
+
+    /// The value of an element, which may be a reduction.
+    fn value(&mut self, element: &Bound<'_, PyAny>) -> PyResult<TeExpr> {
+        let py = element.py();
+        if classes(py)?.kind(element) != Some(Kind::Reduce) {
+            return self.expr(element, 0);
+        }
+        let mut axes = Vec::new();
+        for axis in element.getattr("axes")?.try_iter()? {
+            let axis = axis?;
+            let extent = self.expr(&axis.getattr("extent")?, 0)?;
+            let var = axis.getattr("var")?;
+            let name: String = var.getattr("name")?.extract()?;
+            let extent = dim_of(&extent, &axis, self)?;
+            let made = self.te.reduce_axis(&name, &extent);
+            self.axes.insert(var.as_ptr() as usize, made.clone());
+            axes.push(made);
+        }
+        let axes: Vec<&TeExpr> = axes.iter().collect();
+        let value = self.expr(&element.getattr("value")?, 0)?;
+        match element.getattr("kind")?.extract::<&str>()? {
+            "sum" => Ok(value.sum(&axes)),
+            "prod" => Ok(value.prod(&axes)),
+            "max" => Ok(value.largest(&axes)),
+            "min" => Ok(value.smallest(&axes)),
+            other => Err(PyValueError::new_err(format!("no reduction `{other}`"))),
+        }
+    }
+
+    fn expr(&mut self, expr: &Bound<'_, PyAny>, depth: usize) -> PyResult<TeExpr> {
+        let py = expr.py();
+        if depth > DEPTH {
+            return Err(too_deep());
+        }
+        let kind = classes(py)?.kind(expr);
+        let of_type = || dtype(&expr.getattr(intern!(py, "ty"))?);
+        match kind {
+            Some(Kind::Var | Kind::DataflowVar) => {
+                let key = expr.as_ptr() as usize;
+                if let Some(axis) = self.axes.get(&key) {
+                    return Ok(axis.clone());
+                }
+                let sym = self.syms.get(&key).copied();
+                sym.map(|sym| TeExpr::of_dim(Dim::Var(sym))).ok_or_else(|| {
+                    PyValueError::new_err(format!("{expr} is neither an axis nor a symbolic variable of an argument"))
+                })
+            }
+            Some(Kind::IterVar) => self.expr(&expr.getattr("var")?, depth + 1),
+            Some(Kind::IntImm) => Ok(TeExpr::int(expr.getattr("value")?.extract()?, of_type()?)),
+            Some(Kind::FloatImm) => Ok(TeExpr::float(expr.getattr("value")?.extract()?, of_type()?)),
+            Some(Kind::Cast) => Ok(self.expr(&expr.getattr("value")?, depth + 1)?.cast(of_type()?)),
+            Some(Kind::Not) => Ok(self.expr(&expr.getattr("a")?, depth + 1)?.negated()),
+            Some(Kind::EqualOp) => self.expr(&expr.call_method0("asobject")?, depth + 1),
+            Some(Kind::TensorRead) => {
+                let tensor = self.tensor(&expr.getattr("tensor")?)?;
+                let indices = expr.getattr("indices")?;
+                let indices = indices.try_iter()?.map(|index| self.expr(&index?, depth + 1));
+                Ok(tensor.at(indices.collect::<PyResult<Vec<_>>>()?))
+            }
+            Some(Kind::Select) => {
+                let [cond, then, other] = ["condition", "true_value", "false_value"].map(|name| expr.getattr(name));
+                let cond = self.expr(&cond?, depth + 1)?;
+                Ok(cond.select(self.expr(&then?, depth + 1)?, self.expr(&other?, depth + 1)?))
+            }
+            Some(Kind::Call) => self.call(expr, depth),
+            Some(Kind::Reduce) => {
+                Err(PyValueError::new_err("a reduction is the whole value of an element: compute it as a tensor"))
+            }
+            _ => self.binary(expr, kind, depth),
+        }
+    }
+
+    fn call(&mut self, call: &Bound<'_, PyAny>, depth: usize) -> PyResult<TeExpr> {
+        let name: String = call.getattr("op")?.getattr("name")?.extract()?;
+        let name = name.strip_prefix("tirx.").unwrap_or(&name).to_string();
+        let args = call.getattr("args")?;
+        let mut args = args.try_iter()?.map(|arg| self.expr(&arg?, depth + 1)).collect::<PyResult<Vec<_>>>()?;
+        if args.is_empty() {
+            return Err(PyValueError::new_err(format!("a call of {name} without arguments is not an element")));
+        }
+        let first = args.remove(0);
+        match (name.as_str(), &args[..]) {
+            ("if_then_else", [then, other]) => Ok(first.if_then_else(then, other)),
+            ("isnan" | "isinf" | "isfinite", []) => Ok(first.test(&name)),
+            _ => Ok(first.math_with(&name, &args)),
+        }
+    }
+
+    fn binary(&mut self, expr: &Bound<'_, PyAny>, kind: Option<Kind>, depth: usize) -> PyResult<TeExpr> {
+        let Some(number) = kind.and_then(number_of) else {
+            return Err(PyTypeError::new_err(format!("{} is not an element of a tensor", expr.get_type().name()?)));
+        };
+        let a = self.expr(&expr.getattr(intern!(expr.py(), "a"))?, depth + 1)?;
+        let b = self.expr(&expr.getattr(intern!(expr.py(), "b"))?, depth + 1)?;
+        Ok(match number {
+            prim::ADD => &a + &b,
+            prim::SUB => &a - &b,
+            prim::MUL => &a * &b,
+            prim::DIV if a.dtype().is_int() => a.trunc_div(&b),
+            prim::DIV | prim::FLOORDIV => &a / &b,
+            prim::FLOORMOD => &a % &b,
+            prim::TRUNCMOD => a.trunc_mod(&b),
+            prim::MIN => a.min(&b),
+            prim::MAX => a.max(&b),
+            prim::EQ => a.eq(&b),
+            prim::NE => a.ne(&b),
+            prim::LT => a.lt(&b),
+            prim::LE => a.le(&b),
+            prim::GT => a.gt(&b),
+            prim::GE => a.ge(&b),
+            prim::AND => a.and(&b),
+            prim::OR => a.or(&b),
+            prim::SHL => a.shift_left(&b),
+            prim::SHR => a.shift_right(&b),
+            prim::BITAND => a.bit_and(&b),
+            prim::BITOR => a.bit_or(&b),
+            _ => a.bit_xor(&b),
+        })
+    }
+}
+
+/// The extent of an axis: a number, or a symbolic variable.
+fn dim_of(extent: &TeExpr, axis: &Bound<'_, PyAny>, elements: &Elements<'_, '_>) -> PyResult<Dim> {
+    if let Some(number) = extent.as_int() {
+        return Ok(Dim::int(number, extent.dtype()));
+    }
+    let var = axis.getattr("extent")?;
+    let sym = elements.syms.get(&(var.as_ptr() as usize));
+    sym.map(|sym| Dim::Var(*sym))
+        .ok_or_else(|| PyValueError::new_err("the extent of a reduction is a number or a symbolic variable"))
+}

@@ -1,0 +1,185 @@
+//! Types of Python as types of a body.
+
+use crate::ir::classes::{Kind, classes};
+use crate::ir::seal::Sealer;
+use passhost::plugin_api::ir::records::prim;
+use passhost::plugin_api::ir::{DType, Dim, DimExpr, TensorType, Type, TypeId};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use std::sync::Arc;
+
+/// How deep types and scalar expressions of Python may be nested.
+const DEPTH: usize = 500;
+
+/// The name of a data type as the host writes it.
+#[pyfunction]
+pub(crate) fn parse_dtype(name: &str) -> PyResult<String> {
+    let dtype: DType = name.parse().map_err(|error| PyValueError::new_err(format!("{error}")))?;
+    Ok(dtype.to_string())
+}
+
+/// The data type that an object names: a str, a PrimType, or None for an unknown one.
+pub(crate) fn dtype(value: &Bound<'_, PyAny>) -> PyResult<DType> {
+    if value.is_none() {
+        return Ok(DType::VOID);
+    }
+    let name = match classes(value.py())?.kind(value) {
+        Some(Kind::PrimType) => value.getattr(intern!(value.py(), "dtype"))?,
+        _ => value.clone(),
+    };
+    let name: String = name.extract().map_err(|_| PyTypeError::new_err(format!("{value} is not a data type")))?;
+    name.parse().map_err(|error| PyValueError::new_err(format!("{error}")))
+}
+
+fn too_deep() -> PyErr {
+    PyValueError::new_err(format!("nested more than {DEPTH} deep"))
+}
+
+impl Sealer {
+    /// A type of Python, in the table of the body. None of a type that is not known.
+    pub(crate) fn ty(&mut self, ty: &Bound<'_, PyAny>) -> PyResult<TypeId> {
+        let key = ty.as_ptr() as usize;
+        if let Some((_, known)) = self.types.get(&key) {
+            return Ok(*known);
+        }
+        let id = match self.owned_type(ty, 0)? {
+            Some(owned) => self.b.ty(&owned),
+            None => TypeId::NONE,
+        };
+        self.types.insert(key, (ty.clone().unbind(), id));
+        Ok(id)
+    }
+
+    /// The same as a value of its own.
+    pub(crate) fn owned_type(&mut self, ty: &Bound<'_, PyAny>, depth: usize) -> PyResult<Option<Type>> {
+        let py = ty.py();
+        if depth > DEPTH {
+            return Err(too_deep());
+        }
+        let classes = classes(py)?;
+        Ok(Some(match classes.kind(ty) {
+            Some(Kind::TensorType) => return self.tensor_type(ty).map(Some),
+            Some(Kind::ShapeType) => {
+                let dims = self.dims(&ty.getattr(intern!(py, "values"))?)?;
+                Type::Shape { ndim: ty.getattr(intern!(py, "ndim"))?.extract()?, dims }
+            }
+            Some(Kind::PrimType) => Type::Prim { dtype: dtype(ty)?, value: None },
+            Some(Kind::TupleType) => {
+                let fields = ty.getattr(intern!(py, "fields"))?;
+                let fields = fields.try_iter()?.map(|field| self.known_type(&field?, depth + 1));
+                Type::Tuple(fields.collect::<PyResult<Vec<_>>>()?.into())
+            }
+            Some(Kind::FuncType) => {
+                let params = ty.getattr(intern!(py, "params"))?;
+                let params = match params.is_none() {
+                    true => None,
+                    false => Some(
+                        params
+                            .try_iter()?
+                            .map(|param| self.known_type(&param?, depth + 1))
+                            .collect::<PyResult<Vec<_>>>()?,
+                    ),
+                };
+                let ret = self.known_type(&ty.getattr(intern!(py, "ret"))?, depth + 1)?;
+                Type::callable(params, ret, ty.getattr(intern!(py, "purity"))?.extract()?)
+            }
+            Some(Kind::AnyType | Kind::StringType) => Type::Object,
+            Some(Kind::PackedFuncType) => Type::opaque_callable(),
+            _ if ty.is(classes.missing.bind(py)) => return Ok(None),
+            _ if ty.get_type().is(classes.ty.bind(py)) => return Ok(None),
+            _ => return Err(PyTypeError::new_err(format!("{} is not a type of a Relax value", ty.repr()?))),
+        }))
+    }
+
+    /// A type; any value where it is not known.
+    fn known_type(&mut self, ty: &Bound<'_, PyAny>, depth: usize) -> PyResult<Type> {
+        Ok(self.owned_type(ty, depth)?.unwrap_or(Type::Object))
+    }
+
+    fn tensor_type(&mut self, ty: &Bound<'_, PyAny>) -> PyResult<Type> {
+        let py = ty.py();
+        let shape = ty.getattr(intern!(py, "shape"))?;
+        // A shape that is a variable says nothing but its number of dimensions.
+        let shape = if shape.is_none() || classes(py)?.kind(&shape) != Some(Kind::ShapeExpr) {
+            None
+        } else {
+            self.dims(&shape.getattr(intern!(py, "values"))?)?
+        };
+        let device = ty.getattr(intern!(py, "vdevice"))?;
+        let vdevice = if device.is_none() { None } else { self.vdevice(&device)? };
+        let ndim = ty.getattr(intern!(py, "ndim"))?.extract()?;
+        Ok(Type::Tensor(TensorType { dtype: dtype(&ty.getattr(intern!(py, "dtype"))?)?, ndim, shape, vdevice }))
+    }
+
+    fn vdevice(&mut self, device: &Bound<'_, PyAny>) -> PyResult<Option<u32>> {
+        device.getattr("index")?.extract()
+    }
+
+    /// Dimensions; none of None.
+    pub(crate) fn dims(&mut self, dims: &Bound<'_, PyAny>) -> PyResult<Option<Vec<Dim>>> {
+        if dims.is_none() {
+            return Ok(None);
+        }
+        dims.try_iter()?.map(|dim| self.dim(&dim?, 0)).collect::<PyResult<Vec<_>>>().map(Some)
+    }
+
+    /// A scalar expression.
+    pub(crate) fn dim(&mut self, dim: &Bound<'_, PyAny>, depth: usize) -> PyResult<Dim> {
+        let py = dim.py();
+        if depth > DEPTH {
+            return Err(too_deep());
+        }
+        let kind = classes(py)?.kind(dim);
+        match kind {
+            Some(Kind::IntImm) => {
+                let value = dim.getattr(intern!(py, "value"))?;
+                let dtype = dtype(&dim.getattr(intern!(py, "ty"))?)?;
+                let number = value.extract::<i64>().or_else(|_| value.extract::<u64>().map(|number| number as i64))?;
+                Ok(Dim::int(number, dtype))
+            }
+            Some(Kind::Var | Kind::DataflowVar) => self.symbol(dim),
+            Some(Kind::FloatImm) => {
+                let value = dim.getattr(intern!(py, "value"))?.extract()?;
+                Ok(Dim::float(value, dtype(&dim.getattr(intern!(py, "ty"))?)?))
+            }
+            Some(Kind::Not) => Ok(unary(prim::NOT, DType::BOOL, self.dim(&dim.getattr("a")?, depth + 1)?)),
+            Some(Kind::Cast) => {
+                let of = self.dim(&dim.getattr("value")?, depth + 1)?;
+                Ok(unary(prim::CAST, dtype(&dim.getattr("ty")?)?, of))
+            }
+            Some(Kind::Call) => self.chosen_dim(dim, depth),
+            Some(Kind::EqualOp) => self.dim(&dim.call_method0("asobject")?, depth + 1),
+            _ => self.binary_dim(dim, kind, depth),
+        }
+    }
+
+    fn binary_dim(&mut self, dim: &Bound<'_, PyAny>, kind: Option<Kind>, depth: usize) -> PyResult<Dim> {
+        let py = dim.py();
+        let Some(number) = kind.and_then(super::scalars::number_of) else {
+            return Err(PyTypeError::new_err(format!("{} is not a dimension", dim.get_type().name()?)));
+        };
+        let a = self.dim(&dim.getattr(intern!(py, "a"))?, depth + 1)?;
+        let b = self.dim(&dim.getattr(intern!(py, "b"))?, depth + 1)?;
+        let truncates = number == prim::DIV && a.dtype().is_int();
+        Ok(Dim::binary(if truncates { prim::TRUNCDIV } else { number }, a, b))
+    }
+
+    /// `tirx.if_then_else` is the one call that a dimension may have.
+    fn chosen_dim(&mut self, call: &Bound<'_, PyAny>, depth: usize) -> PyResult<Dim> {
+        let name: String = call.getattr("op")?.getattr("name")?.extract().unwrap_or_default();
+        let args: Vec<Bound<'_, PyAny>> = call.getattr("args")?.extract()?;
+        match (name.as_str(), &args[..]) {
+            ("tirx.if_then_else", [cond, then, other]) => {
+                let cond = self.dim(cond, depth + 1)?;
+                let (then, other) = (self.dim(then, depth + 1)?, self.dim(other, depth + 1)?);
+                Ok(Dim::if_then_else(cond, then, other))
+            }
+            _ => Err(PyValueError::new_err(format!("a call of {name} cannot be a dimension"))),
+        }
+    }
+}
+
+fn unary(op: u16, dtype: DType, of: Dim) -> Dim {
+    Dim::Expr(Arc::new(DimExpr::Unary(op, dtype, of)))
+}

@@ -1,0 +1,43 @@
+//! The extension module of the Python package `passhost`: modules, passes and runs of the host, as the package's own
+//! Python code needs them. What users see is that code; this module is private to it.
+#![forbid(unsafe_code)]
+
+mod engine;
+mod errors;
+mod execute;
+mod ir;
+mod module;
+mod python_pass;
+mod run;
+mod values;
+mod watch;
+
+use pyo3::prelude::*;
+
+/// Modules, passes and runs of the host. Private to the package.
+#[pymodule]
+mod _passhost {
+    #[pymodule_export]
+    use crate::engine::{check_config, config_options, find_pass, load, operators, pass_facts, pass_names, register};
+    #[pymodule_export]
+    use crate::execute::{Array, Scalar, Shape, execute};
+    #[pymodule_export]
+    use crate::ir::expand::{expand, function_attrs, print_function};
+    #[pymodule_export]
+    use crate::ir::infer::Inferrer;
+    #[pymodule_export]
+    use crate::ir::modules::{
+        extern_symbol, module_attrs, module_infos, normalized, operator_facts, prim_func_type, remove_all_unused,
+        verify, with_function_attrs, with_module_attrs,
+    };
+    #[pymodule_export]
+    use crate::ir::seal::seal;
+    #[pymodule_export]
+    use crate::ir::te::te_function;
+    #[pymodule_export]
+    use crate::ir::types::parse_dtype;
+    #[pymodule_export]
+    use crate::module::{Body, Module, print_module, read_module};
+    #[pymodule_export]
+    use crate::run::{plan, run};
+}

@@ -1,0 +1,145 @@
+//! Modules and functions: counted handles of the host's, which Python cannot change.
+
+use crate::engine;
+use crate::errors::raised;
+use passhost::plugin_api::ir;
+use passhost::{Engine, Input};
+use pyo3::prelude::*;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// One function. Equal handles are the same function in memory.
+#[pyclass(frozen, module = "passhost._passhost")]
+#[derive(Clone)]
+pub(crate) struct Body(pub(crate) ir::Body);
+
+#[pymethods]
+impl Body {
+    /// `relax`, `tir`, `extern` or `other`.
+    #[getter]
+    fn kind(&self) -> &'static str {
+        match self.0.kind() {
+            ir::BodyKind::Function => "relax",
+            ir::BodyKind::PrimFunc => "tir",
+            ir::BodyKind::Extern => "extern",
+            ir::BodyKind::Module | ir::BodyKind::Other => "other",
+        }
+    }
+
+    #[getter]
+    fn is_private(&self) -> bool {
+        self.0.is_private()
+    }
+
+    #[getter]
+    fn n_bindings(&self) -> usize {
+        self.0.n_bindings()
+    }
+
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        other.cast::<Body>().is_ok_and(|other| self.0.same(&other.get().0))
+    }
+
+    fn __hash__(&self) -> u64 {
+        hash_of(&self.0.addr())
+    }
+
+    fn structural_equal(&self, other: &Body) -> bool {
+        self.0.structural_eq(&other.0)
+    }
+
+    fn structural_hash(&self) -> u64 {
+        self.0.structural_hash()
+    }
+}
+
+/// A module. Equal handles are the same module in memory.
+#[pyclass(frozen, module = "passhost._passhost")]
+#[derive(Clone)]
+pub(crate) struct Module(pub(crate) ir::Module);
+
+#[pymethods]
+impl Module {
+    #[new]
+    fn new(functions: Vec<(String, PyRef<'_, Body>)>) -> Module {
+        Module(ir::Module::new(functions.into_iter().map(|(name, body)| (name, body.0.clone()))))
+    }
+
+    /// Names and functions, in order.
+    fn functions(&self) -> Vec<(String, Body)> {
+        self.0.functions().map(|(name, body)| (name.to_string(), Body(body.clone()))).collect()
+    }
+
+    fn get(&self, name: &str) -> Option<Body> {
+        self.0.get(name).cloned().map(Body)
+    }
+
+    /// This module with other functions: a name with a function adds or replaces one, a name without removes one.
+    fn updated(&self, changes: Vec<(String, Option<PyRef<'_, Body>>)>) -> Module {
+        let mut edit = self.0.edit();
+        for (name, body) in changes {
+            match body {
+                Some(body) => edit.set(name, body.0.clone()),
+                None => drop(edit.remove(&name)),
+            }
+        }
+        Module(edit.finish())
+    }
+
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        other.cast::<Module>().is_ok_and(|other| self.0.same(&other.get().0))
+    }
+
+    fn __hash__(&self) -> u64 {
+        hash_of(&self.0.addr())
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.len()
+    }
+
+    fn structural_equal(&self, other: &Module) -> bool {
+        self.0.structural_eq(&other.0)
+    }
+
+    fn structural_hash(&self) -> u64 {
+        self.0.structural_hash()
+    }
+}
+
+fn hash_of(value: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Reads a module from a text, or from a file if there is no text. Gives the module and what the reader warns of, as
+/// lines of JSON.
+#[pyfunction]
+#[pyo3(signature = (origin, text = None, strict = false))]
+pub(crate) fn read_module(
+    py: Python<'_>,
+    origin: &str,
+    text: Option<&str>,
+    strict: bool,
+) -> PyResult<(Module, Vec<String>)> {
+    let engine = engine::current(py)?;
+    let read = py.detach(|| {
+        let input = match text {
+            Some(text) => Input::text(origin, text),
+            None => Input::file(PathBuf::from(origin))?,
+        };
+        let reading = engine.read_module(&input.strict(strict));
+        let warnings: Vec<String> = reading.warnings().map(|warning| warning.json()).collect();
+        Ok((Module(reading.module?), warnings))
+    });
+    read.map_err(|error| raised(py, &error))
+}
+
+/// The module as TVMScript.
+#[pyfunction]
+pub(crate) fn print_module(py: Python<'_>, module: &Module) -> PyResult<String> {
+    let engine: Arc<Engine> = engine::current(py)?;
+    py.detach(|| engine.print_module(&module.0)).map_err(|error| raised(py, &error))
+}

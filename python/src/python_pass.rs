@@ -1,0 +1,38 @@
+//! Passes that are functions of Python, and what they raised.
+
+use crate::module::Module;
+use passhost::plugin_api::metadata::PassInfo;
+use passhost::plugin_api::{PassError, ir};
+use passhost::{MadePass, create_module_pass};
+use pyo3::prelude::*;
+use std::cell::RefCell;
+
+thread_local! {
+    /// What a pass or an instrument of the run on this thread raised, as it was.
+    static RAISED: RefCell<Option<PyErr>> = const { RefCell::new(None) };
+}
+
+/// What was raised since the last call, if anything was.
+pub(crate) fn take_raised() -> Option<PyErr> {
+    RAISED.take()
+}
+
+/// Keeps what was raised for whoever started the run; gives it as an error of a pass.
+pub(crate) fn keep(py: Python<'_>, error: PyErr) -> PassError {
+    let message = error.value(py).str().map_or_else(|_| String::new(), |text| text.to_string_lossy().into_owned());
+    let class = error.get_type(py).name().map_or_else(|_| String::new(), |name| name.to_string_lossy().into_owned());
+    RAISED.set(Some(error));
+    PassError::new(if message.is_empty() { class } else { format!("{class}: {message}") })
+}
+
+/// A pass over modules: `function` takes a handle of a module and returns one.
+pub(crate) fn made(info: PassInfo, function: Py<PyAny>) -> MadePass {
+    create_module_pass(PassInfo { sequential: true, ..info }, move |module, _| {
+        Python::attach(|py| called(py, &function, module).map_err(|error| keep(py, error)))
+    })
+}
+
+fn called(py: Python<'_>, function: &Py<PyAny>, module: &ir::Module) -> PyResult<ir::Module> {
+    let result = function.call1(py, (Module(module.clone()),))?;
+    Ok(result.bind(py).cast::<Module>()?.get().0.clone())
+}

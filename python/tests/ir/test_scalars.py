@@ -1,0 +1,59 @@
+"""Arithmetic of scalars."""
+
+import pytest
+
+from passhost import ir, relax, tirx
+
+n, m = tirx.Var("n", "int64"), tirx.Var("m", "int64")
+
+
+@pytest.mark.parametrize(
+    ("made", "text"),
+    [
+        (n + 1, "n + T.int64(1)"),
+        (1 + n * 2, "T.int64(1) + (n * T.int64(2))"),
+        (n // 2 % m, "(n // T.int64(2)) % m"),
+        (n < m, "n < m"),
+        (-n, "n * T.int64(-1)"),
+        (tirx.max(n, 3), "T.max(n, T.int64(3))"),
+        (tirx.all(n < 1, m < 2), "(n < T.int64(1)) and (m < T.int64(2))"),
+    ],
+)
+def test_operators(made, text):
+    assert repr(made) == text
+
+
+def test_what_is_known_is_computed():
+    assert n + 0 is n and n * 1 is n and n // 1 is n
+    assert int(tirx.IntImm("int64", 3) * 4 + 1) == 13
+    assert int(tirx.IntImm("int64", -7) // 2) == -4
+
+
+def test_equality_is_identity():
+    assert n == n and bool(n != m)
+    assert {n: 1}[n] == 1
+    x = relax.Var("x", relax.TensorType([2], "float32"))
+    assert x == x and x != relax.Var("x", relax.TensorType([2], "float32"))
+
+
+def test_errors():
+    with pytest.raises(RuntimeError, match="integer divisions"):
+        n / 2
+    with pytest.raises(ValueError, match="out of range"):
+        tirx.IntImm("int8", 1000)
+    with pytest.raises(TypeError, match="mismatched types"):
+        tirx.Add(n, tirx.IntImm("int32", 1))
+    with pytest.raises(ValueError, match="and / or / not"):
+        bool(n < m)
+
+
+def test_types():
+    assert relax.TensorType([n, 2]) == relax.TensorType([n, 2])
+    assert relax.TensorType([n, 2]) != relax.TensorType([m, 2])
+    assert relax.TensorType([1]).dtype == "float32"
+    assert ir.PrimType("int64") == "int64"
+    with pytest.raises(ValueError, match="float33x"):
+        ir.PrimType("float33x")
+    ir.assert_structural_equal(relax.TensorType([n, n]), relax.TensorType([m, m]), map_free_vars=True)
+    with pytest.raises(ValueError):
+        ir.assert_structural_equal(relax.TensorType([n, n]), relax.TensorType([n, m]), map_free_vars=True)

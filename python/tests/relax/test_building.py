@@ -1,0 +1,150 @@
+"""BlockBuilder, visitors, mutators and passes over functions."""
+
+import pytest
+
+import passhost
+from passhost import ir, relax, tirx
+from passhost.script import ir as I
+from passhost.script import relax as R
+from passhost.transform import Sequential
+
+
+def build(length=3):
+    bb = relax.BlockBuilder()
+    n = tirx.Var("n", "int64")
+    x = relax.Var("x", relax.TensorType([n, 4], "float32"))
+    with bb.function("main", [x]):
+        with bb.dataflow():
+            y = x
+            for _ in range(length):
+                y = bb.emit(relax.op.nn.relu(relax.op.add(y, x)))
+            y = bb.emit_output(y)
+        bb.emit_func_output(y)
+    return bb.get()
+
+
+def test_nested_calls_become_bindings():
+    names = [binding.var.name for binding in build(2)["main"].body.blocks[0].bindings]
+    assert names == ["lv", "lv1", "lv2", "lv3", "gv"]
+
+
+def test_types_are_inferred():
+    bb = relax.BlockBuilder()
+    m, n = tirx.Var("m", "int64"), tirx.Var("n", "int64")
+    x, y = relax.Var("x", relax.TensorType([m, 1])), relax.Var("y", relax.TensorType([n]))
+    with bb.function("main", [x, y]):
+        z = bb.emit(x + y)
+        assert z.ty == relax.TensorType([m, n])
+        with pytest.raises(ValueError, match=r"relax\.matmul"):
+            bb.emit(relax.op.matmul(x, relax.Var("w", relax.TensorType([3, 3]))))
+        bb.emit_func_output(z)
+
+
+@pytest.mark.parametrize("nested", [True, False])
+def test_functions_end_with_one_output(nested):
+    bb = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorType([2]))
+    with pytest.raises(RuntimeError), bb.function("main", [x]):
+        if nested:
+            with bb.function("other", [x]):
+                pass
+    assert relax.BlockBuilder.current() is None
+
+
+class Doubled(relax.PyExprMutator):
+    """relu becomes relu of a sum."""
+
+    def visit_call_(self, call):
+        call = super().visit_call_(call)
+        if call.op.name == "relax.nn.relu":
+            return relax.op.nn.relu(relax.op.add(call.args[0], call.args[0]))
+        return call
+
+
+def test_a_mutator():
+    mod = build(1)
+    made = Doubled(mod).visit_expr(mod["main"])
+    calls = [b.value.op.name for b in made.body.blocks[0].bindings if isinstance(b.value, relax.Call)]
+    assert calls == ["relax.add", "relax.add", "relax.nn.relu"]
+    relax.analysis.well_formed(ir.IRModule.from_expr(made))
+
+
+def test_what_a_mutator_leaves_alone_is_the_same_object():
+    mod = passhost.passes.relax.Normalize()(build(5))
+    f = mod["main"]
+    assert relax.PyExprMutator(mod).visit_expr(f) is f
+
+
+def test_passes_over_functions_and_blocks_among_others():
+    seen = []
+
+    @relax.transform.function_pass(opt_level=0)
+    def double(func, mod, ctx):
+        return Doubled(mod).visit_expr(func)
+
+    @relax.transform.dataflowblock_pass(opt_level=0)
+    def count(block, mod, ctx):
+        seen.append(len(block.bindings))
+        return block
+
+    made = Sequential([double, count, relax.transform.CanonicalizeBindings(), count])(build(1))
+    assert seen == [4, 3]
+    relax.analysis.well_formed(made)
+
+
+def test_a_pass_that_returns_nothing():
+    @relax.transform.function_pass(opt_level=0)
+    def nothing(func, mod, ctx):
+        return None
+
+    with pytest.raises(TypeError, match="nothing returned NoneType"):
+        nothing(build(1))
+
+
+K = 4
+
+
+def test_scripts_with_captured_values():
+    dtype = "float16"
+
+    @I.ir_module
+    class Module:
+        @R.function
+        def main(x: R.Tensor(("n", K), dtype)):
+            return R.nn.relu(x)
+
+    assert Module["main"].params[0].ty.dtype == "float16"
+    assert int(Module["main"].params[0].ty.shape[1]) == 4
+
+    @R.function(private=True)
+    def f(x: R.Tensor((K, K * 2), dtype)):
+        return R.permute_dims(x)
+
+    assert [int(dim) for dim in f.ret_ty.shape] == [8, 4]
+
+
+def test_operators_have_signatures():
+    import inspect
+
+    assert list(inspect.signature(relax.op.nn.conv2d).parameters)[:3] == ["data", "weight", "strides"]
+    x = relax.Var("x", relax.TensorType([2, 3]))
+    assert relax.op.sum(x, axis=1).attrs.axis == (1,)
+    with pytest.raises(TypeError, match="keepdims"):
+        relax.op.sum(x, keepdims="yes")
+    with pytest.raises(AttributeError, match="relax.nn.gelo"):
+        _ = relax.op.nn.gelo
+    with pytest.raises(TypeError):
+        relax.op.add(x)
+    with pytest.raises(TypeError):
+        relax.op.add(x, object())
+
+
+def test_bind_params():
+    import numpy as np
+
+    mod = build(1)
+    bound = relax.transform.BindParams("main", {"x": np.ones((2, 4), "float32")})(mod)
+    assert bound["main"].params == () and [int(dim) for dim in bound["main"].ret_ty.shape] == [2, 4]
+    relax.analysis.well_formed(bound)
+    with pytest.raises(ValueError, match="no parameter of the name y"):
+        relax.transform.BindParams("main", {"y": np.ones((2, 4))})(mod)

@@ -1,0 +1,198 @@
+"""Contexts and instruments."""
+
+import pytest
+
+import passhost
+from passhost.error import ConfigError, PlanError
+from passhost.instrument import (
+    DumpIR,
+    PassInstrument,
+    PassPrintingInstrument,
+    PassTimingInstrument,
+    PrintAfterAll,
+    PrintBeforeAll,
+    pass_instrument,
+)
+from passhost.transform import PassContext, Sequential, module_pass
+
+relax = passhost.passes.relax
+
+
+def test_contexts_nest():
+    outer = PassContext.current()
+    assert outer is PassContext.current()
+    assert outer.opt_level == 2
+    with PassContext(opt_level=0) as first:
+        with PassContext(opt_level=3) as second:
+            assert PassContext.current() is second
+        assert PassContext.current() is first
+    assert PassContext.current() is outer
+
+
+def test_a_context_that_is_left_twice():
+    context = PassContext()
+    with context:
+        pass
+    with pytest.raises(RuntimeError, match="not the innermost one"):
+        context.__exit__(None, None, None)
+
+
+def test_what_a_context_takes():
+    with pytest.raises(TypeError, match="opt_level is an integer"):
+        PassContext(opt_level="3")
+    with pytest.raises(TypeError, match="write \\['relax.FuseOps'\\]"):
+        PassContext(disabled_pass="relax.FuseOps")
+    with pytest.raises(TypeError, match="an instrument is a PassInstrument"):
+        PassContext(instruments=[3])
+    with pytest.raises(ConfigError, match=r"relax\.FuseOps\.max_dept"):
+        PassContext(config={"relax.FuseOps.max_dept": 3})
+    with pytest.raises(ConfigError, match="x"):
+        PassContext(config={"relax.FuseOps.max_depth": "x"})
+    assert PassContext(config={"relax": {"FuseOps": {"max_depth": 3}}}).config["relax"]["FuseOps"]["max_depth"] == 3
+    assert "relax.FuseOps.max_depth" in PassContext.list_configs()
+
+
+def test_levels_and_lists(mod):
+    cse = relax.EliminateCommonSubexpr()
+    with PassContext(disabled_pass=["relax.DeadCodeElimination"]) as context:
+        assert "unused" in Sequential([relax.DeadCodeElimination()])(mod).script()
+    assert any("disabled" in step.outcome for step in context.steps)
+    with PassContext(opt_level=-1), pytest.raises(PlanError, match="nothing") as caught:
+        cse.plan()
+        raise PlanError("nothing")
+    assert caught.value.exit_code == 3
+    with pytest.raises(PlanError, match="NoSuchPass"), PassContext(disabled_pass=["relax.NoSuchPass"]):
+        cse(mod)
+
+
+class Calls(PassInstrument):
+    def __init__(self, calls, name, veto=(), fails=""):
+        self.calls, self.own, self.veto, self.fails = calls, name, veto, fails
+
+    def tell(self, event):
+        self.calls.append(f"{self.own} {event}")
+        if self.fails and event.startswith(self.fails):
+            raise LookupError(event)
+
+    def enter_pass_ctx(self):
+        self.tell("enter")
+
+    def exit_pass_ctx(self):
+        self.tell("exit")
+
+    def should_run(self, mod, info):
+        self.tell(f"should {info.name}")
+        return info.name not in self.veto
+
+    def run_before_pass(self, mod, info):
+        self.tell(f"before {info.name}")
+
+    def run_after_pass(self, mod, info):
+        self.tell(f"after {info.name}")
+
+
+def test_all_hooks_are_called_in_order(mod):
+    calls = []
+    with PassContext(instruments=[Calls(calls, "a"), Calls(calls, "b")]):
+        relax.Normalize()(mod)
+    events = ["should relax.Normalize", "before relax.Normalize", "after relax.Normalize"]
+    expected = [f"{name} {event}" for event in ["enter", *events, "exit"] for name in "ab"]
+    assert sorted(calls) == sorted(expected)
+    assert calls[:2] == ["a enter", "b enter"]
+    assert calls[-2:] == ["a exit", "b exit"]
+
+
+def test_an_instrument_may_veto(mod):
+    calls = []
+    with PassContext(instruments=[Calls(calls, "a", veto=("relax.DeadCodeElimination",))]):
+        assert "unused" in relax.DeadCodeElimination()(mod).script()
+    assert calls == ["a enter", "a should relax.DeadCodeElimination", "a exit"]
+
+
+def test_override_instruments_exits_and_enters():
+    calls = []
+    with PassContext(instruments=[Calls(calls, "a")]) as context:
+        context.override_instruments([Calls(calls, "b")])
+        assert calls == ["a enter", "a exit", "b enter"]
+    assert calls[-1] == "b exit"
+
+
+@pytest.mark.parametrize("event", ["should", "before", "after"])
+def test_what_an_instrument_raises_stops_the_run(mod, event):
+    with pytest.raises(LookupError, match=event), PassContext(instruments=[Calls([], "a", fails=event)]):
+        relax.Normalize()(mod)
+
+
+def test_an_instrument_that_fails_to_enter():
+    calls = []
+    failing = PassContext(instruments=[Calls(calls, "a"), Calls(calls, "b", fails="enter"), Calls(calls, "c")])
+    before = PassContext.current()
+    with pytest.raises(LookupError), failing:
+        pass
+    assert calls == ["a enter", "b enter", "a exit"]
+    assert PassContext.current() is before
+    assert failing.instruments == []
+
+
+def test_an_instrument_that_fails_to_exit():
+    calls = []
+    failing = PassContext(instruments=[Calls(calls, "a", fails="exit"), Calls(calls, "b")])
+    with pytest.raises(LookupError), failing:
+        pass
+    assert calls == ["a enter", "b enter", "a exit"]
+
+
+def test_classes_become_instruments(mod):
+    @pass_instrument
+    class Names:
+        def __init__(self, names):
+            self.names = names
+
+        def run_after_pass(self, mod, info):
+            self.names.append(info.name)
+
+    names = []
+    instrument = Names(names)
+    assert isinstance(instrument, PassInstrument)
+    assert instrument.name == "Names"
+    with PassContext(instruments=[instrument]):
+        Sequential([relax.Normalize(), module_pass(lambda mod, ctx: mod, opt_level=0, name="own")])(mod)
+    assert names == ["relax.Normalize", "own", "sequential"]
+    with pytest.raises(TypeError, match="must be a class"):
+        pass_instrument(3)
+
+
+def test_timing(mod):
+    timing = PassTimingInstrument()
+    with PassContext(instruments=[timing]):
+        Sequential([relax.Normalize(), relax.LegalizeOps()])(mod)
+        text = timing.render()
+    assert [(depth, name) for depth, name, _ in timing.profiles] == [
+        (0, "sequential"),
+        (1, "relax.Normalize"),
+        (1, "relax.LegalizeOps"),
+    ]
+    assert all(seconds > 0 for _, _, seconds in timing.profiles)
+    assert text.startswith("sequential: ")
+    assert "\n    relax.Normalize: " in text
+    assert "Total time" in text
+
+
+def test_printing_and_dumping(mod, capsys, tmp_path):
+    with PassContext(instruments=[PrintBeforeAll(), PrintAfterAll()]):
+        relax.DeadCodeElimination()(mod)
+    out = capsys.readouterr().out
+    assert out.index("Before Running Pass:") < out.index("After Running Pass:")
+    with PassContext(instruments=[PassPrintingInstrument([], ["relax.Normalize"])]):
+        Sequential([relax.Normalize(), relax.LegalizeOps()])(mod)
+    assert capsys.readouterr().out.count("Running Pass:") == 1
+    with PassContext(instruments=[DumpIR(tmp_path / "dump")]):
+        Sequential([relax.Normalize(), relax.LegalizeOps()])(mod)
+    names = sorted(path.name for path in (tmp_path / "dump").iterdir())
+    assert names == ["000_relax.Normalize.py", "001_relax.LegalizeOps.py", "002_sequential.py"]
+
+
+def test_diagnostics_are_objects(mod):
+    with PassContext(missed=True) as context:
+        passhost.passes.acme.GroupConvolutions()(mod)
+    assert all(diagnostic.level in ("remark", "missed", "warning") for diagnostic in context.diagnostics)

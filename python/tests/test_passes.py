@@ -1,0 +1,238 @@
+"""Passes of plugins and of Python functions, alone and in Sequentials."""
+
+import inspect
+import subprocess
+import sys
+
+import pytest
+
+import passhost
+from passhost.error import NameNotFoundError, PassFailedError, PlanError
+from passhost.transform import ModulePass, PassContext, PassInfo, PrintIR, Sequential, module_pass
+
+relax = passhost.passes.relax
+
+
+def test_a_pass_of_a_plugin(mod):
+    assert "unused" not in relax.DeadCodeElimination()(mod).script()
+    assert "unused" in mod.script()
+
+
+def test_a_pass_that_changes_nothing_returns_the_same_module(mod):
+    assert relax.Normalize()(mod) is mod
+
+
+def test_passes_are_documented_by_their_metadata():
+    assert "Groups two successive convolutions" in passhost.passes.acme.GroupConvolutions.__doc__
+    signature = inspect.signature(relax.FuseOps)
+    assert signature.parameters["fuse_opt_level"].default == -1
+    assert "acme" in dir(passhost.passes)
+    assert "GroupConvolutions" in dir(passhost.passes.acme)
+
+
+def test_options_are_checked():
+    with pytest.raises(TypeError, match="unexpected keyword argument 'level'"):
+        relax.FuseOps(level=2)
+    with pytest.raises(TypeError, match="fuse_opt_level is a int, not 'x'"):
+        relax.FuseOps(fuse_opt_level="x")
+    with pytest.raises(TypeError, match="an element of through is a str, not 3"):
+        passhost.passes.acme.GroupConvolutions(through=[3])
+    with pytest.raises(TypeError, match="fuse_opt_level is a int, not True"):
+        relax.FuseOps(fuse_opt_level=True)
+
+
+def test_unknown_passes_have_neighbours():
+    with pytest.raises(NameNotFoundError, match="did you mean `relax.FuseOps`"):
+        _ = relax.FuseOp
+    assert not hasattr(relax, "FuseOp")
+
+
+def test_python_and_plugins_in_one_plan(mod):
+    seen = []
+
+    @module_pass(opt_level=0, required=["relax.DeadCodeElimination"])
+    def look(mod, ctx):
+        seen.append((mod.script(), ctx))
+        return mod
+
+    plan = Sequential([look, relax.LegalizeOps()]).plan()
+    assert [step.name for step in plan.steps] == [
+        "sequential",
+        "relax.DeadCodeElimination",
+        plan.steps[2].name,
+        "relax.LegalizeOps",
+    ]
+    assert plan.steps[1].reason.startswith("required by python.look")
+    with PassContext(opt_level=1) as context:
+        Sequential([look, relax.LegalizeOps()])(mod)
+    [(script, found)] = seen
+    assert "unused" not in script
+    assert found is context
+    assert [step.outcome for step in context.steps if step.name == "relax.LegalizeOps"] == ["changed"]
+
+
+def test_what_a_pass_of_a_plugin_requires_can_be_a_python_pass(mod):
+    ran = []
+
+    @module_pass(opt_level=0, name="test.First")
+    def first(mod, ctx):
+        ran.append("first")
+        return mod
+
+    @module_pass(opt_level=0, required=["test.First"])
+    def second(mod, ctx):
+        ran.append("second")
+        return mod
+
+    second(mod)
+    assert ran == ["first", "second"]
+    with pytest.raises(PlanError, match=r"test\.First.* is disabled"), PassContext(disabled_pass=["test.First"]):
+        second(mod)
+    with pytest.raises(ValueError, match=r"test\.First"):
+        module_pass(opt_level=0, name="test.First")(lambda mod, ctx: mod)
+
+
+def test_classes_are_passes(mod):
+    @module_pass(opt_level=2)
+    class Remember:
+        """Remembers modules."""
+
+        def __init__(self, limit):
+            self.limit = limit
+            self.seen = []
+
+        def transform_module(self, mod, ctx):
+            self.seen.append(mod)
+            return mod
+
+    remember = Remember(3)
+    assert isinstance(remember, ModulePass)
+    assert remember.info == PassInfo(2, "Remember")
+    assert remember.limit == 3
+    assert remember(mod) is mod
+    assert len(remember.seen) == 1
+    assert Remember.__doc__ == "Remembers modules."
+    with pytest.raises(TypeError, match="no method transform_module"):
+        module_pass(opt_level=0)(type("Nothing", (), {}))
+
+
+def test_decorators_need_an_opt_level():
+    with pytest.raises(ValueError, match="opt_level"):
+        module_pass(lambda mod, ctx: mod)
+    with pytest.raises(TypeError, match="Required is expected to be the type of list/tuple"):
+        module_pass(lambda mod, ctx: mod, opt_level=1, required="relax.Normalize")
+    with pytest.raises(TypeError, match="opt_level of pass"):
+        module_pass(lambda mod, ctx: mod, opt_level="1")
+
+
+def returns_none(mod, ctx):
+    return None
+
+
+def raises(mod, ctx):
+    raise KeyError("lost")
+
+
+def leaves(mod, ctx):
+    sys.exit(7)
+
+
+def runs_itself(mod, ctx):
+    return relax.DeadCodeElimination()(mod)
+
+
+@pytest.mark.parametrize(
+    ("function", "kind", "message"),
+    [
+        (returns_none, TypeError, "pass returns_none returned NoneType; it must return an IRModule"),
+        (raises, KeyError, "lost"),
+        (leaves, PassFailedError, r"pass leaves called sys.exit\(7\)"),
+    ],
+)
+def test_a_python_pass_that_fails(mod, function, kind, message):
+    before = mod.script()
+    with pytest.raises(kind, match=message) as caught:
+        Sequential([relax.DeadCodeElimination(), module_pass(function, opt_level=0)])(mod)
+    assert any("step 3" in note and f"python.{function.__name__}" in note for note in caught.value.__notes__)
+    assert caught.traceback[-1].path.name in ("test_passes.py", "_passes.py")
+    assert mod.script() == before
+
+
+def test_a_python_pass_runs_others(mod):
+    assert "unused" not in module_pass(runs_itself, opt_level=0)(mod).script()
+
+
+def test_a_thousand_runs_leave_nothing_behind(mod):
+    nothing = module_pass(lambda mod, ctx: mod, opt_level=0, name="nothing")
+    for _ in range(1_000):
+        assert nothing(mod) is mod
+
+
+def test_print_ir(mod, capsys):
+    assert PrintIR("here")(mod) is mod
+    out = capsys.readouterr().out
+    assert out.startswith("PrintIR(here):\n")
+    assert "R.add(x, x)" in out
+
+
+def test_what_is_not_a_module_or_pass(mod):
+    with pytest.raises(TypeError, match="takes an IRModule, not int"):
+        relax.Normalize()(3)
+    with pytest.raises(TypeError, match="Expected passes to be a list of Pass objects"):
+        Sequential([lambda mod: mod])
+
+
+THREADS = """
+import passhost, threading
+from passhost.transform import module_pass, PassContext, Sequential
+source = "@I.ir_module\\nclass M:\\n" + "".join(
+    f"    @R.function\\n    def f{i}(x: R.Tensor((2,), 'float32')):\\n        y = R.add(x, x)\\n        return y\\n"
+    for i in range(1000))
+mod = passhost.script.from_source(source)
+@module_pass(opt_level=0)
+def look(mod, ctx):
+    return passhost.passes.relax.LegalizeOps()(mod)
+with PassContext(jobs=4):
+    both = Sequential([passhost.passes.relax.DeadCodeElimination(), look, passhost.passes.relax.FuseOps()])
+    assert "add" in both(mod).script()
+def own(level):
+    with PassContext(opt_level=level) as context:
+        assert PassContext.current() is context
+        passhost.passes.relax.DeadCodeElimination()(mod)
+        assert PassContext.current().opt_level == level
+threads = [threading.Thread(target=own, args=(level,)) for level in range(1000)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+print("done")
+"""
+
+
+def test_threads_and_python_passes_do_not_wait_for_each_other():
+    ran = subprocess.run([sys.executable, "-c", THREADS], capture_output=True, text=True, timeout=240, check=False)
+    assert ran.stdout == "done\n", ran.stderr
+
+
+INTERRUPTED = """
+import os, signal, passhost
+from passhost.transform import module_pass, Sequential
+@module_pass(opt_level=0)
+def press(mod, ctx):
+    signal.raise_signal(signal.SIGINT)
+    return mod
+@module_pass(opt_level=0)
+def later(mod, ctx):
+    print("later")
+    return mod
+mod = passhost.script.from_source(
+    "@I.ir_module\\nclass M:\\n    @R.function\\n    def main(x: R.Tensor((2,), 'float32')):\\n        return x"
+)
+try:
+    Sequential([press, passhost.passes.relax.Normalize(), later])(mod)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+def test_ctrl_c_ends_a_run_between_passes():
+    ran = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, timeout=60, check=False)
+    assert ran.stdout == "interrupted\n", ran.stderr

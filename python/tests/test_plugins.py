@@ -1,0 +1,86 @@
+"""Which plugins a process has."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import passhost
+from passhost._plugins import standard_manifest
+from passhost.error import ManifestError, PluginError
+
+LISTS = """
+import passhost
+print(*[name for name in dir(passhost.passes) if not name.startswith("python")])
+"""
+
+
+def listed(environment=None, path=()):
+    program = f"import sys; sys.path[:0] = {[str(folder) for folder in path]!r}\n{LISTS}"
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, env=environment, check=False, timeout=60
+    )
+    return ran.stdout.split() if ran.returncode == 0 else ran.stderr
+
+
+def installed(folder, manifest):
+    """A package as pip installs it, with an entry point."""
+    package = folder / "some_passes"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "passes.toml").write_text(manifest)
+    info = folder / "some_passes-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: some-passes\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[passhost.plugins]\nsome = some_passes\n")
+    return package
+
+
+def library(name):
+    return next(file for file in standard_manifest().parent.iterdir() if name in file.name)
+
+
+def test_a_manifest_from_the_environment(tmp_path):
+    manifest = tmp_path / "passes.toml"
+    manifest.write_text(f'[[plugin]]\npath = "{library("tir_passes")}"\n')
+    assert listed({**os.environ, "PASSHOST_MANIFEST": str(manifest)}) == ["s_tir", "tirx"]
+
+
+def test_plugins_of_installed_packages_are_listed(tmp_path):
+    package = installed(tmp_path, '[[plugin]]\npath = "libother.so"\n')
+    assert "libother.so" in listed(path=[tmp_path])
+    shutil.copy(library("conv_grouping"), package / "libother.so")
+    # Its name is taken by the standard plugin, and the error names both.
+    assert "acme.GroupConvolutions" in listed(path=[tmp_path])
+    (package / "passes.toml").write_text("plugin = 3")
+    assert "the entry point 'some' of passhost.plugins must name a package" in listed(path=[tmp_path])
+
+
+def test_bad_manifests(tmp_path):
+    with pytest.raises(ManifestError, match="missing"):
+        passhost.load(tmp_path / "missing.toml")
+    bad = tmp_path / "bad.toml"
+    bad.write_text("[[plugin]]\npath = 3\n")
+    with pytest.raises(ManifestError, match="path"):
+        passhost.load(bad)
+    text = tmp_path / "text.toml"
+    text.write_text('[[plugin]]\npath = "text.toml"\n')
+    with pytest.raises(PluginError):
+        passhost.load(text)
+    assert "relax" in dir(passhost.passes)
+
+
+def test_the_command_line(tmp_path):
+    ran = subprocess.run(
+        [sys.executable, "-m", "passhost", "plan", "--passes", "acme.GroupConvolutions"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(Path(passhost.__file__).parents[1])},
+        timeout=60,
+    )
+    assert "relax.DeadCodeElimination" in ran.stdout, ran.stderr

@@ -1,0 +1,140 @@
+"""Executing modules."""
+
+import numpy as np
+import pytest
+
+import passhost
+from passhost import runtime
+from passhost.error import ExecutionError
+
+
+def test_arrays_in_and_out(mod):
+    x = np.arange(8, dtype="float32").reshape(2, 4)
+    np.testing.assert_array_equal(passhost.exec(mod, x).numpy(), 2 * x)
+    np.testing.assert_array_equal(runtime.VirtualMachine(runtime.build(mod))["main"](x).numpy(), 2 * x)
+
+
+def test_values_of_all_kinds():
+    mod = passhost.script.from_source("""
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor(("n", 2), "int64"), s: R.Prim("int32"), t: R.Tuple(R.Tensor((2,), "bool"), R.Shape)):
+        n = T.int64()
+        return (x, s, t, R.shape([n, 7]), R.str("text"))
+""")
+    flags = np.array([True, False])
+    x, s, t, shape, text = passhost.exec(mod, np.ones((3, 2), "int64"), np.int32(5), (flags, runtime.Shape((4, 5))))
+    assert x.dtype == "int64"
+    assert x.shape == (3, 2)
+    assert s == 5
+    np.testing.assert_array_equal(t[0].numpy(), flags)
+    assert t[1] == (4, 5)
+    assert shape == (3, 7)
+    assert text == "text"
+
+
+def test_data_types_that_numpy_lacks():
+    mod = passhost.script.from_source("""
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor((2,), "bfloat16")) -> R.Tensor((2,), "bfloat16"):
+        return R.add(x, x)
+""")
+    bits = np.array([0x3F80, 0x4000], "uint16")
+    out = passhost.exec(mod, runtime.Tensor(bits, "bfloat16"))
+    assert out.dtype == "bfloat16"
+    assert out.numpy().tolist() == [0x4000, 0x4080]
+    with pytest.raises(TypeError, match="NumPy has no bfloat16"):
+        runtime.Tensor(np.ones(2, "float32"), "bfloat16")
+
+
+def test_dlpack_both_ways(mod):
+    class Library:
+        def __init__(self, array):
+            self.array = array
+
+        def __dlpack__(self, **arguments):
+            return self.array.__dlpack__(**arguments)
+
+        def __dlpack_device__(self):
+            return self.array.__dlpack_device__()
+
+    out = passhost.exec(mod, Library(np.ones((2, 4), "float32")))
+    np.testing.assert_array_equal(np.from_dlpack(out), np.full((2, 4), 2, "float32"))
+
+
+def test_packed_functions():
+    mod = passhost.script.from_source("""
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor((2,), "float32")):
+        y = R.call_pure_packed("test.times_ten", x, ty_args=(R.Tensor((2,), "float32"),))
+        z = R.call_dps_packed("test.plus_one", (y,), out_ty=R.Tensor((2,), "float32"))
+        return z
+""")
+
+    @runtime.register_global_func("test.times_ten", override=True)
+    def times_ten(x):
+        return runtime.tensor(x.numpy() * 10)
+
+    @runtime.register_global_func("test.plus_one", override=True)
+    def plus_one(x, out):
+        out.numpy()[:] = x.numpy() + 1
+
+    x = np.array([1, 2], "float32")
+    assert passhost.exec(mod, x).numpy().tolist() == [11, 21]
+
+    @runtime.register_global_func("test.plus_one", override=True)
+    def fails(x, out):
+        raise KeyError("why")
+
+    with pytest.raises(KeyError, match="why") as caught:
+        passhost.exec(mod, x)
+    assert "test.plus_one" in caught.value.__notes__[0]
+    with pytest.raises(ValueError, match="registered already"):
+        runtime.register_global_func("test.plus_one", fails)
+
+
+@pytest.mark.parametrize(
+    ("args", "kind", "message"),
+    [
+        ((np.ones((2, 5), "float32"),), ExecutionError, "dimension 1 of parameter `x` of `main` is 5"),
+        ((np.ones((2, 4)),), ExecutionError, "float64"),
+        ((), ExecutionError, "1"),
+        ((object(),), TypeError, "no value of a module"),
+    ],
+)
+def test_arguments_that_do_not_fit(mod, args, kind, message):
+    with pytest.raises(kind, match=message):
+        passhost.exec(mod, *args)
+
+
+def test_limits():
+    mod = passhost.script.from_source("""
+@I.ir_module
+class Module:
+    @R.function
+    def main() -> R.Tensor((100000, 100000), "float32"):
+        return R.zeros(R.shape([100000, 100000]), "float32")
+""")
+    with pytest.raises(ExecutionError, match="memory"):
+        passhost.exec(mod, limit_memory=1 << 20)
+
+
+def test_functions_that_are_not_there(mod):
+    with pytest.raises(ExecutionError, match="no function `other`"):
+        passhost.exec(mod, function="other")
+    with pytest.raises(AttributeError, match="other"):
+        runtime.VirtualMachine(mod)["other"]
+
+
+def test_stateful_calls(mod):
+    machine = runtime.VirtualMachine(mod)
+    with pytest.raises(ValueError, match="set_input"):
+        machine.invoke_stateful("main")
+    machine.set_input("main", np.ones((2, 4), "float32"))
+    machine.invoke_stateful("main")
+    assert machine.get_outputs("main").numpy()[0, 0] == 2

@@ -1,0 +1,122 @@
+//! Operators of Python on tensors: `x + y` calls `relax.add`, and `x.astype("float16")` calls `relax.astype`.
+
+use super::FnReader;
+use crate::read::types::{accept, dtype_of, keyword};
+use crate::read::{Read, path_after, span};
+use crate::words::diagnostic::Diagnostic;
+use plugin_api::ir::{Attr, AttrsId, Type, TypeId, V};
+use plugin_api::typing::operator_checks::add_defaults;
+use ruff_python_ast::{CmpOp, Expr, ExprCall, Operator, UnaryOp};
+use std::ops::Range;
+
+impl<'a> FnReader<'a> {
+    /// Whether an expression is made of scalars only: then it is one, and no call of an operator.
+    pub(crate) fn is_scalar(&self, expr: &Expr) -> bool {
+        match expr {
+            Expr::NumberLiteral(_) | Expr::BooleanLiteral(_) => true,
+            Expr::Name(name) => match self.locals.get(name.id.as_str()) {
+                Some(local) => matches!(self.b.type_owned(self.b.type_of(local.v)), Type::Prim { .. }),
+                None => true,
+            },
+            Expr::BinOp(binary) => self.is_scalar(&binary.left) && self.is_scalar(&binary.right),
+            Expr::UnaryOp(unary) => self.is_scalar(&unary.operand),
+            Expr::BoolOp(logic) => logic.values.iter().all(|value| self.is_scalar(value)),
+            Expr::Compare(compare) => {
+                self.is_scalar(&compare.left) && compare.comparators.iter().all(|value| self.is_scalar(value))
+            }
+            Expr::Call(call) => path_after(self.scope.text, &call.func, "T").is_some(),
+            _ => false,
+        }
+    }
+
+    /// A call of the operator that an operator of Python means.
+    pub(crate) fn python_operator(&mut self, expr: &'a Expr) -> Read<V> {
+        let (name, operands) = match expr {
+            Expr::BinOp(binary) => (binary_name(binary.op), vec![&*binary.left, &*binary.right]),
+            Expr::Compare(compare) => match (&*compare.ops, &*compare.comparators) {
+                ([op], [right]) => (compare_name(*op), vec![&*compare.left, right]),
+                _ => (None, Vec::new()),
+            },
+            Expr::UnaryOp(unary) if unary.op == UnaryOp::USub => (Some("negative"), vec![&*unary.operand]),
+            _ => (None, Vec::new()),
+        };
+        let Some(name) = name else {
+            let message = "this operator of Python has no meaning for tensors";
+            let help = "call an operator: R.equal(x, y), R.not_equal(x, y), R.logical_and(x, y), R.bitwise_and(x, y)";
+            return Err(Diagnostic::new(span(expr), message).help(help));
+        };
+        let mut values = Vec::with_capacity(2);
+        for operand in operands {
+            if operand.is_number_literal_expr() || operand.is_boolean_literal_expr() {
+                let number = self.scope.text.get(span(operand)).unwrap_or("1");
+                return Err(Diagnostic::new(span(operand), "a number beside a tensor has no data type")
+                    .help(format!("write it as a constant: R.const({number}, \"float32\")")));
+            }
+            let v = self.expr(operand)?;
+            if values.is_empty() {
+                self.must_be_tensor(v, operand)?;
+            }
+            values.push(v);
+        }
+        self.apply(name, &values, Vec::new(), span(expr))
+    }
+
+    /// `x.astype("float16")`.
+    pub(crate) fn astype(&mut self, value: &'a Expr, call: &'a ExprCall) -> Read<V> {
+        const USAGE: &str = "x.astype(\"float16\")";
+        accept(call, 1, &["dtype"], USAGE)?;
+        let dtype = call.arguments.args.first().or_else(|| keyword(call, "dtype"));
+        let dtype = dtype.ok_or_else(|| Diagnostic::new(span(call), "expected a data type").help(USAGE))?;
+        let dtype = Attr::Str(dtype_of(dtype)?.to_string());
+        let v = self.expr(value)?;
+        self.must_be_tensor(v, value)?;
+        self.apply("astype", &[v], vec![("dtype", dtype)], span(call))
+    }
+
+    /// What comes first decides that the operator is one of tensors. Of a call, the operator itself checks it.
+    fn must_be_tensor(&self, v: V, at: &Expr) -> Read<()> {
+        let ty = self.b.type_owned(self.b.type_of(v));
+        if matches!(ty, Type::Tensor(_)) || at.is_call_expr() && !self.is_bound(v) {
+            return Ok(());
+        }
+        let message = format!("expected a tensor, found a value of type {}", crate::print::type_text(&ty));
+        Err(Diagnostic::new(span(at), message).help("operators of Python calculate with scalars, or with tensors"))
+    }
+
+    /// A call of an operator that the text does not name.
+    fn apply(&mut self, name: &'static str, values: &[V], attrs: Vec<(&str, Attr)>, at: Range<usize>) -> Read<V> {
+        let Some((info, callee)) = self.operator_info(name) else {
+            return Ok(self.kept(&format!("relax.{name}"), at, values, attrs));
+        };
+        let mut entries = attrs;
+        if let Some(missing) = add_defaults(info, &mut entries) {
+            return Err(Diagnostic::new(at, format!("{} needs the attribute `{}`", info.name, missing.name)));
+        }
+        let attrs = if entries.is_empty() { AttrsId::NONE } else { self.b.attrs(entries) };
+        let v = self.b.call(callee, values, attrs, TypeId::NONE, false, None);
+        self.infer(v, at, &format!("R.{name}"))
+    }
+}
+
+fn binary_name(op: Operator) -> Option<&'static str> {
+    Some(match op {
+        Operator::Add => "add",
+        Operator::Sub => "subtract",
+        Operator::Mult => "multiply",
+        Operator::Div => "divide",
+        Operator::FloorDiv => "floor_divide",
+        Operator::Mod => "mod",
+        Operator::Pow => "power",
+        _ => return None,
+    })
+}
+
+fn compare_name(op: CmpOp) -> Option<&'static str> {
+    Some(match op {
+        CmpOp::Lt => "less",
+        CmpOp::LtE => "less_equal",
+        CmpOp::Gt => "greater",
+        CmpOp::GtE => "greater_equal",
+        _ => return None,
+    })
+}

@@ -1,0 +1,145 @@
+//! What a text holds: a module, or one function alone, with the declarations above it.
+
+use super::types::accept;
+use super::{Read, Scope, is_name, is_path, span, unexpected};
+use crate::metadata::Metadata;
+use crate::words::diagnostic::{Diagnostic, ReadError};
+use ruff_python_ast::{Decorator, Expr, Stmt, StmtAssign, StmtClassDef};
+use std::ops::Range;
+
+/// The functions of a text.
+pub(super) struct Top<'a> {
+    /// Name of the class; of a function alone, that of the class with which it is printed.
+    pub(super) class: &'a str,
+    /// What the class holds, or the function alone.
+    pub(super) body: &'a [Stmt],
+    /// Where the name of the class, or of the function, is.
+    pub(super) name: Range<usize>,
+}
+
+const USAGE: &str = "a module is written as `@I.ir_module class Module:` with functions in it";
+const EXPECTED: &str = "`@I.ir_module class Module:`, one function or `n = TypeVar(\"n\")`";
+const DECORATORS: &[&[&str]] = &[&["I", "ir_module"], &["tvm", "script", "ir_module"], &["ir_module"]];
+
+/// Finds the module, or the function that is a module alone.
+pub(super) fn read<'a>(body: &'a [Stmt], scope: &mut Scope<'a>) -> Result<Top<'a>, ReadError> {
+    let mut found: Option<&Stmt> = None;
+    for stmt in body {
+        match stmt {
+            Stmt::ClassDef(_) | Stmt::FunctionDef(_) if found.is_none() => found = Some(stmt),
+            Stmt::ClassDef(def) => return Err(second(span(&def.name))),
+            Stmt::FunctionDef(def) => return Err(second(span(&def.name))),
+            Stmt::Assign(assign) => declaration(stmt, assign, scope)?,
+            Stmt::Import(_) | Stmt::ImportFrom(_) => {}
+            // What a text says of itself is a comment.
+            Stmt::Expr(expr) if expr.value.is_string_literal_expr() => {}
+            _ => return Err(unexpected(stmt, EXPECTED).into()),
+        }
+    }
+    match found {
+        Some(Stmt::ClassDef(class)) => {
+            decorated(class)?;
+            plain(class)?;
+            Ok(Top { class: class.name.as_str(), body: &class.body, name: span(&class.name) })
+        }
+        Some(stmt @ Stmt::FunctionDef(def)) => {
+            Ok(Top { class: "Module", body: std::slice::from_ref(stmt), name: span(&def.name) })
+        }
+        _ => {
+            let end = scope.text.trim_end().len();
+            Err(Diagnostic::new(end..end, "no module in the text").help(USAGE).into())
+        }
+    }
+}
+
+fn second(at: Range<usize>) -> ReadError {
+    let message = "a text holds one module, or one function";
+    Diagnostic::new(at, message).label("a second one").help("put several functions into one class").into()
+}
+
+/// `n = TypeVar("n")`, or the objects that the text refers to.
+fn declaration<'a>(stmt: &'a Stmt, assign: &'a StmtAssign, scope: &mut Scope<'a>) -> Read<()> {
+    match (assign.targets.as_slice(), &*assign.value) {
+        ([Expr::Name(name)], Expr::Call(call)) if is_name(&call.func, "TypeVar") => {
+            accept(call, 1, &[], "n = TypeVar(\"n\")")?;
+            scope.type_vars.insert(name.id.as_str());
+        }
+        ([Expr::Name(name)], value) if name.id.as_str() == "metadata" => scope.metadata = load_metadata(value)?,
+        _ => return Err(unexpected(stmt, EXPECTED)),
+    }
+    Ok(())
+}
+
+/// `tvm.ir.load_json("""…""")`.
+fn load_metadata(value: &Expr) -> Read<Metadata> {
+    if let Expr::Call(call) = value
+        && is_path(&call.func, &["tvm", "ir", "load_json"])
+        && let [Expr::StringLiteral(json)] = &*call.arguments.args
+        && call.arguments.keywords.is_empty()
+    {
+        let start = span(json).start;
+        return Metadata::read(json.value.to_str())
+            .map_err(|why| Diagnostic::new(start..start + 3, format!("the metadata cannot be read: {why}")));
+    }
+    Err(Diagnostic::new(span(value), "expected `tvm.ir.load_json(\"\"\"...\"\"\")`"))
+}
+
+/// `@I.ir_module`, perhaps with arguments, decorates a module, and nothing else does.
+fn decorated(class: &StmtClassDef) -> Read<()> {
+    let (module, other): (Vec<&Decorator>, Vec<_>) =
+        class.decorator_list.iter().partition(|decorator| is_module(decorated_by(&decorator.expression).0));
+    if module.is_empty() {
+        let message = format!("class `{}` is not a module", class.name);
+        return Err(Diagnostic::new(span(&class.name), message).help("write `@I.ir_module` above it"));
+    }
+    if let Some(decorator) = other.first() {
+        let message = "only `@I.ir_module` decorates a module; what this would do to it is not known here";
+        return Err(Diagnostic::new(span(*decorator), message).help("remove it"));
+    }
+    if let Some(second) = module.get(1) {
+        return Err(Diagnostic::new(span(*second), "a second decorator").help("a module has exactly one"));
+    }
+    // TVM checks less of a module that says so; what the IR cannot hold is refused all the same.
+    module.iter().try_for_each(|decorator| flags(&decorator.expression, &["check_well_formed", "s_tir"]).map(drop))
+}
+
+fn is_module(path: &Expr) -> bool {
+    DECORATORS.iter().any(|known| is_path(path, known))
+}
+
+/// What decorates, without its arguments; and the call, if there are some.
+pub(super) fn decorated_by(expr: &Expr) -> (&Expr, Option<&ruff_python_ast::ExprCall>) {
+    match expr {
+        Expr::Call(call) => (&call.func, Some(call)),
+        path => (path, None),
+    }
+}
+
+/// The arguments of a decorator: each is one of these names, with True or False.
+pub(super) fn flags<'a>(decorator: &'a Expr, names: &[&str]) -> Read<Vec<(&'a str, bool)>> {
+    let (_, Some(call)) = decorated_by(decorator) else { return Ok(Vec::new()) };
+    let usage = || names.iter().map(|name| format!("{name}=True")).collect::<Vec<_>>().join(", ");
+    accept(call, 0, names, &usage())?;
+    let mut found = Vec::new();
+    for keyword in &call.arguments.keywords {
+        let Expr::BooleanLiteral(value) = &keyword.value else {
+            return Err(Diagnostic::new(span(&keyword.value), "expected True or False"));
+        };
+        found.push((keyword.arg.as_ref().map_or("", |arg| arg.as_str()), value.value));
+    }
+    Ok(found)
+}
+
+/// Refuses a class that is more than its functions.
+fn plain(class: &StmtClassDef) -> Read<()> {
+    let arguments = class.arguments.as_deref();
+    let base = arguments.and_then(|all| all.args.first()).map(span);
+    let keyword = arguments.and_then(|all| all.keywords.first()).map(span);
+    match base.or(keyword).or(class.type_params.as_deref().map(span)) {
+        Some(at) => {
+            let message = "a module is a plain class: its bases, keywords and type parameters would be lost";
+            Err(Diagnostic::new(at, message).help(format!("write `class {}:`", class.name)))
+        }
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,28 @@
+"""TVM reads the texts of `tests/goldens/written` as passhost does: what people write, and what passhost prints of it.
+
+    ../oracle-venv/bin/python tests/oracle/written.py
+"""
+
+import pathlib
+import sys
+
+import tvm
+
+
+def read(text):
+    read = tvm.script.from_source(text)
+    return read if isinstance(read, tvm.IRModule) else tvm.IRModule.from_expr(read)
+
+
+def main():
+    folder = pathlib.Path(__file__).parent.parent / "goldens" / "written"
+    failed = 0
+    for path in sorted(folder.glob("*.py")):
+        written, printed = path.read_text().split("# is read as\n")
+        same = tvm.ir.structural_equal(read(written), read(printed))
+        failed += not same
+        print(f"{path.stem}: {'same' if same else 'TVM reads the two otherwise'}")
+    sys.exit(failed > 0)
+
+
+main()

@@ -1,0 +1,132 @@
+//! What the contracts of some standard passes mean: the right result is the same, and a wrong one is not.
+
+use passhost::run::validate::Verdict;
+use passhost_tests::engine;
+use passhost_tests::validation;
+use plugin_api::prelude::Module;
+
+fn read(text: &str) -> Module {
+    script::read(text, engine()).unwrap_or_else(|error| panic!("{error:?}"))
+}
+
+/// The module after a pass with its verdict.
+fn validated(passes: &str, module: &Module) -> (Module, Verdict) {
+    let (steps, error) = validation::steps(engine(), passes, module).expect("a plan");
+    let step = steps.last().unwrap_or_else(|| panic!("{error:?}"));
+    (step.after.clone(), validation::verdict(engine(), step, 1))
+}
+
+/// The verdict on another result of a pass: its own one with a text replaced.
+fn with_other_text(pass: &str, module: &Module, after: &Module, old: &str, new: &str) -> Verdict {
+    let text = script::print(after, engine()).expect("a text");
+    assert!(text.contains(old), "{text}");
+    let step = validation::step(engine(), pass, module, &read(&text.replace(old, new))).expect("a pass");
+    validation::verdict(engine(), &step, 1)
+}
+
+/// One kind of batch normalization in both modes.
+const NORMALIZED: &str = r#"
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor(("n", 3, 4), "float32"), g: R.Tensor((3,), "float32"), b: R.Tensor((3,), "float32"), m: R.Tensor((3,), "float32"), s: R.Tensor((3,), "float32")):
+        with R.dataflow():
+            t = R.nn.batch_norm(x, g, b, m, s, axis=1, epsilon=0.25, training=True)
+            y = t[0]
+            u = R.nn.batch_norm(y, g, b, m, s, axis=1, epsilon=0.25, training=False)
+            gv = (u[0], u[1], t[1], t[2])
+            R.output(gv)
+        return gv
+"#;
+
+#[test]
+fn normalizations_become_those_of_one_mode() {
+    let module = read(NORMALIZED);
+    for pass in ["relax.DecomposeOpsForInference", "relax.DecomposeOpsForTraining"] {
+        let (after, verdict) = validated(pass, &module);
+        assert!(matches!(&verdict, Verdict::Same(same) if same.inputs > 2), "{pass}: {verdict:?}");
+        let verdict = with_other_text(pass, &module, &after, "R.const(0.25", "R.const(0.5");
+        assert!(matches!(&verdict, Verdict::Different(_)), "{pass}: {verdict:?}");
+    }
+}
+
+const SYMBOLIC: &str = r#"
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor(("n", 4), "float32"), y: R.Tensor(("m", 4), "float32")):
+        n = T.int64()
+        with R.dataflow():
+            a = R.concat((x, y), axis=0)
+            gv = R.sum(a, axis=[0])
+            R.output(gv)
+        return gv
+"#;
+
+#[test]
+fn a_specialized_function_is_compared_for_what_it_takes() {
+    let module = read(SYMBOLIC);
+    let (after, verdict) = validated(r#"relax.BindSymbolicVars{binding_map=["n=16"]}"#, &module);
+    assert!(matches!(&verdict, Verdict::Same(same) if same.inputs > 2), "{verdict:?}");
+    let verdict = with_other_text("relax.BindSymbolicVars", &module, &after, "(x, y)", "(x, x)");
+    assert!(matches!(&verdict, Verdict::Different(_)), "{verdict:?}");
+}
+
+const MATCHED: &str = r#"
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor(("m",), "float32")):
+        m = T.int64()
+        n = T.int64()
+        y = R.match_cast(x, R.Tensor((n,), "float32"))
+        z = R.add(y, y)
+        return z
+"#;
+
+#[test]
+fn an_input_that_a_specialized_function_refuses_is_not_compared() {
+    let module = read(MATCHED);
+    let (_, verdict) = validated(r#"relax.BindSymbolicVars{binding_map=["n=8"]}"#, &module);
+    assert!(matches!(&verdict, Verdict::Same(_)), "some inputs have 8 elements: {verdict:?}");
+    let (_, verdict) = validated(r#"relax.BindSymbolicVars{binding_map=["n=16"]}"#, &module);
+    let Verdict::NotValidated { why } = &verdict else { panic!("{verdict:?}") };
+    assert!(why.contains("no input can be executed after the pass"), "{why}");
+}
+
+/// Parameters of which the types leave something open.
+const OPEN: &str = r#"
+@I.ir_module
+class Module:
+    @R.function
+    def main(o: R.Object, x: R.Tensor(dtype="float32", ndim=2), s: R.Shape(ndim=2)):
+        with R.dataflow():
+            y = R.add(x, x)
+            dead = R.multiply(x, x)
+            z = R.reshape(y, s)
+            R.output(z)
+        return (o, z)
+"#;
+
+/// Buffers whose extents are computed.
+const COMPUTED: &str = r#"
+@I.ir_module
+class Module:
+    @T.prim_func(s_tir=True)
+    def main(x: T.handle, y: T.handle):
+        n = T.int64()
+        X = T.match_buffer(x, (n,), "float32")
+        Y = T.match_buffer(y, (T.max(n // T.int64(2), T.int64(3)),), "float32")
+        for i in range(T.max(n // T.int64(2), T.int64(3))):
+            with T.sblock("b"):
+                v = T.axis.spatial(T.max(n // T.int64(2), T.int64(3)), i)
+                Y[v] = T.float32(2)
+"#;
+
+#[test]
+fn there_are_inputs_for_types_that_say_little() {
+    for (pass, text) in [("relax.DeadCodeElimination", OPEN), ("s_tir.ConvertBlocksToOpaque", COMPUTED)] {
+        let (_, verdict) = validated(pass, &read(text));
+        assert!(matches!(&verdict, Verdict::Same(same) if same.inputs > 1), "{pass}: {verdict:?}");
+    }
+}
