@@ -20,6 +20,12 @@ fn what_changes_nothing_gives_the_same_handle() {
     assert!(body.edit().finish().expect("valid").same(&body));
     // Replacing a value by itself, or a leaf by itself, is no change.
     assert!(body.rewrite(|value, rw| Action::Replace(rw.v(value))).expect("valid").same(&body));
+    // Nor is setting the type that a value has.
+    let retyped = body.rewrite(|value, rw| {
+        rw.set_type(value, &value.ty().to_owned());
+        Action::Keep
+    });
+    assert!(retyped.expect("valid").same(&body));
 }
 
 /// `relu(x)` becomes `maximum(exp(x), x)`, and every operator `add` another one.

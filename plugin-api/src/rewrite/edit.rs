@@ -409,8 +409,13 @@ impl<'b> Edit<'b> {
         }
     }
 
-    /// Sets the type of a node.
+    /// Sets the type of a node. The type that it has already is no change.
     pub fn set_type(&mut self, v: impl Operand, ty: &Type) {
+        let v = v.of(self);
+        let before = self.b.type_of(v);
+        if before != TypeId::NONE && self.b.type_owned(before) == *ty {
+            return;
+        }
         let ty = self.b.ty(ty);
         self.update(v, |node| node.ty = ty.0);
     }

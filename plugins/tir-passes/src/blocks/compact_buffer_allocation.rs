@@ -52,7 +52,7 @@ declare_pass! {
 fn compact_buffer_allocation(body: &Body, options: &Options, _: &Ctx) -> Result<Body, PassError> {
     let regions = Accesses::of(body)?.regions(options.is_strict)?;
     let aligned = alignments(body)?;
-    let compact = body.try_rewrite(|value, rw| {
+    body.try_rewrite(|value, rw| {
         if let Some(ty) = value.as_buffer_type()
             && let Some(region) = regions.get(value)
         {
@@ -63,10 +63,8 @@ fn compact_buffer_allocation(body: &Body, options: &Options, _: &Ctx) -> Result<
             rw.set_type(value, &Type::Buffer(compacted(ty, region, &rows.unwrap_or_default())));
         }
         move_access(value, &regions, rw)?;
-        Ok::<_, PassError>(Action::Keep)
-    })?;
-    // An access that begins where it began was written again.
-    Ok(if compact.structural_eq(body) { body.clone() } else { compact })
+        Ok(Action::Keep)
+    })
 }
 
 /// Accesses of a buffer begin at the start of its region.
