@@ -477,16 +477,19 @@ fn clash_a_vetoed_requirement_ends_its_user_and_not_the_run() {
     assert_eq!((ended, names), (vec!["t.B".to_string(), "t.A".to_string()], vec!["t.X".to_string()]));
 }
 
-#[test]
-fn a_required_pass_must_have_default_options() {
-    let option = OptionInfo {
+fn without_default() -> OptionInfo {
+    OptionInfo {
         name: "n".into(),
         ty: OptionType::Int,
         default: None,
         allowed: Allowed::All,
         doc: "How many.".into(),
-    };
-    let a = PassInfo { options: vec![option], ..pass("A", &[]) };
+    }
+}
+
+#[test]
+fn a_required_pass_must_have_default_options() {
+    let a = PassInfo { options: vec![without_default()], ..pass("A", &[]) };
     let registry = registry_of(vec![pass("C", &["A"]), a]);
     assert_eq!(
         Plan::new(&request("t.C"), &registry).expect_err("no default").to_string(),
@@ -496,18 +499,11 @@ fn a_required_pass_must_have_default_options() {
 
 #[test]
 fn all_stands_for_the_passes_up_to_a_level_but_for_the_disabled_ones() {
-    let option = OptionInfo {
-        name: "n".into(),
-        ty: OptionType::Int,
-        default: None,
-        allowed: Allowed::All,
-        doc: "How many.".into(),
-    };
     let registry = registry_of(vec![
         pass("B", &["A"]),
         PassInfo { opt_level: 1, ..pass("A", &[]) },
         PassInfo { opt_level: 2, ..pass("X", &[]) },
-        PassInfo { options: vec![option], ..pass("O", &[]) },
+        PassInfo { options: vec![without_default()], ..pass("O", &[]) },
         pass("D", &[]),
     ]);
     let mut request = request("all(opt_level=1),t.X");

@@ -97,7 +97,7 @@ impl<'a> FnReader<'a> {
         }
     }
 
-    /// The name of a scalar no longer stands for it in dimensions.
+    /// Dimensions can no longer use the name of a scalar.
     fn forget_scalar(&mut self, name: &str, v: V) {
         if let Some(sym) = self.scalars.get(&v)
             && self.syms.get(name) == Some(sym)
