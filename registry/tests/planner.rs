@@ -478,13 +478,7 @@ fn clash_a_vetoed_requirement_ends_its_user_and_not_the_run() {
 }
 
 fn without_default() -> OptionInfo {
-    OptionInfo {
-        name: "n".into(),
-        ty: OptionType::Int,
-        default: None,
-        allowed: Allowed::All,
-        doc: "How many.".into(),
-    }
+    OptionInfo { name: "n".into(), ty: OptionType::Int, default: None, allowed: Allowed::All, doc: "How many.".into() }
 }
 
 #[test]
