@@ -1,0 +1,1 @@
+"""Ways to make Relax modules of something else."""
