@@ -72,13 +72,10 @@ pub(crate) fn with_function_attrs(
     let root = edit.v(body.0.root());
     let entries = attrs.iter().map(|(key, value)| (key.as_str(), value.clone()));
     let id = if attrs.is_empty() { AttrsId::NONE } else { edit.builder().attrs(entries) };
-    edit.builder().set_attrs(root, id);
-    if private {
-        edit.builder().add_flags(root, flag::PRIVATE);
-    } else {
-        edit.builder().clear_flags(root, flag::PRIVATE);
-    }
-    edit.update(root, |_| {});
+    edit.set_attrs(root, id);
+    edit.update(root, |node| {
+        node.flags = if private { node.flags | flag::PRIVATE } else { node.flags & !flag::PRIVATE }
+    });
     edit.finish().map(Body).map_err(|error| ill_formed(py, &error.to_string()))
 }
 

@@ -15,8 +15,8 @@ def test_a_context_is_current_inside_its_block():
     ) as context:
         assert PassContext.current() is context
         assert context.opt_level == 3
-        assert context.required_pass == ["relax.LegalizeOps"]
-        assert context.config["relax"]["FuseOps"]["max_depth"] == 4
+        assert list(context.required_pass) == ["relax.LegalizeOps"]
+        assert context.config["relax.FuseOps.max_depth"] == 4
     assert PassContext.current() is before
 
 

@@ -32,7 +32,7 @@ class IfCollapser(PyExprMutator):
     """An If whose condition is a constant becomes the branch that is taken."""
 
     def visit_if_(self, choice):
-        if not isinstance(choice.cond, relax.Constant):
+        if not isinstance(choice.cond, passhost.ir.GenericConst):
             return super().visit_if_(choice)
         return self.visit_expr(choice.true_branch if choice.cond.data.numpy() else choice.false_branch)
 

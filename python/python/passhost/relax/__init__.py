@@ -25,6 +25,7 @@ from passhost.relax.expr import (
 )
 from passhost.relax.expr_functor import ExprFunctor, PyExprMutator, PyExprVisitor
 from passhost.relax.global_info import DummyGlobalInfo, VDevice
+from passhost.relax.op.special import call_dps_packed, call_pure_packed, call_tir, call_tir_inplace
 from passhost.relax.type import AnyType, ObjectType, PackedFuncType, ShapeType, TensorType
 
 __all__ = [
@@ -60,6 +61,10 @@ __all__ = [
     "Var",
     "VarBinding",
     "analysis",
+    "call_dps_packed",
+    "call_pure_packed",
+    "call_tir",
+    "call_tir_inplace",
     "const",
     "expr_functor",
     "extern",

@@ -293,6 +293,9 @@ class PyExprMutator(ExprFunctor):
             method = self._methods[type(expr)] = self._method(expr)
         made = method(expr)
         cls = type(made)
+        if cls is SeqExpr and self.builder_._frames:
+            # A branch, say, in the place of a value: its bindings go where the value is.
+            return self.builder_.normalize(made)
         if cls in _LEAVES or made is self._normal:
             return made
         if made is expr and isinstance(made, Call) and made.ty is not MISSING:

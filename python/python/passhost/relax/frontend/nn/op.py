@@ -93,6 +93,10 @@ class Tensor:
         """The quotient."""
         return self._binary("divide", other)
 
+    def __rtruediv__(self, other: Any) -> Tensor:
+        """The quotient."""
+        return self._binary("divide", other, swapped=True)
+
     def __matmul__(self, other: Tensor) -> Tensor:
         """The matrix product."""
         return matmul(self, other)
