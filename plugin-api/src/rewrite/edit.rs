@@ -103,6 +103,8 @@ pub struct Edit<'b> {
     side: Vec<(Place, Item)>,
     place: Place,
     dirty: bool,
+    /// Whether attributes of nodes changed.
+    attrs_changed: bool,
     /// Region around each old node; made when it is first asked for.
     parents: Vec<u32>,
     /// The old scalar that each symbolic variable is, by its number; made when it is first asked for.
@@ -138,6 +140,7 @@ impl Body {
             side: Vec::new(),
             place: end,
             dirty: false,
+            attrs_changed: false,
             parents: Vec::new(),
             symbols: None,
             groups: Default::default(),
@@ -224,7 +227,7 @@ impl<'b> Edit<'b> {
 
     /// Whether anything was changed so far.
     pub fn is_dirty(&self) -> bool {
-        self.dirty
+        self.dirty || self.attrs_changed
     }
 
     /// Removes a node and its content, and expressions nested in its operands.
@@ -405,7 +408,8 @@ impl<'b> Edit<'b> {
         if let Some(node) = self.b.pool.s.nodes.get_mut(op) {
             let before = *node;
             f(node);
-            self.dirty |= *node != before;
+            self.attrs_changed |= node.attrs != before.attrs;
+            self.dirty |= *node != NodeRec { attrs: node.attrs, ..before };
         }
     }
 
@@ -569,10 +573,15 @@ impl<'b> Edit<'b> {
     /// # Errors
     /// If a removed value is still used, or the result is not valid.
     pub fn finish(mut self) -> Result<Body, SealError> {
-        if !self.dirty {
+        if !self.is_dirty() {
             return Ok(self.old.clone());
         }
         self.b.pool.check_whole()?;
+        if !self.dirty && self.b.pool.s.nodes.len() == self.n_old as usize {
+            // The nodes are what they were, in their order.
+            let sections = Sections { spans: Vec::new(), ..std::mem::take(&mut self.b.pool.s) };
+            return crate::ir::storage::sealer::seal(&sections.raw());
+        }
         if self.is_tir() {
             self.unshare()?;
         }
