@@ -59,6 +59,9 @@ mod operators;
 #[path = "cli/output.rs"]
 #[cfg(unix)]
 mod output;
+#[path = "cli/package.rs"]
+#[cfg(target_os = "linux")]
+mod package;
 #[path = "cli/probes.rs"]
 #[cfg(target_os = "linux")]
 mod probes;

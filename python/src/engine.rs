@@ -36,6 +36,13 @@ pub(crate) fn load(py: Python<'_>, manifest: PathBuf, text: Option<&str>) -> PyR
     Ok(())
 }
 
+/// The libraries of a manifest, in its order. They are opened to be checked.
+#[pyfunction]
+pub(crate) fn libraries(py: Python<'_>, manifest: PathBuf) -> PyResult<Vec<PathBuf>> {
+    let engine = py.detach(|| Engine::new(&Manifest::load(&manifest)?)).map_err(|error| raised(py, &error))?;
+    Ok(engine.registry().owners().filter_map(|(_, owner)| owner.file.clone()).collect())
+}
+
 /// Adds a pass over modules that is a function of Python, and gives its full name: `name`, if that has a namespace, else
 /// one in the namespace `python`. If the name is taken, that is an error if `strict` and the name has a namespace; else the
 /// pass gets a number.

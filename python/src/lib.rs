@@ -18,7 +18,9 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _passhost {
     #[pymodule_export]
-    use crate::engine::{check_config, config_options, find_pass, load, operators, pass_facts, pass_names, register};
+    use crate::engine::{
+        check_config, config_options, find_pass, libraries, load, operators, pass_facts, pass_names, register,
+    };
     #[pymodule_export]
     use crate::execute::{Array, Scalar, Shape, execute};
     #[pymodule_export]

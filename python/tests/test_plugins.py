@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,21 @@ def test_plugins_of_installed_packages_are_listed(tmp_path):
     assert "acme.GroupConvolutions" in listed(path=[tmp_path])
     (package / "passes.toml").write_text("plugin = 3")
     assert "the entry point 'some' of passhost.plugins must name a package" in listed(path=[tmp_path])
+
+
+def test_a_plugin_packed_as_a_wheel(tmp_path):
+    crate = Path(__file__).parents[2] / "plugins" / "template"
+    packed = subprocess.run(
+        [standard_manifest().parent / "passhost", "package", crate, "-o", tmp_path],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert packed.returncode == 0, packed.stderr
+    [wheel] = tmp_path.glob("*.whl")
+    site = tmp_path / "site"
+    zipfile.ZipFile(wheel).extractall(site)
+    assert "template_plugin" in listed(path=[site])
 
 
 def test_bad_manifests(tmp_path):

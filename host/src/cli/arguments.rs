@@ -1,7 +1,8 @@
 //! The arguments of each command, with their help texts.
 
+use super::authoring::{new, package};
 use super::messages::Format;
-use super::{instruments, new, probe};
+use super::{instruments, probe};
 use crate::files::Output;
 use crate::report::error::Error;
 use crate::run::validate::USUAL_WORK;
@@ -105,6 +106,15 @@ pub(super) enum Command {
     /// Creates a plugin crate with three passes, their documentation and their tests.
     #[command(after_help = "Example:\n  passhost new my-passes\n  cd my-passes\n  cargo test")]
     New(new::NewArgs),
+    /// Makes a Python wheel of a plugin crate. Whoever installs it with pip has its passes in Python.
+    ///
+    /// The wheel contains the library of the crate, a manifest that lists it, and an entry point of the group
+    /// `passhost.plugins`, by which the Python package finds the manifest. Its name and version are those of the crate.
+    ///
+    /// The wheel is for the system on which it is made: on Linux, for all with at least the C library that the plugin
+    /// needs. With --library, it is for several systems.
+    #[command(after_help = "Example:\n  passhost package my-passes\n  pip install dist/my_passes-*.whl")]
+    Package(package::PackageArgs),
     /// Writes the lockfile: versions and hashes of the plugins as they are now.
     ///
     /// The lockfile is next to the manifest and has its name: passes.lock. `passhost run` writes it when it first uses

@@ -1,6 +1,7 @@
 //! The command line.
 
 mod arguments;
+mod authoring;
 mod building;
 mod catalog;
 mod check;
@@ -8,7 +9,6 @@ mod figures;
 mod instruments;
 mod lock;
 mod messages;
-mod new;
 mod probe;
 #[cfg(test)]
 mod reference;
@@ -161,7 +161,8 @@ fn run_command(command: &Command, messages: Messages) -> Result<u8, Error> {
         }
         Command::Ops(args) => to_stdout(&partly(&args.plugins, messages, |engine| catalog::ops(engine, args))?),
         Command::ExplainMatch(args) => return run::explain_match::explain_match(args, messages),
-        Command::New(args) => to_stdout(&new::new(args)?),
+        Command::New(args) => to_stdout(&authoring::new::new(args)?),
+        Command::Package(args) => authoring::package::package(args, messages),
         Command::Check(args) => {
             let path = manifest_path(args.plugins.manifest.manifest.as_ref())?;
             return check::check(&path, args.plugins.locked, !args.no_load, messages);

@@ -1,5 +1,6 @@
 //! `passes.toml`: which plugins there are, and what runs by default.
 
+use super::TRIPLE;
 use super::manifest_keys::{self as keys, Key};
 use crate::files::read_small;
 use crate::plugins::target::Target;
@@ -248,7 +249,8 @@ impl Reader<'_> {
     fn manifest(&self, table: &DeTable<'_>) -> Manifest {
         self.check_keys(table, keys::MANIFEST, "the manifest");
         let mut manifest = Manifest { settings: self.settings(table), ..Manifest::default() };
-        manifest.search = self.strings(table, "search").iter().map(|folder| self.folder.join(folder)).collect();
+        let folder = |folder: &String| self.folder.join(folder.replace("{triple}", TRIPLE));
+        manifest.search = self.strings(table, "search").iter().map(folder).collect();
         match table.get("plugin").map(|value| (value, value.get_ref())) {
             Some((_, DeValue::Array(entries))) => {
                 manifest.plugins = entries.iter().filter_map(|entry| self.plugin(entry)).collect();

@@ -28,7 +28,8 @@ const OWN: &[Key] = &[
         name: "search",
         ty: "list of strings",
         default: "`[]`",
-        doc: "Folders in which passhost looks for plugins with a `name`, relative to the folder of the manifest.",
+        doc: "Folders in which passhost looks for plugins with a `name`, relative to the folder of the manifest. `{triple}` \
+              in one is the target triple of this passhost, such as `x86_64-unknown-linux-gnu`.",
         example: "search = [\"lib\", \"/opt/acme/lib\"]\n",
     },
     Key {

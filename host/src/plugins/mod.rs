@@ -12,3 +12,6 @@ pub mod manifest;
 mod manifest_keys;
 pub mod object_file;
 pub(crate) mod target;
+
+/// Target triple of this host, and so of each library that it can open.
+pub(crate) const TRIPLE: &str = env!("PASSHOST_TARGET");

@@ -92,6 +92,20 @@ pub fn metadata_if(library: &Library, allowed: impl FnOnce() -> bool) -> Result<
     if !allowed() {
         return Ok(Vec::new());
     }
+    section(&object)
+}
+
+/// The metadata section of a library for any system.
+///
+/// # Errors
+/// If it is no plugin.
+pub fn metadata_of_any_system(library: &[u8]) -> Result<Vec<u8>, ObjectError> {
+    let object = object::File::parse(library).map_err(|error| ObjectError::NotALibrary(error.to_string()))?;
+    check_whole(&object, library.len() as u64)?;
+    section(&object)
+}
+
+fn section<'d, R: ReadRef<'d>>(object: &object::File<'d, R>) -> Result<Vec<u8>, ObjectError> {
     // Of the names in a PE image, linkers keep eight bytes.
     let names = [".passhost", ".passhos", "__passhost"];
     let section = object.sections().find(|section| section.name().is_ok_and(|name| names.contains(&name)));
@@ -99,7 +113,8 @@ pub fn metadata_if(library: &Library, allowed: impl FnOnce() -> bool) -> Result<
     if section.size() > MAX_METADATA {
         return Err(ObjectError::TooLarge(section.size()));
     }
-    Ok(section.data().map_err(not_a_library)?.to_vec())
+    let data = section.data().map_err(|error| ObjectError::NotALibrary(error.to_string()))?;
+    Ok(data.to_vec())
 }
 
 /// Whether an ELF file ends before its table of sections, which linkers write last.

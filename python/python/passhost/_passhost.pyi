@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from os import PathLike
+from pathlib import Path
 from typing import Any, final
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "extern_symbol",
     "find_pass",
     "function_attrs",
+    "libraries",
     "load",
     "module_attrs",
     "module_infos",
@@ -92,6 +94,7 @@ class Scalar:
     def dtype(self) -> str: ...
 
 def load(manifest: str | PathLike[str], text: str | None = None) -> None: ...
+def libraries(manifest: str | PathLike[str]) -> list[Path]: ...
 def register(
     name: str,
     opt_level: int,

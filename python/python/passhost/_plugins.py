@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import os
 import threading
-import tomllib
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
 from passhost import _passhost
-from passhost.error import ManifestError
+from passhost.error import PasshostError
 
 GROUP = "passhost.plugins"
 """Entry points of this group name packages that have a `passes.toml` with their plugins."""
@@ -50,16 +49,14 @@ def ensure_loaded() -> None:
 
 def _libraries(point: EntryPoint) -> list[str]:
     """The plugins of an installed package, by their absolute paths."""
-    folder = Path(str(import_module(point.value).__file__)).parent
-    manifest = folder / "passes.toml"
+    manifest = Path(str(import_module(point.value).__file__)).parent / "passes.toml"
     try:
-        plugins = tomllib.loads(manifest.read_text(encoding="utf-8")).get("plugin", [])
-        return [str(folder / plugin["path"]) for plugin in plugins]
-    except (OSError, tomllib.TOMLDecodeError, KeyError, TypeError) as error:
-        raise ManifestError(
-            f"{manifest}: {error!r}; the entry point {point.name!r} of {GROUP} must name a package that has a "
-            "passes.toml, whose [[plugin]] tables have a path"
-        ) from error
+        return [os.fspath(library) for library in _passhost.libraries(manifest)]
+    except PasshostError as error:
+        error.add_note(
+            f"the entry point {point.name!r} of {GROUP} must name a package that has a passes.toml with its plugins"
+        )
+        raise
 
 
 def load(manifest: str | os.PathLike[str]) -> None:

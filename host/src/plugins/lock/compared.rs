@@ -1,8 +1,8 @@
 //! What the comparison of all plugins with the lockfile found; and the lockfile, brought up to date with it.
 
-use super::keeper::TARGET;
 use super::{CratePin, Entries, Entry, Mode, Pin, UNSET, write};
 use crate::files::{follow, replace};
+use crate::plugins::TRIPLE;
 use crate::plugins::hashes::Hashes;
 use plugin_api::names::visible::visible_line;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -159,7 +159,7 @@ fn differences(old: &Entry, new: &Entry) -> Vec<String> {
         }
         (Pin::Built(old), Pin::Built(new)) => {
             // A target that was not there is no change.
-            if let Some((old, new)) = old.get(TARGET).zip(new.get(TARGET)) {
+            if let Some((old, new)) = old.get(TRIPLE).zip(new.get(TRIPLE)) {
                 compare("sha256", old, new);
             }
         }

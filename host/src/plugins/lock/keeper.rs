@@ -2,6 +2,7 @@
 
 use super::compared::{Compared, Read, other_reads};
 use super::{CratePin, Entries, Entry, Pin, UNSET, load, path_of};
+use crate::plugins::TRIPLE;
 use crate::plugins::crates::{self, Found, How, Look, Survey, Uncovered, Watcher};
 use crate::plugins::hashes::Hashes;
 use crate::plugins::library::Library;
@@ -15,9 +16,6 @@ use std::sync::atomic::AtomicBool;
 
 /// Of so many settings of cargo, the names are shown.
 const MOST_SETTINGS: usize = 12;
-
-/// Target triple of this host, and so of each library that it can open.
-pub(super) const TARGET: &str = env!("PASSHOST_TARGET");
 
 /// What the lockfile is for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -207,11 +205,11 @@ impl Keeper {
             let Pin::Built(hashes) = &self.locked(entry, file)?.pin else {
                 return Err(self.differs(file, "it", "a built library", "a crate"));
             };
-            match hashes.get(TARGET) {
+            match hashes.get(TRIPLE) {
                 Some(locked) if *locked == found => {}
                 Some(locked) => return Err(self.differs(file, "its sha256", &found, locked)),
                 None => {
-                    let message = format!("{} has no sha256 of it for {TARGET}", self.path.display());
+                    let message = format!("{} has no sha256 of it for {TRIPLE}", self.path.display());
                     let help = "run `passhost lock` on this system, too; it adds that and keeps the others";
                     return Err(refuse(file, message, help));
                 }
@@ -266,7 +264,7 @@ impl Keeper {
                 };
                 let (name, version, api) = (meta.name.clone(), meta.version.clone(), meta.api.clone());
                 if let Pin::Built(hashes) = &pin
-                    && hashes.get(TARGET) != self.old_hash(&from)
+                    && hashes.get(TRIPLE) != self.old_hash(&from)
                 {
                     self.unknown.insert(file.to_path_buf());
                 }
@@ -294,7 +292,7 @@ impl Keeper {
             Some(Pin::Built(hashes)) => hashes.clone(),
             _ => Default::default(),
         };
-        hashes.insert(TARGET.to_string(), hash);
+        hashes.insert(TRIPLE.to_string(), hash);
         Pin::Built(hashes)
     }
 
@@ -328,7 +326,7 @@ impl Keeper {
 
     fn old_hash(&self, from: &str) -> Option<&String> {
         match &self.old.as_ref()?.get(from)?.pin {
-            Pin::Built(hashes) => hashes.get(TARGET),
+            Pin::Built(hashes) => hashes.get(TRIPLE),
             Pin::Crate(_) => None,
         }
     }

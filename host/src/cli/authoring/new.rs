@@ -5,7 +5,7 @@ use clap::Args;
 use std::path::{Component, Path, PathBuf};
 
 #[derive(Args)]
-pub(super) struct NewArgs {
+pub(in crate::cli) struct NewArgs {
     /// The folder to create, such as `my-passes` or `plugins/my-passes`. Its last part becomes the name of the crate; the
     /// passes are called `my_passes.Name`.
     #[arg(value_name = "FOLDER")]
@@ -24,7 +24,7 @@ pub(super) struct NewArgs {
 
 macro_rules! template {
     ($($file:literal),* $(,)?) => {
-        &[$(($file, include_str!(concat!("../../../plugins/template/", $file)))),*]
+        &[$(($file, include_str!(concat!("../../../../plugins/template/", $file)))),*]
     };
 }
 
@@ -77,7 +77,7 @@ enum Api {
 ///
 /// # Errors
 /// If the name is no crate name, the folder is not empty, the API is not found, or a file cannot be written.
-pub(super) fn new(args: &NewArgs) -> Result<String, Error> {
+pub(in crate::cli) fn new(args: &NewArgs) -> Result<String, Error> {
     let (folder, name) = (args.path.as_ref().unwrap_or(&args.folder), name(args)?);
     check_name(&name)?;
     check_folder(folder)?;
