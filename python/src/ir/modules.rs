@@ -1,15 +1,14 @@
-//! Attributes of modules and of TIR functions, and facts of operators, for Python.
+//! Attributes of modules and of TIR functions, for Python.
 
 use crate::engine;
+use crate::errors::ill_formed;
 use crate::ir::attrs::{entries, sealed};
-use crate::ir::seal::{Sealer, ill_formed};
+use crate::ir::seal::Sealer;
 use crate::ir::tables::Tables;
 use crate::module::{Body, Module};
-use crate::values::taken;
 use passhost::plugin_api::ir::module::GLOBAL_INFOS;
 use passhost::plugin_api::ir::records::flag;
 use passhost::plugin_api::ir::{Attr, AttrsId, BodyKind, Expr, Type};
-use passhost::plugin_api::metadata::{ArgKind, AttrDefault, AttrType, OpInfo};
 use passhost::plugin_api::typing::normalize::{first_not_normal, normalize};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -99,57 +98,6 @@ pub(crate) fn prim_func_type<'py>(py: Python<'py>, body: &Body) -> PyResult<Boun
     let v = sealer.b.global_var("f", ty);
     let number = sealer.b.with(v, |value| value.ty().id());
     sealer.tables.ty(py, &sealer.b.raw(), number)
-}
-
-/// Facts of all operators: name, arguments with their kinds, attributes with types and defaults, purity, documentation.
-#[pyfunction]
-pub(crate) fn operator_facts(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
-    let engine = engine::current(py)?;
-    engine.registry().operators().map(|(info, _)| facts(py, info)).collect()
-}
-
-fn facts<'py>(py: Python<'py>, info: &OpInfo) -> PyResult<Bound<'py, PyDict>> {
-    let facts = PyDict::new(py);
-    facts.set_item("name", &info.name)?;
-    facts.set_item("pure", info.pure)?;
-    facts.set_item("doc", &info.doc)?;
-    let kind = |kind: ArgKind| match kind {
-        ArgKind::Any => "any",
-        ArgKind::Tensor => "tensor",
-        ArgKind::Tuple => "tuple",
-        ArgKind::Shape => "shape",
-        ArgKind::Prim => "prim",
-        ArgKind::Function => "function",
-    };
-    let args = info.args.iter().map(|arg| (&arg.name, kind(arg.kind), arg.optional));
-    facts.set_item("args", args.collect::<Vec<_>>())?;
-    let attrs = info.attrs.iter().map(|attr| {
-        let default = match &attr.default {
-            None => ("required", py.None()),
-            Some(AttrDefault::None) => ("value", py.None()),
-            Some(AttrDefault::Value(value)) => ("value", taken(py, value)?),
-            Some(AttrDefault::SameAs(other)) => ("same", other.into_pyobject(py)?.into_any().unbind()),
-        };
-        Ok((&attr.name, type_name(attr.ty), default.0, default.1, attr.by_name))
-    });
-    facts.set_item("attrs", attrs.collect::<PyResult<Vec<_>>>()?)?;
-    Ok(facts)
-}
-
-fn type_name(ty: AttrType) -> &'static str {
-    match ty {
-        AttrType::Bool => "bool",
-        AttrType::Int => "int",
-        AttrType::Float => "float",
-        AttrType::Str => "str",
-        AttrType::IntList => "ints",
-        AttrType::DType => "dtype",
-        AttrType::OptInt => "int | None",
-        AttrType::OptIntList => "ints | None",
-        AttrType::Any => "any",
-        AttrType::OptStr => "str | None",
-        AttrType::RepeatedInts => "repeated ints",
-    }
 }
 
 /// Raises an error if a module contradicts itself, or the operators.

@@ -1,5 +1,6 @@
 //! Objects of Python as a function of the host.
 
+use crate::errors::ill_formed;
 use crate::ir::classes::{Classes, Kind, classes};
 use crate::ir::tables::Tables;
 use crate::ir::{attrs, constants};
@@ -62,12 +63,6 @@ pub(crate) fn seal(
     sealer.globals = Some(globals.unbind());
     sealer.function(function, name, None, 0)?;
     sealer.b.finish().map(Body).map_err(|error| ill_formed(py, &error.to_string()))
-}
-
-/// The error of a function that contradicts itself.
-pub(crate) fn ill_formed(py: Python<'_>, message: &str) -> PyErr {
-    let made = py.import("passhost.error").and_then(|module| module.getattr("IllFormedError")?.call1((message,)));
-    made.map_or_else(|error| error, PyErr::from_value)
 }
 
 /// What is around an expression that becomes a binding.

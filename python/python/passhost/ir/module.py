@@ -63,10 +63,7 @@ class IRModule:
         globals: dict[str, Any] = dict(self._base.functions())
         for name, function in self._changed.items():
             if function is not None:
-                globals[name] = function._seal(name) if not hasattr(function, "params") else function.ty
-        for name, function in self._changed.items():
-            if function is not None and hasattr(function, "ret_ty") and type(function).__name__ == "PrimFunc":
-                globals[name] = function._seal(name)
+                globals[name] = function._as_global(name)
         return {
             name: None if function is None else function._seal(name, globals)
             for name, function in self._changed.items()
