@@ -27,6 +27,8 @@ __all__ = [
     "PlanError",
     "PluginError",
     "ScriptError",
+    "ValueKindError",
+    "ValueTypeError",
 ]
 
 
@@ -141,6 +143,14 @@ class ExecutionError(PasshostError, RuntimeError):
     """A function was executed and has no result."""
 
 
+class ValueKindError(ExecutionError, TypeError):
+    """A value is of another kind than its type says, as a tuple where a tensor is expected."""
+
+
+class ValueTypeError(ExecutionError, ValueError):
+    """A tensor or shape has another data type or number of dimensions than its type says."""
+
+
 _CLASSES: dict[str, type[PasshostError]] = {
     "manifest": ManifestError,
     "plugin": PluginError,
@@ -152,6 +162,8 @@ _CLASSES: dict[str, type[PasshostError]] = {
     "step": PassFailedError,
     "instrument": PassFailedError,
     "execution": ExecutionError,
+    "execution-kind": ValueKindError,
+    "execution-type": ValueTypeError,
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from passhost._tensor import Tensor
 from passhost.ir import expr as e
 from passhost.ir import prim as p
 from passhost.ir import type as t
@@ -115,7 +116,7 @@ def _operation(value: p.BinaryOpExpr) -> str:
 
 def _constant(value: e.GenericConst) -> str:
     data = value.value
-    if isinstance(data, e.Tensor) and data.shape == ():
+    if isinstance(data, Tensor) and data.shape == ():
         return f'R.const({data.numpy().item()!r}, "{data.dtype}")'
     return f"R.const({data!r})"
 

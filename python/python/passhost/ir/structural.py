@@ -6,8 +6,9 @@ import difflib
 from collections.abc import Mapping
 from typing import Any
 
+from passhost._tensor import Tensor
 from passhost.ir._node import Node
-from passhost.ir.expr import Constant, GenericConst, GlobalVar, Op, StringImm, Tensor, Var
+from passhost.ir.expr import Constant, GenericConst, GlobalVar, Op, StringImm, Var
 from passhost.ir.type import FuncType, PrimType, TupleType, Type
 
 _FIELDS: dict[Any, tuple[str, ...]] = {}
@@ -62,7 +63,7 @@ class _Comparison:
         if isinstance(a, Mapping) and isinstance(b, Mapping):
             return a.keys() == b.keys() and all(self.same(value, b[key], defines) for key, value in a.items())
         if isinstance(a, Tensor) and isinstance(b, Tensor):
-            return a.dtype == b.dtype and a.shape == b.shape and a.numpy().tobytes() == b.numpy().tobytes()
+            return a.dtype == b.dtype and a.shape == b.shape and a._bytes() == b._bytes()
         return type(a) is type(b) and bool(a == b)
 
     def nodes(self, a: Node, b: Node, defines: bool) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from passhost import _passhost
+from passhost._tensor import Tensor, numpy_dtype
 from passhost.ir import prim
 from passhost.ir._node import Node
 from passhost.ir.attrs import DictAttrs
@@ -21,7 +22,6 @@ from passhost.ir.expr import (
     GenericConst,
     GlobalVar,
     StringImm,
-    Tensor,
     Tuple,
     TupleGetItem,
     Var,
@@ -301,6 +301,10 @@ class Function(BaseFunc):
             _FUNCTIONS[(handle, name)] = self
         return handle
 
+    def _as_global(self, name: str) -> Type:
+        """Its type: its body may mention functions that mention it."""
+        return self.ty
+
     def script(self, **_options: Any) -> str:
         """As TVMScript."""
         name = str(self.attrs.get("global_symbol", "main"))
@@ -366,7 +370,7 @@ def prim_value(value: Any, dtype: str | None = None) -> Expr:
 
 def const(value: Any, dtype: str | None = None) -> GenericConst:
     """A constant tensor, of a number, a list of them, or an array. Floats are float32, integers int32 by themselves."""
-    if isinstance(value, Tensor):
+    if isinstance(value, Tensor) and not value.numpy().flags.writeable:
         return GenericConst(value, TensorType(value.shape, value.dtype))
     if isinstance(value, GenericConst):
         return value
@@ -389,20 +393,6 @@ def _as_array(value: Any, dtype: str | None) -> np.ndarray[Any, Any]:
     if dtype is not None:
         array = array.astype(numpy_dtype(dtype))
     return np.ascontiguousarray(array) if array.ndim else array
-
-
-def numpy_dtype(dtype: str) -> np.dtype[Any]:
-    """The NumPy type of a data type. Those that NumPy lacks need the package ml_dtypes."""
-    try:
-        return np.dtype(dtype)
-    except TypeError:
-        try:
-            import ml_dtypes  # type: ignore[import-not-found,unused-ignore]
-
-            found: np.dtype[Any] = np.dtype(getattr(ml_dtypes, dtype))
-            return found
-        except (ImportError, AttributeError):
-            raise ValueError(f"NumPy has no type for {dtype}; the package ml_dtypes has some") from None
 
 
 def get_shape_of(expr: Expr) -> Expr:
