@@ -38,15 +38,18 @@ class Tensor:
     """
 
     __slots__ = ("__weakref__", "_array", "dtype", "shape")
+    _array: npt.NDArray[Any]
+    dtype: str
+    """Name of the data type, as in `float32`."""
+    shape: tuple[int, ...]
+    """Its extents."""
 
     def __init__(self, array: npt.ArrayLike | Tensor, dtype: str | None = None) -> None:
         """Of anything that NumPy takes for an array. An array of this data type is not copied."""
         values = array._array if isinstance(array, Tensor) else np.asarray(array)
         self.dtype = str(dtype) if dtype is not None else str(values.dtype)
-        """Name of the data type, as in `float32`."""
         self._array = _as_elements(values, self.dtype)
-        self.shape: tuple[int, ...] = tuple(self._array.shape)
-        """Its extents."""
+        self.shape = tuple(self._array.shape)
 
     @classmethod
     def _of_bytes(cls, data: bytes, dtype: str, shape: Sequence[int], writeable: bool = False) -> Self:

@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, overload
 
 import numpy as np
 
@@ -125,7 +125,20 @@ class _Values:
         return value
 
 
+F = TypeVar("F", bound=Callable[..., Any])
 _functions: dict[str, Callable[..., Any]] = {}
+
+
+@overload
+def register_global_func(name: F, function: None = None, override: bool = False) -> F: ...
+
+
+@overload
+def register_global_func(name: str, function: None = None, override: bool = False) -> Callable[[F], F]: ...
+
+
+@overload
+def register_global_func(name: str, function: F, override: bool = False) -> F: ...
 
 
 def register_global_func(

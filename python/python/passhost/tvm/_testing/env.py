@@ -1,4 +1,4 @@
-"""Names of `tvm.testing.env`: what the machine has for compiled modules. Modules are interpreted, so all of it is missing."""
+"""Names of `tvm.testing.env`: what a machine has for compiled modules. They are interpreted, so it has nothing."""
 
 from __future__ import annotations
 
