@@ -35,6 +35,8 @@ mod _passhost {
     #[pymodule_export]
     use crate::ir::te::te_function;
     #[pymodule_export]
+    use crate::ir::tir::expand_prim_func;
+    #[pymodule_export]
     use crate::ir::types::parse_dtype;
     #[pymodule_export]
     use crate::module::{Body, Module, print_module, read_module};

@@ -51,6 +51,15 @@ class _Comparison:
             return not self.free or self.define_plain(a, b)
         return (self.free or defines) and a._prim and b._prim and a.ty == b.ty and self.define_plain(a, b)
 
+    def defined(self, a: Any, b: Any) -> bool:
+        """Variables that are defined here."""
+        if isinstance(a, Var) and isinstance(b, Var):
+            known = self.forth.get(id(a))
+            return known[1] is b if known is not None else self.define(a, b)
+        if isinstance(a, tuple) and isinstance(b, tuple):
+            return len(a) == len(b) and all(map(self.defined, a, b))
+        return self.same(a, b)
+
     def define_plain(self, a: Var, b: Var) -> bool:
         self.forth[id(a)], self.back[id(b)] = (a, b), a
         return True
@@ -89,6 +98,15 @@ class _Comparison:
             return False
         if a is b and not self.forth:
             return True
+        defines_here = getattr(type(a), "_defines", ())
+        if defines_here:
+            # In the order in which they are declared: what is defined before what uses it.
+            names = type(a).__annotations__
+            return all(
+                (self.defined if name in defines_here else self.same)(getattr(a, name), getattr(b, name))
+                for name in names
+                if not name.startswith("_")
+            )
         return all(self.same(getattr(a, name), getattr(b, name), defines) for name in fields_of(type(a)))
 
     def functions(self, a: Any, b: Any) -> bool:
