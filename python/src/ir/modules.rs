@@ -65,19 +65,17 @@ pub(crate) fn with_function_attrs(
     let mut sealer = Sealer::new(engine::current(py)?, true);
     let mut attrs = owned(&mut sealer, &attrs)?;
     let private = !attrs.iter().any(|(key, _)| key == "global_symbol");
-    let is_name = |value: &Attr| matches!((value, name), (Attr::Str(symbol), Some(name)) if symbol == name);
+    let is_name = |value: &Attr| matches!(value, Attr::Str(symbol) if name.is_none_or(|name| symbol == name));
     attrs.retain(|(key, value)| key != "global_symbol" || !is_name(value));
     let mut edit = body.0.edit();
     let root = edit.v(body.0.root());
     let entries = attrs.iter().map(|(key, value)| (key.as_str(), value.clone()));
     let id = if attrs.is_empty() { AttrsId::NONE } else { edit.builder().attrs(entries) };
-    edit.builder().set_attrs(root, id);
-    if private {
-        edit.builder().add_flags(root, flag::PRIVATE);
-    } else {
-        edit.builder().clear_flags(root, flag::PRIVATE);
-    }
-    edit.update(root, |_| {});
+    edit.set_attrs(root, id);
+    edit.update(root, |node| {
+        node.flags &= !flag::PRIVATE;
+        node.flags |= if private { flag::PRIVATE } else { 0 };
+    });
     edit.finish().map(Body).map_err(|error| ill_formed(py, &error.to_string()))
 }
 

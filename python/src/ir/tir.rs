@@ -402,7 +402,11 @@ impl<'a, 'py> Expander<'a, 'py> {
             }
             kind::ATTR => {
                 let value = self.nth(header, 0)?;
-                let about = if header.n_operands() > 1 { self.nth(header, 1)? } else { self.none() };
+                let about = match (header.n_operands() > 1, header.attr("node")) {
+                    (true, _) => self.nth(header, 1)?,
+                    (false, Some(node)) => expanded(&mut self.tables, self.py, node, self.raw)?,
+                    (false, None) => self.none(),
+                };
                 self.make("AttrStmt", (about, self.text(header, "key"), value, body))?
             }
             kind::LAUNCH => {
@@ -441,6 +445,8 @@ impl<'a, 'py> Expander<'a, 'py> {
         let init = open.init.unwrap_or_else(|| self.none());
         let (iters, reads, writes) = (iters?, reads?, writes?);
         let block = self.make("SBlock", (iters, reads, writes, name, body, init, allocated?, matched?, annotations))?;
+        let said = |key| open.header.attr(key).is_none();
+        block.setattr("_said", (said("no_reads"), said("no_writes")))?;
         let predicate = match open.predicate {
             Some(predicate) => predicate,
             None => classes(py)?.scalar.bind(py).call1((true, "bool"))?,

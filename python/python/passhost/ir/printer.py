@@ -42,6 +42,12 @@ def text_of(node: Any) -> str:
             return write(node)
     if isinstance(node, Node):
         from passhost.ir.structural import fields_of
+        from passhost.tirx.stmt import Stmt, TensorLoad, TensorRegion
+
+        if isinstance(node, Stmt | TensorLoad | TensorRegion):
+            from passhost.tirx.text import text_of as tir_text
+
+            return tir_text(node)
 
         fields = ", ".join(f"{name}={_value(getattr(node, name))}" for name in fields_of(type(node)))
         return f"{type(node).__name__}({fields})"

@@ -367,6 +367,7 @@ class SBlock(Stmt):
     """A block that can be scheduled: its variables, what it reads and writes, and what it does."""
 
     __slots__ = (
+        "_said",
         "alloc_buffers",
         "annotations",
         "body",
@@ -387,6 +388,8 @@ class SBlock(Stmt):
     annotations: Mapping[str, Any]
     init: Stmt | None
     body: Stmt
+    _said: tuple[bool, bool]
+    """Whether the text says what is read, and what is written."""
 
     def __init__(
         self,
@@ -407,6 +410,7 @@ class SBlock(Stmt):
         self._init = None if init is None else _stmt(init)
         self._alloc_buffers = tuple(_buffer(buffer) for buffer in alloc_buffers or ())
         self._match_buffers, self._annotations = tuple(match_buffers or ()), dict(annotations or {})
+        self._said = (True, True)
 
 
 class SBlockRealize(Stmt):
