@@ -21,6 +21,7 @@ __all__ = [
     "InternalError",
     "ManifestError",
     "NameNotFoundError",
+    "NestedTooDeepError",
     "PassFailedError",
     "PasshostError",
     "Place",
@@ -133,6 +134,20 @@ class ScriptError(PasshostError, ValueError):
 
 class IllFormedError(InternalError, ValueError):
     """The module contradicts itself."""
+
+
+class NestedTooDeepError(PasshostError, RecursionError):
+    """An expression is nested more deeply than the stack of Python allows, or a visitor calls itself without end."""
+
+
+def too_deep(error: RecursionError) -> NestedTooDeepError:
+    """What to say where the stack of Python is full."""
+    if isinstance(error, NestedTooDeepError):
+        return error
+    return NestedTooDeepError(
+        "an expression is nested too deeply for the stack of Python, or a visitor calls itself without end; "
+        "bind what is inside to variables, or raise sys.setrecursionlimit"
+    )
 
 
 class PassFailedError(InternalError):

@@ -148,3 +148,21 @@ def test_bind_params():
     relax.analysis.well_formed(bound)
     with pytest.raises(ValueError, match="no parameter of the name y"):
         relax.transform.BindParams("main", {"y": np.ones((2, 4))})(mod)
+
+
+def test_expressions_that_are_nested_too_deeply():
+    x = relax.Var("x", relax.TensorType((2,), "float32"))
+    deep, other = x, x
+    for _ in range(10_000):
+        deep, other = relax.Tuple([deep]), relax.Tuple([other])
+    for use in (
+        relax.PyExprVisitor().visit_expr,
+        relax.PyExprMutator().visit_expr,
+        relax.BlockBuilder().normalize,
+        relax.analysis.free_vars,
+        repr,
+        passhost.ir.structural_hash,
+        lambda expr: passhost.ir.structural_equal(expr, other),
+    ):
+        with pytest.raises(passhost.error.NestedTooDeepError, match="bind what is inside to variables"):
+            use(deep)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from passhost._tensor import Tensor
+from passhost.error import too_deep
 from passhost.ir._node import Node
 from passhost.ir.expr import Constant, GenericConst, GlobalVar, Op, StringImm, Var
 from passhost.ir.type import FuncType, PrimType, TupleType, Type
@@ -156,7 +157,10 @@ def structural_equal(lhs: Any, rhs: Any, map_free_vars: bool = False) -> bool:
         handles = _handles(lhs, rhs)
         if handles is not None:
             return bool(handles[0].structural_equal(handles[1]))
-    return _Comparison(map_free_vars).same(lhs, rhs)
+    try:
+        return _Comparison(map_free_vars).same(lhs, rhs)
+    except RecursionError as error:
+        raise too_deep(error) from None
 
 
 def _handles(lhs: Any, rhs: Any) -> tuple[Any, Any] | None:
@@ -177,7 +181,10 @@ def structural_hash(node: Any, map_free_vars: bool = False) -> int:
     if isinstance(node, IRModule):
         return node._handle().structural_hash()
     handle = node._seal() if hasattr(node, "_seal") else None
-    return handle.structural_hash() if handle is not None else hash(_shape(node))
+    try:
+        return handle.structural_hash() if handle is not None else hash(_shape(node))
+    except RecursionError as error:
+        raise too_deep(error) from None
 
 
 def _shape(node: Any) -> Any:
