@@ -31,13 +31,20 @@ struct Expander<'a, 'py> {
     open: Vec<Open<'a, 'py>>,
 }
 
-/// Parameters, body, type of the result, and whether it is pure, of a function of Relax.
+/// Parameters, body, type of the result, and whether it is pure, of a function of Relax. A variable of the name and type
+/// of one of `known`, by names, is that object; these are of the function that it was made of.
 #[pyfunction]
-pub(crate) fn expand<'py>(py: Python<'py>, body: &Body) -> PyResult<Bound<'py, PyTuple>> {
+pub(crate) fn expand<'py>(
+    py: Python<'py>,
+    body: &Body,
+    known: Option<Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyTuple>> {
     if body.0.kind() != BodyKind::Function {
         return Err(PyValueError::new_err("not a function of Relax"));
     }
-    Expander::new(py, &body.0).function(&body.0)
+    let mut expander = Expander::new(py, &body.0);
+    expander.tables.known = known.map(Bound::unbind);
+    expander.function(&body.0)
 }
 
 /// Attributes of a function under a name; a public one has that as its global symbol.
@@ -147,7 +154,11 @@ impl<'a, 'py> Expander<'a, 'py> {
         let inner = value.has(flag::INNER) && value.kind() != kind::PARAM;
         let class = if inner { &classes.dataflow_var } else { &classes.var };
         let ty = self.ty(value)?;
-        Ok(made!(py, class, "_name": value.name().unwrap_or("v"), "_ty": ty))
+        let name = value.name().unwrap_or("v");
+        if let Some(known) = self.tables.take_known(py, name, class, &ty)? {
+            return Ok(known);
+        }
+        Ok(made!(py, class, "_name": name, "_ty": ty))
     }
 
     fn expr(&mut self, value: Value<'a>) -> PyResult<Bound<'py, PyAny>> {
@@ -242,7 +253,7 @@ impl<'a, 'py> Expander<'a, 'py> {
                 let parts = self.parts(open)?;
                 let attrs = made!(py, classes.dict_attrs, "_entries": attrs);
                 let function = made!(
-                    py, classes.function, "_handle": py.None(), "_sealed_as": py.None(), "_parts": parts,
+                    py, classes.function, "_handle": py.None(), "_before": py.None(), "_sealed_as": py.None(), "_parts": parts,
                     "_attrs": attrs, "_ty": ty
                 );
                 self.place(header, function)?;

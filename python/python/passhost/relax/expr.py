@@ -199,7 +199,9 @@ class Function(BaseFunc):
     objects as long as the function is the same.
     """
 
-    __slots__ = ("__weakref__", "_handle", "_parts", "_sealed_as")
+    __slots__ = ("__weakref__", "_before", "_handle", "_parts", "_sealed_as")
+    _before: Function | None
+    """The function that a pass made this of, while its variables may be used for this one."""
     _handle: _passhost.Body | None
     _sealed_as: str | None
     _parts: tuple[tuple[Var, ...], SeqExpr, Type, bool] | None
@@ -217,7 +219,7 @@ class Function(BaseFunc):
         params = tuple(_checked_var(param) for param in params)
         body = as_sequence(checked_expr(body, "the body of a function"))
         result = body.body.ty if ret_ty is None else checked_type(ret_ty)
-        self._handle = None
+        self._handle = self._before = None
         self._sealed_as = None
         self._parts = (params, body, result, bool(is_pure))
         self._attrs = DictAttrs(attrs)
@@ -230,7 +232,7 @@ class Function(BaseFunc):
         found = _FUNCTIONS.get(key)
         if found is None:
             found = Function.__new__(Function)
-            found._handle, found._parts, found._sealed_as = handle, None, name
+            found._handle, found._parts, found._sealed_as, found._before = handle, None, name, None
             found._ty = MISSING
             found._attrs = DictAttrs(_passhost.function_attrs(handle, name))
             _FUNCTIONS[key] = found
@@ -251,7 +253,9 @@ class Function(BaseFunc):
         parts = self._parts
         if parts is None:
             assert self._handle is not None
-            parts = self._parts = _passhost.expand(self._handle)
+            known = _variables(self._before) if self._before is not None else None
+            self._before = None
+            parts = self._parts = _passhost.expand(self._handle, known)
             self._ty = _function_type(parts[0], parts[2], parts[3])
         return parts
 
@@ -283,7 +287,7 @@ class Function(BaseFunc):
 
     def _with_attrs(self, attrs: DictAttrs) -> Function:
         made = Function.__new__(Function)
-        made._handle = None
+        made._handle = made._before = None
         made._sealed_as = None
         made._parts, made._attrs, made._ty = self._expanded(), attrs, self.ty
         return made
@@ -321,6 +325,21 @@ class Function(BaseFunc):
         from passhost.relax.binding import bind_symbolic_vars
 
         return bind_symbolic_vars(self, binding_map)
+
+
+def _variables(function: Function) -> dict[str, Var]:
+    """Variables of a function whose names are those of one only: parameters, symbolic ones, and those of bindings."""
+    from passhost.relax.types import defined_in
+
+    params, body, _, _ = function._expanded()
+    bindings = [binding for block in body.blocks for binding in block.bindings]
+    types = [param.ty for param in params] + [binding.ty for binding in bindings if isinstance(binding, MatchCast)]
+    found: dict[str, Var] = {}
+    twice: set[str] = set()
+    for var in dict.fromkeys([*params, *defined_in(types), *(binding.var for binding in bindings)]):
+        if found.setdefault(var.name, var) is not var:
+            twice.add(var.name)
+    return {name: var for name, var in found.items() if name not in twice}
 
 
 _FUNCTIONS: weakref.WeakValueDictionary[tuple[_passhost.Body, str], Function] = weakref.WeakValueDictionary()
