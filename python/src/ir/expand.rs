@@ -3,7 +3,7 @@
 
 use crate::errors::raised;
 use crate::ir::attrs::{entries, of_call};
-use crate::ir::classes::{classes, made};
+use crate::ir::classes::{Kind, classes, made};
 use crate::ir::tables::{Tables, broken};
 use crate::module::Body;
 use passhost::plugin_api::ir::records::{flag, kind, leaf};
@@ -12,6 +12,9 @@ use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
+
+/// The operator that calls external functions.
+pub(crate) const CALL_PACKED: &str = "relax.call_packed";
 
 /// A region whose content is being made.
 struct Open<'a, 'py> {
@@ -45,6 +48,19 @@ pub(crate) fn expand<'py>(
     let mut expander = Expander::new(py, &body.0);
     expander.tables.known = known.map(Bound::unbind);
     expander.function(&body.0)
+}
+
+/// What a call calls, and its arguments. That of an external function is one of the function, as in TVM; the host has the
+/// operator `relax.call_packed` for it.
+fn called<'py>(
+    py: Python<'py>,
+    callee: Bound<'py, PyAny>,
+    mut args: Vec<Bound<'py, PyAny>>,
+) -> PyResult<(Bound<'py, PyAny>, Vec<Bound<'py, PyAny>>)> {
+    let classes = classes(py)?;
+    let is_extern = args.first().is_some_and(|first| classes.kind(first) == Some(Kind::ExternFunc));
+    let is_packed = is_extern && callee.is(classes.op_of.bind(py).call1((CALL_PACKED,))?);
+    Ok(if is_packed { (args.remove(0), args) } else { (callee, args) })
 }
 
 /// Attributes of a function under a name; a public one has that as its global symbol.
@@ -187,6 +203,7 @@ impl<'a, 'py> Expander<'a, 'py> {
         let n_types = value.operands().rev().take_while(is_type).count();
         let n_args = value.n_operands() - n_types;
         let args = value.operands().take(n_args).skip(1).map(|arg| self.operand(arg)).collect::<PyResult<Vec<_>>>()?;
+        let (callee, args) = called(py, callee, args)?;
         let types = value.operands().skip(n_args).map(|arg| self.operand(arg)).collect::<PyResult<Vec<_>>>()?;
         let attrs = of_call(&mut self.tables, py, value.attrs(), self.raw)?;
         let (args, types, ty) = (PyTuple::new(py, args)?, PyTuple::new(py, types)?, self.ty(value)?);

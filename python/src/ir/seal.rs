@@ -2,6 +2,7 @@
 
 use crate::errors::ill_formed;
 use crate::ir::classes::{Classes, Kind, classes};
+use crate::ir::expand::CALL_PACKED;
 use crate::ir::tables::Tables;
 use crate::ir::{attrs, constants};
 use crate::module::Body;
@@ -472,8 +473,12 @@ impl Sealer {
 
     fn call(&mut self, call: &Bound<'_, PyAny>, depth: usize) -> PyResult<V> {
         let py = call.py();
-        let callee = self.expr(&call.getattr(intern!(py, "op"))?, depth + 1)?;
+        let of = call.getattr(intern!(py, "op"))?;
+        let mut callee = self.expr(&of, depth + 1)?;
         let mut args = self.exprs(&call.getattr(intern!(py, "args"))?, depth)?;
+        if classes(py)?.kind(&of) == Some(Kind::ExternFunc) {
+            args.insert(0, std::mem::replace(&mut callee, self.b.op(CALL_PACKED)));
+        }
         for ty in call.getattr(intern!(py, "ty_args"))?.try_iter()? {
             let ty = self.ty(&ty?)?;
             args.push(self.b.type_arg(ty));

@@ -216,7 +216,28 @@ class Module:
         return y
 """)
     before = mod["main"]
+    n = before.params[0].ty.shape[0]
     lowered = passhost.passes.relax.LegalizeOps()(mod)["main"]
-    assert lowered.params[0].ty.shape[0] is before.params[0].ty.shape[0]
+    assert lowered.params[0].ty.shape[0] is n
     call = lowered.body.blocks[0].bindings[0].value
-    assert call.ty_args[0].shape[0] is before.params[0].ty.shape[0]
+    assert call.ty_args[0].shape[0] is n
+
+
+def test_calls_of_external_functions():
+    mod = passhost.script.from_source("""
+@I.ir_module
+class Module:
+    @R.function(pure=False)
+    def main(x: R.Tensor((2,), "float32")):
+        y = R.call_packed("test.f", x, ty_args=(R.Tensor((2,), "float32"),))
+        return y
+""")
+    call = mod["main"].body.blocks[0].bindings[0].value
+    assert isinstance(call.op, relax.ExternFunc)
+    assert (call.op.global_symbol, len(call.args)) == ("test.f", 1)
+    assert repr(call) == 'R.call_packed("test.f", x, ty_args=R.Tensor((2,), dtype="float32"))'
+    x = relax.Var("x", call.args[0].ty)
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x], pure=False):
+        builder.emit_func_output(builder.emit(relax.op.call_packed("test.f", x, ty_args=call.ty_args[0])))
+    passhost.ir.assert_structural_equal(builder.get(), mod)

@@ -236,7 +236,7 @@ def _function(body: _passhost.Body, name: str, before: BaseFunc | None = None) -
 
     if body.kind == "relax":
         function = Function._of(body, name)
-        if isinstance(before, Function) and before is not function and before._parts is not None:
+        if isinstance(before, Function) and before is not function and function._parts is None:
             function._before = before
         return function
     if body.kind == "tir":

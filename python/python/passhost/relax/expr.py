@@ -253,8 +253,8 @@ class Function(BaseFunc):
         parts = self._parts
         if parts is None:
             assert self._handle is not None
-            known = _variables(self._before) if self._before is not None else None
-            self._before = None
+            before, self._before = self._before, None
+            known = _variables(before) if before is not None and before._parts is not None else None
             parts = self._parts = _passhost.expand(self._handle, known)
             self._ty = _function_type(parts[0], parts[2], parts[3])
         return parts
