@@ -244,6 +244,9 @@ impl Observer for Watching {
     }
 }
 
+/// The result of a call, and arrays that were written to with what they are now.
+type Executed = (Py<PyAny>, Vec<(Py<Array>, Array)>);
+
 /// Calls a Relax function of a module: gives the result, and arrays that were written to, each with what it is now.
 /// An argument in the result is the same object. `limits` are a number of bytes, and one of scalar operations.
 #[pyfunction]
@@ -255,7 +258,7 @@ pub(crate) fn execute(
     functions: Vec<(String, Py<PyAny>, Py<PyAny>)>,
     print: Py<PyAny>,
     limits: (u64, u64),
-) -> PyResult<(Py<PyAny>, Vec<(Py<Array>, Array)>)> {
+) -> PyResult<Executed> {
     let engine = engine::current(py)?;
     let dtypes = scalar_types(module, function);
     let dtype = |at: usize| dtypes.get(at).copied().flatten();

@@ -166,3 +166,15 @@ def test_expressions_that_are_nested_too_deeply():
     ):
         with pytest.raises(passhost.error.NestedTooDeepError, match="bind what is inside to variables"):
             use(deep)
+
+
+def test_types_of_calls_are_checked_unless_told_otherwise():
+    x = relax.Var("x", relax.TensorType((2,), "float32"))
+    y = relax.Var("y", relax.TensorType((3,), "float32"))
+    call = relax.Call(relax.op.add(x, x).op, [x, x], ret_ty=y.ty)
+    block = relax.BindingBlock([relax.VarBinding(y, call)])
+    function = relax.Function([x], relax.SeqExpr([block], y), y.ty)
+    assert not relax.analysis.check_well_formed(function)
+    assert relax.analysis.check_well_formed(function, check_ty=False)
+    free = relax.Function([x], relax.SeqExpr([block], relax.Var("z", y.ty)), y.ty)
+    assert not relax.analysis.check_well_formed(free, check_ty=False)

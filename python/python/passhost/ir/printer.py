@@ -97,8 +97,9 @@ def _call(call: e.Call) -> str:
     elif callee.startswith("tirx."):
         callee = f"T.{callee[5:]}"
     parts = [text_of(arg) for arg in call.args]
-    if type(call.op).__name__ == "ExternFunc":
-        parts.insert(0, f'"{call.op.global_symbol}"')
+    of: Any = call.op
+    if type(of).__name__ == "ExternFunc":
+        parts.insert(0, f'"{of.global_symbol}"')
         callee = "R.call_packed"
     parts += [f"{key}={_value(value)}" for key, value in (call.attrs or {}).items()]
     if call.ty_args:

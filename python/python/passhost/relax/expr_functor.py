@@ -336,7 +336,7 @@ class PyExprMutator(ExprFunctor):
         cls = type(expr)
         while cls not in _METHODS and cls is not object:
             cls = cls.__base__  # type: ignore[assignment]
-        if cls is DataflowVar:
+        if cls is DataflowVar and isinstance(expr, DataflowVar):
             return self._remap.get(expr, expr)  # Not by `visit_var_`, which may have called this.
         name = _METHODS.get(cls, "visit_expr_fallback_")
         return getattr(PyExprMutator, name)(self, expr)

@@ -75,6 +75,11 @@ class Writer:
             return self.call(value)
         return self.other(value)
 
+    def whole(self, value: Expr) -> str:
+        """An expression that nothing is around."""
+        text = self.expr(value)
+        return text[1:-1] if isinstance(value, p.BinaryOpExpr) and text.startswith("(") else text
+
     def range(self, value: Any) -> str:
         """`i`, or `0:4`."""
         if isinstance(value.extent, p.IntImm) and value.extent.value == 1:
@@ -203,7 +208,7 @@ class Writer:
         return None
 
     def _BufferStore(self, stmt: s.BufferStore) -> None:
-        self.line(f"{self.element(stmt.buffer, stmt.indices, stmt.predicate)} = {self.expr(stmt.value)}")
+        self.line(f"{self.element(stmt.buffer, stmt.indices, stmt.predicate)} = {self.whole(stmt.value)}")
 
     def _For(self, stmt: s.For) -> None:
         zero = isinstance(stmt.min, p.IntImm) and stmt.min.value == 0
