@@ -3,7 +3,7 @@
 use crate::errors::raised;
 use crate::python_pass;
 use crate::values::{Given, taken};
-use passhost::plugin_api::metadata::{OptionInfo, PassInfo, Required};
+use passhost::plugin_api::metadata::{ArgKind, AttrDefault, AttrType, OpInfo, OptionValue, PassInfo, Required};
 use passhost::{Engine, Error, Manifest};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -119,18 +119,28 @@ pub(crate) fn pass_facts<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py
     facts.set_item("traceable", info.traceable)?;
     facts.set_item("doc", info.doc_lines().collect::<Vec<_>>().join("\n"))?;
     facts.set_item("tolerance", info.tolerance.to_string())?;
-    let options = info.options.iter().map(|option| described(py, option)).collect::<PyResult<Vec<_>>>()?;
-    facts.set_item("options", options)?;
+    let options = info.options.iter().map(|option| {
+        let facts = described(py, &option.name, &option.ty, option.default.as_ref(), &option.doc)?;
+        facts.set_item("required", option.default.is_none())?;
+        Ok(facts)
+    });
+    facts.set_item("options", options.collect::<PyResult<Vec<_>>>()?)?;
     Ok(facts)
 }
 
-fn described<'py>(py: Python<'py>, option: &OptionInfo) -> PyResult<Bound<'py, PyDict>> {
+/// What an option of a pass and one of a context have in common.
+fn described<'py>(
+    py: Python<'py>,
+    name: &str,
+    ty: &impl ToString,
+    default: Option<&OptionValue>,
+    doc: &str,
+) -> PyResult<Bound<'py, PyDict>> {
     let facts = PyDict::new(py);
-    facts.set_item("name", &option.name)?;
-    facts.set_item("type", option.ty.to_string())?;
-    facts.set_item("required", option.default.is_none())?;
-    facts.set_item("default", option.default.as_ref().map(|value| taken(py, value)).transpose()?)?;
-    facts.set_item("doc", &option.doc)?;
+    facts.set_item("name", name)?;
+    facts.set_item("type", ty.to_string())?;
+    facts.set_item("default", default.map(|value| taken(py, value)).transpose()?)?;
+    facts.set_item("doc", doc)?;
     Ok(facts)
 }
 
@@ -138,29 +148,57 @@ fn described<'py>(py: Python<'py>, option: &OptionInfo) -> PyResult<Bound<'py, P
 #[pyfunction]
 pub(crate) fn config_options(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
     let engine = current(py)?;
-    let each = engine.registry().config_options().map(|(info, _)| {
-        let facts = PyDict::new(py);
-        facts.set_item("name", &info.name)?;
-        facts.set_item("type", info.ty.to_string())?;
-        facts.set_item("default", info.default.as_ref().map(|value| taken(py, value)).transpose()?)?;
-        facts.set_item("doc", &info.doc)?;
-        Ok(facts)
-    });
-    each.collect()
+    let options = engine.registry().config_options();
+    options.map(|(info, _)| described(py, &info.name, &info.ty, info.default.as_ref(), &info.doc)).collect()
 }
 
-/// Operators: name, arguments, attributes with defaults, documentation.
+/// Facts of all operators: name, arguments with their kinds, attributes with types and defaults, purity, documentation.
 #[pyfunction]
 pub(crate) fn operators(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
     let engine = current(py)?;
-    let each = engine.registry().operators().map(|(info, _)| {
-        let facts = PyDict::new(py);
-        facts.set_item("name", &info.name)?;
-        facts.set_item("pure", info.pure)?;
-        facts.set_item("doc", &info.doc)?;
-        facts.set_item("args", info.args.iter().map(|arg| (&arg.name, arg.optional)).collect::<Vec<_>>())?;
-        facts.set_item("attrs", info.attrs.iter().map(|attr| &attr.name).collect::<Vec<_>>())?;
-        Ok(facts)
+    engine.registry().operators().map(|(info, _)| operator(py, info)).collect()
+}
+
+fn operator<'py>(py: Python<'py>, info: &OpInfo) -> PyResult<Bound<'py, PyDict>> {
+    let facts = PyDict::new(py);
+    facts.set_item("name", &info.name)?;
+    facts.set_item("pure", info.pure)?;
+    facts.set_item("doc", &info.doc)?;
+    let kind = |kind: ArgKind| match kind {
+        ArgKind::Any => "any",
+        ArgKind::Tensor => "tensor",
+        ArgKind::Tuple => "tuple",
+        ArgKind::Shape => "shape",
+        ArgKind::Prim => "prim",
+        ArgKind::Function => "function",
+    };
+    let args = info.args.iter().map(|arg| (&arg.name, kind(arg.kind), arg.optional));
+    facts.set_item("args", args.collect::<Vec<_>>())?;
+    let attrs = info.attrs.iter().map(|attr| {
+        let default = match &attr.default {
+            None => ("required", py.None()),
+            Some(AttrDefault::None) => ("value", py.None()),
+            Some(AttrDefault::Value(value)) => ("value", taken(py, value)?),
+            Some(AttrDefault::SameAs(other)) => ("same", other.into_pyobject(py)?.into_any().unbind()),
+        };
+        Ok((&attr.name, type_name(attr.ty), default.0, default.1, attr.by_name))
     });
-    each.collect()
+    facts.set_item("attrs", attrs.collect::<PyResult<Vec<_>>>()?)?;
+    Ok(facts)
+}
+
+fn type_name(ty: AttrType) -> &'static str {
+    match ty {
+        AttrType::Bool => "bool",
+        AttrType::Int => "int",
+        AttrType::Float => "float",
+        AttrType::Str => "str",
+        AttrType::IntList => "ints",
+        AttrType::DType => "dtype",
+        AttrType::OptInt => "int | None",
+        AttrType::OptIntList => "ints | None",
+        AttrType::Any => "any",
+        AttrType::OptStr => "str | None",
+        AttrType::RepeatedInts => "repeated ints",
+    }
 }

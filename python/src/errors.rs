@@ -29,9 +29,20 @@ fn class(error: &Error) -> &'static str {
 
 /// The exception of an error of the host.
 pub(crate) fn raised(py: Python<'_>, error: &Error) -> PyErr {
+    raised_as(py, error, class(error))
+}
+
+/// The same, of a class that the package chooses by this name.
+pub(crate) fn raised_as(py: Python<'_>, error: &Error, class: &str) -> PyErr {
     let reports: Vec<String> = error.reports().iter().map(passhost::report::Report::json).collect();
     let made = RAISE
         .import(py, "passhost.error", "of_host")
-        .and_then(|raise| raise.call1((error.to_string(), class(error), error.exit_code(), reports)));
+        .and_then(|raise| raise.call1((error.to_string(), class, error.exit_code(), reports)));
+    made.map_or_else(|error| error, PyErr::from_value)
+}
+
+/// The error of a function that contradicts itself.
+pub(crate) fn ill_formed(py: Python<'_>, message: &str) -> PyErr {
+    let made = py.import("passhost.error").and_then(|module| module.getattr("IllFormedError")?.call1((message,)));
     made.map_or_else(|error| error, PyErr::from_value)
 }

@@ -1,7 +1,8 @@
 //! Executes functions of a module, with arrays and functions of Python.
 
 use crate::engine;
-use crate::errors::raised;
+use crate::errors::{raised, raised_as};
+use crate::ir::types::dtype_of_name;
 use crate::module::Module;
 use crate::python_pass::{keep, take_raised};
 use passhost::plugin_api::ir::constant::Number;
@@ -12,6 +13,7 @@ use passhost::runtime::{Limits, Tensor};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyNone, PyString, PyTuple};
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// An array: its elements as bytes in row-major order.
@@ -22,7 +24,7 @@ pub(crate) struct Array(Tensor);
 impl Array {
     #[new]
     fn new(dtype: &str, shape: Vec<i64>, data: &[u8]) -> PyResult<Array> {
-        let made = Tensor::new(dtype_of(dtype)?, &shape, data);
+        let made = Tensor::new(dtype_of_name(dtype)?, &shape, data);
         made.map(Array).map_err(|fault| PyValueError::new_err(fault.to_string()))
     }
 
@@ -74,17 +76,13 @@ pub(crate) struct Scalar {
 impl Scalar {
     #[new]
     fn new(value: Py<PyAny>, dtype: &str) -> PyResult<Scalar> {
-        Ok(Scalar { value, dtype: dtype_of(dtype)? })
+        Ok(Scalar { value, dtype: dtype_of_name(dtype)? })
     }
 
     #[getter]
     fn dtype(&self) -> String {
         self.dtype.to_string()
     }
-}
-
-fn dtype_of(name: &str) -> PyResult<DType> {
-    name.parse().map_err(|_| PyValueError::new_err(format!("{name:?} is not a data type")))
 }
 
 /// A number of Python; `dtype` is that of the parameter that takes it.
@@ -109,10 +107,13 @@ fn scalar(value: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Value> {
     Ok(Value::Scalar(passhost::runtime::vm::Scalar { number, dtype }))
 }
 
-/// A value of the machine.
-fn given(value: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Value> {
+/// A value of the machine. If arrays are collected, each tensor has the number of its own.
+fn given(value: &Bound<'_, PyAny>, dtype: Option<DType>, mut arrays: Option<&mut Vec<Py<Array>>>) -> PyResult<Value> {
     if let Ok(array) = value.cast::<Array>() {
-        return Ok(Value::Tensor(array.get().0.clone()));
+        let tensor = array.get().0.clone();
+        let Some(arrays) = arrays else { return Ok(Value::Tensor(tensor)) };
+        arrays.push(array.clone().unbind());
+        return Ok(Value::Tensor(tensor.with_origin(arrays.len() as u32 - 1)));
     }
     if let Ok(shape) = value.cast::<Shape>() {
         return Ok(Value::shape(&shape.get().0));
@@ -121,7 +122,8 @@ fn given(value: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Value> {
         return scalar(number.get().value.bind(value.py()), Some(number.get().dtype));
     }
     if let Ok(fields) = value.cast::<PyTuple>() {
-        let fields = fields.iter().map(|field| given(&field, None)).collect::<PyResult<Vec<Value>>>()?;
+        let fields =
+            fields.iter().map(|field| given(&field, None, arrays.as_deref_mut())).collect::<PyResult<Vec<Value>>>()?;
         return Value::tuple(fields).map_err(|cause| PyValueError::new_err(cause.to_string()));
     }
     if value.is_instance_of::<PyInt>() || value.is_instance_of::<PyFloat>() {
@@ -139,13 +141,16 @@ fn given(value: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Value> {
     )))
 }
 
-/// A value of the machine for Python.
-fn taken<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
+/// A value of the machine for Python. A tensor that is one of the arrays is that object.
+fn taken<'py>(py: Python<'py>, value: &Value, arrays: &[Py<Array>]) -> PyResult<Bound<'py, PyAny>> {
     Ok(match value {
-        Value::Tensor(tensor) => Bound::new(py, Array(tensor.clone()))?.into_any(),
+        Value::Tensor(tensor) => match tensor.origin().and_then(|origin| arrays.get(origin as usize)) {
+            Some(array) => array.bind(py).clone().into_any(),
+            None => Bound::new(py, Array(tensor.clone()))?.into_any(),
+        },
         Value::Shape(extents) => Bound::new(py, Shape(extents.to_vec()))?.into_any(),
         Value::Tuple(tuple) => {
-            let fields = tuple.fields().iter().map(|field| taken(py, field)).collect::<PyResult<Vec<_>>>()?;
+            let fields = tuple.fields().iter().map(|field| taken(py, field, arrays)).collect::<PyResult<Vec<_>>>()?;
             PyTuple::new(py, fields)?.into_any()
         }
         Value::Scalar(scalar) => match scalar.number {
@@ -172,7 +177,7 @@ fn packed(functions: Vec<(String, Py<PyAny>, Py<PyAny>)>) -> Packed {
         let of = name.clone();
         packed.add(name.clone(), move |args, _| {
             Python::attach(|py| {
-                let call = || given(&returning.bind(py).call1((all(py, args)?,))?, None);
+                let call = || given(&returning.bind(py).call1((all(py, args)?,))?, None, None);
                 call().map_err(|error| failure(py, &of, error))
             })
         });
@@ -185,7 +190,7 @@ fn packed(functions: Vec<(String, Py<PyAny>, Py<PyAny>)>) -> Packed {
 }
 
 fn all<'py>(py: Python<'py>, values: &[Value]) -> PyResult<Vec<Bound<'py, PyAny>>> {
-    values.iter().map(|value| taken(py, value)).collect()
+    values.iter().map(|value| taken(py, value, &[])).collect()
 }
 
 fn failure(py: Python<'_>, name: &str, error: PyErr) -> Cause {
@@ -206,11 +211,13 @@ fn fill(py: Python<'_>, function: &Py<PyAny>, args: &[Value], outputs: &mut [Ten
     Ok(())
 }
 
-/// Looks for Ctrl-C between bindings, and hands on what the module prints.
+/// Looks for Ctrl-C between bindings, hands on what the module prints, and notes what is written to arguments.
 struct Watching {
     limits: Limits,
     looked: Instant,
     print: Py<PyAny>,
+    /// Arguments that were written to, by their numbers, as they are now.
+    written: BTreeMap<u32, Tensor>,
 }
 
 impl Watching {
@@ -228,12 +235,20 @@ impl Observer for Watching {
         }
     }
 
+    fn written(&mut self, tensor: &Tensor) {
+        self.written.extend(tensor.origin().map(|origin| (origin, tensor.clone())));
+    }
+
     fn printed(&mut self, text: &str) {
         Python::attach(|py| self.print.call1(py, (text,)).map_or_else(|error| self.stop(py, error), drop));
     }
 }
 
-/// Calls a Relax function of a module. `limits` are a number of bytes, and one of scalar operations.
+/// The result of a call, and arrays that were written to with what they are now.
+type Executed = (Py<PyAny>, Vec<(Py<Array>, Array)>);
+
+/// Calls a Relax function of a module: gives the result, and arrays that were written to, each with what it is now.
+/// An argument in the result is the same object. `limits` are a number of bytes, and one of scalar operations.
 #[pyfunction]
 pub(crate) fn execute(
     py: Python<'_>,
@@ -243,22 +258,26 @@ pub(crate) fn execute(
     functions: Vec<(String, Py<PyAny>, Py<PyAny>)>,
     print: Py<PyAny>,
     limits: (u64, u64),
-) -> PyResult<Py<PyAny>> {
+) -> PyResult<Executed> {
     let engine = engine::current(py)?;
     let dtypes = scalar_types(module, function);
     let dtype = |at: usize| dtypes.get(at).copied().flatten();
-    let args = args.iter().enumerate().map(|(at, value)| given(value, dtype(at))).collect::<PyResult<Vec<Value>>>()?;
+    let mut arrays = Vec::new();
+    let args = args.iter().enumerate().map(|(at, value)| given(value, dtype(at), Some(&mut arrays)));
+    let args = args.collect::<PyResult<Vec<Value>>>()?;
     let (limits, packed) = (Limits::new(limits.0, limits.1), packed(functions));
     drop(take_raised());
     let result = py.detach(|| {
-        let mut watching = Watching { limits: limits.clone(), looked: Instant::now(), print };
+        let (limits_of, looked) = (limits.clone(), Instant::now());
+        let mut watching = Watching { limits: limits_of, looked, print, written: BTreeMap::new() };
         let mut machine = Machine::new(&module.0, &*engine).limits(&limits).packed(packed);
-        executing(&engine, || machine.run(function, args, &mut watching))
+        let result = executing(&engine, || machine.run(function, args, &mut watching));
+        result.map(|value| (value, watching.written))
     });
-    match result {
-        Ok(value) => taken(py, &value).map(Bound::unbind),
-        Err(failure) => Err(raised_by(py, &engine, module, &failure)),
-    }
+    let (value, written) = result.map_err(|failure| raised_by(py, &engine, module, &failure))?;
+    let of = |origin: u32| arrays.get(origin as usize).map(|array| array.clone_ref(py));
+    let written = written.into_iter().filter_map(|(origin, tensor)| Some((of(origin)?, Array(tensor)))).collect();
+    Ok((taken(py, &value, &arrays)?.unbind(), written))
 }
 
 fn raised_by(py: Python<'_>, engine: &passhost::Engine, module: &Module, failure: &Failure) -> PyErr {
@@ -268,7 +287,11 @@ fn raised_by(py: Python<'_>, engine: &passhost::Engine, module: &Module, failure
             Ok(_) => own,
             Err(error) => error,
         },
-        None => raised(py, &error),
+        None => match failure.cause {
+            Cause::OtherKind { .. } => raised_as(py, &error, "execution-kind"),
+            Cause::OtherType { .. } => raised_as(py, &error, "execution-type"),
+            _ => raised(py, &error),
+        },
     }
 }
 

@@ -29,13 +29,15 @@ mod _passhost {
     use crate::ir::infer::Inferrer;
     #[pymodule_export]
     use crate::ir::modules::{
-        extern_symbol, module_attrs, module_infos, normalized, operator_facts, prim_func_type, remove_all_unused,
-        verify, with_function_attrs, with_module_attrs,
+        extern_symbol, module_attrs, module_infos, normalized, prim_func_type, remove_all_unused, verify,
+        with_function_attrs, with_module_attrs,
     };
     #[pymodule_export]
     use crate::ir::seal::seal;
     #[pymodule_export]
     use crate::ir::te::te_function;
+    #[pymodule_export]
+    use crate::ir::tir::expand_prim_func;
     #[pymodule_export]
     use crate::ir::types::parse_dtype;
     #[pymodule_export]

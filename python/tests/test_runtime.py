@@ -45,7 +45,7 @@ class Module:
     bits = np.array([0x3F80, 0x4000], "uint16")
     out = passhost.exec(mod, runtime.Tensor(bits, "bfloat16"))
     assert out.dtype == "bfloat16"
-    assert out.numpy().tolist() == [0x4000, 0x4080]
+    assert np.asarray(out.numpy()).view("uint16").tolist() == [0x4000, 0x4080]
     with pytest.raises(TypeError, match="NumPy has no bfloat16"):
         runtime.Tensor(np.ones(2, "float32"), "bfloat16")
 
@@ -138,3 +138,90 @@ def test_stateful_calls(mod):
     machine.set_input("main", np.ones((2, 4), "float32"))
     machine.invoke_stateful("main")
     assert machine.get_outputs("main").numpy()[0, 0] == 2
+
+
+IN_PLACE = """
+@I.ir_module
+class Module:
+    @T.prim_func(s_tir=True)
+    def copy(A: T.Buffer((3,), "int32"), C: T.Buffer((3,), "int32"), out: T.Buffer((3,), "int32")):
+        for i in range(3):
+            with T.sblock("copy"):
+                v = T.axis.spatial(3, i)
+                A[v] = C[v]
+                out[v] = C[v] + 1
+
+    @R.function
+    def main(x: R.Tensor((3,), "int32"), y: R.Tensor((3,), "int32")):
+        cls = Module
+        return R.call_tir_inplace(
+            cls.copy, (x, y), out_ty=[R.Tensor((3,), "int32"), R.Tensor((3,), "int32")], inplace_indices=[0, -1]
+        )
+
+    @R.function
+    def same(x: R.Tensor((3,), "int32")):
+        return (x, R.add(x, x))
+"""
+
+
+def test_arguments_that_are_written_to():
+    mod = passhost.script.from_source(IN_PLACE)
+    x, y = runtime.tensor(np.zeros(3, "int32")), runtime.tensor(np.arange(3, dtype="int32"))
+    first, second = passhost.exec(mod, x, y)
+    assert first is x
+    assert x.numpy().tolist() == [0, 1, 2]
+    assert y.numpy().tolist() == [0, 1, 2]
+    assert second is not x and second is not y
+    assert second.numpy().tolist() == [1, 2, 3]
+    assert passhost.exec(mod, y, function="same")[0] is y
+
+
+def test_declared_results_are_checked():
+    mod = passhost.script.from_source("""
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor(("n",), "float32"), y: R.Any) -> R.Tensor(("n",), "float32"):
+        return y
+""")
+    x = np.zeros(2, "float32")
+    assert passhost.exec(mod, x, x).shape == (2,)
+    with pytest.raises(ExecutionError, match="the return value of `main` is 3, but 2") as caught:
+        passhost.exec(mod, x, np.zeros(3, "float32"))
+    assert not isinstance(caught.value, ValueError)
+    with pytest.raises(ValueError, match="return value of `main` has ndim 2, but 1"):
+        passhost.exec(mod, x, np.zeros((2, 1), "float32"))
+    with pytest.raises(ValueError, match="return value of `main` has dtype int32, but float32"):
+        passhost.exec(mod, x, np.zeros(2, "int32"))
+    with pytest.raises(TypeError, match="return value of `main` is a tuple"):
+        passhost.exec(mod, x, ())
+
+
+def test_saved_functions_and_times(mod):
+    machine = runtime.VirtualMachine(mod)
+    x = np.ones((2, 4), "float32")
+    machine.save_function("main", "saved", x)
+    assert machine["saved"]().numpy()[0, 0] == 2
+    times = machine.time_evaluator("saved", number=2, repeat=3)()
+    assert len(times.results) == 3
+    assert 0 < times.min <= times.median <= times.max
+    with pytest.raises(ValueError, match="has a function 'main'"):
+        machine.save_function("main", "main", x)
+    with pytest.raises(TypeError, match="no parameter 'other'"):
+        machine.save_function("main", "saved", other=x)
+    with pytest.raises(TypeError, match="takes 1 argument"):
+        machine.set_input("main")
+    machine.set_input("main", **{mod["main"].params[0].name: x})
+    with pytest.raises(RuntimeError, match="invoke_stateful"):
+        machine["main"](x)
+    assert machine.time_evaluator("invoke_stateful", number=1)("main").results
+    assert machine.get_outputs("main").numpy()[0, 0] == 2
+
+
+def test_executables_as_files(mod, tmp_path):
+    runtime.build(mod).export_library(tmp_path / "module.json")
+    again = runtime.load_module(tmp_path / "module.json")
+    passhost.ir.assert_structural_equal(again.mod, mod)
+    (tmp_path / "other").write_text("[]")
+    with pytest.raises(ValueError, match="not written by Executable.export_library"):
+        runtime.load_module(tmp_path / "other")

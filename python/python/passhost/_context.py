@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from passhost import _passhost, _plugins
 from passhost.error import Diagnostic
+from passhost.instrument import PassInstrument, Watcher, watcher
 
 if TYPE_CHECKING:
     from passhost._passes import Step
-    from passhost.instrument import PassInstrument
 
 _entered: ContextVar[tuple[PassContext, ...]] = ContextVar("passhost_contexts", default=())
 _default = threading.local()
@@ -23,15 +23,6 @@ class Compat:
     """Whether contexts follow the rules of TVM where they say nothing themselves."""
 
     tvm = False
-
-
-class Watcher(NamedTuple):
-    """The hooks of an instrument that it has, as the host calls them."""
-
-    name: str
-    should_run: Any
-    run_before_pass: Any
-    run_after_pass: Any
 
 
 class Settings(NamedTuple):
@@ -122,8 +113,6 @@ class PassContext:
 
     @staticmethod
     def _check_instrument(instrument: object) -> None:
-        from passhost.instrument import PassInstrument
-
         if not isinstance(instrument, PassInstrument | str):
             raise TypeError(
                 f"an instrument is a PassInstrument or the name of a plugin's instrument, not {instrument!r}; "
@@ -170,8 +159,6 @@ class PassContext:
             self._exit_instruments()
 
     def _enter_instruments(self) -> None:
-        from passhost.instrument import PassInstrument
-
         done: list[PassInstrument] = []
         try:
             for instrument in self.instruments:
@@ -185,8 +172,6 @@ class PassContext:
             raise
 
     def _exit_instruments(self) -> None:
-        from passhost.instrument import PassInstrument
-
         try:
             for instrument in self.instruments:
                 if isinstance(instrument, PassInstrument):
@@ -206,10 +191,10 @@ class PassContext:
         if self._depth:
             self._enter_instruments()
 
-    def _settings(self, wrap: Any) -> Settings:
-        """For a run; `wrap` makes a watcher of an instrument."""
+    def _settings(self) -> Settings:
+        """For a run."""
         plugins = [instrument for instrument in self.instruments if isinstance(instrument, str)]
-        watchers = [wrap(instrument) for instrument in self.instruments if not isinstance(instrument, str)]
+        watchers = [watcher(instrument) for instrument in self.instruments if not isinstance(instrument, str)]
         return Settings(
             self.opt_level,
             self.required_pass,

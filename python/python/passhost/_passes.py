@@ -7,14 +7,16 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 from passhost import _passhost, _plugins
-from passhost._context import Compat, PassContext, Settings
+from passhost._context import Compat, PassContext
 from passhost._html import preformatted
 from passhost.error import Diagnostic, PassFailedError
-from passhost.instrument import watcher
+from passhost.ir.function import BaseFunc
 from passhost.ir.module import IRModule
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -138,7 +140,7 @@ class Pass(ABC):
         if not isinstance(mod, IRModule):
             mod = _as_module(mod, self.info.name)
         context = PassContext.current()
-        ran = _passhost.run(mod._handle(), self._asked(), self._settings(context))
+        ran = _passhost.run(mod._handle(), self._asked(), context._settings())
         handle, diagnostics, warnings, rows, _ = ran
         context._heard(map(Diagnostic.of_json, diagnostics))
         context._heard(Diagnostic("warning", warning) for warning in warnings)
@@ -150,12 +152,8 @@ class Pass(ABC):
 
         Raises `PlanError` if it cannot be planned.
         """
-        steps, warnings = _passhost.plan(self._asked(), self._settings(PassContext.current()))
+        steps, warnings = _passhost.plan(self._asked(), PassContext.current()._settings())
         return Plan(tuple(PlannedStep(*step) for step in steps), tuple(warnings))
-
-    @staticmethod
-    def _settings(context: PassContext) -> Settings:
-        return context._settings(watcher)
 
 
 def _as_module(mod: object, name: str) -> IRModule:
@@ -188,15 +186,16 @@ class PluginPass(Pass):
 
 
 class MadePass(Pass):
-    """A pass that Python made: it is known to the host by a name of its own."""
+    """A pass that is a Python function: it is known to the host by a name of its own."""
 
-    def __init__(self, info: PassInfo, doc: str = "") -> None:
-        """Adds it to the passes of the process."""
+    def __init__(self, info: PassInfo, function: Callable[..., Any]) -> None:
+        """Adds it to the passes of the process. The function takes what the kind of pass is about, the module unless it
+        is that, and the context, and returns what is to be in its place.
+        """
         _plugins.ensure_loaded()
-        self._info = info
-        self._name = _passhost.register(
-            info.name, info.opt_level, list(info.required), doc or info.name, self._run, not Compat.tvm
-        )
+        self._info, self._function = info, function
+        doc = inspect.getdoc(function) or info.name
+        self._name = _passhost.register(info.name, info.opt_level, list(info.required), doc, self._run, not Compat.tvm)
         _made[self._name] = info
 
     @property
@@ -214,29 +213,43 @@ class MadePass(Pass):
             result = self._transform(mod, PassContext.current())
         except SystemExit as exit:
             raise PassFailedError(f"pass {self._info.name} called sys.exit({exit.code!r})") from exit
-        if not isinstance(result, IRModule):
-            raise TypeError(f"pass {self._info.name} returned {type(result).__name__}; it must return an IRModule")
-        return result._handle()
+        return self._checked(result, IRModule, "an IRModule")._handle()
 
     @abstractmethod
     def _transform(self, mod: IRModule, ctx: PassContext) -> IRModule:
         """What the pass does."""
+
+    def _checked(self, result: object, expected: type[T], what: str) -> T:
+        """What the function returned. Raises `TypeError` if it is of another class."""
+        if not isinstance(result, expected):
+            raise TypeError(f"pass {self._info.name} returned {type(result).__name__}; it must return {what}")
+        return result
 
     def __repr__(self) -> str:
         """Its class and name."""
         return f"{type(self).__name__}({self._info.name})"
 
 
+def with_functions(mod: IRModule, change: Callable[[BaseFunc], BaseFunc | None]) -> IRModule:
+    """The module with what `change` makes of its functions; None removes one. The module itself if nothing changed."""
+    made = mod
+    for name, function in mod.functions_items():
+        result = change(function)
+        if result is function:
+            continue
+        made = mod.clone() if made is mod else made
+        if result is None:
+            del made[name]
+        else:
+            made[name] = result
+    return made
+
+
 class ModulePass(MadePass):
     """A pass over modules that is a Python function. `module_pass` makes it."""
 
-    def __init__(self, info: PassInfo, function: Callable[[IRModule, PassContext], IRModule]) -> None:
-        """Of a function that takes a module and the context, and returns a module."""
-        self._function = function
-        super().__init__(info, inspect.getdoc(function) or "")
-
     def _transform(self, mod: IRModule, ctx: PassContext) -> IRModule:
-        return self._function(mod, ctx)
+        return self._function(mod, ctx)  # type: ignore[no-any-return]
 
 
 class Sequential(Pass):
@@ -292,8 +305,8 @@ def made_by(kind: Callable[[PassInfo, Callable[..., Any]], MadePass], method: st
     ) -> Any:
         if opt_level is None:
             raise ValueError("Please provide opt_level for the pass.")
-        level, requires = opt_level, tuple(required or ()) if not isinstance(required, str) else None
-        if requires is None:
+        level, requires = opt_level, tuple(required or ())
+        if isinstance(required, str):
             raise TypeError(f"Required is expected to be the type of list/tuple, but {type(required)} is given")
 
         def create(target: Any) -> Any:

@@ -21,12 +21,15 @@ __all__ = [
     "InternalError",
     "ManifestError",
     "NameNotFoundError",
+    "NestedTooDeepError",
     "PassFailedError",
     "PasshostError",
     "Place",
     "PlanError",
     "PluginError",
     "ScriptError",
+    "ValueKindError",
+    "ValueTypeError",
 ]
 
 
@@ -133,12 +136,34 @@ class IllFormedError(InternalError, ValueError):
     """The module contradicts itself."""
 
 
+class NestedTooDeepError(PasshostError, RecursionError):
+    """An expression is nested more deeply than the stack of Python allows, or a visitor calls itself without end."""
+
+
+def too_deep(error: RecursionError) -> NestedTooDeepError:
+    """What to say where the stack of Python is full."""
+    if isinstance(error, NestedTooDeepError):
+        return error
+    return NestedTooDeepError(
+        "an expression is nested too deeply for the stack of Python, or a visitor calls itself without end; "
+        "bind what is inside to variables, or raise sys.setrecursionlimit"
+    )
+
+
 class PassFailedError(InternalError):
     """A pass failed. The module is as it was before."""
 
 
 class ExecutionError(PasshostError, RuntimeError):
     """A function was executed and has no result."""
+
+
+class ValueKindError(ExecutionError, TypeError):
+    """A value is of another kind than its type says, as a tuple where a tensor is expected."""
+
+
+class ValueTypeError(ExecutionError, ValueError):
+    """A tensor or shape has another data type or number of dimensions than its type says."""
 
 
 _CLASSES: dict[str, type[PasshostError]] = {
@@ -152,6 +177,8 @@ _CLASSES: dict[str, type[PasshostError]] = {
     "step": PassFailedError,
     "instrument": PassFailedError,
     "execution": ExecutionError,
+    "execution-kind": ValueKindError,
+    "execution-type": ValueTypeError,
 }
 
 

@@ -27,9 +27,7 @@ import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-from passhost._context import Watcher
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from passhost import _passhost
@@ -70,6 +68,15 @@ class PassInstrument:
 
     def run_after_pass(self, mod: IRModule, info: PassInfo) -> None:
         """A pass ran; `mod` is what it returned."""
+
+
+class Watcher(NamedTuple):
+    """The hooks of an instrument that it has, as the host calls them."""
+
+    name: str
+    should_run: Any
+    run_before_pass: Any
+    run_after_pass: Any
 
 
 def _hook(instrument: PassInstrument, name: str) -> Callable[[_passhost.Module, Any], Any] | None:

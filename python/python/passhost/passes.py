@@ -10,6 +10,7 @@ Signatures and documentation come from the metadata of the plugins, whose code d
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from typing import Any
 
 from passhost import _passhost, _plugins
@@ -127,6 +128,50 @@ class Namespace:
     def __repr__(self) -> str:
         """Its prefix."""
         return f"<passes {self._prefix}*>"
+
+
+class TvmNames:
+    """The passes of one namespace as TVM has them: functions that take options in order, too."""
+
+    def __init__(self, namespace: str) -> None:
+        """Of a namespace, without the dot."""
+        self._prefix = f"{namespace}."
+
+    def find(self, name: str) -> Callable[..., PluginPass]:
+        """What makes the passes of a name. Raises `AttributeError` if there are none."""
+        if name.startswith("_"):
+            raise AttributeError(name)
+        _plugins.ensure_loaded()
+        try:
+            facts = _passhost.pass_facts(self._prefix + name)
+        except NameNotFoundError:
+            raise AttributeError(f"no pass {self._prefix}{name}") from None
+        return _in_order(name, facts)
+
+    def names(self) -> list[str]:
+        """Names of the passes."""
+        _plugins.ensure_loaded()
+        names = _passhost.pass_names()
+        return [name.removeprefix(self._prefix) for name in names if name.startswith(self._prefix)]
+
+
+def _in_order(name: str, facts: dict[str, Any]) -> Callable[..., PluginPass]:
+    """What makes a pass of a plugin, with its options in order or by name."""
+    names = [option["name"] for option in facts["options"]]
+
+    def make(*args: Any, **kwargs: Any) -> PluginPass:
+        if len(args) > len(names):
+            raise TypeError(f"{name}() takes {len(names)} arguments, found {len(args)}")
+        given = {**dict(zip(names, args, strict=False)), **kwargs}
+        unknown = [key for key in given if key not in names]
+        if unknown:
+            raise TypeError(f"{name}() has no option {unknown[0]!r}; there are: {', '.join(names) or 'none'}")
+        # None stands for what is not given.
+        return PluginPass(facts["name"], {key: value for key, value in given.items() if value is not None})
+
+    make.__name__ = make.__qualname__ = name
+    make.__doc__ = facts["doc"]
+    return make
 
 
 passes = Namespace()

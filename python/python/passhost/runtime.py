@@ -15,81 +15,60 @@ array([2., 5.], dtype=float32)
 from __future__ import annotations
 
 import os
+import statistics
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, cast
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar, overload
 
 import numpy as np
-import numpy.typing as npt
 
 from passhost import _passhost, _plugins
 from passhost._html import preformatted
+from passhost._tensor import Tensor, numpy_dtype
 from passhost.ir.module import IRModule
 
-__all__ = ["Executable", "Shape", "Tensor", "VirtualMachine", "build", "exec", "register_global_func", "tensor"]
+__all__ = [
+    "BenchmarkResult",
+    "Device",
+    "Executable",
+    "Shape",
+    "Tensor",
+    "VirtualMachine",
+    "build",
+    "cpu",
+    "device",
+    "empty",
+    "exec",
+    "load_module",
+    "register_global_func",
+    "tensor",
+]
 
-_UNUSUAL = {"bfloat16": "uint16", "float8_e4m3fn": "uint8", "float8_e5m2": "uint8"}
-"""Data types that NumPy lacks, with those of the same size by which arrays show their bits."""
+
+@dataclass(frozen=True)
+class Device:
+    """A device. Modules are executed on the CPU, whatever it says."""
+
+    device_type: int
+    index: int = 0
+
+    def dlpack_device_type(self) -> int:
+        """Its kind, as DLPack numbers them."""
+        return self.device_type
 
 
-class Tensor:
-    """An array of a module: immutable for modules, and a NumPy array for Python.
+def cpu(index: int = 0) -> Device:
+    """The CPU."""
+    return Device(1, index)
 
-    `numpy()` gives the elements. Of a data type that NumPy lacks, such as `bfloat16`, it gives the bits.
-    """
 
-    __slots__ = ("_array", "dtype")
-
-    def __init__(self, array: npt.ArrayLike, dtype: str | None = None) -> None:
-        """Of anything that NumPy takes for an array."""
-        values = np.asarray(array)
-        self.dtype = dtype or str(values.dtype)
-        """Name of the data type, as in `float32`."""
-        if self.dtype in _UNUSUAL and values.dtype != _UNUSUAL[self.dtype]:
-            raise TypeError(f"NumPy has no {self.dtype}; give its bits as {_UNUSUAL[self.dtype]}")
-        self._array = values if self.dtype in _UNUSUAL else values.astype(self.dtype, copy=False)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Its extents."""
-        return self._array.shape
-
-    @property
-    def ndim(self) -> int:
-        """Number of dimensions."""
-        return self._array.ndim
-
-    def numpy(self) -> npt.NDArray[Any]:
-        """Its elements. What is written to them is seen by other users of this tensor."""
-        return self._array
-
-    def copyfrom(self, source: npt.ArrayLike | Tensor) -> Tensor:
-        """Takes the elements of an array of the same shape."""
-        np.copyto(self._array, source._array if isinstance(source, Tensor) else np.asarray(source))
-        return self
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
-        """For NumPy."""
-        return np.array(self._array, dtype=dtype, copy=copy) if copy else np.asarray(self._array, dtype=dtype)
-
-    def __dlpack__(self, **arguments: Any) -> Any:
-        """For other libraries of arrays."""
-        return self._array.__dlpack__(**arguments)
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        """The CPU."""
-        return cast("tuple[int, int]", self._array.__dlpack_device__())
-
-    def __repr__(self) -> str:
-        """Its elements and data type."""
-        return f"Tensor({self._array!r})" if self.dtype not in _UNUSUAL else f"Tensor({self.dtype} {self.shape})"
-
-    def _handle(self) -> _passhost.Array:
-        return _passhost.Array(self.dtype, self._array.shape, np.ascontiguousarray(self._array).tobytes())
-
-    @staticmethod
-    def _of(handle: _passhost.Array) -> Tensor:
-        stored = np.frombuffer(handle.data(), _UNUSUAL.get(handle.dtype, handle.dtype))
-        return Tensor(stored.reshape(handle.shape).copy(), handle.dtype)
+def device(name: str = "cpu", index: int = 0) -> Device:
+    """A device by its name: `cpu` or `llvm`."""
+    if name not in ("cpu", "llvm", "c"):
+        raise ValueError(f"passhost executes modules on the CPU, not on {name!r}")
+    return cpu(index)
 
 
 class Shape(tuple[int, ...]):
@@ -107,33 +86,59 @@ def tensor(array: Any, device: Any = None) -> Tensor:
     return Tensor(np.array(array))
 
 
-def _given(value: Any) -> Any:
-    """A value for the machine."""
-    if isinstance(value, Tensor):
-        return value._handle()
-    if isinstance(value, Shape):
-        return _passhost.Shape(list(value))
-    if isinstance(value, np.ndarray) or hasattr(value, "__dlpack__"):
-        return tensor(value)._handle()
-    if isinstance(value, np.generic):
-        return _passhost.Scalar(value.item(), str(value.dtype))
-    if isinstance(value, tuple | list):
-        return tuple(_given(field) for field in value)
-    return value
+def empty(shape: Sequence[int], dtype: str = "float32", device: Any = None, mem_scope: Any = None) -> Tensor:
+    """A tensor whose elements are yet to be written; they are 0."""
+    return Tensor(np.zeros(tuple(shape), numpy_dtype(dtype)), dtype)
 
 
-def _taken(value: Any) -> Any:
-    """A value of the machine for Python."""
-    if isinstance(value, _passhost.Array):
-        return Tensor._of(value)
-    if isinstance(value, _passhost.Shape):
-        return Shape(value.extents)
-    if isinstance(value, tuple):
-        return tuple(_taken(field) for field in value)
-    return value
+class _Values:
+    """The values of one call, between Python and the machine."""
+
+    def __init__(self) -> None:
+        self.tensors: dict[_passhost.Array, Tensor] = {}
+
+    def given(self, value: Any) -> Any:
+        """A value for the machine."""
+        if isinstance(value, Tensor):
+            handle = value._handle()
+            self.tensors[handle] = value
+            return handle
+        if isinstance(value, Shape):
+            return _passhost.Shape(list(value))
+        if isinstance(value, np.ndarray) or hasattr(value, "__dlpack__"):
+            return self.given(tensor(value))
+        if isinstance(value, np.generic):
+            return _passhost.Scalar(value.item(), str(value.dtype))
+        if isinstance(value, tuple | list):
+            return tuple(self.given(field) for field in value)
+        return value
+
+    def taken(self, value: Any) -> Any:
+        """A value of the machine for Python. A tensor that was an argument is the same object as before."""
+        if isinstance(value, _passhost.Array):
+            known = self.tensors.get(value)
+            return known if known is not None else Tensor._of(value)
+        if isinstance(value, _passhost.Shape):
+            return Shape(value.extents)
+        if isinstance(value, tuple):
+            return tuple(self.taken(field) for field in value)
+        return value
 
 
+F = TypeVar("F", bound=Callable[..., Any])
 _functions: dict[str, Callable[..., Any]] = {}
+
+
+@overload
+def register_global_func(name: F, function: None = None, override: bool = False) -> F: ...
+
+
+@overload
+def register_global_func(name: str, function: None = None, override: bool = False) -> Callable[[F], F]: ...
+
+
+@overload
+def register_global_func(name: str, function: F, override: bool = False) -> F: ...
 
 
 def register_global_func(
@@ -163,13 +168,17 @@ def get_global_func(name: str, allow_missing: bool = False) -> Callable[..., Any
 
 
 def _returning(function: Callable[..., Any]) -> Callable[[Sequence[Any]], Any]:
-    return lambda args: _given(function(*map(_taken, args)))
+    def call(args: Sequence[Any]) -> Any:
+        values = _Values()
+        return values.given(function(*map(values.taken, args)))
+
+    return call
 
 
 def _filling(function: Callable[..., Any]) -> Callable[[Sequence[Any], Sequence[Any]], list[Any]]:
     def fill(args: Sequence[Any], outputs: Sequence[Any]) -> list[Any]:
         filled = [Tensor._of(output) for output in outputs]
-        function(*map(_taken, args), *filled)
+        function(*map(_Values().taken, args), *filled)
         return [output._handle() for output in filled]
 
     return fill
@@ -193,14 +202,21 @@ def exec(
     """Executes a function of a module: arrays in, tensors out.
 
     `args` are NumPy arrays, tensors, numbers, `Shape`s, strings, or tuples of these, one for each parameter.
-    `limit_memory` is in bytes, and half of the memory of the machine if it is left out; `limit_work` is in scalar
-    operations. Raises `ExecutionError` where the function has no result, with the place.
+    A tensor that the function writes to, as `R.call_tir_inplace` does, has the new elements after the call; a result
+    that is an argument is the same object. `limit_memory` is in bytes, and half of the memory of the machine if it is
+    left out; `limit_work` is in scalar operations. Raises `ExecutionError` where the function has no result, with the
+    place; it is a `TypeError` if a value is of another kind than its type says, and a `ValueError` if its data type or
+    number of dimensions differs.
     """
     _plugins.ensure_loaded()
     functions = [(name, _returning(chosen), _filling(chosen)) for name, chosen in _functions.items()]
-    values = [_given(value) for value in args]
-    memory = _memory() if limit_memory is None else limit_memory
-    return _taken(_passhost.execute(mod._handle(), function, values, functions, print, (memory, limit_work)))
+    values = _Values()
+    given = [values.given(value) for value in args]
+    limits = (_memory() if limit_memory is None else limit_memory, limit_work)
+    result, written = _passhost.execute(mod._handle(), function, given, functions, print, limits)
+    for before, after in written:
+        values.tensors[before].copyfrom(Tensor._of(after))
+    return values.taken(result)
 
 
 class Executable:
@@ -209,6 +225,31 @@ class Executable:
     def __init__(self, mod: IRModule) -> None:
         """Of a module."""
         self.mod = mod
+
+    def jit(self, *_options: Any, **_more: Any) -> Executable:
+        """Itself: nothing is left to compile."""
+        return self
+
+    def export_library(self, file_name: str | os.PathLike[str], **_options: Any) -> None:
+        """Writes it to a file, which `load_module` reads. The file has the module, not machine code: no other program
+        can load it.
+        """
+        from passhost.ir.json import save_json
+
+        Path(file_name).write_text(save_json(self.mod), encoding="utf-8")
+
+
+def load_module(path: str | os.PathLike[str]) -> Executable:
+    """An executable that `export_library` wrote."""
+    from passhost.ir.json import load_json
+
+    try:
+        mod = load_json(Path(path).read_text(encoding="utf-8"))
+    except (UnicodeDecodeError, ValueError) as error:
+        raise ValueError(f"{os.fspath(path)} was not written by Executable.export_library: {error}") from None
+    if not isinstance(mod, IRModule):
+        raise ValueError(f"{os.fspath(path)} has no module, but a {type(mod).__name__}")
+    return Executable(mod)
 
 
 def build(mod: IRModule, target: Any = None, **options: Any) -> Executable:
@@ -219,20 +260,66 @@ def build(mod: IRModule, target: Any = None, **options: Any) -> Executable:
     return Executable(mod)
 
 
+@dataclass(frozen=True)
+class BenchmarkResult:
+    """Seconds of a call: for each repetition the mean of its calls."""
+
+    results: tuple[float, ...]
+
+    @property
+    def mean(self) -> float:
+        """Mean of the repetitions."""
+        return statistics.fmean(self.results)
+
+    @property
+    def median(self) -> float:
+        """Median of the repetitions."""
+        return statistics.median(self.results)
+
+    @property
+    def min(self) -> float:
+        """The fastest repetition."""
+        return min(self.results)
+
+    @property
+    def max(self) -> float:
+        """The slowest repetition."""
+        return max(self.results)
+
+    @property
+    def std(self) -> float:
+        """Standard deviation of the repetitions."""
+        return statistics.pstdev(self.results)
+
+
 class VirtualMachine(Mapping[str, Callable[..., Any]]):
     """Runs the functions of a module: `vm["main"](x)`."""
 
-    def __init__(self, executable: Executable | IRModule, device: Any = None, **options: Any) -> None:
+    def __init__(self, rt_mod: Executable | IRModule, device: Any = None, memory_cfg: Any = None) -> None:
         """On the CPU, whatever the device says."""
-        self.mod = executable.mod if isinstance(executable, Executable) else executable
+        if not isinstance(rt_mod, Executable | IRModule):
+            raise ValueError(f"a VirtualMachine runs an Executable or an IRModule, not {type(rt_mod).__name__}")
+        self.mod = rt_mod.mod if isinstance(rt_mod, Executable) else rt_mod
         self._inputs: dict[str, tuple[Any, ...]] = {}
         self._outputs: dict[str, Any] = {}
+        self._saved: dict[str, Callable[..., Any]] = {}
 
     def __getitem__(self, name: str) -> Callable[..., Any]:
         """A function, which can be called."""
+        if name in self._saved:
+            return self._saved[name]
+        self._check(name)
+
+        def call(*args: Any) -> Any:
+            if name in self._inputs:
+                raise RuntimeError(f"the inputs of {name!r} were set by set_input, so invoke_stateful calls it")
+            return exec(self.mod, *args, function=name)
+
+        return call
+
+    def _check(self, name: str) -> None:
         if self.mod._handle().get(name) is None:
             raise AttributeError(f"the module has no function {name!r}")
-        return lambda *args: exec(self.mod, *args, function=name)
 
     def __iter__(self) -> Iterator[str]:
         """Names of the functions."""
@@ -242,21 +329,107 @@ class VirtualMachine(Mapping[str, Callable[..., Any]]):
         """Number of the functions."""
         return len(self.mod._handle())
 
-    def set_input(self, name: str, *args: Any) -> None:
-        """Arguments for the next `invoke_stateful`."""
-        self._inputs[name] = args
+    def _arguments(self, name: str, args: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:
+        """Arguments in the order of the parameters: those by name where they belong, the others in the places left.
+        Numbers for tensors become tensors.
+        """
+        from passhost.relax.type import TensorType
 
-    def invoke_stateful(self, name: str) -> None:
+        self._check(name)
+        params = getattr(self.mod[name], "params", ())
+        unknown = sorted(named.keys() - {param.name for param in params})
+        if unknown:
+            raise TypeError(f"{name!r} has no parameter {unknown[0]!r}")
+        if len(args) + len(named) != len(params):
+            raise TypeError(f"{name!r} takes {len(params)} arguments, found {len(args) + len(named)}")
+        rest = iter(args)
+        given = [named[param.name] if param.name in named else next(rest) for param in params]
+        return tuple(
+            _number_tensor(value) if isinstance(param.ty, TensorType) else value
+            for param, value in zip(params, given, strict=True)
+        )
+
+    def set_input(self, func_name: str, *args: Any, **named: Any) -> None:
+        """Arguments for `invoke_stateful`, in order or by the names of parameters."""
+        self._inputs[func_name] = self._arguments(func_name, args, named)
+
+    def invoke_stateful(self, func_name: str) -> None:
         """Calls a function with its inputs; `get_outputs` gives the result."""
-        if name not in self._inputs:
-            raise ValueError(f"no inputs of {name!r} were set; call set_input first")
-        self._outputs[name] = self[name](*self._inputs[name])
+        if func_name not in self._inputs:
+            raise ValueError(f"no inputs of {func_name!r} were set; call set_input first")
+        self._outputs[func_name] = exec(self.mod, *self._inputs[func_name], function=func_name)
 
-    def get_outputs(self, name: str) -> Any:
+    def get_outputs(self, func_name: str) -> Any:
         """The result of the last `invoke_stateful`."""
-        if name not in self._outputs:
-            raise ValueError(f"{name!r} was not invoked; call invoke_stateful first")
-        return self._outputs[name]
+        if func_name not in self._outputs:
+            raise ValueError(f"{func_name!r} was not invoked; call invoke_stateful first")
+        return self._outputs[func_name]
+
+    def save_function(
+        self, func_name: str, saved_name: str, *args: Any, include_return: bool = True, **named: Any
+    ) -> None:
+        """Makes `vm[saved_name]()` call a function with these arguments; it gives the result if `include_return`."""
+        if self.mod._handle().get(saved_name) is not None:
+            raise ValueError(f"the module has a function {saved_name!r}; save it under another name")
+        given = self._arguments(func_name, args, named)
+
+        def call() -> Any:
+            result = exec(self.mod, *given, function=func_name)
+            return result if include_return else None
+
+        self._saved[saved_name] = call
+
+    def time_evaluator(
+        self,
+        func_name: str,
+        dev: Any = None,
+        number: int = 10,
+        repeat: int = 1,
+        min_repeat_ms: int = 0,
+        cooldown_interval_ms: int = 0,
+        repeats_to_cooldown: int = 1,
+        f_preproc: str = "",
+    ) -> Callable[..., BenchmarkResult]:
+        """What measures a function, one of `save_function`, or `invoke_stateful`: it takes the arguments, calls once
+        without a clock, and then `repeat` times `number` times.
+
+        A repetition that takes less than `min_repeat_ms` is done again with more calls. After each
+        `repeats_to_cooldown` of them, it waits `cooldown_interval_ms`. `f_preproc` is a registered function that is
+        called with the arguments before each repetition.
+        """
+        measured = self.invoke_stateful if func_name == "invoke_stateful" else self[func_name]
+        prepare = get_global_func(f_preproc) if f_preproc else None
+
+        def measure(*args: Any) -> BenchmarkResult:
+            measured(*args)
+            results, calls = [], number
+            for at in range(1, repeat + 1):
+                if prepare is not None:
+                    prepare(*args)
+                seconds = _seconds(measured, args, calls)
+                while seconds * 1e3 < min_repeat_ms:
+                    calls = max(calls + 1, int(calls * min(2.0, min_repeat_ms / (seconds * 1e3) * 1.1)))
+                    seconds = _seconds(measured, args, calls)
+                results.append(seconds / calls)
+                if cooldown_interval_ms and at % repeats_to_cooldown == 0:
+                    time.sleep(cooldown_interval_ms / 1e3)
+            return BenchmarkResult(tuple(results))
+
+        return measure
 
     def _repr_html_(self) -> str:
         return preformatted(f"VirtualMachine({', '.join(self)})")
+
+
+def _seconds(function: Callable[..., Any], args: tuple[Any, ...], calls: int) -> float:
+    start = time.perf_counter()
+    for _ in range(calls):
+        function(*args)
+    return max(time.perf_counter() - start, 1e-9)
+
+
+def _number_tensor(value: Any) -> Any:
+    """A number of Python as a tensor, as TVM takes it."""
+    if isinstance(value, bool | int):
+        return Tensor(value, "int32")
+    return Tensor(value, "float32") if isinstance(value, float) else value

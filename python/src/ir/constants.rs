@@ -13,15 +13,15 @@ pub(crate) fn array<'py>(
     shape: &[i64],
     ty: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let module = py.import("passhost.ir.constants")?;
+    let module = py.import("passhost._tensor")?;
     let bytes = PyBytes::new(py, tensor.bytes());
-    let value = module.call_method1("of_bytes", (bytes, dtype.to_string(), shape.to_vec()))?;
+    let value = module.getattr("Tensor")?.call_method1("_of_bytes", (bytes, dtype.to_string(), shape.to_vec()))?;
     Ok(made!(py, classes(py)?.constant, "_value": value, "_ty": ty))
 }
 
 /// The data of a constant.
 pub(crate) fn tensor(value: &Bound<'_, PyAny>) -> PyResult<Tensor> {
-    let module = value.py().import("passhost.ir.constants")?;
-    let bytes = module.call_method1("to_bytes", (value,))?;
+    let module = value.py().import("passhost._tensor")?;
+    let bytes = module.call_method1("bytes_of", (value,))?;
     Ok(Tensor::new(bytes.cast::<PyBytes>()?.as_bytes()))
 }

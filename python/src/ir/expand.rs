@@ -3,7 +3,7 @@
 
 use crate::errors::raised;
 use crate::ir::attrs::{entries, of_call};
-use crate::ir::classes::{classes, made};
+use crate::ir::classes::{Kind, classes, made};
 use crate::ir::tables::{Tables, broken};
 use crate::module::Body;
 use passhost::plugin_api::ir::records::{flag, kind, leaf};
@@ -12,6 +12,9 @@ use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
+
+/// The operator that calls external functions.
+pub(crate) const CALL_PACKED: &str = "relax.call_packed";
 
 /// A region whose content is being made.
 struct Open<'a, 'py> {
@@ -31,13 +34,33 @@ struct Expander<'a, 'py> {
     open: Vec<Open<'a, 'py>>,
 }
 
-/// Parameters, body, type of the result, and whether it is pure, of a function of Relax.
+/// Parameters, body, type of the result, and whether it is pure, of a function of Relax. A variable of the name and type
+/// of one of `known`, by names, is that object; these are of the function that it was made of.
 #[pyfunction]
-pub(crate) fn expand<'py>(py: Python<'py>, body: &Body) -> PyResult<Bound<'py, PyTuple>> {
+pub(crate) fn expand<'py>(
+    py: Python<'py>,
+    body: &Body,
+    known: Option<Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyTuple>> {
     if body.0.kind() != BodyKind::Function {
         return Err(PyValueError::new_err("not a function of Relax"));
     }
-    Expander::new(py, &body.0).function(&body.0)
+    let mut expander = Expander::new(py, &body.0);
+    expander.tables.known = known.map(Bound::unbind);
+    expander.function(&body.0)
+}
+
+/// What a call calls, and its arguments. That of an external function is one of the function, as in TVM; the host has the
+/// operator `relax.call_packed` for it.
+fn called<'py>(
+    py: Python<'py>,
+    callee: Bound<'py, PyAny>,
+    mut args: Vec<Bound<'py, PyAny>>,
+) -> PyResult<(Bound<'py, PyAny>, Vec<Bound<'py, PyAny>>)> {
+    let classes = classes(py)?;
+    let is_extern = args.first().is_some_and(|first| classes.kind(first) == Some(Kind::ExternFunc));
+    let is_packed = is_extern && callee.is(classes.op_of.bind(py).call1((CALL_PACKED,))?);
+    Ok(if is_packed { (args.remove(0), args) } else { (callee, args) })
 }
 
 /// Attributes of a function under a name; a public one has that as its global symbol.
@@ -147,7 +170,11 @@ impl<'a, 'py> Expander<'a, 'py> {
         let inner = value.has(flag::INNER) && value.kind() != kind::PARAM;
         let class = if inner { &classes.dataflow_var } else { &classes.var };
         let ty = self.ty(value)?;
-        Ok(made!(py, class, "_name": value.name().unwrap_or("v"), "_ty": ty))
+        let name = value.name().unwrap_or("v");
+        if let Some(known) = self.tables.take_known(py, name, class, &ty)? {
+            return Ok(known);
+        }
+        Ok(made!(py, class, "_name": name, "_ty": ty))
     }
 
     fn expr(&mut self, value: Value<'a>) -> PyResult<Bound<'py, PyAny>> {
@@ -176,6 +203,7 @@ impl<'a, 'py> Expander<'a, 'py> {
         let n_types = value.operands().rev().take_while(is_type).count();
         let n_args = value.n_operands() - n_types;
         let args = value.operands().take(n_args).skip(1).map(|arg| self.operand(arg)).collect::<PyResult<Vec<_>>>()?;
+        let (callee, args) = called(py, callee, args)?;
         let types = value.operands().skip(n_args).map(|arg| self.operand(arg)).collect::<PyResult<Vec<_>>>()?;
         let attrs = of_call(&mut self.tables, py, value.attrs(), self.raw)?;
         let (args, types, ty) = (PyTuple::new(py, args)?, PyTuple::new(py, types)?, self.ty(value)?);
@@ -242,7 +270,7 @@ impl<'a, 'py> Expander<'a, 'py> {
                 let parts = self.parts(open)?;
                 let attrs = made!(py, classes.dict_attrs, "_entries": attrs);
                 let function = made!(
-                    py, classes.function, "_handle": py.None(), "_sealed_as": py.None(), "_parts": parts,
+                    py, classes.function, "_handle": py.None(), "_before": py.None(), "_sealed_as": py.None(), "_parts": parts,
                     "_attrs": attrs, "_ty": ty
                 );
                 self.place(header, function)?;

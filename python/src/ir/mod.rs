@@ -11,4 +11,5 @@ pub(crate) mod scalars;
 pub(crate) mod seal;
 pub(crate) mod tables;
 pub(crate) mod te;
+pub(crate) mod tir;
 pub(crate) mod types;

@@ -1,6 +1,8 @@
 //! Objects of Python as a function of the host.
 
+use crate::errors::ill_formed;
 use crate::ir::classes::{Classes, Kind, classes};
+use crate::ir::expand::CALL_PACKED;
 use crate::ir::tables::Tables;
 use crate::ir::{attrs, constants};
 use crate::module::Body;
@@ -62,12 +64,6 @@ pub(crate) fn seal(
     sealer.globals = Some(globals.unbind());
     sealer.function(function, name, None, 0)?;
     sealer.b.finish().map(Body).map_err(|error| ill_formed(py, &error.to_string()))
-}
-
-/// The error of a function that contradicts itself.
-pub(crate) fn ill_formed(py: Python<'_>, message: &str) -> PyErr {
-    let made = py.import("passhost.error").and_then(|module| module.getattr("IllFormedError")?.call1((message,)));
-    made.map_or_else(|error| error, PyErr::from_value)
 }
 
 /// What is around an expression that becomes a binding.
@@ -477,8 +473,12 @@ impl Sealer {
 
     fn call(&mut self, call: &Bound<'_, PyAny>, depth: usize) -> PyResult<V> {
         let py = call.py();
-        let callee = self.expr(&call.getattr(intern!(py, "op"))?, depth + 1)?;
+        let of = call.getattr(intern!(py, "op"))?;
+        let mut callee = self.expr(&of, depth + 1)?;
         let mut args = self.exprs(&call.getattr(intern!(py, "args"))?, depth)?;
+        if classes(py)?.kind(&of) == Some(Kind::ExternFunc) {
+            args.insert(0, std::mem::replace(&mut callee, self.b.op(CALL_PACKED)));
+        }
         for ty in call.getattr(intern!(py, "ty_args"))?.try_iter()? {
             let ty = self.ty(&ty?)?;
             args.push(self.b.type_arg(ty));

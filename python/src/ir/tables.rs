@@ -7,7 +7,7 @@ use passhost::plugin_api::ir::records::{NONE, PrimRec, TypeRec, leaf, prim, tyfl
 use passhost::plugin_api::ir::{AttrView, DType, Expr, RawView, Ty, Value};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyDict, PyTuple, PyType};
 use std::collections::HashMap;
 
 /// What was made of the tables of one body.
@@ -18,6 +18,8 @@ pub(crate) struct Tables {
     leaves: HashMap<u32, Py<PyAny>>,
     /// Symbolic variables by their number.
     pub(crate) syms: HashMap<u32, Py<PyAny>>,
+    /// Variables that may be used again, by their names.
+    pub(crate) known: Option<Py<PyDict>>,
 }
 
 impl Tables {
@@ -33,9 +35,31 @@ impl Tables {
             return Ok(known.bind(py).clone());
         }
         let name = raw.var_names().get(id as usize).and_then(|at| raw.name_at(*at)).unwrap_or("n");
-        let var = made!(py, classes(py)?.var, "_name": name, "_ty": scalar_type(py, dtype)?);
+        let (class, ty) = (&classes(py)?.var, scalar_type(py, dtype)?);
+        let var = match self.take_known(py, name, class, &ty)? {
+            Some(known) => known,
+            None => made!(py, class, "_name": name, "_ty": ty),
+        };
         self.syms.insert(id, var.clone().unbind());
         Ok(var)
+    }
+
+    /// The known variable of a name, class and type. It is known once.
+    pub(crate) fn take_known<'py>(
+        &mut self,
+        py: Python<'py>,
+        name: &str,
+        class: &Py<PyType>,
+        ty: &Bound<'py, PyAny>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let Some(known) = &self.known else { return Ok(None) };
+        let known = known.bind(py);
+        let Some(var) = known.get_item(name)? else { return Ok(None) };
+        if !var.get_type().is(class.bind(py)) || !ty.eq(var.getattr("ty")?)? {
+            return Ok(None);
+        }
+        known.del_item(name)?;
+        Ok(Some(var))
     }
 
     /// A scalar expression.

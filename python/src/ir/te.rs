@@ -1,9 +1,10 @@
 //! Tensor expressions of Python as a PrimFunc.
 
 use crate::engine;
+use crate::errors::ill_formed;
 use crate::ir::classes::{Kind, classes};
 use crate::ir::scalars::number_of;
-use crate::ir::seal::{Sealer, ill_formed};
+use crate::ir::seal::Sealer;
 use crate::ir::types::dtype;
 use crate::module::Body;
 use passhost::plugin_api::ir::records::prim;

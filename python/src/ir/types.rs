@@ -15,8 +15,12 @@ const DEPTH: usize = 500;
 /// The name of a data type as the host writes it.
 #[pyfunction]
 pub(crate) fn parse_dtype(name: &str) -> PyResult<String> {
-    let dtype: DType = name.parse().map_err(|error| PyValueError::new_err(format!("{error}")))?;
-    Ok(dtype.to_string())
+    dtype_of_name(name).map(|dtype| dtype.to_string())
+}
+
+/// The data type of a name.
+pub(crate) fn dtype_of_name(name: &str) -> PyResult<DType> {
+    name.parse().map_err(|error| PyValueError::new_err(format!("{error}")))
 }
 
 /// The data type that an object names: a str, a PrimType, or None for an unknown one.
@@ -29,7 +33,7 @@ pub(crate) fn dtype(value: &Bound<'_, PyAny>) -> PyResult<DType> {
         _ => value.clone(),
     };
     let name: String = name.extract().map_err(|_| PyTypeError::new_err(format!("{value} is not a data type")))?;
-    name.parse().map_err(|error| PyValueError::new_err(format!("{error}")))
+    dtype_of_name(&name)
 }
 
 fn too_deep() -> PyErr {

@@ -193,3 +193,51 @@ class Module:
     f = mod["main"]
     again = relax.Function(f.params, f.body, f.ret_ty, f.is_pure, f.attrs)
     ir.assert_structural_equal(ir.IRModule({"main": again}), mod)
+
+
+def test_a_pass_keeps_variables(mod):
+    function = mod["main"]
+    symbols = {var.name: var for block in function.body.blocks for var in (b.var for b in block.bindings)}
+    after = passhost.passes.relax.DeadCodeElimination()(mod)["main"]
+    assert after is not function
+    assert after.params[0] is function.params[0]
+    for block in after.body.blocks:
+        for binding in block.bindings:
+            assert binding.var is symbols[binding.var.name]
+
+
+def test_a_pass_keeps_symbolic_variables():
+    mod = passhost.script.from_source("""
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor(("n", 4), "float32")):
+        y = R.add(x, x)
+        return y
+""")
+    before = mod["main"]
+    n = before.params[0].ty.shape[0]
+    lowered = passhost.passes.relax.LegalizeOps()(mod)["main"]
+    assert lowered.params[0].ty.shape[0] is n
+    call = lowered.body.blocks[0].bindings[0].value
+    assert call.ty_args[0].shape[0] is n
+
+
+def test_calls_of_external_functions():
+    mod = passhost.script.from_source("""
+@I.ir_module
+class Module:
+    @R.function(pure=False)
+    def main(x: R.Tensor((2,), "float32")):
+        y = R.call_packed("test.f", x, ty_args=(R.Tensor((2,), "float32"),))
+        return y
+""")
+    call = mod["main"].body.blocks[0].bindings[0].value
+    assert isinstance(call.op, relax.ExternFunc)
+    assert (call.op.global_symbol, len(call.args)) == ("test.f", 1)
+    assert repr(call) == 'R.call_packed("test.f", x, ty_args=R.Tensor((2,), dtype="float32"))'
+    x = relax.Var("x", call.args[0].ty)
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x], pure=False):
+        builder.emit_func_output(builder.emit(relax.op.call_packed("test.f", x, ty_args=call.ty_args[0])))
+    passhost.ir.assert_structural_equal(builder.get(), mod)

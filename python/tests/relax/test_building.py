@@ -148,3 +148,33 @@ def test_bind_params():
     relax.analysis.well_formed(bound)
     with pytest.raises(ValueError, match="no parameter of the name y"):
         relax.transform.BindParams("main", {"y": np.ones((2, 4))})(mod)
+
+
+def test_expressions_that_are_nested_too_deeply():
+    x = relax.Var("x", relax.TensorType((2,), "float32"))
+    deep, other = x, x
+    for _ in range(10_000):
+        deep, other = relax.Tuple([deep]), relax.Tuple([other])
+    for use in (
+        relax.PyExprVisitor().visit_expr,
+        relax.PyExprMutator().visit_expr,
+        relax.BlockBuilder().normalize,
+        relax.analysis.free_vars,
+        repr,
+        passhost.ir.structural_hash,
+        lambda expr: passhost.ir.structural_equal(expr, other),
+    ):
+        with pytest.raises(passhost.error.NestedTooDeepError, match="bind what is inside to variables"):
+            use(deep)
+
+
+def test_types_of_calls_are_checked_unless_told_otherwise():
+    x = relax.Var("x", relax.TensorType((2,), "float32"))
+    y = relax.Var("y", relax.TensorType((3,), "float32"))
+    call = relax.Call(relax.op.add(x, x).op, [x, x], ret_ty=y.ty)
+    block = relax.BindingBlock([relax.VarBinding(y, call)])
+    function = relax.Function([x], relax.SeqExpr([block], y), y.ty)
+    assert not relax.analysis.check_well_formed(function)
+    assert relax.analysis.check_well_formed(function, check_ty=False)
+    free = relax.Function([x], relax.SeqExpr([block], relax.Var("z", y.ty)), y.ty)
+    assert not relax.analysis.check_well_formed(free, check_ty=False)

@@ -30,6 +30,7 @@ pub struct Tensor {
     shape: Arc<[i64]>,
     bytes: usize,
     storage: Arc<Storage>,
+    origin: Option<u32>,
 }
 
 impl std::fmt::Debug for Tensor {
@@ -74,7 +75,13 @@ impl Tensor {
         if size_of(dtype, shape) != Some(bytes.len() as u64) {
             return Err(no_tensor(dtype, shape, bytes.len()));
         }
-        Ok(Tensor { dtype, shape: shape.into(), bytes: bytes.len(), storage: Arc::new(Storage::of(bytes)) })
+        Ok(Tensor {
+            dtype,
+            shape: shape.into(),
+            bytes: bytes.len(),
+            storage: Arc::new(Storage::of(bytes)),
+            origin: None,
+        })
     }
 
     /// All bytes zero, counted against the limits until the last clone is dropped.
@@ -84,7 +91,7 @@ impl Tensor {
     pub fn zeros(dtype: DType, shape: &[i64], limits: &Limits) -> Result<Tensor, Fault> {
         let bytes = size_of(dtype, shape).ok_or_else(|| no_tensor(dtype, shape, 0))?;
         let storage = Storage::zeros(bytes, limits)?;
-        Ok(Tensor { dtype, shape: shape.into(), bytes: bytes as usize, storage: Arc::new(storage) })
+        Ok(Tensor { dtype, shape: shape.into(), bytes: bytes as usize, storage: Arc::new(storage), origin: None })
     }
 
     /// Memory of a module that was not written yet: what it holds is up to the limits.
@@ -126,6 +133,18 @@ impl Tensor {
             bytes.extend_from_slice(&word.to_le_bytes()[..width]);
         }
         Tensor::new(dtype, shape, &bytes)
+    }
+
+    /// The same tensor with a number by which whoever gave it knows it again: clones have it, and what is written to
+    /// them.
+    #[must_use]
+    pub fn with_origin(self, origin: u32) -> Tensor {
+        Tensor { origin: Some(origin), ..self }
+    }
+
+    /// The number that it was given.
+    pub fn origin(&self) -> Option<u32> {
+        self.origin
     }
 
     /// Data type of the elements.
@@ -190,7 +209,7 @@ impl Tensor {
         if size_of(self.dtype, shape) != Some(self.bytes as u64) {
             return Err(no_tensor(self.dtype, shape, self.bytes));
         }
-        Ok(Tensor { shape: shape.into(), ..self.clone() })
+        Ok(Tensor { shape: shape.into(), origin: None, ..self.clone() })
     }
 
     /// Its elements.

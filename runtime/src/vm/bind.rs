@@ -29,12 +29,14 @@ impl<'s> Binder<'s> {
 
     /// Compares one value; `what` names it in messages.
     pub(super) fn bind(&mut self, what: &str, ty: &Type, value: &Value) -> Result<(), Cause> {
-        let wrong = |wanted: String| Err(Cause::mismatch(what, value.described(), wanted));
+        let wrong = |wanted: String| Err(Cause::OtherKind { what: what.to_string(), found: value.described(), wanted });
         match (ty, value) {
             (Type::Tensor(ty), Value::Tensor(tensor)) => {
-                let dtype_fits = !ty.dtype.is_known() || ty.dtype == tensor.dtype();
-                if !dtype_fits || ty.ndim >= 0 && ty.ndim as usize != tensor.shape().len() {
-                    return wrong(self.tensor_text(ty));
+                if ty.dtype.is_known() && ty.dtype != tensor.dtype() {
+                    return other_type(what, "dtype", tensor.dtype(), ty.dtype);
+                }
+                if ty.ndim >= 0 && ty.ndim as usize != tensor.shape().len() {
+                    return other_type(what, "ndim", tensor.shape().len(), ty.ndim);
                 }
                 match &ty.shape {
                     Some(dims) => self.extents(what, dims, tensor.shape()),
@@ -45,7 +47,7 @@ impl<'s> Binder<'s> {
             (Type::Tensor(ty), _) => wrong(self.tensor_text(ty)),
             (Type::Shape { ndim, dims }, Value::Shape(extents)) => {
                 if *ndim >= 0 && *ndim as usize != extents.len() {
-                    return wrong(format!("a shape of {ndim} dimensions"));
+                    return other_type(what, "ndim", extents.len(), ndim);
                 }
                 match dims {
                     Some(dims) => self.extents(what, dims, extents),
@@ -147,6 +149,11 @@ impl<'s> Binder<'s> {
         let list = dims.iter().map(dim).collect::<Vec<_>>().join(", ");
         if dims.len() == 1 { format!("({list},)") } else { format!("({list})") }
     }
+}
+
+fn other_type(what: &str, aspect: &'static str, found: impl ToString, wanted: impl ToString) -> Result<(), Cause> {
+    let (found, wanted) = (found.to_string(), wanted.to_string());
+    Err(Cause::OtherType { what: what.to_string(), aspect, found, wanted })
 }
 
 fn extent_text(what: &str, axis: Option<usize>, found: i64) -> (String, String) {

@@ -22,7 +22,7 @@ impl Machine<'_> {
         match call.callee().view() {
             Expr::Op(name) => self.operator(frame, call, name, observer),
             Expr::GlobalVar(name) if self.function(name)?.kind() == BodyKind::PrimFunc => {
-                let next = self.call_prim_func(frame, name, call);
+                let next = self.call_prim_func(frame, name, call, observer);
                 observer.called();
                 next
             }
@@ -90,13 +90,13 @@ impl Machine<'_> {
     ) -> Result<Next, Cause> {
         match name {
             "relax.call_tir" | "relax.call_tir_with_grad" => {
-                let value = self.call_tir(frame, call, &[])?;
+                let value = self.call_tir(frame, call, &[], observer)?;
                 told(value, observer)
             }
             "relax.call_tir_inplace" => {
                 let indices = call.attr("inplace_indices").map(|list| list.items().filter_map(|item| item.as_int()));
                 let indices: Vec<i64> = indices.into_iter().flatten().collect();
-                let value = self.call_tir(frame, call, &indices)?;
+                let value = self.call_tir(frame, call, &indices, observer)?;
                 told(value, observer)
             }
             "relax.call_dps_packed" => {

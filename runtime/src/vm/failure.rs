@@ -75,6 +75,28 @@ pub enum Cause {
         /// What it should be.
         wanted: String,
     },
+    /// A value is of another kind than is written, as a tuple where a tensor is expected.
+    #[error("{what} is {found}, but {wanted} is expected")]
+    OtherKind {
+        /// The value.
+        what: String,
+        /// What it is.
+        found: String,
+        /// What it should be.
+        wanted: String,
+    },
+    /// A tensor or shape has another data type or number of dimensions than is written.
+    #[error("{what} has {aspect} {found}, but {wanted} is expected")]
+    OtherType {
+        /// The value.
+        what: String,
+        /// `dtype` or `ndim`.
+        aspect: &'static str,
+        /// What it has.
+        found: String,
+        /// What it should have.
+        wanted: String,
+    },
     /// A symbolic variable has no value.
     #[error("the symbolic variable `{name}` has no value here")]
     Unbound {

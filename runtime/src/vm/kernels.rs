@@ -179,7 +179,13 @@ impl Machine<'_> {
 
     /// `R.call_tir` and its kin: the results are new tensors. `in_place` has for each result the argument that it is
     /// written to, or -1.
-    pub(super) fn call_tir(&mut self, frame: &Frame, call: Call<'_>, in_place: &[i64]) -> Result<Value, Cause> {
+    pub(super) fn call_tir(
+        &mut self,
+        frame: &Frame,
+        call: Call<'_>,
+        in_place: &[i64],
+        observer: &mut dyn Observer,
+    ) -> Result<Value, Cause> {
         let name = match call.arg(0).map(Node::view) {
             Some(Expr::GlobalVar(name)) => name,
             _ => return Err(Fault::unsupported("a call of a PrimFunc that is not named").into()),
@@ -211,6 +217,7 @@ impl Machine<'_> {
         list.extend(rest.into_iter().flatten().map(Arg::Out));
         list.extend(scalars.into_iter().map(Arg::Int));
         function.kernel.run(&mut list, &self.limits).map_err(|fault| fault.in_function(name))?;
+        tensors.iter().filter(|tensor| tensor.origin().is_some()).for_each(|tensor| observer.written(tensor));
         outputs.value(tensors)
     }
 
@@ -228,7 +235,13 @@ impl Machine<'_> {
     }
 
     /// A direct call of a PrimFunc, which may write to its arguments.
-    pub(super) fn call_prim_func(&mut self, frame: &mut Frame, name: &str, call: Call<'_>) -> Result<Next, Cause> {
+    pub(super) fn call_prim_func(
+        &mut self,
+        frame: &mut Frame,
+        name: &str,
+        call: Call<'_>,
+        observer: &mut dyn Observer,
+    ) -> Result<Next, Cause> {
         let function = self.prim_func(name)?;
         let mut args = Vec::new();
         for (i, arg) in call.args().enumerate() {
@@ -251,6 +264,9 @@ impl Machine<'_> {
         let result = function.kernel.run(&mut list, &self.limits).map_err(|fault| fault.in_function(name))?;
         for (i, (arg, value)) in call.args().zip(args).enumerate() {
             if function.written.contains(&i) {
+                if let Some(tensor) = value.as_tensor().filter(|tensor| tensor.origin().is_some()) {
+                    observer.written(tensor);
+                }
                 frame.put_back(arg, value);
             }
         }

@@ -339,7 +339,15 @@ impl<'m> Machine<'m> {
                     }
                     frame.finish_step();
                 }
-                Step::Return(from) => return Ok(Ended::Function(frame.value(of_word(from))?)),
+                Step::Return(from) => {
+                    let value = frame.value(of_word(from))?;
+                    if let Some(ty) = &plan.ret {
+                        let mut binder = Binder::new(&mut frame.symbols, &plan.body);
+                        binder.bind(&format!("the return value of `{}`", plan.name), ty, &value)?;
+                        binder.finish()?;
+                    }
+                    return Ok(Ended::Function(value));
+                }
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use super::machine::Frame;
 use super::value::Value;
+use crate::tensor::Tensor;
 use plugin_api::prelude::Body;
 
 /// A binding that is executed.
@@ -50,6 +51,9 @@ pub trait Observer {
 
     /// An operator, a PrimFunc or a packed function was executed, in a binding or nested in one.
     fn called(&mut self) {}
+
+    /// A call has written to a tensor that has an origin.
+    fn written(&mut self, tensor: &Tensor) {}
 
     /// The module prints a text.
     fn printed(&mut self, text: &str) {}

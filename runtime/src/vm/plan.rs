@@ -56,6 +56,8 @@ pub(super) struct Plan {
     pub(super) root: u32,
     pub(super) end: u32,
     pub(super) params: Vec<Param>,
+    /// The declared type of the result, if its value is not known to have it.
+    pub(super) ret: Option<Type>,
     pub(super) steps: Vec<Step>,
     /// For each step the nodes whose values are not needed after it.
     pub(super) frees: Vec<Vec<u32>>,
@@ -89,6 +91,7 @@ impl Plan {
             root,
             end: header.end() as u32,
             params,
+            ret: declared(header),
             steps: writer.steps,
             frees,
             captured: captured(header),
@@ -110,6 +113,13 @@ fn captured(header: Node<'_>) -> Vec<u32> {
         .map(Node::word)
         .collect();
     outside.into_iter().collect()
+}
+
+/// The type of the result of a function, if it says more than that of the value.
+fn declared(header: Node<'_>) -> Option<Type> {
+    let result = header.region().children().find(|child| child.kind() == kind::YIELD)?.operand(0)?;
+    let said = header.as_function()?.ret_ty().to_owned();
+    (result.ty().to_owned() != said).then_some(said)
 }
 
 fn constants(header: Node<'_>) -> Result<BTreeMap<u32, Value>, Fault> {

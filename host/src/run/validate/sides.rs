@@ -147,7 +147,7 @@ fn side_of(failure: &Failure) -> Side {
         Cause::NotExecuted { .. } | Cause::NotRegistered { .. } | Cause::TooDeep { .. } | Cause::NestedValue { .. } => {
             Side::Cannot(text)
         }
-        Cause::Mismatch { .. } => Side::Refuses(text, at),
+        Cause::Mismatch { .. } | Cause::OtherKind { .. } | Cause::OtherType { .. } => Side::Refuses(text, at),
         _ => fails(),
     }
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from passhost._tensor import Tensor
 from passhost.ir._node import Node
 from passhost.ir.attrs import AttrObject, Attrs, DictAttrs, make_node
 from passhost.ir.expr import (
@@ -15,7 +16,6 @@ from passhost.ir.expr import (
     OpaqueExpr,
     Range,
     StringImm,
-    Tensor,
     Tuple,
     TupleGetItem,
     Var,
@@ -23,6 +23,7 @@ from passhost.ir.expr import (
     is_prim_var,
 )
 from passhost.ir.function import BaseFunc
+from passhost.ir.json import load_json, save_json
 from passhost.ir.module import IRModule
 from passhost.ir.structural import assert_structural_equal, structural_equal, structural_hash
 from passhost.ir.type import FuncType, PointerType, PrimType, StringType, TupleType, Type
@@ -57,7 +58,9 @@ __all__ = [
     "assert_structural_equal",
     "is_prim_expr",
     "is_prim_var",
+    "load_json",
     "make_node",
+    "save_json",
     "structural_equal",
     "structural_hash",
 ]

@@ -38,9 +38,13 @@ class Node:
 
     def script(self, **_options: Any) -> str:
         """As TVMScript."""
+        from passhost.error import too_deep
         from passhost.ir.printer import text_of
 
-        return text_of(self)
+        try:
+            return text_of(self)
+        except RecursionError as error:
+            raise too_deep(error) from None
 
     def show(self, **_options: Any) -> None:
         """Prints it."""

@@ -376,38 +376,6 @@ class Constant(ExprWithOp):
     __slots__ = ()
 
 
-class Tensor:
-    """The data of a constant, in memory of the host. NumPy reads it by `numpy()`."""
-
-    __slots__ = ("_array", "dtype", "shape")
-
-    def __init__(self, array: np.ndarray[Any, Any], dtype: str | None = None) -> None:
-        """Of an array, which is not copied."""
-        self._array = array
-        self.dtype = dtype if dtype is not None else str(array.dtype)
-        self.shape = tuple(array.shape)
-
-    def numpy(self) -> np.ndarray[Any, Any]:
-        """The elements as an array, which cannot be written."""
-        return self._array
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
-        """As NumPy asks for it."""
-        return np.array(self._array, dtype=dtype, copy=copy)
-
-    def __dlpack__(self, **options: Any) -> Any:
-        """As DLPack asks for it."""
-        return self._array.__dlpack__(**options)
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        """The CPU."""
-        return (1, 0)
-
-    def __repr__(self) -> str:
-        """The elements."""
-        return repr(self._array)
-
-
 class GenericConst(_Callable, Constant):
     """A constant tensor, or another constant value."""
 

@@ -27,6 +27,10 @@ class BaseFunc(_Callable, ExprWithOp):
         """As the host knows it, under a name in a module with other functions."""
         raise TypeError(f"{type(self).__name__} is not a function of a module")
 
+    def _as_global(self, name: str) -> _passhost.Body | Type:
+        """What functions that mention it need to know of it: itself as the host knows it, or its type."""
+        return self._seal(name)
+
     def with_attr(self, attr_key_or_dict: str | Mapping[str, Any], attr_value: Any = None) -> Self:
         """A copy with one more attribute, or with those of a dict."""
         more = {attr_key_or_dict: attr_value} if isinstance(attr_key_or_dict, str) else attr_key_or_dict

@@ -16,7 +16,9 @@ from passhost.ir.function import BaseFunc
 class IRModule:
     """Functions by name: those of the host, and those that were added, which the host gets when it needs them."""
 
-    __slots__ = ("__weakref__", "_attrs", "_base", "_changed", "_infos", "_seen")
+    __slots__ = ("__weakref__", "_attrs", "_base", "_before", "_changed", "_infos", "_seen")
+    _before: dict[str, BaseFunc]
+    """Functions of the module that a pass made this of, as far as they were looked at: they have its variables."""
     _base: _passhost.Module
     _changed: dict[str, BaseFunc | None]
     _attrs: DictAttrs | None
@@ -31,6 +33,7 @@ class IRModule:
         """Of functions by name, attributes, and facts that types mention."""
         self._base = _passhost.Module([])
         self._seen: dict[str, BaseFunc] = {}
+        self._before = {}
         self._changed = {}
         self._attrs = DictAttrs(attrs) if attrs else None
         self._infos = dict(global_infos) if global_infos else None
@@ -44,6 +47,7 @@ class IRModule:
             return before
         mod = IRModule.__new__(IRModule)
         mod._base, mod._changed, mod._attrs, mod._infos, mod._seen = handle, {}, None, None, {}
+        mod._before = {} if before is None else {**before._before, **before._seen}
         return mod
 
     def _handle(self) -> _passhost.Module:
@@ -63,10 +67,7 @@ class IRModule:
         globals: dict[str, Any] = dict(self._base.functions())
         for name, function in self._changed.items():
             if function is not None:
-                globals[name] = function._seal(name) if not hasattr(function, "params") else function.ty
-        for name, function in self._changed.items():
-            if function is not None and hasattr(function, "ret_ty") and type(function).__name__ == "PrimFunc":
-                globals[name] = function._seal(name)
+                globals[name] = function._as_global(name)
         return {
             name: None if function is None else function._seal(name, globals)
             for name, function in self._changed.items()
@@ -83,7 +84,7 @@ class IRModule:
             body = self._base.get(name)
             if body is not None:
                 # As long as the module lives, its functions are the same objects, with the same variables.
-                found = self._seen[name] = _function(body, name)
+                found = self._seen[name] = _function(body, name, self._before.pop(name, None))
                 return found
         raise NameNotFoundError(f"Cannot find global var {name} in the Module; there are: {', '.join(self._names())}")
 
@@ -179,7 +180,7 @@ class IRModule:
         """A copy, which has the same functions."""
         made = type(self).__new__(type(self))
         made._base, made._changed, made._attrs, made._infos = self._base, dict(self._changed), self._attrs, self._infos
-        made._seen = dict(self._seen)
+        made._seen, made._before = dict(self._seen), dict(self._before)
         return made
 
     def __copy__(self) -> Self:
@@ -229,12 +230,15 @@ def _name(var: object) -> str:
     raise TypeError(f"a function is found by a str or GlobalVar, not {type(var).__name__}")
 
 
-def _function(body: _passhost.Body, name: str) -> BaseFunc:
+def _function(body: _passhost.Body, name: str, before: BaseFunc | None = None) -> BaseFunc:
     from passhost.relax.expr import ExternFunc, Function
     from passhost.tirx.function import PrimFunc
 
     if body.kind == "relax":
-        return Function._of(body, name)
+        function = Function._of(body, name)
+        if isinstance(before, Function) and before is not function and function._parts is None:
+            function._before = before
+        return function
     if body.kind == "tir":
         return PrimFunc._of(body, name)
     return ExternFunc(_passhost.extern_symbol(body))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from passhost._tensor import Tensor
 from passhost.ir import expr as e
 from passhost.ir import prim as p
 from passhost.ir import type as t
@@ -41,6 +42,12 @@ def text_of(node: Any) -> str:
             return write(node)
     if isinstance(node, Node):
         from passhost.ir.structural import fields_of
+        from passhost.tirx.stmt import Stmt, TensorLoad, TensorRegion
+
+        if isinstance(node, Stmt | TensorLoad | TensorRegion):
+            from passhost.tirx.text import text_of as tir_text
+
+            return tir_text(node)
 
         fields = ", ".join(f"{name}={_value(getattr(node, name))}" for name in fields_of(type(node)))
         return f"{type(node).__name__}({fields})"
@@ -90,6 +97,10 @@ def _call(call: e.Call) -> str:
     elif callee.startswith("tirx."):
         callee = f"T.{callee[5:]}"
     parts = [text_of(arg) for arg in call.args]
+    of: Any = call.op
+    if type(of).__name__ == "ExternFunc":
+        parts.insert(0, f'"{of.global_symbol}"')
+        callee = "R.call_packed"
     parts += [f"{key}={_value(value)}" for key, value in (call.attrs or {}).items()]
     if call.ty_args:
         types = ", ".join(map(text_of, call.ty_args))
@@ -115,7 +126,7 @@ def _operation(value: p.BinaryOpExpr) -> str:
 
 def _constant(value: e.GenericConst) -> str:
     data = value.value
-    if isinstance(data, e.Tensor) and data.shape == ():
+    if isinstance(data, Tensor) and data.shape == ():
         return f'R.const({data.numpy().item()!r}, "{data.dtype}")'
     return f"R.const({data!r})"
 

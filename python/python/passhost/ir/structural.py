@@ -6,8 +6,10 @@ import difflib
 from collections.abc import Mapping
 from typing import Any
 
+from passhost._tensor import Tensor
+from passhost.error import too_deep
 from passhost.ir._node import Node
-from passhost.ir.expr import Constant, GenericConst, GlobalVar, Op, StringImm, Tensor, Var
+from passhost.ir.expr import Constant, GenericConst, GlobalVar, Op, StringImm, Var
 from passhost.ir.type import FuncType, PrimType, TupleType, Type
 
 _FIELDS: dict[Any, tuple[str, ...]] = {}
@@ -50,6 +52,15 @@ class _Comparison:
             return not self.free or self.define_plain(a, b)
         return (self.free or defines) and a._prim and b._prim and a.ty == b.ty and self.define_plain(a, b)
 
+    def defined(self, a: Any, b: Any) -> bool:
+        """Variables that are defined here."""
+        if isinstance(a, Var) and isinstance(b, Var):
+            known = self.forth.get(id(a))
+            return known[1] is b if known is not None else self.define(a, b)
+        if isinstance(a, tuple) and isinstance(b, tuple):
+            return len(a) == len(b) and all(map(self.defined, a, b))
+        return self.same(a, b)
+
     def define_plain(self, a: Var, b: Var) -> bool:
         self.forth[id(a)], self.back[id(b)] = (a, b), a
         return True
@@ -62,7 +73,7 @@ class _Comparison:
         if isinstance(a, Mapping) and isinstance(b, Mapping):
             return a.keys() == b.keys() and all(self.same(value, b[key], defines) for key, value in a.items())
         if isinstance(a, Tensor) and isinstance(b, Tensor):
-            return a.dtype == b.dtype and a.shape == b.shape and a.numpy().tobytes() == b.numpy().tobytes()
+            return a.dtype == b.dtype and a.shape == b.shape and a._bytes() == b._bytes()
         return type(a) is type(b) and bool(a == b)
 
     def nodes(self, a: Node, b: Node, defines: bool) -> bool:
@@ -88,6 +99,15 @@ class _Comparison:
             return False
         if a is b and not self.forth:
             return True
+        defines_here = getattr(type(a), "_defines", ())
+        if defines_here:
+            # In the order in which they are declared: what is defined before what uses it.
+            names = type(a).__annotations__
+            return all(
+                (self.defined if name in defines_here else self.same)(getattr(a, name), getattr(b, name))
+                for name in names
+                if not name.startswith("_")
+            )
         return all(self.same(getattr(a, name), getattr(b, name), defines) for name in fields_of(type(a)))
 
     def functions(self, a: Any, b: Any) -> bool:
@@ -137,7 +157,10 @@ def structural_equal(lhs: Any, rhs: Any, map_free_vars: bool = False) -> bool:
         handles = _handles(lhs, rhs)
         if handles is not None:
             return bool(handles[0].structural_equal(handles[1]))
-    return _Comparison(map_free_vars).same(lhs, rhs)
+    try:
+        return _Comparison(map_free_vars).same(lhs, rhs)
+    except RecursionError as error:
+        raise too_deep(error) from None
 
 
 def _handles(lhs: Any, rhs: Any) -> tuple[Any, Any] | None:
@@ -158,7 +181,10 @@ def structural_hash(node: Any, map_free_vars: bool = False) -> int:
     if isinstance(node, IRModule):
         return node._handle().structural_hash()
     handle = node._seal() if hasattr(node, "_seal") else None
-    return handle.structural_hash() if handle is not None else hash(_shape(node))
+    try:
+        return handle.structural_hash() if handle is not None else hash(_shape(node))
+    except RecursionError as error:
+        raise too_deep(error) from None
 
 
 def _shape(node: Any) -> Any:

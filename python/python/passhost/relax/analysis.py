@@ -39,11 +39,14 @@ __all__ = [
 
 
 def well_formed(obj: IRModule | Function, check_ty: bool = True) -> None:
-    """Raises `IllFormedError` if a module or function contradicts itself; types are always checked."""
+    """Raises `IllFormedError` if a module or function contradicts itself.
+
+    Without `check_ty`, a call may have another type than its operator says.
+    """
     _plugins.ensure_loaded()
     mod = obj if isinstance(obj, IRModule) else IRModule.from_expr(obj)
     _unique(mod)
-    _passhost.verify(mod._handle())
+    _passhost.verify(mod._handle(), check_ty)
 
 
 def _unique(mod: IRModule) -> None:

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any
 
 from passhost import _passhost, _plugins
-from passhost.error import IllFormedError
+from passhost.error import IllFormedError, too_deep
 from passhost.ir.attrs import DictAttrs
 from passhost.ir.expr import Call, Expr, GlobalVar, Op, Tuple, TupleGetItem, Var, checked_expr
 from passhost.ir.function import BaseFunc
@@ -275,6 +275,12 @@ class BlockBuilder:
 
     def normalize(self, expr: Any) -> Any:
         """The expression with a type. Nested expressions become bindings of the open block, if one is open."""
+        try:
+            return self._normalized(expr)
+        except RecursionError as error:
+            raise too_deep(error) from None
+
+    def _normalized(self, expr: Any) -> Any:
         if not isinstance(expr, Expr):
             expr = _expr(expr)
         if isinstance(expr, Function):

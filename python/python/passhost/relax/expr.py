@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from passhost import _passhost
+from passhost._tensor import Tensor, numpy_dtype
 from passhost.ir import prim
 from passhost.ir._node import Node
 from passhost.ir.attrs import DictAttrs
@@ -21,7 +22,6 @@ from passhost.ir.expr import (
     GenericConst,
     GlobalVar,
     StringImm,
-    Tensor,
     Tuple,
     TupleGetItem,
     Var,
@@ -199,7 +199,9 @@ class Function(BaseFunc):
     objects as long as the function is the same.
     """
 
-    __slots__ = ("__weakref__", "_handle", "_parts", "_sealed_as")
+    __slots__ = ("__weakref__", "_before", "_handle", "_parts", "_sealed_as")
+    _before: Function | None
+    """The function that a pass made this of, while its variables may be used for this one."""
     _handle: _passhost.Body | None
     _sealed_as: str | None
     _parts: tuple[tuple[Var, ...], SeqExpr, Type, bool] | None
@@ -217,7 +219,7 @@ class Function(BaseFunc):
         params = tuple(_checked_var(param) for param in params)
         body = as_sequence(checked_expr(body, "the body of a function"))
         result = body.body.ty if ret_ty is None else checked_type(ret_ty)
-        self._handle = None
+        self._handle = self._before = None
         self._sealed_as = None
         self._parts = (params, body, result, bool(is_pure))
         self._attrs = DictAttrs(attrs)
@@ -230,7 +232,7 @@ class Function(BaseFunc):
         found = _FUNCTIONS.get(key)
         if found is None:
             found = Function.__new__(Function)
-            found._handle, found._parts, found._sealed_as = handle, None, name
+            found._handle, found._parts, found._sealed_as, found._before = handle, None, name, None
             found._ty = MISSING
             found._attrs = DictAttrs(_passhost.function_attrs(handle, name))
             _FUNCTIONS[key] = found
@@ -251,7 +253,9 @@ class Function(BaseFunc):
         parts = self._parts
         if parts is None:
             assert self._handle is not None
-            parts = self._parts = _passhost.expand(self._handle)
+            before, self._before = self._before, None
+            known = _variables(before) if before is not None and before._parts is not None else None
+            parts = self._parts = _passhost.expand(self._handle, known)
             self._ty = _function_type(parts[0], parts[2], parts[3])
         return parts
 
@@ -283,7 +287,7 @@ class Function(BaseFunc):
 
     def _with_attrs(self, attrs: DictAttrs) -> Function:
         made = Function.__new__(Function)
-        made._handle = None
+        made._handle = made._before = None
         made._sealed_as = None
         made._parts, made._attrs, made._ty = self._expanded(), attrs, self.ty
         return made
@@ -301,6 +305,10 @@ class Function(BaseFunc):
             _FUNCTIONS[(handle, name)] = self
         return handle
 
+    def _as_global(self, name: str) -> Type:
+        """Its type: its body may mention functions that mention it."""
+        return self.ty
+
     def script(self, **_options: Any) -> str:
         """As TVMScript."""
         name = str(self.attrs.get("global_symbol", "main"))
@@ -317,6 +325,21 @@ class Function(BaseFunc):
         from passhost.relax.binding import bind_symbolic_vars
 
         return bind_symbolic_vars(self, binding_map)
+
+
+def _variables(function: Function) -> dict[str, Var]:
+    """Variables of a function whose names are those of one only: parameters, symbolic ones, and those of bindings."""
+    from passhost.relax.types import defined_in
+
+    params, body, _, _ = function._expanded()
+    bindings = [binding for block in body.blocks for binding in block.bindings]
+    types = [param.ty for param in params] + [binding.ty for binding in bindings if isinstance(binding, MatchCast)]
+    found: dict[str, Var] = {}
+    twice: set[str] = set()
+    for var in dict.fromkeys([*params, *defined_in(types), *(binding.var for binding in bindings)]):
+        if found.setdefault(var.name, var) is not var:
+            twice.add(var.name)
+    return {name: var for name, var in found.items() if name not in twice}
 
 
 _FUNCTIONS: weakref.WeakValueDictionary[tuple[_passhost.Body, str], Function] = weakref.WeakValueDictionary()
@@ -366,7 +389,7 @@ def prim_value(value: Any, dtype: str | None = None) -> Expr:
 
 def const(value: Any, dtype: str | None = None) -> GenericConst:
     """A constant tensor, of a number, a list of them, or an array. Floats are float32, integers int32 by themselves."""
-    if isinstance(value, Tensor):
+    if isinstance(value, Tensor) and not value.numpy().flags.writeable:
         return GenericConst(value, TensorType(value.shape, value.dtype))
     if isinstance(value, GenericConst):
         return value
@@ -389,20 +412,6 @@ def _as_array(value: Any, dtype: str | None) -> np.ndarray[Any, Any]:
     if dtype is not None:
         array = array.astype(numpy_dtype(dtype))
     return np.ascontiguousarray(array) if array.ndim else array
-
-
-def numpy_dtype(dtype: str) -> np.dtype[Any]:
-    """The NumPy type of a data type. Those that NumPy lacks need the package ml_dtypes."""
-    try:
-        return np.dtype(dtype)
-    except TypeError:
-        try:
-            import ml_dtypes  # type: ignore[import-not-found,unused-ignore]
-
-            found: np.dtype[Any] = np.dtype(getattr(ml_dtypes, dtype))
-            return found
-        except (ImportError, AttributeError):
-            raise ValueError(f"NumPy has no type for {dtype}; the package ml_dtypes has some") from None
 
 
 def get_shape_of(expr: Expr) -> Expr:

@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from passhost.error import too_deep
 from passhost.ir.expr import (
     Call,
     DataTypeImm,
@@ -114,7 +115,10 @@ class PyExprVisitor(ExprFunctor):
 
     def visit_expr(self, expr: Expr) -> None:
         """Visits an expression, by the method of its kind."""
-        self._method(expr)(expr)
+        try:
+            self._method(expr)(expr)
+        except RecursionError as error:
+            raise too_deep(error) from None
 
     def visit_binding(self, binding: Binding) -> None:
         """Visits a binding."""
@@ -291,7 +295,10 @@ class PyExprMutator(ExprFunctor):
         method = self._methods.get(type(expr))
         if method is None:
             method = self._methods[type(expr)] = self._method(expr)
-        made = method(expr)
+        try:
+            made = method(expr)
+        except RecursionError as error:
+            raise too_deep(error) from None
         cls = type(made)
         if cls is SeqExpr and self.builder_._frames:
             # A branch, say, in the place of a value: its bindings go where the value is.
@@ -332,6 +339,8 @@ class PyExprMutator(ExprFunctor):
         cls = type(expr)
         while cls not in _METHODS and cls is not object:
             cls = cls.__base__  # type: ignore[assignment]
+        if cls is DataflowVar and isinstance(expr, DataflowVar):
+            return self._remap.get(expr, expr)  # Not by `visit_var_`, which may have called this.
         name = _METHODS.get(cls, "visit_expr_fallback_")
         return getattr(PyExprMutator, name)(self, expr)
 

@@ -10,16 +10,15 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from passhost import _passhost, _plugins
 from passhost._context import PassContext
-from passhost._passes import MadePass, ModulePass, Pass, PassInfo, PluginPass, made_by
-from passhost.error import NameNotFoundError
+from passhost._passes import MadePass, ModulePass, Pass, PassInfo, made_by, with_functions
 from passhost.ir.expr import Var
+from passhost.ir.function import BaseFunc
 from passhost.ir.module import IRModule
+from passhost.passes import TvmNames
 from passhost.relax.binding import bind_params, bind_symbolic_vars
 from passhost.relax.expr import BindingBlock, DataflowBlock, Function
 from passhost.relax.expr_functor import PyExprMutator
@@ -30,52 +29,26 @@ __all__ = ["BindParams", "BindSymbolicVars", "DataflowBlockPass", "FunctionPass"
 class FunctionPass(MadePass):
     """A pass over the functions of Relax that is a Python function. `function_pass` makes it."""
 
-    def __init__(self, info: PassInfo, function: Callable[[Function, IRModule, PassContext], Function]) -> None:
-        """Of a function that takes a function, its module and the context, and returns a function."""
-        self._function = function
-        super().__init__(info, inspect.getdoc(function) or "")
-
     def _transform(self, mod: IRModule, ctx: PassContext) -> IRModule:
-        made = mod
-        for name, function in mod.functions_items():
+        def change(function: BaseFunc) -> BaseFunc:
             if not isinstance(function, Function) or function.attrs.get("SkipOptimization"):
-                continue
-            result = self._function(function, mod, ctx)
-            if not isinstance(result, Function):
-                found = type(result).__name__
-                raise TypeError(f"pass {self._info.name} returned {found}; it must return a relax.Function")
-            if result is not function:
-                made = mod.clone() if made is mod else made
-                made[name] = result
-        return made
+                return function
+            return self._checked(self._function(function, mod, ctx), Function, "a relax.Function")
+
+        return with_functions(mod, change)
 
 
 class DataflowBlockPass(MadePass):
     """A pass over dataflow blocks that is a Python function. `dataflowblock_pass` makes it."""
 
-    def __init__(
-        self, info: PassInfo, function: Callable[[DataflowBlock, IRModule, PassContext], DataflowBlock]
-    ) -> None:
-        """Of a function that takes a dataflow block, its module and the context, and returns a dataflow block."""
-        self._function = function
-        super().__init__(info, inspect.getdoc(function) or "")
-
     def _transform(self, mod: IRModule, ctx: PassContext) -> IRModule:
-        made = mod
-        for name, function in mod.functions_items():
-            if isinstance(function, Function):
-                result = _Blocks(self, mod, ctx).visit_expr(function)
-                if result is not function:
-                    made = mod.clone() if made is mod else made
-                    made[name] = result
-        return made
+        def change(function: BaseFunc) -> BaseFunc:
+            return _Blocks(self, mod, ctx).visit_expr(function) if isinstance(function, Function) else function
+
+        return with_functions(mod, change)
 
     def _block(self, block: DataflowBlock, mod: IRModule, ctx: PassContext) -> DataflowBlock:
-        result = self._function(block, mod, ctx)
-        if not isinstance(result, DataflowBlock):
-            found = type(result).__name__
-            raise TypeError(f"pass {self._info.name} returned {found}; it must return a relax.DataflowBlock")
-        return result
+        return self._checked(self._function(block, mod, ctx), DataflowBlock, "a relax.DataflowBlock")
 
 
 class _Blocks(PyExprMutator):
@@ -140,40 +113,14 @@ def BindSymbolicVars(binding_map: Mapping[str | Var, Any], func_name: str | None
     return _in_functions("BindSymbolicVars", change, func_name)
 
 
-def plugin_pass(namespace: str, name: str) -> Callable[..., PluginPass]:
-    """What makes a pass of a plugin, with its options in order."""
-    _plugins.ensure_loaded()
-    facts = _passhost.pass_facts(f"{namespace}.{name}")
-    options: Sequence[dict[str, Any]] = facts["options"]
-    names = [option["name"] for option in options]
-
-    def make(*args: Any, **kwargs: Any) -> PluginPass:
-        if len(args) > len(names):
-            raise TypeError(f"{name}() takes {len(names)} arguments, found {len(args)}")
-        given = {**dict(zip(names, args, strict=False)), **kwargs}
-        unknown = [key for key in given if key not in names]
-        if unknown:
-            raise TypeError(f"{name}() has no option {unknown[0]!r}; there are: {', '.join(names) or 'none'}")
-        # None stands for what is not given.
-        return PluginPass(facts["name"], {key: value for key, value in given.items() if value is not None})
-
-    make.__name__ = make.__qualname__ = name
-    make.__doc__ = facts["doc"]
-    return make
+_PASSES = TvmNames("relax")
 
 
 def __getattr__(name: str) -> Any:
     """A pass of a plugin."""
-    if name.startswith("_"):
-        raise AttributeError(name)
-    try:
-        return plugin_pass("relax", name)
-    except NameNotFoundError:
-        raise AttributeError(f"no pass relax.{name}") from None
+    return _PASSES.find(name)
 
 
 def __dir__() -> list[str]:
     """Names of the passes."""
-    _plugins.ensure_loaded()
-    names = [name.removeprefix("relax.") for name in _passhost.pass_names() if name.startswith("relax.")]
-    return sorted({*__all__, *names})
+    return sorted({*__all__, *_PASSES.names()})

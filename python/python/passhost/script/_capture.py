@@ -25,6 +25,8 @@ _KEYWORDS: dict[str, dict[int, str]] = {
 """Arguments that TVM takes by position, too."""
 _MOST_ELEMENTS = 100_000
 """How many elements a constant may have that is written into a text."""
+_UNKNOWN = object()
+"""The value of an expression that cannot be evaluated. It has no text."""
 
 
 def source_of(target: Any) -> tuple[str, str]:
@@ -166,11 +168,7 @@ class _Finder(ast.NodeVisitor):
         """`f"{kind}32"` of names of an outer scope."""
         names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
         if all(self.is_outer(name) for name in names):
-            try:
-                value = eval(compile(ast.Expression(node), "<capture>", "eval"), dict(self.names))
-            except Exception:
-                return
-            self.replace(node, value)
+            self.replace(node, self.evaluated(node))
 
     def visit_Nonlocal(self, node: ast.Nonlocal) -> None:
         """It says nothing here."""
@@ -242,10 +240,7 @@ class _Finder(ast.NodeVisitor):
         names = {part.id for part in ast.walk(first) if isinstance(part, ast.Name)}
         if not names or not all(self.is_outer(name) for name in names):
             return False
-        try:
-            value = eval(compile(ast.Expression(first), "<capture>", "eval"), dict(self.names))
-        except Exception:
-            return False
+        value = self.evaluated(first)
         array = value.numpy() if hasattr(value, "numpy") else value
         if not isinstance(array, np.ndarray | np.generic) or array.size > _MOST_ELEMENTS:
             return False
@@ -270,11 +265,7 @@ class _Finder(ast.NodeVisitor):
         while isinstance(root, ast.Attribute):
             root = root.value
         if isinstance(root, ast.Name) and self.is_outer(root.id):
-            try:
-                value = eval(compile(ast.Expression(node), "<capture>", "eval"), dict(self.names))
-            except Exception:
-                return
-            self.replace(node, value)
+            self.replace(node, self.evaluated(node))
             return
         self.generic_visit(node)
 
@@ -283,13 +274,16 @@ class _Finder(ast.NodeVisitor):
         if isinstance(node.value, ast.Name) and self.is_outer(node.value.id):
             names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
             if all(self.is_outer(name) for name in names):
-                try:
-                    value = eval(compile(ast.Expression(node), "<capture>", "eval"), dict(self.names))
-                except Exception:
-                    return
-                self.replace(node, value)
+                self.replace(node, self.evaluated(node))
                 return
         self.generic_visit(node)
+
+    def evaluated(self, node: ast.expr) -> Any:
+        """The value of an expression of names of outer scopes; `_UNKNOWN` if it has none here."""
+        try:
+            return eval(compile(ast.Expression(node), "<capture>", "eval"), dict(self.names))
+        except Exception:
+            return _UNKNOWN
 
     def replace(self, node: ast.expr, value: Any) -> None:
         """Writes a value in the place of a name."""

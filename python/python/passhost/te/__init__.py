@@ -32,6 +32,7 @@ __all__ = [
     "any",
     "compute",
     "const",
+    "create_prim_func",
     "div",
     "floordiv",
     "floormod",
@@ -75,6 +76,16 @@ def min(a: Any, b: Any = None, *, axis: Any = None) -> Expr:
 def select(condition: Any, true_value: Any, false_value: Any) -> Expr:
     """One of two values, of which both are computed."""
     return tirx.Select(condition, true_value, false_value)
+
+
+def create_prim_func(ops: Any, index_dtype_override: str | None = None) -> tirx.PrimFunc:
+    """The PrimFunc whose parameters are tensors: those that are arguments, then those that are computed of them.
+
+    Its indices are int64, whatever `index_dtype_override` says.
+    """
+    from passhost.te.emit import create_prim_func as create
+
+    return create(ops)
 
 
 _FUNCTIONS = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from passhost import _passhost
@@ -89,6 +89,23 @@ def prim_func(name: str, inputs: list[Tensor], results: list[Tensor]) -> tuple[_
     known = [(tensor, tensor.name, TensorType(tensor.shape, tensor.dtype)) for tensor in inputs]
     steps = [(step, step.name, step.shape, list(step.axes), step.element) for step in _steps(results)]
     return _passhost.te_function(name, known, steps, results)
+
+
+def create_prim_func(ops: Sequence[Tensor]) -> PrimFunc:
+    """The PrimFunc whose parameters are tensors: those that are arguments, then those that are computed of them."""
+    tensors = list(ops)
+    inputs = [tensor for tensor in tensors if tensor.element is None]
+    results = tensors[len(inputs) :]
+    if not results or any(tensor.element is None for tensor in results):
+        raise ValueError(
+            "create_prim_func takes the tensors that are arguments, and after them those that are computed"
+        )
+    handle, used, symbols = prim_func("main", inputs, results)
+    unused = [tensor.name for at, tensor in enumerate(inputs) if at not in used]
+    if unused or symbols:
+        what = f"the argument {unused[0]} is not used" if unused else f"{symbols[0]} is in no shape of an argument"
+        raise ValueError(f"the PrimFunc would have other parameters than these tensors: {what}")
+    return PrimFunc._of(handle, "main")
 
 
 def call_te(builder: BlockBuilder, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:

@@ -18,7 +18,7 @@ class Tensor:
         self, shape: Iterable[Any], dtype: str, name: str, axes: tuple[Var, ...] = (), element: Expr | None = None
     ) -> None:
         """Of a shape and data type; of its axes and element, if it is computed."""
-        self.shape = tuple(as_dim(dim) for dim in shape)
+        self.shape: tuple[Any, ...] = tuple(as_dim(dim) for dim in shape)
         self.dtype, self.name, self.axes, self.element = dtype, name, axes, element
 
     @property

@@ -3,21 +3,47 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from passhost import _passhost
+from passhost import _passhost, _plugins
+from passhost.error import IllFormedError, ScriptError
 from passhost.ir.attrs import DictAttrs
+from passhost.ir.expr import Var
 from passhost.ir.function import BaseFunc
-from passhost.ir.type import MISSING, Type
+from passhost.ir.type import MISSING, PrimType, Type
+from passhost.tirx.stmt import Stmt
 
 
 class PrimFunc(BaseFunc):
-    """A function of TIR: a handle of the host's."""
+    """A function of TIR.
 
-    __slots__ = ("__weakref__", "_changed", "_handle")
-    _handle: _passhost.Body
+    What comes from the host is a handle; parameters and body are made when they are looked at first.
+    """
+
+    __slots__ = ("__weakref__", "_changed", "_handle", "_parts", "_returns")
+    _handle: _passhost.Body | None
     _changed: bool
+    _parts: tuple[tuple[Var, ...], Stmt] | None
+    _returns: PrimType | None
+
+    def __init__(
+        self,
+        params: Sequence[Var],
+        body: Stmt,
+        ret_type: PrimType | str | None = None,
+        attrs: Mapping[str, Any] | None = None,
+        span: Any = None,
+    ) -> None:
+        """Of parameters, statements, the type of the result where it has one, and attributes.
+
+        The host reads it as text when it needs it. Raises `IllFormedError` then if it contradicts itself.
+        """
+        if not isinstance(body, Stmt):
+            raise TypeError(f"the body of a PrimFunc is a statement, not {type(body).__name__}")
+        self._handle, self._changed, self._ty, self._attrs = None, True, MISSING, DictAttrs(attrs)
+        self._parts = (tuple(params), body)
+        self._returns = PrimType(ret_type) if ret_type is not None else None
 
     @staticmethod
     def _of(handle: _passhost.Body, name: str) -> PrimFunc:
@@ -25,28 +51,63 @@ class PrimFunc(BaseFunc):
         found = _FUNCTIONS.get((handle, name))
         if found is None:
             found = PrimFunc.__new__(PrimFunc)
-            found._handle, found._changed, found._ty = handle, False, MISSING
+            found._handle, found._changed, found._ty, found._parts = handle, False, MISSING, None
+            found._returns = None
             found._attrs = DictAttrs(_passhost.function_attrs(handle, name))
             _FUNCTIONS[(handle, name)] = found
         return found
 
     @property
+    def params(self) -> tuple[Var, ...]:
+        """Its parameters: scalars, handles, and buffers in the place of handles that are matched with them."""
+        return self._expanded()[0]
+
+    @property
+    def body(self) -> Stmt:
+        """Its statements. Blocks are in a block `root`."""
+        return self._expanded()[1]
+
+    def _expanded(self) -> tuple[tuple[Var, ...], Stmt]:
+        parts = self._parts
+        if parts is None:
+            parts = self._parts = _passhost.expand_prim_func(self._made())
+        return parts
+
+    @property
     def ty(self) -> Type:  # type: ignore[override]
         """Its type, as functions of Relax see it."""
         if self._ty is MISSING:
-            self._ty = _passhost.prim_func_type(self._handle)
+            self._ty = _passhost.prim_func_type(self._made())
         return self._ty
 
     def _with_attrs(self, attrs: DictAttrs) -> PrimFunc:
         made = PrimFunc.__new__(PrimFunc)
         made._handle, made._changed, made._attrs, made._ty = self._handle, True, attrs, MISSING
+        made._parts, made._returns = self._parts, self._returns
         return made
 
     def _seal(self, name: str | None = None, globals: Mapping[str, Any] | None = None) -> _passhost.Body:
         """As the host knows it."""
+        handle = self._made()
         if not self._changed:
-            return self._handle
-        return _passhost.with_function_attrs(self._handle, dict(self._attrs), name)
+            return handle
+        return _passhost.with_function_attrs(handle, dict(self._attrs), name)
+
+    def _made(self) -> _passhost.Body:
+        """As the host knows it, perhaps with other attributes."""
+        if self._handle is None:
+            from passhost.tirx.text import function_text
+
+            params, body = self._expanded()
+            s_tir, private = bool(self.attrs.get("s_tir")), "global_symbol" not in self.attrs
+            text = function_text(params, body, self._returns, s_tir, private)
+            _plugins.ensure_loaded()
+            try:
+                module, _ = _passhost.read_module("<PrimFunc>", text)
+            except ScriptError as error:
+                raise IllFormedError(f"the PrimFunc is not one: {error}") from error
+            [(_, self._handle)] = module.functions()
+        return self._handle
 
     def script(self, **_options: Any) -> str:
         """As TVMScript."""

@@ -1,4 +1,4 @@
-"""Operators as tensor expressions, for `BlockBuilder.emit_te`: elementwise ones and movements, as in `tvm.topi`.
+"""Operators as tensor expressions, for `BlockBuilder.emit_te`, as in `tvm.topi`.
 
 >>> from passhost import relax, topi
 >>> bb = relax.BlockBuilder()
@@ -17,6 +17,20 @@ from typing import Any
 
 from passhost import te, tirx
 from passhost.te import Tensor
+from passhost.topi import nn as nn
+from passhost.topi._shapes import broadcast_at, extent
+from passhost.topi._shapes import broadcast_to as broadcast_to
+from passhost.topi._shapes import concatenate as concatenate
+from passhost.topi._shapes import expand_dims as expand_dims
+from passhost.topi._shapes import flatten as flatten
+from passhost.topi._shapes import flip as flip
+from passhost.topi._shapes import repeat as repeat
+from passhost.topi._shapes import reshape as reshape
+from passhost.topi._shapes import split as split
+from passhost.topi._shapes import stack as stack
+from passhost.topi._shapes import tile as tile
+from passhost.topi._shapes import trilu as trilu
+from passhost.topi._shapes import where as where
 
 _FLOAT_FUNCTIONS = (
     *("acos", "acosh", "asin", "asinh", "atan", "atanh", "cos", "cosh", "erf", "exp", "isfinite", "isinf", "isnan"),
@@ -90,16 +104,13 @@ def _broadcast(name: str, combine: Callable[[Any, Any], Any]) -> Callable[[Any, 
         if not isinstance(lhs, Tensor):
             return _elementwise(rhs, lambda value: combine(tirx.const(lhs, rhs.dtype), value), f"T_{name}")
         shape = _common(lhs.shape, rhs.shape)
-        return te.compute(shape, lambda *i: combine(_at(lhs, i), _at(rhs, i)), name=f"T_{name}")
+        return te.compute(
+            shape, lambda *i: combine(broadcast_at(lhs, shape, i), broadcast_at(rhs, shape, i)), name=f"T_{name}"
+        )
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"`{name}` of each two elements; shapes are broadcast."
     return function
-
-
-def _extent(dim: Any) -> int | None:
-    value = getattr(dim, "value", dim)
-    return value if isinstance(value, int) else None
 
 
 def _common(a: Sequence[Any], b: Sequence[Any]) -> list[Any]:
@@ -107,16 +118,11 @@ def _common(a: Sequence[Any], b: Sequence[Any]) -> list[Any]:
     start = len(longer) - len(shorter)
     for at, dim in enumerate(shorter):
         other = longer[start + at]
-        if _extent(other) == 1:
+        if extent(other) == 1:
             longer[start + at] = dim
-        elif _extent(dim) not in (1, None) and _extent(other) not in (_extent(dim), None):
+        elif extent(dim) not in (1, None) and extent(other) not in (extent(dim), None):
             raise ValueError(f"shapes {list(a)} and {list(b)} cannot be broadcast together")
     return longer
-
-
-def _at(x: Tensor, indices: Sequence[Any]) -> Any:
-    own = indices[len(indices) - x.ndim :]
-    return x(*(0 if _extent(dim) == 1 else index for dim, index in zip(x.shape, own, strict=True)))
 
 
 add = _broadcast("add", lambda a, b: a + b)
@@ -158,7 +164,7 @@ def transpose(a: Tensor, axes: Sequence[int] | None = None) -> Tensor:
 def squeeze(a: Tensor, axis: int | Sequence[int] | None = None) -> Tensor:
     """Without axes of extent 1: these, or all."""
     if axis is None:
-        gone = [at for at, dim in enumerate(a.shape) if _extent(dim) == 1]
+        gone = [at for at, dim in enumerate(a.shape) if extent(dim) == 1]
     else:
         gone = [at % a.ndim for at in ([axis] if isinstance(axis, int) else axis)]
     kept = [at for at in range(a.ndim) if at not in gone]

@@ -152,7 +152,7 @@ def _ints(of: Signature, name: str, ty: str, value: Any) -> tuple[int, ...] | No
 def signatures() -> dict[str, Signature]:
     """Signatures of all operators."""
     _plugins.ensure_loaded()
-    return {facts["name"]: Signature(facts) for facts in _passhost.operator_facts()}
+    return {facts["name"]: Signature(facts) for facts in _passhost.operators()}
 
 
 def maker(name: str) -> Callable[..., Call]:

@@ -71,7 +71,7 @@ def call_dps_packed(func: str | Expr, args: Any, out_ty: Any) -> Call:
 
 def call_packed(func: str | Expr, *args: Any, ty_args: Any = None, **attrs: Any) -> Call:
     """A call of an external function, which may have an effect."""
-    return Call(Op.get("relax.call_packed"), [_function(func), *args], attrs or None, _types(ty_args))
+    return Call(_function(func), args, attrs or None, _types(ty_args))
 
 
 def call_pure_packed(func: str | Expr, *args: Any, ty_args: Any) -> Call:

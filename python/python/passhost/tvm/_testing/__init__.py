@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from passhost.runtime import Tensor
+from passhost._tensor import Tensor
 
 
 def assert_allclose(actual: Any, desired: Any, rtol: float = 1e-7, atol: float = 1e-7, verbose: bool = True) -> None:

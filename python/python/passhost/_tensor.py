@@ -1,0 +1,161 @@
+"""Arrays of modules: data of constants, and arguments and results of functions that are executed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from passhost import _passhost
+
+_BITS = {1: "uint8", 2: "uint16"}
+"""Types of NumPy by which arrays show the bits of elements that NumPy has no type for, by their bytes."""
+_BYTES = {"bfloat16": 2, "float8_e4m3fn": 1, "float8_e5m2": 1}
+"""Bytes of such elements."""
+
+
+def numpy_dtype(dtype: str) -> np.dtype[Any]:
+    """The NumPy type of a data type. Those that NumPy lacks need the package ml_dtypes."""
+    try:
+        return np.dtype(dtype)
+    except TypeError:
+        try:
+            import ml_dtypes  # type: ignore[import-not-found,unused-ignore]
+
+            found: np.dtype[Any] = np.dtype(getattr(ml_dtypes, dtype))
+            return found
+        except (ImportError, AttributeError):
+            raise ValueError(f"NumPy has no type for {dtype}; the package ml_dtypes has some") from None
+
+
+class Tensor:
+    """An array of a module: its elements are those of a NumPy array, which `numpy()` gives.
+
+    Of a data type that NumPy lacks, such as `bfloat16`, the elements are those of the package ml_dtypes, or their bits
+    if that is not installed.
+    """
+
+    __slots__ = ("__weakref__", "_array", "dtype", "shape")
+    _array: npt.NDArray[Any]
+    dtype: str
+    """Name of the data type, as in `float32`."""
+    shape: tuple[int, ...]
+    """Its extents."""
+
+    def __init__(self, array: npt.ArrayLike | Tensor, dtype: str | None = None) -> None:
+        """Of anything that NumPy takes for an array. An array of this data type is not copied."""
+        values = array._array if isinstance(array, Tensor) else np.asarray(array)
+        self.dtype = str(dtype) if dtype is not None else str(values.dtype)
+        self._array = _as_elements(values, self.dtype)
+        self.shape = tuple(self._array.shape)
+
+    @classmethod
+    def _of_bytes(cls, data: bytes, dtype: str, shape: Sequence[int], writeable: bool = False) -> Self:
+        """Of its bytes, row by row. Where not even the size of an element is known, the array has the bytes."""
+        made = cls.__new__(cls)
+        made.dtype, made.shape = dtype, tuple(shape)
+        count = int(np.prod(made.shape, dtype=np.int64))
+        try:
+            element = numpy_dtype(dtype)
+        except ValueError:
+            element = np.dtype(_BITS.get(_BYTES.get(dtype, 0), "uint8"))
+        flat = np.frombuffer(bytearray(data) if writeable else data, element)
+        made._array = flat.reshape(made.shape) if flat.size == count else np.frombuffer(data, np.uint8)
+        return made
+
+    @classmethod
+    def _of(cls, handle: _passhost.Array) -> Self:
+        """A result of a function."""
+        return cls._of_bytes(handle.data(), handle.dtype, handle.shape, writeable=True)
+
+    def _bytes(self) -> bytes:
+        """Its bytes, row by row."""
+        return np.ascontiguousarray(self._array).tobytes()
+
+    def _handle(self) -> _passhost.Array:
+        """As the host takes it."""
+        return _passhost.Array(self.dtype, self.shape, self._bytes())
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def device(self) -> Any:
+        """Where it is: on the CPU."""
+        from passhost.runtime import cpu
+
+        return cpu()
+
+    def numpy(self) -> npt.NDArray[Any]:
+        """Its elements. What is written to them is seen by other users of this tensor. Those of a constant cannot be
+        written.
+        """
+        return self._array
+
+    def copyfrom(self, source: npt.ArrayLike | Tensor) -> Tensor:
+        """Takes the elements of an array of the same shape."""
+        np.copyto(self._array, source._array if isinstance(source, Tensor) else np.asarray(source))
+        return self
+
+    def copyto(self, target: Tensor | Any) -> Tensor:
+        """Copies the elements to a tensor of the same shape, or to a new one on a device."""
+        if isinstance(target, Tensor):
+            return target.copyfrom(self)
+        return Tensor(self._array.copy(), self.dtype)
+
+    def __setitem__(self, at: Any, value: npt.ArrayLike | Tensor) -> None:
+        """Writes elements, as in `x[:] = y`."""
+        self._array[at] = value._array if isinstance(value, Tensor) else value
+
+    def __getitem__(self, at: Any) -> Any:
+        """Elements as NumPy gives them: `x[0]` of a matrix is its first row."""
+        return self._array[at]
+
+    def __len__(self) -> int:
+        """Its first extent."""
+        return len(self._array)
+
+    def __bool__(self) -> bool:
+        """Of one element, whether it is not 0."""
+        return bool(self._array)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        """For NumPy."""
+        return np.array(self._array, dtype=dtype, copy=copy) if copy else np.asarray(self._array, dtype=dtype)
+
+    def __dlpack__(self, **arguments: Any) -> Any:
+        """For other libraries of arrays."""
+        return self._array.__dlpack__(**arguments)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """The CPU."""
+        return cast("tuple[int, int]", self._array.__dlpack_device__())
+
+    def __repr__(self) -> str:
+        """Its elements and data type."""
+        return f"Tensor({self._array!r})"
+
+
+def bytes_of(value: Any) -> bytes:
+    """The bytes of a tensor or array, row by row."""
+    return (value if isinstance(value, Tensor) else Tensor(value))._bytes()
+
+
+def _as_elements(values: npt.NDArray[Any], dtype: str) -> npt.NDArray[Any]:
+    """An array with elements of a data type."""
+    if dtype not in _BYTES:
+        return values.astype(numpy_dtype(dtype), copy=False)
+    bits = _BITS[_BYTES[dtype]]
+    try:
+        element = numpy_dtype(dtype)
+    except ValueError:
+        element = np.dtype(bits)
+    if values.dtype == element:
+        return values
+    if values.dtype != bits:
+        raise TypeError(f"NumPy has no {dtype}; give its bits as {bits}")
+    return values.view(element)
