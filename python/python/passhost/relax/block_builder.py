@@ -446,7 +446,10 @@ class BlockBuilder:
         """Adds a function under a name, with a number if that is taken; gives the name, or that of an equal one."""
         if not isinstance(func, BaseFunc):
             raise TypeError(f"add_func takes a function, not {type(func).__name__}")
-        shared = "global_symbol" not in func.attrs and _is_well_formed(func)
+        return self._add_func(func, func_name, shared=True)
+
+    def _add_func(self, func: BaseFunc, func_name: str, shared: bool) -> GlobalVar:
+        shared = shared and "global_symbol" not in func.attrs and _is_well_formed(func)
         equal = self._equal_function(func) if shared else None
         if equal is not None:
             return self._global_var(equal)

@@ -15,6 +15,7 @@ import numpy as np
 from passhost.ir.expr import Expr, GenericConst, GlobalVar, Var
 from passhost.ir.prim import FloatImm, IntImm
 from passhost.ir.type import PrimType, Type
+from passhost.script._python_calls import PythonCalls
 
 _PREFIXES = ("R", "T", "I")
 _KEYWORDS: dict[str, dict[int, str]] = {
@@ -53,12 +54,15 @@ def scopes_of(target: Any, frame: FrameType | None) -> dict[str, Any]:
     return names
 
 
-def standalone(source: str, names: Mapping[str, Any], decorators: Mapping[str, str]) -> str:
-    """The source in which values of outer scopes are written out, with decorators that the reader knows."""
+def standalone(source: str, names: Mapping[str, Any], decorators: Mapping[str, str], calls: PythonCalls) -> str:
+    """The source in which values of outer scopes are written out, with decorators that the reader knows.
+
+    Expressions that Python evaluates are added to `calls`; in the source there are calls of their names instead.
+    """
     tree = ast.parse(source)
     edits: list[tuple[int, int, str]] = []
     offsets = _offsets(source)
-    finder = _Finder(names, offsets, source, edits)
+    finder = _Finder(names, offsets, source, edits, calls)
     for node in tree.body:
         finder.visit(node)
         if isinstance(node, ast.ClassDef | ast.FunctionDef):
@@ -128,10 +132,19 @@ class _Finder(ast.NodeVisitor):
     """Finds names of outer scopes whose values can be written as text."""
 
     def __init__(
-        self, names: Mapping[str, Any], offsets: list[tuple[int, str]], source: str, edits: list[tuple[int, int, str]]
+        self,
+        names: Mapping[str, Any],
+        offsets: list[tuple[int, str]],
+        source: str,
+        edits: list[tuple[int, int, str]],
+        calls: PythonCalls,
     ) -> None:
-        self.names, self.offsets, self.source, self.edits = names, offsets, source, edits
+        self.names, self.offsets, self.source, self.edits, self.calls = names, offsets, source, edits, calls
         self.bound: list[set[str]] = [set()]
+        # The names that each open function of Relax binds.
+        self.functions: list[set[str]] = []
+        # The declared type of the binding whose value is visited.
+        self.declared: ast.expr | None = None
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
         """Its functions are names of the module."""
@@ -154,8 +167,12 @@ class _Finder(ast.NodeVisitor):
                 self.visit(arg.annotation)
         if node.returns is not None:
             self.visit(node.returns)
+        self.calls.declare(node)
+        is_relax = any(ast.unparse(decorator).startswith("R.function") for decorator in node.decorator_list)
+        self.functions.append((self.functions[-1] if self.functions else set()) | bound if is_relax else set())
         for statement in node.body:
             self.visit(statement)
+        self.functions.pop()
         for decorator in node.decorator_list:
             if isinstance(decorator, ast.Call):
                 for keyword in decorator.keywords:
@@ -166,11 +183,16 @@ class _Finder(ast.NodeVisitor):
         """`f"{kind}32"` of names of an outer scope."""
         names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
         if all(self.is_outer(name) for name in names):
-            try:
-                value = eval(compile(ast.Expression(node), "<capture>", "eval"), dict(self.names))
-            except Exception:
-                return
-            self.replace(node, value)
+            found, value = self.value(node)
+            if found:
+                self.replace(node, value)
+
+    def value(self, node: ast.expr) -> tuple[bool, Any]:
+        """Whether an expression of names of outer scopes has a value, and the value."""
+        try:
+            return True, eval(compile(ast.Expression(node), "<capture>", "eval"), dict(self.names))
+        except Exception:
+            return False, None
 
     def visit_Nonlocal(self, node: ast.Nonlocal) -> None:
         """It says nothing here."""
@@ -189,6 +211,9 @@ class _Finder(ast.NodeVisitor):
     def visit_Assign(self, node: ast.Assign) -> None:
         """`m, n = T.int64(), T.int64()` is two statements."""
         target = node.targets[0]
+        if isinstance(target, ast.Name) and self.meta_variable(target.id, node.value):
+            self.remove(node)
+            return
         if not isinstance(target, ast.Tuple) or not isinstance(node.value, ast.Tuple):
             self.generic_visit(node)
             return
@@ -200,6 +225,47 @@ class _Finder(ast.NodeVisitor):
             self.edits.append((start, end, text))
             return
         self.generic_visit(node)
+
+    def meta_variable(self, name: str, value: ast.expr) -> bool:
+        """Whether `name = T.meta_var(value)` gives a name to a value of Python, which it has from here on."""
+        if not isinstance(value, ast.Call) or ast.unparse(value.func) != "T.meta_var" or len(value.args) != 1:
+            return False
+        names = {part.id for part in ast.walk(value.args[0]) if isinstance(part, ast.Name)}
+        found, made = self.value(value.args[0]) if all(self.is_outer(name) for name in names) else (False, None)
+        if found:
+            self.names = {**self.names, name: made}
+            self.bound[-1].discard(name)
+        return found
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
+        """A binding with its type."""
+        self.visit(node.annotation)
+        self.declared = node.annotation
+        if node.value is not None:
+            self.visit(node.value)
+        self.declared = None
+
+    def is_python(self, node: ast.Call) -> bool:
+        """Whether Python evaluates a call: what is called is a function of an outer scope, and nothing of the IR."""
+        if ast.unparse(node.func) == "R.emit_te":
+            return True
+        root = node.func
+        while isinstance(root, ast.Attribute):
+            root = root.value
+        if not isinstance(root, ast.Name) or not self.is_outer(root.id):
+            return False
+        found, value = self.value(node.func)
+        return found and callable(value) and not isinstance(value, Type | type)
+
+    def python(self, node: ast.Call) -> None:
+        """Writes a call of a name for an expression that Python evaluates, with the variables that it uses."""
+        own = self.functions[-1]
+        names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+        used = sorted(name for name in names if name in own)
+        name = self.calls.add(node, used, self.names)
+        ty = "R.Any" if self.declared is None else ast.unparse(self.declared)
+        arguments = ", ".join([f'"{name}"', *used, f"ty_args={ty}"])
+        self.edits.append((*_span(self.offsets, node), f"R.call_pure_packed({arguments})"))
 
     def visit_Call(self, node: ast.Call) -> None:
         """A call: arguments that the reader knows by name only, and constants whose data comes from outside."""
@@ -214,6 +280,10 @@ class _Finder(ast.NodeVisitor):
                 (*_span(self.offsets, node.func), f"R.{self.names[name].operator.removeprefix('relax.')}")
             )
             name = "R."
+        elif self.functions and self.functions[-1] and self.is_python(node):
+            self.python(node)
+            return
+        self.declared = None
         for at, keyword in _KEYWORDS.get(name, {}).items():
             if at < len(node.args):
                 start = _span(self.offsets, node.args[at])[0]
@@ -242,9 +312,8 @@ class _Finder(ast.NodeVisitor):
         names = {part.id for part in ast.walk(first) if isinstance(part, ast.Name)}
         if not names or not all(self.is_outer(name) for name in names):
             return False
-        try:
-            value = eval(compile(ast.Expression(first), "<capture>", "eval"), dict(self.names))
-        except Exception:
+        found, value = self.value(first)
+        if not found:
             return False
         array = value.numpy() if hasattr(value, "numpy") else value
         if not isinstance(array, np.ndarray | np.generic) or array.size > _MOST_ELEMENTS:
@@ -270,11 +339,9 @@ class _Finder(ast.NodeVisitor):
         while isinstance(root, ast.Attribute):
             root = root.value
         if isinstance(root, ast.Name) and self.is_outer(root.id):
-            try:
-                value = eval(compile(ast.Expression(node), "<capture>", "eval"), dict(self.names))
-            except Exception:
-                return
-            self.replace(node, value)
+            found, value = self.value(node)
+            if found:
+                self.replace(node, value)
             return
         self.generic_visit(node)
 
@@ -283,11 +350,9 @@ class _Finder(ast.NodeVisitor):
         if isinstance(node.value, ast.Name) and self.is_outer(node.value.id):
             names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
             if all(self.is_outer(name) for name in names):
-                try:
-                    value = eval(compile(ast.Expression(node), "<capture>", "eval"), dict(self.names))
-                except Exception:
-                    return
-                self.replace(node, value)
+                found, value = self.value(node)
+                if found:
+                    self.replace(node, value)
                 return
         self.generic_visit(node)
 

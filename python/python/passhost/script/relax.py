@@ -8,16 +8,19 @@ from passhost.ir.expr import Expr
 from passhost.ir.type import FuncType, PrimType, TupleType, Type, checked_type
 from passhost.relax.type import AnyType, PackedFuncType, ShapeType, TensorType
 from passhost.script._decorators import Anything, caller, in_module_class, read_function
+from passhost.script._python_calls import emit_te
 
-__all__ = ["Any_", "Callable", "Object", "PackedFunc", "Prim", "Shape", "Tensor", "Tuple", "function"]
+__all__ = ["Any_", "Callable", "Object", "PackedFunc", "Prim", "Shape", "Tensor", "Tuple", "emit_te", "function"]
 
 
-def function(f: Any = None, **_options: Any) -> Any:
+def function(f: Any = None, *, check_well_formed: bool = True, **_options: Any) -> Any:
     """Reads a function: `@R.function`, `@R.function(private=True)`."""
     frame = caller()
-    if f is None:
-        return lambda f: f if in_module_class(frame) else read_function(f, frame, "function")
-    return f if in_module_class(frame) else read_function(f, frame, "function")
+
+    def decorated(f: Any) -> Any:
+        return f if in_module_class(frame) else read_function(f, frame, "function", check_well_formed)
+
+    return decorated if f is None else decorated(f)
 
 
 def Tensor(shape: Any = None, dtype: Any = None, vdevice: Any = None, ndim: int = -1) -> TensorType | Anything:

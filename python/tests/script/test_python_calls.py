@@ -1,0 +1,165 @@
+"""Functions of Python that a decorated function calls, and names that it gives to values of Python."""
+
+import numpy as np
+import pytest
+
+import passhost
+from passhost import relax, topi
+from passhost.ir import assert_structural_equal
+from passhost.script import ir as I
+from passhost.script import relax as R
+from passhost.script import tirx as T
+
+
+def names(mod):
+    return [var.name_hint for var in mod.get_global_vars()]
+
+
+def test_emit_te_adds_a_prim_func_and_calls_it():
+    scale = 3
+
+    @I.ir_module
+    class Module:
+        @R.function
+        def main(x: R.Tensor((2, 3), "float32")):
+            with R.dataflow():
+                lv = R.emit_te(lambda a: topi.multiply(a, scale), x, primfunc_name_hint="scaled")
+                gv = R.add(lv, R.emit_te(topi.exp, x))
+                R.output(gv)
+            return gv
+
+    assert names(Module) == ["exp", "main", "scaled"]
+    assert Module["main"].ret_ty == relax.TensorType((2, 3), "float32")
+    relax.analysis.well_formed(Module)
+    x = np.arange(6, dtype="float32").reshape(2, 3)
+    np.testing.assert_allclose(passhost.exec(Module, x).numpy(), x * 3 + np.exp(x), rtol=1e-6)
+
+
+def test_each_emit_te_has_a_function_of_its_own():
+    @I.ir_module
+    class Module:
+        @R.function
+        def main(x: R.Tensor((2, 3), "float32")):
+            y = R.emit_te(topi.exp, x)
+            z = R.emit_te(topi.exp, y)
+            return z
+
+    assert names(Module) == ["exp", "exp1", "main"]
+
+
+def test_symbolic_shapes_and_branches():
+    @I.ir_module
+    class Module:
+        @R.function
+        def main(c: R.Tensor((), "bool"), x: R.Tensor(("m", "n"), "float32")):
+            m = T.int64()
+            n = T.int64()
+            if c:
+                y = R.emit_te(topi.reshape, x, [m * n])
+            else:
+                y = R.reshape(x, R.shape([m * n]))
+            return y
+
+    m, n = Module["main"].params[1].ty.shape.values
+    assert Module["main"].ret_ty == relax.TensorType((m * n,), "float32")
+    relax.analysis.well_formed(Module)
+
+
+def test_what_a_function_of_python_returns_is_read_like_what_is_written():
+    def gelu(x, approximate):
+        return R.nn.gelu_tanh(x) if approximate else R.nn.gelu(x)
+
+    def both(x, y):
+        return R.add(x, y), x
+
+    @I.ir_module
+    class Module:
+        @R.function
+        def main(x: R.Tensor((2, 3), "float32")):
+            y = gelu(R.exp(x), approximate=True)
+            z = both(x, y)
+            return z
+
+    @I.ir_module
+    class Expected:
+        @R.function
+        def main(x: R.Tensor((2, 3), "float32")):
+            e = R.exp(x)
+            y = R.nn.gelu_tanh(e)
+            s = R.add(x, y)
+            z = (s, x)
+            return z
+
+    assert_structural_equal(Module, Expected)
+
+
+def test_declared_types_stay():
+    @I.ir_module
+    class Module:
+        @R.function
+        def main(x: R.Tensor((2, 3), "float32")) -> R.Tensor(ndim=2, dtype="float32"):
+            y: R.Tensor(ndim=2) = R.emit_te(topi.exp, x)
+            z = R.emit_te(topi.exp, x)
+            return z
+
+    y, z = (binding.var for binding in Module["main"].body.blocks[0].bindings)
+    assert (y.ty, z.ty) == (relax.TensorType(ndim=2), relax.TensorType((2, 3), "float32"))
+    assert Module["main"].ret_ty == relax.TensorType(ndim=2, dtype="float32")
+
+
+def test_an_error_of_a_function_of_python_says_where_it_was_called():
+    def fails(x):
+        raise LookupError(str(x.ty))
+
+    with pytest.raises(LookupError, match="float32") as raised:
+
+        @I.ir_module
+        class Module:
+            @R.function
+            def main(x: R.Tensor((2, 3), "float32")):
+                y = fails(x)
+                return y
+
+    assert "in `fails(x)`" in raised.value.__notes__[0]
+    with pytest.raises(TypeError, match="the value of `len"):
+
+        @I.ir_module
+        class Other:
+            @R.function
+            def main(x: R.Tensor((2, 3), "float32")):
+                y = len(str(x))
+                return y
+
+
+def test_what_follows_must_fit():
+    with pytest.raises(passhost.error.IllFormedError, match="matmul"):
+
+        @I.ir_module
+        class Module:
+            @R.function
+            def main(x: R.Tensor((2, 3), "float32")):
+                y = R.emit_te(topi.exp, x)
+                z = R.matmul(y, x)
+                return z
+
+
+def test_emit_te_is_written_in_a_function_that_is_read():
+    with pytest.raises(RuntimeError, match=r"BlockBuilder\.emit_te"):
+        R.emit_te(topi.exp, relax.Var("x", relax.TensorType((2,), "float32")))
+
+
+def test_meta_variables_are_values_of_python():
+    width = 4
+
+    @T.prim_func
+    def fill(A: T.Buffer((8,), "int32")):
+        half = T.meta_var(width)
+        for i in range(half):
+            A[i] = half + 1
+
+    @T.prim_func
+    def expected(A: T.Buffer((8,), "int32")):
+        for i in range(4):
+            A[i] = 4 + 1
+
+    assert_structural_equal(fill, expected.with_attr("global_symbol", "fill"))
