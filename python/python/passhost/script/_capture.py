@@ -24,8 +24,12 @@ _KEYWORDS: dict[str, dict[int, str]] = {
     "R.call_tir_inplace": {2: "inplace_indices", 3: "out_ty"},
 }
 """Arguments that TVM takes by position, too."""
+_EVALUATED = ("R.TupleGetItem", "R.emit_te", "R.emit_with_ty")
+"""What `R` has for Python only: it makes expressions, and is not part of the text of functions."""
 _MOST_ELEMENTS = 100_000
 """How many elements a constant may have that is written into a text."""
+_UNKNOWN = object()
+"""The value of an expression that cannot be evaluated. It has no text."""
 
 
 def source_of(target: Any) -> tuple[str, str]:
@@ -183,16 +187,7 @@ class _Finder(ast.NodeVisitor):
         """`f"{kind}32"` of names of an outer scope."""
         names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
         if all(self.is_outer(name) for name in names):
-            found, value = self.value(node)
-            if found:
-                self.replace(node, value)
-
-    def value(self, node: ast.expr) -> tuple[bool, Any]:
-        """Whether an expression of names of outer scopes has a value, and the value."""
-        try:
-            return True, eval(compile(ast.Expression(node), "<capture>", "eval"), dict(self.names))
-        except Exception:
-            return False, None
+            self.replace(node, self.evaluated(node))
 
     def visit_Nonlocal(self, node: ast.Nonlocal) -> None:
         """It says nothing here."""
@@ -231,11 +226,12 @@ class _Finder(ast.NodeVisitor):
         if not isinstance(value, ast.Call) or ast.unparse(value.func) != "T.meta_var" or len(value.args) != 1:
             return False
         names = {part.id for part in ast.walk(value.args[0]) if isinstance(part, ast.Name)}
-        found, made = self.value(value.args[0]) if all(self.is_outer(name) for name in names) else (False, None)
-        if found:
-            self.names = {**self.names, name: made}
-            self.bound[-1].discard(name)
-        return found
+        made = self.evaluated(value.args[0]) if all(self.is_outer(name) for name in names) else _UNKNOWN
+        if made is _UNKNOWN:
+            return False
+        self.names = {**self.names, name: made}
+        self.bound[-1].discard(name)
+        return True
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
         """A binding with its type."""
@@ -247,15 +243,15 @@ class _Finder(ast.NodeVisitor):
 
     def is_python(self, node: ast.Call) -> bool:
         """Whether Python evaluates a call: what is called is a function of an outer scope, and nothing of the IR."""
-        if ast.unparse(node.func) == "R.emit_te":
+        if ast.unparse(node.func) in _EVALUATED:
             return True
         root = node.func
         while isinstance(root, ast.Attribute):
             root = root.value
         if not isinstance(root, ast.Name) or not self.is_outer(root.id):
             return False
-        found, value = self.value(node.func)
-        return found and callable(value) and not isinstance(value, Type | type)
+        value = self.evaluated(node.func)
+        return callable(value) and not isinstance(value, Type)
 
     def python(self, node: ast.Call) -> None:
         """Writes a call of a name for an expression that Python evaluates, with the variables that it uses."""
@@ -312,9 +308,7 @@ class _Finder(ast.NodeVisitor):
         names = {part.id for part in ast.walk(first) if isinstance(part, ast.Name)}
         if not names or not all(self.is_outer(name) for name in names):
             return False
-        found, value = self.value(first)
-        if not found:
-            return False
+        value = self.evaluated(first)
         array = value.numpy() if hasattr(value, "numpy") else value
         if not isinstance(array, np.ndarray | np.generic) or array.size > _MOST_ELEMENTS:
             return False
@@ -339,9 +333,7 @@ class _Finder(ast.NodeVisitor):
         while isinstance(root, ast.Attribute):
             root = root.value
         if isinstance(root, ast.Name) and self.is_outer(root.id):
-            found, value = self.value(node)
-            if found:
-                self.replace(node, value)
+            self.replace(node, self.evaluated(node))
             return
         self.generic_visit(node)
 
@@ -350,11 +342,16 @@ class _Finder(ast.NodeVisitor):
         if isinstance(node.value, ast.Name) and self.is_outer(node.value.id):
             names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
             if all(self.is_outer(name) for name in names):
-                found, value = self.value(node)
-                if found:
-                    self.replace(node, value)
+                self.replace(node, self.evaluated(node))
                 return
         self.generic_visit(node)
+
+    def evaluated(self, node: ast.expr) -> Any:
+        """The value of an expression of names of outer scopes; `_UNKNOWN` if it has none here."""
+        try:
+            return eval(compile(ast.Expression(node), "<capture>", "eval"), dict(self.names))
+        except Exception:
+            return _UNKNOWN
 
     def replace(self, node: ast.expr, value: Any) -> None:
         """Writes a value in the place of a name."""

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import builtins
 from typing import Any
 
-from passhost.ir.expr import Expr
+from passhost.error import NameNotFoundError
+from passhost.ir.expr import Call, DataTypeImm, Expr, Op, StringImm
+from passhost.ir.expr import Tuple as _Tuple
+from passhost.ir.expr import TupleGetItem as _TupleGetItem
 from passhost.ir.type import FuncType, PrimType, TupleType, Type, checked_type
+from passhost.relax.op.declared import Namespace
 from passhost.relax.type import AnyType, PackedFuncType, ShapeType, TensorType
 from passhost.script._decorators import Anything, caller, in_module_class, read_function
 from passhost.script._python_calls import emit_te
 
-__all__ = ["Any_", "Callable", "Object", "PackedFunc", "Prim", "Shape", "Tensor", "Tuple", "emit_te", "function"]
+__all__ = ["Any_", "Callable", "Object", "PackedFunc", "Prim", "Shape", "Tensor", "Tuple", "emit_te", "emit_with_ty", "function"]
 
 
 def function(f: Any = None, *, check_well_formed: bool = True, **_options: Any) -> Any:
@@ -25,11 +30,11 @@ def function(f: Any = None, *, check_well_formed: bool = True, **_options: Any) 
 
 def Tensor(shape: Any = None, dtype: Any = None, vdevice: Any = None, ndim: int = -1) -> TensorType | Anything:
     """The type of tensors; of names of dimensions, what an annotation needs."""
-    if isinstance(shape, str) and dtype is None:
+    if isinstance(shape, builtins.str) and dtype is None:
         shape, dtype = None, shape
     if isinstance(shape, list | tuple) and any(not isinstance(dim, int | Expr) for dim in shape):
         return Anything("R.Tensor")
-    if isinstance(vdevice, str):
+    if isinstance(vdevice, builtins.str):
         return Anything("R.Tensor")
     return TensorType(shape, dtype, vdevice, ndim)
 
@@ -85,7 +90,41 @@ def _plain(ty: Any) -> Type | None:
     return checked_type(ty() if callable(ty) and not isinstance(ty, Type) else ty)
 
 
-def __getattr__(name: str) -> Any:
+def emit_with_ty(op: builtins.str, args: Any, ty_args: Any = ()) -> Call:
+    """A call of an operator whose result has the type of its type arguments."""
+    items = ty_args if isinstance(ty_args, list | tuple) else [ty_args]
+    return Call(Op.get(op), list(args), None, [checked_type(item) for item in items])
+
+
+def TupleGetItem(tuple_value: Any, index: int) -> _TupleGetItem:
+    """An element of a tuple."""
+    return _TupleGetItem(_Tuple(tuple_value) if isinstance(tuple_value, list | tuple) else tuple_value, index)
+
+
+def str(value: builtins.str) -> StringImm:
+    """A string."""
+    return StringImm(value)
+
+
+def dtype(value: Any) -> DataTypeImm:
+    """A data type."""
+    return DataTypeImm(value)
+
+
+class _Scope:
+    """Operators of a namespace, and what is only written in functions."""
+
+    def __init__(self, operators: Namespace, name: builtins.str) -> None:
+        self._operators, self._name = operators, name
+
+    def __getattr__(self, word: builtins.str) -> Any:
+        try:
+            return getattr(self._operators, word)
+        except NameNotFoundError:
+            return Anything(f"{self._name}.{word}")
+
+
+def __getattr__(name: builtins.str) -> Any:
     """What is only written in functions, and operators."""
     if name.startswith(("_", "pytest")):
         raise AttributeError(name)
@@ -94,6 +133,8 @@ def __getattr__(name: str) -> Any:
     from passhost import relax
 
     found = getattr(relax.op, name, None) if name not in ("dataflow", "output", "func_attr", "match_cast") else None
+    if isinstance(found, Namespace):
+        return _Scope(found, f"R.{name}")
     if found is not None:
         return found
     return getattr(relax, name, None) or Anything(f"R.{name}")

@@ -24,7 +24,7 @@ _OTHERS = {
     "tvm.ir.transform": ("passhost.transform",),
     "tvm.ir.type": ("passhost.ir",),
     "tvm.relax": ("passhost.relax", "passhost.runtime"),
-    "tvm.relax.expr": ("passhost.relax",),
+    "tvm.relax.expr": ("passhost.relax", "passhost.relax.expr"),
     "tvm.relax.type": ("passhost.relax",),
     "tvm.relax.block_builder": ("passhost.relax",),
     "tvm.script.parser": ("passhost.script",),
