@@ -57,7 +57,7 @@ impl Input {
         Input { strict, ..self }
     }
 
-    /// How the text is read. If it is read unchecked, the module is not verified either: a run over it says what is wrong.
+    /// How the text is read. If it is read unchecked, the module is not verified either.
     pub fn options(self, options: ReadOptions) -> Input {
         Input { options, ..self }
     }

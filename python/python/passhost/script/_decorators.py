@@ -34,8 +34,9 @@ def read(target: Any, frame: FrameType | None, word: str, check_well_formed: boo
     mod = _read(source, origin, unchecked=bool(calls) or not check_well_formed)
     if calls:
         mod = calls.evaluated(mod)
-    if check_well_formed and calls:
-        _passhost.verify(mod._handle())
+        if check_well_formed:
+            _passhost.verify(mod._handle())
+        return mod
     return _normal(mod) if check_well_formed else mod
 
 

@@ -92,7 +92,11 @@ class _Evaluator(PyExprMutator):
     def replace(self, name: str, function: Function, declared: Iterable[str]) -> None:
         """Replaces a function of the module."""
         self.declared = declared
-        made = self.visit_expr(function)
+        try:
+            made = self.visit_expr(function)
+        except Exception as error:
+            error.add_note(f"in function `{name}`, after its calls of Python were evaluated")
+            raise
         if "return" in declared and made.ret_ty != function.ret_ty:
             made = Function(made.params, made.body, function.ret_ty, made.is_pure, made.attrs)
         if made is not function:

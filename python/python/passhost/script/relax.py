@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import builtins
 from typing import Any
 
 from passhost.error import NameNotFoundError
-from passhost.ir.expr import Call, DataTypeImm, Expr, Op, StringImm
-from passhost.ir.expr import Tuple as _Tuple
-from passhost.ir.expr import TupleGetItem as _TupleGetItem
+from passhost.ir import expr
+from passhost.ir.expr import Call, Expr, Op
 from passhost.ir.type import FuncType, PrimType, TupleType, Type, checked_type
+from passhost.relax.expr import ShapeExpr
 from passhost.relax.op.declared import Namespace
 from passhost.relax.type import AnyType, PackedFuncType, ShapeType, TensorType
 from passhost.script._decorators import Anything, caller, in_module_class, read_function
@@ -30,11 +29,11 @@ def function(f: Any = None, *, check_well_formed: bool = True, **_options: Any) 
 
 def Tensor(shape: Any = None, dtype: Any = None, vdevice: Any = None, ndim: int = -1) -> TensorType | Anything:
     """The type of tensors; of names of dimensions, what an annotation needs."""
-    if isinstance(shape, builtins.str) and dtype is None:
+    if isinstance(shape, str) and dtype is None:
         shape, dtype = None, shape
     if isinstance(shape, list | tuple) and any(not isinstance(dim, int | Expr) for dim in shape):
         return Anything("R.Tensor")
-    if isinstance(vdevice, builtins.str):
+    if isinstance(vdevice, str):
         return Anything("R.Tensor")
     return TensorType(shape, dtype, vdevice, ndim)
 
@@ -90,46 +89,51 @@ def _plain(ty: Any) -> Type | None:
     return checked_type(ty() if callable(ty) and not isinstance(ty, Type) else ty)
 
 
-def emit_with_ty(op: builtins.str, args: Any, ty_args: Any = ()) -> Call:
+def emit_with_ty(op: str, args: Any, ty_args: Any = ()) -> Call:
     """A call of an operator whose result has the type of its type arguments."""
     items = ty_args if isinstance(ty_args, list | tuple) else [ty_args]
     return Call(Op.get(op), list(args), None, [checked_type(item) for item in items])
 
 
-def TupleGetItem(tuple_value: Any, index: int) -> _TupleGetItem:
-    """An element of a tuple."""
-    return _TupleGetItem(_Tuple(tuple_value) if isinstance(tuple_value, list | tuple) else tuple_value, index)
+def _tuple(*fields: Any) -> expr.Tuple:
+    return expr.Tuple(fields)
 
 
-def str(value: builtins.str) -> StringImm:
-    """A string."""
-    return StringImm(value)
+def _element(tuple_value: Any, index: int) -> expr.TupleGetItem:
+    return expr.TupleGetItem(expr.Tuple(tuple_value) if isinstance(tuple_value, list | tuple) else tuple_value, index)
 
 
-def dtype(value: Any) -> DataTypeImm:
-    """A data type."""
-    return DataTypeImm(value)
+_EXPRESSIONS = {
+    "TupleGetItem": _element,
+    "dtype": expr.DataTypeImm,
+    "shape": ShapeExpr,
+    "str": expr.StringImm,
+    "tuple": _tuple,
+}
+"""What makes expressions that are no calls of operators."""
 
 
 class _Scope:
     """Operators of a namespace, and what is only written in functions."""
 
-    def __init__(self, operators: Namespace, name: builtins.str) -> None:
+    def __init__(self, operators: Namespace, name: str) -> None:
         self._operators, self._name = operators, name
 
-    def __getattr__(self, word: builtins.str) -> Any:
+    def __getattr__(self, word: str) -> Any:
         try:
             return getattr(self._operators, word)
         except NameNotFoundError:
             return Anything(f"{self._name}.{word}")
 
 
-def __getattr__(name: builtins.str) -> Any:
+def __getattr__(name: str) -> Any:
     """What is only written in functions, and operators."""
     if name.startswith(("_", "pytest")):
         raise AttributeError(name)
     if name == "Any":
         return Object
+    if name in _EXPRESSIONS:
+        return _EXPRESSIONS[name]
     from passhost import relax
 
     found = getattr(relax.op, name, None) if name not in ("dataflow", "output", "func_attr", "match_cast") else None

@@ -213,10 +213,10 @@ impl<'a> TirReader<'a> {
         }
         for stmt in &def.body {
             let assign = match stmt {
+                stmt if self.is_of_parameter(stmt) => continue,
                 Stmt::Assign(assign) => assign,
                 // Attributes, and what the function says of itself.
                 Stmt::Expr(_) => continue,
-                stmt if self.is_of_parameter(stmt) => continue,
                 _ => break,
             };
             let [target] = assign.targets.as_slice() else { break };
