@@ -77,7 +77,7 @@ def test_handles_that_a_function_matches_are_buffers():
         A: T.Buffer(("m", 4), "float32", strides=(8, 1)), h: T.handle, B: T.Buffer(("m", "k"), "float32"), n: T.int32
     ):
         m = T.int64()
-        k = T.int64()
+        k = T.int64()  # noqa: F841
         T.func_attr({"tirx.noalias": True})
         for i in range(m):
             B[i, 0] = A[i, 0]

@@ -57,7 +57,7 @@ def test_symbolic_shapes_and_branches():
         def main(c: R.Tensor((), "bool"), x: R.Tensor(("m", "n"), "float32")):
             m = T.int64()
             n = T.int64()
-            if c:
+            if c:  # noqa: SIM108, it is not Python
                 y = R.emit_te(zeros, [m * n])
             else:
                 y = R.reshape(x, R.shape([m * n]))
@@ -101,7 +101,7 @@ def test_declared_types_stay():
     class Module:
         @R.function
         def main(x: R.Tensor((2, 3), "float32")) -> R.Tensor(ndim=2, dtype="float32"):
-            y: R.Tensor(ndim=2) = R.emit_te(topi.exp, x)
+            y: R.Tensor(ndim=2) = R.emit_te(topi.exp, x)  # noqa: F841
             z = R.emit_te(topi.exp, x)
             return z
 
@@ -124,6 +124,7 @@ def test_an_error_of_a_function_of_python_says_where_it_was_called():
                 return y
 
     assert "in `fails(x)`" in raised.value.__notes__[0]
+
     def text(x):
         return {"x": x}
 
@@ -179,9 +180,46 @@ def test_expressions_that_only_python_makes():
         @R.function
         def main(x: R.Tensor((2,), "float32")):
             a = R.TupleGetItem(R.tuple(x, R.shape([2])), 0)
-            b = R.emit_with_ty("relax.builtin.alloc_tensor", (R.shape([2]), R.dtype("float32"), 0, R.str("global")), a.ty)
+            b = R.emit_with_ty(
+                "relax.builtin.alloc_tensor", (R.shape([2]), R.dtype("float32"), 0, R.str("global")), a.ty
+            )
             return b
 
     a, b = (binding.value for binding in Module["main"].body.blocks[0].bindings)
     assert isinstance(a, relax.TupleGetItem)
     assert (b.op.name, b.ty) == ("relax.builtin.alloc_tensor", relax.TensorType((2,), "float32"))
+
+
+def test_functions_of_python_write_expressions_of_tir():
+    width = 4
+
+    def mixed(a, b, more=1):
+        a = T.Cast("float32", a.astype("float16")) * b + more
+        return T.if_then_else(a > b, T.exp(-a), 2 / b)
+
+    @T.prim_func
+    def written(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+        for i in range(8):
+            A[i] = mixed(A[i % width], B[7 - i])
+
+    @T.prim_func
+    def expected(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+        for i in range(8):
+            A[i] = T.if_then_else(
+                T.Cast("float32", T.Cast("float16", A[i % 4])) * B[7 - i] + 1 > B[7 - i],
+                T.exp(-(T.Cast("float32", T.Cast("float16", A[i % 4])) * B[7 - i] + 1)),
+                2 / B[7 - i],
+            )
+
+    assert_structural_equal(written, expected.with_attr("global_symbol", "written"))
+
+    def decides(a):
+        return a if a > 0 else -a
+
+    with pytest.raises(TypeError, match="has no value while the function is read") as raised:
+
+        @T.prim_func
+        def fails(A: T.Buffer((8,), "float32")):
+            A[0] = decides(A[1])
+
+    assert "in `decides(A[1])`" in raised.value.__notes__[0]

@@ -593,7 +593,8 @@ def _check_inner(blocks: Sequence[BindingBlock], result: Expr) -> None:
     """No variable of a dataflow block is used after it, by a plain block or the result."""
     from passhost.relax.analysis import used_vars
 
-    used = [result] if isinstance(result, Var) else list(result.fields) if isinstance(result, Tuple) else []
+    used: list[Expr] = [result] if isinstance(result, Var) else []
+    used += result.fields if isinstance(result, Tuple) else ()
     first = next((at for at, block in enumerate(blocks) if isinstance(block, DataflowBlock)), len(blocks))
     for block in blocks[first + 1 :]:
         for binding in block.bindings if not isinstance(block, DataflowBlock) else ():

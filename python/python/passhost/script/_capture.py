@@ -16,6 +16,7 @@ from passhost.ir.expr import Expr, GenericConst, GlobalVar, Var
 from passhost.ir.prim import FloatImm, IntImm
 from passhost.ir.type import PrimType, Type
 from passhost.script._python_calls import PythonCalls
+from passhost.script._written import Written, writing
 
 _PREFIXES = ("R", "T", "I")
 _KEYWORDS: dict[str, dict[int, str]] = {
@@ -71,6 +72,10 @@ def standalone(source: str, names: Mapping[str, Any], decorators: Mapping[str, s
         finder.visit(node)
         if isinstance(node, ast.ClassDef | ast.FunctionDef):
             _decorate(node, decorators, offsets, edits)
+    return _edited(source, edits)
+
+
+def _edited(source: str, edits: list[tuple[int, int, str]]) -> str:
     for start, end, text in sorted(edits, reverse=True):
         source = source[:start] + text + source[end:]
     return source
@@ -145,8 +150,8 @@ class _Finder(ast.NodeVisitor):
     ) -> None:
         self.names, self.offsets, self.source, self.edits, self.calls = names, offsets, source, edits, calls
         self.bound: list[set[str]] = [set()]
-        # The names that each open function of Relax binds.
-        self.functions: list[set[str]] = []
+        # The names that each open function binds, if it is one of Relax.
+        self.functions: list[set[str] | None] = []
         # The declared type of the binding whose value is visited.
         self.declared: ast.expr | None = None
 
@@ -173,7 +178,8 @@ class _Finder(ast.NodeVisitor):
             self.visit(node.returns)
         self.calls.declare(node)
         is_relax = any(ast.unparse(decorator).startswith("R.function") for decorator in node.decorator_list)
-        self.functions.append((self.functions[-1] if self.functions else set()) | bound if is_relax else set())
+        outer = self.functions[-1] if self.functions else None
+        self.functions.append((outer or set()) | bound if is_relax else None)
         for statement in node.body:
             self.visit(statement)
         self.functions.pop()
@@ -255,13 +261,42 @@ class _Finder(ast.NodeVisitor):
 
     def python(self, node: ast.Call) -> None:
         """Writes a call of a name for an expression that Python evaluates, with the variables that it uses."""
-        own = self.functions[-1]
+        own = self.functions[-1] or ()
         names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
         used = sorted(name for name in names if name in own)
         name = self.calls.add(node, used, self.names)
         ty = "R.Any" if self.declared is None else ast.unparse(self.declared)
         arguments = ", ".join([f'"{name}"', *used, f"ty_args={ty}"])
         self.edits.append((*_span(self.offsets, node), f"R.call_pure_packed({arguments})"))
+
+    def written(self, node: ast.Call) -> str:
+        """The text that a function of Python makes in a function of TIR, of the texts of its arguments."""
+        args = [self.argument(arg) for arg in node.args]
+        kwargs = {keyword.arg: self.argument(keyword.value) for keyword in node.keywords if keyword.arg is not None}
+        with writing(literal):
+            try:
+                made = self.evaluated(node.func)(*args, **kwargs)
+            except Exception as error:
+                error.add_note(f"{self.calls.place}: while the function was read, in `{ast.unparse(node)}`")
+                raise
+        text = str(made) if isinstance(made, Written) else literal(made)
+        if text is None:
+            raise TypeError(
+                f"the value of `{ast.unparse(node)}` is not an expression of TIR, but a {type(made).__name__}"
+            )
+        return text
+
+    def argument(self, node: ast.expr) -> Any:
+        """The value of an argument of a function of Python, or its text."""
+        names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+        value = self.evaluated(node) if all(self.is_outer(name) for name in names) else _UNKNOWN
+        if value is not _UNKNOWN:
+            return value
+        text, edits = ast.unparse(node), list[tuple[int, int, str]]()
+        inner = _Finder(self.names, _offsets(text), text, edits, self.calls)
+        inner.bound, inner.functions = self.bound, self.functions
+        inner.visit(ast.parse(text, mode="eval").body)
+        return Written(_edited(text, edits))
 
     def visit_Call(self, node: ast.Call) -> None:
         """A call: arguments that the reader knows by name only, and constants whose data comes from outside."""
@@ -276,8 +311,11 @@ class _Finder(ast.NodeVisitor):
                 (*_span(self.offsets, node.func), f"R.{self.names[name].operator.removeprefix('relax.')}")
             )
             name = "R."
-        elif self.functions and self.functions[-1] and self.is_python(node):
-            self.python(node)
+        elif self.functions and self.is_python(node):
+            if self.functions[-1] is not None:
+                self.python(node)
+            else:
+                self.edits.append((*_span(self.offsets, node), self.written(node)))
             return
         self.declared = None
         for at, keyword in _KEYWORDS.get(name, {}).items():

@@ -1,8 +1,8 @@
 """Expressions of Python inside a function that is read, such as `R.emit_te(topi.exp, x)`.
 
-The reader of TVMScript knows nothing of Python's functions. What it reads instead is a call of a name, with the variables
-that the expression uses. Once the function is read, its bindings are visited in order: Python evaluates each expression
-with the variables, which have types by then, and the types of what follows are inferred.
+The reader of TVMScript knows nothing of Python's functions. What it reads instead is a call of a name, with the
+variables that the expression uses. Once the function is read, its bindings are visited in order: Python evaluates each
+expression with the variables, which have types by then, and the types of what follows are inferred.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def _building(builder: BlockBuilder) -> Iterator[None]:
 
 
 def emit_te(func: Any, *args: Any, **kwargs: Any) -> Call:
-    """A call of the PrimFunc that computes a tensor expression, in a function that is read; the module gets the PrimFunc."""
+    """A call of the PrimFunc that computes a tensor expression. The module that is read gets the PrimFunc."""
     from passhost.te.emit import call_te
 
     builder = _BUILDER.get()

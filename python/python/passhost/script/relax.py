@@ -14,7 +14,19 @@ from passhost.relax.type import AnyType, PackedFuncType, ShapeType, TensorType
 from passhost.script._decorators import Anything, caller, in_module_class, read_function
 from passhost.script._python_calls import emit_te
 
-__all__ = ["Any_", "Callable", "Object", "PackedFunc", "Prim", "Shape", "Tensor", "Tuple", "emit_te", "emit_with_ty", "function"]
+__all__ = [
+    "Any_",
+    "Callable",
+    "Object",
+    "PackedFunc",
+    "Prim",
+    "Shape",
+    "Tensor",
+    "Tuple",
+    "emit_te",
+    "emit_with_ty",
+    "function",
+]
 
 
 def function(f: Any = None, *, check_well_formed: bool = True, **_options: Any) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 from passhost.ir.expr import Expr, Var
 from passhost.ir.prim import convert
 from passhost.script._decorators import Anything, caller, in_module_class, read_function
+from passhost.script._written import Written, is_writing
 
 __all__ = ["prim_func"]
 
@@ -42,6 +43,8 @@ def __getattr__(name: str) -> Any:
     """What is only written in functions, and numbers of data types."""
     if name.startswith(("_", "pytest")):
         raise AttributeError(name)
+    if is_writing():
+        return Written(f"T.{name}")
     if name in _SCALARS:
         return _scalar(name)
     from passhost import tirx

@@ -79,7 +79,24 @@ def select(condition: Any, true_value: Any, false_value: Any) -> Expr:
 
 _FUNCTIONS = (
     *("exp", "log", "sqrt", "rsqrt", "tanh", "sigmoid", "erf", "sin", "cos", "tan", "abs", "floor", "ceil", "round"),
-    *("trunc", "log2", "exp2", "asin", "asinh", "acos", "acosh", "atan", "atanh", "sinh", "cosh", "pow", "power", "isnan", "isfinite", "isinf"),
+    *(
+        "trunc",
+        "log2",
+        "exp2",
+        "asin",
+        "asinh",
+        "acos",
+        "acosh",
+        "atan",
+        "atanh",
+        "sinh",
+        "cosh",
+        "pow",
+        "power",
+        "isnan",
+        "isfinite",
+        "isinf",
+    ),
 )
 
 

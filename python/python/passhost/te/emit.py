@@ -94,7 +94,7 @@ def prim_func(name: str, inputs: list[Tensor], results: list[Tensor]) -> tuple[_
 def call_te(
     builder: BlockBuilder, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], shared: bool = True
 ) -> Call:
-    """A call of the PrimFunc that computes what a function makes of its arguments. It may be `shared` with equal ones."""
+    """A call of the PrimFunc that computes what a function makes of its arguments; equal ones may be `shared`."""
     hint = kwargs.pop("primfunc_name_hint", None) or getattr(func, "__name__", "te_func")
     attrs = kwargs.pop("primfunc_attrs", None)
     arguments = _Arguments(builder)

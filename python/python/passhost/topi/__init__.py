@@ -75,9 +75,7 @@ def abs(x: Tensor) -> Tensor:
     if x.dtype.startswith("uint"):
         return identity(x)
     zero, compared = _against_zero(x)
-    return _elementwise(
-        x, lambda value: te.select(zero <= compared(value), value, tirx.const(0, x.dtype) - value)
-    )
+    return _elementwise(x, lambda value: te.select(zero <= compared(value), value, tirx.const(0, x.dtype) - value))
 
 
 def sign(x: Tensor) -> Tensor:
