@@ -36,7 +36,6 @@ def read(target: Any, frame: FrameType | None, word: str, check_well_formed: boo
         mod = calls.evaluated(mod)
         if check_well_formed:
             _passhost.verify(mod._handle())
-        return mod
     return _normal(mod) if check_well_formed else mod
 
 

@@ -67,10 +67,9 @@ class PythonCalls:
         return name
 
     def declare(self, function: ast.FunctionDef) -> None:
-        """Notes which variables of a function have a declared type; `return` stands for its result."""
+        """Notes which variables of a function have a declared type."""
         targets = (part.target for part in ast.walk(function) if isinstance(part, ast.AnnAssign))
-        names = {target.id for target in targets if isinstance(target, ast.Name)}
-        self._declared[function.name] = names if function.returns is None else names | {"return"}
+        self._declared[function.name] = {target.id for target in targets if isinstance(target, ast.Name)}
 
     def evaluated(self, mod: IRModule) -> IRModule:
         """The module that was read, with the value of each expression in its place."""
@@ -97,8 +96,6 @@ class _Evaluator(PyExprMutator):
         except Exception as error:
             error.add_note(f"in function `{name}`, after its calls of Python were evaluated")
             raise
-        if "return" in declared and made.ret_ty != function.ret_ty:
-            made = Function(made.params, made.body, function.ret_ty, made.is_pure, made.attrs)
         if made is not function:
             self.builder_.update_func(name, made)  # type: ignore[arg-type]
 
