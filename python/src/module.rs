@@ -116,7 +116,7 @@ fn hash_of(value: &impl Hash) -> u64 {
 }
 
 /// Reads a module from a text, or from a file if there is no text. Gives the module and what the reader warns of, as
-/// lines of JSON.
+/// lines of JSON. If it is `unchecked`, types may contradict each other, and the module is not verified.
 #[pyfunction]
 #[pyo3(signature = (origin, text = None, strict = false, unchecked = false))]
 pub(crate) fn read_module(

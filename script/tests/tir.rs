@@ -209,6 +209,8 @@ fn handles_that_a_function_matches_are_buffers_if_asked_for() {
         "A = T.match_buffer(a, (4,))\nT.evaluate(a)",
         "A = T.match_buffer(a, (4,))\nB = T.match_buffer(a, (4,))\nA[0] = B[0]",
         "for i in range(4):\n    A = T.match_buffer(a, (4,))\n    T.evaluate(A[i])",
+        "A = T.match_buffer(a, (4,))\nA = T.match_buffer(b, (4,))\nA[0] = T.float32(0)",
+        "h = T.match_buffer(a, (4,))\nh[0] = T.float32(0)",
     ] {
         let (asked, plain) = written(body);
         assert_eq!(asked, plain);

@@ -35,7 +35,9 @@ impl<'a> TirReader<'a> {
         if !found.is_empty() {
             let mut uses = Uses::default();
             uses.visit_body(&def.body);
-            let taken = |name: &str| def.parameters.args.iter().any(|param| param.parameter.name.as_str() == name);
+            let params = def.parameters.args.iter().map(|param| param.parameter.name.as_str());
+            let names: Vec<&str> = params.chain(found.values().map(|matched| matched.name)).collect();
+            let taken = |name: &str| names.iter().filter(|known| **known == name).count() > 1;
             found.retain(|handle, matched| uses.0.get(handle) == Some(&1) && !taken(matched.name));
         }
         found
