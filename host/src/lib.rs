@@ -50,5 +50,5 @@ pub mod plan {
 
 /// What the reader and the printer of TVMScript say. [`Engine::read_module`] reads and verifies.
 pub mod script {
-    pub use ::script::{Diagnostic, ReadError, Unprintable, line_column};
+    pub use ::script::{Diagnostic, ReadError, ReadOptions, Unprintable, line_column};
 }

@@ -29,8 +29,8 @@ mod _passhost {
     use crate::ir::infer::Inferrer;
     #[pymodule_export]
     use crate::ir::modules::{
-        extern_symbol, module_attrs, module_infos, normalized, prim_func_type, remove_all_unused, verify,
-        with_function_attrs, with_module_attrs,
+        extern_function, extern_symbol, module_attrs, module_infos, normalized, prim_func_type, remove_all_unused,
+        verify, with_function_attrs, with_module_attrs,
     };
     #[pymodule_export]
     use crate::ir::seal::seal;

@@ -3,6 +3,7 @@
 use crate::engine;
 use crate::errors::raised;
 use passhost::plugin_api::ir;
+use passhost::script::ReadOptions;
 use passhost::{Engine, Input};
 use pyo3::prelude::*;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -115,14 +116,15 @@ fn hash_of(value: &impl Hash) -> u64 {
 }
 
 /// Reads a module from a text, or from a file if there is no text. Gives the module and what the reader warns of, as
-/// lines of JSON.
+/// lines of JSON. If it is `unchecked`, types may contradict each other, and the module is not verified.
 #[pyfunction]
-#[pyo3(signature = (origin, text = None, strict = false))]
+#[pyo3(signature = (origin, text = None, strict = false, unchecked = false))]
 pub(crate) fn read_module(
     py: Python<'_>,
     origin: &str,
     text: Option<&str>,
     strict: bool,
+    unchecked: bool,
 ) -> PyResult<(Module, Vec<String>)> {
     let engine = engine::current(py)?;
     let read = py.detach(|| {
@@ -130,7 +132,8 @@ pub(crate) fn read_module(
             Some(text) => Input::text(origin, text),
             None => Input::file(PathBuf::from(origin))?,
         };
-        let reading = engine.read_module(&input.strict(strict));
+        let reading =
+            engine.read_module(&input.strict(strict).options(ReadOptions { unchecked, matched_parameters: true }));
         let warnings: Vec<String> = reading.warnings().map(|warning| warning.json()).collect();
         Ok((Module(reading.module?), warnings))
     });

@@ -1,6 +1,6 @@
 //! TIR functions: what is read is printed again, in today's spelling, byte for byte; faults are told with their place.
 
-use script::{NoOps, ReadError, print, read};
+use script::{NoOps, ReadError, ReadOptions, print, read, read_with};
 use std::path::Path;
 
 /// Texts that TVM 0.27 prints just so; the oracle (`tests/oracle/tir.py`) reads them and finds the same module.
@@ -185,4 +185,42 @@ fn names_are_unique_where_they_are_visible_only() {
     let printed = print(&read(&module("n: T.int32", body), &NoOps).expect("it is read"), &NoOps)
         .expect("everything in it has a text");
     assert!(printed.contains("for i, i_1 in T.grid(4, 8):") && printed.contains("for i in range(4):"), "{printed}");
+}
+
+#[test]
+fn handles_that_a_function_matches_are_buffers_if_asked_for() {
+    let written = |body: &str| {
+        let text = module("a: T.handle, h: T.handle, b: T.handle, n: T.int32", body);
+        let options = ReadOptions { matched_parameters: true, ..Default::default() };
+        let printed = |module| print(&module, &NoOps).expect("everything in it has a text");
+        let plain = read(&text, &NoOps).expect("it is read as it is, too");
+        (printed(read_with(&text, &NoOps, options).expect("it is read").module), printed(plain))
+    };
+    let body = "m = T.int64()\nA = T.match_buffer(a, (m, 4), strides=(8, 1))\nk = T.int64()\n\
+                B = T.match_buffer(b, (m, k), dtype=\"int8\")\nfor i in range(m):\n    B[i, 0] = T.int8(0)";
+    let (asked, plain) = written(body);
+    let buffers =
+        "A: T.Buffer((m, 4), \"float32\", strides=(8, 1)), h: T.handle, B: T.Buffer((m, k), \"int8\"), n: T.int32";
+    assert!(asked.contains(buffers), "{asked}");
+    assert!(!asked.contains("match_buffer"), "{asked}");
+    assert!(plain.contains("A = T.match_buffer(a, (m, 4)"), "{plain}");
+    // What uses the handle in another way keeps it; so do two buffers of one handle, and a name that is taken.
+    for body in [
+        "A = T.match_buffer(a, (4,))\nT.evaluate(a)",
+        "A = T.match_buffer(a, (4,))\nB = T.match_buffer(a, (4,))\nA[0] = B[0]",
+        "for i in range(4):\n    A = T.match_buffer(a, (4,))\n    T.evaluate(A[i])",
+        "A = T.match_buffer(a, (4,))\nA = T.match_buffer(b, (4,))\nA[0] = T.float32(0)",
+        "h = T.match_buffer(a, (4,))\nh[0] = T.float32(0)",
+    ] {
+        let (asked, plain) = written(body);
+        assert_eq!(asked, plain);
+        assert!(plain.contains("a: T.handle"), "{plain}");
+    }
+}
+
+#[test]
+fn the_data_type_of_a_field_is_given_by_place_or_by_name() {
+    let text = |dtype: &str| module("h: T.handle", &format!("T.evaluate(T.tvm_struct_get(h, 0, 5, {dtype}))"));
+    let [by_place, by_name] = ["\"uint8\"", "dtype=\"uint8\""].map(|dtype| read(&text(dtype), &NoOps).expect(dtype));
+    assert!(by_place.structural_eq(&by_name));
 }

@@ -38,7 +38,7 @@ fn purity_is_said_once() {
     let call = "y: R.Tensor((2,), \"float32\") = R.call_packed(\"f\", x, ty_args=(R.Tensor((2,), \"float32\"),))\n";
     refused(
         &format!("{forced}    with R.dataflow():\n        {call}        R.output(y)\n    return y"),
-        "a dataflow block contains `y`, which has an effect",
+        "a dataflow block contains `y`, which has an effect: it calls `R.call_packed`",
     );
     taken(&format!("{forced}    {call}    return y"));
 }
@@ -54,6 +54,30 @@ fn a_function_has_one_name() {
     refused(&named("main", "(private=True)", "main"), "is private, but has the global_symbol \"main\"");
     refused(&format!("{}\n\n{}", named("a", "", "a"), named("b", "", "a")), "is called `b`");
     taken(&named("main", "", "main"));
+}
+
+#[test]
+fn what_a_prim_func_takes() {
+    let scaled = |scalar: &str| {
+        format!(
+            "@T.prim_func(private=True)\ndef tf(A: T.Buffer((2,), \"float32\"), s: T.float32, B: T.Buffer((2,), \"float32\")):\n    \
+             B[0] = A[0] * s\n\n@R.function\ndef main(X, s: R.Prim(\"{scalar}\")):\n    z = R.call_tir(Module.tf, (x, s), \
+             out_ty=R.Tensor((2,), \"float32\"))\n    return z"
+        )
+    };
+    let with_scalar =
+        |scalar: &str| scaled(scalar).replace("def main(X, ", "def main(x: R.Tensor((2,), \"float32\"), ");
+    taken(&with_scalar("float32"));
+    refused(&with_scalar("int64"), "takes a scalar of float32, but relax.call_tir passes one of int64");
+    let flattened = |out: i64| {
+        format!(
+            "@T.prim_func(private=True)\ndef tf(A: T.Buffer((\"m\", \"n\"), \"float32\"), B: T.Buffer((\"m * n\",), \"float32\")):\n    \
+             m = T.int64()\n    n = T.int64()\n    B[0] = A[0, 0]\n\n@R.function\ndef main(y: R.Tensor((8, 4), \"float32\")):\n    \
+             z = R.call_tir(Module.tf, (y,), out_ty=R.Tensor(({out},), \"float32\"))\n    return z"
+        )
+    };
+    taken(&flattened(32));
+    refused(&flattened(64), "dimension 0 is 32, but relax.call_tir passes 64");
 }
 
 #[test]

@@ -509,3 +509,32 @@ fn types_of_results_are_given_once() {
     let twice = "@R.function\ndef f(y: R.Any):\n    return y\n@R.function\ndef f(y: R.Any):\n    return y\nreturn x";
     refused(&module(X, twice), "`f` is defined twice", "f");
 }
+
+#[test]
+fn types_may_contradict_each_other_where_nothing_is_checked() {
+    let unchecked = |body: &str| {
+        let options = script::ReadOptions { unchecked: true, ..Default::default() };
+        let module = script::read_with(&module(X, body), engine(), options).expect("it is read").module;
+        passhost::verify::verify_module(&module, engine()).expect_err(body).to_string()
+    };
+    let product = "y = R.matmul(x, x)\nreturn y";
+    refused(&module(X, product), "R.matmul", "R.matmul(x, x)");
+    assert!(unchecked(product).contains("columns of the first (3) and rows of the second (2) differ"));
+    let declared = "y: R.Tensor(ndim=3) = R.add(x, x)\nreturn y";
+    refused(&module(X, declared), "the declared type contradicts inference", "R.Tensor(ndim=3)");
+    assert!(unchecked(declared).contains("the result of `relax.add`"));
+    let called = "@R.function\ndef f(a: R.Tensor((7,))) -> R.Tensor((7,)):\n    return a\ny = f(x)\nreturn y";
+    refused(&module(X, called), "argument 0 does not fit its parameter", "f(x)");
+    assert!(unchecked(called).contains("argument 0 does not fit its parameter"));
+}
+
+#[test]
+fn device_meshes_have_the_names_that_tvm_knows_them_by() {
+    let text = |mesh: &str, ty: &str| {
+        format!(
+            "@I.ir_module\nclass Module:\n    I.module_global_infos({{\"mesh\": [{mesh}((2,), I.Range(0, 2))]}})\n    \
+             @R.function\n    def main(x: {ty}((4,), \"float32\", \"mesh[0]\", \"S[0]\")):\n        return x\n"
+        )
+    };
+    assert_eq!(printed(&text("R.dist.device_mesh", "R.dist.DTensor")), printed(&text("R.device_mesh", "R.DTensor")));
+}

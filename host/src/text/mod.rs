@@ -10,6 +10,7 @@ use crate::report::Report;
 use crate::report::error::{Error, input_warning};
 use crate::verify::{Violation, verify_module, verify_read};
 use plugin_api::ir::Module;
+use script::ReadOptions;
 use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
@@ -20,6 +21,7 @@ pub struct Input {
     origin: String,
     text: Arc<str>,
     strict: bool,
+    options: ReadOptions,
 }
 
 impl Input {
@@ -46,13 +48,18 @@ impl Input {
 
     /// A text that the program has; `origin` is its name in messages.
     pub fn text(origin: impl Into<String>, text: impl Into<Arc<str>>) -> Input {
-        Input { origin: origin.into(), text: text.into(), strict: false }
+        Input { origin: origin.into(), text: text.into(), strict: false, options: ReadOptions::default() }
     }
 
     /// Whether a function is refused whose declared result type differs from the type that it returns. Without it, that is
     /// a warning, as in TVM.
     pub fn strict(self, strict: bool) -> Input {
         Input { strict, ..self }
+    }
+
+    /// How the text is read. If it is read unchecked, the module is not verified either.
+    pub fn options(self, options: ReadOptions) -> Input {
+        Input { options, ..self }
     }
 
     fn of_bytes(origin: String, bytes: io::Result<Vec<u8>>) -> Result<Input, Error> {
@@ -114,9 +121,10 @@ impl Reading {
 
 impl Engine {
     /// Reads a module as TVMScript and verifies it with the operators of this engine, as `passhost run` does. A module
-    /// that is ill-formed is an error.
+    /// that is ill-formed is an error, except of an [unchecked](ReadOptions::unchecked) input.
     pub fn read_module(&self, input: &Input) -> Reading {
-        let (module, noticed) = match script::read_with_warnings(&input.text, self) {
+        let (module, noticed) = match script::read_with(&input.text, self, input.options) {
+            Ok(read) if input.options.unchecked => (Ok(read.module), read.warnings),
             Ok(read) => (self.verified(input, read.module), read.warnings),
             Err(error) => (Err(unreadable(input, error)), Vec::new()),
         };

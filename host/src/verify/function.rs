@@ -335,7 +335,9 @@ impl Check<'_> {
             }
             let effect = value.has(flag::IMPURE) && value.kind() != kind::FUNC;
             if effect {
-                return Err(format!("a dataflow block contains `{}`, which has an effect", name(value)));
+                let calls = value.as_call().and_then(|call| call.op()).and_then(|op| op.strip_prefix("relax."));
+                let why = calls.map(|op| format!(": it calls `R.{op}`")).unwrap_or_default();
+                return Err(format!("a dataflow block contains `{}`, which has an effect{why}", name(value)));
             }
         }
         Ok(())

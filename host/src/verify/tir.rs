@@ -4,8 +4,9 @@
 
 use crate::verify::tir_scopes::Scopes;
 use plugin_api::ir::records::{buffer_of, flag, kind, prim, tykind};
-use plugin_api::ir::{AttrView, Body, BodyKind, Call, DType, Module, Ty, Type, Value};
-use std::collections::HashSet;
+use plugin_api::ir::{AttrView, Body, BodyKind, Call, DType, Dim, Module, Sym, Ty, Type, Value};
+use plugin_api::typing::relations::substitute_dim;
+use std::collections::{BTreeMap, HashSet};
 
 /// A violation: the position of the node, and what is wrong.
 pub(crate) type Fault = (usize, String);
@@ -33,7 +34,8 @@ pub(crate) fn check(body: &Body) -> Result<(), Fault> {
 }
 
 /// Checks that a `relax.call_tir` gives a TIR function of the module the tensors that it takes: arguments, then results.
-/// What the arguments before and behind the tensors are, scalars and dimensions, is not looked at.
+/// Symbolic dimensions of a buffer are those of the tensor that is given for it first. The dimensions after the results are
+/// not looked at.
 pub(crate) fn call_tir(call: Call<'_>, module: &Module) -> Result<(), String> {
     let name = call.arg(0).filter(|_| call.op() == Some("relax.call_tir")).and_then(Value::as_global);
     let Some((name, function)) = name.and_then(|name| Some((name, module.get(name)?))) else { return Ok(()) };
@@ -53,13 +55,25 @@ pub(crate) fn call_tir(call: Call<'_>, module: &Module) -> Result<(), String> {
         let found = given.len() + dims;
         return Err(format!("relax.call_tir passes {found} values to `{name}`, but it takes {}", takes.len()));
     }
+    let mut known = BTreeMap::new();
     // Dimensions come after the results.
     takes.iter().zip(&given).try_for_each(|(param, ty)| {
-        let buffer = buffer_of_param(function, *param);
-        let fits =
-            |buffer: Ty<'_>| tensor_fits(buffer, *ty).map_err(|why| format!("{} of `{name}`: {why}", called(*param)));
-        buffer.map_or(Ok(()), fits)
+        let fits = match buffer_of_param(function, *param) {
+            Some(buffer) => tensor_fits(buffer, *ty, &mut known),
+            None => scalar_fits(param.ty(), *ty),
+        };
+        fits.map_err(|why| format!("{} of `{name}`: {why}", called(*param)))
     })
+}
+
+/// Whether a scalar of type `given` can be a parameter.
+fn scalar_fits(param: Ty<'_>, given: Ty<'_>) -> Result<(), String> {
+    let (takes, found) = (param.dtype(), given.dtype());
+    let scalars = param.kind() == tykind::PRIM && given.kind() == tykind::PRIM && found.is_known();
+    if scalars && takes != found {
+        return Err(format!("takes a scalar of {takes}, but relax.call_tir passes one of {found}"));
+    }
+    Ok(())
 }
 
 /// The buffer that a parameter is, or that is matched with it.
@@ -71,8 +85,9 @@ fn buffer_of_param<'a>(function: &'a Body, param: Value<'a>) -> Option<Ty<'a>> {
     function.root().region().children().find(matched).map(Value::ty)
 }
 
-/// Whether a tensor of type `given` can be a buffer.
-fn tensor_fits(buffer: Ty<'_>, given: Ty<'_>) -> Result<(), String> {
+/// Whether a tensor of type `given` can be a buffer. `known` are values of symbolic variables; it gets those that the tensor
+/// tells.
+fn tensor_fits(buffer: Ty<'_>, given: Ty<'_>, known: &mut BTreeMap<Sym, Dim>) -> Result<(), String> {
     if given.kind() != tykind::TENSOR {
         return Ok(());
     }
@@ -86,6 +101,10 @@ fn tensor_fits(buffer: Ty<'_>, given: Ty<'_>) -> Result<(), String> {
     }
     let shape = buffer.prims();
     for (axis, (takes, found)) in shape.iter().zip(given.dims().into_iter().flatten()).enumerate() {
+        if let Dim::Var(sym) = takes {
+            known.entry(*sym).or_insert_with(|| found.clone());
+        }
+        let takes = substitute_dim(takes, &|sym| known.get(&sym).cloned());
         if let (Some(takes), Some(found)) = (takes.as_int(), found.as_int())
             && takes != found
         {

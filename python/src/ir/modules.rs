@@ -8,8 +8,8 @@ use crate::ir::tables::Tables;
 use crate::module::{Body, Module};
 use passhost::Engine;
 use passhost::plugin_api::ir::module::GLOBAL_INFOS;
-use passhost::plugin_api::ir::records::flag;
-use passhost::plugin_api::ir::{Attr, AttrsId, BodyKind, Call, Expr, Type};
+use passhost::plugin_api::ir::records::{flag, kind};
+use passhost::plugin_api::ir::{Attr, AttrsId, BodyKind, Call, Expr, NodeSpec, Type, TypeId};
 use passhost::plugin_api::typing::normalize::{first_not_normal, normalize};
 use passhost::plugin_api::typing::operators::{Infer, InferError, Inferred};
 use pyo3::exceptions::PyValueError;
@@ -88,6 +88,16 @@ pub(crate) fn extern_symbol(body: &Body) -> PyResult<String> {
         Some(Expr::ExternFunc(name)) if body.0.kind() == BodyKind::Extern => Ok(name.to_string()),
         _ => Err(PyValueError::new_err("not an external function")),
     }
+}
+
+/// An external function as one of a module, with its type if that is known.
+#[pyfunction]
+pub(crate) fn extern_function(py: Python<'_>, symbol: &str, ty: Option<Bound<'_, PyAny>>) -> PyResult<Body> {
+    let mut sealer = Sealer::new(engine::current(py)?, true);
+    let ty = ty.map_or(Ok(TypeId::NONE), |ty| sealer.ty(&ty))?;
+    let callee = sealer.b.extern_func(symbol, ty);
+    sealer.b.node(NodeSpec::new(kind::EXTERN).ty(ty), &[callee], None);
+    sealer.b.finish().map(Body).map_err(|error| ill_formed(py, &error.to_string()))
 }
 
 /// The type of a TIR function, as functions of Relax see it.

@@ -178,3 +178,60 @@ def test_types_of_calls_are_checked_unless_told_otherwise():
     assert relax.analysis.check_well_formed(function, check_ty=False)
     free = relax.Function([x], relax.SeqExpr([block], relax.Var("z", y.ty)), y.ty)
     assert not relax.analysis.check_well_formed(free, check_ty=False)
+
+
+def test_finished_modules_have_public_names():
+    bb = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorType([2], "float32"))
+    with bb.function("main", [x], private=True):
+        inner = bb.emit_func_output(bb.emit(relax.op.exp(x)))
+    y = relax.Var("y", relax.TensorType([2], "float32"))
+    with bb.function("main", [y]):
+        outer = bb.emit_func_output(bb.emit(relax.Call(inner, [y])))
+    assert (inner.name_hint, outer.name_hint) == ("main", "main1")
+    with pytest.raises(ValueError, match="global_symbol"):
+        relax.analysis.well_formed(bb.get())
+    mod = bb.finalize()
+    relax.analysis.well_formed(mod)
+    assert [var.name_hint for var in mod.get_global_vars()] == ["main", "main2"]
+    assert mod["main"].body.blocks[0].bindings[0].value.op.name_hint == "main2"
+
+
+def test_variables_of_dataflow_blocks_are_not_used_in_plain_blocks():
+    bb = relax.BlockBuilder()
+    with bb.function("main", []):
+        with bb.dataflow():
+            inner = bb.emit(relax.const(1.0))
+            bb.emit_output(inner)
+        bb.emit(relax.op.exp(inner))
+        with pytest.raises(RuntimeError, match="is a DataflowVar"):
+            bb.emit_func_output(relax.const(1.0))
+
+
+def test_a_choice_needs_a_type():
+    x = relax.Var("x", relax.TensorType([2], "float32"))
+    c = relax.Var("c", relax.TensorType([], "bool"))
+    function = relax.Function([c, x], relax.If(c, x, x), x.ty)
+    for _ in range(2):
+        with pytest.raises(ValueError, match="has no type: normalize"):
+            relax.analysis.well_formed(function)
+        function._seal()
+
+
+def test_functions_alone_are_checked_with_what_they_say_of_others():
+    @I.ir_module
+    class Module:
+        @R.function
+        def main(x: R.Tensor((2,), "float32")):
+            return Module.other(x)
+
+        @R.function(private=True)
+        def other(x: R.Tensor((2,), "float32")):
+            return R.exp(x)
+
+    relax.analysis.well_formed(Module["main"])
+
+
+def test_dimensions_are_integers():
+    with pytest.raises(RuntimeError, match="int64: dim is a float32"):
+        relax.TensorType([tirx.Var("dim", "float32")], "float32")

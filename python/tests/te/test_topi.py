@@ -18,7 +18,9 @@ def run(function, *arrays):
     return passhost.exec(builder.get(), *arrays).numpy()
 
 
-@pytest.mark.parametrize("name", ["exp", "log", "sqrt", "sin", "cos", "tan", "tanh", "floor", "ceil", "abs", "sign"])
+@pytest.mark.parametrize(
+    "name", ["exp", "log", "sqrt", "sin", "cos", "tan", "tanh", "floor", "ceil", "abs", "sign", "round"]
+)
 def test_functions_of_one_tensor(name):
     np.testing.assert_allclose(run(getattr(topi, name), X), getattr(np, name)(X), rtol=1e-5)
 
@@ -33,6 +35,15 @@ def test_integers_are_not_rounded():
     x = np.array([1, -2], "int32")
     assert run(topi.floor, x).tolist() == [1, -2]
     assert run(topi.sign, x).tolist() == [1, -1]
+    assert run(topi.abs, x).tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("name", ["isnan", "isinf", "isfinite"])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int32"])
+def test_what_floats_are(name, dtype):
+    values = [1.0, -2.0] if dtype == "int32" else [1.0, np.nan, np.inf, -np.inf]
+    x = np.array(values, dtype)
+    assert run(getattr(topi, name), x).tolist() == getattr(np, name)(x).tolist()
 
 
 def test_shapes_that_do_not_fit():

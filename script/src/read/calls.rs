@@ -57,9 +57,11 @@ impl<'a> FnReader<'a> {
             return Err(Diagnostic::new(span(&*call.func), message).help("declare it as R.Callable"));
         }
         let types: Vec<_> = args.iter().map(|v| self.b.type_owned(self.b.type_of(*v))).collect();
-        let result = call_result(&callee_ty, &types);
-        let result = result.map_err(|error| Diagnostic::new(span(call), error.to_string()))?;
-        let ty = self.b.ty(&result);
+        let ty = match call_result(&callee_ty, &types) {
+            Ok(result) => self.b.ty(&result),
+            Err(_) if self.scope.options.unchecked => TypeId::NONE,
+            Err(error) => return Err(Diagnostic::new(span(call), error.to_string())),
+        };
         Ok(self.b.call(callee, &args, AttrsId::NONE, ty, !calls_are_pure(&callee_ty), None))
     }
 
@@ -342,8 +344,11 @@ impl<'a> FnReader<'a> {
                     Some(call) => ops.infer(call),
                     None => Err(InferError::wrong("not a call")),
                 });
-                let inferred = inferred.map_err(|error| Diagnostic::new(at, format!("{what}: {error}")))?;
-                let known = (self.b.ty(&inferred.ty), inferred.pure);
+                let known = match inferred {
+                    Ok(inferred) => (self.b.ty(&inferred.ty), inferred.pure),
+                    Err(_) if self.scope.options.unchecked => (TypeId::NONE, true),
+                    Err(error) => return Err(Diagnostic::new(at, format!("{what}: {error}"))),
+                };
                 self.calls.insert(key.into_boxed_slice(), known);
                 known
             }

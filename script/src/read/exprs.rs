@@ -251,6 +251,8 @@ impl<'a> FnReader<'a> {
         if name == "T.index_map" {
             return self.index_map(name, call);
         }
+        // TVM prints the first, and has both.
+        let name = if name == "R.dist.device_mesh" { "R.device_mesh".to_string() } else { name };
         if let (Some(dtype), [value]) = (name.strip_prefix("T."), &*call.arguments.args)
             && let Ok(dtype) = dtype.parse::<DType>()
         {

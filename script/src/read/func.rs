@@ -528,6 +528,7 @@ impl<'a> FnReader<'a> {
         }
         let found = if found_id == TypeId::NONE { Type::Object } else { self.b.type_owned(found_id) };
         match relation(&self.b.type_owned(id), &found) {
+            Relation::Contradicts(_) if self.scope.options.unchecked => Ok((id, true)),
             Relation::Contradicts(why) => {
                 let message = format!("the declared type contradicts inference: {why}");
                 Err(Diagnostic::new(span(annotation), message)

@@ -56,6 +56,7 @@ pub(crate) struct Scope<'a> {
     pub(crate) contradictions: RefCell<BTreeMap<usize, Diagnostic>>,
     /// What the function that is read did not know when it was read first.
     pub(crate) again: Again<'a>,
+    pub(crate) options: ReadOptions,
 }
 
 /// A function that calls another one before the text says what that gives is read twice: then the call has its type, and a
@@ -97,6 +98,17 @@ impl Scope<'_> {
     }
 }
 
+/// How a text is read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReadOptions {
+    /// Whether types may contradict each other: a call that does not fit its operator or function has no type, and a
+    /// declared type counts. Verification finds them.
+    pub unchecked: bool,
+    /// Whether a parameter `a: T.handle` that `A = T.match_buffer(a, ...)` alone uses is the buffer `A`, as for TVM.
+    /// Otherwise the function has a handle, and a buffer that is made of it.
+    pub matched_parameters: bool,
+}
+
 /// A module, and what the reader noticed.
 #[derive(Debug)]
 pub struct ReadModule {
@@ -122,9 +134,18 @@ pub fn read(text: &str, ops: &dyn Operators) -> Result<Module, ReadError> {
 /// # Errors
 /// As [`read`].
 pub fn read_with_warnings(text: &str, ops: &dyn Operators) -> Result<ReadModule, ReadError> {
+    read_with(text, ops, ReadOptions::default())
+}
+
+/// Reads a module as the options say.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_with(text: &str, ops: &dyn Operators, options: ReadOptions) -> Result<ReadModule, ReadError> {
     guard::check(text)?;
+    let around = Around { options, ..Around::default() };
     // The parser and the reader recurse as deeply as the text nests; the guard says how deep that can be.
-    stacker::maybe_grow(STACK, STACK, || few_suggestions(|| read_shallow(text, Around::default(), ops)))
+    stacker::maybe_grow(STACK, STACK, || few_suggestions(|| read_shallow(text, around, ops)))
 }
 
 /// What a function that is read alone finds around it.
@@ -136,6 +157,7 @@ pub(crate) struct Around<'a> {
     pub(crate) vdevices: Devices,
     /// Number of device meshes of its module.
     pub(crate) meshes: usize,
+    pub(crate) options: ReadOptions,
 }
 
 /// Reads a text of functions of a module that has more than these. Nobody reads its warnings, and its errors are about a
@@ -158,7 +180,7 @@ fn read_shallow<'a>(text: &'a str, around: Around<'a>, ops: &'a dyn Operators) -
         Diagnostic::new(span(&error.location), message).label("here")
     })?;
     crate::words::spelling::check(text, parsed.tokens())?;
-    let Around { functions: globals, vdevices, meshes } = around;
+    let Around { functions: globals, vdevices, meshes, options } = around;
     let mut scope = Scope {
         text,
         ops,
@@ -171,6 +193,7 @@ fn read_shallow<'a>(text: &'a str, around: Around<'a>, ops: &'a dyn Operators) -
         opaque: RefCell::default(),
         contradictions: RefCell::default(),
         again: Again::default(),
+        options,
     };
     let top = top::read(&parsed.syntax().body, &mut scope)?;
     scope.class = top.class;

@@ -60,7 +60,7 @@ impl<'a> FnReader<'a> {
         }
         match path_after(text, &call.func, "R") {
             Some("Tensor") => self.tensor(call),
-            Some("DTensor") => self.dtensor(call),
+            Some("DTensor" | "dist.DTensor") => self.dtensor(call),
             Some("Tuple") => {
                 accept(call, usize::MAX, &[], "R.Tuple(R.Tensor, R.Shape)")?;
                 let items = match &*call.arguments.args {

@@ -115,7 +115,8 @@ fn around<'a>(body: &'a Body, module: &'a Module) -> Around<'a> {
     let named = named.map(|leaf| body.raw().str(leaf.val as u32));
     let functions = named.filter_map(|name| module.get_entry(name)).map(|(name, callee)| (name, signature(callee)));
     let infos = module.global_infos().map(Dict::to_owned).unwrap_or_default();
-    Around { functions: functions.collect(), vdevices: Devices::of(&infos), meshes: n_meshes(&infos) }
+    let (vdevices, meshes) = (Devices::of(&infos), n_meshes(&infos));
+    Around { functions: functions.collect(), vdevices, meshes, ..Around::default() }
 }
 
 /// The type of a function as its callers see it, with the number of symbolic variables that it can hold.

@@ -15,7 +15,7 @@ pub(super) const ROWS: &[Row] = &[
     ("relax.asinh", |call| unary(call, "tir_asinh", |x| x.math("asinh"))),
     ("relax.atan", |call| unary(call, "tir_atan", |x| x.math("atan"))),
     ("relax.atanh", |call| unary(call, "tir_atanh", |x| x.math("atanh"))),
-    ("relax.ceil", |call| unary(call, "tir_ceil", |x| x.math("ceil"))),
+    ("relax.ceil", |call| unary(call, "tir_ceil", |x| rounded(x, "ceil"))),
     ("relax.cos", |call| unary(call, "tir_cos", |x| x.math("cos"))),
     ("relax.cosh", |call| unary(call, "tir_cosh", |x| x.math("cosh"))),
     ("relax.erf", erf),
@@ -23,11 +23,11 @@ pub(super) const ROWS: &[Row] = &[
     ("relax.isinf", |call| unary(call, "tir_isinf", is_infinite)),
     ("relax.bitwise_not", |call| tagged_unary(call, "tir_bitwise_not", "T_bitwise_not", |x| x.math("bitwise_not"))),
     ("relax.exp", |call| unary(call, "tir_exp", |x| x.math("exp"))),
-    ("relax.floor", |call| unary(call, "tir_floor", |x| x.math("floor"))),
+    ("relax.floor", |call| unary(call, "tir_floor", |x| rounded(x, "floor"))),
     ("relax.isnan", |call| unary(call, "tir_isnan", |x| x.test("isnan"))),
     ("relax.log", |call| unary(call, "tir_log", |x| x.math("log"))),
     ("relax.negative", |call| unary(call, "tir_negative", |x| -x)),
-    ("relax.round", |call| unary(call, "tir_round", |x| x.math("nearbyint"))),
+    ("relax.round", |call| unary(call, "tir_round", |x| rounded(x, "nearbyint"))),
     ("relax.rsqrt", |call| unary(call, "tir_rsqrt", |x| x.math("rsqrt"))),
     ("relax.sigmoid", |call| unary(call, "tir_sigmoid", |x| x.math("sigmoid"))),
     ("relax.sin", |call| unary(call, "tir_sin", |x| x.math("sin"))),
@@ -35,7 +35,7 @@ pub(super) const ROWS: &[Row] = &[
     ("relax.sqrt", |call| unary(call, "tir_sqrt", |x| x.math("sqrt"))),
     ("relax.tan", |call| unary(call, "tir_tan", |x| x.math("tan"))),
     ("relax.tanh", |call| unary(call, "tir_tanh", |x| x.math("tanh"))),
-    ("relax.trunc", |call| unary(call, "tir_trunc", |x| x.math("trunc"))),
+    ("relax.trunc", |call| unary(call, "tir_trunc", |x| rounded(x, "trunc"))),
     ("relax.nn.relu", |call| unary(call, "relu", |x| x.max(0))),
     ("relax.nn.leakyrelu", leaky_relu),
     ("relax.nn.prelu", prelu),
@@ -110,6 +110,11 @@ fn binary(call: Call<'_>, name: &str, f: impl FnOnce(TeExpr, TeExpr) -> TeExpr) 
     let shape = result_shape(call)?;
     let out = te.compute(&format!("T_{name}"), &shape, |i| f(a.broadcast_at(i, &shape), b.broadcast_at(i, &shape)));
     te.finish(&[out])
+}
+
+/// A float as a whole number; what is not a float is one already.
+fn rounded(x: TeExpr, op: &str) -> TeExpr {
+    if x.dtype().is_float() { x.math(op) } else { x }
 }
 
 fn absolute(x: TeExpr) -> TeExpr {

@@ -196,6 +196,11 @@ def checked_type(ty: object) -> Type:
 
 def dims_of(shape: Iterable[object]) -> tuple[Expr, ...]:
     """Dimensions, from numbers and expressions."""
+    from passhost.error import IllFormedError
     from passhost.ir.expr import as_dim
 
-    return tuple(as_dim(dim) for dim in shape)
+    dims = tuple(as_dim(dim) for dim in shape)
+    for dim in dims:
+        if str(dim.ty).startswith(("float", "bfloat", "T.float", "T.bfloat")):
+            raise IllFormedError(f"the value in ShapeType can only have dtype of int64: {dim} is a {dim.ty}")
+    return dims

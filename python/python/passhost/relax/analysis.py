@@ -9,8 +9,8 @@ from passhost import _passhost, _plugins
 from passhost.error import IllFormedError, PasshostError
 from passhost.ir.expr import Call, Expr, GlobalVar, Var
 from passhost.ir.module import IRModule
-from passhost.ir.type import Type
-from passhost.relax.expr import Binding, DataflowBlock, Function, MatchCast, VarBinding
+from passhost.ir.type import MISSING, Type
+from passhost.relax.expr import Binding, DataflowBlock, ExternFunc, Function, If, MatchCast, VarBinding
 from passhost.relax.expr_functor import PyExprVisitor
 from passhost.relax.types import defined_in, join_types, symbols_in, well_defined
 
@@ -41,12 +41,35 @@ __all__ = [
 def well_formed(obj: IRModule | Function, check_ty: bool = True) -> None:
     """Raises `IllFormedError` if a module or function contradicts itself.
 
-    Without `check_ty`, a call may have another type than its operator says.
+    Of a function alone, the functions that it calls are taken as it says. Without `check_ty`, a call may have another type
+    than its operator says.
     """
     _plugins.ensure_loaded()
-    mod = obj if isinstance(obj, IRModule) else IRModule.from_expr(obj)
+    mod = obj if isinstance(obj, IRModule) else _with_callees(obj)
     _unique(mod)
+    for _, function in mod.functions_items():
+        # What the host made has types.
+        if isinstance(function, Function) and function._parts is not None:
+            _Typed().visit_expr(function)
     _passhost.verify(mod._handle(), check_ty)
+
+
+def _with_callees(function: Function) -> IRModule:
+    """A module of a function, in which what it calls is external."""
+    mod = IRModule.from_expr(function)
+    for var in all_global_vars(function):
+        if var not in mod:
+            mod[var] = ExternFunc(var.name_hint, None if var.ty is MISSING else var.ty)
+    return mod
+
+
+class _Typed(PyExprVisitor):
+    """Refuses choices without a type: nothing says what their branches have in common."""
+
+    def visit_if_(self, op: If) -> None:
+        if op.ty is MISSING:
+            raise IllFormedError("an If has no type: normalize the function that it is in")
+        super().visit_if_(op)
 
 
 def _unique(mod: IRModule) -> None:

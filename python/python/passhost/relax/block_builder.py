@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -257,6 +257,7 @@ class BlockBuilder:
         known = scope.params if scope.params is not None else _params(params) if params is not None else None
         if known is None:
             raise RuntimeError("Relax function must have parameter: give them to `function` or `emit_func_output`")
+        scope.has_output = True
         if self.current_block_is_dataflow():
             self._close_block()
             self._begin_binding_block()
@@ -267,7 +268,6 @@ class BlockBuilder:
         body._ty = result.ty
         ret = well_defined(result.ty, symbols_in(param.ty for param in known) | {p for p in known if p._prim})
         function = Function(known, body, ret, scope.pure, DictAttrs(scope.attrs))
-        scope.has_output = True
         self._begin_binding_block()
         return self.add_func(function, scope.name)
 
@@ -452,7 +452,10 @@ class BlockBuilder:
         """Adds a function under a name, with a number if that is taken; gives the name, or that of an equal one."""
         if not isinstance(func, BaseFunc):
             raise TypeError(f"add_func takes a function, not {type(func).__name__}")
-        shared = "global_symbol" not in func.attrs and _is_well_formed(func)
+        return self._add_func(func, func_name, shared=True)
+
+    def _add_func(self, func: BaseFunc, func_name: str, shared: bool) -> GlobalVar:
+        shared = shared and "global_symbol" not in func.attrs and _is_well_formed(func)
         equal = self._equal_function(func) if shared else None
         if equal is not None:
             return self._global_var(equal)
@@ -465,11 +468,11 @@ class BlockBuilder:
     def _global_var(self, name: str) -> GlobalVar:
         return GlobalVar(name, self._module[name].ty)
 
-    def _function_name(self, hint: str) -> str:
-        if hint not in self._module:
+    def _function_name(self, hint: str, taken: Collection[str] = ()) -> str:
+        if hint not in self._module and hint not in taken:
             return hint
         number = 1
-        while f"{hint}{number}" in self._module:
+        while f"{hint}{number}" in self._module or f"{hint}{number}" in taken:
             number += 1
         return f"{hint}{number}"
 
@@ -505,8 +508,19 @@ class BlockBuilder:
         return self._module.clone()
 
     def finalize(self) -> IRModule:
-        """The module; every public function has its own name there."""
-        return self.get()
+        """The module; every public function has its own name there, and private ones of that name get others."""
+        symbols = {
+            var.name_hint: str(function.attrs["global_symbol"])
+            for var, function in self._module.functions_items()
+            if "global_symbol" in function.attrs
+        }
+        renamed = {name: symbol for name, symbol in symbols.items() if name != symbol}
+        if not renamed or len(set(symbols.values())) < len(symbols):
+            return self.get()
+        for symbol in list(renamed.values()):
+            if symbol in self._module and symbol not in symbols:
+                renamed[symbol] = self._function_name(symbol, set(symbols.values()) | set(renamed.values()))
+        return _renamed(self.get(), renamed)
 
     def get_unique_name(self, name_prefix: str) -> str:
         """A name that no variable of this builder has."""
@@ -565,9 +579,32 @@ def _expr(value: Any) -> Expr:
     return value if isinstance(value, Expr) else checked_expr(value, "what is emitted")
 
 
+def _renamed(mod: IRModule, names: Mapping[str, str]) -> IRModule:
+    """A module whose functions have other names, also where they are called."""
+    from passhost.relax.expr_functor import PyExprMutator
+
+    class Renamer(PyExprMutator):
+        def visit_global_var_(self, op: GlobalVar) -> Expr:
+            return GlobalVar(names[op.name_hint], op.ty) if op.name_hint in names else op
+
+    made = IRModule(attrs=mod.attrs, global_infos=mod.global_infos)
+    renamer = Renamer(mod)
+    for var, function in mod.functions_items():
+        new = renamer.visit_expr(function) if isinstance(function, Function) else function
+        made[names.get(var.name_hint, var.name_hint)] = new
+    return made
+
+
 def _check_inner(blocks: Sequence[BindingBlock], result: Expr) -> None:
-    """No variable of a dataflow block is used after it by the result."""
-    used = [result] if isinstance(result, Var) else list(result.fields) if isinstance(result, Tuple) else []
+    """No variable of a dataflow block is used after it, by a plain block or the result."""
+    from passhost.relax.analysis import used_vars
+
+    used: list[Expr] = [result] if isinstance(result, Var) else []
+    used += result.fields if isinstance(result, Tuple) else ()
+    first = next((at for at, block in enumerate(blocks) if isinstance(block, DataflowBlock)), len(blocks))
+    for block in blocks[first + 1 :]:
+        for binding in block.bindings if not isinstance(block, DataflowBlock) else ():
+            used += used_vars(binding.value)  # type: ignore[attr-defined]
     for var in used:
         if isinstance(var, DataflowVar):
             raise RuntimeError(f"Malformed AST: {var.name} is a DataflowVar, but is used outside of its dataflow block")

@@ -365,6 +365,13 @@ class ExternFunc(BaseFunc):
         self._attrs = DictAttrs()
         self._ty = FuncType.opaque_func() if ty is None else ty
 
+    def _seal(self, name: str | None = None, globals: Mapping[str, Any] | None = None) -> _passhost.Body:
+        """As the host knows it."""
+        from passhost import _plugins
+
+        _plugins.ensure_loaded()
+        return _passhost.extern_function(self.global_symbol, self.ty)
+
 
 def _update_type(expr: Expr, ty: Type | None) -> None:
     """Sets the type of an expression that was made without one."""

@@ -336,7 +336,7 @@ class PyExprMutator(ExprFunctor):
 
     def visit_expr_post_order(self, expr: Expr) -> Any:
         """Visits the operands of an expression; gives it with what they become."""
-        cls = type(expr)
+        cls = Var if isinstance(expr, DataflowVar) else type(expr)
         while cls not in _METHODS and cls is not object:
             cls = cls.__base__  # type: ignore[assignment]
         if cls is DataflowVar and isinstance(expr, DataflowVar):

@@ -25,22 +25,30 @@ from passhost.script import ir, relax, tirx
 __all__ = ["from_source", "ir", "ir_module", "parse", "relax", "tirx"]
 
 
-def from_source(source: str, origin: str = "<source>", *, strict: bool = False) -> IRModule:
+def from_source(
+    source: str, origin: str = "<source>", *, strict: bool = False, check_well_formed: bool = True
+) -> IRModule:
     """Reads a module from a text. Raises `ScriptError`, with line and column, if the text is not one."""
-    return _read(source, origin, strict)
+    return _read(source, origin, strict, unchecked=not check_well_formed)
 
 
-def _read(source: str, origin: str, strict: bool = False, normal: bool = False) -> IRModule:
+def _read(source: str, origin: str, strict: bool = False, unchecked: bool = False) -> IRModule:
     _plugins.ensure_loaded()
-    handle, said = _passhost.read_module(origin, source, strict)
+    handle, said = _passhost.read_module(origin, source, strict, unchecked)
     for line in said:
         warnings.warn(str(Diagnostic.of_json(line)), stacklevel=3)
-    return IRModule._of(_passhost.normalized(handle) if normal else handle)
+    return IRModule._of(handle)
 
 
-def parse(source: str, extra_vars: Any = None, **_options: Any) -> Any:
+def _normal(mod: IRModule) -> IRModule:
+    """A module whose nested expressions are bindings."""
+    return IRModule._of(_passhost.normalized(mod._handle()), mod)
+
+
+def parse(source: str, extra_vars: Any = None, check_well_formed: bool = True, **_options: Any) -> Any:
     """Reads a module, or a function if the text has only one."""
-    mod = _read(source, "<source>", normal=True)
+    mod = _read(source, "<source>", unchecked=not check_well_formed)
+    mod = _normal(mod) if check_well_formed else mod
     if "class " not in source and len(mod) == 1:
         return mod.functions_items()[0][1]
     return mod

@@ -15,6 +15,8 @@ import numpy as np
 from passhost.ir.expr import Expr, GenericConst, GlobalVar, Var
 from passhost.ir.prim import FloatImm, IntImm
 from passhost.ir.type import PrimType, Type
+from passhost.script._python_calls import PythonCalls
+from passhost.script._written import Written, writing
 
 _PREFIXES = ("R", "T", "I")
 _KEYWORDS: dict[str, dict[int, str]] = {
@@ -23,6 +25,8 @@ _KEYWORDS: dict[str, dict[int, str]] = {
     "R.call_tir_inplace": {2: "inplace_indices", 3: "out_ty"},
 }
 """Arguments that TVM takes by position, too."""
+_EVALUATED = ("R.TupleGetItem", "R.emit_te", "R.emit_with_ty")
+"""What `R` has for Python only: it makes expressions, and is not part of the text of functions."""
 _MOST_ELEMENTS = 100_000
 """How many elements a constant may have that is written into a text."""
 _UNKNOWN = object()
@@ -55,16 +59,23 @@ def scopes_of(target: Any, frame: FrameType | None) -> dict[str, Any]:
     return names
 
 
-def standalone(source: str, names: Mapping[str, Any], decorators: Mapping[str, str]) -> str:
-    """The source in which values of outer scopes are written out, with decorators that the reader knows."""
+def standalone(source: str, names: Mapping[str, Any], decorators: Mapping[str, str], calls: PythonCalls) -> str:
+    """The source in which values of outer scopes are written out, with decorators that the reader knows.
+
+    Expressions that Python evaluates are added to `calls`; in the source there are calls of their names instead.
+    """
     tree = ast.parse(source)
     edits: list[tuple[int, int, str]] = []
     offsets = _offsets(source)
-    finder = _Finder(names, offsets, source, edits)
+    finder = _Finder(names, offsets, source, edits, calls)
     for node in tree.body:
         finder.visit(node)
         if isinstance(node, ast.ClassDef | ast.FunctionDef):
             _decorate(node, decorators, offsets, edits)
+    return _edited(source, edits)
+
+
+def _edited(source: str, edits: list[tuple[int, int, str]]) -> str:
     for start, end, text in sorted(edits, reverse=True):
         source = source[:start] + text + source[end:]
     return source
@@ -130,10 +141,19 @@ class _Finder(ast.NodeVisitor):
     """Finds names of outer scopes whose values can be written as text."""
 
     def __init__(
-        self, names: Mapping[str, Any], offsets: list[tuple[int, str]], source: str, edits: list[tuple[int, int, str]]
+        self,
+        names: Mapping[str, Any],
+        offsets: list[tuple[int, str]],
+        source: str,
+        edits: list[tuple[int, int, str]],
+        calls: PythonCalls,
     ) -> None:
-        self.names, self.offsets, self.source, self.edits = names, offsets, source, edits
+        self.names, self.offsets, self.source, self.edits, self.calls = names, offsets, source, edits, calls
         self.bound: list[set[str]] = [set()]
+        # The names that each open function binds, if it is one of Relax.
+        self.functions: list[set[str] | None] = []
+        # The declared type of the binding whose value is visited.
+        self.declared: ast.expr | None = None
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
         """Its functions are names of the module."""
@@ -156,8 +176,13 @@ class _Finder(ast.NodeVisitor):
                 self.visit(arg.annotation)
         if node.returns is not None:
             self.visit(node.returns)
+        self.calls.declare(node)
+        is_relax = any(ast.unparse(decorator).startswith("R.function") for decorator in node.decorator_list)
+        outer = self.functions[-1] if self.functions else None
+        self.functions.append((outer or set()) | bound if is_relax else None)
         for statement in node.body:
             self.visit(statement)
+        self.functions.pop()
         for decorator in node.decorator_list:
             if isinstance(decorator, ast.Call):
                 for keyword in decorator.keywords:
@@ -187,6 +212,9 @@ class _Finder(ast.NodeVisitor):
     def visit_Assign(self, node: ast.Assign) -> None:
         """`m, n = T.int64(), T.int64()` is two statements."""
         target = node.targets[0]
+        if isinstance(target, ast.Name) and self.meta_variable(target.id, node.value):
+            self.remove(node)
+            return
         if not isinstance(target, ast.Tuple) or not isinstance(node.value, ast.Tuple):
             self.generic_visit(node)
             return
@@ -198,6 +226,77 @@ class _Finder(ast.NodeVisitor):
             self.edits.append((start, end, text))
             return
         self.generic_visit(node)
+
+    def meta_variable(self, name: str, value: ast.expr) -> bool:
+        """Whether `name = T.meta_var(value)` gives a name to a value of Python, which it has from here on."""
+        if not isinstance(value, ast.Call) or ast.unparse(value.func) != "T.meta_var" or len(value.args) != 1:
+            return False
+        names = {part.id for part in ast.walk(value.args[0]) if isinstance(part, ast.Name)}
+        made = self.evaluated(value.args[0]) if all(self.is_outer(name) for name in names) else _UNKNOWN
+        if made is _UNKNOWN:
+            return False
+        self.names = {**self.names, name: made}
+        self.bound[-1].discard(name)
+        return True
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
+        """A binding with its type."""
+        self.visit(node.annotation)
+        self.declared = node.annotation
+        if node.value is not None:
+            self.visit(node.value)
+        self.declared = None
+
+    def is_python(self, node: ast.Call) -> bool:
+        """Whether Python evaluates a call: what is called is a function of an outer scope, and nothing of the IR."""
+        if ast.unparse(node.func) in _EVALUATED:
+            return True
+        root = node.func
+        while isinstance(root, ast.Attribute):
+            root = root.value
+        if not isinstance(root, ast.Name) or not self.is_outer(root.id):
+            return False
+        value = self.evaluated(node.func)
+        return callable(value) and not isinstance(value, Type)
+
+    def python(self, node: ast.Call) -> None:
+        """Writes a call of a name for an expression that Python evaluates, with the variables that it uses."""
+        own = self.functions[-1] or ()
+        names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+        used = sorted(name for name in names if name in own)
+        name = self.calls.add(node, used, self.names)
+        ty = "R.Any" if self.declared is None else ast.unparse(self.declared)
+        arguments = ", ".join([f'"{name}"', *used, f"ty_args={ty}"])
+        self.edits.append((*_span(self.offsets, node), f"R.call_pure_packed({arguments})"))
+
+    def written(self, node: ast.Call) -> str:
+        """The text that a function of Python makes in a function of TIR, of the texts of its arguments."""
+        args = [self.argument(arg) for arg in node.args]
+        kwargs = {keyword.arg: self.argument(keyword.value) for keyword in node.keywords if keyword.arg is not None}
+        with writing(literal):
+            try:
+                made = self.evaluated(node.func)(*args, **kwargs)
+            except Exception as error:
+                error.add_note(f"{self.calls.place}: while the function was read, in `{ast.unparse(node)}`")
+                raise
+        text = str(made) if isinstance(made, Written) else literal(made)
+        if text is None:
+            raise TypeError(
+                f"the value of `{ast.unparse(node)}` is not an expression of TIR, but a {type(made).__name__}"
+            )
+        return text
+
+    def argument(self, node: ast.expr) -> Any:
+        """The value of an argument of a function of Python, or its text."""
+        names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+        value = self.evaluated(node) if all(self.is_outer(name) for name in names) else _UNKNOWN
+        if value is not _UNKNOWN:
+            return value
+        text, edits = ast.unparse(node), list[tuple[int, int, str]]()
+        inner = _Finder(self.names, _offsets(text), text, edits, self.calls)
+        inner.bound, inner.functions = self.bound, self.functions
+        inner.visit(ast.parse(text, mode="eval").body)
+        return Written(_edited(text, edits))
 
     def visit_Call(self, node: ast.Call) -> None:
         """A call: arguments that the reader knows by name only, and constants whose data comes from outside."""
@@ -212,6 +311,13 @@ class _Finder(ast.NodeVisitor):
                 (*_span(self.offsets, node.func), f"R.{self.names[name].operator.removeprefix('relax.')}")
             )
             name = "R."
+        elif self.functions and self.is_python(node):
+            if self.functions[-1] is not None:
+                self.python(node)
+            else:
+                self.edits.append((*_span(self.offsets, node), self.written(node)))
+            return
+        self.declared = None
         for at, keyword in _KEYWORDS.get(name, {}).items():
             if at < len(node.args):
                 start = _span(self.offsets, node.args[at])[0]

@@ -7,8 +7,11 @@ import textwrap
 from types import FrameType
 from typing import Any
 
+from passhost import _passhost
 from passhost.ir.function import BaseFunc
+from passhost.ir.module import IRModule
 from passhost.script._capture import scopes_of, source_of, standalone
+from passhost.script._python_calls import PythonCalls
 
 _DECORATORS = {"ir_module": "I.ir_module", "function": "R.function", "prim_func": "T.prim_func"}
 
@@ -18,22 +21,28 @@ def in_module_class(frame: FrameType | None) -> bool:
     return frame is not None and "__qualname__" in frame.f_locals and "__module__" in frame.f_locals
 
 
-def read(target: Any, frame: FrameType | None, word: str) -> Any:
+def read(target: Any, frame: FrameType | None, word: str, check_well_formed: bool = True) -> IRModule:
     """A decorated class as a module."""
-    from passhost.script import _read
+    from passhost.script import _normal, _read
 
     source, origin = source_of(target)
-    source = standalone(source, scopes_of(target, frame), _DECORATORS)
+    calls = PythonCalls(origin)
+    source = standalone(source, scopes_of(target, frame), _DECORATORS, calls)
     if word != "ir_module":
         # A private function is one of a module.
         source = f"@I.ir_module\nclass Module:\n{textwrap.indent(source, '    ')}"
-    return _read(source, origin, normal=True)
+    mod = _read(source, origin, unchecked=bool(calls) or not check_well_formed)
+    if calls:
+        mod = calls.evaluated(mod)
+        if check_well_formed:
+            _passhost.verify(mod._handle())
+    return _normal(mod) if check_well_formed else mod
 
 
-def read_function(target: Any, frame: FrameType | None, word: str) -> BaseFunc:
+def read_function(target: Any, frame: FrameType | None, word: str, check_well_formed: bool = True) -> BaseFunc:
     """A decorated function."""
-    mod = read(target, frame, word)
-    return mod.functions_items()[0][1]  # type: ignore[no-any-return]
+    mod = read(target, frame, word, check_well_formed)
+    return mod.functions_items()[0][1]
 
 
 def caller() -> FrameType | None:

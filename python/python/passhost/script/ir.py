@@ -10,19 +10,16 @@ from passhost.script._decorators import Anything, caller, read
 __all__ = ["ir_module"]
 
 
-def ir_module(mod: Any = None, **_options: Any) -> Any:
-    """Reads a class as a module: `@I.ir_module`."""
+def ir_module(mod: Any = None, *, check_well_formed: bool = True, **_options: Any) -> Any:
+    """Reads a class as a module: `@I.ir_module`, `@I.ir_module(check_well_formed=False)`."""
     frame = caller()
-    if mod is None:
-        return lambda cls: _read(cls, frame)
-    return _read(mod, frame)
 
+    def decorated(cls: Any) -> IRModule:
+        if not isinstance(cls, type):
+            raise TypeError(f"I.ir_module decorates a class, not {cls!r}")
+        return read(cls, frame, "ir_module", check_well_formed)
 
-def _read(cls: Any, frame: Any) -> IRModule:
-    if not isinstance(cls, type):
-        raise TypeError(f"I.ir_module decorates a class, not {cls!r}")
-    made: IRModule = read(cls, frame, "ir_module")
-    return made
+    return decorated if mod is None else decorated(mod)
 
 
 def __getattr__(name: str) -> Any:

@@ -4,20 +4,39 @@ from __future__ import annotations
 
 from typing import Any
 
-from passhost.ir.expr import Expr
+from passhost.error import NameNotFoundError
+from passhost.ir import expr
+from passhost.ir.expr import Call, Expr, Op
 from passhost.ir.type import FuncType, PrimType, TupleType, Type, checked_type
+from passhost.relax.expr import ShapeExpr
+from passhost.relax.op.declared import Namespace
 from passhost.relax.type import AnyType, PackedFuncType, ShapeType, TensorType
 from passhost.script._decorators import Anything, caller, in_module_class, read_function
+from passhost.script._python_calls import emit_te
 
-__all__ = ["Any_", "Callable", "Object", "PackedFunc", "Prim", "Shape", "Tensor", "Tuple", "function"]
+__all__ = [
+    "Any_",
+    "Callable",
+    "Object",
+    "PackedFunc",
+    "Prim",
+    "Shape",
+    "Tensor",
+    "Tuple",
+    "emit_te",
+    "emit_with_ty",
+    "function",
+]
 
 
-def function(f: Any = None, **_options: Any) -> Any:
+def function(f: Any = None, *, check_well_formed: bool = True, **_options: Any) -> Any:
     """Reads a function: `@R.function`, `@R.function(private=True)`."""
     frame = caller()
-    if f is None:
-        return lambda f: f if in_module_class(frame) else read_function(f, frame, "function")
-    return f if in_module_class(frame) else read_function(f, frame, "function")
+
+    def decorated(f: Any) -> Any:
+        return f if in_module_class(frame) else read_function(f, frame, "function", check_well_formed)
+
+    return decorated if f is None else decorated(f)
 
 
 def Tensor(shape: Any = None, dtype: Any = None, vdevice: Any = None, ndim: int = -1) -> TensorType | Anything:
@@ -82,15 +101,56 @@ def _plain(ty: Any) -> Type | None:
     return checked_type(ty() if callable(ty) and not isinstance(ty, Type) else ty)
 
 
+def emit_with_ty(op: str, args: Any, ty_args: Any = ()) -> Call:
+    """A call of an operator whose result has the type of its type arguments."""
+    items = ty_args if isinstance(ty_args, list | tuple) else [ty_args]
+    return Call(Op.get(op), list(args), None, [checked_type(item) for item in items])
+
+
+def _tuple(*fields: Any) -> expr.Tuple:
+    return expr.Tuple(fields)
+
+
+def _element(tuple_value: Any, index: int) -> expr.TupleGetItem:
+    return expr.TupleGetItem(expr.Tuple(tuple_value) if isinstance(tuple_value, list | tuple) else tuple_value, index)
+
+
+_EXPRESSIONS = {
+    "TupleGetItem": _element,
+    "dtype": expr.DataTypeImm,
+    "shape": ShapeExpr,
+    "str": expr.StringImm,
+    "tuple": _tuple,
+}
+"""What makes expressions that are no calls of operators."""
+
+
+class _Scope:
+    """Operators of a namespace, and what is only written in functions."""
+
+    def __init__(self, operators: Namespace, name: str) -> None:
+        self._operators, self._name = operators, name
+
+    def __getattr__(self, word: str) -> Any:
+        try:
+            return getattr(self._operators, word)
+        except NameNotFoundError:
+            return Anything(f"{self._name}.{word}")
+
+
 def __getattr__(name: str) -> Any:
     """What is only written in functions, and operators."""
     if name.startswith(("_", "pytest")):
         raise AttributeError(name)
     if name == "Any":
         return Object
+    if name in _EXPRESSIONS:
+        return _EXPRESSIONS[name]
     from passhost import relax
 
     found = getattr(relax.op, name, None) if name not in ("dataflow", "output", "func_attr", "match_cast") else None
+    if isinstance(found, Namespace):
+        return _Scope(found, f"R.{name}")
     if found is not None:
         return found
     return getattr(relax, name, None) or Anything(f"R.{name}")

@@ -7,16 +7,19 @@ from typing import Any
 from passhost.ir.expr import Expr, Var
 from passhost.ir.prim import convert
 from passhost.script._decorators import Anything, caller, in_module_class, read_function
+from passhost.script._written import Written, is_writing
 
 __all__ = ["prim_func"]
 
 
-def prim_func(func: Any = None, **_options: Any) -> Any:
+def prim_func(func: Any = None, *, check_well_formed: bool = True, **_options: Any) -> Any:
     """Reads a function: `@T.prim_func`, `@T.prim_func(private=True, s_tir=True)`."""
     frame = caller()
-    if func is None:
-        return lambda func: func if in_module_class(frame) else read_function(func, frame, "prim_func")
-    return func if in_module_class(frame) else read_function(func, frame, "prim_func")
+
+    def decorated(func: Any) -> Any:
+        return func if in_module_class(frame) else read_function(func, frame, "prim_func", check_well_formed)
+
+    return decorated if func is None else decorated(func)
 
 
 def _scalar(dtype: str) -> Any:
@@ -40,6 +43,8 @@ def __getattr__(name: str) -> Any:
     """What is only written in functions, and numbers of data types."""
     if name.startswith(("_", "pytest")):
         raise AttributeError(name)
+    if is_writing():
+        return Written(f"T.{name}")
     if name in _SCALARS:
         return _scalar(name)
     from passhost import tirx

@@ -90,7 +90,24 @@ def create_prim_func(ops: Any, index_dtype_override: str | None = None) -> tirx.
 
 _FUNCTIONS = (
     *("exp", "log", "sqrt", "rsqrt", "tanh", "sigmoid", "erf", "sin", "cos", "tan", "abs", "floor", "ceil", "round"),
-    *("trunc", "log2", "exp2", "asin", "acos", "atan", "sinh", "cosh", "pow", "power", "isnan", "isfinite", "isinf"),
+    *(
+        "trunc",
+        "log2",
+        "exp2",
+        "asin",
+        "asinh",
+        "acos",
+        "acosh",
+        "atan",
+        "atanh",
+        "sinh",
+        "cosh",
+        "pow",
+        "power",
+        "isnan",
+        "isfinite",
+        "isinf",
+    ),
 )
 
 

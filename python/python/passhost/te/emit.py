@@ -108,8 +108,10 @@ def create_prim_func(ops: Sequence[Tensor]) -> PrimFunc:
     return PrimFunc._of(handle, "main")
 
 
-def call_te(builder: BlockBuilder, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
-    """A call of the PrimFunc that computes what a function makes of its arguments."""
+def call_te(
+    builder: BlockBuilder, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], shared: bool = True
+) -> Call:
+    """A call of the PrimFunc that computes what a function makes of its arguments; equal ones may be `shared`."""
     hint = kwargs.pop("primfunc_name_hint", None) or getattr(func, "__name__", "te_func")
     attrs = kwargs.pop("primfunc_attrs", None)
     arguments = _Arguments(builder)
@@ -124,7 +126,7 @@ def call_te(builder: BlockBuilder, func: Callable[..., Any], args: tuple[Any, ..
     function = PrimFunc._of(handle, name)
     if attrs:
         function = function.with_attrs(attrs)
-    gvar = builder.add_func(function, name)
+    gvar = builder._add_func(function, name, shared)
     values = [arguments.tensors[at][1] for at in used] + symbols
     types = [TensorType(result.shape, result.dtype) for result in results]
     return call_tir(gvar, Tuple(values), types if isinstance(made, tuple | list) else types[0])

@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from passhost import te, tirx
+from passhost.ir.prim import intrinsic
 from passhost.te import Tensor
 from passhost.topi import nn as nn
 from passhost.topi._shapes import broadcast_at, extent
@@ -33,10 +34,11 @@ from passhost.topi._shapes import trilu as trilu
 from passhost.topi._shapes import where as where
 
 _FLOAT_FUNCTIONS = (
-    *("acos", "acosh", "asin", "asinh", "atan", "atanh", "cos", "cosh", "erf", "exp", "isfinite", "isinf", "isnan"),
+    *("acos", "acosh", "asin", "asinh", "atan", "atanh", "cos", "cosh", "erf", "exp"),
     *("log", "rsqrt", "sigmoid", "sin", "sinh", "sqrt", "tan", "tanh"),
 )
-_ROUNDINGS = ("ceil", "floor", "round", "trunc")
+_ROUNDINGS = {"ceil": "ceil", "floor": "floor", "round": "nearbyint", "trunc": "trunc"}
+"""Functions that give whole numbers, and the operators of TIR that compute them."""
 
 
 def _elementwise(x: Tensor, element: Callable[[Any], Any], name: str = "compute") -> Tensor:
@@ -50,9 +52,9 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'passhost.topi' has no attribute {name!r}")
 
     def function(x: Tensor) -> Tensor:
-        if name in _ROUNDINGS and not x.dtype.startswith(("float", "bfloat")):
+        if name in _ROUNDINGS and not _is_float(x):
             return identity(x)
-        return _elementwise(x, getattr(te, name))
+        return _elementwise(x, lambda value: intrinsic(_ROUNDINGS.get(name, name), value))
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"`{name}` of each element."
@@ -69,19 +71,67 @@ def negative(x: Tensor) -> Tensor:
     return _elementwise(x, lambda value: -value)
 
 
+def _is_float(x: Tensor) -> bool:
+    return x.dtype.startswith(("float", "bfloat"))
+
+
+def _against_zero(x: Tensor) -> tuple[Any, Callable[[Any], Any]]:
+    """Zero, and an element as it is compared with it: integers are compared with 64 bits."""
+    if _is_float(x):
+        return tirx.const(0, x.dtype), lambda value: value
+    return tirx.const(0, "int64"), lambda value: value.astype("int64")
+
+
 def abs(x: Tensor) -> Tensor:
     """The magnitude of each element."""
-    return _elementwise(x, te.abs)
+    if _is_float(x):
+        return _elementwise(x, lambda value: intrinsic("fabs", value))
+    if x.dtype.startswith("uint"):
+        return identity(x)
+    zero, compared = _against_zero(x)
+    return _elementwise(x, lambda value: te.select(zero <= compared(value), value, tirx.const(0, x.dtype) - value))
 
 
 def sign(x: Tensor) -> Tensor:
     """1, 0 or -1 for each element."""
-    zero, one, minus = (tirx.const(value, x.dtype) for value in (0, 1, -1))
+    none, one, minus = (tirx.const(value, x.dtype) for value in (0, 1, -1))
+    zero, compared = _against_zero(x)
 
     def element(value: Any) -> Any:
-        return te.select(value < zero, minus, te.select(value > zero, one, zero))
+        return te.select(zero < compared(value), one, te.select(compared(value) < zero, minus, none))
 
     return _elementwise(x, element, "T_sign")
+
+
+def isnan(x: Tensor) -> Tensor:
+    """Whether each element is no number."""
+    if not _is_float(x):
+        return _elementwise(x, lambda _: tirx.const(False, "bool"))
+    return _elementwise(x, _is_nan)
+
+
+def isinf(x: Tensor) -> Tensor:
+    """Whether each element is infinite."""
+    if not _is_float(x):
+        return _elementwise(x, lambda _: tirx.const(False, "bool"))
+    infinity = tirx.const(float("inf"), x.dtype)
+    return _elementwise(x, lambda value: te.all(intrinsic("fabs", value) == infinity, tirx.Not(_is_nan(value))))
+
+
+def isfinite(x: Tensor) -> Tensor:
+    """Whether each element is a number, and not infinite."""
+    if not _is_float(x):
+        return _elementwise(x, lambda _: tirx.const(True, "bool"))
+    infinity = tirx.const(float("inf"), x.dtype)
+
+    def element(value: Any) -> Any:
+        return te.all(te.any(intrinsic("fabs", value) != infinity, _is_nan(value)), tirx.Not(_is_nan(value)))
+
+    return _elementwise(x, element)
+
+
+def _is_nan(value: Any) -> Any:
+    return intrinsic("isnan", value.astype("float32") if str(value.ty) == "float16" else value, dtype="bool")
 
 
 def clip(x: Tensor, a_min: Any, a_max: Any) -> Tensor:

@@ -379,6 +379,8 @@ impl<'a> TirReader<'a> {
         };
         let items = &*call.arguments.args;
         let given = match (facts.dtype, items) {
+            // TVM takes it by name, too.
+            (Place::Last, rest) if let Some(dtype) = keyword(call, "dtype") => Some((dtype, rest)),
             (Place::First, [dtype, rest @ ..]) => Some((dtype, rest)),
             (Place::Last, [rest @ .., dtype]) => Some((dtype, rest)),
             (Place::No, _) => None,

@@ -5,11 +5,13 @@ mod assign;
 mod buffer;
 mod call;
 mod expr;
+mod matched;
 mod stmt;
 mod view;
 
 use crate::read::func::FnReader;
 use crate::read::tir::buffer::BufferFacts;
+use crate::read::tir::matched::Matched;
 use crate::read::top::flags;
 use crate::read::{Read, Scope, is_path, path_after, sealed, span};
 use crate::words::diagnostic::Diagnostic;
@@ -82,6 +84,8 @@ pub(super) struct TirReader<'a> {
     pub(super) old: bool,
     pub(super) func_attrs: Vec<(String, Attr)>,
     pub(super) root: Option<V>,
+    /// Parameters that are buffers by a statement of the function.
+    matched: HashMap<&'a str, Matched<'a>>,
     faults: Vec<Diagnostic>,
     /// Names that a faulty statement would have defined.
     poisoned: Vec<&'a str>,
@@ -125,6 +129,7 @@ impl<'a> TirReader<'a> {
             old: text.contains("T.block("),
             func_attrs: Vec::new(),
             root: None,
+            matched: HashMap::new(),
             faults: Vec::new(),
             poisoned: Vec::new(),
         };
@@ -155,6 +160,7 @@ impl<'a> TirReader<'a> {
             self.func_attrs.push(("s_tir".to_string(), Attr::Bool(true)));
         }
         self.set_func_attrs();
+        self.matched = self.matched_handles(def);
         self.declarations_ahead(def);
         for param in &def.parameters.args {
             let (name, at) = (param.parameter.name.as_str(), span(&param.parameter.name));
@@ -162,10 +168,17 @@ impl<'a> TirReader<'a> {
                 return Err(Diagnostic::new(at, format!("parameter `{name}` has no type"))
                     .help("T.Buffer((n, 16), \"float32\"), T.handle, T.int32"));
             };
-            self.param(name, annotation)?;
+            match self.matched.get(name).copied() {
+                Some(Matched { name, call }) => {
+                    let facts = BufferFacts { wide_strides: true, ..BufferFacts::default() };
+                    self.buffer_param(name, call, 1, facts)?;
+                }
+                None => self.param(name, annotation)?,
+            }
         }
         self.in_signature = false;
-        self.body(&def.body);
+        let matched: Vec<&Stmt> = def.body.iter().filter(|stmt| !self.is_of_parameter(stmt)).collect();
+        self.body(matched);
         self.b.end();
         Ok(())
     }
@@ -200,6 +213,7 @@ impl<'a> TirReader<'a> {
         }
         for stmt in &def.body {
             let assign = match stmt {
+                stmt if self.is_of_parameter(stmt) => continue,
                 Stmt::Assign(assign) => assign,
                 // Attributes, and what the function says of itself.
                 Stmt::Expr(_) => continue,
@@ -225,7 +239,7 @@ impl<'a> TirReader<'a> {
         if let Expr::Call(call) = annotation
             && path_after(self.scope.text, &call.func, "T") == Some("Buffer")
         {
-            return self.buffer_param(name, call);
+            return self.buffer_param(name, call, 0, BufferFacts::default());
         }
         let (mut ty, dtype) = self.value_type(annotation)?;
         let sym = self.syms.get(name).copied();
@@ -241,8 +255,8 @@ impl<'a> TirReader<'a> {
     }
 
     /// A parameter that is a buffer.
-    fn buffer_param(&mut self, name: &'a str, call: &'a ExprCall) -> Read<()> {
-        let (buffer, extras) = self.buffer_type(call, 0, BufferFacts::default())?;
+    fn buffer_param(&mut self, name: &'a str, call: &'a ExprCall, skip: usize, facts: BufferFacts) -> Read<()> {
+        let (buffer, extras) = self.buffer_type(call, skip, facts)?;
         let ty = self.b.ty(&Type::Buffer(buffer.clone()));
         let v = self.b.node(NodeSpec::new(kind::PARAM).ty(ty), &extras, Some(name));
         let is = self.is_scalar(&buffer, None);

@@ -1,0 +1,78 @@
+//! Handles that a function matches: `A = T.match_buffer(a, (16,), "float32")`, where `a` is a parameter, makes the parameter
+//! a buffer, as TVM reads it.
+
+use crate::read::tir::TirReader;
+use crate::read::{is_path, span};
+use ruff_python_ast::visitor::{Visitor, walk_expr};
+use ruff_python_ast::{Expr, ExprCall, Stmt, StmtFunctionDef};
+use std::collections::HashMap;
+
+/// The buffer that a parameter is: its name, and the call that says its type.
+#[derive(Clone, Copy)]
+pub(super) struct Matched<'a> {
+    pub(super) name: &'a str,
+    pub(super) call: &'a ExprCall,
+}
+
+impl<'a> TirReader<'a> {
+    /// The handles among the parameters that a statement of the function itself matches, and that nothing else uses.
+    pub(super) fn matched_handles(&self, def: &'a StmtFunctionDef) -> HashMap<&'a str, Matched<'a>> {
+        let mut found = HashMap::new();
+        if !self.scope.options.matched_parameters {
+            return found;
+        }
+        for stmt in &def.body {
+            if let Some((handle, matched)) = self.match_buffer_of(stmt)
+                && def.parameters.args.iter().any(|param| {
+                    let annotation = param.parameter.annotation.as_deref();
+                    param.parameter.name.as_str() == handle
+                        && annotation.is_some_and(|annotation| is_path(annotation, &["T", "handle"]))
+                })
+            {
+                found.insert(handle, matched);
+            }
+        }
+        if !found.is_empty() {
+            let mut uses = Uses::default();
+            uses.visit_body(&def.body);
+            let params = def.parameters.args.iter().map(|param| param.parameter.name.as_str());
+            let names: Vec<&str> = params.chain(found.values().map(|matched| matched.name)).collect();
+            let taken = |name: &str| names.iter().filter(|known| **known == name).count() > 1;
+            found.retain(|handle, matched| uses.0.get(handle) == Some(&1) && !taken(matched.name));
+        }
+        found
+    }
+
+    /// Whether a statement only says which buffer a parameter is.
+    pub(super) fn is_of_parameter(&self, stmt: &'a Stmt) -> bool {
+        self.match_buffer_of(stmt).is_some_and(|(handle, matched)| {
+            self.matched.get(handle).is_some_and(|known| span(known.call) == span(matched.call))
+        })
+    }
+
+    fn match_buffer_of(&self, stmt: &'a Stmt) -> Option<(&'a str, Matched<'a>)> {
+        let Stmt::Assign(assign) = stmt else { return None };
+        let ([Expr::Name(name)], Some(("match_buffer", call))) =
+            (assign.targets.as_slice(), self.tir_call_of(&assign.value))
+        else {
+            return None;
+        };
+        match call.arguments.args.first() {
+            Some(Expr::Name(handle)) => Some((handle.id.as_str(), Matched { name: name.id.as_str(), call })),
+            _ => None,
+        }
+    }
+}
+
+/// How often each name is used.
+#[derive(Default)]
+struct Uses<'a>(HashMap<&'a str, usize>);
+
+impl<'a> Visitor<'a> for Uses<'a> {
+    fn visit_expr(&mut self, expr: &'a Expr) {
+        if let Expr::Name(name) = expr {
+            *self.0.entry(name.id.as_str()).or_default() += 1;
+        }
+        walk_expr(self, expr);
+    }
+}
