@@ -14,7 +14,7 @@ fn func(text: &str) -> Body {
 }
 
 fn limits() -> Limits {
-    Limits::new(1 << 30, 1 << 30)
+    Limits::new(1 << 30, 1 << 40)
 }
 
 /// Runs a function on tensors that it may write.
