@@ -233,7 +233,7 @@ impl Observer for Watching {
     }
 }
 
-/// Calls a Relax function of a module. `limits` are a number of bytes, and one of scalar operations.
+/// Calls a Relax function of a module. `limits` are a number of bytes, and one of units of work.
 #[pyfunction]
 pub(crate) fn execute(
     py: Python<'_>,

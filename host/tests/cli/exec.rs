@@ -207,15 +207,15 @@ fn case(name: &'static str) -> Case {
 /// Goldens of several commands in one file.
 fn check(case: &Case, commands: &[&[&str]]) {
     let shown: Vec<String> = commands.iter().map(|args| transcript(args, case.run(args, b""))).collect();
-    case.golden(&without_operations(&shown.join("\n")));
+    case.golden(&without_work(&shown.join("\n")));
 }
 
-/// `"operations":131` → `"operations":?`: how many there are depends on what the interpreter saves.
-fn without_operations(text: &str) -> String {
-    let Some((before, after)) = text.split_once("\"operations\":") else { return text.to_string() };
+/// `"work":131` → `"work":?`: how much it is depends on what the interpreter saves.
+fn without_work(text: &str) -> String {
+    let Some((before, after)) = text.split_once("\"work\":") else { return text.to_string() };
     let rest = after.trim_start_matches(|c: char| c.is_ascii_digit());
-    assert_ne!(rest, after, "operations are counted");
-    format!("{before}\"operations\":?{rest}")
+    assert_ne!(rest, after, "work is counted");
+    format!("{before}\"work\":?{rest}")
 }
 
 /// An `.npz` file as NumPy writes it: stored files of the format 1.0.

@@ -193,8 +193,8 @@ def exec(
     """Executes a function of a module: arrays in, tensors out.
 
     `args` are NumPy arrays, tensors, numbers, `Shape`s, strings, or tuples of these, one for each parameter.
-    `limit_memory` is in bytes, and half of the memory of the machine if it is left out; `limit_work` is in scalar
-    operations. Raises `ExecutionError` where the function has no result, with the place.
+    `limit_memory` is in bytes, and half of the memory of the machine if it is left out; `limit_work` is in units
+    of work, as for `passhost exec`. Raises `ExecutionError` where the function has no result, with the place.
     """
     _plugins.ensure_loaded()
     functions = [(name, _returning(chosen), _filling(chosen)) for name, chosen in _functions.items()]

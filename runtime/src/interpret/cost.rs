@@ -63,11 +63,13 @@ pub(super) fn binary(op: Binary, of: Scalar) -> u64 {
     match of {
         Scalar::F32 if is_simple => 1,
         Scalar::F64 if is_simple => 3,
-        Scalar::F16 | Scalar::Bf16 if is_simple => 20,
-        _ if of.is_float() && op.is_truth() => 10,
-        _ if of.is_float() => if op == Binary::Div { 20 } else { 600 },
-        _ if op.divides() => 100,
-        _ => 30,
+        Scalar::F16 if is_simple => 25,
+        Scalar::Bf16 if is_simple => 45,
+        _ if of.is_float() && op.is_truth() => 15,
+        _ if of.is_float() && op == Binary::Div => 25,
+        _ if of.is_float() => 600,
+        _ if op.divides() => 150,
+        _ => 45,
     }
 }
 
@@ -75,14 +77,16 @@ pub(super) fn binary(op: Binary, of: Scalar) -> u64 {
 pub(super) fn unary(op: Unary, from: Scalar, to: Scalar) -> u64 {
     match op {
         Unary::Math(Math::Sqrt | Math::Floor | Math::Ceil | Math::Trunc | Math::Round | Math::NearbyInt) => 60,
-        Unary::Math(_) => 600,
-        _ if from.is_float() && to.is_float() => 20,
-        _ => 30,
+        Unary::Math(Math::Exp | Math::Exp2 | Math::Log | Math::Log2 | Math::Sigmoid | Math::Erf | Math::Tanh) => 150,
+        // Of an angle that is very large, or beyond the polynomials of the others.
+        Unary::Math(_) => 1_600,
+        _ if from.is_float() && to.is_float() => 25,
+        _ => 45,
     }
 }
 
 /// A choice between two numbers, or a copy of one, for each lane.
-pub(super) const CHOICE: u64 = 20;
+pub(super) const CHOICE: u64 = 30;
 
 /// An access to memory of all lanes that take part.
 pub(super) fn access(at: &Positions, shape: &Shape, mask: &Mask, element: Scalar) -> u64 {
@@ -96,7 +100,7 @@ pub(super) fn access(at: &Positions, shape: &Shape, mask: &Mask, element: Scalar
     }
     let [planes, rows, columns] = shape.extents.map(|extent| extent as u64);
     let bytes = at.strides[2].unsigned_abs().saturating_mul(element.bytes());
-    let converts = if matches!(element, Scalar::F32 | Scalar::F64) { 0 } else { 8 };
+    let converts = if matches!(element, Scalar::F32 | Scalar::F64) { 0 } else { 12 };
     let of_lane = if columns == 1 { LINE } else { bytes.min(LINE).max(1) + converts };
     of_lane * lanes + ROW * (planes * rows).min(lanes).max(runs)
 }
