@@ -71,6 +71,24 @@ class Module:
     @R.function(pure=False)
     def prints(x: R.Tensor((2,), dtype="float32")) -> R.Tensor((2,), dtype="float32"):
         _ = R.print(x, format="x is {}")
+        _ = R.print(x, x)
+        _ = R.print(x, format="x")
+        _ = R.print(x, R.const(2, "int64"), format="{1} of {{{0}}}")
+        return x
+
+    @R.function(pure=False)
+    def misprints(x: R.Tensor((2,), dtype="float32")) -> R.Tensor((2,), dtype="float32"):
+        _ = R.print(x, format="{} and {}")
+        return x
+
+    @R.function(pure=False)
+    def braces(x: R.Tensor((2,), dtype="float32")) -> R.Tensor((2,), dtype="float32"):
+        _ = R.print(x, format="a } b")
+        return x
+
+    @R.function(pure=False)
+    def specifies(x: R.Tensor((2,), dtype="float32")) -> R.Tensor((2,), dtype="float32"):
+        _ = R.print(x, format="{:.2f}")
         return x
 "#;
 
@@ -274,6 +292,9 @@ fn results_of_all_kinds_of_functions() {
             &["exec", "model.py", "--function", "symbolic", "--random", "1", "--dim", "n=2", "--dim", "m=3"],
             &["exec", "model.py", "--function", "closures", "--inputs", "two.npz"],
             &["exec", "model.py", "--function", "prints", "--inputs", "two.npz"],
+            &["exec", "model.py", "--function", "misprints", "--inputs", "two.npz"],
+            &["exec", "model.py", "--function", "braces", "--inputs", "two.npz"],
+            &["exec", "model.py", "--function", "specifies", "--inputs", "two.npz"],
         ],
     );
 }
@@ -386,7 +407,7 @@ fn inputs_that_are_damaged() {
 #[test]
 fn modules_that_go_wrong() {
     let of = |function: &'static str| {
-        let limits = ["--limit-memory", "1000000", "--limit-work", "1000000"];
+        let limits = ["--limit-memory", "1000000", "--limit-work", "20000000000"];
         [&["exec", "wrong.py", "--function", function, "--random", "1"][..], &limits].concat()
     };
     let functions =

@@ -82,13 +82,20 @@ fn inputs(args: &ExecArgs, dims: BTreeMap<String, i64>, module: &Module, limits:
             InputError::UnknownDim { .. } => {
                 ("--dim gives an extent to a symbolic dimension of the parameters", "--dim: ".to_string())
             }
-            InputError::Cause(Cause::Fault(Fault { kind: FaultKind::OutOfMemory { .. }, .. })) => {
-                ("--limit-memory BYTES allows more", of)
-            }
+            InputError::Cause(Cause::Fault(fault)) if limit(fault).is_some() => (limit(fault).unwrap_or_default(), of),
             _ => ("--inputs FILE gives arrays for such parameters", of),
         };
         Error::Request { message: format!("{of}{error}"), help: help.to_string() }
     })
+}
+
+/// How more is allowed, if a limit is what is wrong.
+fn limit(fault: &Fault) -> Option<&'static str> {
+    match fault.kind {
+        FaultKind::OutOfMemory { .. } => Some("--limit-memory BYTES allows more"),
+        FaultKind::TooMuchWork { .. } => Some("--limit-work N allows more"),
+        _ => None,
+    }
 }
 
 /// The arrays of a file.
@@ -96,9 +103,7 @@ fn arrays(path: &Path, body: &Body, limits: &Limits) -> Result<BTreeMap<String, 
     let wrong = |error: &FileError| Error::Request {
         message: format!("inputs {}: {error}", path.display()),
         help: match error {
-            FileError::Fault { fault: Fault { kind: FaultKind::OutOfMemory { .. }, .. }, .. } => {
-                "--limit-memory BYTES allows more"
-            }
+            FileError::Fault { fault, .. } if limit(fault).is_some() => limit(fault).unwrap_or_default(),
             _ => "numpy.savez(FILE, name=array, ...) writes such a file",
         }
         .to_string(),
