@@ -64,6 +64,15 @@ class Module:
         return two
 
     @R.function
+    def returns_a_closure(x: R.Tensor((2,), dtype="float32")):
+        @R.function
+        def inner(y: R.Tensor((2,), dtype="float32")) -> R.Tensor((2,), dtype="float32"):
+            z = R.multiply(x, y)
+            return z
+
+        return inner
+
+    @R.function
     def again(output: R.Tensor((2,), dtype="float32")) -> R.Tensor((2,), dtype="float32"):
         gv = R.subtract(output, output)
         return gv
@@ -370,6 +379,9 @@ fn requests_that_do_not_fit() {
             &["exec", "model.py", "--function", "twice", "--random", "1"],
             &["exec", "model.py", "--random", "1", "--dim", "n=3"],
             &["exec", "model.py", "--random", "1", "--dim", "n"],
+            &["exec", "model.py", "--function", "symbolic", "--random", "1", "--dim", "n=2", "--dim", "n=3"],
+            &["exec", "model.py", "--random", "1", "--limit-work", "1"],
+            &["exec", "model.py", "--function", "returns_a_closure", "--random", "1", "-o", "out.npz"],
         ],
     );
 }

@@ -55,6 +55,18 @@ fn validate_a_function_that_is_not_there() {
 }
 
 #[test]
+fn validate_with_dimensions_that_are_not_there() {
+    let case = case("validate_dimensions", MODULE);
+    let of = |dims: &[&'static str]| {
+        let dims = dims.iter().flat_map(|dim| ["--dim", dim]);
+        ["validate", "m.py", "--passes", "relax.LegalizeOps"].into_iter().chain(dims).collect::<Vec<_>>()
+    };
+    let commands = [of(&["m=3"]), of(&["n=3", "n=4"]), of(&["n=3", "n=3"])];
+    let shown: Vec<String> = commands.iter().map(|args| transcript(args, case.run(args, b""))).collect();
+    case.golden(&shown.join("\n"));
+}
+
+#[test]
 fn validate_what_cannot_be_executed() {
     case("validate_what_cannot_be_executed", CANNOT)
         .check(&["validate", "m.py", "--passes", "relax.DeadCodeElimination"], b"");

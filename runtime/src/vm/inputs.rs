@@ -318,7 +318,7 @@ fn random(
             let draw = Draw { variance: draw.variance || part.name.split('_').any(says_so), ..draw };
             let tensor = random_tensor(dtype, &shape, seed, (draw, part.weight), limits);
             let tensor = tensor.map_err(|fault| match fault.kind {
-                FaultKind::OutOfMemory { .. } => fault.into(),
+                FaultKind::OutOfMemory { .. } | FaultKind::TooMuchWork { .. } => fault.into(),
                 _ => not(&fault.to_string()),
             });
             Ok(Value::Tensor(tensor?))

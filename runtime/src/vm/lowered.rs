@@ -49,7 +49,7 @@ impl Lower for NoLegalization {
 
 /// Units of work of an operator that is called by its name, and of its legalization, which is made once for arguments of
 /// the same types.
-const OPERATOR: u64 = 300_000;
+const OPERATOR: u64 = 200_000;
 const LEGALIZATION: u64 = 2_000_000;
 
 /// Where a value comes from: an argument of the call, then fields of tuples; or a number that is written.

@@ -27,7 +27,7 @@ mod steps;
 mod units;
 mod verdict;
 
-pub use self::cases::Case;
+pub use self::cases::{Case, symbolic_dims};
 pub use self::compare::Mismatch;
 pub use self::steps::{ChangedSteps, ValidatedStep};
 pub use self::verdict::{Difference, Divergence, Same, Verdict, What};

@@ -116,8 +116,18 @@ fn arrays(path: &Path, body: &Body, limits: &Limits) -> Result<BTreeMap<String, 
 
 /// The results as a file.
 fn npz(results: &[show::Shown<'_>]) -> Result<Vec<u8>, Error> {
-    let tensors: Vec<(&str, Tensor)> =
-        results.iter().filter_map(|result| Some((result.name.as_str(), result.as_array()?))).collect();
+    let mut tensors: Vec<(&str, Tensor)> = Vec::with_capacity(results.len());
+    for result in results {
+        let no_array = || Error::Request {
+            message: format!(
+                "the result `{}` is {}, which is not written as an array",
+                result.name,
+                result.value.described()
+            ),
+            help: "only tensors, shapes and numbers are written; leave out -o".to_string(),
+        };
+        tensors.push((result.name.as_str(), result.as_array().ok_or_else(no_array)?));
+    }
     let mut file = Cursor::new(Vec::new());
     write_npz(tensors.iter().map(|(name, tensor)| (*name, tensor)), &mut file).map_err(|error| Error::Request {
         message: error.to_string(),
