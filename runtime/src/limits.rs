@@ -26,7 +26,7 @@ const BYTE: u64 = 2;
 ///
 /// Work is counted in units: one is about the time of one `float32` operation in a loop that runs with vectors, less than
 /// a tenth of a nanosecond. What takes longer counts as more units: an operation outside of such a loop about 200, an
-/// exponential 150, a byte of new memory 2, a call of an operator by its name 200,000. These weights are fixed: what is
+/// exponential 100, a byte of new memory 2, a call of an operator by its name 200,000. These weights are fixed: what is
 /// counted depends on the module and its inputs, and not on the machine.
 ///
 /// ```

@@ -23,7 +23,7 @@ const ROW: u64 = 60;
 /// The memory of an access, for each lane: at most a line of the cache, and more where the position is another one for
 /// each lane.
 const LINE: u64 = 64;
-const GATHER: u64 = 150;
+const GATHER: u64 = 200;
 /// A call of a function: once, for each parameter, and for each register and buffer.
 const CALL: (u64, u64, u64) = (4_000, 1_500, 150);
 /// A call of a function that needs a stack of its own.
@@ -64,7 +64,7 @@ pub(super) fn binary(op: Binary, of: Scalar) -> u64 {
         Scalar::F32 if is_simple => 1,
         Scalar::F64 if is_simple => 3,
         Scalar::F16 if is_simple => 25,
-        Scalar::Bf16 if is_simple => 45,
+        Scalar::Bf16 if is_simple => 70,
         _ if of.is_float() && op.is_truth() => 15,
         _ if of.is_float() && op == Binary::Div => 25,
         _ if of.is_float() => 600,
@@ -77,9 +77,9 @@ pub(super) fn binary(op: Binary, of: Scalar) -> u64 {
 pub(super) fn unary(op: Unary, from: Scalar, to: Scalar) -> u64 {
     match op {
         Unary::Math(Math::Sqrt | Math::Floor | Math::Ceil | Math::Trunc | Math::Round | Math::NearbyInt) => 60,
-        Unary::Math(Math::Exp | Math::Exp2 | Math::Log | Math::Log2 | Math::Sigmoid | Math::Erf | Math::Tanh) => 150,
+        Unary::Math(Math::Exp | Math::Exp2 | Math::Log | Math::Log2 | Math::Sigmoid | Math::Erf | Math::Tanh) => 100,
         // Of an angle that is very large, or beyond the polynomials of the others.
-        Unary::Math(_) => 1_600,
+        Unary::Math(_) => 3_000,
         _ if from.is_float() && to.is_float() => 25,
         _ => 45,
     }

@@ -207,7 +207,9 @@ fn formatted(format: &str, args: &[Value], between: &str) -> Result<String, Caus
     if format.is_empty() {
         return Ok(args.iter().map(ToString::to_string).collect::<Vec<_>>().join(between));
     }
-    let wrong = |found: String, wanted: &str| Cause::mismatch(format!("the format {format:?}"), found, wanted);
+    let wrong = |what: &str, found: String, wanted: String| {
+        Cause::mismatch(format!("a {what} in the format {format:?}"), found, wanted)
+    };
     let (mut out, mut next) = (String::new(), 0);
     let mut rest = format;
     while let Some((before, brace)) = rest.find(['{', '}']).and_then(|at| rest.split_at_checked(at)) {
@@ -219,15 +221,13 @@ fn formatted(format: &str, args: &[Value], between: &str) -> Result<String, Caus
             continue;
         }
         let place = after.split_once('}').filter(|_| brace.starts_with('{'));
-        let (place, after) = place.ok_or_else(|| {
-            wrong("one with a single brace".to_string(), "one with `{}` for a value, and `{{` or `}}` for a brace")
-        })?;
+        let either = || "`{}` for a value, or `{{` or `}}` for a brace,".to_string();
+        let (place, after) = place.ok_or_else(|| wrong("brace", "single".to_string(), either()))?;
         let at = if place.is_empty() { Ok(next) } else { place.parse::<usize>() };
-        let at =
-            at.map_err(|_| wrong(format!("one with the place `{{{place}}}`"), "one with the places `{}` or `{0}`"))?;
-        let value = args.get(at).ok_or_else(|| {
-            wrong(format!("one with a place for value {at}"), &format!("one for {} values", args.len()))
-        })?;
+        let number = || "`{}` or a number, as in `{0}`,".to_string();
+        let at = at.map_err(|_| wrong("place", format!("`{{{place}}}`"), number()))?;
+        let below = || wrong("place", format!("number {at}"), format!("a number below {}", args.len()));
+        let value = args.get(at).ok_or_else(below)?;
         out.push_str(&value.to_string());
         next += 1;
         rest = after;

@@ -10,7 +10,7 @@ use serde_json::json;
 pub(super) struct Shown<'v> {
     /// `output`, or `output_0` and so on.
     pub(super) name: String,
-    value: &'v Value,
+    pub(super) value: &'v Value,
 }
 
 impl Shown<'_> {
