@@ -22,8 +22,8 @@ const LOOK: u64 = 40;
 const ROW: u64 = 60;
 /// The memory of an access, for each lane: at most a line of the cache, and more where the position is another one for
 /// each lane.
-const LINE: u64 = 64;
-const GATHER: u64 = 200;
+const LINE: u64 = 120;
+const GATHER: u64 = 300;
 /// A call of a function: once, for each parameter, and for each register and buffer.
 const CALL: (u64, u64, u64) = (4_000, 1_500, 150);
 /// A call of a function that needs a stack of its own.
@@ -69,7 +69,7 @@ pub(super) fn binary(op: Binary, of: Scalar) -> u64 {
         _ if of.is_float() && op == Binary::Div => 25,
         _ if of.is_float() => 600,
         _ if op.divides() => 150,
-        _ => 45,
+        _ => 65,
     }
 }
 
@@ -77,7 +77,8 @@ pub(super) fn binary(op: Binary, of: Scalar) -> u64 {
 pub(super) fn unary(op: Unary, from: Scalar, to: Scalar) -> u64 {
     match op {
         Unary::Math(Math::Sqrt | Math::Floor | Math::Ceil | Math::Trunc | Math::Round | Math::NearbyInt) => 60,
-        Unary::Math(Math::Exp | Math::Exp2 | Math::Log | Math::Log2 | Math::Sigmoid | Math::Erf | Math::Tanh) => 100,
+        Unary::Math(Math::Exp | Math::Exp2 | Math::Log | Math::Log2 | Math::Sigmoid | Math::Erf) => 100,
+        Unary::Math(Math::Tanh) => 200,
         // Of an angle that is very large, or beyond the polynomials of the others.
         Unary::Math(_) => 3_000,
         _ if from.is_float() && to.is_float() => 25,
@@ -86,7 +87,7 @@ pub(super) fn unary(op: Unary, from: Scalar, to: Scalar) -> u64 {
 }
 
 /// A choice between two numbers, or a copy of one, for each lane.
-pub(super) const CHOICE: u64 = 30;
+pub(super) const CHOICE: u64 = 45;
 
 /// An access to memory of all lanes that take part.
 pub(super) fn access(at: &Positions, shape: &Shape, mask: &Mask, element: Scalar) -> u64 {
@@ -99,8 +100,10 @@ pub(super) fn access(at: &Positions, shape: &Shape, mask: &Mask, element: Scalar
         return lanes + ROW * runs;
     }
     let [planes, rows, columns] = shape.extents.map(|extent| extent as u64);
-    let bytes = at.strides[2].unsigned_abs().saturating_mul(element.bytes());
+    // Between elements that do not follow each other, much is read for nothing.
+    let waste = if at.strides[2].unsigned_abs() > 1 { 2 } else { 1 };
+    let bytes = at.strides[2].unsigned_abs().saturating_mul(element.bytes() * waste);
     let converts = if matches!(element, Scalar::F32 | Scalar::F64) { 0 } else { 12 };
-    let of_lane = if columns == 1 { LINE } else { bytes.min(LINE).max(1) + converts };
+    let of_lane = if columns == 1 { LINE } else { bytes.clamp(1, LINE) + converts };
     of_lane * lanes + ROW * (planes * rows).min(lanes).max(runs)
 }
