@@ -248,7 +248,7 @@ impl Observer for Watching {
 type Executed = (Py<PyAny>, Vec<(Py<Array>, Array)>);
 
 /// Calls a Relax function of a module: gives the result, and arrays that were written to, each with what it is now.
-/// An argument in the result is the same object. `limits` are a number of bytes, and one of scalar operations.
+/// An argument in the result is the same object. `limits` are a number of bytes, and one of units of work.
 #[pyfunction]
 pub(crate) fn execute(
     py: Python<'_>,

@@ -61,10 +61,10 @@ pub enum FaultKind {
         /// The limit in bytes.
         limit: u64,
     },
-    /// More scalar operations than the limit allows.
-    #[error("the run was ended after {limit} operations, which is its limit")]
+    /// More work than the limit allows.
+    #[error("the run was ended after {limit} units of work, which is its limit")]
     TooMuchWork {
-        /// The limit in scalar operations.
+        /// The limit in units of work.
         limit: u64,
     },
     /// The run was cancelled.

@@ -18,5 +18,5 @@ pub mod vm;
 pub use fault::{Fault, FaultKind, Place};
 pub use interpret::{Interpreter, OneLane};
 pub use kernel::{Arg, Backend, Kernel};
-pub use limits::Limits;
+pub use limits::{Limits, USUAL_WORK};
 pub use tensor::Tensor;

@@ -16,7 +16,18 @@ struct Shared {
     fresh: u8,
 }
 
+/// Work that a run may do, unless something else is said: an interpreter built for release does it in about two minutes
+/// at most.
+pub const USUAL_WORK: u64 = 1_500_000_000_000;
+/// Units of work that a byte of new memory takes.
+const BYTE: u64 = 2;
+
 /// Limits of a run. A clone counts into the same limits, so that all threads and kernels of a run share them.
+///
+/// Work is counted in units: one is about the time of one `float32` operation in a loop that runs with vectors, less than
+/// a tenth of a nanosecond. What takes longer counts as more units: an operation outside of such a loop about 200, an
+/// exponential 100, a byte of new memory 2, a call of an operator by its name 200,000. These weights are fixed: what is
+/// counted depends on the module and its inputs, and not on the machine.
 ///
 /// ```
 /// use runtime::{Fault, FaultKind, Limits, Tensor};
@@ -40,7 +51,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// At most `memory` bytes of tensors at a time, and `work` scalar operations altogether.
+    /// At most `memory` bytes of tensors at a time, and `work` units of work altogether.
     pub fn new(memory: u64, work: u64) -> Limits {
         Limits::with_fresh_bytes(memory, work, 0)
     }
@@ -77,7 +88,7 @@ impl Limits {
         self.0.peak.load(Ordering::Relaxed)
     }
 
-    /// Scalar operations so far.
+    /// Units of work so far.
     pub fn work_done(&self) -> u64 {
         self.0.done.load(Ordering::Relaxed)
     }
@@ -87,13 +98,13 @@ impl Limits {
         self.0.cancelled.store(true, Ordering::Relaxed);
     }
 
-    /// Counts scalar operations before they are done.
+    /// Counts units of work.
     ///
     /// # Errors
     /// If they are too many, or the run was cancelled.
-    pub fn work(&self, operations: u64) -> Result<(), Fault> {
-        let before = self.0.done.fetch_add(operations, Ordering::Relaxed);
-        if before.saturating_add(operations) > self.0.work {
+    pub fn work(&self, units: u64) -> Result<(), Fault> {
+        let before = self.0.done.fetch_add(units, Ordering::Relaxed);
+        if before.saturating_add(units) > self.0.work {
             return Err(FaultKind::TooMuchWork { limit: self.0.work }.into());
         }
         if self.0.cancelled.load(Ordering::Relaxed) {
@@ -102,10 +113,10 @@ impl Limits {
         Ok(())
     }
 
-    /// Counts bytes until the charge is dropped.
+    /// Counts bytes until the charge is dropped, and the work to make them.
     ///
     /// # Errors
-    /// If they are too many.
+    /// If they are too many, or that is too much work.
     pub fn memory(&self, bytes: u64) -> Result<Charge, Fault> {
         let before = self.0.used.fetch_add(bytes, Ordering::Relaxed);
         let charge = Charge { limits: Some(self.clone()), bytes };
@@ -114,6 +125,7 @@ impl Limits {
             return Err(FaultKind::OutOfMemory { needed, limit: self.0.memory }.into());
         }
         self.0.peak.fetch_max(needed, Ordering::Relaxed);
+        self.work(bytes.saturating_mul(BYTE))?;
         Ok(charge)
     }
 }
@@ -139,7 +151,7 @@ mod tests {
 
     #[test]
     fn what_is_refused_is_not_counted() {
-        let limits = Limits::new(10, 10);
+        let limits = Limits::new(10, u64::MAX);
         let six = limits.memory(6).expect("6 of 10");
         assert!(limits.memory(5).is_err());
         assert_eq!((limits.memory_used(), limits.memory_peak()), (6, 6));

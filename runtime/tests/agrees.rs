@@ -36,7 +36,7 @@ fn numbers(tensor: &Tensor) -> Vec<Num> {
 
 fn run(interpreter: &dyn Backend, body: &Body, mut tensors: Vec<Tensor>) -> Result<Vec<Tensor>, Fault> {
     let mut args: Vec<Arg<'_>> = tensors.iter_mut().map(Arg::Out).collect();
-    interpreter.prepare(body)?.run(&mut args, &Limits::new(1 << 30, 1 << 30))?;
+    interpreter.prepare(body)?.run(&mut args, &Limits::new(1 << 30, 1 << 40))?;
     Ok(tensors)
 }
 

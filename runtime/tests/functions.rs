@@ -14,7 +14,7 @@ fn func(text: &str) -> Body {
 }
 
 fn limits() -> Limits {
-    Limits::new(1 << 30, 1 << 30)
+    Limits::new(1 << 30, 1 << 40)
 }
 
 /// Runs a function on tensors that it may write.
@@ -217,6 +217,38 @@ fn limits_end_a_run() {
     let found = kernel.run(&mut [Arg::Out(&mut a)], &limits).expect_err("too large").to_string();
     assert_eq!(found, "100000000000 bytes are needed, and the limit is 4294967296 bytes; at `allocation of `B``");
     assert_eq!(limits.memory_used(), 0, "what was refused does not count");
+}
+
+/// Units of work of a function whose body is this.
+fn work(body: &str) -> u64 {
+    let text = format!(
+        "@T.prim_func(s_tir=True)\ndef f(A: T.Buffer((512,), \"float32\"), B: T.Buffer((4096,), \"float32\"), I: T.Buffer((512,), \"int32\")):\n{}",
+        body.lines().map(|line| format!("    {line}\n")).collect::<String>()
+    );
+    let mut tensors = [floats(&[512], &[0.5; 512]), floats(&[4096], &[0.5; 4096]), ints(&[3; 512])];
+    let limits = Limits::unlimited();
+    let mut args: Vec<Arg<'_>> = tensors.iter_mut().map(Arg::Out).collect();
+    Interpreter.prepare(&func(&text)).expect("it lowers").run(&mut args, &limits).expect("it runs");
+    limits.work_done()
+}
+
+#[test]
+fn work_is_counted_by_the_time_that_it_takes() {
+    let nothing = work("T.evaluate(0)");
+    let of = |body: &str| work(body) - nothing;
+    let many = of("for i in range(512):\n    A[i] = A[i] + T.float32(1)");
+    assert!((512..20_000).contains(&many), "{many}");
+    // One after the other, as each needs the one before.
+    let single = of("for i in range(511):\n    A[i + 1] = A[i] + T.float32(1)");
+    assert!(single > 20 * many, "{single} and {many}");
+    let gathered = of("for i in range(512):\n    A[i] = A[I[i] % 512]");
+    let exponentials = of("for i in range(512):\n    A[i] = T.exp(A[i])");
+    let distant = of("for i in range(256):\n    B[i * 16] = B[i * 16]");
+    let near = of("for i in range(256):\n    B[i] = B[i]");
+    assert!(gathered > 5 * many && exponentials > 5 * many, "{gathered}, {exponentials} and {many}");
+    assert!(distant > 3 * near, "{distant} and {near}");
+    let allocated = of("C = T.alloc_buffer((1000000,), \"float32\")\nC[0] = A[0]\nA[0] = C[0]");
+    assert!(allocated > 8_000_000, "{allocated}");
 }
 
 #[test]

@@ -9,8 +9,8 @@ use std::fmt;
 
 /// Bytes that tensors may take at a time.
 const MEMORY: u64 = 1 << 30;
-/// Scalar operations for one function of one pass.
-const WORK: u64 = 50_000_000;
+/// Units of work for one function of one pass.
+const WORK: u64 = 5_000_000_000;
 
 /// Runs a pipeline; gives its passes with the modules before and after each, and why it stopped, if it did.
 ///

@@ -5,7 +5,6 @@ use super::messages::Format;
 use super::{instruments, probe};
 use crate::files::Output;
 use crate::report::error::Error;
-use crate::run::validate::USUAL_WORK;
 use clap::{Args, ColorChoice, Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -307,8 +306,8 @@ pub(super) struct ExecArgs {
     /// Prints each binding with its value on standard error.
     #[arg(long)]
     pub(super) trace: bool,
-    /// Most scalar operations.
-    #[arg(long, value_name = "N", default_value_t = 1_000_000_000_000)]
+    /// Most work, in units: less than a tenth of a nanosecond each. The default ends an endless loop in about two minutes.
+    #[arg(long, value_name = "N", default_value_t = runtime::USUAL_WORK)]
     pub(super) limit_work: u64,
     #[command(flatten)]
     pub(super) select: Select,
@@ -324,8 +323,8 @@ pub(super) struct ValidateArgs {
     /// The seed of the inputs. They are the same for each seed on every machine.
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     pub(super) seed: u64,
-    /// Most scalar operations for each function and pass.
-    #[arg(long, value_name = "N", default_value_t = USUAL_WORK)]
+    /// Most work for each function and pass, in units as for `exec`.
+    #[arg(long, value_name = "N", default_value_t = runtime::USUAL_WORK)]
     pub(super) limit_work: u64,
     #[command(flatten)]
     pub(super) select: Select,

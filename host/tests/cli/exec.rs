@@ -64,6 +64,15 @@ class Module:
         return two
 
     @R.function
+    def returns_a_closure(x: R.Tensor((2,), dtype="float32")):
+        @R.function
+        def inner(y: R.Tensor((2,), dtype="float32")) -> R.Tensor((2,), dtype="float32"):
+            z = R.multiply(x, y)
+            return z
+
+        return inner
+
+    @R.function
     def again(output: R.Tensor((2,), dtype="float32")) -> R.Tensor((2,), dtype="float32"):
         gv = R.subtract(output, output)
         return gv
@@ -71,6 +80,24 @@ class Module:
     @R.function(pure=False)
     def prints(x: R.Tensor((2,), dtype="float32")) -> R.Tensor((2,), dtype="float32"):
         _ = R.print(x, format="x is {}")
+        _ = R.print(x, x)
+        _ = R.print(x, format="x")
+        _ = R.print(x, R.const(2, "int64"), format="{1} of {{{0}}}")
+        return x
+
+    @R.function(pure=False)
+    def misprints(x: R.Tensor((2,), dtype="float32")) -> R.Tensor((2,), dtype="float32"):
+        _ = R.print(x, format="{} and {}")
+        return x
+
+    @R.function(pure=False)
+    def braces(x: R.Tensor((2,), dtype="float32")) -> R.Tensor((2,), dtype="float32"):
+        _ = R.print(x, format="a } b")
+        return x
+
+    @R.function(pure=False)
+    def specifies(x: R.Tensor((2,), dtype="float32")) -> R.Tensor((2,), dtype="float32"):
+        _ = R.print(x, format="{:.2f}")
         return x
 "#;
 
@@ -207,15 +234,15 @@ fn case(name: &'static str) -> Case {
 /// Goldens of several commands in one file.
 fn check(case: &Case, commands: &[&[&str]]) {
     let shown: Vec<String> = commands.iter().map(|args| transcript(args, case.run(args, b""))).collect();
-    case.golden(&without_operations(&shown.join("\n")));
+    case.golden(&without_work(&shown.join("\n")));
 }
 
-/// `"operations":131` → `"operations":?`: how many there are depends on what the interpreter saves.
-fn without_operations(text: &str) -> String {
-    let Some((before, after)) = text.split_once("\"operations\":") else { return text.to_string() };
+/// `"work":131` → `"work":?`: how much it is depends on what the interpreter saves.
+fn without_work(text: &str) -> String {
+    let Some((before, after)) = text.split_once("\"work\":") else { return text.to_string() };
     let rest = after.trim_start_matches(|c: char| c.is_ascii_digit());
-    assert_ne!(rest, after, "operations are counted");
-    format!("{before}\"operations\":?{rest}")
+    assert_ne!(rest, after, "work is counted");
+    format!("{before}\"work\":?{rest}")
 }
 
 /// An `.npz` file as NumPy writes it: stored files of the format 1.0.
@@ -274,6 +301,9 @@ fn results_of_all_kinds_of_functions() {
             &["exec", "model.py", "--function", "symbolic", "--random", "1", "--dim", "n=2", "--dim", "m=3"],
             &["exec", "model.py", "--function", "closures", "--inputs", "two.npz"],
             &["exec", "model.py", "--function", "prints", "--inputs", "two.npz"],
+            &["exec", "model.py", "--function", "misprints", "--inputs", "two.npz"],
+            &["exec", "model.py", "--function", "braces", "--inputs", "two.npz"],
+            &["exec", "model.py", "--function", "specifies", "--inputs", "two.npz"],
         ],
     );
 }
@@ -349,6 +379,9 @@ fn requests_that_do_not_fit() {
             &["exec", "model.py", "--function", "twice", "--random", "1"],
             &["exec", "model.py", "--random", "1", "--dim", "n=3"],
             &["exec", "model.py", "--random", "1", "--dim", "n"],
+            &["exec", "model.py", "--function", "symbolic", "--random", "1", "--dim", "n=2", "--dim", "n=3"],
+            &["exec", "model.py", "--random", "1", "--limit-work", "1"],
+            &["exec", "model.py", "--function", "returns_a_closure", "--random", "1", "-o", "out.npz"],
         ],
     );
 }
@@ -386,7 +419,7 @@ fn inputs_that_are_damaged() {
 #[test]
 fn modules_that_go_wrong() {
     let of = |function: &'static str| {
-        let limits = ["--limit-memory", "1000000", "--limit-work", "1000000"];
+        let limits = ["--limit-memory", "1000000", "--limit-work", "20000000000"];
         [&["exec", "wrong.py", "--function", function, "--random", "1"][..], &limits].concat()
     };
     let functions =

@@ -113,14 +113,15 @@ fn has_no_variable(dim: &Dim) -> bool {
 pub struct EvaluationLimits {
     /// Bytes of tensors at a time, without the constants of the function.
     pub memory: u64,
-    /// Scalar operations.
+    /// Units of work. A unit is less than a tenth of a nanosecond: about 200 are an operation on one number, and one is an
+    /// operation on one of many.
     pub work: u64,
 }
 
-/// 1 GiB, and as many scalar operations as the interpreter does within some seconds.
+/// 1 GiB, and work that the interpreter does within some seconds.
 impl Default for EvaluationLimits {
     fn default() -> EvaluationLimits {
-        EvaluationLimits { memory: 1 << 30, work: 1_000_000_000 }
+        EvaluationLimits { memory: 1 << 30, work: 100_000_000_000 }
     }
 }
 
@@ -129,7 +130,7 @@ impl Default for EvaluationLimits {
 pub struct Evaluated {
     /// A function without parameters that returns the result.
     pub function: Body,
-    /// Scalar operations that it took. A result that was known already counts as if it had been computed.
+    /// Units of work that it took. A result that was known already counts as if it had been computed.
     pub work: u64,
 }
 
@@ -159,7 +160,7 @@ pub enum Reason {
     OutOfBounds = 6,
     /// An assertion does not hold.
     Assertion = 7,
-    /// It needs more scalar operations than the limit allows, or never ends.
+    /// It needs more work than the limit allows, or never ends.
     Work = 8,
     /// It needs more memory than the limit allows.
     Memory = 9,

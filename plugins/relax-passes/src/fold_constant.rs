@@ -39,8 +39,8 @@ declare_pass! {
         options: Options {
             /// Bytes by which the constants of a function may grow. Constants that nothing uses afterwards count as freed.
             max_growth: i64 in (0..) = 16_777_216,
-            /// Scalar operations that all evaluations of a function may take together.
-            max_work: i64 in (0..) = 1_000_000_000,
+            /// Units of work that all evaluations of a function may take together: a second is about 15,000,000,000 of them.
+            max_work: i64 in (0..) = 100_000_000_000,
             /// Whether calls of operators outside dataflow blocks are folded, too.
             outside_dataflow: bool = false,
         },

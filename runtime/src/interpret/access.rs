@@ -1,6 +1,7 @@
 //! Loads and stores: positions of all lanes, and whether they are within the bounds.
 
 use super::columns::rows;
+use super::cost;
 use super::exec::Exec;
 use super::memory::{self, Column, Positions};
 use crate::fault::{Fault, FaultKind};
@@ -44,27 +45,35 @@ impl Exec<'_, '_> {
     }
 
     /// The first lane that takes part and in which a form is outside of `low..high`.
-    fn outside(&self, positions: &Positions, low: i64, high: i64) -> Option<usize> {
+    fn outside(&mut self, positions: &Positions, low: i64, high: i64) -> Result<Option<usize>, Fault> {
         if !positions.varying
             && let Some((least, most)) = self.shape.range(positions.base, &positions.strides)
             && low <= least
             && most < high
         {
-            return None;
+            return Ok(None);
         }
+        self.count(cost::look(self.shape.total))?;
         let out = |lane: &usize| !(low..high).contains(&positions.at(*lane, &self.shape));
-        match &self.mask {
+        Ok(match &self.mask {
             None => (0..self.shape.total).find(out),
             Some(runs) => runs.iter().cloned().flatten().find(out),
-        }
+        })
     }
 
-    fn bounds(&self, access: &Access, positions: &mut Positions) -> Result<(), Fault> {
+    /// Counts the value of a form in all lanes.
+    fn resolved(&mut self, form: &Affine, positions: &Positions) -> Result<(), Fault> {
+        let lanes = if positions.varying { self.shape.total as u64 } else { 0 };
+        self.count(cost::form(form) + cost::varying_form(form) * lanes)
+    }
+
+    fn bounds(&mut self, access: &Access, positions: &mut Positions) -> Result<(), Fault> {
         for dim in &access.checked {
             let dim = usize::from(*dim);
             self.resolve(&access.index[dim], positions);
+            self.resolved(&access.index[dim], positions)?;
             let extent = self.value(&self.program.buffers[access.buffer as usize].shape[dim]);
-            if let Some(lane) = self.outside(positions, 0, extent) {
+            if let Some(lane) = self.outside(positions, 0, extent)? {
                 return Err(self.out_of_bounds(access, lane));
             }
         }
@@ -94,7 +103,9 @@ impl Exec<'_, '_> {
         let mut positions = take(&mut self.positions);
         let done = self.bounds(access, &mut positions).and_then(|()| {
             self.resolve(&access.offset, &mut positions);
+            self.resolved(&access.offset, &positions)?;
             let buffer = &self.program.buffers[access.buffer as usize];
+            self.count(cost::access(&positions, &self.shape, &self.mask, buffer.element))?;
             let place = (&positions, &self.shape, &self.mask);
             let at = dst.index();
             let memory = &self.memory[buffer.storage as usize];
@@ -113,7 +124,9 @@ impl Exec<'_, '_> {
         let mut positions = take(&mut self.positions);
         let done = self.bounds(access, &mut positions).and_then(|()| {
             self.resolve(&access.offset, &mut positions);
+            self.resolved(&access.offset, &positions)?;
             let buffer = &self.program.buffers[access.buffer as usize];
+            self.count(cost::access(&positions, &self.shape, &self.mask, buffer.element))?;
             let place = (&positions, &self.shape, &self.mask);
             let at = src.index();
             let memory = &mut self.memory[buffer.storage as usize];
@@ -139,7 +152,8 @@ impl Exec<'_, '_> {
         let (min, extent) = (self.value(min), self.value(extent));
         let mut positions = take(&mut self.positions);
         self.resolve(form, &mut positions);
-        let outside = self.outside(&positions, min, min.saturating_add(extent.max(0)));
+        self.resolved(form, &positions)?;
+        let outside = self.outside(&positions, min, min.saturating_add(extent.max(0)))?;
         let found = outside.map(|lane| positions.at(lane, &self.shape));
         self.positions = positions;
         match found {

@@ -1,6 +1,7 @@
 //! Instructions on registers.
 
 use super::columns::{Floats, Ints};
+use super::cost;
 use super::exec::Exec;
 use super::floats::{self, narrow, round, single_of};
 use super::ints;
@@ -31,8 +32,37 @@ impl<'p> Exec<'p, '_> {
         self.program.registers[reg.index()]
     }
 
+    /// Counts an instruction that was executed. Those that access memory, or look at each lane, count that themselves.
+    fn counted(&mut self, instr: &'p Instr) -> Result<(), Fault> {
+        let (dst, of_lane) = match instr {
+            Instr::Affine { dst, form } => {
+                self.count(cost::form(form))?;
+                (dst, cost::varying_form(form))
+            }
+            Instr::Unary { op, dst, a } => (dst, cost::unary(*op, self.scalar(*a), self.scalar(*dst))),
+            Instr::Binary { op, dst, a, .. } => (dst, cost::binary(*op, self.scalar(*a))),
+            Instr::Select { dst, .. } | Instr::Copy { dst, .. } => (dst, cost::CHOICE),
+            _ => return self.count(cost::INSTRUCTION),
+        };
+        let lanes = if self.varies(*dst) { self.shape.total } else { 1 };
+        self.count(cost::INSTRUCTION + of_lane * lanes as u64)
+    }
+
+    fn varies(&self, reg: Reg) -> bool {
+        match bank(self.scalar(reg)) {
+            Bank::Int => self.ints[reg.index()].varying,
+            Bank::Single => self.singles[reg.index()].varying,
+            Bank::Double => self.doubles[reg.index()].varying,
+        }
+    }
+
     /// Executes an instruction without content.
     pub(super) fn compute(&mut self, instr: &'p Instr) -> Result<(), Fault> {
+        self.executed(instr)?;
+        self.counted(instr)
+    }
+
+    fn executed(&mut self, instr: &'p Instr) -> Result<(), Fault> {
         match instr {
             Instr::Const { dst, value } => self.constant(*dst, *value),
             Instr::Affine { dst, form } => self.form(*dst, form),
@@ -264,7 +294,8 @@ impl<'p> Exec<'p, '_> {
         }
     }
 
-    fn assert(&self, cond: Reg, message: &str, place: u32) -> Result<(), Fault> {
+    fn assert(&mut self, cond: Reg, message: &str, place: u32) -> Result<(), Fault> {
+        self.count(cost::look(self.shape.total))?;
         let holds = |lane: usize| self.ints[cond.index()].at(lane, &self.shape) != 0;
         let all = match &self.mask {
             None => (0..self.shape.total).all(holds),

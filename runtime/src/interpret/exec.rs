@@ -2,6 +2,7 @@
 
 use super::bind::{Bound, as_float};
 use super::columns::{DIMS, Floats, Ints, MOST_LANES, Mask, Shape};
+use super::cost;
 use super::ints::Rooms;
 use super::memory::{Memory, Positions};
 use crate::fault::{Fault, FaultKind};
@@ -10,8 +11,8 @@ use crate::program::{Affine, Instr, Loop, Program, Reg, Scalar};
 use plugin_api::ir::constant::Number;
 use std::ops::Range;
 
-/// Operations between two looks at the limits.
-const BULK: u64 = 1 << 16;
+/// Units of work between two looks at the limits.
+const BULK: u64 = 1 << 20;
 /// With as many lanes of the inner loops, the loops around them run one iteration at a time.
 const ENOUGH: [i64; DIMS] = [256, 256, i64::MAX];
 
@@ -51,7 +52,13 @@ pub(super) fn depth(list: &[Instr]) -> usize {
 }
 
 impl<'p, 'm> Exec<'p, 'm> {
-    pub(super) fn new(program: &'p Program, bound: Bound<'m>, limits: &'p Limits, use_lanes: bool) -> Exec<'p, 'm> {
+    /// `work` is what was done before the first instruction.
+    pub(super) fn new(
+        program: &'p Program,
+        bound: Bound<'m>,
+        (limits, work): (&'p Limits, u64),
+        use_lanes: bool,
+    ) -> Exec<'p, 'm> {
         let n = program.registers.len();
         let (mut ints, mut singles, mut doubles) = (Vec::new(), Vec::new(), Vec::new());
         ints.resize_with(n, Ints::default);
@@ -66,7 +73,7 @@ impl<'p, 'm> Exec<'p, 'm> {
             doubles[reg.index()].set(value);
         }
         let (shape, mask, rooms, positions) = (Shape::new([1; DIMS]), None, Rooms::default(), Positions::default());
-        let (memory, work) = (bound.memory, 0);
+        let memory = bound.memory;
         Exec { program, ints, singles, doubles, memory, shape, mask, rooms, positions, limits, work, use_lanes }
     }
 
@@ -89,8 +96,9 @@ impl<'p, 'm> Exec<'p, 'm> {
         }
     }
 
-    fn count(&mut self, operations: u64) -> Result<(), Fault> {
-        self.work += operations;
+    /// Counts units of work.
+    pub(super) fn count(&mut self, units: u64) -> Result<(), Fault> {
+        self.work += units;
         match self.work >= BULK {
             true => self.limits.work(std::mem::take(&mut self.work)),
             false => Ok(()),
@@ -98,7 +106,7 @@ impl<'p, 'm> Exec<'p, 'm> {
     }
 
     fn list(&mut self, list: &'p [Instr]) -> Result<Flow, Fault> {
-        self.count((list.len() as u64 + 1) * self.shape.total as u64)?;
+        self.count(cost::INSTRUCTION)?;
         for instr in list {
             let flow = match instr {
                 Instr::For(of) => self.for_(of)?,
@@ -139,6 +147,7 @@ impl<'p, 'm> Exec<'p, 'm> {
     }
 
     fn for_(&mut self, of: &'p Loop) -> Result<Flow, Fault> {
+        self.count(cost::INSTRUCTION + cost::form(&of.min) + cost::form(&of.extent))?;
         let (min, extent) = (self.value(&of.min), self.value(&of.extent));
         if of.lanes > 0 && self.use_lanes && self.shape.total == 1 && self.mask.is_none() && self.lanes(of)? {
             return Ok(Flow::Next);
@@ -200,6 +209,7 @@ impl<'p, 'm> Exec<'p, 'm> {
         loop {
             let size: [i64; DIMS] = std::array::from_fn(|dim| tile[dim].min(extents[dim] - start[dim]));
             self.shape = Shape::new(size.map(|n| n as usize));
+            self.count(cost::TILE)?;
             for (dim, of) in loops.iter().enumerate() {
                 if let Some((var, min, _)) = of {
                     let mut strides = [0; DIMS];
@@ -227,6 +237,7 @@ impl<'p, 'm> Exec<'p, 'm> {
         if let Some(cond) = self.ints[cond.index()].uniform() {
             return self.list(if cond != 0 { then } else { otherwise });
         }
+        self.count(cost::divide(self.shape.total))?;
         let [yes, no] = self.divided(cond);
         let all = self.mask.take();
         for (list, runs, others) in [(then, &yes, &no), (otherwise, &no, &yes)] {

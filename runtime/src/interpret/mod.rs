@@ -10,6 +10,7 @@
 //! | `bind` | arguments and variables of shapes |
 //! | `exec` | statements, loops, lanes, masks |
 //! | `compute` | instructions on registers |
+//! | `cost` | what instructions cost |
 //! | `access` | loads and stores, bounds |
 //! | `columns`, `memory` | registers of many lanes; elements of storages |
 //! | `ints`, `floats` | operations |
@@ -18,6 +19,7 @@ mod access;
 mod bind;
 mod columns;
 mod compute;
+mod cost;
 mod exec;
 mod floats;
 mod ints;
@@ -58,20 +60,30 @@ pub struct OneLane;
 
 impl Backend for Interpreter {
     fn prepare(&self, func: &Body) -> Result<Arc<dyn Kernel>, Fault> {
-        Ok(Arc::new(Interpreted { program: lower(func)?, one_lane: false }))
+        Ok(Arc::new(Interpreted::new(func, false)?))
     }
 }
 
 impl Backend for OneLane {
     fn prepare(&self, func: &Body) -> Result<Arc<dyn Kernel>, Fault> {
-        Ok(Arc::new(Interpreted { program: lower(func)?, one_lane: true }))
+        Ok(Arc::new(Interpreted::new(func, true)?))
     }
 }
 
 /// A PrimFunc as the interpreter executes it.
 struct Interpreted {
     program: Program,
+    /// How deep its statements are nested.
+    depth: usize,
     one_lane: bool,
+}
+
+impl Interpreted {
+    fn new(func: &Body, one_lane: bool) -> Result<Interpreted, Fault> {
+        let program = lower(func)?;
+        let depth = exec::depth(&program.body);
+        Ok(Interpreted { program, depth, one_lane })
+    }
 }
 
 /// Stack for the statements of one function, which may be nested 1,000 deep.
@@ -84,9 +96,10 @@ impl Kernel for Interpreted {
         let program = &self.program;
         let mut execute = || {
             let bound = bind::bind(program, args, limits)?;
-            exec::Exec::new(program, bound, limits, !self.one_lane).run()
+            let work = cost::call(program, self.depth >= SHALLOW);
+            exec::Exec::new(program, bound, (limits, work), !self.one_lane).run()
         };
-        let out = if exec::depth(&program.body) < SHALLOW { execute() } else { stacker::grow(STACK, execute) };
+        let out = if self.depth < SHALLOW { execute() } else { stacker::grow(STACK, execute) };
         match program.name.as_str() {
             "" => out,
             name => out.map_err(|fault| fault.in_function(name)),

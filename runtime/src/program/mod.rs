@@ -79,8 +79,18 @@ pub struct Program {
     pub body: Vec<Instr>,
 }
 
+impl Program {
+    /// Whether both are executed in the same way: they are the same but for the names of the functions.
+    pub fn executes_same(&self, other: &Program) -> bool {
+        let Program { name: _, params, registers, storages, buffers, symbols, places, body } = self;
+        (params, registers, storages) == (&other.params, &other.registers, &other.storages)
+            && (buffers, symbols) == (&other.buffers, &other.symbols)
+            && (places, body) == (&other.places, &other.body)
+    }
+}
+
 /// A parameter.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub struct Param {
     /// Its name.
     pub name: String,
@@ -91,7 +101,7 @@ pub struct Param {
 }
 
 /// What a parameter is.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub enum ParamKind {
     /// A number, and the register that it comes into.
     Scalar(Reg),
@@ -105,7 +115,7 @@ pub enum ParamKind {
 }
 
 /// A parameter that is a tensor.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub struct TensorParam {
     /// Its memory.
     pub storage: u32,
@@ -120,7 +130,7 @@ pub struct TensorParam {
 }
 
 /// A variable of shapes.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub struct Symbol {
     /// Its number in the body.
     pub id: u32,
@@ -131,7 +141,7 @@ pub struct Symbol {
 }
 
 /// A piece of memory.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub struct Storage {
     /// Name of the buffer that it is made for.
     pub name: String,
@@ -140,7 +150,7 @@ pub struct Storage {
 }
 
 /// A view of a storage.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub struct Buffer {
     /// Its name.
     pub name: String,
@@ -161,7 +171,7 @@ pub struct Buffer {
 }
 
 /// An element of a buffer.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub struct Access {
     /// The buffer.
     pub buffer: u32,
@@ -175,8 +185,8 @@ pub struct Access {
     pub place: u32,
 }
 
-/// A number that is known.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// A number that is known. Two floats are the same if they have the same bits: 0.0 is not -0.0.
+#[derive(Clone, Copy, Debug)]
 pub enum Literal {
     /// Of an integer or `bool` register.
     Int(i64),
@@ -184,8 +194,18 @@ pub enum Literal {
     Float(f64),
 }
 
+impl PartialEq for Literal {
+    fn eq(&self, other: &Literal) -> bool {
+        match (self, other) {
+            (Literal::Int(a), Literal::Int(b)) => a == b,
+            (Literal::Float(a), Literal::Float(b)) => a.to_bits() == b.to_bits(),
+            _ => false,
+        }
+    }
+}
+
 /// A loop of `extent` iterations.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub struct Loop {
     /// Its variable.
     pub var: Reg,
@@ -219,7 +239,7 @@ pub enum LoopKind {
 }
 
 /// An instruction.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 #[expect(missing_docs, reason = "the names of the fields say what they are")]
 pub enum Instr {
     /// A number.

@@ -371,7 +371,7 @@ mod tests {
 
     #[test]
     fn memory_is_freed_with_the_last_clone() {
-        let limits = Limits::new(100, 0);
+        let limits = Limits::new(100, 1_000);
         let mut x = Tensor::zeros(DType::I8, &[60], &limits).expect("60 of 100");
         let y = x.clone();
         assert_eq!(limits.memory_used(), 60);

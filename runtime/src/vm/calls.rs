@@ -71,7 +71,7 @@ impl Machine<'_> {
     ) -> Result<Next, Cause> {
         let value = match (name, args) {
             ("relax.run.print", [Value::Str(format), args @ ..]) => {
-                observer.printed(&formatted(format, args));
+                observer.printed(&formatted(format, args, " ")?);
                 Value::tuple(Vec::new())?
             }
             ("relax.run.assert_op", [condition, Value::Str(format), args @ ..]) => asserted(condition, format, args)?,
@@ -122,7 +122,7 @@ impl Machine<'_> {
                 match (name, args.as_slice()) {
                     ("relax.assert_op", [condition, args @ ..]) => asserted(condition, format, args).map(Next::Value),
                     (_, args) => {
-                        observer.printed(&formatted(format, args));
+                        observer.printed(&formatted(format, args, " ")?);
                         Value::tuple(Vec::new()).map(Next::Value)
                     }
                 }
@@ -201,22 +201,39 @@ fn closure_of(callee: &Value, bound: Vec<Value>) -> Result<Value, Cause> {
     }
 }
 
-/// A text with values in the places of `{}`; without places, the values after it.
-fn formatted(format: &str, args: &[Value]) -> String {
-    let mut out = String::new();
-    let mut args = args.iter();
+/// A text with values in its places, as Python's `str.format` makes it of texts: `{}` is the next value, `{0}` the first
+/// one, `{{` a brace. Values without a place are left out; without a text, all values are put together with `between`.
+fn formatted(format: &str, args: &[Value], between: &str) -> Result<String, Cause> {
+    if format.is_empty() {
+        return Ok(args.iter().map(ToString::to_string).collect::<Vec<_>>().join(between));
+    }
+    let wrong = |what: &str, found: String, wanted: String| {
+        Cause::mismatch(format!("a {what} in the format {format:?}"), found, wanted)
+    };
+    let (mut out, mut next) = (String::new(), 0);
     let mut rest = format;
-    while let Some((before, after)) = rest.split_once("{}") {
+    while let Some((before, brace)) = rest.find(['{', '}']).and_then(|at| rest.split_at_checked(at)) {
         out.push_str(before);
-        out.extend(args.next().map(ToString::to_string));
+        let after = &brace[1..];
+        if after.starts_with(&brace[..1]) {
+            out.push_str(&brace[..1]);
+            rest = &after[1..];
+            continue;
+        }
+        let place = after.split_once('}').filter(|_| brace.starts_with('{'));
+        let either = || "`{}` for a value, or `{{` or `}}` for a brace,".to_string();
+        let (place, after) = place.ok_or_else(|| wrong("brace", "single".to_string(), either()))?;
+        let at = if place.is_empty() { Ok(next) } else { place.parse::<usize>() };
+        let number = || "`{}` or a number, as in `{0}`,".to_string();
+        let at = at.map_err(|_| wrong("place", format!("`{{{place}}}`"), number()))?;
+        let below = || wrong("place", format!("number {at}"), format!("a number below {}", args.len()));
+        let value = args.get(at).ok_or_else(below)?;
+        out.push_str(&value.to_string());
+        next += 1;
         rest = after;
     }
     out.push_str(rest);
-    for arg in args {
-        out.push_str(if out.is_empty() { "" } else { " " });
-        out.push_str(&arg.to_string());
-    }
-    out
+    Ok(out)
 }
 
 fn asserted(condition: &Value, format: &str, args: &[Value]) -> Result<Value, Cause> {
@@ -226,7 +243,7 @@ fn asserted(condition: &Value, format: &str, args: &[Value]) -> Result<Value, Ca
     if holds != 0 {
         return Value::tuple(Vec::new());
     }
-    let message = match formatted(format, args) {
+    let message = match formatted(format, args, ", ")? {
         text if text.is_empty() => "an assertion does not hold".to_string(),
         text => format!("an assertion does not hold: {text}"),
     };

@@ -235,8 +235,11 @@ fn dims_of(ty: &Type) -> Vec<Dim> {
     }
 }
 
+/// The attribute of a Relax function that says how many of its parameters, the first ones, are no weights.
+pub const NUM_INPUT: &str = "num_input";
+
 fn parts<'f>(function: Function<'f>, params: &[Node<'f>]) -> Vec<Part<'f>> {
-    let inputs = function.attr("num_input").and_then(|n| n.as_int()).and_then(|n| usize::try_from(n).ok());
+    let inputs = function.attr(NUM_INPUT).and_then(|n| n.as_int()).and_then(|n| usize::try_from(n).ok());
     let mut out = Vec::new();
     for (i, param) in params.iter().enumerate() {
         let mut work = vec![(param.name().unwrap_or("_").to_string(), param.ty().to_owned())];
@@ -315,7 +318,7 @@ fn random(
             let draw = Draw { variance: draw.variance || part.name.split('_').any(says_so), ..draw };
             let tensor = random_tensor(dtype, &shape, seed, (draw, part.weight), limits);
             let tensor = tensor.map_err(|fault| match fault.kind {
-                FaultKind::OutOfMemory { .. } => fault.into(),
+                FaultKind::OutOfMemory { .. } | FaultKind::TooMuchWork { .. } => fault.into(),
                 _ => not(&fault.to_string()),
             });
             Ok(Value::Tensor(tensor?))

@@ -47,6 +47,11 @@ impl Lower for NoLegalization {
     }
 }
 
+/// Units of work of an operator that is called by its name, and of its legalization, which is made once for arguments of
+/// the same types.
+const OPERATOR: u64 = 200_000;
+const LEGALIZATION: u64 = 2_000_000;
+
 /// Where a value comes from: an argument of the call, then fields of tuples; or a number that is written.
 #[derive(Debug)]
 pub(super) enum Source {
@@ -81,10 +86,12 @@ impl Machine<'_> {
     ) -> Result<Next, Cause> {
         let args = frame.values(call.args())?;
         let not = |why: String| Cause::NotExecuted { name: name.to_string(), why };
+        self.limits.work(OPERATOR)?;
         let alone = self.alone(frame, call, name, &args)?;
         let lowered = match self.known(&alone.body) {
             Some(lowered) => lowered,
             None => {
+                self.limits.work(LEGALIZATION)?;
                 let lowered = Arc::new(self.lowered_call(&alone).map_err(|cause| match cause {
                     Refused::Why(why) => not(why),
                     Refused::Fault(fault) => fault.in_function(name).into(),

@@ -19,6 +19,10 @@ use std::sync::Arc;
 
 /// Calls that may be nested, unless [`Machine::deepest`] says otherwise.
 pub const DEEPEST: usize = 10_000;
+/// Units of work of a step, of each of its operands, and of a function that is entered for each of its values.
+const STEP: u64 = 5_000;
+const OPERAND: u64 = 300;
+const SLOT: u64 = 30;
 /// Of many calls that led to a failure, as many are told.
 const TOLD: usize = 8;
 
@@ -309,7 +313,8 @@ impl<'m> Machine<'m> {
             let of_word = |word: u32| Node::of_word(&plan.body, word);
             match frame.step() {
                 Step::Eval(node) => {
-                    self.limits.work(1).map_err(Cause::from)?;
+                    let operands = of_word(node).operands().count() as u64;
+                    self.limits.work(STEP + OPERAND * operands).map_err(Cause::from)?;
                     if of_word(node).is_binding() {
                         observer.before(&Binding { frame, node, depth });
                     }
@@ -366,6 +371,8 @@ impl<'m> Machine<'m> {
             let kind = FaultKind::ArgumentCount { wanted: plan.params.len(), found: args.len() };
             return Err(Fault { kind, place }.into());
         }
+        let slots = u64::from(plan.end - plan.root);
+        self.limits.work(SLOT * slots + STEP * (1 + args.len() as u64)).map_err(Cause::from)?;
         let mut binder = Binder::new(&mut symbols, &plan.body);
         for (param, value) in plan.params.iter().zip(&args) {
             binder.bind(&format!("parameter `{}` of `{}`", param.name, plan.name), &param.ty, value)?;

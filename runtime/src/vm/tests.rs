@@ -178,7 +178,7 @@ fn values_are_freed_after_their_last_use() {
         b.tuple(&[third], Some(if copy.is_leaf() { "_" } else { "out" }))
     });
     let module = Module::new([("main", main)]);
-    let mut memory = Memory { limits: Limits::new(300, 1_000), ..Memory::default() };
+    let mut memory = Memory { limits: Limits::new(300, 1_000_000), ..Memory::default() };
     let result = Machine::new(&module, &NoLegalization).limits(&memory.limits.clone()).run("main", vec![], &mut memory);
     // `second` is not used, and freed at once; `first` goes with its other name.
     assert_eq!(memory.seen, [100, 200, 200, 200, 200, 100]);
@@ -197,7 +197,7 @@ fn limits_end_a_run_with_its_place() {
     });
     let module = Module::new([("main", main)]);
     let failure =
-        Machine::new(&module, &NoLegalization).limits(&Limits::new(1 << 30, 1_000)).run("main", vec![], &mut ());
+        Machine::new(&module, &NoLegalization).limits(&Limits::new(1 << 30, 1_000_000)).run("main", vec![], &mut ());
     let failure = failure.expect_err("100 GB are too much");
     assert!(
         matches!(

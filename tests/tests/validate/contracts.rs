@@ -130,3 +130,69 @@ fn there_are_inputs_for_types_that_say_little() {
         assert!(matches!(&verdict, Verdict::Same(same) if same.inputs > 1), "{pass}: {verdict:?}");
     }
 }
+
+/// Two kernels and a function that calls both; `T.sblock` annotations and attributes of functions decide no value.
+const KERNELS: &str = r#"
+@I.ir_module
+class Module:
+    @T.prim_func(private=True, s_tir=True)
+    def twice(x: T.Buffer((T.int64(4),), "float32"), y: T.Buffer((T.int64(4),), "float32")):
+        for i in range(T.int64(4)):
+            with T.sblock("b"):
+                v = T.axis.spatial(T.int64(4), i)
+                y[v] = x[v] * T.float32(2)
+
+    @T.prim_func(private=True, s_tir=True)
+    def negative(x: T.Buffer((T.int64(4),), "float32"), y: T.Buffer((T.int64(4),), "float32")):
+        for i in range(T.int64(4)):
+            with T.sblock("b"):
+                v = T.axis.spatial(T.int64(4), i)
+                y[v] = x[v] * T.float32(-1)
+
+    @R.function
+    def main(x: R.Tensor((4,), "float32")):
+        cls = Module
+        with R.dataflow():
+            a = R.call_tir(cls.twice, (x,), out_ty=R.Tensor((4,), "float32"))
+            gv = R.call_tir(cls.negative, (a,), out_ty=R.Tensor((4,), "float32"))
+            R.output(gv)
+        return gv
+"#;
+
+#[test]
+fn a_function_of_which_only_attributes_changed_is_not_executed() {
+    let module = read(KERNELS);
+    let (after, verdict) = validated("relax.AnnotateTIROpPattern", &module);
+    assert!(!module.structural_eq(&after), "the pass adds attributes");
+    assert_eq!(verdict, Verdict::Unchanged);
+    // Of two functions that differ, one is executed otherwise.
+    let executed = |old: &str, new: &str| {
+        let verdict = with_other_text("s_tir.ConvertBlocksToOpaque", &module, &after, old, new);
+        let Verdict::Same(same) = &verdict else { panic!("{verdict:?}") };
+        same.functions
+    };
+    assert_eq!(executed("x[v] * T.float32(2.0)", "x[v] + x[v]"), 1);
+}
+
+/// The parts of a function that decide its values or what it is called with are no attributes.
+#[test]
+fn whatever_decides_a_value_is_executed() {
+    let module = read(KERNELS);
+    let text = script::print(&module, engine()).expect("a text");
+    let changes = [
+        ("T.float32(2.0)", "T.float32(-0.0)"),
+        ("T.float32(-1.0)", "T.float32(1.0)"),
+        ("a = R.call_tir(cls.twice", "a = R.call_tir(cls.negative"),
+    ];
+    for (old, new) in changes {
+        assert!(text.contains(old), "{text}");
+        let step = validation::step(engine(), "relax.AnnotateTIROpPattern", &module, &read(&text.replace(old, new)));
+        let verdict = validation::verdict(engine(), &step.expect("a pass"), 1);
+        assert!(matches!(&verdict, Verdict::Different(_)), "{new}: {verdict:?}");
+    }
+    let (zero, other) =
+        (text.replace("T.float32(2.0)", "T.float32(0.0)"), text.replace("T.float32(2.0)", "T.float32(-0.0)"));
+    let step = validation::step(engine(), "relax.AnnotateTIROpPattern", &read(&zero), &read(&other));
+    let verdict = validation::verdict(engine(), &step.expect("a pass"), 1);
+    assert_ne!(verdict, Verdict::Unchanged, "0.0 is not -0.0");
+}

@@ -57,13 +57,14 @@ pub(super) fn dims(args: &Executed) -> Result<BTreeMap<String, i64>, Error> {
     let mut out = BTreeMap::new();
     for given in &args.dim {
         let parsed = given.split_once('=').and_then(|(name, n)| Some((name.trim(), n.trim().parse::<i64>().ok()?)));
-        match parsed.filter(|(name, extent)| !name.is_empty() && *extent >= 0) {
-            Some((name, extent)) => out.insert(name.to_string(), extent),
-            None => {
-                let message = format!("--dim {given}: a name and an extent of 0 or more are needed");
-                return Err(Error::Request { message, help: "as in --dim n=5".to_string() });
-            }
+        let Some((name, extent)) = parsed.filter(|(name, extent)| !name.is_empty() && *extent >= 0) else {
+            let message = format!("--dim {given}: a name and an extent of 0 or more are needed");
+            return Err(Error::Request { message, help: "as in --dim n=5".to_string() });
         };
+        if let Some(other) = out.insert(name.to_string(), extent).filter(|other| *other != extent) {
+            let message = format!("--dim {given}: `{name}` is {other} already");
+            return Err(Error::Request { message, help: "give one extent to each dimension".to_string() });
+        }
     }
     Ok(out)
 }

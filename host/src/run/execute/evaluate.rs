@@ -11,8 +11,8 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What no pass can exceed, whatever limits it sets: 4 GiB, and operations of about a minute.
-const MOST: EvaluationLimits = EvaluationLimits { memory: 4 << 30, work: 10_000_000_000 };
+/// What no pass can exceed, whatever limits it sets: 4 GiB, and work of about a minute.
+const MOST: EvaluationLimits = EvaluationLimits { memory: 4 << 30, work: 750_000_000_000 };
 
 /// Evaluations on one module. Threads share them.
 #[derive(Default)]

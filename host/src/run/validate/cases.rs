@@ -66,6 +66,17 @@ pub(super) fn of(body: &Body, how: &Validation) -> Vec<Case> {
     all.into_iter().enumerate().map(case).collect()
 }
 
+/// The names of the symbolic dimensions of the parameters of all functions.
+pub fn symbolic_dims(module: &Module) -> BTreeSet<String> {
+    let of = |body: &Body| -> Vec<String> {
+        match body.kind() {
+            BodyKind::Function => Inputs::symbolic_dims(body).into_iter().collect(),
+            _ => prim_func_symbols(body).into_values().collect(),
+        }
+    };
+    module.functions().flat_map(|(_, body)| of(body)).collect()
+}
+
 /// The arguments of a function.
 ///
 /// # Errors

@@ -115,6 +115,15 @@ impl Known {
 /// Bytes of a call without outputs, about.
 const SMALLEST: u64 = 512;
 
+/// Bytes that are looked at to know an argument again; each is a unit of work.
+fn bytes_of(arg: &Arg<'_>) -> u64 {
+    match arg {
+        Arg::In(tensor) => tensor.nbytes() as u64,
+        Arg::Out(tensor) => tensor.nbytes() as u64,
+        Arg::Int(_) | Arg::Float(_) => 0,
+    }
+}
+
 struct RememberingKernel {
     kernel: Arc<dyn Kernel>,
     number: usize,
@@ -123,6 +132,7 @@ struct RememberingKernel {
 
 impl Kernel for RememberingKernel {
     fn run(&self, args: &mut [Arg<'_>], limits: &Limits) -> Result<Option<Number>, Fault> {
+        limits.work(args.iter().map(bytes_of).sum())?;
         let key = Key { kernel: self.number, fresh: limits.fresh_byte(), args: args.iter().map(KeyArg::of).collect() };
         let known = lock(&self.results).get(&key);
         if let Some(known) = known {

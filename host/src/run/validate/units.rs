@@ -1,8 +1,8 @@
 //! The functions to execute for a change.
 
+use super::Tolerance;
 use super::steps::ValidatedStep;
 use super::verdict::Verdict;
-use super::{Tolerance, differing};
 use plugin_api::ir::records::kind;
 use plugin_api::names::nearest;
 use plugin_api::prelude::{Body, BodyKind, Expr, Granularity, Module};
@@ -30,20 +30,23 @@ impl Unit {
     }
 }
 
+/// The attribute that marks a Relax function as a kernel.
+pub(super) const PRIMITIVE: &str = "Primitive";
+
 /// Whether a function is called from outside of the module: a public one that is no kernel. A Relax function that is marked as
 /// a kernel becomes a PrimFunc with other parameters; those that call it show what it computes.
 fn is_entry(body: &Body) -> bool {
-    let mark = body.function().and_then(|function| function.attr("Primitive"));
+    let mark = body.function().and_then(|function| function.attr(PRIMITIVE));
     let is_kernel = mark.is_some_and(|mark| mark.as_int() == Some(1) || mark.as_bool() == Some(true));
     !is_kernel && !body.is_private()
 }
 
 /// The functions that show what a pass did: of a pass over PrimFuncs these; of another one the public Relax functions that
-/// reach what changed, and what changed and none of them reaches.
+/// reach what changed, and what changed and none of them reaches. `changed` is not empty.
 ///
 /// # Errors
 /// The verdict, where there is none to execute.
-pub(super) fn of(step: &ValidatedStep, only: Option<&str>) -> Result<Vec<Unit>, Verdict> {
+pub(super) fn of(step: &ValidatedStep, changed: &BTreeSet<&str>, only: Option<&str>) -> Result<Vec<Unit>, Verdict> {
     let (before, after) = (&step.before, &step.after);
     if let Some(name) = only {
         return match before.get(name).map(Body::kind) {
@@ -56,7 +59,6 @@ pub(super) fn of(step: &ValidatedStep, only: Option<&str>) -> Result<Vec<Unit>, 
             }
         };
     }
-    let changed: BTreeSet<&str> = differing(before, after).into_iter().collect();
     let is = |name: &str, kind: BodyKind| before.get(name).is_some_and(|body| body.kind() == kind);
     let prim_funcs = || changed.iter().filter(|name| is(name, BodyKind::PrimFunc));
     if step.granularity == Granularity::PrimFunc && changed.len() == prim_funcs().count() {
@@ -66,7 +68,7 @@ pub(super) fn of(step: &ValidatedStep, only: Option<&str>) -> Result<Vec<Unit>, 
     let mut reached = BTreeSet::new();
     for (name, body) in before.functions().filter(|(_, body)| body.kind() == BodyKind::Function && is_entry(body)) {
         let all: BTreeSet<&str> = reach(before, name).union(&reach(after, name)).copied().collect();
-        if !all.is_disjoint(&changed) && body.function().is_some() {
+        if !all.is_disjoint(changed) && body.function().is_some() {
             units.insert(Unit::Function(name.to_string()));
             reached.extend(all);
         }
@@ -83,7 +85,6 @@ pub(super) fn of(step: &ValidatedStep, only: Option<&str>) -> Result<Vec<Unit>, 
     }
     match units.is_empty() {
         false => Ok(units.into_iter().collect()),
-        true if changed.is_empty() => Ok(Vec::new()),
         true => Err(Verdict::NotValidated { why: no_unit(step) }),
     }
 }

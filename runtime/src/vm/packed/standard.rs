@@ -10,6 +10,12 @@ use plugin_api::ir::constant::{Element, Number};
 use plugin_api::prelude::DType;
 use std::cmp::Ordering;
 
+/// Units of work for an element that is sorted among others, and for one that is read.
+const SORTED: u64 = 3_000;
+const READ: u64 = 100;
+/// Bytes for an element that is sorted: the number, and three positions.
+const SORTED_BYTES: u64 = 16 + 3 * 8;
+
 pub(super) fn add_to(packed: &mut Packed) {
     packed.add("relax.run.shape_to_tensor", shape_to_tensor);
     packed.add("relax.run.unique", unique);
@@ -87,8 +93,10 @@ fn unique(args: &[Value], limits: &Limits) -> Result<Value, Cause> {
     if args.get(5).is_some_and(|axis| axis.as_int().is_some()) && x.shape().len() != 1 {
         return Err(Fault::unsupported("`relax.unique` along an axis of several").into());
     }
+    let n = x.len() as u64;
+    limits.work(SORTED.saturating_mul(n))?;
+    let _room = limits.memory(n.saturating_mul(SORTED_BYTES))?;
     let numbers: Vec<Number> = x.numbers().collect();
-    limits.work(numbers.len() as u64)?;
     let mut sorted: Vec<usize> = (0..numbers.len()).collect();
     sorted.sort_by(|a, b| order(numbers[*a], numbers[*b]));
     // For each different element the position of its first one, and how many there are.
@@ -126,8 +134,12 @@ fn unique(args: &[Value], limits: &Limits) -> Result<Value, Cause> {
 /// The indices of the elements that are not 0: a row for each dimension, a column for each element.
 fn nonzero(args: &[Value], limits: &Limits) -> Result<Value, Cause> {
     let x = tensor(args, 0)?;
-    limits.work(x.len() as u64)?;
-    let found: Vec<usize> = x.numbers().enumerate().filter(|(_, number)| bool::of(*number)).map(|(at, _)| at).collect();
+    let (n, n_dims) = (x.len() as u64, x.shape().len() as u64);
+    limits.work(READ.saturating_mul(1 + n_dims).saturating_mul(n))?;
+    let found = || x.numbers().enumerate().filter(|(_, number)| bool::of(*number)).map(|(at, _)| at);
+    let n_found = found().count() as u64;
+    let _room = limits.memory(n_found.saturating_mul(8 * (1 + n_dims)))?;
+    let found: Vec<usize> = found().collect();
     let mut rows = Vec::with_capacity(found.len() * x.shape().len());
     for axis in 0..x.shape().len() {
         let inner: usize = x.shape()[axis + 1..].iter().map(|extent| *extent as usize).product();

@@ -82,13 +82,20 @@ fn inputs(args: &ExecArgs, dims: BTreeMap<String, i64>, module: &Module, limits:
             InputError::UnknownDim { .. } => {
                 ("--dim gives an extent to a symbolic dimension of the parameters", "--dim: ".to_string())
             }
-            InputError::Cause(Cause::Fault(Fault { kind: FaultKind::OutOfMemory { .. }, .. })) => {
-                ("--limit-memory BYTES allows more", of)
-            }
+            InputError::Cause(Cause::Fault(fault)) if limit(fault).is_some() => (limit(fault).unwrap_or_default(), of),
             _ => ("--inputs FILE gives arrays for such parameters", of),
         };
         Error::Request { message: format!("{of}{error}"), help: help.to_string() }
     })
+}
+
+/// How more is allowed, if a limit is what is wrong.
+fn limit(fault: &Fault) -> Option<&'static str> {
+    match fault.kind {
+        FaultKind::OutOfMemory { .. } => Some("--limit-memory BYTES allows more"),
+        FaultKind::TooMuchWork { .. } => Some("--limit-work N allows more"),
+        _ => None,
+    }
 }
 
 /// The arrays of a file.
@@ -96,9 +103,7 @@ fn arrays(path: &Path, body: &Body, limits: &Limits) -> Result<BTreeMap<String, 
     let wrong = |error: &FileError| Error::Request {
         message: format!("inputs {}: {error}", path.display()),
         help: match error {
-            FileError::Fault { fault: Fault { kind: FaultKind::OutOfMemory { .. }, .. }, .. } => {
-                "--limit-memory BYTES allows more"
-            }
+            FileError::Fault { fault, .. } if limit(fault).is_some() => limit(fault).unwrap_or_default(),
             _ => "numpy.savez(FILE, name=array, ...) writes such a file",
         }
         .to_string(),
@@ -111,8 +116,18 @@ fn arrays(path: &Path, body: &Body, limits: &Limits) -> Result<BTreeMap<String, 
 
 /// The results as a file.
 fn npz(results: &[show::Shown<'_>]) -> Result<Vec<u8>, Error> {
-    let tensors: Vec<(&str, Tensor)> =
-        results.iter().filter_map(|result| Some((result.name.as_str(), result.as_array()?))).collect();
+    let mut tensors: Vec<(&str, Tensor)> = Vec::with_capacity(results.len());
+    for result in results {
+        let no_array = || Error::Request {
+            message: format!(
+                "the result `{}` is {}, which is not written as an array",
+                result.name,
+                result.value.described()
+            ),
+            help: "only tensors, shapes and numbers are written; leave out -o".to_string(),
+        };
+        tensors.push((result.name.as_str(), result.as_array().ok_or_else(no_array)?));
+    }
     let mut file = Cursor::new(Vec::new());
     write_npz(tensors.iter().map(|(name, tensor)| (*name, tensor)), &mut file).map_err(|error| Error::Request {
         message: error.to_string(),

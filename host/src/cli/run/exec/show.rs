@@ -10,7 +10,7 @@ use serde_json::json;
 pub(super) struct Shown<'v> {
     /// `output`, or `output_0` and so on.
     pub(super) name: String,
-    value: &'v Value,
+    pub(super) value: &'v Value,
 }
 
 impl Shown<'_> {
@@ -127,7 +127,7 @@ pub(super) fn json(function: &str, results: &[Shown<'_>], limits: &Limits) -> St
     let results: Vec<serde_json::Value> = results.iter().map(result).collect();
     let out = json!({
         "function": function, "results": results,
-        "operations": limits.work_done(), "memory": limits.memory_peak(),
+        "work": limits.work_done(), "memory": limits.memory_peak(),
     });
     format!("{out}\n")
 }

@@ -13,7 +13,7 @@ use crate::files::to_stdout;
 use crate::instruments::Instrument;
 use crate::report::Report;
 use crate::report::error::{Error, exit};
-use crate::run::validate::{ChangedSteps, Validation, Validator, Verdict};
+use crate::run::validate::{ChangedSteps, Validation, Validator, Verdict, symbolic_dims};
 use indicatif::{ProgressBar, ProgressStyle};
 use plugin_api::ir::Module;
 use plugin_api::names::visible::visible_line;
@@ -35,6 +35,7 @@ pub(in crate::cli) fn validate(args: &ValidateArgs, messages: Messages) -> Resul
     };
     let prepared = prepared(&args.executed, &args.select, messages)?;
     known_function(args.function.as_deref(), &prepared.module)?;
+    known_dims(how.dims.keys(), &prepared.module)?;
     let (engine, steps) = (&prepared.engine, ChangedSteps::default());
     let runner = prepared.runner(messages).instrument(collecting(&steps, engine));
     let report = runner.run(&prepared.plan, prepared.module.clone())?;
@@ -66,6 +67,15 @@ fn known_function(name: Option<&str>, module: &Module) -> Result<(), Error> {
     let near = did_you_mean(&nearest(name, module.functions().map(|(name, _)| name)));
     let message = format!("the module has no function `{name}`{near}");
     Err(Error::Request { message, help: "--function NAME names a function of the module before all passes".into() })
+}
+
+fn known_dims<'n>(names: impl Iterator<Item = &'n String>, module: &Module) -> Result<(), Error> {
+    let known = symbolic_dims(module);
+    let unknown = names.into_iter().find(|name| !known.contains(*name));
+    let Some(name) = unknown else { return Ok(()) };
+    let near = did_you_mean(&nearest(name, known.iter().map(String::as_str)));
+    let message = format!("--dim: no parameter of the module has a symbolic dimension `{name}`{near}");
+    Err(Error::Request { message, help: "--dim gives an extent to a symbolic dimension of the parameters".into() })
 }
 
 /// All verdicts, in the order of the passes.

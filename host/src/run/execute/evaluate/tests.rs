@@ -116,14 +116,14 @@ fn a_function_returns_its_value_and_is_executed_once() {
         assert_eq!(y.view().to_vec::<i64>().expect("integers"), [4_503_599_627_370_496, -2]);
         assert_eq!(shape, &[2, 3]);
         let works: Vec<u64> = std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..4).map(|_| scope.spawn(|| evaluate(limits(1 << 20, 1 << 20)))).collect();
+            let threads: Vec<_> = (0..4).map(|_| scope.spawn(|| evaluate(limits(1 << 20, 1 << 30)))).collect();
             threads.into_iter().map(|thread| thread.join().expect("no panic").expect("a value").work).collect()
         });
         assert_eq!(works, [first.work; 4]);
         assert_eq!(evaluations.executed.load(Ordering::Relaxed), 1);
         // What it took is more than what it may take now.
         assert_eq!(evaluate(limits(1 << 20, first.work - 1)).expect_err("too little").reason, Reason::Work);
-        assert_eq!(evaluate(limits(1, 1 << 20)).expect_err("too little").reason, Reason::Memory);
+        assert_eq!(evaluate(limits(1, 1 << 30)).expect_err("too little").reason, Reason::Memory);
         assert!(evaluate(limits(1 << 20, first.work)).is_ok());
     });
 }
@@ -143,7 +143,7 @@ fn what_fails_is_refused_with_reason_and_place() {
     with(|engine, module, evaluations| {
         for (name, reason, function) in refused {
             let body = module.get(name).expect("is there");
-            let error = evaluations.evaluate(engine, module, body, limits(100_000, 100_000));
+            let error = evaluations.evaluate(engine, module, body, limits(100_000, 100_000_000));
             let error = error.expect_err(name);
             assert_eq!((error.reason, error.function.as_deref()), (reason, function), "{name}: {error}");
             let statement = matches!(reason, Reason::DivisionByZero | Reason::OutOfBounds);
@@ -163,11 +163,11 @@ fn a_failure_is_remembered_unless_more_is_allowed() {
             let body = module.get(name).expect("is there");
             evaluations.evaluate(engine, module, body, limits(10_000_000, work)).is_ok()
         };
-        assert!(!ask("zero", 1_000_000) && !ask("zero", 2_000_000));
+        assert!(!ask("zero", 1_000_000_000) && !ask("zero", 2_000_000_000));
         assert_eq!(executed(), 1, "a division by zero stays one");
         assert!(!ask("megabyte", 1_000) && !ask("megabyte", 1_000));
         assert_eq!(executed(), 2, "the same limit leads to the same end");
-        assert!(ask("megabyte", 100_000_000));
+        assert!(ask("megabyte", 1_000_000_000));
         assert_eq!(executed(), 3, "with more work it has a value");
     });
 }

@@ -1,0 +1,37 @@
+//! What of a function decides its values. Attributes that nobody looks at who executes it do not, such as the kind of
+//! operator that a pass found it to be.
+
+use super::units::PRIMITIVE;
+use plugin_api::PassError;
+use plugin_api::prelude::{Body, BodyKind, Value};
+use runtime::program::lower;
+use runtime::vm::NUM_INPUT;
+
+/// Attributes of Relax functions that somebody looks at: who makes inputs, and who chooses what is executed.
+const LOOKED_AT: [&str; 2] = [PRIMITIVE, NUM_INPUT];
+
+/// Whether two functions are executed in the same way. `false` says that they may not be.
+pub(super) fn executes_same(a: &Body, b: &Body) -> bool {
+    if a.same(b) || a.structural_eq(b) {
+        return true;
+    }
+    match (a.kind(), b.kind()) {
+        (BodyKind::PrimFunc, BodyKind::PrimFunc) => {
+            a.is_private() == b.is_private() && lower(a).is_ok_and(|a| lower(b).is_ok_and(|b| a.executes_same(&b)))
+        }
+        (BodyKind::Function, BodyKind::Function) => plain(a).is_ok_and(|a| plain(b).is_ok_and(|b| a.structural_eq(&b))),
+        _ => false,
+    }
+}
+
+/// A Relax function without the attributes that nobody looks at, and so the functions in it.
+fn plain(body: &Body) -> Result<Body, PassError> {
+    let functions: Vec<Value<'_>> = body.values().filter(|value| value.as_function().is_some()).collect();
+    let mut edit = body.edit();
+    for function in functions {
+        for (key, _) in function.attrs().iter().filter(|(key, _)| !LOOKED_AT.contains(key)) {
+            edit.remove_attr(function, key);
+        }
+    }
+    Ok(edit.finish()?)
+}
