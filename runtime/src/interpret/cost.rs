@@ -97,7 +97,7 @@ pub(super) fn access(at: &Positions, shape: &Shape, mask: &Mask, element: Scalar
         return (GATHER + runs.min(1) * ROW) * lanes;
     }
     if at.strides == [0; 3] {
-        return lanes + ROW * runs;
+        return lanes + ROW * (1 + runs);
     }
     let [planes, rows, columns] = shape.extents.map(|extent| extent as u64);
     // Between elements that do not follow each other, much is read for nothing.
