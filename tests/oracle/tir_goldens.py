@@ -58,6 +58,7 @@ REASONS = {
     "hoist_if_then_else": {
         "a condition that divides": (OTHER_VALUES, "TVM divides by the extent of a loop that has no iteration"),
         "an iterator of a block": (OTHER_VALUES, "TVM uses the iterator outside of its block"),
+        "what happens where the condition does not hold stays": (OTHER_VALUES, "TVM leaves out what happens where it does not hold"),
         "more branches than a loop is written for": (MORE_LOOPS, "TVM doubles the loop for each condition, without a limit"),
     },
     "loop_partition": {

@@ -204,9 +204,9 @@ def exec(
     `args` are NumPy arrays, tensors, numbers, `Shape`s, strings, or tuples of these, one for each parameter.
     A tensor that the function writes to, as `R.call_tir_inplace` does, has the new elements after the call; a result
     that is an argument is the same object. `limit_memory` is in bytes, and half of the memory of the machine if it is
-    left out; `limit_work` is in units of work, as for `passhost exec`. Raises `ExecutionError` where the function has no result, with the
-    place; it is a `TypeError` if a value is of another kind than its type says, and a `ValueError` if its data type or
-    number of dimensions differs.
+    left out; `limit_work` is in units of work, as for `passhost exec`. Raises `ExecutionError` where the function has
+    no result, with the place; it is a `TypeError` if a value is of another kind than its type says, and a `ValueError`
+    if its data type or number of dimensions differs.
     """
     _plugins.ensure_loaded()
     functions = [(name, _returning(chosen), _filling(chosen)) for name, chosen in _functions.items()]

@@ -328,10 +328,11 @@ fn random(
         Type::Prim { dtype, value: Some(dim) } => {
             Ok(Value::Scalar(Scalar { number: symbols.number(dim, body)?, dtype: *dtype }))
         }
-        Type::Prim { dtype, value: None } if dtype.is_float() => {
-            Ok(Value::Scalar(Scalar { number: Number::Float(0.5), dtype: *dtype }))
+        Type::Prim { dtype, value: None } => {
+            let drawn = Tensor::random(*dtype, &[], seed, limits)?;
+            let number = drawn.number(0).ok_or_else(|| not(&format!("no number of {dtype} can be drawn")))?;
+            Ok(Value::Scalar(Scalar { number, dtype: *dtype }))
         }
-        Type::Prim { dtype, value: None } => Ok(Value::int(1, *dtype)),
         Type::Object => Ok(Value::Null),
         _ => Err(not("only tensors, shapes, numbers, objects and tuples of these have one")),
     }

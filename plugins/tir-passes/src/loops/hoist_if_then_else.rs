@@ -49,7 +49,7 @@ declare_config! {
 fn hoist_if_then_else(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
     let choices = body.root().attr("tirx.HoistIfThenElseExprWithBlock").and_then(|flag| flag.as_int()) == Some(1);
     let threads = choices || SUPPORT_BLOCK_SCOPE.get(ctx);
-    let mut finder = Finder { threads, choices, around: Vec::new(), found: HashMap::new() };
+    let mut finder = Finder { threads, choices, around: Vec::new(), divided: 0, found: HashMap::new() };
     finder.content(body.root());
     let mut hoist = Hoist { found: finder.found, doubled: 0, missed: ValueSet::new(body) };
     let hoisted = if hoist.found.is_empty() { body.clone() } else { hoist.rewrite(body)? };
@@ -64,7 +64,8 @@ fn hoist_if_then_else(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
 /// How many Ifs with two branches can move out of a statement: each doubles it.
 const MAX_DOUBLED: usize = 6;
 
-/// A condition that moves, and whether its If has a second branch.
+/// A condition that moves, and whether something happens where it does not hold: its If, or one around it, has a second
+/// branch.
 type Moved<'b> = (Value<'b>, bool);
 
 /// A loop, or what threads execute.
@@ -74,6 +75,8 @@ struct Around<'b> {
     is_threads: bool,
     /// Whether it does more than one thing.
     is_sequence: bool,
+    /// How many Ifs with two branches are around it.
+    divided: usize,
 }
 
 /// Finds where conditions move to.
@@ -82,6 +85,8 @@ struct Finder<'b> {
     /// Whether choices move, instead of Ifs.
     choices: bool,
     around: Vec<Around<'b>>,
+    /// How many Ifs with two branches are around what is visited.
+    divided: usize,
     found: HashMap<Value<'b>, Vec<Moved<'b>>>,
 }
 
@@ -114,9 +119,11 @@ impl<'b> Finder<'b> {
                 if !self.choices {
                     self.moves(cond, otherwise);
                 }
+                self.divided += usize::from(otherwise);
                 for branch in stmt.if_branches() {
                     self.content(branch);
                 }
+                self.divided -= usize::from(otherwise);
             }
             _ => {
                 if self.choices {
@@ -128,7 +135,7 @@ impl<'b> Finder<'b> {
     }
 
     fn inner(&mut self, stmt: Value<'b>, var: Option<Value<'b>>, is_threads: bool) {
-        self.around.push(Around { stmt, var, is_threads, is_sequence: false });
+        self.around.push(Around { stmt, var, is_threads, is_sequence: false, divided: self.divided });
         self.content(stmt);
         self.around.pop();
     }
@@ -150,6 +157,7 @@ impl<'b> Finder<'b> {
         };
         let free = self.around.iter().rev().take_while(|around| !stays(around));
         if let Some(to) = free.last() {
+            let otherwise = otherwise || self.divided > to.divided;
             self.found.entry(to.stmt).or_default().push((cond, otherwise));
         }
     }

@@ -41,8 +41,8 @@ __all__ = [
 def well_formed(obj: IRModule | Function, check_ty: bool = True) -> None:
     """Raises `IllFormedError` if a module or function contradicts itself.
 
-    Of a function alone, the functions that it calls are taken as it says. Without `check_ty`, a call may have another type
-    than its operator says.
+    Of a function alone, the functions that it calls are taken as it says. Without `check_ty`, a call may have another
+    type than its operator says.
     """
     _plugins.ensure_loaded()
     mod = obj if isinstance(obj, IRModule) else _with_callees(obj)

@@ -15,6 +15,7 @@ import numpy as np
 from passhost.ir.expr import Expr, GenericConst, GlobalVar, Var
 from passhost.ir.prim import FloatImm, IntImm
 from passhost.ir.type import PrimType, Type
+from passhost.relax.op import special
 from passhost.script._python_calls import PythonCalls
 from passhost.script._written import Written, writing
 
@@ -257,7 +258,9 @@ class _Finder(ast.NodeVisitor):
         if not isinstance(root, ast.Name) or not self.is_outer(root.id):
             return False
         value = self.evaluated(node.func)
-        return callable(value) and not isinstance(value, Type)
+        # `relax.call_tir` is read like `R.call_tir`.
+        is_read = getattr(value, "__module__", "") == special.__name__ and root is getattr(node.func, "value", None)
+        return callable(value) and not isinstance(value, Type) and not is_read
 
     def python(self, node: ast.Call) -> None:
         """Writes a call of a name for an expression that Python evaluates, with the variables that it uses."""

@@ -35,7 +35,7 @@ def read(target: Any, frame: FrameType | None, word: str, check_well_formed: boo
     if calls:
         mod = calls.evaluated(mod)
         if check_well_formed:
-            _passhost.verify(mod._handle())
+            _passhost.verify(mod._handle(), True)
     return _normal(mod) if check_well_formed else mod
 
 
