@@ -85,10 +85,14 @@ fn values(binding_map: &[String]) -> Result<BTreeMap<&str, i64>, PassError> {
 /// The variables of a function that get a value.
 fn dims(body: &Body, values: &BTreeMap<&str, i64>) -> Result<BTreeMap<Sym, Dim>, PassError> {
     let (mut dims, mut names) = (BTreeMap::new(), BTreeSet::new());
+    let extents = defined_by(body, |ty| !matches!(ty, Type::Prim { .. }));
     for sym in defined(body) {
         let Some((name, value)) = body.sym_name(sym.id).and_then(|name| values.get_key_value(name)) else { continue };
         if !names.insert(*name) {
             bail!("two symbolic variables are called `{name}`; rename one of them");
+        }
+        if *value < 0 && extents.contains(&sym) {
+            bail!("`binding_map` has `{name}={value}`, but `{name}` is an extent, which is never negative");
         }
         dims.insert(sym, Dim::int(*value, sym.dtype));
     }
@@ -97,9 +101,15 @@ fn dims(body: &Body, values: &BTreeMap<&str, i64>) -> Result<BTreeMap<Sym, Dim>,
 
 /// The symbolic variables that parameters and match_casts define.
 fn defined(body: &Body) -> BTreeSet<Sym> {
+    defined_by(body, |_| true)
+}
+
+/// The same, of those whose types are `wanted`.
+fn defined_by(body: &Body, wanted: impl Fn(&Type) -> bool) -> BTreeSet<Sym> {
     let mut defined = BTreeSet::new();
-    for value in body.values().filter(|value| matches!(value.view(), Expr::Param | Expr::MatchCast(_))) {
-        value.ty().to_owned().each_defined(&mut |sym| {
+    let definers = body.values().filter(|value| matches!(value.view(), Expr::Param | Expr::MatchCast(_)));
+    for ty in definers.map(|value| value.ty().to_owned()).filter(wanted) {
+        ty.each_defined(&mut |sym| {
             defined.insert(sym);
         });
     }

@@ -48,6 +48,10 @@ pub(super) fn pattern_of(name: &str) -> Result<Pattern, PassError> {
         None => {
             let near = nearest(group, all.iter().map(|(known, _)| known.as_str()));
             let near: Vec<String> = near.into_iter().map(|group| format!("{compiler}.{group}")).collect();
+            if near.is_empty() {
+                let groups: Vec<&str> = all.iter().map(|(known, _)| known.as_str()).collect();
+                bail!("no pattern named `{name}`; after the compiler comes one of {}", groups.join(", "));
+            }
             bail!("no pattern named `{name}`{}", did_you_mean(&near));
         }
     }
