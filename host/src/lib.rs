@@ -3,6 +3,7 @@
 //! A program needs this crate alone: [`Engine`] lists plugins, reads modules and prints them, [`Pass`] and [`Runner`] run
 //! passes. `docs/embedding.md` in the repository is a guide.
 
+pub mod bundle;
 pub mod cli;
 pub mod context;
 pub mod engine;

@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-#[derive(Args)]
+#[derive(Args, Clone, Default)]
 pub(super) struct LookArgs {
     /// Shows where the time went, as a tree, even if the run fails.
     #[arg(long, value_name = "FORMAT", num_args = 0..=1, require_equals = true, default_missing_value = "text")]

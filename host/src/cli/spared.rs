@@ -96,6 +96,9 @@ fn outputs(args: &RunArgs) -> Result<Vec<(PathBuf, Output, &'static str)>, Error
         }
         out.push((shown.clone(), output, "file with -o"));
     }
+    if let Some(shown) = &args.bundle {
+        out.push((shown.clone(), Output::look(shown)?, "file with --bundle"));
+    }
     if let Some(shown) = args.look.trace_path() {
         out.push((shown.to_path_buf(), Output::look(shown)?, "file with --trace"));
     }

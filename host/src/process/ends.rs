@@ -1,7 +1,7 @@
 //! What is said of a process that ended before its run did, from what its board has.
 
 use super::board::{Board, Culprit, Frame, Kind, Slot};
-use crate::report::error::{Error, Kept, StepKind, exit};
+use crate::report::error::{Cause, Error, Kept, StepKind, exit};
 use std::fmt::{self, Write};
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
@@ -236,6 +236,7 @@ fn in_step(step: &Frame, code: Option<&Frame>, message: String) -> Error {
         message,
         place: None,
         kept: Kept::Gone,
+        cause: Cause::Crash,
         code: exit::PLUGIN,
     }
 }

@@ -1,6 +1,6 @@
 //! What a run gives: the module, its steps with what they cost, and what was reported.
 
-use super::Statistic;
+use super::{Failure, Statistic};
 use crate::report::error::Error;
 use crate::report::said::PassDiagnostic;
 use plugin_api::ir::Module;
@@ -114,6 +114,8 @@ pub struct RunReport {
     pub failures: Vec<Error>,
     /// What stopped the run, if anything did.
     pub error: Option<Error>,
+    /// Where the first step failed.
+    pub failed_at: Option<Failure>,
 }
 
 impl RunReport {
