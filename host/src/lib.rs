@@ -9,6 +9,7 @@ pub mod context;
 pub mod engine;
 pub mod files;
 pub mod instruments;
+pub mod page;
 pub mod passes;
 pub mod plugins;
 mod process;

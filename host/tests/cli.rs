@@ -75,6 +75,9 @@ mod readme;
 #[path = "cli/rounds.rs"]
 #[cfg(target_os = "linux")]
 mod rounds;
+#[path = "cli/searches.rs"]
+#[cfg(target_os = "linux")]
+mod searches;
 #[path = "cli/validate.rs"]
 #[cfg(target_os = "linux")]
 mod validate;

@@ -99,8 +99,12 @@ fn outputs(args: &RunArgs) -> Result<Vec<(PathBuf, Output, &'static str)>, Error
     if let Some(shown) = &args.bundle {
         out.push((shown.clone(), Output::look(shown)?, "file with --bundle"));
     }
-    if let Some(shown) = args.look.trace_path() {
-        out.push((shown.to_path_buf(), Output::look(shown)?, "file with --trace"));
+    for (shown, option) in
+        [(args.look.trace_path(), "file with --trace"), (args.look.report_path(), "file with --report")]
+    {
+        if let Some(shown) = shown {
+            out.push((shown.to_path_buf(), Output::look(shown)?, option));
+        }
     }
     if let Some(folder) = args.look.dump_folder() {
         // Files get names like `000_relax.Normalize.py`.

@@ -5,11 +5,13 @@ pub(super) mod exec;
 mod executed;
 mod expected;
 pub(super) mod explain_match;
+mod paging;
 pub(super) mod replay;
 pub(super) mod validate;
 
 use self::bundling::Bundling;
 use self::expected::expected;
+use self::paging::Page;
 use super::arguments::{PlanArgs, RunArgs};
 use super::building::Building;
 use super::messages::Messages;
@@ -134,7 +136,8 @@ fn go(
     lock::tell(engine.lock(), messages);
     seen.timing.span("open plugins", || open(&engine, &plan, messages))?;
     let module = seen.timing.span("read", || read(&engine, &input, messages))?;
-    let steps = args.validate.then(ChangedSteps::default);
+    let page = args.look.report_path().map(Page::to).transpose()?;
+    let steps = (args.validate || page.is_some()).then(ChangedSteps::default);
     let collecting = steps.iter().map(|steps| validate::collecting(steps, &engine));
     let runner = looking.into_iter().chain(collecting).fold(runner(args, &engine, &context), Runner::instrument);
     let runner = runner.part(names.part(&plan, &engine)?);
@@ -149,13 +152,25 @@ fn go(
     if let Some(error) = report.error.as_ref().or(report.failures.first()) {
         fails(error, report.failed_at.as_ref().unwrap_or(&whole), &report.diagnostics);
     }
+    let written_page = page.zip(steps.as_ref()).map(|(page, steps)| {
+        page.write(&engine, (input.origin(), &written.pipeline, &plan), seen, &report, &steps.seen())
+    });
     let unmet: Vec<Error> =
         expected.iter().filter_map(|it| it.check(&report.statistics, engine.registry()).err()).collect();
     let said = if bundling.is_wanted() { report.diagnostics.clone() } else { Vec::new() };
-    let code = conclude(args, &engine, report, output, seen, messages)?;
+    let code = conclude(args, &engine, report, output, seen, messages);
+    let lost = written_page.and_then(Result::err);
+    if let (Err(_), Some(lost)) = (&code, &lost) {
+        // What stopped the run matters more.
+        messages.report(&Report::warning(format!("the page is lost: {lost}")));
+    }
+    let code = code?;
+    if let Some(lost) = lost {
+        return Err(lost);
+    }
     let unmet = if code == exit::DONE { unmet } else { Vec::new() };
     unmet.first().into_iter().for_each(|error| fails(error, &whole, &said));
-    let Some(steps) = steps else { return Error::unless_any(unmet, Ok(code)) };
+    let Some(steps) = steps.filter(|_| args.validate) else { return Error::unless_any(unmet, Ok(code)) };
     let validated = validate::after_run(&engine, &steps, messages);
     if validated != exit::DONE {
         let message = "the values before and after a pass differ".to_string();

@@ -128,11 +128,13 @@ impl Passes {
     }
 }
 
-/// The first error among lines of messages.
+/// What stopped the run, among lines of messages: the failure of a step, else the first error.
 fn failure(done: &Done) -> Shown {
     let lines = done.err.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let error = lines.into_iter().find(|line| line["level"] == "error");
-    let Some(error) = error else {
+    let errors: Vec<Value> = lines.filter(|line| line["level"] == "error").collect();
+    // A function in which a pass failed is an error of its own.
+    let step = errors.iter().find(|line| line["cause"].is_string());
+    let Some(error) = step.or(errors.first()) else {
         return Shown::Refused(done.err.lines().last().unwrap_or("no message").to_string());
     };
     let text = |key: &str| error[key].as_str().map(str::to_string);

@@ -3,6 +3,7 @@
 use super::text::{numbers, statements, unannotated, with_number, without_statements};
 use crate::engine::Engine;
 use crate::text::Input;
+use plugin_api::ir::records::kind;
 use plugin_api::ir::{Body, BodyKind, Function, Module, Type, Value};
 use std::ops::Range;
 
@@ -26,6 +27,8 @@ impl Texts<'_> {
 pub(super) enum Way {
     /// Functions go.
     Functions,
+    /// A function returns one of its bindings instead of its result.
+    Earlier,
     /// Bindings become parameters of their function.
     Bindings,
     /// Elements of a result that is a tuple go.
@@ -57,8 +60,9 @@ impl Number {
 }
 
 /// All ways, in the order in which they are tried.
-pub(super) const WAYS: [Way; 8] = [
+pub(super) const WAYS: [Way; 9] = [
     Way::Functions,
+    Way::Earlier,
     Way::Bindings,
     Way::Results,
     Way::Parameters,
@@ -73,6 +77,7 @@ impl Way {
     pub(super) fn name(self) -> &'static str {
         match self {
             Way::Functions => "functions",
+            Way::Earlier => "what comes after a binding",
             Way::Bindings => "bindings",
             Way::Results => "results",
             Way::Parameters => "parameters",
@@ -85,7 +90,7 @@ impl Way {
     pub(super) fn count(self, module: &Module, texts: &Texts<'_>) -> usize {
         match self {
             Way::Functions => module.len(),
-            Way::Bindings => each(module, bindings).len(),
+            Way::Earlier | Way::Bindings => each(module, bindings).len(),
             Way::Results => each(module, results).len(),
             Way::Parameters => each(module, unused_parameters).len(),
             Way::Statements => texts.print(module).map_or(0, |text| statements(&text).len()),
@@ -102,6 +107,7 @@ impl Way {
                 names.skip(parts.start).take(parts.len()).for_each(|name| drop(edit.remove(name)));
                 Some(edit.finish())
             }
+            Way::Earlier => map(module, bindings, parts.start..parts.start + 1, returning),
             Way::Bindings => map(module, bindings, parts, cut),
             Way::Results => map(module, results, parts, without_results),
             Way::Parameters => map(module, unused_parameters, parts, without_parameters),
@@ -147,6 +153,17 @@ fn bindings(body: &Body) -> Vec<usize> {
     let blocks = body.function().into_iter().flat_map(Function::blocks);
     let bindings = blocks.flat_map(|block| block.region().bindings());
     bindings.filter_map(Value::index).collect()
+}
+
+/// The function returns the first of these bindings.
+fn returning(body: &Body, bindings: &[usize]) -> Option<Body> {
+    let (function, binding) = (body.function()?, body.value_at(*bindings.first()?));
+    let end = function.value().region().children().find(|value| value.kind() == kind::YIELD)?;
+    let mut edit = body.edit();
+    edit.make_output(binding);
+    edit.set_operand(end, 0, binding);
+    edit.set_signature(function.params().map(|param| param.ty().to_owned()).collect(), binding.ty().to_owned());
+    edit.finish().ok()
 }
 
 /// Bindings become parameters.
