@@ -355,7 +355,7 @@ pub(super) fn list(registry: &Registry) -> String {
     let mut rows = vec![["INSTRUMENT", "PLUGIN", "WHAT IT DOES"].map(str::to_string).to_vec()];
     for (id, info) in found {
         let plugin = registry.instrument_owner(id).name.clone();
-        rows.push(vec![info.name.clone(), plugin, info.summary().to_string()]);
+        rows.push(vec![info.name.clone(), plugin, info.summary()]);
     }
     format!("\n{}", table(&rows))
 }

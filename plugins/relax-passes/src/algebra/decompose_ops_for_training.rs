@@ -1,6 +1,6 @@
 //! Replaces operators by simpler ones, for a model that is trained.
 
-use super::decompose_ops::{decompose, divided_by_deviation, is_set, is_wanted, scalar};
+use super::decompose_ops::{decompose, divided_by_deviation, is_set, map_wanted, scalar};
 use plugin_api::prelude::*;
 
 declare_pass! {
@@ -29,7 +29,7 @@ declare_pass! {
     ///     y = R.add(gv_6, b)
     ///     return y
     /// ```
-    pub function pass DECOMPOSE_OPS_FOR_TRAINING = "relax.DecomposeOpsForTraining" {
+    pub module pass DECOMPOSE_OPS_FOR_TRAINING = "relax.DecomposeOpsForTraining" {
         opt_level: 0,
         preserves: ["relax.Normalize", "relax.anf", "relax.no_dataflow"],
         options: Options {
@@ -41,10 +41,11 @@ declare_pass! {
     }
 }
 
-fn decompose_ops_for_training(body: &Body, options: &Options, ctx: &Ctx) -> Result<Body, PassError> {
-    if !is_wanted(&options.func_name, ctx) {
-        return Ok(body.clone());
-    }
+fn decompose_ops_for_training(module: &Module, options: &Options, ctx: &Ctx) -> Result<Module, PassError> {
+    map_wanted(module, &options.func_name, |body| decompose_for_training(body, ctx))
+}
+
+fn decompose_for_training(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
     let for_training = body.try_rewrite(|value, rw| {
         let Some(call) = value.as_call().filter(|_| value.is_binding()) else { return Ok(Action::Keep) };
         match call.op() {
