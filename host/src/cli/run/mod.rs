@@ -7,7 +7,7 @@ pub(super) mod explain_match;
 pub(super) mod validate;
 
 use self::expected::expected;
-use super::arguments::{PlanArgs, RunArgs};
+use super::arguments::{IsolateArgs, PlanArgs, RunArgs};
 use super::building::Building;
 use super::messages::Messages;
 use super::select::request;
@@ -64,7 +64,7 @@ pub(super) fn run(args: &RunArgs, seen: &instruments::Seen, messages: Messages) 
     let request = request(&args.select, &manifest)?;
     let input = read_input(&args.input)?.strict(args.strict);
     let keeper = keeper.seen(seen.survey.take());
-    let engine = seen.timing.span("list plugins", || engine(&manifest, keeper, messages))?;
+    let engine = seen.timing.span("list plugins", || engine(&manifest, keeper, &args.isolate, messages))?;
     seen.trace.iter().for_each(|trace| engine.traced(trace.clone()));
     let (context, written) = request.context(&manifest, &engine)?;
     let plan = seen.timing.span("plan", || written.plan(&context, &engine))?;
@@ -88,15 +88,22 @@ pub(super) fn run(args: &RunArgs, seen: &instruments::Seen, messages: Messages) 
     let unmet: Vec<Error> =
         expected.iter().filter_map(|it| it.check(&report.statistics, engine.registry()).err()).collect();
     let code = conclude(args, &engine, report, &output, seen, messages)?;
+    let code = code.max(engine.close().err().map_or(exit::DONE, |error| messages.error(&error)));
     let unmet = if code == exit::DONE { unmet } else { Vec::new() };
     let code = if let Some(steps) = steps { code.max(validate::after_run(&engine, &steps, messages)) } else { code };
     Error::unless_any(unmet, Ok(code))
 }
 
 /// The engine of a manifest, with its plugins listed.
-fn engine(manifest: &Manifest, keeper: Keeper, messages: Messages) -> Result<Arc<Engine>, Error> {
+fn engine(
+    manifest: &Manifest,
+    keeper: Keeper,
+    isolate: &IsolateArgs,
+    messages: Messages,
+) -> Result<Arc<Engine>, Error> {
     let building = Building::new(messages);
     let engine = Arc::new(listed_of(manifest, keeper, &building, messages)?);
+    engine.isolates(isolate.isolation());
     engine.tries_first(lock::try_out);
     engine.prints_to(move |text| messages.text("printed", text));
     Ok(engine)
