@@ -5,9 +5,12 @@ use super::messages::Format;
 use super::search::{BisectArgs, ReduceArgs};
 use super::{instruments, probe};
 use crate::files::Output;
+use crate::plugins::limits::{Limits, bytes, milliseconds};
 use crate::report::error::Error;
+use crate::workers::Isolation;
 use clap::{Args, ColorChoice, Parser, Subcommand};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Runs compiler passes from plugins over TVM modules.
 ///
@@ -237,6 +240,38 @@ impl Select {
     }
 }
 
+#[derive(Args, Clone, Default)]
+pub(super) struct IsolateArgs {
+    /// Runs each plugin in a process of its own. A plugin that crashes, hangs or exits fails its step only.
+    ///
+    /// `isolate = true` in the manifest does that for one plugin.
+    #[arg(long)]
+    pub(super) isolate: bool,
+    /// How long a call of a plugin in its own process may take: 30s, 500ms, 5min. Default: that of the manifest, or 5 min.
+    #[arg(long, value_name = "TIME", value_parser = milliseconds)]
+    pub(super) plugin_timeout: Option<u64>,
+    /// Memory that the process of a plugin may have: 512MiB, 2GiB. Default: that of the manifest, or half of the memory of
+    /// this machine.
+    #[arg(long, value_name = "SIZE", value_parser = bytes)]
+    pub(super) plugin_memory: Option<u64>,
+    /// Processor time that the process of a plugin may take in all: 60s. Default: that of the manifest, or no limit.
+    #[arg(long, value_name = "TIME", value_parser = milliseconds)]
+    pub(super) plugin_cpu: Option<u64>,
+}
+
+impl IsolateArgs {
+    /// What they say. The workers are processes of this program.
+    pub(super) fn isolation(&self) -> Isolation {
+        let limits = Limits {
+            timeout: self.plugin_timeout.map(Duration::from_millis),
+            memory: self.plugin_memory,
+            cpu: self.plugin_cpu.map(Duration::from_millis),
+            ..Limits::default()
+        };
+        Isolation { worker: std::env::current_exe().ok(), all: self.isolate, limits }
+    }
+}
+
 #[derive(Args, Clone)]
 pub(super) struct ExpectArg {
     /// Fails unless a pass or an instrument counted as much as expected: 'acme.GroupConvolutions.groups formed>=8', with >=,
@@ -293,6 +328,8 @@ pub(super) struct RunArgs {
     /// depend on it.
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(super) jobs: Option<u16>,
+    #[command(flatten)]
+    pub(super) isolate: IsolateArgs,
     /// If the run fails, writes all that it needs to fail again: the module before the step that failed, the plan, and the
     /// hashes of the plugins. `passhost replay` reads the file.
     #[arg(long, value_name = "FILE")]
@@ -326,6 +363,8 @@ pub(super) struct ReplayArgs {
     /// Number of threads for passes over functions, at most 256. Default: the number of cores.
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(super) jobs: Option<u16>,
+    #[command(flatten)]
+    pub(super) isolate: IsolateArgs,
 }
 
 impl RunArgs {
@@ -345,6 +384,7 @@ impl RunArgs {
             expect: ExpectArg { expect: Vec::new() },
             deny_unknown_operators,
             jobs: None,
+            isolate: IsolateArgs::default(),
             bundle: None,
         }
     }
@@ -371,6 +411,8 @@ pub(super) struct Executed {
     /// Prints the results as JSON.
     #[arg(long)]
     pub(super) json: bool,
+    #[command(flatten)]
+    pub(super) isolate: IsolateArgs,
 }
 
 #[derive(Args)]
@@ -471,6 +513,8 @@ pub(super) struct ExplainMatchArgs {
     pub(super) target: Option<String>,
     #[command(flatten)]
     pub(super) plugins: Plugins,
+    #[command(flatten)]
+    pub(super) isolate: IsolateArgs,
 }
 
 #[derive(Args)]

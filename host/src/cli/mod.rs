@@ -42,6 +42,9 @@ const SUPERVISED: [&str; 9] =
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
+    if let Some(code) = crate::workers::worker() {
+        return ExitCode::from(code);
+    }
     // Relative paths are those of this folder, wherever a plugin goes.
     from_start(Path::new(""));
     let work = || guarded(command_line).unwrap_or_else(|code| code);

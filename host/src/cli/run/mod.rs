@@ -12,7 +12,7 @@ pub(super) mod validate;
 use self::bundling::Bundling;
 use self::expected::expected;
 use self::paging::Page;
-use super::arguments::{PlanArgs, RunArgs};
+use super::arguments::{IsolateArgs, PlanArgs, RunArgs};
 use super::building::Building;
 use super::messages::Messages;
 use super::select::{Asked, request};
@@ -124,7 +124,7 @@ fn go(
 ) -> Result<u8, Error> {
     let Job { manifest, keeper, asked, input, names } = job;
     let keeper = keeper.seen(seen.survey.take());
-    let engine = seen.timing.span("list plugins", || engine(&manifest, keeper, messages))?;
+    let engine = seen.timing.span("list plugins", || engine(&manifest, keeper, &args.isolate, messages))?;
     seen.trace.iter().for_each(|trace| engine.traced(trace.clone()));
     let (context, written) = asked.context(&manifest, &engine)?;
     let plan = seen.timing.span("plan", || written.plan(&context, &engine))?;
@@ -158,16 +158,7 @@ fn go(
     let unmet: Vec<Error> =
         expected.iter().filter_map(|it| it.check(&report.statistics, engine.registry()).err()).collect();
     let said = if bundling.is_wanted() { report.diagnostics.clone() } else { Vec::new() };
-    let code = conclude(args, &engine, report, output, seen, messages);
-    let lost = written_page.and_then(Result::err);
-    if let (Err(_), Some(lost)) = (&code, &lost) {
-        // What stopped the run matters more.
-        messages.report(&Report::warning(format!("the page is lost: {lost}")));
-    }
-    let code = code?;
-    if let Some(lost) = lost {
-        return Err(lost);
-    }
+    let code = concluded(args, &engine, report, output, (seen, written_page), messages)?;
     let unmet = if code == exit::DONE { unmet } else { Vec::new() };
     unmet.first().into_iter().for_each(|error| fails(error, &whole, &said));
     let Some(steps) = steps.filter(|_| args.validate) else { return Error::unless_any(unmet, Ok(code)) };
@@ -179,6 +170,26 @@ fn go(
     Error::unless_any(unmet, Ok(code.max(validated)))
 }
 
+/// The same as [`conclude`], with what became of the page, and of the processes of plugins.
+fn concluded(
+    args: &RunArgs,
+    engine: &Engine,
+    report: RunReport,
+    output: &Output,
+    (seen, page): (&instruments::Seen, Option<Result<(), Error>>),
+    messages: Messages,
+) -> Result<u8, Error> {
+    let code = conclude(args, engine, report, output, seen, messages);
+    let lost = page.and_then(Result::err);
+    if let (Err(_), Some(lost)) = (&code, &lost) {
+        // What stopped the run matters more.
+        messages.report(&Report::warning(format!("the page is lost: {lost}")));
+    }
+    let code = code?;
+    let closed = engine.close().err().map_or(exit::DONE, |error| messages.error(&error));
+    lost.map_or(Ok(code.max(closed)), Err)
+}
+
 /// A runner as the arguments ask for it.
 fn runner<'e>(args: &RunArgs, engine: &'e Engine, context: &PassContext) -> Runner<'e> {
     let runner = Runner::in_context(engine, context).verified_input(true);
@@ -188,9 +199,15 @@ fn runner<'e>(args: &RunArgs, engine: &'e Engine, context: &PassContext) -> Runn
 }
 
 /// The engine of a manifest, with its plugins listed.
-pub(super) fn engine(manifest: &Manifest, keeper: Keeper, messages: Messages) -> Result<Arc<Engine>, Error> {
+pub(super) fn engine(
+    manifest: &Manifest,
+    keeper: Keeper,
+    isolate: &IsolateArgs,
+    messages: Messages,
+) -> Result<Arc<Engine>, Error> {
     let building = Building::new(messages);
     let engine = Arc::new(listed_of(manifest, keeper, &building, messages)?);
+    engine.isolates(isolate.isolation());
     engine.tries_first(lock::try_out);
     engine.prints_to(move |text| messages.text("printed", text));
     Ok(engine)

@@ -10,7 +10,7 @@ pub(super) use bisect::{BisectArgs, bisect};
 pub(super) use reduce::{ReduceArgs, reduce};
 
 use self::predicate::{Passes, Predicate, Until, until};
-use super::arguments::Select;
+use super::arguments::{IsolateArgs, Select};
 use super::messages::Messages;
 use super::select::request;
 use super::{load, manifest_path};
@@ -68,7 +68,7 @@ fn prepared(args: &SearchArgs, input: &Path, messages: Messages) -> Result<Prepa
     let (manifest, keeper) = load(&args.select.plugins, Mode::Update)?;
     let request = request(&args.select, &manifest)?;
     let input = super::run::read_input(input)?;
-    let engine = super::run::engine(&manifest, keeper, messages)?;
+    let engine = super::run::engine(&manifest, keeper, &IsolateArgs::default(), messages)?;
     let (context, written): (PassContext, _) = request.context(&manifest, &engine)?;
     let plan = written.plan(&context, &engine)?;
     let module = super::run::read(&engine, &input, messages)?;
