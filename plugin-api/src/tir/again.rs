@@ -78,6 +78,8 @@ pub struct Again<'b> {
     edit: Edit<'b>,
     /// What variables, buffers and expressions of the old body are now.
     now: HashMap<u32, V, foldhash::fast::FixedState>,
+    /// What defines each symbolic variable so far.
+    definers: HashMap<u32, u32, foldhash::fast::FixedState>,
     /// Symbolic variables whose definition was written more than once, and what each is now.
     syms: HashMap<u32, Sym, foldhash::fast::FixedState>,
     /// Statements that were written.
@@ -89,9 +91,14 @@ impl<'b> Again<'b> {
     pub fn start(body: &'b Body) -> Again<'b> {
         let mut edit = body.edit();
         let root = body.root();
-        let mut last = None;
+        let (mut last, mut definers) = (None, HashMap::default());
         for child in root.region().children() {
             if child.kind() == kind::PARAM {
+                for dim in child.ty().prims() {
+                    dim.vars(&mut |sym| {
+                        definers.entry(sym.id).or_insert(child.word());
+                    });
+                }
                 last = Some(child);
             } else {
                 edit.discard(child);
@@ -101,7 +108,7 @@ impl<'b> Again<'b> {
             Some(param) => edit.after(param),
             None => edit.at_start(root),
         };
-        Again { edit, now: HashMap::default(), syms: HashMap::default(), written: 0 }
+        Again { edit, now: HashMap::default(), definers, syms: HashMap::default(), written: 0 }
     }
 
     /// The body that was written; the old handle if nothing differs but names.
@@ -188,7 +195,7 @@ impl<'b> Again<'b> {
     ) -> Result<(), PassError> {
         // What a block declares is no statement.
         self.written += u64::from(stmt.stmt().is_some() || is_allocation_or_view(stmt));
-        self.renew_symbol(stmt);
+        self.renew_symbols(stmt);
         let (mut spec, name) = (self.spec(stmt), stmt.name());
         if let (kind::BIND, [value]) = (spec.kind, ops) {
             // A name of a call has an effect, and what it names may be none any more.
@@ -207,12 +214,23 @@ impl<'b> Again<'b> {
         Ok(())
     }
 
-    /// A variable that is defined a second time is a new one for the types and dimensions after it.
-    fn renew_symbol(&mut self, definition: Value<'b>) {
-        if let Some(sym) = definition.symbol().filter(|_| self.meaning(definition).is_some()) {
-            let name = definition.name().unwrap_or("n");
-            let new = self.edit.builder().sym(name, sym.dtype);
-            self.syms.insert(sym.id, new);
+    /// What is defined a second time is a new variable for the types and dimensions after it. A buffer that is matched defines
+    /// the variables of its type that nothing before it defines.
+    fn renew_symbols(&mut self, definition: Value<'b>) {
+        let is_match =
+            definition.kind() == kind::BUFFER && definition.node().is_some_and(|node| node.a == buffer_of::MATCH);
+        let of_buffer = is_match.then(|| definition.ty().prims()).into_iter().flatten().filter_map(|dim| match dim {
+            Dim::Var(sym) => Some(sym),
+            _ => None,
+        });
+        let defined: Vec<Sym> = definition.symbol().into_iter().chain(of_buffer).collect();
+        for sym in defined {
+            let definer = *self.definers.entry(sym.id).or_insert(definition.word());
+            if definer == definition.word() && self.meaning(definition).is_some() {
+                let name = self.old().sym_name(sym.id).unwrap_or("n");
+                let new = self.edit.builder().sym(name, sym.dtype);
+                self.syms.insert(sym.id, new);
+            }
         }
     }
 

@@ -40,7 +40,7 @@ declare_pass! {
 }
 
 fn decompose_ops_for_inference(module: &Module, options: &Options, ctx: &Ctx) -> Result<Module, PassError> {
-    map_wanted(module, &options.func_name, |body| decompose(body, ctx))
+    map_wanted(module, &options.func_name, |_, body| decompose(body, ctx))
 }
 
 /// Changes the function of this name, or all functions if it is empty.
@@ -50,7 +50,7 @@ fn decompose_ops_for_inference(module: &Module, options: &Options, ctx: &Ctx) ->
 pub(super) fn map_wanted(
     module: &Module,
     func_name: &str,
-    mut change: impl FnMut(&Body) -> Result<Body, PassError>,
+    mut change: impl FnMut(&str, &Body) -> Result<Body, PassError>,
 ) -> Result<Module, PassError> {
     let relax = |body: &Body| body.function().is_some();
     if !func_name.is_empty() && !module.get(func_name).is_some_and(relax) {
@@ -62,7 +62,7 @@ pub(super) fn map_wanted(
     }
     module.map_functions(|name, body| match body.function() {
         Some(function) if (func_name.is_empty() || name == func_name) && !function.skips_optimization() => {
-            change(body).map_err(|error| error.in_function(name))
+            change(name, body).map_err(|error| error.in_function(name))
         }
         _ => Ok(body.clone()),
     })

@@ -42,15 +42,15 @@ declare_pass! {
 }
 
 fn decompose_ops_for_training(module: &Module, options: &Options, ctx: &Ctx) -> Result<Module, PassError> {
-    map_wanted(module, &options.func_name, |body| decompose_for_training(body, ctx))
+    map_wanted(module, &options.func_name, |name, body| decompose_for_training(name, body, ctx))
 }
 
-fn decompose_for_training(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
+fn decompose_for_training(name: &str, body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
     let for_training = body.try_rewrite(|value, rw| {
         let Some(call) = value.as_call().filter(|_| value.is_binding()) else { return Ok(Action::Keep) };
         match call.op() {
             Some("relax.nn.batch_norm") => batch_norm(call, rw, ctx),
-            Some("relax.nn.layer_norm") => layer_norm(call, rw, ctx),
+            Some("relax.nn.layer_norm") => layer_norm(call, rw, name, ctx),
             _ => Ok(Action::Keep),
         }
     })?;
@@ -87,11 +87,12 @@ fn batch_norm<'b>(call: Call<'b>, rw: &mut Rewriter<'b>, ctx: &Ctx) -> Result<Ac
 }
 
 /// `(x - mean) / sqrt(variance + epsilon) * gamma + beta`, with the mean and variance of the input.
-fn layer_norm<'b>(call: Call<'b>, rw: &mut Rewriter<'b>, ctx: &Ctx) -> Result<Action, PassError> {
+fn layer_norm<'b>(call: Call<'b>, rw: &mut Rewriter<'b>, function: &str, ctx: &Ctx) -> Result<Action, PassError> {
     let args: Vec<Value<'b>> = call.args().collect();
     let [x, gamma, beta] = args.as_slice() else { return Ok(Action::Keep) };
     if !is_over_last_axes(call, *x) {
         ctx.diagnostics()
+            .in_function(function)
             .missed(call.value(), "the axes are not the last ones, along which scale and center are broadcast");
         return Ok(Action::Keep);
     }
