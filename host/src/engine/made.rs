@@ -1,8 +1,8 @@
 //! Passes that the program makes at run time which embeds the host. They have an owner of their own, `host`, and are in
 //! everything else like those of plugins: planned, verified, seen by instruments. And the code of a pass, wherever it is.
 
-use plugin_api::PassError;
 use crate::workers::Opened;
+use plugin_api::PassError;
 use plugin_api::abi::host::RunFailure;
 use plugin_api::abi::in_process::{self, call_functions, call_module};
 use plugin_api::declare::declarations::{PassDecl, each_dataflow_block};

@@ -332,7 +332,8 @@ impl Engine {
                 let _doing = process::begin(&call);
                 loader::open(listed).map(Opened::Here)
             };
-            let opened = self.start_of(plugin).and_then(|start| start.map_or_else(here, |it| Opened::apart(listed, it)));
+            let opened =
+                self.start_of(plugin).and_then(|start| start.map_or_else(here, |it| Opened::apart(listed, it)));
             opened.map_err(|why| {
                 let text = why.to_string();
                 error = Some(why);

@@ -108,7 +108,8 @@ mod tests {
     #[test]
     fn of_two_limits_the_lower_one_counts() {
         let plugin = Limits { timeout: Some(Duration::from_secs(2)), memory: Some(7), ..Limits::default() };
-        let run = Limits { timeout: Some(Duration::from_secs(1)), cpu: Some(Duration::from_secs(5)), ..Limits::default() };
+        let run =
+            Limits { timeout: Some(Duration::from_secs(1)), cpu: Some(Duration::from_secs(5)), ..Limits::default() };
         let both = plugin.within(&run);
         assert_eq!((both.timeout, both.memory, both.cpu), (run.timeout, Some(7), run.cpu));
     }

@@ -481,12 +481,21 @@ impl Reader<'_> {
                 DeValue::Integer(number) => number.as_str().to_string(),
                 _ => return self.expected(key, "a string such as \"30 s\" or \"2 GiB\"", value),
             };
-            read(&text).map_err(|why| self.wrong(format!("`{key}` {why}"), value.span(), "as in \"30 s\" or \"2 GiB\"")).ok()
+            read(&text)
+                .map_err(|why| self.wrong(format!("`{key}` {why}"), value.span(), "as in \"30 s\" or \"2 GiB\""))
+                .ok()
         };
         let time = |key: &str| limit(key, limits::milliseconds).map(Duration::from_millis);
         let paths = |key: &str| self.strings(table, key).iter().map(|path| self.folder.join(path)).collect();
         let (read, write, network) = (paths("read"), paths("write"), self.boolean(table, "network"));
-        Limits { timeout: time("timeout"), memory: limit("memory", limits::bytes), cpu: time("cpu"), read, write, network }
+        Limits {
+            timeout: time("timeout"),
+            memory: limit("memory", limits::bytes),
+            cpu: time("cpu"),
+            read,
+            write,
+            network,
+        }
     }
 
     fn requirement(&self, table: &DeTable<'_>, key: &str) -> Option<VersionReq> {

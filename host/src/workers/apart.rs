@@ -1,7 +1,7 @@
 //! A plugin in worker processes, with the interface of one that is opened here.
 
-use super::worker::{Death, Start, Worker};
 use super::words::{call, event};
+use super::worker::{Death, Start, Worker};
 use crate::instruments::OfPlugin;
 use crate::plugins::loader::Listed;
 use crate::report::error::Error;
@@ -94,7 +94,9 @@ impl Apart {
     fn turn(&self) -> Result<Turn, Error> {
         let mut workers = lock(&self.workers);
         workers.retain(|worker| !worker.is_dead());
-        let own = CALLED.with_borrow(|called| called.iter().rev().find(|it| workers.iter().any(|own| Arc::ptr_eq(own, it))).cloned());
+        let own = CALLED.with_borrow(|called| {
+            called.iter().rev().find(|it| workers.iter().any(|own| Arc::ptr_eq(own, it))).cloned()
+        });
         if let Some(worker) = own {
             return Ok(Turn { worker, within: true });
         }
@@ -153,21 +155,26 @@ impl Apart {
         };
         let turn = self.turn().map_err(not_started);
         let results = turn.and_then(|turn| {
-            turn.worker.call(call::RUN_FUNCTIONS, put, take).map_err(|mut death| {
-                // With one function there is no doubt.
-                let only = functions.first().filter(|_| functions.len() == 1).map(|(name, _)| (*name).to_string());
-                death.function = death.function.filter(|at| functions.iter().any(|(name, _)| name == at)).or(only);
-                (ended(death.clone()), death.function)
-            }).map_err(|(failure, at)| match failure {
-                RunFailure::Error(error) => RunFailure::Error(PassError { function: at, ..error }),
-                other => other,
-            })
+            turn.worker
+                .call(call::RUN_FUNCTIONS, put, take)
+                .map_err(|mut death| {
+                    // With one function there is no doubt.
+                    let only = functions.first().filter(|_| functions.len() == 1).map(|(name, _)| (*name).to_string());
+                    death.function = death.function.filter(|at| functions.iter().any(|(name, _)| name == at)).or(only);
+                    (ended(death.clone()), death.function)
+                })
+                .map_err(|(failure, at)| match failure {
+                    RunFailure::Error(error) => RunFailure::Error(PassError { function: at, ..error }),
+                    other => other,
+                })
         });
         results.unwrap_or_else(|failure| {
             // The step fails, so that what the others were does not matter.
             let named = if let RunFailure::Error(error) = &failure { error.function.clone() } else { None };
             let at = functions.iter().position(|(name, _)| Some(*name) == named.as_deref()).unwrap_or(0);
-            let result = |(i, (_, body)): (usize, &(&str, &Body))| if i == at { Err(failure.clone()) } else { Ok((*body).clone()) };
+            let result = |(i, (_, body)): (usize, &(&str, &Body))| {
+                if i == at { Err(failure.clone()) } else { Ok((*body).clone()) }
+            };
             functions.iter().enumerate().map(result).collect()
         })
     }
@@ -198,7 +205,8 @@ impl Apart {
         };
         // A rule that reports something is asked each time.
         let take = |_: &mut Known, from: &mut Reader<'_>| Ok((from.byte()? != 0, take_inferred(from)?));
-        let (silent, answer) = turn.worker.call(call::INFER, put, take).map_err(|death| InferError::Panicked(death.to_string()))?;
+        let (silent, answer) =
+            turn.worker.call(call::INFER, put, take).map_err(|death| InferError::Panicked(death.to_string()))?;
         if let (Some(key), true, Ok(inferred)) = (key, silent, &answer) {
             let mut known = lock(&self.inferred);
             if known.len() < MOST_ANSWERS {

@@ -7,21 +7,21 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub(super) fn put(limits: &Limits, out: &mut Writer) {
-        out.number(limits.memory());
-        out.number(limits.cpu.map_or(0, |cpu| cpu.as_secs().max(1)));
-        for paths in [&limits.read, &limits.write] {
-            out.number(paths.len() as u64);
-            paths.iter().for_each(|path| out.block(path.as_os_str().as_encoded_bytes()));
-        }
-        out.byte(u8::from(limits.network));
+    out.number(limits.memory());
+    out.number(limits.cpu.map_or(0, |cpu| cpu.as_secs().max(1)));
+    for paths in [&limits.read, &limits.write] {
+        out.number(paths.len() as u64);
+        paths.iter().for_each(|path| out.block(path.as_os_str().as_encoded_bytes()));
     }
+    out.byte(u8::from(limits.network));
+}
 
 pub(super) fn take(from: &mut Reader<'_>) -> Result<Limits, Forged> {
-        let (memory, cpu) = (Some(from.number()?), Some(from.number()?).filter(|cpu| *cpu > 0).map(Duration::from_secs));
-        let paths = |from: &mut Reader<'_>| (0..from.count()?).map(|_| from.block().map(path)).collect();
-        let (read, write): (Result<_, Forged>, Result<_, Forged>) = (paths(from), paths(from));
-        Ok(Limits { timeout: None, memory, cpu, read: read?, write: write?, network: from.byte()? != 0 })
-    }
+    let (memory, cpu) = (Some(from.number()?), Some(from.number()?).filter(|cpu| *cpu > 0).map(Duration::from_secs));
+    let paths = |from: &mut Reader<'_>| (0..from.count()?).map(|_| from.block().map(path)).collect();
+    let (read, write): (Result<_, Forged>, Result<_, Forged>) = (paths(from), paths(from));
+    Ok(Limits { timeout: None, memory, cpu, read: read?, write: write?, network: from.byte()? != 0 })
+}
 
 pub(super) fn path(bytes: &[u8]) -> PathBuf {
     use std::os::unix::ffi::OsStrExt;
@@ -57,20 +57,37 @@ pub(super) fn bound(limits: &Limits, library: &std::fs::File) -> Result<Vec<Stri
 mod sandbox {
     use super::Limits;
     use landlock::{
-        ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr, RulesetCreatedAttr,
-        RulesetStatus, path_beneath_rules,
+        ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr,
+        RulesetCreatedAttr, RulesetStatus, path_beneath_rules,
     };
     use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, SeccompRule};
     use std::collections::BTreeMap;
 
     /// Folders with what the dynamic loader and the standard library read.
     const SYSTEM: [&str; 12] = [
-        "/usr", "/lib", "/lib64", "/lib32", "/bin", "/sbin", "/opt", "/nix", "/gnu", "/etc/ld.so.cache", "/etc/ld.so.conf",
+        "/usr",
+        "/lib",
+        "/lib64",
+        "/lib32",
+        "/bin",
+        "/sbin",
+        "/opt",
+        "/nix",
+        "/gnu",
+        "/etc/ld.so.cache",
+        "/etc/ld.so.conf",
         "/etc/localtime",
     ];
     /// Devices, and facts about the process.
-    const FACTS: [&str; 7] =
-        ["/proc/self", "/proc/cpuinfo", "/proc/meminfo", "/sys/fs/cgroup", "/sys/devices/system", "/dev/urandom", "/dev/random"];
+    const FACTS: [&str; 7] = [
+        "/proc/self",
+        "/proc/cpuinfo",
+        "/proc/meminfo",
+        "/sys/fs/cgroup",
+        "/sys/devices/system",
+        "/dev/urandom",
+        "/dev/random",
+    ];
 
     pub(super) fn enter(limits: &Limits, library: &std::fs::File) -> Result<Vec<String>, String> {
         let mut missing = Vec::new();
@@ -88,7 +105,8 @@ mod sandbox {
         let (read, all) = (AccessFs::from_read(abi), AccessFs::from_all(abi));
         let rules = Ruleset::default().set_compatibility(CompatLevel::BestEffort).handle_access(all)?;
         let rules = if limits.network { rules } else { rules.handle_access(AccessNet::from_all(abi))? };
-        let here = |paths: &[std::path::PathBuf]| paths.iter().filter(|path| path.exists()).cloned().collect::<Vec<_>>();
+        let here =
+            |paths: &[std::path::PathBuf]| paths.iter().filter(|path| path.exists()).cloned().collect::<Vec<_>>();
         let mut rules = rules.create()?.add_rules(path_beneath_rules(SYSTEM.iter().chain(&FACTS), read))?;
         rules = rules.add_rules(path_beneath_rules(["/dev/null"], all))?;
         rules = rules.add_rules(path_beneath_rules(here(&limits.read), read))?;
@@ -115,12 +133,20 @@ mod sandbox {
             libc::SYS_keyctl,
             libc::SYS_perf_event_open,
         ];
-        let network = [libc::SYS_socket, libc::SYS_socketpair, libc::SYS_connect, libc::SYS_bind, libc::SYS_listen, libc::SYS_accept4];
+        let network = [
+            libc::SYS_socket,
+            libc::SYS_socketpair,
+            libc::SYS_connect,
+            libc::SYS_bind,
+            libc::SYS_listen,
+            libc::SYS_accept4,
+        ];
         let calls = always.into_iter().chain(network.into_iter().filter(|_| !limits.network));
         let rules: BTreeMap<i64, Vec<SeccompRule>> = calls.map(|call| (call, Vec::new())).collect();
         let arch = std::env::consts::ARCH.try_into().map_err(|_| "this processor is not known".to_string())?;
         let refused = SeccompAction::Errno(libc::EPERM.cast_unsigned());
-        let filter = SeccompFilter::new(rules, SeccompAction::Allow, refused, arch).map_err(|error| error.to_string())?;
+        let filter =
+            SeccompFilter::new(rules, SeccompAction::Allow, refused, arch).map_err(|error| error.to_string())?;
         let program: BpfProgram = filter.try_into().map_err(|error: seccompiler::BackendError| error.to_string())?;
         seccompiler::apply_filter(&program).map_err(|error| error.to_string())
     }

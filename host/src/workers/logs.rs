@@ -84,7 +84,9 @@ impl Spans {
         let fields = (0..from.count()?).map(|_| from.text().map(str::to_string)).collect::<Result<_, _>>()?;
         let (target, file, line) = place;
         let span = LogSpan { level, name, target, file, line, parent, fields, values: pairs(from)? };
-        let Some(sink) = log_sink().filter(|sink| self.open.len() < MOST && sink.span_enabled(&span)) else { return Ok(()) };
+        let Some(sink) = log_sink().filter(|sink| self.open.len() < MOST && sink.span_enabled(&span)) else {
+            return Ok(());
+        };
         self.open.insert(number, sink.span(&span));
         Ok(())
     }

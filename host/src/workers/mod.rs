@@ -2,11 +2,11 @@
 //! end is [`Opened`], which is the same for a plugin here and one in a worker.
 //! `docs/decisions/0009-plugins-in-workers.md` says what crosses, and what is not promised.
 
-mod call_key;
 #[cfg(unix)]
 mod answers;
 #[cfg(unix)]
 mod apart;
+mod call_key;
 #[cfg(unix)]
 mod channel;
 #[cfg(unix)]
@@ -113,11 +113,7 @@ impl Opened {
         }
     }
 
-    pub(crate) fn make_instrument(
-        &self,
-        at: usize,
-        options: &[OptionValue],
-    ) -> Result<Box<dyn OfPlugin>, RunFailure> {
+    pub(crate) fn make_instrument(&self, at: usize, options: &[OptionValue]) -> Result<Box<dyn OfPlugin>, RunFailure> {
         match self {
             Opened::Here(plugin) => plugin.make_instrument(at, options).map(|made| Box::new(made) as _),
             Opened::Apart(plugin) => plugin.make_instrument(at, options).map(|made| Box::new(made) as _),

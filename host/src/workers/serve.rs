@@ -10,9 +10,7 @@ use crate::process::{self, Kind};
 use crate::report::error::{Error, exit};
 use plugin_api::abi::PluginInstrument;
 use plugin_api::abi::host::{OpenPlugin, RunFailure, with_current};
-use plugin_api::abi::relay::{
-    Forged, Outcome, Reader, Writer, put_inferred, put_legalized, take_call, take_values,
-};
+use plugin_api::abi::relay::{Forged, Outcome, Reader, Writer, put_inferred, put_legalized, take_call, take_values};
 use plugin_api::declare::instrument::{PassFacts, PassInstrument};
 use plugin_api::ir::Body;
 use plugin_api::metadata::{Granularity, PluginMeta, Required};
@@ -98,6 +96,7 @@ fn serve(channel: &'static Channel, library: File) -> Result<(), Forged> {
             (what, Some(opened)) => do_call(&session, opened, what, header, &mut from, &mut out)?,
             _ => return Err(Forged::new("no plugin is open")),
         }
+        remote::only_the_original();
         channel.send(Frame::Reply, out.bytes()).map_err(|error| Forged::new(error.to_string()))?;
     }
 }
@@ -111,7 +110,10 @@ fn open(library: File, from: &mut Reader<'_>, out: &mut Writer) -> Result<Option
     out.number(number);
     if version != env!("CARGO_PKG_VERSION") {
         out.number(0);
-        out.maybe_text(Some(&format!("the worker program is of version {}, the host of {version}", env!("CARGO_PKG_VERSION"))));
+        out.maybe_text(Some(&format!(
+            "the worker program is of version {}, the host of {version}",
+            env!("CARGO_PKG_VERSION")
+        )));
         out.text("use a worker program of the same version");
         return Ok(None);
     }
@@ -226,19 +228,7 @@ fn one_call(
             drop(doing);
             put_legalized(&mut session.known(), out, &answer);
         }
-        call::MAKE => {
-            let options = take_values(from)?;
-            let doing = doing(opened, Kind::Instrument, "", process::NEW);
-            let made = plugin.make_instrument(at, &options);
-            drop(doing);
-            Outcome::put(out, &made);
-            if let Ok(instrument) = made {
-                let number = opened.last.get() + 1;
-                opened.last.set(number);
-                opened.instruments.borrow_mut().insert(number, instrument);
-                out.number(number);
-            }
-        }
+        call::MAKE => make_instrument(opened, at, from, out)?,
         call::EVENT => instrument_event(session, opened, at as u64, from, out)?,
         call::DROP => {
             let instrument = opened.instruments.borrow_mut().remove(&(at as u64));
@@ -249,6 +239,21 @@ fn one_call(
         _ => return Err(Forged::new("the host calls what there is not")),
     }
     from.end()
+}
+
+fn make_instrument(opened: &Opened, at: usize, from: &mut Reader<'_>, out: &mut Writer) -> Result<(), Forged> {
+    let options = take_values(from)?;
+    let doing = doing(opened, Kind::Instrument, "", process::NEW);
+    let made = opened.plugin.make_instrument(at, &options);
+    drop(doing);
+    Outcome::put(out, &made);
+    if let Ok(instrument) = made {
+        let number = opened.last.get() + 1;
+        opened.last.set(number);
+        opened.instruments.borrow_mut().insert(number, instrument);
+        out.number(number);
+    }
+    Ok(())
 }
 
 fn run_functions(

@@ -144,7 +144,8 @@ impl Worker {
     }
 
     fn open(&self, file: &Path) -> Result<(), Error> {
-        let refuse = |message: String, help: &str| Error::Plugin { path: file.to_path_buf(), message, help: help.to_string() };
+        let refuse =
+            |message: String, help: &str| Error::Plugin { path: file.to_path_buf(), message, help: help.to_string() };
         let number = RandomState::new().hash_one(std::process::id());
         let put = |_: &mut Known, out: &mut Writer| {
             out.text(env!("CARGO_PKG_VERSION"));
@@ -257,7 +258,8 @@ impl Worker {
             let mut said = lock(&self.said);
             let (news, words) = {
                 let (socket, pipe) = (self.channel.socket(), said.pipe.as_fd());
-                let mut wanted = [PollFd::from_borrowed_fd(socket, PollFlags::IN), PollFd::from_borrowed_fd(pipe, PollFlags::IN)];
+                let mut wanted =
+                    [PollFd::from_borrowed_fd(socket, PollFlags::IN), PollFd::from_borrowed_fd(pipe, PollFlags::IN)];
                 // One that said its last word is not asked again.
                 let n = if said.closed() { 1 } else { 2 };
                 let pause = deadline.saturating_duration_since(Instant::now()).min(Duration::from_millis(50));
@@ -326,7 +328,9 @@ impl Worker {
         let limits = &self.start.limits;
         let text = process::ended(status, mark.signal);
         match (status.signal(), limits.cpu) {
-            (Some(libc::SIGXCPU), Some(cpu)) => format!("used more than its {} of processor time (SIGXCPU)", seconds(cpu)),
+            (Some(libc::SIGXCPU), Some(cpu)) => {
+                format!("used more than its {} of processor time (SIGXCPU)", seconds(cpu))
+            }
             (Some(libc::SIGABRT), _) if said.mentions("memory allocation of ") => {
                 format!("needs more than the {} bytes of memory that it may use (SIGABRT)", limits.memory())
             }
@@ -522,7 +526,10 @@ impl Said {
     }
 
     fn quoted(&self) -> String {
-        let text = String::from_utf8_lossy(&self.tail[self.tail.len().saturating_sub(SAID)..]).trim().to_string();
+        let end = &self.tail[self.tail.len().saturating_sub(SAID)..];
+        // Whole lines, if there is more than one.
+        let cut = if end.len() < self.tail.len() { end.iter().position(|byte| *byte == b'\n') } else { None };
+        let text = String::from_utf8_lossy(&end[cut.map_or(0, |at| at + 1)..]).trim().to_string();
         if text.is_empty() { String::new() } else { format!("; it said: {text}") }
     }
 }

@@ -103,7 +103,10 @@ pub fn put_legalized(known: &mut Known, out: &mut Writer, answer: &Result<Option
 }
 
 /// Status, bytes and function of such an answer.
-pub(super) fn legalized_parts(known: &mut Known, from: &mut Reader<'_>) -> Result<(u32, Vec<u8>, Option<Body>), Forged> {
+pub(super) fn legalized_parts(
+    known: &mut Known,
+    from: &mut Reader<'_>,
+) -> Result<(u32, Vec<u8>, Option<Body>), Forged> {
     let (status, bytes) = (from.number()? as u32, from.block()?.to_vec());
     let function = if status == OK_PURE { Some(known.take_body(from)?) } else { None };
     Ok((status, bytes, function))

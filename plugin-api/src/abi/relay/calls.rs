@@ -28,7 +28,8 @@ impl CallPart {
     /// # Errors
     /// If the call is not part of a valid body.
     pub fn of(call: Call<'_>) -> Result<CallPart, InferError> {
-        let wrong = |what: &str| InferError::wrong(format!("the call cannot be sent to the process of its plugin: {what}"));
+        let wrong =
+            |what: &str| InferError::wrong(format!("the call cannot be sent to the process of its plugin: {what}"));
         let (mut b, value) = (BodyBuilder::new(), call.value());
         let mut importer = Importer::of_few(value.raw);
         importer.keep_numbers_of_symbols();
@@ -77,7 +78,10 @@ impl CallPart {
         Ok(take_legalized(status, &bytes, function, part).and_then(|answer| {
             let Some(answer) = answer else { return Ok(None) };
             let whole = answer.of_whole(&self.words);
-            whole.ok_or_else(|| InferError::wrong("the legalization takes a value that is no argument"))?.checked(call).map(Some)
+            whole
+                .ok_or_else(|| InferError::wrong("the legalization takes a value that is no argument"))?
+                .checked(call)
+                .map(Some)
         }))
     }
 
@@ -87,8 +91,17 @@ impl CallPart {
 }
 
 /// Brings what a rule may look into, and makes parameters of all else.
-fn collect<'v>(b: &mut BodyBuilder, importer: &mut Importer<'v>, operand: Value<'v>, depth: u32, inner: &mut Vec<Value<'v>>) {
-    if operand.is_leaf() || importer.value_of(b, operand).is_some() || inner.iter().any(|it| it.word() == operand.word()) {
+fn collect<'v>(
+    b: &mut BodyBuilder,
+    importer: &mut Importer<'v>,
+    operand: Value<'v>,
+    depth: u32,
+    inner: &mut Vec<Value<'v>>,
+) {
+    if operand.is_leaf()
+        || importer.value_of(b, operand).is_some()
+        || inner.iter().any(|it| it.word() == operand.word())
+    {
         return;
     }
     let looks_inside = operand.is_nested() || operand.kind() == kind::ALIAS || operand.ty().kind() == tykind::OBJECT;
@@ -105,7 +118,7 @@ fn collect<'v>(b: &mut BodyBuilder, importer: &mut Importer<'v>, operand: Value<
 
 /// The call is the last binding of the block.
 fn last_call(body: &Body) -> Option<Call<'_>> {
-    body.values().filter(|value| value.kind() == kind::CALL).last()?.as_call()
+    body.values().rfind(|value| value.kind() == kind::CALL)?.as_call()
 }
 
 /// A call that was written.

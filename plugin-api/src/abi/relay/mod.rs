@@ -9,7 +9,9 @@ mod bytes;
 mod calls;
 mod known;
 
-pub use answers::{Outcome, put_evaluated, put_inferred, put_legalized, put_values, take_evaluated, take_inferred, take_values};
+pub use answers::{
+    Outcome, put_evaluated, put_inferred, put_legalized, put_values, take_evaluated, take_inferred, take_values,
+};
 pub use bytes::{Buffer, Forged, Reader, Writer};
 pub use calls::{CallPart, PartOf, take_call};
 pub use known::Known;

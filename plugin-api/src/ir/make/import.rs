@@ -67,7 +67,18 @@ impl<'a> Importer<'a> {
     fn with(from: &'a RawView<'a>, none: &Slots) -> Importer<'a> {
         let new = || none.clone();
         let (types, leaves, strs, prims, dicts) = (new(), new(), new(), new(), new());
-        Importer { from, types, leaves, strs, prims, dicts, syms: new(), nodes: new(), with_names: true, same_numbers: false }
+        Importer {
+            from,
+            types,
+            leaves,
+            strs,
+            prims,
+            dicts,
+            syms: new(),
+            nodes: new(),
+            with_names: true,
+            same_numbers: false,
+        }
     }
 
     fn str(&mut self, pool: &mut Pool, id: u32) -> u32 {
@@ -104,8 +115,15 @@ impl<'a> Importer<'a> {
     pub(crate) fn words(&self) -> Vec<(u32, u32)> {
         let pairs = |slots: &Slots, bit: u32| -> Vec<(u32, u32)> {
             match slots {
-                Slots::Dense(ids) => ids.iter().zip(0..).filter(|(new, _)| **new != NONE).map(|(new, old)| (new | bit, old | bit)).collect(),
-                Slots::Sparse(ids) => ids.iter().filter(|(_, new)| **new != NONE).map(|(old, new)| (new | bit, old | bit)).collect(),
+                Slots::Dense(ids) => ids
+                    .iter()
+                    .zip(0..)
+                    .filter(|(new, _)| **new != NONE)
+                    .map(|(new, old)| (new | bit, old | bit))
+                    .collect(),
+                Slots::Sparse(ids) => {
+                    ids.iter().filter(|(_, new)| **new != NONE).map(|(old, new)| (new | bit, old | bit)).collect()
+                }
             }
         };
         [pairs(&self.nodes, 0), pairs(&self.leaves, LEAF_BIT)].concat()
