@@ -29,6 +29,9 @@ mod failures;
 #[path = "cli/instruments.rs"]
 #[cfg(target_os = "linux")]
 mod instruments;
+#[path = "cli/isolation.rs"]
+#[cfg(target_os = "linux")]
+mod isolation;
 #[path = "cli/large.rs"]
 #[cfg(target_os = "linux")]
 mod large;

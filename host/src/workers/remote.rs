@@ -50,6 +50,14 @@ fn lost() -> ! {
     std::process::abort()
 }
 
+/// A copy that the plugin made of this process must not speak for it: it ends here.
+pub(super) fn only_the_original() {
+    if !crate::process::is_original() {
+        let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
+        lost();
+    }
+}
+
 /// What a call says of its context.
 pub(super) struct Header {
     pub(super) opt_level: i32,
@@ -103,6 +111,7 @@ impl<'a> Remote<'a> {
         take: impl FnOnce(&mut Known, &mut Reader<'_>) -> Result<R, Forged>,
     ) -> R {
         SPOKEN.fetch_add(1, Ordering::Relaxed);
+        only_the_original();
         let mut out = Writer::of(what);
         put(&mut self.session.known(), &mut out);
         let reply = self.session.channel.send(Frame::Call, out.bytes()).map_err(|_| ()).and_then(|()| self.wait());
@@ -122,6 +131,7 @@ impl<'a> Remote<'a> {
                     let mut out = Writer::default();
                     let mut from = Reader::new(buffer.bytes());
                     self.do_nested(&mut from, &mut out).map_err(|_| ())?;
+                    only_the_original();
                     self.session.channel.send(Frame::Reply, out.bytes()).map_err(|_| ())?;
                 }
             }

@@ -96,6 +96,7 @@ fn serve(channel: &'static Channel, library: File) -> Result<(), Forged> {
             (what, Some(opened)) => do_call(&session, opened, what, header, &mut from, &mut out)?,
             _ => return Err(Forged::new("no plugin is open")),
         }
+        remote::only_the_original();
         channel.send(Frame::Reply, out.bytes()).map_err(|error| Forged::new(error.to_string()))?;
     }
 }
@@ -227,19 +228,7 @@ fn one_call(
             drop(doing);
             put_legalized(&mut session.known(), out, &answer);
         }
-        call::MAKE => {
-            let options = take_values(from)?;
-            let doing = doing(opened, Kind::Instrument, "", process::NEW);
-            let made = plugin.make_instrument(at, &options);
-            drop(doing);
-            Outcome::put(out, &made);
-            if let Ok(instrument) = made {
-                let number = opened.last.get() + 1;
-                opened.last.set(number);
-                opened.instruments.borrow_mut().insert(number, instrument);
-                out.number(number);
-            }
-        }
+        call::MAKE => make_instrument(opened, at, from, out)?,
         call::EVENT => instrument_event(session, opened, at as u64, from, out)?,
         call::DROP => {
             let instrument = opened.instruments.borrow_mut().remove(&(at as u64));
@@ -250,6 +239,21 @@ fn one_call(
         _ => return Err(Forged::new("the host calls what there is not")),
     }
     from.end()
+}
+
+fn make_instrument(opened: &Opened, at: usize, from: &mut Reader<'_>, out: &mut Writer) -> Result<(), Forged> {
+    let options = take_values(from)?;
+    let doing = doing(opened, Kind::Instrument, "", process::NEW);
+    let made = opened.plugin.make_instrument(at, &options);
+    drop(doing);
+    Outcome::put(out, &made);
+    if let Ok(instrument) = made {
+        let number = opened.last.get() + 1;
+        opened.last.set(number);
+        opened.instruments.borrow_mut().insert(number, instrument);
+        out.number(number);
+    }
+    Ok(())
 }
 
 fn run_functions(

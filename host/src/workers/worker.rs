@@ -526,7 +526,10 @@ impl Said {
     }
 
     fn quoted(&self) -> String {
-        let text = String::from_utf8_lossy(&self.tail[self.tail.len().saturating_sub(SAID)..]).trim().to_string();
+        let end = &self.tail[self.tail.len().saturating_sub(SAID)..];
+        // Whole lines, if there is more than one.
+        let cut = if end.len() < self.tail.len() { end.iter().position(|byte| *byte == b'\n') } else { None };
+        let text = String::from_utf8_lossy(&end[cut.map_or(0, |at| at + 1)..]).trim().to_string();
         if text.is_empty() { String::new() } else { format!("; it said: {text}") }
     }
 }

@@ -118,7 +118,7 @@ fn collect<'v>(
 
 /// The call is the last binding of the block.
 fn last_call(body: &Body) -> Option<Call<'_>> {
-    body.values().filter(|value| value.kind() == kind::CALL).last()?.as_call()
+    body.values().rfind(|value| value.kind() == kind::CALL)?.as_call()
 }
 
 /// A call that was written.
