@@ -45,7 +45,7 @@ pub(super) fn until(text: &str) -> Result<Until, String> {
         ("command", None) => Err("write the command after a colon, as in 'command: ./check.sh'".to_string()),
         (word, Some(_)) if WORDS.contains(&word) => Err(format!("`{word}` takes nothing after a colon")),
         (word, _) => {
-            let near = did_you_mean(&nearest(word, WORDS.into_iter()));
+            let near = did_you_mean(&nearest(word, WORDS));
             Err(format!("`{word}` is not one of fails, crashes, hangs, ill-formed, differs and command{near}"))
         }
     }

@@ -195,7 +195,7 @@ impl Search<'_> {
     /// Writes the smallest module so far, unless the result goes to a stream.
     fn keep(&self) -> Result<(), Error> {
         match self.output {
-            Output::Stdout { .. } => Ok(()),
+            Output::Stdout => Ok(()),
             file => file.write(&self.texts.engine.print_module(&self.module)?),
         }
     }
