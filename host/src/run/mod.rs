@@ -9,7 +9,6 @@ mod marks;
 mod one_pass;
 mod outcomes;
 mod parallel;
-mod past;
 mod properties;
 mod rows;
 mod services;
@@ -34,9 +33,8 @@ use std::sync::Arc;
 
 pub use crate::report::expect::Expectation;
 pub use crate::report::said::{PassDiagnostic, ShownPlace, Statistic};
-pub use outcomes::{Fate, RunReport, StepReport};
+pub use outcomes::{Failure, Fate, Part, Past, RunReport, StepReport};
 use parallel::Workers;
-pub use past::{Failure, Part, Past};
 use services::RunServices;
 use steps::Run;
 

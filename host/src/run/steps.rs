@@ -1,7 +1,7 @@
 //! The loop of a run: it pulls the driver, and does what that says.
 
 use super::claims::Claims;
-use super::past::Rest;
+use super::outcomes::Rest;
 use super::rows::Rows;
 use super::services::RunServices;
 use super::wholes::Whole;

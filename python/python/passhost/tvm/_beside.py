@@ -8,7 +8,6 @@ from typing import Any
 from passhost.ir.module import IRModule
 from passhost.script import from_source
 from passhost.tvm._install import _Alias
-from passhost.tvm._json import NoJsonError, module_json
 
 
 def _tvm() -> Any:
@@ -25,19 +24,10 @@ def from_tvm(mod: Any) -> IRModule:
 
 
 def to_tvm(mod: IRModule) -> Any:
-    """A module of passhost as one of TVM.
-
-    TVM 0.27 reads it from JSON, which takes a tenth of the time that TVMScript takes. Other versions of TVM, and
-    modules that the JSON cannot say (as those with virtual devices), go through TVMScript.
-    """
+    """A module of passhost as one of TVM, with its constants. It goes through TVMScript."""
     if not isinstance(mod, IRModule):
         raise TypeError(f"to_tvm takes an IRModule of passhost, not {type(mod).__name__}")
     tvm = _tvm()
-    if str(tvm.__version__).startswith("0.27."):
-        try:
-            return tvm.ir.load_json(module_json(mod))
-        except NoJsonError:
-            pass
     return tvm.script.from_source(mod.script())
 
 
