@@ -163,8 +163,6 @@ const FAULTS: &[(&str, &str, &str, &str)] = &[
     ("fails: to its taste", "relax.Normalize,bad.Fails", "bad.Fails", "main"),
     ("ill-formed", "relax.Normalize,bad.WrongType", "bad.WrongType", "first"),
     ("crashes", "relax.Normalize,zoo.Ends{how=segv}", "zoo.Ends{how=segv}", "main"),
-    ("differs", "relax.Normalize,wrong.Subtraction,relax.LegalizeOps", "wrong.Subtraction", "main"),
-    ("command: ! grep -q R.subtract", "relax.Normalize,wrong.Relu,relax.LegalizeOps", "relax.LegalizeOps", "main"),
 ];
 
 #[test]
