@@ -10,7 +10,7 @@ fn chain(length: usize) -> String {
         let before = at.checked_sub(1).map_or("x".to_string(), |at| format!("lv{at}"));
         let value = match at {
             _ if at == length / 2 => format!("R.subtract({before}, y)"),
-            _ if at % 3 == 0 => format!("R.add({before}, y)"),
+            _ if at.is_multiple_of(3) => format!("R.add({before}, y)"),
             _ if at % 3 == 1 => format!("R.nn.relu({before})"),
             _ => format!("R.multiply({before}, x)"),
         };
