@@ -181,7 +181,7 @@ fn faults_are_found_in_their_pass_and_function() {
 
 #[test]
 fn modules_are_reduced() {
-    let case = case("modules_are_reduced", 30);
+    let case = case("modules_are_reduced", 12);
     for (until, passes, pass, _) in FAULTS.iter().filter(|(until, ..)| *until != "crashes") {
         let args = ["reduce", "m.py", "--passes", passes, "--until", until, "-o", "small.py"];
         let (_, said, code) = case.run(&args, b"");
