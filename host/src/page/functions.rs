@@ -1,14 +1,11 @@
 //! Functions as the page shows them: their text, what they call, how values flow in them, and what a pass changed.
 
 use crate::engine::Engine;
+use crate::report::diff::unified;
 use crate::report::error::Error;
 use plugin_api::ir::{Body, BodyKind, Module, Value};
 use serde_json::{Value as Json, json};
 use std::collections::{BTreeSet, HashMap};
-use std::time::Duration;
-
-/// A longer search for the smallest difference helps nobody; what is found until then is shown.
-const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Of a longer diff, so many lines are shown.
 const MOST_LINES: usize = 5_000;
@@ -35,18 +32,17 @@ pub(super) fn changes(before: &Module, after: &Module, engine: &Engine) -> Resul
             (_, None) => "removed",
             _ => "changed",
         };
-        let diff = similar::TextDiff::configure().timeout(PATIENCE).diff_lines(&old_text, &new_text);
-        let diff = diff.unified_diff().to_string();
-        let lines = diff.lines().count();
-        let shown: Vec<&str> = diff.lines().take(MOST_LINES).collect();
-        let (plus, minus) = diff.lines().fold((0, 0), |(plus, minus), line| match line.as_bytes().first() {
-            Some(b'+') => (plus + 1, minus),
-            Some(b'-') => (plus, minus + 1),
-            _ => (plus, minus),
-        });
+        let diff = unified(&old_text, &new_text);
+        // Its two first lines say which text is which.
+        let lines: Vec<&str> = diff.lines().skip(2).collect();
+        let count = |sign: char| lines.iter().filter(|line| line.starts_with(sign)).count();
         out.push(json!({
-            "function": name, "kind": kind, "diff": shown.join("\n"), "more": lines.saturating_sub(MOST_LINES),
-            "plus": plus, "minus": minus,
+            "function": name,
+            "kind": kind,
+            "diff": lines[..lines.len().min(MOST_LINES)].join("\n"),
+            "more": lines.len().saturating_sub(MOST_LINES),
+            "plus": count('+'),
+            "minus": count('-'),
         }));
     }
     Ok(out)

@@ -52,8 +52,7 @@ pub fn data(engine: &Engine, about: &About<'_>, report: &RunReport, steps: &[Val
     }
     let said = report.diagnostics.iter().map(|diagnostic| diagnostic.report(registry));
     let failures = report.error.iter().chain(&report.failures).flat_map(Error::reports);
-    let reports: Vec<Value> =
-        said.chain(failures).filter_map(|report| serde_json::from_str(&report.json()).ok()).collect();
+    let reports: Vec<Value> = said.chain(failures).map(|report| report.value()).collect();
     let counts = report.statistics.iter().map(|it| json!({ "pass": it.pass, "name": it.name, "value": it.sum }));
     let trace: Value = serde_json::from_str(&about.trace.json()).unwrap_or_default();
     Ok(json!({

@@ -150,9 +150,14 @@ impl Report {
         }
     }
 
-    /// As one line of JSON: `level`, `message`, what it is about by name, `places` (`origin`, `line` and `column` of
-    /// both ends, counted from 1 in characters, `label`, `primary`), `notes`, `help`, and `rendered` as people read it.
+    /// As one line of JSON; [`Report::value`] says what it has.
     pub fn json(&self) -> String {
+        format!("{}\n", self.value())
+    }
+
+    /// For programs: `level`, `message`, what it is about by name, `places` (`origin`, `line` and `column` of both ends,
+    /// counted from 1 in characters, `label`, `primary`), `notes`, `help`, and `rendered` as people read it.
+    pub fn value(&self) -> serde_json::Value {
         let level = match self.grade {
             Grade::Error => "error",
             Grade::Warning => "warning",
@@ -182,7 +187,7 @@ impl Report {
             line[what] =
                 name.parse::<u64>().ok().filter(|_| *what == "position").map_or(name.as_str().into(), Into::into);
         }
-        format!("{line}\n")
+        line
     }
 
     /// As text; `styled` with colours. The renderer itself looks after the excerpts.

@@ -85,13 +85,13 @@ impl Bundling {
         *self.first.borrow_mut() = Some(failed.clone());
         let (Some(shown), Some(file)) = (&self.shown, &self.file) else { return };
         let said = said.iter().map(|diagnostic| diagnostic.report(engine.registry()));
-        let lines = said.chain(reports.iter().cloned()).map(|report| report.json());
+        let all = said.chain(reports.iter().cloned());
         let written = engine.print_module(&at.before).and_then(|module| {
             let bundle = Bundle {
                 made_by: format!("passhost {} on {TRIPLE}", env!("CARGO_PKG_VERSION")),
                 asked: asked.clone(),
                 failed,
-                messages: lines.filter_map(|line| serde_json::from_str(&line).ok()).collect(),
+                messages: all.map(|report| report.value()).collect(),
                 past: at.past.clone(),
                 lock: engine.lock().text(),
                 module,

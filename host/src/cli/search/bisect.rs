@@ -3,9 +3,8 @@
 use super::predicate::{Passes, Predicate, Shown, Until};
 use super::reduce::{as_it_is, write};
 use super::smaller::{Texts, Way};
-use super::{Prepared, SearchArgs, prepared, words};
+use super::{Prepared, SearchArgs, prepared};
 use crate::bundle::Failed;
-use crate::cli::arguments::Select;
 use crate::cli::messages::Messages;
 use crate::files::to_stdout;
 use crate::report::error::Error;
@@ -61,8 +60,9 @@ pub(in crate::cli) fn bisect(args: &BisectArgs, messages: Messages) -> Result<()
         Until::Command(command) => by_command(&prepared, &predicate, command, &first, &steps)?,
         _ => by_failure(&prepared, &predicate, &first, &steps)?,
     };
-    if found.functions.is_empty() {
-        found.functions = functions(&prepared, &predicate, &args.search.select, &found)?;
+    // A command fails without the function that it looks for, too.
+    if found.functions.is_empty() && !matches!(predicate.until(), Until::Command(_)) {
+        found.functions = functions(&prepared, &predicate, &found)?;
     }
     if let Some(output) = &output {
         output.write(&found.before)?;
@@ -138,7 +138,8 @@ fn before(
         return Ok(file(steps.len()));
     }
     for (at, step) in steps.iter().enumerate().filter(|(_, step)| Some(&step.pass) == failed.pass.as_ref()) {
-        let alone = prepared.alone(&step.pass, failed.position);
+        let line = failed.position.and_then(|position| prepared.line(position));
+        let alone = prepared.alone(line.as_ref().map_or(&step.pass, |line| &line.0));
         if Predicate::new(Until::Differs, alone).holds(&file(at))? {
             return Ok(file(at));
         }
@@ -212,11 +213,9 @@ fn changed_until(
 }
 
 /// The functions that are left when all others that can go are gone, if the fault is still there with them.
-fn functions(prepared: &Prepared, predicate: &Predicate, select: &Select, found: &Found) -> Result<Vec<String>, Error> {
+fn functions(prepared: &Prepared, predicate: &Predicate, found: &Found) -> Result<Vec<String>, Error> {
     let Some(pass) = &found.pass else { return Ok(Vec::new()) };
-    let alone =
-        Passes { words: words(&Select { passes: Some(pass.clone()), ..select.clone() })?, ..prepared.passes.clone() };
-    let predicate = Predicate::new(predicate.until().clone(), Passes { words: in_compat(alone.words), ..alone });
+    let predicate = Predicate::new(predicate.until().clone(), prepared.alone(pass));
     let texts = Texts { engine: &prepared.engine };
     let Ok(mut module) = prepared.engine.read_module(&Input::text("<before>", found.before.as_str())).module else {
         return Ok(Vec::new());
@@ -238,15 +237,6 @@ fn functions(prepared: &Prepared, predicate: &Predicate, select: &Select, found:
         }
     }
     Ok(module.functions().map(|(name, _)| name.to_string()).collect())
-}
-
-/// A pass that is called alone, without what it requires.
-fn in_compat(mut words: Vec<OsString>) -> Vec<OsString> {
-    let flag = OsString::from("--tvm-compat");
-    if !words.contains(&flag) {
-        words.push(flag);
-    }
-    words
 }
 
 fn text_of(file: &Path) -> Result<String, Error> {
@@ -273,16 +263,16 @@ impl Prepared {
         self.lines().into_iter().find(|line| line.3 == position)
     }
 
-    /// A pass of the plan, called alone.
-    fn alone(&self, pass: &str, position: Option<usize>) -> Passes {
-        let text = position.and_then(|position| self.line(position)).map_or(pass.to_string(), |line| line.0);
-        let is_choice = |word: &OsString| {
+    /// A pass with its options, called alone, without what it requires.
+    fn alone(&self, pass: &str) -> Passes {
+        let is_kept = |word: &&OsString| {
             let word = word.to_string_lossy();
-            word.starts_with("--passes=") || word.starts_with("--pipeline=")
+            let others = word.starts_with("--passes=") || word.starts_with("--pipeline=") || word == "--tvm-compat";
+            !others
         };
-        let mut words: Vec<OsString> = self.passes.words.iter().filter(|word| !is_choice(word)).cloned().collect();
-        words.push(format!("--passes={text}").into());
-        Passes { words: in_compat(words), ..self.passes.clone() }
+        let mut words: Vec<OsString> = self.passes.words.iter().filter(is_kept).cloned().collect();
+        words.extend([format!("--passes={pass}").into(), "--tvm-compat".into()]);
+        Passes { words, ..self.passes.clone() }
     }
 }
 

@@ -40,7 +40,7 @@ struct Search<'s> {
     output: &'s Output,
     jobs: usize,
     module: Module,
-    /// Modules that were tried and are not what is looked for.
+    /// Modules that were tried, and those that the search has left: it comes back to none.
     tried: HashSet<u64>,
     tries: usize,
     bar: Option<ProgressBar>,
@@ -177,6 +177,7 @@ impl Search<'_> {
                 Some(found) => {
                     // The stretches before it cannot go; the next one is where it was.
                     at = candidates[found].0;
+                    self.tried.insert(self.module.structural_hash());
                     self.module = candidates[found].1.clone();
                     self.keep()?;
                     smaller = true;

@@ -155,11 +155,13 @@ fn bindings(body: &Body) -> Vec<usize> {
     bindings.filter_map(Value::index).collect()
 }
 
-/// The function returns the first of these bindings.
-fn returning(body: &Body, bindings: &[usize]) -> Option<Body> {
-    let (function, binding) = (body.function()?, body.value_at(*bindings.first()?));
+/// The function returns this binding, and those after it go.
+fn returning(body: &Body, at: &[usize]) -> Option<Body> {
+    let (function, binding) = (body.function()?, body.value_at(*at.first()?));
     let end = function.value().region().children().find(|value| value.kind() == kind::YIELD)?;
     let mut edit = body.edit();
+    let later = bindings(body).into_iter().skip_while(|other| Some(other) != at.first()).skip(1);
+    later.for_each(|other| edit.remove(body.value_at(other)));
     edit.make_output(binding);
     edit.set_operand(end, 0, binding);
     edit.set_signature(function.params().map(|param| param.ty().to_owned()).collect(), binding.ty().to_owned());
