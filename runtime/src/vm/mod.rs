@@ -15,6 +15,7 @@ mod machine;
 mod observe;
 mod packed;
 mod plan;
+mod sorting;
 mod symbols;
 #[cfg(test)]
 mod tests;
