@@ -64,7 +64,7 @@ pub(super) fn list(engine: &Engine) -> String {
             info.opt_level.to_string(),
             info.granularity.to_string(),
             if required.is_empty() { "-".to_string() } else { required.join(",") },
-            info.summary().to_string(),
+            info.summary(),
         ]);
     }
     table(&rows) + &super::instruments::list(registry) + &super::catalog::list(registry)

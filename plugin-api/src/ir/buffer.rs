@@ -27,6 +27,16 @@ impl BufferType {
         view
     }
 
+    /// The type with `f` of each dimension, stride and offset.
+    pub fn map_dims(&self, f: &mut dyn FnMut(&Dim) -> Dim) -> BufferType {
+        BufferType {
+            shape: self.shape.iter().map(&mut *f).collect(),
+            strides: self.strides.iter().map(&mut *f).collect(),
+            elem_offset: self.elem_offset.as_ref().map(&mut *f),
+            ..self.clone()
+        }
+    }
+
     /// A view of the same bytes as elements of another data type: the last dimension and the offset count these. `None` if
     /// they do not divide into such elements, or there is no dimension.
     pub fn recast(&self, dtype: DType) -> Option<BufferType> {

@@ -53,7 +53,7 @@ macro_rules! from_number {
     ($Ty:ident { $($variant:ident),* $(,)? }) => {
         impl $Ty {
             /// The one of that number.
-            pub(crate) fn of(number: u8) -> Option<$Ty> {
+            pub fn of(number: u8) -> Option<$Ty> {
                 const ALL: &[$Ty] = &[$($Ty::$variant),*];
                 const _: fn($Ty) = |one| match one { $($Ty::$variant => {})* };
                 ALL.iter().copied().find(|one| *one as u8 == number)
@@ -143,7 +143,7 @@ impl PassInfo {
     }
 
     /// First line of the documentation.
-    pub fn summary(&self) -> &str {
+    pub fn summary(&self) -> String {
         summary(&self.doc)
     }
 
@@ -209,7 +209,7 @@ impl InstrumentInfo {
     }
 
     /// First line of the documentation.
-    pub fn summary(&self) -> &str {
+    pub fn summary(&self) -> String {
         summary(&self.doc)
     }
 }
@@ -220,9 +220,12 @@ pub fn doc_lines(doc: &str) -> impl Iterator<Item = &str> {
     text.lines().map(|line| line.strip_prefix(' ').unwrap_or(line).trim_end())
 }
 
-/// First line of a documentation.
-pub fn summary(doc: &str) -> &str {
-    doc.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("")
+/// First sentence of a documentation, on one line, or its first paragraph if that has no full stop.
+pub fn summary(doc: &str) -> String {
+    let lines = doc.lines().map(str::trim).skip_while(|line| line.is_empty());
+    let paragraph = lines.take_while(|line| !line.is_empty()).collect::<Vec<&str>>().join(" ");
+    let end = paragraph.find(". ").map_or(paragraph.len(), |at| at + 1);
+    paragraph[..end].to_string()
 }
 
 /// What of the metadata says whether the host and the plugin understand each other at all. A plugin of a newer plugin API

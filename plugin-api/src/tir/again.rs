@@ -3,8 +3,9 @@
 
 use super::Tir;
 use crate::PassError;
+use crate::arith::substitute;
 use crate::ir::records::{buffer_of, flag, kind, prim};
-use crate::ir::{Attr, AttrsId, Body, DType, Dim, DimExpr, NodeSpec, Type, TypeId, V, Value};
+use crate::ir::{Attr, AttrsId, Body, DType, Dim, DimExpr, NodeSpec, Sym, Type, TypeId, V, Value};
 use crate::rewrite::Edit;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -77,6 +78,10 @@ pub struct Again<'b> {
     edit: Edit<'b>,
     /// What variables, buffers and expressions of the old body are now.
     now: HashMap<u32, V, foldhash::fast::FixedState>,
+    /// What defines each symbolic variable so far.
+    definers: HashMap<u32, u32, foldhash::fast::FixedState>,
+    /// Symbolic variables whose definition was written more than once, and what each is now.
+    syms: HashMap<u32, Sym, foldhash::fast::FixedState>,
     /// Statements that were written.
     written: u64,
 }
@@ -86,9 +91,14 @@ impl<'b> Again<'b> {
     pub fn start(body: &'b Body) -> Again<'b> {
         let mut edit = body.edit();
         let root = body.root();
-        let mut last = None;
+        let (mut last, mut definers) = (None, HashMap::default());
         for child in root.region().children() {
             if child.kind() == kind::PARAM {
+                for dim in child.ty().prims() {
+                    dim.vars(&mut |sym| {
+                        definers.entry(sym.id).or_insert(child.word());
+                    });
+                }
                 last = Some(child);
             } else {
                 edit.discard(child);
@@ -98,7 +108,7 @@ impl<'b> Again<'b> {
             Some(param) => edit.after(param),
             None => edit.at_start(root),
         };
-        Again { edit, now: HashMap::default(), written: 0 }
+        Again { edit, now: HashMap::default(), definers, syms: HashMap::default(), written: 0 }
     }
 
     /// The body that was written; the old handle if nothing differs but names.
@@ -185,7 +195,8 @@ impl<'b> Again<'b> {
     ) -> Result<(), PassError> {
         // What a block declares is no statement.
         self.written += u64::from(stmt.stmt().is_some() || is_allocation_or_view(stmt));
-        let (mut spec, name) = (spec_of(stmt), stmt.name());
+        self.renew_symbols(stmt);
+        let (mut spec, name) = (self.spec(stmt), stmt.name());
         if let (kind::BIND, [value]) = (spec.kind, ops) {
             // A name of a call has an effect, and what it names may be none any more.
             let call = self.with(*value, |value| value.as_call().is_some());
@@ -201,6 +212,44 @@ impl<'b> Again<'b> {
         content(self)?;
         self.edit.close();
         Ok(())
+    }
+
+    /// What is defined a second time is a new variable for the types and dimensions after it. A buffer that is matched defines
+    /// the variables of its type that nothing before it defines.
+    fn renew_symbols(&mut self, definition: Value<'b>) {
+        let is_match =
+            definition.kind() == kind::BUFFER && definition.node().is_some_and(|node| node.a == buffer_of::MATCH);
+        let of_buffer = is_match.then(|| definition.ty().prims()).into_iter().flatten().filter_map(|dim| match dim {
+            Dim::Var(sym) => Some(sym),
+            _ => None,
+        });
+        let defined: Vec<Sym> = definition.symbol().into_iter().chain(of_buffer).collect();
+        for sym in defined {
+            let definer = *self.definers.entry(sym.id).or_insert(definition.word());
+            if definer == definition.word() && self.meaning(definition).is_some() {
+                let name = self.old().sym_name(sym.id).unwrap_or("n");
+                let new = self.edit.builder().sym(name, sym.dtype);
+                self.syms.insert(sym.id, new);
+            }
+        }
+    }
+
+    /// What a node is, without its operands, with the symbolic variables that are new.
+    fn spec(&mut self, value: Value<'b>) -> NodeSpec {
+        let spec = spec_of(value);
+        if self.syms.is_empty() || !value.ty().is_known() {
+            return spec;
+        }
+        let ty = match value.ty().to_owned() {
+            Type::Buffer(buffer) => Type::Buffer(buffer.map_dims(&mut |dim| self.renewed(dim))),
+            Type::Prim { dtype, value } => Type::Prim { dtype, value: value.map(|dim| self.renewed(&dim)) },
+            _ => return spec,
+        };
+        spec.ty(self.edit.builder().ty(&ty))
+    }
+
+    fn renewed(&self, dim: &Dim) -> Dim {
+        substitute(dim, &|sym| self.syms.get(&sym.id).map(|new| Dim::Var(*new)))
     }
 
     /// Writes the statements in the content of one, but not the statement.
@@ -265,7 +314,13 @@ impl<'b> Again<'b> {
             return Ok(v);
         }
         if !expr.is_nested() {
-            return Ok(self.edit.v(expr));
+            return Ok(match expr.dim().filter(|_| !self.syms.is_empty()) {
+                Some(dim) => {
+                    let dim = self.renewed(&dim);
+                    self.edit.builder().scalar(&dim)
+                }
+                None => self.edit.v(expr),
+            });
         }
         let ops = self.operands(r, expr)?;
         if !expr.has(flag::REGION) {

@@ -114,6 +114,11 @@ impl<'b> ValueSet<'b> {
         }
     }
 
+    /// Whether no value is in it.
+    pub fn is_empty(&self) -> bool {
+        self.leaves.is_empty() && !self.nodes.contains(&true)
+    }
+
     /// Whether a value is in it.
     pub fn contains(&self, value: Value<'_>) -> bool {
         match value.index() {

@@ -34,7 +34,7 @@ fn properties(registry: &Registry) -> String {
             registry.owner(owner).name.clone(),
             yes_or_no(info.checked),
             or_dash(registry.establishing(&info.name).map(|id| registry.pass(id).name.clone()).collect()),
-            summary(&info.doc).to_string(),
+            summary(&info.doc),
         ]);
     }
     table(&rows)
@@ -57,7 +57,7 @@ pub(super) fn config(registry: &Registry) -> String {
             info.ty.to_string(),
             info.default.as_ref().map_or("-".to_string(), ToString::to_string),
             info.allowed.text().unwrap_or("-".to_string()),
-            summary(&info.doc).to_string(),
+            summary(&info.doc),
         ]);
     }
     table(&rows)

@@ -41,7 +41,7 @@ fn list(registry: &Registry) -> String {
     let mut rows = vec![["OPERATOR", "PLUGIN", "CALLED AS", "WHAT IT DOES"].map(str::to_string).to_vec()];
     for (info, owner) in sorted(registry) {
         let plugin = registry.owner(owner).name.clone();
-        rows.push(vec![info.name.clone(), plugin, signature(info), summary(&info.doc).to_string()]);
+        rows.push(vec![info.name.clone(), plugin, signature(info), summary(&info.doc)]);
     }
     table(&rows)
 }

@@ -12,7 +12,7 @@ use crate::report::Report;
 use crate::report::error::{Error, exit};
 use crate::run::{PassDiagnostic, Runner};
 use plugin_api::declare::diagnostics::Severity;
-use plugin_api::ir::{Module, Value};
+use plugin_api::ir::{Body, Module, Value};
 use plugin_api::metadata::Granularity;
 use plugin_api::names::{did_you_mean, listed, nearest};
 use registry::Registry;
@@ -23,7 +23,7 @@ use std::sync::Arc;
 pub(in crate::cli) fn explain_match(args: &ExplainMatchArgs, messages: Messages) -> Result<u8, Error> {
     let (manifest, keeper) = load(&args.plugins, Mode::Update)?;
     let input = read_input(&args.input)?;
-    let engine = engine(&manifest, keeper, messages)?;
+    let engine = engine(&manifest, keeper, &args.isolate, messages)?;
     let mut select = select(args);
     let (_, written) = request(&select, &manifest)?.context(&manifest, &engine)?;
     let pass = one_pass(&written, engine.registry())?;
@@ -131,6 +131,10 @@ fn variables<'m>(module: &'m Module, function: &str) -> Vec<&'m str> {
 /// Where a variable is that a function, or the module, does not have when the pass begins.
 fn where_else(variable: &str, wanted: Option<&str>, input: &Module, before: &Module) -> String {
     let has = |module: &Module, name: &str| variables(module, name).contains(&variable);
+    let is_prim_func = |name: &str, body: &Body| body.function().is_none() && has(before, name);
+    if let Some((name, _)) = before.functions().find(|(name, body)| is_prim_func(name, body)) {
+        return format!("`{variable}` is in the PrimFunc `{name}`; patterns match the bindings of Relax functions");
+    }
     if input.functions().any(|(name, _)| wanted.is_none_or(|wanted| wanted == name) && has(input, name)) {
         let lost = "the input has it, but a pass that runs before removes or renames it";
         return format!("{lost}; `passhost run` with that pass shows what is left");

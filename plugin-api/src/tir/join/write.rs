@@ -5,9 +5,7 @@ use crate::PassError;
 use crate::arith::substitute;
 use crate::ir::import::Importer;
 use crate::ir::records::{buffer_of, flag, kind};
-use crate::ir::{
-    Attr, AttrsId, Body, BodyBuilder, BufferType, DType, Dim, DimExpr, NodeSpec, Sym, Type, TypeId, V, Value,
-};
+use crate::ir::{Attr, AttrsId, Body, BodyBuilder, DType, Dim, DimExpr, NodeSpec, Sym, Type, TypeId, V, Value};
 use std::collections::{HashMap, HashSet};
 
 pub(super) struct Writer<'j, 'm> {
@@ -86,7 +84,7 @@ impl<'j, 'm> Writer<'j, 'm> {
 
     fn buffer(&mut self, at: usize, spec: NodeSpec) -> V {
         let planned = &self.join.buffers[at];
-        let ty = map_buffer(&planned.ty, &mut |dim| self.owner_dim(dim));
+        let ty = planned.ty.map_dims(&mut |dim| self.owner_dim(dim));
         let ty = self.b.ty(&Type::Buffer(ty));
         self.b.node(spec.ty(ty), &[], Some(&planned.name))
     }
@@ -142,16 +140,6 @@ impl<'j, 'm> Writer<'j, 'm> {
     }
 }
 
-/// A buffer type with other dimensions.
-fn map_buffer(ty: &BufferType, dim: &mut dyn FnMut(&Dim) -> Dim) -> BufferType {
-    BufferType {
-        shape: ty.shape.iter().map(&mut *dim).collect(),
-        strides: ty.strides.iter().map(&mut *dim).collect(),
-        elem_offset: ty.elem_offset.as_ref().map(&mut *dim),
-        ..ty.clone()
-    }
-}
-
 /// Copies one function.
 struct StepWriter<'j, 'm> {
     step: &'j Step<'m>,
@@ -170,6 +158,8 @@ impl<'j, 'm> StepWriter<'j, 'm> {
         let declared = |value: &Value<'m>| matches!(value.kind(), kind::PARAM);
         function.root().region().children().filter(declared).for_each(&mut leave_out);
         root_allocs(function).for_each(&mut leave_out);
+        let is_known = |value: &Value<'m>| known_symbol(step, *value).is_some();
+        function.root().region().children().filter(is_known).for_each(&mut leave_out);
         for buffer in step.buffers.keys() {
             leave_out(Value::of_word(function, *buffer));
         }
@@ -249,7 +239,7 @@ impl<'j, 'm> StepWriter<'j, 'm> {
         if let Some(joined) = self.step.buffers.get(&operand.word()) {
             return w.buffers[joined.0];
         }
-        if let Some(dim) = self.step.scalars.get(&operand.word()) {
+        if let Some(dim) = self.step.scalars.get(&operand.word()).or_else(|| known_symbol(self.step, operand)) {
             return Some(w.owner_expr(dim));
         }
         match operand.dim() {
@@ -289,7 +279,7 @@ impl<'j, 'm> StepWriter<'j, 'm> {
     fn ty(&mut self, w: &mut Writer<'_, 'm>, value: Value<'m>) -> TypeId {
         match value.ty().to_owned() {
             Type::Buffer(buffer) => {
-                let buffer = map_buffer(&buffer, &mut |dim| self.dim(w, dim));
+                let buffer = buffer.map_dims(&mut |dim| self.dim(w, dim));
                 w.b.ty(&Type::Buffer(buffer))
             }
             Type::Prim { dtype, value: Some(dim) } => {
@@ -299,6 +289,11 @@ impl<'j, 'm> StepWriter<'j, 'm> {
             _ => self.importer.ty(&mut w.b, value.ty()),
         }
     }
+}
+
+/// What a declared variable is, if the shape of an argument says it.
+fn known_symbol<'j>(step: &'j Step<'_>, value: Value<'_>) -> Option<&'j Dim> {
+    value.symbol().filter(|_| value.kind() == kind::VAR).and_then(|sym| step.shapes.get(sym))
 }
 
 /// Names of blocks, each once.

@@ -7,7 +7,7 @@ declare_pass! {
     /// Folds multiplications of the channels of a result into the weight of the conv2d or matmul that computes it.
     ///
     /// `conv2d(x, w) * s` becomes `conv2d(x, w * s)`, where `s` is a constant or a parameter with one element for each output
-    /// channel (or with one element), and `w` is a constant or a parameter. The channels of a matmul are along its last axis.
+    /// channel (or with one element), and `w` is a constant or a parameter, or its `permute_dims`. The channels of a matmul are along its last axis.
     /// Layouts are those with one letter for each axis, as `NCHW` and `HWIO`. Expects functions in A-normal form. Keeps what is
     /// computed, up to rounding, and a result that something else uses.
     ///

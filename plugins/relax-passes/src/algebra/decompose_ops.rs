@@ -27,7 +27,7 @@ declare_pass! {
     ///     z: R.Tensor((d0, d1), "float32") = R.reshape(y, s)
     ///     return z
     /// ```
-    pub function pass DECOMPOSE_OPS_FOR_INFERENCE = "relax.DecomposeOpsForInference" {
+    pub module pass DECOMPOSE_OPS_FOR_INFERENCE = "relax.DecomposeOpsForInference" {
         opt_level: 0,
         preserves: ["relax.Normalize", "relax.anf", "relax.no_dataflow"],
         options: Options {
@@ -39,16 +39,33 @@ declare_pass! {
     }
 }
 
-fn decompose_ops_for_inference(body: &Body, options: &Options, ctx: &Ctx) -> Result<Body, PassError> {
-    match is_wanted(&options.func_name, ctx) {
-        true => decompose(body, ctx),
-        false => Ok(body.clone()),
-    }
+fn decompose_ops_for_inference(module: &Module, options: &Options, ctx: &Ctx) -> Result<Module, PassError> {
+    map_wanted(module, &options.func_name, |_, body| decompose(body, ctx))
 }
 
-/// Whether an option that names the only function that is changed leaves this one to be changed.
-pub(super) fn is_wanted(func_name: &str, ctx: &Ctx) -> bool {
-    func_name.is_empty() || ctx.function_name().as_deref() == Some(func_name)
+/// Changes the function of this name, or all functions if it is empty.
+///
+/// # Errors
+/// If there is no such Relax function; errors of `change`.
+pub(super) fn map_wanted(
+    module: &Module,
+    func_name: &str,
+    mut change: impl FnMut(&str, &Body) -> Result<Body, PassError>,
+) -> Result<Module, PassError> {
+    let relax = |body: &Body| body.function().is_some();
+    if !func_name.is_empty() && !module.get(func_name).is_some_and(relax) {
+        let names = module.functions().filter(|(_, body)| relax(body)).map(|(name, _)| name);
+        bail!(
+            "`func_name` is `{func_name}`, which is no Relax function of the module{}",
+            did_you_mean(&nearest(func_name, names))
+        );
+    }
+    module.map_functions(|name, body| match body.function() {
+        Some(function) if (func_name.is_empty() || name == func_name) && !function.skips_optimization() => {
+            change(name, body).map_err(|error| error.in_function(name))
+        }
+        _ => Ok(body.clone()),
+    })
 }
 
 /// The function without operators that are replaced.

@@ -1,6 +1,6 @@
 //! Replaces operators by simpler ones, for a model that is trained.
 
-use super::decompose_ops::{decompose, divided_by_deviation, is_set, is_wanted, scalar};
+use super::decompose_ops::{decompose, divided_by_deviation, is_set, map_wanted, scalar};
 use plugin_api::prelude::*;
 
 declare_pass! {
@@ -29,7 +29,7 @@ declare_pass! {
     ///     y = R.add(gv_6, b)
     ///     return y
     /// ```
-    pub function pass DECOMPOSE_OPS_FOR_TRAINING = "relax.DecomposeOpsForTraining" {
+    pub module pass DECOMPOSE_OPS_FOR_TRAINING = "relax.DecomposeOpsForTraining" {
         opt_level: 0,
         preserves: ["relax.Normalize", "relax.anf", "relax.no_dataflow"],
         options: Options {
@@ -41,15 +41,16 @@ declare_pass! {
     }
 }
 
-fn decompose_ops_for_training(body: &Body, options: &Options, ctx: &Ctx) -> Result<Body, PassError> {
-    if !is_wanted(&options.func_name, ctx) {
-        return Ok(body.clone());
-    }
+fn decompose_ops_for_training(module: &Module, options: &Options, ctx: &Ctx) -> Result<Module, PassError> {
+    map_wanted(module, &options.func_name, |name, body| decompose_for_training(name, body, ctx))
+}
+
+fn decompose_for_training(name: &str, body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
     let for_training = body.try_rewrite(|value, rw| {
         let Some(call) = value.as_call().filter(|_| value.is_binding()) else { return Ok(Action::Keep) };
         match call.op() {
             Some("relax.nn.batch_norm") => batch_norm(call, rw, ctx),
-            Some("relax.nn.layer_norm") => layer_norm(call, rw, ctx),
+            Some("relax.nn.layer_norm") => layer_norm(call, rw, name, ctx),
             _ => Ok(Action::Keep),
         }
     })?;
@@ -86,11 +87,12 @@ fn batch_norm<'b>(call: Call<'b>, rw: &mut Rewriter<'b>, ctx: &Ctx) -> Result<Ac
 }
 
 /// `(x - mean) / sqrt(variance + epsilon) * gamma + beta`, with the mean and variance of the input.
-fn layer_norm<'b>(call: Call<'b>, rw: &mut Rewriter<'b>, ctx: &Ctx) -> Result<Action, PassError> {
+fn layer_norm<'b>(call: Call<'b>, rw: &mut Rewriter<'b>, function: &str, ctx: &Ctx) -> Result<Action, PassError> {
     let args: Vec<Value<'b>> = call.args().collect();
     let [x, gamma, beta] = args.as_slice() else { return Ok(Action::Keep) };
     if !is_over_last_axes(call, *x) {
         ctx.diagnostics()
+            .in_function(function)
             .missed(call.value(), "the axes are not the last ones, along which scale and center are broadcast");
         return Ok(Action::Keep);
     }

@@ -18,11 +18,13 @@ pub(super) const WEIGHTED: Capture<Call> = Capture::new("weighted");
 /// The multiplication by a scale.
 pub(super) const SCALED: Capture<Call> = Capture::new("scaled");
 
-/// A call of conv2d or matmul with a weight: a constant or a parameter, perhaps with scales that were folded into it.
+/// A call of conv2d or matmul with a weight: a constant or a parameter, perhaps with its axes in another order, and with scales
+/// that were folded into it.
 pub(super) fn weighted(data: impl Into<Pattern>) -> Pattern {
     let (data, known) = (data.into(), || is_const() | is_param());
     let scale = || known() | is_op("relax.reshape", ..).arg(0, is_param());
-    let weight = is_chain(known(), |weight| is_op("relax.multiply", [weight, scale()]));
+    let plain = known() | is_op("relax.permute_dims", [known()]);
+    let weight = is_chain(plain, |weight| is_op("relax.multiply", [weight, scale()]));
     let call = |op: &str| is_op(op, [&data, &weight]);
     (call("relax.nn.conv2d") | call("relax.matmul")).bind(WEIGHTED)
 }

@@ -7,7 +7,7 @@ declare_pass! {
     /// Folds multiplications of the channels of an input into the weight of the conv2d or matmul that uses it.
     ///
     /// `conv2d(x * s, w)` becomes `conv2d(x, w * s)`, where `s` is a constant or a parameter with one element for each input
-    /// channel (or with one element), and `w` is a constant or a parameter. The channels of a matmul are along the last axis of
+    /// channel (or with one element), and `w` is a constant or a parameter, or its `permute_dims`. The channels of a matmul are along the last axis of
     /// its input. Layouts are those with one letter for each axis, as `NCHW` and `HWIO`. Expects functions in A-normal form.
     /// Keeps what is computed, up to rounding. Leaves a product that something else uses, and channels in groups.
     ///

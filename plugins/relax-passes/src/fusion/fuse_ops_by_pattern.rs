@@ -11,6 +11,11 @@ declare_pass! {
     /// `matmul`. Patterns are tried in the order of the option; a binding that is in a group stays in it. The values of a group that
     /// are used outside it become results of its function.
     ///
+    /// Groups are `conv1d`, `conv2d`, `conv3d`, `conv2d_transpose` and `matmul`, each perhaps followed by `_bias` (the sum with
+    /// another value), then perhaps by the name of an activation (`conv2d_bias_relu`, `matmul_gelu`). Activations are `relu`,
+    /// `gelu`, `silu`, `sigmoid` and `tanh`; each is a group of its own, too. So are `add`, `multiply`, `subtract`, `divide`,
+    /// `softmax`, `permute_dims`, `max_pool2d`, `avg_pool2d`, `concat` and `split`.
+    ///
     /// Expects functions in A-normal form. Keeps what is computed. Never groups bindings outside of dataflow blocks, or functions
     /// marked `Primitive`, `Composite` or `Codegen`.
     ///

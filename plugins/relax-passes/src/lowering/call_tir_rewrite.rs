@@ -47,6 +47,7 @@ fn call_tir_rewrite(module: &Module, ctx: &Ctx) -> Result<Module, PassError> {
 }
 
 fn rewrite(body: &Body, devices: &Devices, rewritten: &mut usize) -> Result<Body, PassError> {
+    expect_effects_allowed(body)?;
     body.try_rewrite(|value, rw| {
         let Some(call) = value.as_call().filter(|call| writes_results(*call)) else { return Ok(Action::Keep) };
         *rewritten += 1;
@@ -62,6 +63,22 @@ fn rewrite(body: &Body, devices: &Devices, rewritten: &mut usize) -> Result<Body
             several => Action::Replace(rw.tuple(several)),
         })
     })
+}
+
+/// Calls that write their results have effects.
+fn expect_effects_allowed(body: &Body) -> Result<(), PassError> {
+    let rewritten = |value: &Value<'_>| value.as_call().is_some_and(writes_results);
+    if let Some(call) = body.dataflow_blocks().find_map(|block| block.bindings().find(rewritten)) {
+        bail!(at call, "a call that writes its result cannot be in a dataflow block; run relax.ToNonDataflow before");
+    }
+    let forced = body.root().attr("relax.force_pure").and_then(AttrView::as_bool).unwrap_or(false);
+    if body.function().is_some_and(Function::is_pure)
+        && !forced
+        && let Some(call) = body.values().find(rewritten)
+    {
+        bail!(at call, "a call that writes its result has an effect, but the function is declared pure; run relax.RemovePurityChecking before");
+    }
+    Ok(())
 }
 
 fn writes_results(call: Call<'_>) -> bool {

@@ -7,7 +7,8 @@ declare_pass! {
     /// Ends the check of purity, as the last step before code that has effects is written.
     ///
     /// Pure functions, local ones too, are marked `relax.force_pure`. A call that was only declared to be pure becomes a plain
-    /// one. Expects any function. Keeps what is computed.
+    /// one. Expects functions in whose dataflow blocks no such call has an effect: relax.ToNonDataflow ends these blocks. Keeps
+    /// what is computed.
     ///
     /// ```relax before
     /// @R.function
@@ -30,6 +31,10 @@ declare_pass! {
 }
 
 fn remove_purity_checking(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
+    let mut in_dataflow = body.dataflow_blocks().flat_map(Block::bindings);
+    if let Some(call) = in_dataflow.find(|value| value.as_call().is_some_and(gets_effect)) {
+        bail!(at call, "the call has an effect once nothing says that it is pure, and it is in a dataflow block; run relax.ToNonDataflow before");
+    }
     let mut edit = body.edit();
     let mut unwrapped = 0;
     for value in body.values() {
@@ -45,15 +50,31 @@ fn remove_purity_checking(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
     Ok(edit.finish()?)
 }
 
+/// Whether a call that is declared to be pure has an effect once it is a plain one.
+fn gets_effect(call: Call<'_>) -> bool {
+    match call.op() {
+        Some("relax.call_pure_packed") => {
+            function_called(call).is_none_or(|callee| !calls_are_pure(&callee.ty().to_owned()))
+        }
+        Some("relax.invoke_pure_closure") => true,
+        _ => false,
+    }
+}
+
+/// The function of the module, or the local one, that `R.call_pure_packed` calls; `None` if it is a function from elsewhere.
+fn function_called(call: Call<'_>) -> Option<Value<'_>> {
+    call.arg(0).filter(|callee| !matches!(callee.view(), Expr::ExternFunc(_)))
+}
+
 /// Makes a plain call of one that is declared to be pure; says whether it was one.
 fn unwrap(edit: &mut Edit<'_>, call: Call<'_>) -> bool {
     match call.op() {
-        Some("relax.call_pure_packed") => match call.arg(0).filter(|callee| !is_external(*callee)) {
+        Some("relax.call_pure_packed") => match function_called(call) {
             None => call_operator(edit, call, "relax.call_packed"),
-            Some(callee) => {
+            Some(_) => {
                 let parts: Vec<Value<'_>> = call.args().collect();
                 edit.set_operands(call, &parts);
-                if !calls_are_pure(&callee.ty().to_owned()) {
+                if gets_effect(call) {
                     edit.mark_effect(call);
                 }
             }
@@ -69,8 +90,4 @@ fn call_operator(edit: &mut Edit<'_>, call: Call<'_>, name: &str) {
     let operator = edit.builder().op(name);
     edit.set_operand(call, 0, operator);
     edit.mark_effect(call);
-}
-
-fn is_external(callee: Value<'_>) -> bool {
-    matches!(callee.view(), Expr::ExternFunc(_))
 }

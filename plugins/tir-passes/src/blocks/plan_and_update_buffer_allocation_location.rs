@@ -14,7 +14,8 @@ declare_pass! {
     ///
     /// A loop gets a block for its content, which allocates the buffer. Blocks around a buffer no longer say that they access
     /// it. A buffer stays outside of loops that a block binds to an iterator that is no spatial one, if it accesses the buffer
-    /// with that iterator; a buffer in global memory is allocated for each thread block at the outermost.
+    /// with that iterator; a buffer in global memory is allocated for each thread block at the outermost. A buffer that nothing
+    /// accesses is not allocated.
     ///
     /// Expects no blocks with an initialization: s_tir.LowerInitBlock lowers these.
     ///
@@ -52,15 +53,19 @@ fn plan_and_update(body: &Body, _: &Ctx) -> Result<Body, PassError> {
     }
     let (places, scopes) = Places::of(body);
     let analyzer = Analyzer::of_body(body);
-    let mut planned = Planned { analyzer, at: BTreeMap::new(), scope_of: ValueMap::new(body), scopes };
+    let (scope_of, unused) = (ValueMap::new(body), ValueSet::new(body));
+    let mut planned = Planned { analyzer, at: BTreeMap::new(), scope_of, unused, scopes };
     for buffer in body.values().filter(|value| value.is_block_buffer()) {
-        let Some(scope) = places.get(buffer).copied() else { continue };
+        let Some(scope) = places.get(buffer).copied() else {
+            planned.unused.insert(buffer);
+            continue;
+        };
         planned.scope_of.insert(buffer, scope);
         if planned.scopes.header_around(buffer) != planned.scopes.header(scope) {
             planned.at.entry(scope).or_default().push(buffer);
         }
     }
-    if planned.at.is_empty() {
+    if planned.at.is_empty() && planned.unused.is_empty() {
         return Ok(body.clone());
     }
     let mut started = false;
@@ -255,6 +260,8 @@ struct Planned<'b> {
     at: BTreeMap<usize, Vec<Value<'b>>>,
     /// The scope of each buffer of a block.
     scope_of: ValueMap<'b, usize>,
+    /// Buffers that nothing accesses, which go.
+    unused: ValueSet<'b>,
     scopes: Scopes<'b>,
 }
 
@@ -263,15 +270,19 @@ impl<'b> Planned<'b> {
         if let Some(scope) = self.scopes.of.get(value).copied() {
             self.allocate(scope, rw)?;
         }
-        // A block does not say that it accesses what is allocated in it.
-        if let Some(access) = value.as_region_access()
-            && !value.is_nested()
-            && let Some(scope) = self.scope_of.get(access.buffer)
-            && self.scopes.common(*scope, self.scopes.around(value)) == self.scopes.around(value)
-        {
+        let is_access_of_what_it_allocates =
+            value.as_region_access().is_some_and(|access| !value.is_nested() && self.is_inside(access.buffer, value));
+        if self.unused.contains(value) || is_access_of_what_it_allocates {
             rw.edit().discard(value);
         }
         Ok(())
+    }
+
+    /// Whether a buffer is allocated in the block that says that it accesses it, or nowhere.
+    fn is_inside(&self, buffer: Value<'b>, access: Value<'b>) -> bool {
+        let around = self.scopes.around(access);
+        let inside = |scope: &usize| self.scopes.common(*scope, around) == around;
+        self.unused.contains(buffer) || self.scope_of.get(buffer).is_some_and(inside)
     }
 
     fn allocate(&mut self, scope: usize, rw: &mut Rewriter<'b>) -> Result<(), PassError> {

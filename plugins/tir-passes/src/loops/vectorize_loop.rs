@@ -196,6 +196,10 @@ impl<'b> Vectorize<'b> {
         extent: Value<'b>,
         w: &mut Again<'b>,
     ) -> Result<(), PassError> {
+        if extent.dim().and_then(|extent| extent.as_int()).is_some_and(|extent| extent < 1) {
+            let name = var.name().unwrap_or("_");
+            bail!(at stmt, "the vectorized loop over `{name}` has no iteration, and no vector has no lanes; make it a serial loop, or run tirx.RemoveNoOp before");
+        }
         let lanes = Lanes::of_extent(extent).filter(|lanes| self.scalable || !lanes.scalable).ok_or_else(|| {
             let name = var.name().unwrap_or("_");
             pass_error!(
