@@ -212,6 +212,9 @@ fn with_known_ranges(args: &[Value]) -> Result<Vec<Value>, Cause> {
             Cause::mismatch(what, range.described(), format!("a tensor of {ndim} integers, one for each axis"))
         };
         let tensor = range.as_tensor().filter(fits).ok_or_else(wrong)?;
+        if *what == "strides" && tensor.numbers().any(|stride| i64::of(stride) == 0) {
+            return Err(Cause::mismatch("a stride of `R.dynamic_strided_slice`", "0", "another number"));
+        }
         out.push(numbers(&mut tensor.numbers().map(i64::of))?);
     }
     Ok(out)
