@@ -15,7 +15,6 @@ mod machine;
 mod observe;
 mod packed;
 mod plan;
-mod sorting;
 mod symbols;
 #[cfg(test)]
 mod tests;

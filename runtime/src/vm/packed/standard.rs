@@ -1,11 +1,11 @@
 //! The packed functions that passes write into modules.
 
 use super::Packed;
+use super::sorting::{SORTED, SORTED_BYTES, order};
 use crate::fault::Fault;
 use crate::limits::Limits;
 use crate::tensor::Tensor;
 use crate::vm::failure::Cause;
-use crate::vm::sorting::{SORTED, SORTED_BYTES, order};
 use crate::vm::value::Value;
 use plugin_api::ir::constant::{Element, Number};
 use plugin_api::prelude::DType;

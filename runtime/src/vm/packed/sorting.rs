@@ -1,11 +1,11 @@
 //! Operators that sort along an axis: `relax.sort`, `relax.argsort` and `relax.topk`. They have no legalization, as in TVM,
 //! where passes for a target replace them by calls of a library.
 
-use super::failure::Cause;
-use super::value::Value;
 use crate::fault::Fault;
 use crate::limits::Limits;
 use crate::tensor::{Tensor, word_of};
+use crate::vm::failure::Cause;
+use crate::vm::value::Value;
 use plugin_api::ir::Call;
 use plugin_api::ir::constant::{Element, Number};
 use plugin_api::prelude::DType;
@@ -26,7 +26,7 @@ pub(super) fn order(a: Number, b: Number) -> Ordering {
 }
 
 /// The result of a call of such an operator.
-pub(super) fn sorted(call: Call<'_>, name: &str, x: &Value, limits: &Limits) -> Result<Value, Cause> {
+pub(in crate::vm) fn sorted(call: Call<'_>, name: &str, x: &Value, limits: &Limits) -> Result<Value, Cause> {
     let wrong = || Cause::mismatch(format!("the argument of `{name}`"), x.described(), "a tensor");
     let x = x.as_tensor().ok_or_else(wrong)?;
     let flag = |key: &str, usual: bool| call.attr(key).and_then(|flag| flag.as_bool()).unwrap_or(usual);
