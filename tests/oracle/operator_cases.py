@@ -232,6 +232,8 @@ def indexing():
             case("relax.strided_slice", make, Param(shape))
         case("relax.slice_scatter", lambda x, y: R.slice_scatter(x, y, 1, 5, 2, 0), Param(shape), Param((2, *shape[1:])))
         case("relax.dynamic_strided_slice", R.dynamic_strided_slice, Param(shape), Values([1, 0]), Values([4, 1]), Values([2, 1]))
+        if shape[0] == 5 and shape[1] == 6:
+            case("relax.dynamic_strided_slice", R.dynamic_strided_slice, Param(shape), Values([-2, 100]), Values([-9, -4]), Values([-1, -2]))
         case("relax.size", R.size, Param(shape))
         if 0 in shape:
             continue  # TVM divides by the number of elements.
@@ -292,6 +294,12 @@ def reductions():
                 make = lambda x, f=getattr(R, name), a=axis, e=exclusive: f(x, a, exclusive=e)
                 case(f"relax.{name}", make, Param(shape), repeats=exclusive and shape[0] == 1)
             case(f"relax.{name}", lambda x, f=getattr(R, name): f(x, 1, "float64"), Param(shape))
+        for axis, down in [(-1, False), (0, True)]:
+            case("relax.sort", lambda x, a=axis, d=down: R.sort(x, a, d), Param(shape))
+            # Many elements are equal.
+            case("relax.argsort", lambda x, a=axis, d=down: R.argsort(x, a, d, "int64"), Param(shape, "int32", 0, 3), repeats=shape[axis] == 1)
+            case("relax.topk", lambda x, a=axis, d=down: R.topk(x, 1, a, "values", d), Param(shape))
+        case("relax.topk", lambda x: R.topk(x, 2, 0, "both", True, "int64"), Param(shape), repeats=shape[0] == 1)
 
 
 def products():

@@ -6,7 +6,7 @@ use crate::process;
 use crate::report::error::Error;
 use anstream::AutoStream;
 use std::fs::{File, FileType, Metadata, OpenOptions, Permissions};
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -127,12 +127,30 @@ impl Output {
     /// # Errors
     /// As [`Output::write`]; also if it is standard output, which is for people and for text.
     pub fn write_bytes(&self, bytes: &[u8]) -> Result<(), Error> {
-        let (shown, written) = match self {
+        match self {
+            Output::Through(path) => self.written(through(path).and_then(|mut file| file.write_all(bytes))),
+            _ => self.write_with(|file| file.write_all(bytes)),
+        }
+    }
+
+    /// Writes what `content` writes into the file that it is given. A pipe or a device gets it when that is complete.
+    ///
+    /// # Errors
+    /// As [`Output::write_bytes`], and those of `content`.
+    pub fn write_with(&self, content: impl FnOnce(&mut File) -> io::Result<()>) -> Result<(), Error> {
+        self.written(match self {
             Output::Stdout => return Err(stdout_error("it is for text; name a file with -o".to_string())),
-            Output::File { shown, path } => (shown, replace(path, bytes)),
-            Output::Through(path) => (path, write_through(path, bytes)),
+            Output::File { path, .. } => replace_with(path, content),
+            Output::Through(path) => copy_through(path, content),
+        })
+    }
+
+    fn written(&self, written: io::Result<()>) -> Result<(), Error> {
+        let shown = match self {
+            Output::Stdout => Path::new("<stdout>"),
+            Output::File { shown, .. } | Output::Through(shown) => shown,
         };
-        written.map_err(|error| Error::Write { path: shown.clone(), message: error.to_string() })
+        written.map_err(|error| Error::Write { path: shown.to_path_buf(), message: error.to_string() })
     }
 
     /// Where the last good module goes when a step fails: `out.py` → `out.failed.py`. Nowhere, if the result is not
@@ -367,8 +385,13 @@ fn is_pipe(_: FileType) -> bool {
 
 /// All or nothing; what was there keeps its mode.
 pub(crate) fn replace(path: &Path, content: impl AsRef<[u8]>) -> io::Result<()> {
+    replace_with(path, |file| file.write_all(content.as_ref()))
+}
+
+/// The same with what `content` writes.
+fn replace_with(path: &Path, content: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
     let Temporary { mut file, noted } = temporary(path)?;
-    file.write_all(content.as_ref())?;
+    content(file.as_file_mut())?;
     let mode: Option<Permissions> = std::fs::metadata(from_start(path)).ok().map(|found| found.permissions());
     if let Some(mode) = mode {
         file.as_file().set_permissions(mode)?;
@@ -378,8 +401,15 @@ pub(crate) fn replace(path: &Path, content: impl AsRef<[u8]>) -> io::Result<()> 
     persisted
 }
 
-fn write_through(path: &Path, content: &[u8]) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).truncate(true).open(from_start(path))?;
-    file.write_all(content)?;
-    file.flush()
+/// A pipe or a device, to be written.
+fn through(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).truncate(true).open(from_start(path))
+}
+
+/// Writes through what `content` writes; that may seek, which pipes and devices cannot.
+fn copy_through(path: &Path, content: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
+    let mut complete = tempfile::tempfile()?;
+    content(&mut complete)?;
+    complete.rewind()?;
+    io::copy(&mut complete, &mut through(path)?).map(|_| ())
 }

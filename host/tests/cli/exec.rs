@@ -150,6 +150,28 @@ class Module:
         return (found, different)
 "#;
 
+/// Operators that have no legalization.
+const BY_VALUE: &str = r#"
+@I.ir_module
+class Module:
+    @R.function
+    def slices(x: R.Tensor((3, 4), dtype="int64"), strides: R.Tensor((2,), dtype="int64")):
+        begin = R.const([2, -4], "int64")
+        rows = R.dynamic_strided_slice(x, begin, R.const([-9, 3], "int64"), R.const([-2, 1], "int64"))
+        by_input = R.dynamic_strided_slice(x, begin, R.const([-9, 3], "int64"), strides)
+        return (x, rows, R.shape_of(rows), by_input)
+
+    @R.function
+    def sorts(x: R.Tensor((2, 3, 2), dtype="float32")):
+        up = R.sort(x, axis=1)
+        down = R.argsort(x, axis=-2, descending=True, dtype="int64")
+        both = R.topk(x, k=2, axis=1)
+        least = R.topk(x, k=1, axis=1, ret_type="values", largest=False)
+        where = R.topk(x, k=-1, axis=0, ret_type="indices")
+        none = R.sort(R.zeros(R.shape([2, 0]), dtype="int8"))
+        return (up, down, both, least, where, none)
+"#;
+
 /// What goes wrong while it is executed.
 pub(super) const WRONG: &str = r#"
 @I.ir_module
@@ -228,7 +250,12 @@ class Module:
 "#;
 
 fn case(name: &'static str) -> Case {
-    Case::new(name).standard().file("model.py", MODULE).file("calls.py", CALLS).file("wrong.py", WRONG)
+    Case::new(name)
+        .standard()
+        .file("model.py", MODULE)
+        .file("calls.py", CALLS)
+        .file("by_value.py", BY_VALUE)
+        .file("wrong.py", WRONG)
 }
 
 /// Goldens of several commands in one file.
@@ -332,6 +359,30 @@ fn calls_of_every_kind() {
     check(&case("exec_calls"), &commands);
 }
 
+/// Ranges that are values: they count from the end, backwards, and beyond the ends, as those of `R.strided_slice`.
+#[test]
+fn slices_whose_ranges_are_values() {
+    let x: Vec<u8> = (0..12i64).flat_map(i64::to_le_bytes).collect();
+    let of = |strides: [i64; 2]| {
+        let strides: Vec<u8> = strides.into_iter().flat_map(i64::to_le_bytes).collect();
+        npz(&[("x", "<i8", "(3, 4)", &x), ("strides", "<i8", "(2,)", &strides)])
+    };
+    let case =
+        case("exec_slices").file("ones.npz", of([1, 1])).file("back.npz", of([-1, 2])).file("zero.npz", of([0, 1]));
+    let exec = |file: &'static str| ["exec", "by_value.py", "--function", "slices", "--trace", "--inputs", file];
+    let files = ["ones.npz", "back.npz", "zero.npz"].map(exec);
+    let legalized = [&files[1][..], &["--passes", "relax.LegalizeOps"]].concat();
+    check(&case, &[&files[0], &files[1], &files[2], &legalized]);
+}
+
+/// Equal elements stay in their order, and NaN comes last.
+#[test]
+fn tensors_are_sorted() {
+    let x = floats(&[3.0, f32::NAN, 1.0, 2.0, 3.0, -0.5, 0.0, f32::INFINITY, -0.0, 7.0, 5.0, 7.0]);
+    let case = case("exec_sorts").file("x.npz", npz(&[("x", "<f4", "(2, 3, 2)", &x)]));
+    check(&case, &[&["exec", "by_value.py", "--function", "sorts", "--trace", "--inputs", "x.npz"]]);
+}
+
 /// What is written is read again, and random inputs are those of their seed.
 #[test]
 fn results_are_written_as_arrays() {
@@ -381,6 +432,7 @@ fn requests_that_do_not_fit() {
             &["exec", "model.py", "--random", "1", "--dim", "n"],
             &["exec", "model.py", "--function", "symbolic", "--random", "1", "--dim", "n=2", "--dim", "n=3"],
             &["exec", "model.py", "--random", "1", "--limit-work", "1"],
+            &["exec", "model.py", "--random", "1", "--limit-memory", "1"],
             &["exec", "model.py", "--function", "returns_a_closure", "--random", "1", "-o", "out.npz"],
         ],
     );

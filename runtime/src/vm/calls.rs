@@ -4,7 +4,7 @@ use super::failure::Cause;
 use super::kernels::told;
 use super::machine::{Frame, Machine, Next, Target};
 use super::observe::Observer;
-use super::packed::standard;
+use super::packed::{sorting, standard};
 use super::value::{Callee, Value};
 use crate::fault::{Fault, FaultKind};
 use crate::tensor::Tensor;
@@ -160,6 +160,7 @@ impl Machine<'_> {
             | "relax.hint_on_device"
             | "relax.builtin.stop_lift_params"
             | "relax.memory.ensure_zero_offset" => value(0)?,
+            "relax.sort" | "relax.argsort" | "relax.topk" => sorting::sorted(call, name, &value(0)?, &self.limits)?,
             "relax.builtin.alloc_tensor" => self.allocated(&value(0)?, &value(1)?)?,
             "relax.memory.alloc_tensor" | "relax.vm.alloc_tensor" => self.allocated(&value(2)?, &value(3)?)?,
             "relax.memory.alloc_storage" | "relax.vm.alloc_storage" => Value::Storage,

@@ -61,7 +61,15 @@ pub enum InputError {
         /// Why not.
         why: String,
     },
-    /// A dimension or a tensor cannot be made.
+    /// A random value cannot be made.
+    #[error("parameter `{name}`: {cause}")]
+    NotMade {
+        /// Name of the parameter.
+        name: String,
+        /// Why.
+        cause: Cause,
+    },
+    /// A tuple, or a tensor alone, cannot be made.
     #[error(transparent)]
     Cause(#[from] Cause),
 }
@@ -127,7 +135,10 @@ impl Inputs {
                 None => {
                     let seed = xxhash_rust::xxh3::xxh3_64_with_seed(part.name.as_bytes(), self.seed.unwrap_or(0));
                     let draw = Draw { variance: variances.contains(&part.param.word()), coarse: self.coarse };
-                    random(part, seed, draw, (&symbols, body), limits)?
+                    random(part, seed, draw, (&symbols, body), limits).map_err(|error| match error {
+                        InputError::Cause(cause) => InputError::NotMade { name: part.name.clone(), cause },
+                        other => other,
+                    })?
                 }
             });
         }

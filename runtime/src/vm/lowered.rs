@@ -9,10 +9,10 @@ use crate::fault::Fault;
 use crate::kernel::{Arg, Kernel};
 use crate::tensor::Tensor;
 use plugin_api::arith::substitute;
-use plugin_api::ir::constant::Number;
+use plugin_api::ir::constant::{Element, Number};
 use plugin_api::ir::records::kind;
 use plugin_api::ir::{Attr, Call, Sym, Value as Node};
-use plugin_api::prelude::{AttrsId, Body, BodyBuilder, Dim, Legalized, Type, TypeId, V};
+use plugin_api::prelude::{AttrsId, Body, BodyBuilder, DType, Dim, Legalized, Type, TypeId, V};
 use plugin_api::typing::legalized::{LegalizedArg, Replacement};
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -87,6 +87,10 @@ impl Machine<'_> {
         let args = frame.values(call.args())?;
         let not = |why: String| Cause::NotExecuted { name: name.to_string(), why };
         self.limits.work(OPERATOR)?;
+        let (name, args) = match name {
+            "relax.dynamic_strided_slice" => ("relax.strided_slice", with_known_ranges(&args)?),
+            name => (name, args),
+        };
         let alone = self.alone(frame, call, name, &args)?;
         let lowered = match self.known(&alone.body) {
             Some(lowered) => lowered,
@@ -191,6 +195,29 @@ impl Machine<'_> {
             _ => return Err(Refused::Why("its legalization depends on symbolic variables".to_string())),
         })
     }
+}
+
+/// The arguments of `R.dynamic_strided_slice` as those of `R.strided_slice`: the shape of the result depends on values,
+/// which are known now.
+fn with_known_ranges(args: &[Value]) -> Result<Vec<Value>, Cause> {
+    let [x, ranges @ ..] = args else { return Ok(Vec::new()) };
+    let numbers =
+        |values: &mut dyn Iterator<Item = i64>| Value::tuple(values.map(|n| Value::int(n, DType::I64)).collect());
+    let ndim = x.as_tensor().map_or(0, |x| x.shape().len());
+    let mut out = vec![x.clone(), numbers(&mut (0..ndim as i64))?];
+    for (what, range) in ["begin", "end", "strides"].iter().zip(ranges) {
+        let fits = |tensor: &&Tensor| tensor.shape() == [ndim as i64] && tensor.dtype().is_int();
+        let wrong = || {
+            let what = format!("the argument `{what}` of `R.dynamic_strided_slice`");
+            Cause::mismatch(what, range.described(), format!("a tensor of {ndim} integers, one for each axis"))
+        };
+        let tensor = range.as_tensor().filter(fits).ok_or_else(wrong)?;
+        if *what == "strides" && tensor.numbers().any(|stride| i64::of(stride) == 0) {
+            return Err(Cause::mismatch("a stride of `R.dynamic_strided_slice`", "0", "another number"));
+        }
+        out.push(numbers(&mut tensor.numbers().map(i64::of))?);
+    }
+    Ok(out)
 }
 
 enum Refused {

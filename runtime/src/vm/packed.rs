@@ -8,6 +8,7 @@ use plugin_api::names::nearest;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+pub(super) mod sorting;
 pub(super) mod standard;
 
 /// A function that returns a value.

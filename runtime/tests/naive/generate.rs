@@ -21,7 +21,10 @@ pub(crate) struct Buffer {
     pub(crate) shape: Vec<i64>,
 }
 
-const DTYPES: [&str; 9] = ["float32", "float32", "float32", "int32", "int64", "int8", "uint8", "float16", "bfloat16"];
+const DTYPES: [&str; 13] = [
+    "float32", "float32", "float32", "int32", "int64", "int8", "uint8", "float16", "bfloat16", "float64", "int16",
+    "uint32", "uint64",
+];
 
 impl Generator {
     /// A function, and its parameters.
@@ -182,13 +185,15 @@ impl Generator {
     }
 
     fn block(&mut self, target: &Buffer, index: &[String], conditions: &[String]) {
-        let reduce = self.one_in(2).then(|| self.of(&[1, 3, 9]));
-        let mut k = String::new();
-        if let Some(extent) = reduce {
-            k = self.var("k", extent);
-            let range = format!("for {k} in range({}):", self.int(extent));
+        let n_reduced = self.of(&[0, 0, 1, 2]);
+        let reduced: Vec<i64> = (0..n_reduced).map(|_| self.of(&[1, 3, 9])).collect();
+        let mut loops = Vec::new();
+        for extent in &reduced {
+            let k = self.var("k", *extent);
+            let range = format!("for {k} in range({}):", self.int(*extent));
             self.line(&range);
             self.depth += 1;
+            loops.push(k);
         }
         self.next += 1;
         let block = format!("with T.sblock(\"b{}\"):", self.next);
@@ -201,16 +206,16 @@ impl Generator {
             self.line(&line);
             axes.push(name);
         }
-        if let Some(extent) = reduce {
-            let name = self.var("r", extent);
-            let line = format!("{name} = T.axis.reduce({}, {k})", self.int(extent));
+        for (extent, k) in reduced.iter().zip(&loops) {
+            let name = self.var("r", *extent);
+            let line = format!("{name} = T.axis.reduce({}, {k})", self.int(*extent));
             self.line(&line);
         }
         if !conditions.is_empty() {
             self.line(&format!("T.where({})", conditions.join(" and ")));
         }
         let at = format!("{}[{}]", target.name, axes.join(", "));
-        if reduce.is_some() {
+        if !reduced.is_empty() {
             self.line("with T.init():");
             let init = self.expr(target.dtype, 1);
             self.line(&format!("    {at} = {init}"));

@@ -162,7 +162,8 @@ fn apply(op: u16, t: DType, a: Num, b: Num) -> Result<Num, Wrong> {
         Num::I(match op {
             prim::ADD => a + b,
             prim::SUB => a - b,
-            prim::MUL => a * b,
+            // Of two uint64 it is more than 127 bits; those above 64 are cut.
+            prim::MUL => a.wrapping_mul(b),
             prim::DIV | prim::TRUNCDIV => a / b,
             prim::TRUNCMOD => a % b,
             prim::FLOORDIV => floor(a, b),

@@ -196,3 +196,24 @@ fn whatever_decides_a_value_is_executed() {
     let verdict = validation::verdict(engine(), &step.expect("a pass"), 1);
     assert_ne!(verdict, Verdict::Unchanged, "0.0 is not -0.0");
 }
+
+const REDUCED: &str = r#"
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor(("n", 4), "float32")):
+        with R.dataflow():
+            gv = R.sum(x, axis=[0])
+            R.output(gv)
+        return gv
+"#;
+
+/// `R.sum` of no rows is 0, and its PrimFunc writes nothing where there are no rows, in TVM, too.
+#[test]
+fn a_reduction_over_nothing_is_not_compared() {
+    let module = read(REDUCED);
+    let (after, verdict) = validated("relax.LegalizeOps", &module);
+    assert!(matches!(&verdict, Verdict::Same(same) if same.inputs > 2), "{verdict:?}");
+    let verdict = with_other_text("relax.LegalizeOps", &module, &after, "= T.float32(0.0)", "= T.float32(1.0)");
+    assert!(matches!(&verdict, Verdict::Different(_)), "{verdict:?}");
+}

@@ -23,6 +23,13 @@ pub struct Case {
     pub fresh: u8,
 }
 
+impl Case {
+    /// Whether a symbolic dimension has no elements.
+    pub(super) fn has_empty_dim(&self) -> bool {
+        self.dims.values().any(|extent| *extent == 0)
+    }
+}
+
 /// Extents of the first input: different primes, so that no two dimensions are mixed up.
 const PRIMES: [i64; 6] = [7, 5, 11, 3, 13, 2];
 /// Extents of another input: no primes.

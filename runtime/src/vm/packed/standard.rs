@@ -1,6 +1,7 @@
 //! The packed functions that passes write into modules.
 
 use super::Packed;
+use super::sorting::{SORTED, SORTED_BYTES, order};
 use crate::fault::Fault;
 use crate::limits::Limits;
 use crate::tensor::Tensor;
@@ -8,13 +9,9 @@ use crate::vm::failure::Cause;
 use crate::vm::value::Value;
 use plugin_api::ir::constant::{Element, Number};
 use plugin_api::prelude::DType;
-use std::cmp::Ordering;
 
-/// Units of work for an element that is sorted among others, and for one that is read.
-const SORTED: u64 = 3_000;
+/// Units of work for an element that is read.
 const READ: u64 = 100;
-/// Bytes for an element that is sorted: the number, and three positions.
-const SORTED_BYTES: u64 = 16 + 3 * 8;
 
 pub(super) fn add_to(packed: &mut Packed) {
     packed.add("relax.run.shape_to_tensor", shape_to_tensor);
@@ -74,15 +71,6 @@ fn integers(shape: &[i64], values: impl IntoIterator<Item = i64>, limits: &Limit
         element.copy_from_slice(&value.to_le_bytes());
     }
     Ok(Value::Tensor(out))
-}
-
-/// Numbers of one data type in their order; NaN comes last, and all NaN are equal.
-fn order(a: Number, b: Number) -> Ordering {
-    match (a, b) {
-        (Number::Float(a), Number::Float(b)) => a.partial_cmp(&b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan())),
-        (Number::UInt(a), Number::UInt(b)) => a.cmp(&b),
-        (a, b) => i64::of(a).cmp(&i64::of(b)),
-    }
 }
 
 /// The different elements of a tensor, and as flags say where each is first, which one each element is, and how many

@@ -17,7 +17,7 @@ use runtime::files::{FileError, read_npz, write_npz};
 use runtime::vm::{Cause, InputError, Inputs, Machine, Value};
 use runtime::{Fault, FaultKind, Limits, Tensor};
 use std::collections::BTreeMap;
-use std::io::{BufReader, Cursor};
+use std::io::{BufReader, BufWriter, Write};
 use std::path::Path;
 
 /// Reads the module and the inputs, executes the function, and shows and writes its results; gives the exit code.
@@ -40,7 +40,7 @@ pub(in crate::cli) fn exec(args: &ExecArgs, messages: Messages) -> Result<u8, Er
     in_the_original_process()?;
     let results = show::results(&value);
     if let Some(output) = output {
-        output.write_bytes(&npz(&results)?)?;
+        write(&output, &results)?;
     }
     to_stdout(&match args.executed.json {
         true => show::json(&args.function, &results, &limits),
@@ -82,7 +82,11 @@ fn inputs(args: &ExecArgs, dims: BTreeMap<String, i64>, module: &Module, limits:
             InputError::UnknownDim { .. } => {
                 ("--dim gives an extent to a symbolic dimension of the parameters", "--dim: ".to_string())
             }
-            InputError::Cause(Cause::Fault(fault)) if limit(fault).is_some() => (limit(fault).unwrap_or_default(), of),
+            InputError::NotMade { cause: Cause::Fault(fault), .. } | InputError::Cause(Cause::Fault(fault))
+                if limit(fault).is_some() =>
+            {
+                (limit(fault).unwrap_or_default(), of)
+            }
             _ => ("--inputs FILE gives arrays for such parameters", of),
         };
         Error::Request { message: format!("{of}{error}"), help: help.to_string() }
@@ -114,8 +118,8 @@ fn arrays(path: &Path, body: &Body, limits: &Limits) -> Result<BTreeMap<String, 
     read_npz(BufReader::new(file), &meant, limits).map_err(|error| wrong(&error))
 }
 
-/// The results as a file.
-fn npz(results: &[show::Shown<'_>]) -> Result<Vec<u8>, Error> {
+/// Writes the results to a file, array by array: they are not in memory twice.
+fn write(output: &Output, results: &[show::Shown<'_>]) -> Result<(), Error> {
     let mut tensors: Vec<(&str, Tensor)> = Vec::with_capacity(results.len());
     for result in results {
         let no_array = || Error::Request {
@@ -128,10 +132,20 @@ fn npz(results: &[show::Shown<'_>]) -> Result<Vec<u8>, Error> {
         };
         tensors.push((result.name.as_str(), result.as_array().ok_or_else(no_array)?));
     }
-    let mut file = Cursor::new(Vec::new());
-    write_npz(tensors.iter().map(|(name, tensor)| (*name, tensor)), &mut file).map_err(|error| Error::Request {
-        message: error.to_string(),
-        help: "results of this data type cannot be written; leave out -o".to_string(),
-    })?;
-    Ok(file.into_inner())
+    let mut no_form = None;
+    let written = output.write_with(|file| {
+        let mut file = BufWriter::new(file);
+        write_npz(tensors.iter().map(|(name, tensor)| (*name, tensor)), &mut file).map_err(|error| match error {
+            FileError::Io(error) => error,
+            other => std::io::Error::other(no_form.insert(other.to_string()).clone()),
+        })?;
+        file.flush()
+    });
+    match no_form {
+        Some(message) => Err(Error::Request {
+            message,
+            help: "results of this data type cannot be written; leave out -o".to_string(),
+        }),
+        None => written,
+    }
 }
