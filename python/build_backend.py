@@ -1,7 +1,8 @@
 """Builds the package: the plugins and the command line that it carries, and, by maturin, the extension module.
 
 pip calls this module. `python build_backend.py` instead builds everything quickly into the source folder, for work on
-the package itself: put `python/python` on `PYTHONPATH` after it.
+the package itself: put `python/python` on `PYTHONPATH` after it. With `--release` it is built with optimization, to
+measure times.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -62,10 +64,10 @@ def _is_library(file: Path, crate: str) -> bool:
     return file.suffix in (".so", ".dylib", ".dll") and name == crate
 
 
-def develop() -> None:
-    """Builds the package into its source folder, without optimization."""
-    _carry(release=False)
-    [module] = {file for file in _cargo("passhost-python", release=False) if _is_library(file, "-passhost")}
+def develop(release: bool) -> None:
+    """Builds the package into its source folder."""
+    _carry(release)
+    [module] = {file for file in _cargo("passhost-python", release=release) if _is_library(file, "-passhost")}
     shutil.copy2(module, PACKAGE / ("_passhost.pyd" if module.suffix == ".dll" else "_passhost.abi3.so"))
 
 
@@ -96,4 +98,4 @@ def get_requires_for_build_wheel(settings: dict[str, Any] | None = None) -> list
 get_requires_for_build_editable = get_requires_for_build_wheel
 
 if __name__ == "__main__":
-    develop()
+    develop("--release" in sys.argv[1:])

@@ -3,11 +3,13 @@
 //! A program needs this crate alone: [`Engine`] lists plugins, reads modules and prints them, [`Pass`] and [`Runner`] run
 //! passes. `docs/embedding.md` in the repository is a guide.
 
+pub mod bundle;
 pub mod cli;
 pub mod context;
 pub mod engine;
 pub mod files;
 pub mod instruments;
+pub mod page;
 pub mod passes;
 pub mod plugins;
 mod process;
@@ -15,6 +17,7 @@ pub mod report;
 pub mod run;
 pub mod text;
 pub mod verify;
+pub mod workers;
 
 pub use context::{ContextScope, PassContext, Question};
 pub use engine::Engine;
@@ -31,6 +34,7 @@ pub use process::watch;
 pub use report::error::Error;
 pub use run::{Expectation, RunReport, Runner};
 pub use text::Input;
+pub use workers::{Isolation, Limits, worker};
 
 /// The API of passes: for passes that a program makes from closures, for its instruments, and for changing modules.
 pub use plugin_api;

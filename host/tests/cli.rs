@@ -29,6 +29,9 @@ mod failures;
 #[path = "cli/instruments.rs"]
 #[cfg(target_os = "linux")]
 mod instruments;
+#[path = "cli/isolation.rs"]
+#[cfg(target_os = "linux")]
+mod isolation;
 #[path = "cli/large.rs"]
 #[cfg(target_os = "linux")]
 mod large;
@@ -75,6 +78,9 @@ mod readme;
 #[path = "cli/rounds.rs"]
 #[cfg(target_os = "linux")]
 mod rounds;
+#[path = "cli/searches.rs"]
+#[cfg(target_os = "linux")]
+mod searches;
 #[path = "cli/validate.rs"]
 #[cfg(target_os = "linux")]
 mod validate;

@@ -169,17 +169,15 @@ fn taken<'py>(py: Python<'py>, value: &Value, arrays: &[Py<Array>]) -> PyResult<
     })
 }
 
-/// Packed functions of Python: by name, a function that returns a value, and one that fills arrays, which takes arguments
+/// Packed functions of Python: by name, a function that returns a value and the arrays that it wrote to, by their
+/// positions, and one that fills arrays, which takes arguments
 /// and empty arrays and returns the filled ones.
 fn packed(functions: Vec<(String, Py<PyAny>, Py<PyAny>)>) -> Packed {
     let mut packed = Packed::standard();
     for (name, returning, filling) in functions {
         let of = name.clone();
-        packed.add(name.clone(), move |args, _| {
-            Python::attach(|py| {
-                let call = || given(&returning.bind(py).call1((all(py, args)?,))?, None, None);
-                call().map_err(|error| failure(py, &of, error))
-            })
+        packed.add_writing(name.clone(), move |args, _| {
+            Python::attach(|py| returned(py, &returning, args).map_err(|error| failure(py, &of, error)))
         });
         let of = name.clone();
         packed.add_filling(name, move |args, outputs, _| {
@@ -195,6 +193,13 @@ fn all<'py>(py: Python<'py>, values: &[Value]) -> PyResult<Vec<Bound<'py, PyAny>
 
 fn failure(py: Python<'_>, name: &str, error: PyErr) -> Cause {
     Cause::PackedFailed { name: name.to_string(), why: keep(py, error).message }
+}
+
+fn returned(py: Python<'_>, function: &Py<PyAny>, args: &[Value]) -> PyResult<(Value, Vec<(usize, Tensor)>)> {
+    let result = function.bind(py).call1((all(py, args)?,))?;
+    let (value, written): (Bound<'_, PyAny>, Vec<(usize, Bound<'_, Array>)>) = result.extract()?;
+    let written = written.into_iter().map(|(at, array)| (at, array.get().0.clone()));
+    Ok((given(&value, None, None)?, written.collect()))
 }
 
 fn fill(py: Python<'_>, function: &Py<PyAny>, args: &[Value], outputs: &mut [Tensor]) -> PyResult<()> {

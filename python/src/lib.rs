@@ -9,6 +9,7 @@ mod ir;
 mod module;
 mod python_pass;
 mod run;
+mod validate;
 mod values;
 mod watch;
 
@@ -33,6 +34,8 @@ mod _passhost {
         verify, with_function_attrs, with_module_attrs,
     };
     #[pymodule_export]
+    use crate::ir::records::{Records, record_kinds};
+    #[pymodule_export]
     use crate::ir::seal::seal;
     #[pymodule_export]
     use crate::ir::te::te_function;
@@ -41,7 +44,9 @@ mod _passhost {
     #[pymodule_export]
     use crate::ir::types::parse_dtype;
     #[pymodule_export]
-    use crate::module::{Body, Module, print_module, read_module};
+    use crate::module::{Body, Module, print_module, read_module, unified};
     #[pymodule_export]
     use crate::run::{plan, run};
+    #[pymodule_export]
+    use crate::validate::validate;
 }

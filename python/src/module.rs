@@ -146,3 +146,9 @@ pub(crate) fn print_module(py: Python<'_>, module: &Module) -> PyResult<String> 
     let engine: Arc<Engine> = engine::current(py)?;
     py.detach(|| engine.print_module(&module.0)).map_err(|error| raised(py, &error))
 }
+
+/// The lines that differ in two texts, as `diff -u` shows them.
+#[pyfunction]
+pub(crate) fn unified(py: Python<'_>, before: &str, after: &str) -> String {
+    py.detach(|| passhost::report::diff::unified(before, after))
+}

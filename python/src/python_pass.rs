@@ -17,12 +17,18 @@ pub(crate) fn take_raised() -> Option<PyErr> {
     RAISED.take()
 }
 
-/// Keeps what was raised for whoever started the run; gives it as an error of a pass.
-pub(crate) fn keep(py: Python<'_>, error: PyErr) -> PassError {
+/// The class and message of what was raised.
+pub(crate) fn described(py: Python<'_>, error: &PyErr) -> String {
     let message = error.value(py).str().map_or_else(|_| String::new(), |text| text.to_string_lossy().into_owned());
     let class = error.get_type(py).name().map_or_else(|_| String::new(), |name| name.to_string_lossy().into_owned());
+    if message.is_empty() { class } else { format!("{class}: {message}") }
+}
+
+/// Keeps what was raised for whoever started the run; gives it as an error of a pass.
+pub(crate) fn keep(py: Python<'_>, error: PyErr) -> PassError {
+    let message = described(py, &error);
     RAISED.set(Some(error));
-    PassError::new(if message.is_empty() { class } else { format!("{class}: {message}") })
+    PassError::new(message)
 }
 
 /// A pass over modules: `function` takes a handle of a module and returns one.

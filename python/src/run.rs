@@ -3,7 +3,7 @@
 use crate::engine;
 use crate::errors::raised;
 use crate::module::Module;
-use crate::python_pass::take_raised;
+use crate::python_pass::{described, take_raised};
 use crate::values::Given;
 use crate::watch::{Signals, Watcher};
 use passhost::plugin_api::ir;
@@ -74,34 +74,52 @@ type Row = (usize, String, String, String, f64, f64, (usize, usize));
 
 /// What Python gets of a run: the module, diagnostics as lines of JSON, warnings, rows, and what passes counted: pass,
 /// counter, sum.
-type Ran = (Module, Vec<String>, Vec<String>, Vec<Row>, Vec<(String, String, u64)>);
+pub(crate) type Ran = (Module, Vec<String>, Vec<String>, Vec<Row>, Vec<(String, String, u64)>);
 
 /// Runs a pass or Sequential over a module.
 #[pyfunction]
 pub(crate) fn run(py: Python<'_>, module: &Module, asked: Asked, settings: Settings) -> PyResult<Ran> {
     let engine = engine::current(py)?;
     drop(take_raised());
-    let report = py.detach(|| report(&engine, &module.0, asked, settings));
+    let report = py.detach(|| report(&engine, &module.0, asked, settings, None));
+    ended(py, &engine, report)
+}
+
+/// What a run gives, or why it failed.
+pub(crate) fn ended(py: Python<'_>, engine: &Engine, report: Result<RunReport, Error>) -> PyResult<Ran> {
     let error = match report {
         Ok(RunReport { error: None, failures, .. }) if !failures.is_empty() => Error::Several(failures),
         Ok(RunReport { error: Some(error), .. }) | Err(error) => error,
-        Ok(report) => return Ok(ran(&engine, report)),
+        Ok(report) => return Ok(ran(engine, report)),
     };
     Err(match take_raised() {
         // What Python raised goes on as it is, with the place in the run.
         Some(own) => {
-            own.value(py).call_method1("add_note", (error.to_string(),))?;
+            own.value(py).call_method1("add_note", (place(&error.to_string(), &described(py, &own)),))?;
             own
         }
         None => raised(py, &error),
     })
 }
 
-fn report(engine: &Arc<Engine>, module: &ir::Module, asked: Asked, settings: Settings) -> Result<RunReport, Error> {
+/// An error of the host without what Python raised, which the exception itself says.
+fn place<'e>(error: &'e str, raised: &str) -> &'e str {
+    error.split_once(raised).map_or(error, |(place, _)| place.trim_end_matches([':', ' ']))
+}
+
+/// Runs a pass or Sequential, perhaps with one more instrument.
+pub(crate) fn report(
+    engine: &Arc<Engine>,
+    module: &ir::Module,
+    asked: Asked,
+    settings: Settings,
+    instrument: Option<Instrument>,
+) -> Result<RunReport, Error> {
     let (jobs, missed) = (settings.jobs, settings.missed);
     let context = settings.context(engine)?;
     let plan = asked.pass(engine)?.plan(&context)?;
     let runner = Runner::in_context(engine, &context).missed(missed);
+    let runner = instrument.into_iter().fold(runner, Runner::instrument);
     let mut report = jobs.into_iter().fold(runner, Runner::jobs).run(&plan, module.clone())?;
     report.warnings.splice(0..0, plan.warnings.iter().map(ToString::to_string));
     Ok(report)

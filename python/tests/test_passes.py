@@ -183,7 +183,11 @@ def test_what_is_not_a_module_or_pass(mod):
 
 
 THREADS = """
-import passhost, threading
+import os, passhost, threading, traceback
+def failed(args):
+    traceback.print_exception(args.exc_value)
+    os._exit(1)
+threading.excepthook = failed
 from passhost.transform import module_pass, PassContext, Sequential
 source = "@I.ir_module\\nclass M:\\n" + "".join(
     f"    @R.function\\n    def f{i}(x: R.Tensor((2,), 'float32')):\\n        y = R.add(x, x)\\n        return y\\n"

@@ -2,11 +2,15 @@
 
 use super::authoring::{new, package};
 use super::messages::Format;
+use super::search::{BisectArgs, ReduceArgs};
 use super::{instruments, probe};
 use crate::files::Output;
+use crate::plugins::limits::{Limits, bytes, milliseconds};
 use crate::report::error::Error;
+use crate::workers::Isolation;
 use clap::{Args, ColorChoice, Parser, Subcommand};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Runs compiler passes from plugins over TVM modules.
 ///
@@ -73,6 +77,30 @@ pub(super) enum Command {
   passhost validate model.py --passes 'relax.LegalizeOps,relax.FuseOps,relax.FuseTIR' --dim n=16
   passhost validate model.py --passes acme.GroupConvolutions --seed 7 --json")]
     Validate(ValidateArgs),
+    /// Runs the step of a bundle again that failed, and the steps after it.
+    ///
+    /// `passhost run --bundle FILE` writes a bundle when a run fails. It has the module before that step, the plan with its
+    /// options, and the hashes of the plugins; the manifest says where the plugins are. The exit code is that of the run.
+    #[command(after_help = "Examples:
+  passhost replay failed.json
+  passhost replay failed.json --with-current-plugins -o out.py
+  passhost replay failed.json --only acme.GroupConvolutions --print-changed")]
+    Replay(ReplayArgs),
+    /// Finds the first pass after which a fault is there, and the function in which the pass makes it.
+    ///
+    /// passhost runs itself over the module, so a pass may crash or hang.
+    #[command(after_help = "Examples:
+  passhost bisect model.py --pipeline compile --until differs
+  passhost bisect model.py --passes 'A,B,C' --until 'command: ./check.sh' -o before.py")]
+    Bisect(BisectArgs),
+    /// Makes a module smaller as long as it shows a fault.
+    ///
+    /// Functions, bindings, results, parameters and statements of PrimFuncs go, and numbers become smaller, until nothing can
+    /// go any more. Bindings become parameters of their function. Each smaller module is well-formed.
+    #[command(after_help = "Examples:
+  passhost reduce model.py --passes acme.Fold --until crashes -o small.py
+  passhost reduce model.py --pipeline compile --until differs -o small.py --resume")]
+    Reduce(ReduceArgs),
     /// Shows which steps would run, and why. Builds, loads and runs nothing.
     #[command(after_help = "Example:\n  passhost plan --passes acme.GroupConvolutions")]
     Plan(PlanArgs),
@@ -189,6 +217,22 @@ pub(super) struct Select {
 }
 
 impl Select {
+    /// The default pipeline of a manifest.
+    pub(super) fn of(plugins: Plugins) -> Select {
+        Select {
+            plugins,
+            pipeline: None,
+            passes: None,
+            opt_level: None,
+            disable: Vec::new(),
+            require: Vec::new(),
+            config: Vec::new(),
+            target: None,
+            instrument: Vec::new(),
+            tvm_compat: false,
+        }
+    }
+
     /// The same, with no passes instead of those of the default pipeline.
     pub(super) fn or_no_passes(&self) -> Select {
         let passes = self.passes.clone().or_else(|| self.pipeline.is_none().then(String::new));
@@ -196,7 +240,39 @@ impl Select {
     }
 }
 
-#[derive(Args)]
+#[derive(Args, Clone, Default)]
+pub(super) struct IsolateArgs {
+    /// Runs each plugin in a process of its own. A plugin that crashes, hangs or exits fails its step only.
+    ///
+    /// `isolate = true` in the manifest does that for one plugin.
+    #[arg(long)]
+    pub(super) isolate: bool,
+    /// How long a call of a plugin in its own process may take: 30s, 500ms, 5min. Default: that of the manifest, or 5 min.
+    #[arg(long, value_name = "TIME", value_parser = milliseconds)]
+    pub(super) plugin_timeout: Option<u64>,
+    /// Memory that the process of a plugin may have: 512MiB, 2GiB. Default: that of the manifest, or half of the memory of
+    /// this machine.
+    #[arg(long, value_name = "SIZE", value_parser = bytes)]
+    pub(super) plugin_memory: Option<u64>,
+    /// Processor time that the process of a plugin may take in all: 60s. Default: that of the manifest, or no limit.
+    #[arg(long, value_name = "TIME", value_parser = milliseconds)]
+    pub(super) plugin_cpu: Option<u64>,
+}
+
+impl IsolateArgs {
+    /// What they say. The workers are processes of this program.
+    pub(super) fn isolation(&self) -> Isolation {
+        let limits = Limits {
+            timeout: self.plugin_timeout.map(Duration::from_millis),
+            memory: self.plugin_memory,
+            cpu: self.plugin_cpu.map(Duration::from_millis),
+            ..Limits::default()
+        };
+        Isolation { worker: std::env::current_exe().ok(), all: self.isolate, limits }
+    }
+}
+
+#[derive(Args, Clone)]
 pub(super) struct ExpectArg {
     /// Fails unless a pass or an instrument counted as much as expected: 'acme.GroupConvolutions.groups formed>=8', with >=,
     /// <=, ==, !=, > or <. May be repeated.
@@ -208,7 +284,7 @@ pub(super) struct ExpectArg {
     pub(super) expect: Vec<String>,
 }
 
-#[derive(Args)]
+#[derive(Args, Clone)]
 pub(super) struct RunArgs {
     /// The module as TVMScript; `-` reads standard input.
     pub(super) input: PathBuf,
@@ -252,9 +328,67 @@ pub(super) struct RunArgs {
     /// depend on it.
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(super) jobs: Option<u16>,
+    #[command(flatten)]
+    pub(super) isolate: IsolateArgs,
+    /// If the run fails, writes all that it needs to fail again: the module before the step that failed, the plan, and the
+    /// hashes of the plugins. `passhost replay` reads the file.
+    #[arg(long, value_name = "FILE")]
+    pub(super) bundle: Option<PathBuf>,
+}
+
+#[derive(Args)]
+pub(super) struct ReplayArgs {
+    /// The bundle.
+    #[arg(value_name = "BUNDLE")]
+    pub(super) bundle: PathBuf,
+    /// The file for the result. Default, or with `-`: standard output.
+    #[arg(short, long, value_name = "FILE")]
+    pub(super) output: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) manifest: ManifestArg,
+    /// Runs the plugins of the manifest as they are now. Default: plugins that differ from those of the bundle are refused.
+    #[arg(long)]
+    pub(super) with_current_plugins: bool,
+    /// Runs only this pass.
+    #[arg(long, value_name = "PASS", conflicts_with = "until")]
+    pub(super) only: Option<String>,
+    /// Runs no pass after this one.
+    #[arg(long, value_name = "PASS")]
+    pub(super) until: Option<String>,
+    /// If this run fails, too, writes a bundle of it.
+    #[arg(long = "bundle", id = "new_bundle", value_name = "FILE")]
+    pub(super) new_bundle: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) look: instruments::LookArgs,
+    /// Number of threads for passes over functions, at most 256. Default: the number of cores.
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub(super) jobs: Option<u16>,
+    #[command(flatten)]
+    pub(super) isolate: IsolateArgs,
 }
 
 impl RunArgs {
+    /// A run of these passes, without options.
+    pub(super) fn of(input: PathBuf, select: Select) -> RunArgs {
+        let (keep_going, strict, paranoid, validate, missed, deny_unknown_operators) = Default::default();
+        RunArgs {
+            input,
+            output: None,
+            select,
+            look: instruments::LookArgs::default(),
+            keep_going,
+            strict,
+            paranoid,
+            validate,
+            missed,
+            expect: ExpectArg { expect: Vec::new() },
+            deny_unknown_operators,
+            jobs: None,
+            isolate: IsolateArgs::default(),
+            bundle: None,
+        }
+    }
+
     /// Where the result goes.
     pub(super) fn output(&self) -> Result<Output, Error> {
         self.output.as_deref().map_or_else(Output::stdout, Output::look)
@@ -277,6 +411,8 @@ pub(super) struct Executed {
     /// Prints the results as JSON.
     #[arg(long)]
     pub(super) json: bool,
+    #[command(flatten)]
+    pub(super) isolate: IsolateArgs,
 }
 
 #[derive(Args)]
@@ -377,6 +513,8 @@ pub(super) struct ExplainMatchArgs {
     pub(super) target: Option<String>,
     #[command(flatten)]
     pub(super) plugins: Plugins,
+    #[command(flatten)]
+    pub(super) isolate: IsolateArgs,
 }
 
 #[derive(Args)]

@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-#[derive(Args)]
+#[derive(Args, Clone, Default)]
 pub(super) struct LookArgs {
     /// Shows where the time went, as a tree, even if the run fails.
     #[arg(long, value_name = "FORMAT", num_args = 0..=1, require_equals = true, default_missing_value = "text")]
@@ -64,6 +64,12 @@ pub(super) struct LookArgs {
     /// planning, reading, each pass, each function of a function pass, verification, instruments, printing and writing.
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
+    /// Writes a page that shows the run, even if it fails: the plan, a timeline, what each pass changed in each function,
+    /// counters, diagnostics, and the module with its call graph and dataflow.
+    ///
+    /// The page is one HTML file that needs no network. A file whose name ends with `.json` gets the data that the page shows.
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
     /// Shows the counters of each pass, such as `bindings removed`.
     ///
     /// A pass counts with `ctx.statistic("bindings removed", n)`. Counters of a pass that failed are left out.
@@ -108,7 +114,7 @@ enum TimingFormat {
 impl LookArgs {
     /// Starts the clocks.
     pub(super) fn begin(&self) -> Seen {
-        let trace = self.trace.as_ref().map(|_| Trace::new());
+        let trace = self.trace.as_ref().or(self.report.as_ref()).map(|_| Trace::new());
         Seen {
             timing: Timing::new().traced(trace.clone()),
             trace,
@@ -155,6 +161,11 @@ impl LookArgs {
     /// The file of the trace.
     pub(super) fn trace_path(&self) -> Option<&Path> {
         self.trace.as_deref()
+    }
+
+    /// The file of the page that shows the run.
+    pub(super) fn report_path(&self) -> Option<&Path> {
+        self.report.as_deref()
     }
 
     /// The folder of dumped modules.

@@ -13,6 +13,7 @@ mod probe;
 #[cfg(test)]
 mod reference;
 mod run;
+mod search;
 mod select;
 mod show;
 mod spared;
@@ -36,10 +37,14 @@ use std::process::ExitCode;
 use tracing_subscriber::EnvFilter;
 
 /// Commands that run code of plugins, or write temporary files.
-const SUPERVISED: [&str; 6] = ["run", "exec", "validate", "check", "lock", "explain-match"];
+const SUPERVISED: [&str; 9] =
+    ["run", "replay", "bisect", "reduce", "exec", "validate", "check", "lock", "explain-match"];
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
+    if let Some(code) = crate::workers::worker() {
+        return ExitCode::from(code);
+    }
     // Relative paths are those of this folder, wherever a plugin goes.
     from_start(Path::new(""));
     let work = || guarded(command_line).unwrap_or_else(|code| code);
@@ -151,6 +156,11 @@ fn run_command(command: &Command, messages: Messages) -> Result<u8, Error> {
     }
     match command {
         Command::Run(args) => return args.look.seen(args, messages, |seen| run::run(args, seen, messages)),
+        Command::Replay(args) => {
+            let replay = run::replay::read(args)?;
+            let run = |seen: &instruments::Seen| run::replay::replay(args, &replay, seen, messages);
+            return args.look.seen(&replay.args, messages, run);
+        }
         Command::Exec(args) => return run::exec::exec(args, messages),
         Command::Validate(args) => return run::validate::validate(args, messages),
         Command::Plan(args) => run::plan(args, messages),
@@ -160,6 +170,8 @@ fn run_command(command: &Command, messages: Messages) -> Result<u8, Error> {
             to_stdout(&partly(&args.plugins, messages, |engine| catalog::explain(engine, &args.name))?)
         }
         Command::Ops(args) => to_stdout(&partly(&args.plugins, messages, |engine| catalog::ops(engine, args))?),
+        Command::Bisect(args) => search::bisect(args, messages),
+        Command::Reduce(args) => search::reduce(args, messages),
         Command::ExplainMatch(args) => return run::explain_match::explain_match(args, messages),
         Command::New(args) => to_stdout(&authoring::new::new(args)?),
         Command::Package(args) => authoring::package::package(args, messages),

@@ -1,6 +1,7 @@
 //! What is asked for: pipeline, lists of passes, and config values, from command line and manifest.
 
 use super::arguments::Select;
+use crate::bundle;
 use crate::context::{PassContext, not_asked_for};
 use crate::engine::Engine;
 use crate::files::read_small;
@@ -159,13 +160,28 @@ pub(super) fn request(select: &Select, manifest: &Manifest) -> Result<Asked, Err
         }
     };
     selections.push(selection(manifest.path.display().to_string(), &manifest.settings));
-    for entry in &select.config {
-        let read = registry::registry::config::entry("--config ", entry);
-        let help = || "as in --config acme.limit=16".to_string();
-        config.line.push(read.map_err(|message| Error::Request { message, help: help() })?);
-    }
+    config.line = on_line(&select.config)?;
     let request = Request { selections, tvm_compat: select.tvm_compat, ..Request::default() };
     Ok(Asked { request, written, config, target: target.or_else(|| manifest.settings.target.clone()) })
+}
+
+/// Config values as `--config` takes them.
+fn on_line(entries: &[String]) -> Result<Vec<(String, OptionValue)>, Error> {
+    let read = |entry: &String| registry::registry::config::entry("--config ", entry);
+    let help = || "as in --config acme.limit=16".to_string();
+    let refuse = |message| Error::Request { message, help: help() };
+    entries.iter().map(|entry| read(entry).map_err(refuse)).collect()
+}
+
+/// What a bundle asks for.
+pub(super) fn asked_again(asked: &bundle::Asked) -> Result<Asked, Error> {
+    let (manifest, pipeline) = (BTreeMap::new(), BTreeMap::new());
+    let config = Config { manifest, pipeline, line: on_line(&asked.config)? };
+    let written = Written::parse(PathBuf::from("<the pipeline of the bundle>"), &asked.pipeline, &asked.pipeline)?;
+    let tvm_compat = asked.flags.iter().any(|flag| flag == "tvm-compat");
+    let request = Request { selections: asked.selections.clone(), tvm_compat, ..Request::default() };
+    let target = asked.target.as_deref().map(Target::parse).transpose()?;
+    Ok(Asked { request, written, config, target })
 }
 
 pub(super) fn selection(source: String, settings: &Settings) -> Selection {

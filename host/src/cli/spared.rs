@@ -96,8 +96,15 @@ fn outputs(args: &RunArgs) -> Result<Vec<(PathBuf, Output, &'static str)>, Error
         }
         out.push((shown.clone(), output, "file with -o"));
     }
-    if let Some(shown) = args.look.trace_path() {
-        out.push((shown.to_path_buf(), Output::look(shown)?, "file with --trace"));
+    if let Some(shown) = &args.bundle {
+        out.push((shown.clone(), Output::look(shown)?, "file with --bundle"));
+    }
+    for (shown, option) in
+        [(args.look.trace_path(), "file with --trace"), (args.look.report_path(), "file with --report")]
+    {
+        if let Some(shown) = shown {
+            out.push((shown.to_path_buf(), Output::look(shown)?, option));
+        }
     }
     if let Some(folder) = args.look.dump_folder() {
         // Files get names like `000_relax.Normalize.py`.

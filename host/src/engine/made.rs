@@ -1,8 +1,9 @@
 //! Passes that the program makes at run time which embeds the host. They have an owner of their own, `host`, and are in
 //! everything else like those of plugins: planned, verified, seen by instruments. And the code of a pass, wherever it is.
 
+use crate::workers::Opened;
 use plugin_api::PassError;
-use plugin_api::abi::host::{OpenPlugin, RunFailure};
+use plugin_api::abi::host::RunFailure;
 use plugin_api::abi::in_process::{self, call_functions, call_module};
 use plugin_api::declare::declarations::{PassDecl, each_dataflow_block};
 use plugin_api::declare::pass::Ctx;
@@ -72,7 +73,7 @@ pub fn create_dataflow_block_pass(
 /// The code of a pass: in a plugin that was opened, or in this program, which made it or links it.
 #[derive(Clone, Copy)]
 pub(crate) enum Code<'e> {
-    Plugin(OpenPlugin),
+    Plugin(&'e Opened),
     Made(&'e MadePass),
     Linked(&'static PassDecl),
 }

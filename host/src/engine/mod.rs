@@ -14,7 +14,7 @@ use crate::plugins::manifest::{Manifest, PluginEntry, Source};
 use crate::process::{self, Kind};
 use crate::report::Report;
 use crate::report::error::Error;
-use plugin_api::abi::host::OpenPlugin;
+use crate::workers::{Isolation, Limits, Opened, Start};
 use plugin_api::ir::Call;
 use plugin_api::metadata::{ConfigInfo, OpInfo, OptionValue};
 use plugin_api::typing::legalized::Legalized;
@@ -36,6 +36,7 @@ pub struct Engine {
     printed: OnceLock<PrintTo>,
     lock: Arc<Compared>,
     trial: OnceLock<Trial>,
+    isolation: OnceLock<Isolation>,
 }
 
 /// Takes modules as text.
@@ -56,7 +57,11 @@ struct Plugin {
     listed: Listed,
     /// Of a plugin that is listed as a crate.
     folder: Option<PathBuf>,
-    opened: OnceLock<Result<OpenPlugin, String>>,
+    /// Whether the manifest says that it runs in a process of its own.
+    isolated: bool,
+    /// What it may use and reach there.
+    limits: Limits,
+    opened: OnceLock<Result<Opened, String>>,
 }
 
 impl Engine {
@@ -143,7 +148,13 @@ impl Engine {
             Source::Crate(folder) => Some(folder.clone()),
             Source::Path(_) | Source::Name(_) => None,
         };
-        self.providers.push(Provider::Plugin(Arc::new(Plugin { listed, folder, opened: OnceLock::new() })));
+        self.providers.push(Provider::Plugin(Arc::new(Plugin {
+            listed,
+            folder,
+            isolated: entry.isolate,
+            limits: entry.limits.clone(),
+            opened: OnceLock::new(),
+        })));
         Ok(())
     }
 
@@ -195,6 +206,44 @@ impl Engine {
     /// opened; an error refuses it. The first one counts. The command line opens the plugin in a process of its own.
     pub fn tries_first(&self, trial: impl Fn(&Listed) -> Result<(), Error> + Send + Sync + 'static) {
         let _ = self.trial.set(Arc::new(trial));
+    }
+
+    /// Says which plugins run in processes of their own, and how; to be called before the first plugin is opened. The first
+    /// call counts. Without it, a plugin whose entry in the manifest says `isolate = true` is not opened.
+    pub fn isolates(&self, isolation: Isolation) {
+        let _ = self.isolation.set(isolation);
+    }
+
+    /// Lets the processes of plugins end, with what the plugins left for their end. Without it they end with the engine,
+    /// and nothing is reported.
+    ///
+    /// # Errors
+    /// Those that did not end in order.
+    pub fn close(&self) -> Result<(), Error> {
+        let close = |provider: &Provider| match provider {
+            Provider::Plugin(plugin) => match plugin.opened.get() {
+                Some(Ok(opened)) => opened.close().into_iter().map(|how| after_the_end(plugin, &how)).collect(),
+                _ => Vec::new(),
+            },
+            Provider::Program(_) => Vec::new(),
+        };
+        Error::unless_any(self.providers.iter().flat_map(close).collect::<Vec<_>>(), Ok(()))
+    }
+
+    /// How a plugin is started in a process of its own; `None`: it is loaded into this process.
+    fn start_of(&self, plugin: &Plugin) -> Result<Option<Start>, Error> {
+        let isolation = self.isolation.get();
+        if !plugin.isolated && !isolation.is_some_and(|isolation| isolation.all) {
+            return Ok(None);
+        }
+        let program = isolation.and_then(|isolation| isolation.worker.clone());
+        let program = program.ok_or_else(|| Error::Request {
+            message: format!("plugin `{}` is to run in a process of its own, and no program for it is named", plugin.listed.meta.name),
+            help: "name one with `Engine::isolates`: the command line of passhost, or a program that calls `passhost::worker`"
+                .to_string(),
+        })?;
+        let limits = isolation.map_or_else(Limits::default, |isolation| isolation.limits.clone());
+        Ok(Some(Start { program, limits: plugin.limits.clone().within(&limits), echo: true }))
     }
 
     /// The plugins, compared with the lockfile: what changed, and what is stale.
@@ -269,25 +318,30 @@ impl Engine {
     ///
     /// # Errors
     /// Why it cannot be opened.
-    pub fn open(&self, owner: OwnerId) -> Result<OpenPlugin, Error> {
-        let Some(Plugin { listed, opened, .. }) = self.plugin(owner) else {
+    pub fn open(&self, owner: OwnerId) -> Result<&Opened, Error> {
+        let Some(plugin) = self.plugin(owner) else {
             let message = "what this program made has no plugin to open".to_string();
             return Err(Error::Request { message, help: "run it through the library that made it".into() });
         };
-        let mut error = None;
-        let opened = opened.get_or_init(|| {
+        let (listed, mut error) = (&plugin.listed, None);
+        let opened = plugin.opened.get_or_init(|| {
             let _span = self.span("load", "open plugin", || serde_json::json!({ "plugin": listed.meta.name }));
-            let (plugin, file) = (&listed.meta.name, listed.file.as_os_str().as_encoded_bytes());
-            let _doing =
-                process::begin(&process::Call { kind: Kind::Opening, step: 0, name: plugin, plugin, file, about: "" });
-            loader::open(listed).map_err(|why| {
+            let (name, file) = (&listed.meta.name, listed.file.as_os_str().as_encoded_bytes());
+            let call = process::Call { kind: Kind::Opening, step: 0, name, plugin: name, file, about: "" };
+            let here = || {
+                let _doing = process::begin(&call);
+                loader::open(listed).map(Opened::Here)
+            };
+            let opened =
+                self.start_of(plugin).and_then(|start| start.map_or_else(here, |it| Opened::apart(listed, it)));
+            opened.map_err(|why| {
                 let text = why.to_string();
                 error = Some(why);
                 text
             })
         });
         match (opened, error) {
-            (Ok(plugin), _) => Ok(*plugin),
+            (Ok(opened), _) => Ok(opened),
             (Err(_), Some(error)) => Err(error),
             (Err(message), None) => {
                 let message = message.clone();
@@ -341,9 +395,18 @@ impl Engine {
     /// Tries a plugin that is not open yet, if the lockfile does not know its library.
     fn try_unknown(&self, owner: OwnerId) -> Result<(), Error> {
         let plugin = self.plugin(owner).filter(|plugin| plugin.opened.get().is_none());
+        // In a process of its own it is tried when it is opened.
+        let plugin = plugin.filter(|plugin| !matches!(self.start_of(plugin), Ok(Some(_))));
         let unknown = plugin.filter(|plugin| self.lock.is_unknown(&plugin.listed.file));
         unknown.zip(self.trial.get()).map_or(Ok(()), |(plugin, trial)| trial(&plugin.listed))
     }
+}
+
+/// A plugin whose process did not end in order.
+fn after_the_end(plugin: &Plugin, how: &str) -> Error {
+    let message = format!("plugin `{}`: {how}, after the run had come to its end", plugin.listed.meta.name);
+    let help = "the result is complete; correct what the plugin does when its process ends".to_string();
+    Error::Ended { message, help, code: crate::report::error::exit::PLUGIN }
 }
 
 /// Where a plugin's library is.
@@ -404,7 +467,7 @@ struct OperatorOf<'c> {
     owner: OwnerId,
     /// Its place among the operators of its plugin.
     at: usize,
-    plugin: OpenPlugin,
+    plugin: &'c Opened,
 }
 
 impl Infer for Engine {
@@ -427,7 +490,7 @@ impl Engine {
     }
 
     /// The operator of a call that fits it.
-    fn operator_of<'c>(&self, call: Call<'c>) -> Result<OperatorOf<'c>, InferError> {
+    fn operator_of<'c>(&'c self, call: Call<'c>) -> Result<OperatorOf<'c>, InferError> {
         let name = call.op().unwrap_or("a call");
         let Some((info, owner, at)) = self.registry.operator(name) else {
             let near = self.registry.near_operators(name);
@@ -441,7 +504,7 @@ impl Engine {
     /// The answer of a rule.
     fn ask_rule(
         &self,
-        plugin: OpenPlugin,
+        plugin: &Opened,
         (owner, at): (OwnerId, usize),
         name: &str,
         call: Call<'_>,

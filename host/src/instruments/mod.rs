@@ -47,7 +47,28 @@ enum What {
     Own(Box<dyn PassInstrument>),
     /// Of a plugin that this program links.
     Linked(Box<dyn PassInstrument>),
-    Plugins(PluginInstrument),
+    Plugins(Box<dyn OfPlugin>),
+}
+
+/// An instrument of a plugin, wherever that runs.
+pub(crate) trait OfPlugin: PassInstrument {
+    /// Whether it panicked; then it is not called any more.
+    fn panicked(&self) -> bool;
+    /// Gives it back to its plugin.
+    ///
+    /// # Errors
+    /// If its destructor failed.
+    fn close(self: Box<Self>) -> Result<(), RunFailure>;
+}
+
+impl OfPlugin for PluginInstrument {
+    fn panicked(&self) -> bool {
+        PluginInstrument::panicked(self)
+    }
+
+    fn close(self: Box<Self>) -> Result<(), RunFailure> {
+        PluginInstrument::close(*self)
+    }
 }
 
 impl Instrument {
@@ -63,7 +84,7 @@ impl Instrument {
     }
 
     /// One of a plugin.
-    pub(crate) fn of_plugin(name: &str, owner: &Owner, instrument: PluginInstrument) -> Instrument {
+    pub(crate) fn of_plugin(name: &str, owner: &Owner, instrument: Box<dyn OfPlugin>) -> Instrument {
         Instrument::of(name, owner, What::Plugins(instrument))
     }
 
@@ -397,7 +418,7 @@ impl Instruments {
                 instrument.left_out = true;
                 Err(PassError::new(failure.to_string()))
             }),
-            Ok(What::Plugins(instrument)) => f(instrument),
+            Ok(What::Plugins(instrument)) => f(instrument.as_mut()),
             Err(_) => Err(PassError::new("is called while it is being called; an instrument must not run passes")),
         };
         drop(doing);

@@ -1,5 +1,6 @@
 //! Prints the module before and after passes: whole, single functions, or as what changed.
 
+use crate::report::diff::unified;
 use anstyle::{AnsiColor, Style};
 use plugin_api::PassError;
 use plugin_api::declare::instrument::{PassFacts, PassInstrument};
@@ -8,7 +9,6 @@ use plugin_api::metadata::Granularity;
 use script::Operators;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// Which passes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -76,9 +76,6 @@ pub struct PrintIr {
     before: Vec<Module>,
 }
 
-/// A longer search for the smallest difference helps nobody; what is found until then is shown.
-const PATIENCE: Duration = Duration::from_secs(5);
-
 impl PrintIr {
     /// Prints to `out`.
     pub fn new(printed: Printed, operators: Arc<dyn Operators>, out: Box<dyn FnMut(&str)>) -> PrintIr {
@@ -138,11 +135,6 @@ fn changed_functions<'m>(before: &'m Module, after: &'m Module) -> BTreeSet<&'m 
         a.functions().filter(|(name, body)| !b.get(name).is_some_and(|other| other.same(body))).map(|(name, _)| name)
     };
     differs(before, after).chain(differs(after, before)).collect()
-}
-
-fn unified(before: &str, after: &str) -> String {
-    let diff = similar::TextDiff::configure().timeout(PATIENCE).diff_lines(before, after);
-    diff.unified_diff().header("before", "after").to_string()
 }
 
 /// A diff with what went in red, what came in green, and where that is in cyan.

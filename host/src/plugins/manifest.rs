@@ -3,6 +3,7 @@
 use super::TRIPLE;
 use super::manifest_keys::{self as keys, Key};
 use crate::files::read_small;
+use crate::plugins::limits::{self, Limits};
 use crate::plugins::target::Target;
 use crate::report::error::{Error, Problem};
 use crate::report::expect::Expectation;
@@ -15,6 +16,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 use toml::de::{DeTable, DeValue};
 
 /// Name of the manifest, looked for in the current folder and those above it.
@@ -103,6 +105,10 @@ pub struct PluginEntry {
     pub version: Option<VersionReq>,
     /// Requirement on the plugin API that it was built against.
     pub api: Option<VersionReq>,
+    /// Whether it runs in a process of its own.
+    pub isolate: bool,
+    /// What it may use and reach there.
+    pub limits: Limits,
 }
 
 /// A path without `.` parts, as Unix writes it; `.` for the folder itself.
@@ -455,7 +461,41 @@ impl Reader<'_> {
             "name" => Source::Name(text),
             _ => Source::Crate(self.folder.join(text)),
         };
-        Some(PluginEntry { source, from, span: place.span(), version, api })
+        let isolate = self.boolean(table, "isolate");
+        Some(PluginEntry { source, from, span: place.span(), version, api, isolate, limits: self.limits(table) })
+    }
+
+    fn boolean(&self, table: &DeTable<'_>, key: &str) -> bool {
+        match table.get(key).map(|value| (value, value.get_ref())) {
+            Some((_, DeValue::Boolean(value))) => *value,
+            Some((value, _)) => self.expected(key, "true or false", value).unwrap_or_default(),
+            None => false,
+        }
+    }
+
+    fn limits(&self, table: &DeTable<'_>) -> Limits {
+        let limit = |key: &str, read: fn(&str) -> Result<u64, String>| {
+            let value = table.get(key)?;
+            let text = match value.get_ref() {
+                DeValue::String(text) => text.to_string(),
+                DeValue::Integer(number) => number.as_str().to_string(),
+                _ => return self.expected(key, "a string such as \"30 s\" or \"2 GiB\"", value),
+            };
+            read(&text)
+                .map_err(|why| self.wrong(format!("`{key}` {why}"), value.span(), "as in \"30 s\" or \"2 GiB\""))
+                .ok()
+        };
+        let time = |key: &str| limit(key, limits::milliseconds).map(Duration::from_millis);
+        let paths = |key: &str| self.strings(table, key).iter().map(|path| self.folder.join(path)).collect();
+        let (read, write, network) = (paths("read"), paths("write"), self.boolean(table, "network"));
+        Limits {
+            timeout: time("timeout"),
+            memory: limit("memory", limits::bytes),
+            cpu: time("cpu"),
+            read,
+            write,
+            network,
+        }
     }
 
     fn requirement(&self, table: &DeTable<'_>, key: &str) -> Option<VersionReq> {

@@ -145,6 +145,60 @@ const PLUGIN_KEYS: &[Key] = &[
         doc: "A requirement on the version of the plugin API with which the plugin was built.",
         example: "[[plugin]]\npath = \"lib/libacme.so\"\napi = \"0.3\"\n",
     },
+    Key {
+        name: "isolate",
+        ty: "boolean",
+        default: "`false`",
+        doc: "Whether the plugin runs in a process of its own: a crash or an endless loop then costs its step only. \
+              `--isolate` does that for all plugins. [Isolation](isolation.md) says what is promised.",
+        example: "[[plugin]]\npath = \"lib/libacme.so\"\nisolate = true\n",
+    },
+    Key {
+        name: "timeout",
+        ty: "string",
+        default: "`\"5 min\"`",
+        doc: "How long one call of the plugin may take in its own process: `ms`, `s`, `min`; without a unit, seconds. Of \
+              this and `--plugin-timeout`, the lower one counts.",
+        example: "[[plugin]]\npath = \"lib/libacme.so\"\nisolate = true\ntimeout = \"30 s\"\n",
+    },
+    Key {
+        name: "memory",
+        ty: "string",
+        default: "half of the memory of the machine",
+        doc: "Memory that the process of the plugin may have for its own data: `KiB`, `MiB`, `GiB`; without a unit, bytes. \
+              Of this and `--plugin-memory`, the lower one counts.",
+        example: "[[plugin]]\npath = \"lib/libacme.so\"\nisolate = true\nmemory = \"2 GiB\"\n",
+    },
+    Key {
+        name: "cpu",
+        ty: "string",
+        default: "no limit",
+        doc: "Processor time that each process of the plugin may take in all, in whole seconds. Of this and \
+              `--plugin-cpu`, the lower one counts.",
+        example: "[[plugin]]\npath = \"lib/libacme.so\"\nisolate = true\ncpu = \"60 s\"\n",
+    },
+    Key {
+        name: "read",
+        ty: "list of strings",
+        default: "`[]`",
+        doc: "Files and folders that the process of the plugin may read, relative to the folder of the manifest. It can \
+              read libraries of the system and its own file in any case.",
+        example: "[[plugin]]\npath = \"lib/libacme.so\"\nisolate = true\nread = [\"tables\"]\n",
+    },
+    Key {
+        name: "write",
+        ty: "list of strings",
+        default: "`[]`",
+        doc: "Files and folders that the process of the plugin may read and write.",
+        example: "[[plugin]]\npath = \"lib/libacme.so\"\nisolate = true\nwrite = [\"cache\"]\n",
+    },
+    Key {
+        name: "network",
+        ty: "boolean",
+        default: "`false`",
+        doc: "Whether the process of the plugin may use the network.",
+        example: "[[plugin]]\npath = \"lib/libacme.so\"\nisolate = true\nnetwork = true\n",
+    },
 ];
 
 /// Keys of a pipeline that is a table, without those of [`SETTINGS`].

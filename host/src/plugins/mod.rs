@@ -5,6 +5,7 @@ pub mod crates;
 pub mod declared;
 pub(crate) mod hashes;
 pub mod library;
+pub mod limits;
 mod links;
 pub mod loader;
 pub mod lock;

@@ -1,7 +1,7 @@
 //! What is said of a process that ended before its run did, from what its board has.
 
 use super::board::{Board, Culprit, Frame, Kind, Slot};
-use crate::report::error::{Error, Kept, StepKind, exit};
+use crate::report::error::{Cause, Error, Kept, StepKind, exit};
 use std::fmt::{self, Write};
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
@@ -140,6 +140,33 @@ pub(super) fn line(board: &Board, end: &End) -> Line {
     line
 }
 
+/// What stands before the note of a worker on its own end.
+pub(crate) const MARK: &str = "\u{1}passhost-worker ";
+
+/// What a worker notes of its own end: the signal or 0, whether a foreign thread got it, and the function.
+pub(super) fn mark(board: &Board) -> Line {
+    let blame = Blame::of(board);
+    let mut line = Line { bytes: [0; 1024], len: 0 };
+    // Writing into memory does not fail.
+    let _ = write!(line, "{MARK}{} {} ", blame.first, u8::from(blame.foreign));
+    if let Some(frame) = blame.code.filter(|frame| frame.kind() == Some(Kind::Pass)) {
+        let _ = write!(line, "{}", frame.about);
+    }
+    let _ = line.write_str("\n");
+    line
+}
+
+/// How another process ended: `was killed by SIGSEGV`. `first`: the signal that it noted itself, or 0.
+pub(crate) fn ended(status: &std::process::ExitStatus, first: i32) -> String {
+    use std::os::unix::process::ExitStatusExt;
+    let end = match (status.signal(), status.code()) {
+        (Some(signal), _) => End::Signal(signal),
+        (None, Some(code)) => End::Code(code),
+        (None, None) => End::Lost,
+    };
+    How(end, first).to_string()
+}
+
 const THREAD: &str = "a thread that a plugin started";
 
 /// Exit code of a process whose child ended so; tells an end that the run did not come to. `Err`: of this signal, which
@@ -236,6 +263,7 @@ fn in_step(step: &Frame, code: Option<&Frame>, message: String) -> Error {
         message,
         place: None,
         kept: Kept::Gone,
+        cause: Cause::Crash,
         code: exit::PLUGIN,
     }
 }

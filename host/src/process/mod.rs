@@ -11,7 +11,7 @@ mod unix;
 use board::{Board, Slot};
 pub(crate) use board::{Call, Kind};
 #[cfg(unix)]
-pub(crate) use ends::signal_name;
+pub(crate) use ends::{MARK, ended, signal_name};
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::path::Path;
@@ -172,6 +172,12 @@ fn remove(path: &[u8]) {
 #[cfg(unix)]
 pub fn watch() {
     unix::watch();
+}
+
+/// Lets this process, a worker, note for its host which code ended it.
+#[cfg(unix)]
+pub(crate) fn watch_worker() {
+    unix::watch_worker();
 }
 
 /// Whether this process is the one that began the run, and no copy of it that a plugin made by `fork`.

@@ -2,7 +2,7 @@
 #![allow(unsafe_code, reason = "fork, shared memory, signal handlers and exit handlers have no safe interface")]
 
 use super::board::{Board, Slot};
-use super::ends::{End, line};
+use super::ends::{End, Line, line, mark};
 use super::{OWN, SHARED, SLOT, board};
 use crate::report::error::exit;
 use libc::{c_int, pid_t, siginfo_t};
@@ -38,6 +38,8 @@ pub(super) struct Child {
 
 /// Whether somebody watches this process.
 static SUPERVISED: AtomicBool = AtomicBool::new(false);
+/// Whether this process is a worker, whose host learns how it ended.
+static WORKER: AtomicBool = AtomicBool::new(false);
 /// The process that runs passes, as plugins can make copies of it.
 static ORIGINAL: AtomicI32 = AtomicI32::new(0);
 
@@ -188,6 +190,14 @@ pub(super) fn watch() {
     unsafe { libc::atexit(exited) };
 }
 
+/// Installs them in a worker: they note for the host who ended the process, and let it end as it does.
+pub(super) fn watch_worker() {
+    WORKER.store(true, Ordering::Release);
+    watch();
+    // Its limit of processor time.
+    install(libc::SIGXCPU);
+}
+
 /// Installs the handler of a signal on the alternate stack that the standard library gives each thread.
 fn install(signal: c_int) -> libc::sigaction {
     // SAFETY: an action of zeros is one; the handler has the signature that SA_SIGINFO asks for, and does only what a
@@ -216,7 +226,9 @@ extern "C" fn crashed(signal: c_int, info: *mut siginfo_t, _: *mut c_void) {
     let board = board();
     if board.is_busy() && is_original() {
         super::blame(slot, signal.cast_unsigned());
-        if !SUPERVISED.load(Ordering::Acquire) {
+        if WORKER.load(Ordering::Acquire) {
+            write(&mark(board));
+        } else if !SUPERVISED.load(Ordering::Acquire) {
             die_alone(board, End::Signal(signal));
         }
     }
@@ -242,19 +254,24 @@ extern "C" fn exited() {
         return;
     }
     super::blame(slot_here(), 0);
-    if !SUPERVISED.load(Ordering::Acquire) {
+    if WORKER.load(Ordering::Acquire) {
+        write(&mark(board));
+    } else if !SUPERVISED.load(Ordering::Acquire) {
         die_alone(board, End::Exit);
     }
 }
 
 /// Writes who ended the process, and ends it.
 fn die_alone(board: &Board, end: End) -> ! {
-    let text = line(board, &end);
-    // SAFETY: the bytes live during the call; both calls are allowed in a handler.
-    unsafe {
-        libc::write(libc::STDERR_FILENO, text.as_bytes().as_ptr().cast(), text.as_bytes().len());
-        libc::_exit(exit::PLUGIN.into())
-    }
+    write(&line(board, &end));
+    // SAFETY: a call without pointers, allowed in a handler.
+    unsafe { libc::_exit(exit::PLUGIN.into()) }
+}
+
+fn write(line: &Line) {
+    let bytes = line.as_bytes();
+    // SAFETY: the bytes live during the call, which is allowed in a handler.
+    unsafe { libc::write(libc::STDERR_FILENO, bytes.as_ptr().cast(), bytes.len()) };
 }
 
 /// So that tests can tell the boards apart.

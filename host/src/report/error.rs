@@ -196,6 +196,8 @@ pub enum Error {
         place: Option<(String, Arc<str>, Range<usize>)>,
         /// What became of the module before it.
         kept: Kept,
+        /// What kind of failure it is.
+        cause: Cause,
         /// Exit code: of a plugin that failed, or of a request that asked for the pass too early.
         code: u8,
     },
@@ -272,6 +274,31 @@ pub enum Error {
     },
 }
 
+/// Why a step failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// It returned an error, or something that passhost refuses.
+    Error,
+    /// It panicked.
+    Panic,
+    /// It ended its process.
+    Crash,
+    /// It returned an ill-formed module.
+    IllFormed,
+}
+
+impl Cause {
+    /// As messages for programs and bundles have it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Cause::Error => "error",
+            Cause::Panic => "panic",
+            Cause::Crash => "crash",
+            Cause::IllFormed => "ill-formed",
+        }
+    }
+}
+
 /// What a step is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StepKind {
@@ -345,6 +372,14 @@ impl Error {
             // The gravest cause counts.
             Error::Several(errors) => errors.iter().map(Error::exit_code).max().unwrap_or(exit::FAULT),
         }
+    }
+
+    /// The same failure of a step, of another kind.
+    pub(crate) fn caused_by(mut self, by: Cause) -> Error {
+        if let Error::Step { cause, .. } = &mut self {
+            *cause = by;
+        }
+        self
     }
 
     /// How many things are wrong.
@@ -465,8 +500,10 @@ impl Error {
 
     /// What a step that failed is about.
     fn of_step(&self, mut report: Report) -> Report {
-        let Error::Step { position, kind, pass, plugin, file, function, place, kept, .. } = self else { return report };
-        report = report.about("pass", pass);
+        let Error::Step { position, kind, pass, plugin, file, function, place, kept, cause, .. } = self else {
+            return report;
+        };
+        report = report.about("pass", pass).about("cause", cause.name());
         // What a pipeline writes is of no plugin.
         if *kind == StepKind::Pass {
             report = report.about("plugin", plugin).about_file(file.as_deref());

@@ -1,5 +1,6 @@
 //! The one renderer of diagnostics.
 
+pub mod diff;
 pub mod error;
 pub(crate) mod expect;
 pub(crate) mod said;

@@ -3,7 +3,7 @@
 use super::ShownPlace;
 use super::services::Shown;
 use super::steps::Run;
-use crate::report::error::{Error, Kept, StepKind, exit};
+use crate::report::error::{Cause, Error, Kept, StepKind, exit};
 use crate::verify::Violation;
 use plugin_api::abi::host::RunFailure;
 use plugin_api::ir::Module;
@@ -15,18 +15,18 @@ const NO_REASON: &str = "returned an error without a text; its author should mak
 impl Run<'_> {
     /// A pass that failed.
     pub(super) fn failure(&self, pass: PassId, function: Option<&str>, module: &Module, failure: RunFailure) -> Error {
-        let (message, node, named) = match failure {
-            RunFailure::Error(error) => (error.message, error.node, error.function),
+        let (message, node, named, cause) = match failure {
+            RunFailure::Error(error) => (error.message, error.node, error.function, Cause::Error),
             RunFailure::Panic(text) => {
                 self.mark(pass, "panicked in");
-                (format!("panicked: {text}"), None, None)
+                (format!("panicked: {text}"), None, None, Cause::Panic)
             }
-            RunFailure::Protocol(text) => (text, None, None),
+            RunFailure::Protocol(text) => (text, None, None, Cause::Error),
         };
         let function = named.or_else(|| function.map(str::to_string));
         let place =
             function.as_ref().zip(node).and_then(|(name, node)| self.place(module, name, node, "before the pass"));
-        self.step_error(pass, function, message, place)
+        self.step_error(pass, function, message, place).caused_by(cause)
     }
 
     /// A pass that returned an ill-formed module.
@@ -35,7 +35,7 @@ impl Run<'_> {
         let message = format!("returned an ill-formed module: {}", violation.message);
         // What is wrong with the attributes of the module is in no function.
         let function = Some(violation.function.clone()).filter(|name| !name.is_empty());
-        self.step_error(pass, function, message, place)
+        self.step_error(pass, function, message, place).caused_by(Cause::IllFormed)
     }
 
     /// An error of the pass that runs.
@@ -59,6 +59,7 @@ impl Run<'_> {
             message,
             place,
             kept: Kept::Nothing,
+            cause: Cause::Error,
             code: exit::PLUGIN,
         }
     }
@@ -83,6 +84,7 @@ impl Run<'_> {
             message,
             place: None,
             kept: Kept::Nothing,
+            cause: Cause::Error,
             code,
         }
     }

@@ -33,7 +33,7 @@ use std::sync::Arc;
 
 pub use crate::report::expect::Expectation;
 pub use crate::report::said::{PassDiagnostic, ShownPlace, Statistic};
-pub use outcomes::{Fate, RunReport, StepReport};
+pub use outcomes::{Failure, Fate, Part, Past, RunReport, StepReport};
 use parallel::Workers;
 use services::RunServices;
 use steps::Run;
@@ -54,6 +54,7 @@ pub struct Runner<'e> {
     more: Vec<Instrument>,
     hears: Option<Box<dyn Fn(&PassDiagnostic) + 'e>>,
     linked: Option<&'static PluginDecl>,
+    part: Part,
 }
 
 impl<'e> Runner<'e> {
@@ -77,6 +78,7 @@ impl<'e> Runner<'e> {
             more: Vec::new(),
             hears: None,
             linked: None,
+            part: Part::default(),
         }
     }
 
@@ -133,6 +135,11 @@ impl<'e> Runner<'e> {
     /// and not through its library. All else is the same, so that a test can compare the two.
     pub fn linked(self, plugin: &'static PluginDecl) -> Runner<'e> {
         Runner { linked: Some(plugin), ..self }
+    }
+
+    /// Calls only a part of the passes.
+    pub fn part(self, part: Part) -> Runner<'e> {
+        Runner { part, ..self }
     }
 
     /// Runs a plan. Plugins of the plan are opened before the first step, and instruments made and entered.

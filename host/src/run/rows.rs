@@ -155,8 +155,9 @@ mod tests {
         let module = Module::new(Vec::<(String, Body)>::new());
         let steps = rows.finish();
         let (diagnostics, statistics, unread_config, warnings, failures) = Default::default();
+        let (error, failed_at) = (None, None);
         let report =
-            RunReport { module, steps, diagnostics, statistics, unread_config, warnings, failures, error: None };
+            RunReport { module, steps, diagnostics, statistics, unread_config, warnings, failures, error, failed_at };
         let name = |(depth, step): (usize, &StepReport)| match &step.unit {
             Unit::Sequential(name) => format!("{depth}{name}"),
             Unit::Pass(_) => String::new(),

@@ -1,10 +1,11 @@
 //! The loop of a run: it pulls the driver, and does what that says.
 
 use super::claims::Claims;
+use super::outcomes::Rest;
 use super::rows::Rows;
 use super::services::RunServices;
 use super::wholes::Whole;
-use super::{Fate, RunReport, Runner, statistics};
+use super::{Failure, Fate, Past, RunReport, Runner, statistics};
 use crate::context::Asked;
 use crate::engine::Engine;
 use crate::instruments::Instruments;
@@ -38,6 +39,11 @@ pub(super) struct Run<'r> {
     /// Of the pass that ran last, until it has its row.
     pub(super) cost: Option<Cost>,
     failed: Failed,
+    /// What became of the passes so far.
+    pub(super) past: Vec<Past>,
+    /// Which passes are called.
+    pub(super) rest: Rest,
+    pub(super) failed_at: Option<Failure>,
     errors: Vec<Error>,
     pub(super) warnings: Vec<String>,
     /// The same, to find them.
@@ -95,6 +101,9 @@ impl<'r> Run<'r> {
             rows: Rows::default(),
             cost: None,
             failed: Failed::default(),
+            past: Vec::new(),
+            rest: Rest::of(&runner.part),
+            failed_at: None,
             errors: Vec::new(),
             warnings: Vec::new(),
             warned: HashSet::new(),
@@ -129,6 +138,7 @@ impl<'r> Run<'r> {
             warnings: [driver.warnings(), &self.warnings].concat(),
             failures: self.errors,
             error,
+            failed_at: self.failed_at,
         })
     }
 
@@ -203,8 +213,18 @@ impl<'r> Run<'r> {
         pass.and_then(|pass| self.marked(pass)).map_or(Ok(()), |why| Err(Stop::Skipped(why)))
     }
 
-    /// Runs a pass, unless its plugin is not called any more, or it failed before.
+    /// Runs a pass, unless it is not one of those to call, its plugin is not called any more, or it failed before.
     fn run(&mut self, job: &Job<'_>, driver: &mut Driver<'_>) -> Result<(), Stop> {
+        if let Some(past) = self.rest.instead(job.pass) {
+            self.past.push(past);
+            return match past {
+                Past::Vetoed => Err(Stop::Vetoed("an instrument of the run before".to_string())),
+                past => {
+                    driver.done(past == Past::Changed);
+                    Ok(())
+                }
+            };
+        }
         if let Some(why) = self.marked(job.pass).or_else(|| self.failed_before(job)) {
             return Err(Stop::Skipped(why));
         }
@@ -212,15 +232,30 @@ impl<'r> Run<'r> {
         match self.pass(job, driver.facts_mut()) {
             Ok((changed, cost)) => {
                 self.cost = Some(cost);
+                self.past.push(if changed { Past::Changed } else { Past::Unchanged });
                 driver.done(changed);
                 Ok(())
             }
             Err(stop) => {
-                if matches!(stop, Stop::Failed(_)) {
-                    self.failed.entry(job.pass).or_default().push((job.options.to_vec(), before));
+                match &stop {
+                    Stop::Failed(_) => {
+                        self.failed.entry(job.pass).or_default().push((job.options.to_vec(), before.clone()));
+                        self.fails_at(before, self.past.len());
+                    }
+                    Stop::Before(_) | Stop::After(..) => self.fails_at(before, self.past.len()),
+                    Stop::Vetoed(_) => self.past.push(Past::Vetoed),
+                    Stop::Skipped(_) | Stop::Lacking(_) => {}
                 }
                 Err(stop)
             }
+        }
+    }
+
+    /// Notes where the run first fails.
+    pub(super) fn fails_at(&mut self, before: Module, begun: usize) {
+        let past = || self.past[..begun].to_vec();
+        if self.failed_at.is_none() {
+            self.failed_at = Some(Failure { before, past: past() });
         }
     }
 

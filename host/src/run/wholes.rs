@@ -19,6 +19,8 @@ pub(super) struct Whole<'p> {
     /// The instruments that know of it.
     started: Started,
     before: Module,
+    /// How many passes had run before it.
+    begun: usize,
     /// If it runs until nothing changes.
     rounds: Option<Rounds>,
 }
@@ -67,16 +69,20 @@ impl<'r> Run<'r> {
         self.ask(&before, &pass)?;
         let started = self.instruments().run_before(&before, &pass).map_err(Stop::Before)?;
         let rounds = step.rounds.map(|_| Rounds::of(&before, facts, self.services.counted.borrow().len()));
-        self.wholes.push(Whole { step, number, started, before, rounds });
+        self.wholes.push(Whole { step, number, started, before, begun: self.past.len(), rounds });
         Ok(())
     }
 
     /// Whether another round can bring the passes to rest. If not, all that they did is undone.
     pub(super) fn round(&mut self, ended: Round, facts: &mut Facts) -> Result<(), Stop> {
+        if self.rest.is_past() {
+            return Ok(());
+        }
         let (unit, number) = (ended.unit.clone(), ended.number);
         let Some(message) = self.goes_on_forever(ended) else { return Ok(()) };
         let stop = Stop::Failed(self.whole_error(&unit, StepKind::Repetition, number, message, exit::PLUGIN));
-        if let Some(Whole { step, number, started, before, rounds }) = self.wholes.pop() {
+        if let Some(Whole { step, number, started, before, begun, rounds }) = self.wholes.pop() {
+            self.fails_at(before.clone(), begun);
             self.instruments().run_failed(started, &self.module, &self.facts_of(&step, number), &stop.message());
             self.set_module(before);
             if let Some(rounds) = rounds {

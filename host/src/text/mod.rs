@@ -51,6 +51,11 @@ impl Input {
         Input { origin: origin.into(), text: text.into(), strict: false, options: ReadOptions::default() }
     }
 
+    /// Its name in messages.
+    pub fn origin(&self) -> &str {
+        &self.origin
+    }
+
     /// Whether a function is refused whose declared result type differs from the type that it returns. Without it, that is
     /// a warning, as in TVM.
     pub fn strict(self, strict: bool) -> Input {

@@ -15,13 +15,13 @@ fn many() -> String {
     format!("@I.ir_module\nclass Module:\n{others}    @R.function\n{main}")
 }
 
-fn case(name: &'static str) -> Case {
+pub(super) fn case(name: &'static str) -> Case {
     Case::new(name).file("many.py", many()).file("out.py", "as it was").libraries(&[example("ends")]).operators()
 }
 
 impl Case {
     /// What is said of a run, which ends with exit code 3 and leaves nothing.
-    fn ended(&self, command: Command) -> String {
+    pub(super) fn ended(&self, command: Command) -> String {
         let (_, said, code) = self.finish(command, b"");
         assert_eq!(code, 3, "{said}");
         assert_eq!(std::fs::read_to_string(self.path("out.py")).expect("the output of an earlier run"), "as it was");
@@ -29,20 +29,20 @@ impl Case {
         said
     }
 
-    fn nothing_is_left(&self) {
+    pub(super) fn nothing_is_left(&self) {
         let files = std::fs::read_dir(self.folder.path()).expect("the folder").flatten();
         let left: Vec<_> =
             files.map(|file| file.file_name()).filter(|name| name.as_encoded_bytes()[0] == b'.').collect();
         assert!(left.is_empty(), "{left:?}");
     }
 
-    fn run_of(&self, passes: &str, more: &[&str]) -> Command {
+    pub(super) fn run_of(&self, passes: &str, more: &[&str]) -> Command {
         self.command(&[&["run", "many.py", "-o", "out.py", "--passes", passes], more].concat())
     }
 }
 
 /// Each way to end, and what is said of it; whether the process can note the function before its end.
-const WAYS: &[(&str, &str, bool)] = &[
+pub(super) const WAYS: &[(&str, &str, bool)] = &[
     ("exit", "ended the process with exit code 0", true),
     ("_exit", "ended the process with exit code 0", false),
     ("quick_exit", "ended the process with exit code 0", false),

@@ -7,6 +7,7 @@ pub mod in_process;
 pub(crate) mod instrument;
 pub mod layout;
 pub(crate) mod log;
+pub mod relay;
 mod version;
 
 pub use crate::metadata::decode::MetaError;

@@ -53,7 +53,7 @@ macro_rules! from_number {
     ($Ty:ident { $($variant:ident),* $(,)? }) => {
         impl $Ty {
             /// The one of that number.
-            pub(crate) fn of(number: u8) -> Option<$Ty> {
+            pub fn of(number: u8) -> Option<$Ty> {
                 const ALL: &[$Ty] = &[$($Ty::$variant),*];
                 const _: fn($Ty) = |one| match one { $($Ty::$variant => {})* };
                 ALL.iter().copied().find(|one| *one as u8 == number)

@@ -128,6 +128,15 @@ impl Legalized {
         known.get().then_some(shape)
     }
 
+    /// The same for the body of which the call is a part, where `words` has operand words of the part and of the whole;
+    /// `None` if an argument is not among them.
+    pub(crate) fn of_whole(mut self, words: &[(u32, u32)]) -> Option<Legalized> {
+        for arg in &mut self.args {
+            arg.word = words.iter().find(|(part, _)| *part == arg.word)?.1;
+        }
+        Some(self)
+    }
+
     /// Whether the PrimFunc takes what `call` gives it; an error says what does not fit.
     pub(crate) fn checked(self, call: Call<'_>) -> Result<Legalized, InferError> {
         let fault =

@@ -15,14 +15,18 @@
 
 from __future__ import annotations
 
-from passhost import error, instrument, ir, relax, runtime, script, tirx, transform
+from passhost import error, instrument, ir, relax, runtime, s_tir, script, tirx, transform
 from passhost._plugins import load
+from passhost._validate import validate
+from passhost.ir.diff import diff
 from passhost.ir.module import IRModule
 from passhost.passes import passes
-from passhost.runtime import exec
+from passhost.runtime import benchmark, exec
 
 __all__ = [
     "IRModule",
+    "benchmark",
+    "diff",
     "error",
     "exec",
     "instrument",
@@ -31,7 +35,9 @@ __all__ = [
     "passes",
     "relax",
     "runtime",
+    "s_tir",
     "script",
     "tirx",
     "transform",
+    "validate",
 ]

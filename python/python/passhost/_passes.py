@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar, cast
 
-from passhost import _passhost, _plugins
+from passhost import _html, _passhost, _plugins
 from passhost._context import Compat, PassContext
-from passhost._html import preformatted
 from passhost.error import Diagnostic, PassFailedError
 from passhost.ir.function import BaseFunc
 from passhost.ir.module import IRModule
@@ -40,6 +39,11 @@ class PassInfo:
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "required", tuple(required or ()))
         object.__setattr__(self, "traceable", traceable)
+
+    def __repr__(self) -> str:
+        """As it is made."""
+        required = ", ".join(f'"{name}"' for name in self.required)
+        return f'PassInfo(opt_level={self.opt_level}, name="{self.name}", required=[{required}])'
 
 
 @dataclass(frozen=True)
@@ -86,7 +90,10 @@ class Plan:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return preformatted(str(self))
+        rows = [(at, "\u2003" * step.nesting + step.name, step.reason) for at, step in enumerate(self.steps, 1)]
+        return _html.table(("step", "pass", "why"), rows) + "".join(
+            _html.diagnostic("warning", f"warning: {warning}") for warning in self.warnings
+        )
 
 
 class AskedPass(NamedTuple):
@@ -139,9 +146,12 @@ class Pass(ABC):
         """
         if not isinstance(mod, IRModule):
             mod = _as_module(mod, self.info.name)
-        context = PassContext.current()
-        ran = _passhost.run(mod._handle(), self._asked(), context._settings())
-        handle, diagnostics, warnings, rows, _ = ran
+        return self._ended(mod, _passhost.run(mod._handle(), self._asked(), PassContext.current()._settings()))
+
+    @staticmethod
+    def _ended(mod: IRModule, ran: _passhost._Ran) -> IRModule:
+        """The module after a run, of which the current context hears."""
+        context, (handle, diagnostics, warnings, rows, _) = PassContext.current(), ran
         context._heard(map(Diagnostic.of_json, diagnostics))
         context._heard(Diagnostic("warning", warning) for warning in warnings)
         context.steps = [Step(*row) for row in rows]

@@ -10,6 +10,7 @@ __all__ = [
     "Body",
     "Inferrer",
     "Module",
+    "Records",
     "Scalar",
     "Shape",
     "check_config",
@@ -35,11 +36,14 @@ __all__ = [
     "print_function",
     "print_module",
     "read_module",
+    "record_kinds",
     "register",
     "remove_all_unused",
     "run",
     "seal",
     "te_function",
+    "unified",
+    "validate",
     "verify",
     "with_function_attrs",
     "with_module_attrs",
@@ -69,6 +73,12 @@ class Module:
     def __len__(self) -> int: ...
     def structural_equal(self, other: Module) -> bool: ...
     def structural_hash(self) -> int: ...
+
+@final
+class Records:
+    def __new__(cls, body: Body, section: str) -> Records: ...
+    @property
+    def __array_interface__(self) -> dict[str, Any]: ...
 
 @final
 class Array:
@@ -114,15 +124,20 @@ def read_module(
     origin: str, text: str | None = None, strict: bool = False, unchecked: bool = False
 ) -> tuple[Module, list[str]]: ...
 def print_module(module: Module) -> str: ...
-def run(
-    module: Module, asked: Any, settings: Any
-) -> tuple[
+
+_Ran = tuple[
     Module,
     list[str],
     list[str],
     list[tuple[int, str, str, str, float, float, tuple[int, int]]],
     list[tuple[str, str, int]],
-]: ...
+]
+"""Of a run: the module, diagnostics as JSON, warnings, steps, counters."""
+
+def run(module: Module, asked: Any, settings: Any) -> _Ran: ...
+def validate(module: Module, asked: Any, settings: Any, how: Any) -> tuple[_Ran, list[tuple[str, str]]]: ...
+def unified(before: str, after: str) -> str: ...
+def record_kinds() -> list[tuple[str, list[tuple[str, int]]]]: ...
 def plan(asked: Any, settings: Any) -> tuple[list[tuple[int, int, str, str | None, str]], list[str]]: ...
 def execute(
     module: Module,

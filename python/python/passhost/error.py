@@ -85,9 +85,9 @@ class Diagnostic:
         return self.rendered.rstrip("\n") or f"{self.level}: {self.message}"
 
     def _repr_html_(self) -> str:
-        from passhost._html import preformatted
+        from passhost import _html
 
-        return preformatted(str(self))
+        return _html.diagnostic(self.level, str(self))
 
 
 class PasshostError(Exception):

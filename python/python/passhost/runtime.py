@@ -24,8 +24,8 @@ from typing import Any, TypeVar, overload
 
 import numpy as np
 
-from passhost import _passhost, _plugins
-from passhost._html import preformatted
+from passhost import _html, _passhost, _plugins
+from passhost._memory import usual_memory
 from passhost._tensor import Tensor, numpy_dtype
 from passhost.ir.module import IRModule
 
@@ -36,6 +36,7 @@ __all__ = [
     "Shape",
     "Tensor",
     "VirtualMachine",
+    "benchmark",
     "build",
     "cpu",
     "device",
@@ -146,7 +147,8 @@ def register_global_func(
 ) -> Any:
     """Registers a Python function under a name that modules call, by `R.call_packed` and its siblings.
 
-    A function for `R.call_dps_packed` gets the results as its last arguments, and writes into their arrays.
+    What a function writes to tensors that are its arguments is seen after the call. A function for `R.call_dps_packed`
+    gets the results as its last arguments, and writes into their arrays.
     """
     if callable(name):
         return register_global_func(name.__name__, name, override)
@@ -167,10 +169,17 @@ def get_global_func(name: str, allow_missing: bool = False) -> Callable[..., Any
     return _functions.get(name)
 
 
-def _returning(function: Callable[..., Any]) -> Callable[[Sequence[Any]], Any]:
-    def call(args: Sequence[Any]) -> Any:
+def _returning(function: Callable[..., Any]) -> Callable[[Sequence[Any]], tuple[Any, list[tuple[int, Any]]]]:
+    def call(args: Sequence[Any]) -> tuple[Any, list[tuple[int, Any]]]:
         values = _Values()
-        return values.given(function(*map(values.taken, args)))
+        given = [values.taken(arg) for arg in args]
+        result = values.given(function(*given))
+        written = [
+            (at, tensor._handle())
+            for at, (before, tensor) in enumerate(zip(args, given, strict=True))
+            if isinstance(tensor, Tensor) and tensor._bytes() != before.data()
+        ]
+        return result, written
 
     return call
 
@@ -182,14 +191,6 @@ def _filling(function: Callable[..., Any]) -> Callable[[Sequence[Any], Sequence[
         return [output._handle() for output in filled]
 
     return fill
-
-
-def _memory() -> int:
-    """Half of the memory of the machine."""
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
-    except (AttributeError, ValueError, OSError):
-        return 8 << 30
 
 
 def exec(
@@ -212,7 +213,7 @@ def exec(
     functions = [(name, _returning(chosen), _filling(chosen)) for name, chosen in _functions.items()]
     values = _Values()
     given = [values.given(value) for value in args]
-    limits = (_memory() if limit_memory is None else limit_memory, limit_work)
+    limits = (usual_memory() if limit_memory is None else limit_memory, limit_work)
     result, written = _passhost.execute(mod._handle(), function, given, functions, print, limits)
     for before, after in written:
         values.tensors[before].copyfrom(Tensor._of(after))
@@ -290,6 +291,22 @@ class BenchmarkResult:
     def std(self) -> float:
         """Standard deviation of the repetitions."""
         return statistics.pstdev(self.results)
+
+    def __str__(self) -> str:
+        """In milliseconds."""
+        figures = ("mean", self.mean), ("median", self.median), ("min", self.min), ("max", self.max), ("std", self.std)
+        return ", ".join(f"{name} {seconds * 1e3:.3f} ms" for name, seconds in figures)
+
+    def _repr_html_(self) -> str:
+        heads = ("mean", "median", "min", "max", "std")
+        return _html.table([f"{name} (ms)" for name in heads], [[f"{getattr(self, name) * 1e3:.3f}" for name in heads]])
+
+
+def benchmark(mod: IRModule, *args: Any, function: str = "main", number: int = 1, repeat: int = 5) -> BenchmarkResult:
+    """Times a function of a module: `repeat` times the mean of `number` calls, after a call without a clock."""
+    if number < 1 or repeat < 1:
+        raise ValueError(f"number and repeat are 1 or more, not {number} and {repeat}")
+    return VirtualMachine(mod).time_evaluator(function, number=number, repeat=repeat)(*args)
 
 
 class VirtualMachine(Mapping[str, Callable[..., Any]]):
@@ -418,7 +435,7 @@ class VirtualMachine(Mapping[str, Callable[..., Any]]):
         return measure
 
     def _repr_html_(self) -> str:
-        return preformatted(f"VirtualMachine({', '.join(self)})")
+        return _html.preformatted(f"VirtualMachine({', '.join(self)})")
 
 
 def _seconds(function: Callable[..., Any], args: tuple[Any, ...], calls: int) -> float:

@@ -7,6 +7,7 @@ pub(crate) mod constants;
 pub(crate) mod expand;
 pub(crate) mod infer;
 pub(crate) mod modules;
+pub(crate) mod records;
 pub(crate) mod scalars;
 pub(crate) mod seal;
 pub(crate) mod tables;

@@ -104,6 +104,9 @@ impl Machine<'_> {
                 told(value, observer)
             }
             "relax.call_packed" | "relax.call_pure_packed" | "relax.call_inplace_packed" => {
+                if let Some(value) = self.call_writing(frame, call, observer)? {
+                    return told(value, observer);
+                }
                 let mut args = frame.values(call.args())?;
                 let callee = if args.is_empty() { Value::Null } else { args.remove(0) };
                 self.call_value(&callee, args, observer)

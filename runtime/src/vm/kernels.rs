@@ -234,6 +234,28 @@ impl Machine<'_> {
         outputs.value(tensors)
     }
 
+    /// A call of a packed function that may write to its arguments; nothing if it is another one.
+    pub(super) fn call_writing(
+        &mut self,
+        frame: &mut Frame,
+        call: Call<'_>,
+        observer: &mut dyn Observer,
+    ) -> Result<Option<Value>, Cause> {
+        let Some(Expr::ExternFunc(name)) = call.arg(0).map(Node::view) else { return Ok(None) };
+        let Some(function) = self.packed.writing(name) else { return Ok(None) };
+        let args = frame.values(call.args().skip(1))?;
+        let (value, written) = function(&args, &self.limits)?;
+        for (at, tensor) in written {
+            let (Some(Value::Tensor(before)), Some(variable)) = (args.get(at), call.arg(at + 1)) else { continue };
+            let tensor = before.origin().into_iter().fold(tensor, Tensor::with_origin);
+            if tensor.origin().is_some() {
+                observer.written(&tensor);
+            }
+            frame.put_back(variable, Value::Tensor(tensor));
+        }
+        Ok(Some(value))
+    }
+
     /// A direct call of a PrimFunc, which may write to its arguments.
     pub(super) fn call_prim_func(
         &mut self,

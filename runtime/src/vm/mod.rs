@@ -27,5 +27,5 @@ pub use kernels::Kernels;
 pub use lowered::{Lower, NoLegalization};
 pub use machine::{DEEPEST, Machine};
 pub use observe::{Binding, Observer};
-pub use packed::{Filling, Packed, Returning};
+pub use packed::{Filling, Packed, Returning, Writing};
 pub use value::{Closure, DEEPEST_VALUE, Scalar, Tuple, Value, number_text, shape_text};

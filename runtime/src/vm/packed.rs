@@ -12,6 +12,8 @@ pub(super) mod standard;
 
 /// A function that returns a value.
 pub type Returning = dyn Fn(&[Value], &Limits) -> Result<Value, Cause> + Send + Sync;
+/// A function that returns a value, and the arguments that it wrote to: their positions, and what they are now.
+pub type Writing = dyn Fn(&[Value], &Limits) -> Result<(Value, Vec<(usize, Tensor)>), Cause> + Send + Sync;
 /// A function that fills tensors, for `R.call_dps_packed`.
 pub type Filling = dyn Fn(&[Value], &mut [Tensor], &Limits) -> Result<(), Cause> + Send + Sync;
 
@@ -28,6 +30,7 @@ pub type Filling = dyn Fn(&[Value], &mut [Tensor], &Limits) -> Result<(), Cause>
 #[derive(Clone, Default)]
 pub struct Packed {
     returning: BTreeMap<String, Arc<Returning>>,
+    writing: BTreeMap<String, Arc<Writing>>,
     filling: BTreeMap<String, Arc<Filling>>,
 }
 
@@ -48,6 +51,19 @@ impl Packed {
         self.returning.insert(name.into(), Arc::new(function));
     }
 
+    /// Adds a function that may write to tensors that are its arguments, or replaces the one of that name. Where a module
+    /// calls it by its name, the variables that are the arguments have what it wrote; where it is called as a value, or as
+    /// a function of the module, they stay as they were.
+    pub fn add_writing(
+        &mut self,
+        name: impl Into<String>,
+        function: impl Fn(&[Value], &Limits) -> Result<(Value, Vec<(usize, Tensor)>), Cause> + Send + Sync + 'static,
+    ) {
+        let (name, function) = (name.into(), Arc::new(function));
+        self.writing.insert(name.clone(), function.clone());
+        self.add(name, move |args, limits| function(args, limits).map(|(value, _)| value));
+    }
+
     /// Adds a function that fills tensors, or replaces the one of that name.
     pub fn add_filling(
         &mut self,
@@ -64,6 +80,10 @@ impl Packed {
 
     pub(super) fn returning(&self, name: &str) -> Result<Arc<Returning>, Cause> {
         self.returning.get(name).cloned().ok_or_else(|| self.missing(name))
+    }
+
+    pub(super) fn writing(&self, name: &str) -> Option<Arc<Writing>> {
+        self.writing.get(name).cloned()
     }
 
     pub(super) fn filling(&self, name: &str) -> Result<Arc<Filling>, Cause> {

@@ -32,7 +32,7 @@ pub(super) fn prepared(args: &Executed, select: &Select, messages: Messages) -> 
     let (manifest, keeper) = load(&select.plugins, Mode::Update)?;
     let request = request(select, &manifest)?;
     let input = read_input(&args.input)?;
-    let engine = engine(&manifest, keeper, messages)?;
+    let engine = engine(&manifest, keeper, &args.isolate, messages)?;
     let (context, written) = request.context(&manifest, &engine)?;
     let plan = written.plan(&context, &engine)?;
     messages.reports(plan.warnings.iter().map(show::plan_warning), "warnings");

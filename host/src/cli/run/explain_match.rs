@@ -23,7 +23,7 @@ use std::sync::Arc;
 pub(in crate::cli) fn explain_match(args: &ExplainMatchArgs, messages: Messages) -> Result<u8, Error> {
     let (manifest, keeper) = load(&args.plugins, Mode::Update)?;
     let input = read_input(&args.input)?;
-    let engine = engine(&manifest, keeper, messages)?;
+    let engine = engine(&manifest, keeper, &args.isolate, messages)?;
     let mut select = select(args);
     let (_, written) = request(&select, &manifest)?.context(&manifest, &engine)?;
     let pass = one_pass(&written, engine.registry())?;

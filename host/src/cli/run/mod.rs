@@ -1,17 +1,24 @@
 //! The commands `run` and `plan`, which read the same request.
 
+mod bundling;
 pub(super) mod exec;
 mod executed;
 mod expected;
 pub(super) mod explain_match;
+mod paging;
+pub(super) mod replay;
 pub(super) mod validate;
 
+use self::bundling::Bundling;
 use self::expected::expected;
-use super::arguments::{PlanArgs, RunArgs};
+use self::paging::Page;
+use super::arguments::{IsolateArgs, PlanArgs, RunArgs};
 use super::building::Building;
 use super::messages::Messages;
-use super::select::request;
+use super::select::{Asked, request};
 use super::{check, instruments, listed_of, load, lock, show};
+use crate::bundle::Failed;
+use crate::context::PassContext;
 use crate::engine::Engine;
 use crate::files::{Output, to_stdout};
 use crate::plugins::lock::{Keeper, Mode};
@@ -20,9 +27,10 @@ use crate::process;
 use crate::report::Report;
 use crate::report::error::{Error, Kept, exit};
 use crate::run::validate::ChangedSteps;
-use crate::run::{RunReport, Runner};
+use crate::run::{Failure, Part, PassDiagnostic, Past, RunReport, Runner};
 use crate::text::{self, Input};
 use plugin_api::ir::Module;
+use plugin_api::names::listed;
 use registry::Plan;
 use std::path::Path;
 use std::sync::Arc;
@@ -50,53 +58,156 @@ pub(super) fn plan(args: &PlanArgs, messages: Messages) -> Result<(), Error> {
 }
 
 /// The text of the module to run passes over.
-fn read_input(path: &Path) -> Result<Input, Error> {
+pub(super) fn read_input(path: &Path) -> Result<Input, Error> {
     match path.as_os_str() == "-" {
         true => Input::stream("<stdin>", std::io::stdin().lock()),
         false => Input::file(path),
     }
 }
 
+/// A run that is asked for.
+struct Job {
+    manifest: Manifest,
+    keeper: Keeper,
+    asked: Asked,
+    input: Input,
+    names: Names,
+}
+
+/// Which passes are called, by name.
+#[derive(Default)]
+struct Names {
+    past: Vec<Past>,
+    only: Option<String>,
+    until: Option<String>,
+}
+
+impl Names {
+    /// The part of a plan.
+    ///
+    /// # Errors
+    /// If the plan has no such pass.
+    fn part(self, plan: &Plan, engine: &Engine) -> Result<Part, Error> {
+        let registry = engine.registry();
+        let find = |name: Option<String>, option: &str| {
+            let Some(name) = name else { return Ok(None) };
+            let pass = registry.find(&name)?;
+            if plan.passes(registry).contains(&pass) {
+                return Ok(Some(pass));
+            }
+            let message = format!("{option} {name}: the plan does not have this pass");
+            let known: Vec<&str> = plan.passes(registry).into_iter().map(|pass| &*registry.pass(pass).name).collect();
+            Err(Error::Request { message, help: format!("passes of the plan: {}", listed(&known)) })
+        };
+        Ok(Part { past: self.past, only: find(self.only, "--only")?, until: find(self.until, "--until")? })
+    }
+}
+
 /// Reads the module, runs the passes over it, and writes the result; gives the exit code.
 pub(super) fn run(args: &RunArgs, seen: &instruments::Seen, messages: Messages) -> Result<u8, Error> {
     let output = args.output()?;
+    let bundling = Bundling::to(args.bundle.as_ref())?;
     let (manifest, keeper) = load(&args.select.plugins, Mode::Update)?;
-    let request = request(&args.select, &manifest)?;
+    let asked = request(&args.select, &manifest)?;
     let input = read_input(&args.input)?.strict(args.strict);
+    let job = Job { manifest, keeper, asked, input, names: Names::default() };
+    go(job, args, (&output, &bundling), seen, messages)
+}
+
+/// Does what `run` and `replay` are asked for; gives the exit code.
+fn go(
+    job: Job,
+    args: &RunArgs,
+    (output, bundling): (&Output, &Bundling),
+    seen: &instruments::Seen,
+    messages: Messages,
+) -> Result<u8, Error> {
+    let Job { manifest, keeper, asked, input, names } = job;
     let keeper = keeper.seen(seen.survey.take());
-    let engine = seen.timing.span("list plugins", || engine(&manifest, keeper, messages))?;
+    let engine = seen.timing.span("list plugins", || engine(&manifest, keeper, &args.isolate, messages))?;
     seen.trace.iter().for_each(|trace| engine.traced(trace.clone()));
-    let (context, written) = request.context(&manifest, &engine)?;
+    let (context, written) = asked.context(&manifest, &engine)?;
     let plan = seen.timing.span("plan", || written.plan(&context, &engine))?;
     messages.reports(plan.warnings.iter().map(show::plan_warning), "warnings");
     let expected = expected(&args.expect.expect, &args.select, &manifest, &plan, engine.registry())?;
+    let expectations = expected.iter().map(ToString::to_string).collect();
+    let asked = (&bundling::asked(args, &context, &written.pipeline, expectations), &*engine);
     let looking = args.look.instruments(&engine, &plan, seen, messages)?;
     lock::tell(engine.lock(), messages);
     seen.timing.span("open plugins", || open(&engine, &plan, messages))?;
     let module = seen.timing.span("read", || read(&engine, &input, messages))?;
-    let runner = Runner::in_context(&engine, &context).keep_going(args.keep_going).paranoid(args.paranoid);
-    let runner = runner.verified_input(true);
-    let runner = runner.deny_unknown_operators(args.deny_unknown_operators);
-    let runner = runner.missed(args.missed);
-    let runner = if let Some(jobs) = args.jobs { runner.jobs(usize::from(jobs)) } else { runner };
-    let steps = args.validate.then(ChangedSteps::default);
+    let page = args.look.report_path().map(Page::to).transpose()?;
+    let steps = (args.validate || page.is_some()).then(ChangedSteps::default);
     let collecting = steps.iter().map(|steps| validate::collecting(steps, &engine));
-    let runner = looking.into_iter().chain(collecting).fold(runner, Runner::instrument);
+    let runner = looking.into_iter().chain(collecting).fold(runner(args, &engine, &context), Runner::instrument);
+    let runner = runner.part(names.part(&plan, &engine)?);
     let runner = runner.hears(|diagnostic| messages.report(&diagnostic.report(engine.registry())));
-    let report = seen.timing.span("passes", || runner.run(&plan, module))?;
+    let whole = Failure { before: module.clone(), past: Vec::new() };
+    let fails = |error: &Error, at: &Failure, said: &[PassDiagnostic]| {
+        bundling.failed(Failed::of(error), &error.reports(), at, asked, said, messages);
+    };
+    let run = seen.timing.span("passes", || runner.run(&plan, module));
+    let report = run.inspect_err(|error| fails(error, &whole, &[]))?;
     in_the_original_process()?;
+    if let Some(error) = report.error.as_ref().or(report.failures.first()) {
+        fails(error, report.failed_at.as_ref().unwrap_or(&whole), &report.diagnostics);
+    }
+    let written_page = page.zip(steps.as_ref()).map(|(page, steps)| {
+        page.write(&engine, (input.origin(), &written.pipeline, &plan), seen, &report, &steps.seen())
+    });
     let unmet: Vec<Error> =
         expected.iter().filter_map(|it| it.check(&report.statistics, engine.registry()).err()).collect();
-    let code = conclude(args, &engine, report, &output, seen, messages)?;
+    let said = if bundling.is_wanted() { report.diagnostics.clone() } else { Vec::new() };
+    let code = concluded(args, &engine, report, output, (seen, written_page), messages)?;
     let unmet = if code == exit::DONE { unmet } else { Vec::new() };
-    let code = if let Some(steps) = steps { code.max(validate::after_run(&engine, &steps, messages)) } else { code };
-    Error::unless_any(unmet, Ok(code))
+    unmet.first().into_iter().for_each(|error| fails(error, &whole, &said));
+    let Some(steps) = steps.filter(|_| args.validate) else { return Error::unless_any(unmet, Ok(code)) };
+    let validated = validate::after_run(&engine, &steps, messages);
+    if validated != exit::DONE {
+        let message = "the values before and after a pass differ".to_string();
+        fails(&Error::Unmet { message, help: "see the table of the validation".to_string() }, &whole, &said);
+    }
+    Error::unless_any(unmet, Ok(code.max(validated)))
+}
+
+/// The same as [`conclude`], with what became of the page, and of the processes of plugins.
+fn concluded(
+    args: &RunArgs,
+    engine: &Engine,
+    report: RunReport,
+    output: &Output,
+    (seen, page): (&instruments::Seen, Option<Result<(), Error>>),
+    messages: Messages,
+) -> Result<u8, Error> {
+    let code = conclude(args, engine, report, output, seen, messages);
+    let lost = page.and_then(Result::err);
+    if let (Err(_), Some(lost)) = (&code, &lost) {
+        // What stopped the run matters more.
+        messages.report(&Report::warning(format!("the page is lost: {lost}")));
+    }
+    let code = code?;
+    let closed = engine.close().err().map_or(exit::DONE, |error| messages.error(&error));
+    lost.map_or(Ok(code.max(closed)), Err)
+}
+
+/// A runner as the arguments ask for it.
+fn runner<'e>(args: &RunArgs, engine: &'e Engine, context: &PassContext) -> Runner<'e> {
+    let runner = Runner::in_context(engine, context).verified_input(true);
+    let runner = runner.keep_going(args.keep_going).paranoid(args.paranoid).missed(args.missed);
+    let runner = runner.deny_unknown_operators(args.deny_unknown_operators);
+    if let Some(jobs) = args.jobs { runner.jobs(usize::from(jobs)) } else { runner }
 }
 
 /// The engine of a manifest, with its plugins listed.
-fn engine(manifest: &Manifest, keeper: Keeper, messages: Messages) -> Result<Arc<Engine>, Error> {
+pub(super) fn engine(
+    manifest: &Manifest,
+    keeper: Keeper,
+    isolate: &IsolateArgs,
+    messages: Messages,
+) -> Result<Arc<Engine>, Error> {
     let building = Building::new(messages);
     let engine = Arc::new(listed_of(manifest, keeper, &building, messages)?);
+    engine.isolates(isolate.isolation());
     engine.tries_first(lock::try_out);
     engine.prints_to(move |text| messages.text("printed", text));
     Ok(engine)
@@ -107,7 +218,7 @@ fn open(engine: &Engine, plan: &Plan, messages: Messages) -> Result<(), Error> {
     Ok(())
 }
 
-fn read(engine: &Engine, input: &Input, messages: Messages) -> Result<Module, Error> {
+pub(super) fn read(engine: &Engine, input: &Input, messages: Messages) -> Result<Module, Error> {
     let reading = engine.read_module(input);
     messages.reports(reading.warnings(), "warnings");
     reading.module

@@ -46,6 +46,11 @@ impl Compared {
         &self.path
     }
 
+    /// The lockfile as it will be, as text.
+    pub fn text(&self) -> String {
+        write(&self.new)
+    }
+
     /// Number of plugins that the lockfile will have.
     pub fn len(&self) -> usize {
         self.new.len()

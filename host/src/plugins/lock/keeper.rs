@@ -1,7 +1,7 @@
 //! Compares plugins with the lockfile while they are listed.
 
 use super::compared::{Compared, Read, other_reads};
-use super::{CratePin, Entries, Entry, Pin, UNSET, load, path_of};
+use super::{CratePin, Entries, Entry, Pin, UNSET, load, parse, path_of};
 use crate::plugins::TRIPLE;
 use crate::plugins::crates::{self, Found, How, Look, Survey, Uncovered, Watcher};
 use crate::plugins::hashes::Hashes;
@@ -87,6 +87,16 @@ impl Keeper {
             keeper.check_entries(manifest)?;
         }
         Ok(keeper)
+    }
+
+    /// Refuses plugins that are not those of the text of a lockfile, which is in another file.
+    ///
+    /// # Errors
+    /// If it is damaged, or has plugins that the manifest has not.
+    pub fn locked_to(manifest: &Manifest, path: &Path, text: &str) -> Result<Keeper, Error> {
+        let old = Some(parse(path, text)?);
+        let keeper = Keeper { mode: Mode::Locked, path: path.to_path_buf(), old, ..Keeper::off() };
+        keeper.check_entries(manifest).map(|()| keeper)
     }
 
     fn check_entries(&self, manifest: &Manifest) -> Result<(), Error> {

@@ -13,9 +13,11 @@
 //! | `compare` | comparing two values |
 //! | `pairing` | the first binding whose value differs |
 //! | `precise` | the same module in float64, so that a more accurate result is not blamed |
-//! | `verdict` | what is reported |
+//! | `verdict` | what is found |
+//! | `checked` | a pass with its verdict, as text and JSON |
 
 mod cases;
+mod checked;
 mod compare;
 mod modes;
 mod pairing;
@@ -28,6 +30,8 @@ mod units;
 mod verdict;
 
 pub use self::cases::{Case, symbolic_dims};
+pub use self::checked::Checked;
+pub(crate) use self::checked::short;
 pub use self::compare::Mismatch;
 pub use self::steps::{ChangedSteps, ValidatedStep};
 pub use self::verdict::{Difference, Divergence, Same, Verdict, What};

@@ -39,6 +39,11 @@ impl ChangedSteps {
         Box::new(Collector { steps: self.clone(), tolerances, open: Vec::new() })
     }
 
+    /// What was collected until now.
+    pub fn seen(&self) -> Vec<ValidatedStep> {
+        self.0.borrow().clone()
+    }
+
     /// What was collected; nothing is left.
     pub fn take(&self) -> Vec<ValidatedStep> {
         self.0.take()

@@ -144,6 +144,11 @@ pub(in crate::abi) fn fields(bytes: &[u8]) -> (Vec<(String, String)>, Vec<String
     (values, names)
 }
 
+/// Where log events of plugins go.
+pub fn log_sink() -> Option<&'static dyn LogSink> {
+    sink()
+}
+
 pub(in crate::abi) fn sink() -> Option<&'static dyn LogSink> {
     SINK.get().map(Box::as_ref)
 }

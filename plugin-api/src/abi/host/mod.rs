@@ -10,7 +10,7 @@ use crate::abi::entry::{
     ENTRY_MAGIC, Entry, FAILED, OK, PANICKED, failures_in, option_bytes, read_error, read_failures,
 };
 pub use crate::abi::host::log::{
-    LogEvent, LogSink, LogSpan, Parent, TracingSink, max_level, set_log_sink, set_max_level,
+    LogEvent, LogSink, LogSpan, Parent, TracingSink, log_sink, max_level, set_log_sink, set_max_level,
 };
 pub use crate::abi::layout::FINGERPRINT;
 pub use crate::abi::version::{ApiMismatch, fingerprint};
@@ -207,6 +207,16 @@ pub(in crate::abi) extern "C" fn current() -> *const CtxRecord {
 /// Runs `f` with what the host has for the current context, if there is one.
 pub(in crate::abi) fn with_frame<R>(f: impl FnOnce(&Frame<'_>) -> R) -> Option<R> {
     with_own(|current| f(current.frame))
+}
+
+/// Runs `f` with the services of the current context of this thread, if there is one.
+pub fn with_services<R>(f: impl FnOnce(&dyn HostServices) -> R) -> Option<R> {
+    with_frame(|frame| f(frame.services))
+}
+
+/// The opt_level of the current context of this thread, if there is one.
+pub fn current_opt_level() -> Option<i32> {
+    with_own(|current| current.record.opt_level)
 }
 
 /// The same if the current context is the one of this run. A plugin can keep a context beyond its run, or take it to

@@ -21,6 +21,7 @@ pub struct Importer<'a> {
     syms: Slots,
     nodes: Slots,
     with_names: bool,
+    same_numbers: bool,
 }
 
 /// New ids of the entries of one table; `NONE` where an entry was not brought yet.
@@ -66,7 +67,18 @@ impl<'a> Importer<'a> {
     fn with(from: &'a RawView<'a>, none: &Slots) -> Importer<'a> {
         let new = || none.clone();
         let (types, leaves, strs, prims, dicts) = (new(), new(), new(), new(), new());
-        Importer { from, types, leaves, strs, prims, dicts, syms: new(), nodes: new(), with_names: true }
+        Importer {
+            from,
+            types,
+            leaves,
+            strs,
+            prims,
+            dicts,
+            syms: new(),
+            nodes: new(),
+            with_names: true,
+            same_numbers: false,
+        }
     }
 
     fn str(&mut self, pool: &mut Pool, id: u32) -> u32 {
@@ -82,7 +94,9 @@ impl<'a> Importer<'a> {
         let from = self.from;
         let slot = slot(&mut self.syms, id, from.var_names().len());
         if *slot == NONE {
-            *slot = if self.with_names {
+            *slot = if self.same_numbers {
+                pool.sym_at(id, crate::ir::body::sym_name(from, id).unwrap_or("n"))
+            } else if self.with_names {
                 pool.sym(crate::ir::body::sym_name(from, id).unwrap_or("n"), DType(dtype)).id
             } else {
                 pool.s.var_names.push(NONE);
@@ -90,6 +104,29 @@ impl<'a> Importer<'a> {
             };
         }
         *slot
+    }
+
+    /// Lets symbolic variables have the numbers that they have in the other body.
+    pub(crate) fn keep_numbers_of_symbols(&mut self) {
+        self.same_numbers = true;
+    }
+
+    /// Operand words here and in the other body, of the nodes and leaves that were brought.
+    pub(crate) fn words(&self) -> Vec<(u32, u32)> {
+        let pairs = |slots: &Slots, bit: u32| -> Vec<(u32, u32)> {
+            match slots {
+                Slots::Dense(ids) => ids
+                    .iter()
+                    .zip(0..)
+                    .filter(|(new, _)| **new != NONE)
+                    .map(|(new, old)| (new | bit, old | bit))
+                    .collect(),
+                Slots::Sparse(ids) => {
+                    ids.iter().filter(|(_, new)| **new != NONE).map(|(old, new)| (new | bit, old | bit)).collect()
+                }
+            }
+        };
+        [pairs(&self.nodes, 0), pairs(&self.leaves, LEAF_BIT)].concat()
     }
 
     /// Says that a symbolic variable of the other body is this one here.

@@ -394,6 +394,15 @@ impl Pool {
         Sym { id: self.s.var_names.len() as u32 - 1, dtype }
     }
 
+    /// A symbolic variable with a number; those before it that are not there yet have no name.
+    pub(crate) fn sym_at(&mut self, id: u32, name: &str) -> u32 {
+        let off = self.name(name);
+        let names = &mut self.s.var_names;
+        names.resize(names.len().max(id as usize + 1), NONE);
+        names[id as usize] = off;
+        id
+    }
+
     /// A constant; equal data of the same type is stored once.
     pub(crate) fn constant(&mut self, tensor: &Tensor, ty: u32) -> u32 {
         let (hash_lo, hash_hi) = tensor.hash128();

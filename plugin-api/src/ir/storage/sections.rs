@@ -45,6 +45,13 @@ impl RawSlice {
         Ok(())
     }
 
+    /// Records that lie in these bytes; `None` if their number is not whole, or they are not aligned.
+    fn within<T: Record>(bytes: &[u8]) -> Option<RawSlice> {
+        let whole = bytes.len().is_multiple_of(std::mem::size_of::<T>());
+        let slice = RawSlice { ptr: bytes.as_ptr().cast(), len: bytes.len() / std::mem::size_of::<T>() };
+        (whole && (slice.len == 0 || slice.ptr.cast::<T>().is_aligned())).then_some(slice)
+    }
+
     /// # Safety
     /// The pointer must be valid for `len` records of type `T` for as long as `'a`, and aligned for it.
     unsafe fn get<'a, T>(self) -> &'a [T] {
@@ -114,6 +121,23 @@ macro_rules! sections {
             pub(crate) fn plausible(&self) -> Result<(), String> {
                 $(self.slots[$slot].plausible::<$ty>(stringify!($name))?;)*
                 self.tensors.plausible::<Tensor>("tensors")
+            }
+
+            /// Calls `f` with the bytes of each section, in the order of this list.
+            pub(crate) fn each_section(&self, mut f: impl FnMut(&'a [u8])) {
+                $(f(bytes_of(self.$name()));)*
+            }
+
+            /// Sections that lie where `next` says, in the same order. The records in them may have any value. `None` if
+            /// there are no records of their kind.
+            pub(crate) fn of_sections(
+                mut next: impl FnMut() -> Option<&'a [u8]>,
+                tensors: &'a [Tensor],
+            ) -> Option<RawView<'a>> {
+                let mut slots = [RawSlice::EMPTY; SLOTS];
+                $(slots[$slot] = RawSlice::within::<$ty>(next()?)?;)*
+                let view = RawView { slots, tensors: RawSlice::of(tensors), life: PhantomData };
+                view.plausible().is_ok().then_some(view)
             }
 
             /// Copies every section into `buffer` (16-aligned offsets) and points a new view at the copies.

@@ -108,6 +108,11 @@ impl Tensor {
         Tensor(unsafe { NonNull::new_unchecked(hdr.leak()) })
     }
 
+    /// A number that tells this tensor from every other one that is alive.
+    pub(crate) fn addr(&self) -> usize {
+        self.0.as_ptr() as usize
+    }
+
     fn hdr(&self) -> &TensorHdr {
         // SAFETY: the handle counts as one owner, so the header lives.
         unsafe { self.0.as_ref() }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from passhost._tensor import Tensor
 from passhost.ir._node import Node
 from passhost.ir.attrs import AttrObject, Attrs, DictAttrs, make_node
+from passhost.ir.diff import FunctionDiff, ModuleDiff, diff
 from passhost.ir.expr import (
     Call,
     Constant,
@@ -38,9 +39,11 @@ __all__ = [
     "DictAttrs",
     "Expr",
     "FuncType",
+    "FunctionDiff",
     "GenericConst",
     "GlobalVar",
     "IRModule",
+    "ModuleDiff",
     "Node",
     "Op",
     "OpaqueExpr",
@@ -56,6 +59,7 @@ __all__ = [
     "Type",
     "Var",
     "assert_structural_equal",
+    "diff",
     "is_prim_expr",
     "is_prim_var",
     "load_json",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 
@@ -13,7 +14,16 @@ def _read_only(cls: type) -> None:
             continue
         slot = cls.__dict__[name]
         setattr(cls, f"_{name}", slot)
-        setattr(cls, name, property(slot.__get__, doc=slot.__doc__))
+        setattr(cls, name, property(slot.__get__, _refuse(name), _refuse(name), slot.__doc__))
+
+
+def _refuse(name: str) -> Callable[..., None]:
+    """What happens where a field is written."""
+
+    def refuse(node: object, _value: object = None) -> None:
+        raise AttributeError(f"{name!r} of a {type(node).__name__} never changes; make another {type(node).__name__}")
+
+    return refuse
 
 
 class Node:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from passhost import _passhost
+from passhost import _html, _passhost
 from passhost.ir.attrs import DictAttrs
 from passhost.ir.expr import ExprWithOp, _Callable
 from passhost.ir.type import Type
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 
 class BaseFunc(_Callable, ExprWithOp):
@@ -30,6 +33,18 @@ class BaseFunc(_Callable, ExprWithOp):
     def _as_global(self, name: str) -> _passhost.Body | Type:
         """What functions that mention it need to know of it: itself as the host knows it, or its type."""
         return self._seal(name)
+
+    def table(self, name: str = "nodes") -> npt.NDArray[Any]:
+        """Its records as a read-only NumPy array, without a copy; `passhost.ir.table` explains tables and columns.
+
+        Raises `ValueError` if there is no such table.
+        """
+        from passhost.ir.table import table
+
+        return table(self, name)
+
+    def _repr_html_(self) -> str:
+        return _html.script(self.script())
 
     def with_attr(self, attr_key_or_dict: str | Mapping[str, Any], attr_value: Any = None) -> Self:
         """A copy with one more attribute, or with those of a dict."""

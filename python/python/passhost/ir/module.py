@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
-from passhost import _passhost, _plugins
-from passhost._html import preformatted
+from passhost import _html, _passhost, _plugins
 from passhost.error import NameNotFoundError
 from passhost.ir.attrs import DictAttrs
 from passhost.ir.expr import GlobalVar
@@ -219,7 +218,7 @@ class IRModule:
         return self.script()
 
     def _repr_html_(self) -> str:
-        return preformatted(self.script())
+        return _html.script(self.script())
 
 
 def _name(var: object) -> str:

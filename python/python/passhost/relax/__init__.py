@@ -26,6 +26,7 @@ from passhost.relax.expr import (
 from passhost.relax.expr_functor import ExprFunctor, PyExprMutator, PyExprVisitor
 from passhost.relax.global_info import DummyGlobalInfo, VDevice
 from passhost.relax.op.special import call_dps_packed, call_pure_packed, call_tir, call_tir_inplace
+from passhost.relax.pipeline import get_default_pipeline, get_pipeline, register_pipeline
 from passhost.relax.type import AnyType, ObjectType, PackedFuncType, ShapeType, TensorType
 
 __all__ = [
@@ -68,8 +69,11 @@ __all__ = [
     "const",
     "expr_functor",
     "extern",
+    "get_default_pipeline",
+    "get_pipeline",
     "get_shape_of",
     "op",
     "prim_value",
+    "register_pipeline",
     "transform",
 ]

@@ -10,20 +10,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from passhost._context import PassContext
-from passhost._passes import MadePass, ModulePass, Pass, PassInfo, made_by, with_functions
-from passhost.ir.expr import Var
+from passhost._passes import MadePass, ModulePass, Pass, PassInfo, PluginPass, made_by, with_functions
+from passhost.error import PassFailedError
+from passhost.ir.expr import Call, Expr, Op, Var
 from passhost.ir.function import BaseFunc
 from passhost.ir.module import IRModule
+from passhost.ir.type import MISSING
 from passhost.passes import TvmNames
 from passhost.relax.binding import bind_params, bind_symbolic_vars
-from passhost.relax.expr import BindingBlock, DataflowBlock, Function
+from passhost.relax.block_builder import BlockBuilder
+from passhost.relax.expr import BindingBlock, DataflowBlock, DataflowVar, Function, MatchCast
 from passhost.relax.expr_functor import PyExprMutator
+from passhost.relax.types import defined_in
 
-__all__ = ["BindParams", "BindSymbolicVars", "DataflowBlockPass", "FunctionPass", "dataflowblock_pass", "function_pass"]
+__all__ = [
+    "BindParams",
+    "BindSymbolicVars",
+    "DataflowBlockPass",
+    "FunctionPass",
+    "LegalizeOps",
+    "dataflowblock_pass",
+    "function_pass",
+]
 
 
 class FunctionPass(MadePass):
@@ -48,7 +60,32 @@ class DataflowBlockPass(MadePass):
         return with_functions(mod, change)
 
     def _block(self, block: DataflowBlock, mod: IRModule, ctx: PassContext) -> DataflowBlock:
-        return self._checked(self._function(block, mod, ctx), DataflowBlock, "a relax.DataflowBlock")
+        made = self._checked(self._function(block, mod, ctx), DataflowBlock, "a relax.DataflowBlock")
+        if made is not block:
+            self._check_roles(block, made)
+        return made
+
+    def _check_roles(self, block: DataflowBlock, made: DataflowBlock) -> None:
+        """What is visible after the block must be defined by its replacement, too."""
+        names = {binding.var.name for binding in made.bindings if not isinstance(binding.var, DataflowVar)}
+        for binding in block.bindings:
+            if not isinstance(binding.var, DataflowVar) and binding.var.name not in names:
+                raise PassFailedError(
+                    f"pass {self.info.name} deleted the global-scope Var {binding.var.name} of a dataflow block; "
+                    "what is after the block may use it"
+                )
+        known = _declared(made)
+        for var in _declared(block):
+            if not any(var is other for other in known):
+                raise PassFailedError(
+                    f"pass {self.info.name} deleted {var.name}, a symbolic Var declared by a MatchCast of a dataflow "
+                    "block; what is after the block may use it"
+                )
+
+
+def _declared(block: DataflowBlock) -> list[Var]:
+    """Symbolic variables that a block declares."""
+    return list(defined_in(binding.ty for binding in block.bindings if isinstance(binding, MatchCast)))
 
 
 class _Blocks(PyExprMutator):
@@ -103,14 +140,74 @@ def BindSymbolicVars(binding_map: Mapping[str | Var, Any], func_name: str | None
     def change(function: Function) -> Function:
         if func_name is not None:
             return bind_symbolic_vars(function, binding_map)
-        from passhost.relax.types import defined_in
-
         known = defined_in(param.ty for param in function.params)
         names = {var.name for var in known}
         here = {k: v for k, v in binding_map.items() if (k in names if isinstance(k, str) else k in known)}
         return bind_symbolic_vars(function, here)
 
     return _in_functions("BindSymbolicVars", change, func_name)
+
+
+_Legalize = Callable[[BlockBuilder, Call], Expr]
+
+
+class _Legalized(PyExprMutator):
+    """Replaces calls by what functions make of them."""
+
+    def __init__(self, mod: IRModule, functions: Mapping[str, _Legalize]) -> None:
+        super().__init__(mod)
+        self.functions = functions
+
+    def visit_call_(self, call: Call) -> Expr:
+        made = super().visit_call_(call)
+        if not isinstance(made, Call) or not isinstance(made.op, Op):
+            return made
+        legalize = self.functions.get(made.op.name)
+        if legalize is None:
+            return made
+        if made.ty is MISSING:
+            made = self.builder_.normalize(made)
+        return legalize(self.builder_, made)
+
+
+def LegalizeOps(
+    customize_legalize_map: Mapping[str, _Legalize] | None = None,
+    skip_ops: Sequence[str] | None = None,
+    enable_warning: bool = False,
+) -> Pass:
+    """Turns calls of operators into calls of PrimFuncs that compute them.
+
+    `customize_legalize_map` has functions `(builder, call) -> expr` by names of operators, which come first:
+
+    >>> import passhost
+    >>> from passhost import relax, topi
+    >>> mod = passhost.script.from_source('''
+    ... @I.ir_module
+    ... class Module:
+    ...     @R.function
+    ...     def main(x: R.Tensor((2,), "float32")) -> R.Tensor((2,), "float32"):
+    ...         return R.add(x, x)
+    ... ''')
+    >>> double = lambda builder, call: builder.call_te(topi.multiply, call.args[0], relax.const(2, "float32"))
+    >>> made = relax.transform.LegalizeOps({"relax.add": double})(mod)
+    >>> [var.name_hint for var in made.get_global_vars()]
+    ['main', 'multiply']
+    """
+    if skip_ops:
+        raise ValueError("passhost's LegalizeOps has no skip_ops")
+    standard = PluginPass("relax.LegalizeOps")
+    if not customize_legalize_map:
+        return standard
+    functions = {getattr(op, "name", op): function for op, function in customize_legalize_map.items()}
+
+    def legalize(mod: IRModule, _ctx: PassContext) -> IRModule:
+        mutator = _Legalized(mod, functions)
+        for var, function in mod.functions_items():
+            if isinstance(function, Function):
+                mutator.builder_.update_func(var, mutator.visit_expr(function))
+        return standard(mutator.builder_.get())
+
+    return ModulePass(PassInfo(0, "LegalizeOps"), legalize)
 
 
 _PASSES = TvmNames("relax")

@@ -19,9 +19,22 @@ from typing import Any
 
 from passhost import tirx
 from passhost.ir.expr import Expr
-from passhost.ir.prim import intrinsic
 from passhost.te.expr import IterVar, Reduce, Tensor, TensorRead, compute, placeholder, reduce_axis
-from passhost.tirx import all, any, const, div, floordiv, floormod, if_then_else, indexdiv, indexmod
+from passhost.tirx import (
+    all,
+    any,
+    const,
+    div,
+    floordiv,
+    floormod,
+    if_then_else,
+    indexdiv,
+    indexmod,
+    truncdiv,
+    truncmod,
+    var,
+)
+from passhost.tirx.math import FUNCTIONS, function
 
 __all__ = [
     "IterVar",
@@ -46,6 +59,9 @@ __all__ = [
     "reduce_axis",
     "select",
     "sum",
+    "truncdiv",
+    "truncmod",
+    "var",
 ]
 
 
@@ -88,38 +104,8 @@ def create_prim_func(ops: Any, index_dtype_override: str | None = None) -> tirx.
     return create(ops)
 
 
-_FUNCTIONS = (
-    *("exp", "log", "sqrt", "rsqrt", "tanh", "sigmoid", "erf", "sin", "cos", "tan", "abs", "floor", "ceil", "round"),
-    *(
-        "trunc",
-        "log2",
-        "exp2",
-        "asin",
-        "asinh",
-        "acos",
-        "acosh",
-        "atan",
-        "atanh",
-        "sinh",
-        "cosh",
-        "pow",
-        "power",
-        "isnan",
-        "isfinite",
-        "isinf",
-    ),
-)
-
-
 def __getattr__(name: str) -> Any:
     """Functions of scalars."""
-    if name not in _FUNCTIONS:
+    if name not in FUNCTIONS:
         raise AttributeError(f"module 'passhost.te' has no attribute {name!r}")
-
-    def function(*args: Any) -> Expr:
-        word = "pow" if name == "power" else name
-        return intrinsic(word, *args, dtype="bool" if name.startswith("is") else None)
-
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"`{name}` of a scalar."
-    return function
+    return function(name)

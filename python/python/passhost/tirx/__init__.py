@@ -44,6 +44,7 @@ from passhost.ir.type import PrimType
 from passhost.tirx import transform
 from passhost.tirx.buffer import BufferType
 from passhost.tirx.function import PrimFunc
+from passhost.tirx.math import FUNCTIONS, function
 from passhost.tirx.stmt import (
     AllocBuffer,
     AssertStmt,
@@ -143,7 +144,13 @@ __all__ = [
     "transform",
     "truncdiv",
     "truncmod",
+    "var",
 ]
+
+
+def var(name: str = "tindex", dtype: str = "int32", span: Any = None) -> Var:
+    """A variable."""
+    return Var(name, dtype)
 
 
 def const(value: Any, dtype: str | None = None) -> Expr:
@@ -240,3 +247,53 @@ def call_intrin(dtype: str | PrimType, func_name: str | Op, *args: Any, **_optio
 def call_extern(dtype: str | PrimType, func_name: str, *args: Any, **_options: Any) -> Call:
     """A call of an external function."""
     return call_intrin(dtype, "tirx.call_extern", StringImm(func_name), *args)
+
+
+def call_packed(*args: Any, span: Any = None) -> Call:
+    """A call of a packed function, by its name."""
+    return call_intrin(
+        "int32", "tirx.tvm_call_packed", *(StringImm(arg) if isinstance(arg, str) else arg for arg in args)
+    )
+
+
+def call_pure_extern(dtype: str | PrimType, func_name: str, *args: Any, span: Any = None) -> Call:
+    """A call of an external function without effects."""
+    return call_intrin(dtype, "tirx.call_pure_extern", StringImm(func_name), *args)
+
+
+def shift_left(x: Any, y: Any, span: Any = None) -> Expr:
+    """Bits shifted left."""
+    return _prim.binary("LShift", *_pair(x, y))
+
+
+def shift_right(x: Any, y: Any, span: Any = None) -> Expr:
+    """Bits shifted right."""
+    return _prim.binary("RShift", *_pair(x, y))
+
+
+def bitwise_and(x: Any, y: Any, span: Any = None) -> Expr:
+    """Bits of both."""
+    return _prim.binary("BitwiseAnd", *_pair(x, y))
+
+
+def bitwise_or(x: Any, y: Any, span: Any = None) -> Expr:
+    """Bits of either."""
+    return _prim.binary("BitwiseOr", *_pair(x, y))
+
+
+def bitwise_xor(x: Any, y: Any, span: Any = None) -> Expr:
+    """Bits of one of them."""
+    return _prim.binary("BitwiseXor", *_pair(x, y))
+
+
+def stmt_seq(*args: Any) -> Stmt:
+    """Statements in order; expressions are evaluated."""
+    made = [arg if isinstance(arg, Stmt) else Evaluate(arg) for arg in args]
+    return made[0] if len(made) == 1 else SeqStmt(made)
+
+
+def __getattr__(name: str) -> Any:
+    """Functions of scalars."""
+    if name not in FUNCTIONS:
+        raise AttributeError(f"module 'passhost.tirx' has no attribute {name!r}")
+    return function(name)

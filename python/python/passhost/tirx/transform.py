@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from passhost._context import PassContext
-from passhost._passes import MadePass, made_by, with_functions
+from passhost._passes import MadePass, Pass, PassInfo, made_by, with_functions
 from passhost.ir.function import BaseFunc
 from passhost.ir.module import IRModule
 from passhost.passes import TvmNames
 from passhost.tirx.function import PrimFunc
 
-__all__ = ["PrimFuncPass", "prim_func_pass"]
+__all__ = ["Apply", "Filter", "PrimFuncPass", "prim_func_pass"]
 
 
 class PrimFuncPass(MadePass):
@@ -31,6 +32,16 @@ prim_func_pass = made_by(PrimFuncPass, "transform_function")
 """Makes a pass over PrimFuncs of a function `(func, mod, ctx) -> func`, or of a class with `transform_function`. The
 function returns None to remove a PrimFunc.
 """
+
+
+def Apply(ftransform: Callable[[PrimFunc], PrimFunc]) -> Pass:
+    """A pass that replaces each PrimFunc by what a function makes of it."""
+    return PrimFuncPass(PassInfo(0, "Apply"), lambda func, mod, ctx: ftransform(func))
+
+
+def Filter(fcond: Callable[[PrimFunc], bool]) -> Pass:
+    """A pass that keeps the PrimFuncs for which a function says so."""
+    return PrimFuncPass(PassInfo(0, "Filter"), lambda func, mod, ctx: func if fcond(func) else None)
 
 
 _PASSES = TvmNames("tirx")

@@ -24,8 +24,11 @@ def from_tvm(mod: Any) -> IRModule:
 
 
 def to_tvm(mod: IRModule) -> Any:
-    """A module of passhost as one of TVM. It goes through TVMScript."""
-    return _tvm().script.from_source(mod.script())
+    """A module of passhost as one of TVM, with its constants. It goes through TVMScript."""
+    if not isinstance(mod, IRModule):
+        raise TypeError(f"to_tvm takes an IRModule of passhost, not {type(mod).__name__}")
+    tvm = _tvm()
+    return tvm.script.from_source(mod.script())
 
 
 def tvm_pass(name: str, **options: Any) -> Any:

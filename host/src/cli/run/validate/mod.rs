@@ -3,7 +3,6 @@
 
 mod show;
 
-use self::show::Checked;
 use super::executed::{dims, memory, prepared, usual_memory};
 use super::in_the_original_process;
 use crate::cli::arguments::ValidateArgs;
@@ -13,7 +12,7 @@ use crate::files::to_stdout;
 use crate::instruments::Instrument;
 use crate::report::Report;
 use crate::report::error::{Error, exit};
-use crate::run::validate::{ChangedSteps, Validation, Validator, Verdict, symbolic_dims};
+use crate::run::validate::{ChangedSteps, Checked, Validation, Validator, Verdict, symbolic_dims};
 use indicatif::{ProgressBar, ProgressStyle};
 use plugin_api::ir::Module;
 use plugin_api::names::visible::visible_line;

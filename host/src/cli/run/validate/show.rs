@@ -1,76 +1,10 @@
 //! Verdicts as a table and as JSON.
 
 use crate::cli::show::table;
-use crate::run::validate::{Difference, Mismatch, Same, ValidatedStep, Verdict, What};
-use plugin_api::metadata::Tolerance;
+use crate::run::validate::{Checked, Difference, Mismatch, Verdict, What, short};
 use plugin_api::names::visible::visible_line;
 use serde_json::{Value, json};
 use std::fmt::Write;
-
-/// A pass with its verdict, without the modules.
-pub(super) struct Checked {
-    position: usize,
-    pass: String,
-    plugin: String,
-    tolerance: Tolerance,
-    pub(super) verdict: Verdict,
-}
-
-impl Checked {
-    pub(super) fn new(step: &ValidatedStep, verdict: Verdict) -> Checked {
-        let (pass, plugin) = (step.pass.clone(), step.plugin.clone());
-        Checked { position: step.position, pass, plugin, tolerance: step.tolerance, verdict }
-    }
-
-    fn word(&self) -> &'static str {
-        match self.verdict {
-            Verdict::Unchanged => "unchanged",
-            Verdict::Same(_) => "same",
-            Verdict::Different(_) => "different",
-            Verdict::NotValidated { .. } => "not validated",
-            Verdict::CheckerFailed { .. } => "checker failed",
-        }
-    }
-
-    fn what(&self) -> String {
-        match &self.verdict {
-            Verdict::Unchanged => String::new(),
-            Verdict::Same(same) => said_of_same(same),
-            Verdict::Different(difference) => said_of(difference),
-            Verdict::NotValidated { why } | Verdict::CheckerFailed { why } => why.clone(),
-        }
-    }
-}
-
-fn plural(n: usize, what: &str) -> String {
-    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
-}
-
-/// A difference of numbers with three digits.
-fn short(error: f64) -> String {
-    if error.is_infinite() { "infinite".to_string() } else { format!("{error:.2e}") }
-}
-
-fn said_of_same(same: &Same) -> String {
-    let executed = format!("{}, {}", plural(same.functions, "function"), plural(same.inputs, "input"));
-    match same.largest > 0.0 {
-        true => format!("{executed}, largest error {}", short(same.largest)),
-        false => executed,
-    }
-}
-
-fn said_of(difference: &Difference) -> String {
-    let function = &difference.function;
-    match &difference.what {
-        What::Value { output, mismatch: Mismatch::Elements { error, .. } } => {
-            format!("`{function}`: {output} by {}", short(*error))
-        }
-        What::Value { output, .. } => format!("`{function}`: {output} is of another kind"),
-        What::Fails { .. } => format!("`{function}` cannot be executed any more"),
-        What::Signature { .. } => format!("`{function}` takes other arguments"),
-        What::Gone => format!("`{function}` is gone"),
-    }
-}
 
 /// For people: a table, and each difference in full.
 pub(super) fn text(checked: &[Checked], seed: u64) -> String {
@@ -141,61 +75,5 @@ pub(super) fn json(checked: &[Checked], seed: u64) -> String {
 
 /// A list with an object for each pass.
 pub(super) fn values(checked: &[Checked]) -> Value {
-    checked.iter().map(value).collect()
-}
-
-fn value(one: &Checked) -> Value {
-    let mut out = json!({
-        "step": one.position, "pass": one.pass, "plugin": one.plugin, "tolerance": one.tolerance.to_string(),
-        "verdict": one.word().replace(' ', "_"),
-    });
-    let mut put = |key: &str, value: Value| out[key] = value;
-    match &one.verdict {
-        Verdict::Unchanged => {}
-        Verdict::Same(same) => {
-            put("functions", same.functions.into());
-            put("inputs", same.inputs.into());
-            put("largest_error", json!(same.largest));
-        }
-        Verdict::NotValidated { why } | Verdict::CheckerFailed { why } => put("why", why.as_str().into()),
-        Verdict::Different(difference) => {
-            put("function", difference.function.as_str().into());
-            put("input", (difference.case.number + 1).into());
-            put("dims", json!(difference.case.dims));
-            let (key, what) = what(&difference.what);
-            put(key, what);
-            put("binding", difference.binding.as_ref().map_or(Value::Null, |binding| {
-                let mismatch = binding.mismatch.as_ref().map_or(Value::Null, mismatched);
-                json!({
-                    "function": binding.function, "name": binding.name, "text": binding.text, "value": binding.value,
-                    "mismatch": mismatch,
-                })
-            }));
-        }
-    }
-    out
-}
-
-fn what(what: &What) -> (&'static str, Value) {
-    match what {
-        What::Value { output, mismatch } => {
-            let mut value = mismatched(mismatch);
-            value["name"] = output.as_str().into();
-            ("output", value)
-        }
-        What::Fails { why } => ("error", why.as_str().into()),
-        What::Signature { why } => ("signature", why.as_str().into()),
-        What::Gone => ("signature", "gone".into()),
-    }
-}
-
-fn mismatched(mismatch: &Mismatch) -> Value {
-    match mismatch {
-        Mismatch::Kind { before, after } => json!({ "before": before, "after": after }),
-        Mismatch::Elements { index, before, after, error, allowed, wrong, of } => json!({
-            "index": index, "before": before, "after": after, "allowed": allowed, "wrong": wrong, "of": of,
-            // JSON has no infinity.
-            "error": if error.is_finite() { json!(error) } else { "infinite".into() },
-        }),
-    }
+    checked.iter().map(Checked::value).collect()
 }

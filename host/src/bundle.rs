@@ -1,0 +1,316 @@
+//! A bundle: one file with all that a failed run needs to fail again. `passhost run --bundle` writes it, `passhost replay`
+//! reads it.
+//!
+//! It is JSON. The module is the one before the step that failed, so that nothing runs again which worked; [`Past`] says
+//! what became of the passes before it. Plugins are not in it, but what a lockfile says of them.
+
+use crate::files::Output;
+use crate::report::error::Error;
+use crate::run::Past;
+use registry::Selection;
+use serde_json::{Value, json};
+
+/// The form of bundles that this host writes, and the newest that it reads.
+const FORM: u64 = 1;
+
+/// A failure, to be compared with that of another run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failed {
+    /// Full name of the pass, where one failed.
+    pub pass: Option<String>,
+    /// Number of the step, as in the plan.
+    pub position: Option<usize>,
+    /// What kind of failure it is, as in [`Cause::name`](crate::report::error::Cause::name).
+    pub cause: String,
+    /// What happened.
+    pub message: String,
+}
+
+impl Failed {
+    /// What an error says.
+    pub fn of(error: &Error) -> Failed {
+        match error {
+            Error::Step { position, pass, message, cause, .. } => Failed {
+                pass: Some(pass.clone()),
+                position: Some(*position),
+                cause: cause.name().to_string(),
+                message: message.clone(),
+            },
+            Error::Instrument { pass, message, .. } => Failed {
+                pass: pass.as_ref().map(|(_, name)| name.clone()),
+                position: pass.as_ref().map(|(position, _)| *position),
+                cause: "instrument".to_string(),
+                message: message.clone(),
+            },
+            Error::Several(errors) if !errors.is_empty() => Failed::of(&errors[0]),
+            other => {
+                Failed { pass: None, position: None, cause: "expectation".to_string(), message: other.to_string() }
+            }
+        }
+    }
+}
+
+/// As in `step 3, pass acme.Fold: panicked: index out of bounds`.
+impl std::fmt::Display for Failed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if let Some(position) = self.position {
+            write!(f, "step {position}, ")?;
+        }
+        if let Some(pass) = &self.pass {
+            write!(f, "pass {pass}: ")?;
+        }
+        f.write_str(&self.message)
+    }
+}
+
+/// What was asked for.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Asked {
+    /// The pipeline, as `--passes` takes it.
+    pub pipeline: String,
+    /// Levels of precedence, the highest first.
+    pub selections: Vec<Selection>,
+    /// Config values, as `--config` takes them.
+    pub config: Vec<String>,
+    /// The target, as `--target` takes it.
+    pub target: Option<String>,
+    /// What passes must count, as `--expect` takes it.
+    pub expect: Vec<String>,
+    /// Options of `passhost run` without a value that were given: `keep-going`.
+    pub flags: Vec<String>,
+}
+
+/// A failed run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bundle {
+    /// Version of passhost, and the system that it ran on.
+    pub made_by: String,
+    /// What was asked for.
+    pub asked: Asked,
+    /// What failed first.
+    pub failed: Failed,
+    /// What the run said until then, and of the failure: a line of JSON each, as with `--message-format json`.
+    pub messages: Vec<Value>,
+    /// What became of the passes before the one that failed.
+    pub past: Vec<Past>,
+    /// What a lockfile says of the plugins.
+    pub lock: String,
+    /// The module before the step that failed.
+    pub module: String,
+}
+
+impl Bundle {
+    /// As the file has it.
+    pub fn text(&self) -> String {
+        let Asked { pipeline, selections, config, target, expect, flags } = &self.asked;
+        let Failed { pass, position, cause, message } = &self.failed;
+        let past: Vec<&str> = self.past.iter().map(|past| past.name()).collect();
+        let bundle = json!({
+            "passhost_bundle": FORM,
+            "made_by": self.made_by,
+            "failed": { "pass": pass, "position": position, "cause": cause, "message": message },
+            "asked": {
+                "pipeline": pipeline,
+                "selections": selections.iter().map(selection_json).collect::<Vec<_>>(),
+                "config": config,
+                "target": target,
+                "expect": expect,
+                "flags": flags,
+            },
+            "past": past,
+            "messages": self.messages,
+            "lock": self.lock,
+            "module": self.module,
+        });
+        format!("{bundle:#}\n")
+    }
+
+    /// Writes it.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn write(&self, file: &Output) -> Result<(), Error> {
+        file.write(&self.text())
+    }
+
+    /// Reads the text of a bundle.
+    ///
+    /// # Errors
+    /// What is damaged in it.
+    pub fn parse(origin: &str, text: &str) -> Result<Bundle, Error> {
+        read(text).map_err(|message| Error::InputFile {
+            origin: origin.to_string(),
+            message: format!("is not a bundle that this passhost can replay: {message}"),
+            help: "name a file that `passhost run --bundle` wrote; get it again if it was damaged on its way"
+                .to_string(),
+        })
+    }
+}
+
+fn selection_json(selection: &Selection) -> Value {
+    let Selection { source, opt_level, disabled, required, instruments } = selection;
+    json!({
+        "source": source, "opt_level": opt_level, "disabled": disabled, "required": required, "instruments": instruments,
+    })
+}
+
+fn read(text: &str) -> Result<Bundle, String> {
+    let all: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let all = Field { name: String::new(), value: &all };
+    let form = all.get("passhost_bundle")?;
+    if form.value.as_u64() != Some(FORM) {
+        return Err(format!("its form is {}, and this passhost reads form {FORM}", form.value));
+    }
+    let (asked, failed) = (all.get("asked")?, all.get("failed")?);
+    let past = all.get("past")?;
+    let named = |field: Field<'_>| {
+        let name = field.text()?;
+        Past::named(&name).ok_or_else(|| format!("`{}` has the unknown word `{name}`", past.name))
+    };
+    Ok(Bundle {
+        made_by: all.get("made_by")?.text()?,
+        asked: Asked {
+            pipeline: asked.get("pipeline")?.text()?,
+            selections: asked.get("selections")?.list(selection)?,
+            config: asked.get("config")?.list(Field::text)?,
+            target: asked.get("target")?.optional(Field::text)?,
+            expect: asked.get("expect")?.list(Field::text)?,
+            flags: asked.get("flags")?.list(Field::text)?,
+        },
+        failed: Failed {
+            pass: failed.get("pass")?.optional(Field::text)?,
+            position: failed.get("position")?.optional(Field::integer)?,
+            cause: failed.get("cause")?.text()?,
+            message: failed.get("message")?.text()?,
+        },
+        messages: all.get("messages")?.list(|field| Ok(field.value.clone()))?,
+        past: past.list(named)?,
+        lock: all.get("lock")?.text()?,
+        module: all.get("module")?.text()?,
+    })
+}
+
+fn selection(field: Field<'_>) -> Result<Selection, String> {
+    Ok(Selection {
+        source: field.get("source")?.text()?,
+        opt_level: field.get("opt_level")?.optional(Field::integer)?,
+        disabled: field.get("disabled")?.list(Field::text)?,
+        required: field.get("required")?.list(Field::text)?,
+        instruments: field.get("instruments")?.list(Field::text)?,
+    })
+}
+
+/// A value of the file, with its name for messages.
+struct Field<'v> {
+    name: String,
+    value: &'v Value,
+}
+
+impl<'v> Field<'v> {
+    fn get(&self, name: &str) -> Result<Field<'v>, String> {
+        let full = if self.name.is_empty() { name.to_string() } else { format!("{}.{name}", self.name) };
+        match self.value.get(name) {
+            Some(value) => Ok(Field { name: full, value }),
+            None => Err(format!("`{full}` is missing")),
+        }
+    }
+
+    fn wrong<T>(&self, wanted: &str) -> Result<T, String> {
+        Err(format!("`{}` is not {wanted}", self.name))
+    }
+
+    fn text(self) -> Result<String, String> {
+        self.value.as_str().map_or_else(|| self.wrong("a text"), |text| Ok(text.to_string()))
+    }
+
+    fn integer<T: TryFrom<i64>>(self) -> Result<T, String> {
+        let value = self.value.as_i64().and_then(|value| T::try_from(value).ok());
+        value.map_or_else(|| self.wrong("an integer that fits"), Ok)
+    }
+
+    fn optional<T>(self, read: impl FnOnce(Field<'v>) -> Result<T, String>) -> Result<Option<T>, String> {
+        if self.value.is_null() { Ok(None) } else { read(self).map(Some) }
+    }
+
+    fn list<T>(&self, read: impl Fn(Field<'v>) -> Result<T, String>) -> Result<Vec<T>, String> {
+        let Some(items) = self.value.as_array() else { return self.wrong("a list") };
+        let field = |(at, value)| Field { name: format!("{}[{at}]", self.name), value };
+        items.iter().enumerate().map(field).map(read).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bundle() -> Bundle {
+        let selection = Selection {
+            source: "the command line".to_string(),
+            opt_level: Some(-1),
+            disabled: vec!["a.A".to_string()],
+            required: vec!["a.B".to_string()],
+            instruments: vec!["a.I{every=2}".to_string()],
+        };
+        Bundle {
+            made_by: "passhost 0.1.0 on x86_64-unknown-linux-gnu".to_string(),
+            asked: Asked {
+                pipeline: "a.A,a.B{x=1}".to_string(),
+                selections: vec![selection],
+                config: vec!["a.limit=16".to_string()],
+                target: Some("llvm".to_string()),
+                expect: vec!["a.A.n >= 1".to_string()],
+                flags: vec!["keep-going".to_string()],
+            },
+            failed: Failed {
+                pass: Some("a.B".to_string()),
+                position: Some(2),
+                cause: "panic".to_string(),
+                message: "panicked: \"x\"\n".to_string(),
+            },
+            messages: vec![json!({ "level": "error" })],
+            past: vec![Past::Changed, Past::Unchanged, Past::Vetoed],
+            lock: "format = 1\n".to_string(),
+            module: "# from tvm.script import ir as I\n".to_string(),
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        assert_eq!(Bundle::parse("b", &bundle().text()).expect("a bundle"), bundle());
+        let bare = Bundle {
+            asked: Asked::default(),
+            failed: Failed { pass: None, position: None, ..bundle().failed },
+            messages: Vec::new(),
+            past: Vec::new(),
+            ..bundle()
+        };
+        assert_eq!(Bundle::parse("b", &bare.text()).expect("a bundle"), bare);
+    }
+
+    #[test]
+    fn each_damage_is_named() {
+        let said = |text: &str| Bundle::parse("b", text).expect_err("damaged").to_string();
+        assert!(said("").contains("EOF"), "{}", said(""));
+        assert!(said("{}").ends_with("`passhost_bundle` is missing"));
+        let text = bundle().text();
+        for (from, to, why) in [
+            ("\"passhost_bundle\": 1", "\"passhost_bundle\": 2", "its form is 2, and this passhost reads form 1"),
+            ("\"vetoed\"", "\"veto\"", "`past` has the unknown word `veto`"),
+            (
+                "\"opt_level\": -1",
+                "\"opt_level\": 3000000000",
+                "`asked.selections[0].opt_level` is not an integer that fits",
+            ),
+            ("\"config\": [", "\"konfig\": [", "`asked.config` is missing"),
+            ("\"position\": 2", "\"position\": \"2\"", "`failed.position` is not an integer that fits"),
+            ("\"lock\": \"format = 1\\n\"", "\"lock\": 1", "`lock` is not a text"),
+        ] {
+            let damaged = text.replace(from, to);
+            assert_ne!(damaged, text, "{from}");
+            assert!(said(&damaged).ends_with(why), "{}", said(&damaged));
+        }
+        for end in 0..text.len() - 1 {
+            assert!(Bundle::parse("b", &text[..end]).is_err(), "{end}");
+        }
+    }
+}

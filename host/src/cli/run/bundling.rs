@@ -1,0 +1,108 @@
+//! Writes a bundle when a run fails, and says how to replay it.
+
+use crate::bundle::{Asked, Bundle, Failed};
+use crate::cli::arguments::RunArgs;
+use crate::cli::messages::Messages;
+use crate::context::PassContext;
+use crate::engine::Engine;
+use crate::files::Output;
+use crate::plugins::TRIPLE;
+use crate::report::Report;
+use crate::report::error::Error;
+use crate::run::{Failure, PassDiagnostic};
+use registry::Pipeline;
+use std::cell::RefCell;
+use std::path::PathBuf;
+
+/// The options of `run` without a value that a bundle has.
+pub(super) fn flags(args: &mut RunArgs) -> [(&'static str, &mut bool); 7] {
+    [
+        ("keep-going", &mut args.keep_going),
+        ("strict", &mut args.strict),
+        ("paranoid", &mut args.paranoid),
+        ("validate", &mut args.validate),
+        ("missed", &mut args.missed),
+        ("deny-unknown-operators", &mut args.deny_unknown_operators),
+        ("tvm-compat", &mut args.select.tvm_compat),
+    ]
+}
+
+/// What is asked of a run that is about to begin.
+pub(super) fn asked(args: &RunArgs, context: &PassContext, pipeline: &Pipeline, expect: Vec<String>) -> Asked {
+    let settings = context.settings();
+    let mut args = args.clone();
+    let given = flags(&mut args).into_iter().filter(|(_, given)| **given);
+    Asked {
+        pipeline: pipeline.to_string(),
+        selections: settings.selections.clone(),
+        config: settings.config.iter().map(|(key, value)| format!("{key}={value}")).collect(),
+        target: settings.target(),
+        expect,
+        flags: given.map(|(name, _)| name.to_string()).collect(),
+    }
+}
+
+/// The bundle of a run: where it goes, and what failed first.
+pub(super) struct Bundling {
+    shown: Option<PathBuf>,
+    file: Option<Output>,
+    first: RefCell<Option<Failed>>,
+}
+
+impl Bundling {
+    /// A file that can be written, if there is to be a bundle.
+    ///
+    /// # Errors
+    /// If it cannot.
+    pub(super) fn to(shown: Option<&PathBuf>) -> Result<Bundling, Error> {
+        let file = shown.map(|shown| Output::look(shown)).transpose()?;
+        Ok(Bundling { shown: shown.cloned(), file, first: RefCell::default() })
+    }
+
+    /// Whether there is to be a bundle.
+    pub(super) fn is_wanted(&self) -> bool {
+        self.file.is_some()
+    }
+
+    /// What failed first.
+    pub(super) fn first(&self) -> Option<Failed> {
+        self.first.borrow().clone()
+    }
+
+    /// The run failed; the first failure counts. Writes the bundle if there is to be one.
+    pub(super) fn failed(
+        &self,
+        failed: Failed,
+        reports: &[Report],
+        at: &Failure,
+        (asked, engine): (&Asked, &Engine),
+        said: &[PassDiagnostic],
+        messages: Messages,
+    ) {
+        if self.first.borrow().is_some() {
+            return;
+        }
+        *self.first.borrow_mut() = Some(failed.clone());
+        let (Some(shown), Some(file)) = (&self.shown, &self.file) else { return };
+        let said = said.iter().map(|diagnostic| diagnostic.report(engine.registry()));
+        let lines = said.chain(reports.iter().cloned()).map(|report| report.json());
+        let written = engine.print_module(&at.before).and_then(|module| {
+            let bundle = Bundle {
+                made_by: format!("passhost {} on {TRIPLE}", env!("CARGO_PKG_VERSION")),
+                asked: asked.clone(),
+                failed,
+                messages: lines.filter_map(|line| serde_json::from_str(&line).ok()).collect(),
+                past: at.past.clone(),
+                lock: engine.lock().text(),
+                module,
+            };
+            bundle.write(file)
+        });
+        messages.report(&match written {
+            Ok(()) => Report::remark(format!("wrote the bundle {}", shown.display()))
+                .help("`passhost replay FILE` runs the step that failed again"),
+            // What stopped the run matters more.
+            Err(error) => Report::warning(format!("the bundle is lost: {error}")),
+        });
+    }
+}

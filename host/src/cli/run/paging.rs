@@ -1,0 +1,47 @@
+//! Writes the page that shows a run.
+
+use crate::cli::{instruments, show};
+use crate::engine::Engine;
+use crate::files::Output;
+use crate::page::{self, About};
+use crate::report::error::Error;
+use crate::run::RunReport;
+use crate::run::validate::ValidatedStep;
+use registry::{Pipeline, Plan};
+use std::path::Path;
+
+/// A page that is to be written.
+pub(super) struct Page {
+    file: Output,
+    /// Only its data is wanted.
+    is_data: bool,
+}
+
+impl Page {
+    /// In a file that can be written.
+    ///
+    /// # Errors
+    /// If it cannot.
+    pub(super) fn to(shown: &Path) -> Result<Page, Error> {
+        let is_data = shown.extension().is_some_and(|extension| extension == "json");
+        Ok(Page { file: Output::look(shown)?, is_data })
+    }
+
+    /// Writes it.
+    ///
+    /// # Errors
+    /// If a module of the run cannot be printed, or the file cannot be written.
+    pub(super) fn write(
+        &self,
+        engine: &Engine,
+        (input, pipeline, plan): (&str, &Pipeline, &Plan),
+        seen: &instruments::Seen,
+        report: &RunReport,
+        steps: &[ValidatedStep],
+    ) -> Result<(), Error> {
+        let Some(trace) = &seen.trace else { return Ok(()) };
+        let summary = show::summary_json(report, engine.registry());
+        let data = page::data(engine, &About { input, pipeline, plan, summary, trace }, report, steps)?;
+        self.file.write(&if self.is_data { format!("{data}\n") } else { page::html(&data)? })
+    }
+}

@@ -1,0 +1,103 @@
+//! The command `replay`: runs the step that failed again, and what follows, as a bundle has them.
+
+use super::bundling::{Bundling, flags};
+use super::{Job, Names, go};
+use crate::bundle::Bundle;
+use crate::cli::arguments::{ExpectArg, ManifestArg, Plugins, ReplayArgs, RunArgs, Select};
+use crate::cli::messages::Messages;
+use crate::cli::select;
+use crate::cli::{instruments, manifest_path};
+use crate::files::read_large;
+use crate::plugins::lock::{Keeper, Mode};
+use crate::plugins::manifest::{Manifest, Settings};
+use crate::report::Report;
+use crate::report::error::{Error, exit};
+use crate::text::Input;
+
+/// A bundle that was read, with the arguments that `run` would have for it.
+pub(in crate::cli) struct Replay {
+    bundle: Bundle,
+    pub(in crate::cli) args: RunArgs,
+}
+
+/// Reads the bundle.
+///
+/// # Errors
+/// If it is not one, or was made by another version.
+pub(in crate::cli) fn read(args: &ReplayArgs) -> Result<Replay, Error> {
+    let origin = args.bundle.display().to_string();
+    let wrong = |message: String| Error::InputFile {
+        origin: origin.clone(),
+        message,
+        help: "name a file that `passhost run --bundle` wrote".to_string(),
+    };
+    let bytes = read_large(&args.bundle).map_err(|error| wrong(error.to_string()))?;
+    let text = String::from_utf8(bytes).map_err(|_| wrong("is not UTF-8, so not a bundle".to_string()))?;
+    let bundle = Bundle::parse(&origin, &text)?;
+    let plugins = Plugins { manifest: ManifestArg { manifest: args.manifest.manifest.clone() }, locked: false };
+    let select = Select { passes: Some(bundle.asked.pipeline.clone()), ..Select::of(plugins) };
+    let mut run = RunArgs {
+        output: args.output.clone(),
+        look: args.look.clone(),
+        expect: ExpectArg { expect: bundle.asked.expect.clone() },
+        jobs: args.jobs,
+        ..RunArgs::of(args.bundle.clone(), select)
+    };
+    for flag in &bundle.asked.flags {
+        let known = flags(&mut run).into_iter().find(|(name, _)| name == flag);
+        let Some((_, given)) = known else {
+            return Err(wrong(format!("was made with the option `--{flag}`, which this passhost does not have")));
+        };
+        *given = true;
+    }
+    Ok(Replay { bundle, args: run })
+}
+
+/// Runs what is left of the plan; gives the exit code.
+pub(in crate::cli) fn replay(
+    args: &ReplayArgs,
+    Replay { bundle, args: run }: &Replay,
+    seen: &instruments::Seen,
+    messages: Messages,
+) -> Result<u8, Error> {
+    let output = run.output()?;
+    let path = manifest_path(run.select.plugins.manifest.manifest.as_ref())?;
+    // What the manifest asks for is in the bundle, as it was.
+    let manifest = Manifest { settings: Settings::default(), ..Manifest::load(&path)? };
+    let keeper = match args.with_current_plugins {
+        true => Keeper::open(&manifest, Mode::Off)?,
+        false => Keeper::locked_to(&manifest, &args.bundle, &bundle.lock).map_err(other_plugins)?,
+    };
+    let asked = select::asked_again(&bundle.asked)?;
+    let input = Input::text(format!("<{}>", args.bundle.display()), bundle.module.as_str());
+    let names = Names { past: bundle.past.clone(), only: args.only.clone(), until: args.until.clone() };
+    let bundling = Bundling::to(args.new_bundle.as_ref())?;
+    let job = Job { manifest, keeper, asked, input: input.strict(run.strict), names };
+    let result = go(job, run, (&output, &bundling), seen, messages);
+    let failed = bundling.first();
+    let is_part = args.only.is_some() || args.until.is_some();
+    match failed {
+        Some(failed) if failed == bundle.failed => {
+            messages.report(&Report::remark("this is the failure that the bundle has"));
+        }
+        Some(_) => {
+            let title = format!("another failure than the one of the bundle, which is: {}", bundle.failed);
+            messages.report(&Report::warning(title));
+        }
+        None if !is_part && matches!(result, Ok(exit::DONE)) => {
+            messages.report(&Report::remark(format!("the failure of the bundle did not occur: {}", bundle.failed)));
+        }
+        None => {}
+    }
+    result
+}
+
+fn other_plugins(error: Error) -> Error {
+    match error {
+        Error::Lockfile { path, text, mut problem } => {
+            problem.help = "use the manifest of the run that failed, or --with-current-plugins".to_string();
+            Error::Lockfile { path, text, problem }
+        }
+        other => other,
+    }
+}

@@ -1,0 +1,324 @@
+//! The command `bisect`: the first pass after which a fault is there, and the function in which it makes it.
+
+use super::predicate::{Passes, Predicate, Shown, Until};
+use super::reduce::{as_it_is, write};
+use super::smaller::{Texts, Way};
+use super::{Prepared, SearchArgs, prepared, words};
+use crate::bundle::Failed;
+use crate::cli::arguments::Select;
+use crate::cli::messages::Messages;
+use crate::files::to_stdout;
+use crate::report::error::Error;
+use crate::text::Input;
+use clap::Args;
+use plugin_api::ir::Module;
+use serde_json::json;
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+#[derive(Args)]
+pub(in crate::cli) struct BisectArgs {
+    #[command(flatten)]
+    search: SearchArgs,
+    /// The file for the module before the pass that was found. `passhost reduce` makes it smaller.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Prints the result as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Where a fault begins.
+struct Found {
+    /// The pass with its options, as `--passes` takes it; `None` if it is not known which one.
+    pass: Option<String>,
+    plugin: Option<String>,
+    /// Number of the step, as in the plan.
+    position: Option<usize>,
+    /// The functions that the pass must see for the fault to be there.
+    functions: Vec<String>,
+    /// What happens.
+    what: String,
+    /// The module before the pass.
+    before: String,
+}
+
+/// A step of the run, with the module after it.
+struct After {
+    pass: String,
+    file: PathBuf,
+}
+
+/// Searches, and prints what was found.
+pub(in crate::cli) fn bisect(args: &BisectArgs, messages: Messages) -> Result<(), Error> {
+    let output = args.output.as_deref().map(crate::files::Output::look).transpose()?;
+    let prepared = prepared(&args.search, &args.search.input, messages)?;
+    let predicate = as_it_is(&prepared.predicate, &prepared.folder, &prepared.text)?;
+    let first = prepared.folder.path().join("first.py");
+    let steps = steps(&prepared, &first)?;
+    let mut found = match predicate.until() {
+        Until::Command(command) => by_command(&prepared, &predicate, command, &first, &steps)?,
+        _ => by_failure(&prepared, &predicate, &first, &steps)?,
+    };
+    if found.functions.is_empty() {
+        found.functions = functions(&prepared, &predicate, &args.search.select, &found)?;
+    }
+    if let Some(output) = &output {
+        output.write(&found.before)?;
+    }
+    to_stdout(&if args.json { found.json() } else { found.text(args.output.as_deref()) })
+}
+
+/// Runs the passes once and keeps the module after each.
+fn steps(prepared: &Prepared, first: &Path) -> Result<Vec<After>, Error> {
+    let folder = prepared.folder.path().join("steps");
+    let mut passes = prepared.passes.clone();
+    passes.of_run.extend(["--dump".into(), folder.clone().into_os_string(), "--dump-all".into()]);
+    passes.run(first, &prepared.folder.path().join("result.py"))?;
+    let mut names: Vec<String> = std::fs::read_dir(&folder)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort_by_key(|name| name.split('_').next().and_then(|number| number.parse::<usize>().ok()));
+    let after = |name: String| {
+        let pass = name.split_once('_').map_or("", |(_, pass)| pass).trim_end_matches(".py").to_string();
+        After { pass, file: folder.join(name) }
+    };
+    Ok(names.into_iter().map(after).collect())
+}
+
+/// The failure of a run names the step; a difference of values, too.
+fn by_failure(prepared: &Prepared, predicate: &Predicate, first: &Path, steps: &[After]) -> Result<Found, Error> {
+    let shown = predicate.look(first)?;
+    let Shown::Failure(failed) = shown else {
+        // It hangs, after the last step that ended.
+        let after = steps.last().map_or("the first step".to_string(), |step| format!("the step after `{}`", step.pass));
+        let before = steps.last().map_or(first, |step| &step.file);
+        let what = format!("{after} does not end in time");
+        return Ok(Found { before: text_of(before)?, ..Found::unknown(what) });
+    };
+    let before = before(prepared, predicate, &failed, first, steps)?;
+    let line = failed.position.and_then(|position| prepared.line(position));
+    let (message, function) = split(&failed);
+    Ok(Found {
+        pass: line.as_ref().map(|line| line.0.clone()).or(failed.pass.clone()),
+        plugin: line.and_then(|line| line.1),
+        position: failed.position,
+        functions: function.into_iter().collect(),
+        what: message,
+        before: text_of(&before)?,
+    })
+}
+
+/// The message of a failure, and the function that it names.
+fn split(failed: &Failed) -> (String, Option<String>) {
+    if failed.cause == "differs" {
+        return ("the values differ".to_string(), Some(failed.message.clone()).filter(|name| !name.is_empty()));
+    }
+    match failed.message.rsplit_once(" [") {
+        Some((message, name)) => (message.to_string(), Some(name.trim_end_matches(']').to_string())),
+        None => (failed.message.clone(), None),
+    }
+}
+
+/// The module before the step that failed. Where the run went on, which a difference of values does not hinder, it is the
+/// one before the first step of that pass after which the values differ.
+fn before(
+    prepared: &Prepared,
+    predicate: &Predicate,
+    failed: &Failed,
+    first: &Path,
+    steps: &[After],
+) -> Result<PathBuf, Error> {
+    let file = |at: usize| at.checked_sub(1).map_or(first, |at| steps[at].file.as_path()).to_path_buf();
+    if predicate.until() != &Until::Differs {
+        return Ok(file(steps.len()));
+    }
+    for (at, step) in steps.iter().enumerate().filter(|(_, step)| Some(&step.pass) == failed.pass.as_ref()) {
+        let alone = prepared.alone(&step.pass, failed.position);
+        if Predicate::new(Until::Differs, alone).holds(&file(at))? {
+            return Ok(file(at));
+        }
+    }
+    Ok(first.to_path_buf())
+}
+
+/// The first step after which a command fails: it does before all passes, or by halves.
+fn by_command(
+    prepared: &Prepared,
+    predicate: &Predicate,
+    command: &str,
+    first: &Path,
+    steps: &[After],
+) -> Result<Found, Error> {
+    let fails = |file: &Path| Ok::<bool, Error>(predicate.is(&predicate.command(command, file)?));
+    if fails(first)? {
+        let message = format!("the command `{command}` fails on the module before all passes");
+        let help = "bisect looks for the pass after which it fails; `passhost reduce --passes ''` reduces the module";
+        return Err(Error::Unmet { message, help: help.to_string() });
+    }
+    // After `good` steps the command succeeds, after `bad` it fails.
+    let (mut good, mut bad) = (0, steps.len());
+    while bad - good > 1 {
+        let middle = good + (bad - good) / 2;
+        if fails(&steps[middle - 1].file)? { bad = middle } else { good = middle }
+    }
+    let before = good.checked_sub(1).map_or(first, |at| &steps[at].file);
+    let Some(step) = bad.checked_sub(1).and_then(|at| steps.get(at)) else {
+        return Ok(Found { before: text_of(first)?, ..Found::unknown("no pass ended".to_string()) });
+    };
+    let line = prepared.lines().into_iter().find(|line| line.2.as_deref() == Some(step.pass.as_str()));
+    let functions = changed_until(prepared, &fails, before, &step.file)?;
+    Ok(Found {
+        pass: Some(line.as_ref().map_or(step.pass.clone(), |line| line.0.clone())),
+        plugin: line.as_ref().and_then(|line| line.1.clone()),
+        position: line.map(|line| line.3),
+        functions,
+        what: format!("the command `{command}` fails after it"),
+        before: text_of(before)?,
+    })
+}
+
+/// The first changed function with which the command fails, if the functions before it in the module changed, too.
+fn changed_until(
+    prepared: &Prepared,
+    fails: &dyn Fn(&Path) -> Result<bool, Error>,
+    before: &Path,
+    after: &Path,
+) -> Result<Vec<String>, Error> {
+    let read = |file: &Path| prepared.engine.read_module(&Input::file(file)?).module;
+    let (old, new) = (read(before)?, read(after)?);
+    let differs = |name: &str| old.get(name).zip(new.get(name)).is_some_and(|(old, new)| !old.structural_eq(new));
+    let changed: Vec<&str> = new.functions().map(|(name, _)| name).filter(|name| differs(name)).collect();
+    let mixed = |upto: usize| {
+        let mut edit = new.edit();
+        changed[upto..].iter().filter_map(|name| Some((*name, old.get(name)?))).for_each(|(name, body)| {
+            edit.set(name, body.clone());
+        });
+        edit.finish()
+    };
+    let file = prepared.folder.path().join("mixed.py");
+    for upto in 1..=changed.len() {
+        let Ok(text) = prepared.engine.print_module(&mixed(upto)) else { continue };
+        write(&file, &text)?;
+        if prepared.engine.read_module(&Input::text("<mixed>", text)).module.is_ok() && fails(&file)? {
+            return Ok(vec![changed[upto - 1].to_string()]);
+        }
+    }
+    Ok(Vec::new())
+}
+
+/// The functions that are left when all others that can go are gone, if the fault is still there with them.
+fn functions(prepared: &Prepared, predicate: &Predicate, select: &Select, found: &Found) -> Result<Vec<String>, Error> {
+    let Some(pass) = &found.pass else { return Ok(Vec::new()) };
+    let alone =
+        Passes { words: words(&Select { passes: Some(pass.clone()), ..select.clone() })?, ..prepared.passes.clone() };
+    let predicate = Predicate::new(predicate.until().clone(), Passes { words: in_compat(alone.words), ..alone });
+    let texts = Texts { engine: &prepared.engine };
+    let Ok(mut module) = prepared.engine.read_module(&Input::text("<before>", found.before.as_str())).module else {
+        return Ok(Vec::new());
+    };
+    let file = prepared.folder.path().join("functions.py");
+    let holds = |module: &Module| {
+        let Ok(text) = prepared.engine.print_module(module) else { return Ok(false) };
+        write(&file, &text)?;
+        predicate.holds(&file)
+    };
+    if !holds(&module)? {
+        return Ok(Vec::new());
+    }
+    let mut at = 0;
+    while at < module.len() {
+        match Way::Functions.without(&module, at..at + 1, &texts) {
+            Some(smaller) if holds(&smaller)? => module = smaller,
+            _ => at += 1,
+        }
+    }
+    Ok(module.functions().map(|(name, _)| name.to_string()).collect())
+}
+
+/// A pass that is called alone, without what it requires.
+fn in_compat(mut words: Vec<OsString>) -> Vec<OsString> {
+    let flag = OsString::from("--tvm-compat");
+    if !words.contains(&flag) {
+        words.push(flag);
+    }
+    words
+}
+
+fn text_of(file: &Path) -> Result<String, Error> {
+    std::fs::read_to_string(file)
+        .map_err(|error| Error::Write { path: file.to_path_buf(), message: format!("cannot be read again: {error}") })
+}
+
+/// A line of the plan: text, plugin, pass and number.
+type Line = (String, Option<String>, Option<String>, usize);
+
+impl Prepared {
+    fn lines(&self) -> Vec<Line> {
+        let registry = self.engine.registry();
+        let lines = self.plan.lines(registry);
+        let line = |(at, line): (usize, &registry::plan::Line)| {
+            let pass = line.unit.pass();
+            let plugin = pass.map(|pass| registry.pass_owner(pass).name.clone());
+            (line.text.clone(), plugin, pass.map(|pass| registry.pass(pass).name.clone()), at + 1)
+        };
+        lines.iter().enumerate().map(line).collect()
+    }
+
+    fn line(&self, position: usize) -> Option<Line> {
+        self.lines().into_iter().find(|line| line.3 == position)
+    }
+
+    /// A pass of the plan, called alone.
+    fn alone(&self, pass: &str, position: Option<usize>) -> Passes {
+        let text = position.and_then(|position| self.line(position)).map_or(pass.to_string(), |line| line.0);
+        let is_choice = |word: &OsString| {
+            let word = word.to_string_lossy();
+            word.starts_with("--passes=") || word.starts_with("--pipeline=")
+        };
+        let mut words: Vec<OsString> = self.passes.words.iter().filter(|word| !is_choice(word)).cloned().collect();
+        words.push(format!("--passes={text}").into());
+        Passes { words: in_compat(words), ..self.passes.clone() }
+    }
+}
+
+impl Found {
+    fn unknown(what: String) -> Found {
+        let (pass, plugin, position, functions, before) = Default::default();
+        Found { pass, plugin, position, functions, what, before }
+    }
+
+    fn text(&self, output: Option<&Path>) -> String {
+        let mut out = String::new();
+        let mut row = |name: &str, value: String| {
+            let _ = writeln!(out, "{name:<10}{value}");
+        };
+        if let Some(pass) = &self.pass {
+            row("pass", pass.clone());
+        }
+        if let Some(plugin) = &self.plugin {
+            row("plugin", plugin.clone());
+        }
+        if let Some(position) = self.position {
+            row("step", position.to_string());
+        }
+        if !self.functions.is_empty() {
+            row("function", self.functions.join(", "));
+        }
+        row("fault", self.what.clone());
+        if let Some(output) = output {
+            row("before it", output.display().to_string());
+        }
+        out
+    }
+
+    fn json(&self) -> String {
+        let Found { pass, plugin, position, functions, what, .. } = self;
+        let value = json!({ "pass": pass, "plugin": plugin, "step": position, "functions": functions, "fault": what });
+        format!("{value}\n")
+    }
+}

@@ -1,0 +1,108 @@
+//! Commands that search: `reduce` for the smallest module that shows a fault, `bisect` for the pass that makes it.
+
+mod bisect;
+mod predicate;
+mod reduce;
+mod smaller;
+mod text;
+
+pub(super) use bisect::{BisectArgs, bisect};
+pub(super) use reduce::{ReduceArgs, reduce};
+
+use self::predicate::{Passes, Predicate, Until, until};
+use super::arguments::{IsolateArgs, Select};
+use super::messages::Messages;
+use super::select::request;
+use super::{load, manifest_path};
+use crate::context::PassContext;
+use crate::engine::Engine;
+use crate::plugins::lock::Mode;
+use crate::report::error::Error;
+use clap::Args;
+use plugin_api::ir::Module;
+use registry::Plan;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+#[derive(Args)]
+pub(super) struct SearchArgs {
+    /// The module as TVMScript.
+    input: PathBuf,
+    /// What to look for: fails, crashes, hangs, ill-formed, differs or command.
+    ///
+    /// `fails`: a pass fails, in whatever way; 'fails: TEXT' only with this text in the message. `crashes`: a pass ends the
+    /// process. `hangs`: a run does not end within --timeout. `ill-formed`: a pass returns an ill-formed module. `differs`:
+    /// `passhost validate` finds that a pass changes values. 'command: CMD': the command, which gets the file of the
+    /// module after all passes as its last argument, fails. The search keeps to failures of the same pass and kind.
+    #[arg(long, value_name = "PREDICATE", value_parser = until)]
+    until: Until,
+    /// Most seconds for one run of the passes.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..))]
+    timeout: u64,
+    /// Fails if a pass introduces an operator that no plugin declares.
+    #[arg(long)]
+    deny_unknown_operators: bool,
+    /// After each pass, checks that the pass did not write to its input.
+    #[arg(long)]
+    paranoid: bool,
+    #[command(flatten)]
+    select: Select,
+}
+
+/// A search that can begin.
+struct Prepared {
+    engine: Arc<Engine>,
+    plan: Plan,
+    module: Module,
+    /// The module as text.
+    text: String,
+    predicate: Predicate,
+    passes: Passes,
+    /// Where modules that are tried go. It is removed in the end.
+    folder: tempfile::TempDir,
+}
+
+fn prepared(args: &SearchArgs, input: &Path, messages: Messages) -> Result<Prepared, Error> {
+    let (manifest, keeper) = load(&args.select.plugins, Mode::Update)?;
+    let request = request(&args.select, &manifest)?;
+    let input = super::run::read_input(input)?;
+    let engine = super::run::engine(&manifest, keeper, &IsolateArgs::default(), messages)?;
+    let (context, written): (PassContext, _) = request.context(&manifest, &engine)?;
+    let plan = written.plan(&context, &engine)?;
+    let module = super::run::read(&engine, &input, messages)?;
+    let text = engine.print_module(&module)?;
+    let passes =
+        Passes { words: words(&args.select)?, of_run: flags(args), timeout: Duration::from_secs(args.timeout) };
+    let predicate = Predicate::new(args.until.clone(), passes.clone());
+    let folder = tempfile::Builder::new().prefix("passhost-search-").tempdir();
+    let folder = folder.map_err(|error| Error::Write {
+        path: std::env::temp_dir(),
+        message: format!("no folder for modules that are tried can be created: {error}"),
+    })?;
+    Ok(Prepared { engine, plan, module, text, predicate, passes, folder })
+}
+
+fn flags(args: &SearchArgs) -> Vec<OsString> {
+    let flags = [(args.deny_unknown_operators, "--deny-unknown-operators"), (args.paranoid, "--paranoid")];
+    flags.into_iter().filter(|(given, _)| *given).map(|(_, flag)| flag.into()).collect()
+}
+
+/// The same choice of passes, for another process.
+fn words(select: &Select) -> Result<Vec<OsString>, Error> {
+    let manifest = manifest_path(select.plugins.manifest.manifest.as_ref())?;
+    let Select { pipeline, passes, opt_level, disable, require, config, target, instrument, .. } = select;
+    let one = |name: &str, value: &str| OsString::from(format!("--{name}={value}"));
+    let mut out = vec!["--manifest".into(), manifest.into_os_string()];
+    out.extend(pipeline.iter().map(|value| one("pipeline", value)));
+    out.extend(passes.iter().map(|value| one("passes", value)));
+    out.extend(opt_level.iter().map(|value| one("opt-level", &value.to_string())));
+    out.extend(target.iter().map(|value| one("target", value)));
+    for (name, values) in [("disable", disable), ("require", require), ("config", config), ("instrument", instrument)] {
+        out.extend(values.iter().map(|value| one(name, value)));
+    }
+    let flags = [(select.plugins.locked, "--locked"), (select.tvm_compat, "--tvm-compat")];
+    out.extend(flags.into_iter().filter(|(given, _)| *given).map(|(_, flag)| flag.into()));
+    Ok(out)
+}

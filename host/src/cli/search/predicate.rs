@@ -1,0 +1,342 @@
+//! What `reduce` and `bisect` look for, and how they find out whether a module shows it: passhost itself runs over the
+//! module in a process of its own, so that whatever the passes do there costs one answer.
+
+use crate::bundle::Failed;
+use crate::report::error::{Cause, Error, exit};
+use plugin_api::names::{did_you_mean, nearest};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::io::Read;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// What is looked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Until {
+    /// The run fails; with this in its message, if there is a text.
+    Fails(Option<String>),
+    /// A pass ends its process.
+    Crashes,
+    /// A pass does not end in time.
+    Hangs,
+    /// A pass returns an ill-formed module.
+    IllFormed,
+    /// `passhost validate` finds a pass that changes values.
+    Differs,
+    /// This command, given the module after all passes, fails.
+    Command(String),
+}
+
+const WORDS: [&str; 6] = ["fails", "crashes", "hangs", "ill-formed", "differs", "command"];
+
+/// Reads the value of `--until`.
+pub(super) fn until(text: &str) -> Result<Until, String> {
+    let (word, rest) = text.split_once(':').map_or((text, None), |(word, rest)| (word, Some(rest.trim())));
+    let rest = rest.filter(|rest| !rest.is_empty()).map(str::to_string);
+    match (word.trim(), rest) {
+        ("fails", text) => Ok(Until::Fails(text)),
+        ("crashes", None) => Ok(Until::Crashes),
+        ("hangs", None) => Ok(Until::Hangs),
+        ("ill-formed", None) => Ok(Until::IllFormed),
+        ("differs", None) => Ok(Until::Differs),
+        ("command", Some(command)) => Ok(Until::Command(command)),
+        ("command", None) => Err("write the command after a colon, as in 'command: ./check.sh'".to_string()),
+        (word, Some(_)) if WORDS.contains(&word) => Err(format!("`{word}` takes nothing after a colon")),
+        (word, _) => {
+            let near = did_you_mean(&nearest(word, WORDS));
+            Err(format!("`{word}` is not one of fails, crashes, hangs, ill-formed, differs and command{near}"))
+        }
+    }
+}
+
+/// The first words of the arguments of passhost that run the passes over a module.
+#[derive(Clone, Debug)]
+pub(super) struct Passes {
+    /// Options of `run` and of `validate`: which passes, and how.
+    pub(super) words: Vec<OsString>,
+    /// Options of `run` only.
+    pub(super) of_run: Vec<OsString>,
+    /// How long one try may take.
+    pub(super) timeout: Duration,
+}
+
+/// What one try showed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Shown {
+    /// The passes ended, and nothing was wrong.
+    Nothing,
+    /// This failed. The message of a difference is the name of the function.
+    Failure(Failed),
+    /// The try did not end in time.
+    Timeout,
+    /// The module or the request is wrong, so nothing is known of the passes: what was said.
+    Refused(String),
+}
+
+/// How a process ended.
+struct Done {
+    code: Option<i32>,
+    out: String,
+    err: String,
+}
+
+impl Passes {
+    /// Runs the passes over the module of a file. The module after them goes to `result`.
+    pub(super) fn run(&self, file: &Path, result: &Path) -> Result<Shown, Error> {
+        let mut words = vec!["run".into(), file.into(), "-o".into(), result.into()];
+        words.extend(["--message-format".into(), "json".into()]);
+        words.extend(self.of_run.iter().cloned());
+        let Some(done) = self.passhost(words)? else { return Ok(Shown::Timeout) };
+        Ok(match done.code {
+            Some(0) => Shown::Nothing,
+            _ => failure(&done),
+        })
+    }
+
+    /// Validates the passes over the module of a file.
+    fn validate(&self, file: &Path) -> Result<Shown, Error> {
+        let words = vec!["validate".into(), file.into(), "--json".into(), "--message-format".into(), "json".into()];
+        let Some(done) = self.passhost(words)? else { return Ok(Shown::Timeout) };
+        let said: Option<Value> = serde_json::from_str(&done.out).ok();
+        let Some(said) = said else { return Ok(failure(&done)) };
+        let passes = said["passes"].as_array().into_iter().flatten();
+        let different = passes.into_iter().find(|pass| pass["verdict"] == "different");
+        Ok(different.map_or(Shown::Nothing, |pass| {
+            let text = |key: &str| pass[key].as_str().map(str::to_string);
+            Shown::Failure(Failed {
+                pass: text("pass"),
+                position: pass["step"].as_u64().and_then(|step| usize::try_from(step).ok()),
+                cause: "differs".to_string(),
+                message: text("function").unwrap_or_default(),
+            })
+        }))
+    }
+
+    /// Runs passhost; `None` if that takes too long.
+    fn passhost(&self, mut words: Vec<OsString>) -> Result<Option<Done>, Error> {
+        let failed = |error: std::io::Error| Error::Ended {
+            message: format!("passhost cannot run itself: {error}"),
+            help: "the program must stay where it is while it works".to_string(),
+            code: exit::FAULT,
+        };
+        words.extend(self.words.iter().cloned());
+        let mut command = Command::new(std::env::current_exe().map_err(failed)?);
+        command.args(words);
+        finish(command, self.timeout).map_err(failed)
+    }
+}
+
+/// What stopped the run, among lines of messages: the failure of a step, else the first error.
+fn failure(done: &Done) -> Shown {
+    let lines = done.err.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let errors: Vec<Value> = lines.filter(|line| line["level"] == "error").collect();
+    // A function in which a pass failed is an error of its own.
+    let step = errors.iter().find(|line| line["cause"].is_string());
+    let Some(error) = step.or(errors.first()) else {
+        return Shown::Refused(done.err.lines().last().unwrap_or("no message").to_string());
+    };
+    let text = |key: &str| error[key].as_str().map(str::to_string);
+    let message = text("message").unwrap_or_default();
+    match text("pass") {
+        // Only code of a plugin that failed counts.
+        Some(pass) if done.code == Some(exit::PLUGIN.into()) => Shown::Failure(Failed {
+            pass: Some(pass),
+            position: error["position"].as_u64().and_then(|step| usize::try_from(step).ok()),
+            cause: text("cause").unwrap_or_else(|| Cause::Error.name().to_string()),
+            message: error["function"].as_str().map_or(message.clone(), |name| format!("{message} [{name}]")),
+        }),
+        _ => Shown::Refused(message),
+    }
+}
+
+/// Waits for a process; `None` if it was ended because it took too long.
+fn finish(mut command: Command, timeout: Duration) -> std::io::Result<Option<Done>> {
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let (out, err) = (child.stdout.take(), child.stderr.take());
+    std::thread::scope(|scope| {
+        let [out, err] = [scope.spawn(|| all(out)), scope.spawn(|| all(err))];
+        let code = wait(&mut child, timeout);
+        let text = |reader: std::thread::ScopedJoinHandle<'_, String>| reader.join().unwrap_or_default();
+        let (out, err) = (text(out), text(err));
+        Ok(code?.map(|code| Done { code, out, err }))
+    })
+}
+
+fn all(stream: Option<impl Read>) -> String {
+    let mut bytes = Vec::new();
+    // What was read until an error counts.
+    let _ = stream.map(|mut stream| stream.read_to_end(&mut bytes));
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// The exit code of a process, none if a signal ended it.
+fn wait(child: &mut Child, timeout: Duration) -> std::io::Result<Option<Option<i32>>> {
+    let begin = Instant::now();
+    let mut nap = Duration::from_millis(1);
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status.code()));
+        }
+        if begin.elapsed() > timeout {
+            child.kill()?;
+            child.wait()?;
+            return Ok(None);
+        }
+        std::thread::sleep(nap);
+        nap = (nap * 2).min(Duration::from_millis(20));
+    }
+}
+
+/// A predicate on modules.
+#[derive(Clone, Debug)]
+pub(super) struct Predicate {
+    until: Until,
+    passes: Passes,
+    /// What the first module showed; others must show the same.
+    like: Option<Failed>,
+}
+
+impl Predicate {
+    pub(super) fn new(until: Until, passes: Passes) -> Predicate {
+        Predicate { until, passes, like: None }
+    }
+
+    /// The same, which holds only for failures that resemble one: of the same pass and kind, with the same words.
+    pub(super) fn like(self, failed: Option<Failed>) -> Predicate {
+        Predicate { like: failed, ..self }
+    }
+
+    /// What is looked for.
+    pub(super) fn until(&self) -> &Until {
+        &self.until
+    }
+
+    /// What the passes do on the module of a file, as far as the predicate looks at it.
+    pub(super) fn look(&self, file: &Path) -> Result<Shown, Error> {
+        match &self.until {
+            Until::Differs => self.passes.validate(file),
+            Until::Command(command) => {
+                let result = file.with_extension("after.py");
+                match self.passes.run(file, &result)? {
+                    Shown::Nothing => self.command(command, &result),
+                    Shown::Failure(failed) => Ok(Shown::Refused(failed.to_string())),
+                    other => Ok(other),
+                }
+            }
+            _ => self.passes.run(file, &file.with_extension("after.py")),
+        }
+    }
+
+    /// What a command says of the module of a file: it fails, or not.
+    pub(super) fn command(&self, command: &str, file: &Path) -> Result<Shown, Error> {
+        let mut shell = Command::new("sh");
+        shell.arg("-c").arg(format!("{command} \"$@\"")).arg("sh").arg(file);
+        let failed = |error: std::io::Error| Error::Request {
+            message: format!("the command `{command}` cannot be run: {error}"),
+            help: "it is run by `sh`, with the file of the module as its last argument".to_string(),
+        };
+        let done = finish(shell, self.passes.timeout).map_err(failed)?;
+        Ok(match done.map(|done| done.code) {
+            None => Shown::Timeout,
+            Some(Some(0)) => Shown::Nothing,
+            // What `sh` says of a command that it does not find, or may not run.
+            Some(Some(code @ (126 | 127))) => {
+                let message = format!("the command `{command}` cannot be run (exit code {code} of `sh`)");
+                let help = "check the command, its path and its permissions".to_string();
+                return Err(Error::Request { message, help });
+            }
+            Some(_) => {
+                let (pass, position, cause) = (None, None, "command".to_string());
+                Shown::Failure(Failed { pass, position, cause, message: String::new() })
+            }
+        })
+    }
+
+    /// Whether the module of a file is one that is looked for.
+    pub(super) fn holds(&self, file: &Path) -> Result<bool, Error> {
+        Ok(self.is(&self.look(file)?))
+    }
+
+    /// Whether this is what is looked for.
+    pub(super) fn is(&self, shown: &Shown) -> bool {
+        let failed = match shown {
+            Shown::Failure(failed) => failed,
+            Shown::Timeout => return self.until == Until::Hangs,
+            Shown::Nothing | Shown::Refused(_) => return false,
+        };
+        let is_kind = match &self.until {
+            Until::Fails(text) => text.as_ref().is_none_or(|text| failed.message.contains(text)),
+            Until::Crashes => failed.cause == Cause::Crash.name(),
+            Until::IllFormed => failed.cause == Cause::IllFormed.name(),
+            Until::Differs | Until::Command(_) => true,
+            Until::Hangs => false,
+        };
+        is_kind && self.like.as_ref().is_none_or(|first| alike(first, failed))
+    }
+}
+
+/// Whether two failures are of one kind. Names and numbers may differ: a smaller module has others.
+fn alike(a: &Failed, b: &Failed) -> bool {
+    let differs = a.cause == "differs";
+    a.pass == b.pass && a.cause == b.cause && (differs || words(&a.message) == words(&b.message))
+}
+
+/// The words of a message outside of quotes and brackets.
+fn words(message: &str) -> BTreeSet<String> {
+    let mut depth = 0_usize;
+    let mut quoted = false;
+    let plain: String = message
+        .chars()
+        .map(|c| {
+            quoted ^= c == '`';
+            depth = match c {
+                '(' | '[' | '{' => depth + 1,
+                ')' | ']' | '}' => depth.saturating_sub(1),
+                _ => depth,
+            };
+            if c.is_alphabetic() && !quoted && depth == 0 { c } else { ' ' }
+        })
+        .collect();
+    plain.split_whitespace().filter(|word| word.len() > 2).map(str::to_string).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_until_takes() {
+        assert_eq!(until("fails"), Ok(Until::Fails(None)));
+        assert_eq!(until("fails: out of bounds"), Ok(Until::Fails(Some("out of bounds".to_string()))));
+        assert_eq!(until("command: ./check.sh -x"), Ok(Until::Command("./check.sh -x".to_string())));
+        assert!(until("command").is_err_and(|why| why.contains("after a colon")));
+        assert!(until("crashes: x").is_err_and(|why| why.contains("takes nothing")));
+        assert!(until("crash").is_err_and(|why| why.contains("did you mean `crashes`")), "{:?}", until("crash"));
+    }
+
+    #[test]
+    fn failures_are_alike_whatever_names_and_numbers_they_have() {
+        let failed = |message: &str| Failed {
+            pass: Some("a.A".to_string()),
+            position: Some(3),
+            cause: "error".to_string(),
+            message: message.to_string(),
+        };
+        let first = failed("`lv3` has 3 dimensions (1, n, 2), and 2 are wanted [main]");
+        assert!(alike(&first, &failed("`x` has 1 dimensions (n), and 4 are wanted [f]")));
+        assert!(!alike(&first, &failed("`x` has no shape [f]")));
+        assert!(!alike(&first, &Failed { pass: Some("a.B".to_string()), ..first.clone() }));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_process_that_takes_too_long_is_ended() {
+        let mut sleep = Command::new("sleep");
+        sleep.arg("60");
+        let begin = Instant::now();
+        assert!(finish(sleep, Duration::from_millis(50)).expect("sleep").is_none());
+        assert!(begin.elapsed() < Duration::from_secs(30));
+    }
+}

@@ -1,0 +1,229 @@
+//! The command `reduce`: the smallest module that still shows a fault.
+
+use super::predicate::{Predicate, Shown, Until};
+use super::smaller::{Texts, WAYS, Way};
+use super::{SearchArgs, prepared};
+use crate::cli::messages::Messages;
+use crate::files::Output;
+use crate::report::Report;
+use crate::report::error::Error;
+use crate::text::Input;
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+use plugin_api::ir::Module;
+use std::collections::HashSet;
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+#[derive(Args)]
+pub(in crate::cli) struct ReduceArgs {
+    #[command(flatten)]
+    search: SearchArgs,
+    /// The file for the smaller module. It is replaced each time a smaller one is found. Default: standard output, at the
+    /// end.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Continues with the module that an earlier `reduce` wrote to -o.
+    #[arg(long, requires = "output")]
+    resume: bool,
+    /// How many modules are tried at a time, at most 256. Default: the number of cores.
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    jobs: Option<u16>,
+}
+
+/// The smallest module so far, and how it was found.
+struct Search<'s> {
+    predicate: &'s Predicate,
+    texts: &'s Texts<'s>,
+    folder: &'s Path,
+    output: &'s Output,
+    jobs: usize,
+    module: Module,
+    /// Modules that were tried and are not what is looked for.
+    tried: HashSet<u64>,
+    tries: usize,
+    bar: Option<ProgressBar>,
+}
+
+/// Reduces a module.
+pub(in crate::cli) fn reduce(args: &ReduceArgs, messages: Messages) -> Result<(), Error> {
+    let output = args.output.as_deref().map_or_else(Output::stdout, Output::look)?;
+    let input = match (&args.output, args.resume) {
+        (Some(path), true) if path.exists() => path.clone(),
+        _ => args.search.input.clone(),
+    };
+    let prepared = prepared(&args.search, &input, messages)?;
+    let predicate = as_it_is(&prepared.predicate, &prepared.folder, &prepared.text)?;
+    let texts = Texts { engine: &prepared.engine };
+    let jobs = args.jobs.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);
+    let before = size(&prepared.module);
+    let mut search = Search {
+        predicate: &predicate,
+        texts: &texts,
+        folder: prepared.folder.path(),
+        output: &output,
+        jobs,
+        module: prepared.module.clone(),
+        tried: HashSet::new(),
+        tries: 0,
+        bar: bar(messages),
+    };
+    while search.round()? {}
+    search.bar.iter().for_each(ProgressBar::finish_and_clear);
+    let (tries, module) = (search.tries, search.module);
+    let text = prepared.engine.print_module(&module)?;
+    let last = prepared.folder.path().join("last.py");
+    write(&last, &text)?;
+    if !predicate.holds(&last)? {
+        return Err(flaky("the smallest module that was found does not show it any more"));
+    }
+    output.write(&text)?;
+    let (were, are) = (sized(before), sized(size(&module)));
+    messages.report(&Report::remark(format!("{were} before, {are} now; {tries} modules tried")));
+    Ok(())
+}
+
+fn bar(messages: Messages) -> Option<ProgressBar> {
+    let wanted = std::io::stderr().is_terminal() && !messages.is_json();
+    let bar = wanted.then(ProgressBar::new_spinner);
+    if let (Some(bar), Ok(style)) = (&bar, ProgressStyle::with_template("{spinner} {elapsed}  {wide_msg}")) {
+        bar.set_style(style);
+        bar.enable_steady_tick(Duration::from_millis(250));
+    }
+    bar
+}
+
+/// The predicate, narrowed to what the module shows as it is.
+///
+/// # Errors
+/// If it shows nothing of that kind, or not each time.
+pub(super) fn as_it_is(predicate: &Predicate, folder: &tempfile::TempDir, text: &str) -> Result<Predicate, Error> {
+    let file = folder.path().join("first.py");
+    write(&file, text)?;
+    let shown = predicate.look(&file)?;
+    if !predicate.is(&shown) {
+        let found = match shown {
+            Shown::Nothing => "nothing is wrong with it".to_string(),
+            Shown::Failure(failed) => format!("another failure was found: {failed}"),
+            Shown::Timeout => "it took too long; see --timeout".to_string(),
+            Shown::Refused(why) => format!("nothing is known of it: {why}"),
+        };
+        let help = "check with `passhost run` or `passhost validate` what the passes do on it".to_string();
+        return Err(Error::Unmet { message: format!("the module does not show what --until asks for; {found}"), help });
+    }
+    let like = match &shown {
+        Shown::Failure(failed) if !matches!(predicate.until(), Until::Command(_)) => Some(failed.clone()),
+        _ => None,
+    };
+    let predicate = predicate.clone().like(like);
+    for _ in 0..2 {
+        if predicate.look(&file)? != shown {
+            return Err(flaky("the same module shows it once, and once not"));
+        }
+    }
+    Ok(predicate)
+}
+
+fn flaky(what: &str) -> Error {
+    let help = "make the passes and the command deterministic: they must not depend on time, threads or addresses";
+    Error::Unmet { message: format!("--until is not the same each time: {what}"), help: help.to_string() }
+}
+
+/// Functions and bindings.
+fn size(module: &Module) -> (usize, usize) {
+    (module.len(), module.n_bindings())
+}
+
+fn sized((functions, bindings): (usize, usize)) -> String {
+    let plural = |n: usize| if n == 1 { "" } else { "s" };
+    format!("{functions} function{} with {bindings} binding{}", plural(functions), plural(bindings))
+}
+
+pub(super) fn write(path: &Path, text: &str) -> Result<(), Error> {
+    std::fs::write(path, text).map_err(|error| Error::Write { path: path.to_path_buf(), message: error.to_string() })
+}
+
+impl Search<'_> {
+    /// Tries each way once; whether the module became smaller.
+    fn round(&mut self) -> Result<bool, Error> {
+        let mut smaller = false;
+        for way in WAYS {
+            let mut chunk = way.count(&self.module, self.texts);
+            while chunk > 0 {
+                smaller |= self.chunks(way, chunk)?;
+                chunk /= 2;
+            }
+        }
+        Ok(smaller)
+    }
+
+    /// Tries to leave out each stretch of so many parts; whether the module became smaller.
+    fn chunks(&mut self, way: Way, chunk: usize) -> Result<bool, Error> {
+        let (mut at, mut smaller) = (0, false);
+        loop {
+            let count = way.count(&self.module, self.texts);
+            let starts = (at..count).step_by(chunk).take(self.jobs);
+            let parts: Vec<_> = starts.map(|start| start..(start + chunk).min(count)).collect();
+            let Some(last) = parts.last().cloned() else { return Ok(smaller) };
+            self.show(way);
+            let candidates: Vec<(usize, Module)> = parts
+                .into_iter()
+                .filter_map(|parts| Some((parts.start, way.without(&self.module, parts, self.texts)?)))
+                .filter(|(_, module)| module.structural_hash() != self.module.structural_hash())
+                .filter(|(_, module)| !self.tried.contains(&module.structural_hash()))
+                .collect();
+            match self.first_that_holds(&candidates)? {
+                Some(found) => {
+                    // The stretches before it cannot go; the next one is where it was.
+                    at = candidates[found].0;
+                    self.module = candidates[found].1.clone();
+                    self.keep()?;
+                    smaller = true;
+                }
+                None => at = last.end,
+            }
+        }
+    }
+
+    fn show(&self, way: Way) {
+        if let Some(bar) = &self.bar {
+            bar.set_message(format!("{}; {} tries; without {}", sized(size(&self.module)), self.tries, way.name()));
+        }
+    }
+
+    /// Writes the smallest module so far, unless the result goes to a stream.
+    fn keep(&self) -> Result<(), Error> {
+        match self.output {
+            Output::Stdout => Ok(()),
+            file => file.write(&self.texts.engine.print_module(&self.module)?),
+        }
+    }
+
+    /// Tries modules at the same time; the first that is what is looked for.
+    fn first_that_holds(&mut self, candidates: &[(usize, Module)]) -> Result<Option<usize>, Error> {
+        let mut files = Vec::with_capacity(candidates.len());
+        for (at, (_, module)) in candidates.iter().enumerate() {
+            let file = self.folder.join(format!("try{at}.py"));
+            // What has no text, or is not read, is no module.
+            let text = self.texts.engine.print_module(module).ok();
+            let read = |text: &String| self.texts.engine.read_module(&Input::text("<smaller>", text.as_str())).module;
+            let text = text.filter(|text| read(text).is_ok());
+            text.as_ref().map(|text| write(&file, text)).transpose()?;
+            files.push(text.is_some().then_some(file));
+        }
+        self.tries += files.iter().flatten().count();
+        let predicate = self.predicate;
+        let holds = std::thread::scope(|scope| {
+            let tries: Vec<_> = files
+                .iter()
+                .map(|file| scope.spawn(move || file.as_ref().map_or(Ok(false), |file| predicate.holds(file))))
+                .collect();
+            tries.into_iter().map(|one| one.join().unwrap_or(Ok(false))).collect::<Result<Vec<bool>, Error>>()
+        })?;
+        let found = holds.iter().position(|holds| *holds);
+        let failed = candidates.iter().zip(&holds).filter(|(_, holds)| !**holds);
+        self.tried.extend(failed.map(|((_, module), _)| module.structural_hash()));
+        Ok(found)
+    }
+}

@@ -1,0 +1,112 @@
+//! A run as a page that is one file and needs no network: the plan, where the time went, what each pass changed in each
+//! function, what it counted and said, and the module in the end. The page is made from data, which `--report FILE.json`
+//! writes as it is.
+
+mod functions;
+
+use crate::engine::Engine;
+use crate::instruments::memory::bytes_of;
+use crate::instruments::trace::Trace;
+use crate::report::error::Error;
+use crate::run::RunReport;
+use crate::run::validate::ValidatedStep;
+use functions::{changes, functions};
+use minijinja::{Environment, context};
+use registry::{Pipeline, Plan};
+use serde_json::{Value, json};
+
+/// What a page is about, beside what ran.
+pub struct About<'a> {
+    /// The name of the input.
+    pub input: &'a str,
+    /// The pipeline.
+    pub pipeline: &'a Pipeline,
+    /// Its plan.
+    pub plan: &'a Plan,
+    /// The rows of the summary.
+    pub summary: Value,
+    /// Where the time went.
+    pub trace: &'a Trace,
+}
+
+/// All that the page shows.
+///
+/// # Errors
+/// If a function of a module cannot be printed.
+pub fn data(engine: &Engine, about: &About<'_>, report: &RunReport, steps: &[ValidatedStep]) -> Result<Value, Error> {
+    let registry = engine.registry();
+    let line = |line: &registry::plan::Line| {
+        let plugin = line.unit.pass().map(|pass| registry.pass_owner(pass).name.as_str());
+        json!({ "text": line.text, "plugin": plugin, "depth": line.depth + line.nesting, "reason": line.reason })
+    };
+    let mut passes = Vec::with_capacity(steps.len());
+    for step in steps {
+        passes.push(json!({
+            "step": step.position,
+            "pass": step.pass,
+            "plugin": step.plugin,
+            "bytes": [bytes_of(&step.before), bytes_of(&step.after)],
+            "bindings": [step.before.n_bindings(), step.after.n_bindings()],
+            "changes": changes(&step.before, &step.after, engine)?,
+        }));
+    }
+    let said = report.diagnostics.iter().map(|diagnostic| diagnostic.report(registry));
+    let failures = report.error.iter().chain(&report.failures).flat_map(Error::reports);
+    let reports: Vec<Value> =
+        said.chain(failures).filter_map(|report| serde_json::from_str(&report.json()).ok()).collect();
+    let counts = report.statistics.iter().map(|it| json!({ "pass": it.pass, "name": it.name, "value": it.sum }));
+    let trace: Value = serde_json::from_str(&about.trace.json()).unwrap_or_default();
+    Ok(json!({
+        "passhost": env!("CARGO_PKG_VERSION"),
+        "input": about.input,
+        "pipeline": about.pipeline.to_string(),
+        "failed": report.error.is_some(),
+        "plan": about.plan.lines(registry).iter().map(line).collect::<Vec<_>>(),
+        "summary": about.summary,
+        "timeline": trace["traceEvents"],
+        "passes": passes,
+        "counts": counts.collect::<Vec<_>>(),
+        "diagnostics": reports,
+        "functions": functions(&report.module, engine)?,
+    }))
+}
+
+/// The page of data.
+///
+/// # Errors
+/// If the template does not fit the data, which is a bug.
+pub fn html(data: &Value) -> Result<String, Error> {
+    // No string of the data can end the element that holds it.
+    let text = data.to_string().replace('<', "\\u003c");
+    let mut environment = Environment::new();
+    let made = environment.add_template("page.html", include_str!("page.html")).and_then(|()| {
+        environment.get_template("page.html")?.render(context! {
+            input => data["input"].as_str().unwrap_or_default(),
+            style => include_str!("page.css"),
+            script => include_str!("page.js"),
+            data => text,
+        })
+    });
+    made.map_err(|error| Error::Ended {
+        message: format!("the page cannot be made: {error:#}"),
+        help: "this is a bug in passhost; please report it".to_string(),
+        code: crate::report::error::exit::FAULT,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_of_data_stay_texts() {
+        let data = json!({ "input": "<b>a & b</b>", "pipeline": "</script><script>alert(1)</script><!-- x" });
+        let page = html(&data).expect("a page");
+        assert!(page.contains("&lt;b&gt;a &amp; b&lt;") && !page.contains("<b>a"), "{page}");
+        assert!(!page.contains("</script><script>alert") && !page.contains("<!-- x"), "{page}");
+        let start = page.find("application/json\">").expect("the data") + "application/json\">".len();
+        let end = start + page[start..].find("</script>").expect("the end of the data");
+        let again: Value = serde_json::from_str(&page[start..end]).expect("JSON");
+        assert_eq!(again, data);
+    }
+}

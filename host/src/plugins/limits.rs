@@ -1,0 +1,116 @@
+//! What the process of a plugin may use and reach, as manifests and arguments say it.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What the process of a plugin may use and reach.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// How long a call of the plugin may take. Default: five minutes.
+    pub timeout: Option<Duration>,
+    /// Bytes of memory of its own. Default: half of the memory of this machine.
+    pub memory: Option<u64>,
+    /// Processor time of each process. Default: no limit.
+    pub cpu: Option<Duration>,
+    /// Files and folders that it may read. Those of the system and its library are readable.
+    pub read: Vec<PathBuf>,
+    /// Files and folders that it may read and write.
+    pub write: Vec<PathBuf>,
+    /// Whether it may use the network.
+    pub network: bool,
+}
+
+/// A call that takes longer will not end.
+const TIMEOUT: Duration = Duration::from_secs(300);
+
+impl Limits {
+    /// These, and what a run allows: of two limits the lower one counts.
+    pub fn within(mut self, run: &Limits) -> Limits {
+        fn lower<T: Ord>(a: Option<T>, b: Option<T>) -> Option<T> {
+            match (a, b) {
+                (Some(a), Some(b)) => Some(a.min(b)),
+                (a, b) => a.or(b),
+            }
+        }
+        self.timeout = lower(self.timeout, run.timeout);
+        self.memory = lower(self.memory, run.memory);
+        self.cpu = lower(self.cpu, run.cpu);
+        self
+    }
+
+    pub(crate) fn timeout(&self) -> Duration {
+        self.timeout.unwrap_or(TIMEOUT)
+    }
+
+    pub(crate) fn memory(&self) -> u64 {
+        self.memory.unwrap_or_else(half_of_memory)
+    }
+}
+
+/// Half of the memory of this machine.
+fn half_of_memory() -> u64 {
+    #[cfg(target_os = "linux")]
+    {
+        let facts = rustix::system::sysinfo();
+        (facts.totalram as u64).saturating_mul(u64::from(facts.mem_unit)) / 2
+    }
+    #[cfg(not(target_os = "linux"))]
+    u64::MAX
+}
+
+/// A number with a unit, of which the first is the one that a number alone has.
+fn with_unit(text: &str, units: &[(&str, u64)]) -> Result<u64, String> {
+    let text = text.trim();
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = (&text[..end], text[end..].trim());
+    let known = || units.iter().map(|(unit, _)| *unit).collect::<Vec<_>>().join(", ");
+    let factor = match unit {
+        "" => units.first().map(|(_, factor)| *factor),
+        unit => units.iter().find(|(known, _)| *known == unit).map(|(_, factor)| *factor),
+    };
+    let factor = factor.ok_or_else(|| format!("has the unknown unit `{unit}`; the units are {}", known()))?;
+    let value = number.parse::<u64>().ok().and_then(|number| number.checked_mul(factor)).filter(|value| *value > 0);
+    value.ok_or_else(|| format!("is `{text}`, which is no number above 0 with a unit: {}", known()))
+}
+
+/// A time in milliseconds, as in `30 s`.
+///
+/// # Errors
+/// What is wrong with it.
+pub(crate) fn milliseconds(text: &str) -> Result<u64, String> {
+    with_unit(text, &[("s", 1000), ("ms", 1), ("min", 60_000), ("h", 3_600_000)])
+}
+
+/// An amount of memory in bytes, as in `2 GiB`.
+///
+/// # Errors
+/// What is wrong with it.
+pub(crate) fn bytes(text: &str) -> Result<u64, String> {
+    with_unit(text, &[("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_and_amounts_have_units() {
+        assert_eq!(milliseconds("30"), Ok(30_000));
+        assert_eq!(milliseconds(" 30 s "), Ok(30_000));
+        assert_eq!(milliseconds("250ms"), Ok(250));
+        assert_eq!(bytes("2 GiB"), Ok(2 << 30));
+        for wrong in ["", "s", "-1", "0", "3 days", "1.5 s", "99999999999999999999", "18446744073709551615 min"] {
+            assert!(milliseconds(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(bytes("1 GB").unwrap_err(), "has the unknown unit `GB`; the units are B, KiB, MiB, GiB");
+    }
+
+    #[test]
+    fn of_two_limits_the_lower_one_counts() {
+        let plugin = Limits { timeout: Some(Duration::from_secs(2)), memory: Some(7), ..Limits::default() };
+        let run =
+            Limits { timeout: Some(Duration::from_secs(1)), cpu: Some(Duration::from_secs(5)), ..Limits::default() };
+        let both = plugin.within(&run);
+        assert_eq!((both.timeout, both.memory, both.cpu), (run.timeout, Some(7), run.cpu));
+    }
+}

@@ -1,0 +1,142 @@
+//! A pass with its verdict, as it is shown.
+
+use super::compare::Mismatch;
+use super::steps::ValidatedStep;
+use super::verdict::{Difference, Same, Verdict, What};
+use plugin_api::metadata::Tolerance;
+use serde_json::{Value, json};
+
+/// A pass with its verdict, without the modules.
+#[derive(Clone, Debug)]
+pub struct Checked {
+    /// Number of the step, as in the plan.
+    pub position: usize,
+    /// Full name of the pass.
+    pub pass: String,
+    /// The plugin that has it.
+    pub plugin: String,
+    /// What it promises of values.
+    pub tolerance: Tolerance,
+    /// What was found.
+    pub verdict: Verdict,
+}
+
+impl Checked {
+    /// Of a step and its verdict.
+    pub fn new(step: &ValidatedStep, verdict: Verdict) -> Checked {
+        let (pass, plugin) = (step.pass.clone(), step.plugin.clone());
+        Checked { position: step.position, pass, plugin, tolerance: step.tolerance, verdict }
+    }
+
+    /// The verdict in a word or two.
+    pub fn word(&self) -> &'static str {
+        match self.verdict {
+            Verdict::Unchanged => "unchanged",
+            Verdict::Same(_) => "same",
+            Verdict::Different(_) => "different",
+            Verdict::NotValidated { .. } => "not validated",
+            Verdict::CheckerFailed { .. } => "checker failed",
+        }
+    }
+
+    /// What was compared, what differs, or why nothing was compared, in a line.
+    pub fn what(&self) -> String {
+        match &self.verdict {
+            Verdict::Unchanged => String::new(),
+            Verdict::Same(same) => said_of_same(same),
+            Verdict::Different(difference) => said_of(difference),
+            Verdict::NotValidated { why } | Verdict::CheckerFailed { why } => why.clone(),
+        }
+    }
+
+    /// For programs: a line of JSON.
+    pub fn json(&self) -> String {
+        self.value().to_string()
+    }
+
+    pub(crate) fn value(&self) -> Value {
+        let mut out = json!({
+            "step": self.position, "pass": self.pass, "plugin": self.plugin, "tolerance": self.tolerance.to_string(),
+            "verdict": self.word().replace(' ', "_"),
+        });
+        let mut put = |key: &str, value: Value| out[key] = value;
+        match &self.verdict {
+            Verdict::Unchanged => {}
+            Verdict::Same(same) => {
+                put("functions", same.functions.into());
+                put("inputs", same.inputs.into());
+                put("largest_error", json!(same.largest));
+            }
+            Verdict::NotValidated { why } | Verdict::CheckerFailed { why } => put("why", why.as_str().into()),
+            Verdict::Different(difference) => {
+                put("function", difference.function.as_str().into());
+                put("input", (difference.case.number + 1).into());
+                put("dims", json!(difference.case.dims));
+                let (key, what) = what(&difference.what);
+                put(key, what);
+                put("binding", difference.binding.as_ref().map_or(Value::Null, |binding| {
+                    let mismatch = binding.mismatch.as_ref().map_or(Value::Null, mismatched);
+                    json!({
+                        "function": binding.function, "name": binding.name, "text": binding.text, "value": binding.value,
+                        "mismatch": mismatch,
+                    })
+                }));
+            }
+        }
+        out
+    }
+}
+
+fn plural(n: usize, what: &str) -> String {
+    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
+}
+
+/// A difference of numbers with three digits.
+pub(crate) fn short(error: f64) -> String {
+    if error.is_infinite() { "infinite".to_string() } else { format!("{error:.2e}") }
+}
+
+fn said_of_same(same: &Same) -> String {
+    let executed = format!("{}, {}", plural(same.functions, "function"), plural(same.inputs, "input"));
+    match same.largest > 0.0 {
+        true => format!("{executed}, largest error {}", short(same.largest)),
+        false => executed,
+    }
+}
+
+fn said_of(difference: &Difference) -> String {
+    let function = &difference.function;
+    match &difference.what {
+        What::Value { output, mismatch: Mismatch::Elements { error, .. } } => {
+            format!("`{function}`: {output} by {}", short(*error))
+        }
+        What::Value { output, .. } => format!("`{function}`: {output} is of another kind"),
+        What::Fails { .. } => format!("`{function}` cannot be executed any more"),
+        What::Signature { .. } => format!("`{function}` takes other arguments"),
+        What::Gone => format!("`{function}` is gone"),
+    }
+}
+
+fn what(what: &What) -> (&'static str, Value) {
+    match what {
+        What::Value { output, mismatch } => {
+            let mut value = mismatched(mismatch);
+            value["name"] = output.as_str().into();
+            ("output", value)
+        }
+        What::Fails { why } => ("error", why.as_str().into()),
+        What::Signature { why } => ("signature", why.as_str().into()),
+        What::Gone => ("signature", "gone".into()),
+    }
+}
+
+fn mismatched(mismatch: &Mismatch) -> Value {
+    match mismatch {
+        Mismatch::Kind { before, after } => json!({ "before": before, "after": after }),
+        Mismatch::Elements { index, before, after, error, allowed, wrong, of } => json!({
+            "index": index, "before": before, "after": after, "allowed": allowed, "wrong": wrong, "of": of,
+            // JSON has no infinity.
+            "error": if error.is_finite() { json!(error) } else { "infinite".into() },
+        }),
+    }
+}

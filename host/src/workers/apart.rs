@@ -1,0 +1,366 @@
+//! A plugin in worker processes, with the interface of one that is opened here.
+
+use super::words::{call, event};
+use super::worker::{Death, Start, Worker};
+use crate::instruments::OfPlugin;
+use crate::plugins::loader::Listed;
+use crate::report::error::Error;
+use plugin_api::PassError;
+use plugin_api::abi::host::RunFailure;
+use plugin_api::abi::relay::{CallPart, Forged, Known, Outcome, Reader, Writer, put_values, take_inferred};
+use plugin_api::declare::instrument::{PassFacts, PassInstrument};
+use plugin_api::ir::{Body, Call, Module};
+use plugin_api::metadata::OptionValue;
+use plugin_api::typing::legalized::Legalized;
+use plugin_api::typing::operators::{InferError, Inferred};
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::hash::RandomState;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// A plugin whose code runs in workers: one for each thread that calls it at a time.
+pub struct Apart {
+    listed: Listed,
+    start: Start,
+    workers: Mutex<Vec<Arc<Worker>>>,
+    /// What its rules said of calls that differ in nothing that a rule sees.
+    inferred: Mutex<HashMap<u64, Inferred>>,
+    hasher: RandomState,
+}
+
+/// Answers of rules that are kept.
+const MOST_ANSWERS: usize = 1 << 16;
+
+thread_local! {
+    /// Workers that this thread calls, the innermost last.
+    static CALLED: RefCell<Vec<Arc<Worker>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A worker that this thread calls.
+struct Turn {
+    worker: Arc<Worker>,
+    /// It calls it already.
+    within: bool,
+}
+
+impl Turn {
+    /// Of a worker that this thread has taken.
+    fn begin(worker: Arc<Worker>) -> Turn {
+        CALLED.with_borrow_mut(|called| called.push(Arc::clone(&worker)));
+        Turn { worker, within: false }
+    }
+
+    /// Waits for the turn of a worker.
+    fn of(worker: &Arc<Worker>) -> Turn {
+        if CALLED.with_borrow(|called| called.iter().any(|it| Arc::ptr_eq(it, worker))) {
+            return Turn { worker: Arc::clone(worker), within: true };
+        }
+        worker.take();
+        Turn::begin(Arc::clone(worker))
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        if !self.within {
+            CALLED.with_borrow_mut(Vec::pop);
+            self.worker.leave();
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The error of a pass whose worker is gone.
+fn ended(death: Death) -> RunFailure {
+    let error = PassError::new(death.to_string());
+    RunFailure::Error(PassError { function: death.function, ..error })
+}
+
+impl Apart {
+    /// Opens a plugin in a worker.
+    ///
+    /// # Errors
+    /// Why it is refused.
+    pub(crate) fn open(listed: &Listed, start: Start) -> Result<Apart, Error> {
+        let first = Arc::new(Worker::start(listed, &start)?);
+        let (workers, inferred, hasher) = (Mutex::new(vec![first]), Mutex::default(), RandomState::new());
+        Ok(Apart { listed: listed.clone(), start, workers, inferred, hasher })
+    }
+
+    /// A worker for this thread: the one that it calls already, or the first that is free, or a new one.
+    fn turn(&self) -> Result<Turn, Error> {
+        let mut workers = lock(&self.workers);
+        workers.retain(|worker| !worker.is_dead());
+        let own = CALLED.with_borrow(|called| {
+            called.iter().rev().find(|it| workers.iter().any(|own| Arc::ptr_eq(own, it))).cloned()
+        });
+        if let Some(worker) = own {
+            return Ok(Turn { worker, within: true });
+        }
+        if let Some(worker) = workers.iter().find(|worker| worker.try_take()) {
+            return Ok(Turn::begin(Arc::clone(worker)));
+        }
+        drop(workers);
+        let worker = Arc::new(Worker::start(&self.listed, &self.start)?);
+        worker.take();
+        lock(&self.workers).push(Arc::clone(&worker));
+        Ok(Turn::begin(worker))
+    }
+
+    /// Runs a module pass, as [`OpenPlugin::run_module`](plugin_api::abi::host::OpenPlugin::run_module) does.
+    pub(crate) fn run_module(
+        &self,
+        pass: usize,
+        module: &Module,
+        options: &[OptionValue],
+    ) -> Result<Module, RunFailure> {
+        let turn = self.turn().map_err(not_started)?;
+        let put = |known: &mut Known, out: &mut Writer| {
+            out.number(pass as u64);
+            put_values(out, options);
+            known.put_module(out, module);
+        };
+        let take = |known: &mut Known, from: &mut Reader<'_>| match Outcome::take(from)? {
+            Ok(()) => known.take_module(from).map(Ok),
+            Err(failure) => Ok(Err(failure)),
+        };
+        turn.worker.call(call::RUN_MODULE, put, take).map_err(ended)?
+    }
+
+    /// Runs a pass on each function. If the worker ends, that is a failure of the function at work, or of the first one.
+    pub(crate) fn run_functions(
+        &self,
+        pass: usize,
+        functions: &[(&str, &Body)],
+        options: &[OptionValue],
+    ) -> Vec<Result<Body, RunFailure>> {
+        let put = |known: &mut Known, out: &mut Writer| {
+            out.number(pass as u64);
+            put_values(out, options);
+            out.number(functions.len() as u64);
+            for (name, body) in functions {
+                out.text(name);
+                known.put_body(out, body);
+            }
+        };
+        let take = |known: &mut Known, from: &mut Reader<'_>| {
+            let one = |_| match Outcome::take(from)? {
+                Ok(()) => known.take_body(from).map(Ok),
+                Err(failure) => Ok(Err(failure)),
+            };
+            functions.iter().map(one).collect::<Result<Vec<_>, Forged>>()
+        };
+        let turn = self.turn().map_err(not_started);
+        let results = turn.and_then(|turn| {
+            turn.worker
+                .call(call::RUN_FUNCTIONS, put, take)
+                .map_err(|mut death| {
+                    // With one function there is no doubt.
+                    let only = functions.first().filter(|_| functions.len() == 1).map(|(name, _)| (*name).to_string());
+                    death.function = death.function.filter(|at| functions.iter().any(|(name, _)| name == at)).or(only);
+                    (ended(death.clone()), death.function)
+                })
+                .map_err(|(failure, at)| match failure {
+                    RunFailure::Error(error) => RunFailure::Error(PassError { function: at, ..error }),
+                    other => other,
+                })
+        });
+        results.unwrap_or_else(|failure| {
+            // The step fails, so that what the others were does not matter.
+            let named = if let RunFailure::Error(error) = &failure { error.function.clone() } else { None };
+            let at = functions.iter().position(|(name, _)| Some(*name) == named.as_deref()).unwrap_or(0);
+            let result = |(i, (_, body)): (usize, &(&str, &Body))| {
+                if i == at { Err(failure.clone()) } else { Ok((*body).clone()) }
+            };
+            functions.iter().enumerate().map(result).collect()
+        })
+    }
+
+    /// Runs the checker of a property.
+    pub(crate) fn check_property(&self, property: usize, (name, body): (&str, &Body)) -> Result<(), RunFailure> {
+        let turn = self.turn().map_err(not_started)?;
+        let put = |known: &mut Known, out: &mut Writer| {
+            out.number(property as u64);
+            out.text(name);
+            known.put_body(out, body);
+        };
+        let checked = turn.worker.call(call::CHECK, put, |_, from| Outcome::take(from));
+        checked.map_err(|death| RunFailure::Protocol(format!("failed on function `{name}`: {death}")))?
+    }
+
+    /// Asks the rule of an operator for the type of a call.
+    pub(crate) fn infer(&self, operator: usize, call: Call<'_>) -> Result<Inferred, InferError> {
+        let key = super::call_key(&self.hasher, call);
+        if let Some(known) = key.and_then(|key| lock(&self.inferred).get(&key).cloned()) {
+            return Ok(known);
+        }
+        let part = CallPart::of(call)?;
+        let turn = self.turn().map_err(|error| InferError::wrong(error.to_string()))?;
+        let put = |known: &mut Known, out: &mut Writer| {
+            out.number(operator as u64);
+            part.put(known, out);
+        };
+        // A rule that reports something is asked each time.
+        let take = |_: &mut Known, from: &mut Reader<'_>| Ok((from.byte()? != 0, take_inferred(from)?));
+        let (silent, answer) =
+            turn.worker.call(call::INFER, put, take).map_err(|death| InferError::Panicked(death.to_string()))?;
+        if let (Some(key), true, Ok(inferred)) = (key, silent, &answer) {
+            let mut known = lock(&self.inferred);
+            if known.len() < MOST_ANSWERS {
+                known.insert(key, inferred.clone());
+            }
+        }
+        answer
+    }
+
+    /// Asks an operator for the legalization of a call.
+    pub(crate) fn legalize(&self, operator: usize, call: Call<'_>) -> Result<Option<Legalized>, InferError> {
+        let part = CallPart::of(call)?;
+        let turn = self.turn().map_err(|error| InferError::wrong(error.to_string()))?;
+        let put = |known: &mut Known, out: &mut Writer| {
+            out.number(operator as u64);
+            part.put(known, out);
+        };
+        let take = |known: &mut Known, from: &mut Reader<'_>| part.take_legalized(known, from, call);
+        turn.worker.call(call::LEGALIZE, put, take).map_err(|death| InferError::Panicked(death.to_string()))?
+    }
+
+    /// Makes an instrument, which stays in its worker.
+    pub(crate) fn make_instrument(&self, at: usize, options: &[OptionValue]) -> Result<ApartInstrument, RunFailure> {
+        let turn = self.turn().map_err(not_started)?;
+        let put = |_: &mut Known, out: &mut Writer| {
+            out.number(at as u64);
+            put_values(out, options);
+        };
+        let take = |_: &mut Known, from: &mut Reader<'_>| match Outcome::take(from)? {
+            Ok(()) => from.number().map(Ok),
+            Err(failure) => Ok(Err(failure)),
+        };
+        let number = turn.worker.call(call::MAKE, put, take).map_err(ended)??;
+        Ok(ApartInstrument { worker: Arc::clone(&turn.worker), number, panicked: false, closed: false })
+    }
+
+    /// Lets all workers end; those that do not end in order are errors.
+    pub(crate) fn close(&self) -> Vec<String> {
+        let workers = std::mem::take(&mut *lock(&self.workers));
+        let quit = |worker: Arc<Worker>| Turn::of(&worker).worker.quit().err();
+        workers.into_iter().filter_map(quit).map(|death| death.to_string()).collect()
+    }
+}
+
+fn not_started(error: Error) -> RunFailure {
+    RunFailure::Protocol(format!("has no worker: {error}"))
+}
+
+/// An instrument in a worker.
+pub(crate) struct ApartInstrument {
+    worker: Arc<Worker>,
+    number: u64,
+    panicked: bool,
+    closed: bool,
+}
+
+impl ApartInstrument {
+    /// Whether a pass may run, where that is asked.
+    fn event(
+        &mut self,
+        what: u8,
+        module: Option<&Module>,
+        pass: Option<(&PassFacts<'_>, &str)>,
+    ) -> Result<bool, PassError> {
+        if self.panicked {
+            return Ok(true);
+        }
+        let turn = Turn::of(&self.worker);
+        let put = |known: &mut Known, out: &mut Writer| {
+            out.number(self.number);
+            out.byte(what);
+            out.byte(u8::from(module.is_some()));
+            module.iter().for_each(|module| known.put_module(out, module));
+            out.byte(u8::from(pass.is_some()));
+            pass.iter().for_each(|(facts, message)| {
+                put_facts(out, facts);
+                out.text(message);
+            });
+        };
+        let take = |_: &mut Known, from: &mut Reader<'_>| {
+            let (panicked, outcome) = (from.byte()? != 0, Outcome::take(from)?);
+            Ok((panicked, outcome, from.byte()? != 0))
+        };
+        let (panicked, outcome, agrees) =
+            turn.worker.call(call::EVENT, put, take).map_err(|death| PassError::new(death.to_string()))?;
+        self.panicked = panicked;
+        outcome.map(|()| agrees).map_err(Outcome::error)
+    }
+}
+
+fn put_facts(out: &mut Writer, facts: &PassFacts<'_>) {
+    out.text(facts.name);
+    out.number(i64::from(facts.opt_level).cast_unsigned());
+    out.byte(facts.granularity as u8);
+    out.number(facts.required.len() as u64);
+    for required in facts.required {
+        out.text(&required.name);
+        out.maybe_text(required.version.as_ref().map(ToString::to_string).as_deref());
+    }
+    out.text(facts.plugin);
+    out.number(facts.position as u64);
+}
+
+impl PassInstrument for ApartInstrument {
+    fn enter(&mut self) -> Result<(), PassError> {
+        self.event(event::ENTER, None, None).map(drop)
+    }
+
+    fn exit(&mut self) -> Result<(), PassError> {
+        self.event(event::EXIT, None, None).map(drop)
+    }
+
+    fn should_run(&mut self, module: &Module, pass: &PassFacts<'_>) -> Result<bool, PassError> {
+        self.event(event::SHOULD_RUN, Some(module), Some((pass, "")))
+    }
+
+    fn run_before(&mut self, module: &Module, pass: &PassFacts<'_>) -> Result<(), PassError> {
+        self.event(event::RUN_BEFORE, Some(module), Some((pass, ""))).map(drop)
+    }
+
+    fn run_after(&mut self, module: &Module, pass: &PassFacts<'_>) -> Result<(), PassError> {
+        self.event(event::RUN_AFTER, Some(module), Some((pass, ""))).map(drop)
+    }
+
+    fn run_failed(&mut self, module: &Module, pass: &PassFacts<'_>, message: &str) -> Result<(), PassError> {
+        self.event(event::RUN_FAILED, Some(module), Some((pass, message))).map(drop)
+    }
+}
+
+impl OfPlugin for ApartInstrument {
+    fn panicked(&self) -> bool {
+        self.panicked
+    }
+
+    fn close(mut self: Box<Self>) -> Result<(), RunFailure> {
+        self.give_back()
+    }
+}
+
+impl ApartInstrument {
+    fn give_back(&mut self) -> Result<(), RunFailure> {
+        if std::mem::replace(&mut self.closed, true) || self.worker.is_dead() {
+            return Ok(());
+        }
+        let turn = Turn::of(&self.worker);
+        let number = self.number;
+        turn.worker.call(call::DROP, |_, out| out.number(number), |_, from| Outcome::take(from)).map_err(ended)?
+    }
+}
+
+impl Drop for ApartInstrument {
+    fn drop(&mut self) {
+        if let Err(failure) = self.give_back() {
+            tracing::error!("the destructor of an instrument {failure}");
+        }
+    }
+}

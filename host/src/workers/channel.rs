@@ -1,0 +1,270 @@
+//! Frames between host and worker: through a socket, and what is long through memory that both have open. Who sends
+//! writes that memory, and who receives copies it before anything is looked at. So it never changes under a reader, and
+//! memory that became shorter is an error and not a signal.
+
+use plugin_api::abi::relay::Buffer;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::FileExt;
+use std::os::unix::net::UnixStream;
+use std::sync::{Mutex, PoisonError};
+
+/// What a frame is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Frame {
+    /// It is answered by one reply.
+    Call = 1,
+    Reply = 2,
+    /// It has no answer.
+    Tell = 3,
+}
+
+/// Longer frames go through memory.
+const INLINE: usize = 1 << 15;
+
+/// No frame is longer.
+const MOST: u64 = 8 << 30;
+
+/// Kind, whether it lies in memory, length.
+const HEAD: usize = 16;
+
+/// One end.
+pub(super) struct Channel {
+    socket: UnixStream,
+    /// What this end sends, and what it receives.
+    outbox: File,
+    inbox: File,
+    /// Bytes that are about to be sent, with one writer at a time.
+    pending: Mutex<Vec<u8>>,
+    /// Bytes of the socket that belong to no frame yet.
+    received: Mutex<Vec<u8>>,
+}
+
+fn lost(what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, what)
+}
+
+impl Channel {
+    pub(super) fn new(socket: UnixStream, outbox: File, inbox: File) -> Channel {
+        Channel { socket, outbox, inbox, pending: Mutex::default(), received: Mutex::default() }
+    }
+
+    pub(super) fn socket(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    /// Sends a frame, behind all that was noted before.
+    pub(super) fn send(&self, frame: Frame, bytes: &[u8]) -> io::Result<()> {
+        let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        let far = bytes.len() > INLINE;
+        if far {
+            self.outbox.write_all_at(bytes, 0)?;
+        }
+        put(&mut pending, frame, bytes, far);
+        self.flush(&mut pending)
+    }
+
+    /// Notes a frame without an answer, which is sent together with the next one; at once if that is said.
+    pub(super) fn tell(&self, bytes: &[u8], at_once: bool) -> io::Result<()> {
+        let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        put(&mut pending, Frame::Tell, bytes, false);
+        if at_once || pending.len() > INLINE { self.flush(&mut pending) } else { Ok(()) }
+    }
+
+    fn flush(&self, pending: &mut Vec<u8>) -> io::Result<()> {
+        let written = (&self.socket).write_all(pending);
+        pending.clear();
+        written
+    }
+
+    /// A frame that arrived with another one.
+    ///
+    /// # Errors
+    /// If it is none.
+    pub(super) fn buffered(&self) -> io::Result<Option<(Frame, Buffer)>> {
+        self.whole(&mut self.received.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Whether the socket has something to read.
+    pub(super) fn has_news(&self) -> bool {
+        use rustix::event::{PollFd, PollFlags, poll};
+        let mut wanted = [PollFd::from_borrowed_fd(self.socket(), PollFlags::IN)];
+        let now = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
+        poll(&mut wanted, Some(&now)).is_ok_and(|n| n > 0)
+    }
+
+    /// A frame, if all of it arrived; reads once from the socket if not.
+    ///
+    /// # Errors
+    /// If the other end is closed, or what arrives is no frame.
+    pub(super) fn receive(&self) -> io::Result<Option<(Frame, Buffer)>> {
+        let mut received = self.received.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(frame) = self.whole(&mut received)? {
+            return Ok(Some(frame));
+        }
+        let start = received.len();
+        let room = wanted(&received).clamp(1 << 16, 1 << 24);
+        received.resize(start + room, 0);
+        let read = (&self.socket).read(&mut received[start..]);
+        received.truncate(start + *read.as_ref().unwrap_or(&0));
+        match read {
+            Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(_) => self.whole(&mut received),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Takes the first frame out of what was received.
+    fn whole(&self, received: &mut Vec<u8>) -> io::Result<Option<(Frame, Buffer)>> {
+        let Some((head, rest)) = received.split_first_chunk::<HEAD>() else { return Ok(None) };
+        let (kind, far, len) = read_head(head)?;
+        let mut buffer;
+        if far {
+            buffer = Buffer::zeroed(len);
+            self.inbox.read_exact_at(buffer.bytes_mut(), 0).map_err(|_| lost("a message is longer than its memory"))?;
+            received.drain(..HEAD);
+        } else {
+            let Some(bytes) = rest.get(..len) else { return Ok(None) };
+            buffer = Buffer::zeroed(len);
+            buffer.bytes_mut().copy_from_slice(bytes);
+            received.drain(..HEAD + len);
+        }
+        Ok(Some((kind, buffer)))
+    }
+
+    /// Waits for the next frame.
+    pub(super) fn wait(&self) -> io::Result<(Frame, Buffer)> {
+        loop {
+            if let Some(frame) = self.receive()? {
+                return Ok(frame);
+            }
+        }
+    }
+}
+
+fn put(out: &mut Vec<u8>, frame: Frame, bytes: &[u8], far: bool) {
+    out.extend_from_slice(&u32::to_le_bytes(frame as u32));
+    out.extend_from_slice(&u32::to_le_bytes(u32::from(far)));
+    out.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
+    if !far {
+        out.extend_from_slice(bytes);
+    }
+}
+
+fn read_head(head: &[u8; HEAD]) -> io::Result<(Frame, bool, usize)> {
+    let word = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+    let kind = match word(0) {
+        1 => Frame::Call,
+        2 => Frame::Reply,
+        3 => Frame::Tell,
+        _ => return Err(lost("what it sends is no message")),
+    };
+    let len = u64::from(word(12)) << 32 | u64::from(word(8));
+    let far = word(4) != 0;
+    // A frame in the socket is collected here: a long one would take memory before it is refused.
+    if len > MOST || !far && len > 64 << 20 {
+        return Err(lost("it announces a message that is too long"));
+    }
+    Ok((kind, far, len as usize))
+}
+
+/// How many bytes the frame still needs that began to arrive.
+fn wanted(received: &[u8]) -> usize {
+    let head = received.first_chunk::<HEAD>().and_then(|head| read_head(head).ok());
+    head.map_or(0, |(_, far, len)| if far { 0 } else { (HEAD + len).saturating_sub(received.len()) })
+}
+
+/// Memory that another process can open by its descriptor.
+pub(super) fn memory() -> io::Result<File> {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::fs::{MemfdFlags, memfd_create};
+        Ok(File::from(memfd_create("passhost", MemfdFlags::CLOEXEC)?))
+    }
+    #[cfg(not(target_os = "linux"))]
+    tempfile::tempfile()
+}
+
+/// Sends open files through a socket.
+pub(super) fn send_files(socket: &UnixStream, files: &[&File]) -> io::Result<()> {
+    use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+    let files: Vec<BorrowedFd<'_>> = files.iter().map(|file| file.as_fd()).collect();
+    let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    if !control.push(SendAncillaryMessage::ScmRights(&files)) {
+        return Err(lost("there is no room for so many files"));
+    }
+    sendmsg(socket, &[io::IoSlice::new(b"f")], &mut control, SendFlags::empty())?;
+    Ok(())
+}
+
+/// The files that were sent.
+pub(super) fn receive_files(socket: &UnixStream) -> io::Result<Vec<File>> {
+    use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
+    let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let mut byte = [0];
+    recvmsg(socket, &mut [io::IoSliceMut::new(&mut byte)], &mut control, RecvFlags::CMSG_CLOEXEC)?;
+    let files = control.drain().filter_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(files) => Some(files.map(File::from).collect::<Vec<_>>()),
+        _ => None,
+    });
+    Ok(files.flatten().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pair() -> (Channel, Channel) {
+        let (a, b) = UnixStream::pair().expect("a pair");
+        let (to, from) = (memory().expect("memory"), memory().expect("memory"));
+        let other = Channel::new(b, from.try_clone().expect("a file"), to.try_clone().expect("a file"));
+        (Channel::new(a, to, from), other)
+    }
+
+    #[test]
+    fn frames_arrive_in_order_and_whole() {
+        let (a, b) = pair();
+        let long = vec![7; 3 * INLINE];
+        a.tell(b"first", false).expect("noted");
+        a.send(Frame::Call, b"second").expect("sent");
+        a.send(Frame::Reply, &long).expect("sent");
+        for (kind, bytes) in [(Frame::Tell, &b"first"[..]), (Frame::Call, b"second"), (Frame::Reply, &long)] {
+            let (found, buffer) = b.wait().expect("a frame");
+            assert_eq!((found, buffer.bytes()), (kind, bytes));
+        }
+    }
+
+    #[test]
+    fn nonsense_and_memory_that_became_shorter_are_errors() {
+        let (a, b) = pair();
+        (&a.socket).write_all(&[9; 64]).expect("sent");
+        assert_eq!(b.wait().err().map(|error| error.to_string()).as_deref(), Some("what it sends is no message"));
+        let (a, b) = pair();
+        a.send(Frame::Call, &vec![1; 2 * INLINE]).expect("sent");
+        a.outbox.set_len(5).expect("shorter");
+        let error = b.wait().err().map(|error| error.to_string());
+        assert_eq!(error.as_deref(), Some("a message is longer than its memory"));
+        let (a, b) = pair();
+        let mut head = Vec::new();
+        put(&mut head, Frame::Call, &[], true);
+        head[8..16].copy_from_slice(&u64::MAX.to_le_bytes());
+        (&a.socket).write_all(&head).expect("sent");
+        assert_eq!(b.wait().err().map(|error| error.kind()), Some(io::ErrorKind::InvalidData));
+        drop(a);
+    }
+
+    #[test]
+    fn files_cross() {
+        let (a, b) = UnixStream::pair().expect("a pair");
+        let file = memory().expect("memory");
+        file.write_all_at(b"here", 0).expect("written");
+        send_files(&a, &[&file]).expect("sent");
+        let mut text = [0; 4];
+        receive_files(&b).expect("received")[0].read_exact_at(&mut text, 0).expect("read");
+        assert_eq!(&text, b"here");
+    }
+}

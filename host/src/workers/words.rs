@@ -1,0 +1,51 @@
+//! What messages between host and worker say first.
+
+/// What the host calls.
+pub(super) mod call {
+    pub(crate) const OPEN: u8 = 1;
+    pub(crate) const RUN_MODULE: u8 = 2;
+    pub(crate) const RUN_FUNCTIONS: u8 = 3;
+    pub(crate) const CHECK: u8 = 4;
+    pub(crate) const INFER: u8 = 5;
+    pub(crate) const LEGALIZE: u8 = 6;
+    pub(crate) const MAKE: u8 = 7;
+    pub(crate) const EVENT: u8 = 8;
+    pub(crate) const DROP: u8 = 9;
+    pub(crate) const QUIT: u8 = 10;
+}
+
+/// What a worker asks.
+pub(super) mod ask {
+    pub(crate) const INFER: u8 = 1;
+    pub(crate) const LEGALIZE: u8 = 2;
+    pub(crate) const EVALUATE: u8 = 3;
+    pub(crate) const PRINT: u8 = 4;
+    pub(crate) const CONFIG: u8 = 5;
+    pub(crate) const TARGET: u8 = 6;
+    pub(crate) const WANTED: u8 = 7;
+}
+
+/// What a worker tells.
+pub(super) mod tell {
+    pub(crate) const DIAGNOSE: u8 = 1;
+    pub(crate) const LABEL: u8 = 2;
+    pub(crate) const STATISTIC: u8 = 3;
+    pub(crate) const SHOW: u8 = 4;
+    pub(crate) const LOG: u8 = 5;
+    pub(crate) const SPAN: u8 = 6;
+    pub(crate) const RECORD: u8 = 7;
+    pub(crate) const ENTER: u8 = 8;
+    pub(crate) const EXIT: u8 = 9;
+    pub(crate) const CLOSE: u8 = 10;
+    pub(crate) const FOLLOWS: u8 = 11;
+}
+
+/// The events of an instrument.
+pub(super) mod event {
+    pub(crate) const ENTER: u8 = 1;
+    pub(crate) const EXIT: u8 = 2;
+    pub(crate) const SHOULD_RUN: u8 = 3;
+    pub(crate) const RUN_BEFORE: u8 = 4;
+    pub(crate) const RUN_AFTER: u8 = 5;
+    pub(crate) const RUN_FAILED: u8 = 6;
+}

@@ -1,0 +1,544 @@
+//! A worker process as its host sees it: its start, calls, and its end.
+
+use super::answers::{answer, hear};
+use super::channel::{Channel, Frame, memory, send_files};
+use super::limits::{self, Limits};
+use super::logs::Spans;
+use super::words::call;
+use crate::plugins::loader::Listed;
+use crate::process::{self, MARK};
+use crate::report::error::Error;
+use plugin_api::abi::host::{current_opt_level, max_level, with_services};
+use plugin_api::abi::relay::{Forged, Known, Reader, Writer};
+use rustix::event::{PollFd, PollFlags, poll};
+use std::hash::{BuildHasher, RandomState};
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The hidden command of a worker.
+pub(crate) const COMMAND: &str = "worker-process";
+
+/// What is shown of the last that it said.
+const SAID: usize = 2000;
+
+/// A plugin that is only tried and says more than this does nothing else.
+const FLOOD: u64 = 64 << 20;
+
+/// How long a process has to end that closed its end of the socket, or that was asked to.
+const PATIENCE: Duration = Duration::from_millis(200);
+
+/// How a worker is started.
+#[derive(Clone, Debug)]
+pub(crate) struct Start {
+    /// The program: one that calls `passhost::worker` or is the command line.
+    pub(crate) program: PathBuf,
+    pub(crate) limits: Limits,
+    /// What it says on standard error goes to that of this process.
+    pub(crate) echo: bool,
+}
+
+/// How a call ended that has no answer.
+#[derive(Clone, Debug)]
+pub(crate) struct Death {
+    /// Who ended: the worker, or a thread in it.
+    who: &'static str,
+    /// As in `was killed by SIGSEGV`.
+    how: String,
+    /// The end of what it said.
+    said: String,
+    /// The function that it worked on, where that is known.
+    pub(crate) function: Option<String>,
+}
+
+/// As in `its worker was killed by SIGSEGV; it said: …`.
+impl std::fmt::Display for Death {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {}{}", self.who, self.how, self.said)
+    }
+}
+
+const WORKER: &str = "its worker";
+const THREAD: &str = "a thread that it started in its worker";
+
+/// Why a worker gives no answer.
+enum Cause {
+    /// It ended, or closed its end.
+    Gone,
+    Late(Duration),
+    Nonsense(String),
+    Flood(u64),
+}
+
+/// What it said on standard error.
+struct Said {
+    pipe: ChildStderr,
+    tail: Vec<u8>,
+    total: u64,
+    /// What a crash handler noted.
+    mark: Option<String>,
+    /// The start of a line that may be such a note.
+    line: Vec<u8>,
+}
+
+/// A worker process. One thread has its turn at a time.
+pub(crate) struct Worker {
+    channel: Channel,
+    child: Mutex<Child>,
+    said: Mutex<Said>,
+    known: Mutex<Known>,
+    pub(super) spans: Mutex<Spans>,
+    dead: Mutex<Option<Death>>,
+    taken: Mutex<bool>,
+    free: Condvar,
+    start: Start,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Worker {
+    /// Starts a worker, which opens a plugin.
+    ///
+    /// # Errors
+    /// If there is no such program, or the plugin is refused, or does not survive that.
+    pub(crate) fn start(listed: &Listed, start: &Start) -> Result<Worker, Error> {
+        let failed = |error: io::Error| Error::Request {
+            message: format!("the worker program {} cannot be started: {error}", start.program.display()),
+            help: "name a program that calls `passhost::worker` first, such as passhost itself".to_string(),
+        };
+        let library = listed.library()?;
+        let (own, other) = UnixStream::pair().map_err(failed)?;
+        let (outbox, inbox) = (memory().map_err(failed)?, memory().map_err(failed)?);
+        let mut command = Command::new(&start.program);
+        command.arg(COMMAND).process_group(0).stderr(Stdio::piped());
+        command.stdin(library.as_input().map_err(failed)?).stdout(OwnedFd::from(other));
+        let child = command.spawn();
+        // The command keeps the other end open as long as it lives.
+        drop(command);
+        let mut child = child.map_err(failed)?;
+        let Some(pipe) = child.stderr.take() else { return Err(failed(io::ErrorKind::BrokenPipe.into())) };
+        let said = Said { pipe, tail: Vec::new(), total: 0, mark: None, line: Vec::new() };
+        // What fails here shows as the end of the process.
+        let _ = rustix::io::ioctl_fionbio(&said.pipe, true);
+        let _ = send_files(&own, &[&inbox, &outbox]);
+        let worker = Worker {
+            channel: Channel::new(own, outbox, inbox),
+            child: Mutex::new(child),
+            said: Mutex::new(said),
+            known: Mutex::new(Known::new(true)),
+            spans: Mutex::default(),
+            dead: Mutex::default(),
+            taken: Mutex::default(),
+            free: Condvar::new(),
+            start: start.clone(),
+        };
+        worker.open(&listed.file)?;
+        Ok(worker)
+    }
+
+    fn open(&self, file: &Path) -> Result<(), Error> {
+        let refuse =
+            |message: String, help: &str| Error::Plugin { path: file.to_path_buf(), message, help: help.to_string() };
+        let number = RandomState::new().hash_one(std::process::id());
+        let put = |_: &mut Known, out: &mut Writer| {
+            out.text(env!("CARGO_PKG_VERSION"));
+            out.number(number);
+            out.block(file.as_os_str().as_encoded_bytes());
+            limits::put(&self.start.limits, out);
+        };
+        let take = |_: &mut Known, from: &mut Reader<'_>| {
+            if from.number()? != number {
+                return Err(Forged::new("its answer is not one to this question"));
+            }
+            let missing = (0..from.count()?).map(|_| from.text().map(str::to_string)).collect::<Result<Vec<_>, _>>()?;
+            let refused = match from.maybe_text()? {
+                Some(message) => Some((message.to_string(), from.text()?.to_string())),
+                None => None,
+            };
+            Ok((missing, refused))
+        };
+        let opened = self.call(call::OPEN, put, take).map_err(|death| {
+            let message = format!("{} while it was opened{}", death.how, death.said);
+            refuse(message, "correct its constructors and its initialization, or leave it out of the manifest")
+        })?;
+        for missing in opened.0 {
+            tracing::warn!(plugin = %file.display(), "{missing}: its worker can do more than the manifest grants");
+        }
+        opened.1.map_or(Ok(()), |(message, help)| Err(refuse(message, &help)))
+    }
+
+    /// Waits until no other thread calls it.
+    pub(crate) fn take(&self) {
+        let mut taken = lock(&self.taken);
+        while *taken {
+            taken = self.free.wait(taken).unwrap_or_else(PoisonError::into_inner);
+        }
+        *taken = true;
+    }
+
+    pub(crate) fn try_take(&self) -> bool {
+        !std::mem::replace(&mut *lock(&self.taken), true)
+    }
+
+    pub(crate) fn leave(&self) {
+        *lock(&self.taken) = false;
+        self.free.notify_one();
+    }
+
+    pub(crate) fn is_dead(&self) -> bool {
+        lock(&self.dead).is_some()
+    }
+
+    /// Sends a call and gives what its reply has. Meanwhile, what the worker asks and tells is answered by the current
+    /// context of this thread.
+    pub(crate) fn call<R>(
+        &self,
+        what: u8,
+        put: impl FnOnce(&mut Known, &mut Writer),
+        take: impl FnOnce(&mut Known, &mut Reader<'_>) -> Result<R, Forged>,
+    ) -> Result<R, Death> {
+        if let Some(death) = &*lock(&self.dead) {
+            let how = format!("{} before this call", death.how);
+            return Err(Death { how, function: None, ..death.clone() });
+        }
+        let deadline = Instant::now() + self.start.limits.timeout();
+        let depth = lock(&self.spans).begin();
+        let mut out = Writer::of(what);
+        {
+            let mut known = lock(&self.known);
+            known.put_forgotten(&mut out, depth > 0);
+            put_context(&mut out);
+            put(&mut known, &mut out);
+        }
+        let reply = self.channel.send(Frame::Call, out.bytes()).map_err(|_| Cause::Gone);
+        let reply = reply.and_then(|()| self.converse(deadline));
+        lock(&self.spans).end(depth);
+        let reply = reply.map_err(|cause| self.die(cause))?;
+        let mut from = Reader::new(reply.bytes());
+        let taken = take(&mut lock(&self.known), &mut from).and_then(|taken| from.end().map(|()| taken));
+        taken.map_err(|Forged(why)| self.die(Cause::Nonsense(why)))
+    }
+
+    /// Answers until the reply comes.
+    fn converse(&self, deadline: Instant) -> Result<plugin_api::abi::relay::Buffer, Cause> {
+        loop {
+            let (frame, buffer) = self.next(deadline)?;
+            let mut from = Reader::new(buffer.bytes());
+            let done = match frame {
+                Frame::Reply => return Ok(buffer),
+                Frame::Tell => hear(self, &self.known, &mut from).and_then(|()| from.end()),
+                Frame::Call => {
+                    let mut out = Writer::default();
+                    answer(&self.known, &mut from, &mut out).and_then(|()| from.end()).map(|()| {
+                        // One that is gone shows when the next message is read.
+                        let _ = self.channel.send(Frame::Reply, out.bytes());
+                    })
+                }
+            };
+            done.map_err(|Forged(why)| Cause::Nonsense(why))?;
+        }
+    }
+
+    fn next(&self, deadline: Instant) -> Result<(Frame, plugin_api::abi::relay::Buffer), Cause> {
+        let gone = |error: io::Error| match error.kind() {
+            io::ErrorKind::InvalidData => Cause::Nonsense(error.to_string()),
+            _ => Cause::Gone,
+        };
+        loop {
+            if let Some(frame) = self.channel.buffered().map_err(gone)? {
+                return Ok(frame);
+            }
+            let mut said = lock(&self.said);
+            let (news, words) = {
+                let (socket, pipe) = (self.channel.socket(), said.pipe.as_fd());
+                let mut wanted =
+                    [PollFd::from_borrowed_fd(socket, PollFlags::IN), PollFd::from_borrowed_fd(pipe, PollFlags::IN)];
+                // One that said its last word is not asked again.
+                let n = if said.closed() { 1 } else { 2 };
+                let pause = deadline.saturating_duration_since(Instant::now()).min(Duration::from_millis(50));
+                let pause = rustix::event::Timespec { tv_sec: 0, tv_nsec: pause.as_nanos().max(1_000_000) as _ };
+                let found = poll(&mut wanted[..n], Some(&pause));
+                let is = |at: usize| at < n && found.is_ok() && !wanted[at].revents().is_empty();
+                (is(0), is(1))
+            };
+            if words {
+                said.hear(self.start.echo);
+                if !self.start.echo && said.total > FLOOD {
+                    return Err(Cause::Flood(said.total));
+                }
+            }
+            drop(said);
+            if news {
+                if let Some(frame) = self.channel.receive().map_err(gone)? {
+                    return Ok(frame);
+                }
+            } else if Instant::now() >= deadline {
+                return Err(Cause::Late(self.start.limits.timeout()));
+            } else if !words && matches!(lock(&self.child).try_wait(), Ok(Some(_))) && !self.channel.has_news() {
+                // A copy that it made of itself keeps the socket open.
+                return Err(Cause::Gone);
+            }
+        }
+    }
+
+    /// Ends the process and all that it started; says what happened.
+    fn die(&self, cause: Cause) -> Death {
+        let mut child = lock(&self.child);
+        let status = match cause {
+            Cause::Gone => ended(&mut child, PATIENCE),
+            // It may still say on which function it worked.
+            Cause::Late(_) => {
+                signal(&child, rustix::process::Signal::ABORT);
+                ended(&mut child, PATIENCE);
+                None
+            }
+            Cause::Nonsense(_) | Cause::Flood(_) => None,
+        };
+        kill(&mut child);
+        drop(child);
+        let mut said = lock(&self.said);
+        said.hear(self.start.echo);
+        let mark = Mark::of(said.mark.as_deref());
+        let what = match cause {
+            Cause::Gone => match status {
+                Some(status) => self.how(&status, &mark, &said),
+                None => "closed its pipe, and did not end".to_string(),
+            },
+            Cause::Late(limit) => format!("took longer than the {} that a call may take (timeout)", seconds(limit)),
+            Cause::Nonsense(why) => format!("sent an answer that is none: {why}"),
+            Cause::Flood(total) => format!("wrote {} MiB to standard error", total >> 20),
+        };
+        let who = if mark.foreign { THREAD } else { WORKER };
+        let death = Death { who, how: what, said: said.quoted(), function: mark.function.map(str::to_string) };
+        lock(&self.spans).leave_all();
+        *lock(&self.dead) = Some(death.clone());
+        death
+    }
+
+    /// How it ended, with the limit that it came to.
+    fn how(&self, status: &ExitStatus, mark: &Mark<'_>, said: &Said) -> String {
+        use std::os::unix::process::ExitStatusExt;
+        let limits = &self.start.limits;
+        let text = process::ended(status, mark.signal);
+        match (status.signal(), limits.cpu) {
+            (Some(libc::SIGXCPU), Some(cpu)) => {
+                format!("used more than its {} of processor time (SIGXCPU)", seconds(cpu))
+            }
+            (Some(libc::SIGABRT), _) if said.mentions("memory allocation of ") => {
+                format!("needs more than the {} bytes of memory that it may use (SIGABRT)", limits.memory())
+            }
+            _ => text,
+        }
+    }
+
+    /// Asks it to end. An end that is none in order is an error.
+    ///
+    /// # Errors
+    /// How it ended instead.
+    pub(crate) fn quit(&self) -> Result<(), Death> {
+        if self.is_dead() {
+            return Ok(());
+        }
+        self.call(call::QUIT, |_, _| (), |_, _| Ok(()))?;
+        let status = self.wait_for_end();
+        match status {
+            Some(status) if status.success() => {
+                kill(&mut lock(&self.child));
+                let how = "was dismissed".to_string();
+                let death = Death { who: WORKER, how, said: String::new(), function: None };
+                *lock(&self.dead) = Some(death);
+                Ok(())
+            }
+            Some(_) => Err(self.die(Cause::Gone)),
+            None => Err(self.die(Cause::Late(self.start.limits.timeout().min(QUIT)))),
+        }
+    }
+
+    /// What a plugin leaves running at its end has some time.
+    fn wait_for_end(&self) -> Option<ExitStatus> {
+        let limit = self.start.limits.timeout().min(QUIT);
+        let start = Instant::now();
+        loop {
+            let status = ended(&mut lock(&self.child), Duration::from_millis(5));
+            lock(&self.said).hear(self.start.echo);
+            if status.is_some() || start.elapsed() > limit {
+                return status;
+            }
+        }
+    }
+}
+
+/// A process that is to end has no longer than this.
+const QUIT: Duration = Duration::from_secs(5);
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        if !self.is_dead() {
+            kill(&mut lock(&self.child));
+        }
+    }
+}
+
+fn seconds(time: Duration) -> String {
+    if time.subsec_nanos() == 0 { format!("{} s", time.as_secs()) } else { format!("{} s", time.as_secs_f64()) }
+}
+
+/// What services the context of this call has, and what is asked most.
+fn put_context(out: &mut Writer) {
+    let level = max_level().into_level().map_or(0, |level| match level {
+        tracing::Level::ERROR => 1,
+        tracing::Level::WARN => 2,
+        tracing::Level::INFO => 3,
+        tracing::Level::DEBUG => 4,
+        tracing::Level::TRACE => 5,
+    });
+    out.byte(level);
+    match (current_opt_level(), with_services(|services| (services.pass_name(), services.run()))) {
+        (Some(opt_level), Some((pass, run))) => {
+            out.byte(1);
+            out.number(i64::from(opt_level).cast_unsigned());
+            out.number(run.unwrap_or(0));
+            out.text(&pass);
+        }
+        _ => out.byte(0),
+    }
+}
+
+fn ended(child: &mut Child, patience: Duration) -> Option<ExitStatus> {
+    let start = Instant::now();
+    loop {
+        if let Ok(Some(status)) = child.try_wait() {
+            return Some(status);
+        }
+        if start.elapsed() > patience {
+            return None;
+        }
+        std::thread::sleep(Duration::from_micros(200));
+    }
+}
+
+fn pid(child: &Child) -> Option<rustix::process::Pid> {
+    rustix::process::Pid::from_raw(child.id().cast_signed())
+}
+
+fn signal(child: &Child, signal: rustix::process::Signal) {
+    if let Some(pid) = pid(child) {
+        let _ = rustix::process::kill_process(pid, signal);
+    }
+}
+
+/// Ends the process and those that it started.
+fn kill(child: &mut Child) {
+    if let Some(pid) = pid(child) {
+        let _ = rustix::process::kill_process_group(pid, rustix::process::Signal::KILL);
+    }
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
+/// What a crash handler noted: a signal or 0, whether a foreign thread got it, the function.
+struct Mark<'a> {
+    signal: i32,
+    foreign: bool,
+    function: Option<&'a str>,
+}
+
+impl Mark<'_> {
+    fn of(line: Option<&str>) -> Mark<'_> {
+        let mut words = line.unwrap_or_default().splitn(3, ' ');
+        let signal = words.next().and_then(|word| word.parse().ok()).unwrap_or(0);
+        let foreign = words.next() == Some("1");
+        Mark { signal, foreign, function: words.next().filter(|name| !name.is_empty()) }
+    }
+}
+
+impl Said {
+    fn closed(&self) -> bool {
+        self.total == u64::MAX
+    }
+
+    /// Reads what there is.
+    fn hear(&mut self, echo: bool) {
+        let mut buffer = [0; 1 << 14];
+        while !self.closed() {
+            match self.pipe.read(&mut buffer) {
+                Ok(0) => {
+                    self.line_ended(echo);
+                    self.total = u64::MAX;
+                }
+                Ok(n) => {
+                    self.total += n as u64;
+                    self.lines(&buffer[..n], echo);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => return,
+            }
+            if !echo && self.total > FLOOD {
+                return;
+            }
+        }
+    }
+
+    /// Passes on what was said, but for notes of the crash handler.
+    fn lines(&mut self, bytes: &[u8], echo: bool) {
+        for part in bytes.split_inclusive(|byte| *byte == b'\n') {
+            self.line.extend_from_slice(part);
+            let mark = MARK.as_bytes();
+            let n = self.line.len().min(mark.len());
+            if self.line[..n] == mark[..n] && !part.ends_with(b"\n") && self.line.len() < 2000 {
+                continue;
+            }
+            self.line_ended(echo);
+        }
+    }
+
+    fn line_ended(&mut self, echo: bool) {
+        let line = std::mem::take(&mut self.line);
+        if let Some(mark) = line.strip_prefix(MARK.as_bytes()) {
+            self.mark = Some(String::from_utf8_lossy(mark).trim_end_matches('\n').to_string());
+            return;
+        }
+        if echo {
+            // Nothing can be said about standard error being gone.
+            let _ = io::stderr().write_all(&line);
+        }
+        self.note(&line);
+    }
+
+    /// Keeps the end of what was said.
+    fn note(&mut self, bytes: &[u8]) {
+        self.tail.extend_from_slice(bytes);
+        if self.tail.len() > 4 * SAID {
+            let from = self.tail.len() - SAID;
+            self.tail.drain(..from);
+        }
+    }
+
+    fn mentions(&self, text: &str) -> bool {
+        String::from_utf8_lossy(&self.tail).contains(text)
+    }
+
+    fn quoted(&self) -> String {
+        let end = &self.tail[self.tail.len().saturating_sub(SAID)..];
+        // Whole lines, if there is more than one.
+        let cut = if end.len() < self.tail.len() { end.iter().position(|byte| *byte == b'\n') } else { None };
+        let text = String::from_utf8_lossy(&end[cut.map_or(0, |at| at + 1)..]).trim().to_string();
+        if text.is_empty() { String::new() } else { format!("; it said: {text}") }
+    }
+}
+
+impl Worker {
+    /// A line of its log, for the case that it is one of its last.
+    pub(super) fn logged(&self, line: &str) {
+        let mut said = lock(&self.said);
+        said.note(line.as_bytes());
+        said.note(b"\n");
+    }
+}

@@ -1,0 +1,113 @@
+//! Plugins in processes of their own: whatever they do, it costs their step only.
+
+use super::bad_plugins::example;
+use super::ends::{WAYS, case};
+use super::{Case, SMALL};
+use std::process::Command;
+
+/// Processes that have this folder as theirs, and are workers.
+fn workers(case: &Case) -> Vec<String> {
+    let folder = std::fs::canonicalize(case.folder.path()).expect("the folder");
+    let all = std::fs::read_dir("/proc").expect("processes").flatten();
+    let own = all.filter(|entry| std::fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| cwd == folder));
+    own.filter_map(|entry| std::fs::read_to_string(entry.path().join("cmdline")).ok())
+        .filter(|line| line.contains("worker-process"))
+        .collect()
+}
+
+/// What is said of a run that goes on after its first step failed.
+fn goes_on(case: &Case, pass: &str, more: &[&str]) -> String {
+    let passes = format!("{pass},zoo.Idle");
+    let all = [&["run", "small.py", "--isolate", "--keep-going", "--passes", &passes], more].concat();
+    let (result, said, code) = case.run(&all, b"");
+    assert_eq!(code, 3, "{pass}: {said}");
+    assert!(said.lines().any(|line| line.starts_with("zoo.Idle ") && line.contains("unchanged")), "{pass}: {said}");
+    let (before, ..) = case.run(&["run", "small.py", "--passes", ""], b"");
+    assert_eq!(result, before, "{pass}: the module changed");
+    case.nothing_is_left();
+    let left = workers(case);
+    assert!(left.is_empty(), "{pass}: {left:?}");
+    said
+}
+
+#[test]
+fn whatever_ends_a_worker_costs_its_step() {
+    let case = case("whatever_ends_a_worker");
+    for (how, what, function) in WAYS {
+        let said = goes_on(&case, &format!("zoo.Ends{{how=\"{how}\"}}"), &["--plugin-timeout", "20s"]);
+        // Where the whole machine has less, this is more than a worker may use.
+        let memory = *how == "memory" && said.contains("bytes of memory that it may use (SIGABRT)");
+        let what = what.replace("a thread that a plugin started", "a thread that it started in its worker");
+        let what = if what.starts_with("a thread") { what } else { format!("its worker {what}") };
+        let line = format!("error: step 1, pass `zoo.Ends` of plugin `passhost-zoo`: {what}");
+        assert!(said.contains(&line) || memory, "{how}: {said}");
+        assert!(!function || said.contains("in function `main`"), "{how}: {said}");
+    }
+    // The copy does not speak for the process that it is a copy of.
+    let said = goes_on(&case, "zoo.Ends{how=\"fork\"}", &[]);
+    assert!(said.contains("its worker ended the process with exit code 0"), "{said}");
+}
+
+/// A run stops at the step, and the output is as it was.
+#[test]
+fn a_run_stops_at_the_step() {
+    let case = case("a_run_stops_at_the_step");
+    let said = case.ended(case.run_of("zoo.Idle,zoo.Ends{how=\"segv\"}", &["--isolate", "--jobs", "2"]));
+    assert!(
+        said.contains("step 2, pass `zoo.Ends` of plugin `passhost-zoo`: its worker was killed by SIGSEGV"),
+        "{said}"
+    );
+    assert!(said.contains("in function `main`"), "{said}");
+}
+
+#[test]
+fn limits_and_grants() {
+    let case = case("limits_and_grants");
+    let said = goes_on(&case, "zoo.Ends{how=sleep}", &["--plugin-timeout", "1s"]);
+    assert!(said.contains("its worker took longer than the 1 s that a call may take (timeout)"), "{said}");
+    assert!(said.contains("in function `main`"), "{said}");
+    let (_, said, code) = case.run(&["run", "small.py", "--isolate", "--plugin-memory", "2 GB", "--passes", ""], b"");
+    assert!(code == 2 && said.contains("unknown unit `GB`"), "{said}");
+}
+
+/// Rules, checkers and instruments end a worker as passes do.
+#[test]
+fn rules_checkers_and_instruments() {
+    let case = case("rules_checkers_instruments");
+    for (passes, instrument, what) in [
+        ("zoo.Inserts", None, "operator `zoo.exits` of plugin `passhost-zoo`"),
+        ("zoo.Inserts{name=\"zoo.crashes\"}", None, "its worker was killed by SIGSEGV"),
+        ("zoo.NeedsEnding", None, "its checker in plugin `passhost-zoo` failed on function"),
+        ("zoo.Idle", Some("zoo.Watcher"), "its worker ended the process with exit code 0"),
+        ("zoo.Idle", Some("zoo.Watcher{event=drop}"), "its worker ended the process with exit code 0"),
+    ] {
+        let mut all = vec!["run", "small.py", "--isolate", "--passes", passes];
+        all.extend(instrument.iter().flat_map(|instrument| ["--instrument", *instrument]));
+        let (_, said, code) = case.run(&all, b"");
+        assert!(code == 3 && said.contains(what), "{passes}: exit code {code}: {said}");
+        assert!(workers(&case).is_empty());
+    }
+}
+
+/// With and without workers: the module, what is said, and what is counted.
+#[test]
+fn results_are_those_of_one_process() {
+    let case = Case::new("results_of_workers").libraries(&[example("talks")]).operators();
+    let strip = |said: String| -> Vec<String> {
+        let times = |line: &str| {
+            line.split_whitespace().filter(|word| word.parse::<f64>().is_err()).collect::<Vec<_>>().join(" ")
+        };
+        said.lines().map(times).collect()
+    };
+    let run = |more: &[&str]| {
+        let all = [&["run", "small.py", "--statistics", "--passes", "zoo.Talks"], more].concat();
+        let mut command: Command = case.command(&all);
+        command.env("ZOO_TALK", "print");
+        let (result, said, code) = case.finish(command, b"");
+        (result, strip(said).into_iter().filter(|line| !line.contains("zoo.Talks")).collect::<Vec<_>>(), code)
+    };
+    let here = run(&[]);
+    assert_eq!(here.2, 0, "{here:?}");
+    assert_eq!(run(&["--isolate"]), here);
+    assert!(SMALL.contains("def main"));
+}

@@ -1,0 +1,231 @@
+//! What happens after a failure: bundles and `replay`, `bisect`, `reduce`.
+
+use super::bad_plugins::example;
+use super::{Case, root};
+
+/// A chain of operators of which one is a subtraction, in one of two functions, and a function of TIR that nothing calls.
+fn chain(length: usize) -> String {
+    let ty = "R.Tensor((4, 6), dtype=\"float32\")";
+    let binding = |at: usize| {
+        let before = at.checked_sub(1).map_or("x".to_string(), |at| format!("lv{at}"));
+        let value = match at {
+            _ if at == length / 2 => format!("R.subtract({before}, y)"),
+            _ if at.is_multiple_of(3) => format!("R.add({before}, y)"),
+            _ if at % 3 == 1 => format!("R.nn.relu({before})"),
+            _ => format!("R.multiply({before}, x)"),
+        };
+        format!("            lv{at}: {ty} = {value}\n")
+    };
+    let bindings: String = (0..length).map(binding).collect();
+    format!(
+        "\
+@I.ir_module
+class Module:
+    @T.prim_func(private=True)
+    def unused(a: T.Buffer((T.int64(16),), \"float32\"), b: T.Buffer((T.int64(16),), \"float32\")):
+        for i in range(T.int64(16)):
+            with T.sblock(\"b\"):
+                vi = T.axis.spatial(T.int64(16), i)
+                b[vi] = a[vi]
+
+    @R.function
+    def first(x: {ty}) -> {ty}:
+        with R.dataflow():
+            gv: {ty} = R.nn.relu(x)
+            R.output(gv)
+        return gv
+
+    @R.function
+    def main(x: {ty}, y: {ty}) -> {ty}:
+        with R.dataflow():
+{bindings}            gv: {ty} = R.nn.relu(lv{})
+            R.output(gv)
+        return gv
+",
+        length - 1
+    )
+}
+
+fn case(name: &'static str, length: usize) -> Case {
+    let crates =
+        ["plugins/relax-ops", "plugins/relax-passes", "tests/bad-plugins/misbehaves", "tests/bad-plugins/miscompiles"];
+    let mut manifest: String =
+        crates.map(|folder| format!("[[plugin]]\ncrate = \"{}\"\n", root().join(folder).display())).concat();
+    manifest.push_str(&format!("[[plugin]]\npath = \"{}\"\n", example("ends").display()));
+    Case::new(name).file("m.py", chain(length)).file("passes.toml", manifest)
+}
+
+/// Passes that fail, each in its way, with what is said.
+const FAILURES: &[(&str, &str)] = &[
+    ("relax.Normalize,bad.Panics,relax.DeadCodeElimination", "panicked: the pass lost its way"),
+    ("relax.EliminateCommonSubexpr,relax.Normalize,bad.Fails", "this binding is not to its taste"),
+    ("Sequential(name=inner)[relax.Normalize,bad.WrongType]", "returned an ill-formed module"),
+    ("relax.Normalize,bad.UsesRemoved", "which was removed"),
+    (
+        "relax.Normalize,repeat[relax.ConvertToDataflow{min_size=1},relax.CanonicalizeBindings,relax.ToNonDataflow]",
+        "undo each other",
+    ),
+];
+
+#[test]
+fn each_kind_of_failure_is_replayed() {
+    let case = case("each_kind_of_failure_is_replayed", 6);
+    for (passes, what) in FAILURES {
+        let (_, said, code) = case.run(&["run", "m.py", "-o", "out.py", "--passes", passes, "--bundle", "b.json"], b"");
+        assert!(code == 3 && said.contains(what) && said.contains("wrote the bundle b.json"), "{passes}: {said}");
+        // Nothing but the bundle and the manifest is needed.
+        let (_, said, code) = case.run(&["replay", "b.json", "-o", "out.py"], b"");
+        assert!(code == 3 && said.contains(what), "{passes}: {said}");
+        assert!(said.contains("this is the failure that the bundle has"), "{passes}: {said}");
+        assert!(!case.path("out.py").exists(), "{passes}");
+        std::fs::remove_file(case.path("b.json")).expect("the bundle");
+    }
+    let (_, said, code) = case.run(&["run", "m.py", "-o", "out.py", "--passes", "", "--bundle", "b.json"], b"");
+    assert!(code == 0 && !case.path("b.json").exists(), "{said}");
+}
+
+#[test]
+fn expectations_and_values_are_replayed() {
+    let case = case("expectations_and_values_are_replayed", 6);
+    let expect = ["--expect", "relax.EliminateCommonSubexpr.bindings merged>=100"];
+    let args = ["run", "m.py", "-o", "out.py", "--passes", "relax.EliminateCommonSubexpr", "--bundle", "b.json"];
+    for more in [&expect[..], &["--passes=wrong.Subtraction", "--validate"]] {
+        let args: Vec<&str> = if more.len() == 2 && more[0].starts_with("--passes") {
+            ["run", "m.py", "-o", "out.py", "--bundle", "b.json"].into_iter().chain(more.iter().copied()).collect()
+        } else {
+            args.into_iter().chain(more.iter().copied()).collect()
+        };
+        let (_, said, code) = case.run(&args, b"");
+        assert!(code == 1 && said.contains("wrote the bundle b.json"), "{more:?}: {said}");
+        let (_, said, code) = case.run(&["replay", "b.json", "-o", "out.py"], b"");
+        assert!(code == 1 && said.contains("this is the failure that the bundle has"), "{more:?}: {said}");
+    }
+}
+
+#[test]
+fn replay_steps_through_the_rest() {
+    let case = case("replay_steps_through_the_rest", 6);
+    let passes = "relax.Normalize,bad.Fails,relax.DeadCodeElimination";
+    let (_, said, code) = case.run(&["run", "m.py", "-o", "o.py", "--passes", passes, "--bundle", "b.json"], b"");
+    assert_eq!(code, 3, "{said}");
+    let (out, said, code) = case.run(&["replay", "b.json", "--only", "relax.DeadCodeElimination"], b"");
+    assert!(code == 0 && out.contains("R.subtract") && !said.contains("bundle has"), "{said}");
+    let (_, said, code) = case.run(&["replay", "b.json", "--until", "bad.Fails"], b"");
+    assert!(code == 3 && said.contains("not to its taste"), "{said}");
+    let (_, said, code) = case.run(&["replay", "b.json", "--only", "relax.LegalizeOps"], b"");
+    assert!(code == 2 && said.contains("the plan does not have this pass"), "{said}");
+}
+
+#[test]
+fn bundles_that_are_damaged() {
+    let case = case("bundles_that_are_damaged", 3);
+    let (_, said, code) = case.run(&["run", "m.py", "-o", "o.py", "--passes", "bad.Panics", "--bundle", "b.json"], b"");
+    assert_eq!(code, 3, "{said}");
+    let whole = std::fs::read_to_string(case.path("b.json")).expect("the bundle");
+    let mut shown = String::new();
+    for (what, text) in [
+        ("half", whole[..whole.len() / 2].to_string()),
+        ("a module", chain(3)),
+        ("another form", whole.replace("\"passhost_bundle\": 1", "\"passhost_bundle\": 9")),
+        ("an unknown flag", whole.replace("\"flags\": []", "\"flags\": [\"faster\"]")),
+        ("another module", whole.replace("R.subtract", "R.substract")),
+        ("other plugins", whole.replace("sources = \\\"", "sources = \\\"0")),
+    ] {
+        assert_ne!(text, whole, "{what}");
+        std::fs::write(case.path("d.json"), text).expect("a file");
+        let (out, said, code) = case.run(&["replay", "d.json"], b"");
+        assert!((1..=3).contains(&code) && out.is_empty(), "{what}: {code} {said}");
+        let first = said.lines().next().unwrap_or_default();
+        shown.push_str(&format!("{what}: exit code {code}\n  {}\n", &first[..first.len().min(150)]));
+    }
+    case.golden(&shown);
+}
+
+#[test]
+fn a_bundle_of_other_plugins_is_replayed_on_request() {
+    let case = case("a_bundle_of_other_plugins", 3);
+    let (_, said, code) = case.run(&["run", "m.py", "-o", "o.py", "--passes", "bad.Panics", "--bundle", "b.json"], b"");
+    assert_eq!(code, 3, "{said}");
+    let bundle = std::fs::read_to_string(case.path("b.json")).expect("the bundle");
+    let manifest = std::fs::read_to_string(case.path("passes.toml")).expect("the manifest");
+    // One plugin is not listed any more.
+    let at = manifest.rfind("[[plugin]]").expect("an entry");
+    let case = case.file("passes.toml", &manifest[..at]).file("b.json", bundle);
+    let (_, said, code) = case.run(&["replay", "b.json"], b"");
+    assert!(code == 2 && said.contains("--with-current-plugins"), "{code} {said}");
+    let (_, said, code) = case.run(&["replay", "b.json", "--with-current-plugins"], b"");
+    assert!(code == 3 && said.contains("this is the failure"), "{code} {said}");
+}
+
+/// Faults in a chain of passes: the predicate, the passes, and the pass and function to be found.
+const FAULTS: &[(&str, &str, &str, &str)] = &[
+    ("fails", "relax.Normalize,bad.Panics,relax.DeadCodeElimination", "bad.Panics", "first"),
+    ("fails: to its taste", "relax.Normalize,bad.Fails", "bad.Fails", "main"),
+    ("ill-formed", "relax.Normalize,bad.WrongType", "bad.WrongType", "first"),
+    ("crashes", "relax.Normalize,zoo.Ends{how=segv}", "zoo.Ends{how=segv}", "main"),
+];
+
+#[test]
+fn faults_are_found_in_their_pass_and_function() {
+    let case = case("faults_are_found", 12);
+    for (until, passes, pass, function) in FAULTS {
+        let args = ["bisect", "m.py", "--passes", passes, "--until", until, "--json", "-o", "before.py"];
+        let (out, said, code) = case.run(&args, b"");
+        assert_eq!(code, 0, "{until}: {said}");
+        let found: serde_json::Value = serde_json::from_str(&out).expect("JSON");
+        assert_eq!(found["pass"], *pass, "{until}: {out}");
+        assert_eq!(found["functions"], serde_json::json!([function]), "{until}: {out}");
+        assert!(case.path("before.py").exists(), "{until}");
+    }
+}
+
+#[test]
+fn modules_are_reduced() {
+    let case = case("modules_are_reduced", 12);
+    for (until, passes, pass, _) in FAULTS.iter().filter(|(until, ..)| *until != "crashes") {
+        let args = ["reduce", "m.py", "--passes", passes, "--until", until, "-o", "small.py"];
+        let (_, said, code) = case.run(&args, b"");
+        assert!(code == 0 && said.contains("before") && said.contains("now"), "{until}: {said}");
+        let small = std::fs::read_to_string(case.path("small.py")).expect("the module");
+        let bindings = small.lines().filter(|line| line.contains(" = R.")).count();
+        assert!(bindings <= 5, "{until}: {small}");
+        assert!(!small.contains("T.prim_func"), "{until}: {small}");
+        // It is well-formed, and shows the fault.
+        assert_eq!(case.run(&["run", "small.py", "--passes", ""], b"").2, 0, "{until}: {small}");
+        let (out, said, code) = case.run(&["bisect", "small.py", "--passes", passes, "--until", until, "--json"], b"");
+        assert!(code == 0 && out.contains(&format!("\"pass\":{:?}", pass)), "{until}: {out} {said}");
+    }
+}
+
+#[test]
+fn what_cannot_be_searched() {
+    let case = case("what_cannot_be_searched", 4);
+    let mut shown = String::new();
+    for args in [
+        &["reduce", "m.py", "--passes", "relax.Normalize", "--until", "fails"][..],
+        &["reduce", "m.py", "--passes", "bad.Panics", "--until", "crashes"],
+        &["reduce", "m.py", "--passes", "relax.Nromalize", "--until", "fails"],
+        &["reduce", "m.py", "--passes", "", "--until", "command: ./not-there.sh"],
+        &["reduce", "nothing.py", "--passes", "", "--until", "fails"],
+        &["bisect", "m.py", "--passes", "relax.Normalize", "--until", "command: false"],
+        &["bisect", "m.py", "--passes", "relax.Normalize", "--until", "command: true"],
+        &["bisect", "m.py", "--passes", "relax.Normalize", "--until", "crahses"],
+    ] {
+        let (out, said, code) = case.run(args, b"");
+        assert!(code != 0, "{args:?}: {out}");
+        shown.push_str(&super::transcript(args, (out, said, code)));
+        shown.push('\n');
+    }
+    case.golden(&shown);
+}
+
+/// A command that fails every other time.
+#[test]
+fn predicates_that_are_not_the_same_each_time() {
+    let case = case("predicates_that_differ", 4);
+    let flip = "#!/bin/sh\nif [ -e flip ]; then rm flip; exit 1; else touch flip; exit 0; fi\n";
+    let case = case.file("flip.sh", flip);
+    std::fs::write(case.path("flip"), "").expect("a file");
+    let (_, said, code) = case.run(&["reduce", "m.py", "--passes", "", "--until", "command: sh flip.sh"], b"");
+    assert!(code == 1 && said.contains("not the same each time"), "{code} {said}");
+}

@@ -1,0 +1,121 @@
+"""Validation: a module is executed before and after each pass, and the values are compared."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from passhost import _html, _passhost
+from passhost._context import PassContext
+from passhost._memory import usual_memory
+from passhost._passes import Pass, Sequential
+from passhost.ir.module import IRModule
+
+__all__ = ["Validation", "Verdict", "validate"]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What validation found of a pass.
+
+    `verdict` is `same`, `unchanged` (nothing that decides a value changed), `different`, `not_validated`, or
+    `checker_failed`; `what` is a line for people. `facts` has the rest by name: functions and inputs that were
+    executed, the largest error; of a difference the function, the input, the output and the first binding that differs.
+    """
+
+    step: int
+    name: str
+    plugin: str
+    tolerance: str
+    verdict: str
+    what: str
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        """The pass, what was found, and what of it."""
+        return f"{self.name}: {self.verdict}" + (f" ({self.what})" if self.what else "")
+
+
+@dataclass(frozen=True)
+class Validation:
+    """The module after the passes, and a verdict on each pass that ran."""
+
+    mod: IRModule
+    verdicts: tuple[Verdict, ...]
+
+    @property
+    def is_same(self) -> bool:
+        """Whether no pass changed what the module computes, and all of them were compared."""
+        return all(verdict.verdict in ("same", "unchanged") for verdict in self.verdicts)
+
+    @property
+    def different(self) -> tuple[Verdict, ...]:
+        """The passes that changed what the module computes."""
+        return tuple(verdict for verdict in self.verdicts if verdict.verdict == "different")
+
+    def __str__(self) -> str:
+        """A line for each pass."""
+        return "\n".join(map(str, self.verdicts)) or "no pass ran"
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        rows = [(one.step, one.name, one.verdict.replace("_", " "), one.what) for one in self.verdicts]
+        return _html.table(("step", "pass", "verdict", "what"), rows)
+
+
+class _How(NamedTuple):
+    """How it is validated, as the host reads it."""
+
+    seed: int
+    dims: dict[str, int]
+    function: str | None
+    memory: int
+    work: int | None
+
+
+def validate(
+    mod: IRModule,
+    passes: Pass | Iterable[Pass],
+    *,
+    seed: int = 1,
+    dims: Mapping[str, int] | None = None,
+    function: str | None = None,
+    limit_memory: int | None = None,
+    limit_work: int | None = None,
+) -> Validation:
+    """Runs passes in the current context, and checks that each of them preserved what the module computes.
+
+    What a pass changed is executed before and after it, with random inputs, and compared within the tolerance that the
+    pass declares. `dims` gives extents to symbolic dimensions, which otherwise get several. `function` is executed
+    instead of each public function that a change reaches. Limits are as for `passhost validate`.
+
+    >>> import passhost
+    >>> mod = passhost.script.from_source('''
+    ... @I.ir_module
+    ... class Module:
+    ...     @R.function
+    ...     def main(x: R.Tensor(("n", 4), "float32")) -> R.Tensor(("n", 4), "float32"):
+    ...         return R.nn.softmax(x)
+    ... ''')
+    >>> checked = validate(mod, passhost.passes.relax.LegalizeOps())
+    >>> checked.is_same, [verdict.verdict for verdict in checked.verdicts]
+    (True, ['same'])
+    """
+    if not isinstance(mod, IRModule):
+        raise TypeError(f"an IRModule is validated, not {type(mod).__name__}")
+    asked = passes if isinstance(passes, Pass) else Sequential(passes, name="validated")
+    how = _How(seed, dict(dims or {}), function, usual_memory() if limit_memory is None else limit_memory, limit_work)
+    context = PassContext.current()
+    ran, checked = _passhost.validate(mod._handle(), asked._asked(), context._settings(), how)
+    return Validation(asked._ended(mod, ran), tuple(_verdict(line, what) for line, what in checked))
+
+
+def _verdict(line: str, what: str) -> Verdict:
+    facts: dict[str, Any] = json.loads(line)
+    step, name, plugin, tolerance, verdict = (
+        facts.pop(key) for key in ("step", "pass", "plugin", "tolerance", "verdict")
+    )
+    return Verdict(step, name, plugin, tolerance, verdict, what, facts)

@@ -1,0 +1,77 @@
+//! Runs that are validated: the module is executed before and after each pass.
+
+use crate::engine;
+use crate::module::Module;
+use crate::python_pass::take_raised;
+use crate::run::{Asked, Ran, Settings, ended, report};
+use passhost::Instrument;
+use passhost::run::validate::{ChangedSteps, Checked, Validation, Validator, symbolic_dims};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use std::collections::BTreeMap;
+
+/// How passes are validated, as Python says it: the seed of all inputs, extents of symbolic dimensions, the function to
+/// execute, the most bytes, and the
+/// most units of work unless that is the usual number.
+#[derive(FromPyObject)]
+pub(crate) struct How {
+    seed: u64,
+    dims: BTreeMap<String, i64>,
+    function: Option<String>,
+    memory: u64,
+    work: Option<u64>,
+}
+
+impl How {
+    fn checked(self, module: &Module) -> PyResult<Validation> {
+        let How { seed, dims, function, memory, work } = self;
+        if let Some(name) = function.as_deref().filter(|name| module.0.get(name).is_none()) {
+            return Err(PyValueError::new_err(format!("the module has no function `{name}`")));
+        }
+        let known = symbolic_dims(&module.0);
+        if let Some(name) = dims.keys().find(|name| !known.contains(*name)) {
+            let message = format!("no parameter of the module has a symbolic dimension `{name}`");
+            return Err(PyValueError::new_err(message));
+        }
+        if let Some((name, extent)) = dims.iter().find(|(_, extent)| **extent < 0) {
+            return Err(PyValueError::new_err(format!("the dimension `{name}` cannot have the extent {extent}")));
+        }
+        let usual = Validation::new(seed, memory);
+        let work = work.unwrap_or(usual.work);
+        Ok(Validation { dims, function, work, ..usual })
+    }
+}
+
+/// Runs a pass or Sequential, and validates each pass that ran: what a run gives, and a line of JSON with a summary for
+/// each pass.
+#[pyfunction]
+pub(crate) fn validate(
+    py: Python<'_>,
+    module: &Module,
+    asked: Asked,
+    settings: Settings,
+    how: How,
+) -> PyResult<(Ran, Vec<(String, String)>)> {
+    let engine = engine::current(py)?;
+    let how = how.checked(module)?;
+    drop(take_raised());
+    let (report, checked) = py.detach(|| {
+        let steps = ChangedSteps::default();
+        let collecting = Instrument::new("passhost.validate", steps.instrument(engine.registry()));
+        let report = report(&engine, &module.0, asked, settings, Some(collecting));
+        let mut validator = Validator::new(&engine, how);
+        let (mut checked, mut stopped) = (Vec::new(), None);
+        for step in steps.take() {
+            // Ctrl-C ends a validation between two passes.
+            if let Err(error) = Python::attach(|py| py.check_signals()) {
+                stopped = Some(error);
+                break;
+            }
+            let one = Checked::new(&step, validator.check(&step, &mut |_| {}));
+            checked.push((one.json(), one.what()));
+        }
+        (report, stopped.map_or(Ok(checked), Err))
+    });
+    let ran = ended(py, &engine, report)?;
+    Ok((ran, checked?))
+}
