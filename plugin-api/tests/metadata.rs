@@ -439,3 +439,12 @@ proptest! {
         prop_assert!(PluginMeta::decode(&BLOCK[..cut]).is_err());
     }
 }
+
+#[test]
+fn a_summary_is_the_first_sentence_on_one_line() {
+    use plugin_api::metadata::summary;
+    let two = "\n Merges calls of one compiler, in the\n order of the module. More.\n\n And more.";
+    assert_eq!(summary(two), "Merges calls of one compiler, in the order of the module.");
+    assert_eq!(summary(" No full stop\n here\n\n Next."), "No full stop here");
+    assert_eq!(summary(""), "");
+}

@@ -90,6 +90,29 @@ fn questions_that_have_no_answer() {
 }
 
 #[test]
+fn a_buffer_of_a_prim_func() {
+    let module = "\
+@I.ir_module
+class Module:
+    @T.prim_func(s_tir=True)
+    def copy(A: T.Buffer((8,), \"float32\")):
+        B = T.alloc_buffer((8,))
+        for i in range(8):
+            B[i] = A[i]
+
+    @R.function
+    def main(x: R.Tensor((8,), \"float32\")):
+        y = R.nn.relu(x)
+        return y
+";
+    let case = Case::new("explain_match_prim_func").standard().file("model.py", module);
+    check(
+        &case,
+        &[&["explain-match", PASS, "model.py", "--at", "B"], &["explain-match", PASS, "model.py", "--at", "j"]],
+    );
+}
+
+#[test]
 fn what_passes_missed_is_reported_on_request() {
     let case = case("run_missed");
     check(

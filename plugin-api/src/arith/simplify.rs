@@ -114,6 +114,14 @@ impl Store {
         }
     }
 
+    /// Whether the first operand is the greater one, or the second, by their bounds as they are written: a product that is
+    /// multiplied out shows less of them.
+    fn greater_as_written(&self, node: Node) -> Option<bool> {
+        let [a, b] = [node.a as usize, node.b as usize].map(|id| self.bounds[id]);
+        let greater = |a: Bounds, b: Bounds| b.max != Bounds::POS_INF && a.min >= b.max;
+        if greater(a, b) { Some(true) } else { greater(b, a).then_some(false) }
+    }
+
     fn canonical_binary(&mut self, node: Node, a: Id, b: Id) -> Id {
         let Node { op, dtype, .. } = node;
         let scalar = dtype.lanes() == 1 && (dtype.is_int() || dtype == DType::BOOL);
@@ -140,7 +148,16 @@ impl Store {
             prim::FLOORDIV => self.floordiv(a, b, dtype),
             prim::FLOORMOD => self.floormod(a, b, dtype),
             prim::TRUNCDIV | prim::TRUNCMOD => self.truncated(op, a, b, dtype),
-            prim::MIN | prim::MAX => self.extreme(op, a, b, dtype),
+            prim::MIN | prim::MAX => match self.greater_as_written(node) {
+                Some(first_is_greater) => {
+                    if first_is_greater == (op == prim::MAX) {
+                        a
+                    } else {
+                        b
+                    }
+                }
+                None => self.extreme(op, a, b, dtype),
+            },
             _ => self.binary(op, dtype, a, b),
         }
     }

@@ -116,7 +116,7 @@ pub struct PassInfo {
     pub tolerance: Tolerance,
     /// Its options with defaults.
     pub options: Vec<OptionInfo>,
-    /// Documentation; the first line is the summary.
+    /// Documentation; the first sentence is the summary.
     pub doc: String,
 }
 
@@ -142,7 +142,7 @@ impl PassInfo {
         doc_lines(&self.doc)
     }
 
-    /// First line of the documentation.
+    /// First sentence of the documentation.
     pub fn summary(&self) -> String {
         summary(&self.doc)
     }
@@ -198,7 +198,7 @@ pub struct InstrumentInfo {
     pub name: String,
     /// Its options with defaults.
     pub options: Vec<OptionInfo>,
-    /// Documentation; the first line is the summary.
+    /// Documentation; the first sentence is the summary.
     pub doc: String,
 }
 
@@ -208,7 +208,7 @@ impl InstrumentInfo {
         doc_lines(&self.doc)
     }
 
-    /// First line of the documentation.
+    /// First sentence of the documentation.
     pub fn summary(&self) -> String {
         summary(&self.doc)
     }
@@ -554,7 +554,7 @@ pub struct ConfigInfo {
     pub default: Option<OptionValue>,
     /// Values that it may have.
     pub allowed: Allowed,
-    /// Documentation; the first line is the summary.
+    /// Documentation; the first sentence is the summary.
     pub doc: String,
 }
 
@@ -565,7 +565,7 @@ pub struct PropertyInfo {
     pub name: String,
     /// Whether its plugin has a checker for it.
     pub checked: bool,
-    /// Documentation; the first line is the summary.
+    /// Documentation; the first sentence is the summary.
     pub doc: String,
 }
 
@@ -580,6 +580,6 @@ pub struct CompositeInfo {
     pub required: Vec<Required>,
     /// Its members in order, each as in a pipeline.
     pub members: Vec<String>,
-    /// Documentation; the first line is the summary.
+    /// Documentation; the first sentence is the summary.
     pub doc: String,
 }
