@@ -16,7 +16,7 @@ use std::sync::Arc;
 pub fn run(case: &PassCase, here: &Arc<Engine>, apart: &Arc<Engine>) -> Outcome {
     let mut opaque_calls = 0;
     let failure = guarded(|| {
-        let (before, opaque) = read("before not read", &case.before, &**here)?;
+        let (before, opaque) = read("before not read", &case.before, here)?;
         opaque_calls = opaque;
         let (here, apart) = (told(case, &before, here)?, told(case, &before, apart)?);
         match here.iter().zip(&apart).find(|(here, apart)| here != apart) {
