@@ -4,6 +4,7 @@
 
 pub mod between;
 mod cause;
+pub mod isolated;
 mod metadata;
 pub mod modules;
 pub mod passes;

@@ -59,9 +59,15 @@ fn watch(channel: &'static Channel) {
     use rustix::event::{PollFd, PollFlags, poll};
     let wait = move || loop {
         let mut socket = [PollFd::from_borrowed_fd(channel.socket(), PollFlags::empty())];
-        let _ = poll(&mut socket, None);
-        if socket[0].revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
-            let _ = rustix::process::kill_current_process_group(rustix::process::Signal::KILL);
+        // While it waits, a socket that the plugin closes stays open.
+        let pause = rustix::event::Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+        let _ = poll(&mut socket, Some(&pause));
+        match socket[0].revents() {
+            found if found.contains(PollFlags::NVAL) => return,
+            found if found.intersects(PollFlags::HUP | PollFlags::ERR) => {
+                let _ = rustix::process::kill_current_process_group(rustix::process::Signal::KILL);
+            }
+            _ => {}
         }
     };
     // Where there can be no thread, a call that never ends keeps the process.

@@ -82,6 +82,8 @@ struct Said {
     total: u64,
     /// What a crash handler noted.
     mark: Option<String>,
+    /// Whether its standard library said that there is no memory.
+    starved: bool,
     /// The start of a line that may be such a note.
     line: Vec<u8>,
 }
@@ -124,7 +126,7 @@ impl Worker {
         drop(command);
         let mut child = child.map_err(failed)?;
         let Some(pipe) = child.stderr.take() else { return Err(failed(io::ErrorKind::BrokenPipe.into())) };
-        let said = Said { pipe, tail: Vec::new(), total: 0, mark: None, line: Vec::new() };
+        let said = Said { pipe, tail: Vec::new(), total: 0, mark: None, starved: false, line: Vec::new() };
         // What fails here shows as the end of the process.
         let _ = rustix::io::ioctl_fionbio(&said.pipe, true);
         let _ = send_files(&own, &[&inbox, &outbox]);
@@ -331,7 +333,7 @@ impl Worker {
             (Some(libc::SIGXCPU), Some(cpu)) => {
                 format!("used more than its {} of processor time (SIGXCPU)", seconds(cpu))
             }
-            (Some(libc::SIGABRT), _) if said.mentions("memory allocation of ") => {
+            (Some(libc::SIGABRT), _) if said.starved => {
                 format!("needs more than the {} bytes of memory that it may use (SIGABRT)", limits.memory())
             }
             _ => text,
@@ -509,6 +511,7 @@ impl Said {
             // Nothing can be said about standard error being gone.
             let _ = io::stderr().write_all(&line);
         }
+        self.starved |= line.starts_with(b"memory allocation of ");
         self.note(&line);
     }
 
@@ -519,10 +522,6 @@ impl Said {
             let from = self.tail.len() - SAID;
             self.tail.drain(..from);
         }
-    }
-
-    fn mentions(&self, text: &str) -> bool {
-        String::from_utf8_lossy(&self.tail).contains(text)
     }
 
     fn quoted(&self) -> String {

@@ -48,6 +48,71 @@ fn whatever_ends_a_worker_costs_its_step() {
     assert!(said.contains("its worker ended the process with exit code 0"), "{said}");
 }
 
+/// What no process survives, or nothing notices in one process.
+const WORSE: &[(&str, &str)] = &[
+    ("close pipes", "its worker closed its pipe, and did not end"),
+    ("nonsense", "its worker sent an answer that is none: what it sends is no message"),
+    ("forged reply", "its worker sent an answer that is none: "),
+    ("endless", "its worker took longer than the 1 s that a call may take (timeout)"),
+    ("endless destructor", "its worker took longer than the 1 s"),
+    ("signal handler", "its worker took longer than the 1 s"),
+    ("longjmp", "its worker was killed by SIG"),
+    ("20 GB", "its worker needs more than the 1073741824 bytes of memory that it may use (SIGABRT)"),
+];
+
+#[test]
+fn what_one_process_does_not_survive() {
+    let case = case("what_one_process_does_not_survive");
+    for (how, what) in WORSE {
+        let limits = ["--plugin-timeout", "1s", "--plugin-memory", "1GiB"];
+        let said = goes_on(&case, &format!("zoo.Ends{{how=\"{how}\"}}"), &limits);
+        assert!(said.contains(&format!("step 1, pass `zoo.Ends` of plugin `passhost-zoo`: {what}")), "{how}: {said}");
+    }
+    let run = |how: &str| {
+        let pass = format!("zoo.Ends{{how=\"{how}\"}}");
+        let ran = case.run(&["run", "small.py", "--isolate", "--plugin-timeout", "1s", "--passes", &pass], b"");
+        let left = workers(&case);
+        assert!(left.is_empty(), "{how}: {left:?}");
+        ran
+    };
+    for (how, what) in [
+        ("endless later", "took longer than the 1 s that a call may take (timeout), after the run had come to its end"),
+        ("endless thread-local", "took longer than the 1 s that a call may take (timeout), after the run"),
+        ("crash later", "was killed by SIGSEGV, after the run had come to its end"),
+    ] {
+        let (result, said, code) = run(how);
+        assert!(code == 3 && said.contains(what) && !result.is_empty(), "{how}: exit code {code}: {said}");
+    }
+    // A thread does not keep its process.
+    assert_eq!(run("lingering thread").2, 0);
+}
+
+#[test]
+fn files_and_network_need_a_grant() {
+    let case = case("files_and_network");
+    let (path, manifest) = (case.path("wrote.txt"), case.path("passes.toml"));
+    let plain = std::fs::read_to_string(&manifest).expect("the manifest");
+    let reach = |what: &str| {
+        let pass = format!("zoo.Reaches{{what=\"{what}\"}}");
+        case.run(&["run", "small.py", "--isolate", "--passes", &pass], b"")
+    };
+    let (write, read) = (format!("write {}", path.display()), format!("read {}", manifest.display()));
+    for what in [&write, &read, "connect"] {
+        let (_, said, code) = reach(what);
+        assert!(code == 3 && said.contains("it may not "), "{what}: exit code {code}: {said}");
+        assert!(said.contains("(os error 13)") || said.contains("(os error 1)"), "{what}: {said}");
+    }
+    assert!(!path.exists());
+    let grants = "write = [\".\"]\nnetwork = true\n";
+    let granted = plain.replace("[[plugin]]\n", &format!("[[plugin]]\n{grants}"));
+    std::fs::write(&manifest, granted).expect("the manifest");
+    for what in [&write, &read, "connect"] {
+        let (_, said, code) = reach(what);
+        assert_eq!(code, 0, "{what}: {said}");
+    }
+    assert!(path.exists());
+}
+
 /// A run stops at the step, and the output is as it was.
 #[test]
 fn a_run_stops_at_the_step() {

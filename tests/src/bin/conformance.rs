@@ -3,15 +3,17 @@
 
 use clap::{Args, Parser, Subcommand};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use passhost::{Engine, Isolation, Manifest};
 use passhost_tests::conformance::modules::ModuleCase;
 use passhost_tests::conformance::passes::PassCase;
-use passhost_tests::conformance::{Outcome, in_parallel, modules, passes, report, validated};
+use passhost_tests::conformance::{Outcome, in_parallel, isolated, modules, passes, report, validated};
 use passhost_tests::generate::{self, Choices, bytes_of};
-use passhost_tests::{engine, shared_engine};
+use passhost_tests::{engine, root, shared_engine};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Error, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 /// Holds passhost against recorded modules and pass runs of TVM. A case that cannot be tried counts as not equal, and so
 /// does a line that is no case. The last line is `total: N of M`.
@@ -50,6 +52,18 @@ enum What {
         /// Only the runs of this pass, named as in the file.
         #[arg(long)]
         pass: Option<String>,
+    },
+    /// Pass runs: read what was before, run the pass with all plugins in this process, and with each in a process of its
+    /// own, and compare all that the two runs tell.
+    Isolated {
+        #[command(flatten)]
+        shown: Shown,
+        /// Only the runs of this pass, named as in the file.
+        #[arg(long)]
+        pass: Option<String>,
+        /// The file has modules, over which several passes are run.
+        #[arg(long)]
+        modules: bool,
     },
     /// Pass runs: read what was before, run the pass, and compare what the module computes before and after it.
     /// Exit code 0: no pass is blamed.
@@ -97,6 +111,9 @@ impl Shown {
 }
 
 fn main() -> ExitCode {
+    if let Some(code) = passhost::worker() {
+        return ExitCode::from(code);
+    }
     match run(&Cli::parse().what) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(1),
@@ -129,6 +146,14 @@ fn run(what: &What) -> Result<bool, Error> {
             }
             (shown, all(cases, shown.faults(faults), |case| modules::run(case, engine())))
         }
+        What::Isolated { shown, pass, modules } => {
+            let (cases, faults) = if *modules { runs_of_modules(&shown.file)? } else { lines(&shown.file, pass_case)? };
+            let wanted = |case: &PassCase| pass.as_deref().is_none_or(|pass| pass == case.pass);
+            let cases =
+                cases.into_iter().filter(|(_, case)| wanted(case) && shown.takes(&case.id, &case.before)).collect();
+            let apart = isolated_engine()?;
+            (shown, all(cases, shown.faults(faults), |case| isolated::run(case, shared_engine(), &apart)))
+        }
         What::Passes { shown, pass } => {
             let (cases, faults) = lines(&shown.file, pass_case)?;
             let wanted = |case: &PassCase| pass.as_deref().is_none_or(|pass| pass == case.pass);
@@ -148,6 +173,24 @@ fn run(what: &What) -> Result<bool, Error> {
         ErrorKind::BrokenPipe => Ok(equal),
         _ => Err(error),
     })
+}
+
+/// The engine of the default manifest with every plugin in processes of their own, which are processes of this program.
+fn isolated_engine() -> Result<Arc<Engine>, Error> {
+    let manifest = Manifest::load(&root().join("passes.toml")).map_err(|error| Error::other(error.to_string()))?;
+    let engine = Engine::new(&manifest).map_err(|error| Error::other(error.to_string()))?;
+    engine.isolates(Isolation { worker: Some(std::env::current_exe()?), all: true, ..Isolation::default() });
+    Ok(Arc::new(engine))
+}
+
+/// Runs of passes over each module of a file.
+fn runs_of_modules(file: &Path) -> Result<(Numbered<PassCase>, Numbered<Outcome>), Error> {
+    let (modules, faults) =
+        lines(file, |line| Some((line["id"].as_str()?.to_string(), line["text"].as_str()?.to_string())))?;
+    let runs = |(line, (id, text)): (usize, (String, String))| {
+        isolated::cases(&id, &text, engine()).into_iter().map(move |case| (line, case))
+    };
+    Ok((modules.into_iter().flat_map(runs).collect(), faults))
 }
 
 fn validate(file: &Path, pass: Option<&str>, show: Option<&str>) -> Result<bool, Error> {

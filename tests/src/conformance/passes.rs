@@ -3,7 +3,7 @@
 use super::modules::read;
 use super::{Failure, Outcome, guarded};
 use passhost::verify::verify_read;
-use passhost::{Engine, Instrument, PassContext, Runner};
+use passhost::{Engine, Instrument, PassContext, RunReport, Runner};
 use plugin_api::ir::Module;
 use plugin_api::metadata::{OptionValue, PassInfo};
 use registry::{Form, Pipeline, Plan, Request, Selection, Stage};
@@ -88,6 +88,20 @@ pub(super) fn replay(
     engine: &Arc<Engine>,
     seen_by: Option<Instrument>,
 ) -> Result<Result<Module, String>, Failure> {
+    let report = report_of(case, before, engine, seen_by)?;
+    Ok(match report.error {
+        None => Ok(report.module),
+        Some(error) => Err(error.to_string()),
+    })
+}
+
+/// Runs the pass, and gives all that is told of the run.
+pub(super) fn report_of(
+    case: &PassCase,
+    before: Module,
+    engine: &Arc<Engine>,
+    seen_by: Option<Instrument>,
+) -> Result<RunReport, Failure> {
     let name = full_name(case);
     let Some(id) = engine.registry().find_full(&name) else {
         return Err(Failure::new("no such pass", name));
@@ -110,11 +124,7 @@ pub(super) fn replay(
     let plan = Plan::new(&request, engine.registry()).map_err(|why| Failure::new("not planned", why))?;
     let runner = Runner::in_context(engine, &context(case, engine)?).verified_input(true);
     let report = seen_by.into_iter().fold(runner, Runner::instrument).run(&plan, before);
-    let report = report.map_err(|why| Failure::new("not planned", why))?;
-    Ok(match report.error {
-        None => Ok(report.module),
-        Some(error) => Err(error.to_string()),
-    })
+    report.map_err(|why| Failure::new("not planned", why))
 }
 
 /// The context of the run: its target and its config values. Levels and names of passes are the plan's.

@@ -9,7 +9,7 @@ use std::ffi::{c_char, c_int, c_void};
 use std::time::Duration;
 
 export_plugin! {
-    passes: [ENDS, FAILS, INSERTS, CHECKED, NOTHING],
+    passes: [ENDS, REACHES, FAILS, INSERTS, CHECKED, NOTHING],
     operators: [EXITS, CRASHES, ENDLESS],
     properties: [ENDING],
     instruments: [WATCHER],
@@ -24,6 +24,10 @@ unsafe extern "C" {
     fn fork() -> c_int;
     fn raise(signal: c_int) -> c_int;
     fn pthread_exit(value: *mut c_void) -> !;
+    fn close(file: c_int) -> c_int;
+    fn write(file: c_int, bytes: *const c_void, n: usize) -> isize;
+    fn signal(number: c_int, handler: extern "C" fn(c_int)) -> *const c_void;
+    fn longjmp(place: *mut c_void, value: c_int) -> !;
 }
 
 declare_pass! {
@@ -84,6 +88,62 @@ impl Drop for Panics {
     fn drop(&mut self) {
         panic!("dropped");
     }
+}
+
+/// Does not end.
+fn endless() {
+    loop {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+extern "C" fn endless_handler() {
+    endless();
+}
+
+extern "C" fn ignore(_: c_int) {}
+
+/// Does not end when it is dropped.
+struct Loops;
+
+impl Drop for Loops {
+    fn drop(&mut self) {
+        endless();
+    }
+}
+
+thread_local! {
+    static LOOPS: Loops = const { Loops };
+}
+
+/// Writes into every file that this process may have open.
+fn everywhere(bytes: &[u8]) {
+    for file in 3..64 {
+        // SAFETY: the bytes live; a file that is not open is an error.
+        unsafe { write(file, bytes.as_ptr().cast(), bytes.len()) };
+    }
+}
+
+declare_pass! {
+    /// Opens what a pass should not.
+    pub module pass REACHES = "zoo.Reaches" {
+        opt_level: 0,
+        options: Target {
+            /// `write PATH`, `read PATH` or `connect`.
+            what: String = "connect",
+        },
+        run: reaches,
+    }
+}
+
+fn reaches(module: &Module, target: &Target, _: &Ctx) -> Result<Module, PassError> {
+    let done = match target.what.split_once(' ') {
+        Some(("write", path)) => std::fs::write(path, "written"),
+        Some((_, path)) => std::fs::read(path).map(drop),
+        None => std::net::UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.connect("127.0.0.1:9")),
+    };
+    done.map_err(|error| pass_error!("it may not {}: {error}", target.what))?;
+    Ok(module.clone())
 }
 
 /// Ends when the stack does.
@@ -150,6 +210,44 @@ fn end(how: &str) {
                 std::hint::black_box(vec![0u8; isize::MAX as usize]);
             }
             "pthread_exit" => pthread_exit(std::ptr::null_mut()),
+            other => end_of_worker(other),
+        }
+    }
+}
+
+/// Ways that no process survives, or that nothing in it notices; else the signal of a number.
+fn end_of_worker(how: &str) {
+    // SAFETY: as above.
+    unsafe {
+        match how {
+            "close pipes" => {
+                (3..64).for_each(|file| {
+                    close(file);
+                });
+                endless();
+            }
+            "nonsense" => everywhere(&[9; 64]),
+            "forged reply" => {
+                everywhere(&[&[2, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0][..], b"\0\0\x7f"].concat())
+            }
+            "endless" => endless(),
+            "endless later" => {
+                atexit(endless_handler);
+            }
+            "endless destructor" => drop(Loops),
+            "endless thread-local" => LOOPS.with(|_| ()),
+            "signal handler" => {
+                signal(11, ignore);
+                std::ptr::without_provenance_mut::<u8>(8).write_volatile(1);
+            }
+            "longjmp" => longjmp([0u64; 64].as_mut_ptr().cast(), 1),
+            "20 GB" => {
+                let all: Vec<Vec<u8>> = (0..20).map(|at| vec![at + 1; 1 << 30]).collect();
+                std::hint::black_box(all);
+            }
+            "lingering thread" => {
+                std::thread::spawn(endless);
+            }
             number => {
                 raise(number.parse().unwrap_or(6));
             }
