@@ -19,6 +19,13 @@ _loaded: list[Path] = []
 _loading = threading.RLock()
 
 
+class Plugins:
+    """Which plugins are loaded."""
+
+    number = 0
+    """Of times that plugins were loaded: passes that Python made before the last one are forgotten."""
+
+
 def standard_manifest() -> Path:
     """The manifest of the plugins that come with the package: operators, passes of Relax and TIR, an example."""
     return Path(__file__).parent / "_plugins" / "passes.toml"
@@ -44,6 +51,7 @@ def ensure_loaded() -> None:
         for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
             text += "".join(f"\n[[plugin]]\npath = {json.dumps(path)}\n" for path in _libraries(point))
         _passhost.load(standard, text)
+        Plugins.number += 1
         _loaded[:] = [standard]
 
 
@@ -67,4 +75,5 @@ def load(manifest: str | os.PathLike[str]) -> None:
     path = Path(manifest)
     with _loading:
         _passhost.load(path)
+        Plugins.number += 1
         _loaded[:] = [path]
