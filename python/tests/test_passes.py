@@ -367,11 +367,12 @@ def test_a_pass_that_is_called_alone_is_verified_and_called_once(mod):
 
 
 def test_steps_keep_no_module_alive(mod):
-    kept = weakref.ref(mod)
+    own = passhost.script.from_source(mod.script())
+    kept = weakref.ref(own)
     nothing = module_pass(returns_it, opt_level=0)
     with PassContext() as context:
-        nothing(mod)
-    del mod
+        nothing(own)
+    del own
     gc.collect()
     assert kept() is None
     assert context.steps[0].bindings == (3, 3)
