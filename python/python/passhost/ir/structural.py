@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from typing import Any
 
@@ -210,6 +209,8 @@ def assert_structural_equal(lhs: Any, rhs: Any, map_free_vars: bool = False) -> 
 
 def difference(lhs: Any, rhs: Any) -> str:
     """The difference of the texts of two objects, or what else differs."""
+    import difflib
+
     left, right = _text(lhs).splitlines(), _text(rhs).splitlines()
     lines = list(difflib.unified_diff(left, right, "left", "right", lineterm="", n=2))
     if lines:
