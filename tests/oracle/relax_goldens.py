@@ -1,0 +1,177 @@
+"""Runs goldens of plugins/relax-passes through TVM: what a pass makes of each module, or that it refuses it.
+
+    ../oracle-venv/bin/python tests/oracle/relax_goldens.py [FILES] [--quiet]
+
+Without FILES, those of the passes in PASSES. A golden equals what TVM returns, or has its reason in REASONS: one that differs
+without a reason makes the exit code 1.
+"""
+
+import argparse
+import collections
+import json
+import pathlib
+import re
+import sys
+
+import numpy as np
+import tvm
+import tvm_ffi
+from tir_goldens import cases
+from tvm import relax
+
+import workers
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+EQUAL = "equal"
+
+# Why TVM returns something else than a golden says: file, title of the case, reason.
+SKIPPED = "TVM changes calls in functions with SkipOptimization; passhost leaves the callee as it is, too"
+REASONS = {
+    "bind_params": {
+        "twice, with one shape": "a dictionary has each name once; the option is a list",
+        "a dimension that is said twice": "TVM binds the first extent to both dimensions, and returns an ill-typed module",
+    },
+    "bind_symbolic_vars": {
+        "twice": "a dictionary has each name once; the option is a list",
+        "an extent is not negative": "TVM makes tensors with -3 elements",
+        "what is concatenated": "TVM infers the sum of the extents again, with the terms in another order",
+    },
+    "canonicalize_bindings": {
+        "a dimension that a match_cast tells takes the place of its variable": "TVM leaves the types of the results of branches",
+        "a variable of a parameter, or of what is no dimension, stays": "TVM fixes an extent of a parameter, which callers see",
+        "a caller follows the result of a function": "TVM leaves the types of callers",
+        "an element of a known tuple that is a constant": "TVM leaves a tuple that nothing uses",
+        "an annotation that a match_cast makes equal": "TVM writes n * 2 where passhost keeps what was written",
+        "variables that attributes, scalars and types of functions mention stay": "TVM ends its process in the pass",
+        "a scalar of a nested function": "TVM replaces a scalar parameter by a value that only one call has",
+    },
+    "dead_code_elimination": {
+        "effects inside of expressions keep them": "TVM takes calls out of expressions before the pass, when it reads the text",
+        "a match_cast stays whose annotation names other variables": "TVM ends its process in the pass",
+    },
+    "eliminate_common_subexpr": {
+        "nested elements of a tuple, and casts, are equal only if index and type are": "TVM leaves names of merged values",
+    },
+    "expand_tuple_arguments": {
+        "a caller that stays as it is": SKIPPED,
+        "a shape in a tuple": "TVM takes the element of a tuple that is written in place, and of a tensor does not",
+    },
+    "remove_unused_outputs": {"a caller that stays as it is": SKIPPED},
+    "remove_unused_parameters": {
+        "a caller that stays as it is": SKIPPED,
+        "a closure keeps its parameters": "TVM ends its process in the pass",
+        "chains of calls and three symbolic variables": "the order of new parameters in TVM differs from run to run",
+        "a caller that does not know a dimension": "TVM does not find a value for the new parameter",
+        "a scalar that a shape mentions, a variable that a match_cast defines, and a shape of expressions": (
+            "TVM ends its process in the pass"
+        ),
+    },
+    "topological_sort": {
+        "a variable of a match_cast is defined before it is used, if no parameter defines it": (
+            "TVM puts uses of the symbolic variable before its definition"
+        ),
+    },
+}
+
+
+def listed(options, key):
+    """The pairs of an option that is a list of `name=value`."""
+    return dict(text.split("=", 1) for text in options.get(key, []))
+
+
+def bind_params(options, module):
+    function = module[options.get("func_name", "main")]
+    types = {param.name: param.ty.dtype for param in function.params}
+    arrays = {name: tvm.runtime.tensor(np.array(json.loads(text), str(types[name]))) for name, text in listed(options, "params").items()}
+    return relax.transform.BindParams(options.get("func_name", "main"), arrays)
+
+
+def bind_symbolic_vars(options, _):
+    values = {name: int(text) for name, text in listed(options, "binding_map").items()}
+    return relax.transform.BindSymbolicVars(values, options.get("func_name"))
+
+
+def topological_sort(options, _):
+    return relax.transform.TopologicalSort(
+        order=options.get("order", "depth-first"), direction=options.get("direction", "from-inputs")
+    )
+
+
+# How TVM makes the pass of a golden, by the name of the file.
+PASSES = {
+    "bind_params": bind_params,
+    "bind_symbolic_vars": bind_symbolic_vars,
+    "canonicalize_bindings": lambda _, __: relax.transform.CanonicalizeBindings(),
+    "dead_code_elimination": lambda options, _: relax.transform.DeadCodeElimination(options.get("entry_functions")),
+    "eliminate_common_subexpr": lambda _, __: relax.transform.EliminateCommonSubexpr(),
+    "expand_tuple_arguments": lambda _, __: relax.transform.ExpandTupleArguments(),
+    "remove_unused_outputs": lambda _, __: relax.transform.RemoveUnusedOutputs(),
+    "remove_unused_parameters": lambda _, __: relax.transform.RemoveUnusedParameters(),
+    "topological_sort": topological_sort,
+}
+
+
+def options_of(text):
+    """The options of the pass that a golden runs."""
+    inside = re.search(r"\{(.*)\}$", text)
+    pairs = re.findall(r'(\w+)=("[^"]*"|\[[^\]]*\](?=,|$)|\["[^"]*"(?:, "[^"]*")*\]|\w+)', inside[1]) if inside else []
+    whole = {}
+    for key, value in pairs:
+        if value.startswith("[") and '"' in value:
+            whole[key] = json.loads(re.search(re.escape(key) + r"=(\[\"[^\"]*\"(?:, \"[^\"]*\")*\])", inside[1])[1])
+        elif value.startswith("["):
+            whole[key] = [word.strip() for word in value[1:-1].split(",")]
+        else:
+            whole[key] = value.strip('"')
+    return whole
+
+
+def compared(case):
+    """The kind of result of a case, and more about it."""
+    stem, settings, sections = case
+    options = options_of(dict(settings)["passes"])
+    # TVM writes a text only with the names of symbolic variables that it declares itself.
+    before = tvm.script.from_source(sections["before"], check_well_formed=False)
+    try:
+        after = PASSES[stem](options, before)(before)
+    except Exception as error:  # pylint: disable=broad-except
+        return (EQUAL, "") if "error" in sections else ("TVM refuses it", str(error).strip().splitlines()[-1])
+    if "error" in sections:
+        return "TVM does not refuse it", after.script()
+    ours = tvm.script.from_source(sections["after"], check_well_formed=False) if "after" in sections else before
+    same = tvm_ffi.structural_equal(after, ours, map_free_vars=True)
+    # Some types of TVM's result are less known than those of the same text that it reads.
+    same = same or tvm_ffi.structural_equal(
+        tvm.script.from_source(after.script(show_meta=True), check_well_formed=False), ours, map_free_vars=True
+    )
+    return (EQUAL, "") if same else ("another module", after.script())
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("files", nargs="*", type=pathlib.Path)
+    parser.add_argument("--quiet", action="store_true", help="only the titles of those that are unexplained")
+    arguments = parser.parse_args()
+    folder = ROOT / "plugins/relax-passes/tests/goldens"
+    files = arguments.files or [folder / f"{stem}.txt" for stem in PASSES]
+    asked = [(path.stem, *case) for path in files for case in cases(path)]
+    counts = {path.stem: collections.Counter() for path in files}
+    unexplained = []
+    for at, result in workers.run(compared, [(stem, *case) for stem, _, *case in asked], 1, seconds=60):
+        stem, title = asked[at][:2]
+        kind, detail = (result, "") if isinstance(result, str) else result
+        reason = REASONS.get(stem, {}).get(title)
+        if kind != EQUAL and not reason:
+            unexplained.append(f"{stem}: {title}: {kind}" + ("" if arguments.quiet else f"\n{detail}"))
+        counts[stem]["equal" if kind == EQUAL else "stated" if reason else "unexplained"] += 1
+    for stem, count in counts.items():
+        print(f"{stem}: {count['equal']} of {count.total()} equal")
+    for line in unexplained:
+        print(line, file=sys.stderr)
+    total = sum(counts.values(), collections.Counter())
+    print(f"{total['equal']} equal, {total['stated']} differ for a stated reason, {len(unexplained)} unexplained")
+    sys.exit(bool(unexplained))
+
+
+if __name__ == "__main__":
+    main()
