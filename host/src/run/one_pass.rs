@@ -234,7 +234,8 @@ fn changed(before: &Module, after: &Module) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Engine, Fate, Input, RunReport, Runner, create_module_pass};
+    use crate::run::Fate;
+    use crate::{Engine, Input, RunReport, Runner, create_module_pass};
     use plugin_api::PassError;
     use plugin_api::ir::Module;
     use plugin_api::metadata::PassInfo;
