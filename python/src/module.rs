@@ -8,7 +8,7 @@ use passhost::{Engine, Input};
 use pyo3::prelude::*;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// One function. Equal handles are the same function in memory.
 #[pyclass(frozen, module = "passhost._passhost")]
@@ -58,13 +58,19 @@ impl Body {
 /// A module. Equal handles are the same module in memory.
 #[pyclass(frozen, module = "passhost._passhost")]
 #[derive(Clone)]
-pub(crate) struct Module(pub(crate) ir::Module);
+pub(crate) struct Module(pub(crate) ir::Module, OnceLock<usize>);
+
+impl Module {
+    pub(crate) fn of(module: ir::Module) -> Module {
+        Module(module, OnceLock::new())
+    }
+}
 
 #[pymethods]
 impl Module {
     #[new]
     fn new(functions: Vec<(String, PyRef<'_, Body>)>) -> Module {
-        Module(ir::Module::new(functions.into_iter().map(|(name, body)| (name, body.0.clone()))))
+        Module::of(ir::Module::new(functions.into_iter().map(|(name, body)| (name, body.0.clone()))))
     }
 
     /// Names and functions, in order.
@@ -85,7 +91,7 @@ impl Module {
                 None => drop(edit.remove(&name)),
             }
         }
-        Module(edit.finish())
+        Module::of(edit.finish())
     }
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
@@ -94,6 +100,12 @@ impl Module {
 
     fn __hash__(&self) -> u64 {
         hash_of(&self.0.addr())
+    }
+
+    /// How many bindings its functions have; they are counted once.
+    #[getter]
+    fn n_bindings(&self) -> usize {
+        *self.1.get_or_init(|| self.0.n_bindings())
     }
 
     fn __len__(&self) -> usize {
@@ -135,7 +147,7 @@ pub(crate) fn read_module(
         let reading =
             engine.read_module(&input.strict(strict).options(ReadOptions { unchecked, matched_parameters: true }));
         let warnings: Vec<String> = reading.warnings().map(|warning| warning.json()).collect();
-        Ok((Module(reading.module?), warnings))
+        Ok((Module::of(reading.module?), warnings))
     });
     read.map_err(|error| raised(py, &error))
 }

@@ -3,7 +3,7 @@
 use crate::engine;
 use crate::errors::raised;
 use crate::module::Module;
-use crate::python_pass::{described, take_raised};
+use crate::python_pass::{Called, described, take_raised};
 use crate::values::Given;
 use crate::watch::{Signals, Watcher};
 use passhost::plugin_api::ir;
@@ -76,12 +76,25 @@ type Row = (usize, String, String, String, f64, f64, (usize, usize));
 /// counter, sum.
 pub(crate) type Ran = (Module, Vec<String>, Vec<String>, Vec<Row>, Vec<(String, String, u64)>);
 
-/// Runs a pass or Sequential over a module.
+/// Runs a pass or Sequential over a module. If the pass was `called` before, what came of that is taken instead of a call.
 #[pyfunction]
-pub(crate) fn run(py: Python<'_>, module: &Module, asked: Asked, settings: Settings) -> PyResult<Ran> {
+#[pyo3(signature = (module, asked, settings, called = None))]
+pub(crate) fn run(
+    py: Python<'_>,
+    module: &Module,
+    asked: Asked,
+    settings: Settings,
+    called: Option<Called>,
+) -> PyResult<Ran> {
     let engine = engine::current(py)?;
     drop(take_raised());
-    let report = py.detach(|| report(&engine, &module.0, asked, settings, None));
+    let called = called.map(|called| called.result(py));
+    let report = py.detach(|| {
+        report(&engine, &module.0, asked, settings, |runner, pass| match called {
+            Some((result, time)) => runner.called(pass, result, time),
+            None => runner,
+        })
+    });
     ended(py, &engine, report)
 }
 
@@ -107,19 +120,20 @@ fn place<'e>(error: &'e str, raised: &str) -> &'e str {
     error.split_once(raised).map_or(error, |(place, _)| place.trim_end_matches([':', ' ']))
 }
 
-/// Runs a pass or Sequential, perhaps with one more instrument.
+/// Runs a pass or Sequential; `with` sets what else the runner should know, which gets the full name of a pass.
 pub(crate) fn report(
     engine: &Arc<Engine>,
     module: &ir::Module,
     asked: Asked,
     settings: Settings,
-    instrument: Option<Instrument>,
+    with: impl for<'e> FnOnce(Runner<'e>, &str) -> Runner<'e>,
 ) -> Result<RunReport, Error> {
     let (jobs, missed) = (settings.jobs, settings.missed);
     let context = settings.context(engine)?;
-    let plan = asked.pass(engine)?.plan(&context)?;
+    let pass = asked.pass(engine)?;
+    let plan = pass.plan(&context)?;
     let runner = Runner::in_context(engine, &context).missed(missed);
-    let runner = instrument.into_iter().fold(runner, Runner::instrument);
+    let runner = with(runner, pass.info().map_or("", |info| &info.name));
     let mut report = jobs.into_iter().fold(runner, Runner::jobs).run(&plan, module.clone())?;
     report.warnings.splice(0..0, plan.warnings.iter().map(ToString::to_string));
     Ok(report)
@@ -135,7 +149,7 @@ fn ran(engine: &Engine, report: RunReport) -> Ran {
     let statistics = report.statistics.iter();
     let statistics = statistics.map(|counted| (counted.pass.clone(), counted.name.clone(), counted.sum)).collect();
     let diagnostics = report.diagnostics.iter().map(|diagnostic| diagnostic.report(registry).json()).collect();
-    (Module(report.module), diagnostics, report.warnings, rows, statistics)
+    (Module::of(report.module), diagnostics, report.warnings, rows, statistics)
 }
 
 /// The plan of a pass or Sequential: depth, nesting, pass with its options, plugin, and reason of each step; and warnings.

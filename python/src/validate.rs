@@ -58,7 +58,7 @@ pub(crate) fn validate(
     let (report, checked) = py.detach(|| {
         let steps = ChangedSteps::default();
         let collecting = Instrument::new("passhost.validate", steps.instrument(engine.registry()));
-        let report = report(&engine, &module.0, asked, settings, Some(collecting));
+        let report = report(&engine, &module.0, asked, settings, |runner, _| runner.instrument(collecting));
         let mut validator = Validator::new(&engine, how);
         let (mut checked, mut stopped) = (Vec::new(), None);
         for step in steps.take() {

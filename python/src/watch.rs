@@ -27,7 +27,7 @@ fn call(hook: Option<&Py<PyAny>>, module: &ir::Module, pass: &PassFacts<'_>) -> 
     let required: Vec<&str> = pass.required.iter().map(|required| required.name.as_str()).collect();
     Python::attach(|py| {
         let facts = (pass.name, pass.opt_level, required, pass.plugin, pass.position);
-        let said = hook.call1(py, (Module(module.clone()), facts)).and_then(|said| said.bind(py).is_truthy());
+        let said = hook.call1(py, (Module::of(module.clone()), facts)).and_then(|said| said.bind(py).is_truthy());
         said.map_err(|error| keep(py, error))
     })
 }

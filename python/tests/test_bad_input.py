@@ -180,6 +180,22 @@ def test_a_pass_that_calls_itself_without_end(mod):
     assert all(len(note) < 100 for note in found.__notes__)
 
 
+@pytest.mark.parametrize("in_context", [False, True])
+def test_a_pass_that_is_called_alone_and_calls_itself_without_end(mod, in_context):
+    @module_pass(opt_level=0)
+    def forever(mod, ctx):
+        if not in_context:
+            return forever(mod)
+        with PassContext():
+            return forever(mod)
+
+    for _ in range(2):
+        with pytest.raises(PasshostError, match="a pass that runs others must not lead back to itself") as caught:
+            forever(mod)
+        assert len(caught.value.__notes__) < 40
+    assert module_pass(lambda mod, ctx: mod, opt_level=0)(mod) is mod
+
+
 @pytest.mark.parametrize("leave", [lambda: sys.exit(7), lambda: (_ for _ in ()).throw(SystemExit(1)), lambda: exit(0)])
 def test_a_pass_that_exits_the_interpreter(mod, leave):
     refused(module_pass(lambda mod, ctx: leave(), opt_level=0), mod, PassFailedError, "called sys.exit")
@@ -247,6 +263,33 @@ def test_a_pass_in_a_thousand_threads_with_contexts_of_their_own(mod):
         thread.join(120)
     assert not failed
     assert levels == set(range(1_000))
+
+
+def test_a_pass_that_is_called_alone_in_a_thousand_threads(mod):
+    """In contexts of their own, and all in one context."""
+    failed = []
+    shared = PassContext(opt_level=1)
+
+    @module_pass(opt_level=0)
+    def look(mod, ctx):
+        assert ctx is PassContext.current()
+        assert relax.Normalize()(mod) is mod
+        return mod
+
+    def run(number):
+        try:
+            with shared if number % 2 else PassContext(opt_level=number) as context:
+                assert look(mod) is mod
+                assert context.steps
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(1_000)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+    assert not failed
 
 
 LATE = """

@@ -1,8 +1,10 @@
 """Passes of plugins and of Python functions, alone and in Sequentials."""
 
+import gc
 import inspect
 import subprocess
 import sys
+import weakref
 
 import pytest
 
@@ -240,3 +242,137 @@ except KeyboardInterrupt:
 def test_ctrl_c_ends_a_run_between_passes():
     ran = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, timeout=60, check=False)
     assert ran.stdout == "interrupted\n", ran.stderr
+
+
+class Sees(passhost.instrument.PassInstrument):
+    """Sees nothing: with it, the host runs a Python pass that is called alone."""
+
+    def run_before_pass(self, mod, info):
+        pass
+
+
+def returns_it(mod, ctx):
+    return mod
+
+
+def looks(mod, ctx):
+    assert "R.add" in mod.script() and mod["main"].body
+    return mod
+
+
+def copies(mod, ctx):
+    return mod.clone()
+
+
+def adds(mod, ctx):
+    mod = mod.clone()
+    mod["second"] = mod["main"].with_attr("global_symbol", "second")
+    return mod
+
+
+def adds_in_place(mod, ctx):
+    mod["second"] = mod["main"].with_attr("global_symbol", "second")
+    return mod
+
+
+def attributed(mod, ctx):
+    return mod.with_attr("author", 1)
+
+
+def breaks(mod, ctx):
+    other = passhost.relax.Var("other", passhost.relax.TensorType((2,), "float32"))
+    mod["main"] = passhost.relax.Function([], other)
+    return mod
+
+
+def without_an_operator(mod, ctx):
+    mod["main"] = passhost.relax.Function([], passhost.relax.op.add(passhost.relax.const(1), passhost.relax.const(1.0)))
+    return mod
+
+
+def outcome(made, mod, **settings):
+    """What becomes of a pass: steps without times, text or exception, diagnostics."""
+    try:
+        with PassContext(**settings) as context:
+            result = made(mod)
+    except BaseException as error:
+        return type(error), str(error), [note.replace("\n", " ") for note in getattr(error, "__notes__", ())]
+    steps = [(step.depth, step.name, step.outcome, step.reason, step.bindings) for step in context.steps]
+    assert all(0 <= step.seconds < 60 for step in context.steps)
+    return steps, result.script(), result is mod, [str(diagnostic) for diagnostic in context.diagnostics]
+
+
+FUNCTIONS = [
+    returns_it,
+    looks,
+    copies,
+    adds,
+    adds_in_place,
+    attributed,
+    breaks,
+    without_an_operator,
+    returns_none,
+    raises,
+    leaves,
+    runs_itself,
+]
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_a_python_pass_that_is_called_alone_is_as_in_a_run(mod, function):
+    """It is called without the host, which hears of the result. Where an instrument looks on, the host calls it."""
+    text = mod.script()
+    made = module_pass(function, opt_level=1)
+    found = outcome(made, mod)
+    assert found == outcome(made, mod, instruments=[Sees()])
+    assert mod.script() == text
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"opt_level": 0},
+        {"opt_level": 0, "required_pass": ["test.Settings"]},
+        {"disabled_pass": ["test.Settings"]},
+        {"disabled_pass": ["relax.FuseOps"]},
+        {"required_pass": ["relax.Nothing"]},
+        {"target": "{"},
+        {"opt_level": 0, "tvm_compat": True},
+        {"config": {"relax.FuseOps.max_depth": 3}},
+    ],
+)
+def test_contexts_decide_about_a_pass_that_is_called_alone(mod, settings):
+    made = CALLED.get("made") or CALLED.setdefault("made", module_pass(returns_it, opt_level=1, name="test.Settings"))
+    found = outcome(made, mod, **settings)
+    assert found == outcome(made, mod, instruments=[Sees()], **settings)
+
+
+CALLED = {}
+
+
+def test_a_pass_that_is_called_alone_is_verified_and_called_once(mod):
+    calls = []
+
+    @module_pass(opt_level=0)
+    def once(mod, ctx):
+        calls.append(ctx)
+        return adds_in_place(mod, ctx)
+
+    with PassContext() as context:
+        assert len(once(mod)) == 2
+    assert calls == [context]
+    assert [(step.outcome, step.bindings) for step in context.steps] == [("changed", (3, 6))]
+    with pytest.raises(passhost.error.PasshostError, match="other"):
+        module_pass(breaks, opt_level=0)(mod)
+
+
+def test_steps_keep_no_module_alive(mod):
+    own = passhost.script.from_source(mod.script())
+    kept = weakref.ref(own)
+    nothing = module_pass(returns_it, opt_level=0)
+    with PassContext() as context:
+        nothing(own)
+    del own
+    gc.collect()
+    assert kept() is None
+    assert context.steps[0].bindings == (3, 3)

@@ -11,12 +11,13 @@ use crate::verify::undeclared::undeclared_among;
 use crate::verify::{
     Affected, KeptParts, KnownCalls, UndeclaredOperator, Violation, affected, pairs, verify_attributes,
 };
+use plugin_api::abi::host::RunFailure;
 use plugin_api::declare::diagnostics::Severity;
 use plugin_api::declare::instrument::PassFacts;
 use plugin_api::ir::Module;
 use registry::{Facts, Job, PassId};
 use serde_json::json;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// What messages of the log name as their source.
 const LOG: &str = "passhost::run";
@@ -105,9 +106,7 @@ impl<'r> Run<'r> {
         let info = self.engine.registry().pass(pass);
         let snapshot = self.runner.paranoid.then(|| Snapshot::of(before));
         let said = self.services.said.borrow().len();
-        let start = Instant::now();
-        let after = self.call(pass, info.granularity, before, &job.options);
-        let time = start.elapsed();
+        let (after, time) = self.called(job, before);
         if let Some(snapshot) = snapshot {
             self.check_input(pass, before, &snapshot)?;
         }
@@ -133,6 +132,17 @@ impl<'r> Run<'r> {
         tracing::debug!(target: LOG, changed, ?time, "done");
         self.set_module(after);
         Ok((changed, Cost { time, verify, bindings }))
+    }
+
+    /// What a pass returns, and how long that takes: it is called, unless that was done before the run.
+    fn called(&self, job: &Job<'_>, before: &Module) -> (Result<Module, Error>, Duration) {
+        let (pass, info) = (job.pass, self.engine.registry().pass(job.pass));
+        let earlier = self.runner.called.take();
+        if let Some((_, result, time)) = earlier.filter(|(name, ..)| *name == info.name) {
+            return (result.map_err(|error| self.failure(pass, None, before, RunFailure::Error(error))), time);
+        }
+        let start = Instant::now();
+        (self.call(pass, info.granularity, before, &job.options), start.elapsed())
     }
 
     /// Whether a pass that returned something reported no error; `from`: what was reported before it.
@@ -220,4 +230,57 @@ fn changed(before: &Module, after: &Module) -> bool {
         return false;
     }
     pairs(before, after).is_none() || !before.structural_eq(after)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::run::Fate;
+    use crate::{Engine, Input, RunReport, Runner, create_module_pass};
+    use plugin_api::PassError;
+    use plugin_api::ir::Module;
+    use plugin_api::metadata::PassInfo;
+    use registry::{Outcome, Pipeline, Plan, Request};
+    use std::time::Duration;
+
+    /// Runs `t.Asked`, which fails if it is called, with what a pass of this name returned before the run.
+    fn run(called: &str, result: impl FnOnce(Module) -> Result<Module, PassError>) -> (Module, RunReport) {
+        let mut engine = Engine::default();
+        let pass = create_module_pass(PassInfo::new("t.Asked"), |_, _| Err(PassError::new("was called")));
+        engine.add_pass(pass).expect("a new name");
+        let text = "@R.function\ndef main(x: R.Tensor((2,), 'float32')):\n    return x\n";
+        let module = engine.read_module(&Input::text("a.py", text)).module.expect("a module");
+        let request = Request { pipeline: Pipeline::parse("t.Asked").expect("a pipeline"), ..Request::default() };
+        let plan = Plan::new(&request, engine.registry()).expect("a plan");
+        let runner = Runner::new(&engine, Default::default());
+        let runner = runner.called(called, result(module.clone()), Duration::from_secs(3));
+        let report = runner.run(&plan, module.clone()).expect("a run");
+        (module, report)
+    }
+
+    #[test]
+    fn what_was_called_before_the_run_is_not_called_again() {
+        let (module, report) = run("t.Asked", Ok);
+        assert!(report.error.is_none() && report.module.same(&module));
+        let steps: Vec<_> = report.steps.iter().map(|step| (&step.fate, step.time.as_secs())).collect();
+        assert_eq!(steps, [(&Fate::Done(Outcome::Unchanged), 3)]);
+
+        let (_, report) = run("t.Asked", |_| Ok(Module::new(Vec::<(String, plugin_api::ir::Body)>::new())));
+        assert!(report.error.is_none() && report.module.is_empty());
+        assert_eq!(report.steps[0].fate, Fate::Done(Outcome::Changed));
+    }
+
+    #[test]
+    fn what_it_failed_with_is_an_error_of_its_step() {
+        let (module, report) = run("t.Asked", |_| Err(PassError::new("failed before")));
+        assert!(report.module.same(&module));
+        let error = report.error.expect("an error").to_string();
+        assert!(error.contains("t.Asked") && error.ends_with("failed before"), "{error}");
+    }
+
+    #[test]
+    fn what_another_pass_returned_is_not_taken() {
+        let (_, report) = run("t.Other", Ok);
+        let error = report.error.expect("an error").to_string();
+        assert!(error.ends_with("was called"), "{error}");
+    }
 }

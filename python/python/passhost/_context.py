@@ -16,7 +16,15 @@ if TYPE_CHECKING:
     from passhost._passes import Step
 
 _entered: ContextVar[tuple[PassContext, ...]] = ContextVar("passhost_contexts", default=())
-_default = threading.local()
+
+
+class _Default(threading.local):
+    """The context of a thread where none was entered."""
+
+    context: PassContext | None = None
+
+
+_default = _Default()
 
 
 class Compat:
@@ -100,10 +108,12 @@ class PassContext:
         self.missed = missed
         self.diagnostics: list[Diagnostic] = []
         """What passes reported in this context, the last 10,000."""
-        self.steps: list[Step] = []
-        """The steps of the last run in this context, with their times."""
+        self._steps: list[Step] | tuple[Any, ...] = []
+        """The steps of the last run, or what makes them of the rest of the tuple."""
         self._flat = _flat(self.config)
         self._depth = 0
+        self._calling = False
+        """Whether a pass is called without the host, which must know of those that this pass runs."""
         for instrument in self.instruments:
             self._check_instrument(instrument)
         if self._flat:
@@ -119,16 +129,35 @@ class PassContext:
                 "decorate its class with @pass_instrument"
             )
 
+    @property
+    def steps(self) -> list[Step]:
+        """The steps of the last run in this context, with their times."""
+        steps = self._steps
+        if isinstance(steps, tuple):
+            steps = self._steps = steps[0](*steps[1:])
+        return steps
+
     @staticmethod
     def current() -> PassContext:
         """The innermost context that was entered, else the default one of this thread."""
         entered = _entered.get()
         if entered:
             return entered[-1]
-        if not hasattr(_default, "context"):
-            _default.context = PassContext()
-        context: PassContext = _default.context
+        context: PassContext | None = _default.context
+        if context is None:
+            context = _default.context = PassContext()
         return context
+
+    def _only_calls(self) -> bool:
+        """Whether to run a pass that requires nothing is to call it: nothing disables passes or watches them."""
+        return not (
+            self.instruments
+            or self._calling
+            or self.disabled_pass
+            or self.required_pass
+            or self._flat
+            or self.target is not None
+        )
 
     @staticmethod
     def list_configs() -> dict[str, dict[str, Any]]:
@@ -140,6 +169,7 @@ class PassContext:
         """Enters the instruments in order; if one fails, those before it are exited and the context is not entered."""
         if self._depth == 0:
             self._enter_instruments()
+            self._calling = PassContext.current()._calling
         self._depth += 1
         _entered.set((*_entered.get(), self))
         return self

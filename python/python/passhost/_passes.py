@@ -7,6 +7,7 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from time import perf_counter
 from typing import Any, NamedTuple, TypeVar, cast
 
 from passhost import _html, _passhost, _plugins
@@ -57,6 +58,11 @@ class Step:
     seconds: float
     verify_seconds: float
     bindings: tuple[int, int]
+
+
+def _steps_of(rows: Iterable[tuple[Any, ...]]) -> list[Step]:
+    """The steps of a run, from the rows of its summary."""
+    return [Step(*row) for row in rows]
 
 
 @dataclass(frozen=True)
@@ -154,7 +160,7 @@ class Pass(ABC):
         context, (handle, diagnostics, warnings, rows, _) = PassContext.current(), ran
         context._heard(map(Diagnostic.of_json, diagnostics))
         context._heard(Diagnostic("warning", warning) for warning in warnings)
-        context.steps = [Step(*row) for row in rows]
+        context._steps = (_steps_of, rows)
         return IRModule._of(handle, mod)
 
     def plan(self) -> Plan:
@@ -195,6 +201,11 @@ class PluginPass(Pass):
         return f"{self._name}({options})"
 
 
+def _unchanged(name: str, seconds: float, bindings: int) -> list[Step]:
+    """The steps of a run of one pass that left the module as it was, as the host would have them."""
+    return [Step(0, name, "unchanged", "asked", seconds, 0.0, (bindings, bindings))]
+
+
 class MadePass(Pass):
     """A pass that is a Python function: it is known to the host by a name of its own."""
 
@@ -207,6 +218,42 @@ class MadePass(Pass):
         doc = inspect.getdoc(function) or info.name
         self._name = _passhost.register(info.name, info.opt_level, list(info.required), doc, self._run, not Compat.tvm)
         _made[self._name] = info
+        self._plugins = _plugins.Plugins.number
+
+    def __call__(self, mod: IRModule) -> IRModule:
+        """As of any pass. Where nothing but this pass would run, it is called at once.
+
+        The host then takes what it made as the result of a run. If that is the module itself, nothing is verified.
+        """
+        context = PassContext.current()
+        info = self._info
+        if (
+            info.required
+            or info.opt_level > context.opt_level
+            or not context._only_calls()
+            or self._plugins != _plugins.Plugins.number
+            or not isinstance(mod, IRModule)
+        ):
+            return super().__call__(mod)
+        handle = mod._handle()
+        given = IRModule._of(handle)
+        outcome: _passhost.Module | BaseException
+        context._calling = True
+        start = perf_counter()
+        try:
+            result = self._transform(given, context)
+            outcome = handle if result is given and given._is(handle) else self._accepted(result)
+        except SystemExit as exit:
+            outcome = self._exited(exit)
+        except BaseException as error:
+            outcome = error
+        seconds = perf_counter() - start
+        context._calling = False
+        if outcome is handle:
+            context._steps = (_unchanged, self._name, seconds, handle.n_bindings)
+            return mod
+        asked, settings = self._asked(), context._settings()
+        return self._ended(mod, _passhost.run(handle, asked, settings, (outcome, seconds)))
 
     @property
     def info(self) -> PassInfo:
@@ -218,12 +265,18 @@ class MadePass(Pass):
 
     def _run(self, handle: _passhost.Module) -> _passhost.Module:
         """Called by the host."""
-        mod = IRModule._of(handle)
         try:
-            result = self._transform(mod, PassContext.current())
+            return self._accepted(self._transform(IRModule._of(handle), PassContext.current()))
         except SystemExit as exit:
-            raise PassFailedError(f"pass {self._info.name} called sys.exit({exit.code!r})") from exit
+            raise self._exited(exit) from exit
+
+    def _accepted(self, result: object) -> _passhost.Module:
         return self._checked(result, IRModule, "an IRModule")._handle()
+
+    def _exited(self, exit: SystemExit) -> PassFailedError:
+        error = PassFailedError(f"pass {self._info.name} called sys.exit({exit.code!r})")
+        error.__cause__ = exit
+        return error
 
     @abstractmethod
     def _transform(self, mod: IRModule, ctx: PassContext) -> IRModule:

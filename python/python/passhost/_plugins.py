@@ -6,11 +6,14 @@ import json
 import os
 import threading
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from passhost import _passhost
 from passhost.error import PasshostError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+    from pathlib import Path
 
 GROUP = "passhost.plugins"
 """Entry points of this group name packages that have a `passes.toml` with their plugins."""
@@ -19,8 +22,17 @@ _loaded: list[Path] = []
 _loading = threading.RLock()
 
 
+class Plugins:
+    """Which plugins are loaded."""
+
+    number = 0
+    """Of times that plugins were loaded: passes that Python made before the last one are forgotten."""
+
+
 def standard_manifest() -> Path:
     """The manifest of the plugins that come with the package: operators, passes of Relax and TIR, an example."""
+    from pathlib import Path
+
     return Path(__file__).parent / "_plugins" / "passes.toml"
 
 
@@ -39,16 +51,21 @@ def ensure_loaded() -> None:
         if named:
             load(named)
             return
+        from importlib.metadata import entry_points
+
         standard = standard_manifest()
         text = standard.read_text(encoding="utf-8")
         for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
             text += "".join(f"\n[[plugin]]\npath = {json.dumps(path)}\n" for path in _libraries(point))
         _passhost.load(standard, text)
+        Plugins.number += 1
         _loaded[:] = [standard]
 
 
 def _libraries(point: EntryPoint) -> list[str]:
     """The plugins of an installed package, by their absolute paths."""
+    from pathlib import Path
+
     manifest = Path(str(import_module(point.value).__file__)).parent / "passes.toml"
     try:
         return [os.fspath(library) for library in _passhost.libraries(manifest)]
@@ -64,7 +81,10 @@ def load(manifest: str | os.PathLike[str]) -> None:
 
     Raises `ManifestError` if the manifest is wrong, and `PluginError` if a plugin is refused.
     """
+    from pathlib import Path
+
     path = Path(manifest)
     with _loading:
         _passhost.load(path)
+        Plugins.number += 1
         _loaded[:] = [path]

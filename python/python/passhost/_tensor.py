@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
-import numpy.typing as npt
 
 from passhost import _passhost
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 _BITS = {1: "uint8", 2: "uint16"}
 """Types of NumPy by which arrays show the bits of elements that NumPy has no type for, by their bytes."""

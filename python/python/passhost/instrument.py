@@ -23,13 +23,13 @@ from __future__ import annotations
 import functools
 import inspect
 import re
-import shutil
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from passhost import _passhost
     from passhost._passes import PassInfo
     from passhost.ir.module import IRModule
@@ -198,9 +198,13 @@ class DumpIR(PassInstrument):
 
     def __init__(self, dump_dir: Path | str, refresh: bool = False) -> None:
         """`refresh` empties the folder first."""
+        from pathlib import Path
+
         self.dump_dir = Path(dump_dir)
         self.counter = 0
         if refresh and self.dump_dir.is_dir():
+            import shutil
+
             shutil.rmtree(self.dump_dir)
 
     def run_after_pass(self, mod: IRModule, info: PassInfo) -> None:

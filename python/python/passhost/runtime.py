@@ -15,11 +15,9 @@ array([2., 5.], dtype=float32)
 from __future__ import annotations
 
 import os
-import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, TypeVar, overload
 
 import numpy as np
@@ -237,7 +235,8 @@ class Executable:
         """
         from passhost.ir.json import save_json
 
-        Path(file_name).write_text(save_json(self.mod), encoding="utf-8")
+        with open(file_name, "w", encoding="utf-8") as file:
+            file.write(save_json(self.mod))
 
 
 def load_module(path: str | os.PathLike[str]) -> Executable:
@@ -245,7 +244,8 @@ def load_module(path: str | os.PathLike[str]) -> Executable:
     from passhost.ir.json import load_json
 
     try:
-        mod = load_json(Path(path).read_text(encoding="utf-8"))
+        with open(path, encoding="utf-8") as file:
+            mod = load_json(file.read())
     except (UnicodeDecodeError, ValueError) as error:
         raise ValueError(f"{os.fspath(path)} was not written by Executable.export_library: {error}") from None
     if not isinstance(mod, IRModule):
@@ -270,11 +270,15 @@ class BenchmarkResult:
     @property
     def mean(self) -> float:
         """Mean of the repetitions."""
+        import statistics
+
         return statistics.fmean(self.results)
 
     @property
     def median(self) -> float:
         """Median of the repetitions."""
+        import statistics
+
         return statistics.median(self.results)
 
     @property
@@ -290,6 +294,8 @@ class BenchmarkResult:
     @property
     def std(self) -> float:
         """Standard deviation of the repetitions."""
+        import statistics
+
         return statistics.pstdev(self.results)
 
     def __str__(self) -> str:

@@ -49,7 +49,7 @@ pub(crate) fn with_module_attrs(
     let (attrs, infos) = (owned(&mut sealer, &attrs)?, owned(&mut sealer, &infos)?);
     let mut edit = module.0.edit();
     edit.set_attrs(attrs, infos).map_err(|error| ill_formed(py, &error.to_string()))?;
-    Ok(Module(edit.finish()))
+    Ok(Module::of(edit.finish()))
 }
 
 fn owned(sealer: &mut Sealer, entries: &Bound<'_, PyDict>) -> PyResult<Vec<(String, Attr)>> {
@@ -157,5 +157,5 @@ pub(crate) fn remove_all_unused(py: Python<'_>, body: &Body) -> PyResult<Body> {
 pub(crate) fn normalized(py: Python<'_>, module: &Module) -> PyResult<Module> {
     let engine = engine::current(py)?;
     let made = py.detach(|| module.0.map_functions(|_, body| normalize(body, &*engine)));
-    made.map(Module).map_err(|error| ill_formed(py, &error.to_string()))
+    made.map(Module::of).map_err(|error| ill_formed(py, &error.to_string()))
 }

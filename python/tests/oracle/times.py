@@ -2,8 +2,9 @@
 
     python python/tests/oracle/times.py [--models FOLDER]
 
-Each row is measured in a process of its own, first TVM and then passhost, three times; the fastest counts. Needs TVM
-0.27 in the environment and an extension that was built with optimization: `python build_backend.py --release`.
+Each row is measured in processes of its own, TVM and passhost in turns, three times each. Time is that of the
+processor, and the fastest call counts. Needs TVM 0.27 in the environment and an extension that was built with
+optimization: `python build_backend.py --release`.
 """
 
 import argparse
@@ -86,22 +87,22 @@ function = mod["main"]
         yield f"decorator, {model.name}", read, "read()"
 
 
+TIMED = """
+import gc, timeit, time
+timer = timeit.Timer({timed!r}, "gc.enable()", time.process_time, globals())
+number, spent = timer.autorange()
+number = max(1, int(number / 4))
+print(min(timer.repeat(max(5, int(1.5 / (spent / 4))), number)) / number)
+"""
+
+
 def measured(package, prepared, timed):
-    """The fastest of some calls, in milliseconds."""
+    """The fastest of some calls in one process, in milliseconds of its processor time."""
     if prepared is None:
-        program = f"import time\nstart = time.perf_counter()\nimport {package}\nprint(time.perf_counter() - start)"
+        program = f"import time\nstart = time.process_time()\nimport {package}\nprint(time.process_time() - start)"
     else:
         prepared = prepared.replace("{package}", package).replace("{imports!r}", repr(IMPORTS[package]))
-        program = (
-            IMPORTS[package]
-            + prepared
-            + (
-                f"import time\nbest = None\n{timed}\nbegin = time.perf_counter()\n"
-                f"while best is None or time.perf_counter() - begin < 2:\n"
-                f"    start = time.perf_counter()\n    {timed}\n    spent = time.perf_counter() - start\n"
-                f"    best = spent if best is None or spent < best else best\nprint(best)"
-            )
-        )
+        program = IMPORTS[package] + prepared + TIMED.format(timed=timed)
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"{package}: {done.stderr}")
@@ -112,14 +113,18 @@ def main():
     """Prints the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--models", type=Path, nargs="*", default=[HERE.parents[3] / "tests/models/vgg19.py"])
-    parser.add_argument("--only", default="")
+    parser.add_argument("--only", default="", help="rows whose names contain this")
+    parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
     print("| what | TVM 0.27, ms | passhost, ms | times as fast |\n|---|---|---|---|")
     for name, prepared, timed in rows(options.models):
         if options.only not in name:
             continue
-        tvm, own = (min(measured(package, prepared, timed) for _ in range(3)) for package in ("tvm", "passhost"))
-        print(f"| {name} | {tvm:.3f} | {own:.3f} | {tvm / own:.1f} |", flush=True)
+        rounds = [
+            [measured(package, prepared, timed) for package in ("tvm", "passhost")] for _ in range(options.rounds)
+        ]
+        tvm, own = map(min, zip(*rounds, strict=True))
+        print(f"| {name} | {tvm:.4g} | {own:.4g} | {tvm / own:.3g} |", flush=True)
 
 
 if __name__ == "__main__":

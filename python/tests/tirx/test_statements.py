@@ -137,6 +137,36 @@ def test_names_of_variables_do_not_matter():
     assert not ir.structural_equal(loop("i", 0), loop("i", 1))
 
 
+BLOCK = """
+@I.ir_module
+class Module:
+    @T.prim_func(private=True, s_tir=True)
+    def main(A: T.Buffer((4,), "float32"), B: T.Buffer((4,), "float32"), C: T.Buffer((4,), "float32")):
+        for i in range(4):
+            with T.sblock("block"):
+                v = T.axis.spatial(4, i)
+                T.reads(A[v], B[v])
+                T.writes(C[v])
+                C[v] = A[v] + B[v]
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ("A", "X", True),
+        ('(4,), "float32"), B', '(4,), "float16"), B', False),
+        ("= A[v] + B", "= B[v] + B", False),
+        ("(A[v], B", "(B[v], B", False),
+    ],
+)
+def test_buffers_become_others_where_a_block_reads_them(before, after, expected):
+    """In two bodies, whose functions would define the buffers."""
+    body, other = (passhost.script.from_source(text)["main"].body for text in (BLOCK, BLOCK.replace(before, after)))
+    assert ir.structural_equal(body, other) is expected
+    assert ir.structural_equal(other, body) is expected
+
+
 def test_a_function_from_nothing_is_executed():
     a, b = (tirx.Var(name, tirx.BufferType((4,), "float32")) for name in ("A", "A"))
     i, j = tirx.Var("i", "int32"), tirx.Var("i", "int32")

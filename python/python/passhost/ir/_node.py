@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 
@@ -14,7 +15,7 @@ def _read_only(cls: type) -> None:
             continue
         slot = cls.__dict__[name]
         setattr(cls, f"_{name}", slot)
-        setattr(cls, name, property(slot.__get__, _refuse(name), _refuse(name), slot.__doc__))
+        setattr(cls, name, property(attrgetter(f"_{name}"), _refuse(name), _refuse(name), slot.__doc__))
 
 
 def _refuse(name: str) -> Callable[..., None]:

@@ -17,6 +17,7 @@ class Expr(Node):
 
     __slots__ = ("ty",)
     ty: Type
+    _ty: Type
 
     @property
     def _prim(self) -> bool:
@@ -315,13 +316,6 @@ class Call(_Callable, ExprWithOp):
         self._attrs = attrs if attrs is None or isinstance(attrs, Attrs) else Attrs(attrs)
         self._ty_args = tuple(checked_type(ty) for ty in ty_args or ())
         self._ty = MISSING if ret_ty is None else checked_type(ret_ty)
-
-
-def plain_call(op: Op, args: tuple[Expr, ...]) -> Call:
-    """A call of an operator without attributes, of expressions that were checked."""
-    made = Call.__new__(Call)
-    made._op, made._args, made._attrs, made._ty_args, made._ty = op, args, None, (), MISSING
-    return made
 
 
 class Tuple(_Callable, ExprWithOp):

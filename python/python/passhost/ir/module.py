@@ -11,6 +11,9 @@ from passhost.ir.attrs import DictAttrs
 from passhost.ir.expr import GlobalVar
 from passhost.ir.function import BaseFunc
 
+_new = object.__new__
+_NOTHING: dict[str, BaseFunc] = {}
+
 
 class IRModule:
     """Functions by name: those of the host, and those that were added, which the host gets when it needs them."""
@@ -44,10 +47,16 @@ class IRModule:
         """A module of the host; `before` itself, if that is the same one."""
         if before is not None and not before._changed and before._base == handle and before._attrs is None:
             return before
-        mod = IRModule.__new__(IRModule)
-        mod._base, mod._changed, mod._attrs, mod._infos, mod._seen = handle, {}, None, None, {}
-        mod._before = {} if before is None else {**before._before, **before._seen}
+        mod = _new(IRModule)
+        mod._base = handle
+        mod._attrs = mod._infos = None
+        mod._changed, mod._seen = {}, {}
+        mod._before = _NOTHING if before is None else {**before._before, **before._seen}
         return mod
+
+    def _is(self, handle: _passhost.Module) -> bool:
+        """Whether it is that module of the host, and nothing was changed since."""
+        return self._base is handle and not self._changed and self._attrs is None and self._infos is None
 
     def _handle(self) -> _passhost.Module:
         """As the host knows it. Raises `IllFormedError` if an added function contradicts itself."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from typing import Any
 
@@ -78,7 +77,10 @@ class _Comparison:
 
     def nodes(self, a: Node, b: Node, defines: bool) -> bool:
         from passhost.relax.expr import Binding, Function
+        from passhost.tirx.stmt import TensorRegion
 
+        if isinstance(a, TensorRegion) and isinstance(b, TensorRegion):
+            return self.region(a, b)
         if isinstance(a, Var) and isinstance(b, Var):
             if self.variables(a, b, defines):
                 return True
@@ -109,6 +111,14 @@ class _Comparison:
                 if not name.startswith("_")
             )
         return all(self.same(getattr(a, name), getattr(b, name), defines) for name in fields_of(type(a)))
+
+    def region(self, a: Any, b: Any) -> bool:
+        """What a block reads or writes. As for TVM, a buffer that nothing defines becomes the other one here."""
+        one, other = a.source, b.source
+        is_new = id(one) not in self.forth and id(other) not in self.back
+        if not self.variables(one, other, False) and not (is_new and self.define(one, other)):
+            return False
+        return self.same(a.region, b.region)
 
     def functions(self, a: Any, b: Any) -> bool:
         if len(a.params) != len(b.params) or a.is_pure != b.is_pure or not self.same(a.attrs, b.attrs):
@@ -210,6 +220,8 @@ def assert_structural_equal(lhs: Any, rhs: Any, map_free_vars: bool = False) -> 
 
 def difference(lhs: Any, rhs: Any) -> str:
     """The difference of the texts of two objects, or what else differs."""
+    import difflib
+
     left, right = _text(lhs).splitlines(), _text(rhs).splitlines()
     lines = list(difflib.unified_diff(left, right, "left", "right", lineterm="", n=2))
     if lines:

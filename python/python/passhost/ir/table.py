@@ -48,11 +48,12 @@ from enum import IntEnum, IntFlag
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from passhost import _passhost
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from passhost.ir.function import BaseFunc
 
 __all__ = ["LEAF_BIT", "NONE", "Flag", "Kind", "Leaf", "TypeKind", "operators", "table"]

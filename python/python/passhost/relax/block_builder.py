@@ -29,12 +29,14 @@ from passhost.relax.expr import (
     VarBinding,
     as_sequence,
 )
-from passhost.relax.type import AnyType
+from passhost.relax.type import AnyType, TensorType
 from passhost.relax.types import join_types, symbols_in, well_defined
 
 _LOCAL = threading.local()
 _COMPUTED = (Call, TupleGetItem, If, SeqExpr)
 _NESTED = (*_COMPUTED, Tuple, Function)
+_REMEMBERED = 10_000
+_VARS = frozenset((Var, DataflowVar))
 _PLAIN = frozenset((Var, DataflowVar, GenericConst, ShapeExpr, GlobalVar, ExternFunc))
 
 
@@ -133,6 +135,7 @@ class BlockBuilder:
         self._names: dict[str, int] = {}
         self._bindings: dict[Var, Expr] = {}
         self._infer = _passhost.Inferrer().infer
+        self._call_types: dict[tuple[Any, ...], tuple[Type, list[Type]]] = {}
         self._by_hash: dict[int, list[str]] | None = None
 
     @staticmethod
@@ -212,7 +215,7 @@ class BlockBuilder:
     def _emit(self, expr: Any, name_hint: str, output: bool) -> Var:
         if not self._frames:
             raise RuntimeError("emit: no block is open; use `with bb.function(...)`")
-        value = self._bound_value(_expr(expr))
+        value = self._call(expr) if type(expr) is Call else self._bound_value(_expr(expr))
         frame = self._frames[-1]
         inner = frame.is_dataflow and not output
         cls = DataflowVar if inner else Var
@@ -241,7 +244,7 @@ class BlockBuilder:
         if not self._frames:
             raise RuntimeError("emit_normalized: no block is open; use `with bb.function(...)`")
         self._frames[-1].bindings.append(binding)
-        self._bindings[binding.var] = binding.value  # type: ignore[attr-defined]
+        self._bindings[binding._var] = binding._value
 
     def emit_func_output(self, output: Any, params: Var | Tuple | Sequence[Var] | None = None) -> GlobalVar:
         """Says what the open function returns, and adds it to the module. Gives its name."""
@@ -277,6 +280,13 @@ class BlockBuilder:
         """The expression with a type. Nested expressions become bindings of the open block, if one is open."""
         try:
             return self._normalized(expr)
+        except RecursionError as error:
+            raise too_deep(error) from None
+
+    def _normal_call(self, call: Call) -> Call:
+        """A call that is normal, as `normalize` gives it."""
+        try:
+            return self._call(call)
         except RecursionError as error:
             raise too_deep(error) from None
 
@@ -336,7 +346,17 @@ class BlockBuilder:
         return Tuple(fields)
 
     def _call(self, expr: Call) -> Call:
-        args = expr.args
+        args = expr._args
+        key: list[Any] = [expr._op]
+        for arg in args:
+            if type(arg) not in _VARS:
+                break
+            key.append(id(arg._ty))
+        else:
+            if expr._ty is MISSING:
+                known = self._call_types.get(tuple(key)) if expr._attrs is None and not expr._ty_args else None
+                expr._ty = known[0] if known is not None else self._call_type(expr)
+            return expr
         for arg in args:
             if type(arg) not in _PLAIN and isinstance(arg, _NESTED):
                 new = tuple([self._operand(one) for one in args])
@@ -345,14 +365,28 @@ class BlockBuilder:
                     made._ty = expr.ty
                     expr = made
                 break
-        if expr.ty is MISSING:
+        if expr._ty is MISSING:
             expr._ty = self._call_type(expr)
         return expr
 
+    def _operator_type(self, call: Call) -> Type:
+        """The type of a call of an operator. It is remembered where only the types of the arguments decide: where these
+        are variables that are tensors.
+        """
+        ty: Type = self._infer(call)[0]
+        types = [arg._ty for arg in call._args]
+        variables = all(type(arg) in _VARS and type(arg._ty) is TensorType for arg in call._args)
+        if variables and call._attrs is None and not call._ty_args:
+            if len(self._call_types) >= _REMEMBERED:
+                self._call_types.clear()
+            # The types of the arguments stay in memory, so that their ids stay theirs.
+            self._call_types[call._op, *map(id, types)] = (ty, types)
+        return ty
+
     def _call_type(self, call: Call) -> Type:
-        op = call.op
+        op = call._op
         if isinstance(op, Op):
-            return self._infer(call)[0]  # type: ignore[no-any-return]
+            return self._operator_type(call)
         if isinstance(op, ExternFunc):
             types = call.ty_args
             return AnyType() if not types else types[0] if len(types) == 1 else TupleType(types)
@@ -528,10 +562,11 @@ class BlockBuilder:
         if number is None:
             self._names[name_prefix] = 1
             return name_prefix
-        while f"{name_prefix}{number}" in self._names:
-            number += 1
-        self._names[name_prefix] = number + 1
         name = f"{name_prefix}{number}"
+        while name in self._names:
+            number += 1
+            name = f"{name_prefix}{number}"
+        self._names[name_prefix] = number + 1
         self._names[name] = 1
         return name
 

@@ -115,6 +115,8 @@ class Binding(Node):
 
     __slots__ = ("var",)
     var: Var
+    _var: Var
+    _value: Expr
 
 
 class VarBinding(Binding):

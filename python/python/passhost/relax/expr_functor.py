@@ -17,7 +17,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from passhost.error import too_deep
@@ -83,6 +83,7 @@ _METHODS: dict[type, str] = {
 _LEAVES = frozenset((Var, DataflowVar, GenericConst, Op, GlobalVar, ShapeExpr, StringImm, IntImm, FloatImm, ExternFunc))
 _VARS = frozenset((Var, DataflowVar))
 _OF_NAMES = ("visit_expr", "visit_var_", "visit_dataflow_var_", "visit_op_")
+_OF_DEFINITIONS = ("visit_var_def", "visit_var_def_", "visit_dataflow_var_def_")
 _OF_TYPES = ("visit_expr", "visit_var_", "visit_shape_expr_", "_scalar", "_number")
 
 
@@ -285,10 +286,18 @@ class PyExprMutator(ExprFunctor):
         # The sequence or function that was made last: its bindings are normal.
         self._normal: Expr | None = None
         # Whether nothing can change in a type but by a symbolic variable that becomes another one.
-        cls = type(self)
-        self._types_stay = all(getattr(cls, name) is getattr(PyExprMutator, name) for name in _OF_TYPES)
+        self._types_stay = self._has_own(_OF_TYPES)
         # Whether a variable or operator becomes what `_remap` says, and nothing else happens.
-        self._names_stay = all(getattr(cls, name) is getattr(PyExprMutator, name) for name in _OF_NAMES)
+        self._names_stay = self._has_own(_OF_NAMES)
+        # Whether a variable becomes another one where it is defined only if its type does.
+        self._definitions_stay = self._has_own(_OF_DEFINITIONS)
+        # Two types that were found to be equal last.
+        self._equal: tuple[Type, Type] = (MISSING, MISSING)
+
+    def _has_own(self, names: Sequence[str]) -> bool:
+        """Whether the methods of these names are those of this class."""
+        cls = type(self)
+        return all(getattr(cls, name) is getattr(PyExprMutator, name) for name in names)
 
     def visit_expr(self, expr: Expr) -> Any:
         """Visits an expression by the method of its kind; gives what it becomes, with a type."""
@@ -300,17 +309,20 @@ class PyExprMutator(ExprFunctor):
         except RecursionError as error:
             raise too_deep(error) from None
         cls = type(made)
+        if cls is Call:
+            call: Call = made
+            if call is expr and call._ty is not MISSING:
+                for arg in call._args:
+                    if type(arg) not in _LEAVES:
+                        break
+                else:
+                    return call
+            return self.builder_._normal_call(call)
         if cls is SeqExpr and self.builder_._frames:
             # A branch, say, in the place of a value: its bindings go where the value is.
             return self.builder_.normalize(made)
         if cls in _LEAVES or made is self._normal:
             return made
-        if made is expr and isinstance(made, Call) and made.ty is not MISSING:
-            for arg in made.args:
-                if type(arg) not in _LEAVES:
-                    break
-            else:
-                return made
         return self.builder_.normalize(made)
 
     def visit_binding(self, binding: Binding) -> None:
@@ -336,12 +348,12 @@ class PyExprMutator(ExprFunctor):
 
     def visit_expr_post_order(self, expr: Expr) -> Any:
         """Visits the operands of an expression; gives it with what they become."""
-        cls = Var if isinstance(expr, DataflowVar) else type(expr)
-        while cls not in _METHODS and cls is not object:
-            cls = cls.__base__  # type: ignore[assignment]
-        if cls is DataflowVar and isinstance(expr, DataflowVar):
+        cls = type(expr)
+        if cls is Call:
+            return PyExprMutator.visit_call_(self, expr)  # type: ignore[arg-type]
+        if isinstance(expr, DataflowVar):
             return self._remap.get(expr, expr)  # Not by `visit_var_`, which may have called this.
-        name = _METHODS.get(cls, "visit_expr_fallback_")
+        name = next((_METHODS[base] for base in cls.__mro__ if base in _METHODS), "visit_expr_fallback_")
         return getattr(PyExprMutator, name)(self, expr)
 
     def visit_with_new_scope(self, expr: Expr) -> SeqExpr:
@@ -414,22 +426,29 @@ class PyExprMutator(ExprFunctor):
 
     def visit_call_(self, op: Call) -> Expr:
         """A call."""
-        old = op.op
-        if self._names_stay:
-            remap = self._remap
-            callee = old if type(old) is Op else self.visit_expr(old)
-            args = [remap.get(arg, arg) if type(arg) in _VARS else self.visit_expr(arg) for arg in op.args]  # type: ignore[call-overload]
-        else:
+        old, remap = op._op, self._remap
+        callee, same = old, True
+        args: list[Expr] = []
+        if not self._names_stay or type(old) is not Op:
             callee = self.visit_expr(old)
-            args = [self.visit_expr(arg) for arg in op.args]
-        types = [self._visit_type(ty) for ty in op.ty_args] if op.ty_args else []
-        ty = op.ty if op.ty is MISSING else self._visit_type(op.ty)
-        if callee is op.op and _all_same(args, op.args) and _all_same(types, op.ty_args) and ty is op.ty:
+            same = callee is old
+        for arg in op._args:
+            if self._names_stay and type(arg) in _VARS:
+                made: Expr = remap.get(arg, arg)  # type: ignore[call-overload]
+            else:
+                made = self.visit_expr(arg)
+            same = same and made is arg
+            args.append(made)
+        types: Sequence[Type] = op._ty_args
+        if self._symbols or not self._types_stay:
+            types = [self._visit_type(ty) for ty in types]
+            same = same and _all_same(types, op._ty_args) and (op._ty is MISSING or self._visit_type(op._ty) is op._ty)
+        if same:
             return op
-        made = Call(callee, args, op.attrs, types)
+        call = Call(callee, args, op._attrs, types)
         if op._prim:
-            made._ty = op.ty
-        return made
+            call._ty = op._ty
+        return call
 
     def visit_seq_expr_(self, op: SeqExpr) -> Expr:
         """Blocks and their value."""
@@ -492,15 +511,22 @@ class PyExprMutator(ExprFunctor):
 
     def visit_var_binding_(self, binding: VarBinding) -> None:
         """A binding."""
-        value = self.visit_expr(binding.value)
-        var = self.visit_var_def(binding.var)
-        if var is binding.var and value is binding.value:
+        old = binding._var
+        value = self.visit_expr(binding._value)
+        stays = self._definitions_stay and self._types_stay and not self._symbols
+        var = old if stays else self.visit_var_def(old)
+        if var is old and value is binding._value:
             self.builder_.emit_normalized(binding)
             return
         typed = self.with_type(var, value.ty)
-        if typed is not binding.var:
-            self._become(binding.var, typed)
-        self.builder_.emit_normalized(VarBinding(typed, value))
+        if typed is not old:
+            self._become(old, typed)
+        if type(typed) not in _VARS:
+            self.builder_.emit_normalized(VarBinding(typed, value))
+            return
+        made = VarBinding.__new__(VarBinding)
+        made._var, made._value = typed, value
+        self.builder_.emit_normalized(made)
 
     def visit_match_cast_(self, binding: MatchCast) -> None:
         """A match_cast."""
@@ -582,9 +608,13 @@ class PyExprMutator(ExprFunctor):
 
     def with_type(self, var: Var, ty: Type) -> Var:
         """A variable of this type: the same one, if it has it."""
-        if ty is MISSING or var.ty is ty or var.ty == ty:
+        old, equal = var._ty, self._equal
+        if ty is MISSING or old is ty or (old is equal[0] and ty is equal[1]):
             return var
-        if var.ty is MISSING:
+        if old == ty:
+            self._equal = (old, ty)
+            return var
+        if old is MISSING:
             var._ty = ty
             return var
         return type(var)(var.name, ty)

@@ -20,9 +20,10 @@ _NAMESPACE = Namespace("relax.")
 def __getattr__(name: str) -> Any:
     """An operator, or a namespace of some."""
     found = getattr(special, name, None)
-    if found is not None and name in special.__all__:
-        return found
-    return getattr(_NAMESPACE, name)
+    if found is None or name not in special.__all__:
+        found = getattr(_NAMESPACE, name)
+    globals()[name] = found
+    return found
 
 
 def __dir__() -> list[str]:

@@ -9,9 +9,9 @@ from typing import Any
 
 from passhost import _passhost, _plugins
 from passhost.ir.attrs import Attrs
-from passhost.ir.expr import Call, EqualOp, Expr, Op, StringImm, Tuple, checked_expr, plain_call
+from passhost.ir.expr import Call, EqualOp, Expr, Op, StringImm, Tuple, checked_expr
 from passhost.ir.prim import FloatImm, IntImm
-from passhost.ir.type import as_dtype
+from passhost.ir.type import MISSING, as_dtype
 from passhost.relax.expr import ExternFunc, ShapeExpr
 
 
@@ -168,7 +168,9 @@ def maker(name: str) -> Callable[..., Call]:
                 if not isinstance(arg, Expr):
                     break
             else:
-                return plain_call(op, args)
+                made = Call.__new__(Call)
+                made._op, made._args, made._attrs, made._ty_args, made._ty = op, args, None, (), MISSING
+                return made
         return signature.call(args, kwargs)
 
     call.__name__ = call.__qualname__ = name.rpartition(".")[2]
