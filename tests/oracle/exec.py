@@ -156,7 +156,7 @@ def main():
             memory = said["memory"] / 2**20
             print(
                 f"  {state:10} {mark}: difference {worst:.1e}, {seconds:.1f} s, "
-                f"{said['operations']:.2e} operations, {memory:.0f} MiB",
+                f"{said['work']:.2e} units of work, {memory:.0f} MiB",
                 flush=True,
             )
     print(f"{cases - failed} of {cases} equal TVM's within {BOUND}, {total:.0f} s altogether")

@@ -217,3 +217,35 @@ fn a_reduction_over_nothing_is_not_compared() {
     let verdict = with_other_text("relax.LegalizeOps", &module, &after, "= T.float32(0.0)", "= T.float32(1.0)");
     assert!(matches!(&verdict, Verdict::Different(_)), "{verdict:?}");
 }
+
+/// A function of which nothing but `private` says whether it may go.
+const UNCALLED: &str = r#"
+@I.ir_module
+class Module:
+    @R.function(private=True)
+    def inner(x: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
+        y = R.add(x, x)
+        return y
+
+    @R.function(private=True)
+    def outer(x: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
+        cls = Module
+        y = cls.inner(x)
+        return y
+
+    @R.function
+    def main(x: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
+        y = R.multiply(x, x)
+        return y
+"#;
+
+#[test]
+fn private_functions_that_nothing_calls_may_go() {
+    let module = read(UNCALLED);
+    let (after, verdict) = validated("relax.DeadCodeElimination", &module);
+    assert_eq!((after.functions().count(), verdict), (1, Verdict::Unchanged));
+    let public = read(&UNCALLED.replacen("private=True", "private=False", 1));
+    let step = validation::step(engine(), "relax.DeadCodeElimination", &public, &after).expect("a pass");
+    let verdict = validation::verdict(engine(), &step, 1);
+    assert!(matches!(&verdict, Verdict::Different(_)), "{verdict:?}");
+}

@@ -42,7 +42,8 @@ fn is_entry(body: &Body) -> bool {
 }
 
 /// The functions that show what a pass did: of a pass over PrimFuncs these; of another one the public Relax functions that
-/// reach what changed, and what changed and none of them reaches. `changed` is not empty.
+/// reach what changed, and what changed and none of them reaches. `changed` is not empty. Private functions that come or go,
+/// and that nothing calls, show nothing.
 ///
 /// # Errors
 /// The verdict, where there is none to execute.
@@ -83,8 +84,13 @@ pub(super) fn of(step: &ValidatedStep, changed: &BTreeSet<&str>, only: Option<&s
             _ => {}
         }
     }
+    let is_out_of_reach = |name: &&str| {
+        let sides = [before.get(name), after.get(name)];
+        sides.iter().any(Option::is_none) && sides.into_iter().flatten().all(Body::is_private)
+    };
     match units.is_empty() {
         false => Ok(units.into_iter().collect()),
+        true if changed.iter().all(is_out_of_reach) => Err(Verdict::Unchanged),
         true => Err(Verdict::NotValidated { why: no_unit(step) }),
     }
 }

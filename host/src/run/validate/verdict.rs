@@ -7,7 +7,8 @@ use super::compare::Mismatch;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Verdict {
-    /// It changed nothing that decides a value, but names and attributes, so nothing was executed.
+    /// It changed nothing that decides a value, but names, attributes and functions that nothing calls, so nothing was
+    /// executed.
     Unchanged,
     /// The values are the same, within the tolerance.
     Same(Same),

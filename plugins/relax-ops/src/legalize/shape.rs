@@ -108,7 +108,11 @@ fn split(call: Call<'_>) -> Legal {
     let te = Te::new("split", call);
     let x = te.input(0)?;
     let axis = axis_of(int(call, "axis").unwrap_or(0), x.ndim());
-    let Type::Tuple(parts) = call.ty().to_owned() else { return cannot("its result is not a tuple") };
+    // A single part is no tuple.
+    let parts: Vec<Type> = match call.ty().to_owned() {
+        Type::Tuple(parts) => parts.to_vec(),
+        part => vec![part],
+    };
     let sections = call.attr("indices_or_sections").is_some_and(|attr| attr.as_int().is_some());
     let (mut start, mut results) = (Dim::Int(0), Vec::new());
     for part in parts.iter() {
