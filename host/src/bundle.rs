@@ -78,6 +78,12 @@ pub struct Asked {
     pub expect: Vec<String>,
     /// Options of `passhost run` without a value that were given: `keep-going`.
     pub flags: Vec<String>,
+    /// Most milliseconds of a call of a plugin in a process of its own.
+    pub plugin_timeout: Option<u64>,
+    /// Most bytes of memory of such a process.
+    pub plugin_memory: Option<u64>,
+    /// Most milliseconds of the processor of such a process.
+    pub plugin_cpu: Option<u64>,
 }
 
 /// A failed run.
@@ -102,7 +108,8 @@ pub struct Bundle {
 impl Bundle {
     /// As the file has it.
     pub fn text(&self) -> String {
-        let Asked { pipeline, selections, config, target, expect, flags } = &self.asked;
+        let Asked { pipeline, selections, config, target, expect, flags, plugin_timeout, plugin_memory, plugin_cpu } =
+            &self.asked;
         let Failed { pass, position, cause, message } = &self.failed;
         let past: Vec<&str> = self.past.iter().map(|past| past.name()).collect();
         let bundle = json!({
@@ -116,6 +123,9 @@ impl Bundle {
                 "target": target,
                 "expect": expect,
                 "flags": flags,
+                "plugin_timeout": plugin_timeout,
+                "plugin_memory": plugin_memory,
+                "plugin_cpu": plugin_cpu,
             },
             "past": past,
             "messages": self.messages,
@@ -176,6 +186,9 @@ fn read(text: &str) -> Result<Bundle, String> {
             target: asked.get("target")?.optional(Field::text)?,
             expect: asked.get("expect")?.list(Field::text)?,
             flags: asked.get("flags")?.list(Field::text)?,
+            plugin_timeout: asked.get("plugin_timeout")?.optional(Field::integer)?,
+            plugin_memory: asked.get("plugin_memory")?.optional(Field::integer)?,
+            plugin_cpu: asked.get("plugin_cpu")?.optional(Field::integer)?,
         },
         failed: Failed {
             pass: failed.get("pass")?.optional(Field::text)?,
@@ -259,7 +272,10 @@ mod tests {
                 config: vec!["a.limit=16".to_string()],
                 target: Some("llvm".to_string()),
                 expect: vec!["a.A.n >= 1".to_string()],
-                flags: vec!["keep-going".to_string()],
+                flags: vec!["keep-going".to_string(), "isolate".to_string()],
+                plugin_timeout: Some(2000),
+                plugin_memory: Some(1 << 40),
+                plugin_cpu: None,
             },
             failed: Failed {
                 pass: Some("a.B".to_string()),

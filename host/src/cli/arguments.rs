@@ -331,7 +331,8 @@ pub(super) struct RunArgs {
     #[command(flatten)]
     pub(super) isolate: IsolateArgs,
     /// If the run fails, writes all that it needs to fail again: the module before the step that failed, the plan, and the
-    /// hashes of the plugins. `passhost replay` reads the file.
+    /// hashes of the plugins. `passhost replay` reads the file. Without this option, there is a bundle if the process of an
+    /// isolated plugin ends or is ended; it goes to the folder for temporary files.
     #[arg(long, value_name = "FILE")]
     pub(super) bundle: Option<PathBuf>,
 }

@@ -22,6 +22,7 @@ impl Run<'_> {
                 (format!("panicked: {text}"), None, None, Cause::Panic)
             }
             RunFailure::Protocol(text) => (text, None, None, Cause::Error),
+            RunFailure::Ended { message, function } => (message, None, function, Cause::Crash),
         };
         let function = named.or_else(|| function.map(str::to_string));
         let place =

@@ -254,7 +254,9 @@ impl Run<'_> {
                 self.services.marks.add(owner, why);
                 Verdict::Broken(format!("its checker in plugin `{name}` panicked on function `{function}`: {text}"))
             }
-            Some((_, RunFailure::Protocol(text))) => Verdict::Broken(format!("its checker in plugin `{name}` {text}")),
+            Some((_, RunFailure::Protocol(text) | RunFailure::Ended { message: text, .. })) => {
+                Verdict::Broken(format!("its checker in plugin `{name}` {text}"))
+            }
         })
     }
 

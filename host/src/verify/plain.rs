@@ -243,7 +243,7 @@ impl Structure<'_> {
         (self.named(source)? == node.ty).then_some(())
     }
 
-    /// What the function returns: a value with a name, or a tuple of such.
+    /// What the function returns: a value with a name, a constant, or a tuple of such.
     fn result(&mut self, at: usize) -> Plain {
         let nodes = self.raw.nodes();
         let mut at = at;
@@ -257,7 +257,9 @@ impl Structure<'_> {
         let last = nodes.get(at).filter(|_| at + 1 == nodes.len())?;
         let fields = (last.kind, last.flags, last.n_ops, last.ty, last.attrs, last.a);
         (fields == (kind::YIELD, flag::TERM, 1, NONE, NONE, 0)).then_some(())?;
-        (self.raw.operands()[last.ops as usize] & LEAF_BIT == 0).then_some(())?;
+        if self.raw.operands()[last.ops as usize] & LEAF_BIT != 0 {
+            self.named(self.raw.operands()[last.ops as usize])?;
+        }
         self.uses(last)
     }
 }

@@ -75,8 +75,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// The error of a pass whose worker is gone.
 fn ended(death: Death) -> RunFailure {
-    let error = PassError::new(death.to_string());
-    RunFailure::Error(PassError { function: death.function, ..error })
+    RunFailure::Ended { message: death.to_string(), function: death.function }
 }
 
 impl Apart {
@@ -155,22 +154,16 @@ impl Apart {
         };
         let turn = self.turn().map_err(not_started);
         let results = turn.and_then(|turn| {
-            turn.worker
-                .call(call::RUN_FUNCTIONS, put, take)
-                .map_err(|mut death| {
-                    // With one function there is no doubt.
-                    let only = functions.first().filter(|_| functions.len() == 1).map(|(name, _)| (*name).to_string());
-                    death.function = death.function.filter(|at| functions.iter().any(|(name, _)| name == at)).or(only);
-                    (ended(death.clone()), death.function)
-                })
-                .map_err(|(failure, at)| match failure {
-                    RunFailure::Error(error) => RunFailure::Error(PassError { function: at, ..error }),
-                    other => other,
-                })
+            turn.worker.call(call::RUN_FUNCTIONS, put, take).map_err(|mut death| {
+                // With one function there is no doubt.
+                let only = functions.first().filter(|_| functions.len() == 1).map(|(name, _)| (*name).to_string());
+                death.function = death.function.filter(|at| functions.iter().any(|(name, _)| name == at)).or(only);
+                ended(death)
+            })
         });
         results.unwrap_or_else(|failure| {
             // The step fails, so that what the others were does not matter.
-            let named = if let RunFailure::Error(error) = &failure { error.function.clone() } else { None };
+            let named = if let RunFailure::Ended { function, .. } = &failure { function.clone() } else { None };
             let at = functions.iter().position(|(name, _)| Some(*name) == named.as_deref()).unwrap_or(0);
             let result = |(i, (_, body)): (usize, &(&str, &Body))| {
                 if i == at { Err(failure.clone()) } else { Ok((*body).clone()) }

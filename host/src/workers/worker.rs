@@ -308,6 +308,7 @@ impl Worker {
         let mut said = lock(&self.said);
         said.hear(self.start.echo);
         let mark = Mark::of(said.mark.as_deref());
+        let is_late = matches!(cause, Cause::Late(_));
         let what = match cause {
             Cause::Gone => match status {
                 Some(status) => self.how(&status, &mark, &said),
@@ -317,7 +318,8 @@ impl Worker {
             Cause::Nonsense(why) => format!("sent an answer that is none: {why}"),
             Cause::Flood(total) => format!("wrote {} MiB to standard error", total >> 20),
         };
-        let who = if mark.foreign { THREAD } else { WORKER };
+        // A signal that ends what takes too long meets any thread.
+        let who = if mark.foreign && !is_late { THREAD } else { WORKER };
         let death = Death { who, how: what, said: said.quoted(), function: mark.function.map(str::to_string) };
         lock(&self.spans).leave_all();
         *lock(&self.dead) = Some(death.clone());

@@ -3,6 +3,7 @@
 use super::bad_plugins::example;
 use super::ends::{WAYS, case};
 use super::{Case, SMALL};
+use std::path::PathBuf;
 use std::process::Command;
 
 /// Processes that have this folder as theirs, and are workers.
@@ -15,7 +16,12 @@ fn workers(case: &Case) -> Vec<String> {
         .collect()
 }
 
-/// What is said of a run that goes on after its first step failed.
+/// The bundle that a run wrote because a worker died.
+fn bundle(said: &str) -> Option<PathBuf> {
+    said.lines().find_map(|line| Some(PathBuf::from(line.split_once("wrote the bundle ")?.1)))
+}
+
+/// What is said of a run that goes on after its first step failed. There is a bundle, though none was asked for.
 fn goes_on(case: &Case, pass: &str, more: &[&str]) -> String {
     let passes = format!("{pass},zoo.Idle");
     let all = [&["run", "small.py", "--isolate", "--keep-going", "--passes", &passes], more].concat();
@@ -27,6 +33,7 @@ fn goes_on(case: &Case, pass: &str, more: &[&str]) -> String {
     case.nothing_is_left();
     let left = workers(case);
     assert!(left.is_empty(), "{pass}: {left:?}");
+    std::fs::remove_file(bundle(&said).expect("a bundle")).expect("the bundle");
     said
 }
 
@@ -125,6 +132,7 @@ fn a_run_stops_at_the_step() {
         "{said}"
     );
     assert!(said.contains("in function `main`"), "{said}");
+    std::fs::remove_file(bundle(&said).expect("a bundle")).expect("the bundle");
 }
 
 #[test]

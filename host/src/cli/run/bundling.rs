@@ -1,21 +1,21 @@
 //! Writes a bundle when a run fails, and says how to replay it.
 
 use crate::bundle::{Asked, Bundle, Failed};
-use crate::cli::arguments::RunArgs;
+use crate::cli::arguments::{IsolateArgs, RunArgs};
 use crate::cli::messages::Messages;
 use crate::context::PassContext;
 use crate::engine::Engine;
 use crate::files::Output;
 use crate::plugins::TRIPLE;
 use crate::report::Report;
-use crate::report::error::Error;
+use crate::report::error::{Cause, Error};
 use crate::run::{Failure, PassDiagnostic};
 use registry::Pipeline;
 use std::cell::RefCell;
 use std::path::PathBuf;
 
 /// The options of `run` without a value that a bundle has.
-pub(super) fn flags(args: &mut RunArgs) -> [(&'static str, &mut bool); 7] {
+pub(super) fn flags(args: &mut RunArgs) -> [(&'static str, &mut bool); 8] {
     [
         ("keep-going", &mut args.keep_going),
         ("strict", &mut args.strict),
@@ -24,12 +24,14 @@ pub(super) fn flags(args: &mut RunArgs) -> [(&'static str, &mut bool); 7] {
         ("missed", &mut args.missed),
         ("deny-unknown-operators", &mut args.deny_unknown_operators),
         ("tvm-compat", &mut args.select.tvm_compat),
+        ("isolate", &mut args.isolate.isolate),
     ]
 }
 
 /// What is asked of a run that is about to begin.
 pub(super) fn asked(args: &RunArgs, context: &PassContext, pipeline: &Pipeline, expect: Vec<String>) -> Asked {
     let settings = context.settings();
+    let IsolateArgs { plugin_timeout, plugin_memory, plugin_cpu, .. } = args.isolate;
     let mut args = args.clone();
     let given = flags(&mut args).into_iter().filter(|(_, given)| **given);
     Asked {
@@ -39,13 +41,15 @@ pub(super) fn asked(args: &RunArgs, context: &PassContext, pipeline: &Pipeline, 
         target: settings.target(),
         expect,
         flags: given.map(|(name, _)| name.to_string()).collect(),
+        plugin_timeout,
+        plugin_memory,
+        plugin_cpu,
     }
 }
 
 /// The bundle of a run: where it goes, and what failed first.
 pub(super) struct Bundling {
-    shown: Option<PathBuf>,
-    file: Option<Output>,
+    to: Option<(PathBuf, Output)>,
     first: RefCell<Option<Failed>>,
 }
 
@@ -55,13 +59,17 @@ impl Bundling {
     /// # Errors
     /// If it cannot.
     pub(super) fn to(shown: Option<&PathBuf>) -> Result<Bundling, Error> {
-        let file = shown.map(|shown| Output::look(shown)).transpose()?;
-        Ok(Bundling { shown: shown.cloned(), file, first: RefCell::default() })
+        let to = shown.map(|shown| Ok::<_, Error>((shown.clone(), Output::look(shown)?))).transpose()?;
+        Ok(Bundling { to, first: RefCell::default() })
     }
 
     /// Whether there is to be a bundle.
     pub(super) fn is_wanted(&self) -> bool {
-        self.file.is_some()
+        self.to.is_some()
+    }
+
+    fn place(&self) -> Option<Result<(PathBuf, Output), Error>> {
+        self.to.clone().map(Ok)
     }
 
     /// What failed first.
@@ -69,7 +77,7 @@ impl Bundling {
         self.first.borrow().clone()
     }
 
-    /// The run failed; the first failure counts. Writes the bundle if there is to be one.
+    /// The run failed; the first failure counts. Writes the bundle if there is to be one, or the process of a plugin died.
     pub(super) fn failed(
         &self,
         failed: Failed,
@@ -83,10 +91,12 @@ impl Bundling {
             return;
         }
         *self.first.borrow_mut() = Some(failed.clone());
-        let (Some(shown), Some(file)) = (&self.shown, &self.file) else { return };
+        let died = failed.cause == Cause::Crash.name();
+        let Some(place) = self.place().or_else(|| died.then(spare)) else { return };
         let said = said.iter().map(|diagnostic| diagnostic.report(engine.registry()));
         let all = said.chain(reports.iter().cloned());
-        let written = engine.print_module(&at.before).and_then(|module| {
+        let written = place.and_then(|(shown, file)| {
+            let module = engine.print_module(&at.before)?;
             let bundle = Bundle {
                 made_by: format!("passhost {} on {TRIPLE}", env!("CARGO_PKG_VERSION")),
                 asked: asked.clone(),
@@ -96,13 +106,25 @@ impl Bundling {
                 lock: engine.lock().text(),
                 module,
             };
-            bundle.write(file)
+            bundle.write(&file)?;
+            Ok(shown)
         });
         messages.report(&match written {
-            Ok(()) => Report::remark(format!("wrote the bundle {}", shown.display()))
+            Ok(shown) => Report::remark(format!("wrote the bundle {}", shown.display()))
                 .help("`passhost replay FILE` runs the step that failed again"),
             // What stopped the run matters more.
             Err(error) => Report::warning(format!("the bundle is lost: {error}")),
         });
     }
+}
+
+/// A new file in the folder for temporary files, which stays.
+fn spare() -> Result<(PathBuf, Output), Error> {
+    let folder = std::env::temp_dir();
+    let lost = |message: String| Error::Write { path: folder.clone(), message };
+    let file = tempfile::Builder::new().prefix("passhost-").suffix(".bundle.json").tempfile_in(&folder);
+    let kept = file.map_err(|error| lost(error.to_string()))?.into_temp_path().keep();
+    let path = kept.map_err(|error| lost(error.to_string()))?;
+    let output = Output::look(&path)?;
+    Ok((path, output))
 }

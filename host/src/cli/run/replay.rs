@@ -3,7 +3,7 @@
 use super::bundling::{Bundling, flags};
 use super::{Job, Names, go};
 use crate::bundle::Bundle;
-use crate::cli::arguments::{ExpectArg, ManifestArg, Plugins, ReplayArgs, RunArgs, Select};
+use crate::cli::arguments::{ExpectArg, IsolateArgs, ManifestArg, Plugins, ReplayArgs, RunArgs, Select};
 use crate::cli::messages::Messages;
 use crate::cli::select;
 use crate::cli::{instruments, manifest_path};
@@ -41,6 +41,12 @@ pub(in crate::cli) fn read(args: &ReplayArgs) -> Result<Replay, Error> {
         look: args.look.clone(),
         expect: ExpectArg { expect: bundle.asked.expect.clone() },
         jobs: args.jobs,
+        isolate: IsolateArgs {
+            isolate: false,
+            plugin_timeout: bundle.asked.plugin_timeout,
+            plugin_memory: bundle.asked.plugin_memory,
+            plugin_cpu: bundle.asked.plugin_cpu,
+        },
         ..RunArgs::of(args.bundle.clone(), select)
     };
     for flag in &bundle.asked.flags {

@@ -303,6 +303,13 @@ pub enum RunFailure {
     Panic(String),
     /// It gave something that is no result.
     Protocol(String),
+    /// Its process ended, or was ended, before it gave a result.
+    Ended {
+        /// What happened to the process.
+        message: String,
+        /// The function that it worked on, where that is known.
+        function: Option<String>,
+    },
 }
 
 impl RunFailure {
@@ -320,7 +327,7 @@ impl std::fmt::Display for RunFailure {
         match self {
             RunFailure::Error(error) => write!(f, "{error}"),
             RunFailure::Panic(text) => write!(f, "panicked: {text}"),
-            RunFailure::Protocol(text) => f.write_str(text),
+            RunFailure::Protocol(text) | RunFailure::Ended { message: text, .. } => f.write_str(text),
         }
     }
 }

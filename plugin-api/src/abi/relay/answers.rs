@@ -41,7 +41,9 @@ impl Outcome {
             Ok(_) => (OK, Vec::new()),
             Err(RunFailure::Error(error)) => (FAILED, error_bytes(error)),
             Err(RunFailure::Panic(text)) => (PANICKED, text.clone().into_bytes()),
-            Err(RunFailure::Protocol(text)) => (PROTOCOL, text.clone().into_bytes()),
+            Err(RunFailure::Protocol(text) | RunFailure::Ended { message: text, .. }) => {
+                (PROTOCOL, text.clone().into_bytes())
+            }
         };
         out.byte(status as u8);
         out.block(&bytes);
