@@ -6,22 +6,16 @@ Without FILES, those of the passes in PASSES. A golden equals what TVM returns, 
 without a reason makes the exit code 1.
 """
 
-import argparse
-import collections
 import json
-import pathlib
 import re
-import sys
 
 import numpy as np
 import tvm
 import tvm_ffi
-from tir_goldens import cases
 from tvm import relax
 
-import workers
+from goldens import ROOT, judge, parser
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 EQUAL = "equal"
 
 # Why TVM returns something else than a golden says: file, title of the case, reason.
@@ -82,7 +76,10 @@ def listed(options, key):
 def bind_params(options, module):
     function = module[options.get("func_name", "main")]
     types = {param.name: param.ty.dtype for param in function.params}
-    arrays = {name: tvm.runtime.tensor(np.array(json.loads(text), str(types[name]))) for name, text in listed(options, "params").items()}
+    arrays = {
+        name: tvm.runtime.tensor(np.array(json.loads(text), str(types[name])))
+        for name, text in listed(options, "params").items()
+    }
     return relax.transform.BindParams(options.get("func_name", "main"), arrays)
 
 
@@ -112,25 +109,19 @@ PASSES = {
 
 
 def options_of(text):
-    """The options of the pass that a golden runs."""
+    """The options of the pass that a golden runs. Words in lists may have no quotes."""
     inside = re.search(r"\{(.*)\}$", text)
-    pairs = re.findall(r'(\w+)=("[^"]*"|\[[^\]]*\](?=,|$)|\["[^"]*"(?:, "[^"]*")*\]|\w+)', inside[1]) if inside else []
-    whole = {}
-    for key, value in pairs:
-        if value.startswith("[") and '"' in value:
-            whole[key] = json.loads(re.search(re.escape(key) + r"=(\[\"[^\"]*\"(?:, \"[^\"]*\")*\])", inside[1])[1])
-        elif value.startswith("["):
-            whole[key] = [word.strip() for word in value[1:-1].split(",")]
-        else:
-            whole[key] = value.strip('"')
-    return whole
+    options = {}
+    for key, value in re.findall(r'(\w+)=("[^"]*"|\[.*?\](?=, \w+=|$))', inside[1] if inside else ""):
+        is_text = '"' in value
+        options[key] = json.loads(value) if is_text else [word.strip() for word in value[1:-1].split(",")]
+    return options
 
 
 def compared(case):
     """The kind of result of a case, and more about it."""
     stem, settings, sections = case
     options = options_of(dict(settings)["passes"])
-    # TVM writes a text only with the names of symbolic variables that it declares itself.
     before = tvm.script.from_source(sections["before"], check_well_formed=False)
     try:
         after = PASSES[stem](options, before)(before)
@@ -147,30 +138,18 @@ def compared(case):
     return (EQUAL, "") if same else ("another module", after.script())
 
 
+def judged(stem, title, kind):
+    """To which count a case belongs, and what is wrong, if nothing explains it. Some results of TVM differ from run to run."""
+    if kind == EQUAL:
+        return "equal", None
+    return ("stated", None) if title in REASONS.get(stem, {}) else ("unexplained", kind)
+
+
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("files", nargs="*", type=pathlib.Path)
-    parser.add_argument("--quiet", action="store_true", help="only the titles of those that are unexplained")
-    arguments = parser.parse_args()
+    arguments = parser(__doc__).parse_args()
     folder = ROOT / "plugins/relax-passes/tests/goldens"
     files = arguments.files or [folder / f"{stem}.txt" for stem in PASSES]
-    asked = [(path.stem, *case) for path in files for case in cases(path)]
-    counts = {path.stem: collections.Counter() for path in files}
-    unexplained = []
-    for at, result in workers.run(compared, [(stem, *case) for stem, _, *case in asked], 1, seconds=60):
-        stem, title = asked[at][:2]
-        kind, detail = (result, "") if isinstance(result, str) else result
-        reason = REASONS.get(stem, {}).get(title)
-        if kind != EQUAL and not reason:
-            unexplained.append(f"{stem}: {title}: {kind}" + ("" if arguments.quiet else f"\n{detail}"))
-        counts[stem]["equal" if kind == EQUAL else "stated" if reason else "unexplained"] += 1
-    for stem, count in counts.items():
-        print(f"{stem}: {count['equal']} of {count.total()} equal")
-    for line in unexplained:
-        print(line, file=sys.stderr)
-    total = sum(counts.values(), collections.Counter())
-    print(f"{total['equal']} equal, {total['stated']} differ for a stated reason, {len(unexplained)} unexplained")
-    sys.exit(bool(unexplained))
+    judge(files, compared, judged, REASONS, arguments.quiet, seconds=60)
 
 
 if __name__ == "__main__":

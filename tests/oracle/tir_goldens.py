@@ -5,11 +5,7 @@ another way, or no longer differs, is unexplained, and the exit code is 1. With 
 what TVM makes of it. Give each run a limit of memory: some modules TVM does not finish.
 """
 
-import argparse
-import collections
-import pathlib
 import re
-import sys
 
 import tvm
 import tvm_ffi
@@ -19,9 +15,7 @@ from tvm.script.parser._core import dispatch, doc
 
 import tir_values
 import workers
-
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-HEAD = re.compile(r"^-- (before|after|error|unchanged|diagnostics|statistics)$", re.M)
+from goldens import HEAD, ROOT, judge, parser
 
 EQUAL = "equal"
 # What TVM prints reads as our golden; only its objects differ, as the data type of a loop whose text does not say it.
@@ -104,15 +98,6 @@ REASONS = {
         "a predicate with something that has no mask": (OTHER_VALUES, "TVM calls the function without the condition"),
     },
 }
-
-
-def cases(path):
-    """The cases of a file: title, settings, and the text of each section."""
-    for case in re.split(r"^== ", path.read_text(), flags=re.M)[1:]:
-        parts = HEAD.split(case)
-        title, *settings = parts[0].strip().splitlines()
-        settings = [line.split(": ", 1) for line in settings]
-        yield title, settings, dict(zip(parts[1::2], parts[2::2]))
 
 
 def value(text):
@@ -205,7 +190,7 @@ def theirs(settings, text):
 
 def compared(case):
     """The kind of result of a case, and more about it."""
-    settings, sections = case
+    _, settings, sections = case
     try:
         before, after = theirs(settings, sections["before"])
     except Exception as error:  # pylint: disable=broad-except
@@ -254,43 +239,22 @@ def complete(path):
 
 
 def judged(stem, title, kind):
-    """Whether TVM returns what a golden says, or differs for the stated reason; else what is wrong."""
+    """To which count a case belongs: TVM returns what the golden says, or differs for the stated reason; else what is wrong."""
     stated, reason = REASONS.get(stem, {}).get(title, (EQUAL, ""))
     if kind == stated or stated == EQUAL and kind == EQUAL_ONCE_READ:
-        return None
-    return f"{kind}, but the stated reason is that it {stated}: {reason}" if reason else kind
+        return "equal" if kind in (EQUAL, EQUAL_ONCE_READ) else "stated", None
+    return "unexplained", f"{kind}, but the stated reason is that it {stated}: {reason}" if reason else kind
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("files", nargs="*", type=pathlib.Path)
-    parser.add_argument("--quiet", action="store_true", help="only the titles of those that are unexplained")
-    parser.add_argument("--complete", action="store_true", help="add what TVM makes of cases that have only a `before`")
-    arguments = parser.parse_args()
+    known = parser(__doc__)
+    known.add_argument("--complete", action="store_true", help="add what TVM makes of cases that have only a `before`")
+    arguments = known.parse_args()
     files = arguments.files or sorted((ROOT / "plugins/tir-passes/tests/goldens").glob("*.txt"))
     if arguments.complete:
         for path in files:
             complete(path)
-    asked = [(path.stem, *case) for path in files for case in cases(path)]
-    titles = {(stem, title) for stem, title, _, _ in asked}
-    unexplained = [
-        f"{path.stem}: {title}: has a reason, but is no golden"
-        for path in files for title in REASONS.get(path.stem, {}) if (path.stem, title) not in titles
-    ]  # fmt: skip
-    counts = {path.stem: collections.Counter() for path in files}
-    for at, result in workers.run(compared, [case[2:] for case in asked], 1, seconds=120):
-        stem, title = asked[at][:2]
-        kind, detail = (result, "") if isinstance(result, str) else result
-        if wrong := judged(stem, title, kind):
-            unexplained.append(f"{stem}: {title}: {wrong}" + ("" if arguments.quiet else f"\n{detail}"))
-        counts[stem]["unexplained" if wrong else "equal" if kind in (EQUAL, EQUAL_ONCE_READ) else "stated"] += 1
-    for stem, count in counts.items():
-        print(f"{stem}: {count['equal']} of {count.total()} equal")
-    for line in unexplained:
-        print(line, file=sys.stderr)
-    count = sum(counts.values(), collections.Counter())
-    print(f"{count['equal']} equal, {count['stated']} differ for a stated reason, {len(unexplained)} unexplained")
-    sys.exit(bool(unexplained))
+    judge(files, compared, judged, REASONS, arguments.quiet, seconds=120)
 
 
 if __name__ == "__main__":

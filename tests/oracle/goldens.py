@@ -1,0 +1,60 @@
+"""Goldens of plugins, what TVM makes of them, and whether each that differs has its reason."""
+
+import argparse
+import collections
+import pathlib
+import re
+import sys
+
+import workers
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+HEAD = re.compile(r"^-- (before|after|error|unchanged|diagnostics|statistics)$", re.M)
+
+
+def cases(path):
+    """The cases of a file: title, settings, and the text of each section."""
+    for case in re.split(r"^== ", path.read_text(), flags=re.M)[1:]:
+        parts = HEAD.split(case)
+        title, *settings = parts[0].strip().splitlines()
+        settings = [line.split(": ", 1) for line in settings]
+        yield title, settings, dict(zip(parts[1::2], parts[2::2]))
+
+
+def parser(about):
+    """The arguments that scripts about goldens have."""
+    made = argparse.ArgumentParser(description=about)
+    made.add_argument("files", nargs="*", type=pathlib.Path)
+    made.add_argument("--quiet", action="store_true", help="only the titles of those that are unexplained")
+    return made
+
+
+def judge(files, compared, judged, reasons, quiet, seconds):
+    """Compares the cases of files in workers, and prints how many are equal, and those that are not explained.
+
+    `compared` takes the stem of a file, settings and sections, and gives a kind and more about it; of a process that crashed,
+    the kind is a word of `workers`. `judged` takes stem, title and kind, and gives the count to which the case belongs, and
+    what is wrong, if it is unexplained. `reasons` has, by file and title, why goldens differ. Exit code 1 if something is
+    unexplained.
+    """
+    asked = [(path.stem, *case) for path in files for case in cases(path)]
+    titles = {(stem, title) for stem, title, _, _ in asked}
+    unexplained = [
+        f"{path.stem}: {title}: has a reason, but is no golden"
+        for path in files for title in reasons.get(path.stem, {}) if (path.stem, title) not in titles
+    ]  # fmt: skip
+    counts = {path.stem: collections.Counter() for path in files}
+    for at, result in workers.run(compared, [(stem, *case) for stem, _, *case in asked], 1, seconds=seconds):
+        stem, title = asked[at][:2]
+        kind, detail = (result, "") if isinstance(result, str) else result
+        counted, wrong = judged(stem, title, kind)
+        if wrong:
+            unexplained.append(f"{stem}: {title}: {wrong}" + ("" if quiet else f"\n{detail}"))
+        counts[stem][counted] += 1
+    for stem, count in counts.items():
+        print(f"{stem}: {count['equal']} of {count.total()} equal")
+    for line in unexplained:
+        print(line, file=sys.stderr)
+    count = sum(counts.values(), collections.Counter())
+    print(f"{count['equal']} equal, {count['stated']} differ for a stated reason, {len(unexplained)} unexplained")
+    sys.exit(bool(unexplained))
