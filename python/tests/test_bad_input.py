@@ -238,8 +238,26 @@ def test_options_of_wrong_types(mod, name, value):
     assert len(str(caught.value)) > 10
 
 
+def in_a_thousand_threads(run):
+    """Calls a function with the number of each thread; none may fail."""
+    failed = []
+
+    def guarded(number):
+        try:
+            run(number)
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=guarded, args=(number,)) for number in range(1_000)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+    assert not failed
+
+
 def test_a_pass_in_a_thousand_threads_with_contexts_of_their_own(mod):
-    failed, levels = [], set()
+    levels = set()
 
     @module_pass(opt_level=0)
     def look(mod, ctx):
@@ -247,27 +265,18 @@ def test_a_pass_in_a_thousand_threads_with_contexts_of_their_own(mod):
         return mod
 
     def run(level):
-        try:
-            with PassContext(opt_level=level, config={"relax.FuseOps.max_depth": level + 1}) as context:
-                assert PassContext.current() is context
-                Sequential([relax.DeadCodeElimination(), look])(mod)
-                assert PassContext.current() is context
-            assert PassContext.current() is not context
-        except BaseException as error:
-            failed.append(error)
+        with PassContext(opt_level=level, config={"relax.FuseOps.max_depth": level + 1}) as context:
+            assert PassContext.current() is context
+            Sequential([relax.DeadCodeElimination(), look])(mod)
+            assert PassContext.current() is context
+        assert PassContext.current() is not context
 
-    threads = [threading.Thread(target=run, args=(level,)) for level in range(1_000)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(120)
-    assert not failed
+    in_a_thousand_threads(run)
     assert levels == set(range(1_000))
 
 
 def test_a_pass_that_is_called_alone_in_a_thousand_threads(mod):
     """In contexts of their own, and all in one context."""
-    failed = []
     shared = PassContext(opt_level=1)
 
     @module_pass(opt_level=0)
@@ -277,19 +286,11 @@ def test_a_pass_that_is_called_alone_in_a_thousand_threads(mod):
         return mod
 
     def run(number):
-        try:
-            with shared if number % 2 else PassContext(opt_level=number) as context:
-                assert look(mod) is mod
-                assert context.steps
-        except BaseException as error:
-            failed.append(error)
+        with shared if number % 2 else PassContext(opt_level=number) as context:
+            assert look(mod) is mod
+            assert context.steps
 
-    threads = [threading.Thread(target=run, args=(number,)) for number in range(1_000)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(120)
-    assert not failed
+    in_a_thousand_threads(run)
 
 
 LATE = """
