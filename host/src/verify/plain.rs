@@ -257,8 +257,9 @@ impl Structure<'_> {
         let last = nodes.get(at).filter(|_| at + 1 == nodes.len())?;
         let fields = (last.kind, last.flags, last.n_ops, last.ty, last.attrs, last.a);
         (fields == (kind::YIELD, flag::TERM, 1, NONE, NONE, 0)).then_some(())?;
-        if self.raw.operands()[last.ops as usize] & LEAF_BIT != 0 {
-            self.named(self.raw.operands()[last.ops as usize])?;
+        let value = self.raw.operands()[last.ops as usize];
+        if value & LEAF_BIT != 0 {
+            self.named(value)?;
         }
         self.uses(last)
     }

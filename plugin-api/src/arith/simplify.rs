@@ -149,13 +149,8 @@ impl Store {
             prim::FLOORMOD => self.floormod(a, b, dtype),
             prim::TRUNCDIV | prim::TRUNCMOD => self.truncated(op, a, b, dtype),
             prim::MIN | prim::MAX => match self.greater_as_written(node) {
-                Some(first_is_greater) => {
-                    if first_is_greater == (op == prim::MAX) {
-                        a
-                    } else {
-                        b
-                    }
-                }
+                Some(first_is_greater) if first_is_greater == (op == prim::MAX) => a,
+                Some(_) => b,
                 None => self.extreme(op, a, b, dtype),
             },
             _ => self.binary(op, dtype, a, b),

@@ -68,10 +68,6 @@ impl Bundling {
         self.to.is_some()
     }
 
-    fn place(&self) -> Option<Result<(PathBuf, Output), Error>> {
-        self.to.clone().map(Ok)
-    }
-
     /// What failed first.
     pub(super) fn first(&self) -> Option<Failed> {
         self.first.borrow().clone()
@@ -92,7 +88,7 @@ impl Bundling {
         }
         *self.first.borrow_mut() = Some(failed.clone());
         let died = failed.cause == Cause::Crash.name();
-        let Some(place) = self.place().or_else(|| died.then(spare)) else { return };
+        let Some(place) = self.to.clone().map(Ok).or_else(|| died.then(spare)) else { return };
         let said = said.iter().map(|diagnostic| diagnostic.report(engine.registry()));
         let all = said.chain(reports.iter().cloned());
         let written = place.and_then(|(shown, file)| {

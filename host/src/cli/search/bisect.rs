@@ -137,8 +137,8 @@ fn before(
     if predicate.until() != &Until::Differs {
         return Ok(file(steps.len()));
     }
+    let line = failed.position.and_then(|position| prepared.line(position));
     for (at, step) in steps.iter().enumerate().filter(|(_, step)| Some(&step.pass) == failed.pass.as_ref()) {
-        let line = failed.position.and_then(|position| prepared.line(position));
         let alone = prepared.alone(line.as_ref().map_or(&step.pass, |line| &line.0));
         if Predicate::new(Until::Differs, alone).holds(&file(at))? {
             return Ok(file(at));
