@@ -3,9 +3,9 @@
 //! Every node of the input gets a number, and so does what a pass made, after the pass; see
 //! [`origins`](plugin_api::ir::origins) for what happens in between. What is noted here grows with what passes make.
 
-use super::steps::Run;
 use crate::engine::Engine;
 use crate::report::error::Error;
+use crate::run::steps::Run;
 use plugin_api::ir::origins::Origin;
 use plugin_api::ir::{Body, Module, SealError, Value};
 use plugin_api::names::visible::visible_line;
@@ -79,7 +79,7 @@ impl Provenance {
     ///
     /// # Errors
     /// If the functions cannot be those of a module again.
-    pub(super) fn of(module: &Module) -> Result<(Provenance, Module), SealError> {
+    pub(in crate::run) fn of(module: &Module) -> Result<(Provenance, Module), SealError> {
         let mut new = Provenance::default();
         // The input can be the result of another run, which has other numbers.
         let numbered = module.map_functions(|name, body| {
@@ -243,7 +243,7 @@ impl Provenance {
 
 impl Run<'_> {
     /// What a pass returned, with numbers for what it made, if that is asked for.
-    pub(super) fn numbered(&self, pass: PassId, before: &Module, after: Module) -> Result<Module, SealError> {
+    pub(in crate::run) fn numbered(&self, pass: PassId, before: &Module, after: Module) -> Result<Module, SealError> {
         let (engine, position) = (self.engine, self.position);
         let Some(provenance) = &self.provenance else { return Ok(after) };
         provenance.borrow_mut().after(before, after, || {

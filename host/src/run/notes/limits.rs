@@ -1,7 +1,7 @@
 //! A run that applies only the first rewrites of each pass in a function, for a search for the one that does harm.
 
-use super::PassDiagnostic;
-use super::steps::Run;
+use crate::run::PassDiagnostic;
+use crate::run::steps::Run;
 use plugin_api::declare::diagnostics::Severity;
 use plugin_api::ir::{Module, SealError};
 use registry::PassId;
@@ -38,7 +38,7 @@ pub fn heard(message: &str) -> Option<(u32, Option<&str>)> {
 
 impl Run<'_> {
     /// The module as a pass gets it: with a limit where one is asked for.
-    pub(super) fn limited(&self, module: &Module) -> Result<Module, SealError> {
+    pub(in crate::run) fn limited(&self, module: &Module) -> Result<Module, SealError> {
         let Some(rewrites) = &self.runner.rewrites else { return Ok(module.clone()) };
         module.map_functions(|name, body| {
             Ok(if rewrites.is_about(name) { body.limited_to(Some(rewrites.most)) } else { body.clone() })
@@ -46,7 +46,7 @@ impl Run<'_> {
     }
 
     /// What the pass returned, without the limit. What it applied in each function is reported.
-    pub(super) fn unlimited(
+    pub(in crate::run) fn unlimited(
         &self,
         pass: PassId,
         before: &Module,
