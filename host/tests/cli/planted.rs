@@ -64,13 +64,13 @@ fn others() -> Vec<Fault> {
         bindings: bindings.map(|names| names.iter().map(|name| (*name).to_string()).collect()),
     };
     vec![
-        fault("fails: lost its way", "bad.Panics", "second", None, Some(&[])),
-        fault("fails: to its taste", "bad.Fails", "second", None, None),
-        fault("ill-formed", "bad.WrongType", "second", Some((1, "lv0")), None),
-        fault("fails: was removed", "bad.UsesRemoved", "second", Some((1, "lv0")), None),
+        fault("fails: lost its way", "bad.Panics", "first", None, Some(&[])),
+        fault("fails: to its taste", "bad.Fails", "first", None, None),
+        fault("ill-formed", "bad.WrongType", "first", Some((1, "lv0")), None),
+        fault("fails: was removed", "bad.UsesRemoved", "first", Some((1, "lv0")), None),
         fault("crashes", "zoo.Ends{how=segv}", "main", None, Some(&[])),
-        fault("differs", "wrong.Subtraction", "second", Some((1, "gv")), None),
-        fault("differs", "wrong.Relu", "second", Some((1, "lv1")), None),
+        fault("differs", "wrong.Subtraction", "first", Some((1, "gv")), None),
+        fault("differs", "wrong.Relu", "first", Some((1, "lv1")), None),
     ]
 }
 
@@ -171,10 +171,10 @@ fn a_plugin_that_changed_between_two_locks() {
     assert!(code != 0 && said.contains("libb.so"), "{code} {said}");
 }
 
-/// All twenty, in modules of 300 and more bindings. It takes some minutes:
+/// All twenty, in modules of 300 and more bindings. It takes a minute:
 /// `cargo test -p passhost --test cli twenty -- --ignored`.
 #[test]
-#[ignore = "takes minutes"]
+#[ignore = "takes a minute"]
 fn twenty_planted_faults() {
     let case = case("twenty_planted_faults", 102);
     // A pass that does wrong from the seventh on needs seven.
