@@ -5,7 +5,8 @@ use crate::eliminate_common_subexpr::without_repeats;
 use plugin_api::prelude::*;
 
 /// Repeats a round until it changes nothing. A round returns the function with changes, and how many there are. After each
-/// round, bindings that only repeat a value or give it another name go, and so does what is not used any more.
+/// round, bindings that only repeat a value or give it another name go, and so does what is not used any more. What is not
+/// used also goes if there was no round that changed something.
 pub(super) fn until_stable(
     body: &Body,
     ctx: &Ctx,
@@ -17,7 +18,7 @@ pub(super) fn until_stable(
         let next = if n == 0 { next } else { simplified(next, ctx)? };
         if n == 0 || next.structural_eq(&body) {
             ctx.statistic("expressions replaced", replaced);
-            return Ok(body);
+            return Ok(remove_all_unused(&body)?);
         }
         replaced += n;
         body = next;

@@ -51,15 +51,24 @@ impl<'a> Reached<'a> {
         sum.number = sum.number.saturating_add(by.into());
         sum.terms.retain(|(_, by)| *by != 0);
         let dtype = low.dtype();
-        let [(Dim::Var(sym), by @ (1 | -1))] = sum.terms[..] else {
+        let running = sum.terms.iter().filter(|(term, _)| self.runs(term)).collect::<Vec<_>>();
+        let [(Dim::Var(sym), by @ (1 | -1))] = running[..] else {
             self.tighten(&sum);
             return self.most.push(sum);
         };
-        let Some((min, max)) = self.running.get_mut(&sym) else { return };
-        let Ok(number) = i64::try_from(if by > 0 { sum.number.saturating_neg() } else { sum.number }) else { return };
+        let (sym, by) = (*sym, *by);
+        // by * sym <= -rest
+        let mut rest = Linear::default();
+        rest.terms = sum
+            .terms
+            .iter()
+            .filter(|(term, _)| *term != Dim::Var(sym))
+            .map(|(term, of)| (term.clone(), -of * by))
+            .collect();
+        rest.number = sum.number.saturating_mul(-by);
+        let (Some((min, max)), Some(bound)) = (self.running.get_mut(&sym), rest.to_dim(dtype)) else { return };
         let (end, op) = if by > 0 { (max, prim::MIN) } else { (min, prim::MAX) };
-        let bound = Dim::int(number, dtype);
-        *end = self.analyzer.simplify(&Dim::binary(op, end.clone(), bound));
+        *end = self.analyzer.simplify(&Dim::binary(op, bound, end.clone()));
     }
 
     /// A sum that is no greater than 0 bounds each of its variables, if the ranges of all are numbers.
@@ -121,16 +130,26 @@ impl<'a> Reached<'a> {
 
     fn end(&mut self, dim: &Dim, upper: bool) -> Option<Dim> {
         let mut sum = Linear::of(dim);
-        if let Some(less) = self.bounded_sum(&sum).filter(|_| upper) {
+        let negated = |sum: &Linear| Linear {
+            terms: sum.terms.iter().map(|(term, by)| (term.clone(), -by)).collect(),
+            number: -sum.number,
+        };
+        let bounded = if upper {
+            self.bounded_sum(&sum).map(|less| Linear::of(&less))
+        } else {
+            self.bounded_sum(&negated(&sum)).map(|less| negated(&Linear::of(&less)))
+        };
+        if let Some(mut bounded) = bounded {
             let plain = self.plain_end(&mut sum, dim.dtype(), upper);
-            let less = self.plain_end(&mut Linear::of(&less), dim.dtype(), upper);
+            let bounded = self.plain_end(&mut bounded, dim.dtype(), upper);
             // TVM uses a condition only where it says more.
-            return match (plain, less) {
-                (Some(plain), Some(less)) => {
-                    let least = self.least(plain.clone(), less.clone());
-                    Some(if least == less { less } else { plain })
+            return match (plain, bounded) {
+                (Some(plain), Some(bounded)) => {
+                    let op = if upper { prim::MIN } else { prim::MAX };
+                    let tighter = self.extreme(op, plain.clone(), bounded.clone());
+                    Some(if tighter == bounded { bounded } else { plain })
                 }
-                (plain, less) => plain.or(less),
+                (plain, bounded) => plain.or(bounded),
             };
         }
         self.plain_end(&mut sum, dim.dtype(), upper)
