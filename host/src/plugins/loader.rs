@@ -116,8 +116,16 @@ fn fits(file: &Path, plugin: &PluginHead, version: Option<&VersionReq>, api: Opt
 /// # Errors
 /// The first step of the handshake that fails.
 pub fn open(listed: &Listed) -> Result<OpenPlugin, Error> {
+    open_as(listed, &listed.library()?)
+}
+
+/// The same with the library that the metadata is from, for a process that may not open it again.
+///
+/// # Errors
+/// As there.
+pub(crate) fn open_as(listed: &Listed, library: &Library) -> Result<OpenPlugin, Error> {
     let file = &listed.file;
-    let opened = listed.library()?.to_load().map_err(|error| refuse(file, error.to_string(), error.help()))?;
+    let opened = library.to_load().map_err(|error| refuse(file, error.to_string(), error.help()))?;
     let path = load_path(&opened).map_err(|error| refuse(file, error.to_string(), "build the plugin again"))?;
     let library = load(&path).map_err(|error| {
         let why = std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);

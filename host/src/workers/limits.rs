@@ -100,7 +100,7 @@ mod sandbox {
         Ok(missing)
     }
 
-    fn files(limits: &Limits, library: &std::fs::File) -> Result<bool, landlock::RulesetError> {
+    fn files(limits: &Limits, library: &std::fs::File) -> Result<bool, Box<dyn std::error::Error>> {
         let abi = ABI::V4;
         let (read, all) = (AccessFs::from_read(abi), AccessFs::from_all(abi));
         let rules = Ruleset::default().set_compatibility(CompatLevel::BestEffort).handle_access(all)?;
@@ -111,8 +111,11 @@ mod sandbox {
         rules = rules.add_rules(path_beneath_rules(["/dev/null"], all))?;
         rules = rules.add_rules(path_beneath_rules(here(&limits.read), read))?;
         rules = rules.add_rules(path_beneath_rules(here(&limits.write), all))?;
-        let itself = AccessFs::ReadFile | AccessFs::Execute;
-        rules = rules.add_rule(PathBeneath::new(library, itself))?;
+        // A private copy in memory has no path: there is nothing to allow, and a rule for it is an error.
+        if std::os::unix::fs::MetadataExt::nlink(&library.metadata()?) > 0 {
+            let itself = AccessFs::ReadFile | AccessFs::Execute;
+            rules = rules.add_rule(PathBeneath::new(library, itself))?;
+        }
         Ok(rules.restrict_self()?.ruleset != RulesetStatus::NotEnforced)
     }
 

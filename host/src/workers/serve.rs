@@ -141,8 +141,9 @@ fn open(library: File, from: &mut Reader<'_>, out: &mut Writer) -> Result<Option
         .as_ref()
         .map_err(|error| refuse(format!("its limits cannot be set: {error}"), "use others"))
         .and_then(|_| Library::of(library, &file).map_err(|error| refuse(error.to_string(), error.help())))
-        .and_then(|library| loader::list_with(&library, None, None, || Ok(())))
-        .and_then(|listed| Ok((loader::open(&listed)?, listed.meta)));
+        .and_then(|library| Ok((loader::list_with(&library, None, None, || Ok(()))?, library)))
+        // No path leads to a private copy.
+        .and_then(|(listed, library)| Ok((loader::open_as(&listed, &library)?, listed.meta)));
     match opened {
         Ok((plugin, meta)) => {
             out.maybe_text(None);

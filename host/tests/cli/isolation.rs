@@ -184,5 +184,9 @@ fn results_are_those_of_one_process() {
     let here = run(&[]);
     assert_eq!(here.2, 0, "{here:?}");
     assert_eq!(run(&["--isolate"]), here);
+    // What is loaded then is a private copy, which has no path.
+    let (_, said, code) = case.run(&["lock"], b"");
+    assert_eq!(code, 0, "{said}");
+    assert_eq!(run(&["--isolate", "--locked"]), here);
     assert!(SMALL.contains("def main"));
 }

@@ -116,6 +116,21 @@ fn replay_steps_through_the_rest() {
     assert!(code == 2 && said.contains("the plan does not have this pass"), "{said}");
 }
 
+/// The plugin is locked to what is in the bundle, and isolated again.
+#[test]
+fn a_failure_in_a_worker_is_replayed() {
+    let case = case("a_failure_in_a_worker_is_replayed", 3);
+    for (pass, what) in [("bad.Panics", "panicked: the pass lost its way"), ("zoo.Ends{how=segv}", "killed by SIGSEGV")]
+    {
+        let run = ["run", "m.py", "-o", "o.py", "--isolate", "--passes", pass, "--bundle", "b.json"];
+        let (_, said, code) = case.run(&run, b"");
+        assert!(code == 3 && said.contains(what) && said.contains("wrote the bundle b.json"), "{pass}: {said}");
+        let (_, said, code) = case.run(&["replay", "b.json", "-o", "o.py"], b"");
+        assert!(code == 3 && said.contains(what), "{pass}: {said}");
+        assert!(said.contains("this is the failure that the bundle has"), "{pass}: {said}");
+    }
+}
+
 #[test]
 fn bundles_that_are_damaged() {
     let case = case("bundles_that_are_damaged", 3);
