@@ -66,9 +66,12 @@ impl<'a> Reached<'a> {
             .map(|(term, of)| (term.clone(), -of * by))
             .collect();
         rest.number = sum.number.saturating_mul(-by);
-        let (Some((min, max)), Some(bound)) = (self.running.get_mut(&sym), rest.to_dim(dtype)) else { return };
-        let (end, op) = if by > 0 { (max, prim::MIN) } else { (min, prim::MAX) };
-        *end = self.analyzer.simplify(&Dim::binary(op, bound, end.clone()));
+        let (Some((min, max)), Some(bound)) = (self.running.get(&sym).cloned(), rest.to_dim(dtype)) else { return };
+        let ends = match by > 0 {
+            true => (min, self.either(prim::MIN, bound, max)),
+            false => (self.either(prim::MAX, bound, min), max),
+        };
+        self.running.insert(sym, ends);
     }
 
     /// A sum that is no greater than 0 bounds each of its variables, if the ranges of all are numbers.
@@ -187,6 +190,18 @@ impl<'a> Reached<'a> {
             };
             let (term, by) = sum.terms.remove(at);
             let end = self.term_end(&term, upper == (by > 0))?;
+            if let (1, Some((op @ (prim::MIN | prim::MAX), a, b))) = (by, parts(&end))
+                && !sum.terms.iter().any(|(term, by)| *by != 0 && self.runs(term))
+            {
+                // x + max(a, b) is max(x + a, x + b).
+                let plus = |side: &Dim| {
+                    let mut sum = sum.clone();
+                    sum.add(side, 1);
+                    sum.terms.retain(|(_, by)| *by != 0);
+                    sum.to_dim(dtype)
+                };
+                return Some(Dim::binary(op, plus(a)?, plus(b)?));
+            }
             sum.add(&end, by);
         }
         None
@@ -258,10 +273,18 @@ impl<'a> Reached<'a> {
 
     fn extreme(&mut self, op: u16, a: Dim, b: Dim) -> Dim {
         let simple = self.analyzer.simplify(&Dim::binary(op, a.clone(), b.clone()));
-        if self.analyzer.prove_equal(&simple, &a) == Some(true) {
-            return a;
-        }
-        if self.analyzer.prove_equal(&simple, &b) == Some(true) { b } else { simple }
+        self.one_of(&simple, a, b).unwrap_or(simple)
+    }
+
+    /// The lesser or greater one of two, as it is written.
+    fn either(&mut self, op: u16, a: Dim, b: Dim) -> Dim {
+        let written = Dim::binary(op, a.clone(), b.clone());
+        let simple = self.analyzer.simplify(&written);
+        self.one_of(&simple, a, b).unwrap_or(written)
+    }
+
+    fn one_of(&mut self, value: &Dim, a: Dim, b: Dim) -> Option<Dim> {
+        [a, b].into_iter().find(|one| self.analyzer.prove_equal(value, one) == Some(true))
     }
 }
 
