@@ -58,14 +58,9 @@ impl<'a> Reached<'a> {
         };
         let (sym, by) = (*sym, *by);
         // by * sym <= -rest
-        let mut rest = Linear::default();
-        rest.terms = sum
-            .terms
-            .iter()
-            .filter(|(term, _)| *term != Dim::Var(sym))
-            .map(|(term, of)| (term.clone(), -of * by))
-            .collect();
-        rest.number = sum.number.saturating_mul(-by);
+        let others = sum.terms.iter().filter(|(term, _)| *term != Dim::Var(sym));
+        let terms = others.map(|(term, of)| (term.clone(), -of * by)).collect();
+        let rest = Linear { terms, number: sum.number.saturating_mul(-by) };
         let (Some((min, max)), Some(bound)) = (self.running.get(&sym).cloned(), rest.to_dim(dtype)) else { return };
         let ends = match by > 0 {
             true => (min, self.either(prim::MIN, bound, max)),
