@@ -468,7 +468,7 @@ fn requests_that_do_not_fit() {
         .file("wide.npz", wide)
         .file("ints.npz", ints)
         .file("other.npz", other)
-        .file("one.npy", b"\x93NUMPY\x01\x00".to_vec())
+        .file("one.npy", b"\x93NUMPY\x01\x00")
         .file("both.npz", both)
         .file("tuple.npz", tuple)
         .file("tuple.py", TUPLE)
