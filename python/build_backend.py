@@ -41,9 +41,8 @@ def _cargo(*packages: str, release: bool) -> list[Path]:
     return [*files, *map(Path, programs)]
 
 
-def _carry(release: bool) -> None:
+def _carry(files: list[Path]) -> None:
     """Copies the plugins, a manifest that lists them, and the command line into the package."""
-    files = _cargo(*PLUGINS, "passhost", release=release)
     folder = PACKAGE / "_plugins"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
@@ -65,22 +64,23 @@ def _is_library(file: Path, crate: str) -> bool:
 
 
 def develop(release: bool) -> None:
-    """Builds the package into its source folder."""
-    _carry(release)
-    [module] = {file for file in _cargo("passhost-python", release=release) if _is_library(file, "-passhost")}
+    """Builds the package into its source folder, in one build: another choice of packages builds all of them again."""
+    files = _cargo(*PLUGINS, "passhost", "passhost-python", release=release)
+    _carry(files)
+    [module] = {file for file in files if _is_library(file, "-passhost")}
     shutil.copy2(module, PACKAGE / ("_passhost.pyd" if module.suffix == ".dll" else "_passhost.abi3.so"))
 
 
 def build_wheel(folder: str, settings: dict[str, Any] | None = None, metadata: str | None = None) -> str:
     """A wheel, as pip asks for it."""
-    _carry(release=True)
+    _carry(_cargo(*PLUGINS, "passhost", release=True))
     name: str = maturin.build_wheel(folder, settings, metadata)
     return name
 
 
 def build_editable(folder: str, settings: dict[str, Any] | None = None, metadata: str | None = None) -> str:
     """An installation that uses the source folder, as `pip install --editable` asks for it."""
-    _carry(release=True)
+    _carry(_cargo(*PLUGINS, "passhost", release=True))
     name: str = maturin.build_editable(folder, settings, metadata)
     return name
 

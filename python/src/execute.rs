@@ -7,7 +7,7 @@ use crate::module::Module;
 use crate::python_pass::{keep, take_raised};
 use passhost::plugin_api::ir::constant::Number;
 use passhost::plugin_api::ir::{DType, Type};
-use passhost::run::execute::{executing, failed};
+use passhost::run::execute::{FRESH, executing, failed, unwritten};
 use passhost::runtime::vm::{Binding, Cause, Failure, Machine, Observer, Packed, Value};
 use passhost::runtime::{Limits, Tensor};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -253,7 +253,8 @@ impl Observer for Watching {
 type Executed = (Py<PyAny>, Vec<(Py<Array>, Array)>);
 
 /// Calls a Relax function of a module: gives the result, and arrays that were written to, each with what it is now.
-/// An argument in the result is the same object. `limits` are a number of bytes, and one of units of work.
+/// An argument in the result is the same object. A result that depends on memory that nothing wrote to is an error, unless
+/// functions of Python take part: these are not called twice. `limits` are a number of bytes, and one of units of work.
 #[pyfunction]
 pub(crate) fn execute(
     py: Python<'_>,
@@ -270,16 +271,27 @@ pub(crate) fn execute(
     let mut arrays = Vec::new();
     let args = args.iter().enumerate().map(|(at, value)| given(value, dtype(at), Some(&mut arrays)));
     let args = args.collect::<PyResult<Vec<Value>>>()?;
-    let (limits, packed) = (Limits::new(limits.0, limits.1), packed(functions));
+    let limits = Limits::with_fresh_bytes(limits.0, limits.1, FRESH);
+    let (has_functions, packed) = (!functions.is_empty(), packed(functions));
     drop(take_raised());
     let result = py.detach(|| {
         let (limits_of, looked) = (limits.clone(), Instant::now());
         let mut watching = Watching { limits: limits_of, looked, print, written: BTreeMap::new() };
-        let mut machine = Machine::new(&module.0, &*engine).limits(&limits).packed(packed);
-        let result = executing(&engine, || machine.run(function, args, &mut watching));
-        result.map(|value| (value, watching.written))
+        let mut machine = Machine::new(&module.0, &*engine).limits(&limits).packed(packed).looking_for_unwritten();
+        let value = executing(&engine, || machine.run(function, args.clone(), &mut watching))?;
+        let doubtful = machine.unwritten().filter(|_| !has_functions).cloned();
+        let is_other = || {
+            let mut machine = Machine::new(&module.0, &*engine).limits(&limits.with_other_fresh_bytes());
+            let again = executing(&engine, || machine.run(function, args, &mut ()));
+            again.is_ok_and(|again| !again.same(&value))
+        };
+        let at = doubtful.filter(|_| is_other());
+        Ok((value, watching.written, at))
     });
-    let (value, written) = result.map_err(|failure| raised_by(py, &engine, module, &failure))?;
+    let (value, written, at) = result.map_err(|failure: Failure| raised_by(py, &engine, module, &failure))?;
+    if let Some(at) = at {
+        return Err(raised(py, &unwritten(&engine, &module.0, &at)));
+    }
     let of = |origin: u32| arrays.get(origin as usize).map(|array| array.clone_ref(py));
     let written = written.into_iter().filter_map(|(origin, tensor)| Some((of(origin)?, Array(tensor)))).collect();
     Ok((taken(py, &value, &arrays)?.unbind(), written))

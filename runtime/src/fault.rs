@@ -24,7 +24,7 @@ impl Place {
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(statement) = &self.statement {
-            write!(f, "; at `{statement}`")?;
+            write!(f, "; at {statement}")?;
         }
         if let Some(function) = &self.function {
             write!(f, "; in `{function}`")?;
@@ -41,13 +41,13 @@ impl fmt::Display for Place {
 #[non_exhaustive]
 pub enum FaultKind {
     /// An element that a buffer does not have.
-    #[error("index {index:?} is outside of `{buffer}`, whose shape is {shape:?}")]
+    #[error("index {index:?} is outside of {of}, whose shape is {shape:?}")]
     OutOfBounds {
-        /// Name of the buffer.
-        buffer: String,
+        /// What the index is of, with backticks around its name: a buffer, a region of one, or an iterator.
+        of: String,
         /// The index.
         index: Vec<i64>,
-        /// Shape of the buffer.
+        /// The extents.
         shape: Vec<i64>,
     },
     /// An integer is divided by 0.
@@ -174,10 +174,10 @@ mod tests {
     #[test]
     fn a_message_names_its_place() {
         let fault =
-            Fault::unsupported("`T.ptx_mma`").at("T.evaluate(…)").in_function("gemm").called_from("`lv` of `main`");
+            Fault::unsupported("`T.ptx_mma`").at("the load of `A`").in_function("gemm").called_from("`lv` of `main`");
         assert_eq!(
             fault.to_string(),
-            "the runtime does not execute `T.ptx_mma`; at `T.evaluate(…)`; in `gemm`; called from `lv` of `main`"
+            "the runtime does not execute `T.ptx_mma`; at the load of `A`; in `gemm`; called from `lv` of `main`"
         );
         assert_eq!(fault.clone().at("elsewhere"), fault, "the first place is the nearest one");
     }

@@ -38,4 +38,10 @@ pub trait Kernel: Send + Sync {
     /// If the arguments do not fit the parameters, or something goes wrong within. Then the content of outputs is not
     /// specified.
     fn run(&self, args: &mut [Arg<'_>], limits: &Limits) -> Result<Option<Number>, Fault>;
+
+    /// The first of the statements that no call has executed: a branch whose condition never held, or the content of a loop
+    /// that never had an iteration. `None` if there is none, or if the backend does not know.
+    fn never_executed(&self) -> Option<&str> {
+        None
+    }
 }

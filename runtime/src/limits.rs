@@ -12,8 +12,7 @@ struct Shared {
     peak: AtomicU64,
     done: AtomicU64,
     cancelled: AtomicBool,
-    /// Each byte of memory that the module has not written yet.
-    fresh: u8,
+    skipped_loop: AtomicBool,
 }
 
 /// Work that a run may do, unless something else is said: an interpreter built for release does it in about two minutes
@@ -42,7 +41,11 @@ const BYTE: u64 = 2;
 /// # Ok::<(), Fault>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct Limits(Arc<Shared>);
+pub struct Limits {
+    shared: Arc<Shared>,
+    /// Each byte of memory that the module has not written yet.
+    fresh: u8,
+}
 
 impl Default for Limits {
     fn default() -> Limits {
@@ -60,12 +63,19 @@ impl Limits {
     /// result that depends on such memory differs from run to run with different bytes.
     pub fn with_fresh_bytes(memory: u64, work: u64, fresh: u8) -> Limits {
         let (used, peak, done) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
-        Limits(Arc::new(Shared { memory, work, used, peak, done, cancelled: AtomicBool::new(false), fresh }))
+        let [cancelled, skipped_loop] = [false; 2].map(AtomicBool::new);
+        Limits { shared: Arc::new(Shared { memory, work, used, peak, done, cancelled, skipped_loop }), fresh }
+    }
+
+    /// The same limits with another byte in memory that the module has not written yet.
+    #[must_use]
+    pub fn with_other_fresh_bytes(&self) -> Limits {
+        Limits { shared: Arc::clone(&self.shared), fresh: !self.fresh }
     }
 
     /// Each byte of memory that the module has not written yet.
     pub fn fresh_byte(&self) -> u8 {
-        self.0.fresh
+        self.fresh
     }
 
     /// No limits; memory and work are counted all the same.
@@ -75,27 +85,37 @@ impl Limits {
 
     /// Most bytes that may be in use at a time.
     pub fn memory_limit(&self) -> u64 {
-        self.0.memory
+        self.shared.memory
     }
 
     /// Bytes in use.
     pub fn memory_used(&self) -> u64 {
-        self.0.used.load(Ordering::Relaxed)
+        self.shared.used.load(Ordering::Relaxed)
     }
 
     /// Most bytes that were in use at a time.
     pub fn memory_peak(&self) -> u64 {
-        self.0.peak.load(Ordering::Relaxed)
+        self.shared.peak.load(Ordering::Relaxed)
     }
 
     /// Units of work so far.
     pub fn work_done(&self) -> u64 {
-        self.0.done.load(Ordering::Relaxed)
+        self.shared.done.load(Ordering::Relaxed)
+    }
+
+    /// Notes that a loop had no iterations: what it would have written may hold anything.
+    pub fn note_skipped_loop(&self) {
+        self.shared.skipped_loop.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether a loop had no iterations since this was asked last.
+    pub fn take_skipped_loop(&self) -> bool {
+        self.shared.skipped_loop.swap(false, Ordering::Relaxed)
     }
 
     /// Ends the run at its next step, from any thread.
     pub fn cancel(&self) {
-        self.0.cancelled.store(true, Ordering::Relaxed);
+        self.shared.cancelled.store(true, Ordering::Relaxed);
     }
 
     /// Counts units of work.
@@ -103,11 +123,11 @@ impl Limits {
     /// # Errors
     /// If they are too many, or the run was cancelled.
     pub fn work(&self, units: u64) -> Result<(), Fault> {
-        let before = self.0.done.fetch_add(units, Ordering::Relaxed);
-        if before.saturating_add(units) > self.0.work {
-            return Err(FaultKind::TooMuchWork { limit: self.0.work }.into());
+        let before = self.shared.done.fetch_add(units, Ordering::Relaxed);
+        if before.saturating_add(units) > self.shared.work {
+            return Err(FaultKind::TooMuchWork { limit: self.shared.work }.into());
         }
-        if self.0.cancelled.load(Ordering::Relaxed) {
+        if self.shared.cancelled.load(Ordering::Relaxed) {
             return Err(FaultKind::Cancelled.into());
         }
         Ok(())
@@ -118,13 +138,13 @@ impl Limits {
     /// # Errors
     /// If they are too many, or that is too much work.
     pub fn memory(&self, bytes: u64) -> Result<Charge, Fault> {
-        let before = self.0.used.fetch_add(bytes, Ordering::Relaxed);
+        let before = self.shared.used.fetch_add(bytes, Ordering::Relaxed);
         let charge = Charge { limits: Some(self.clone()), bytes };
         let needed = before.saturating_add(bytes);
-        if needed > self.0.memory {
-            return Err(FaultKind::OutOfMemory { needed, limit: self.0.memory }.into());
+        if needed > self.shared.memory {
+            return Err(FaultKind::OutOfMemory { needed, limit: self.shared.memory }.into());
         }
-        self.0.peak.fetch_max(needed, Ordering::Relaxed);
+        self.shared.peak.fetch_max(needed, Ordering::Relaxed);
         self.work(bytes.saturating_mul(BYTE))?;
         Ok(charge)
     }
@@ -140,7 +160,7 @@ pub struct Charge {
 impl Drop for Charge {
     fn drop(&mut self) {
         if let Some(limits) = &self.limits {
-            limits.0.used.fetch_sub(self.bytes, Ordering::Relaxed);
+            limits.shared.used.fetch_sub(self.bytes, Ordering::Relaxed);
         }
     }
 }

@@ -192,15 +192,15 @@ fn faults_name_their_cause_and_place() {
     };
     assert_eq!(
         fault(&at("A[vi + 1]"), &mut [ints(&[1; 4])]),
-        "index [4] is outside of `A`, whose shape is [4]; at `load of `A` in block `b``; in `shift`"
+        "index [4] is outside of `A`, whose shape is [4]; at the load of `A` in block `b`; in `shift`"
     );
     assert_eq!(
         fault(&at("vi // A[0]"), &mut [ints(&[0; 4])]),
-        "division of an integer by zero; at `load of `A` in block `b``; in `shift`"
+        "division of an integer by zero; at a division in block `b`; in `shift`"
     );
     let beyond = "@T.prim_func(s_tir=True)\ndef f(A: T.Buffer((4,), \"int32\")):\n    for i in range(8):\n        with T.sblock(\"b\"):\n            vi = T.axis.spatial(4, i)\n            A[vi] = 1\n";
     let found = fault(beyond, &mut [ints(&[1; 4])]);
-    assert!(found.starts_with("index [4] is outside of `iterator `vi``"), "{found}");
+    assert!(found.starts_with("index [4] is outside of the iterator `vi`"), "{found}");
 }
 
 #[test]
@@ -215,7 +215,7 @@ fn limits_end_a_run() {
     let kernel = Interpreter.prepare(&func(huge)).expect("it lowers");
     let limits = Limits::new(1 << 32, u64::MAX);
     let found = kernel.run(&mut [Arg::Out(&mut a)], &limits).expect_err("too large").to_string();
-    assert_eq!(found, "100000000000 bytes are needed, and the limit is 4294967296 bytes; at `allocation of `B``");
+    assert_eq!(found, "100000000000 bytes are needed, and the limit is 4294967296 bytes; at the allocation of `B`");
     assert_eq!(limits.memory_used(), 0, "what was refused does not count");
 }
 

@@ -68,9 +68,10 @@ pub(super) enum Command {
     /// Runs passes over a module, and checks that each of them preserved what the module computes.
     ///
     /// The functions that a pass changed are executed before and after it, with random inputs: several extents for each
-    /// symbolic dimension, among them 0, 1 and a prime. The results are compared within the tolerance that the pass
-    /// declares (`passhost explain PASS` shows it). Of a difference, the report has the output, the largest error, and the
-    /// first binding whose value differs. The module is not written.
+    /// symbolic dimension, among them 0, 1 and a prime, and more values for a function that needs little work. The results
+    /// are compared within the tolerance that the pass declares (`passhost explain PASS` shows it). Of a difference, the
+    /// report has the output, the largest error, and the first binding whose value differs. A function with a branch that no
+    /// input reaches is not called the same, but not validated. The module is not written.
     ///
     /// The exit code is 1 if a value differs, 4 if the check itself failed, and 5 if values of a pass could not be compared.
     #[command(after_help = "Examples:
@@ -441,8 +442,8 @@ pub(super) struct Executed {
     /// Default: 8 for `exec`; `validate` tries several, with 0, 1 and a prime.
     #[arg(long, value_name = "NAME=N")]
     pub(super) dim: Vec<String>,
-    /// Most bytes that tensors may take at a time. Default: half of the memory of this machine.
-    #[arg(long, value_name = "BYTES")]
+    /// Memory that tensors may take at a time: 512MiB, 2GiB. Default: half of the memory of this machine.
+    #[arg(long, value_name = "SIZE", value_parser = bytes)]
     pub(super) limit_memory: Option<u64>,
     /// Prints the results as JSON.
     #[arg(long)]
@@ -478,7 +479,8 @@ pub(super) struct ExecArgs {
     /// Prints each binding with its value on standard error.
     #[arg(long)]
     pub(super) trace: bool,
-    /// Most work, in units: less than a tenth of a nanosecond each. The default ends an endless loop in about two minutes.
+    /// Units of work that a run may take: one is less than a tenth of a nanosecond. The default ends an endless loop in about
+    /// two minutes.
     #[arg(long, value_name = "N", default_value_t = runtime::USUAL_WORK)]
     pub(super) limit_work: u64,
     #[command(flatten)]
@@ -497,7 +499,7 @@ pub(super) struct ValidateArgs {
     pub(super) seed: u64,
     #[command(flatten)]
     pub(super) limit: LimitArg,
-    /// Most work for each function and pass, in units as for `exec`.
+    /// Units of work that each function may take for each pass; see `exec`.
     #[arg(long, value_name = "N", default_value_t = runtime::USUAL_WORK)]
     pub(super) limit_work: u64,
     #[command(flatten)]

@@ -243,10 +243,62 @@ class Module:
         out = R.zeros(R.shape([n - 10]), dtype="float32")
         return out
 
+    @T.prim_func(private=True, s_tir=True)
+    def wraps(x: T.Buffer((T.int64(1),), "int64"), y: T.Buffer((T.int64(1),), "int64")):
+        n = T.int64()
+        big = T.alloc_buffer((x[T.int64(0)] + T.int64(4294967296), T.int64(4294967296)), "float32")
+        big[T.int64(0), T.int64(0)] = T.float32(1)
+        y[T.int64(0)] = T.int64(1)
+
+    @T.prim_func(private=True)
+    def half_written(x: T.Buffer((T.int64(4),), "float32"), y: T.Buffer((T.int64(4),), "float32")):
+        for i in range(T.int64(2)):
+            y[i] = x[i]
+
+    @R.function
+    def wrapping(x: R.Tensor((1,), dtype="int64")) -> R.Tensor((1,), dtype="int64"):
+        cls = Module
+        none = R.subtract(x, x)
+        out = R.call_tir(cls.wraps, (none,), out_ty=R.Tensor((1,), dtype="int64"))
+        return out
+
+    @R.function
+    def empty(x: R.Tensor((2, 0), dtype="float32")) -> R.Tensor((2,), dtype="float32"):
+        out = R.max(x, axis=[1])
+        return out
+
+    @R.function
+    def unwritten(x: R.Tensor((4,), dtype="float32")) -> R.Tensor((4,), dtype="float32"):
+        cls = Module
+        part = R.call_tir(cls.half_written, (x,), out_ty=R.Tensor((4,), dtype="float32"))
+        out = R.add(part, x)
+        return out
+
+    @R.function
+    def unwritten_and_unused(x: R.Tensor((4,), dtype="float32")) -> R.Tensor((2,), dtype="float32"):
+        cls = Module
+        part = R.call_tir(cls.half_written, (x,), out_ty=R.Tensor((4,), dtype="float32"))
+        out = R.strided_slice(part, axes=[0], begin=[0], end=[2])
+        return out
+
+    @R.function
+    def reshaped(x: R.Tensor(("n",), dtype="float32"), y: R.Tensor(("m",), dtype="float32")):
+        out = R.reshape(R.concat((x, y), axis=0), R.shape([3, 5]))
+        return out
+
     @R.function
     def small_floats(x: R.Tensor((4,), dtype="float8_e4m3fn")):
         out = R.astype(x, "float32")
         return out
+"#;
+
+/// A parameter that is a tuple.
+const TUPLE: &str = r#"
+@I.ir_module
+class Module:
+    @R.function
+    def main(t: R.Tuple(R.Tensor((2,), dtype="float32"), R.Tensor((2,), dtype="float32"))):
+        return t
 "#;
 
 fn case(name: &'static str) -> Case {
@@ -407,6 +459,8 @@ fn requests_that_do_not_fit() {
     let wide = npz(&[("x", "<f4", "(2, 4)", &floats(&[0.0; 8])), ("y", "<f4", "(3,)", &floats(&[0.0; 3]))]);
     let ints = npz(&[("x", "<i4", "(2, 3)", &floats(&[0.0; 6])), ("y", "<f4", "(3,)", &floats(&[0.0; 3]))]);
     let other = npz(&[("x", "<f4", "(2, 3)", &floats(&[0.0; 6])), ("yy", "<f4", "(3,)", &floats(&[0.0; 3]))]);
+    let both = npz(&[("x", "<f4", "(2, 3)", &floats(&[0.0; 6])), ("arr_0", "<f4", "(2, 3)", &floats(&[0.0; 6]))]);
+    let tuple = npz(&[("t", "<f4", "(2,)", &floats(&[0.0; 2]))]);
     let large = npz(&[("x", "<f4", "(25000000000,)", &[])]);
     let mut damaged = npz(&[("x", "<f4", "(2, 3)", &floats(&[0.0; 6]))]);
     damaged.truncate(60);
@@ -414,6 +468,10 @@ fn requests_that_do_not_fit() {
         .file("wide.npz", wide)
         .file("ints.npz", ints)
         .file("other.npz", other)
+        .file("one.npy", b"\x93NUMPY\x01\x00")
+        .file("both.npz", both)
+        .file("tuple.npz", tuple)
+        .file("tuple.py", TUPLE)
         .file("large.npz", large)
         .file("damaged.npz", damaged);
     check(
@@ -423,6 +481,9 @@ fn requests_that_do_not_fit() {
             &["exec", "model.py", "--inputs", "wide.npz"],
             &["exec", "model.py", "--inputs", "ints.npz"],
             &["exec", "model.py", "--inputs", "other.npz"],
+            &["exec", "model.py", "--inputs", "one.npy"],
+            &["exec", "model.py", "--inputs", "both.npz", "--random", "1"],
+            &["exec", "tuple.py", "--inputs", "tuple.npz"],
             &["exec", "model.py", "--inputs", "damaged.npz"],
             &["exec", "model.py", "--inputs", "nowhere.npz"],
             &["exec", "model.py", "--inputs", "large.npz", "--limit-memory", "1000000"],
@@ -476,7 +537,10 @@ fn modules_that_go_wrong() {
     };
     let functions =
         ["main", "zero", "endless", "recursion", "large", "packed", "cast", "asserts", "negative", "small_floats"]
+            .into_iter()
+            .chain(["wrapping", "empty", "unwritten", "unwritten_and_unused", "reshaped"])
             .map(of);
+    let functions: Vec<Vec<&str>> = functions.collect();
     let commands: Vec<&[&str]> = functions.iter().map(Vec::as_slice).collect();
     check(&case("exec_wrong"), &commands);
 }

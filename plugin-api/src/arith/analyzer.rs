@@ -115,11 +115,10 @@ impl Analyzer {
     /// ```
     pub fn bind_value(&mut self, sym: Sym, value: &Dim) {
         self.forget(sym);
-        let value = self.simplify(value);
         let mut cyclic = false;
-        value.vars(&mut |other| cyclic |= other.id == sym.id);
+        self.simplify(value).vars(&mut |other| cyclic |= other.id == sym.id);
         if !cyclic {
-            self.values.insert(sym.id, value);
+            self.values.insert(sym.id, value.clone());
             self.ready = false;
         }
     }

@@ -277,6 +277,13 @@ impl Store {
         if never || bounds.constant() == Some(0) {
             return Some(self.truth(never == (op == prim::NE)));
         }
+        // What differs from the least or the greatest value is greater or less.
+        if op == prim::NE && bounds.min >= 0 {
+            return self.compare_to_0(prim::LT, sum.scale(-1)?, dtype);
+        }
+        if op == prim::NE && bounds.max <= 0 {
+            return self.compare_to_0(prim::LT, sum, dtype);
+        }
         let sign = if sum.terms.first().is_some_and(|(_, c)| *c < 0) { -1 } else { 1 };
         let terms = sum.terms.iter().map(|(id, c)| (*id, c / g * sign)).collect();
         let sum = Sum { terms, k: (sum.k / g).checked_mul(sign)? };
@@ -315,7 +322,7 @@ impl Store {
     fn are_opposites(&mut self, a: Id, b: Id) -> bool {
         match self.at(a).op {
             prim::AND | prim::OR => self.opposites[a as usize] == b,
-            _ => self.negation(a) == b,
+            _ => self.negation(a) == b || self.negation(b) == a,
         }
     }
 

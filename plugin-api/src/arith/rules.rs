@@ -159,7 +159,12 @@ impl Store {
         {
             return Some(out);
         }
-        self.opaque(prim::FLOORMOD, &less, &Sum::int(c), dtype)
+        // As in TVM, several terms keep their coefficients.
+        let mut kept = rest;
+        if let [(_, v)] = &mut kept.terms[..] {
+            *v = v.rem_euclid(c);
+        }
+        self.opaque(prim::FLOORMOD, &kept, &Sum::int(c), dtype)
     }
 
     /// Remainder of a sum that lies in one block, has a divisor in common with `c`, or has parts that do.

@@ -54,11 +54,18 @@ impl Store {
         self.simple[root as usize]
     }
 
-    /// The one value that an integer can have, or the expression. What its type cannot hold is no value.
+    /// The one value that an integer can have, or the expression. What its type cannot hold is no value. As in TVM, a variable
+    /// that a condition pins to a value keeps its name, also in sums.
     fn only_value(&mut self, id: Id) -> Id {
-        let dtype = self.at(id).dtype;
+        let node = self.at(id);
+        let dtype = node.dtype;
         let holds = |value: &i64| is_index(dtype) && Bounds::of_dtype(dtype).contains(*value);
-        match self.bounds[id as usize].constant().filter(holds) {
+        let bounds = match node.op {
+            prim::VAR => self.facts.vars.get(&(node.a as u32)).map_or(Bounds::EVERYTHING, |(bounds, _)| *bounds),
+            _ if self.is_linear(id) => Bounds::EVERYTHING,
+            _ => self.bounds[id as usize],
+        };
+        match bounds.constant().filter(holds) {
             Some(value) => self.int(value, dtype),
             None => id,
         }

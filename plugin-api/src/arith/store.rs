@@ -225,15 +225,20 @@ impl Store {
         enum Step<'d> {
             Enter(&'d Dim),
             Leave(&'d Arc<DimExpr>),
+            /// The value of a variable was entered.
+            Known(u32),
         }
         let (mut work, mut done, mut shared) = (vec![Step::Enter(dim)], Vec::new(), Map::<usize, Id>::default());
+        let mut known: Map<u32, Id> = Map::default();
         while let Some(step) = work.pop() {
             match step {
                 Step::Enter(Dim::Int(v)) => done.push(self.int(*v, DType::I64)),
-                Step::Enter(Dim::Var(sym)) => match values.get(&sym.id) {
-                    Some(value) => work.push(Step::Enter(value)),
-                    None => done.push(self.var(*sym)),
+                Step::Enter(Dim::Var(sym)) => match (known.get(&sym.id), values.get(&sym.id)) {
+                    (Some(id), _) => done.push(*id),
+                    (None, Some(value)) => work.extend([Step::Known(sym.id), Step::Enter(value)]),
+                    (None, None) => done.push(self.var(*sym)),
                 },
+                Step::Known(sym) => drop(done.last().map(|id| known.insert(sym, *id))),
                 Step::Enter(Dim::Expr(e)) => match (shared.get(&(Arc::as_ptr(e) as usize)), &**e) {
                     (Some(id), _) => done.push(*id),
                     (None, DimExpr::Int(v, t)) => done.push(self.int(*v, *t)),

@@ -199,12 +199,14 @@ pub struct EvaluationError {
     pub function: Option<String>,
     /// Statement of that function.
     pub statement: Option<String>,
+    /// Units of work that it took until then; see [`EvaluationLimits`].
+    pub work: u64,
 }
 
 impl EvaluationError {
     /// Without a place.
     pub fn new(reason: Reason, message: impl Into<String>) -> EvaluationError {
-        EvaluationError { reason, message: message.into(), function: None, statement: None }
+        EvaluationError { reason, message: message.into(), function: None, statement: None, work: 0 }
     }
 
     pub(crate) fn no_host() -> EvaluationError {
@@ -257,14 +259,14 @@ pub(crate) fn closed<'v>(
 /// Status of an answer with a result; others are those of [`Reason`].
 pub(crate) const EVALUATED: u32 = 0;
 
-/// Status and bytes of an answer: the work, or three texts, each after its length; a text that is not there has the
-/// length `u32::MAX`.
+/// Status and bytes of an answer: the work, and of an error three texts, each after its length; a text that is not there
+/// has the length `u32::MAX`.
 pub(crate) fn encode_evaluation(answer: &Result<Evaluated, EvaluationError>) -> (u32, Vec<u8>) {
     let error = match answer {
         Ok(evaluated) => return (EVALUATED, evaluated.work.to_le_bytes().to_vec()),
         Err(error) => error,
     };
-    let mut out = Vec::new();
+    let mut out = error.work.to_le_bytes().to_vec();
     for text in [Some(&error.message), error.function.as_ref(), error.statement.as_ref()] {
         out.extend_from_slice(&text.map_or(u32::MAX, |text| text.len() as u32).to_le_bytes());
         out.extend_from_slice(text.map_or("", String::as_str).as_bytes());
@@ -281,7 +283,7 @@ pub(crate) fn decode_evaluation(
     if let (EVALUATED, Some(function), Ok(work)) = (status, function, bytes.try_into()) {
         return Ok(Evaluated { function, work: u64::from_le_bytes(work) });
     }
-    let mut rest = bytes;
+    let (work, mut rest) = bytes.split_first_chunk::<8>().unwrap_or((&[0; 8], &[]));
     let mut text = || {
         let (len, tail) = rest.split_first_chunk::<4>()?;
         let len = u32::from_le_bytes(*len);
@@ -292,5 +294,5 @@ pub(crate) fn decode_evaluation(
     };
     let (message, function, statement) = (text(), text(), text());
     let message = message.unwrap_or_else(|| "the host's answer cannot be read".to_string());
-    Err(EvaluationError { reason: Reason::of(status), message, function, statement })
+    Err(EvaluationError { reason: Reason::of(status), message, function, statement, work: u64::from_le_bytes(*work) })
 }

@@ -7,7 +7,8 @@ use crate::arith::substitute;
 use crate::ir::records::{buffer_of, flag, kind, prim};
 use crate::ir::{Attr, AttrsId, Body, DType, Dim, DimExpr, NodeSpec, Sym, Type, TypeId, V, Value};
 use crate::rewrite::Edit;
-use std::collections::HashMap;
+use crate::walk::users::Users;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// Rewrites TIR by writing all of it again. The methods say what is written for a statement or an expression; by default
@@ -111,13 +112,14 @@ impl<'b> Again<'b> {
         Again { edit, now: HashMap::default(), definers, syms: HashMap::default(), written: 0 }
     }
 
-    /// The body that was written; the old handle if nothing differs but names.
+    /// The body that was written, without free variables that nothing uses any more; the old handle if nothing differs but
+    /// names.
     ///
     /// # Errors
     /// Why it is not valid.
     pub fn finish(self) -> Result<Body, PassError> {
         let old = self.edit.old();
-        let body = self.edit.finish()?;
+        let body = without_unused_variables(self.edit.finish()?)?;
         Ok(if body.structural_eq(old) { old.clone() } else { body })
     }
 
@@ -662,4 +664,29 @@ fn spec_of(value: Value<'_>) -> NodeSpec {
     let Some(node) = value.node() else { return NodeSpec::new(kind::VAR) };
     let a = if node.has(flag::REGION) { 0 } else { node.a };
     NodeSpec { kind: node.kind, flags: node.flags & !flag::REGION, ty: TypeId(node.ty), attrs: AttrsId(node.attrs), a }
+}
+
+/// Without the variables that nothing defines and nothing uses, such as that of a `T.Let` that is gone.
+fn without_unused_variables(body: Body) -> Result<Body, PassError> {
+    let free: Vec<Value<'_>> = body.values().filter(|value| value.is_free_var()).collect();
+    if free.is_empty() {
+        return Ok(body);
+    }
+    let (users, mut mentioned) = (Users::of(&body), HashSet::new());
+    for value in body.values() {
+        let operands = value.operands().filter_map(|operand| operand.dim());
+        for dim in operands.chain(value.ty().prims().into_iter().filter(|_| !value.is_free_var())) {
+            dim.vars(&mut |sym| {
+                mentioned.insert(sym);
+            });
+        }
+    }
+    let mut edit = body.edit();
+    for var in free {
+        let is_mentioned = var.symbol().is_some_and(|sym| mentioned.contains(&sym));
+        if !is_mentioned && var.index().is_some_and(|at| users.at(at).is_empty()) {
+            edit.discard(var);
+        }
+    }
+    Ok(edit.finish()?)
 }

@@ -83,6 +83,11 @@ impl<'a> Value<'a> {
         Some(BlockIter { var: self, min, extent, value, is_spatial, is_reduction })
     }
 
+    /// Whether it is a variable that no loop, block or statement defines: a free one, or that of a `T.Let`.
+    pub fn is_free_var(self) -> bool {
+        self.kind() == kind::VAR
+    }
+
     /// Whether it says which part of a buffer a block reads or writes, or a buffer matches.
     pub fn is_access(self) -> bool {
         self.kind() == kind::ACCESS

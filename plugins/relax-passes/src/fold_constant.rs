@@ -148,8 +148,9 @@ impl<'b> Folder<'b> {
     fn evaluated(&mut self, call: Call<'b>) -> Result<ConstantValue, String> {
         self.check(call)?;
         let evaluated = self.ctx.evaluate_call(call, |argument| self.known.of(argument), self.left);
+        let work = evaluated.as_ref().map_or_else(|error| error.work, |evaluated| evaluated.work);
+        self.left.work = self.left.work.saturating_sub(work);
         let evaluated = evaluated.map_err(|error| error.to_string())?;
-        self.left.work = self.left.work.saturating_sub(evaluated.work);
         let value = evaluated.value().ok_or("its result is not a constant")?;
         self.left.memory = self.left.memory.saturating_sub(value.bytes());
         Ok(value)

@@ -28,6 +28,9 @@ pub enum FileError {
         /// What the archive's reader says.
         why: String,
     },
+    /// It is an `.npy` file.
+    #[error("it is an .npy file: one array, without a name")]
+    OneArray,
     /// It is not an array, or a damaged one.
     #[error("array `{name}` is damaged: {why}")]
     Damaged {

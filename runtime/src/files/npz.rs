@@ -12,6 +12,9 @@ use zip::{CompressionMethod, ZipArchive, ZipWriter};
 /// Files from here on have sizes of 64 bits in an archive.
 const LARGE: usize = 4_000_000_000;
 
+/// How an `.npy` file begins.
+const NPY: &[u8] = b"\x93NUMPY";
+
 fn archive(error: zip::result::ZipError) -> FileError {
     match error {
         zip::result::ZipError::Io(error) => FileError::Archive { why: error.to_string() },
@@ -37,10 +40,16 @@ fn archive(error: zip::result::ZipError) -> FileError {
 /// # Errors
 /// If it is no archive of arrays, is damaged, or needs more memory than the limits allow.
 pub fn read_npz(
-    from: impl Read + Seek,
+    mut from: impl Read + Seek,
     meant: &Meant<'_>,
     limits: &Limits,
 ) -> Result<BTreeMap<String, Tensor>, FileError> {
+    let mut start = Vec::new();
+    from.by_ref().take(NPY.len() as u64).read_to_end(&mut start)?;
+    if start == NPY {
+        return Err(FileError::OneArray);
+    }
+    from.rewind()?;
     let mut files = ZipArchive::new(from).map_err(archive)?;
     // It gives one file of each name.
     if files.has_duplicate_names() {
@@ -133,6 +142,8 @@ mod tests {
             other[at] ^= 0x55;
             let _ = read(other, &Limits::new(1 << 20, 1 << 30));
         }
+        let error = read(b"\x93NUMPY\x01\x00".to_vec(), &Limits::unlimited()).expect_err("is refused").to_string();
+        assert_eq!(error, "it is an .npy file: one array, without a name");
         let error = read(b"no archive".to_vec(), &Limits::unlimited()).expect_err("is refused").to_string();
         assert!(error.starts_with("it is not an .npz file, or a damaged one"), "{error}");
     }

@@ -89,7 +89,7 @@ impl Exec<'_, '_> {
         };
         let index = access.index.iter().map(&mut at).collect();
         let shape = buffer.shape.iter().map(at).collect();
-        let fault = FaultKind::OutOfBounds { buffer: buffer.name.clone(), index, shape };
+        let fault = FaultKind::OutOfBounds { of: format!("`{}`", buffer.name), index, shape };
         self.at(fault, access.place)
     }
 
@@ -159,8 +159,8 @@ impl Exec<'_, '_> {
         match found {
             None => Ok(()),
             Some(found) => {
-                let (buffer, index, shape) = (what.to_string(), vec![found], vec![extent]);
-                Err(self.at(FaultKind::OutOfBounds { buffer, index, shape }, place))
+                let (of, index, shape) = (what.to_string(), vec![found], vec![extent]);
+                Err(self.at(FaultKind::OutOfBounds { of, index, shape }, place))
             }
         }
     }

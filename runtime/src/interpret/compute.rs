@@ -73,8 +73,8 @@ impl<'p> Exec<'p, '_> {
             Instr::Load { dst, access } => return self.load(*dst, access),
             Instr::Store { src, access } => return self.store(*src, access),
             Instr::Check { what, form, min, extent, place } => return self.check(what, form, min, extent, *place),
-            Instr::Allocate { storage, element, elements, place } => {
-                return self.allocate(*storage, *element, elements, *place);
+            Instr::Allocate { storage, element, factors, place } => {
+                return self.allocate(*storage, *element, factors, *place);
             }
             Instr::Assert { cond, message, place } => return self.assert(*cond, message, *place),
             // What has content, and jumps, is executed by the list that it is in.

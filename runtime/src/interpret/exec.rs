@@ -7,9 +7,10 @@ use super::ints::Rooms;
 use super::memory::{Memory, Positions};
 use crate::fault::{Fault, FaultKind};
 use crate::limits::Limits;
-use crate::program::{Affine, Instr, Loop, Program, Reg, Scalar};
+use crate::program::{Affine, Instr, Loop, Mark, Program, Reg, Scalar};
 use plugin_api::ir::constant::Number;
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Units of work between two looks at the limits.
 const BULK: u64 = 1 << 20;
@@ -36,6 +37,8 @@ pub(super) struct Exec<'p, 'm> {
     pub(super) rooms: Rooms,
     pub(super) positions: Positions,
     limits: &'p Limits,
+    /// By the marks of the program.
+    reached: &'p [AtomicBool],
     work: u64,
     use_lanes: bool,
 }
@@ -57,7 +60,7 @@ impl<'p, 'm> Exec<'p, 'm> {
         program: &'p Program,
         bound: Bound<'m>,
         (limits, work): (&'p Limits, u64),
-        use_lanes: bool,
+        (reached, use_lanes): (&'p [AtomicBool], bool),
     ) -> Exec<'p, 'm> {
         let n = program.registers.len();
         let (mut ints, mut singles, mut doubles) = (Vec::new(), Vec::new(), Vec::new());
@@ -74,7 +77,21 @@ impl<'p, 'm> Exec<'p, 'm> {
         }
         let (shape, mask, rooms, positions) = (Shape::new([1; DIMS]), None, Rooms::default(), Positions::default());
         let memory = bound.memory;
-        Exec { program, ints, singles, doubles, memory, shape, mask, rooms, positions, limits, work, use_lanes }
+        Exec {
+            program,
+            ints,
+            singles,
+            doubles,
+            memory,
+            shape,
+            mask,
+            rooms,
+            positions,
+            limits,
+            reached,
+            work,
+            use_lanes,
+        }
     }
 
     pub(super) fn run(mut self) -> Result<Option<Number>, Fault> {
@@ -105,13 +122,28 @@ impl<'p, 'm> Exec<'p, 'm> {
         }
     }
 
+    /// Remembers that statements with this mark are executed.
+    fn reach(&self, mark: Mark) {
+        if let Some(reached) = mark.and_then(|mark| self.reached.get(mark as usize)) {
+            reached.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Remembers whether a loop has iterations.
+    fn entered(&self, mark: Mark, extent: i64) {
+        match extent > 0 {
+            true => self.reach(mark),
+            false => self.limits.note_skipped_loop(),
+        }
+    }
+
     fn list(&mut self, list: &'p [Instr]) -> Result<Flow, Fault> {
         self.count(cost::INSTRUCTION)?;
         for instr in list {
             let flow = match instr {
                 Instr::For(of) => self.for_(of)?,
-                Instr::If { cond, then, otherwise } => self.if_(*cond, then, otherwise)?,
-                Instr::While { head, cond, body } => self.while_(head, *cond, body)?,
+                Instr::If { cond, then, otherwise, marks } => self.if_(*cond, [then, otherwise], *marks)?,
+                Instr::While { head, cond, body, mark } => self.while_(head, *cond, (body, *mark))?,
                 Instr::Break => Flow::Break,
                 Instr::Continue => Flow::Continue,
                 Instr::Return(reg) => Flow::Return(reg.and_then(|reg| self.number(reg))),
@@ -152,6 +184,7 @@ impl<'p, 'm> Exec<'p, 'm> {
         if of.lanes > 0 && self.use_lanes && self.shape.total == 1 && self.mask.is_none() && self.lanes(of)? {
             return Ok(Flow::Next);
         }
+        self.entered(of.mark, extent);
         for i in 0..extent {
             self.ints[of.var.index()].set(min.wrapping_add(i));
             match self.list(&of.body)? {
@@ -166,10 +199,11 @@ impl<'p, 'm> Exec<'p, 'm> {
     /// Runs a loop, and those directly in it, many iterations at a time. False if there are too few for that.
     fn lanes(&mut self, of: &'p Loop) -> Result<bool, Fault> {
         let mut loops: [Option<(Reg, i64, i64)>; DIMS] = [None; DIMS];
-        let mut next = Some(of);
+        let (mut next, mut marks) = (Some(of), Vec::new());
         for of in loops.iter_mut().skip(DIMS - usize::from(of.lanes).min(DIMS)) {
             let Some(current) = next else { break };
             *of = Some((current.var, self.value(&current.min), self.value(&current.extent)));
+            marks.extend(current.mark);
             next = match &current.body[..] {
                 [Instr::For(inner)] => Some(inner),
                 _ => None,
@@ -193,6 +227,7 @@ impl<'p, 'm> Exec<'p, 'm> {
                 innermost = inner;
             }
         }
+        marks.into_iter().for_each(|mark| self.reach(Some(mark)));
         let done = self.tiles(&loops, extents, tile, &innermost.body);
         (self.shape, self.mask) = (Shape::new([1; DIMS]), None);
         done.map(|()| true)
@@ -233,17 +268,20 @@ impl<'p, 'm> Exec<'p, 'm> {
         }
     }
 
-    fn if_(&mut self, cond: Reg, then: &'p [Instr], otherwise: &'p [Instr]) -> Result<Flow, Fault> {
+    fn if_(&mut self, cond: Reg, lists: [&'p [Instr]; 2], marks: [Mark; 2]) -> Result<Flow, Fault> {
         if let Some(cond) = self.ints[cond.index()].uniform() {
-            return self.list(if cond != 0 { then } else { otherwise });
+            let taken = usize::from(cond == 0);
+            self.reach(marks[taken]);
+            return self.list(lists[taken]);
         }
         self.count(cost::divide(self.shape.total))?;
         let [yes, no] = self.divided(cond);
         let all = self.mask.take();
-        for (list, runs, others) in [(then, &yes, &no), (otherwise, &no, &yes)] {
+        for ((list, mark), (runs, others)) in lists.into_iter().zip(marks).zip([(&yes, &no), (&no, &yes)]) {
             if runs.is_empty() || list.is_empty() {
                 continue;
             }
+            self.reach(mark);
             self.mask = if others.is_empty() { all.clone() } else { Some(runs.clone()) };
             let done = self.list(list);
             self.mask = None;
@@ -271,12 +309,13 @@ impl<'p, 'm> Exec<'p, 'm> {
         out
     }
 
-    fn while_(&mut self, head: &'p [Instr], cond: Reg, body: &'p [Instr]) -> Result<Flow, Fault> {
+    fn while_(&mut self, head: &'p [Instr], cond: Reg, (body, mark): (&'p [Instr], Mark)) -> Result<Flow, Fault> {
         loop {
             self.list(head)?;
             if self.ints[cond.index()].at(0, &self.shape) == 0 {
                 return Ok(Flow::Next);
             }
+            self.reach(mark);
             match self.list(body)? {
                 Flow::Next | Flow::Continue => {}
                 Flow::Break => return Ok(Flow::Next),
@@ -289,13 +328,16 @@ impl<'p, 'm> Exec<'p, 'm> {
         &mut self,
         storage: u32,
         element: Scalar,
-        elements: &Affine,
+        factors: &[Affine],
         place: u32,
     ) -> Result<(), Fault> {
-        let elements = self.value(elements).max(0) as u64;
         let at = storage as usize;
         self.memory[at] = Memory::None;
-        let bytes = elements.saturating_mul(element.bytes());
+        let factors: Vec<u64> = factors.iter().map(|factor| self.value(factor).max(0) as u64).collect();
+        let bytes = match factors.contains(&0) {
+            true => 0,
+            false => factors.into_iter().fold(element.bytes(), u64::saturating_mul),
+        };
         let charge = self.limits.memory(bytes).map_err(|fault| self.at(fault, place))?;
         let too_much = || {
             let limit = self.limits.memory_limit();

@@ -32,6 +32,7 @@ use crate::program::{Program, lower};
 use plugin_api::ir::constant::Number;
 use plugin_api::prelude::Body;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Executes loop programs itself: exact, deterministic, on any machine.
 ///
@@ -76,13 +77,16 @@ struct Interpreted {
     /// How deep its statements are nested.
     depth: usize,
     one_lane: bool,
+    /// Whether statements were executed, by the marks of the program.
+    reached: Vec<AtomicBool>,
 }
 
 impl Interpreted {
     fn new(func: &Body, one_lane: bool) -> Result<Interpreted, Fault> {
         let program = lower(func)?;
         let depth = exec::depth(&program.body);
-        Ok(Interpreted { program, depth, one_lane })
+        let reached = program.marks.iter().map(|_| AtomicBool::new(false)).collect();
+        Ok(Interpreted { program, depth, one_lane, reached })
     }
 }
 
@@ -97,12 +101,18 @@ impl Kernel for Interpreted {
         let mut execute = || {
             let bound = bind::bind(program, args, limits)?;
             let work = cost::call(program, self.depth >= SHALLOW);
-            exec::Exec::new(program, bound, (limits, work), !self.one_lane).run()
+            exec::Exec::new(program, bound, (limits, work), (&self.reached, !self.one_lane)).run()
         };
         let out = if self.depth < SHALLOW { execute() } else { stacker::grow(STACK, execute) };
         match program.name.as_str() {
             "" => out,
             name => out.map_err(|fault| fault.in_function(name)),
         }
+    }
+
+    fn never_executed(&self) -> Option<&str> {
+        let mut all = self.program.marks.iter().zip(&self.reached);
+        let never = |(text, reached): &(&String, &AtomicBool)| !text.is_empty() && !reached.load(Ordering::Relaxed);
+        all.find(never).map(|(text, _)| text.as_str())
     }
 }

@@ -75,6 +75,9 @@ pub struct Program {
     pub symbols: Vec<Symbol>,
     /// Statements and blocks, for messages.
     pub places: Vec<String>,
+    /// Statements that are executed only if a condition holds or a loop has iterations: what each begins with. Empty for
+    /// those that are proven to be never executed.
+    pub marks: Vec<String>,
     /// What is executed.
     pub body: Vec<Instr>,
 }
@@ -82,7 +85,7 @@ pub struct Program {
 impl Program {
     /// Whether both are executed in the same way: they are the same but for the names of the functions.
     pub fn executes_same(&self, other: &Program) -> bool {
-        let Program { name: _, params, registers, storages, buffers, symbols, places, body } = self;
+        let Program { name: _, params, registers, storages, buffers, symbols, places, marks: _, body } = self;
         (params, registers, storages) == (&other.params, &other.registers, &other.storages)
             && (buffers, symbols) == (&other.buffers, &other.symbols)
             && (places, body) == (&other.places, &other.body)
@@ -221,7 +224,12 @@ pub struct Loop {
     pub lanes: u8,
     /// Whether `parallel`, `vectorized`, `unroll` or `thread_binding` was asked for.
     pub kind: LoopKind,
+    /// Its content among [`Program::marks`].
+    pub mark: Mark,
 }
+
+/// A number in [`Program::marks`]; none of what is executed whenever the statement around it is.
+pub type Mark = Option<u32>;
 
 /// What was asked of a loop. Results do not depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -261,19 +269,19 @@ pub enum Instr {
     /// A form must lie in a range, as the iterator of a block.
     Check { what: String, form: Affine, min: Affine, extent: Affine, place: u32 },
     /// Executes one of two lists.
-    If { cond: Reg, then: Vec<Instr>, otherwise: Vec<Instr> },
+    If { cond: Reg, then: Vec<Instr>, otherwise: Vec<Instr>, marks: [Mark; 2] },
     /// A loop of known length.
     For(Box<Loop>),
     /// As long as `cond` holds after `head`.
-    While { head: Vec<Instr>, cond: Reg, body: Vec<Instr> },
+    While { head: Vec<Instr>, cond: Reg, body: Vec<Instr>, mark: Mark },
     /// Leaves the innermost loop.
     Break,
     /// Goes on with the next iteration of the innermost loop.
     Continue,
     /// Ends the function.
     Return(Option<Reg>),
-    /// New memory of as many elements, all zero.
-    Allocate { storage: u32, element: Scalar, elements: Affine, place: u32 },
+    /// New memory of as many elements as the product of the factors.
+    Allocate { storage: u32, element: Scalar, factors: Vec<Affine>, place: u32 },
     /// A fault unless the condition holds.
     Assert { cond: Reg, message: String, place: u32 },
 }

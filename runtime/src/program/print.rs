@@ -59,7 +59,7 @@ impl Program {
             Instr::Load { dst, access } => writeln!(f, "%{} = load {}", dst.0, self.access(access)),
             Instr::Store { src, access } => writeln!(f, "store {} = %{}", self.access(access), src.0),
             Instr::Check { form, min, extent, .. } => writeln!(f, "check {form} from {min}, {extent} values"),
-            Instr::If { cond, then, otherwise } => {
+            Instr::If { cond, then, otherwise, .. } => {
                 writeln!(f, "if %{}", cond.0)?;
                 self.list(f, then, depth + 1)?;
                 if !otherwise.is_empty() {
@@ -73,7 +73,7 @@ impl Program {
                 writeln!(f, "for %{} from {}, {} times{lanes}", of.var.0, of.min, of.extent)?;
                 self.list(f, &of.body, depth + 1)
             }
-            Instr::While { head, cond, body } => {
+            Instr::While { head, cond, body, .. } => {
                 writeln!(f, "while")?;
                 self.list(f, head, depth + 1)?;
                 writeln!(f, "{:width$}do if %{}", "", cond.0, width = depth * 2)?;
@@ -83,8 +83,10 @@ impl Program {
             Instr::Continue => writeln!(f, "continue"),
             Instr::Return(None) => writeln!(f, "return"),
             Instr::Return(Some(reg)) => writeln!(f, "return %{}", reg.0),
-            Instr::Allocate { storage, element, elements, .. } => {
-                writeln!(f, "allocate {}: {elements} of {element}", self.storages[*storage as usize].name)
+            Instr::Allocate { storage, element, factors, .. } => {
+                let elements: Vec<String> = factors.iter().map(|factor| format!("({factor})")).collect();
+                let name = &self.storages[*storage as usize].name;
+                writeln!(f, "allocate {name}: {} of {element}", elements.join(" times "))
             }
             Instr::Assert { cond, message, .. } => writeln!(f, "assert %{}: {message}", cond.0),
         }

@@ -62,6 +62,11 @@ fn no_tensor(dtype: DType, shape: &[i64], bytes: usize) -> Fault {
     FaultKind::NoTensor { dtype, shape: shape.to_vec(), bytes: bytes as u64 }.into()
 }
 
+/// What new memory holds. A truth value is 0 or 1.
+fn fresh_byte(dtype: DType, limits: &Limits) -> u8 {
+    if dtype == DType::BOOL { limits.fresh_byte() & 1 } else { limits.fresh_byte() }
+}
+
 fn no_numbers(dtype: DType) -> Fault {
     Fault::unsupported(format!("numbers of {dtype}"))
 }
@@ -100,13 +105,27 @@ impl Tensor {
     /// As [`Tensor::zeros`].
     pub fn fresh(dtype: DType, shape: &[i64], limits: &Limits) -> Result<Tensor, Fault> {
         let mut out = Tensor::zeros(dtype, shape, limits)?;
-        match limits.fresh_byte() {
+        match fresh_byte(dtype, limits) {
             0 => {}
-            // A truth value is 0 or 1.
-            byte if dtype == DType::BOOL => out.bytes_mut().fill(byte & 1),
             byte => out.bytes_mut().fill(byte),
         }
         Ok(out)
+    }
+
+    /// Whether an element is what [`Tensor::fresh`] makes.
+    pub(crate) fn has_fresh(&self, limits: &Limits) -> bool {
+        fn any<T: bytemuck::Pod + PartialEq>(bytes: &[u8], fresh: T) -> bool {
+            bytemuck::try_cast_slice::<u8, T>(bytes).is_ok_and(|elements| elements.contains(&fresh))
+        }
+        let fresh = fresh_byte(self.dtype, limits);
+        match self.dtype.bytes() {
+            1 => any(self.bytes(), fresh),
+            2 => any(self.bytes(), [fresh; 2]),
+            4 => any(self.bytes(), u32::from_ne_bytes([fresh; 4])),
+            8 => any(self.bytes(), u64::from_ne_bytes([fresh; 8])),
+            // Vectors, and elements of odd widths.
+            _ => true,
+        }
     }
 
     /// From its elements.

@@ -53,6 +53,14 @@ pub enum Cause {
         /// Why not.
         why: String,
     },
+    /// An operator does not take these arguments.
+    #[error("the operator `{name}` does not take these values: {why}")]
+    NotTaken {
+        /// Its name.
+        name: String,
+        /// Why not.
+        why: String,
+    },
     /// Calls are nested too deeply.
     #[error("calls are nested more than {limit} deep; a recursion may have no end")]
     TooDeep {

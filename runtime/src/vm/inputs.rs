@@ -35,6 +35,20 @@ pub enum InputError {
         /// Names of parameters that are like it.
         near: Vec<String>,
     },
+    /// An array for a parameter that is a tuple.
+    #[error("parameter `{name}` is a tuple, which takes an array for each field: `{name}_0` and so on")]
+    Tuple {
+        /// Name of the parameter.
+        name: String,
+    },
+    /// Two arrays for one parameter.
+    #[error("parameter `{name}` has two arrays: `{name}`, and `{position}` by its position")]
+    Twice {
+        /// Name of the parameter.
+        name: String,
+        /// Name of the array without a name of its own.
+        position: String,
+    },
     /// An extent for a symbolic variable that the parameters do not have.
     #[error("the parameters have no symbolic dimension `{name}`{}", did_you_mean(near))]
     UnknownDim {
@@ -85,9 +99,7 @@ impl From<Fault> for InputError {
 /// A parameter that is a tuple takes an array for each field: `x_0`, `x_1`. Shapes and numbers are arrays, too. Where a
 /// seed is given, what has no array is random, the same on every machine: floats from -1 to 1, those of weights (tensors
 /// of several dimensions after the first `num_input` parameters) scaled by the square root of 6 / elements of a row, and
-/// variances of batch normalizations from 0.5 to 1.5; integers from 0 to 3; truth values. Coarse ones are integers from -8
-/// to 7 (from 0 to 15 if they have no sign), and floats from -1.5 to 1.5 that are multiples of 0.5, so that some of them
-/// are equal, some are 0, and sums of them are exact. What a type leaves open is an extent of [`USUAL_EXTENT`], two
+/// variances of batch normalizations from 0.5 to 1.5; integers from 0 to 3; truth values. [`InputRange`] has others. What a type leaves open is an extent of [`USUAL_EXTENT`], two
 /// dimensions, `float32`, and null where any object may be.
 #[derive(Clone, Debug, Default)]
 pub struct Inputs {
@@ -97,8 +109,35 @@ pub struct Inputs {
     pub seed: Option<u64>,
     /// Extents of symbolic dimensions by name; others are [`USUAL_EXTENT`].
     pub dims: BTreeMap<String, i64>,
-    /// Whether random values are coarse.
-    pub coarse: bool,
+    /// Which random values there are.
+    pub range: InputRange,
+    /// What truth values of one element are; without it, they are random.
+    pub truth: Option<bool>,
+}
+
+/// Which random values there are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum InputRange {
+    /// Those of [`Inputs`].
+    #[default]
+    Usual,
+    /// Integers from -8 to 7 (from 0 to 15 if they have no sign), and floats from -1.5 to 1.5 that are multiples of 0.5: some
+    /// of them are equal, some are 0, and sums of them are exact.
+    Coarse,
+    /// As `Coarse`, but integers of 32 bits are multiples of 2^24 + 1, which `float32` does not hold, and those of 64 bits of
+    /// 2^30 + 1.
+    Wide,
+}
+
+impl InputRange {
+    fn integer(self, value: i64, dtype: DType) -> i64 {
+        match (self, dtype.bits()) {
+            (InputRange::Usual, _) => value & 3,
+            (InputRange::Wide, 64) => value * ((1 << 30) + 1),
+            (InputRange::Wide, 32) => value * ((1 << 24) + 1),
+            _ => value,
+        }
+    }
 }
 
 /// A part of a parameter that is one array.
@@ -134,7 +173,8 @@ impl Inputs {
                 Some(array) => given(part, array)?,
                 None => {
                     let seed = xxhash_rust::xxh3::xxh3_64_with_seed(part.name.as_bytes(), self.seed.unwrap_or(0));
-                    let draw = Draw { variance: variances.contains(&part.param.word()), coarse: self.coarse };
+                    let variance = variances.contains(&part.param.word());
+                    let draw = Draw { variance, range: self.range, truth: self.truth };
                     random(part, seed, draw, (&symbols, body), limits).map_err(|error| match error {
                         InputError::Cause(cause) => InputError::NotMade { name: part.name.clone(), cause },
                         other => other,
@@ -161,8 +201,14 @@ impl Inputs {
     ///
     /// # Errors
     /// If there is no such tensor, or not so much memory.
-    pub fn tensor(dtype: DType, shape: &[i64], seed: u64, coarse: bool, limits: &Limits) -> Result<Tensor, InputError> {
-        Ok(random_tensor(dtype, shape, seed, (Draw { variance: false, coarse }, false), limits)?)
+    pub fn tensor(
+        dtype: DType,
+        shape: &[i64],
+        seed: u64,
+        range: InputRange,
+        limits: &Limits,
+    ) -> Result<Tensor, InputError> {
+        Ok(random_tensor(dtype, shape, seed, (Draw { variance: false, range, truth: None }, false), limits)?)
     }
 
     /// A dimension of a body, where its variables have these values, by their numbers.
@@ -192,8 +238,17 @@ impl Inputs {
 
     fn check_names(&self, parts: &[Part<'_>]) -> Result<(), InputError> {
         let known: BTreeSet<&str> = parts.iter().flat_map(|part| [part.name.as_str(), &part.position]).collect();
+        let has = |name: &String| self.arrays.contains_key(name);
+        if let Some(part) =
+            parts.iter().find(|part| part.name != part.position && has(&part.name) && has(&part.position))
+        {
+            return Err(InputError::Twice { name: part.name.clone(), position: part.position.clone() });
+        }
         match self.arrays.keys().find(|name| !known.contains(name.as_str())) {
             None => Ok(()),
+            Some(name) if parts.iter().any(|part| part.param.ty().is_tuple() && part.param.name() == Some(name)) => {
+                Err(InputError::Tuple { name: name.clone() })
+            }
             Some(name) => {
                 let near = nearest(name, parts.iter().map(|part| part.name.as_str()));
                 Err(InputError::Unknown { name: name.clone(), near })
@@ -340,7 +395,7 @@ fn random(
             Ok(Value::Scalar(Scalar { number: symbols.number(dim, body)?, dtype: *dtype }))
         }
         Type::Prim { dtype, value: None } => {
-            let drawn = Tensor::random(*dtype, &[], seed, limits)?;
+            let drawn = random_tensor(*dtype, &[], seed, (draw, false), limits)?;
             let number = drawn.number(0).ok_or_else(|| not(&format!("no number of {dtype} can be drawn")))?;
             Ok(Value::Scalar(Scalar { number, dtype: *dtype }))
         }
@@ -353,7 +408,8 @@ fn random(
 #[derive(Clone, Copy)]
 struct Draw {
     variance: bool,
-    coarse: bool,
+    range: InputRange,
+    truth: Option<bool>,
 }
 
 /// A multiple of 0.5 from -1.5 to 1.5, of a float from -1 to 1.
@@ -369,18 +425,19 @@ fn random_tensor(
     limits: &Limits,
 ) -> Result<Tensor, Fault> {
     let mut tensor = Tensor::random(dtype, shape, seed, limits)?;
+    let is_one = tensor.len() == 1;
     let row: f64 = shape.iter().skip(1).map(|extent| *extent as f64).product();
     let scale = if weight && shape.len() > 1 && row > 0.0 { (6.0 / row).sqrt() } else { 1.0 };
     let range = |number: Number| match number {
         Number::Float(value) if draw.variance => Number::Float(1.0 + value / 2.0),
-        Number::Float(value) if draw.coarse => Number::Float(coarse(value)),
-        number if draw.coarse => number,
+        Number::Float(value) if draw.range != InputRange::Usual => Number::Float(coarse(value)),
         Number::Float(value) => Number::Float(value * scale),
-        Number::Int(value) => Number::Int(value & 3),
-        Number::UInt(value) => Number::UInt(value & 3),
-        truth => truth,
+        Number::Int(value) => Number::Int(draw.range.integer(value, dtype)),
+        Number::UInt(value) => Number::UInt(draw.range.integer(value as i64, dtype) as u64),
+        Number::Bool(truth) => Number::Bool(draw.truth.filter(|_| is_one).unwrap_or(truth)),
     };
-    if dtype == DType::BOOL || dtype.is_float() && !draw.variance && !draw.coarse && scale == 1.0 {
+    let is_usual = draw.range == InputRange::Usual && !draw.variance && scale == 1.0;
+    if dtype == DType::BOOL && draw.truth.is_none() || dtype.is_float() && is_usual {
         return Ok(tensor);
     }
     for element in tensor.bytes_mut().chunks_exact_mut(dtype.bytes().max(1)) {

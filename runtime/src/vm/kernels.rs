@@ -197,6 +197,11 @@ impl Machine<'_> {
             None => Vec::new(),
         };
         let outputs = Outputs::of_call(frame, call)?;
+        if in_place.is_empty() {
+            let inputs = || args.iter().map(argument).collect();
+            let tensors = self.fill(frame, (&*function.kernel, name), &inputs, &outputs, &scalars)?;
+            return outputs.value(tensors);
+        }
         let mut tensors = Vec::with_capacity(outputs.types.len());
         for (i, (dtype, shape)) in outputs.types.iter().enumerate() {
             let written = in_place.get(i).and_then(|at| usize::try_from(*at).ok()).and_then(|at| args.get(at));
@@ -217,8 +222,51 @@ impl Machine<'_> {
         list.extend(rest.into_iter().flatten().map(Arg::Out));
         list.extend(scalars.into_iter().map(Arg::Int));
         function.kernel.run(&mut list, &self.limits).map_err(|fault| fault.in_function(name))?;
+        self.look_for_unwritten(frame, &tensors);
         tensors.iter().filter(|tensor| tensor.origin().is_some()).for_each(|tensor| observer.written(tensor));
         outputs.value(tensors)
+    }
+
+    /// Calls a kernel that fills new tensors, the arguments between its inputs and the numbers of symbolic variables. If it
+    /// seems to leave some elements as they were, it is called again with other new tensors to know.
+    pub(super) fn fill<'a>(
+        &mut self,
+        frame: &Frame,
+        (kernel, name): (&dyn Kernel, &str),
+        inputs: &dyn Fn() -> Result<Vec<Arg<'a>>, Cause>,
+        outputs: &Outputs,
+        scalars: &[i64],
+    ) -> Result<Vec<Tensor>, Cause> {
+        let filled = |limits: &Limits| -> Result<Vec<Tensor>, Cause> {
+            let mut tensors = outputs.made(limits)?;
+            let mut list = inputs()?;
+            list.extend(tensors.iter_mut().map(Arg::Out));
+            list.extend(scalars.iter().copied().map(Arg::Int));
+            kernel.run(&mut list, limits).map_err(|fault| fault.in_function(name))?;
+            Ok(tensors)
+        };
+        let tensors = filled(&self.limits)?;
+        if self.may_be_unwritten(&tensors) {
+            let other = filled(&self.limits.with_other_fresh_bytes());
+            self.limits.take_skipped_loop();
+            if other.ok().as_ref() != Some(&tensors) {
+                self.unwritten = Some(frame.at());
+            }
+        }
+        Ok(tensors)
+    }
+
+    /// Notes a call that may have left some elements of these tensors as they were.
+    fn look_for_unwritten<'t>(&mut self, frame: &Frame, tensors: impl IntoIterator<Item = &'t Tensor>) {
+        if self.may_be_unwritten(tensors) {
+            self.unwritten = Some(frame.at());
+        }
+    }
+
+    fn may_be_unwritten<'t>(&self, tensors: impl IntoIterator<Item = &'t Tensor>) -> bool {
+        let skipped = self.limits.take_skipped_loop();
+        let looks = self.looks_for_unwritten && self.unwritten.is_none();
+        looks && (skipped || tensors.into_iter().any(|tensor| tensor.has_fresh(&self.limits)))
     }
 
     /// `R.call_dps_packed`: a packed function fills new tensors.
@@ -284,6 +332,8 @@ impl Machine<'_> {
             }
         }
         let result = function.kernel.run(&mut list, &self.limits).map_err(|fault| fault.in_function(name))?;
+        let written = args.iter().enumerate().filter(|(i, _)| function.written.contains(i));
+        self.look_for_unwritten(frame, written.filter_map(|(_, value)| value.as_tensor()));
         for (i, (arg, value)) in call.args().zip(args).enumerate() {
             if function.written.contains(&i) {
                 if let Some(tensor) = value.as_tensor().filter(|tensor| tensor.origin().is_some()) {

@@ -6,7 +6,7 @@ use super::machine::{Frame, Machine, Next};
 use super::observe::Observer;
 use super::value::{Scalar, Value};
 use crate::fault::Fault;
-use crate::kernel::{Arg, Kernel};
+use crate::kernel::Kernel;
 use crate::tensor::Tensor;
 use plugin_api::arith::substitute;
 use plugin_api::ir::constant::{Element, Number};
@@ -110,12 +110,8 @@ impl Machine<'_> {
             Lowered::Constant(value) => Ok(Next::Value(value.clone())),
             Lowered::Packed(packed) => self.call_packed(packed, &args, observer),
             Lowered::PrimFunc { kernel, args: sources, outputs } => {
-                let mut tensors = outputs.made(&self.limits)?;
-                let mut list: Vec<Arg<'_>> =
-                    sources.iter().map(|source| argument(source.find(&args))).collect::<Result<_, Cause>>()?;
-                list.extend(tensors.iter_mut().map(Arg::Out));
-                kernel.run(&mut list, &self.limits).map_err(|fault| fault.in_function(name))?;
-                drop(list);
+                let inputs = || sources.iter().map(|source| argument(source.find(&args))).collect();
+                let tensors = self.fill(frame, (&**kernel, name), &inputs, outputs, &[])?;
                 outputs.value(tensors).map(Next::Value)
             }
         }
@@ -161,7 +157,7 @@ impl Machine<'_> {
         let (attrs, op) = (b.attrs(attrs), b.op(name));
         let v = b.call(op, &operands, attrs, TypeId::NONE, call.value().has_effect(), Some("y"));
         let inferred = b.with(v, |value| value.as_call().map(|call| self.lower.infer(call)));
-        let why = |why: String| Cause::NotExecuted { name: name.to_string(), why };
+        let why = |why: String| Cause::NotTaken { name: name.to_string(), why };
         let ty = inferred.unwrap_or_else(|| Err("it is no call".to_string())).map_err(why)?;
         let ty = b.ty(&ty);
         b.set_type(v, ty);

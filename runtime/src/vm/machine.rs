@@ -113,6 +113,17 @@ impl Frame {
         self.next += 1;
     }
 
+    /// Where it is.
+    pub(super) fn at(&self) -> At {
+        let node = self.step().node();
+        let name = node.and_then(|node| self.plan.body.value_at(node as usize).name());
+        At {
+            function: self.plan.name.to_string(),
+            node: node.unwrap_or(self.plan.root) as usize,
+            binding: name.map(str::to_string),
+        }
+    }
+
     fn step(&self) -> Step {
         self.plan.steps.get(self.next).copied().unwrap_or(Step::Return(self.plan.root))
     }
@@ -173,6 +184,9 @@ pub struct Machine<'m> {
     pub(super) prim_funcs: HashMap<String, Arc<PrimFunc>>,
     /// By the hash of the call with the types of its arguments.
     pub(super) lowered: HashMap<u64, Vec<(Body, Arc<Lowered>)>>,
+    /// Whether calls are looked for whose results hold memory that nothing wrote to, and the first one.
+    pub(super) looks_for_unwritten: bool,
+    pub(super) unwritten: Option<At>,
 }
 
 impl<'m> Machine<'m> {
@@ -188,6 +202,8 @@ impl<'m> Machine<'m> {
             plans: HashMap::new(),
             prim_funcs: HashMap::new(),
             lowered: HashMap::new(),
+            looks_for_unwritten: false,
+            unwritten: None,
         }
     }
 
@@ -209,6 +225,14 @@ impl<'m> Machine<'m> {
     #[must_use]
     pub fn packed(mut self, packed: Packed) -> Machine<'m> {
         self.packed = Arc::new(packed);
+        self
+    }
+
+    /// Looking for calls of PrimFuncs that leave a part of their results as they found it; see [`Machine::unwritten`]. The
+    /// limits should say what new memory holds, other than 0.
+    #[must_use]
+    pub fn looking_for_unwritten(mut self) -> Machine<'m> {
+        self.looks_for_unwritten = true;
         self
     }
 
@@ -247,20 +271,16 @@ impl<'m> Machine<'m> {
         self.run_target(Target::Nested(Arc::new(closure)), args, observer)
     }
 
+    /// The first call of a PrimFunc that left a part of its results as it found it, or may have. The value of the run may
+    /// depend on that: then it differs with [other content](Limits::with_other_fresh_bytes) of new memory.
+    pub fn unwritten(&self) -> Option<&At> {
+        self.unwritten.as_ref()
+    }
+
     fn run_target(&mut self, callee: Target, args: Vec<Value>, observer: &mut dyn Observer) -> Result<Value, Failure> {
         let mut frames = Vec::new();
         let result = self.execute(Next::Call { callee, args }, &mut frames, observer);
-        result.map_err(|cause| {
-            let at = |frame: &Frame| At {
-                function: frame.plan.name.to_string(),
-                node: frame.step().node().unwrap_or(frame.plan.root) as usize,
-                binding: frame
-                    .step()
-                    .node()
-                    .and_then(|node| frame.plan.body.value_at(node as usize).name().map(str::to_string)),
-            };
-            Failure { cause, at: frames.iter().rev().take(TOLD).map(at).collect() }
-        })
+        result.map_err(|cause| Failure { cause, at: frames.iter().rev().take(TOLD).map(Frame::at).collect() })
     }
 
     fn execute(&mut self, start: Next, frames: &mut Vec<Frame>, observer: &mut dyn Observer) -> Result<Value, Cause> {
@@ -325,6 +345,7 @@ impl<'m> Machine<'m> {
                 }
                 Step::Branch { node, otherwise } => {
                     let holds = condition(frame, of_word(node))?;
+                    observer.branches(&Binding { frame, node, depth }, holds);
                     frame.finish_step();
                     if !holds {
                         frame.next = otherwise;

@@ -22,7 +22,7 @@ mod value;
 
 pub use count::calls_of;
 pub use failure::{At, Cause, Failure};
-pub use inputs::{InputError, Inputs, NUM_INPUT, USUAL_EXTENT};
+pub use inputs::{InputError, InputRange, Inputs, NUM_INPUT, USUAL_EXTENT};
 pub use kernels::Kernels;
 pub use lowered::{Lower, NoLegalization};
 pub use machine::{DEEPEST, Machine};

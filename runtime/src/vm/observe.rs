@@ -49,6 +49,9 @@ pub trait Observer {
     /// A binding has its value.
     fn after(&mut self, binding: &Binding<'_>, value: &Value) {}
 
+    /// Of the If of a binding, the branch for true or the one for false is executed next.
+    fn branches(&mut self, binding: &Binding<'_>, holds: bool) {}
+
     /// An operator, a PrimFunc or a packed function was executed, in a binding or nested in one.
     fn called(&mut self) {}
 

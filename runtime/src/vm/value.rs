@@ -187,6 +187,21 @@ impl Value {
         }
     }
 
+    /// Whether both are the same to the bit; of functions and memory, whether they are of one kind.
+    pub fn same(&self, other: &Value) -> bool {
+        match (self, other) {
+            (Value::Tensor(a), Value::Tensor(b)) => a == b,
+            (Value::Tuple(a), Value::Tuple(b)) => {
+                a.fields.len() == b.fields.len() && a.fields.iter().zip(&*b.fields).all(|(a, b)| a.same(b))
+            }
+            (Value::Shape(a), Value::Shape(b)) => a == b,
+            (Value::Scalar(a), Value::Scalar(b)) => a == b || a.dtype == b.dtype && is_nan(a) && is_nan(b),
+            (Value::Str(a), Value::Str(b)) => a == b,
+            (Value::DType(a), Value::DType(b)) => a == b,
+            (a, b) => std::mem::discriminant(a) == std::mem::discriminant(b),
+        }
+    }
+
     /// What it is, for messages: `a tensor of float32 of shape (2, 3)`.
     pub fn described(&self) -> String {
         match self {
@@ -206,6 +221,10 @@ impl Value {
             Value::Null => "no value".to_string(),
         }
     }
+}
+
+fn is_nan(scalar: &Scalar) -> bool {
+    matches!(scalar.number, Number::Float(value) if value.is_nan())
 }
 
 /// `(2, 3)`, `(2,)` or `()`, as Python writes a shape.

@@ -249,3 +249,72 @@ fn private_functions_that_nothing_calls_may_go() {
     let verdict = validation::verdict(engine(), &step, 1);
     assert!(matches!(&verdict, Verdict::Different(_)), "{verdict:?}");
 }
+
+/// A flag decides which branch is taken, and another one whether a block is written.
+const BRANCHES: &str = r#"
+@I.ir_module
+class Module:
+    @T.prim_func(private=True, s_tir=True)
+    def shift(x: T.Buffer((T.int64(4),), "int64"), n: T.int64, y: T.Buffer((T.int64(4),), "int64")):
+        for i in range(T.int64(4)):
+            with T.sblock("y"):
+                v = T.axis.spatial(T.int64(4), i)
+                y[v] = x[v]
+            if n > T.int64(1000):
+                with T.sblock("more"):
+                    v = T.axis.spatial(T.int64(4), i)
+                    y[v] = x[v] + T.int64(7)
+
+    @R.function
+    def flag(x: R.Tensor((4,), "float32"), c: R.Tensor((), "bool")) -> R.Tensor((4,), "float32"):
+        if c:
+            y = R.add(x, x)
+        else:
+            y = R.multiply(x, x)
+        return y
+
+    @R.function
+    def never(x: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
+        m = R.max(x)
+        c = R.greater(m, R.const(1000.0, "float32"))
+        if c:
+            y = R.add(x, x)
+        else:
+            y = R.multiply(x, x)
+        return y
+
+    @R.function
+    def and_(a: R.Tensor((1,), "bool"), b: R.Tensor((1,), "bool")) -> R.Tensor((1,), "bool"):
+        y = R.logical_and(a, b)
+        return y
+
+    @R.function
+    def cast(x: R.Tensor((1,), "int32")) -> R.Tensor((1,), "int32"):
+        y = R.astype(R.astype(x, "float32"), "int32")
+        return y
+"#;
+
+/// What the inputs do not reach may be wrong, so it is not said to be the same; what two values of a flag reach is reached.
+#[test]
+fn what_no_input_reaches_is_not_called_the_same() {
+    let module = read(BRANCHES);
+    let verdict = |pass: &str, old: &str, new: &str| {
+        let other = read(&BRANCHES.replacen(old, new, 1));
+        validation::verdict(engine(), &validation::step(engine(), pass, &module, &other).expect("a pass"), 1)
+    };
+    let changed = |old: &str, new: &str| verdict("relax.CanonicalizeBindings", old, new);
+    let flag = |name: &str| BRANCHES.find(&format!("def {name}")).expect("is there");
+    let in_branch = &BRANCHES[flag("flag")..flag("never")];
+    let other = in_branch.replace("R.multiply(x, x)", "R.subtract(x, x)");
+    assert!(matches!(changed(in_branch, &other), Verdict::Different(_)), "the branch for False");
+    let in_branch = &BRANCHES[flag("never")..flag("and_")];
+    let verdict_of = changed(in_branch, &in_branch.replace("R.add(x, x)", "R.subtract(x, x)"));
+    let Verdict::NotValidated { why } = &verdict_of else { panic!("{verdict_of:?}") };
+    assert_eq!(why, "`never`: no input reaches the branch for true of `y` in `never` before the pass");
+    assert!(matches!(changed("logical_and(a, b)", "logical_or(a, b)"), Verdict::Different(_)), "truth values");
+    let cast = r#"R.astype(R.astype(x, "float32"), "int32")"#;
+    assert!(matches!(changed(cast, "x"), Verdict::Different(_)), "integers beyond those of float32");
+    let verdict_of = verdict("tirx.StmtSimplify", "+ T.int64(7)", "+ T.int64(8)");
+    let Verdict::NotValidated { why } = &verdict_of else { panic!("{verdict_of:?}") };
+    assert_eq!(why, "`shift`: no input reaches a statement of `shift`: the load of `x` in block `more`");
+}

@@ -40,7 +40,7 @@ argument, fails. The search keeps to failures of the same pass and kind.";
 pub(super) struct SearchArgs {
     /// The module as TVMScript.
     input: PathBuf,
-    /// Most seconds for one run of the passes.
+    /// Seconds that one run of the passes may take.
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..))]
     timeout: u64,
     /// Fails if a pass introduces an operator that no plugin declares.

@@ -1,12 +1,13 @@
 //! Evaluation for passes: executes functions without parameters on the module before the pass, each once.
 
-use super::executing;
+use super::{FRESH, executing};
 use crate::engine::Engine;
 use plugin_api::ir::constant::Number;
 use plugin_api::ir::{AttrsId, Body, BodyBuilder, Dim, Module, Tensor, Type, V};
 use plugin_api::services::evaluation::{Evaluated, EvaluationError, EvaluationLimits, Reason};
 use runtime::vm::{Cause, Failure, Kernels, Machine, Packed, Value};
 use runtime::{FaultKind, Limits};
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -84,16 +85,20 @@ impl Evaluations {
     fn executed(&self, engine: &Engine, module: &Module, function: &Body, limits: EvaluationLimits) -> Outcome {
         let n = self.executed.fetch_add(1, Ordering::Relaxed) + 1;
         tracing::debug!(target: LOG, n, "evaluates");
-        let used = Limits::new(limits.memory, limits.work);
-        let result = executing(engine, || {
-            let machine = Machine::new(module, engine).limits(&used).kernels(&self.kernels);
-            machine.packed(Packed::default()).run_function(NAME, function, Vec::new(), &mut ())
-        });
+        let used = Limits::with_fresh_bytes(limits.memory, limits.work, FRESH);
+        let machine = |limits: &Limits| {
+            let machine = Machine::new(module, engine).limits(limits).kernels(&self.kernels);
+            machine.packed(Packed::default()).looking_for_unwritten()
+        };
+        let run = |mut machine: Machine<'_>| -> Result<Value, EvaluationError> {
+            let value = machine.run_function(NAME, function, Vec::new(), &mut ()).map_err(|failure| error(&failure))?;
+            let Some(at) = machine.unwritten() else { return Ok(value) };
+            Err(EvaluationError { function: Some(at.function.clone()), ..unwritten() })
+        };
+        let value = executing(engine, || run(machine(&used)));
         let (memory, work) = (used.memory_peak(), used.work_done());
-        let answer = result.map_err(|failure| error(&failure)).and_then(|value| {
-            let function = returning(&value)?;
-            Ok(Evaluated { function, work })
-        });
+        let answer = value.and_then(|value| Ok(Evaluated { function: returning(&value)?, work }));
+        let answer = answer.map_err(|error| EvaluationError { work, ..error });
         match &answer {
             // A limit that was reached says nothing of how much more it takes.
             Err(error) if matches!(error.reason, Reason::Work | Reason::Memory) => {
@@ -108,6 +113,10 @@ impl Evaluations {
 const LOG: &str = "passhost::evaluate";
 /// What the function is called where it has to have a name.
 const NAME: &str = "evaluation";
+
+fn unwritten() -> EvaluationError {
+    EvaluationError::new(Reason::NotKnown, "its result may hold memory that nothing wrote to")
+}
 
 /// Whether a function may be executed.
 fn check(function: &Body) -> Result<(), EvaluationError> {
@@ -143,14 +152,14 @@ fn written(b: &mut BodyBuilder, value: &Value) -> Option<V> {
     Some(match value {
         Value::Tensor(tensor) => {
             let ty = Type::tensor(tensor.shape().iter().copied(), tensor.dtype());
-            b.constant(&Tensor::new(tensor.bytes()), &ty)
+            b.constant(&Tensor::new(usual_nans(tensor).bytes()), &ty)
         }
         Value::Shape(extents) => b.shape(&extents.iter().copied().map(Dim::Int).collect::<Vec<_>>()),
         Value::Scalar(scalar) => b.prim_value(&match scalar.number {
             Number::Bool(value) => Dim::int(value.into(), scalar.dtype),
             Number::Int(value) => Dim::int(value, scalar.dtype),
             Number::UInt(value) => Dim::int(i64::try_from(value).ok()?, scalar.dtype),
-            Number::Float(value) => Dim::float(value, scalar.dtype),
+            Number::Float(value) => Dim::float(usual_nan(value), scalar.dtype),
         }),
         // The machine bounds how deep tuples are nested.
         Value::Tuple(tuple) => {
@@ -161,6 +170,20 @@ fn written(b: &mut BodyBuilder, value: &Value) -> Option<V> {
     })
 }
 
+/// What is not a number has a sign and other bits that differ from machine to machine, and that no text of a scalar says.
+fn usual_nan(value: f64) -> f64 {
+    if value.is_nan() { f64::NAN } else { value }
+}
+
+fn usual_nans(tensor: &runtime::Tensor) -> Cow<'_, runtime::Tensor> {
+    let is_nan = |number: Number| matches!(number, Number::Float(value) if value.is_nan());
+    if !tensor.dtype().is_float() || !tensor.numbers().any(is_nan) {
+        return Cow::Borrowed(tensor);
+    }
+    let numbers = tensor.numbers().map(|number| if is_nan(number) { Number::Float(f64::NAN) } else { number });
+    runtime::Tensor::from_numbers(tensor.dtype(), tensor.shape(), numbers).map_or(Cow::Borrowed(tensor), Cow::Owned)
+}
+
 fn error(failure: &Failure) -> EvaluationError {
     let place = if let Cause::Fault(fault) = &failure.cause { Some(&fault.place) } else { None };
     let called = || failure.at.first().map(|at| at.function.clone()).filter(|name| name != NAME);
@@ -169,6 +192,7 @@ fn error(failure: &Failure) -> EvaluationError {
         message: failure.cause.to_string(),
         function: place.and_then(|place| place.function.clone()).or_else(called),
         statement: place.and_then(|place| place.statement.clone()),
+        work: 0,
     }
 }
 
@@ -183,7 +207,7 @@ fn reason(cause: &Cause) -> Reason {
             FaultKind::Unsupported { .. } => Reason::NotExecuted,
             _ => Reason::Wrong,
         },
-        Cause::NotRegistered { .. } | Cause::NotExecuted { .. } => Reason::NotExecuted,
+        Cause::NotRegistered { .. } | Cause::NotExecuted { .. } | Cause::NotTaken { .. } => Reason::NotExecuted,
         Cause::Unbound { .. } => Reason::NotKnown,
         // A recursion without an end is work without an end.
         Cause::TooDeep { .. } => Reason::Work,

@@ -12,7 +12,7 @@ use plugin_api::metadata::OptionValue;
 use plugin_api::typing::legalized::Legalized;
 use plugin_api::typing::operators::{Infer, InferError, Inferred};
 use runtime::FaultKind;
-use runtime::vm::{Cause, Failure, Lower};
+use runtime::vm::{At, Cause, Failure, Lower};
 
 impl Lower for Engine {
     fn infer(&self, call: Call<'_>) -> Result<Type, String> {
@@ -60,6 +60,21 @@ pub fn executing<R>(engine: &Engine, f: impl FnOnce() -> R) -> R {
     with_current(&Executing(engine), 0, f)
 }
 
+/// What memory holds that a module has not written: a large finite float in every width.
+pub const FRESH: u8 = 0x5a;
+
+/// The value of a run depends on memory that nothing wrote to; `at` is the first call that leaves some as it was.
+pub fn unwritten(engine: &Engine, module: &Module, at: &At) -> Error {
+    Error::Execution {
+        message: "the result depends on memory that nothing wrote to".to_string(),
+        place: Shown::new(engine, module, "the module that was executed").place(&at.function, at.node),
+        notes: vec!["this call leaves a part of its result as it was".to_string()],
+        help: "write all elements of the result; a reduction over an axis without elements writes none".to_string(),
+        function: Some(at.function.clone()),
+        code: exit::INPUT,
+    }
+}
+
 /// A failure as an error, with its place in the module that was executed.
 pub fn failed(engine: &Engine, module: &Module, failure: &Failure) -> Error {
     let at = failure.at.first();
@@ -100,6 +115,7 @@ fn help(cause: &Cause, asked: bool) -> String {
             "the command line has the packed functions that passes write into modules; a program that embeds passhost \
              registers others"
         }
+        Cause::NotTaken { .. } => "the shapes and values before it lead to this; --trace shows them",
         Cause::NotExecuted { .. } => "its plugin must declare a legalization, or a pass must replace the operator",
         Cause::TooDeep { .. } | Cause::NestedValue { .. } => "end the recursion of the module earlier",
         _ => help_of_types(asked),
@@ -109,7 +125,7 @@ fn help(cause: &Cause, asked: bool) -> String {
 
 fn help_of_fault(kind: &FaultKind, asked: bool) -> &'static str {
     match kind {
-        FaultKind::OutOfMemory { .. } => "--limit-memory BYTES allows more",
+        FaultKind::OutOfMemory { .. } => "--limit-memory SIZE allows more",
         FaultKind::TooMuchWork { .. } => {
             "--limit-work N allows more, if the module has no loop or recursion without an end"
         }

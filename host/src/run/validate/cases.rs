@@ -1,10 +1,10 @@
 //! The inputs to execute a function with.
 
 use super::Validation;
-use super::units::Unit;
+use super::units::{Unit, buffer_of};
 use plugin_api::ir::records::kind;
 use plugin_api::prelude::{Body, BodyKind, Module, Sym, Type};
-use runtime::vm::{Inputs, USUAL_EXTENT, Value};
+use runtime::vm::{InputRange, Inputs, USUAL_EXTENT, Value};
 use runtime::{Limits, Tensor};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,8 +17,10 @@ pub struct Case {
     pub seed: u64,
     /// Extents of symbolic dimensions by name.
     pub dims: BTreeMap<String, i64>,
-    /// Whether values are coarse, so that some are equal and some are 0; see [`Inputs`].
-    pub coarse: bool,
+    /// Which values there are.
+    pub range: InputRange,
+    /// What truth values of one element are, if it is not by chance.
+    pub truth: Option<bool>,
     /// What memory holds that the module has not written.
     pub fresh: u8,
 }
@@ -40,7 +42,8 @@ const VARIED: usize = 3;
 /// Bytes of a finite float that is large and positive, or large and negative, in each width.
 const FRESH: [u8; 2] = [0x5a, 0xda];
 
-/// The inputs of a function: several extents for each symbolic dimension, with 0, 1 and a prime.
+/// The inputs of a function: several extents for each symbolic dimension, with 0, 1 and a prime. After those follow more,
+/// for functions that need little work or have branches that no other input reaches.
 pub(super) fn of(body: &Body, how: &Validation) -> Vec<Case> {
     let names = match body.kind() {
         BodyKind::Function => Inputs::symbolic_dims(body),
@@ -52,26 +55,49 @@ pub(super) fn of(body: &Body, how: &Validation) -> Vec<Case> {
         given.chain(free.iter().enumerate().map(|(i, name)| ((*name).clone(), extent(i)))).collect()
     };
     let prime = |i: usize| PRIMES[i % PRIMES.len()];
-    let mut all = vec![(with(&prime), false), (with(&prime), true)];
+    let (usual, coarse) = (InputRange::Usual, InputRange::Coarse);
+    let mut all = vec![(with(&prime), usual, None), (with(&prime), coarse, None)];
     if !free.is_empty() {
-        all.push((with(&|i| COMPOSITES[i % COMPOSITES.len()]), true));
-        all.push((with(&|_| USUAL_EXTENT), false));
-        all.push((with(&|_| 1), true));
+        all.push((with(&|i| COMPOSITES[i % COMPOSITES.len()]), coarse, None));
+        all.push((with(&|_| USUAL_EXTENT), usual, None));
+        all.push((with(&|_| 1), coarse, None));
         for one in 0..free.len().min(VARIED) {
             for extent in [0, 1] {
-                all.push((with(&|i| if i == one { extent } else { prime(i) }), false));
+                all.push((with(&|i| if i == one { extent } else { prime(i) }), usual, None));
             }
         }
     }
-    let case = |(number, (dims, coarse)): (usize, (BTreeMap<String, i64>, bool))| Case {
+    let truths = [Some(true), Some(false), None];
+    let ranges = [InputRange::Wide, coarse];
+    all.extend((0..MOST_MORE).map(|i| (with(&prime), ranges[i % ranges.len()], truths[i % truths.len()])));
+    let case = |(number, (dims, range, truth))| Case {
         number,
         seed: how.seed.wrapping_mul(1_000).wrapping_add(number as u64),
         dims,
-        coarse,
+        range,
+        truth,
         fresh: FRESH[number % FRESH.len()],
     };
     all.into_iter().enumerate().map(case).collect()
 }
+
+/// How many of the inputs of a function are tried if those before them needed this much work, and whether statements are
+/// left that none of them has reached.
+pub(super) fn wanted(cases: &[Case], work: u64, is_missing: bool) -> usize {
+    let first = cases.len().saturating_sub(MOST_MORE);
+    match is_missing {
+        true if work <= MUCH => cases.len(),
+        false if work <= LITTLE => first + MORE,
+        _ => first,
+    }
+}
+
+/// Inputs that a function gets beyond those for its dimensions: as many if it needs little work, and at most.
+const MORE: usize = 6;
+const MOST_MORE: usize = 24;
+/// Units of work that are little, about a millisecond, and those that more inputs are worth.
+const LITTLE: u64 = 15_000_000;
+const MUCH: u64 = 3_000_000_000;
 
 /// The names of the symbolic dimensions of the parameters of all functions.
 pub fn symbolic_dims(module: &Module) -> BTreeSet<String> {
@@ -92,8 +118,8 @@ pub(super) fn arguments(module: &Module, unit: &Unit, case: &Case, limits: &Limi
     let body = module.get(unit.name()).ok_or("there is no such function")?;
     match unit {
         Unit::Function(_) => {
-            let (seed, dims, coarse) = (Some(case.seed), case.dims.clone(), case.coarse);
-            let inputs = Inputs { arrays: BTreeMap::new(), seed, dims, coarse };
+            let (seed, dims, range, truth) = (Some(case.seed), case.dims.clone(), case.range, case.truth);
+            let inputs = Inputs { arrays: BTreeMap::new(), seed, dims, range, truth };
             inputs.arguments(body, limits).map_err(|error| error.to_string())
         }
         Unit::PrimFunc(_) => prim_func_arguments(body, case, limits),
@@ -121,7 +147,7 @@ fn prim_func_symbols(body: &Body) -> BTreeMap<u32, String> {
 /// Tensors for all buffers, also those that the function writes to, and numbers.
 fn prim_func_arguments(body: &Body, case: &Case, limits: &Limits) -> Result<Vec<Value>, String> {
     let root = body.root();
-    let (buffers, symbols) = (root.param_buffers(), prim_func_symbols(body));
+    let symbols = prim_func_symbols(body);
     // Strides and offsets are those of compact tensors, which the runtime checks.
     let values = symbols.iter().filter_map(|(id, name)| Some((*id, *case.dims.get(name)?)));
     let values: BTreeMap<u32, i64> = values.collect();
@@ -129,7 +155,7 @@ fn prim_func_arguments(body: &Body, case: &Case, limits: &Limits) -> Result<Vec<
     let mut out = Vec::new();
     for (i, param) in params.enumerate() {
         let name = param.name().unwrap_or("_").to_string();
-        let buffer = buffers.iter().find(|buffer| **buffer == param || buffer.operand(0) == Some(param));
+        let buffer = buffer_of(body, param);
         let seed = case.seed.wrapping_mul(31).wrapping_add(i as u64);
         match buffer.map_or_else(|| param.ty().to_owned(), |buffer| buffer.ty().to_owned()) {
             Type::Buffer(ty) => {
@@ -155,5 +181,7 @@ fn tensor(
     case: &Case,
     limits: &Limits,
 ) -> Result<Tensor, String> {
-    Inputs::tensor(dtype, shape, seed, case.coarse, limits).map_err(|error| error.to_string())
+    // Passes over TIR take it that no integer overflows.
+    let range = if case.range == InputRange::Wide { InputRange::Coarse } else { case.range };
+    Inputs::tensor(dtype, shape, seed, range, limits).map_err(|error| error.to_string())
 }

@@ -12,6 +12,7 @@
 //! | `remembering` | what both sides share is executed once |
 //! | `compare` | comparing two values |
 //! | `pairing` | the first binding whose value differs |
+//! | `reached` | which branches and statements the inputs reach |
 //! | `precise` | the same module in float64, so that a more accurate result is not blamed |
 //! | `verdict` | what is found |
 //! | `checked` | a pass with its verdict, as text and JSON |
@@ -22,6 +23,7 @@ mod compare;
 mod modes;
 mod pairing;
 mod precise;
+mod reached;
 mod remembering;
 mod seen;
 mod sides;
@@ -37,6 +39,7 @@ pub use self::steps::{ChangedSteps, ValidatedStep};
 pub use self::verdict::{Difference, Divergence, Same, Verdict, What};
 
 use self::compare::Allowed;
+use self::reached::Unreached;
 use self::sides::{Side, Sides};
 use self::units::Unit;
 use crate::engine::Engine;
@@ -119,7 +122,7 @@ impl<'e> Validator<'e> {
         };
         let (mut same, mut missing) = (Same::default(), Vec::new());
         for unit in &units {
-            match self.unit(step, unit, progress) {
+            match self.unit(step, unit, &changed, progress) {
                 Verdict::Same(more) => same.add(&more),
                 Verdict::NotValidated { why } => missing.push(format!("`{}`: {why}", unit.name())),
                 other => return other,
@@ -132,7 +135,13 @@ impl<'e> Validator<'e> {
     }
 
     /// One function, with all inputs.
-    fn unit(&mut self, step: &ValidatedStep, unit: &Unit, progress: &mut dyn FnMut(&str)) -> Verdict {
+    fn unit(
+        &mut self,
+        step: &ValidatedStep,
+        unit: &Unit,
+        changed: &BTreeSet<&str>,
+        progress: &mut dyn FnMut(&str),
+    ) -> Verdict {
         let Some(body) = step.before.get(unit.name()) else {
             return Verdict::NotValidated { why: "the module before the pass does not have it".to_string() };
         };
@@ -144,10 +153,15 @@ impl<'e> Validator<'e> {
         let allowed = Allowed::of(step.tolerance);
         let (mut same, mut unusable) = (Same::default(), None);
         let mut work = self.how.work;
+        let mut unreached = Unreached::of(step, unit, changed, &self.sides.kernels);
         for case in &cases {
-            progress(&format!("{}: `{}`, input {} of {}", step.pass, unit.name(), case.number + 1, cases.len()));
+            let wanted = cases::wanted(&cases, self.how.work - work, unreached.first(step).is_some());
+            if case.number >= wanted {
+                break;
+            }
+            progress(&format!("{}: `{}`, input {} of {wanted}", step.pass, unit.name(), case.number + 1));
             let limits = Limits::with_fresh_bytes(self.how.memory, work, case.fresh);
-            match self.case(step, unit, case, &allowed, &limits) {
+            match self.case(step, unit, case, &allowed, &limits, &mut unreached) {
                 Tried::Same(largest) => same.one(largest),
                 Tried::Unusable(why) => {
                     unusable.get_or_insert(why);
@@ -160,18 +174,30 @@ impl<'e> Validator<'e> {
         match (same.inputs, unusable) {
             (0, Some(why)) => Verdict::NotValidated { why: format!("no input can be executed {why}") },
             (0, None) => Verdict::NotValidated { why: "it has no inputs".to_string() },
-            _ => Verdict::Same(same),
+            _ => match unreached.first(step) {
+                Some(what) => Verdict::NotValidated { why: format!("no input reaches {what}") },
+                None => Verdict::Same(same),
+            },
         }
     }
 
     /// One function, with one input.
-    fn case(&mut self, step: &ValidatedStep, unit: &Unit, case: &Case, allowed: &Allowed, limits: &Limits) -> Tried {
+    fn case(
+        &mut self,
+        step: &ValidatedStep,
+        unit: &Unit,
+        case: &Case,
+        allowed: &Allowed,
+        limits: &Limits,
+        unreached: &mut Unreached,
+    ) -> Tried {
         let args = match cases::arguments(arguments_for(step), unit, case, limits) {
             Ok(args) => args,
             Err(why) => return Tried::Unusable(format!("before the pass: {why}")),
         };
         let engine = self.engine;
-        let before = match self.sides.execute(engine, &step.before, unit, case, &args, limits) {
+        let (before, first) = self.sides.execute(engine, &step.before, unit, case, &args, limits);
+        let before = match before {
             Side::Value(value) => value,
             Side::Limit(why) => return Tried::Verdict(Verdict::NotValidated { why }),
             Side::Cannot(why) | Side::Refuses(why, _) | Side::Fails(why, _) => {
@@ -180,8 +206,10 @@ impl<'e> Validator<'e> {
         };
         let difference =
             |what| Difference { function: unit.name().to_string(), case: case.clone(), what, binding: None };
-        let found = match self.sides.execute(engine, &step.after, unit, case, &args, limits) {
+        let (after, second) = self.sides.execute(engine, &step.after, unit, case, &args, limits);
+        let found = match after {
             Side::Value(after) => {
+                unreached.executed(&first, &second);
                 let found = compare::outputs(&before, &after, allowed);
                 let Some((output, mismatch)) = found.worst else { return Tried::Same(found.largest) };
                 let is_better = || precise::explains(engine, step, unit, &args, (&before, &after), allowed, limits);
@@ -192,6 +220,7 @@ impl<'e> Validator<'e> {
                     let why = "after the pass: a dimension is 0, and the result is memory that nothing was written to";
                     return Tried::Unusable(why.to_string());
                 }
+                let output = unit.output_name(&step.before, output);
                 difference(What::Value { output, mismatch })
             }
             Side::Limit(why) => {

@@ -154,6 +154,10 @@ impl Kernel for RememberingKernel {
         }
         Ok(result)
     }
+
+    fn never_executed(&self) -> Option<&str> {
+        self.kernel.never_executed()
+    }
 }
 
 #[cfg(test)]

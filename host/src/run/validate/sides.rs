@@ -1,6 +1,7 @@
 //! Executing a function before and after a pass.
 
 use super::cases::Case;
+use super::reached::Branches;
 use super::remembering::Remembering;
 use super::units::Unit;
 use crate::engine::Engine;
@@ -36,6 +37,7 @@ struct Known {
     case: usize,
     args: Vec<Value>,
     side: Side,
+    branches: Branches,
 }
 
 /// Results are known of so many executions.
@@ -48,7 +50,7 @@ impl Sides {
         Sides { kernels: Arc::new(kernels), known: Vec::new() }
     }
 
-    /// Executes a function of a module, unless that is known.
+    /// Executes a function of a module, unless that is known: what came of it, and the branches that it took.
     pub(super) fn execute(
         &mut self,
         engine: &Engine,
@@ -57,7 +59,7 @@ impl Sides {
         case: &Case,
         args: &[Value],
         limits: &Limits,
-    ) -> Side {
+    ) -> (Side, Branches) {
         // What an older module gave is not asked for again.
         if self.known.len() >= MOST_KNOWN {
             self.known.retain(|known| known.module.same(module));
@@ -66,18 +68,20 @@ impl Sides {
             known.case == case.number
                 && known.unit == *unit
                 && known.module.same(module)
-                && all_equal(&known.args, args)
+                && known.args.iter().zip(args).all(|(known, arg)| known.same(arg))
         };
         if let Some(known) = self.known.iter().find(same) {
-            return known.side.clone();
+            return (known.side.clone(), known.branches.clone());
         }
-        let result = execute(engine, module, unit, args, limits, &self.kernels, &mut ());
+        let mut branches = Branches::default();
+        let result = execute(engine, module, unit, args, limits, &self.kernels, &mut branches);
         let side = result.map_or_else(|failure| side_of(&failure), Side::Value);
         if self.known.len() < MOST_KNOWN {
             let (module, unit, args) = (module.clone(), unit.clone(), args.to_vec());
-            self.known.push(Known { module, unit, case: case.number, args, side: side.clone() });
+            let (side, branches) = (side.clone(), branches.clone());
+            self.known.push(Known { module, unit, case: case.number, args, side, branches });
         }
-        side
+        (side, branches)
     }
 }
 
@@ -144,24 +148,12 @@ fn side_of(failure: &Failure) -> Side {
             FaultKind::Unsupported { .. } | FaultKind::Cancelled => Side::Cannot(text),
             _ => fails(),
         },
-        Cause::NotExecuted { .. } | Cause::NotRegistered { .. } | Cause::TooDeep { .. } | Cause::NestedValue { .. } => {
-            Side::Cannot(text)
-        }
+        Cause::NotExecuted { .. }
+        | Cause::NotTaken { .. }
+        | Cause::NotRegistered { .. }
+        | Cause::TooDeep { .. }
+        | Cause::NestedValue { .. } => Side::Cannot(text),
         Cause::Mismatch { .. } | Cause::OtherKind { .. } | Cause::OtherType { .. } => Side::Refuses(text, at),
         _ => fails(),
-    }
-}
-
-fn all_equal(a: &[Value], b: &[Value]) -> bool {
-    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| equal(a, b))
-}
-
-fn equal(a: &Value, b: &Value) -> bool {
-    match (a, b) {
-        (Value::Tensor(a), Value::Tensor(b)) => a == b,
-        (Value::Tuple(a), Value::Tuple(b)) => all_equal(a.fields(), b.fields()),
-        (Value::Shape(a), Value::Shape(b)) => a == b,
-        (Value::Scalar(a), Value::Scalar(b)) => a == b,
-        _ => false,
     }
 }

@@ -5,7 +5,7 @@ use super::steps::ValidatedStep;
 use super::verdict::Verdict;
 use plugin_api::ir::records::kind;
 use plugin_api::names::nearest;
-use plugin_api::prelude::{Body, BodyKind, Expr, Granularity, Module};
+use plugin_api::prelude::{Body, BodyKind, Expr, Granularity, Module, Value};
 use std::collections::BTreeSet;
 
 /// A function that is executed.
@@ -22,6 +22,18 @@ impl Unit {
         match self {
             Unit::Function(name) | Unit::PrimFunc(name) => name,
         }
+    }
+
+    /// What an output is called: that of a PrimFunc by the parameter that it is written to.
+    pub(super) fn output_name(&self, module: &Module, output: String) -> String {
+        let number = output.strip_prefix("output_").and_then(|number| number.parse::<usize>().ok());
+        let (Unit::PrimFunc(name), Some(number)) = (self, number) else { return output };
+        let name = module.get(name).and_then(|body| {
+            let params = body.root().region().children().filter(|value| value.kind() == kind::PARAM);
+            let mut tensors = params.filter(|param| !param.is_nested() && buffer_of(body, *param).is_some());
+            tensors.nth(number)?.name().map(str::to_string)
+        });
+        name.unwrap_or(output)
     }
 
     /// Whether others can call it.
@@ -103,7 +115,7 @@ fn no_unit(step: &ValidatedStep) -> String {
 }
 
 /// A function and all that it calls, by name.
-fn reach<'m>(module: &'m Module, from: &'m str) -> BTreeSet<&'m str> {
+pub(super) fn reach<'m>(module: &'m Module, from: &'m str) -> BTreeSet<&'m str> {
     let mut out = BTreeSet::new();
     let mut work = vec![from];
     while let Some(name) = work.pop() {
@@ -126,7 +138,7 @@ pub(super) fn parameters(body: &Body) -> Vec<String> {
     params.map(|param| type_text(body, param)).collect()
 }
 
-fn type_text(body: &Body, param: plugin_api::ir::Value<'_>) -> String {
+fn type_text(body: &Body, param: Value<'_>) -> String {
     use plugin_api::prelude::{Dim, Type};
     fn dims(body: &Body, dims: &[Dim]) -> String {
         let dim = |dim: &Dim| match (dim, dim.as_int()) {
@@ -153,7 +165,11 @@ fn type_text(body: &Body, param: plugin_api::ir::Value<'_>) -> String {
             _ => "object".to_string(),
         }
     }
+    text(body, &buffer_of(body, param).unwrap_or(param).ty().to_owned())
+}
+
+/// The buffer of a parameter.
+pub(super) fn buffer_of<'b>(body: &'b Body, param: Value<'b>) -> Option<Value<'b>> {
     let buffers = body.root().param_buffers();
-    let buffer = buffers.iter().find(|buffer| **buffer == param || buffer.operand(0) == Some(param));
-    text(body, &buffer.copied().unwrap_or(param).ty().to_owned())
+    buffers.into_iter().find(|buffer| *buffer == param || buffer.operand(0) == Some(param))
 }

@@ -1,7 +1,7 @@
 //! What is written as it was, although the canonical form takes it apart: `(x + 1) * (y + 1)`, and `max(x - 1, 0)`, which is
 //! `max(x, 1) - 1` there. As in TVM, they only go where that makes a sum shorter.
 
-use super::Form;
+use super::{Form, Map};
 use crate::arith::store::{Id, Store, is_index};
 use crate::arith::sum::Sum;
 use crate::ir::records::{NONE, prim};
@@ -26,7 +26,40 @@ impl Form<'_> {
     }
 }
 
+impl Form<'_> {
+    /// What products were multiplied by before numbers inside of them were taken out: 1 in `x * (y * 9)`.
+    pub(super) fn coefficients_as_they_were(&self, id: Id) -> Map<Id, i64> {
+        let simple = |part: Id| Some(self.store.simple[part as usize]).filter(|simple| *simple != NONE);
+        let is_product = |part: Id| self.store.at(part).op == prim::MUL && !self.store.is_linear(part);
+        let was = self.origin.get(&id).and_then(|origin| {
+            self.store.flatten(*origin, |part| match part {
+                _ if is_product(part) => Some(part),
+                _ if self.store.is_linear(part) => None,
+                _ => simple(part),
+            })
+        });
+        let products = was.into_iter().flat_map(|sum| sum.terms).filter(|(part, _)| is_product(*part));
+        let products = products.filter_map(|(part, c)| match self.store.sum_of(simple(part)?).terms[..] {
+            [(term, _)] => Some((term, c)),
+            _ => None,
+        });
+        products.collect()
+    }
+}
+
 impl Store {
+    /// Conditions that one operation combines, from the left to the right.
+    pub(super) fn sides(&self, id: Id) -> Vec<Id> {
+        let (op, mut work, mut sides) = (self.at(id).op, vec![id], Vec::new());
+        while let Some(side) = work.pop() {
+            match self.is(side, op) {
+                Some((a, b)) => work.extend([b, a]),
+                None => sides.push(side),
+            }
+        }
+        sides
+    }
+
     /// Whether a part of an expression as it was is a product or an extreme whose canonical form is a sum.
     pub(super) fn is_kept(&self, part: Id) -> bool {
         self.is_kept_product(part) || self.is_kept_extreme(part)

@@ -181,6 +181,13 @@ impl<'s> Form<'s> {
                 Todo::Out(Piece::Leaf(Dim::int(m, dtype))),
                 Todo::Expr(x),
             ]),
+            prim::AND | prim::OR => {
+                // From the left to the right, wherever the brackets were.
+                for (i, side) in self.store.sides(id).into_iter().enumerate().rev() {
+                    todo.extend((i > 0).then_some(Todo::Out(Piece::Op(node.op, dtype))));
+                    todo.push(Todo::Expr(side));
+                }
+            }
             prim::LT | prim::LE if is_index(self.store.at(node.b).dtype) => self.order(id, todo),
             SELECT | IF_THEN_ELSE => {}
             op => {
@@ -206,19 +213,40 @@ impl<'s> Form<'s> {
         todo.extend(kids.rev().map(Todo::Expr));
     }
 
-    /// An inequality: one with a number is as strict as it was.
+    /// An inequality: one with a number is as strict as it was. An equation if the one side is never less than the other.
     fn order(&self, id: Id, todo: &mut Vec<Todo>) {
         let Node { op, dtype, a, b, .. } = self.store.at(id);
         let a = a as Id;
-        let was = self.origin.get(&id).map_or(op, |origin| self.store.at(*origin).op);
         let number = |id: Id| self.store.as_int(id).is_some() || self.store.sum_of(id).k != 0;
-        let (op, more_a, more_b) = match (op, was) {
-            (prim::LT, prim::LE | prim::GE) if number(b) => (prim::LE, 0, -1),
-            (prim::LT, prim::LE | prim::GE) if number(a) => (prim::LE, 1, 0),
-            (prim::LE, prim::LT | prim::GT) if number(a) => (prim::LT, -1, 0),
+        let (op, more_a, more_b) = match (op, self.was_strict(id)) {
+            (prim::LT, Some(false)) if number(b) => (prim::LE, 0, -1),
+            (prim::LT, Some(false)) if number(a) => (prim::LE, 1, 0),
+            (prim::LE, Some(true)) if number(a) => (prim::LT, -1, 0),
             _ => (op, 0, 0),
         };
-        todo.extend([Todo::Out(Piece::Op(op, dtype)), Todo::Sum(b, more_b), Todo::Sum(a, more_a)]);
+        let mut sides = [Todo::Sum(b, more_b), Todo::Sum(a, more_a)];
+        let difference = self.store.plus(&self.store.sum_of(a), &self.store.sum_of(b), -1);
+        let difference = difference.and_then(|sum| sum.shift(more_a.checked_sub(more_b)?));
+        let is_equation =
+            op == prim::LE && difference.is_some_and(|difference| self.store.tight_bounds(&difference).min >= 0);
+        if is_equation && self.store.as_int(a).is_some() {
+            sides.reverse();
+        }
+        todo.push(Todo::Out(Piece::Op(if is_equation { prim::EQ } else { op }, dtype)));
+        todo.extend(sides);
+    }
+
+    /// Whether a comparison as it was leaves out what is equal.
+    fn was_strict(&self, id: Id) -> Option<bool> {
+        let (mut node, mut negated) = (self.store.at(self.origin.get(&id).copied().unwrap_or(id)), false);
+        while node.op == prim::NOT {
+            (node, negated) = (self.store.at(node.a as Id), !negated);
+        }
+        match node.op {
+            prim::LT | prim::GT | prim::NE => Some(!negated),
+            prim::LE | prim::GE | prim::EQ => Some(negated),
+            _ => None,
+        }
     }
 
     /// A sum, and a number more.
@@ -263,11 +291,11 @@ impl<'s> Form<'s> {
     fn terms(&self, id: Id, more: i64) -> Vec<(Option<Id>, i64)> {
         let sum = self.sum_as_it_was(id);
         let k = sum.k.saturating_add(more);
-        let mut terms = sum.terms.clone();
-        let mut ranks = self.ranks(id);
+        let mut terms = sum.terms;
+        let (mut ranks, first) = (self.ranks(id), self.coefficients_as_they_were(id));
         terms.sort_by_cached_key(|(term, c)| {
             let (low, high) = self.split(*term);
-            (Reverse(*c), Reverse(low), Reverse(high), ranks.rank(*term))
+            (Reverse(*c), Reverse(low), Reverse(high), Reverse(*first.get(term).unwrap_or(c)), ranks.rank(*term))
         });
         let negative = terms.partition_point(|(_, c)| *c > 0);
         let constant = (k != 0).then_some((None, k));

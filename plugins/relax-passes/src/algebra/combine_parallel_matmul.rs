@@ -3,7 +3,7 @@
 mod branches;
 mod delay;
 
-use super::until_stable::until_stable;
+use super::until_stable::repeated;
 use branches::{Combined, combinations, forms};
 use delay::roots_after_operands;
 use plugin_api::prelude::*;
@@ -44,7 +44,7 @@ declare_pass! {
 
 fn combine_parallel_matmul(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
     forms(body).into_iter().try_fold(body.clone(), |body, form| {
-        until_stable(&body, ctx, |body| {
+        repeated(&body, ctx, |body| {
             let ordered = roots_after_operands(body, &combinations(body, form))?;
             combine(&ordered, &combinations(&ordered, form), ctx)
         })

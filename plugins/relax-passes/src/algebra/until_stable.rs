@@ -4,9 +4,19 @@ use crate::canonicalize_bindings::canonicalize;
 use crate::eliminate_common_subexpr::without_repeats;
 use plugin_api::prelude::*;
 
+/// Repeats a round until it changes nothing, as [`repeated`] does. What was there before is simplified as well, as by TVM, also
+/// if no round changes anything.
+pub(super) fn until_stable(
+    body: &Body,
+    ctx: &Ctx,
+    round: impl FnMut(&Body) -> Result<(Body, usize), PassError>,
+) -> Result<Body, PassError> {
+    simplified(repeated(body, ctx, round)?, ctx)
+}
+
 /// Repeats a round until it changes nothing. A round returns the function with changes, and how many there are. After each
 /// round, bindings that only repeat a value or give it another name go, and so does what is not used any more.
-pub(super) fn until_stable(
+pub(super) fn repeated(
     body: &Body,
     ctx: &Ctx,
     mut round: impl FnMut(&Body) -> Result<(Body, usize), PassError>,

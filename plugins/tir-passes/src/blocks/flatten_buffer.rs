@@ -60,7 +60,10 @@ impl<'b> Flatten<'b> {
         let root = rw.body().root();
         let Some(first) = root.content().next() else { return Ok(()) };
         let mut accessed = ValueSet::new(rw.body());
-        accessed.extend(rw.body().values().filter_map(|value| Some(value.as_element_access()?.buffer)));
+        for value in rw.body().values() {
+            accessed.extend(value.as_element_access().map(|access| access.buffer));
+            accessed.extend(data_used_by(value));
+        }
         for buffer in root.param_buffers().into_iter().filter(|buffer| accessed.contains(*buffer)) {
             let Some(ty) = buffer.as_buffer_type() else { continue };
             let flat = rw.tir(|t| {
@@ -141,6 +144,15 @@ impl<'b> Flatten<'b> {
             if in_loop { index.v() } else { (all(&Dim::int(0, first.dtype())) + index).v() }
         })
     }
+}
+
+/// The buffers whose data something uses that is no buffer itself.
+fn data_used_by<'b>(user: Value<'b>) -> impl Iterator<Item = Value<'b>> {
+    let data = |operand: Value<'b>| match operand.view() {
+        Expr::BufferPart { buffer, part: 0 } => Some(buffer),
+        _ => None,
+    };
+    user.operands().filter(move |_| user.as_buffer_type().is_none()).filter_map(data)
 }
 
 /// Indices of one element.

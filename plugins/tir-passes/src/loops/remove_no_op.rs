@@ -3,7 +3,6 @@
 //! *Expects* any PrimFunc. *Keeps* what has an effect, allocations and names of values. *Never* changes what stays, but for
 //! the condition of an If that loses its first branch.
 
-use super::simplify::stores_what_is_there;
 use plugin_api::arith::{Analyzer, index_to_dim};
 use plugin_api::prelude::*;
 use plugin_api::tir::{Again, TirRewrite};
@@ -212,4 +211,10 @@ impl<'b> Removed<'b> {
         }
         w.if_then(cond, |w| w.content_or_nothing(self, branch))
     }
+}
+
+/// Whether a store stores an element of a buffer to where that is.
+fn stores_what_is_there(analyzer: &mut Analyzer, stmt: Value<'_>) -> bool {
+    let mut equal = |(a, b)| a == b || analyzer.prove_index_equal(a, b) == Some(true);
+    !stmt.changes_state() && stmt.stored_element_indices().is_some_and(|pairs| pairs.into_iter().all(&mut equal))
 }

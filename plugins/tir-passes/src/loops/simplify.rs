@@ -48,6 +48,12 @@ impl<'b> Simplify<'b> {
         Simplify { constraints, ..self }
     }
 
+    /// Whether a store stores an element of a buffer to where that is: the indices are one, not only equal in their values.
+    fn stores_what_is_there(&mut self, stmt: Value<'b>) -> bool {
+        let mut is_one = |(a, b)| a == b || self.analyzer.pieces(a).is_some_and(|a| Some(a) == self.analyzer.pieces(b));
+        !stmt.changes_state() && stmt.stored_element_indices().is_some_and(|pairs| pairs.into_iter().all(&mut is_one))
+    }
+
     /// What a condition is for certain.
     fn known(&mut self, cond: Value<'b>) -> Option<bool> {
         if self.effects.contains(cond) {
@@ -189,7 +195,7 @@ impl<'b> TirRewrite<'b> for Simplify<'b> {
     fn stmt(&mut self, stmt: Value<'b>, w: &mut Again<'b>) -> Result<(), PassError> {
         match stmt.stmt() {
             Some(Stmt::If { cond }) => self.choice(stmt, cond, w),
-            Some(Stmt::Store { .. }) if stores_what_is_there(&mut self.analyzer, stmt) => Ok(()),
+            Some(Stmt::Store { .. }) if self.stores_what_is_there(stmt) => Ok(()),
             Some(Stmt::Bind { value }) => {
                 let ops = w.operands(self, stmt)?;
                 if let (Some(sym), Some(dim)) = (symbol_of(stmt), index_to_dim(value)) {
@@ -297,12 +303,6 @@ fn cast_of(a: V, dtype: DType, w: &mut Again<'_>) -> V {
 
 fn is_float(dtype: DType) -> bool {
     dtype.is_float() && dtype.lanes() == 1
-}
-
-/// Whether a store stores an element of a buffer to where that is.
-pub(super) fn stores_what_is_there(analyzer: &mut Analyzer, stmt: Value<'_>) -> bool {
-    let mut equal = |(a, b)| a == b || analyzer.prove_index_equal(a, b) == Some(true);
-    !stmt.changes_state() && stmt.stored_element_indices().is_some_and(|pairs| pairs.into_iter().all(&mut equal))
 }
 
 /// The expressions of a function with calls in them that have effects.

@@ -63,12 +63,14 @@ impl Lower {
     fn allocate(&mut self, storage: u32) -> Result<(), Fault> {
         let Some(buffer) = self.program.buffers.last() else { return Ok(()) };
         let (element, lanes, name) = (buffer.element, i64::from(buffer.lanes), buffer.name.clone());
-        let elements = match (buffer.shape.first().cloned(), buffer.strides.first().cloned()) {
-            (Some(extent), Some(stride)) => self.product(&extent, &stride).times(lanes),
-            _ => Affine::from(lanes),
+        // Not one product: it is checked when it is computed that it does not wrap around.
+        let mut factors = match (buffer.is_compact, buffer.shape.first(), buffer.strides.first()) {
+            (false, Some(extent), Some(stride)) => vec![extent.clone(), stride.clone()],
+            _ => buffer.shape.clone(),
         };
-        let place = self.place(|| format!("allocation of `{name}`"));
-        self.emit(Instr::Allocate { storage, element, elements, place });
+        factors.push(Affine::from(lanes));
+        let place = self.place(|| format!("the allocation of `{name}`"));
+        self.emit(Instr::Allocate { storage, element, factors, place });
         Ok(())
     }
 
@@ -81,7 +83,7 @@ impl Lower {
         ranges: &[(Value<'_>, Value<'_>)],
     ) -> Result<(), Fault> {
         let at = self.buffer_of(*source)? as usize;
-        let place = self.place(|| format!("region of `{}` as `{}`", name_of(*source), name_of(value)));
+        let place = self.place(|| format!("the region of `{}` as `{}`", name_of(*source), name_of(value)));
         let mut offset = self.program.buffers[at].offset.clone();
         let mut extents = Vec::new();
         for (dim, (min, extent)) in ranges.iter().enumerate() {
@@ -89,7 +91,7 @@ impl Lower {
             let (stride, whole) =
                 (self.program.buffers[at].strides[dim].clone(), self.program.buffers[at].shape[dim].clone());
             let left = whole.plus(&extent, -1).plus(&Affine::from(1), 1);
-            let what = format!("region of `{}`", name_of(*source));
+            let what = format!("the region of `{}`", name_of(*source));
             self.emit(Instr::Check { what, form: min.clone(), min: Affine::from(0), extent: left, place });
             let moved = self.product(&min, &stride);
             offset = offset.plus(&moved, 1);
@@ -164,7 +166,7 @@ impl Lower {
     pub(super) fn load(&mut self, value: Value<'_>, buffer: Value<'_>, lane: usize) -> Result<Reg, Fault> {
         let (indices, predicate) = Lower::indices(value);
         let element = self.program.buffers[self.buffer_of(buffer)? as usize].element;
-        let place = self.place(|| format!("load of `{}`", name_of(buffer)));
+        let place = self.place(|| format!("the load of `{}`", name_of(buffer)));
         let load = |lower: &mut Lower| {
             let access = lower.access(buffer, &indices, lane, place)?;
             let dst = lower.reg(element);
@@ -187,7 +189,7 @@ impl Lower {
         let (element, of_element) = (self.program.buffers[at].element, self.program.buffers[at].lanes as usize);
         let storage = self.program.buffers[at].storage as usize;
         self.program.storages[storage].is_written = true;
-        let place = self.place(|| format!("store to `{}`", name_of(buffer)));
+        let place = self.place(|| format!("the store to `{}`", name_of(buffer)));
         let mut lanes = lanes_of(value)?;
         for index in &indices {
             lanes = lanes.max(lanes_of(*index)? * of_element);
@@ -204,7 +206,7 @@ impl Lower {
             let store = Instr::Store { src, access };
             match cond {
                 None => self.emit(store),
-                Some(cond) => self.emit(Instr::If { cond, then: vec![store], otherwise: Vec::new() }),
+                Some(cond) => self.branch(cond, vec![store], Vec::new()),
             }
         }
         Ok(())

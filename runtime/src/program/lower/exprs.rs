@@ -82,7 +82,7 @@ impl Lower {
         } else {
             then.push(Instr::Copy { dst, src: a });
             otherwise.push(Instr::Copy { dst, src: b });
-            self.emit(Instr::If { cond, then, otherwise });
+            self.branch(cond, then, otherwise);
         }
         Ok(dst)
     }
@@ -186,7 +186,7 @@ impl Lower {
         list.push(Instr::Copy { dst, src: b });
         let known = vec![Instr::Copy { dst, src: a }];
         let (then, otherwise) = if op == prim::AND { (list, known) } else { (known, list) };
-        self.emit(Instr::If { cond: a, then, otherwise });
+        self.branch(a, then, otherwise);
         Ok(dst)
     }
 
@@ -270,7 +270,7 @@ impl Lower {
             lower.emit(Instr::Copy { dst, src });
             Ok(())
         })?;
-        self.emit(Instr::If { cond, then, otherwise });
+        self.branch(cond, then, otherwise);
         Ok(dst)
     }
 

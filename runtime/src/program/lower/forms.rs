@@ -80,7 +80,10 @@ impl Lower {
 
     pub(super) fn binary(&mut self, op: Binary, result: Scalar, a: Reg, b: Reg) -> Reg {
         let dst = self.reg(result);
-        let place = self.program.places.len().saturating_sub(1) as u32;
+        let place = match op.divides() {
+            true => self.place(|| "a division".to_string()),
+            false => self.program.places.len().saturating_sub(1) as u32,
+        };
         self.emit(Instr::Binary { op, dst, a, b, place });
         dst
     }

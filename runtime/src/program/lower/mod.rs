@@ -7,7 +7,8 @@ mod forms;
 mod params;
 mod stmts;
 
-use super::{Affine, Instr, Literal, Program, Reg, Scalar};
+use self::exprs::negated;
+use super::{Affine, Instr, Literal, Mark, Program, Reg, Scalar};
 use crate::fault::Fault;
 use plugin_api::arith::{Analyzer, FIRST_ATOM, symbol_of};
 use plugin_api::ir::records::{kind, prim};
@@ -131,6 +132,36 @@ impl Lower {
         let out = self.listed(f);
         self.analyzers.pop();
         out
+    }
+
+    /// The statements that `f` emits, which may never be executed, with their mark. It has no text if they do nothing, or if
+    /// the analyser proves that the condition never holds.
+    fn marked(
+        &mut self,
+        condition: Option<Dim>,
+        f: impl FnOnce(&mut Lower) -> Result<(), Fault>,
+    ) -> Result<(Vec<Instr>, Mark), Fault> {
+        let never = negated(condition.as_ref()).is_some_and(|not| self.analyzer().can_prove(&not));
+        let (mark, place) = (self.program.marks.len(), self.program.places.len());
+        self.program.marks.push(String::new());
+        let ((), list) = self.under(condition, f)?;
+        if list.is_empty() {
+            self.program.marks.truncate(mark);
+            return Ok((list, None));
+        }
+        match never {
+            true => self.program.marks[mark..].iter_mut().for_each(String::clear),
+            false => {
+                let first = self.program.places.get(place).or(self.program.places.last());
+                self.program.marks[mark] = first.cloned().unwrap_or_default();
+            }
+        }
+        Ok((list, Some(mark as u32)))
+    }
+
+    /// A choice within a statement.
+    fn branch(&mut self, cond: Reg, then: Vec<Instr>, otherwise: Vec<Instr>) {
+        self.emit(Instr::If { cond, then, otherwise, marks: [None; 2] });
     }
 
     fn analyzer(&mut self) -> &mut Analyzer {

@@ -83,8 +83,8 @@ impl Lower {
                 let counter = self.reg(Scalar::Int(64));
                 let factor = step.as_constant().unwrap_or(1);
                 self.bind(var, Bound::Form(min.plus(&counter.into(), factor)));
-                let ((), body) = self.listed(|lower| lower.region(stmt))?;
-                let of = Loop { var: counter, min: Affine::from(0), extent, body, lanes: 0, kind };
+                let (body, mark) = self.marked(None, |lower| lower.region(stmt))?;
+                let of = Loop { var: counter, min: Affine::from(0), extent, body, lanes: 0, kind, mark };
                 self.emit(Instr::For(Box::new(of)));
                 Ok(())
             }
@@ -109,8 +109,8 @@ impl Lower {
         if let Some(known) = var.operand(0) {
             self.bind(known, Bound::Form(reg.into()));
         }
-        let ((), body) = self.listed(|lower| lower.region(stmt))?;
-        self.emit(Instr::For(Box::new(Loop { var: reg, min, extent, body, lanes: 0, kind })));
+        let (body, mark) = self.marked(None, |lower| lower.region(stmt))?;
+        self.emit(Instr::For(Box::new(Loop { var: reg, min, extent, body, lanes: 0, kind, mark })));
         Ok(())
     }
 
@@ -125,8 +125,8 @@ impl Lower {
     fn while_(&mut self, stmt: Value<'_>, cond: Value<'_>) -> Result<(), Fault> {
         let (cond, head) = self.listed(|lower| lower.expr(cond, 0))?;
         let known = index_to_dim(stmt.operand(0).unwrap_or(stmt));
-        let ((), body) = self.under(known, |lower| lower.region(stmt))?;
-        self.emit(Instr::While { head, cond, body });
+        let (body, mark) = self.marked(known, |lower| lower.region(stmt))?;
+        self.emit(Instr::While { head, cond, body, mark });
         Ok(())
     }
 
@@ -136,11 +136,11 @@ impl Lower {
         let opposite = negated(known.as_ref());
         let mut lists = Vec::new();
         for (scope, known) in scopes.iter().zip([known, opposite]) {
-            let ((), list) = self.under(known, |lower| lower.region(*scope))?;
-            lists.push(list);
+            lists.push(self.marked(known, |lower| lower.region(*scope))?);
         }
-        let otherwise = if lists.len() > 1 { lists.pop().unwrap_or_default() } else { Vec::new() };
-        self.emit(Instr::If { cond, then: lists.pop().unwrap_or_default(), otherwise });
+        let (otherwise, unless) = if lists.len() > 1 { lists.pop().unwrap_or_default() } else { Default::default() };
+        let (then, when) = lists.pop().unwrap_or_default();
+        self.emit(Instr::If { cond, then, otherwise, marks: [when, unless] });
         Ok(())
     }
 
@@ -149,7 +149,7 @@ impl Lower {
         let text = |value: Value<'_>| if let Expr::Str(text) = value.view() { Some(text.to_string()) } else { None };
         let message: String = stmt.operands().skip(2).filter_map(text).collect();
         let message = if message.is_empty() { "an assertion does not hold".to_string() } else { message };
-        let place = self.place(|| "assertion".to_string());
+        let place = self.place(|| "an assertion".to_string());
         self.emit(Instr::Assert { cond, message, place });
         Ok(())
     }
@@ -161,7 +161,7 @@ impl Lower {
             }
             return Ok(());
         }
-        self.place(|| format!("`{}`", name_of(stmt)));
+        self.place(|| format!("the variable `{}`", name_of(stmt)));
         self.define(stmt, value)?;
         if let (Some(before), Some(bound)) = (stmt.operand(1), self.scalars.get(&stmt.word()).cloned()) {
             self.bind(before, bound);
@@ -190,7 +190,7 @@ impl Lower {
             }
             _ => {}
         }
-        self.place(|| "evaluated expression".to_string());
+        self.place(|| "an expression".to_string());
         for lane in 0..super::lanes_of(value)? {
             self.expr(value, lane)?;
         }
@@ -210,8 +210,8 @@ impl Lower {
                     }
                 }
                 let (cond, known) = self.condition(cond)?;
-                let ((), then) = self.under(known, |lower| lower.block_content(stmt))?;
-                self.emit(Instr::If { cond, then, otherwise: Vec::new() });
+                let (then, mark) = self.marked(known, |lower| lower.block_content(stmt))?;
+                self.emit(Instr::If { cond, then, otherwise: Vec::new(), marks: [mark, None] });
                 Ok(())
             }
         };
@@ -241,8 +241,8 @@ impl Lower {
             match first {
                 None => self.region(init)?,
                 Some(cond) => {
-                    let ((), then) = self.listed(|lower| lower.region(init))?;
-                    self.emit(Instr::If { cond, then, otherwise: Vec::new() });
+                    let (then, mark) = self.marked(None, |lower| lower.region(init))?;
+                    self.emit(Instr::If { cond, then, otherwise: Vec::new(), marks: [mark, None] });
                 }
             }
         }
@@ -254,7 +254,7 @@ impl Lower {
         let [min, extent] = [self.form(iter.min, 0)?, self.form(iter.extent, 0)?];
         let form = self.form(iter.value, 0)?;
         if !self.is_in_range(iter) {
-            let what = format!("iterator `{}`", name_of(iter.var));
+            let what = format!("the iterator `{}`", name_of(iter.var));
             let place = self.place(|| what.clone());
             self.emit(Instr::Check { what, form: form.clone(), min, extent, place });
         }

@@ -11,7 +11,7 @@ use crate::cli::messages::Messages;
 use crate::cli::spared;
 use crate::files::{Output, from_start, to_stdout};
 use crate::report::error::{Error, exit};
-use crate::run::execute::{executing, failed};
+use crate::run::execute::{FRESH, executing, failed, unwritten};
 use plugin_api::ir::{Body, Module};
 use runtime::files::{FileError, read_npz, write_npz};
 use runtime::vm::{Cause, InputError, Inputs, Machine, Value};
@@ -30,13 +30,22 @@ pub(in crate::cli) fn exec(args: &ExecArgs, messages: Messages) -> Result<u8, Er
     if let Some(error) = report.error {
         return Err(error);
     }
-    let limits = Limits::new(memory(&args.executed), args.limit_work);
-    let values = inputs(args, dims, &module, &limits)?;
+    let limits = Limits::with_fresh_bytes(memory(&args.executed), args.limit_work, FRESH);
+    let values = inputs(args, dims.clone(), &module, &limits)?;
     let mut watching = Watching::new(&module, args, messages);
-    let mut machine = Machine::new(&module, &**engine).limits(&limits);
+    let mut machine = Machine::new(&module, &**engine).limits(&limits).looking_for_unwritten();
     let result = executing(engine, || machine.run(&args.function, values, &mut watching));
     watching.finish();
     let value = result.map_err(|failure| failed(engine, &module, &failure))?;
+    if let Some(at) = machine.unwritten() {
+        let other = limits.with_other_fresh_bytes();
+        let values = inputs(args, dims, &module, &other)?;
+        let mut machine = Machine::new(&module, &**engine).limits(&other);
+        let again = executing(engine, || machine.run(&args.function, values, &mut ()));
+        if !again.map_err(|failure| failed(engine, &module, &failure))?.same(&value) {
+            return Err(unwritten(engine, &module, at));
+        }
+    }
     in_the_original_process()?;
     let results = show::results(&value);
     if let Some(output) = output {
@@ -68,7 +77,7 @@ fn inputs(args: &ExecArgs, dims: BTreeMap<String, i64>, module: &Module, limits:
     // The machine says what is wrong with a function that is not there, or of another kind.
     let Some(body) = module.get(&args.function) else { return Ok(Vec::new()) };
     let arrays = args.inputs.as_deref().map(|path| arrays(path, body, limits)).transpose()?.unwrap_or_default();
-    let inputs = Inputs { arrays, seed: args.random, dims, coarse: false };
+    let inputs = Inputs { arrays, seed: args.random, dims, ..Inputs::default() };
     inputs.arguments(body, limits).map_err(|error| {
         let of = args.inputs.as_ref().map_or(String::new(), |path| format!("inputs {}: ", path.display()));
         let (help, of) = match &error {
@@ -76,7 +85,8 @@ fn inputs(args: &ExecArgs, dims: BTreeMap<String, i64>, module: &Module, limits:
                 ("--inputs FILE gives arrays, and --random SEED random values", String::new())
             }
             InputError::Missing { .. } => ("--random SEED gives random values to parameters without an array", of),
-            InputError::Unknown { .. } => {
+            InputError::Twice { .. } => ("remove one of them from the file", of),
+            InputError::Unknown { .. } | InputError::Tuple { .. } => {
                 ("an array has the name of a parameter, or arr_0, arr_1, ... in their order", of)
             }
             InputError::UnknownDim { .. } => {
@@ -96,7 +106,7 @@ fn inputs(args: &ExecArgs, dims: BTreeMap<String, i64>, module: &Module, limits:
 /// How more is allowed, if a limit is what is wrong.
 fn limit(fault: &Fault) -> Option<&'static str> {
     match fault.kind {
-        FaultKind::OutOfMemory { .. } => Some("--limit-memory BYTES allows more"),
+        FaultKind::OutOfMemory { .. } => Some("--limit-memory SIZE allows more"),
         FaultKind::TooMuchWork { .. } => Some("--limit-work N allows more"),
         _ => None,
     }
@@ -108,6 +118,7 @@ fn arrays(path: &Path, body: &Body, limits: &Limits) -> Result<BTreeMap<String, 
         message: format!("inputs {}: {error}", path.display()),
         help: match error {
             FileError::Fault { fault, .. } if limit(fault).is_some() => limit(fault).unwrap_or_default(),
+            FileError::Io(_) => "--inputs names a file that can be read",
             _ => "numpy.savez(FILE, name=array, ...) writes such a file",
         }
         .to_string(),

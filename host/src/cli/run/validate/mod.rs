@@ -42,7 +42,10 @@ pub(in crate::cli) fn validate(args: &ValidateArgs, messages: Messages) -> Resul
     messages.reports(report.warnings.iter().map(Report::warning), "warnings");
     let checked = check(engine, &steps, how, messages);
     in_the_original_process()?;
-    to_stdout(&if args.executed.json { show::json(&checked, args.seed) } else { show::text(&checked, args.seed) })?;
+    // Of a run whose first pass failed, there is the error only.
+    if !checked.is_empty() || report.error.is_none() {
+        to_stdout(&if args.executed.json { show::json(&checked, args.seed) } else { show::text(&checked, args.seed) })?;
+    }
     report.error.map_or(Ok(code(&checked)), Err)
 }
 

@@ -43,6 +43,19 @@ class Module:
                 vi = T.axis.spatial(1000000, i)
                 B[vi] = T.int8(0)
 
+    @T.prim_func(private=True, s_tir=True)
+    def first(A: T.Buffer((2,), "int64"), B: T.Buffer((2,), "int64")):
+        for i in range(1):
+            with T.sblock("B"):
+                vi = T.axis.spatial(1, i)
+                B[vi] = A[vi]
+
+    @R.function
+    def partly():
+        cls = Module
+        y = R.call_tir(cls.first, (R.const([3, 4], "int64"),), out_ty=R.Tensor((2,), "int64"))
+        return y
+
     @R.function
     def halves():
         cls = Module
@@ -136,6 +149,7 @@ fn what_fails_is_refused_with_reason_and_place() {
         ("forever", Reason::Work, Some("endless")),
         ("megabyte", Reason::Memory, None),
         ("recursive", Reason::Work, Some("recursive")),
+        ("partly", Reason::NotKnown, Some("evaluation")),
         ("effect", Reason::Effect, None),
         ("parameter", Reason::NotKnown, None),
         ("closure", Reason::NotExecuted, None),

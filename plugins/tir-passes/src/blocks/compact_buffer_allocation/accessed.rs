@@ -5,7 +5,7 @@ use crate::blocks::index::conditions::Conditions;
 use crate::blocks::index::linear::{add, sub};
 use crate::blocks::index::reached::{Ends, Reached, ends_of};
 use crate::blocks::index::region::{Bounds, Part, Range};
-use plugin_api::arith::{self, atom_of, index_to_dim, index_to_dim_of_atoms, symbol_of};
+use plugin_api::arith::{self, atom_of, index_to_dim, index_to_dim_of_atoms, symbol_of, value_of_atom};
 use plugin_api::prelude::*;
 use plugin_api::tir::RegionAccess;
 use std::collections::HashSet;
@@ -208,9 +208,17 @@ impl<'b> Accesses<'b> {
     fn join(&mut self, buffer: Value<'b>, new: Vec<Bounds>) {
         let mut reached = Reached::new(&mut self.analyzer, Ends::new(), std::iter::empty());
         let Some(accessed) = self.accessed.get_mut(buffer) else { return };
+        let body = self.body;
+        let is_computed = |bounds: &Bounds| bounds.ends().any(|end| has_nested(body, end));
         match &mut accessed.bounds {
             None => accessed.bounds = Some(new),
-            Some(known) => known.iter_mut().zip(new).for_each(|(known, new)| known.join(new, &mut reached)),
+            Some(known) => known.iter_mut().zip(new).for_each(|(known, new)| {
+                // What a load gives is not known where the other access is.
+                match *known != new && (is_computed(known) || is_computed(&new)) {
+                    true => *known = Bounds::UNKNOWN,
+                    false => known.join(new, &mut reached),
+                }
+            }),
         }
     }
 
@@ -276,6 +284,13 @@ impl<'b> Accesses<'b> {
 fn start<'b>(index: Value<'b>, runs: impl Fn(Sym) -> bool) -> Start<'b> {
     let (min, steps) = steps(index).unwrap_or((index, 0));
     Start { min, steps, varies: has_atom_of(min, |var| symbol_of(var).is_some_and(&runs)) }
+}
+
+/// Whether an index has a load or the like in it.
+fn has_nested(body: &Body, index: &Dim) -> bool {
+    let mut found = false;
+    index.vars(&mut |sym| found |= value_of_atom(body, sym).is_some_and(Value::is_nested));
+    found
 }
 
 fn is_allocated(buffer: Value<'_>) -> bool {

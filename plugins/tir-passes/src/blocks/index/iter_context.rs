@@ -1,7 +1,7 @@
 //! What is known of loop variables where a value is: their ranges, and the conditions around it.
 
 use super::conditions::{Condition, Conditions, as_less_or_equal, parts_of};
-use super::iter_sum::{Known, Ranges, in_order};
+use super::iter_sum::{Group, Known, Ranges, divides_a_sum, in_order};
 use super::linear::{Linear, sub};
 use plugin_api::arith::{index_to_dim, symbol_of, value_of_atom};
 use plugin_api::prelude::*;
@@ -41,14 +41,26 @@ impl<'b> IterContext<'b> {
         }
     }
 
-    /// An index in the form that TVM writes: from the greatest step to the least if the variables fill a range without gaps.
+    /// An index in the form that TVM writes: from the greatest step to the least if the variables fill a range without gaps. One
+    /// that divides a sum stays, but for quotients and remainders that belong together.
     pub(crate) fn simplify(&self, index: &Dim) -> Dim {
-        let Some(sum) = Linear::of(index).to_dim(index.dtype()) else { return index.clone() };
+        let (sum, joined) = Linear::and_whether_joined(index);
+        let Some(sum) = sum.to_dim(index.dtype()) else { return index.clone() };
         if !self.independent || self.has_opaque(&sum) {
             return sum;
         }
+        let loops = self.loops();
         let within = self.constrained().and_then(|ranges| in_order(&sum, &ranges));
-        within.or_else(|| in_order(&sum, &Known { loops: &self.ranges, constrained: Ranges::new() })).unwrap_or(sum)
+        match within.or_else(|| in_order(&sum, &loops)) {
+            Some(ordered) => ordered,
+            None if !joined && divides_a_sum(index, &loops) => index.clone(),
+            None => sum,
+        }
+    }
+
+    /// The ranges of the loops, without conditions.
+    fn loops(&self) -> Known<'_> {
+        Known { loops: &self.ranges, constrained: Ranges::new(), groups: Vec::new() }
     }
 
     /// Whether an index uses the variable of a loop.
@@ -65,7 +77,8 @@ impl<'b> IterContext<'b> {
     fn has_opaque(&self, index: &Dim) -> bool {
         let mut found = false;
         index.vars(&mut |sym| {
-            let Some(atom) = value_of_atom(self.body, sym).filter(|_| !self.ranges.contains_key(&sym)) else { return };
+            let atom = value_of_atom(self.body, sym).filter(|atom| atom.is_nested() && !self.ranges.contains_key(&sym));
+            let Some(atom) = atom else { return };
             post_order_visit_value(atom, |part| {
                 let is_loop = |operand: Value<'_>| symbol_of(operand).is_some_and(|sym| self.ranges.contains_key(&sym));
                 found |= part.operands().any(is_loop);
@@ -78,9 +91,21 @@ impl<'b> IterContext<'b> {
     fn constrained(&self) -> Option<Known<'_>> {
         let mut conditions = self.conditions.of_taken_branches_and_choices().peekable();
         conditions.peek()?;
-        let mut known = Known { loops: &self.ranges, constrained: Ranges::new() };
+        let (mut known, mut groups) = (self.loops(), Vec::<Bounded>::new());
         for condition in conditions {
-            for (sym, least, most) in bounds(condition)? {
+            for (of, least, most) in bounds(condition)? {
+                let sym = match of {
+                    Dim::Var(sym) => sym,
+                    sum => {
+                        match groups.iter_mut().find(|(other, ..)| *other == sum) {
+                            Some((_, from, to)) => {
+                                (*from, *to) = ((*from).max(least), [*to, most].into_iter().flatten().min());
+                            }
+                            None => groups.push((sum, least, most)),
+                        }
+                        continue;
+                    }
+                };
                 let Some((min, extent)) = known.get(&sym).cloned() else { continue };
                 let start = min.as_int()?;
                 let first = least.map_or(start, |least| start.max(least));
@@ -100,22 +125,43 @@ impl<'b> IterContext<'b> {
                 known.constrained.insert(sym, (Dim::int(first, min.dtype()), n));
             }
         }
+        for (sum, least, most) in groups {
+            let group = Group::of(&sum, least, most, &known)?;
+            known.groups.push(group);
+        }
         Some(known)
     }
 }
 
-/// Least and greatest values of variables that a condition says; `None` if it says something else.
-fn bounds(condition: &Condition<'_>) -> Option<Vec<(Sym, Option<i64>, Option<i64>)>> {
+/// A variable or a sum of such, and the least and the greatest value of it that a condition says.
+type Bounded = (Dim, Option<i64>, Option<i64>);
+
+/// What a condition bounds; `None` if it says something else.
+fn bounds(condition: &Condition<'_>) -> Option<Vec<Bounded>> {
     // TVM looks at conjunctions of comparisons only, and at nothing that is negated.
     let parts = parts_of(condition.cond, condition.negated);
     parts.into_iter().map(|(cond, negated)| if negated { None } else { bound(cond) }).collect()
 }
 
-fn bound(cond: Value<'_>) -> Option<(Sym, Option<i64>, Option<i64>)> {
+fn bound(cond: Value<'_>) -> Option<Bounded> {
     let (low, high, by) = as_less_or_equal(cond, false)?;
-    match (index_to_dim(low)?, index_to_dim(high)?) {
-        (Dim::Var(sym), high) => Some((sym, None, Some(high.as_int()?.checked_sub(by)?))),
-        (low, Dim::Var(sym)) => Some((sym, Some(low.as_int()?.checked_add(by)?), None)),
+    let (low, high) = (index_to_dim(low)?, index_to_dim(high)?);
+    match (low.as_int(), high.as_int()) {
+        (None, Some(most)) => {
+            let (of, number) = without_number(&low)?;
+            Some((of, None, Some(most.checked_sub(by)?.checked_sub(number)?)))
+        }
+        (Some(least), None) => {
+            let (of, number) = without_number(&high)?;
+            Some((of, Some(least.checked_add(by)?.checked_sub(number)?), None))
+        }
         _ => None,
     }
+}
+
+/// A sum without the number in it, and the number.
+fn without_number(sum: &Dim) -> Option<(Dim, i64)> {
+    let mut terms = Linear::of(sum);
+    let number = i64::try_from(std::mem::take(&mut terms.number)).ok()?;
+    Some((terms.to_dim(sum.dtype())?, number))
 }

@@ -13,6 +13,32 @@ pub(crate) type Ranges = HashMap<Sym, (Dim, Dim)>;
 pub(crate) struct Known<'r> {
     pub(crate) loops: &'r Ranges,
     pub(crate) constrained: Ranges,
+    /// Sums of loop variables that conditions bound.
+    pub(crate) groups: Vec<Group>,
+}
+
+/// A sum of parts of loop variables that fill a range without gaps, between a least and a greatest value.
+pub(crate) struct Group {
+    splits: Vec<Split>,
+    /// The sum as TVM writes it.
+    sum: Dim,
+    least: i64,
+    most: i64,
+}
+
+impl Group {
+    /// A sum without a number, with its bounds as far as they are said; `None` if it does not fill a range.
+    pub(crate) fn of(sum: &Dim, least: Option<i64>, most: Option<i64>, ranges: &Known<'_>) -> Option<Group> {
+        let IterSum { splits, base } = IterSum::of(sum, ranges)?;
+        if splits.len() < 2 || base.as_int() != Some(0) {
+            return None;
+        }
+        let last = |split: &Split| split.extent.as_int()?.checked_sub(1)?.checked_mul(split.scale.as_int()?);
+        let whole = splits.iter().map(last).try_fold(0i64, |whole, last| whole.checked_add(last?))?;
+        let ordered = IterSum { splits: splits.clone(), base }.fused(sum.dtype())?;
+        let (least, most) = (least.unwrap_or(0).max(0), most.unwrap_or(whole).min(whole));
+        (least <= most).then_some(Group { splits, sum: ordered, least, most })
+    }
 }
 
 impl Known<'_> {
@@ -41,8 +67,20 @@ struct IterSum {
 
 /// The index as TVM writes one that runs over a range without gaps; `None` if it does not.
 pub(crate) fn in_order(dim: &Dim, ranges: &Known<'_>) -> Option<Dim> {
-    let sum = IterSum::of(dim, ranges)?;
+    let mut sum = IterSum::of(dim, ranges)?;
+    for group in &ranges.groups {
+        sum.gather(group)?;
+    }
     if sum.splits.is_empty() { Some(sum.base) } else { sum.fused(dim.dtype()) }
+}
+
+/// Whether an index divides what is no part of one loop variable: TVM leaves it as it is.
+pub(crate) fn divides_a_sum(dim: &Dim, ranges: &Known<'_>) -> bool {
+    match parts(dim) {
+        Some((prim::FLOORDIV | prim::FLOORMOD, ..)) if speaks_of(dim, ranges) => IterSum::of(dim, ranges).is_none(),
+        Some((_, a, b)) => divides_a_sum(a, ranges) || divides_a_sum(b, ranges),
+        None => false,
+    }
 }
 
 impl IterSum {
@@ -77,6 +115,33 @@ impl IterSum {
             prim::FLOORDIV | prim::FLOORMOD if b.splits.is_empty() => a.divided(op, b.base.as_int()?),
             _ => None,
         }
+    }
+
+    /// The parts of a group become one part, the sum; `None` if only some of them are here, or not to one scale.
+    fn gather(&mut self, group: &Group) -> Option<()> {
+        let is_same = |split: &Split, of: &Split| {
+            split.source == of.source && split.lower == of.lower && split.extent == of.extent
+        };
+        let scale_of = |of: &Split| {
+            let split = self.splits.iter().find(|split| is_same(split, of))?;
+            let (scale, by) = (split.scale.as_int()?, of.scale.as_int()?);
+            (by != 0 && scale % by == 0).then_some(scale / by)
+        };
+        let scales: Vec<Option<i64>> = group.splits.iter().map(scale_of).collect();
+        if !self.splits.iter().any(|split| group.splits.iter().any(|of| is_same(split, of))) {
+            return Some(());
+        }
+        let scale = scales[0].filter(|scale| scales.iter().all(|other| *other == Some(*scale)))?;
+        self.splits.retain(|split| !group.splits.iter().any(|of| is_same(split, of)));
+        let number = |value| Dim::int(value, group.sum.dtype());
+        let (source, extent) = match group.least {
+            0 => (group.sum.clone(), group.most.checked_add(1)?),
+            least => (Dim::binary(prim::ADD, group.sum.clone(), number(-least)), group.most.checked_sub(least - 1)?),
+        };
+        let extent = number(extent);
+        self.base = add(self.base.clone(), number(group.least.checked_mul(scale)?));
+        self.splits.push(Split { source, whole: extent.clone(), lower: 1, extent, scale: number(scale) });
+        Some(())
     }
 
     /// A loop variable. One of one iteration is where it starts.
@@ -136,7 +201,13 @@ impl IterSum {
             let exact = self.splits.iter().rposition(|split| prove_equal(&split.scale, &expected) == Some(true));
             let at = exact.or_else(|| self.closest(expected.as_int().filter(|_| step.as_int() == Some(1))?))?;
             let split = self.splits.remove(at);
-            expected = mul(split.extent.clone(), split.scale.clone());
+            expected = match (exact, expected.as_int(), split.extent.as_int(), split.scale.as_int()) {
+                // What overlaps begins one step further each time.
+                (None, Some(known), Some(extent), Some(scale)) => {
+                    Dim::int(known.checked_add(scale.checked_mul(extent - 1)?)?, dtype)
+                }
+                _ => mul(split.extent.clone(), split.scale.clone()),
+            };
             order.push(Split { scale: over(&split.scale, &step)?, ..split });
         }
         let sum = order.iter().rev().map(Split::to_dim).reduce(add)?;

@@ -17,11 +17,18 @@ pub(crate) struct Linear {
 impl Linear {
     /// An expression as a sum. Remainders and quotients that belong together become what they were made of.
     pub(crate) fn of(dim: &Dim) -> Linear {
-        let mut sum = Linear::default();
+        Linear::and_whether_joined(dim).0
+    }
+
+    /// An expression as a sum, and whether remainders and quotients were joined.
+    pub(crate) fn and_whether_joined(dim: &Dim) -> (Linear, bool) {
+        let (mut sum, mut joined) = (Linear::default(), false);
         sum.add(dim, 1);
-        while sum.join_quotient_and_remainder() {}
+        while sum.join_quotient_and_remainder() {
+            joined = true;
+        }
         sum.terms.retain(|(_, by)| *by != 0);
-        sum
+        (sum, joined)
     }
 
     /// Adds a multiple of an expression.

@@ -51,15 +51,22 @@ impl<'a> Reached<'a> {
         sum.number = sum.number.saturating_add(by.into());
         sum.terms.retain(|(_, by)| *by != 0);
         let dtype = low.dtype();
-        let [(Dim::Var(sym), by @ (1 | -1))] = sum.terms[..] else {
+        let running = sum.terms.iter().filter(|(term, _)| self.runs(term)).collect::<Vec<_>>();
+        let [(Dim::Var(sym), by @ (1 | -1))] = running[..] else {
             self.tighten(&sum);
             return self.most.push(sum);
         };
-        let Some((min, max)) = self.running.get_mut(&sym) else { return };
-        let Ok(number) = i64::try_from(if by > 0 { sum.number.saturating_neg() } else { sum.number }) else { return };
-        let (end, op) = if by > 0 { (max, prim::MIN) } else { (min, prim::MAX) };
-        let bound = Dim::int(number, dtype);
-        *end = self.analyzer.simplify(&Dim::binary(op, end.clone(), bound));
+        let (sym, by) = (*sym, *by);
+        // by * sym <= -rest
+        let others = sum.terms.iter().filter(|(term, _)| *term != Dim::Var(sym));
+        let terms = others.map(|(term, of)| (term.clone(), -of * by)).collect();
+        let rest = Linear { terms, number: sum.number.saturating_mul(-by) };
+        let (Some((min, max)), Some(bound)) = (self.running.get(&sym).cloned(), rest.to_dim(dtype)) else { return };
+        let ends = match by > 0 {
+            true => (min, self.either(prim::MIN, bound, max)),
+            false => (self.either(prim::MAX, bound, min), max),
+        };
+        self.running.insert(sym, ends);
     }
 
     /// A sum that is no greater than 0 bounds each of its variables, if the ranges of all are numbers.
@@ -121,16 +128,26 @@ impl<'a> Reached<'a> {
 
     fn end(&mut self, dim: &Dim, upper: bool) -> Option<Dim> {
         let mut sum = Linear::of(dim);
-        if let Some(less) = self.bounded_sum(&sum).filter(|_| upper) {
+        let negated = |sum: &Linear| Linear {
+            terms: sum.terms.iter().map(|(term, by)| (term.clone(), -by)).collect(),
+            number: -sum.number,
+        };
+        let bounded = if upper {
+            self.bounded_sum(&sum).map(|less| Linear::of(&less))
+        } else {
+            self.bounded_sum(&negated(&sum)).map(|less| negated(&Linear::of(&less)))
+        };
+        if let Some(mut bounded) = bounded {
             let plain = self.plain_end(&mut sum, dim.dtype(), upper);
-            let less = self.plain_end(&mut Linear::of(&less), dim.dtype(), upper);
+            let bounded = self.plain_end(&mut bounded, dim.dtype(), upper);
             // TVM uses a condition only where it says more.
-            return match (plain, less) {
-                (Some(plain), Some(less)) => {
-                    let least = self.least(plain.clone(), less.clone());
-                    Some(if least == less { less } else { plain })
+            return match (plain, bounded) {
+                (Some(plain), Some(bounded)) => {
+                    let op = if upper { prim::MIN } else { prim::MAX };
+                    let tighter = self.extreme(op, plain.clone(), bounded.clone());
+                    Some(if tighter == bounded { bounded } else { plain })
                 }
-                (plain, less) => plain.or(less),
+                (plain, bounded) => plain.or(bounded),
             };
         }
         self.plain_end(&mut sum, dim.dtype(), upper)
@@ -168,6 +185,18 @@ impl<'a> Reached<'a> {
             };
             let (term, by) = sum.terms.remove(at);
             let end = self.term_end(&term, upper == (by > 0))?;
+            if let (1, Some((op @ (prim::MIN | prim::MAX), a, b))) = (by, parts(&end))
+                && !sum.terms.iter().any(|(term, by)| *by != 0 && self.runs(term))
+            {
+                // x + max(a, b) is max(x + a, x + b).
+                let plus = |side: &Dim| {
+                    let mut sum = sum.clone();
+                    sum.add(side, 1);
+                    sum.terms.retain(|(_, by)| *by != 0);
+                    sum.to_dim(dtype)
+                };
+                return Some(Dim::binary(op, plus(a)?, plus(b)?));
+            }
             sum.add(&end, by);
         }
         None
@@ -239,10 +268,18 @@ impl<'a> Reached<'a> {
 
     fn extreme(&mut self, op: u16, a: Dim, b: Dim) -> Dim {
         let simple = self.analyzer.simplify(&Dim::binary(op, a.clone(), b.clone()));
-        if self.analyzer.prove_equal(&simple, &a) == Some(true) {
-            return a;
-        }
-        if self.analyzer.prove_equal(&simple, &b) == Some(true) { b } else { simple }
+        self.one_of(&simple, a, b).unwrap_or(simple)
+    }
+
+    /// The lesser or greater one of two, as it is written.
+    fn either(&mut self, op: u16, a: Dim, b: Dim) -> Dim {
+        let written = Dim::binary(op, a.clone(), b.clone());
+        let simple = self.analyzer.simplify(&written);
+        self.one_of(&simple, a, b).unwrap_or(written)
+    }
+
+    fn one_of(&mut self, value: &Dim, a: Dim, b: Dim) -> Option<Dim> {
+        [a, b].into_iter().find(|one| self.analyzer.prove_equal(value, one) == Some(true))
     }
 }
 

@@ -23,6 +23,7 @@ impl<'b> Part<'b> {
 }
 
 /// Least and greatest index in a dimension, as far as they are known.
+#[derive(PartialEq)]
 pub(crate) struct Bounds {
     pub(crate) min: Option<Dim>,
     pub(crate) max: Option<Dim>,
@@ -30,6 +31,11 @@ pub(crate) struct Bounds {
 
 impl Bounds {
     pub(crate) const UNKNOWN: Bounds = Bounds { min: None, max: None };
+
+    /// Both, as far as they are known.
+    pub(crate) fn ends(&self) -> impl Iterator<Item = &Dim> {
+        [&self.min, &self.max].into_iter().flatten()
+    }
 
     /// The bounds of what lies between these or others.
     pub(crate) fn join(&mut self, other: Bounds, reached: &mut Reached<'_>) {

@@ -1,0 +1,80 @@
+//! Which branches and statements the inputs reach: what none of them reaches may compute anything.
+
+use super::steps::ValidatedStep;
+use super::units::{Unit, reach};
+use plugin_api::ir::records::kind;
+use plugin_api::prelude::{BodyKind, Module};
+use runtime::Kernel;
+use runtime::vm::{Binding, Kernels, Observer};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// A branch of an If: the function, the node of the If, and whether it is the branch for true.
+type Branch = (String, u32, bool);
+
+/// The branches that a run executed.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Branches(BTreeSet<Branch>);
+
+impl Observer for Branches {
+    fn branches(&mut self, binding: &Binding<'_>, holds: bool) {
+        self.0.insert((binding.function().to_string(), binding.binding().word(), holds));
+    }
+}
+
+/// What no input has reached yet: branches of the functions that are executed, before and after the pass, and statements of
+/// the PrimFuncs that it changed.
+pub(super) struct Unreached {
+    before: BTreeSet<Branch>,
+    after: BTreeSet<Branch>,
+    prim_funcs: Vec<(String, Arc<dyn Kernel>)>,
+}
+
+impl Unreached {
+    pub(super) fn of(step: &ValidatedStep, unit: &Unit, changed: &BTreeSet<&str>, kernels: &Kernels) -> Unreached {
+        let (before, after) = (branches(&step.before, unit), branches(&step.after, unit));
+        let mut prim_funcs = Vec::new();
+        for module in [&step.before, &step.after] {
+            for name in reach(module, unit.name()).intersection(changed) {
+                let body = module.get(name).filter(|body| body.kind() == BodyKind::PrimFunc);
+                // What cannot be prepared is reported when it is executed.
+                prim_funcs.extend(body.and_then(|body| Some(((*name).to_string(), kernels.get(body).ok()?))));
+            }
+        }
+        Unreached { before, after, prim_funcs }
+    }
+
+    /// An input was executed on both sides.
+    pub(super) fn executed(&mut self, before: &Branches, after: &Branches) {
+        self.before.retain(|branch| !before.0.contains(branch));
+        self.after.retain(|branch| !after.0.contains(branch));
+    }
+
+    /// The first of what no input has reached.
+    pub(super) fn first(&self, step: &ValidatedStep) -> Option<String> {
+        let sides = [(&self.before, &step.before, "before"), (&self.after, &step.after, "after")];
+        for (branches, module, when) in sides {
+            if let Some((function, node, holds)) = branches.first() {
+                let body = module.get(function)?;
+                let name = body.value_at(*node as usize).name().unwrap_or("_");
+                return Some(format!("the branch for {holds} of `{name}` in `{function}` {when} the pass"));
+            }
+        }
+        let statement = |(name, kernel): &(String, Arc<dyn Kernel>)| {
+            Some(format!("a statement of `{name}`: {}", kernel.never_executed()?))
+        };
+        self.prim_funcs.iter().find_map(statement)
+    }
+}
+
+/// All branches of the functions that a function reaches.
+fn branches(module: &Module, unit: &Unit) -> BTreeSet<Branch> {
+    let mut out = BTreeSet::new();
+    for name in reach(module, unit.name()) {
+        let Some(body) = module.get(name).filter(|body| body.kind() == BodyKind::Function) else { continue };
+        for value in body.values().filter(|value| value.kind() == kind::IF) {
+            out.extend([true, false].map(|holds| (name.to_string(), value.word(), holds)));
+        }
+    }
+    out
+}

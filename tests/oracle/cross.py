@@ -1,0 +1,104 @@
+"""Runs TVM's passes over modules that were recorded for other purposes, and writes these runs as recorded runs of passes are.
+
+    ../oracle-venv/bin/python tests/oracle/cross.py FILE.jsonl… [--count N] [--seed N] [--passes NAME…] > NEW.jsonl
+    cargo run --release -p passhost-tests --bin conformance -- passes NEW.jsonl
+
+Each file has one JSON object a line with `text`, or with `before`. Passes of TIR also run on what the passes before them in a
+pipeline make of a module. Of runs that change nothing, one in seven is written; runs in which TVM raises an error are left out.
+"""
+
+import argparse
+import json
+import pathlib
+import random
+import sys
+
+import workers
+
+RELAX = """Normalize CanonicalizeBindings EliminateCommonSubexpr DeadCodeElimination ToNonDataflow ConvertToDataflow LegalizeOps
+    AnnotateTIROpPattern FuseOps FuseTIR MergeCompositeFunctions CallTIRRewrite RewriteDataflowReshape ComputePrimValue
+    RemovePurityChecking AttachGlobalSymbol LambdaLift InlinePrivateFunctions RemoveUnusedParameters RemoveUnusedOutputs
+    ExpandTupleArguments TopologicalSort NormalizeGlobalVar RemoveRedundantReshape ExpandMatmulOfSum CombineParallelMatmul
+    ReorderTakeAfterMatmul ReorderPermuteDimsAfterConcat SpecializePrimFuncBasedOnCallSite DecomposeOps FoldConstant""".split()
+LOWER = """s_tir.LowerInitBlock s_tir.PlanAndUpdateBufferAllocationLocation s_tir.ConvertBlocksToOpaque s_tir.CompactBufferAllocation
+    s_tir.LowerMatchBuffer s_tir.LowerOpaqueBlock""".split()
+LOWERED = """s_tir.HoistIfThenElse s_tir.LoopPartition s_tir.StmtSimplify tirx.CommonSubexprElim tirx.FlattenBuffer
+    tirx.NarrowDataType tirx.RemoveNoOp tirx.StmtSimplify tirx.StorageRewrite tirx.UnrollLoop tirx.VectorizeLoop
+    tirx.ConvertSSA""".split()
+# Names of passes that are not those of their factories, and arguments without a default.
+FACTORIES = {"DecomposeOps": "DecomposeOpsForInference"}
+KEYWORDS = {"TopologicalSort": {"order": "depth-first", "direction": "from-inputs"}}
+ARGUMENTS = {"tirx.NarrowDataType": [32]}
+MOST_CHARACTERS = 15_000
+
+
+def after(name, module):
+    import tvm
+
+    packages = {"s_tir": tvm.s_tir.transform, "tirx": tvm.tirx.transform}
+    package, _, short = name.rpartition(".")
+    factory = getattr(packages.get(package, tvm.relax.transform), FACTORIES.get(short, short))
+    with tvm.transform.PassContext(opt_level=2):
+        return factory(*ARGUMENTS.get(name, []), **KEYWORDS.get(name, {}))(module)
+
+
+def starts(name, module):
+    """The module, and what the passes before this one in a pipeline make of it."""
+    yield module
+    before = LOWER[: LOWER.index(name)] if name in LOWER else LOWER if name in LOWERED else []
+    try:
+        for one in before:
+            module = after(one, module)
+    except Exception:  # pylint: disable=broad-except
+        return
+    if before:
+        yield module
+
+
+def runs(case):
+    """Name, text before and text after of each run over a module; nothing if TVM does not read it."""
+    import tvm
+
+    text, wanted = case
+    try:
+        module = tvm.script.from_source(text)
+    except Exception:  # pylint: disable=broad-except
+        return []
+    is_relax = any(isinstance(function, tvm.relax.Function) for function in module.functions.values())
+    out = []
+    for name in [name for name in (RELAX if is_relax else LOWER + LOWERED) if not wanted or name in wanted]:
+        for start in starts(name, module):
+            try:
+                out.append((name, start.script(show_meta=True), after(name, start).script(show_meta=True)))
+            except Exception:  # pylint: disable=broad-except
+                continue
+    return out
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", nargs="+")
+    parser.add_argument("--count", default=500, type=int)
+    parser.add_argument("--seed", default=1, type=int)
+    parser.add_argument("--passes", nargs="*", default=[])
+    parser.add_argument("--jobs", default=1, type=int)
+    args = parser.parse_args()
+    choose, texts = random.Random(args.seed), set()
+    for line in (line for file in args.files for line in pathlib.Path(file).read_text().splitlines()):
+        record = json.loads(line)
+        texts.update(text for text in (record.get("text"), record.get("before")) if text and len(text) < MOST_CHARACTERS)
+    texts = sorted(texts)
+    texts = choose.sample(texts, min(args.count, len(texts)))
+    context = {"opt_level": 2, "required_pass": [], "disabled_pass": [], "config": {}, "config_exact": True, "target": None}
+    ended = 0
+    for at, found in workers.run(runs, [(text, args.passes) for text in texts], args.jobs, seconds=60):
+        ended += isinstance(found, str)
+        for n, (name, before, result) in enumerate([] if isinstance(found, str) else found):
+            if before != result or choose.random() < 1 / 7:
+                case = {"id": f"{name}-{at}-{n}", "pass": name, "args": ARGUMENTS.get(name, []), "kwargs": KEYWORDS.get(name, {})}
+                print(json.dumps({**case, "ctx": context, "before": before, "after": result, "raised": None}), flush=True)
+    print(f"{ended} of {len(texts)} modules ended TVM's process", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()
