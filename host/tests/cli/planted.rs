@@ -158,16 +158,16 @@ fn a_plugin_that_changed_between_two_locks() {
     two_locks(&case, "value");
     for until in [&[][..], &["--until", "differs"]] {
         let (out, said, code) =
-            case.run(&[&BETWEEN[..], &["--passes", "bad.Rewrites{how=marked, at=2}"], until].concat(), b"");
+            case.run(&[BETWEEN, &["--passes", "bad.Rewrites{how=marked, at=2}"], until].concat(), b"");
         assert_eq!(code, 0, "{said}");
         let found: Value = serde_json::from_str(&out).expect("JSON");
         assert_eq!(found["plugin"], "passhost-misbehaves", "{out}");
         assert!(out.contains("sha256"), "{out}");
     }
-    let (_, said, code) = case.run(&[&BETWEEN[..], &["--passes", "zoo.Idle"]].concat(), b"");
+    let (_, said, code) = case.run(&[BETWEEN, &["--passes", "zoo.Idle"]].concat(), b"");
     assert!(code == 1 && said.contains("do not differ in what is looked for"), "{code} {said}");
     std::fs::write(case.path("old/libb.so"), "").expect("a file");
-    let (_, said, code) = case.run(&[&BETWEEN[..], &["--passes", "zoo.Idle"]].concat(), b"");
+    let (_, said, code) = case.run(&[BETWEEN, &["--passes", "zoo.Idle"]].concat(), b"");
     assert!(code != 0 && said.contains("libb.so"), "{code} {said}");
 }
 
@@ -202,7 +202,7 @@ fn twenty_planted_faults() {
     let begin = std::time::Instant::now();
     let (mut small, mut replayed) = (0, 0);
     two_locks(&case, "value");
-    let (out, said, _) = case.run(&[&BETWEEN[..], &["--passes", "bad.Rewrites{how=marked, at=3}"]].concat(), b"");
+    let (out, said, _) = case.run(&[BETWEEN, &["--passes", "bad.Rewrites{how=marked, at=3}"]].concat(), b"");
     assert!(out.contains("passhost-misbehaves"), "{said}");
     let of_lock = in_rewrites(&[("differs", "marked", 3)]);
     let all = faults.iter().map(|fault| (fault, "passes.toml"));
