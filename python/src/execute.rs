@@ -7,7 +7,7 @@ use crate::module::Module;
 use crate::python_pass::{keep, take_raised};
 use passhost::plugin_api::ir::constant::Number;
 use passhost::plugin_api::ir::{DType, Type};
-use passhost::run::execute::{FRESH, executing, failed, unwritten};
+use passhost::run::execute::{FRESH, depends_on_unwritten, executing, failed, unwritten};
 use passhost::runtime::vm::{Binding, Cause, Failure, Machine, Observer, Packed, Value};
 use passhost::runtime::{Limits, Tensor};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -280,12 +280,8 @@ pub(crate) fn execute(
         let mut machine = Machine::new(&module.0, &*engine).limits(&limits).packed(packed).looking_for_unwritten();
         let value = executing(&engine, || machine.run(function, args.clone(), &mut watching))?;
         let doubtful = machine.unwritten().filter(|_| !has_functions).cloned();
-        let is_other = || {
-            let mut machine = Machine::new(&module.0, &*engine).limits(&limits.with_other_fresh_bytes());
-            let again = executing(&engine, || machine.run(function, args, &mut ()));
-            again.is_ok_and(|again| !again.same(&value))
-        };
-        let at = doubtful.filter(|_| is_other());
+        let depends = || depends_on_unwritten(&engine, &module.0, function, args, &limits, &value).unwrap_or(false);
+        let at = doubtful.filter(|_| depends());
         Ok((value, watching.written, at))
     });
     let (value, written, at) = result.map_err(|failure: Failure| raised_by(py, &engine, module, &failure))?;

@@ -5,7 +5,7 @@ use crate::engine::Engine;
 use plugin_api::ir::constant::Number;
 use plugin_api::ir::{AttrsId, Body, BodyBuilder, Dim, Module, Tensor, Type, V};
 use plugin_api::services::evaluation::{Evaluated, EvaluationError, EvaluationLimits, Reason};
-use runtime::vm::{Cause, Failure, Kernels, Machine, Packed, Value};
+use runtime::vm::{At, Cause, Failure, Kernels, Machine, Packed, Value};
 use runtime::{FaultKind, Limits};
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -86,18 +86,14 @@ impl Evaluations {
         let n = self.executed.fetch_add(1, Ordering::Relaxed) + 1;
         tracing::debug!(target: LOG, n, "evaluates");
         let used = Limits::with_fresh_bytes(limits.memory, limits.work, FRESH);
-        let machine = |limits: &Limits| {
-            let machine = Machine::new(module, engine).limits(limits).kernels(&self.kernels);
-            machine.packed(Packed::default()).looking_for_unwritten()
-        };
-        let run = |mut machine: Machine<'_>| -> Result<Value, EvaluationError> {
-            let value = machine.run_function(NAME, function, Vec::new(), &mut ()).map_err(|failure| error(&failure))?;
-            let Some(at) = machine.unwritten() else { return Ok(value) };
-            Err(EvaluationError { function: Some(at.function.clone()), ..unwritten() })
-        };
-        let value = executing(engine, || run(machine(&used)));
+        let machine = Machine::new(module, engine).limits(&used).kernels(&self.kernels).packed(Packed::default());
+        let mut machine = machine.looking_for_unwritten();
+        let result = executing(engine, || machine.run_function(NAME, function, Vec::new(), &mut ()));
         let (memory, work) = (used.memory_peak(), used.work_done());
-        let answer = value.and_then(|value| Ok(Evaluated { function: returning(&value)?, work }));
+        let answer = result.map_err(|failure| error(&failure)).and_then(|value| match machine.unwritten() {
+            Some(at) => Err(unwritten(at)),
+            None => Ok(Evaluated { function: returning(&value)?, work }),
+        });
         let answer = answer.map_err(|error| EvaluationError { work, ..error });
         match &answer {
             // A limit that was reached says nothing of how much more it takes.
@@ -114,8 +110,9 @@ const LOG: &str = "passhost::evaluate";
 /// What the function is called where it has to have a name.
 const NAME: &str = "evaluation";
 
-fn unwritten() -> EvaluationError {
-    EvaluationError::new(Reason::NotKnown, "its result may hold memory that nothing wrote to")
+fn unwritten(at: &At) -> EvaluationError {
+    let error = EvaluationError::new(Reason::NotKnown, "its result may hold memory that nothing wrote to");
+    EvaluationError { function: Some(at.function.clone()), ..error }
 }
 
 /// Whether a function may be executed.
@@ -180,7 +177,8 @@ fn usual_nans(tensor: &runtime::Tensor) -> Cow<'_, runtime::Tensor> {
     if !tensor.dtype().is_float() || !tensor.numbers().any(is_nan) {
         return Cow::Borrowed(tensor);
     }
-    let numbers = tensor.numbers().map(|number| if is_nan(number) { Number::Float(f64::NAN) } else { number });
+    let usual = |number| if let Number::Float(value) = number { Number::Float(usual_nan(value)) } else { number };
+    let numbers = tensor.numbers().map(usual);
     runtime::Tensor::from_numbers(tensor.dtype(), tensor.shape(), numbers).map_or(Cow::Borrowed(tensor), Cow::Owned)
 }
 

@@ -11,8 +11,8 @@ use plugin_api::ir::{Body, Call, Module, Type};
 use plugin_api::metadata::OptionValue;
 use plugin_api::typing::legalized::Legalized;
 use plugin_api::typing::operators::{Infer, InferError, Inferred};
-use runtime::FaultKind;
-use runtime::vm::{At, Cause, Failure, Lower};
+use runtime::vm::{At, Cause, Failure, Lower, Machine, Value};
+use runtime::{FaultKind, Limits};
 
 impl Lower for Engine {
     fn infer(&self, call: Call<'_>) -> Result<Type, String> {
@@ -62,6 +62,24 @@ pub fn executing<R>(engine: &Engine, f: impl FnOnce() -> R) -> R {
 
 /// What memory holds that a module has not written: a large finite float in every width.
 pub const FRESH: u8 = 0x5a;
+
+/// Whether the value of a function is another one where memory that nothing wrote to holds something else. The run counts into
+/// the same limits.
+///
+/// # Errors
+/// Why the function has no value then.
+pub fn depends_on_unwritten(
+    engine: &Engine,
+    module: &Module,
+    function: &str,
+    args: Vec<Value>,
+    limits: &Limits,
+    value: &Value,
+) -> Result<bool, Failure> {
+    let mut machine = Machine::new(module, engine).limits(&limits.with_other_fresh_bytes());
+    let again = executing(engine, || machine.run(function, args, &mut ()))?;
+    Ok(!again.same(value))
+}
 
 /// The value of a run depends on memory that nothing wrote to; `at` is the first call that leaves some as it was.
 pub fn unwritten(engine: &Engine, module: &Module, at: &At) -> Error {

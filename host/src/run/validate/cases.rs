@@ -2,6 +2,7 @@
 
 use super::Validation;
 use super::units::{Unit, buffer_of};
+use crate::run::execute;
 use plugin_api::ir::records::kind;
 use plugin_api::prelude::{Body, BodyKind, Module, Sym, Type};
 use runtime::vm::{InputRange, Inputs, USUAL_EXTENT, Value};
@@ -40,7 +41,7 @@ const COMPOSITES: [i64; 6] = [4, 6, 9, 8, 10, 12];
 const VARIED: usize = 3;
 
 /// Bytes of a finite float that is large and positive, or large and negative, in each width.
-const FRESH: [u8; 2] = [0x5a, 0xda];
+const FRESH: [u8; 2] = [execute::FRESH, execute::FRESH | 0x80];
 
 /// The inputs of a function: several extents for each symbolic dimension, with 0, 1 and a prime. After those follow more,
 /// for functions that need little work or have branches that no other input reaches.

@@ -68,6 +68,7 @@ impl Sides {
             known.case == case.number
                 && known.unit == *unit
                 && known.module.same(module)
+                && known.args.len() == args.len()
                 && known.args.iter().zip(args).all(|(known, arg)| known.same(arg))
         };
         if let Some(known) = self.known.iter().find(same) {

@@ -3,6 +3,7 @@
 //! *Expects* any PrimFunc. *Keeps* what has an effect, allocations and names of values. *Never* changes what stays, but for
 //! the condition of an If that loses its first branch.
 
+use super::simplify::stores_what_is_there;
 use plugin_api::arith::{Analyzer, index_to_dim};
 use plugin_api::prelude::*;
 use plugin_api::tir::{Again, TirRewrite};
@@ -94,7 +95,10 @@ impl<'b> Finder<'b> {
     fn stmt(&mut self, stmt: Value<'b>) -> bool {
         let left = match stmt.stmt() {
             Some(Stmt::Evaluate(value)) => (!self.acts(value)).then_some(Left::Nothing),
-            Some(Stmt::Store { .. }) => stores_what_is_there(&mut self.analyzer, stmt).then_some(Left::Operands),
+            Some(Stmt::Store { .. }) => {
+                let are_one = |a, b| self.analyzer.prove_index_equal(a, b) == Some(true);
+                stores_what_is_there(stmt, are_one).then_some(Left::Operands)
+            }
             Some(Stmt::For { extent, .. }) if self.analyzer.index_bounds(extent).max <= 0 => Some(Left::Nothing),
             Some(Stmt::For { .. }) => self.content(stmt).then_some(Left::Operands),
             Some(Stmt::Attr { key: "pragma_debug_skip_region", .. }) => Some(Left::Nothing),
@@ -211,10 +215,4 @@ impl<'b> Removed<'b> {
         }
         w.if_then(cond, |w| w.content_or_nothing(self, branch))
     }
-}
-
-/// Whether a store stores an element of a buffer to where that is.
-fn stores_what_is_there(analyzer: &mut Analyzer, stmt: Value<'_>) -> bool {
-    let mut equal = |(a, b)| a == b || analyzer.prove_index_equal(a, b) == Some(true);
-    !stmt.changes_state() && stmt.stored_element_indices().is_some_and(|pairs| pairs.into_iter().all(&mut equal))
 }

@@ -48,10 +48,9 @@ impl<'b> Simplify<'b> {
         Simplify { constraints, ..self }
     }
 
-    /// Whether a store stores an element of a buffer to where that is: the indices are one, not only equal in their values.
-    fn stores_what_is_there(&mut self, stmt: Value<'b>) -> bool {
-        let mut is_one = |(a, b)| a == b || self.analyzer.pieces(a).is_some_and(|a| Some(a) == self.analyzer.pieces(b));
-        !stmt.changes_state() && stmt.stored_element_indices().is_some_and(|pairs| pairs.into_iter().all(&mut is_one))
+    /// Whether two indices are written as one, and not only equal in their values.
+    fn are_written_as_one(&mut self, a: Value<'b>, b: Value<'b>) -> bool {
+        self.analyzer.pieces(a).is_some_and(|a| Some(a) == self.analyzer.pieces(b))
     }
 
     /// What a condition is for certain.
@@ -195,7 +194,7 @@ impl<'b> TirRewrite<'b> for Simplify<'b> {
     fn stmt(&mut self, stmt: Value<'b>, w: &mut Again<'b>) -> Result<(), PassError> {
         match stmt.stmt() {
             Some(Stmt::If { cond }) => self.choice(stmt, cond, w),
-            Some(Stmt::Store { .. }) if self.stores_what_is_there(stmt) => Ok(()),
+            Some(Stmt::Store { .. }) if stores_what_is_there(stmt, |a, b| self.are_written_as_one(a, b)) => Ok(()),
             Some(Stmt::Bind { value }) => {
                 let ops = w.operands(self, stmt)?;
                 if let (Some(sym), Some(dim)) = (symbol_of(stmt), index_to_dim(value)) {
@@ -303,6 +302,12 @@ fn cast_of(a: V, dtype: DType, w: &mut Again<'_>) -> V {
 
 fn is_float(dtype: DType) -> bool {
     dtype.is_float() && dtype.lanes() == 1
+}
+
+/// Whether a store stores an element of a buffer to where that is; `are_one` says it of two indices.
+pub(super) fn stores_what_is_there<'b>(stmt: Value<'b>, mut are_one: impl FnMut(Value<'b>, Value<'b>) -> bool) -> bool {
+    let mut are_one = |(a, b)| a == b || are_one(a, b);
+    !stmt.changes_state() && stmt.stored_element_indices().is_some_and(|pairs| pairs.into_iter().all(&mut are_one))
 }
 
 /// The expressions of a function with calls in them that have effects.

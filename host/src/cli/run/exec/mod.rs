@@ -11,7 +11,7 @@ use crate::cli::messages::Messages;
 use crate::cli::spared;
 use crate::files::{Output, from_start, to_stdout};
 use crate::report::error::{Error, exit};
-use crate::run::execute::{FRESH, executing, failed, unwritten};
+use crate::run::execute::{FRESH, depends_on_unwritten, executing, failed, unwritten};
 use plugin_api::ir::{Body, Module};
 use runtime::files::{FileError, read_npz, write_npz};
 use runtime::vm::{Cause, InputError, Inputs, Machine, Value};
@@ -38,11 +38,9 @@ pub(in crate::cli) fn exec(args: &ExecArgs, messages: Messages) -> Result<u8, Er
     watching.finish();
     let value = result.map_err(|failure| failed(engine, &module, &failure))?;
     if let Some(at) = machine.unwritten() {
-        let other = limits.with_other_fresh_bytes();
-        let values = inputs(args, dims, &module, &other)?;
-        let mut machine = Machine::new(&module, &**engine).limits(&other);
-        let again = executing(engine, || machine.run(&args.function, values, &mut ()));
-        if !again.map_err(|failure| failed(engine, &module, &failure))?.same(&value) {
+        let values = inputs(args, dims, &module, &limits)?;
+        let depends = depends_on_unwritten(engine, &module, &args.function, values, &limits, &value);
+        if depends.map_err(|failure| failed(engine, &module, &failure))? {
             return Err(unwritten(engine, &module, at));
         }
     }
