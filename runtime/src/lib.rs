@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod by_body;
 pub mod fault;
 pub mod files;
 pub mod interpret;
@@ -15,6 +16,7 @@ pub mod program;
 pub mod tensor;
 pub mod vm;
 
+pub use by_body::ByBody;
 pub use fault::{Fault, FaultKind, Place};
 pub use interpret::{Interpreter, OneLane};
 pub use kernel::{Arg, Backend, Kernel};

@@ -1,9 +1,11 @@
 //! PrimFuncs: each is prepared once, whoever calls it, and called with tensors and numbers.
 
 use super::failure::Cause;
+use super::lowered::Lowered;
 use super::machine::{Frame, Machine, Next};
 use super::observe::Observer;
 use super::value::{Scalar, Value};
+use crate::by_body::ByBody;
 use crate::fault::Fault;
 use crate::interpret::Interpreter;
 use crate::kernel::{Arg, Backend, Kernel};
@@ -13,16 +15,15 @@ use plugin_api::ir::constant::Number;
 use plugin_api::ir::records::kind;
 use plugin_api::ir::{BodyKind, Call, Stmt, Value as Node};
 use plugin_api::prelude::{Body, DType, Dim, Expr, Type};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A PrimFunc with what became of it.
-type Prepared = (Body, Arc<dyn Kernel>);
-
-/// PrimFuncs that a backend prepared, by their content. Machines can share them.
+/// PrimFuncs that a backend prepared, and what takes the place of calls of operators, by their content. Machines that know
+/// the same operators can share them.
 pub struct Kernels {
     backend: Box<dyn Backend>,
-    known: Mutex<HashMap<u64, Vec<Prepared>>>,
+    known: Mutex<ByBody<Arc<dyn Kernel>>>,
+    lowered: Mutex<ByBody<Arc<Lowered>>>,
 }
 
 impl Default for Kernels {
@@ -34,7 +35,7 @@ impl Default for Kernels {
 impl Kernels {
     /// Of a backend.
     pub fn new(backend: impl Backend + 'static) -> Kernels {
-        Kernels { backend: Box::new(backend), known: Mutex::default() }
+        Kernels { backend: Box::new(backend), known: Mutex::default(), lowered: Mutex::default() }
     }
 
     /// A PrimFunc, prepared now or before.
@@ -42,19 +43,32 @@ impl Kernels {
     /// # Errors
     /// If the backend does not execute it.
     pub fn get(&self, function: &Body) -> Result<Arc<dyn Kernel>, Fault> {
-        let hash = function.structural_hash();
-        let known = |all: &HashMap<u64, Vec<Prepared>>| {
-            let same = all.get(&hash)?.iter().find(|(body, _)| body.structural_eq(function));
-            same.map(|(_, kernel)| Arc::clone(kernel))
-        };
-        if let Some(kernel) = known(&self.known.lock().unwrap_or_else(PoisonError::into_inner)) {
-            return Ok(kernel);
-        }
-        let kernel = self.backend.prepare(function)?;
-        let mut all = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        all.entry(hash).or_default().push((function.clone(), Arc::clone(&kernel)));
-        Ok(kernel)
+        known_or_made(&self.known, function, || self.backend.prepare(function))
     }
+
+    /// What takes the place of a call in a body of its own, made now or before.
+    pub(super) fn lowered<E>(
+        &self,
+        call: &Body,
+        make: impl FnOnce() -> Result<Lowered, E>,
+    ) -> Result<Arc<Lowered>, E> {
+        known_or_made(&self.lowered, call, || make().map(Arc::new))
+    }
+}
+
+/// No lock is held while it is made: two threads may make the same.
+fn known_or_made<T: Clone, E>(
+    known: &Mutex<ByBody<T>>,
+    body: &Body,
+    make: impl FnOnce() -> Result<T, E>,
+) -> Result<T, E> {
+    let lock = || known.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(value) = lock().get(body).cloned() {
+        return Ok(value);
+    }
+    let value = make()?;
+    lock().insert(body, value.clone());
+    Ok(value)
 }
 
 /// A PrimFunc of the module.

@@ -92,16 +92,17 @@ impl Machine<'_> {
             name => (name, args),
         };
         let alone = self.alone(frame, call, name, &args)?;
-        let lowered = match self.known(&alone.body) {
-            Some(lowered) => lowered,
+        let lowered = match self.lowered.get(&alone.body) {
+            Some(lowered) => Arc::clone(lowered),
             None => {
+                // Counts also where another machine has made it, so that the work is the same each time.
                 self.limits.work(LEGALIZATION)?;
-                let lowered = Arc::new(self.lowered_call(&alone).map_err(|cause| match cause {
+                let lowered = self.kernels.lowered(&alone.body, || self.lowered_call(&alone));
+                let lowered = lowered.map_err(|refused| match refused {
                     Refused::Why(why) => not(why),
                     Refused::Fault(fault) => fault.in_function(name).into(),
-                })?);
-                let hash = alone.body.structural_hash();
-                self.lowered.entry(hash).or_default().push((alone.body, Arc::clone(&lowered)));
+                })?;
+                self.lowered.insert(&alone.body, Arc::clone(&lowered));
                 lowered
             }
         };
@@ -115,11 +116,6 @@ impl Machine<'_> {
                 outputs.value(tensors).map(Next::Value)
             }
         }
-    }
-
-    fn known(&self, body: &Body) -> Option<Arc<Lowered>> {
-        let same = self.lowered.get(&body.structural_hash())?;
-        same.iter().find(|(known, _)| known.structural_eq(body)).map(|(_, lowered)| Arc::clone(lowered))
     }
 
     /// The call in a body of its own.

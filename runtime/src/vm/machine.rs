@@ -9,6 +9,7 @@ use super::packed::Packed;
 use super::plan::{Plan, Step};
 use super::symbols::Symbols;
 use super::value::{Callee, Closure, Scalar, Value};
+use crate::by_body::ByBody;
 use crate::fault::{Fault, FaultKind, Place};
 use crate::limits::Limits;
 use plugin_api::ir::{BodyKind, Value as Node};
@@ -182,8 +183,8 @@ pub struct Machine<'m> {
     deepest: usize,
     plans: HashMap<(Arc<str>, u32), Arc<Plan>>,
     pub(super) prim_funcs: HashMap<String, Arc<PrimFunc>>,
-    /// By the hash of the call with the types of its arguments.
-    pub(super) lowered: HashMap<u64, Vec<(Body, Arc<Lowered>)>>,
+    /// By the call with the types of its arguments.
+    pub(super) lowered: ByBody<Arc<Lowered>>,
     /// Whether calls are looked for whose results hold memory that nothing wrote to, and the first one.
     pub(super) looks_for_unwritten: bool,
     pub(super) unwritten: Option<At>,
@@ -201,7 +202,7 @@ impl<'m> Machine<'m> {
             deepest: DEEPEST,
             plans: HashMap::new(),
             prim_funcs: HashMap::new(),
-            lowered: HashMap::new(),
+            lowered: ByBody::default(),
             looks_for_unwritten: false,
             unwritten: None,
         }
@@ -214,7 +215,7 @@ impl<'m> Machine<'m> {
         self
     }
 
-    /// With kernels that other machines share.
+    /// With kernels that other machines share, which know the same operators.
     #[must_use]
     pub fn kernels(mut self, kernels: &Arc<Kernels>) -> Machine<'m> {
         self.kernels = Arc::clone(kernels);

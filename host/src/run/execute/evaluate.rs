@@ -6,9 +6,8 @@ use plugin_api::ir::constant::Number;
 use plugin_api::ir::{AttrsId, Body, BodyBuilder, Dim, Module, Tensor, Type, V};
 use plugin_api::services::evaluation::{Evaluated, EvaluationError, EvaluationLimits, Reason};
 use runtime::vm::{At, Cause, Failure, Kernels, Machine, Packed, Value};
-use runtime::{FaultKind, Limits};
+use runtime::{ByBody, FaultKind, Limits};
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -19,18 +18,13 @@ const MOST: EvaluationLimits = EvaluationLimits { memory: 4 << 30, work: 750_000
 #[derive(Default)]
 pub(in crate::run) struct Evaluations {
     kernels: Arc<Kernels>,
-    /// By the hash of the function.
-    known: Mutex<HashMap<u64, Vec<Arc<Evaluation>>>>,
+    /// By the function.
+    known: Mutex<ByBody<Arc<Mutex<Option<Outcome>>>>>,
     /// How often something was executed.
     executed: AtomicUsize,
 }
 
-/// A function with what it evaluated to. The lock is held while it is executed, so that no other thread does the same.
-struct Evaluation {
-    function: Body,
-    outcome: Mutex<Option<Outcome>>,
-}
-
+/// What a function evaluated to. Its lock is held while the function is executed, so that no other thread does the same.
 #[derive(Clone)]
 struct Outcome {
     answer: Result<Evaluated, EvaluationError>,
@@ -63,7 +57,7 @@ impl Evaluations {
         let limits = EvaluationLimits { memory: limits.memory.min(MOST.memory), work: limits.work.min(MOST.work) };
         check(function)?;
         let evaluation = self.of(function);
-        let mut outcome = evaluation.outcome.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut outcome = evaluation.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = outcome.as_ref().filter(|known| known.holds_for(limits)) {
             return known.answer.clone();
         }
@@ -71,14 +65,13 @@ impl Evaluations {
         outcome.insert(new).answer.clone()
     }
 
-    fn of(&self, function: &Body) -> Arc<Evaluation> {
+    fn of(&self, function: &Body) -> Arc<Mutex<Option<Outcome>>> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let same = known.entry(function.structural_hash()).or_default();
-        if let Some(evaluation) = same.iter().find(|known| known.function.structural_eq(function)) {
+        if let Some(evaluation) = known.get(function) {
             return Arc::clone(evaluation);
         }
-        let new = Arc::new(Evaluation { function: function.clone(), outcome: Mutex::default() });
-        same.push(Arc::clone(&new));
+        let new = Arc::default();
+        known.insert(function, Arc::clone(&new));
         new
     }
 
