@@ -98,6 +98,11 @@ impl Limits {
         self.shared.peak.load(Ordering::Relaxed)
     }
 
+    /// Most units of work.
+    pub fn work_limit(&self) -> u64 {
+        self.shared.work
+    }
+
     /// Units of work so far.
     pub fn work_done(&self) -> u64 {
         self.shared.done.load(Ordering::Relaxed)

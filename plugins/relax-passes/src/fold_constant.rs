@@ -147,10 +147,16 @@ impl<'b> Folder<'b> {
     /// What a call of known arguments evaluates to; an error says why it stays.
     fn evaluated(&mut self, call: Call<'b>) -> Result<ConstantValue, String> {
         self.check(call)?;
+        if self.left.work == 0 {
+            return Err("the evaluations before it used up the work that `max_work` allows".to_string());
+        }
         let evaluated = self.ctx.evaluate_call(call, |argument| self.known.of(argument), self.left);
         let work = evaluated.as_ref().map_or_else(|error| error.work, |evaluated| evaluated.work);
         self.left.work = self.left.work.saturating_sub(work);
-        let evaluated = evaluated.map_err(|error| error.to_string())?;
+        let evaluated = evaluated.map_err(|error| match error.reason {
+            Reason::Work => format!("{error}; the option `max_work` allows more"),
+            _ => error.to_string(),
+        })?;
         let value = evaluated.value().ok_or("its result is not a constant")?;
         self.left.memory = self.left.memory.saturating_sub(value.bytes());
         Ok(value)

@@ -166,6 +166,21 @@ impl Tensor {
         self.origin
     }
 
+    /// The memory that it shares with its clones, until one of them is written to.
+    pub(crate) fn memory(&self) -> usize {
+        Arc::as_ptr(&self.storage).addr()
+    }
+
+    /// The same tensor in the memory of another one of as many bytes.
+    pub(crate) fn in_memory_of(&self, other: &Tensor) -> Tensor {
+        Tensor { storage: Arc::clone(&other.storage), ..self.clone() }
+    }
+
+    /// The same tensor in memory of its own.
+    pub(crate) fn copied(&self) -> Tensor {
+        Tensor { storage: Arc::new(Storage::clone(&self.storage)), ..self.clone() }
+    }
+
     /// Data type of the elements.
     pub fn dtype(&self) -> DType {
         self.dtype

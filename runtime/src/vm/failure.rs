@@ -61,6 +61,16 @@ pub enum Cause {
         /// Why not.
         why: String,
     },
+    /// A call writes to an argument whose memory is that of another argument.
+    #[error("`{name}` writes to argument {written}, and argument {other} is in the same memory; give it a copy of one")]
+    SharedArguments {
+        /// The function that is called.
+        name: String,
+        /// The position of the argument that it writes to.
+        written: usize,
+        /// The position of the other one.
+        other: usize,
+    },
     /// Calls are nested too deeply.
     #[error("calls are nested more than {limit} deep; a recursion may have no end")]
     TooDeep {

@@ -124,8 +124,8 @@ pub enum InputRange {
     /// Integers from -8 to 7 (from 0 to 15 if they have no sign), and floats from -1.5 to 1.5 that are multiples of 0.5: some
     /// of them are equal, some are 0, and sums of them are exact.
     Coarse,
-    /// As `Coarse`, but integers of 32 bits are multiples of 2^24 + 1, which `float32` does not hold, and those of 64 bits of
-    /// 2^30 + 1.
+    /// As `Coarse`, but floats are 10 times as large, and integers of 32 bits are multiples of 2^24 + 1, which `float32` does
+    /// not hold, and those of 64 bits of 2^30 + 1.
     Wide,
 }
 
@@ -347,10 +347,13 @@ fn given(part: &Part<'_>, array: Tensor) -> Result<Value, InputError> {
     let found = format!("an array of {} of shape {}", array.dtype(), shape_text(array.shape()));
     let wrong = |wanted: &str| InputError::Wrong { name: part.name.clone(), found, wanted: wanted.to_string() };
     match &part.ty {
-        Type::Shape { .. } => match array.shape().len() == 1 && array.dtype().is_int() {
-            true => Ok(Value::shape(&array.numbers().map(i64::of).collect::<Vec<_>>())),
-            false => Err(wrong("an array of integers of one dimension, because it is a shape")),
-        },
+        Type::Shape { .. } => {
+            let extents: Vec<i64> = array.numbers().map(i64::of).collect();
+            match array.shape().len() == 1 && array.dtype().is_int() && extents.iter().all(|extent| *extent >= 0) {
+                true => Ok(Value::shape(&extents)),
+                false => Err(wrong("a one-dimensional array of integers that are not negative, a shape,")),
+            }
+        }
         Type::Prim { dtype, .. } => match array.number(0).filter(|_| array.len() == 1 && array.dtype() == *dtype) {
             Some(number) => Ok(Value::Scalar(Scalar { number, dtype: *dtype })),
             None => Err(wrong(&format!("one number of {dtype}"))),
@@ -430,7 +433,8 @@ fn random_tensor(
     let scale = if weight && shape.len() > 1 && row > 0.0 { (6.0 / row).sqrt() } else { 1.0 };
     let range = |number: Number| match number {
         Number::Float(value) if draw.variance => Number::Float(1.0 + value / 2.0),
-        Number::Float(value) if draw.range != InputRange::Usual => Number::Float(coarse(value)),
+        Number::Float(value) if draw.range == InputRange::Wide => Number::Float(10.0 * coarse(value)),
+        Number::Float(value) if draw.range == InputRange::Coarse => Number::Float(coarse(value)),
         Number::Float(value) => Number::Float(value * scale),
         Number::Int(value) => Number::Int(draw.range.integer(value, dtype)),
         Number::UInt(value) => Number::UInt(draw.range.integer(value as i64, dtype) as u64),

@@ -47,11 +47,7 @@ impl Kernels {
     }
 
     /// What takes the place of a call in a body of its own, made now or before.
-    pub(super) fn lowered<E>(
-        &self,
-        call: &Body,
-        make: impl FnOnce() -> Result<Lowered, E>,
-    ) -> Result<Arc<Lowered>, E> {
+    pub(super) fn lowered<E>(&self, call: &Body, make: impl FnOnce() -> Result<Lowered, E>) -> Result<Arc<Lowered>, E> {
         known_or_made(&self.lowered, call, || make().map(Arc::new))
     }
 }
@@ -156,7 +152,7 @@ impl Frame {
 pub(super) fn argument(value: &Value) -> Result<Arg<'_>, Cause> {
     match value {
         Value::Tensor(tensor) => Ok(Arg::In(tensor)),
-        Value::Scalar(scalar) => Ok(number(*scalar)),
+        Value::Scalar(scalar) => Ok(scalar.argument()),
         other => Err(no_argument(other)),
     }
 }
@@ -165,12 +161,15 @@ fn no_argument(value: &Value) -> Cause {
     Cause::mismatch("an argument of the PrimFunc", value.described(), "a tensor or a number")
 }
 
-fn number(scalar: Scalar) -> Arg<'static> {
-    match scalar.number {
-        Number::Bool(value) => Arg::Int(value.into()),
-        Number::Int(value) => Arg::Int(value),
-        Number::UInt(value) => Arg::Int(value as i64),
-        Number::Float(value) => Arg::Float(value),
+impl Scalar {
+    /// As the argument of a PrimFunc.
+    pub fn argument(self) -> Arg<'static> {
+        match self.number {
+            Number::Bool(value) => Arg::Int(value.into()),
+            Number::Int(value) => Arg::Int(value),
+            Number::UInt(value) => Arg::Int(value as i64),
+            Number::Float(value) => Arg::Float(value),
+        }
     }
 }
 
@@ -206,6 +205,7 @@ impl Machine<'_> {
         };
         let function = self.prim_func(name)?;
         let args = arguments(frame, call)?;
+        apart(name, &args, |i| in_place.contains(&(i as i64)))?;
         let scalars = match call.arg(2) {
             Some(shape) => frame.value(shape)?.as_shape().unwrap_or_default().to_vec(),
             None => Vec::new(),
@@ -238,6 +238,10 @@ impl Machine<'_> {
         function.kernel.run(&mut list, &self.limits).map_err(|fault| fault.in_function(name))?;
         self.look_for_unwritten(frame, &tensors);
         tensors.iter().filter(|tensor| tensor.origin().is_some()).for_each(|tensor| observer.written(tensor));
+        for (at, tensor) in in_place.iter().zip(&tensors) {
+            let before = usize::try_from(*at).ok().and_then(|at| args.get(at)?.as_tensor());
+            before.into_iter().for_each(|before| self.wrote(before.memory(), tensor));
+        }
         outputs.value(tensors)
     }
 
@@ -299,7 +303,7 @@ impl Machine<'_> {
     /// A call of a packed function that may write to its arguments; nothing if it is another one.
     pub(super) fn call_writing(
         &mut self,
-        frame: &mut Frame,
+        frame: &Frame,
         call: Call<'_>,
         observer: &mut dyn Observer,
     ) -> Result<Option<Value>, Cause> {
@@ -308,12 +312,12 @@ impl Machine<'_> {
         let args = frame.values(call.args().skip(1))?;
         let (value, written) = function(&args, &self.limits)?;
         for (at, tensor) in written {
-            let (Some(Value::Tensor(before)), Some(variable)) = (args.get(at), call.arg(at + 1)) else { continue };
+            let Some(Value::Tensor(before)) = args.get(at) else { continue };
             let tensor = before.origin().into_iter().fold(tensor, Tensor::with_origin);
             if tensor.origin().is_some() {
                 observer.written(&tensor);
             }
-            frame.put_back(variable, Value::Tensor(tensor));
+            self.wrote(before.memory(), &tensor);
         }
         Ok(Some(value))
     }
@@ -327,6 +331,10 @@ impl Machine<'_> {
         observer: &mut dyn Observer,
     ) -> Result<Next, Cause> {
         let function = self.prim_func(name)?;
+        let before = frame.values(call.args())?;
+        apart(name, &before, |i| function.written.contains(&i))?;
+        let memory: Vec<Option<usize>> =
+            before.into_iter().map(|value| value.as_tensor().map(Tensor::memory)).collect();
         let mut args = Vec::new();
         for (i, arg) in call.args().enumerate() {
             let written = function.written.contains(&i);
@@ -341,7 +349,7 @@ impl Machine<'_> {
                 }
                 // `R.shape([...])` gives its extents as numbers.
                 Value::Shape(extents) => list.extend(extents.iter().map(|extent| Arg::Int(*extent))),
-                Value::Scalar(scalar) => list.push(number(*scalar)),
+                Value::Scalar(scalar) => list.push(scalar.argument()),
                 other => return Err(no_argument(other)),
             }
         }
@@ -350,8 +358,11 @@ impl Machine<'_> {
         self.look_for_unwritten(frame, written.filter_map(|(_, value)| value.as_tensor()));
         for (i, (arg, value)) in call.args().zip(args).enumerate() {
             if function.written.contains(&i) {
-                if let Some(tensor) = value.as_tensor().filter(|tensor| tensor.origin().is_some()) {
-                    observer.written(tensor);
+                if let Some(tensor) = value.as_tensor() {
+                    if tensor.origin().is_some() {
+                        observer.written(tensor);
+                    }
+                    memory[i].into_iter().for_each(|memory| self.wrote(memory, tensor));
                 }
                 frame.put_back(arg, value);
             }
@@ -397,6 +408,18 @@ fn other_name(node: Node<'_>) -> Option<Node<'_>> {
         Expr::Alias(of) | Expr::MatchCast(of) => Some(of),
         _ => None,
     }
+}
+
+/// Refuses a call that writes to an argument while another argument is in the same memory: kernels take it that they are
+/// apart.
+fn apart(name: &str, args: &[Value], writes: impl Fn(usize) -> bool) -> Result<(), Cause> {
+    let tensors = || args.iter().enumerate().filter_map(|(i, value)| Some((i, value.as_tensor()?)));
+    for (i, written) in tensors().filter(|(i, tensor)| writes(*i) && !tensor.is_empty()) {
+        if let Some((j, _)) = tensors().find(|(j, other)| *j != i && other.memory() == written.memory()) {
+            return Err(Cause::SharedArguments { name: name.to_string(), written: i, other: j });
+        }
+    }
+    Ok(())
 }
 
 /// The arguments of `R.call_tir` and the like: a tuple, or one value.

@@ -12,6 +12,7 @@ use super::value::{Callee, Closure, Scalar, Value};
 use crate::by_body::ByBody;
 use crate::fault::{Fault, FaultKind, Place};
 use crate::limits::Limits;
+use crate::tensor::Tensor;
 use plugin_api::ir::{BodyKind, Value as Node};
 use plugin_api::names::nearest;
 use plugin_api::prelude::{Body, Expr, Module};
@@ -103,6 +104,18 @@ impl Frame {
         }
     }
 
+    /// As [`Value::after_write`].
+    fn after_write(&mut self, from: usize, to: &Tensor) {
+        for slot in &mut self.slots {
+            if let Some(new) = slot.as_ref().and_then(|value| value.after_write(from, to)) {
+                *slot = Some(new);
+            }
+        }
+        if let Some(new) = self.closure.as_ref().and_then(|closure| closure.after_write(from, to)) {
+            self.closure = Some(Arc::new(new));
+        }
+    }
+
     /// Ends a step: drops what is not needed after it.
     fn finish_step(&mut self) {
         let plan = Arc::clone(&self.plan);
@@ -188,6 +201,8 @@ pub struct Machine<'m> {
     /// Whether calls are looked for whose results hold memory that nothing wrote to, and the first one.
     pub(super) looks_for_unwritten: bool,
     pub(super) unwritten: Option<At>,
+    /// Memory that the last call wrote to although other values have it, too, and the tensor that was written.
+    shared_writes: Vec<(usize, Tensor)>,
 }
 
 impl<'m> Machine<'m> {
@@ -205,6 +220,7 @@ impl<'m> Machine<'m> {
             lowered: ByBody::default(),
             looks_for_unwritten: false,
             unwritten: None,
+            shared_writes: Vec::new(),
         }
     }
 
@@ -314,8 +330,19 @@ impl<'m> Machine<'m> {
         }
     }
 
+    /// A call wrote to a tensor in this memory. If others have the memory, the tensor has a copy of it now, and they get that.
+    pub(super) fn wrote(&mut self, memory: usize, tensor: &Tensor) {
+        if tensor.memory() != memory {
+            self.shared_writes.push((memory, tensor.clone()));
+        }
+    }
+
     /// A binding has its value.
-    fn bound(&mut self, frames: &mut [Frame], node: u32, value: Value, observer: &mut dyn Observer) {
+    fn bound(&mut self, frames: &mut [Frame], node: u32, mut value: Value, observer: &mut dyn Observer) {
+        for (memory, tensor) in std::mem::take(&mut self.shared_writes) {
+            value = value.after_write(memory, &tensor).unwrap_or(value);
+            frames.iter_mut().for_each(|frame| frame.after_write(memory, &tensor));
+        }
         let depth = frames.len().saturating_sub(1);
         let Some(frame) = frames.last_mut() else { return };
         if frame.plan.body.value_at(node as usize).is_binding() {

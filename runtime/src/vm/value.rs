@@ -89,6 +89,22 @@ impl Closure {
         Closure { callee, bound: Vec::new(), depth: 1 }
     }
 
+    /// As [`Value::after_write`].
+    pub(super) fn after_write(&self, from: usize, to: &Tensor) -> Option<Closure> {
+        let mut out = self.clone();
+        let captured = match &mut out.callee {
+            Callee::Nested { captured, .. } => Some(captured.values_mut()),
+            Callee::Global(_) => None,
+        };
+        let mut some = false;
+        for value in captured.into_iter().flatten().chain(&mut out.bound) {
+            if let Some(new) = value.after_write(from, to) {
+                (*value, some) = (new, true);
+            }
+        }
+        some.then_some(out)
+    }
+
     /// The nested function without bound arguments: what it sees of itself. `None` of a function of the module.
     pub(super) fn unbound(self: &Arc<Closure>) -> Option<Arc<Closure>> {
         match &self.callee {
@@ -146,6 +162,25 @@ impl Value {
     /// A shape.
     pub fn shape(extents: &[i64]) -> Value {
         Value::Shape(extents.into())
+    }
+
+    /// The value after tensors in the memory `from` were written to, and are in that of `to` now; nothing if it has none of
+    /// them.
+    pub(super) fn after_write(&self, from: usize, to: &Tensor) -> Option<Value> {
+        let all = |values: &[Value]| -> Option<Vec<Value>> {
+            let new: Vec<Option<Value>> = values.iter().map(|value| value.after_write(from, to)).collect();
+            let some = new.iter().any(Option::is_some);
+            some.then(|| new.into_iter().zip(values).map(|(new, old)| new.unwrap_or_else(|| old.clone())).collect())
+        };
+        match self {
+            Value::Tensor(tensor) if tensor.memory() == from => Some(Value::Tensor(tensor.in_memory_of(to))),
+            Value::Tuple(tuple) => {
+                let fields = all(&tuple.fields)?;
+                Some(Value::Tuple(Tuple { fields: fields.into(), depth: tuple.depth }))
+            }
+            Value::Closure(closure) => closure.after_write(from, to).map(|closure| Value::Closure(Arc::new(closure))),
+            _ => None,
+        }
     }
 
     /// As a tensor.

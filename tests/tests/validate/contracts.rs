@@ -318,3 +318,100 @@ fn what_no_input_reaches_is_not_called_the_same() {
     let Verdict::NotValidated { why } = &verdict_of else { panic!("{verdict_of:?}") };
     assert_eq!(why, "`shift`: no input reaches a statement of `shift`: the store to `y` in block `more`");
 }
+
+/// What a pass can break without a result that shows it with the first input.
+const HIDDEN: &str = r#"
+@I.ir_module
+class Module:
+    @T.prim_func(private=True)
+    def count(x: T.Buffer((T.int64(1),), "int64"), y: T.Buffer((T.int64(1),), "int64")):
+        y[0] = T.int64(0)
+        while y[0] < x[0] + T.int64(8):
+            y[0] = y[0] + T.max(T.int64(1), x[0] - T.int64(2))
+
+    @T.prim_func(private=True)
+    def scaled(x: T.Buffer((T.int64(4),), "float32"), k: T.int64, y: T.Buffer((T.int64(4),), "float32")):
+        for i in range(T.int64(4)):
+            y[i] = x[i] * T.cast(T.max(k, T.int64(1)), "float32")
+
+    @T.prim_func(private=True)
+    def filled(var_x: T.handle, var_y: T.handle):
+        n = T.int64()
+        x = T.match_buffer(var_x, (n,), "int64")
+        y = T.match_buffer(var_y, (T.int64(1),), "int64")
+        for i in range(T.max(T.int64(1) - n, T.int64(0)) + n):
+            y[0] = n
+
+    @T.prim_func(private=True)
+    def copy(x: T.Buffer((T.int64(4),), "float32"), y: T.Buffer((T.int64(4),), "float32")):
+        for i in range(T.int64(4)):
+            y[i] = x[i]
+
+    @R.function
+    def counts(x: R.Tensor((1,), "int64")):
+        cls = Module
+        y = R.call_tir(cls.count, (x,), out_ty=R.Tensor((1,), "int64"))
+        return y
+
+    @R.function
+    def fills(x: R.Tensor(("n",), "int64")):
+        cls = Module
+        y = R.call_tir(cls.filled, (x,), out_ty=R.Tensor((1,), "int64"))
+        return y
+
+    @R.function(pure=False)
+    def writes(x: R.Tensor((4,), "float32"), out: R.Tensor((4,), "float32")):
+        cls = Module
+        z = R.add(x, x)
+        _ = cls.copy(z, out)
+        return x
+
+    @R.function
+    def nothing(x: R.Tensor((4,), "float32")):
+        y = R.sqrt(R.subtract(R.multiply(R.negative(x), x), R.const(1.0, "float32")))
+        z = R.exp(y)
+        return z
+
+    @R.function
+    def clipped(x: R.Tensor((4,), "float32")):
+        y = R.maximum(R.add(x, R.const(0.25, "float32")), R.const(10.0, "float32"))
+        return y
+
+    @R.function
+    def closure(x: R.Tensor((4,), "float32")):
+        @R.function
+        def inner(y: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
+            z = R.abs(y)
+            return z
+        return inner
+"#;
+
+#[test]
+fn what_one_input_hides_others_or_nothing_shows() {
+    let module = read(HIDDEN);
+    let verdict = |pass: &str, old: &str, new: &str| {
+        assert_eq!(HIDDEN.matches(old).count(), 1, "{old}");
+        let other = read(&HIDDEN.replacen(old, new, 1));
+        let step = validation::step(engine(), pass, &module, &other).expect("a pass");
+        match validation::verdict(engine(), &step, 1) {
+            Verdict::Different(difference) => format!("{} differs: {:?}", difference.function, difference.what),
+            Verdict::NotValidated { why } => why,
+            other => format!("{other:?}"),
+        }
+    };
+    let relax = |old: &str, new: &str| verdict("relax.CanonicalizeBindings", old, new);
+    let endless = relax("T.max(T.int64(1), x[0]", "T.min(T.int64(1), x[0]");
+    assert!(endless.starts_with("`counts`: after the pass, work limit"), "{endless}");
+    let scaled = verdict("tirx.StmtSimplify", "T.max(k,", "T.min(k,");
+    assert!(scaled.starts_with("scaled differs"), "{scaled}");
+    let filled = relax("T.max(T.int64(1) - n", "T.min(T.int64(1) - n");
+    assert!(filled.starts_with("fills differs"), "{filled}");
+    let writes = relax("R.add(x, x)", "R.multiply(x, x)");
+    assert!(writes.starts_with("writes differs") && writes.contains("\"argument 1\""), "{writes}");
+    let nothing = relax("R.exp(y)", "R.abs(y)");
+    assert_eq!(nothing, "`nothing`: all numbers of its results are NaN, whatever the input");
+    let clipped = relax("0.25", "0.5");
+    assert!(clipped.starts_with("clipped differs"), "{clipped}");
+    let closure = relax("R.abs(y)\n            return z", "R.negative(y)\n            return z");
+    assert_eq!(closure, "`closure`: it returns a function, which nothing calls");
+}

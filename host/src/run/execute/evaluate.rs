@@ -198,7 +198,10 @@ fn reason(cause: &Cause) -> Reason {
             FaultKind::Unsupported { .. } => Reason::NotExecuted,
             _ => Reason::Wrong,
         },
-        Cause::NotRegistered { .. } | Cause::NotExecuted { .. } | Cause::NotTaken { .. } => Reason::NotExecuted,
+        Cause::NotRegistered { .. }
+        | Cause::NotExecuted { .. }
+        | Cause::NotTaken { .. }
+        | Cause::SharedArguments { .. } => Reason::NotExecuted,
         Cause::Unbound { .. } => Reason::NotKnown,
         // A recursion without an end is work without an end.
         Cause::TooDeep { .. } => Reason::Work,

@@ -3,9 +3,10 @@
 use super::Validation;
 use super::units::{Unit, buffer_of};
 use crate::run::execute;
+use plugin_api::ir::constant::Number;
 use plugin_api::ir::records::kind;
 use plugin_api::prelude::{Body, BodyKind, Module, Sym, Type};
-use runtime::vm::{InputRange, Inputs, USUAL_EXTENT, Value};
+use runtime::vm::{InputRange, Inputs, Scalar, USUAL_EXTENT, Value};
 use runtime::{Limits, Tensor};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -37,6 +38,10 @@ impl Case {
 const PRIMES: [i64; 6] = [7, 5, 11, 3, 13, 2];
 /// Extents of another input: no primes.
 const COMPOSITES: [i64; 6] = [4, 6, 9, 8, 10, 12];
+/// The code of unsigned integers, as DLPack has it.
+const UINT: u8 = 1;
+/// Numbers that PrimFuncs are called with.
+const NUMBERS: [i64; 6] = [1, 5, 2, 0, 7, -3];
 /// Of so many variables, each is 0 and 1 in an input.
 const VARIED: usize = 3;
 
@@ -96,8 +101,8 @@ pub(super) fn wanted(cases: &[Case], work: u64, is_missing: bool) -> usize {
 /// Inputs that a function gets beyond those for its dimensions: as many if it needs little work, and at most.
 const MORE: usize = 6;
 const MOST_MORE: usize = 24;
-/// Units of work that are little, about a millisecond, and those that more inputs are worth.
-const LITTLE: u64 = 15_000_000;
+/// Units of work that are little, a few operators that are called by name, and those that more inputs are worth.
+const LITTLE: u64 = 60_000_000;
 const MUCH: u64 = 3_000_000_000;
 
 /// The names of the symbolic dimensions of the parameters of all functions.
@@ -166,8 +171,12 @@ fn prim_func_arguments(body: &Body, case: &Case, limits: &Limits) -> Result<Vec<
                 out.push(Value::Tensor(tensor(ty.dtype, &shape, seed, case, limits)?));
             }
             Type::Prim { dtype, .. } => {
-                let extent = param.symbol().and_then(|sym| values.get(&sym.id));
-                out.push(Value::int(extent.copied().unwrap_or(1), dtype));
+                let extent = param.symbol().and_then(|sym| values.get(&sym.id)).copied();
+                let number = extent.unwrap_or(NUMBERS[(case.number + i) % NUMBERS.len()]);
+                out.push(match dtype.is_float() {
+                    true => Value::Scalar(Scalar { number: Number::Float(number as f64 / 2.0), dtype }),
+                    false => Value::int(if dtype.code() == UINT { number.abs() } else { number }, dtype),
+                });
             }
             _ => return Err(format!("the parameter `{name}` is neither a buffer nor a number")),
         }

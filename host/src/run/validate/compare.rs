@@ -1,9 +1,11 @@
 //! Comparing two values: integers exactly, floats within a tolerance.
 
+use super::sides::Computed;
 use plugin_api::ir::constant::{Element, Number};
 use plugin_api::metadata::Tolerance;
 use runtime::Tensor;
 use runtime::vm::{Value, number_text, shape_text};
+use std::collections::BTreeSet;
 
 /// How far values may differ.
 #[derive(Clone, Copy, Debug)]
@@ -109,6 +111,40 @@ pub(super) fn outputs(before: &Value, after: &Value, allowed: &Allowed) -> Compa
     out
 }
 
+/// Compares what a function computed: its outputs, and the arguments that it wrote to on one side at least.
+pub(super) fn computed(before: &Computed, after: &Computed, args: &[Value], allowed: &Allowed) -> Compared {
+    let mut out = outputs(&before.value, &after.value, allowed);
+    let positions: BTreeSet<u32> = before.written.keys().chain(after.written.keys()).copied().collect();
+    for at in positions {
+        let Some(arg) = args.get(at as usize) else { continue };
+        let left_by = |side: &Computed| side.written.get(&at).unwrap_or(arg).clone();
+        let found = outputs(&left_by(before), &left_by(after), allowed);
+        out.largest = out.largest.max(found.largest);
+        out.worst = out.worst.or(found.worst.map(|(_, mismatch)| (format!("argument {at}"), mismatch)));
+    }
+    out
+}
+
+/// Whether a value is a function, or has one in it.
+pub(super) fn has_function(value: &Value) -> bool {
+    match value {
+        Value::Function(_) | Value::Closure(_) | Value::Packed(_) => true,
+        Value::Tuple(tuple) => tuple.fields().iter().any(has_function),
+        _ => false,
+    }
+}
+
+/// Whether a value has numbers, and all of them are NaN.
+pub(super) fn is_nan(value: &Value) -> bool {
+    let nan = |number: Number| matches!(number, Number::Float(value) if value.is_nan());
+    match value {
+        Value::Tensor(tensor) => tensor.dtype().is_float() && !tensor.is_empty() && tensor.numbers().all(nan),
+        Value::Scalar(scalar) => nan(scalar.number),
+        Value::Tuple(tuple) => !tuple.fields().is_empty() && tuple.fields().iter().all(is_nan),
+        _ => false,
+    }
+}
+
 /// Whether two values are the same within what is allowed.
 pub(super) fn is_same(before: &Value, after: &Value, allowed: &Allowed) -> bool {
     outputs(before, after, allowed).worst.is_none()
@@ -132,7 +168,7 @@ fn one(before: &Value, after: &Value, allowed: &Allowed) -> (Option<Mismatch>, f
         (Value::Shape(old), Value::Shape(new)) => same(old == new),
         (Value::Str(old), Value::Str(new)) => same(old == new),
         (Value::DType(old), Value::DType(new)) => same(old == new),
-        // What a function computes is seen where it is called.
+        // What a function computes is seen where it is called; no verdict rests on one that is returned.
         (
             Value::Function(_) | Value::Closure(_) | Value::Packed(_),
             Value::Function(_) | Value::Closure(_) | Value::Packed(_),

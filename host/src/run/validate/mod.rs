@@ -151,7 +151,8 @@ impl<'e> Validator<'e> {
         let from = arguments_for(step);
         let cases = cases::of(from.get(unit.name()).unwrap_or(body), &self.how);
         let allowed = Allowed::of(step.tolerance);
-        let (mut same, mut unusable) = (Same::default(), None);
+        let (mut same, mut tells) = (Same::default(), false);
+        let (mut unusable, mut unknown) = (None, None);
         let mut work = self.how.work;
         let mut unreached = Unreached::of(step, unit, changed, &self.sides.kernels);
         for case in &cases {
@@ -162,23 +163,38 @@ impl<'e> Validator<'e> {
             progress(&format!("{}: `{}`, input {} of {wanted}", step.pass, unit.name(), case.number + 1));
             let limits = Limits::with_fresh_bytes(self.how.memory, work, case.fresh);
             match self.case(step, unit, case, &allowed, &limits, &mut unreached) {
-                Tried::Same(largest) => same.one(largest),
+                Tried::Same { largest, tells: more } => {
+                    same.one(largest);
+                    tells |= more;
+                }
                 Tried::Unusable(why) => {
                     unusable.get_or_insert(why);
                 }
-                Tried::Verdict(Verdict::NotValidated { .. }) if same.inputs > 0 => break,
-                Tried::Verdict(verdict) => return verdict,
+                Tried::Unknown(why) => {
+                    unknown.get_or_insert(why);
+                }
+                Tried::Limit(_) if same.inputs > 0 => break,
+                Tried::Limit(why) => {
+                    unknown.get_or_insert(why);
+                    break;
+                }
+                Tried::Different(difference) => return Verdict::Different(difference),
             }
             work = work.saturating_sub(limits.work_done());
         }
-        match (same.inputs, unusable) {
-            (0, Some(why)) => Verdict::NotValidated { why: format!("no input can be executed {why}") },
-            (0, None) => Verdict::NotValidated { why: "it has no inputs".to_string() },
-            _ => match unreached.first(step) {
-                Some(what) => Verdict::NotValidated { why: format!("no input reaches {what}") },
-                None => Verdict::Same(same),
+        let why = match unknown {
+            Some(why) => why,
+            None if same.inputs == 0 => match unusable {
+                Some(why) => format!("no input can be executed {why}"),
+                None => "it has no inputs".to_string(),
             },
-        }
+            None => match unreached.first(step) {
+                Some(what) => format!("no input reaches {what}"),
+                None if !tells => "all numbers of its results are NaN, whatever the input".to_string(),
+                None => return Verdict::Same(same),
+            },
+        };
+        Verdict::NotValidated { why }
     }
 
     /// One function, with one input.
@@ -196,41 +212,43 @@ impl<'e> Validator<'e> {
             Err(why) => return Tried::Unusable(format!("before the pass: {why}")),
         };
         let engine = self.engine;
-        let (before, first) = self.sides.execute(engine, &step.before, unit, case, &args, limits);
-        let before = match before {
+        let first = self.sides.execute(engine, &step.before, unit, case, &args, limits);
+        let before = match first.side {
             Side::Value(value) => value,
-            Side::Limit(why) => return Tried::Verdict(Verdict::NotValidated { why }),
+            Side::Limit(why) => return Tried::Limit(why),
             Side::Cannot(why) | Side::Refuses(why, _) | Side::Fails(why, _) => {
                 return Tried::Unusable(format!("before the pass: {why}"));
             }
         };
         let difference =
             |what| Difference { function: unit.name().to_string(), case: case.clone(), what, binding: None };
-        let (after, second) = self.sides.execute(engine, &step.after, unit, case, &args, limits);
-        let found = match after {
+        let left = limits.work_limit().saturating_sub(limits.work_done());
+        let second = self.sides.execute(engine, &step.after, unit, case, &args, limits);
+        let found = match second.side {
             Side::Value(after) => {
-                unreached.executed(&first, &second);
-                let found = compare::outputs(&before, &after, allowed);
-                let Some((output, mismatch)) = found.worst else { return Tried::Same(found.largest) };
-                let is_better = || precise::explains(engine, step, unit, &args, (&before, &after), allowed, limits);
-                if allowed.is_loose() && is_better() {
-                    return Tried::Same(found.largest);
+                unreached.executed(&first.branches, &second.branches);
+                if compare::has_function(&before.value) {
+                    return Tried::Unknown("it returns a function, which nothing calls".to_string());
                 }
-                if case.has_empty_dim() && self.is_unwritten(step, unit, case, &args, &after) {
-                    let why = "after the pass: a dimension is 0, and the result is memory that nothing was written to";
+                let found = compare::computed(&before, &after, &args, allowed);
+                let same = || Tried::Same { largest: found.largest, tells: !compare::is_nan(&before.value) };
+                let Some((output, mismatch)) = &found.worst else { return same() };
+                let values = (&before.value, &after.value);
+                let is_better = || precise::explains(engine, step, unit, &args, values, allowed, limits);
+                if allowed.is_loose() && is_better() {
+                    return same();
+                }
+                let is_unwritten = |module, value| self.is_unwritten(module, unit, case, &args, value);
+                if case.has_empty_dim() && is_unwritten(&step.before, &before.value) {
+                    let why = "before the pass: a dimension is 0, and the result is memory that nothing was written to";
                     return Tried::Unusable(why.to_string());
                 }
-                let output = unit.output_name(&step.before, output);
-                difference(What::Value { output, mismatch })
+                let output = unit.output_name(&step.before, output.clone());
+                difference(What::Value { output, mismatch: mismatch.clone() })
             }
-            Side::Limit(why) => {
-                let why = format!("after the pass, {why}");
-                return Tried::Verdict(Verdict::NotValidated { why });
-            }
-            Side::Cannot(why) => {
-                let why = format!("after the pass, {why}");
-                return Tried::Verdict(Verdict::NotValidated { why });
-            }
+            // Where little was left, the limit says nothing of the pass.
+            Side::Limit(why) if left / MUCH_MORE < first.work => return Tried::Limit(format!("after the pass, {why}")),
+            Side::Limit(why) | Side::Cannot(why) => return Tried::Unknown(format!("after the pass, {why}")),
             Side::Refuses(why, _) if step.tolerance == Tolerance::Specialized => {
                 return Tried::Unusable(format!("after the pass: {why}"));
             }
@@ -243,16 +261,15 @@ impl<'e> Validator<'e> {
             Some(binding) => Some(binding),
             None => pairing::first_difference(engine, step, unit, &args, allowed, limits, &self.sides.kernels),
         };
-        Tried::Verdict(Verdict::Different(Box::new(Difference { binding, ..found })))
+        Tried::Different(Box::new(Difference { binding, ..found }))
     }
 
-    /// Whether the result after a pass depends on what memory holds that the module has not written. A PrimFunc that reduces
-    /// over an axis does not even write the first value where the axis has no elements, in TVM, too.
-    fn is_unwritten(&self, step: &ValidatedStep, unit: &Unit, case: &Case, args: &[Value], after: &Value) -> bool {
+    /// Whether a result depends on what memory holds that the module has not written. A PrimFunc that reduces over an axis
+    /// does not even write the first value where the axis has no elements, in TVM, too.
+    fn is_unwritten(&self, module: &Module, unit: &Unit, case: &Case, args: &[Value], value: &Value) -> bool {
         let other = Limits::with_fresh_bytes(self.how.memory, self.how.work, !case.fresh);
-        let kernels = &self.sides.kernels;
-        let again = sides::execute(self.engine, &step.after, unit, args, &other, kernels, &mut ());
-        again.is_ok_and(|again| !compare::is_same(after, &again, &Allowed::of(Tolerance::Exact)))
+        let again = sides::execute(self.engine, module, unit, args, &other, &self.sides.kernels, &mut ());
+        again.is_ok_and(|again| !compare::is_same(value, &again, &Allowed::of(Tolerance::Exact)))
     }
 }
 
@@ -261,13 +278,23 @@ fn arguments_for(step: &ValidatedStep) -> &Module {
     if step.tolerance == Tolerance::Specialized { &step.after } else { &step.before }
 }
 
+/// How much more work a pass may make of what little of it took before.
+const MUCH_MORE: u64 = 8;
+
 /// What one input leads to.
 enum Tried {
-    /// The values are the same, with this largest difference.
-    Same(f64),
+    /// The values are the same, with this largest difference. They tell something unless all numbers are NaN.
+    Same {
+        largest: f64,
+        tells: bool,
+    },
     /// The module before the pass cannot be executed with it, or the one after it need not.
     Unusable(String),
-    Verdict(Verdict),
+    /// What the module after the pass computes is not known, or not whether it is the same.
+    Unknown(String),
+    /// The limit of work is reached, and there is none left for more inputs.
+    Limit(String),
+    Different(Box<Difference>),
 }
 
 /// What follows if a function is not there after a pass, or has other parameters.

@@ -6,14 +6,25 @@ use super::remembering::Remembering;
 use super::units::Unit;
 use crate::engine::Engine;
 use plugin_api::prelude::{Body, Module};
-use runtime::vm::{At, Cause, Failure, Kernels, Machine, Observer, Scalar, Value};
-use runtime::{Arg, FaultKind, Interpreter, Limits};
+use runtime::vm::{At, Binding, Cause, Failure, Kernels, Machine, Observer, Scalar, Value};
+use runtime::{Arg, FaultKind, Interpreter, Limits, Tensor};
+use std::collections::BTreeMap;
 use std::sync::Arc;
+
+/// An execution.
+#[derive(Clone)]
+pub(super) struct Executed {
+    pub(super) side: Side,
+    /// The branches that it took.
+    pub(super) branches: Branches,
+    /// Units of work that it took.
+    pub(super) work: u64,
+}
 
 /// What came of an execution.
 #[derive(Clone)]
 pub(super) enum Side {
-    Value(Value),
+    Value(Computed),
     /// A limit was reached.
     Limit(String),
     /// The runtime cannot execute it.
@@ -22,6 +33,15 @@ pub(super) enum Side {
     Refuses(String, Option<At>),
     /// It is wrong, and where.
     Fails(String, Option<At>),
+}
+
+/// What a function computed.
+#[derive(Clone)]
+pub(super) struct Computed {
+    /// What it returned.
+    pub(super) value: Value,
+    /// The tensors that it was given and wrote to, by their positions among the arguments, as it left them.
+    pub(super) written: BTreeMap<u32, Value>,
 }
 
 /// Executes functions, and knows the results of the last module.
@@ -36,8 +56,7 @@ struct Known {
     unit: Unit,
     case: usize,
     args: Vec<Value>,
-    side: Side,
-    branches: Branches,
+    executed: Executed,
 }
 
 /// Results are known of so many executions.
@@ -50,7 +69,7 @@ impl Sides {
         Sides { kernels: Arc::new(kernels), known: Vec::new() }
     }
 
-    /// Executes a function of a module, unless that is known: what came of it, and the branches that it took.
+    /// Executes a function of a module, unless that is known.
     pub(super) fn execute(
         &mut self,
         engine: &Engine,
@@ -59,7 +78,7 @@ impl Sides {
         case: &Case,
         args: &[Value],
         limits: &Limits,
-    ) -> (Side, Branches) {
+    ) -> Executed {
         // What an older module gave is not asked for again.
         if self.known.len() >= MOST_KNOWN {
             self.known.retain(|known| known.module.same(module));
@@ -72,21 +91,39 @@ impl Sides {
                 && known.args.iter().zip(args).all(|(known, arg)| known.same(arg))
         };
         if let Some(known) = self.known.iter().find(same) {
-            return (known.side.clone(), known.branches.clone());
+            return known.executed.clone();
         }
-        let mut branches = Branches::default();
-        let result = execute(engine, module, unit, args, limits, &self.kernels, &mut branches);
-        let side = result.map_or_else(|failure| side_of(&failure), Side::Value);
+        let mut writes = Writes { branches: Branches::default(), written: BTreeMap::new() };
+        let before = limits.work_done();
+        let result = execute(engine, module, unit, args, limits, &self.kernels, &mut writes);
+        let (work, written) = (limits.work_done().saturating_sub(before), writes.written);
+        let side = result.map_or_else(|failure| side_of(&failure), |value| Side::Value(Computed { value, written }));
+        let executed = Executed { side, branches: writes.branches, work };
         if self.known.len() < MOST_KNOWN {
-            let (module, unit, args) = (module.clone(), unit.clone(), args.to_vec());
-            let (side, branches) = (side.clone(), branches.clone());
-            self.known.push(Known { module, unit, case: case.number, args, side, branches });
+            let (module, unit, args, executed) = (module.clone(), unit.clone(), args.to_vec(), executed.clone());
+            self.known.push(Known { module, unit, case: case.number, args, executed });
         }
-        (side, branches)
+        executed
     }
 }
 
-/// Executes a function of a module.
+/// Sees the branches that are taken, and what is written to arguments.
+struct Writes {
+    branches: Branches,
+    written: BTreeMap<u32, Value>,
+}
+
+impl Observer for Writes {
+    fn branches(&mut self, binding: &Binding<'_>, holds: bool) {
+        self.branches.branches(binding, holds);
+    }
+
+    fn written(&mut self, tensor: &Tensor) {
+        self.written.extend(tensor.origin().map(|at| (at, Value::Tensor(tensor.clone()))));
+    }
+}
+
+/// Executes a function of a module. Tensors have their positions among the arguments as their origins.
 pub(super) fn execute(
     engine: &Engine,
     module: &Module,
@@ -99,7 +136,11 @@ pub(super) fn execute(
     match unit {
         Unit::Function(name) => {
             let mut machine = Machine::new(module, engine).limits(limits).kernels(kernels);
-            machine.run(name, args.to_vec(), observer)
+            let with_origin = |(at, value): (u32, &Value)| match value {
+                Value::Tensor(tensor) => Value::Tensor(tensor.clone().with_origin(at)),
+                other => other.clone(),
+            };
+            machine.run(name, (0..).zip(args).map(with_origin).collect(), observer)
         }
         Unit::PrimFunc(name) => {
             let body = module.get(name).ok_or(Cause::NoFunction { name: name.clone(), near: Vec::new() })?;
@@ -116,7 +157,7 @@ fn prim_func(body: &Body, name: &str, args: &[Value], limits: &Limits, kernels: 
     for value in &mut values {
         list.push(match value {
             Value::Tensor(tensor) => Arg::Out(tensor),
-            Value::Scalar(scalar) => number(scalar),
+            Value::Scalar(scalar) => scalar.argument(),
             other => return Err(Cause::mismatch("an argument of the PrimFunc", other.described(), "a tensor")),
         });
     }
@@ -126,16 +167,6 @@ fn prim_func(body: &Body, name: &str, args: &[Value], limits: &Limits, kernels: 
     let mut out: Vec<Value> = values.into_iter().filter(|value| value.as_tensor().is_some()).collect();
     out.extend(result.map(|number| Value::Scalar(Scalar { number, dtype })));
     Value::tuple(out)
-}
-
-fn number(scalar: &Scalar) -> Arg<'static> {
-    use plugin_api::ir::constant::Number;
-    match scalar.number {
-        Number::Bool(value) => Arg::Int(value.into()),
-        Number::Int(value) => Arg::Int(value),
-        Number::UInt(value) => Arg::Int(value as i64),
-        Number::Float(value) => Arg::Float(value),
-    }
 }
 
 fn side_of(failure: &Failure) -> Side {
@@ -152,6 +183,7 @@ fn side_of(failure: &Failure) -> Side {
         Cause::NotExecuted { .. }
         | Cause::NotTaken { .. }
         | Cause::NotRegistered { .. }
+        | Cause::SharedArguments { .. }
         | Cause::TooDeep { .. }
         | Cause::NestedValue { .. } => Side::Cannot(text),
         Cause::Mismatch { .. } | Cause::OtherKind { .. } | Cause::OtherType { .. } => Side::Refuses(text, at),

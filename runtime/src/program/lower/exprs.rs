@@ -9,6 +9,9 @@ use plugin_api::ir::records::prim;
 use plugin_api::prelude::*;
 use std::sync::Arc;
 
+/// A loop program has at most so many registers, which take about 100 MB.
+const MOST_REGISTERS: usize = 1 << 18;
+
 /// A float as its type has it.
 pub(super) fn rounded(value: f64, scalar: Scalar) -> f64 {
     match scalar {
@@ -37,6 +40,11 @@ pub(super) fn negated(condition: Option<&Dim>) -> Option<Dim> {
 impl Lower {
     /// A lane of an expression; scalars have the same in every lane.
     pub(super) fn expr(&mut self, value: Value<'_>, lane: usize) -> Result<Reg, Fault> {
+        if self.program.registers.len() > MOST_REGISTERS {
+            let what =
+                format!("a PrimFunc with more than {MOST_REGISTERS} values, lanes of vectors counted one by one");
+            return Err(Fault::unsupported(what));
+        }
         // Expressions may be nested deeper than the stack allows.
         stacker::maybe_grow(128 << 10, 2 << 20, || self.expr_here(value, lane))
     }

@@ -17,7 +17,7 @@ pub(super) fn add_to(packed: &mut Packed) {
     packed.add("relax.run.shape_to_tensor", shape_to_tensor);
     packed.add("relax.run.unique", unique);
     packed.add("relax.run.nonzero", nonzero);
-    packed.add("vm.builtin.copy", |args, _| Ok(argument(args, 0)?.clone()));
+    packed.add("vm.builtin.copy", |args, _| Ok(copied(argument(args, 0)?)));
     packed.add("vm.builtin.to_device", |args, _| Ok(argument(args, 0)?.clone()));
     packed.add("vm.builtin.null_value", |_, _| Ok(Value::Null));
     packed.add("vm.builtin.make_tuple", |args, _| Value::tuple(args.to_vec()));
@@ -37,6 +37,11 @@ fn wrong(args: &[Value], i: usize, wanted: &str) -> Cause {
 
 fn argument(args: &[Value], i: usize) -> Result<&Value, Cause> {
     args.get(i).ok_or_else(|| wrong(args, i, "a value"))
+}
+
+/// A tensor in memory of its own; any other value as it is.
+fn copied(value: &Value) -> Value {
+    value.as_tensor().map_or_else(|| value.clone(), |tensor| Value::Tensor(tensor.copied()))
 }
 
 fn tensor(args: &[Value], i: usize) -> Result<&Tensor, Cause> {

@@ -185,10 +185,8 @@ impl<'b> Tir<'_, '_, 'b> {
         self.declare_before(&buffer, depth);
         self.indent(depth);
         self.name_node(value);
-        // The short form says an extent of 32 bits.
-        let extent = || self.raw.list(buffer.shape_off, 1).first().and_then(|id| self.prim_int(*id));
-        let small = self.is_scalar(value) && extent().is_some_and(|(_, dtype)| dtype == DType::I32);
-        if node.a == buffer_of::ALLOC && small && ty.buffer_scope() == "local" {
+        let small = self.is_scalar(value);
+        if node.a == buffer_of::ALLOC && small {
             return self.scalar(value, ty);
         }
         self.push_name(value);

@@ -298,7 +298,19 @@ impl<'b> Tir<'_, '_, 'b> {
             && ty.rec().is_some_and(|rec| rec.flags & tyflag::TILED != 0)
             && (buffer.strides_len, buffer.align, buffer.offset_factor) == (0, 64, 1)
             && self.offset_of_scalar(value, buffer.elem_offset)
-            && one().is_some_and(|(extent, _)| extent == 1)
+            && one() == Some((1, DType::I32))
+            && Self::is_declared_short(value)
+    }
+
+    /// Whether a text declares a buffer of one element without its shape. TVM prints others by their names alone, too, but
+    /// does not read that.
+    fn is_declared_short(value: Value<'_>) -> bool {
+        let is_local = || value.ty().buffer_scope() == "local";
+        value.node().is_some_and(|node| match (node.kind, node.a) {
+            (kind::BUFFER, buffer_of::DECL) => true,
+            (kind::BUFFER, buffer_of::ALLOC) => is_local(),
+            _ => false,
+        })
     }
 
     /// Whether a view is used by its name alone: the layout of one element is that of a scalar or of other bytes.

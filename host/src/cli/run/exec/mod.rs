@@ -17,7 +17,8 @@ use runtime::files::{FileError, read_npz, write_npz};
 use runtime::vm::{Cause, InputError, Inputs, Machine, Value};
 use runtime::{Fault, FaultKind, Limits, Tensor};
 use std::collections::BTreeMap;
-use std::io::{BufReader, BufWriter, Write};
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, Seek, Write};
 use std::path::Path;
 
 /// Reads the module and the inputs, executes the function, and shows and writes its results; gives the exit code.
@@ -121,10 +122,21 @@ fn arrays(path: &Path, body: &Body, limits: &Limits) -> Result<BTreeMap<String, 
         }
         .to_string(),
     };
-    let file = std::fs::File::open(from_start(path)).map_err(|error| wrong(&error.into()))?;
+    let file = File::open(from_start(path)).and_then(seekable).map_err(|error| wrong(&error.into()))?;
     let dtypes = Inputs::dtypes(body);
     let meant = |name: &str| dtypes.get(name).copied();
     read_npz(BufReader::new(file), &meant, limits).map_err(|error| wrong(&error))
+}
+
+/// The file, or what a pipe gives as a file: the table of an archive is at its end.
+fn seekable(mut file: File) -> io::Result<File> {
+    if file.stream_position().is_ok() {
+        return Ok(file);
+    }
+    let mut copy = tempfile::tempfile()?;
+    io::copy(&mut file, &mut copy)?;
+    copy.rewind()?;
+    Ok(copy)
 }
 
 /// Writes the results to a file, array by array: they are not in memory twice.
