@@ -58,13 +58,6 @@ class Module:
         return (x, y)
 
     @R.function(pure=False)
-    def copied(x: R.Tensor((2,), "float32"), w: R.Tensor((2,), "float32")):
-        cls = Module
-        y = R.call_packed("vm.builtin.copy", x, ty_args=[R.Tensor((2,), "float32")])
-        _ = cls.add(y, w)
-        return (x, y)
-
-    @R.function(pure=False)
     def twice(x: R.Tensor((2,), "float32"), w: R.Tensor((2,), "float32")):
         cls = Module
         y = x
@@ -95,7 +88,6 @@ fn all_values_in_the_memory_see_a_write() {
         ("of_caller", "[21, 12]"),
         ("captured", "([21, 12], [10, 20])"),
         ("in_place", "([21, 12], [21, 12])"),
-        ("copied", "([1, 2], [21, 12])"),
     ];
     for (function, result) in expected {
         assert_eq!(run(&module, function).as_deref(), Ok(result), "{function}");

@@ -332,7 +332,7 @@ class Module:
     @T.prim_func(private=True)
     def scaled(x: T.Buffer((T.int64(4),), "float32"), k: T.int64, y: T.Buffer((T.int64(4),), "float32")):
         for i in range(T.int64(4)):
-            y[i] = x[i] * T.cast(T.max(k, T.int64(1)), "float32")
+            y[i] = x[i] * T.Cast("float32", T.max(k, T.int64(1)))
 
     @T.prim_func(private=True)
     def filled(var_x: T.handle, var_y: T.handle):

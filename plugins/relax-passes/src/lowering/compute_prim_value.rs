@@ -72,29 +72,8 @@ fn compute(body: &Body, functions: &mut Functions, ctx: &Ctx) -> Result<Body, Pa
         }
         Ok::<_, PassError>(Action::Keep)
     })?;
-    if computed.same(body) {
-        return Ok(computed);
-    }
     // The type of a tuple of an expression says the expression; that of a tuple of a call does not.
-    let typed = infer_types(&computed, ctx)?;
-    let mut edit = typed.edit();
-    for function in typed.values() {
-        if let Type::Callable { params, ret, pure } = function.ty().to_owned() {
-            edit.set_type(function, &Type::Callable { params, ret: without_expressions(&ret).into(), pure });
-        }
-    }
-    Ok(edit.finish()?)
-}
-
-/// A type of numbers of which it is not said what they are computed from.
-fn without_expressions(ty: &Type) -> Type {
-    match ty {
-        Type::Prim { dtype, value } => {
-            Type::Prim { dtype: *dtype, value: value.clone().filter(|dim| !is_computed(dim)) }
-        }
-        Type::Tuple(fields) => Type::tuple(fields.iter().map(without_expressions)),
-        other => other.clone(),
-    }
+    if computed.same(body) { Ok(computed) } else { infer_types(&computed, ctx) }
 }
 
 /// A symbolic variable as a value: the scalar variable that it is, where it is one.
