@@ -5,7 +5,6 @@ mod blocks;
 pub mod body;
 mod buffer;
 pub mod constant;
-mod dims;
 pub mod erase;
 pub(crate) mod make;
 pub mod module;
