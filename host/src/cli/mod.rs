@@ -37,8 +37,8 @@ use std::process::ExitCode;
 use tracing_subscriber::EnvFilter;
 
 /// Commands that run code of plugins, or write temporary files.
-const SUPERVISED: [&str; 9] =
-    ["run", "replay", "bisect", "reduce", "exec", "validate", "check", "lock", "explain-match"];
+const SUPERVISED: [&str; 10] =
+    ["run", "replay", "bisect", "reduce", "exec", "validate", "check", "lock", "explain-match", "blame"];
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
@@ -173,6 +173,7 @@ fn run_command(command: &Command, messages: Messages) -> Result<u8, Error> {
         Command::Bisect(args) => search::bisect(args, messages),
         Command::Reduce(args) => search::reduce(args, messages),
         Command::ExplainMatch(args) => return run::explain_match::explain_match(args, messages),
+        Command::Blame(args) => return run::blame::blame(args, messages),
         Command::New(args) => to_stdout(&authoring::new::new(args)?),
         Command::Package(args) => authoring::package::package(args, messages),
         Command::Check(args) => {

@@ -9,6 +9,7 @@ pub mod erase;
 pub(crate) mod make;
 pub mod module;
 pub mod nested;
+pub mod origins;
 pub(crate) mod purity;
 pub mod records;
 pub(crate) mod storage;

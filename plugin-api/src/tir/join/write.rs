@@ -231,7 +231,7 @@ impl<'j, 'm> StepWriter<'j, 'm> {
         } else {
             w.b.node(spec, &ops, name.as_deref())
         };
-        self.importer.map(value, v);
+        self.importer.copied(&mut w.b, value, v);
         Ok(())
     }
 
