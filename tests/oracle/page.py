@@ -60,11 +60,13 @@ def search(page: Page) -> None:
     page.keyboard.press("/")
     page.keyboard.type("lv")
     page.wait_for_selector("[role=status]")
+    assert not page.locator("#nav [aria-current=true]").count(), "what was found belongs to no section"
     variable = page.locator("#main tbody tr", has_text="variable").first
     variable.locator("button").click()
     page.wait_for_selector("#main svg .node.on")
     page.focus("#search")
     page.keyboard.press("Escape")
+    assert page.locator("#nav [aria-current=true]").count() == 1, "the section from before is shown again"
 
 
 def main() -> None:

@@ -219,9 +219,13 @@
   };
 
   let current = "Summary";
+  // Marks the button of the section that is shown; what a search found belongs to none.
+  const mark = name => {
+    for (const button of nav.children) button.setAttribute("aria-current", String(button.textContent === name));
+  };
   const go = (name, wanted) => {
     current = name;
-    for (const button of nav.children) button.setAttribute("aria-current", String(button.textContent === name));
+    mark(name);
     main.replaceChildren(el("h2", {}, name), ...sections[name](wanted).filter(Boolean));
     const open = wanted && main.querySelector("details[open]:not(:first-of-type)");
     // The header stays at the top, over what is there.
@@ -231,6 +235,7 @@
   for (const name of Object.keys(sections)) nav.append(el("button", { type: "button", onclick: () => go(name) }, name));
   search.addEventListener("input", () => {
     if (!search.value) return go(current);
+    mark(null);
     main.replaceChildren(el("h2", {}, "Search"), ...found(search.value));
   });
   document.getElementById("theme").addEventListener("click", () => {
