@@ -1,9 +1,9 @@
 //! The arguments of each command, with their help texts.
 
 use super::authoring::{new, package};
+use super::instruments;
 use super::messages::Format;
 use super::search::{BisectArgs, ReduceArgs};
-use super::{instruments, probe};
 use crate::files::Output;
 use crate::plugins::limits::{Limits, bytes, milliseconds};
 use crate::report::error::Error;
@@ -157,9 +157,6 @@ pub(super) enum Command {
     /// the plugins, and reports plugins that changed later, except for edited sources of a crate in the folder of the
     /// manifest or below. With --locked, a changed plugin is refused.
     Lock(ManifestArg),
-    /// Opens one plugin in this process; `check` runs it.
-    #[command(hide = true, name = probe::COMMAND)]
-    OpenPlugin { plugin: PathBuf },
 }
 
 #[derive(Args, Clone)]

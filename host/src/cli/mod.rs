@@ -9,7 +9,6 @@ mod figures;
 mod instruments;
 mod lock;
 mod messages;
-mod probe;
 #[cfg(test)]
 mod reference;
 mod run;
@@ -150,10 +149,7 @@ fn start_log(verbose: u8, messages: Messages) {
 }
 
 fn run_command(command: &Command, messages: Messages) -> Result<u8, Error> {
-    // A probed plugin has no standard output: its process answers there.
-    if !matches!(command, Command::OpenPlugin { .. }) {
-        keep_stdout()?;
-    }
+    keep_stdout()?;
     match command {
         Command::Run(args) => return args.look.seen(args, messages, |seen| run::run(args, seen, messages)),
         Command::Replay(args) => {
@@ -182,7 +178,6 @@ fn run_command(command: &Command, messages: Messages) -> Result<u8, Error> {
         }
         Command::Build(args) => return lock::build(args, messages),
         Command::Lock(args) => return lock::lock(args.manifest.as_ref(), messages),
-        Command::OpenPlugin { plugin } => return probe::open_here(plugin),
     }
     .map(|()| exit::DONE)
 }
