@@ -118,6 +118,15 @@ impl Dim {
         Dim::Expr(Arc::new(DimExpr::Binary(prim::IF, dtype, cond, both)))
     }
 
+    /// The two that [`Dim::if_then_else`] chooses from; `None` of anything but the second operand of what it makes.
+    pub fn choice(&self) -> Option<(&Dim, &Dim)> {
+        let Dim::Expr(expr) = self else { return None };
+        match &**expr {
+            DimExpr::Binary(prim::ELSE, _, then, otherwise) => Some((then, otherwise)),
+            _ => None,
+        }
+    }
+
     /// An integer of any type.
     pub fn int(value: i64, dtype: DType) -> Dim {
         if dtype == DType::I64 { Dim::Int(value) } else { Dim::Expr(Arc::new(DimExpr::Int(value, dtype))) }

@@ -72,6 +72,11 @@ impl<'b> Tir<'_, 'b> {
             Dim::Var(sym) => var(*sym),
             Dim::Expr(expr) => match &**expr {
                 DimExpr::Unary(op, dtype, a) => arith(*op, &[self.dim(a, var).v], *dtype),
+                DimExpr::Binary(prim::IF, dtype, cond, both) => {
+                    let Some((then, otherwise)) = both.choice() else { return self.number(dim) };
+                    let args = [cond, then, otherwise].map(|arg| self.dim(arg, var));
+                    self.call("tirx.if_then_else", args, *dtype)
+                }
                 DimExpr::Binary(op, dtype, a, b) => {
                     let (a, b) = (self.dim(a, var).v, self.dim(b, var).v);
                     arith(*op, &[a, b], *dtype)

@@ -170,8 +170,7 @@ fn value_of(dim: &Dim, symbols: &BTreeMap<u32, i64>) -> Option<i64> {
     match &**expr {
         DimExpr::Int(value, _) => Some(*value),
         DimExpr::Binary(prim::IF, _, cond, both) => {
-            let Dim::Expr(both) = both else { return None };
-            let DimExpr::Binary(prim::ELSE, _, then, otherwise) = &**both else { return None };
+            let (then, otherwise) = both.choice()?;
             value_of(if value_of(cond, symbols)? != 0 { then } else { otherwise }, symbols)
         }
         DimExpr::Binary(op, _, a, b) => fold(*op, value_of(a, symbols)?, value_of(b, symbols)?),

@@ -237,10 +237,9 @@ impl Machine<'_> {
         list.extend(scalars.into_iter().map(Arg::Int));
         function.kernel.run(&mut list, &self.limits).map_err(|fault| fault.in_function(name))?;
         self.look_for_unwritten(frame, &tensors);
-        tensors.iter().filter(|tensor| tensor.origin().is_some()).for_each(|tensor| observer.written(tensor));
         for (at, tensor) in in_place.iter().zip(&tensors) {
             let before = usize::try_from(*at).ok().and_then(|at| args.get(at)?.as_tensor());
-            before.into_iter().for_each(|before| self.wrote(before.memory(), tensor));
+            before.into_iter().for_each(|before| self.wrote(before.memory(), tensor, observer));
         }
         outputs.value(tensors)
     }
@@ -314,10 +313,7 @@ impl Machine<'_> {
         for (at, tensor) in written {
             let Some(Value::Tensor(before)) = args.get(at) else { continue };
             let tensor = before.origin().into_iter().fold(tensor, Tensor::with_origin);
-            if tensor.origin().is_some() {
-                observer.written(&tensor);
-            }
-            self.wrote(before.memory(), &tensor);
+            self.wrote(before.memory(), &tensor, observer);
         }
         Ok(Some(value))
     }
@@ -358,11 +354,8 @@ impl Machine<'_> {
         self.look_for_unwritten(frame, written.filter_map(|(_, value)| value.as_tensor()));
         for (i, (arg, value)) in call.args().zip(args).enumerate() {
             if function.written.contains(&i) {
-                if let Some(tensor) = value.as_tensor() {
-                    if tensor.origin().is_some() {
-                        observer.written(tensor);
-                    }
-                    memory[i].into_iter().for_each(|memory| self.wrote(memory, tensor));
+                if let (Some(memory), Some(tensor)) = (memory[i], value.as_tensor()) {
+                    self.wrote(memory, tensor, observer);
                 }
                 frame.put_back(arg, value);
             }

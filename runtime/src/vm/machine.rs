@@ -8,7 +8,7 @@ use super::observe::{Binding, Observer};
 use super::packed::Packed;
 use super::plan::{Plan, Step};
 use super::symbols::Symbols;
-use super::value::{Callee, Closure, Scalar, Value};
+use super::value::{Callee, Closure, Scalar, Value, after_write};
 use crate::by_body::ByBody;
 use crate::fault::{Fault, FaultKind, Place};
 use crate::limits::Limits;
@@ -106,11 +106,7 @@ impl Frame {
 
     /// As [`Value::after_write`].
     fn after_write(&mut self, from: usize, to: &Tensor) {
-        for slot in &mut self.slots {
-            if let Some(new) = slot.as_ref().and_then(|value| value.after_write(from, to)) {
-                *slot = Some(new);
-            }
-        }
+        after_write(self.slots.iter_mut().flatten(), from, to);
         if let Some(new) = self.closure.as_ref().and_then(|closure| closure.after_write(from, to)) {
             self.closure = Some(Arc::new(new));
         }
@@ -296,6 +292,8 @@ impl<'m> Machine<'m> {
 
     fn run_target(&mut self, callee: Target, args: Vec<Value>, observer: &mut dyn Observer) -> Result<Value, Failure> {
         let mut frames = Vec::new();
+        // Those of a call that failed: their memory may be that of something else by now.
+        self.shared_writes.clear();
         let result = self.execute(Next::Call { callee, args }, &mut frames, observer);
         result.map_err(|cause| Failure { cause, at: frames.iter().rev().take(TOLD).map(Frame::at).collect() })
     }
@@ -331,7 +329,10 @@ impl<'m> Machine<'m> {
     }
 
     /// A call wrote to a tensor in this memory. If others have the memory, the tensor has a copy of it now, and they get that.
-    pub(super) fn wrote(&mut self, memory: usize, tensor: &Tensor) {
+    pub(super) fn wrote(&mut self, memory: usize, tensor: &Tensor, observer: &mut dyn Observer) {
+        if tensor.origin().is_some() {
+            observer.written(tensor);
+        }
         if tensor.memory() != memory {
             self.shared_writes.push((memory, tensor.clone()));
         }
@@ -340,7 +341,7 @@ impl<'m> Machine<'m> {
     /// A binding has its value.
     fn bound(&mut self, frames: &mut [Frame], node: u32, mut value: Value, observer: &mut dyn Observer) {
         for (memory, tensor) in std::mem::take(&mut self.shared_writes) {
-            value = value.after_write(memory, &tensor).unwrap_or(value);
+            after_write([&mut value], memory, &tensor);
             frames.iter_mut().for_each(|frame| frame.after_write(memory, &tensor));
         }
         let depth = frames.len().saturating_sub(1);

@@ -62,8 +62,7 @@ impl Symbols {
             DimExpr::Unary(prim::NOT, _, a) => Ok(Number::Bool(!bool::of(self.number(a, body)?))),
             DimExpr::Unary(_, dtype, a) => Ok(typed(self.number(a, body)?, *dtype)),
             DimExpr::Binary(prim::IF, _, cond, both) => {
-                let Dim::Expr(both) = both else { return self.number(both, body) };
-                let DimExpr::Binary(prim::ELSE, _, then, other) = &**both else { return self.compound(both, body) };
+                let Some((then, other)) = both.choice() else { return self.number(both, body) };
                 self.number(if bool::of(self.number(cond, body)?) { then } else { other }, body)
             }
             DimExpr::Binary(op, dtype, a, b) => {

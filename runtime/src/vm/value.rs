@@ -96,13 +96,7 @@ impl Closure {
             Callee::Nested { captured, .. } => Some(captured.values_mut()),
             Callee::Global(_) => None,
         };
-        let mut some = false;
-        for value in captured.into_iter().flatten().chain(&mut out.bound) {
-            if let Some(new) = value.after_write(from, to) {
-                (*value, some) = (new, true);
-            }
-        }
-        some.then_some(out)
+        after_write(captured.into_iter().flatten().chain(&mut out.bound), from, to).then_some(out)
     }
 
     /// The nested function without bound arguments: what it sees of itself. `None` of a function of the module.
@@ -113,6 +107,17 @@ impl Closure {
             nested => Some(Arc::new(Closure { callee: nested.clone(), bound: Vec::new(), depth: self.depth })),
         }
     }
+}
+
+/// Makes values what they are after a write, as [`Value::after_write`] says; whether one changed.
+pub(super) fn after_write<'v>(values: impl IntoIterator<Item = &'v mut Value>, from: usize, to: &Tensor) -> bool {
+    let mut some = false;
+    for value in values {
+        if let Some(new) = value.after_write(from, to) {
+            (*value, some) = (new, true);
+        }
+    }
+    some
 }
 
 fn depth_of<'v>(values: impl Iterator<Item = &'v Value>) -> u32 {
@@ -167,16 +172,12 @@ impl Value {
     /// The value after tensors in the memory `from` were written to, and are in that of `to` now; nothing if it has none of
     /// them.
     pub(super) fn after_write(&self, from: usize, to: &Tensor) -> Option<Value> {
-        let all = |values: &[Value]| -> Option<Vec<Value>> {
-            let new: Vec<Option<Value>> = values.iter().map(|value| value.after_write(from, to)).collect();
-            let some = new.iter().any(Option::is_some);
-            some.then(|| new.into_iter().zip(values).map(|(new, old)| new.unwrap_or_else(|| old.clone())).collect())
-        };
         match self {
             Value::Tensor(tensor) if tensor.memory() == from => Some(Value::Tensor(tensor.in_memory_of(to))),
             Value::Tuple(tuple) => {
-                let fields = all(&tuple.fields)?;
-                Some(Value::Tuple(Tuple { fields: fields.into(), depth: tuple.depth }))
+                let mut fields = tuple.fields.to_vec();
+                let some = after_write(&mut fields, from, to);
+                some.then(|| Value::Tuple(Tuple { fields: fields.into(), depth: tuple.depth }))
             }
             Value::Closure(closure) => closure.after_write(from, to).map(|closure| Value::Closure(Arc::new(closure))),
             _ => None,

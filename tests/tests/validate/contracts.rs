@@ -16,6 +16,13 @@ fn validated(passes: &str, module: &Module) -> (Module, Verdict) {
     (step.after.clone(), validation::verdict(engine(), step, 1))
 }
 
+/// The verdict on a pass that makes of the module of a text the one of another text: the same with its first `old` replaced.
+fn of_other_text(pass: &str, text: &str, old: &str, new: &str) -> Verdict {
+    let other = read(&text.replacen(old, new, 1));
+    let step = validation::step(engine(), pass, &read(text), &other).expect("a pass");
+    validation::verdict(engine(), &step, 1)
+}
+
 /// The verdict on another result of a pass: its own one with a text replaced.
 fn with_other_text(pass: &str, module: &Module, after: &Module, old: &str, new: &str) -> Verdict {
     let text = script::print(after, engine()).expect("a text");
@@ -297,11 +304,7 @@ class Module:
 /// What the inputs do not reach may be wrong, so it is not said to be the same; what two values of a flag reach is reached.
 #[test]
 fn what_no_input_reaches_is_not_called_the_same() {
-    let module = read(BRANCHES);
-    let verdict = |pass: &str, old: &str, new: &str| {
-        let other = read(&BRANCHES.replacen(old, new, 1));
-        validation::verdict(engine(), &validation::step(engine(), pass, &module, &other).expect("a pass"), 1)
-    };
+    let verdict = |pass: &str, old: &str, new: &str| of_other_text(pass, BRANCHES, old, new);
     let changed = |old: &str, new: &str| verdict("relax.CanonicalizeBindings", old, new);
     let flag = |name: &str| BRANCHES.find(&format!("def {name}")).expect("is there");
     let in_branch = &BRANCHES[flag("flag")..flag("never")];
@@ -388,12 +391,9 @@ class Module:
 
 #[test]
 fn what_one_input_hides_others_or_nothing_shows() {
-    let module = read(HIDDEN);
     let verdict = |pass: &str, old: &str, new: &str| {
         assert_eq!(HIDDEN.matches(old).count(), 1, "{old}");
-        let other = read(&HIDDEN.replacen(old, new, 1));
-        let step = validation::step(engine(), pass, &module, &other).expect("a pass");
-        match validation::verdict(engine(), &step, 1) {
+        match of_other_text(pass, HIDDEN, old, new) {
             Verdict::Different(difference) => format!("{} differs: {:?}", difference.function, difference.what),
             Verdict::NotValidated { why } => why,
             other => format!("{other:?}"),

@@ -117,8 +117,8 @@ pub(super) fn computed(before: &Computed, after: &Computed, args: &[Value], allo
     let positions: BTreeSet<u32> = before.written.keys().chain(after.written.keys()).copied().collect();
     for at in positions {
         let Some(arg) = args.get(at as usize) else { continue };
-        let left_by = |side: &Computed| side.written.get(&at).unwrap_or(arg).clone();
-        let found = outputs(&left_by(before), &left_by(after), allowed);
+        let [old, new] = [before, after].map(|side| side.written.get(&at).unwrap_or(arg));
+        let found = outputs(old, new, allowed);
         out.largest = out.largest.max(found.largest);
         out.worst = out.worst.or(found.worst.map(|(_, mismatch)| (format!("argument {at}"), mismatch)));
     }

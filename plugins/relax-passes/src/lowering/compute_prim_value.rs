@@ -1,7 +1,5 @@
 //! Computes symbolic expressions by functions.
 
-use plugin_api::arith::prim;
-use plugin_api::ir::DimExpr;
 use plugin_api::prelude::*;
 use plugin_api::tir::prim_func;
 use plugin_api::typing::infer_types::infer_types;
@@ -88,18 +86,7 @@ fn variable<'b>(rw: &mut Rewriter<'b>, sym: Sym, scalars: &HashMap<Sym, Value<'b
 
 /// Whether a dimension is neither a number that is known nor a variable.
 fn is_computed(dim: &Dim) -> bool {
-    dim.as_int().is_none() && !matches!(dim, Dim::Var(_)) && !has_choice(dim)
-}
-
-/// Whether one of two values is chosen in a dimension, which `Tir::dim` does not write.
-fn has_choice(dim: &Dim) -> bool {
-    let Dim::Expr(expr) = dim else { return false };
-    match &**expr {
-        DimExpr::Binary(prim::IF | prim::ELSE, ..) => true,
-        DimExpr::Binary(_, _, a, b) => has_choice(a) || has_choice(b),
-        DimExpr::Unary(_, _, of) => has_choice(of),
-        _ => false,
-    }
+    dim.as_int().is_none() && !matches!(dim, Dim::Var(_))
 }
 
 /// The PrimFuncs that were made, by their hash.

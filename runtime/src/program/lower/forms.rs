@@ -137,13 +137,9 @@ impl Lower {
                 Ok(self.unary(op, scalar, a))
             }
             DimExpr::Binary(prim::IF, _, cond, both) => {
-                let Dim::Expr(both) = both else { return Err(Fault::unsupported("half of a choice")) };
-                let DimExpr::Binary(prim::ELSE, _, then, otherwise) = &**both else {
-                    return Err(Fault::unsupported("half of a choice"));
-                };
+                let (then, otherwise) = both.choice().ok_or_else(|| Fault::unsupported("half of a choice"))?;
                 let cond = self.dim(cond)?;
-                let (then, otherwise) = (then.clone(), otherwise.clone());
-                self.choice(cond, scalar, |lower| lower.dim(&then), |lower| lower.dim(&otherwise))
+                self.choice(cond, scalar, |lower| lower.dim(then), |lower| lower.dim(otherwise))
             }
             DimExpr::Binary(op, _, a, b) => {
                 let (a, b) = (self.dim(a)?, self.dim(b)?);
