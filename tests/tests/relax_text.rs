@@ -49,6 +49,24 @@ fn texts_are_printed_as_they_were_read() {
     }
 }
 
+/// What stands in the text where an expression in a string would, is not looked at.
+#[test]
+fn dimensions_in_strings_have_places_of_their_own() {
+    for blanks in 0..80 {
+        let text = format!(
+            "{}# a.b.c.d.e.f.g.h.i.j.k.l.m.n.o.p.q.r.s.t.u.v.w.x.y.z
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor((\"n\",)), y: R.Tensor((\"T.min(n, 2) + T.max(n, 4)\",))) -> R.Any:
+        return y
+",
+            " ".repeat(blanks)
+        );
+        script::read(&text, engine()).unwrap_or_else(|error| panic!("{error}"));
+    }
+}
+
 /// What people write, and what is printed of it; `tests/oracle/written.py` shows that TVM reads both as the same.
 #[test]
 fn what_people_write_is_read() {

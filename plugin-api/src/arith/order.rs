@@ -312,7 +312,8 @@ impl Store {
                 _ => self.negation(id),
             };
             self.opposites[id as usize] = opposite;
-            if self.opposites[opposite as usize] == NONE {
+            // What is known to hold never has the opposite `true`, whatever it is written as.
+            if self.as_int(opposite).is_none() && self.opposites[opposite as usize] == NONE {
                 self.opposites[opposite as usize] = id;
             }
         }

@@ -17,7 +17,7 @@ pub fn index_to_dim(value: Value<'_>) -> Option<Dim> {
     opened(value, &|value| symbol_of(value))
 }
 
-/// As [`index_to_dim`], and what is no arithmetic, such as a load, becomes an atom, too.
+/// As [`index_to_dim`], and what is no arithmetic of integers, such as a load, becomes an atom, too.
 pub fn index_to_dim_of_atoms(value: Value<'_>) -> Option<Dim> {
     let atom = |value: Value<'_>| Sym { id: FIRST_ATOM | value.word(), dtype: dtype_of(value) };
     opened(value, &|value| Some(symbol_of(value).unwrap_or_else(|| atom(value))))
@@ -36,7 +36,7 @@ fn opened(value: Value<'_>, atom: &dyn Fn(Value<'_>) -> Option<Sym>) -> Option<D
                 value.leaf().filter(|rec| rec.kind == leaf::PRIM)?;
                 done.push(value.dim()?);
             }
-            Step::Enter(value) if value.kind() == kind::ARITH => {
+            Step::Enter(value) if value.kind() == kind::ARITH && !is_of_floats(value) => {
                 depth += 1;
                 if depth > MAX_DEPTH {
                     return None;
@@ -107,6 +107,11 @@ pub fn symbol_of(value: Value<'_>) -> Option<Sym> {
 fn is_variable(value: Value<'_>) -> bool {
     let kinds = [kind::LOOP_VAR, kind::ITER_VAR, kind::PARAM, kind::VAR, kind::BIND];
     kinds.contains(&value.kind()) && value.ty().kind() != tykind::BUFFER
+}
+
+/// Whether an operand is a float. Nothing is known of what comes out, not even of a number.
+fn is_of_floats(value: Value<'_>) -> bool {
+    value.operands().any(|operand| operand.dim().map_or_else(|| operand.ty().dtype(), |dim| dim.dtype()).is_float())
 }
 
 pub(crate) fn dtype_of(value: Value<'_>) -> DType {

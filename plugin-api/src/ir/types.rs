@@ -127,6 +127,19 @@ impl Dim {
         }
     }
 
+    /// The operation that it is, its data type and its operands, three of a choice; `None` of numbers and variables.
+    pub(crate) fn operation(&self) -> Option<(u16, DType, Vec<&Dim>)> {
+        let Dim::Expr(expr) = self else { return None };
+        match &**expr {
+            DimExpr::Int(..) | DimExpr::Float(..) => None,
+            DimExpr::Unary(op, dtype, a) => Some((*op, *dtype, vec![a])),
+            DimExpr::Binary(op, dtype, a, b) => match b.choice().filter(|_| *op == prim::IF) {
+                Some((then, otherwise)) => Some((*op, *dtype, vec![a, then, otherwise])),
+                None => Some((*op, *dtype, vec![a, b])),
+            },
+        }
+    }
+
     /// An integer of any type.
     pub fn int(value: i64, dtype: DType) -> Dim {
         if dtype == DType::I64 { Dim::Int(value) } else { Dim::Expr(Arc::new(DimExpr::Int(value, dtype))) }

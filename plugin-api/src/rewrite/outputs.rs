@@ -47,7 +47,8 @@ impl<'b> Edit<'b> {
     }
 
     /// Outputs of dataflow blocks that nothing outside of their block uses, nor a function in it, become variables of
-    /// the block; scalars stay, which types may mention. Returns these variables. Uses are those of the old body.
+    /// the block; scalars stay, which types may mention, and so do outputs of which more would be known then than what uses
+    /// them says. Returns these variables. Uses are those of the old body.
     pub fn demote_outputs(&mut self) -> ValueSet<'b> {
         let (body, regions) = (self.old(), self.old().regions());
         let mut used_outside = ValueSet::new(body);
@@ -63,11 +64,8 @@ impl<'b> Edit<'b> {
         let has_scalars = body.has_scalars();
         let is_output = |value: &Value<'_>| !value.is_dataflow_var() && value.symbol().is_none();
         for output in body.bindings().filter(|value| is_output(value) && regions.dataflow(*value).is_some()) {
-            if !used_outside.contains(output) {
+            if !used_outside.contains(output) && !(has_scalars && self.type_to_tell(output).is_some()) {
                 self.make_dataflow_var(output);
-                if has_scalars {
-                    self.tell_type(output);
-                }
                 demoted.insert(output);
             }
         }
@@ -75,28 +73,32 @@ impl<'b> Edit<'b> {
     }
 
     /// Inside of its block, the type of another name, a tuple or an element is that of what it is made of. Outside, it says
-    /// nothing of the scalars of the block.
+    /// nothing of the scalars of the block. What uses it keeps its own type:
+    /// [`infer_types`](crate::typing::infer_types::infer_types) brings that up to date.
     pub fn tell_type(&mut self, value: Value<'b>) {
-        // A scalar variable is a symbolic variable, whatever it is made of.
-        if value.symbol().is_some() {
-            return;
-        }
-        let now = |operand: Value<'b>| self.with(operand, |operand| operand.ty().to_owned());
-        let known = value.operands().all(|operand| operand.ty().is_known());
-        let ty = match (value.kind(), value.operand(0)) {
-            (kind::ALIAS, Some(source)) if known && !source.is_nested() => now(source),
-            (kind::TUPLE, _) if known => Type::Tuple(value.operands().map(now).collect()),
-            (kind::TUPLE_GET, Some(tuple)) if known => {
-                let element = value.as_tuple_get().map_or(0, |(_, index)| index as usize);
-                let Type::Tuple(fields) = now(tuple) else { return };
-                let Some(field) = fields.into_iter().nth(element) else { return };
-                field
-            }
-            _ => return,
-        };
-        if ty != value.ty().to_owned() {
+        if let Some(ty) = self.type_to_tell(value) {
             self.set_type(value, &ty);
         }
+    }
+
+    /// The type of what a value is made of, if the value says another one.
+    fn type_to_tell(&self, value: Value<'b>) -> Option<Type> {
+        // A scalar variable is a symbolic variable, whatever it is made of.
+        if value.symbol().is_some() || value.operands().any(|operand| !operand.ty().is_known()) {
+            return None;
+        }
+        let now = |operand: Value<'b>| self.with(operand, |operand| operand.ty().to_owned());
+        let ty = match (value.kind(), value.operand(0)) {
+            (kind::ALIAS, Some(source)) if !source.is_nested() => now(source),
+            (kind::TUPLE, _) => Type::Tuple(value.operands().map(now).collect()),
+            (kind::TUPLE_GET, Some(tuple)) => {
+                let (_, element) = value.as_tuple_get()?;
+                let Type::Tuple(fields) = now(tuple) else { return None };
+                fields.into_iter().nth(element as usize)?
+            }
+            _ => return None,
+        };
+        Some(ty).filter(|ty| *ty != value.ty().to_owned())
     }
 
     /// Variables of dataflow blocks that are used outside of their block now, or by a function in it, become outputs.

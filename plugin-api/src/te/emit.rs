@@ -395,7 +395,6 @@ impl Emit<'_, '_> {
     }
 
     fn written(&mut self, dim: &Dim) -> V {
-        let arith = |op: u16| NodeSpec::new(kind::ARITH).a(op.into());
         match dim {
             Dim::Int(_) => self.b.scalar(dim),
             Dim::Var(sym) if sym.id >= FIRST_ATOM => {
@@ -409,15 +408,12 @@ impl Emit<'_, '_> {
                     self.b.scalar(&Dim::Var(here))
                 }
             },
-            Dim::Expr(expr) => match &**expr {
-                DimExpr::Int(..) | DimExpr::Float(..) => self.b.scalar(dim),
-                DimExpr::Unary(op, dtype, a) => {
-                    let a = self.written(a);
-                    self.node(arith(*op), &[a], *dtype)
-                }
-                DimExpr::Binary(op, dtype, a, b) => {
-                    let (a, b) = (self.written(a), self.written(b));
-                    self.node(arith(*op), &[a, b], *dtype)
+            Dim::Expr(_) => match dim.operation() {
+                None => self.b.scalar(dim),
+                Some((op, dtype, operands)) => {
+                    let operands = operands.into_iter().map(|operand| self.written(operand)).collect();
+                    let (spec, ops) = self.b.operation(op, operands);
+                    self.node(spec, &ops, dtype)
                 }
             },
         }

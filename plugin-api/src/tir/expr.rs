@@ -3,7 +3,7 @@
 use super::{ExprArg, Tir};
 use crate::arith::fold;
 use crate::ir::records::{kind, prim};
-use crate::ir::{DType, Dim, DimExpr, NodeSpec, Sym, V};
+use crate::ir::{DType, Dim, NodeSpec, Sym, V};
 use std::fmt;
 use std::ops::{Add, Div, Mul, Neg, Rem, Sub};
 
@@ -64,27 +64,13 @@ impl<'b> Tir<'_, 'b> {
     /// # Ok::<(), PassError>(())
     /// ```
     pub fn dim<'s>(&'s self, dim: &Dim, var: &impl Fn(Sym) -> PrimExpr<'s>) -> PrimExpr<'s> {
-        let arith = |op: u16, ops: &[V], dtype: DType| {
-            let v = self.node(NodeSpec::new(kind::ARITH).a(op.into()), ops, dtype);
-            PrimExpr { tir: self, v, dtype }
-        };
-        match dim {
-            Dim::Var(sym) => var(*sym),
-            Dim::Expr(expr) => match &**expr {
-                DimExpr::Unary(op, dtype, a) => arith(*op, &[self.dim(a, var).v], *dtype),
-                DimExpr::Binary(prim::IF, dtype, cond, both) => {
-                    let Some((then, otherwise)) = both.choice() else { return self.number(dim) };
-                    let args = [cond, then, otherwise].map(|arg| self.dim(arg, var));
-                    self.call("tirx.if_then_else", args, *dtype)
-                }
-                DimExpr::Binary(op, dtype, a, b) => {
-                    let (a, b) = (self.dim(a, var).v, self.dim(b, var).v);
-                    arith(*op, &[a, b], *dtype)
-                }
-                _ => self.number(dim),
-            },
-            _ => self.number(dim),
+        if let Dim::Var(sym) = dim {
+            return var(*sym);
         }
+        let Some((op, dtype, operands)) = dim.operation() else { return self.number(dim) };
+        let operands = operands.into_iter().map(|operand| self.dim(operand, var).v).collect();
+        let (spec, ops) = self.edit.borrow_mut().builder().operation(op, operands);
+        PrimExpr { tir: self, v: self.node(spec, &ops, dtype), dtype }
     }
 
     /// A symbolic variable as an expression.

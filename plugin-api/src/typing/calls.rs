@@ -3,7 +3,7 @@
 use crate::PassError;
 use crate::ir::import::Importer;
 use crate::ir::records::{flag, kind};
-use crate::ir::{Attr, AttrsId, Body, Call, Dim, Expr, NodeSpec, Type, TypeId, V};
+use crate::ir::{Attr, AttrsId, Body, Call, Dim, Expr, NodeSpec, Sym, Type, TypeId, V};
 use crate::rewrite::mutators::Rewriter;
 use crate::rewrite::{Edit, Operand};
 use crate::typing::operators::{Infer, InferError};
@@ -172,6 +172,15 @@ impl Rewriter<'_> {
     pub fn call_function(&mut self, name: &str, body: &Body, args: &[V]) -> Result<V, PassError> {
         let callee = self.edit().function_of(name, body);
         self.call_value(callee, args)
+    }
+
+    /// A symbolic variable as a value: the scalar variable or parameter that it is, where it is one; else as in
+    /// `R.prim_value(n)`.
+    pub fn symbol(&mut self, sym: Sym) -> V {
+        match self.edit().scalar_of(sym) {
+            Some(scalar) => self.v(scalar),
+            None => self.edit().builder().prim_value(&Dim::Var(sym)),
+        }
     }
 
     /// Binds a new scalar expression to a variable that is a symbolic variable too, as all scalar variables are.

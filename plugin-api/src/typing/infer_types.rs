@@ -1,12 +1,13 @@
 //! Types of the values of a body from those of their operands.
 
 use crate::PassError;
-use crate::ir::erase::seen_outside;
+use crate::ir::erase::{erase_unbound, seen_outside};
 use crate::ir::records::{flag, kind};
 use crate::ir::{Body, Call, Expr, Function, Sym, Ty, Type, V, Value};
 use crate::rewrite::Edit;
 use crate::typing::operators::{Infer, InferError};
 use crate::typing::relations::{Relation, call_result, calls_are_pure, join, relation};
+use std::collections::HashMap;
 
 /// Infers all types anew: for a pass that changed parameters, constants or operators, and with them what is made of
 /// them. Parameters and match_casts keep their types, and so do calls of operators that nobody knows. What a function
@@ -51,6 +52,7 @@ enum Declared {
 
 fn with_types(body: &Body, infer: &dyn Infer, declared: Declared) -> Result<Body, PassError> {
     let (mut edit, mut symbols, mut bound) = (body.edit(), Symbols::default(), Vec::new());
+    let hidden = HiddenScalars::of(body);
     content_first(body, |value, step| {
         if step == Step::Enter {
             symbols.enter(value);
@@ -80,7 +82,7 @@ fn with_types(body: &Body, infer: &dyn Infer, declared: Declared) -> Result<Body
             Expr::Alias(source) if source.is_nested() => relation(&value.ty().to_owned(), ty) == Relation::Wider,
             _ => false,
         };
-        let found = found.filter(|ty| !says_less(ty));
+        let found = found.filter(|ty| !says_less(ty)).map(|ty| hidden.left_out(value, ty));
         bound.extend(found.as_ref().and(value_of_binding(value)).map(|source| (value, source)));
         if let Some(ty) = found.filter(|ty| !same(ty)) {
             set_type(&mut edit, value, &ty)?;
@@ -230,6 +232,38 @@ fn function_type<'b>(edit: &Edit<'b>, function: Value<'b>, known: &[Sym], declar
         _ => seen_outside(found, &|sym| !known.contains(&sym)),
     };
     Some(Type::callable(Some(params), ret, pure))
+}
+
+/// Scalar variables that only their dataflow block sees. The types of its outputs do not mention them.
+#[derive(Default)]
+struct HiddenScalars {
+    /// The place of each, by the number of its symbolic variable.
+    places: HashMap<u32, usize>,
+    /// For each value the header of the region that it is in; empty if there are none.
+    parents: Vec<u32>,
+}
+
+impl HiddenScalars {
+    fn of(body: &Body) -> HiddenScalars {
+        if !body.has_scalars() {
+            return HiddenScalars::default();
+        }
+        let hidden = body.bindings().filter(|value| value.is_dataflow_var());
+        let places: HashMap<u32, usize> =
+            hidden.filter_map(|value| Some((value.symbol()?.id, value.index()?))).collect();
+        let parents = if places.is_empty() { Vec::new() } else { body.parents() };
+        HiddenScalars { places, parents }
+    }
+
+    /// The type of an output without what only its block sees; any other type as it is.
+    fn left_out(&self, value: Value<'_>, ty: Type) -> Type {
+        let header = value.index().and_then(|at| self.parents.get(at)).map(|header| *header as usize);
+        let header = header.filter(|header| value.sibling(*header).kind() == kind::DATAFLOW);
+        match header.filter(|_| value.is_bound() && !value.is_dataflow_var()) {
+            Some(header) => erase_unbound(&ty, &|sym| self.places.get(&sym.id).is_some_and(|place| *place > header)),
+            None => ty,
+        }
+    }
 }
 
 /// Symbolic variables that are defined where a function begins, the functions around it first.

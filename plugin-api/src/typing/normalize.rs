@@ -157,17 +157,23 @@ fn name_nested(edit: &mut Edit<'_>, body: &Body, around: &[u32]) {
         }
         match body.value_at(around[value.index().unwrap_or(0)] as usize).kind() {
             kind::DATAFLOW => {
-                edit.bind(v, "lv");
+                named(edit, v, "lv");
                 edit.update(v, |node| node.flags |= flag::INNER);
             }
-            kind::BLOCK => edit.bind(v, "gv"),
+            kind::BLOCK => named(edit, v, "gv"),
             _ => {
-                edit.bind(v, "gv");
+                named(edit, v, "gv");
                 edit.just_before(value).open(NodeSpec::new(kind::BLOCK), &[], None);
                 edit.after(value).close();
             }
         }
     }
+}
+
+/// Names a nested value. A scalar variable is a symbolic variable too.
+fn named(edit: &mut Edit<'_>, v: V, name: &str) {
+    edit.builder().make_symbol(v, name);
+    edit.bind(v, name);
 }
 
 /// A nested value that must have a name: all but tuples, and the value of a binding at another type.

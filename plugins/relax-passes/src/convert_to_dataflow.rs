@@ -41,17 +41,23 @@ declare_pass! {
 fn convert_to_dataflow(body: &Body, options: &Options, ctx: &Ctx) -> Result<Body, PassError> {
     let mut edit = body.edit();
     for sequence in body.sequences() {
-        let mut run = Run::default();
+        let (mut run, mut stays_plain) = (Run::default(), false);
         for block in sequence.blocks() {
             edit.dissolve(block.header());
+            stays_plain &= !block.is_dataflow();
             for value in block.header().region().children().filter(|value| !value.is_nested()) {
-                if can_flow(value) {
+                if can_flow(value) && !stays_plain {
                     run.bindings.push(value);
                     run.was_dataflow |= block.is_dataflow();
                 } else {
                     gather(&mut edit, std::mem::take(&mut run), options.min_size);
                     edit.wrap_plain(value, value);
+                    stays_plain &= can_flow(value);
                 }
+            }
+            if has_own_scalars(block) {
+                gather(&mut edit, std::mem::take(&mut run), options.min_size);
+                stays_plain = true;
             }
         }
         gather(&mut edit, run, options.min_size);
@@ -63,6 +69,12 @@ fn convert_to_dataflow(body: &Body, options: &Options, ctx: &Ctx) -> Result<Body
 
 fn can_flow(value: Value<'_>) -> bool {
     !value.has_effect() && !value.is_if()
+}
+
+/// Whether a dataflow block has scalars that only it sees. What follows it knows less of its outputs than what is in it, so
+/// that does not move in.
+fn has_own_scalars(block: Block<'_>) -> bool {
+    block.is_dataflow() && block.bindings().any(|value| value.is_dataflow_var() && value.symbol().is_some())
 }
 
 /// Bindings without an effect that follow each other.

@@ -239,18 +239,9 @@ impl PrimCall {
             args.push(argument((value, field), rw));
         }
         for sym in &self.symbols {
-            args.push(scalar(*sym, rw));
+            args.push(rw.symbol(*sym));
         }
         rw.call_tir(self.callee, &args, None, &self.out)
-    }
-}
-
-/// A symbolic variable: the parameter that is one, or the variable of a shape.
-fn scalar(sym: Sym, rw: &mut Rewriter<'_>) -> V {
-    let is_it = |param: &Value<'_>| matches!(param.ty().to_owned(), Type::Prim { value: Some(Dim::Var(own)), .. } if own == sym);
-    match rw.body().function().and_then(|function| function.params().find(is_it)) {
-        Some(param) => rw.v(param),
-        None => rw.edit().builder().prim_value(&Dim::Var(sym)),
     }
 }
 

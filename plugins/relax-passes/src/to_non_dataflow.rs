@@ -3,6 +3,7 @@
 //! *Expects* any function. *Keeps* bindings, their order and names. *Never* moves anything.
 
 use plugin_api::prelude::*;
+use plugin_api::typing::infer_types::infer_types;
 
 declare_pass! {
     /// Turns dataflow blocks into plain binding blocks.
@@ -47,7 +48,7 @@ fn no_dataflow(function: &Body, _: &Ctx) -> Result<(), PassError> {
 }
 
 /// Blocks become plain, and what a match_cast of them casts gets a name, as in TVM.
-fn to_non_dataflow(body: &Body, _: &Ctx) -> Result<Body, PassError> {
+fn to_non_dataflow(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
     let mut edit = body.edit();
     let has_scalars = body.has_scalars();
     for block in body.dataflow_blocks() {
@@ -65,7 +66,9 @@ fn to_non_dataflow(body: &Body, _: &Ctx) -> Result<Body, PassError> {
             }
         }
     }
-    Ok(edit.finish()?)
+    let plain = edit.finish()?;
+    // What uses an output knows more of it now.
+    if has_scalars && !plain.same(body) { infer_types(&plain, ctx) } else { Ok(plain) }
 }
 
 /// Whether an expression uses a variable that only its block sees.

@@ -76,11 +76,15 @@ fn blocks_of<'b>(function: Function<'b>) -> impl Iterator<Item = Block<'b>> {
     blocks.filter(|block| block.bindings().all(|binding| binding.as_function().is_none()))
 }
 
-/// Whether each symbolic variable that a match_cast of a block defines is used after it only, in an order of the bindings.
+/// Whether each symbolic variable that a match_cast of a block defines, or that is a scalar variable of it, is used after it
+/// only, in an order of the bindings.
 fn defines_before_use(function: Function<'_>, block: Block<'_>, order: &[Value<'_>]) -> bool {
     let mut missing: BTreeSet<Sym> = BTreeSet::new();
-    for cast in block.bindings().filter(|binding| binding.is_match_cast()) {
-        cast.ty().to_owned().each_defined(&mut |sym| missing.extend([sym]));
+    for binding in block.bindings() {
+        missing.extend(binding.symbol());
+        if binding.is_match_cast() {
+            binding.ty().to_owned().each_defined(&mut |sym| missing.extend([sym]));
+        }
     }
     if missing.is_empty() {
         return true;
@@ -91,6 +95,7 @@ fn defines_before_use(function: Function<'_>, block: Block<'_>, order: &[Value<'
         })
     });
     order.iter().all(|binding| {
+        binding.symbol().map(|sym| missing.remove(&sym));
         if binding.is_match_cast() {
             binding.ty().to_owned().each_defined(&mut |sym| {
                 missing.remove(&sym);

@@ -480,7 +480,11 @@ pub(crate) fn path_after<'t>(text: &'t str, expr: &'t Expr, root: &str) -> Optio
     }
     let Expr::Attribute(last) = expr else { return None };
     let root = [root].into_iter().chain(other_name(root)).find(|root| is_name(inner, root))?;
+    // No text is needed for one part. That is all that dimensions in strings have, whose places are not those of the text.
+    if is_name(&last.value, root) {
+        return Some(last.attr.as_str());
+    }
     let path = text.get(span(expr)).and_then(|path| path.get(root.len()..)?.strip_prefix('.'));
     let is_plain = |path: &&str| path.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '.');
-    path.filter(is_plain).or_else(|| is_name(&last.value, root).then(|| last.attr.as_str()))
+    path.filter(is_plain)
 }

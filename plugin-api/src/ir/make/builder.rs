@@ -298,6 +298,15 @@ impl BodyBuilder {
         self.leaf(leaf::PRIM, val::PRIM, ty, u64::from(id))
     }
 
+    /// How an operation of a dimension ([`Dim::operation`]) is written as an expression of TIR: the node, and its operands.
+    pub(crate) fn operation(&mut self, op: u16, mut operands: Vec<V>) -> (NodeSpec, Vec<V>) {
+        if op != prim::IF {
+            return (NodeSpec::new(kind::ARITH).a(op.into()), operands);
+        }
+        operands.insert(0, self.op("tirx.if_then_else"));
+        (NodeSpec::new(kind::CALL), operands)
+    }
+
     /// A string (`R.str`).
     pub fn string(&mut self, text: &str) -> V {
         let (ty, id) = (self.pool.ty(&Type::Object), self.pool.str(text));

@@ -5,7 +5,7 @@ use crate::PassError;
 use crate::arith::substitute;
 use crate::ir::import::Importer;
 use crate::ir::records::{buffer_of, flag, kind};
-use crate::ir::{Attr, AttrsId, Body, BodyBuilder, DType, Dim, DimExpr, NodeSpec, Sym, Type, TypeId, V, Value};
+use crate::ir::{Attr, AttrsId, Body, BodyBuilder, DType, Dim, NodeSpec, Sym, Type, TypeId, V, Value};
 use std::collections::{HashMap, HashSet};
 
 pub(super) struct Writer<'j, 'm> {
@@ -122,17 +122,14 @@ impl<'j, 'm> Writer<'j, 'm> {
 
     /// A dimension as an expression in which `var` says what variables are.
     fn expr(&mut self, dim: &Dim, var: &mut dyn FnMut(&mut Self, Sym) -> V) -> V {
-        let (op, dtype, ops) = match dim {
-            Dim::Var(sym) => return var(self, *sym),
-            Dim::Int(_) => return self.b.scalar(dim),
-            Dim::Expr(expr) => match &**expr {
-                DimExpr::Unary(op, dtype, a) => (*op, *dtype, vec![self.expr(a, var)]),
-                DimExpr::Binary(op, dtype, a, b) => (*op, *dtype, vec![self.expr(a, var), self.expr(b, var)]),
-                _ => return self.b.scalar(dim),
-            },
-        };
+        if let Dim::Var(sym) = dim {
+            return var(self, *sym);
+        }
+        let Some((op, dtype, operands)) = dim.operation() else { return self.b.scalar(dim) };
+        let operands = operands.into_iter().map(|operand| self.expr(operand, var)).collect();
+        let (spec, ops) = self.b.operation(op, operands);
         let ty = self.prim_type(dtype);
-        self.b.node(NodeSpec::new(kind::ARITH).a(op.into()).ty(ty), &ops, None)
+        self.b.node(spec.ty(ty), &ops, None)
     }
 
     fn prim_type(&mut self, dtype: DType) -> TypeId {

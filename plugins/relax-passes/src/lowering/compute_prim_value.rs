@@ -3,6 +3,7 @@
 use plugin_api::prelude::*;
 use plugin_api::tir::prim_func;
 use plugin_api::typing::infer_types::infer_types;
+use plugin_api::typing::normalize::normalize;
 use std::collections::HashMap;
 
 declare_pass! {
@@ -56,32 +57,24 @@ fn compute_prim_value(module: &Module, ctx: &Ctx) -> Result<Module, PassError> {
 
 /// A function with calls in the place of its symbolic expressions.
 fn compute(body: &Body, functions: &mut Functions, ctx: &Ctx) -> Result<Body, PassError> {
-    let scalars: HashMap<Sym, Value<'_>> = body.values().filter_map(|value| Some((value.symbol()?, value))).collect();
     let computed = body.try_rewrite(|value, rw| {
         for (at, operand) in value.operands().enumerate() {
             let Some(dim) = operand.dim().filter(is_computed) else { continue };
             let (function, vars) = functions.of(body, &dim)?;
-            let vars: Vec<V> = vars.iter().map(|var| variable(rw, *var, &scalars)).collect();
+            let vars: Vec<V> = vars.iter().map(|var| rw.symbol(*var)).collect();
             let call = rw.call_function(&function.name, &function.body, &vars)?;
             if let Expr::Alias(_) = value.view() {
                 rw.edit().set_type(call, &value.ty().to_owned());
                 return Ok(Action::Replace(call));
             }
-            let computed = rw.emit_scalar(call, "gv");
+            // What is in no block yet, such as a part of the result, gets a name in one below.
+            let computed = if value.is_binding() { rw.emit_scalar(call, "gv") } else { call };
             rw.edit().set_operand(value, at, computed);
         }
         Ok::<_, PassError>(Action::Keep)
     })?;
     // The type of a tuple of an expression says the expression; that of a tuple of a call does not.
-    if computed.same(body) { Ok(computed) } else { infer_types(&computed, ctx) }
-}
-
-/// A symbolic variable as a value: the scalar variable that it is, where it is one.
-fn variable<'b>(rw: &mut Rewriter<'b>, sym: Sym, scalars: &HashMap<Sym, Value<'b>>) -> V {
-    match scalars.get(&sym) {
-        Some(scalar) => rw.v(*scalar),
-        None => rw.edit().builder().prim_value(&Dim::Var(sym)),
-    }
+    if computed.same(body) { Ok(computed) } else { infer_types(&normalize(&computed, ctx)?, ctx) }
 }
 
 /// Whether a dimension is neither a number that is known nor a variable.

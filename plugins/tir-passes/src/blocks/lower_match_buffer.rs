@@ -4,6 +4,7 @@ use super::index::linear::{Linear, add, cast, mul};
 use plugin_api::arith::{index_to_dim_of_atoms, prim, substitute};
 use plugin_api::ir::BufferType;
 use plugin_api::prelude::*;
+use plugin_api::tir::{PrimExpr, Tir};
 use std::collections::{BTreeMap, BTreeSet};
 
 declare_pass! {
@@ -109,11 +110,12 @@ impl<'b> LowerMatch<'b> {
         if let Some(access) = value.as_element_access()
             && let Some(source) = self.matched.get(access.buffer)
         {
-            let indices = dims(&access.indices)?.into_iter().map(|index| (self.in_known(&index), Dim::Int(1)));
-            let ranges = source.shifted(&indices.collect::<Vec<_>>());
+            let own: Vec<Dim> = dims(&access.indices)?.iter().map(|index| self.in_known(index)).collect();
+            let (outer, inner) = source.ranges.split_at(source.ranges.len() - own.len().min(source.ranges.len()));
             let (buffer, indices) = rw.tir(|t| {
-                let indices: Vec<V> = ranges.iter().map(|(index, _)| t.index(index).v()).collect();
-                (t.buffer(source.buffer).v(), indices)
+                let outer = outer.iter().map(|(start, _)| t.index(start).v());
+                let inner = inner.iter().zip(&own).map(|((start, _), index)| further(t, start, index).v());
+                (t.buffer(source.buffer).v(), outer.chain(inner).collect::<Vec<V>>())
             })?;
             rw.edit().set_access(value, buffer, &indices);
         }
@@ -244,6 +246,14 @@ impl Source<'_> {
         let inner = self.ranges.iter().skip(outer).zip(ranges);
         let inner = inner.map(|((start, _), (min, extent))| (add(start.clone(), min.clone()), extent.clone()));
         fixed.chain(inner).collect()
+    }
+}
+
+/// An index, or several in a vector, further by `start`.
+fn further<'t>(t: &'t Tir<'_, '_>, start: &Dim, index: &Dim) -> PrimExpr<'t> {
+    match index.dtype().lanes() {
+        1 => t.index(&add(start.clone(), index.clone())),
+        _ => t.index(start) + t.index(index),
     }
 }
 

@@ -85,6 +85,10 @@ impl<'b> StmtMutator<'b> for LowerOpaque<'b> {
                 let name = var.name().unwrap_or("_");
                 bail!(at stmt, "threads execute the loop over `{name}`, so it begins at 0; let it, and add its begin to the indices");
             }
+            if has_jumps(stmt) {
+                let name = var.name().unwrap_or("_");
+                bail!(at stmt, "threads execute the loop over `{name}`, so no loop is left for its `break` or `continue`; write an If instead");
+            }
             rw.edit().to_launch(stmt);
         } else if once && !has_jumps(stmt) {
             rw.tir(|t| t.loop_body(stmt, t.value(min).cast(var.ty().dtype())))?;

@@ -314,6 +314,11 @@ impl<'a> TirReader<'a> {
     }
 
     fn dim_pair(&mut self, op: u16, a: &Expr, b: &Expr, quoted: bool) -> Read<Option<Dim>> {
+        Ok(self.dims_of_one_type(a, b, quoted)?.map(|(x, y)| Dim::binary(op, x, y)))
+    }
+
+    /// Two dimensions, brought to one data type.
+    fn dims_of_one_type(&mut self, a: &Expr, b: &Expr, quoted: bool) -> Read<Option<(Dim, Dim)>> {
         let (Some(x), Some(y)) = (self.operand_dim(a, quoted)?, self.operand_dim(b, quoted)?) else { return Ok(None) };
         // A number without a type takes that of the other side; so does one of fewer bits, as TVM computes.
         let is_untyped = |expr: &Expr| wide_int(expr).is_some() || truth(expr).is_some();
@@ -328,11 +333,10 @@ impl<'a> TirReader<'a> {
             }
             _ => (x, y),
         };
-        let (x, y) = match promoted(x.dtype(), y.dtype()).filter(|_| x.dtype() != y.dtype()) {
+        Ok(Some(match promoted(x.dtype(), y.dtype()).filter(|_| x.dtype() != y.dtype()) {
             Some(dtype) => (cast(dtype, x), cast(dtype, y)),
             None => (x, y),
-        };
-        Ok(Some(Dim::binary(op, x, y)))
+        }))
     }
 
     fn dim_call(&mut self, call: &ExprCall, quoted: bool) -> Read<Option<Dim>> {
@@ -349,6 +353,11 @@ impl<'a> TirReader<'a> {
                 self.dim(value, quoted)?.map(|value| unary_dim(prim::CAST, dtype, value))
             }
             ("Not", [value]) => self.dim(value, quoted)?.map(|value| unary_dim(prim::NOT, DType::BOOL, value)),
+            ("if_then_else", [cond, then, otherwise]) => {
+                let cond = self.dim(cond, quoted)?;
+                let choices = self.dims_of_one_type(then, otherwise, quoted)?;
+                cond.zip(choices).map(|(cond, (then, otherwise))| Dim::if_then_else(cond, then, otherwise))
+            }
             (name, [a, b]) => match named_op(name) {
                 Some(op) => self.dim_pair(op, a, b, quoted)?,
                 None => None,

@@ -142,6 +142,12 @@ impl<'b, W: Widths<'b>> Narrow<W> {
 
     fn buffer(&mut self, stmt: Value<'b>, ty: BufferType, w: &mut Again<'b>) -> Result<(), PassError> {
         let ops = w.operands(self, stmt)?;
+        // A text gives the variables that a matched buffer brings in the data type of its first extent.
+        let mut brought_in = ty.strides.iter().chain(&ty.elem_offset).filter(|dim| matches!(dim, Dim::Var(_)));
+        if !self.widths.all() && stmt.matched_region().is_some() && brought_in.next().is_some() {
+            w.retyped(stmt, &ops, &Type::Buffer(ty));
+            return Ok(());
+        }
         let offset = self.dim(&ty.offset());
         let mut narrow = ty.clone();
         narrow.shape.iter_mut().chain(&mut narrow.strides).for_each(|dim| *dim = self.dim(dim));
@@ -321,6 +327,10 @@ impl<'b, W: Widths<'b>> TirRewrite<'b> for Narrow<W> {
                     w.expr_as(expr, &ops, with_bits(dtype, bits))
                 }
                 _ => w.expr_of(expr, &ops),
+            }),
+            Expr::Let { .. } => w.operands(self, expr).map(|ops| {
+                let dtype = ops.get(2).map_or(dtype, |body| w.dtype(*body));
+                w.expr_as(expr, &ops, dtype)
             }),
             _ => w.expr(self, expr),
         };

@@ -50,6 +50,8 @@ impl<'b> InLanes<'b> {
                 _ => call.args().any(|arg| many(Some(arg))),
             },
             Expr::Broadcast { value, .. } | Expr::Let { value, .. } => many(Some(value)),
+            // A vector in each lane.
+            Expr::Ramp { .. } | Expr::Shuffle { .. } => value.operands().any(|operand| many(Some(operand))),
             _ => false,
         };
         if value.is_nested() && (here || value.operands().any(|operand| self.impossible.contains(&operand))) {
