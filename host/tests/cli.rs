@@ -365,6 +365,9 @@ cases! {
     compat_does_not_keep_going: Case::standard, ["run", "small.py", "--tvm-compat", "--keep-going", "--passes", ""];
     unknown_option: Case::standard, ["run", "small.py", "--passes", "acme.GroupConvolutions{thru=[relax.add]}"];
     option_of_wrong_type: Case::standard, ["run", "small.py", "--passes", "acme.GroupConvolutions{through=3}"];
+    option_that_a_pass_refuses: Case::standard, ["run", "small.py", "--passes", "relax.FuseOpsByPattern{patterns=[acme.conv2d_rleu]}"];
+    option_that_a_dataflow_pass_refuses: Case::standard,
+        ["run", "small.py", "--keep-going", "--passes", "acme.GroupConvolutions{through=[relax.nn.rleu]}"];
     pipeline_with_syntax_error: Case::standard, ["run", "small.py", "--passes", "relax.Normalize,{x}"];
     pipeline_in_a_file_with_syntax_error: |case| {
         case.standard().file("late.txt", "\u{feff}# First this, π.\nrelax.Normalize, # then\n  relax.DeadCodeElimination relax.ToNonDataflow\n")

@@ -12,17 +12,25 @@ pub struct PassError {
     pub node: Option<usize>,
     /// Name of the function that it is about, where a pass works on more than one.
     pub function: Option<String>,
+    /// Whether the value of an option is wrong. That is a mistake of the user, not of the pass.
+    pub is_of_option: bool,
 }
 
 impl PassError {
     /// Says why.
     pub fn new(message: impl Into<String>) -> PassError {
-        PassError { message: message.into(), node: None, function: None }
+        PassError { message: message.into(), node: None, function: None, is_of_option: false }
     }
 
     /// Says where: at this value of the function that the pass was given.
     pub fn at(mut self, value: Value<'_>) -> PassError {
         self.node = value.index();
+        self
+    }
+
+    /// Says that the value of an option is wrong: what the pass was given, and not what it does.
+    pub fn of_option(mut self) -> PassError {
+        self.is_of_option = true;
         self
     }
 
@@ -54,9 +62,11 @@ impl From<ConstantError> for PassError {
 }
 
 /// Makes a [`PassError`](crate::PassError): `pass_error!("found {x}")`, or with a place,
-/// `pass_error!(at value, "found {x}")`.
+/// `pass_error!(at value, "found {x}")`. If the value of an option is wrong, `option` comes first:
+/// `pass_error!(option "`factor` is {x}; it must be positive")`.
 #[macro_export]
 macro_rules! pass_error {
+    (option $($error:tt)+) => { $crate::pass_error!($($error)+).of_option() };
     (at $value:expr, $($message:tt)+) => { $crate::PassError::new(format!($($message)+)).at($value) };
     ($($message:tt)+) => { $crate::PassError::new(format!($($message)+)) };
 }

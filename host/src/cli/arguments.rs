@@ -33,7 +33,7 @@ pub(super) struct Cli {
     ///
     /// With json, each message is one line: an object with `level`, `message`, `places`, `notes`, `help` and `rendered`,
     /// and, where they are known, `pass`, `plugin`, `file`, `function`, `position` and, of a step that failed, `cause`:
-    /// error, panic, crash or ill-formed. The summary is a line `{"summary": [...]}`; `timing`, `memory`, `statistics`,
+    /// error, panic, crash, ill-formed or option. The summary is a line `{"summary": [...]}`; `timing`, `memory`, `statistics`,
     /// printed modules (`printed`) and log events (`log`) have the same form.
     #[arg(long, global = true, value_enum, default_value = "human", value_name = "FORMAT")]
     pub(super) message_format: Format,

@@ -285,6 +285,8 @@ pub enum Cause {
     Crash,
     /// It returned an ill-formed module.
     IllFormed,
+    /// It refuses the value of an option.
+    Option,
 }
 
 impl Cause {
@@ -295,6 +297,7 @@ impl Cause {
             Cause::Panic => "panic",
             Cause::Crash => "crash",
             Cause::IllFormed => "ill-formed",
+            Cause::Option => "option",
         }
     }
 }
@@ -376,8 +379,11 @@ impl Error {
 
     /// The same failure of a step, of another kind.
     pub(crate) fn caused_by(mut self, by: Cause) -> Error {
-        if let Error::Step { cause, .. } = &mut self {
+        if let Error::Step { cause, code, .. } = &mut self {
             *cause = by;
+            if by == Cause::Option {
+                *code = exit::REQUEST;
+            }
         }
         self
     }

@@ -16,7 +16,10 @@ impl Run<'_> {
     /// A pass that failed.
     pub(super) fn failure(&self, pass: PassId, function: Option<&str>, module: &Module, failure: RunFailure) -> Error {
         let (message, node, named, cause) = match failure {
-            RunFailure::Error(error) => (error.message, error.node, error.function, Cause::Error),
+            RunFailure::Error(error) => {
+                let cause = if error.is_of_option { Cause::Option } else { Cause::Error };
+                (error.message, error.node, error.function, cause)
+            }
             RunFailure::Panic(text) => {
                 self.mark(pass, "panicked in");
                 (format!("panicked: {text}"), None, None, Cause::Panic)

@@ -51,7 +51,7 @@ impl Run<'_> {
                 return Ok(());
             }
             Verdict::Unknown => (None, "which nothing has established".to_string(), None),
-            Verdict::Fails(function, PassError { message, node, function: _ }) => {
+            Verdict::Fails(function, PassError { message, node, .. }) => {
                 let place = node.and_then(|node| self.place(module, &function, node, "before the pass"));
                 (Some(function), format!("which does not hold: {message}"), place)
             }
@@ -169,7 +169,7 @@ impl Run<'_> {
         (pass, position): Claimant,
         (claim, property): (&str, &str),
         module: &Module,
-        (function, PassError { message, node, function: _ }): (String, PassError),
+        (function, PassError { message, node, .. }): (String, PassError),
         found: &str,
     ) -> Error {
         let place = node.and_then(|node| self.place(module, &function, node, "what the pass returned"));

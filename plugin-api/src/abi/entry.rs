@@ -31,6 +31,8 @@ pub(crate) const FAILED: u32 = 1;
 pub(crate) const PANICKED: u32 = 2;
 /// Status of `should_run` when the pass must not run.
 pub(super) const VETOED: u32 = 3;
+/// Status of a pass that refuses the value of an option. An error follows, as for `FAILED`.
+pub(crate) const REFUSED_OPTION: u32 = 4;
 
 /// The entry table. The types of its functions are written out: the comparison of layouts sees through no alias. Grows
 /// at its end only; `decl` is for the plugin's own shims.
@@ -262,6 +264,11 @@ extern "C" fn init(services: *const Services, error: Sink) -> u32 {
     }
 }
 
+/// Status of a pass that returned an error.
+pub(super) fn status_of(error: &PassError) -> u32 {
+    if error.is_of_option { REFUSED_OPTION } else { FAILED }
+}
+
 /// An error as bytes: node (u64), length of the function's name (u32), name, message.
 pub(super) fn error_bytes(error: &PassError) -> Vec<u8> {
     let function = error.function.as_deref().unwrap_or("").as_bytes();
@@ -282,6 +289,7 @@ pub(crate) fn read_error(bytes: &[u8]) -> PassError {
             message: text(message),
             node: (node != NO_NODE).then_some(node as usize),
             function: (!function.is_empty()).then(|| text(function)),
+            is_of_option: false,
         })
     };
     read().unwrap_or_else(|| PassError::new(String::from_utf8_lossy(bytes)))
@@ -342,7 +350,7 @@ extern "C" fn run_module(
             Ok(Ok(module)) => (OK, module.into_ptr()),
             Ok(Err(failure)) => {
                 error.put(&error_bytes(&failure));
-                (FAILED, std::ptr::null())
+                (status_of(&failure), std::ptr::null())
             }
             Err(panic) => {
                 error.put(panic.as_bytes());
@@ -406,7 +414,7 @@ extern "C" fn run_functions(
     };
     let mut done = |i: usize, result: std::thread::Result<Result<Body, PassError>>| match result {
         Ok(Ok(body)) => out[i] = body.into_ptr(),
-        Ok(Err(error)) => put_failure(errors, i, FAILED, &error_bytes(&error)),
+        Ok(Err(error)) => put_failure(errors, i, status_of(&error), &error_bytes(&error)),
         Err(payload) => put_failure(errors, i, PANICKED, panic_text(payload).as_bytes()),
     };
     let run = || {

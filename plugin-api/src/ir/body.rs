@@ -159,6 +159,11 @@ impl Body {
         Some(Value { raw, op: at as u32 | LEAF_BIT })
     }
 
+    /// Whether it may mention functions of the module. Most PrimFuncs do not, and need not be searched for them.
+    pub fn mentions_functions(&self) -> bool {
+        self.raw().leaves().iter().any(|leaf| leaf.kind == leaf::GLOBAL_VAR)
+    }
+
     /// Name of a symbolic variable, as a hint.
     pub fn sym_name(&self, id: u32) -> Option<&str> {
         sym_name(self.raw(), id)

@@ -109,6 +109,8 @@ pub struct Edit<'b> {
     parents: Vec<u32>,
     /// The old scalar that each symbolic variable is, by its number; made when it is first asked for.
     symbols: Option<HashMap<u32, u32>>,
+    /// What completes the new body.
+    complete: Option<fn(&Body) -> Result<Body, SealError>>,
     /// What [`Edit::outline`] knows of the groups that it made before.
     pub(crate) groups: crate::rewrite::outline::Groups,
 }
@@ -143,6 +145,7 @@ impl Body {
             attrs_changed: false,
             parents: Vec::new(),
             symbols: None,
+            complete: None,
             groups: Default::default(),
         }
     }
@@ -572,7 +575,18 @@ impl<'b> Edit<'b> {
     ///
     /// # Errors
     /// If a removed value is still used, or the result is not valid.
-    pub fn finish(mut self) -> Result<Body, SealError> {
+    pub fn finish(self) -> Result<Body, SealError> {
+        let complete = self.complete;
+        let body = self.compacted()?;
+        complete.map_or(Ok(body.clone()), |complete| complete(&body))
+    }
+
+    /// The new body gets what is still to be said in it, such as regions that blocks access, from a function.
+    pub(crate) fn complete_with(&mut self, complete: fn(&Body) -> Result<Body, SealError>) {
+        self.complete = Some(complete);
+    }
+
+    fn compacted(mut self) -> Result<Body, SealError> {
         if !self.is_dirty() {
             return Ok(self.old.clone());
         }

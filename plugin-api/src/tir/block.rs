@@ -1,6 +1,7 @@
 //! Schedulable blocks: iteration variables, what is read and written, initialization.
 
 use super::expr::Write;
+use super::regions::complete_regions;
 use super::{Buffer, ExprArg, PrimExpr, Tir};
 use crate::ir::records::{axis, flag, kind};
 use crate::ir::{Attr, NodeSpec, V};
@@ -14,7 +15,8 @@ pub(super) struct Open {
 
 impl<'t, 'b> Tir<'t, 'b> {
     /// A schedulable block. `body` writes, in this order, its iteration variables, [`Tir::where_`], what it reads and
-    /// writes, [`Tir::init`], and its statements. Where it says nothing of reads or writes, TVM finds them out.
+    /// writes, [`Tir::init`], and its statements. Where it says nothing of reads or writes, they are
+    /// found out in the end, as by [`complete_regions`](super::regions::complete_regions).
     pub fn block<R>(&self, name: &str, body: impl FnOnce() -> R) -> R {
         let spec = NodeSpec::new(kind::SBLOCK).flags(flag::BOUND);
         let header = self.edit.borrow_mut().open(spec, &[], Some(name));
@@ -28,6 +30,7 @@ impl<'t, 'b> Tir<'t, 'b> {
         if !unsaid.is_empty() {
             let attrs = edit.builder().attrs(unsaid);
             edit.set_attrs(header, attrs);
+            edit.complete_with(complete_regions);
         }
         out
     }
@@ -73,7 +76,7 @@ impl<'t, 'b> Tir<'t, 'b> {
         self.access(1, buffer, ranges);
     }
 
-    fn access<'a, 'c, A: Into<ExprArg<'a>>, E: Into<ExprArg<'c>>>(
+    pub(super) fn access<'a, 'c, A: Into<ExprArg<'a>>, E: Into<ExprArg<'c>>>(
         &self,
         what: u32,
         buffer: Buffer,

@@ -4,7 +4,7 @@ use super::expr::Write;
 use super::{Buffer, ExprArg, PrimExpr, Tir};
 use crate::arith::atom_of;
 use crate::ir::records::{buffer_of, flag, kind};
-use crate::ir::{Attr, AttrsId, BufferType, DType, Dim, NodeSpec, Stmt, Type, V, Value};
+use crate::ir::{Attr, AttrsId, BufferType, DType, Dim, Expr, NodeSpec, Stmt, Type, V, Value};
 use crate::rewrite::Edit;
 use crate::{PassError, pass_error};
 
@@ -65,25 +65,37 @@ impl<'t, 'b> Tir<'t, 'b> {
         PrimExpr { tir: self, v, dtype }
     }
 
-    /// A vector of equal elements.
-    pub fn broadcast<'s, 'a>(&'s self, element: impl Into<ExprArg<'a>>, lanes: u16) -> PrimExpr<'s> {
+    /// A vector of equal elements, as many as another vector has.
+    pub fn broadcast<'s, 'a>(&'s self, element: impl Into<ExprArg<'a>>, like: Value<'_>) -> PrimExpr<'s> {
         let element = self.value(element);
-        let of = element.dtype();
-        let (dtype, n) = (DType::new(of.code(), of.bits(), lanes), Write::int(self, lanes.into(), DType::I32));
+        let (dtype, n) = self.lanes(element.dtype(), like);
         let v = Write::node(self, NodeSpec::new(kind::BROADCAST), &[element.v(), n], dtype);
         PrimExpr { tir: self, v, dtype }
     }
 
-    /// A vector of numbers in steps.
+    /// The type of a vector with the elements of one type and the length of another vector, and that length.
+    fn lanes(&self, of: DType, like: Value<'_>) -> (DType, V) {
+        let lanes = like.ty().dtype().lanes();
+        let n = match (lanes as i16 > 0, length_of(like)) {
+            (true, _) => Write::int(self, lanes.into(), DType::I32),
+            (false, Some(length)) => self.value(length).v(),
+            (false, None) => {
+                self.fail("a vector whose length is not known, and nothing in it says it".to_string());
+                Write::int(self, 1, DType::I32)
+            }
+        };
+        (DType::new(of.code(), of.bits(), lanes), n)
+    }
+
+    /// A vector of numbers in steps, as many as another vector has.
     pub fn ramp<'s, 'a, 'c>(
         &'s self,
         base: impl Into<ExprArg<'a>>,
         stride: impl Into<ExprArg<'c>>,
-        lanes: u16,
+        like: Value<'_>,
     ) -> PrimExpr<'s> {
         let (base, stride) = (self.value(base), self.value(stride));
-        let of = base.dtype();
-        let (dtype, n) = (DType::new(of.code(), of.bits(), lanes), Write::int(self, lanes.into(), DType::I32));
+        let (dtype, n) = self.lanes(base.dtype(), like);
         let v = Write::node(self, NodeSpec::new(kind::RAMP), &[base.v(), stride.v(), n], dtype);
         PrimExpr { tir: self, v, dtype }
     }
@@ -135,6 +147,19 @@ impl<'t, 'b> Tir<'t, 'b> {
             self.edit.borrow_mut().after(block);
         });
     }
+}
+
+/// The length of a vector, as something in it says it.
+fn length_of(vector: Value<'_>) -> Option<Value<'_>> {
+    let mut work = vec![vector];
+    while let Some(value) = work.pop() {
+        if let Expr::Ramp { lanes, .. } | Expr::Broadcast { lanes, .. } = value.view() {
+            return Some(lanes);
+        }
+        let same = |operand: &Value<'_>| operand.ty().dtype().lanes() == vector.ty().dtype().lanes();
+        work.extend(value.operands().filter(|operand| operand.is_nested() && same(operand)));
+    }
+    None
 }
 
 impl Edit<'_> {

@@ -83,6 +83,7 @@ mod join;
 mod lower;
 mod nest;
 mod read;
+pub mod regions;
 mod stmt;
 
 pub use again::{Again, TirRewrite};

@@ -63,7 +63,7 @@ declare_config! {
 }
 
 fn group_convolutions(module: &Module, options: &Options, ctx: &Ctx) -> Result<Module, PassError> {
-    options.through.iter().try_for_each(|op| ctx.check_operator(op))?;
+    options.through.iter().try_for_each(|op| ctx.check_operator(op)).map_err(PassError::of_option)?;
     let most = MOST.get(ctx).and_then(|most| usize::try_from(most).ok()).unwrap_or(usize::MAX);
     let operators = pair(options, |data| is_op("relax.nn.conv2d", ..).arg(0, data));
     let prim_funcs = pair(options, |data| is_call_tir(..).callee_attr("my_op_kind", "convolution").arg(0, data));

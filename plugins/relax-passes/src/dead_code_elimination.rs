@@ -39,7 +39,7 @@ declare_pass! {
 fn dead_code_elimination(module: &Module, options: &Options, ctx: &Ctx) -> Result<Module, PassError> {
     if let Some(unknown) = options.entry_functions.iter().find(|name| module.get(name).is_none()) {
         let near = nearest(unknown, module.functions().map(|(name, _)| name));
-        bail!("`entry_functions` names `{unknown}`, which is not in the module{}", did_you_mean(&near));
+        bail!(option "`entry_functions` names `{unknown}`, which is not in the module{}", did_you_mean(&near));
     }
     let cleaned = module.map_functions(|name, body| match body.function() {
         Some(function) if !function.skips_optimization() => {
@@ -69,7 +69,7 @@ fn reachable<'m>(module: &'m Module, entries: &[String]) -> BTreeSet<&'m str> {
     let mut work: Vec<(&str, &Body)> = module.functions().filter(|(name, body)| is_entry(name, body)).collect();
     let mut reached = BTreeSet::new();
     while let Some((name, body)) = work.pop() {
-        if reached.insert(name) {
+        if reached.insert(name) && body.mentions_functions() {
             let callees = body.values().flat_map(Value::operands).filter_map(Value::as_global);
             work.extend(callees.filter_map(|callee| module.get_entry(callee)));
         }

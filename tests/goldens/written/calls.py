@@ -37,6 +37,8 @@ class Module:
         for i, j in T.grid(2, 3):
             with T.sblock("fill"):
                 vi, vj = T.axis.remap("SS", [i, j])
+                T.reads(A[vi, vj])
+                T.writes(B[vi, vj])
                 B[vi, vj] = A[vi, vj]
 
     @R.function(pure=False)

@@ -17,4 +17,6 @@ class Module:
         for i in range(8):
             with T.sblock("double"):
                 vi = T.axis.spatial(8, i)
+                T.reads(A[vi])
+                T.writes(B[vi])
                 B[vi] = A[vi] + A[vi]

@@ -141,12 +141,8 @@ fn for_(t: &mut Tir<'_, '_>, depth: usize) {
 
 /// A schedulable block. In it only its own iterators and what is known everywhere are visible.
 fn block(t: &mut Tir<'_, '_>, depth: usize) {
-    let quiet = [t.c.one_in(5), t.c.one_in(5)];
-    let unsaid = ["no_reads", "no_writes"].into_iter().zip(quiet).filter(|(_, quiet)| *quiet);
-    let attrs: Vec<_> = unsaid.map(|(key, _)| (key, Attr::Bool(true))).collect();
-    let attrs = if attrs.is_empty() { AttrsId::NONE } else { t.b.attrs(attrs) };
     let name = t.c.of(&["block", "update", "C"]);
-    t.b.begin(NodeSpec::new(kind::SBLOCK).attrs(attrs).flags(flag::BOUND), &[], Some(name));
+    t.b.begin(NodeSpec::new(kind::SBLOCK).flags(flag::BOUND), &[], Some(name));
     let iters = iterators(t);
     if t.c.one_in(4) {
         let cond = t.condition(1);
@@ -156,8 +152,8 @@ fn block(t: &mut Tir<'_, '_>, depth: usize) {
     let outside = std::mem::replace(&mut t.vars, inside);
     let loops = std::mem::take(&mut t.loops);
     let buffers = t.buffers.len();
-    for (a, quiet) in [(0, quiet[0]), (1, quiet[1])] {
-        for _ in 0..if quiet { 0 } else { t.c.below(3) } {
+    for a in [0, 1] {
+        for _ in 0..t.c.below(3) {
             if let Some(buffer) = any_buffer(t) {
                 access(t, &buffer, a);
             }

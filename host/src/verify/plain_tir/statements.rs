@@ -31,8 +31,6 @@ struct Region {
     head: Head,
     /// The predicate of a block was there.
     has_where: bool,
-    /// The text of a block does not say what it reads, what it writes.
-    unsaid: [bool; 2],
     /// Scopes in an If.
     scopes: u32,
     has_effect: bool,
@@ -57,7 +55,7 @@ pub(super) fn function(raw: &RawView<'_>) -> Plain {
     let mut walk = Statements { of, nodes, open: Vec::new() };
     let n_params = nodes[1..].iter().take_while(|node| node.kind == kind::PARAM).count();
     nodes[1..=n_params].iter().try_for_each(|param| walk.param(param))?;
-    walk.enter(0, [false; 2])?;
+    walk.enter(0)?;
     (n_params + 1..nodes.len()).try_for_each(|at| {
         walk.leave(at)?;
         walk.node(at)
@@ -94,7 +92,7 @@ impl Statements<'_> {
     }
 
     /// Opens the region of a node.
-    fn enter(&mut self, at: usize, unsaid: [bool; 2]) -> Plain {
+    fn enter(&mut self, at: usize) -> Plain {
         let node = self.nodes.get(at).filter(|node| node.has(flag::REGION))?;
         (self.open.len() < DEEPEST).then_some(())?;
         self.open.push(Region {
@@ -103,7 +101,6 @@ impl Statements<'_> {
             kind: node.kind,
             head: Head::Iterators,
             has_where: false,
-            unsaid,
             scopes: 0,
             has_effect: false,
         });
@@ -175,21 +172,22 @@ impl Statements<'_> {
     fn region(&mut self, at: usize, node: &NodeRec) -> Plain {
         let named = if node.kind == kind::SBLOCK { flag::BOUND } else { 0 };
         (node.flags & !flag::IMPURE == flag::REGION | named && node.ty == NONE).then_some(())?;
-        let (operands, mut unsaid) = (self.of.operands(node), [false; 2]);
-        (node.attrs == NONE || matches!(node.kind, kind::FOR | kind::SBLOCK)).then_some(())?;
+        let operands = self.of.operands(node);
+        // A block that does not say what it accesses gets that when it is read.
+        (node.attrs == NONE || node.kind == kind::FOR).then_some(())?;
         match (node.kind, operands) {
             (kind::FOR, [min, extent]) => {
                 self.of.range(*min, *extent)?;
                 self.nodes.get(at + 1).filter(|var| node.a > 0 && var.kind == kind::LOOP_VAR)?;
                 self.loop_attrs(node.attrs)?;
             }
-            (kind::SBLOCK, []) => unsaid = self.unsaid(node)?,
+            (kind::SBLOCK, []) => {}
             (kind::INIT, []) => self.directly_in(kind::SBLOCK)?,
             (kind::SCOPE, []) => self.directly_in(kind::COND)?,
             (kind::COND | kind::WHILE, [cond]) => self.of.condition(*cond)?,
             _ => return None,
         }
-        self.enter(at, unsaid)
+        self.enter(at)
     }
 
     fn directly_in(&self, kind: u16) -> Plain {
@@ -227,22 +225,6 @@ impl Statements<'_> {
         let entries = self.entries(id)?;
         entries.iter().all(|entry| !matches!(raw.str(entry.key), "disable_unroll" | "pragma_unroll")).then_some(())?;
         plain_entries(raw, entries)
-    }
-
-    /// What the text of a block does not say: whether reads, whether writes.
-    fn unsaid(&self, block: &NodeRec) -> Option<[bool; 2]> {
-        let raw = self.of.raw;
-        if block.attrs == NONE {
-            return Some([false; 2]);
-        }
-        let entries = self.entries(block.attrs)?;
-        entries.iter().all(|entry| (entry.kind, entry.val, entry.reserved) == (attr::BOOL, 1, 0)).then_some(())?;
-        match entries.iter().map(|entry| raw.str(entry.key)).collect::<Vec<_>>()[..] {
-            ["no_reads"] => Some([true, false]),
-            ["no_writes"] => Some([false, true]),
-            ["no_reads", "no_writes"] => Some([true; 2]),
-            _ => None,
-        }
     }
 
     /// What has a name: an iterator of a block, a buffer, a value.
@@ -334,8 +316,8 @@ impl Region {
     fn block_has(&mut self, node: &NodeRec) -> Plain {
         let head = match (node.kind, node.a) {
             (kind::ITER_VAR | kind::WHERE, _) => Head::Iterators,
-            (kind::ACCESS, 0) if !self.unsaid[0] => Head::Reads,
-            (kind::ACCESS, 1) if !self.unsaid[1] => Head::Writes,
+            (kind::ACCESS, 0) => Head::Reads,
+            (kind::ACCESS, 1) => Head::Writes,
             (kind::ACCESS, _) => return None,
             _ => Head::Content,
         };

@@ -7,7 +7,7 @@ mod tracing_sink;
 
 use crate::PassError;
 use crate::abi::entry::{
-    ENTRY_MAGIC, Entry, FAILED, OK, PANICKED, failures_in, option_bytes, read_error, read_failures,
+    ENTRY_MAGIC, Entry, FAILED, OK, PANICKED, REFUSED_OPTION, failures_in, option_bytes, read_error, read_failures,
 };
 pub use crate::abi::host::log::{
     LogEvent, LogSink, LogSpan, Parent, TracingSink, log_sink, max_level, set_log_sink, set_max_level,
@@ -316,6 +316,7 @@ impl RunFailure {
     pub(in crate::abi) fn read(status: u32, bytes: &[u8]) -> RunFailure {
         match status {
             FAILED => RunFailure::Error(read_error(bytes)),
+            REFUSED_OPTION => RunFailure::Error(read_error(bytes).of_option()),
             PANICKED => RunFailure::Panic(String::from_utf8_lossy(bytes).into_owned()),
             other => RunFailure::Protocol(format!("ended with status {other}, which this plugin API does not have")),
         }

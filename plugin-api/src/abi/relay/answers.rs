@@ -3,7 +3,7 @@
 use super::bytes::{Forged, Reader, Writer};
 use super::known::Known;
 use crate::PassError;
-use crate::abi::entry::{FAILED, OK, PANICKED, error_bytes};
+use crate::abi::entry::{FAILED, OK, PANICKED, REFUSED_OPTION, error_bytes, status_of};
 use crate::abi::host::RunFailure;
 use crate::ir::{Body, Call};
 use crate::metadata::OptionValue;
@@ -39,7 +39,7 @@ impl Outcome {
     pub fn put<T>(out: &mut Writer, outcome: &Result<T, RunFailure>) {
         let (status, bytes) = match outcome {
             Ok(_) => (OK, Vec::new()),
-            Err(RunFailure::Error(error)) => (FAILED, error_bytes(error)),
+            Err(RunFailure::Error(error)) => (status_of(error), error_bytes(error)),
             Err(RunFailure::Panic(text)) => (PANICKED, text.clone().into_bytes()),
             Err(RunFailure::Protocol(text) | RunFailure::Ended { message: text, .. }) => {
                 (PROTOCOL, text.clone().into_bytes())
@@ -58,7 +58,7 @@ impl Outcome {
         Ok(match status {
             OK => Ok(()),
             PROTOCOL => Err(RunFailure::Protocol(String::from_utf8_lossy(bytes).into_owned())),
-            FAILED | PANICKED => Err(RunFailure::read(status, bytes)),
+            FAILED | PANICKED | REFUSED_OPTION => Err(RunFailure::read(status, bytes)),
             other => return Err(Forged::new(format!("a call ended with status {other}, which there is not"))),
         })
     }

@@ -128,8 +128,8 @@ impl<'b> Groups<'b> {
 pub struct GroupedFunctions {
     functions: ModuleEdit,
     constants: Constants,
-    /// Names of the functions with a hash; filled when the first function is made.
-    known: HashMap<u64, Vec<String>>,
+    /// Names of the functions with a number of nodes; filled when the first function is made.
+    known: HashMap<usize, Vec<String>>,
     /// For each name the first number that may be free after it.
     numbers: HashMap<String, usize>,
     /// What groups of the function that is being changed call, by their forms.
@@ -227,15 +227,18 @@ impl GroupedFunctions {
     /// Adds a function, or finds an equal one; returns its name.
     fn add(&mut self, function: &Body, hint: &str) -> String {
         if self.known.is_empty() {
-            let functions: Vec<String> = self.functions.names().map(str::to_string).collect();
-            for name in functions {
-                let hash = self.functions.get(&name).map_or(0, Body::structural_hash);
-                self.known.entry(hash).or_default().push(name);
+            let all: Vec<String> = self.functions.names().map(str::to_string).collect();
+            for name in all {
+                if let Some(body) = self.functions.get(&name).filter(|body| body.kind() == function.kind()) {
+                    self.known.entry(body.len()).or_default().push(name);
+                }
             }
         }
-        let same = self.known.entry(function.structural_hash()).or_default();
-        let functions = &self.functions;
-        if let Some(name) = same.iter().find(|name| functions.get(name).is_some_and(|f| f.structural_eq(function))) {
+        // Few functions have as many nodes; only their hashes are asked for.
+        let same = self.known.entry(function.len()).or_default();
+        let (functions, hash) = (&self.functions, if same.is_empty() { 0 } else { function.structural_hash() });
+        let is_same = |other: &Body| other.structural_hash() == hash && other.structural_eq(function);
+        if let Some(name) = same.iter().find(|name| functions.get(name).is_some_and(is_same)) {
             return name.clone();
         }
         let hint = function_name(hint);

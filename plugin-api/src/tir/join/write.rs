@@ -6,6 +6,7 @@ use crate::arith::substitute;
 use crate::ir::import::Importer;
 use crate::ir::records::{buffer_of, flag, kind};
 use crate::ir::{Attr, AttrsId, Body, BodyBuilder, DType, Dim, NodeSpec, Sym, Type, TypeId, V, Value};
+use crate::walk::value_map::ValueSet;
 use std::collections::{HashMap, HashSet};
 
 pub(super) struct Writer<'j, 'm> {
@@ -144,14 +145,18 @@ struct StepWriter<'j, 'm> {
     /// Its own symbolic variables that are not told by its arguments.
     syms: HashMap<u32, Sym>,
     /// Nodes that are not copied where they are.
-    left_out: HashSet<u32>,
+    left_out: ValueSet<'m>,
+    /// Types here, by their ids there.
+    types: HashMap<u32, TypeId, foldhash::fast::RandomState>,
+    /// Operands of the current node.
+    ops: Vec<V>,
 }
 
 impl<'j, 'm> StepWriter<'j, 'm> {
     fn of(step: &'j Step<'m>) -> StepWriter<'j, 'm> {
         let function = step.function;
-        let mut left_out = HashSet::new();
-        let mut leave_out = |value: Value<'m>| left_out.extend(value.with_nested().into_iter().map(Value::word));
+        let mut left_out = ValueSet::new(function);
+        let mut leave_out = |value: Value<'m>| left_out.extend(value.with_nested());
         let declared = |value: &Value<'m>| matches!(value.kind(), kind::PARAM);
         function.root().region().children().filter(declared).for_each(&mut leave_out);
         root_allocs(function).for_each(&mut leave_out);
@@ -161,12 +166,13 @@ impl<'j, 'm> StepWriter<'j, 'm> {
             leave_out(Value::of_word(function, *buffer));
         }
         if let Some(root) = root_block(function) {
-            left_out.insert(root.word());
+            left_out.insert(root);
             let said = |value: &Value<'m>| matches!(value.kind(), kind::ACCESS | kind::ANNOTATE);
-            let mut leave_out = |value: Value<'m>| left_out.extend(value.with_nested().into_iter().map(Value::word));
+            let mut leave_out = |value: Value<'m>| left_out.extend(value.with_nested());
             root.region().children().filter(said).for_each(&mut leave_out);
         }
-        StepWriter { step, importer: Importer::of(function), syms: HashMap::new(), left_out }
+        let (importer, syms, types) = (Importer::of(function), HashMap::new(), HashMap::default());
+        StepWriter { step, importer, syms, left_out, types, ops: Vec::new() }
     }
 
     /// All that the function does.
@@ -178,7 +184,7 @@ impl<'j, 'm> StepWriter<'j, 'm> {
                 open.pop();
                 w.b.end();
             }
-            if self.left_out.contains(&value.word()) {
+            if self.left_out.contains(value) {
                 continue;
             }
             if value.kind() == kind::SBLOCK {
@@ -201,17 +207,17 @@ impl<'j, 'm> StepWriter<'j, 'm> {
             let joined = self.step.buffers.get(&buffer.word()).map(|joined| joined.0);
             let what = access.node().map(|node| node.a);
             if !seen.insert((what, joined, joined.map_or(buffer.word(), |_| 0))) {
-                self.left_out.extend(access.with_nested().into_iter().map(Value::word));
+                self.left_out.extend(access.with_nested());
             }
         }
     }
 
     /// One node; of a region, its header.
     fn node(&mut self, w: &mut Writer<'_, 'm>, value: Value<'m>) -> Result<(), PassError> {
-        let mut ops = Vec::with_capacity(value.n_operands());
+        self.ops.clear();
         for operand in value.operands() {
             let op = self.operand(w, operand);
-            ops.push(op.ok_or_else(|| {
+            self.ops.push(op.ok_or_else(|| {
                 PassError::new("a PrimFunc uses what its parameters declare in a way that cannot be moved")
             })?);
         }
@@ -219,30 +225,28 @@ impl<'j, 'm> StepWriter<'j, 'm> {
         let (kind, flags, a) = node.map_or((0, 0, 0), |node| (node.kind, node.flags, node.a));
         let attrs: AttrsId = self.importer.attrs(&mut w.b, value);
         let spec = NodeSpec::new(kind).flags(flags).a(a).ty(self.ty(w, value)).attrs(attrs);
-        let name = match value.name() {
-            Some(name) if kind == kind::SBLOCK => Some(w.names.unique(name)),
-            name => name.map(str::to_string),
-        };
-        let v = if value.has(flag::REGION) {
-            w.b.begin(spec, &ops, name.as_deref())
-        } else {
-            w.b.node(spec, &ops, name.as_deref())
-        };
+        let unique = value.name().filter(|_| kind == kind::SBLOCK).map(|name| w.names.unique(name));
+        let name = unique.as_deref().or(value.name());
+        let v =
+            if value.has(flag::REGION) { w.b.begin(spec, &self.ops, name) } else { w.b.node(spec, &self.ops, name) };
         self.importer.map(value, v);
         Ok(())
     }
 
     fn operand(&mut self, w: &mut Writer<'_, 'm>, operand: Value<'m>) -> Option<V> {
-        if let Some(joined) = self.step.buffers.get(&operand.word()) {
-            return w.buffers[joined.0];
-        }
-        if let Some(dim) = self.step.scalars.get(&operand.word()).or_else(|| known_symbol(self.step, operand)) {
-            return Some(w.owner_expr(dim));
-        }
-        match operand.dim() {
-            Some(dim) if dim.as_int().is_none() => Some(w.expr(&dim, &mut |w, sym| self.symbol_expr(w, sym))),
-            _ => self.importer.value_of(&mut w.b, operand),
-        }
+        let known = match operand.kind() {
+            _ if operand.is_leaf() => operand
+                .dim()
+                .filter(|dim| dim.as_int().is_none())
+                .map(|dim| w.expr(&dim, &mut |w, sym| self.symbol_expr(w, sym))),
+            kind::PARAM | kind::BUFFER if self.step.buffers.contains_key(&operand.word()) => {
+                return self.step.buffers.get(&operand.word()).and_then(|joined| w.buffers[joined.0]);
+            }
+            kind::PARAM => self.step.scalars.get(&operand.word()).map(|dim| w.owner_expr(dim)),
+            kind::VAR => known_symbol(self.step, operand).map(|dim| w.owner_expr(dim)),
+            _ => None,
+        };
+        known.or_else(|| self.importer.value_of(&mut w.b, operand))
     }
 
     fn symbol_expr(&mut self, w: &mut Writer<'_, 'm>, sym: Sym) -> V {
@@ -274,6 +278,16 @@ impl<'j, 'm> StepWriter<'j, 'm> {
     }
 
     fn ty(&mut self, w: &mut Writer<'_, 'm>, value: Value<'m>) -> TypeId {
+        let id = value.ty().id();
+        if let Some(known) = self.types.get(&id) {
+            return *known;
+        }
+        let ty = self.written_type(w, value);
+        self.types.insert(id, ty);
+        ty
+    }
+
+    fn written_type(&mut self, w: &mut Writer<'_, 'm>, value: Value<'m>) -> TypeId {
         match value.ty().to_owned() {
             Type::Buffer(buffer) => {
                 let buffer = buffer.map_dims(&mut |dim| self.dim(w, dim));

@@ -21,7 +21,7 @@ pub(super) const ROWS: &[Row] = &[
     ("relax.arange", arange),
     ("relax.hamming_window", hamming_window),
     ("relax.size", size),
-    ("relax.shape_to_tensor", |call| packed(call, "relax.run.shape_to_tensor")),
+    ("relax.shape_to_tensor", shape_to_tensor),
     ("relax.assert_op", |call| packed(call, "relax.run.assert_op")),
     ("relax.print", |call| packed(call, "relax.run.print")),
     ("relax.unique", |call| packed(call, "relax.run.unique")),
@@ -118,6 +118,23 @@ fn size(call: Call<'_>) -> Legal {
     let Some(shape) = shape else { return cannot("the shape of its argument is not known") };
     let te = Te::new("size", call);
     let out = te.compute("size", &[], |_| TeExpr::of_dim(product(&shape)).cast(DType::I64));
+    te.finish(&[out])
+}
+
+/// The dimensions of a shape, one by one. What is not known before the function runs, the runtime tells.
+fn shape_to_tensor(call: Call<'_>) -> Legal {
+    let dims = match call.arg(0).map(|shape| shape.ty().to_owned()) {
+        Some(Type::Shape { dims: Some(dims), .. }) => dims,
+        _ => return packed(call, "relax.run.shape_to_tensor"),
+    };
+    let te = Te::new("shape_to_tensor", call);
+    te.name_axes("i");
+    let out = te.compute("shape_to_tensor", &[Dim::Int(dims.len() as i64)], |i| {
+        let number = |value| TeExpr::int(value, DType::I64);
+        dims.iter().enumerate().rev().fold(number(0), |rest, (at, dim)| {
+            i[0].eq(number(at as i64)).if_then_else(TeExpr::of_dim(dim.clone()).cast(DType::I64), rest)
+        })
+    });
     te.finish(&[out])
 }
 

@@ -56,7 +56,7 @@ pub(super) fn map_wanted(
     if !func_name.is_empty() && !module.get(func_name).is_some_and(relax) {
         let names = module.functions().filter(|(_, body)| relax(body)).map(|(name, _)| name);
         bail!(
-            "`func_name` is `{func_name}`, which is no Relax function of the module{}",
+            option "`func_name` is `{func_name}`, which is no Relax function of the module{}",
             did_you_mean(&nearest(func_name, names))
         );
     }

@@ -41,7 +41,7 @@ fn bind_params(module: &Module, options: &Options, ctx: &Ctx) -> Result<Module, 
     if module.get(&options.func_name).and_then(Body::function).is_none() {
         let near = nearest(&options.func_name, module.functions().map(|(name, _)| name));
         bail!(
-            "`func_name` is `{}`, which is not a Relax function of the module{}",
+            option "`func_name` is `{}`, which is not a Relax function of the module{}",
             options.func_name,
             did_you_mean(&near)
         );
@@ -59,16 +59,16 @@ fn bind(body: &Body, entries: &[String], ctx: &Ctx) -> Result<Body, PassError> {
     let (mut edit, mut dims, mut bound) = (body.edit(), BTreeMap::new(), BTreeSet::new());
     for entry in entries {
         let Some((name, text)) = entry.split_once('=').map(|(name, text)| (name.trim(), text)) else {
-            bail!("`params` has `{entry}`; write a parameter and its value, such as `w=[1, 2]`");
+            bail!(option "`params` has `{entry}`; write a parameter and its value, such as `w=[1, 2]`");
         };
         let Some(param) = params.iter().find(|param| param.name() == Some(name)) else {
             let near = nearest(name, params.iter().filter_map(|param| param.name()));
-            bail!("`params` names `{name}`, which is not a parameter{}", did_you_mean(&near));
+            bail!(option "`params` names `{name}`, which is not a parameter{}", did_you_mean(&near));
         };
         if !bound.insert(name) {
-            bail!("`params` says the value of `{name}` twice; remove one of them");
+            bail!(option "`params` says the value of `{name}` twice; remove one of them");
         }
-        let array = constant(*param, text, &mut dims).map_err(|error| error.at(*param))?;
+        let array = constant(*param, text, &mut dims).map_err(|error| error.at(*param).of_option())?;
         let constant = edit.array(&array);
         edit.replace(*param, constant);
     }

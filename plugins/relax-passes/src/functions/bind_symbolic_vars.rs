@@ -42,7 +42,7 @@ fn bind_symbolic_vars(module: &Module, options: &Options, ctx: &Ctx) -> Result<M
     let values = values(&options.binding_map)?;
     if !options.func_name.is_empty() && module.get(&options.func_name).is_none() {
         let near = nearest(&options.func_name, module.functions().map(|(name, _)| name));
-        bail!("`func_name` is `{}`, which is not in the module{}", options.func_name, did_you_mean(&near));
+        bail!(option "`func_name` is `{}`, which is not in the module{}", options.func_name, did_you_mean(&near));
     }
     let mut unused: BTreeSet<&str> = values.keys().copied().collect();
     let mut known: BTreeSet<String> = BTreeSet::new();
@@ -61,7 +61,7 @@ fn bind_symbolic_vars(module: &Module, options: &Options, ctx: &Ctx) -> Result<M
     let bound = bound?;
     if let Some(unknown) = unused.first() {
         let near = nearest(unknown, known.iter().map(String::as_str));
-        bail!("`binding_map` names `{unknown}`, which is not a symbolic variable{}", did_you_mean(&near));
+        bail!(option "`binding_map` names `{unknown}`, which is not a symbolic variable{}", did_you_mean(&near));
     }
     ctx.statistic("variables bound", values.len());
     Ok(bound)
@@ -73,10 +73,10 @@ fn values(binding_map: &[String]) -> Result<BTreeMap<&str, i64>, PassError> {
     for entry in binding_map {
         let parts = entry.split_once('=').map(|(name, value)| (name.trim(), value.trim().parse::<i64>()));
         let Some((name, Ok(value))) = parts else {
-            bail!("`binding_map` has `{entry}`; write a variable and an integer, such as `n=16`");
+            bail!(option "`binding_map` has `{entry}`; write a variable and an integer, such as `n=16`");
         };
         if values.insert(name, value).is_some() {
-            bail!("`binding_map` says the value of `{name}` twice; remove one of them");
+            bail!(option "`binding_map` says the value of `{name}` twice; remove one of them");
         }
     }
     Ok(values)
@@ -92,7 +92,7 @@ fn dims(body: &Body, values: &BTreeMap<&str, i64>) -> Result<BTreeMap<Sym, Dim>,
             bail!("two symbolic variables are called `{name}`; rename one of them");
         }
         if *value < 0 && extents.contains(&sym) {
-            bail!("`binding_map` has `{name}={value}`, but `{name}` is an extent, which is never negative");
+            bail!(option "`binding_map` has `{name}={value}`, but `{name}` is an extent, which is never negative");
         }
         dims.insert(sym, Dim::int(*value, sym.dtype));
     }

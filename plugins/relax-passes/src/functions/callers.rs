@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 pub(super) fn only_called(module: &Module) -> BTreeSet<&str> {
     let private = module.functions().filter(|(_, body)| body.is_private() && body.function().is_some());
     let mut only_called: BTreeSet<&str> = private.map(|(name, _)| name).collect();
-    for (_, body) in module.functions() {
+    for (_, body) in module.functions().filter(|(_, body)| body.mentions_functions()) {
         let stays = body.function().is_some_and(|function| function.skips_optimization());
         for value in body.values() {
             let may_change = value.as_call().is_some() && !stays;

@@ -61,7 +61,7 @@ fn fuse_ops_by_pattern(module: &Module, options: &Options, ctx: &Ctx) -> Result<
         options.patterns.iter().map(|name| Ok((name, pattern_of(name)?))).collect::<Result<_, PassError>>()?;
     if let Some(unknown) = options.entry_functions.iter().find(|name| module.get(name).is_none()) {
         let near = nearest(unknown, module.functions().map(|(name, _)| name));
-        bail!("`entry_functions` names `{unknown}`, which is not in the module{}", did_you_mean(&near));
+        bail!(option "`entry_functions` names `{unknown}`, which is not in the module{}", did_you_mean(&near));
     }
     let constants = if options.bind_constants { Constants::Bound } else { Constants::Lifted };
     let is_entry =

@@ -3,14 +3,13 @@
 mod accessed;
 mod names;
 
-use super::flatten_buffer::is_vector;
-use super::index::linear::{add, mul, sub};
-use super::index::region::Range;
 use super::lower_opaque_block::{DIM_ALIGN, alignments};
 use accessed::Accesses;
 use plugin_api::arith::prim;
 use plugin_api::ir::BufferType;
 use plugin_api::prelude::*;
+use plugin_api::tir::regions::linear::{add, mul, sub};
+use plugin_api::tir::regions::region::Range;
 
 declare_pass! {
     /// Makes buffers as small as what is accessed of them within one iteration of the loops around their allocation.
@@ -83,7 +82,7 @@ fn move_access<'b>(
         let (buffer, indices) = rw.tir(|t| {
             let moved = access.indices.iter().zip(region).map(|(index, range)| match is_vector(*index) {
                 // TVM subtracts 0 from vectors, too.
-                true => (t.value(*index) - t.broadcast(t.index(&range.min), index.ty().dtype().lanes())).v(),
+                true => (t.value(*index) - t.broadcast(t.index(&range.min), *index)).v(),
                 false => (t.value(*index) - t.index(&range.min)).v(),
             });
             (t.buffer(access.buffer).v(), moved.collect::<Vec<V>>())
@@ -145,4 +144,9 @@ fn next_aligned(stride: Dim, factor: i64, offset: i64) -> Dim {
             add(stride, missing)
         }
     }
+}
+
+/// Whether an index is a vector of known length.
+fn is_vector(index: Value<'_>) -> bool {
+    (2..=i16::MAX).contains(&(index.ty().dtype().lanes() as i16))
 }

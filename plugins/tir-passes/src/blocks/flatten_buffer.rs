@@ -1,11 +1,11 @@
 //! Makes buffers one-dimensional.
 
 use super::index::iter_context::IterContext;
-use super::index::linear::{Linear, cast, mul};
 use super::lower_match_buffer::offset_of;
 use plugin_api::arith::{index_to_dim_of_atoms, prim};
 use plugin_api::ir::BufferType;
 use plugin_api::prelude::*;
+use plugin_api::tir::regions::linear::{Linear, cast, mul};
 
 declare_pass! {
     /// Makes buffers one-dimensional: each load and store gets one index, and parameters are accessed through declarations of
@@ -102,7 +102,7 @@ impl<'b> Flatten<'b> {
 
     fn index(&self, ty: &BufferType, indices: &[Value<'b>], rw: &mut Rewriter<'b>) -> Result<V, PassError> {
         if let [rows @ .., vector] = indices
-            && is_vector(*vector)
+            && vector.ty().dtype().lanes() != 1
         {
             return self.vector_in_row(ty, rows, *vector, rw);
         }
@@ -132,11 +132,11 @@ impl<'b> Flatten<'b> {
         let step = steps.map(|(_, step)| cast(simple(mul(step, apart.clone())), first.dtype()));
         let in_loop = rows.iter().chain([&vector]).any(|index| self.context.uses_loop(*index));
         rw.tir(|t| {
-            let all = |dim: &Dim| t.broadcast(t.index(dim), lanes);
+            let all = |dim: &Dim| t.broadcast(t.index(dim), vector);
             let wide = || t.value(vector).cast(DType::new(of.code(), first.dtype().bits(), lanes));
             let index = match step {
                 Some(step) if step.as_int() == Some(0) => all(&first),
-                Some(step) => t.ramp(t.index(&first), t.index(&step), lanes),
+                Some(step) => t.ramp(t.index(&first), t.index(&step), vector),
                 None if apart.as_int() == Some(1) => all(&first) + wide(),
                 None => all(&first) + wide() * all(&cast(apart, first.dtype())),
             };
@@ -163,11 +163,6 @@ fn scalars(indices: &[Value<'_>]) -> Result<Vec<Dim>, PassError> {
             "an index that is nested too deeply, or a vector before the last one; flatten buffers before loops are vectorized",
         )
     })
-}
-
-/// Whether an index is a vector of known length.
-pub(super) fn is_vector(index: Value<'_>) -> bool {
-    (2..=i16::MAX).contains(&(index.ty().dtype().lanes() as i16))
 }
 
 /// The first element of a vector, and the step from each to the next, if the steps are equal.

@@ -1,9 +1,9 @@
 //! Whether a statement computes each element of a buffer of the same element of another one, which can then be overwritten.
 
-use super::index::linear::Linear;
 use super::storage_plan::allocation_of;
 use plugin_api::arith::{index_to_dim_of_atoms, symbol_of};
 use plugin_api::prelude::*;
+use plugin_api::tir::regions::linear::Linear;
 use plugin_api::walk::visitors::post_order_visit_value;
 
 /// Whether `to` can be computed in the place of `from` by a store, or a loop or condition around stores.

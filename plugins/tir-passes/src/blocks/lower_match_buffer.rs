@@ -1,9 +1,9 @@
 //! Replaces matched buffers by the buffers of which they are a part.
 
-use super::index::linear::{Linear, add, cast, mul};
 use plugin_api::arith::{index_to_dim_of_atoms, prim, substitute};
 use plugin_api::ir::BufferType;
 use plugin_api::prelude::*;
+use plugin_api::tir::regions::linear::{Linear, add, cast, mul};
 use plugin_api::tir::{PrimExpr, Tir};
 use std::collections::{BTreeMap, BTreeSet};
 

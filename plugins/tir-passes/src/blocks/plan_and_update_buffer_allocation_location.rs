@@ -1,10 +1,8 @@
 //! Allocates each buffer of a block in the innermost loop or block around all of its accesses.
 
-use super::index::linear::{add, sub};
-use super::index::reached::{Ends, Reached, ends_of};
-use super::index::region::{Bounds, Part, Range};
-use plugin_api::arith::{index_to_dim, index_to_dim_of_atoms, substitute, symbol_of};
 use plugin_api::prelude::*;
+use plugin_api::tir::regions::region::Range;
+use plugin_api::tir::regions::{Accessed, BufferRegion, Detector};
 use plugin_api::tir::{BlockIter, PrimExpr, Tir};
 use plugin_api::walk::visitors::post_order_visit_value;
 use std::collections::BTreeMap;
@@ -52,9 +50,8 @@ fn plan_and_update(body: &Body, _: &Ctx) -> Result<Body, PassError> {
         bail!(at init, "a block with an initialization; run s_tir.LowerInitBlock before");
     }
     let (places, scopes) = Places::of(body);
-    let analyzer = Analyzer::of_body(body);
     let (scope_of, unused) = (ValueMap::new(body), ValueSet::new(body));
-    let mut planned = Planned { analyzer, at: BTreeMap::new(), scope_of, unused, scopes };
+    let mut planned = Planned { detector: Detector::new(body), at: BTreeMap::new(), scope_of, unused, scopes };
     for buffer in body.values().filter(|value| value.is_block_buffer()) {
         let Some(scope) = places.get(buffer).copied() else {
             planned.unused.insert(buffer);
@@ -255,7 +252,7 @@ fn visit_values_of<'b>(value: Value<'b>, mut visit: impl FnMut(Value<'b>)) {
 
 /// Buffers that are allocated somewhere else than before.
 struct Planned<'b> {
-    analyzer: Analyzer,
+    detector: Detector<'b>,
     /// Those of each scope.
     at: BTreeMap<usize, Vec<Value<'b>>>,
     /// The scope of each buffer of a block.
@@ -300,8 +297,8 @@ impl<'b> Planned<'b> {
             t.before(first);
             t.block("", || {
                 t.accesses_are_said();
-                reads.iter().for_each(|(buffer, ranges)| t.reads(t.buffer(*buffer), written(t, ranges)));
-                writes.iter().for_each(|(buffer, ranges)| t.writes(t.buffer(*buffer), written(t, ranges)));
+                reads.iter().for_each(|region| t.reads(t.buffer(region.buffer), written(t, &region.ranges)));
+                writes.iter().for_each(|region| t.writes(t.buffer(region.buffer), written(t, &region.ranges)));
                 buffers.iter().for_each(|buffer| t.place(*buffer));
                 t.keep(last);
             });
@@ -309,106 +306,19 @@ impl<'b> Planned<'b> {
     }
 
     /// What the content of a loop reads and writes of buffers that are not allocated in it.
-    fn accessed(&mut self, header: Value<'b>, scope: usize) -> [Vec<(Value<'b>, Vec<Range>)>; 2] {
-        let (running, iters) = (Ends::new(), BTreeMap::new());
-        let mut found = Accessed { analyzer: &mut self.analyzer, running, iters, regions: [Vec::new(), Vec::new()] };
-        let mut known = OpenScopes::new();
-        for value in header.region().nodes() {
-            known.go_to(value);
-            if known.is_empty() && found.visit(value) {
-                known.open(value, ());
-            }
+    fn accessed(&mut self, header: Value<'b>, scope: usize) -> [Vec<BufferRegion<'b>>; 2] {
+        let Accessed { mut reads, mut writes, opaque } = self.detector.accessed_in(header);
+        // What is used in another way is both read and written, all of it.
+        let is_opaque = |region: &BufferRegion<'b>| opaque.iter().any(|of| of.buffer == region.buffer);
+        for regions in [&mut reads, &mut writes] {
+            regions.retain(|region| !is_opaque(region));
+            regions.extend(opaque.iter().cloned());
         }
-        let inside = |buffer: Value<'b>| {
-            self.scope_of.get(buffer).is_some_and(|of| self.scopes.common(*of, scope) == scope)
-                || (buffer.matched_region().is_some() && self.scopes.common(self.scopes.around(buffer), scope) == scope)
+        let inside = |region: &BufferRegion<'b>| {
+            self.scope_of.get(region.buffer).is_some_and(|of| self.scopes.common(*of, scope) == scope)
         };
-        let Accessed { analyzer, regions, .. } = found;
-        regions.map(|regions| {
-            let outside = regions.into_iter().filter(|(buffer, _)| !inside(*buffer));
-            outside.map(|(buffer, bounds)| (buffer, ranges(analyzer, buffer, bounds))).collect()
-        })
+        [reads, writes].map(|regions| regions.into_iter().filter(|region| !inside(region)).collect())
     }
-}
-
-/// What is accessed in a loop.
-struct Accessed<'a, 'b> {
-    analyzer: &'a mut Analyzer,
-    running: Ends,
-    /// What iterators of blocks mean.
-    iters: BTreeMap<Sym, Dim>,
-    /// Reads, then writes, each buffer once.
-    regions: [Vec<(Value<'b>, Vec<Bounds>)>; 2],
-}
-
-impl<'b> Accessed<'_, 'b> {
-    /// Says whether the content of the value is known with it.
-    fn visit(&mut self, value: Value<'b>) -> bool {
-        match value.stmt() {
-            Some(Stmt::For { var, min, extent, .. }) => {
-                if let (Some(sym), Some(min), Some(extent)) = (symbol_of(var), index_to_dim(min), index_to_dim(extent))
-                {
-                    self.running.insert(sym, ends_of(sym, min, extent));
-                }
-            }
-            Some(Stmt::Block) => {
-                for (sym, dim) in block_values(value) {
-                    let dim = substitute(&dim, &|sym| self.iters.get(&sym).cloned());
-                    self.iters.insert(sym, dim);
-                }
-                for access in value.block_accesses() {
-                    self.add(usize::from(access.is_write), access.buffer, &Part::region(&access.ranges));
-                }
-                return true;
-            }
-            _ => {}
-        }
-        if let Some(access) = value.as_element_access() {
-            let is_write = matches!(value.stmt(), Some(Stmt::Store { .. }));
-            self.add(usize::from(is_write), access.buffer, &Part::element(&access.indices));
-        }
-        false
-    }
-
-    fn add(&mut self, which: usize, buffer: Value<'b>, parts: &[Part<'b>]) {
-        let dim = |value: Value<'b>| {
-            let dim = index_to_dim_of_atoms(value)?;
-            Some(substitute(&dim, &|sym| self.iters.get(&sym).cloned()))
-        };
-        let mut reached = Reached::new(self.analyzer, self.running.clone(), std::iter::empty());
-        let bounds_of = |part: &Part<'b>| {
-            let Some(first) = dim(part.min) else { return Bounds::UNKNOWN };
-            let (min, max) = reached.ends(&first);
-            let Some(extent) = part.extent.and_then(dim) else { return Bounds { min, max } };
-            let last = sub(add(first.clone(), extent), Dim::int(1, first.dtype()));
-            Bounds { min, max: reached.ends(&last).1 }
-        };
-        let new: Vec<Bounds> = parts.iter().map(bounds_of).collect();
-        match self.regions[which].iter_mut().find(|(known, _)| *known == buffer) {
-            None => self.regions[which].push((buffer, new)),
-            Some((_, known)) => known.iter_mut().zip(new).for_each(|(known, new)| known.join(new, &mut reached)),
-        }
-    }
-}
-
-/// What the iterators of a block stand for.
-fn block_values(block: Value<'_>) -> Vec<(Sym, Dim)> {
-    let values =
-        block.block_iters().filter_map(|iter| Some((symbol_of(iter.var)?, index_to_dim_of_atoms(iter.value)?)));
-    values.collect()
-}
-
-/// The region of a buffer that has these bounds; all of a dimension where nothing is known.
-fn ranges(analyzer: &mut Analyzer, buffer: Value<'_>, bounds: Vec<Bounds>) -> Vec<Range> {
-    let shape = buffer.as_buffer_type().map(|ty| ty.shape).unwrap_or_default();
-    let range = |(bounds, shape): (Bounds, Dim)| match (bounds.min, bounds.max) {
-        (Some(min), Some(max)) => {
-            let extent = add(sub(max, min.clone()), Dim::int(1, min.dtype()));
-            Range { min, extent: analyzer.simplify(&extent) }
-        }
-        _ => Range::whole(shape),
-    };
-    bounds.into_iter().zip(shape).map(range).collect()
 }
 
 fn written<'s>(t: &'s Tir<'_, '_>, ranges: &[Range]) -> Vec<(PrimExpr<'s>, PrimExpr<'s>)> {

@@ -19,6 +19,7 @@ use foldhash::fast::RandomState;
 use plugin_api::ir::records::{flag, kind};
 use plugin_api::ir::{Attr, AttrsId, Body, BodyBuilder, DType, Dim, NodeSpec, Sym, Type, TypeId, V};
 use plugin_api::names::{did_you_mean, nearest};
+use plugin_api::tir::regions::complete_regions;
 use ruff_python_ast::{Expr, ExprCall, Stmt, StmtFunctionDef};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -86,6 +87,8 @@ pub(super) struct TirReader<'a> {
     pub(super) root: Option<V>,
     /// Parameters that are buffers by a statement of the function.
     matched: HashMap<&'a str, Matched<'a>>,
+    /// Whether a block does not say what it accesses.
+    unsaid: bool,
     faults: Vec<Diagnostic>,
     /// Names that a faulty statement would have defined.
     poisoned: Vec<&'a str>,
@@ -130,6 +133,7 @@ impl<'a> TirReader<'a> {
             func_attrs: Vec::new(),
             root: None,
             matched: HashMap::new(),
+            unsaid: false,
             faults: Vec::new(),
             poisoned: Vec::new(),
         };
@@ -143,7 +147,9 @@ impl<'a> TirReader<'a> {
             reader.faults.truncate(MAX_FAULTS);
             return Err(reader.faults);
         }
-        reader.b.finish().map_err(|error| vec![sealed(&error, span(&def.name))])
+        let body = reader.b.finish();
+        let body = body.and_then(|body| if reader.unsaid { complete_regions(&body) } else { Ok(body) });
+        body.map_err(|error| vec![sealed(&error, span(&def.name))])
     }
 
     fn define(&mut self, def: &'a StmtFunctionDef) -> Read<()> {

@@ -630,6 +630,7 @@ impl<'a> TirReader<'a> {
         let says = |what: &str| body.iter().any(|stmt| says(&stmt, what));
         let unsaid = [("reads", "no_reads"), ("writes", "no_writes")].into_iter().filter(|(what, _)| !says(what));
         let entries: Vec<_> = unsaid.map(|(_, key)| (key, Attr::Bool(true))).collect();
+        self.unsaid |= !entries.is_empty();
         let attrs = if entries.is_empty() { AttrsId::NONE } else { self.b.attrs(entries) };
         self.b.begin(NodeSpec::new(kind::SBLOCK).attrs(attrs).flags(flag::BOUND), &[], Some(name));
         Ok(())

@@ -390,7 +390,12 @@ fn answers(text: &mut String) {
 }
 
 fn errors(text: &mut String) {
-    let whole = PassError { message: "why".to_string(), node: Some(0x0102), function: Some("main".to_string()) };
+    let whole = PassError {
+        message: "why".to_string(),
+        node: Some(0x0102),
+        function: Some("main".to_string()),
+        is_of_option: false,
+    };
     for (name, error) in [("error", whole), ("error without place", PassError::new("why"))] {
         let written = error_bytes(&error);
         bytes(text, name, &written);

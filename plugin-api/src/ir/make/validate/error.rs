@@ -116,6 +116,17 @@ pub enum SealError {
         /// Number of its users.
         uses: u32,
     },
+    /// A block does not say what it accesses, and it cannot be found out.
+    #[error(
+        "block `{block}` uses the data of `{buffer}`, so what it accesses is not known; say it with `T.reads(...)` and \
+         `T.writes(...)`"
+    )]
+    UnknownAccess {
+        /// Name of the block.
+        block: String,
+        /// Name of the buffer.
+        buffer: String,
+    },
     /// The host refused.
     #[error("{0}")]
     Host(String),

@@ -1,13 +1,13 @@
 //! What is accessed of the buffers that a function allocates.
 
 use super::names::Names;
-use crate::blocks::index::conditions::Conditions;
-use crate::blocks::index::linear::{add, sub};
-use crate::blocks::index::reached::{Ends, Reached, ends_of};
-use crate::blocks::index::region::{Bounds, Part, Range};
 use plugin_api::arith::{self, atom_of, index_to_dim, index_to_dim_of_atoms, symbol_of, value_of_atom};
 use plugin_api::prelude::*;
 use plugin_api::tir::RegionAccess;
+use plugin_api::tir::regions::conditions::Conditions;
+use plugin_api::tir::regions::linear::{add, sub};
+use plugin_api::tir::regions::reached::{Ends, Reached, ends_of};
+use plugin_api::tir::regions::region::{Bounds, Part, Range};
 use std::collections::HashSet;
 
 /// A loop or thread around the current place.

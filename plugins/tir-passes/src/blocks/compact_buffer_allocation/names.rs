@@ -1,7 +1,7 @@
 //! Values that have a name, and what an index that uses these names means.
 
-use crate::blocks::index::reached::Ends;
 use plugin_api::prelude::*;
+use plugin_api::tir::regions::reached::Ends;
 use std::collections::HashMap;
 
 /// Names of values, in the order in which they are given.

@@ -1,10 +1,10 @@
 //! What is known of loop variables where a value is: their ranges, and the conditions around it.
 
-use super::conditions::{Condition, Conditions, as_less_or_equal, parts_of};
 use super::iter_sum::{Group, Known, Ranges, divides_a_sum, in_order};
-use super::linear::{Linear, sub};
 use plugin_api::arith::{index_to_dim, symbol_of, value_of_atom};
 use plugin_api::prelude::*;
+use plugin_api::tir::regions::conditions::{Condition, Conditions, as_less_or_equal, parts_of};
+use plugin_api::tir::regions::linear::{Linear, sub};
 use plugin_api::walk::visitors::post_order_visit_value;
 
 /// Loops that were entered, and conditions that hold, while a body is walked in order.

@@ -1,9 +1,9 @@
 //! Indices as sums of loop variables, each with a step, which fill a range without gaps: TVM writes these from the greatest
 //! step to the least.
 
-use super::linear::{add, mul, parts, sub};
 use plugin_api::arith::{prim, prove_equal};
 use plugin_api::prelude::*;
+use plugin_api::tir::regions::linear::{add, mul, parts, sub};
 use std::collections::HashMap;
 
 /// Start and extent of each loop variable.

@@ -1,14 +1,17 @@
 //! Conditions that hold where a value is: of Ifs, of choices of which one side is evaluated, and of schedulable blocks.
 
-use plugin_api::arith::prim;
-use plugin_api::prelude::*;
+use crate::arith::prim;
+use crate::ir::{Body, Expr, Stmt, Value};
+use crate::walk::open_scopes::OpenScopes;
+use crate::walk::value_map::ValueMap;
 
 /// A condition that holds somewhere.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Condition<'b> {
-    pub(crate) cond: Value<'b>,
+pub struct Condition<'b> {
+    /// What holds, or does not.
+    pub cond: Value<'b>,
     /// Whether it is known not to hold.
-    pub(crate) negated: bool,
+    pub negated: bool,
 }
 
 /// What changes after an operand of a choice of which one side is evaluated.
@@ -19,7 +22,7 @@ enum Change<'b> {
 }
 
 /// The conditions of a body, while it is walked in order.
-pub(crate) struct Conditions<'b> {
+pub struct Conditions<'b> {
     /// Of branches and blocks around the current place.
     scopes: OpenScopes<Condition<'b>>,
     /// Of sides of choices around it, which are within these.
@@ -33,7 +36,8 @@ pub(crate) struct Conditions<'b> {
 }
 
 impl<'b> Conditions<'b> {
-    pub(crate) fn new(body: &'b Body) -> Conditions<'b> {
+    /// At the start of a body.
+    pub fn new(body: &'b Body) -> Conditions<'b> {
         let (inside, after) = (ValueMap::new(body), ValueMap::new(body));
         let (scopes, choices) = (OpenScopes::new(), Vec::new());
         let mut conditions = Conditions { scopes, choices, inside, after, last: None };
@@ -82,7 +86,7 @@ impl<'b> Conditions<'b> {
     }
 
     /// Goes on to a value; to be called for each value in order.
-    pub(crate) fn go_to(&mut self, value: Value<'b>) {
+    pub fn go_to(&mut self, value: Value<'b>) {
         self.scopes.go_to(value);
         if let Some(last) = self.last.replace(value) {
             if let Some(condition) = self.inside.get(last) {
@@ -99,19 +103,19 @@ impl<'b> Conditions<'b> {
     }
 
     /// What holds at the current place, from the outside to the inside.
-    pub(crate) fn active(&self) -> impl Iterator<Item = &Condition<'b>> {
+    pub fn active(&self) -> impl Iterator<Item = &Condition<'b>> {
         self.scopes.iter().chain(&self.choices)
     }
 
     /// What holds without the conditions of Ifs of which the current place is in the `else` branch: TVM's indices know only
     /// those of which it is in the first branch, and those of choices.
-    pub(crate) fn of_taken_branches_and_choices(&self) -> impl Iterator<Item = &Condition<'b>> {
+    pub fn of_taken_branches_and_choices(&self) -> impl Iterator<Item = &Condition<'b>> {
         self.scopes.iter().filter(|condition| !condition.negated).chain(&self.choices)
     }
 }
 
 /// The conditions that all hold where one does: operands of `and`, or of `or` where that does not hold.
-pub(crate) fn parts_of(cond: Value<'_>, negated: bool) -> Vec<(Value<'_>, bool)> {
+pub fn parts_of(cond: Value<'_>, negated: bool) -> Vec<(Value<'_>, bool)> {
     let (mut work, mut parts) = (vec![(cond, negated)], Vec::new());
     while let Some((cond, negated)) = work.pop() {
         match cond.view() {
@@ -126,7 +130,7 @@ pub(crate) fn parts_of(cond: Value<'_>, negated: bool) -> Vec<(Value<'_>, bool)>
 }
 
 /// A comparison as `low + by <= high`; `None` of anything else.
-pub(crate) fn as_less_or_equal(cond: Value<'_>, negated: bool) -> Option<(Value<'_>, Value<'_>, i64)> {
+pub fn as_less_or_equal(cond: Value<'_>, negated: bool) -> Option<(Value<'_>, Value<'_>, i64)> {
     let Expr::Arith { op, a, b: Some(b) } = cond.view() else { return None };
     // `a < b` does not hold where `b <= a` does.
     match (op, negated) {

@@ -1,27 +1,26 @@
 //! Sums of products with integer coefficients, in the form in which TVM writes them: what is added first, in the order in
 //! which it was written, then a positive number, what is taken away, and a negative number.
 
-use plugin_api::arith::{Analyzer, fold, prim};
-use plugin_api::ir::DimExpr;
-use plugin_api::prelude::*;
+use crate::arith::{Analyzer, fold, prim};
+use crate::ir::{DType, Dim, DimExpr};
 
 /// `terms[i].1 * terms[i].0 + … + number`.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Linear {
+pub struct Linear {
     /// Terms that are no sums, each once, with their coefficients.
-    pub(crate) terms: Vec<(Dim, i128)>,
+    pub terms: Vec<(Dim, i128)>,
     /// What is left.
-    pub(crate) number: i128,
+    pub number: i128,
 }
 
 impl Linear {
     /// An expression as a sum. Remainders and quotients that belong together become what they were made of.
-    pub(crate) fn of(dim: &Dim) -> Linear {
+    pub fn of(dim: &Dim) -> Linear {
         Linear::and_whether_joined(dim).0
     }
 
     /// An expression as a sum, and whether remainders and quotients were joined.
-    pub(crate) fn and_whether_joined(dim: &Dim) -> (Linear, bool) {
+    pub fn and_whether_joined(dim: &Dim) -> (Linear, bool) {
         let (mut sum, mut joined) = (Linear::default(), false);
         sum.add(dim, 1);
         while sum.join_quotient_and_remainder() {
@@ -32,7 +31,7 @@ impl Linear {
     }
 
     /// Adds a multiple of an expression.
-    pub(crate) fn add(&mut self, dim: &Dim, by: i128) {
+    pub fn add(&mut self, dim: &Dim, by: i128) {
         if let Some(number) = dim.as_int() {
             self.number = self.number.saturating_add(i128::from(number).saturating_mul(by));
             return;
@@ -115,7 +114,7 @@ impl Linear {
     }
 
     /// The expression; `None` if a number does not fit into its data type.
-    pub(crate) fn to_dim(&self, dtype: DType) -> Option<Dim> {
+    pub fn to_dim(&self, dtype: DType) -> Option<Dim> {
         let fits = |number: &i128| dtype.has_integer(*number) && dtype.has_integer(-*number);
         if !(fits(&self.number) && self.terms.iter().all(|(_, by)| fits(by))) {
             return None;
@@ -151,7 +150,7 @@ fn whole_of(x: &Dim, divisor: i64, remainder: &Dim) -> Option<(Dim, i64)> {
 }
 
 /// What is converted to a wider integer.
-fn widened(dim: &Dim) -> Option<&Dim> {
+pub(super) fn widened(dim: &Dim) -> Option<&Dim> {
     match dim {
         Dim::Expr(expr) => match &**expr {
             DimExpr::Unary(prim::CAST, to, of) if to.is_int() && of.dtype().is_int() => {
@@ -164,7 +163,7 @@ fn widened(dim: &Dim) -> Option<&Dim> {
 }
 
 /// Operation and operands of an integer operation on two operands.
-pub(crate) fn parts(dim: &Dim) -> Option<(u16, &Dim, &Dim)> {
+pub fn parts(dim: &Dim) -> Option<(u16, &Dim, &Dim)> {
     match dim {
         Dim::Expr(expr) => match &**expr {
             DimExpr::Binary(op, dtype, a, b) if dtype.is_int() => Some((*op, a, b)),
@@ -175,7 +174,7 @@ pub(crate) fn parts(dim: &Dim) -> Option<(u16, &Dim, &Dim)> {
 }
 
 /// The sum as TVM builds it: numbers are computed, and 0 is left out.
-pub(crate) fn add(a: Dim, b: Dim) -> Dim {
+pub fn add(a: Dim, b: Dim) -> Dim {
     match (a.as_int(), b.as_int()) {
         (Some(0), _) => b,
         (_, Some(0)) => a,
@@ -184,12 +183,12 @@ pub(crate) fn add(a: Dim, b: Dim) -> Dim {
 }
 
 /// The difference as TVM builds it.
-pub(crate) fn sub(a: Dim, b: Dim) -> Dim {
+pub fn sub(a: Dim, b: Dim) -> Dim {
     if b.as_int() == Some(0) { a } else { folded(prim::SUB, a, b) }
 }
 
 /// The product as TVM builds it: numbers are computed, and 1 is left out.
-pub(crate) fn mul(a: Dim, b: Dim) -> Dim {
+pub fn mul(a: Dim, b: Dim) -> Dim {
     match (a.as_int(), b.as_int()) {
         (Some(1), _) => b,
         (_, Some(1)) => a,
@@ -219,7 +218,7 @@ fn of_one_type(a: Dim, b: Dim) -> (Dim, Dim) {
 }
 
 /// An integer expression at another data type.
-pub(crate) fn cast(dim: Dim, dtype: DType) -> Dim {
+pub fn cast(dim: Dim, dtype: DType) -> Dim {
     match dim.as_int() {
         _ if dim.dtype() == dtype => dim,
         Some(number) => Dim::int(number, dtype),

@@ -1,25 +1,25 @@
 //! Between what an index lies while some loop variables run over their ranges, under conditions.
 
 use super::conditions::{Condition, as_less_or_equal, parts_of};
-use super::linear::{Linear, add, cast, parts, sub};
-use plugin_api::arith::{index_to_dim_of_atoms, prim};
-use plugin_api::prelude::*;
+use super::linear::{Linear, add, cast, parts, sub, widened};
+use crate::arith::{Analyzer, index_to_dim_of_atoms, prim};
+use crate::ir::{DType, Dim, Expr, Sym, Value};
 use std::collections::HashMap;
 
 /// How many variables are replaced one after the other.
 const MAX_REPLACED: usize = 64;
 
 /// Start and last value of each variable.
-pub(crate) type Ends = HashMap<Sym, (Dim, Dim)>;
+pub type Ends = HashMap<Sym, (Dim, Dim)>;
 
 /// Start and last value of the variable of a loop.
-pub(crate) fn ends_of(sym: Sym, min: Dim, extent: Dim) -> (Dim, Dim) {
+pub fn ends_of(sym: Sym, min: Dim, extent: Dim) -> (Dim, Dim) {
     let last = sub(add(min.clone(), extent), Dim::int(1, sym.dtype));
     (min, Linear::of(&last).to_dim(sym.dtype).unwrap_or(last))
 }
 
 /// What is known where an index is.
-pub(crate) struct Reached<'a> {
+pub struct Reached<'a> {
     analyzer: &'a mut Analyzer,
     /// The variables that run.
     running: Ends,
@@ -28,7 +28,8 @@ pub(crate) struct Reached<'a> {
 }
 
 impl<'a> Reached<'a> {
-    pub(crate) fn new<'c, 'b: 'c>(
+    /// Under conditions.
+    pub fn new<'c, 'b: 'c>(
         analyzer: &'a mut Analyzer,
         running: Ends,
         conditions: impl Iterator<Item = &'c Condition<'b>>,
@@ -41,7 +42,7 @@ impl<'a> Reached<'a> {
     }
 
     /// A condition bounds a variable, or a sum.
-    fn assume(&mut self, cond: Value<'_>, negated: bool) {
+    pub(super) fn assume(&mut self, cond: Value<'_>, negated: bool) {
         let Some((low, high, by)) = as_less_or_equal(cond, negated) else { return self.assume_unequal(cond, negated) };
         let (Some(low), Some(high)) = (index_to_dim_of_atoms(low), index_to_dim_of_atoms(high)) else { return };
         // low + by - high <= 0
@@ -115,7 +116,7 @@ impl<'a> Reached<'a> {
     }
 
     /// Least and greatest value of an index, in terms of what does not run; `None` where none was found.
-    pub(crate) fn ends(&mut self, index: &Dim) -> (Option<Dim>, Option<Dim>) {
+    pub fn ends(&mut self, index: &Dim) -> (Option<Dim>, Option<Dim>) {
         let index = if self.runs(index) { self.analyzer.simplify(index) } else { index.clone() };
         (self.end(&index, false), self.end(&index, true))
     }
@@ -207,6 +208,9 @@ impl<'a> Reached<'a> {
             let (min, max) = self.running.get(sym)?;
             return Some(if upper { max.clone() } else { min.clone() });
         }
+        if let Some(narrow) = widened(term) {
+            return Some(cast(self.end(narrow, upper)?, term.dtype()));
+        }
         let (op, a, b) = parts(term)?;
         match (op, b.as_int()) {
             (prim::FLOORDIV, Some(by)) if by > 0 => {
@@ -238,12 +242,12 @@ impl<'a> Reached<'a> {
     }
 
     /// The lesser one of two.
-    pub(crate) fn least(&mut self, a: Dim, b: Dim) -> Dim {
+    pub fn least(&mut self, a: Dim, b: Dim) -> Dim {
         self.extreme(prim::MIN, a, b)
     }
 
     /// A number that is not negative: the value itself if it is known to be one.
-    pub(crate) fn not_negative(&mut self, value: Dim) -> Dim {
+    pub fn not_negative(&mut self, value: Dim) -> Dim {
         if let Some(number) = value.as_int() {
             return Dim::int(number.max(0), value.dtype());
         }
@@ -254,7 +258,7 @@ impl<'a> Reached<'a> {
     }
 
     /// Whether an extent is known to be no greater than that of a shape, whose variables are at least 1.
-    pub(crate) fn is_within(&mut self, extent: &Dim, shape: &Dim) -> bool {
+    pub fn is_within(&mut self, extent: &Dim, shape: &Dim) -> bool {
         let difference = Dim::binary(prim::SUB, extent.clone(), cast(shape.clone(), extent.dtype()));
         let least = shape.as_int().is_none().then(|| number_in(shape).abs());
         self.analyzer.const_bounds(&difference).max <= 0
@@ -262,7 +266,7 @@ impl<'a> Reached<'a> {
     }
 
     /// The greater one of two.
-    pub(crate) fn greatest(&mut self, a: Dim, b: Dim) -> Dim {
+    pub fn greatest(&mut self, a: Dim, b: Dim) -> Dim {
         self.extreme(prim::MAX, a, b)
     }
 

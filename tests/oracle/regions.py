@@ -1,0 +1,106 @@
+"""What schedulable blocks access, where their text does not say it: passhost and TVM must find the same regions.
+
+    ../oracle-venv/bin/python tests/oracle/regions.py FILE… [--binary FILE] [--jobs N] [--show N]
+
+Each FILE is one JSON object a line with `id` and `text`, or with `id`, `before` and `after` (the texts of both are tried),
+or a module as people write it: each PrimFunc of a Python file. All `T.reads(...)` and `T.writes(...)` are taken out of the
+texts. TVM reads what is left, and what passhost prints once it has read it: both must be structurally equal, and passhost
+must have said the regions of each block. Functions that differ are printed; the last line is `total: N of M`, by function.
+"""
+
+import argparse
+import ast
+import json
+import pathlib
+import re
+import sys
+import textwrap
+
+import corpus
+
+SAID = re.compile(r"^ *T\.(reads|writes)\(.*\)\n", re.M)
+BLOCK = re.compile(r"^( *)with T\.s?block\(")
+HEAD = "# from tvm.script import ir as I\n# from tvm.script import tirx as T\n# from tvm.script import relax as R\n\n@I.ir_module\nclass Module:\n"
+
+
+def functions(text):
+    """The text of each PrimFunc that is made of schedulable blocks, alone: as it was read, and without its regions."""
+    metadata = re.search(r'^metadata = .*?"""\)\n', text, re.S | re.M)
+    text = text[metadata.end():] if metadata else text
+    try:
+        tree = ast.parse(text)
+    except SyntaxError:
+        return
+    lines = text.split("\n")
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.FunctionDef) or not node.decorator_list:
+            continue
+        found = "\n".join(lines[node.decorator_list[0].lineno - 1 : node.end_lineno]) + "\n"
+        indent = node.col_offset
+        found = "".join(line[indent:] if line[:indent].isspace() else line for line in found.splitlines(True))
+        is_prim_func = ast.unparse(node.decorator_list[0]).startswith("T.prim_func")
+        if is_prim_func and "s_tir=True" in found and "with T.sblock(" in found.replace("# with", ""):
+            yield node.name, HEAD + textwrap.indent(SAID.sub("", found), "    ")
+
+
+def said(text):
+    """Whether each block with iterators or around others says what it accesses."""
+    lines = text.split("\n")
+    for at, line in enumerate(lines):
+        block = BLOCK.match(line)
+        if not block:
+            continue
+        inner = len(block[1]) + 4
+        content = []
+        for other in lines[at + 1 :]:
+            if other.strip() and len(other) - len(other.lstrip()) < inner:
+                break
+            content.append(other[inner:])
+        own = "\n".join(line for line in content if not line.startswith(" "))
+        if "T.axis." in own and ("T.reads(" not in own or "T.writes(" not in own):
+            return False
+    return True
+
+
+def texts(path):
+    if path.suffix == ".py":
+        yield path.name, path.read_text()
+        return
+    for line in path.read_text().splitlines():
+        case = json.loads(line)
+        for key in ("text", "before", "after"):
+            if case.get(key):
+                yield f"{case['id']} {key}", case[key]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", nargs="+", type=pathlib.Path)
+    parser.add_argument("--binary", default=corpus.BINARY, type=pathlib.Path)
+    parser.add_argument("--jobs", default=2, type=int)
+    parser.add_argument("--show", default=0, type=int, help="print so many functions that differ")
+    args = parser.parse_args()
+    cases = {}
+    for path in args.files:
+        for name, text in texts(path):
+            for function, stripped in functions(text):
+                cases.setdefault(stripped, f"{name} {function}")
+    cases = [{"id": name, "text": text} for text, name in cases.items()]
+    for at, case in enumerate(cases):
+        case["id"] = f"{at}: {case['id']}"
+    printed = corpus.printed_by_passhost(args.binary, cases)
+    outcomes = corpus.compare_all([(case["text"], printed[case["id"]]) for case in cases], args.jobs)
+    for at, case in enumerate(cases):
+        text = printed[case["id"]][0]
+        if outcomes[at][0] == "equal" and not said(text):
+            outcomes[at] = ("differs", "passhost did not say the regions of a block")
+    equal = corpus.report([case["id"] for case in cases], outcomes)
+    differ = [case for case, (kind, _) in zip(cases, outcomes) if kind in ("differs", "refused")]
+    for case in differ[: args.show]:
+        print(f"==== {case['id']}\n---- TVM\n{corpus.read(case['text']).script()}")
+        print(f"---- passhost\n{printed[case['id']][0] or printed[case['id']][1]}")
+    sys.exit(0 if equal else 1)
+
+
+if __name__ == "__main__":
+    main()
