@@ -10,6 +10,9 @@ use std::sync::OnceLock;
 #[path = "cli/bad_plugins.rs"]
 #[cfg(target_os = "linux")]
 mod bad_plugins;
+#[path = "cli/blame.rs"]
+#[cfg(unix)]
+mod blame;
 #[path = "cli/claims.rs"]
 #[cfg(target_os = "linux")]
 mod claims;
@@ -65,6 +68,9 @@ mod output;
 #[path = "cli/package.rs"]
 #[cfg(target_os = "linux")]
 mod package;
+#[path = "cli/planted.rs"]
+#[cfg(target_os = "linux")]
+mod planted;
 #[path = "cli/probes.rs"]
 #[cfg(target_os = "linux")]
 mod probes;

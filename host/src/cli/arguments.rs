@@ -1,12 +1,13 @@
 //! The arguments of each command, with their help texts.
 
 use super::authoring::{new, package};
+use super::instruments;
 use super::messages::Format;
 use super::search::{BisectArgs, ReduceArgs};
-use super::{instruments, probe};
 use crate::files::Output;
 use crate::plugins::limits::{Limits, bytes, milliseconds};
 use crate::report::error::Error;
+use crate::run::Rewrites;
 use crate::workers::Isolation;
 use clap::{Args, ColorChoice, Parser, Subcommand};
 use std::path::PathBuf;
@@ -119,6 +120,13 @@ pub(super) enum Command {
         after_help = "Example:\n  passhost explain-match acme.GroupConvolutions model.py --at lv3"
     )]
     ExplainMatch(ExplainMatchArgs),
+    /// Runs passes and shows how a variable of the result came to be: the pass that made it, and how the variables came to
+    /// be that it was made from.
+    ///
+    /// Each pass is shown with its step and its plugin, and the plugin with the hash that it is pinned to. The module is not
+    /// written; `passhost run --provenance` writes it with a comment after each binding.
+    #[command(after_help = "Example:\n  passhost blame model.py --pipeline compile --at lv3")]
+    Blame(BlameArgs),
     /// Lists all operators of the plugins, or explains one: its arguments, its attributes and the type of a call. Builds
     /// and loads nothing.
     #[command(after_help = "Examples:\n  passhost ops\n  passhost ops max\n  passhost ops nn.conv2d --json")]
@@ -149,9 +157,6 @@ pub(super) enum Command {
     /// the plugins, and reports plugins that changed later, except for edited sources of a crate in the folder of the
     /// manifest or below. With --locked, a changed plugin is refused.
     Lock(ManifestArg),
-    /// Opens one plugin in this process; `check` runs it.
-    #[command(hide = true, name = probe::COMMAND)]
-    OpenPlugin { plugin: PathBuf },
 }
 
 #[derive(Args, Clone)]
@@ -285,6 +290,24 @@ pub(super) struct ExpectArg {
     pub(super) expect: Vec<String>,
 }
 
+#[derive(Args, Clone, Default)]
+pub(super) struct LimitArg {
+    /// Applies only the first N rewrites of each pass in each function, or in one: 7, or main=7.
+    ///
+    /// A rewrite is what a pass changes that hangs together. The other changes are undone when the pass ends its edit, so a
+    /// pass that does not change functions by an edit applies all. `passhost bisect` looks for the N with which a fault
+    /// begins.
+    #[arg(long, value_name = "N", value_parser = rewrites)]
+    pub(super) rewrites: Option<Rewrites>,
+}
+
+/// Reads the value of `--rewrites`.
+fn rewrites(text: &str) -> Result<Rewrites, String> {
+    let (function, most) = text.rsplit_once('=').map_or((None, text), |(name, most)| (Some(name.to_string()), most));
+    let most = most.parse().map_err(|_| format!("`{most}` is no number of rewrites; as in 7, or main=7"))?;
+    Ok(Rewrites { function, most })
+}
+
 #[derive(Args, Clone)]
 pub(super) struct RunArgs {
     /// The module as TVMScript; `-` reads standard input.
@@ -317,6 +340,12 @@ pub(super) struct RunArgs {
     /// differs, the result is written, and the exit code is 1.
     #[arg(long)]
     pub(super) validate: bool,
+    /// Writes a comment after each binding that a pass made: the step, the pass, and the bindings that it was made from.
+    /// `passhost blame` shows how these were made.
+    #[arg(long)]
+    pub(super) provenance: bool,
+    #[command(flatten)]
+    pub(super) limit: LimitArg,
     /// Also reports what passes missed: each place at which a pattern of a pass began to match, and why it did not match.
     #[arg(long)]
     pub(super) missed: bool,
@@ -373,6 +402,7 @@ impl RunArgs {
     /// A run of these passes, without options.
     pub(super) fn of(input: PathBuf, select: Select) -> RunArgs {
         let (keep_going, strict, paranoid, validate, missed, deny_unknown_operators) = Default::default();
+        let (provenance, limit) = Default::default();
         RunArgs {
             input,
             output: None,
@@ -382,6 +412,8 @@ impl RunArgs {
             strict,
             paranoid,
             validate,
+            provenance,
+            limit,
             missed,
             expect: ExpectArg { expect: Vec::new() },
             deny_unknown_operators,
@@ -462,6 +494,8 @@ pub(super) struct ValidateArgs {
     /// The seed of the inputs. They are the same for each seed on every machine.
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     pub(super) seed: u64,
+    #[command(flatten)]
+    pub(super) limit: LimitArg,
     /// Units of work that each function may take for each pass; see `exec`.
     #[arg(long, value_name = "N", default_value_t = runtime::USUAL_WORK)]
     pub(super) limit_work: u64,
@@ -516,6 +550,25 @@ pub(super) struct ExplainMatchArgs {
     pub(super) target: Option<String>,
     #[command(flatten)]
     pub(super) plugins: Plugins,
+    #[command(flatten)]
+    pub(super) isolate: IsolateArgs,
+}
+
+#[derive(Args)]
+pub(super) struct BlameArgs {
+    /// The module as TVMScript; `-` reads standard input.
+    pub(super) input: PathBuf,
+    /// The variable of the module after all passes.
+    #[arg(long, value_name = "VARIABLE")]
+    pub(super) at: String,
+    /// The function with the variable. Default: the one that has it.
+    #[arg(long, value_name = "NAME")]
+    pub(super) function: Option<String>,
+    /// Prints the chain as JSON.
+    #[arg(long)]
+    pub(super) json: bool,
+    #[command(flatten)]
+    pub(super) select: Select,
     #[command(flatten)]
     pub(super) isolate: IsolateArgs,
 }

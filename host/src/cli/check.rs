@@ -2,7 +2,6 @@
 
 use super::building::Building;
 use super::messages::Messages;
-use super::probe;
 use super::select::{Written, checked_settings, selection};
 use crate::engine::Engine;
 use crate::files::to_stdout;
@@ -35,13 +34,8 @@ pub(super) fn check(path: &Path, locked: bool, loads: bool, messages: Messages) 
     let complete = errors.is_empty();
     let mut fine = 0;
     for (id, owner) in engine.registry().owners() {
-        let (Some(file), Some(listed)) = (&owner.file, engine.listed(id)) else { continue };
-        let cannot = |error: std::io::Error| Error::Plugin {
-            path: file.clone(),
-            message: format!("cannot be opened in its own process: {error}"),
-            help: "`passhost check --no-load` skips this part".to_string(),
-        };
-        match if loads { probe::open(listed).map_err(cannot).flatten() } else { Ok(()) } {
+        let Some(file) = &owner.file else { continue };
+        match if loads { engine.try_out(id) } else { Ok(()) } {
             Ok(()) => {
                 fine += 1;
                 let what = if loads { "" } else { ", not opened" };

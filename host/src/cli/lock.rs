@@ -2,8 +2,8 @@
 
 use super::arguments::Plugins;
 use super::building::Building;
+use super::manifest_path;
 use super::messages::Messages;
-use super::{manifest_path, probe};
 use crate::engine::Engine;
 use crate::files::to_stdout;
 use crate::plugins::loader::Listed;
@@ -11,6 +11,7 @@ use crate::plugins::lock::{Compared, Mode};
 use crate::plugins::manifest::Manifest;
 use crate::report::Report;
 use crate::report::error::{Error, exit};
+use crate::workers;
 use std::path::PathBuf;
 
 /// Lists all plugins and writes the lockfile. If one is refused, the file stays as it was.
@@ -70,8 +71,12 @@ pub(super) fn build(plugins: &Plugins, messages: Messages) -> Result<u8, Error> 
 /// # Errors
 /// If it does not survive that.
 pub(super) fn try_out(listed: &Listed) -> Result<(), Error> {
-    probe::open(listed).unwrap_or_else(|error| {
-        tracing::warn!(%error, file = %listed.file.display(), "not tried in a process of its own");
-        Ok(())
-    })
+    match workers::try_out(listed, None) {
+        // That there is no worker is no fault of the plugin.
+        Err(Error::Request { message, .. }) => {
+            tracing::warn!(%message, file = %listed.file.display(), "not tried in a process of its own");
+            Ok(())
+        }
+        tried => tried,
+    }
 }

@@ -9,7 +9,6 @@ mod figures;
 mod instruments;
 mod lock;
 mod messages;
-mod probe;
 #[cfg(test)]
 mod reference;
 mod run;
@@ -37,8 +36,8 @@ use std::process::ExitCode;
 use tracing_subscriber::EnvFilter;
 
 /// Commands that run code of plugins, or write temporary files.
-const SUPERVISED: [&str; 9] =
-    ["run", "replay", "bisect", "reduce", "exec", "validate", "check", "lock", "explain-match"];
+const SUPERVISED: [&str; 10] =
+    ["run", "replay", "bisect", "reduce", "exec", "validate", "check", "lock", "explain-match", "blame"];
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
@@ -150,10 +149,7 @@ fn start_log(verbose: u8, messages: Messages) {
 }
 
 fn run_command(command: &Command, messages: Messages) -> Result<u8, Error> {
-    // A probed plugin has no standard output: its process answers there.
-    if !matches!(command, Command::OpenPlugin { .. }) {
-        keep_stdout()?;
-    }
+    keep_stdout()?;
     match command {
         Command::Run(args) => return args.look.seen(args, messages, |seen| run::run(args, seen, messages)),
         Command::Replay(args) => {
@@ -173,6 +169,7 @@ fn run_command(command: &Command, messages: Messages) -> Result<u8, Error> {
         Command::Bisect(args) => search::bisect(args, messages),
         Command::Reduce(args) => search::reduce(args, messages),
         Command::ExplainMatch(args) => return run::explain_match::explain_match(args, messages),
+        Command::Blame(args) => return run::blame::blame(args, messages),
         Command::New(args) => to_stdout(&authoring::new::new(args)?),
         Command::Package(args) => authoring::package::package(args, messages),
         Command::Check(args) => {
@@ -181,7 +178,6 @@ fn run_command(command: &Command, messages: Messages) -> Result<u8, Error> {
         }
         Command::Build(args) => return lock::build(args, messages),
         Command::Lock(args) => return lock::lock(args.manifest.as_ref(), messages),
-        Command::OpenPlugin { plugin } => return probe::open_here(plugin),
     }
     .map(|()| exit::DONE)
 }

@@ -14,7 +14,7 @@ use crate::plugins::manifest::{Manifest, PluginEntry, Source};
 use crate::process::{self, Kind};
 use crate::report::Report;
 use crate::report::error::Error;
-use crate::workers::{Isolation, Limits, Opened, Start};
+use crate::workers::{self, Isolation, Limits, Opened, Start};
 use plugin_api::ir::Call;
 use plugin_api::metadata::{ConfigInfo, OpInfo, OptionValue};
 use plugin_api::typing::legalized::Legalized;
@@ -244,6 +244,15 @@ impl Engine {
         })?;
         let limits = isolation.map_or_else(Limits::default, |isolation| isolation.limits.clone());
         Ok(Some(Start { program, limits: plugin.limits.clone().within(&limits), echo: true }))
+    }
+
+    /// Opens a plugin in a worker, within its limits if the manifest isolates it, and lets it end.
+    ///
+    /// # Errors
+    /// If there can be no worker, or the plugin does not survive that.
+    pub(crate) fn try_out(&self, owner: OwnerId) -> Result<(), Error> {
+        let Some(plugin) = self.plugin(owner) else { return Ok(()) };
+        workers::try_out(&plugin.listed, plugin.isolated.then_some(&plugin.limits))
     }
 
     /// The plugins, compared with the lockfile: what changed, and what is stale.

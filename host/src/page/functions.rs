@@ -3,15 +3,16 @@
 use crate::engine::Engine;
 use crate::report::diff::unified;
 use crate::report::error::Error;
+use crate::run::provenance::Provenance;
 use plugin_api::ir::{Body, BodyKind, Module, Value};
 use serde_json::{Value as Json, json};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Of a longer diff, so many lines are shown.
 const MOST_LINES: usize = 5_000;
 
 /// The functions that a pass added, removed or changed, with the difference of their texts.
-pub(super) fn changes(before: &Module, after: &Module, engine: &Engine) -> Result<Vec<Json>, Error> {
+pub(super) fn changes(before: &Module, after: &Module, printer: &Printer<'_>) -> Result<Vec<Json>, Error> {
     if before.same(after) {
         return Ok(Vec::new());
     }
@@ -22,8 +23,8 @@ pub(super) fn changes(before: &Module, after: &Module, engine: &Engine) -> Resul
         if old.zip(new).is_some_and(|(old, new)| old.same(new)) {
             continue;
         }
-        let text = |body: Option<&Body>| body.map_or(Ok(String::new()), |body| printed(name, body, engine));
-        let (old_text, new_text) = (text(old)?, text(new)?);
+        let text = |body: Option<&Body>| body.map_or(Ok(Default::default()), |body| printer.text(name, body));
+        let ((old_text, _), (new_text, from)) = (text(old)?, text(new)?);
         if old_text == new_text {
             continue;
         }
@@ -35,11 +36,13 @@ pub(super) fn changes(before: &Module, after: &Module, engine: &Engine) -> Resul
         let diff = unified(&old_text, &new_text);
         // Its two first lines say which text is which.
         let lines: Vec<&str> = diff.lines().skip(2).collect();
+        let shown = &lines[..lines.len().min(MOST_LINES)];
         let count = |sign: char| lines.iter().filter(|line| line.starts_with(sign)).count();
         out.push(json!({
             "function": name,
             "kind": kind,
-            "diff": lines[..lines.len().min(MOST_LINES)].join("\n"),
+            "diff": shown.join("\n"),
+            "from": of_diff(shown, &from),
             "more": lines.len().saturating_sub(MOST_LINES),
             "plus": count('+'),
             "minus": count('-'),
@@ -48,13 +51,60 @@ pub(super) fn changes(before: &Module, after: &Module, engine: &Engine) -> Resul
     Ok(out)
 }
 
-fn printed(name: &str, body: &Body, engine: &Engine) -> Result<String, Error> {
-    Ok(script::print_function(name, body, engine)?)
+/// Of the lines of a diff that came, where they are from: position in the diff, and what is said.
+fn of_diff<'f>(lines: &[&str], from: &'f Lines) -> Vec<(usize, &'f str)> {
+    let mut at = 0;
+    let mut out = Vec::new();
+    for (i, line) in lines.iter().enumerate() {
+        if let Some(range) = line.strip_prefix("@@ ") {
+            // As in `@@ -1,7 +3,9 @@`, where lines count from 1.
+            let start =
+                range.split_once('+').and_then(|(_, range)| range.split([',', ' ']).next()?.parse::<usize>().ok());
+            at = start.map_or(at, |start| start.saturating_sub(1));
+            continue;
+        }
+        if line.starts_with('-') {
+            continue;
+        }
+        if line.starts_with('+') {
+            out.extend(from.get(&at).map(|said| (i, said.as_str())));
+        }
+        at += 1;
+    }
+    out
+}
+
+/// What is said of the lines of a text, by their numbers from 0.
+type Lines = BTreeMap<usize, String>;
+
+/// Prints functions of the run.
+pub(super) struct Printer<'p> {
+    pub(super) engine: &'p Engine,
+    pub(super) provenance: Option<&'p Provenance>,
+}
+
+impl Printer<'_> {
+    /// The text of a function, and where its bindings are from.
+    fn text(&self, name: &str, body: &Body) -> Result<(String, Lines), Error> {
+        let Some(provenance) = self.provenance else {
+            return Ok((script::print_function(name, body, self.engine)?, Lines::new()));
+        };
+        let module = Module::new([(name, body.clone())]);
+        let printed = script::print_with_spans(&module, self.engine)?;
+        let (mut lines, mut line, mut done) = (Lines::new(), 0, 0);
+        for (end, said) in provenance.lines(&module, &printed) {
+            line += printed.text[done..end].bytes().filter(|byte| *byte == b'\n').count();
+            done = end;
+            lines.insert(line, said);
+        }
+        Ok((printed.text, lines))
+    }
 }
 
 /// All functions of a module.
-pub(super) fn functions(module: &Module, engine: &Engine) -> Result<Vec<Json>, Error> {
+pub(super) fn functions(module: &Module, printer: &Printer<'_>) -> Result<Vec<Json>, Error> {
     let one = |(name, body): (&str, &Body)| {
+        let (text, from) = printer.text(name, body)?;
         let is_relax = body.kind() == BodyKind::Function;
         let calls: BTreeSet<&str> =
             body.values().flat_map(|value| value.operands().filter_map(Value::as_global)).collect();
@@ -65,7 +115,8 @@ pub(super) fn functions(module: &Module, engine: &Engine) -> Result<Vec<Json>, E
             "bindings": body.n_bindings(),
             "calls": calls,
             "flow": if is_relax { flow(body) } else { Vec::new() },
-            "text": printed(name, body, engine)?,
+            "text": text,
+            "from": from.into_iter().collect::<Vec<_>>(),
         }))
     };
     module.functions().map(one).collect()

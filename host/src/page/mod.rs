@@ -10,7 +10,7 @@ use crate::instruments::trace::Trace;
 use crate::report::error::Error;
 use crate::run::RunReport;
 use crate::run::validate::ValidatedStep;
-use functions::{changes, functions};
+use functions::{Printer, changes, functions};
 use minijinja::{Environment, context};
 use registry::{Pipeline, Plan};
 use serde_json::{Value, json};
@@ -35,6 +35,7 @@ pub struct About<'a> {
 /// If a function of a module cannot be printed.
 pub fn data(engine: &Engine, about: &About<'_>, report: &RunReport, steps: &[ValidatedStep]) -> Result<Value, Error> {
     let registry = engine.registry();
+    let printer = Printer { engine, provenance: report.provenance.as_ref() };
     let line = |line: &registry::plan::Line| {
         let plugin = line.unit.pass().map(|pass| registry.pass_owner(pass).name.as_str());
         json!({ "text": line.text, "plugin": plugin, "depth": line.depth + line.nesting, "reason": line.reason })
@@ -47,7 +48,7 @@ pub fn data(engine: &Engine, about: &About<'_>, report: &RunReport, steps: &[Val
             "plugin": step.plugin,
             "bytes": [bytes_of(&step.before), bytes_of(&step.after)],
             "bindings": [step.before.n_bindings(), step.after.n_bindings()],
-            "changes": changes(&step.before, &step.after, engine)?,
+            "changes": changes(&step.before, &step.after, &printer)?,
         }));
     }
     let said = report.diagnostics.iter().map(|diagnostic| diagnostic.report(registry));
@@ -66,7 +67,7 @@ pub fn data(engine: &Engine, about: &About<'_>, report: &RunReport, steps: &[Val
         "passes": passes,
         "counts": counts.collect::<Vec<_>>(),
         "diagnostics": reports,
-        "functions": functions(&report.module, engine)?,
+        "functions": functions(&report.module, &printer)?,
     }))
 }
 

@@ -35,13 +35,14 @@
     into.append(line.slice(done));
   };
   // A text of any length: more lines are added on request.
-  const code = (text, classOf = () => "ctx") => {
-    const lines = text.split("\n"), pre = el("pre", { tabindex: "0" });
+  const code = (text, classOf = () => "ctx", from = []) => {
+    const lines = text.split("\n"), origins = new Map(from), pre = el("pre", { tabindex: "0" });
     let shown = 0;
     const more = el("button", { type: "button" });
     const add = () => {
-      for (const line of lines.slice(shown, shown + CHUNK)) {
-        const span = el("span", { class: classOf(line) });
+      for (const [i, line] of lines.slice(shown, shown + CHUNK).entries()) {
+        const origin = origins.get(shown + i);
+        const span = el("span", { class: classOf(line) + (origin ? " made" : ""), title: origin });
         paint(line || " ", span);
         pre.append(span);
       }
@@ -97,13 +98,13 @@
       .map(it => el("p", { class: "soft" }, `${it.name}: ${it.value}`)),
       ...pass.changes.map(it => folded(
         [el("code", {}, it.function), ` ${it.kind} `, el("span", { class: "soft" }, `+${it.plus} −${it.minus}`)],
-        () => el("div", {}, code(it.diff, ofDiff), it.more ? el("p", {}, `${it.more} more lines are not shown`) : null),
+        () => el("div", {}, code(it.diff, ofDiff, it.from), it.more ? el("p", {}, `${it.more} more lines are not shown`) : null),
         pass.changes.length === 1))), open);
   };
 
   const functionOf = (it, open) => folded([el("code", {}, it.name), " ", el("span", { class: "soft" },
     `${it.kind}${it.private ? ", private" : ""}, ${it.bindings} bindings`)],
-    () => el("div", { id: "f-" + it.name }, it.flow.length ? flowOf(it) : null, code(it.text)), open);
+    () => el("div", { id: "f-" + it.name }, it.flow.length ? flowOf(it) : null, code(it.text, undefined, it.from)), open);
 
   const timeline = () => {
     const spans = data.timeline.filter(it => it.ph === "X");
@@ -218,17 +219,23 @@
   };
 
   let current = "Summary";
+  // Marks the button of the section that is shown; what a search found belongs to none.
+  const mark = name => {
+    for (const button of nav.children) button.setAttribute("aria-current", String(button.textContent === name));
+  };
   const go = (name, wanted) => {
     current = name;
-    for (const button of nav.children) button.setAttribute("aria-current", String(button.textContent === name));
+    mark(name);
     main.replaceChildren(el("h2", {}, name), ...sections[name](wanted).filter(Boolean));
     const open = wanted && main.querySelector("details[open]:not(:first-of-type)");
-    (open || main).scrollIntoView({ block: "start" });
+    // The header stays at the top, over what is there.
+    if (open) open.scrollIntoView({ block: "start" }); else scrollTo(0, 0);
     if (!document.activeElement || document.activeElement === document.body) main.focus();
   };
   for (const name of Object.keys(sections)) nav.append(el("button", { type: "button", onclick: () => go(name) }, name));
   search.addEventListener("input", () => {
     if (!search.value) return go(current);
+    mark(null);
     main.replaceChildren(el("h2", {}, "Search"), ...found(search.value));
   });
   document.getElementById("theme").addEventListener("click", () => {

@@ -24,6 +24,12 @@ pub struct Limits {
 const TIMEOUT: Duration = Duration::from_secs(300);
 
 impl Limits {
+    /// All files, all memory and the network.
+    pub(crate) fn everything() -> Limits {
+        let all = || vec![PathBuf::from("/")];
+        Limits { memory: Some(u64::MAX), read: all(), write: all(), network: true, ..Limits::default() }
+    }
+
     /// These, and what a run allows: of two limits the lower one counts.
     pub fn within(mut self, run: &Limits) -> Limits {
         fn lower<T: Ord>(a: Option<T>, b: Option<T>) -> Option<T> {

@@ -282,11 +282,6 @@ fn instrument(frame: &Frame, step: Option<&Frame>, message: String) -> Error {
     Error::Instrument { instrument, plugin, file, event, pass: step, message, kept: Some(Kept::Gone) }
 }
 
-/// `SIGSEGV`, or `signal 34`.
-pub(crate) fn signal_name(signal: i32) -> String {
-    signal_word(signal).map_or_else(|| format!("signal {signal}"), str::to_string)
-}
-
 fn signal_word(signal: i32) -> Option<&'static str> {
     let known = [
         (libc::SIGHUP, "SIGHUP"),

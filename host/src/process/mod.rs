@@ -11,7 +11,7 @@ mod unix;
 use board::{Board, Slot};
 pub(crate) use board::{Call, Kind};
 #[cfg(unix)]
-pub(crate) use ends::{MARK, ended, signal_name};
+pub(crate) use ends::{MARK, ended};
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::path::Path;

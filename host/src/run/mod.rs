@@ -6,6 +6,7 @@ mod claims;
 mod errors;
 pub mod execute;
 mod marks;
+mod notes;
 mod one_pass;
 mod outcomes;
 mod parallel;
@@ -36,8 +37,11 @@ use std::time::Duration;
 
 pub use crate::report::expect::Expectation;
 pub use crate::report::said::{PassDiagnostic, ShownPlace, Statistic};
+pub use notes::limits::Rewrites;
+pub use notes::{limits, provenance};
 pub use outcomes::{Failure, Fate, Part, Past, RunReport, StepReport};
 use parallel::Workers;
+use provenance::Provenance;
 use services::RunServices;
 use steps::Run;
 
@@ -57,6 +61,8 @@ pub struct Runner<'e> {
     more: Vec<Instrument>,
     hears: Option<Box<dyn Fn(&PassDiagnostic) + 'e>>,
     linked: Option<&'static PluginDecl>,
+    provenance: bool,
+    rewrites: Option<Rewrites>,
     part: Part,
     called: Cell<Option<Called>>,
 }
@@ -85,6 +91,8 @@ impl<'e> Runner<'e> {
             more: Vec::new(),
             hears: None,
             linked: None,
+            provenance: false,
+            rewrites: None,
             part: Part::default(),
             called: Cell::new(None),
         }
@@ -145,6 +153,16 @@ impl<'e> Runner<'e> {
         Runner { linked: Some(plugin), ..self }
     }
 
+    /// Whether the report says where the values of its module are from.
+    pub fn provenance(self, provenance: bool) -> Runner<'e> {
+        Runner { provenance, ..self }
+    }
+
+    /// Applies only the first rewrites of each pass.
+    pub fn rewrites(self, rewrites: Option<Rewrites>) -> Runner<'e> {
+        Runner { rewrites, ..self }
+    }
+
     /// Calls only a part of the passes.
     pub fn part(self, part: Part) -> Runner<'e> {
         Runner { part, ..self }
@@ -166,25 +184,34 @@ impl<'e> Runner<'e> {
             let message = "the plan was made for an engine with other passes".to_string();
             return Err(Error::Request { message, help: "plan again with the engine that runs it".to_string() });
         }
-        verify_kinds(&module).map_err(|violation| Error::Request {
-            message: format!("the module to run passes over: {violation}"),
-            help: "make it of functions that were read, or built as functions".to_string(),
-        })?;
+        verify_kinds(&module).map_err(not_a_module)?;
         self.context = self.context.at_level(plan.opt_level);
         if !matches!(self.missed, Missed::Nothing) {
             self.context = self.context.wanting(std::mem::take(&mut self.missed));
         }
+        let traced = self.provenance.then(|| Provenance::of(&module)).transpose();
+        let (provenance, module) = match traced.map_err(not_a_module)? {
+            Some((provenance, numbered)) => (Some(provenance), numbered),
+            None => (None, module),
+        };
         let unrecorded = self.engine.open_for(plan)?;
         let mode = Mode { keep_going: self.keep_going, compat: plan.compat, trace: self.engine.trace().cloned() };
         let more = std::mem::take(&mut self.more);
         let outer = self.context.watch(mode, more)?;
         let services = RunServices::new(self.engine, &self.context, &module);
-        let run = || Run::new(&self, plan, &services, module).report();
+        let run = || Run::new(&self, plan, &services, module, provenance).report();
         let report = with_current(&services, plan.opt_level, run);
         // A pass can run others in its own context.
         self.context.watch(outer, Vec::new())?;
         let mut report = report?;
         report.warnings.splice(0..0, unrecorded.map(|warning| warning.title));
         Ok(report)
+    }
+}
+
+fn not_a_module(why: impl std::fmt::Display) -> Error {
+    Error::Request {
+        message: format!("the module to run passes over: {why}"),
+        help: "make it of functions that were read, or built as functions".to_string(),
     }
 }

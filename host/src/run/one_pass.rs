@@ -14,7 +14,7 @@ use crate::verify::{
 use plugin_api::abi::host::RunFailure;
 use plugin_api::declare::diagnostics::Severity;
 use plugin_api::declare::instrument::PassFacts;
-use plugin_api::ir::Module;
+use plugin_api::ir::{Module, SealError};
 use registry::{Facts, Job, PassId};
 use serde_json::json;
 use std::time::{Duration, Instant};
@@ -113,9 +113,12 @@ impl<'r> Run<'r> {
         let after = after?;
         self.check_said(pass, said)?;
         let start = Instant::now();
+        let unsealed = |error: SealError| self.step_error(pass, None, error.to_string(), None);
+        let after = self.numbered(pass, before, after).map_err(unsealed)?;
         let mut kept = KeptParts::new(&self.unverified);
         let after = in_declared_form(before, after, self.engine, &mut kept)
             .map_err(|(function, why)| self.step_error(pass, Some(function), why.to_string(), None))?;
+        let after = self.numbered(pass, before, after).map_err(unsealed)?;
         let verifying = self.engine.span("verification", "verify", || json!({ "pass": info.name }));
         let affected = affected(before, &after, &mut kept);
         self.verify(before, &after, &affected).map_err(|violation| self.violation(pass, &after, &violation))?;
@@ -141,8 +144,15 @@ impl<'r> Run<'r> {
         if let Some((_, result, time)) = earlier.filter(|(name, ..)| *name == info.name) {
             return (result.map_err(|error| self.failure(pass, None, before, RunFailure::Error(error))), time);
         }
+        let failed = |error: SealError| self.step_error(pass, None, error.to_string(), None);
+        let limited = match self.limited(before) {
+            Ok(limited) => limited,
+            Err(error) => return (Err(failed(error)), Duration::ZERO),
+        };
         let start = Instant::now();
-        (self.call(pass, info.granularity, before, &job.options), start.elapsed())
+        let result = self.call(pass, info.granularity, &limited, &job.options);
+        let time = start.elapsed();
+        (result.and_then(|after| self.unlimited(pass, before, &limited, after).map_err(failed)), time)
     }
 
     /// Whether a pass that returned something reported no error; `from`: what was reported before it.

@@ -1,6 +1,7 @@
 //! What a run gives: the module, its steps with what they cost, and what was reported. A later run can begin where one failed.
 
 use super::Statistic;
+use super::provenance::Provenance;
 use crate::report::error::Error;
 use crate::report::said::PassDiagnostic;
 use plugin_api::ir::Module;
@@ -117,6 +118,8 @@ pub struct RunReport {
     pub error: Option<Error>,
     /// Where the first step failed.
     pub failed_at: Option<Failure>,
+    /// Where the values of the module are from, if that was asked for.
+    pub provenance: Option<Provenance>,
 }
 
 impl RunReport {

@@ -155,9 +155,19 @@ mod tests {
         let module = Module::new(Vec::<(String, Body)>::new());
         let steps = rows.finish();
         let (diagnostics, statistics, unread_config, warnings, failures) = Default::default();
-        let (error, failed_at) = (None, None);
-        let report =
-            RunReport { module, steps, diagnostics, statistics, unread_config, warnings, failures, error, failed_at };
+        let (error, failed_at, provenance) = (None, None, None);
+        let report = RunReport {
+            module,
+            steps,
+            diagnostics,
+            statistics,
+            unread_config,
+            warnings,
+            failures,
+            error,
+            failed_at,
+            provenance,
+        };
         let name = |(depth, step): (usize, &StepReport)| match &step.unit {
             Unit::Sequential(name) => format!("{depth}{name}"),
             Unit::Pass(_) => String::new(),

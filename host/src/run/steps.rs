@@ -2,6 +2,7 @@
 
 use super::claims::Claims;
 use super::outcomes::Rest;
+use super::provenance::Provenance;
 use super::rows::Rows;
 use super::services::RunServices;
 use super::wholes::Whole;
@@ -14,7 +15,7 @@ use crate::verify::Unverified;
 use plugin_api::ir::{Body, Module};
 use plugin_api::metadata::OptionValue;
 use registry::{Driver, Job, OwnerId, PassId, Plan, Resume, Step, Todo};
-use std::cell::RefMut;
+use std::cell::{RefCell, RefMut};
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
@@ -31,6 +32,8 @@ pub(super) struct Run<'r> {
     /// A module whose bindings were counted, and how many it has.
     pub(super) counted: (Module, usize),
     pub(super) claims: Claims,
+    /// Where values are from, if that is asked for.
+    pub(super) provenance: Option<RefCell<Provenance>>,
     /// Functions that nothing checked yet.
     pub(super) unverified: Unverified,
     /// Sequentials and composite passes that have begun, the inner one last.
@@ -85,6 +88,7 @@ impl<'r> Run<'r> {
         plan: &'r Plan,
         services: &'r RunServices<'r>,
         module: Module,
+        provenance: Option<Provenance>,
     ) -> Run<'r> {
         let unverified = if runner.verified { Unverified::default() } else { Unverified::of(&module) };
         Run {
@@ -96,6 +100,7 @@ impl<'r> Run<'r> {
             position: 0,
             counted: (Module::new(Vec::<(String, Body)>::new()), 0),
             claims: Claims::default(),
+            provenance: provenance.map(RefCell::new),
             unverified,
             wholes: Vec::new(),
             rows: Rows::default(),
@@ -139,6 +144,7 @@ impl<'r> Run<'r> {
             failures: self.errors,
             error,
             failed_at: self.failed_at,
+            provenance: self.provenance.map(RefCell::into_inner),
         })
     }
 

@@ -56,6 +56,11 @@ impl Input {
         &self.origin
     }
 
+    /// The text.
+    pub(crate) fn contents(&self) -> &str {
+        &self.text
+    }
+
     /// Whether a function is refused whose declared result type differs from the type that it returns. Without it, that is
     /// a warning, as in TVM.
     pub fn strict(self, strict: bool) -> Input {

@@ -36,6 +36,8 @@ use plugin_api::metadata::OptionValue;
 use plugin_api::typing::legalized::Legalized;
 use plugin_api::typing::operators::{InferError, Inferred};
 use std::path::PathBuf;
+use std::time::Duration;
+use worker::Worker;
 
 /// Which plugins run in processes of their own, and how those are started.
 #[derive(Clone, Debug, Default)]
@@ -60,6 +62,25 @@ pub enum Opened {
 /// programs name as their worker calls this first of all.
 pub fn worker() -> Option<u8> {
     (std::env::args_os().nth(1)? == COMMAND).then(serve::run)
+}
+
+/// Opening takes milliseconds; after this it will not end.
+const OPENING: Duration = Duration::from_secs(60);
+
+/// Opens a plugin in a worker, which is a process of this program, and lets it end. Without limits of its own the plugin
+/// may do there what it may do here: what its constructors and its initialization do wrong harms nobody else.
+///
+/// # Errors
+/// If there can be no worker, or the plugin does not survive that.
+pub(crate) fn try_out(listed: &Listed, limits: Option<&Limits>) -> Result<(), Error> {
+    let program = std::env::current_exe().map_err(|error| Error::Request {
+        message: format!("the file of this program is not known: {error}"),
+        help: "the program must stay where it is while it works".to_string(),
+    })?;
+    let most = Limits { timeout: Some(OPENING), ..Limits::default() };
+    let limits = limits.cloned().unwrap_or_else(Limits::everything).within(&most);
+    let echo = tracing::enabled!(tracing::Level::DEBUG);
+    Worker::try_out(listed, &Start { program, limits, echo })
 }
 
 impl Opened {

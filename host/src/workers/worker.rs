@@ -63,6 +63,17 @@ impl std::fmt::Display for Death {
     }
 }
 
+impl Death {
+    /// The error of a plugin that ends its worker before it does anything; `when`: while or after it was opened.
+    fn refuses(self, file: &Path, when: &str) -> Error {
+        Error::Plugin {
+            path: file.to_path_buf(),
+            message: format!("{} {when} it was opened{}", self.how, self.said),
+            help: "correct its constructors and its initialization, or leave it out of the manifest".to_string(),
+        }
+    }
+}
+
 const WORKER: &str = "its worker";
 const THREAD: &str = "a thread that it started in its worker";
 
@@ -111,6 +122,25 @@ impl Worker {
     /// # Errors
     /// If there is no such program, or the plugin is refused, or does not survive that.
     pub(crate) fn start(listed: &Listed, start: &Start) -> Result<Worker, Error> {
+        let (worker, missing) = Worker::begin(listed, start)?;
+        for missing in missing {
+            let plugin = listed.file.display();
+            tracing::warn!(%plugin, "{missing}: its worker can do more than the manifest grants");
+        }
+        Ok(worker)
+    }
+
+    /// Opens a plugin in a worker, which then ends: what the plugin does meanwhile harms nobody else.
+    ///
+    /// # Errors
+    /// As for [`Worker::start`], or how it ended.
+    pub(super) fn try_out(listed: &Listed, start: &Start) -> Result<(), Error> {
+        let (worker, _) = Worker::begin(listed, start)?;
+        worker.quit().map_err(|death| death.refuses(&listed.file, "after"))
+    }
+
+    /// A worker that has opened a plugin, and which of its limits the system does not offer.
+    fn begin(listed: &Listed, start: &Start) -> Result<(Worker, Vec<String>), Error> {
         let failed = |error: io::Error| Error::Request {
             message: format!("the worker program {} cannot be started: {error}", start.program.display()),
             help: "name a program that calls `passhost::worker` first, such as passhost itself".to_string(),
@@ -141,13 +171,11 @@ impl Worker {
             free: Condvar::new(),
             start: start.clone(),
         };
-        worker.open(&listed.file)?;
-        Ok(worker)
+        let missing = worker.open(&listed.file)?;
+        Ok((worker, missing))
     }
 
-    fn open(&self, file: &Path) -> Result<(), Error> {
-        let refuse =
-            |message: String, help: &str| Error::Plugin { path: file.to_path_buf(), message, help: help.to_string() };
+    fn open(&self, file: &Path) -> Result<Vec<String>, Error> {
         let number = RandomState::new().hash_one(std::process::id());
         let put = |_: &mut Known, out: &mut Writer| {
             out.text(env!("CARGO_PKG_VERSION"));
@@ -166,14 +194,11 @@ impl Worker {
             };
             Ok((missing, refused))
         };
-        let opened = self.call(call::OPEN, put, take).map_err(|death| {
-            let message = format!("{} while it was opened{}", death.how, death.said);
-            refuse(message, "correct its constructors and its initialization, or leave it out of the manifest")
-        })?;
-        for missing in opened.0 {
-            tracing::warn!(plugin = %file.display(), "{missing}: its worker can do more than the manifest grants");
+        let (missing, refused) = self.call(call::OPEN, put, take).map_err(|death| death.refuses(file, "while"))?;
+        match refused {
+            Some((message, help)) => Err(Error::Plugin { path: file.to_path_buf(), message, help }),
+            None => Ok(missing),
         }
-        opened.1.map_or(Ok(()), |(message, help)| Err(refuse(message, &help)))
     }
 
     /// Waits until no other thread calls it.
@@ -272,7 +297,7 @@ impl Worker {
             };
             if words {
                 said.hear(self.start.echo);
-                if !self.start.echo && said.total > FLOOD {
+                if !self.start.echo && !said.closed() && said.total > FLOOD {
                     return Err(Cause::Flood(said.total));
                 }
             }

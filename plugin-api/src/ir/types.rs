@@ -1,5 +1,6 @@
 //! Types and dimensions: owned forms to compute with, and [`Ty`], the view of a type inside a body.
 
+mod dims;
 mod dtype;
 mod view;
 

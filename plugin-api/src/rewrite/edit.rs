@@ -4,6 +4,8 @@
 //! changes cost O(nodes + k log k) in all. An edit that changed nothing gives the same handle back.
 
 mod compact;
+mod limit;
+mod origins;
 mod scalars;
 mod unshare;
 
@@ -16,7 +18,7 @@ use crate::ir::storage::body_handle::Body;
 use crate::ir::storage::sections::Sections;
 use crate::ir::types::{Sym, Type};
 use crate::ir::value::Value;
-use compact::{Changes, Compact};
+use compact::{Changes, Compact, Written};
 use std::collections::{BTreeSet, HashMap};
 
 /// What happens to a node of the old body.
@@ -168,7 +170,7 @@ impl Body {
         if drop.is_empty() {
             return Ok(self.clone());
         }
-        if self.kind() == BodyKind::PrimFunc {
+        if self.kind() == BodyKind::PrimFunc || !self.raw().limit().is_empty() {
             let mut edit = self.edit();
             drop.into_iter().for_each(|value| edit.remove(value));
             return edit.finish();
@@ -189,8 +191,9 @@ impl Body {
             }));
         }
         let changes = Changes { state: &state, side: &[], forward: &[] };
-        let (nodes, operands, names) = Compact::new(changes, *raw).run()?;
-        crate::ir::storage::sealer::seal(&raw.with_nodes(&nodes, &operands, &names))
+        let written = Compact::new(changes, *raw).run()?;
+        let rows = (&*written.names, &*written.origins);
+        crate::ir::storage::sealer::seal(&raw.with_nodes(&written.nodes, &written.operands, rows))
     }
 }
 
@@ -591,6 +594,10 @@ impl<'b> Edit<'b> {
             return Ok(self.old.clone());
         }
         self.b.pool.check_whole()?;
+        if let Some(unchanged) = self.limit()? {
+            return Ok(unchanged);
+        }
+        self.note_origins();
         if !self.dirty && self.b.pool.s.nodes.len() == self.n_old as usize {
             // The nodes are what they were, in their order.
             let sections = Sections { spans: Vec::new(), ..std::mem::take(&mut self.b.pool.s) };
@@ -604,14 +611,33 @@ impl<'b> Edit<'b> {
         self.side.sort_by_key(|(place, _)| *place);
         let old = std::mem::take(&mut self.b.pool.s);
         let changes = Changes { state: &self.state, side: &self.side, forward: &self.forward };
-        let (nodes, operands, names) = Compact::new(changes, old.raw()).run()?;
-        let sections = Sections { nodes, operands, names, spans: Vec::new(), ..old };
+        let Written { nodes, operands, names, origins } = Compact::new(changes, old.raw()).run()?;
+        let sections = Sections { nodes, operands, names, origins, spans: Vec::new(), ..old };
         let body = crate::ir::storage::sealer::seal(&sections.raw())?;
         if self.is_tir() { scalars::without_unused_symbols(body) } else { Ok(body) }
     }
 
     fn is_tir(&self) -> bool {
         self.old.kind() == BodyKind::PrimFunc
+    }
+
+    /// How often each node is used by what is left.
+    fn uses_left(&self) -> Vec<u32> {
+        let s = &self.b.pool.s;
+        let mut uses = vec![0u32; s.nodes.len()];
+        for (_, node) in s.nodes.iter().enumerate().filter(|(at, _)| self.is_left(*at)) {
+            for op in node.ops(&s.operands) {
+                if let Some(uses) = uses.get_mut(self.resolve_word(*op) as usize) {
+                    *uses += 1;
+                }
+            }
+        }
+        uses
+    }
+
+    /// Whether the node at a position is new, or was not removed.
+    fn is_left(&self, at: usize) -> bool {
+        !matches!(self.state.get(at), Some(State::Removed | State::Dissolved))
     }
 
     /// Removes nested expressions that lost their user; in TIR also new ones that never had any.
@@ -621,15 +647,7 @@ impl<'b> Edit<'b> {
         if !s.nodes[..looked_at].iter().any(is_nested) {
             return;
         }
-        let mut uses = vec![0u32; s.nodes.len()];
-        let gone = |i: usize| self.state.get(i).is_some_and(|state| matches!(state, State::Removed | State::Dissolved));
-        for (_, node) in s.nodes.iter().enumerate().filter(|(i, _)| !gone(*i)) {
-            for op in node.ops(&s.operands) {
-                if let Some(uses) = uses.get_mut(self.resolve_word(*op) as usize) {
-                    *uses += 1;
-                }
-            }
-        }
+        let mut uses = self.uses_left();
         let mut lost: Vec<usize> = (0..looked_at).filter(|i| uses[*i] == 0).collect();
         let mut new = BTreeSet::new();
         while let Some(i) = lost.pop() {

@@ -53,7 +53,7 @@ impl Edit<'_> {
             } else {
                 self.node(spec.flags(flags), &ops, value.name())
             };
-            importer.map(value, v);
+            importer.copied(self.builder(), value, v);
             local.get_or_insert(v);
         }
         open.iter().for_each(|_| self.close());

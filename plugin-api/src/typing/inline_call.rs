@@ -170,7 +170,7 @@ impl Edit<'_> {
         let (ty, attrs) = (importer.ty(self.builder(), value.ty()), importer.attrs(self.builder(), value));
         let spec = NodeSpec::new(node.kind).flags(node.flags).ty(ty).attrs(attrs);
         let v = self.open(spec, &operands, value.name());
-        importer.map(value, v);
+        importer.copied(self.builder(), value, v);
         for child in value.region().children() {
             self.copy_here(importer, child)?;
         }

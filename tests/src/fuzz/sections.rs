@@ -101,7 +101,7 @@ macro_rules! sections {
 sections! {
     nodes: NodeRec, operands: u32, leaves: LeafRec, types: TypeRec, lists: u32, prims: PrimRec, strs: StrRec,
     str_bytes: u8, dicts: DictRec, attrs: AttrRec, consts: ConstRec, buffers: BufferRec, names: u32, name_bytes: u8,
-    var_names: u32, spans: u32,
+    var_names: u32, spans: u32, origins: u32, origin_lists: u32, limit: u32,
 }
 
 /// Sections of a body: refused, or a body that can be used. Says whether it was one.

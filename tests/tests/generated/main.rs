@@ -5,6 +5,7 @@ mod between;
 mod faults;
 mod forms;
 mod identity;
+mod limits;
 mod normal;
 mod passes;
 mod patterns;

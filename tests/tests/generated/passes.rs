@@ -1,6 +1,7 @@
 //! Every pass of the default manifest, over generated modules.
 
 use super::{brief, cases, choices, made, shown};
+use passhost::run::Rewrites;
 use passhost::verify::verify_module;
 use passhost::{RunReport, Runner};
 use passhost_tests::engine;
@@ -49,13 +50,13 @@ impl Trial {
     fn prepared(&self, module: &Module) -> Option<Module> {
         match self.pass {
             "relax.NormalizeGlobalVar" => Some(visible_elsewhere(module)),
-            _ => run(self.before, module, 1).ok(),
+            _ => run(self.before, module, |runner| runner).ok(),
         }
     }
 
     /// What the pass returns.
     fn run(&self, module: &Module, jobs: usize) -> Result<Module, String> {
-        run(&self.text, module, jobs)
+        run(&self.text, module, |runner| runner.jobs(jobs))
     }
 
     /// Runs the pass and looks at what it returned; `None` if it refused the module.
@@ -78,7 +79,23 @@ impl Trial {
         if once.structural_eq(module) && shown(module) == printed {
             assert!(once.same(module), "{pass} returns a copy of\n{}", brief(module));
         }
+        self.ignores_notes(module, &printed);
         Some(once)
+    }
+
+    /// The pass does the same, and counts the same, with a limit of rewrites that it does not reach, and with numbers that
+    /// say where values are from.
+    fn ignores_notes(&self, module: &Module, printed: &str) {
+        let told = |how: fn(Runner<'static>) -> Runner<'static>| {
+            let RunReport { module, error, statistics, .. } = report(&self.text, module, how);
+            (shown(&module), error.map(|error| error.to_string()), statistics)
+        };
+        let plain = told(|runner| runner);
+        assert_eq!(plain.0, printed, "{}", self.pass);
+        let limited = told(|runner| runner.rewrites(Some(Rewrites { function: None, most: u32::MAX })));
+        assert!(limited == plain, "{}, limited: {limited:#?}\n{}", self.pass, brief(module));
+        let traced = told(|runner| runner.provenance(true));
+        assert!(traced == plain, "{}, traced: {traced:#?}\n{}", self.pass, brief(module));
     }
 }
 
@@ -96,15 +113,15 @@ fn visible_elsewhere(module: &Module) -> Module {
 }
 
 /// Runs passes of the standard plugins.
-fn report(passes: &str, module: &Module, jobs: usize) -> RunReport {
+pub(super) fn report(passes: &str, module: &Module, how: impl FnOnce(Runner<'static>) -> Runner<'static>) -> RunReport {
     let pipeline = Pipeline::parse(passes).expect("a pipeline");
     let request = Request { pipeline, ..Request::default() };
     let plan = Plan::new(&request, engine().registry()).expect("a plan");
-    Runner::new(engine(), BTreeMap::new()).jobs(jobs).run(&plan, module.clone()).expect("plugins open")
+    how(Runner::new(engine(), BTreeMap::new())).run(&plan, module.clone()).expect("plugins open")
 }
 
-fn run(passes: &str, module: &Module, jobs: usize) -> Result<Module, String> {
-    let report = report(passes, module, jobs);
+fn run(passes: &str, module: &Module, how: impl FnOnce(Runner<'static>) -> Runner<'static>) -> Result<Module, String> {
+    let report = report(passes, module, how);
     report.error.map_or(Ok(report.module), |error| Err(error.to_string()))
 }
 
@@ -216,7 +233,7 @@ fn every_pass_does_the_same_with_any_number_of_jobs() {
         let module = wide_module(&Choices::new(&bytes_of(5, 10_000)), engine(), 16);
         let pipeline = [trial.before, &trial.text].join(",");
         let of = |jobs: usize| {
-            let report = report(pipeline.trim_start_matches(','), &module, jobs);
+            let report = report(pipeline.trim_start_matches(','), &module, |runner| runner.jobs(jobs));
             let error = report.error.as_ref().map(ToString::to_string);
             (shown(&report.module), error, report.diagnostics, report.statistics)
         };

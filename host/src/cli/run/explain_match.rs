@@ -1,5 +1,6 @@
 //! The command `explain-match`: what the patterns of a pass say about a variable.
 
+use super::named::{Named, function_with, variables};
 use super::{engine, open, read, read_input};
 use crate::cli::arguments::{ExplainMatchArgs, Select};
 use crate::cli::messages::Messages;
@@ -12,9 +13,8 @@ use crate::report::Report;
 use crate::report::error::{Error, exit};
 use crate::run::{PassDiagnostic, Runner};
 use plugin_api::declare::diagnostics::Severity;
-use plugin_api::ir::{Body, Module, Value};
+use plugin_api::ir::{Body, Module};
 use plugin_api::metadata::Granularity;
-use plugin_api::names::{did_you_mean, listed, nearest};
 use registry::Registry;
 use registry::pipeline::Form;
 use std::sync::Arc;
@@ -122,15 +122,9 @@ fn none(args: &ExplainMatchArgs, pass: &str, searched: bool) -> Report {
     report.about("pass", pass)
 }
 
-/// The names of variables of a function.
-fn variables<'m>(module: &'m Module, function: &str) -> Vec<&'m str> {
-    let body = module.get(function);
-    body.map_or_else(Vec::new, |body| body.values().filter(|value| value.is_bound()).filter_map(Value::name).collect())
-}
-
 /// Where a variable is that a function, or the module, does not have when the pass begins.
 fn where_else(variable: &str, wanted: Option<&str>, input: &Module, before: &Module) -> String {
-    let has = |module: &Module, name: &str| variables(module, name).contains(&variable);
+    let has = |module: &Module, name: &str| module.get(name).is_some_and(|body| variables(body).contains(&variable));
     let is_prim_func = |name: &str, body: &Body| body.function().is_none() && has(before, name);
     if let Some((name, _)) = before.functions().find(|(name, body)| is_prim_func(name, body)) {
         return format!("`{variable}` is in the PrimFunc `{name}`; patterns match the bindings of Relax functions");
@@ -147,29 +141,8 @@ fn where_else(variable: &str, wanted: Option<&str>, input: &Module, before: &Mod
 
 /// Whether exactly one function of the module before the pass has the variable.
 fn has_variable(args: &ExplainMatchArgs, pass: &str, input: &Module, before: &Module) -> Result<(), Error> {
-    let variable = args.at.as_str();
-    let all: Vec<&str> =
-        before.functions().filter(|(_, body)| body.function().is_some()).map(|(name, _)| name).collect();
-    let wanted = args.function.as_deref();
-    if let Some(name) = wanted.filter(|name| !all.contains(name)) {
-        let near = did_you_mean(&nearest(name, all.iter().copied()));
-        let help = format!("Relax functions: {}", listed(&all));
-        return Err(Error::Request { message: format!("no Relax function `{name}` in the module{near}"), help });
-    }
-    let among: Vec<&str> = all.into_iter().filter(|name| wanted.is_none_or(|wanted| wanted == *name)).collect();
-    let with: Vec<&str> = among.iter().copied().filter(|name| variables(before, name).contains(&variable)).collect();
-    match with.as_slice() {
-        [_] => Ok(()),
-        [] => {
-            let known = among.iter().flat_map(|name| variables(before, name));
-            let near = did_you_mean(&nearest(variable, known));
-            let place = wanted.map_or_else(|| "the module".to_string(), |name| format!("function `{name}`"));
-            let message = format!("no variable `{variable}` in {place} before {pass}{near}");
-            Err(Error::Request { message, help: where_else(variable, wanted, input, before) })
-        }
-        several => {
-            let message = format!("the variable `{variable}` is in several functions: {}", listed(several));
-            Err(Error::Request { message, help: "name one of them with --function NAME".to_string() })
-        }
-    }
+    let (variable, wanted) = (args.at.as_str(), args.function.as_deref());
+    let among: Vec<(&str, &Body)> = before.functions().filter(|(_, body)| body.function().is_some()).collect();
+    let elsewhere = || where_else(variable, wanted, input, before);
+    function_with(&Named { variable, function: wanted, when: &format!("before {pass}") }, &among, elsewhere).map(drop)
 }

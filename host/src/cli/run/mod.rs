@@ -1,10 +1,12 @@
 //! The commands `run` and `plan`, which read the same request.
 
+pub(super) mod blame;
 mod bundling;
 pub(super) mod exec;
 mod executed;
 mod expected;
 pub(super) mod explain_match;
+mod named;
 mod paging;
 pub(super) mod replay;
 pub(super) mod validate;
@@ -193,7 +195,12 @@ fn concluded(
 /// A runner as the arguments ask for it.
 fn runner<'e>(args: &RunArgs, engine: &'e Engine, context: &PassContext) -> Runner<'e> {
     let runner = Runner::in_context(engine, context).verified_input(true);
-    let runner = runner.keep_going(args.keep_going).paranoid(args.paranoid).missed(args.missed);
+    let runner = runner.provenance(args.provenance || args.look.report_path().is_some());
+    let runner = runner
+        .rewrites(args.limit.rewrites.clone())
+        .keep_going(args.keep_going)
+        .paranoid(args.paranoid)
+        .missed(args.missed);
     let runner = runner.deny_unknown_operators(args.deny_unknown_operators);
     if let Some(jobs) = args.jobs { runner.jobs(usize::from(jobs)) } else { runner }
 }
@@ -253,7 +260,10 @@ fn conclude(
     }
     let failures: Vec<Report> = report.failures.iter().flat_map(Error::reports).collect();
     messages.reports(failures.into_iter(), "failures; the summary has all");
-    let printed = seen.timing.span("print", || engine.print_module(&report.module))?;
+    let printed = seen.timing.span("print", || match report.provenance.as_ref().filter(|_| args.provenance) {
+        Some(provenance) => provenance.text(&report.module, engine),
+        None => engine.print_module(&report.module),
+    })?;
     let summarize = |report: &RunReport| {
         let registry = engine.registry();
         messages.table("summary", || show::summary(report, registry), || show::summary_json(report, registry));

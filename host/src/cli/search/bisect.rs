@@ -1,9 +1,11 @@
 //! The command `bisect`: the first pass after which a fault is there, and the function in which it makes it.
 
-use super::predicate::{Passes, Predicate, Shown, Until};
+use super::between::between;
+use super::predicate::{Passes, Predicate, Shown, Until, until};
 use super::reduce::{as_it_is, write};
+use super::rewrites::{Place, Rewrite};
 use super::smaller::{Texts, Way};
-use super::{Prepared, SearchArgs, prepared};
+use super::{Prepared, SearchArgs, UNTIL, prepared};
 use crate::bundle::Failed;
 use crate::cli::messages::Messages;
 use crate::files::to_stdout;
@@ -20,6 +22,15 @@ use std::path::{Path, PathBuf};
 pub(in crate::cli) struct BisectArgs {
     #[command(flatten)]
     search: SearchArgs,
+    #[arg(long, value_name = "PREDICATE", value_parser = until, help = UNTIL, required_unless_present = "between")]
+    until: Option<Until>,
+    /// Instead of the pass, finds the changed plugin with which --until begins to hold, or else the result becomes another
+    /// one.
+    ///
+    /// Each lockfile is beside its manifest (`old/passes.lock`, `old/passes.toml`), whose plugins must be those of the
+    /// lockfile. All else is as in the manifest of the second one.
+    #[arg(long, num_args = 2, value_names = ["OLD.lock", "NEW.lock"], conflicts_with_all = ["output", "manifest", "locked"])]
+    between: Option<Vec<PathBuf>>,
     /// The file for the module before the pass that was found. `passhost reduce` makes it smaller.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -37,6 +48,10 @@ struct Found {
     position: Option<usize>,
     /// The functions that the pass must see for the fault to be there.
     functions: Vec<String>,
+    /// The first rewrite of the pass with which the fault is there, in the one function.
+    rewrite: Option<Rewrite>,
+    /// If no rewrite is to blame: the bindings that must be there.
+    bindings: Vec<String>,
     /// What happens.
     what: String,
     /// The module before the pass.
@@ -51,8 +66,12 @@ struct After {
 
 /// Searches, and prints what was found.
 pub(in crate::cli) fn bisect(args: &BisectArgs, messages: Messages) -> Result<(), Error> {
+    if let Some([old, new]) = args.between.as_deref() {
+        return between(&args.search, args.until.as_ref(), (old, new), args.json);
+    }
+    let Some(until) = &args.until else { return Ok(()) };
     let output = args.output.as_deref().map(crate::files::Output::look).transpose()?;
-    let prepared = prepared(&args.search, &args.search.input, messages)?;
+    let prepared = prepared(&args.search, until, &args.search.input, messages)?;
     let predicate = as_it_is(&prepared.predicate, &prepared.folder, &prepared.text)?;
     let first = prepared.folder.path().join("first.py");
     let steps = steps(&prepared, &first)?;
@@ -60,10 +79,7 @@ pub(in crate::cli) fn bisect(args: &BisectArgs, messages: Messages) -> Result<()
         Until::Command(command) => by_command(&prepared, &predicate, command, &first, &steps)?,
         _ => by_failure(&prepared, &predicate, &first, &steps)?,
     };
-    // A command fails without the function that it looks for, too.
-    if found.functions.is_empty() && !matches!(predicate.until(), Until::Command(_)) {
-        found.functions = functions(&prepared, &predicate, &found)?;
-    }
+    closer(&prepared, &predicate, &mut found)?;
     if let Some(output) = &output {
         output.write(&found.before)?;
     }
@@ -108,8 +124,8 @@ fn by_failure(prepared: &Prepared, predicate: &Predicate, first: &Path, steps: &
         plugin: line.and_then(|line| line.1),
         position: failed.position,
         functions: function.into_iter().collect(),
-        what: message,
         before: text_of(&before)?,
+        ..Found::unknown(message)
     })
 }
 
@@ -178,8 +194,8 @@ fn by_command(
         plugin: line.as_ref().and_then(|line| line.1.clone()),
         position: line.map(|line| line.3),
         functions,
-        what: format!("the command `{command}` fails after it"),
         before: text_of(before)?,
+        ..Found::unknown(format!("the command `{command}` fails after it"))
     })
 }
 
@@ -212,14 +228,41 @@ fn changed_until(
     Ok(Vec::new())
 }
 
-/// The functions that are left when all others that can go are gone, if the fault is still there with them.
-fn functions(prepared: &Prepared, predicate: &Predicate, found: &Found) -> Result<Vec<String>, Error> {
-    let Some(pass) = &found.pass else { return Ok(Vec::new()) };
-    let predicate = Predicate::new(predicate.until().clone(), prepared.alone(pass));
-    let texts = Texts { engine: &prepared.engine };
-    let Ok(mut module) = prepared.engine.read_module(&Input::text("<before>", found.before.as_str())).module else {
-        return Ok(Vec::new());
+/// Finds the function, the rewrite and the bindings, with the pass alone.
+fn closer(prepared: &Prepared, predicate: &Predicate, found: &mut Found) -> Result<(), Error> {
+    let Some(pass) = &found.pass else { return Ok(()) };
+    let passes = prepared.alone(pass);
+    let predicate = Predicate::new(predicate.until().clone(), passes.clone());
+    let Ok(module) = prepared.engine.read_module(&Input::text("<before>", found.before.as_str())).module else {
+        return Ok(());
     };
+    // A command fails without the function that it looks for, too.
+    let is_command = matches!(predicate.until(), Until::Command(_));
+    let few =
+        if is_command { Some(module) } else { with_few_functions(prepared, &predicate, module, &found.functions)? };
+    let Some(module) = few else { return Ok(()) };
+    let names = || module.functions().map(|(name, _)| name.to_string()).collect();
+    if found.functions.is_empty() && !is_command {
+        found.functions = names();
+    }
+    let place = Place { prepared, predicate, passes, module };
+    match place.rewrite()? {
+        Some((function, rewrite)) => (found.functions, found.rewrite) = (vec![function], Some(rewrite)),
+        None if !is_command => found.bindings = place.bindings()?,
+        None => {}
+    }
+    Ok(())
+}
+
+/// The functions that are left when all others that can go are gone, if the fault is still there with them. Those that the
+/// failure names stay.
+fn with_few_functions(
+    prepared: &Prepared,
+    predicate: &Predicate,
+    mut module: Module,
+    named: &[String],
+) -> Result<Option<Module>, Error> {
+    let texts = Texts { engine: &prepared.engine };
     let file = prepared.folder.path().join("functions.py");
     let holds = |module: &Module| {
         let Ok(text) = prepared.engine.print_module(module) else { return Ok(false) };
@@ -227,16 +270,18 @@ fn functions(prepared: &Prepared, predicate: &Predicate, found: &Found) -> Resul
         predicate.holds(&file)
     };
     if !holds(&module)? {
-        return Ok(Vec::new());
+        return Ok(None);
     }
     let mut at = 0;
     while at < module.len() {
-        match Way::Functions.without(&module, at..at + 1, &texts) {
+        let stays = module.functions().nth(at).is_some_and(|(name, _)| named.iter().any(|named| named == name));
+        let smaller = if stays { None } else { Way::Functions.without(&module, at..at + 1, &texts) };
+        match smaller {
             Some(smaller) if holds(&smaller)? => module = smaller,
             _ => at += 1,
         }
     }
-    Ok(module.functions().map(|(name, _)| name.to_string()).collect())
+    Ok(Some(module))
 }
 
 fn text_of(file: &Path) -> Result<String, Error> {
@@ -279,7 +324,7 @@ impl Prepared {
 impl Found {
     fn unknown(what: String) -> Found {
         let (pass, plugin, position, functions, before) = Default::default();
-        Found { pass, plugin, position, functions, what, before }
+        Found { pass, plugin, position, functions, rewrite: None, bindings: Vec::new(), what, before }
     }
 
     fn text(&self, output: Option<&Path>) -> String {
@@ -299,6 +344,12 @@ impl Found {
         if !self.functions.is_empty() {
             row("function", self.functions.join(", "));
         }
+        if let Some(Rewrite { number, at }) = &self.rewrite {
+            row("rewrite", at.as_ref().map_or(number.to_string(), |at| format!("{number}, at {at}")));
+        }
+        if !self.bindings.is_empty() {
+            row("binding", self.bindings.join(", "));
+        }
         row("fault", self.what.clone());
         if let Some(output) = output {
             row("before it", output.display().to_string());
@@ -307,8 +358,17 @@ impl Found {
     }
 
     fn json(&self) -> String {
-        let Found { pass, plugin, position, functions, what, .. } = self;
-        let value = json!({ "pass": pass, "plugin": plugin, "step": position, "functions": functions, "fault": what });
+        let Found { pass, plugin, position, functions, rewrite, bindings, what, .. } = self;
+        let rewrite = rewrite.as_ref().map(|rewrite| json!({ "number": rewrite.number, "at": rewrite.at }));
+        let value = json!({
+            "pass": pass,
+            "plugin": plugin,
+            "step": position,
+            "functions": functions,
+            "rewrite": rewrite,
+            "bindings": bindings,
+            "fault": what,
+        });
         format!("{value}\n")
     }
 }

@@ -1,15 +1,17 @@
 //! Commands that search: `reduce` for the smallest module that shows a fault, `bisect` for the pass that makes it.
 
+mod between;
 mod bisect;
 mod predicate;
 mod reduce;
+mod rewrites;
 mod smaller;
 mod text;
 
 pub(super) use bisect::{BisectArgs, bisect};
 pub(super) use reduce::{ReduceArgs, reduce};
 
-use self::predicate::{Passes, Predicate, Until, until};
+use self::predicate::{Passes, Predicate, Until};
 use super::arguments::{IsolateArgs, Select};
 use super::messages::Messages;
 use super::select::request;
@@ -26,18 +28,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+/// What `--until` says of itself.
+const UNTIL: &str = "What to look for: fails, crashes, hangs, ill-formed, differs or command.
+
+`fails`: a pass fails, in whatever way; 'fails: TEXT' only with this text in the message. `crashes`: a pass ends the process. \
+`hangs`: a run does not end within --timeout. `ill-formed`: a pass returns an ill-formed module. `differs`: `passhost validate` \
+finds that a pass changes values. 'command: CMD': the command, which gets the file of the module after all passes as its last \
+argument, fails. The search keeps to failures of the same pass and kind.";
+
 #[derive(Args)]
 pub(super) struct SearchArgs {
     /// The module as TVMScript.
     input: PathBuf,
-    /// What to look for: fails, crashes, hangs, ill-formed, differs or command.
-    ///
-    /// `fails`: a pass fails, in whatever way; 'fails: TEXT' only with this text in the message. `crashes`: a pass ends the
-    /// process. `hangs`: a run does not end within --timeout. `ill-formed`: a pass returns an ill-formed module. `differs`:
-    /// `passhost validate` finds that a pass changes values. 'command: CMD': the command, which gets the file of the
-    /// module after all passes as its last argument, fails. The search keeps to failures of the same pass and kind.
-    #[arg(long, value_name = "PREDICATE", value_parser = until)]
-    until: Until,
     /// Seconds that one run of the passes may take.
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..))]
     timeout: u64,
@@ -64,7 +66,7 @@ struct Prepared {
     folder: tempfile::TempDir,
 }
 
-fn prepared(args: &SearchArgs, input: &Path, messages: Messages) -> Result<Prepared, Error> {
+fn prepared(args: &SearchArgs, until: &Until, input: &Path, messages: Messages) -> Result<Prepared, Error> {
     let (manifest, keeper) = load(&args.select.plugins, Mode::Update)?;
     let request = request(&args.select, &manifest)?;
     let input = super::run::read_input(input)?;
@@ -73,15 +75,25 @@ fn prepared(args: &SearchArgs, input: &Path, messages: Messages) -> Result<Prepa
     let plan = written.plan(&context, &engine)?;
     let module = super::run::read(&engine, &input, messages)?;
     let text = engine.print_module(&module)?;
-    let passes =
-        Passes { words: words(&args.select)?, of_run: flags(args), timeout: Duration::from_secs(args.timeout) };
-    let predicate = Predicate::new(args.until.clone(), passes.clone());
+    let mut passes = passes(args, manifest_path(args.select.plugins.manifest.manifest.as_ref())?);
+    passes.words.extend(args.select.plugins.locked.then(|| "--locked".into()));
+    let (predicate, folder) = (Predicate::new(until.clone(), passes.clone()), folder()?);
+    Ok(Prepared { engine, plan, module, text, predicate, passes, folder })
+}
+
+/// A folder for what is tried, which is removed in the end.
+fn folder() -> Result<tempfile::TempDir, Error> {
     let folder = tempfile::Builder::new().prefix("passhost-search-").tempdir();
-    let folder = folder.map_err(|error| Error::Write {
+    folder.map_err(|error| Error::Write {
         path: std::env::temp_dir(),
         message: format!("no folder for modules that are tried can be created: {error}"),
-    })?;
-    Ok(Prepared { engine, plan, module, text, predicate, passes, folder })
+    })
+}
+
+/// The passes that are asked for, of the plugins of a manifest.
+fn passes(args: &SearchArgs, manifest: PathBuf) -> Passes {
+    let timeout = Duration::from_secs(args.timeout);
+    Passes { words: words(&args.select, manifest), of_run: flags(args), timeout }
 }
 
 fn flags(args: &SearchArgs) -> Vec<OsString> {
@@ -90,8 +102,7 @@ fn flags(args: &SearchArgs) -> Vec<OsString> {
 }
 
 /// The same choice of passes, for another process.
-fn words(select: &Select) -> Result<Vec<OsString>, Error> {
-    let manifest = manifest_path(select.plugins.manifest.manifest.as_ref())?;
+fn words(select: &Select, manifest: PathBuf) -> Vec<OsString> {
     let Select { pipeline, passes, opt_level, disable, require, config, target, instrument, .. } = select;
     let one = |name: &str, value: &str| OsString::from(format!("--{name}={value}"));
     let mut out = vec!["--manifest".into(), manifest.into_os_string()];
@@ -102,7 +113,6 @@ fn words(select: &Select) -> Result<Vec<OsString>, Error> {
     for (name, values) in [("disable", disable), ("require", require), ("config", config), ("instrument", instrument)] {
         out.extend(values.iter().map(|value| one(name, value)));
     }
-    let flags = [(select.plugins.locked, "--locked"), (select.tvm_compat, "--tvm-compat")];
-    out.extend(flags.into_iter().filter(|(given, _)| *given).map(|(_, flag)| flag.into()));
-    Ok(out)
+    out.extend(select.tvm_compat.then(|| "--tvm-compat".into()));
+    out
 }

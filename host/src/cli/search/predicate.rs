@@ -85,14 +85,38 @@ struct Done {
 impl Passes {
     /// Runs the passes over the module of a file. The module after them goes to `result`.
     pub(super) fn run(&self, file: &Path, result: &Path) -> Result<Shown, Error> {
-        let mut words = vec!["run".into(), file.into(), "-o".into(), result.into()];
-        words.extend(["--message-format".into(), "json".into()]);
-        words.extend(self.of_run.iter().cloned());
-        let Some(done) = self.passhost(words)? else { return Ok(Shown::Timeout) };
+        let Some(done) = self.passhost(self.words_of_run(file, result))? else { return Ok(Shown::Timeout) };
         Ok(match done.code {
             Some(0) => Shown::Nothing,
             _ => failure(&done),
         })
+    }
+
+    /// The same with one more option.
+    pub(super) fn with(mut self, option: impl Into<OsString>) -> Passes {
+        self.words.push(option.into());
+        self
+    }
+
+    /// What the passes say while they run over the module of a file.
+    pub(super) fn messages(&self, file: &Path) -> Result<Vec<Value>, Error> {
+        let done = self.passhost(self.words_of_run(file, &file.with_extension("after.py")))?;
+        Ok(done.map_or_else(Vec::new, |done| messages(&done)))
+    }
+
+    /// The module after the passes as text, or what became of them instead.
+    pub(super) fn result(&self, file: &Path) -> Result<String, Error> {
+        let result = file.with_extension("after.py");
+        let shown = self.run(file, &result)?;
+        let text = if shown == Shown::Nothing { std::fs::read_to_string(&result).ok() } else { None };
+        Ok(text.unwrap_or_else(|| format!("{shown:?}")))
+    }
+
+    fn words_of_run(&self, file: &Path, result: &Path) -> Vec<OsString> {
+        let mut words = vec!["run".into(), file.into(), "-o".into(), result.into()];
+        words.extend(["--message-format".into(), "json".into()]);
+        words.extend(self.of_run.iter().cloned());
+        words
     }
 
     /// Validates the passes over the module of a file.
@@ -130,8 +154,7 @@ impl Passes {
 
 /// What stopped the run, among lines of messages: the failure of a step, else the first error.
 fn failure(done: &Done) -> Shown {
-    let lines = done.err.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let errors: Vec<Value> = lines.filter(|line| line["level"] == "error").collect();
+    let errors: Vec<Value> = messages(done).into_iter().filter(|line| line["level"] == "error").collect();
     // A function in which a pass failed is an error of its own.
     let step = errors.iter().find(|line| line["cause"].is_string());
     let Some(error) = step.or(errors.first()) else {
@@ -149,6 +172,11 @@ fn failure(done: &Done) -> Shown {
         }),
         _ => Shown::Refused(message),
     }
+}
+
+/// The lines of JSON among what a process said.
+fn messages(done: &Done) -> Vec<Value> {
+    done.err.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
 /// Waits for a process; `None` if it was ended because it took too long.
@@ -206,6 +234,11 @@ impl Predicate {
     /// The same, which holds only for failures that resemble one: of the same pass and kind, with the same words.
     pub(super) fn like(self, failed: Option<Failed>) -> Predicate {
         Predicate { like: failed, ..self }
+    }
+
+    /// The same with one more option for the passes.
+    pub(super) fn with(self, option: impl Into<OsString>) -> Predicate {
+        Predicate { passes: self.passes.with(option), ..self }
     }
 
     /// What is looked for.

@@ -1,8 +1,8 @@
 //! The command `reduce`: the smallest module that still shows a fault.
 
-use super::predicate::{Predicate, Shown, Until};
+use super::predicate::{Predicate, Shown, Until, until};
 use super::smaller::{Texts, WAYS, Way};
-use super::{SearchArgs, prepared};
+use super::{SearchArgs, UNTIL, prepared};
 use crate::cli::messages::Messages;
 use crate::files::Output;
 use crate::report::Report;
@@ -20,6 +20,8 @@ use std::time::Duration;
 pub(in crate::cli) struct ReduceArgs {
     #[command(flatten)]
     search: SearchArgs,
+    #[arg(long, value_name = "PREDICATE", value_parser = until, help = UNTIL)]
+    until: Until,
     /// The file for the smaller module. It is replaced each time a smaller one is found. Default: standard output, at the
     /// end.
     #[arg(short, long, value_name = "FILE")]
@@ -53,7 +55,7 @@ pub(in crate::cli) fn reduce(args: &ReduceArgs, messages: Messages) -> Result<()
         (Some(path), true) if path.exists() => path.clone(),
         _ => args.search.input.clone(),
     };
-    let prepared = prepared(&args.search, &input, messages)?;
+    let prepared = prepared(&args.search, &args.until, &input, messages)?;
     let predicate = as_it_is(&prepared.predicate, &prepared.folder, &prepared.text)?;
     let texts = Texts { engine: &prepared.engine };
     let jobs = args.jobs.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);

@@ -51,6 +51,15 @@ impl Compared {
         write(&self.new)
     }
 
+    /// What a plugin is pinned to: the sha256 of its library, or the digest of its sources.
+    pub fn hash_of(&self, plugin: &str) -> Option<&str> {
+        let entry = self.new.values().find(|entry| entry.name == plugin)?;
+        match &entry.pin {
+            Pin::Built(hashes) => hashes.get(TRIPLE).map(String::as_str),
+            Pin::Crate(pin) => Some(&pin.sources),
+        }
+    }
+
     /// Number of plugins that the lockfile will have.
     pub fn len(&self) -> usize {
         self.new.len()
@@ -104,6 +113,21 @@ impl Compared {
         tracing::info!(path = %self.path.display(), "lockfile written");
         Ok(true)
     }
+}
+
+/// Plugins of two lockfiles that differ, by name, each with what differs, old and new.
+pub(crate) fn changed(old: &Entries, new: &Entries) -> Vec<(String, Vec<String>)> {
+    let of = |entries: &Entries, name: &String| entries.values().find(|entry| entry.name == *name).cloned();
+    let names: BTreeSet<&String> = old.values().chain(new.values()).map(|entry| &entry.name).collect();
+    let change = |name: &String| {
+        let what = match (of(old, name), of(new, name)) {
+            (Some(old), Some(new)) => differences(&old, &new),
+            (None, _) => vec!["is new".to_string()],
+            (_, None) => vec!["is not there any more".to_string()],
+        };
+        (!what.is_empty()).then(|| (name.clone(), what))
+    };
+    names.into_iter().filter_map(change).collect()
 }
 
 /// Whether an entry is of a crate in the folder of the manifest, or below it.

@@ -10,6 +10,7 @@
 mod compared;
 mod keeper;
 
+pub(crate) use compared::changed;
 pub use compared::{Change, Compared};
 pub use keeper::{Keeper, Mode};
 

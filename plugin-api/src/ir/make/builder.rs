@@ -626,6 +626,7 @@ impl BodyBuilder {
         let s = &mut self.pool.s;
         let Some(node) = s.nodes.pop() else { return Vec::new() };
         s.names.pop();
+        s.origins.truncate(s.nodes.len());
         let words = s.operands.split_off(node.ops as usize);
         words.into_iter().map(|op| self.v(op)).collect()
     }
@@ -637,6 +638,7 @@ impl BodyBuilder {
         s.operands.truncate(first.ops as usize);
         s.nodes.truncate(n as usize);
         s.names.truncate(n as usize);
+        s.origins.truncate(n as usize);
     }
 
     /// Number of nodes so far.
@@ -673,6 +675,8 @@ impl BodyBuilder {
             let base = first.ops;
             let nodes = s.nodes.split_off(from as usize);
             let names = s.names.split_off(from as usize);
+            // What is from elsewhere is not moved.
+            s.origins.truncate(from as usize);
             for (_, _, old) in &order {
                 let mut node = nodes[(old - from) as usize];
                 let ops = (node.ops - base) as usize;
@@ -694,12 +698,13 @@ impl BodyBuilder {
     ///
     /// # Errors
     /// Says which record is wrong, and why; an open region is one.
-    pub fn finish(self) -> Result<Body, SealError> {
+    pub fn finish(mut self) -> Result<Body, SealError> {
         if !self.open.is_empty() {
             let why = "a region is still open; call `end` once for each `begin`";
             return Err(SealError::Malformed { what: "node", index: self.open[0] as usize, why });
         }
         self.pool.check_whole()?;
+        self.pool.s.settle_origins(|_| true, |op| op);
         crate::ir::storage::sealer::seal(&self.pool.raw())
     }
 }

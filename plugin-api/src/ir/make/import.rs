@@ -293,6 +293,14 @@ impl<'a> Importer<'a> {
         AttrsId(self.dict_id(&mut b.pool, value.node().map_or(NONE, |node| node.attrs)))
     }
 
+    /// Says that `v` is a copy of a value of the other body.
+    pub(crate) fn copied(&mut self, b: &mut BodyBuilder, value: Value<'_>, v: V) {
+        if value.op & LEAF_BIT == 0 {
+            b.pool.s.take_origin(v.op as usize, self.from, value.op as usize);
+        }
+        self.map(value, v);
+    }
+
     /// Says that uses of a value of the other body mean `v` here.
     pub fn map(&mut self, value: Value<'_>, v: V) {
         if value.op & LEAF_BIT == 0 {
@@ -322,7 +330,7 @@ impl<'a> Importer<'a> {
         let node = *value.node().filter(|node| !node.has(flag::REGION))?;
         let (ty, attrs) = (TypeId(self.ty_id(&mut b.pool, node.ty)), AttrsId(self.dict_id(&mut b.pool, node.attrs)));
         let v = b.node(NodeSpec { kind: node.kind, flags: node.flags, ty, attrs, a: node.a }, ops, value.name());
-        self.map(value, v);
+        self.copied(b, value, v);
         Some(v)
     }
 
@@ -344,13 +352,13 @@ impl<'a> Importer<'a> {
         let name = value.name().filter(|_| self.with_names);
         if !node.has(flag::REGION) {
             let v = b.node(spec, &ops, name);
-            self.map(value, v);
+            self.copied(b, value, v);
             return Some(v);
         }
         let depth = depth.checked_sub(1)?;
         let end = value.end().min(end);
         let v = b.begin(spec, &ops, name);
-        self.map(value, v);
+        self.copied(b, value, v);
         for child in value.region().children().take_while(|child| child.index().is_some_and(|at| at < end)) {
             self.copy_before(b, child, end, depth)?;
         }
@@ -376,7 +384,8 @@ pub(crate) fn rebuilt(from: &RawView<'_>) -> Sections {
         let name = from.name_at(*off).map_or(NONE, |name| pool.name(name));
         pool.s.names.push(name);
     }
-    Sections { spans: from.spans().to_vec(), ..pool.s }
+    let (origins, origin_lists, limit) = (from.origins().to_vec(), from.origin_lists().to_vec(), from.limit().to_vec());
+    Sections { spans: from.spans().to_vec(), origins, origin_lists, limit, ..pool.s }
 }
 
 /// All nodes, and what they use of the tables.

@@ -56,6 +56,7 @@ fn put_in_order(s: &mut Sections) {
     s.nodes = permuted(&s.nodes, &order);
     s.names = permuted(&s.names, &order);
     s.spans = permuted(&s.spans, &order);
+    s.origins = permuted(&s.origins, &order);
     for (at, extent, effect) in headers {
         let node = &mut s.nodes[at as usize];
         node.a = extent;

@@ -212,6 +212,14 @@ sections! {
     14 var_names: u32;
     /// Places in the text that the nodes were read from, one each, or empty. Not semantic.
     15 spans: u32;
+    /// Where the nodes are from, one each, or empty unless the host asks: see [`Origin`](crate::ir::origins::Origin). Not
+    /// semantic.
+    16 origins: u32;
+    /// What nodes were made from: lengths, each with so many numbers. Not semantic.
+    17 origin_lists: u32;
+    /// How many rewrites an edit of the body applies, or empty for all: see
+    /// [`Body::limited_to`](crate::ir::Body::limited_to). Not semantic.
+    18 limit: u32;
 }
 
 // SAFETY: the sections are immutable for the life of the view.
@@ -247,10 +255,22 @@ impl<'a> RawView<'a> {
     }
 
     /// The same tables under other nodes, without places in a text.
-    pub(crate) fn with_nodes<'b>(&'b self, nodes: &'b [NodeRec], operands: &'b [u32], names: &'b [u32]) -> RawView<'b> {
+    pub(crate) fn with_nodes<'b>(
+        &'b self,
+        nodes: &'b [NodeRec],
+        operands: &'b [u32],
+        (names, origins): (&'b [u32], &'b [u32]),
+    ) -> RawView<'b> {
         let mut slots = self.slots;
         (slots[0], slots[1], slots[12]) = (RawSlice::of(nodes), RawSlice::of(operands), RawSlice::of(names));
-        slots[15] = RawSlice::EMPTY;
+        (slots[15], slots[16]) = (RawSlice::EMPTY, RawSlice::of(origins));
+        RawView { slots, tensors: self.tensors, life: PhantomData }
+    }
+
+    /// The same sections with other origins, and another limit of rewrites.
+    pub(crate) fn with_notes<'b>(&'b self, origins: &'b [u32], lists: &'b [u32], limit: &'b [u32]) -> RawView<'b> {
+        let mut slots = self.slots;
+        (slots[16], slots[17], slots[18]) = (RawSlice::of(origins), RawSlice::of(lists), RawSlice::of(limit));
         RawView { slots, tensors: self.tensors, life: PhantomData }
     }
 

@@ -21,6 +21,14 @@ pub(super) struct Changes<'e> {
     pub(super) forward: &'e [u32],
 }
 
+/// What an edited body consists of.
+pub(super) struct Written {
+    pub(super) nodes: Vec<NodeRec>,
+    pub(super) operands: Vec<u32>,
+    pub(super) names: Vec<u32>,
+    pub(super) origins: Vec<u32>,
+}
+
 /// One forward walk that writes the new stream. A nested expression is written directly before its user, wherever it was.
 pub(super) struct Compact<'e> {
     changes: Changes<'e>,
@@ -31,6 +39,8 @@ pub(super) struct Compact<'e> {
     nodes: Vec<NodeRec>,
     operands: Vec<u32>,
     names: Vec<u32>,
+    /// Where the nodes are from; empty if nobody asks.
+    origins: Vec<u32>,
     /// Open regions: new header, old end or `NONE` for those closed by an item, old header.
     open: Vec<(u32, u32, u32)>,
     next: usize,
@@ -49,14 +59,14 @@ impl<'e> Compact<'e> {
             nodes: Vec::with_capacity(n),
             operands: Vec::with_capacity(old.operands().len()),
             names: Vec::with_capacity(n),
+            origins: Vec::with_capacity(old.origins().len()),
             open: Vec::new(),
             next: 0,
             closed_block: None,
         }
     }
 
-    #[allow(clippy::type_complexity, reason = "three parallel sections, used in one place")]
-    pub(super) fn run(mut self) -> Result<(Vec<NodeRec>, Vec<u32>, Vec<u32>), SealError> {
+    pub(super) fn run(mut self) -> Result<Written, SealError> {
         let n_old = self.n_old;
         let mut at = 0;
         loop {
@@ -87,7 +97,8 @@ impl<'e> Compact<'e> {
         while let Some((header, ..)) = self.open.pop() {
             self.set_extent(header);
         }
-        Ok((self.nodes, self.operands, self.names))
+        let Compact { nodes, operands, names, origins, .. } = self;
+        Ok(Written { nodes, operands, names, origins })
     }
 
     /// Closes old regions that end at `at` and whose header is not before `from`.
@@ -109,6 +120,7 @@ impl<'e> Compact<'e> {
         if block && extent == 0 {
             self.nodes.pop();
             self.names.pop();
+            self.origins.truncate(self.nodes.len());
             return;
         }
         if block {
@@ -232,9 +244,17 @@ impl<'e> Compact<'e> {
         }
         node.ops = self.emit_operands(op, &node)?;
         self.map[op as usize] = self.nodes.len() as u32;
+        self.push(op, node);
+        Ok(())
+    }
+
+    /// Writes a node with what stands beside it.
+    fn push(&mut self, op: u32, node: NodeRec) {
         self.nodes.push(node);
         self.names.push(self.old.names().get(op as usize).copied().unwrap_or(NONE));
-        Ok(())
+        if !self.old.origins().is_empty() {
+            self.origins.push(self.old.origins().get(op as usize).copied().unwrap_or(NONE));
+        }
     }
 
     /// Writes the operands of a node; gives where they begin.
@@ -291,8 +311,7 @@ impl<'e> Compact<'e> {
         }
         let word = self.nodes.len() as u32;
         self.map[operand as usize] = word;
-        self.nodes.push(node);
-        self.names.push(self.old.names().get(operand as usize).copied().unwrap_or(NONE));
+        self.push(operand, node);
         Ok(word)
     }
 

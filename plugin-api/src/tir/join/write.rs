@@ -229,7 +229,7 @@ impl<'j, 'm> StepWriter<'j, 'm> {
         let name = unique.as_deref().or(value.name());
         let v =
             if value.has(flag::REGION) { w.b.begin(spec, &self.ops, name) } else { w.b.node(spec, &self.ops, name) };
-        self.importer.map(value, v);
+        self.importer.copied(&mut w.b, value, v);
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 
 use plugin_api::prelude::*;
 
-export_plugin! { passes: [PING, PONG, PANICS, FAILS, WRONG_TYPE, USES_REMOVED, WARNS, DIVIDES] }
+export_plugin! { passes: [PING, PONG, PANICS, FAILS, WRONG_TYPE, USES_REMOVED, WARNS, DIVIDES, REWRITES] }
 
 declare_pass! {
     /// Requires `bad.Pong`.
@@ -97,4 +97,56 @@ impl<'b> ExprMutator<'b> for Divides {
 
 fn divides(body: &Body, _: &Ctx) -> Result<Body, PassError> {
     Divides.mutate(body)
+}
+
+declare_pass! {
+    /// Writes each `R.nn.relu` anew, as it was, but for one of them.
+    pub function pass REWRITES = "bad.Rewrites" {
+        opt_level: 0,
+        options: Wrong {
+            /// What is wrong with that one: nothing, type, value, operator, panic, or what the library is marked with.
+            how: String = "nothing",
+            /// Which one it is, from 1.
+            at: i64 = 1,
+            /// Instead of that, each one of this first dimension.
+            dim: i64 = 0,
+        },
+        run: rewrites,
+    }
+}
+
+/// A test writes another word into a copy of the library, which then is another plugin.
+static MARK: [u8; 24] = *b"the mark of bad: nothing";
+
+struct Rewrites<'w> {
+    wrong: &'w Wrong,
+    how: &'w str,
+    seen: i64,
+}
+
+impl<'b> ExprMutator<'b> for Rewrites<'_> {
+    #[allow(clippy::panic, reason = "this is what the pass is for")]
+    fn visit_call(&mut self, call: Call<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
+        let Some(x) = call.value().as_call_to("relax.nn.relu").and_then(|relu| relu.arg(0)) else {
+            return Ok(Action::Keep);
+        };
+        self.seen += 1;
+        let shape = x.ty().dims().and_then(|mut dims| dims.next()).and_then(|dim| dim.as_int());
+        let is_it = if self.wrong.dim > 0 { shape == Some(self.wrong.dim) } else { self.seen == self.wrong.at };
+        let (arg, ty) = (rw.v(x), x.ty().to_owned());
+        let (op, ty) = match self.how {
+            "panic" if is_it => panic!("the pass lost its way"),
+            "type" if is_it => ("relax.nn.relu", Type::tensor([1i64, 2, 3], DType::F16)),
+            "value" if is_it => ("relax.exp", ty),
+            "operator" if is_it => ("relax.nn.rleu", ty),
+            _ => ("relax.nn.relu", ty),
+        };
+        Ok(Action::Replace(rw.call(op, &[arg], &[], &ty)))
+    }
+}
+
+fn rewrites(body: &Body, wrong: &Wrong, _: &Ctx) -> Result<Body, PassError> {
+    let mark = std::str::from_utf8(&std::hint::black_box(&MARK)[17..]).unwrap_or_default().trim_end();
+    let how = if wrong.how == "marked" { mark } else { &wrong.how };
+    Rewrites { wrong, how, seen: 0 }.mutate(body)
 }

@@ -36,7 +36,8 @@ pub(in crate::cli) fn validate(args: &ValidateArgs, messages: Messages) -> Resul
     known_function(args.function.as_deref(), &prepared.module)?;
     known_dims(how.dims.keys(), &prepared.module)?;
     let (engine, steps) = (&prepared.engine, ChangedSteps::default());
-    let runner = prepared.runner(messages).instrument(collecting(&steps, engine));
+    let runner = prepared.runner(messages).rewrites(args.limit.rewrites.clone());
+    let runner = runner.instrument(collecting(&steps, engine));
     let report = runner.run(&prepared.plan, prepared.module.clone())?;
     messages.reports(report.warnings.iter().map(Report::warning), "warnings");
     let checked = check(engine, &steps, how, messages);

@@ -1,0 +1,107 @@
+//! The command `blame`: how a variable of the result came to be.
+
+use super::named::{Named, function_with};
+use super::{engine, in_the_original_process, open, read, read_input};
+use crate::cli::arguments::BlameArgs;
+use crate::cli::messages::Messages;
+use crate::cli::select::request;
+use crate::cli::{load, lock, show};
+use crate::engine::Engine;
+use crate::files::to_stdout;
+use crate::plugins::lock::Mode;
+use crate::report::error::{Error, exit};
+use crate::run::Runner;
+use crate::run::provenance::Link;
+use plugin_api::ir::Module;
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::fmt::Write;
+
+/// Runs the passes, and shows the chain; gives the exit code.
+pub(in crate::cli) fn blame(args: &BlameArgs, messages: Messages) -> Result<u8, Error> {
+    let (manifest, keeper) = load(&args.select.plugins, Mode::Update)?;
+    let request = request(&args.select, &manifest)?;
+    let input = read_input(&args.input)?;
+    let engine = engine(&manifest, keeper, &args.isolate, messages)?;
+    let (context, written) = request.context(&manifest, &engine)?;
+    let plan = written.plan(&context, &engine)?;
+    messages.reports(plan.warnings.iter().map(show::plan_warning), "warnings");
+    lock::tell(engine.lock(), messages);
+    open(&engine, &plan, messages)?;
+    let module = read(&engine, &input, messages)?;
+    let runner = Runner::in_context(&engine, &context).verified_input(true).provenance(true);
+    let report = runner.run(&plan, module)?;
+    in_the_original_process()?;
+    if let Some(error) = report.error {
+        return Err(error);
+    }
+    let Some(provenance) = &report.provenance else { return Ok(exit::FAULT) };
+    let named = Named { variable: &args.at, function: args.function.as_deref(), when: "after all passes" };
+    let functions: Vec<_> = report.module.functions().collect();
+    let help = || "`passhost run` with the same passes shows the module with all its variables".to_string();
+    let (_, body) = function_with(&named, &functions, help)?;
+    let found = body.values().find(|value| value.is_bound() && value.name() == Some(&args.at));
+    let chain = found.and_then(|value| value.index()).map_or_else(Vec::new, |at| provenance.chain(body, at));
+    let mut texts = Texts { engine: &engine, known: HashMap::new() };
+    to_stdout(&if args.json { as_json(&chain, &mut texts) } else { as_text(&chain, &mut texts) })?;
+    engine.close()?;
+    Ok(exit::DONE)
+}
+
+/// Bindings as text; each function is printed once.
+struct Texts<'e> {
+    engine: &'e Engine,
+    known: HashMap<usize, Option<script::Printed>>,
+}
+
+impl Texts<'_> {
+    /// The first line of a binding; its name if it has no text of its own.
+    fn of(&mut self, link: &Link<'_>) -> String {
+        let name = || link.value().name().unwrap_or("a value without a name").to_string();
+        let printed = self.known.entry(link.body.addr()).or_insert_with(|| {
+            let module = Module::new([(link.function, link.body.clone())]);
+            script::print_with_spans(&module, self.engine).ok()
+        });
+        let text = printed.as_ref().and_then(|printed| {
+            let span = printed.spans.get(link.function)?.get(link.at)?.clone();
+            let start = printed.text[..span.start].rfind('\n').map_or(0, |at| at + 1);
+            // A part of a line, such as a parameter, is no binding.
+            let is_line = printed.text[start..span.start].trim().is_empty();
+            is_line.then(|| printed.text[span].lines().next().map(str::to_string)).flatten()
+        });
+        text.unwrap_or_else(name)
+    }
+}
+
+fn as_text(chain: &[Link<'_>], texts: &mut Texts<'_>) -> String {
+    let mut out = String::new();
+    for link in chain {
+        let indent = "    ".repeat(link.depth);
+        let _ = writeln!(out, "{indent}{}  (function {})", texts.of(link), link.function);
+        let _ = match link.maker {
+            _ if link.again => writeln!(out, "{indent}  as above"),
+            None => writeln!(out, "{indent}  in the input"),
+            Some(maker) => {
+                let hash = maker.hash.as_deref().map_or(String::new(), |hash| format!(" ({hash})"));
+                writeln!(out, "{indent}  step {}, {} of {}{hash}", maker.position, maker.pass, maker.plugin)
+            }
+        };
+    }
+    out
+}
+
+fn as_json(chain: &[Link<'_>], texts: &mut Texts<'_>) -> String {
+    let link = |link: &Link<'_>| {
+        let made =
+            link.maker.map(|it| json!({ "step": it.position, "pass": it.pass, "plugin": it.plugin, "hash": it.hash }));
+        json!({
+            "depth": link.depth,
+            "function": link.function,
+            "variable": link.value().name(),
+            "text": texts.of(link),
+            "made_by": made,
+            "again": link.again,
+        })
+    };
+    format!("{:#}\n", Value::from(chain.iter().map(link).collect::<Vec<_>>()))
+}

@@ -1,0 +1,52 @@
+//! Variables that a user names, and the function that has one.
+
+use crate::report::error::Error;
+use plugin_api::ir::{Body, Value};
+use plugin_api::names::{did_you_mean, listed, nearest};
+
+/// What a user names.
+pub(super) struct Named<'a> {
+    pub(super) variable: &'a str,
+    pub(super) function: Option<&'a str>,
+    /// In which module, as in `before acme.Fuse`.
+    pub(super) when: &'a str,
+}
+
+/// The names of the variables of a function.
+pub(super) fn variables(body: &Body) -> Vec<&str> {
+    body.values().filter(|value| value.is_bound()).filter_map(Value::name).collect()
+}
+
+/// The one among some functions that has the variable.
+///
+/// # Errors
+/// If there is none, or several have it. `elsewhere` says where it is if none has it.
+pub(super) fn function_with<'m>(
+    named: &Named<'_>,
+    all: &[(&'m str, &'m Body)],
+    elsewhere: impl FnOnce() -> String,
+) -> Result<(&'m str, &'m Body), Error> {
+    let Named { variable, function, when } = *named;
+    if let Some(name) = function.filter(|wanted| all.iter().all(|(name, _)| name != wanted)) {
+        let names: Vec<&str> = all.iter().map(|(name, _)| *name).collect();
+        let near = did_you_mean(&nearest(name, names.iter().copied()));
+        let help = format!("functions: {}", listed(&names));
+        return Err(Error::Request { message: format!("no function `{name}` in the module {when}{near}"), help });
+    }
+    let among = || all.iter().filter(|(name, _)| function.is_none_or(|wanted| wanted == *name));
+    let with: Vec<_> = among().filter(|(_, body)| variables(body).contains(&variable)).collect();
+    match with.as_slice() {
+        [found] => Ok(**found),
+        [] => {
+            let near = did_you_mean(&nearest(variable, among().flat_map(|(_, body)| variables(body))));
+            let place = function.map_or_else(|| "the module".to_string(), |name| format!("function `{name}`"));
+            let message = format!("no variable `{variable}` in {place} {when}{near}");
+            Err(Error::Request { message, help: elsewhere() })
+        }
+        several => {
+            let names: Vec<&str> = several.iter().map(|(name, _)| *name).collect();
+            let message = format!("the variable `{variable}` is in several functions: {}", listed(&names));
+            Err(Error::Request { message, help: "name one of them with --function NAME".to_string() })
+        }
+    }
+}

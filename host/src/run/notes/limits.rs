@@ -1,0 +1,90 @@
+//! A run that applies only the first rewrites of each pass in a function, for a search for the one that does harm.
+
+use crate::run::PassDiagnostic;
+use crate::run::steps::Run;
+use plugin_api::declare::diagnostics::Severity;
+use plugin_api::ir::{Module, SealError};
+use registry::PassId;
+
+/// How many rewrites a pass may apply in each function.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rewrites {
+    /// Only in this function; `None`: in each.
+    pub function: Option<String>,
+    /// How many.
+    pub most: u32,
+}
+
+impl Rewrites {
+    fn is_about(&self, function: &str) -> bool {
+        self.function.as_deref().is_none_or(|name| name == function)
+    }
+}
+
+const APPLIED: &str = "rewrites applied: ";
+const NEXT: &str = "; the next one is at `";
+
+/// As in ``rewrites applied: 6; the next one is at `lv3` ``.
+fn said(applied: u32, next: Option<&str>) -> String {
+    format!("{APPLIED}{applied}{}", next.map_or(String::new(), |name| format!("{NEXT}{name}`")))
+}
+
+/// What [`said`] says: how many, and where the next one is.
+pub fn heard(message: &str) -> Option<(u32, Option<&str>)> {
+    let rest = message.strip_prefix(APPLIED)?;
+    let (applied, next) = rest.split_once(NEXT).map_or((rest, None), |(applied, next)| (applied, Some(next)));
+    Some((applied.parse().ok()?, next.map(|next| next.trim_end_matches('`'))))
+}
+
+impl Run<'_> {
+    /// The module as a pass gets it: with a limit where one is asked for.
+    pub(in crate::run) fn limited(&self, module: &Module) -> Result<Module, SealError> {
+        let Some(rewrites) = &self.runner.rewrites else { return Ok(module.clone()) };
+        module.map_functions(|name, body| {
+            Ok(if rewrites.is_about(name) { body.limited_to(Some(rewrites.most)) } else { body.clone() })
+        })
+    }
+
+    /// What the pass returned, without the limit. What it applied in each function is reported.
+    pub(in crate::run) fn unlimited(
+        &self,
+        pass: PassId,
+        before: &Module,
+        limited: &Module,
+        after: Module,
+    ) -> Result<Module, SealError> {
+        if self.runner.rewrites.is_none() {
+            return Ok(after);
+        }
+        after.map_functions(|name, body| {
+            let Some(applied) = body.rewrites() else { return Ok(body.clone()) };
+            if applied > 0 || body.next_rewrite().is_some() {
+                self.services.said.borrow_mut().push(PassDiagnostic {
+                    pass: self.engine.registry().pass(pass).name.clone(),
+                    instrument: None,
+                    severity: Severity::Remark,
+                    function: Some(name.to_string()),
+                    message: said(applied, body.next_rewrite()),
+                    place: None,
+                    labels: Vec::new(),
+                });
+            }
+            let same = limited.get(name).filter(|given| given.same(body)).and_then(|_| before.get(name));
+            Ok(same.cloned().unwrap_or_else(|| body.limited_to(None)))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_is_heard() {
+        for next in [None, Some("lv3")] {
+            assert_eq!(heard(&said(6, next)), Some((6, next)));
+        }
+        assert_eq!(heard("rewrites applied: many"), None);
+        assert_eq!(heard("something else"), None);
+    }
+}

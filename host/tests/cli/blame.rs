@@ -1,0 +1,76 @@
+//! `passhost blame` and `passhost run --provenance`: where the values of a result are from.
+
+use super::{Case, transcript};
+
+const MODULE: &str = "\
+@I.ir_module
+class Module:
+    @R.function(private=True)
+    def helper(a: R.Tensor((1, 8, 8, 8), dtype=\"float32\")) -> R.Tensor((1, 8, 8, 8), dtype=\"float32\"):
+        with R.dataflow():
+            inner: R.Tensor((1, 8, 8, 8), dtype=\"float32\") = R.exp(a)
+            R.output(inner)
+        return inner
+
+    @R.function
+    def main(x: R.Tensor((1, 8, 8, 8), dtype=\"float32\"), w: R.Tensor((8, 8, 1, 1), dtype=\"float32\")):
+        cls = Module
+        with R.dataflow():
+            first = R.nn.conv2d(x, w)
+            between = R.nn.relu(first)
+            second = R.nn.conv2d(between, w)
+            called = cls.helper(second)
+            kept = R.tanh(called)
+            named = R.abs(kept)
+            out = named
+            R.output(out)
+        return out
+";
+
+const PASSES: &str = "relax.InlinePrivateFunctions,relax.CanonicalizeBindings,acme.GroupConvolutions,bad.Rewrites";
+
+fn case(name: &'static str) -> Case {
+    let crates = ["plugins/relax-ops", "plugins/relax-passes", "plugins/conv-grouping", "tests/bad-plugins/misbehaves"];
+    Case::new(name).crates(&crates).file("m.py", MODULE)
+}
+
+/// A binding that a pass made from others, one that is as in the input, one with another name, a copy from a function that is
+/// gone, one that two passes made; and what is not there.
+#[test]
+fn the_chain_of_each_kind_of_binding() {
+    let case = case("blame");
+    let mut shown = String::new();
+    for (at, more) in [
+        ("second", &["--json"][..]),
+        ("second", &["--function", "main"]),
+        ("kept", &[]),
+        ("out", &[]),
+        ("inner", &[]),
+        ("between", &[]),
+        ("x", &["--function", "main"]),
+        ("secund", &[]),
+        ("w", &[]),
+    ] {
+        let args = [&["blame", "m.py", "--passes", PASSES, "--at", at], more].concat();
+        let here = case.run(&args, b"");
+        assert_eq!(case.run(&[&args[..], &["--isolate"]].concat(), b""), here, "{at} in a worker");
+        shown.push_str(&transcript(&args, here));
+        shown.push('\n');
+    }
+    case.golden(&shown);
+}
+
+#[test]
+fn comments_say_where_bindings_are_from() {
+    let case = case("provenance");
+    let args = ["run", "m.py", "--passes", PASSES, "--provenance"];
+    let (text, said, code) = case.run(&args, b"");
+    assert_eq!(code, 0, "{said}");
+    assert_eq!(case.run(&[&args[..], &["--isolate"]].concat(), b"").0, text);
+    // What is written is the same module, with comments.
+    let plain: String = text.lines().map(|line| format!("{}\n", line.split("  # ").next().unwrap_or(line))).collect();
+    assert_eq!(case.run(&["run", "m.py", "--passes", PASSES], b"").0, plain);
+    std::fs::write(case.path("again.py"), &text).expect("a file");
+    assert_eq!(case.run(&["run", "again.py", "--passes", ""], b"").0, plain);
+    case.golden(&text);
+}

@@ -1,0 +1,215 @@
+//! The rewrites of an edit, of which a limit of the body lets the first be applied: what hangs together is one rewrite, so
+//! a part of an edit is as whole as all of it.
+
+use super::{Edit, Item, Place, State};
+use crate::ir::make::validate::{SealError, is_expression, is_nested};
+use crate::ir::records::{LEAF_BIT, NONE, flag};
+use crate::ir::storage::body_handle::Body;
+use crate::walk::disjoint_sets::DisjointSets;
+use std::collections::{BTreeMap, BTreeSet};
+
+impl Edit<'_> {
+    /// Undoes what is beyond the limit of the body, if it has one, and counts the rest; the body if nothing is left. It is
+    /// the same handle as before if that was known, so that whoever edits until nothing changes comes to an end.
+    ///
+    /// # Errors
+    /// None on a valid body.
+    pub(super) fn limit(&mut self) -> Result<Option<Body>, SealError> {
+        let &[left, done, next] = self.b.pool.s.limit.as_slice() else { return Ok(None) };
+        self.side.sort_by_key(|(place, _)| *place);
+        let mut sets = DisjointSets::of(self.n_nodes());
+        self.join_by_use(&mut sets);
+        self.join_by_region(&mut sets);
+        self.join_by_place(&mut sets);
+        let rewrites = self.rewrites(&mut sets);
+        let kept = rewrites.len().min(left as usize);
+        let limit = match rewrites.get(kept) {
+            Some((_, at)) if next == NONE => self.name_near(*at),
+            _ => next,
+        };
+        let limit = [left - kept as u32, done + kept as u32, limit];
+        if kept == rewrites.len() {
+            // All of the edit is within the limit, even what is no rewrite, such as another order of nested expressions.
+            self.b.pool.s.limit = limit.to_vec();
+            return Ok(None);
+        }
+        if kept == 0 {
+            let same = self.old.raw().limit() == limit;
+            return if same { Ok(Some(self.old.clone())) } else { self.old.with_limit(&limit).map(Some) };
+        }
+        self.b.pool.s.limit = limit.to_vec();
+        let undone: BTreeSet<usize> = rewrites[kept..].iter().map(|(root, _)| *root).collect();
+        self.undo(&mut sets, &undone);
+        Ok(None)
+    }
+
+    /// Whether an old node is not what it was.
+    fn is_changed(&self, at: usize) -> bool {
+        let (s, old) = (&self.b.pool.s, self.old.raw());
+        self.state[at] != State::Keep
+            || self.forward.get(at).is_some_and(|to| *to != NONE)
+            || s.nodes[at] != old.nodes()[at]
+            || s.names.get(at) != Some(old.names().get(at).unwrap_or(&NONE))
+            || s.nodes[at].ops(&s.operands) != old.nodes()[at].ops(old.operands())
+    }
+
+    /// What stands for an old node, with that node: whoever uses it would do as well with the node that it replaces.
+    fn targets(&self) -> BTreeMap<u32, u32> {
+        let replaced = self.forward.iter().enumerate().rev().filter(|(_, to)| **to != NONE && **to & LEAF_BIT == 0);
+        replaced.filter(|(_, to)| **to >= self.n_old).map(|(from, to)| (*to, from as u32)).collect()
+    }
+
+    /// A node that is new or changed belongs to what it uses that is, unless that stands for an old node; one that was
+    /// replaced, to what replaces it.
+    fn join_by_use(&self, sets: &mut DisjointSets) {
+        let (s, n_old, targets) = (&self.b.pool.s, self.n_old as usize, self.targets());
+        let takes_part = |op: u32| op & LEAF_BIT == 0 && (op as usize >= n_old || self.is_changed(op as usize));
+        for at in (0..s.nodes.len()).filter(|at| takes_part(*at as u32)) {
+            let new = |op: &&u32| **op as usize >= n_old && takes_part(**op) && !targets.contains_key(*op);
+            for op in s.nodes[at].ops(&s.operands).iter().filter(new) {
+                sets.merge(*op as usize, at);
+            }
+            if at >= n_old {
+                continue;
+            }
+            let replaced = |op: u32| self.forward.get(op as usize).copied().filter(|to| *to != NONE);
+            // What was removed with a user stays with it.
+            for op in self.old.raw().nodes()[at].ops(self.old.raw().operands()) {
+                if takes_part(*op) && replaced(*op).is_none() {
+                    sets.merge(*op as usize, at);
+                }
+            }
+            if let Some(to) = replaced(at as u32).filter(|to| takes_part(*to)) {
+                sets.merge(to as usize, at);
+            }
+        }
+    }
+
+    /// What is changed in a region that goes belongs to it.
+    fn join_by_region(&self, sets: &mut DisjointSets) {
+        let mut at = 0;
+        while at < self.n_old as usize {
+            let node = self.old.raw().nodes()[at];
+            if !node.has(flag::REGION) || self.state[at] == State::Keep {
+                at += 1;
+                continue;
+            }
+            let end = node.end(at as u32) as usize;
+            (at + 1..end).filter(|inner| self.is_changed(*inner)).for_each(|inner| {
+                sets.merge(inner, at);
+            });
+            let inside = |place: &Place| (at < place.at as usize) && (place.at as usize) < end;
+            for (_, item) in self.side.iter().filter(|(place, _)| inside(place)) {
+                item.node().into_iter().for_each(|op| {
+                    sets.merge(op, at);
+                });
+            }
+            at = end;
+        }
+    }
+
+    /// Statements that are put to one place belong to each other and to the changed statement there; so does what a new
+    /// region holds.
+    fn join_by_place(&self, sets: &mut DisjointSets) {
+        let (mut open, mut last): (Vec<usize>, Option<(Place, usize)>) = (Vec::new(), None);
+        for (place, item) in &self.side {
+            let Some(op) = item.node() else {
+                open.pop();
+                continue;
+            };
+            if let Some(header) = open.last() {
+                sets.merge(op, *header);
+            }
+            if matches!(item, Item::Open(_)) {
+                open.push(op);
+            }
+            if is_expression(&self.b.pool.s.nodes[op]) && matches!(item, Item::Node(_)) {
+                continue;
+            }
+            if let Some((_, before)) = last.filter(|(before, _)| before == place) {
+                sets.merge(op, before);
+            }
+            last = Some((*place, op));
+            let beside = if place.before { self.statement_from(place.at) } else { Some(!place.anchor as usize) };
+            if let Some(beside) = beside.filter(|at| *at < self.n_old as usize && self.is_changed(*at)) {
+                sets.merge(op, beside);
+            }
+        }
+    }
+
+    /// The statement whose nested expressions begin at a position.
+    fn statement_from(&self, at: u32) -> Option<usize> {
+        let nodes = self.old.raw().nodes();
+        (at as usize..nodes.len()).find(|at| !is_nested(&nodes[*at]))
+    }
+
+    /// The sets that change something, by their roots, each with its first position in the old body; in that order.
+    fn rewrites(&self, sets: &mut DisjointSets) -> Vec<(usize, usize)> {
+        let mut first: BTreeMap<usize, usize> = BTreeMap::new();
+        for at in (0..self.n_old as usize).filter(|at| self.is_changed(*at)) {
+            first.entry(sets.root(at)).or_insert(at);
+        }
+        for (place, item) in &self.side {
+            if let Some(op) = item.node() {
+                first.entry(sets.root(op)).or_insert((place.at as usize).min(self.n_old as usize - 1));
+            }
+        }
+        let mut all: Vec<(usize, usize)> = first.into_iter().collect();
+        all.sort_by_key(|(_, at)| *at);
+        all
+    }
+
+    /// The name of the first value with a name from a position on.
+    fn name_near(&self, at: usize) -> u32 {
+        let raw = self.old.raw();
+        raw.names().get(at..).and_then(|names| names.iter().find(|name| **name != NONE)).copied().unwrap_or(NONE)
+    }
+
+    /// Makes everything in some sets what it was.
+    fn undo(&mut self, sets: &mut DisjointSets, undone: &BTreeSet<usize>) {
+        let (old, targets) = (*self.old.raw(), self.targets());
+        for at in 0..self.n_old as usize {
+            if !self.is_changed(at) || !undone.contains(&sets.root(at)) {
+                continue;
+            }
+            self.state[at] = State::Keep;
+            if let Some(forward) = self.forward.get_mut(at) {
+                *forward = NONE;
+            }
+            let (s, node) = (&mut self.b.pool.s, old.nodes()[at]);
+            s.nodes[at] = node;
+            s.names[at] = old.names().get(at).copied().unwrap_or(NONE);
+            if let Some(operands) = s.operands.get_mut(node.op_range()) {
+                operands.copy_from_slice(node.ops(old.operands()));
+            }
+        }
+        // What is left means the nodes that are back.
+        let s = &mut self.b.pool.s;
+        for op in s.operands.iter_mut().filter(|op| **op & LEAF_BIT == 0) {
+            if let Some(from) = targets.get(op).filter(|_| undone.contains(&sets.root(*op as usize))) {
+                *op = *from;
+            }
+        }
+        let mut open = Vec::new();
+        self.side.retain(|(_, item)| {
+            let goes = match item.node() {
+                Some(op) => undone.contains(&sets.root(op)),
+                None => open.pop().unwrap_or(false),
+            };
+            if matches!(item, Item::Open(_)) {
+                open.push(goes);
+            }
+            !goes
+        });
+    }
+}
+
+impl Item {
+    /// The node that is put somewhere.
+    fn node(&self) -> Option<usize> {
+        match self {
+            Item::Node(op) | Item::Old(op) | Item::Open(op) => Some(*op as usize),
+            Item::Close => None,
+        }
+    }
+}
