@@ -63,6 +63,7 @@ impl Edit<'_> {
     /// replaced, to what replaces it.
     fn join_by_use(&self, sets: &mut DisjointSets) {
         let (s, n_old, targets) = (&self.b.pool.s, self.n_old as usize, self.targets());
+        let scalars = self.changed_scalars();
         let takes_part = |op: u32| op & LEAF_BIT == 0 && (op as usize >= n_old || self.is_changed(op as usize));
         for at in (0..s.nodes.len()).filter(|at| takes_part(*at as u32)) {
             let new = |op: &&u32| **op as usize >= n_old && takes_part(**op) && !targets.contains_key(*op);
@@ -74,15 +75,41 @@ impl Edit<'_> {
             }
             let replaced = |op: u32| self.forward.get(op as usize).copied().filter(|to| *to != NONE);
             // What was removed with a user stays with it.
-            for op in self.old.raw().nodes()[at].ops(self.old.raw().operands()) {
-                if takes_part(*op) && replaced(*op).is_none() {
-                    sets.merge(*op as usize, at);
-                }
+            for op in self.used_before(at, &scalars).into_iter().filter(|op| takes_part(*op) && replaced(*op).is_none()) {
+                sets.merge(op as usize, at);
             }
-            if let Some(to) = replaced(at as u32).filter(|to| takes_part(*to)) {
+            // What is replaced by something that is replaced itself could have been replaced by either.
+            if let Some(to) = replaced(at as u32).filter(|to| takes_part(*to) && replaced(*to).is_none()) {
                 sets.merge(to as usize, at);
             }
         }
+    }
+
+    /// What an old node used: it, what is nested in it, and the content of its region if that goes. Scalars are used by types,
+    /// too.
+    fn used_before(&self, at: usize, scalars: &BTreeMap<u32, u32>) -> Vec<u32> {
+        let old = self.old.raw();
+        let (mut used, mut work) = (Vec::new(), vec![at]);
+        while let Some(at) = work.pop() {
+            let node = &old.nodes()[at];
+            let goes = node.has(flag::REGION) && self.state[at] != State::Keep;
+            for at in at..if goes { node.end(at as u32) as usize } else { at + 1 } {
+                let operands = old.nodes()[at].ops(old.operands()).iter().filter(|op| **op & LEAF_BIT == 0);
+                used.extend(operands.clone());
+                let nested = operands.filter(|op| !goes && is_nested(&old.nodes()[**op as usize]));
+                work.extend(nested.map(|op| *op as usize));
+                if !scalars.is_empty() {
+                    self.old.value_at(at).each_symbol(&mut |sym| used.extend(scalars.get(&sym.id).copied()));
+                }
+            }
+        }
+        used
+    }
+
+    /// The scalars of the old body that are changed, by the numbers of their symbolic variables.
+    fn changed_scalars(&self) -> BTreeMap<u32, u32> {
+        let scalars = self.old.values().filter_map(|value| Some((value.symbol()?.id, value.index()?)));
+        scalars.filter(|(_, at)| self.is_changed(*at)).map(|(sym, at)| (sym, at as u32)).collect()
     }
 
     /// What is changed in a region that goes belongs to it.
