@@ -347,8 +347,8 @@ impl<'a, 'b> Content<'a, 'b> {
         }
         for ((bounds, shape), (start, _)) in bounds.into_iter().zip(shape).zip(source.into_iter().skip(before)) {
             let Range { min, extent } = range(&mut self.of.analyzer, bounds, shape);
-            let min = self.of.analyzer.simplify(&add(start, min));
-            out.push(self.bounds_of_range(min, extent));
+            // As TVM writes it: the start of the matched region first, nothing simplified.
+            out.push(self.bounds_of_range(add(start, min), extent));
         }
         out
     }
