@@ -12,7 +12,7 @@ struct Shared {
     peak: AtomicU64,
     done: AtomicU64,
     cancelled: AtomicBool,
-    skipped_loop: AtomicBool,
+    unwritten: AtomicBool,
 }
 
 /// Work that a run may do, unless something else is said: an interpreter built for release does it in about two minutes
@@ -63,8 +63,8 @@ impl Limits {
     /// result that depends on such memory differs from run to run with different bytes.
     pub fn with_fresh_bytes(memory: u64, work: u64, fresh: u8) -> Limits {
         let (used, peak, done) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
-        let [cancelled, skipped_loop] = [false; 2].map(AtomicBool::new);
-        Limits { shared: Arc::new(Shared { memory, work, used, peak, done, cancelled, skipped_loop }), fresh }
+        let [cancelled, unwritten] = [false; 2].map(AtomicBool::new);
+        Limits { shared: Arc::new(Shared { memory, work, used, peak, done, cancelled, unwritten }), fresh }
     }
 
     /// The same limits with another byte in memory that the module has not written yet.
@@ -108,14 +108,14 @@ impl Limits {
         self.shared.done.load(Ordering::Relaxed)
     }
 
-    /// Notes that a loop had no iterations: what it would have written may hold anything.
-    pub fn note_skipped_loop(&self) {
-        self.shared.skipped_loop.store(true, Ordering::Relaxed);
+    /// Notes that memory may count that nothing wrote to: a loop had no iterations, or something reads what such memory holds.
+    pub fn note_unwritten(&self) {
+        self.shared.unwritten.store(true, Ordering::Relaxed);
     }
 
-    /// Whether a loop had no iterations since this was asked last.
-    pub fn take_skipped_loop(&self) -> bool {
-        self.shared.skipped_loop.swap(false, Ordering::Relaxed)
+    /// Whether such memory may count since this was asked last.
+    pub fn take_unwritten(&self) -> bool {
+        self.shared.unwritten.swap(false, Ordering::Relaxed)
     }
 
     /// Ends the run at its next step, from any thread.

@@ -290,6 +290,59 @@ class Module:
     def small_floats(x: R.Tensor((4,), dtype="float8_e4m3fn")):
         out = R.astype(x, "float32")
         return out
+
+    @T.prim_func(private=True)
+    def without_init(x: T.Buffer((T.int64(4),), "float32"), y: T.Buffer((), "float32")):
+        for i in range(T.int64(4)):
+            y[()] = y[()] + x[i]
+
+    @T.prim_func(private=True)
+    def looks(x: T.Buffer((T.int64(4),), "float32"), y: T.Buffer((), "float32")):
+        t = T.alloc_buffer((T.int64(1),), "int32")
+        if t[T.int64(0)] > 0:
+            y[()] = x[T.int64(0)]
+        else:
+            y[()] = x[T.int64(1)]
+
+    @R.function
+    def accumulated(x: R.Tensor((4,), dtype="float32")) -> R.Tensor((), dtype="float32"):
+        cls = Module
+        out = R.call_tir(cls.without_init, (x,), out_ty=R.Tensor((), dtype="float32"))
+        return out
+
+    @R.function
+    def decided(x: R.Tensor((4,), dtype="float32")) -> R.Tensor((), dtype="float32"):
+        cls = Module
+        out = R.call_tir(cls.looks, (x,), out_ty=R.Tensor((), dtype="float32"))
+        return out
+
+    @R.function(pure=False)
+    def allocated(x: R.Tensor((4,), dtype="float32")):
+        out = R.builtin.alloc_tensor(R.shape([4]), R.dtype("float32"), R.prim_value(0))
+        return out
+
+    @T.prim_func(private=True)
+    def one_more(x: T.Buffer((T.int64(4),), "float32"), y: T.Buffer((T.int64(4),), "float32")):
+        for i in range(T.int64(4)):
+            y[i] = x[i] + T.float32(1)
+
+    @R.function(pure=False)
+    def two_in_one_piece(x: R.Tensor((4,), dtype="float32")):
+        cls = Module
+        s = R.vm.alloc_storage(R.shape([16]), R.prim_value(0), R.dtype("uint8"))
+        a = R.vm.alloc_tensor(s, R.prim_value(0), R.shape([4]), R.dtype("float32"))
+        cls.one_more(x, a)
+        b = R.vm.alloc_tensor(s, R.prim_value(0), R.shape([4]), R.dtype("float32"))
+        cls.one_more(a, b)
+        return b
+
+    @R.function(pure=False)
+    def beyond_its_piece(x: R.Tensor((4,), dtype="float32")):
+        cls = Module
+        s = R.vm.alloc_storage(R.shape([16]), R.prim_value(0), R.dtype("uint8"))
+        a = R.vm.alloc_tensor(s, R.prim_value(4), R.shape([4]), R.dtype("float32"))
+        cls.one_more(x, a)
+        return a
 "#;
 
 /// A parameter that is a tuple.
@@ -539,6 +592,7 @@ fn modules_that_go_wrong() {
         ["main", "zero", "endless", "recursion", "large", "packed", "cast", "asserts", "negative", "small_floats"]
             .into_iter()
             .chain(["wrapping", "empty", "unwritten", "unwritten_and_unused", "reshaped"])
+            .chain(["accumulated", "decided", "allocated", "two_in_one_piece", "beyond_its_piece"])
             .map(of);
     let functions: Vec<Vec<&str>> = functions.collect();
     let commands: Vec<&[&str]> = functions.iter().map(Vec::as_slice).collect();

@@ -3,9 +3,11 @@
 use super::columns::rows;
 use super::cost;
 use super::exec::Exec;
+use super::floats::of_f16;
 use super::memory::{self, Column, Positions};
 use crate::fault::{Fault, FaultKind};
 use crate::program::{Access, Affine, Reg, Scalar};
+use plugin_api::prelude::Bf16;
 use std::mem::take;
 
 impl Exec<'_, '_> {
@@ -114,10 +116,36 @@ impl Exec<'_, '_> {
                 element if element.is_float() => Column::Single(&mut self.singles[at]),
                 _ => Column::Int(&mut self.ints[at]),
             };
-            memory::load(memory, buffer.element, place, out).ok_or_else(|| self.beyond(access))
+            let done = memory::load(memory, buffer.element, place, out).ok_or_else(|| self.beyond(access));
+            if done.is_ok() && memory.may_be_unwritten() && self.holds_fresh(buffer.element, dst) {
+                self.limits.note_unwritten();
+            }
+            done
         });
         self.positions = positions;
         done
+    }
+
+    /// Whether some lane of a register is what memory holds that nothing wrote to.
+    fn holds_fresh(&self, element: Scalar, register: Reg) -> bool {
+        let (byte, at) = (self.limits.fresh_byte(), register.index());
+        let bytes = u64::from_ne_bytes([byte; 8]);
+        match element {
+            // All memory is 0 at the beginning, which says nothing.
+            _ if byte == 0 => false,
+            Scalar::F64 => self.doubles[at].holds(f64::from_bits(bytes)),
+            Scalar::F32 => self.singles[at].holds(f32::from_bits(bytes as u32)),
+            Scalar::F16 => self.singles[at].holds(of_f16(bytes as u16)),
+            Scalar::Bf16 => self.singles[at].holds(Bf16(bytes as u16).to_f32()),
+            Scalar::Bool => self.ints[at].holds((byte & 1).into()),
+            Scalar::Int(8) => self.ints[at].holds((byte as i8).into()),
+            Scalar::Int(16) => self.ints[at].holds((bytes as i16).into()),
+            Scalar::Int(32) => self.ints[at].holds((bytes as i32).into()),
+            Scalar::UInt(8) => self.ints[at].holds(byte.into()),
+            Scalar::UInt(16) => self.ints[at].holds((bytes as u16).into()),
+            Scalar::UInt(32) => self.ints[at].holds((bytes as u32).into()),
+            _ => self.ints[at].holds(bytes as i64),
+        }
     }
 
     pub(super) fn store(&mut self, src: Reg, access: &Access) -> Result<(), Fault> {

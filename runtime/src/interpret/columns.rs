@@ -54,6 +54,14 @@ pub(super) struct Ints {
 }
 
 impl Ints {
+    /// Whether some lane has a value, of those that were loaded.
+    pub(super) fn holds(&self, value: i64) -> bool {
+        match self.varying {
+            true => self.lanes.iter().fold(false, |found, lane| found | (*lane == value)),
+            false => self.base == value,
+        }
+    }
+
     pub(super) fn set(&mut self, value: i64) {
         (self.varying, self.base, self.strides) = (false, value, [0; DIMS]);
     }
@@ -104,6 +112,16 @@ pub(super) struct Floats<T> {
     pub(super) varying: bool,
     pub(super) value: T,
     pub(super) lanes: Vec<T>,
+}
+
+impl<T: PartialEq> Floats<T> {
+    /// Whether some lane has a value.
+    pub(super) fn holds(&self, value: T) -> bool {
+        match self.varying {
+            true => self.lanes.iter().fold(false, |found, lane| found | (*lane == value)),
+            false => self.value == value,
+        }
+    }
 }
 
 impl<T: Copy + Default> Floats<T> {

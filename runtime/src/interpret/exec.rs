@@ -36,7 +36,7 @@ pub(super) struct Exec<'p, 'm> {
     pub(super) mask: Mask,
     pub(super) rooms: Rooms,
     pub(super) positions: Positions,
-    limits: &'p Limits,
+    pub(super) limits: &'p Limits,
     /// By the marks of the program.
     reached: &'p [AtomicBool],
     work: u64,
@@ -133,7 +133,7 @@ impl<'p, 'm> Exec<'p, 'm> {
     fn entered(&self, mark: Mark, extent: i64) {
         match extent > 0 {
             true => self.reach(mark),
-            false => self.limits.note_skipped_loop(),
+            false => self.limits.note_unwritten(),
         }
     }
 

@@ -20,6 +20,11 @@ pub(super) enum Memory<'m> {
 }
 
 impl Memory<'_> {
+    /// Whether the program itself, or the call that made its results, provides this memory.
+    pub(super) fn may_be_unwritten(&self) -> bool {
+        matches!(self, Memory::Write(..) | Memory::Own(..))
+    }
+
     fn elements<T: Pod>(&self) -> &[T] {
         let (words, bytes): (&[u64], usize) = match self {
             Memory::None => (&[], 0),

@@ -7,8 +7,8 @@ use crate::fault::{Fault, FaultKind};
 use crate::limits::Limits;
 use plugin_api::ir::constant::{Element, Number};
 use plugin_api::prelude::{Bf16, DType, F16};
-use std::sync::Arc;
-use storage::Storage;
+use std::sync::{Arc, Weak};
+pub(crate) use storage::Storage;
 
 /// A tensor of any data type: elements in row-major order, little-endian, `bool` as one byte that is 0 or 1. A clone
 /// shares the data; who writes to shared data gets a copy first.
@@ -171,6 +171,11 @@ impl Tensor {
         Arc::as_ptr(&self.storage).addr()
     }
 
+    /// That memory, which this does not keep.
+    pub(crate) fn handle(&self) -> Weak<Storage> {
+        Arc::downgrade(&self.storage)
+    }
+
     /// The same tensor in the memory of another one of as many bytes.
     pub(crate) fn in_memory_of(&self, other: &Tensor) -> Tensor {
         Tensor { storage: Arc::clone(&other.storage), ..self.clone() }
@@ -272,21 +277,40 @@ impl Tensor {
 
     /// A hash of data type, shape and data: the same on every machine.
     pub fn checksum(&self) -> u64 {
-        self.hasher().digest()
+        match self.with_usual_nans() {
+            None => self.hasher(self.bytes()).digest(),
+            Some(bytes) => self.hasher(&bytes).digest(),
+        }
+    }
+
+    /// The bytes with the same NaN everywhere, if there is one: which one comes out is up to the processor.
+    fn with_usual_nans(&self) -> Option<Vec<u8>> {
+        fn usual<T: bytemuck::Pod>(bytes: &[u8], is_nan: impl Fn(T) -> bool, nan: T) -> Option<Vec<u8>> {
+            let elements = bytemuck::try_cast_slice::<u8, T>(bytes).ok().filter(|all| all.iter().any(|of| is_nan(*of)))?;
+            let elements: Vec<T> = elements.iter().map(|of| if is_nan(*of) { nan } else { *of }).collect();
+            Some(bytemuck::cast_slice(&elements).to_vec())
+        }
+        match self.dtype {
+            DType::F64 => usual(self.bytes(), f64::is_nan, f64::NAN),
+            DType::F32 => usual(self.bytes(), f32::is_nan, f32::NAN),
+            DType::F16 => usual(self.bytes(), |bits: u16| bits & 0x7fff > 0x7c00, 0x7e00),
+            DType::BF16 => usual(self.bytes(), |bits: u16| bits & 0x7fff > 0x7f80, 0x7fc0),
+            _ => None,
+        }
     }
 
     /// 128 bits that are the same for equal tensors and, but for chance, different for others.
     pub fn digest(&self) -> u128 {
-        let mut hash = self.hasher();
+        let mut hash = self.hasher(self.bytes());
         hash.update(&(self.shape.len() as u64).to_le_bytes());
         hash.digest128()
     }
 
-    fn hasher(&self) -> xxhash_rust::xxh3::Xxh3 {
+    fn hasher(&self, bytes: &[u8]) -> xxhash_rust::xxh3::Xxh3 {
         let mut hash = xxhash_rust::xxh3::Xxh3::new();
         hash.update(&self.dtype.0.to_le_bytes());
         self.shape.iter().for_each(|extent| hash.update(&extent.to_le_bytes()));
-        hash.update(self.bytes());
+        hash.update(bytes);
         hash
     }
 

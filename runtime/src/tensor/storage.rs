@@ -5,7 +5,7 @@ use crate::limits::{Charge, Limits};
 
 /// Bytes in words of 8, the last one filled up with zeros.
 #[derive(Debug)]
-pub(super) struct Storage {
+pub(crate) struct Storage {
     words: Vec<u64>,
     _charge: Charge,
 }

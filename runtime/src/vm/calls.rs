@@ -7,7 +7,7 @@ use super::observe::Observer;
 use super::packed::{sorting, standard};
 use super::value::{Callee, Value};
 use crate::fault::{Fault, FaultKind};
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, size_of};
 use plugin_api::ir::{BodyKind, Call, Value as Node};
 use plugin_api::prelude::Expr;
 
@@ -161,9 +161,16 @@ impl Machine<'_> {
             | "relax.builtin.stop_lift_params"
             | "relax.memory.ensure_zero_offset" => value(0)?,
             "relax.sort" | "relax.argsort" | "relax.topk" => sorting::sorted(call, name, &value(0)?, &self.limits)?,
-            "relax.builtin.alloc_tensor" => self.allocated(&value(0)?, &value(1)?)?,
-            "relax.memory.alloc_tensor" | "relax.vm.alloc_tensor" => self.allocated(&value(2)?, &value(3)?)?,
-            "relax.memory.alloc_storage" | "relax.vm.alloc_storage" => Value::Storage,
+            "relax.builtin.alloc_tensor" => self.allocated(frame, &value(0)?, &value(1)?)?,
+            "relax.memory.alloc_tensor" | "relax.vm.alloc_tensor" => {
+                let tensor = self.allocated(frame, &value(2)?, &value(3)?)?;
+                if let (Value::Storage(piece), Some(offset), Value::Tensor(tensor)) = (value(0)?, value(1)?.as_int(), &tensor) {
+                    self.pieces.give(name, &piece, offset, tensor)?;
+                }
+                tensor
+            }
+            "relax.memory.alloc_storage" => self.piece(name, &value(0)?, &value(3)?)?,
+            "relax.vm.alloc_storage" => self.piece(name, &value(0)?, &value(2)?)?,
             "relax.memory.kill_storage" | "relax.memory.kill_tensor" | "relax.vm.kill_object" => {
                 Value::tuple(Vec::new())?
             }
@@ -171,10 +178,24 @@ impl Machine<'_> {
         }))
     }
 
+    /// A piece of memory of so many elements.
+    fn piece(&mut self, name: &str, shape: &Value, dtype: &Value) -> Result<Value, Cause> {
+        let bytes = match (shape, dtype) {
+            (Value::Shape(extents), Value::DType(dtype)) => size_of(*dtype, extents),
+            _ => None,
+        };
+        let none = || Cause::NotTaken { name: name.to_string(), why: "no piece of memory has this size".to_string() };
+        Ok(Value::Storage(self.pieces.piece(bytes.ok_or_else(none)?)))
+    }
+
     /// A new tensor.
-    fn allocated(&self, shape: &Value, dtype: &Value) -> Result<Value, Cause> {
+    fn allocated(&mut self, frame: &Frame, shape: &Value, dtype: &Value) -> Result<Value, Cause> {
         match (shape, dtype) {
             (Value::Shape(extents), Value::DType(dtype)) => {
+                // What is written to it is not followed.
+                if self.looks_for_unwritten && self.unwritten.is_none() {
+                    self.unwritten = Some(frame.at());
+                }
                 Ok(Value::Tensor(Tensor::fresh(*dtype, extents, &self.limits)?))
             }
             (Value::Shape(_), other) => Err(Cause::mismatch("what is allocated", other.described(), "a data type")),

@@ -306,7 +306,7 @@ pub const NUM_INPUT: &str = "num_input";
 
 fn parts<'f>(function: Function<'f>, params: &[Node<'f>]) -> Vec<Part<'f>> {
     let inputs = function.attr(NUM_INPUT).and_then(|n| n.as_int()).and_then(|n| usize::try_from(n).ok());
-    let mut out = Vec::new();
+    let (mut out, mut names): (Vec<Part<'f>>, BTreeSet<String>) = Default::default();
     for (i, param) in params.iter().enumerate() {
         let mut work = vec![(param.name().unwrap_or("_").to_string(), param.ty().to_owned())];
         while let Some((name, ty)) = work.pop() {
@@ -320,8 +320,15 @@ fn parts<'f>(function: Function<'f>, params: &[Node<'f>]) -> Vec<Part<'f>> {
                 ty => ty,
             };
             let weight = inputs.is_some_and(|inputs| i >= inputs);
-            out.push(Part { name, position: format!("arr_{}", out.len()), ty, param: *param, weight });
+            let position = format!("arr_{}", out.len());
+            // A field of a tuple can have the name of a parameter: the later one has its position only.
+            let name = if names.insert(name.clone()) { name } else { position.clone() };
+            out.push(Part { name, position, ty, param: *param, weight });
         }
+    }
+    // What is the name of another part is no position.
+    for part in out.iter_mut().filter(|part| names.contains(&part.position)) {
+        part.position.clone_from(&part.name);
     }
     out
 }

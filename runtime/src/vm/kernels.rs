@@ -265,7 +265,7 @@ impl Machine<'_> {
         let tensors = filled(&self.limits)?;
         if self.may_be_unwritten(&tensors) {
             let other = filled(&self.limits.with_other_fresh_bytes());
-            self.limits.take_skipped_loop();
+            self.limits.take_unwritten();
             if other.ok().as_ref() != Some(&tensors) {
                 self.unwritten = Some(frame.at());
             }
@@ -281,7 +281,7 @@ impl Machine<'_> {
     }
 
     fn may_be_unwritten<'t>(&self, tensors: impl IntoIterator<Item = &'t Tensor>) -> bool {
-        let skipped = self.limits.take_skipped_loop();
+        let skipped = self.limits.take_unwritten();
         let looks = self.looks_for_unwritten && self.unwritten.is_none();
         looks && (skipped || tensors.into_iter().any(|tensor| tensor.has_fresh(&self.limits)))
     }

@@ -283,7 +283,7 @@ impl Writer {
     fn params(&mut self, value: &Value, path: &mut Vec<usize>) -> Result<(), Cause> {
         let ty = match value {
             Value::Tensor(tensor) => Type::tensor(tensor.shape().iter().copied(), tensor.dtype()),
-            Value::Null | Value::Storage => Type::Object,
+            Value::Null | Value::Storage(_) => Type::Object,
             Value::Tuple(tuple) => {
                 for (i, field) in tuple.fields().iter().enumerate() {
                     path.push(i);
@@ -304,7 +304,7 @@ impl Writer {
     /// The operand for a value; `None` for functions.
     fn operand(&mut self, value: &Value, path: &mut Vec<usize>) -> Option<V> {
         Some(match value {
-            Value::Tensor(_) | Value::Null | Value::Storage => *self.params.get(path)?,
+            Value::Tensor(_) | Value::Null | Value::Storage(_) => *self.params.get(path)?,
             Value::Tuple(tuple) => {
                 let mut items = Vec::with_capacity(tuple.fields().len());
                 for (i, field) in tuple.fields().iter().enumerate() {

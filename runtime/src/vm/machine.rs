@@ -6,6 +6,7 @@ use super::kernels::{Kernels, PrimFunc};
 use super::lowered::{Lower, Lowered};
 use super::observe::{Binding, Observer};
 use super::packed::Packed;
+use super::pieces::Pieces;
 use super::plan::{Plan, Step};
 use super::symbols::Symbols;
 use super::value::{Callee, Closure, Scalar, Value, after_write};
@@ -197,6 +198,7 @@ pub struct Machine<'m> {
     /// Whether calls are looked for whose results hold memory that nothing wrote to, and the first one.
     pub(super) looks_for_unwritten: bool,
     pub(super) unwritten: Option<At>,
+    pub(super) pieces: Pieces,
     /// Memory that the last call wrote to although other values have it, too, and the tensor that was written.
     shared_writes: Vec<(usize, Tensor)>,
 }
@@ -216,6 +218,7 @@ impl<'m> Machine<'m> {
             lowered: ByBody::default(),
             looks_for_unwritten: false,
             unwritten: None,
+            pieces: Pieces::default(),
             shared_writes: Vec::new(),
         }
     }
@@ -334,6 +337,7 @@ impl<'m> Machine<'m> {
             observer.written(tensor);
         }
         if tensor.memory() != memory {
+            self.pieces.moved(memory, tensor);
             self.shared_writes.push((memory, tensor.clone()));
         }
     }

@@ -1,6 +1,7 @@
 //! Values of the virtual machine.
 
 use super::failure::Cause;
+use super::pieces::Piece;
 use super::plan::Plan;
 use super::symbols::Symbols;
 use crate::tensor::Tensor;
@@ -36,7 +37,7 @@ pub enum Value {
     /// An external function, by its name.
     Packed(Arc<str>),
     /// A piece of memory. Tensors in it have memory of their own.
-    Storage,
+    Storage(Piece),
     /// No value.
     Null,
 }
@@ -253,7 +254,7 @@ impl Value {
             Value::Function(name) => format!("the function `{name}`"),
             Value::Closure(_) => "a closure".to_string(),
             Value::Packed(name) => format!("the packed function `{name}`"),
-            Value::Storage => "a piece of memory".to_string(),
+            Value::Storage(_) => "a piece of memory".to_string(),
             Value::Null => "no value".to_string(),
         }
     }

@@ -173,7 +173,7 @@ fn one(before: &Value, after: &Value, allowed: &Allowed) -> (Option<Mismatch>, f
             Value::Function(_) | Value::Closure(_) | Value::Packed(_),
             Value::Function(_) | Value::Closure(_) | Value::Packed(_),
         ) => (None, 0.0),
-        (Value::Storage, Value::Storage) | (Value::Null, Value::Null) => (None, 0.0),
+        (Value::Storage(_), Value::Storage(_)) | (Value::Null, Value::Null) => (None, 0.0),
         _ => kinds(),
     }
 }

@@ -31,6 +31,7 @@ declare_pass! {
     /// ```
     pub prim_func pass FORCE_NARROW_INDEX_TO_INT32 = "tirx.ForceNarrowIndexToInt32" {
         opt_level: 0,
+        tolerance: Tolerance::Signature,
         run: force_narrow_index_to_int32,
     }
 }

@@ -1,0 +1,64 @@
+//! Pieces of memory that a module allocates, and the tensors in them. Each tensor has memory of its own here, so two that
+//! share some bytes must not both be used.
+
+use super::failure::Cause;
+use crate::tensor::{Storage, Tensor};
+use std::ops::Range;
+use std::sync::Weak;
+
+/// A piece of memory: `R.vm.alloc_storage`.
+#[derive(Clone, Debug)]
+pub struct Piece {
+    id: u64,
+    /// How many bytes it has.
+    bytes: u64,
+}
+
+/// What is known of the pieces of a machine.
+#[derive(Default)]
+pub(super) struct Pieces {
+    next: u64,
+    given: Vec<Given>,
+}
+
+/// A part of a piece that a tensor has.
+struct Given {
+    piece: u64,
+    bytes: Range<i128>,
+    memory: Weak<Storage>,
+}
+
+impl Pieces {
+    /// A new piece.
+    pub(super) fn piece(&mut self, bytes: u64) -> Piece {
+        self.next += 1;
+        Piece { id: self.next, bytes }
+    }
+
+    /// Gives a part of a piece to a tensor. Values are dropped after their last use: a tensor that is there is used again.
+    ///
+    /// # Errors
+    /// If the piece does not have these bytes, or another tensor that is used later has some of them. `name`: the operator.
+    pub(super) fn give(&mut self, name: &str, piece: &Piece, offset: i64, tensor: &Tensor) -> Result<(), Cause> {
+        let not = |why: String| Err(Cause::NotTaken { name: name.to_string(), why });
+        let bytes = i128::from(offset)..i128::from(offset) + tensor.bytes().len() as i128;
+        if bytes.start < 0 || bytes.end > i128::from(piece.bytes) {
+            let (start, end, all) = (bytes.start, bytes.end, piece.bytes);
+            return not(format!("bytes {start} to {end} are not all in the piece of memory, which has {all} bytes"));
+        }
+        self.given.retain(|given| given.memory.strong_count() > 0);
+        let overlaps = |of: &Range<i128>| of.start < bytes.end && bytes.start < of.end;
+        if let Some(other) = self.given.iter().find(|given| given.piece == piece.id && overlaps(&given.bytes)) {
+            let Range { start, end } = &other.bytes;
+            return not(format!("bytes {start} to {end} of the piece of memory are those of a tensor that is used later"));
+        }
+        self.given.push(Given { piece: piece.id, bytes, memory: tensor.handle() });
+        Ok(())
+    }
+
+    /// What had this memory has that of `to` now.
+    pub(super) fn moved(&mut self, from: usize, to: &Tensor) {
+        let at_from = |given: &&mut Given| given.memory.as_ptr().addr() == from;
+        self.given.iter_mut().filter(at_from).for_each(|given| given.memory = to.handle());
+    }
+}
