@@ -161,7 +161,7 @@ fn taken<'py>(py: Python<'py>, value: &Value, arrays: &[Py<Array>]) -> PyResult<
         },
         Value::Str(text) => PyString::new(py, text).into_any(),
         Value::DType(dtype) => PyString::new(py, &dtype.to_string()).into_any(),
-        Value::Null | Value::Storage => PyNone::get(py).to_owned().into_any(),
+        Value::Null | Value::Storage(_) => PyNone::get(py).to_owned().into_any(),
         other => {
             let message = format!("{} has no form outside of the module", other.described());
             return Err(PyTypeError::new_err(message));

@@ -64,10 +64,11 @@ impl<'b> Edit<'b> {
         let has_scalars = body.has_scalars();
         let is_output = |value: &Value<'_>| !value.is_dataflow_var() && value.symbol().is_none();
         for output in body.bindings().filter(|value| is_output(value) && regions.dataflow(*value).is_some()) {
-            if !used_outside.contains(output) && !(has_scalars && self.type_to_tell(output).is_some()) {
-                self.make_dataflow_var(output);
-                demoted.insert(output);
+            if used_outside.contains(output) || has_scalars && self.type_to_tell(output).is_some() {
+                continue;
             }
+            self.make_dataflow_var(output);
+            demoted.insert(output);
         }
         demoted
     }

@@ -286,7 +286,8 @@ impl Tensor {
     /// The bytes with the same NaN everywhere, if there is one: which one comes out is up to the processor.
     fn with_usual_nans(&self) -> Option<Vec<u8>> {
         fn usual<T: bytemuck::Pod>(bytes: &[u8], is_nan: impl Fn(T) -> bool, nan: T) -> Option<Vec<u8>> {
-            let elements = bytemuck::try_cast_slice::<u8, T>(bytes).ok().filter(|all| all.iter().any(|of| is_nan(*of)))?;
+            let elements =
+                bytemuck::try_cast_slice::<u8, T>(bytes).ok().filter(|all| all.iter().any(|of| is_nan(*of)))?;
             let elements: Vec<T> = elements.iter().map(|of| if is_nan(*of) { nan } else { *of }).collect();
             Some(bytemuck::cast_slice(&elements).to_vec())
         }

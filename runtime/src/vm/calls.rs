@@ -164,7 +164,9 @@ impl Machine<'_> {
             "relax.builtin.alloc_tensor" => self.allocated(frame, &value(0)?, &value(1)?)?,
             "relax.memory.alloc_tensor" | "relax.vm.alloc_tensor" => {
                 let tensor = self.allocated(frame, &value(2)?, &value(3)?)?;
-                if let (Value::Storage(piece), Some(offset), Value::Tensor(tensor)) = (value(0)?, value(1)?.as_int(), &tensor) {
+                if let (Value::Storage(piece), Some(offset), Value::Tensor(tensor)) =
+                    (value(0)?, value(1)?.as_int(), &tensor)
+                {
                     self.pieces.give(name, &piece, offset, tensor)?;
                 }
                 tensor

@@ -14,7 +14,6 @@ mod lowered;
 mod machine;
 mod observe;
 mod packed;
-mod pieces;
 mod plan;
 mod symbols;
 #[cfg(test)]
@@ -29,5 +28,4 @@ pub use lowered::{Lower, NoLegalization};
 pub use machine::{DEEPEST, Machine};
 pub use observe::{Binding, Observer};
 pub use packed::{Filling, Packed, Returning, Writing};
-pub use pieces::Piece;
-pub use value::{Closure, DEEPEST_VALUE, Scalar, Tuple, Value, number_text, shape_text};
+pub use value::{Closure, DEEPEST_VALUE, Piece, Scalar, Tuple, Value, number_text, shape_text};

@@ -1,7 +1,8 @@
 //! Values of the virtual machine.
 
+mod pieces;
+
 use super::failure::Cause;
-use super::pieces::Piece;
 use super::plan::Plan;
 use super::symbols::Symbols;
 use crate::tensor::Tensor;
@@ -10,6 +11,9 @@ use plugin_api::prelude::DType;
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 use std::sync::Arc;
+
+pub use pieces::Piece;
+pub(super) use pieces::Pieces;
 
 /// Deepest nesting of tuples and closures, so that a value can be dropped and compared without a deep stack.
 pub const DEEPEST_VALUE: u32 = 1_000;

@@ -87,7 +87,8 @@ pub fn unwritten(engine: &Engine, module: &Module, at: &At) -> Error {
         message: "the result depends on memory that nothing wrote to".to_string(),
         place: Shown::new(engine, module, "the module that was executed").place(&at.function, at.node),
         notes: vec!["this call reads such memory, or leaves a part of its result as it was".to_string()],
-        help: "write all elements before they are read; a reduction over an axis without elements writes none".to_string(),
+        help: "write all elements before they are read; a reduction over an axis without elements writes none"
+            .to_string(),
         function: Some(at.function.clone()),
         code: exit::INPUT,
     }

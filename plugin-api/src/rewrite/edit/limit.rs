@@ -75,7 +75,8 @@ impl Edit<'_> {
             }
             let replaced = |op: u32| self.forward.get(op as usize).copied().filter(|to| *to != NONE);
             // What was removed with a user stays with it.
-            for op in self.used_before(at, &scalars).into_iter().filter(|op| takes_part(*op) && replaced(*op).is_none()) {
+            for op in self.used_before(at, &scalars).into_iter().filter(|op| takes_part(*op) && replaced(*op).is_none())
+            {
                 sets.merge(op as usize, at);
             }
             // What is replaced by something that is replaced itself could have been replaced by either.

@@ -1,8 +1,8 @@
 //! Pieces of memory that a module allocates, and the tensors in them. Each tensor has memory of its own here, so two that
 //! share some bytes must not both be used.
 
-use super::failure::Cause;
 use crate::tensor::{Storage, Tensor};
+use crate::vm::failure::Cause;
 use std::ops::Range;
 use std::sync::Weak;
 
@@ -16,7 +16,7 @@ pub struct Piece {
 
 /// What is known of the pieces of a machine.
 #[derive(Default)]
-pub(super) struct Pieces {
+pub(in crate::vm) struct Pieces {
     next: u64,
     given: Vec<Given>,
 }
@@ -30,7 +30,7 @@ struct Given {
 
 impl Pieces {
     /// A new piece.
-    pub(super) fn piece(&mut self, bytes: u64) -> Piece {
+    pub(in crate::vm) fn piece(&mut self, bytes: u64) -> Piece {
         self.next += 1;
         Piece { id: self.next, bytes }
     }
@@ -39,7 +39,7 @@ impl Pieces {
     ///
     /// # Errors
     /// If the piece does not have these bytes, or another tensor that is used later has some of them. `name`: the operator.
-    pub(super) fn give(&mut self, name: &str, piece: &Piece, offset: i64, tensor: &Tensor) -> Result<(), Cause> {
+    pub(in crate::vm) fn give(&mut self, name: &str, piece: &Piece, offset: i64, tensor: &Tensor) -> Result<(), Cause> {
         let not = |why: String| Err(Cause::NotTaken { name: name.to_string(), why });
         let bytes = i128::from(offset)..i128::from(offset) + tensor.bytes().len() as i128;
         if bytes.start < 0 || bytes.end > i128::from(piece.bytes) {
@@ -50,14 +50,16 @@ impl Pieces {
         let overlaps = |of: &Range<i128>| of.start < bytes.end && bytes.start < of.end;
         if let Some(other) = self.given.iter().find(|given| given.piece == piece.id && overlaps(&given.bytes)) {
             let Range { start, end } = &other.bytes;
-            return not(format!("bytes {start} to {end} of the piece of memory are those of a tensor that is used later"));
+            return not(format!(
+                "bytes {start} to {end} of the piece of memory are those of a tensor that is used later"
+            ));
         }
         self.given.push(Given { piece: piece.id, bytes, memory: tensor.handle() });
         Ok(())
     }
 
     /// What had this memory has that of `to` now.
-    pub(super) fn moved(&mut self, from: usize, to: &Tensor) {
+    pub(in crate::vm) fn moved(&mut self, from: usize, to: &Tensor) {
         let at_from = |given: &&mut Given| given.memory.as_ptr().addr() == from;
         self.given.iter_mut().filter(at_from).for_each(|given| given.memory = to.handle());
     }
