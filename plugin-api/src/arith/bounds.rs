@@ -92,9 +92,13 @@ impl Bounds {
         (min, max)
     }
 
-    /// The bounds of 64 bits that hold these. A least value beyond 64 bits is rounded down, a greatest one up.
+    /// The bounds of 64 bits that hold these. A least value beyond 64 bits is rounded down, a greatest one up; what is beyond
+    /// them altogether wraps around to anything.
     fn narrow(min: i128, max: i128) -> Bounds {
         let (low, high) = (i128::from(i64::MIN), i128::from(i64::MAX));
+        if max < low || min > high {
+            return Bounds::EVERYTHING;
+        }
         Bounds { min: min.clamp(low, high - 1) as i64, max: max.clamp(low + 1, high) as i64 }
     }
 

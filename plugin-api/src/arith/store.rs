@@ -123,7 +123,10 @@ impl Store {
             _ if !is_index(node.dtype) && node.dtype != DType::BOOL => all,
             op => {
                 let ((b, m), (c, n)) = (of(node.a as Id), of(node.b));
-                (Bounds::binary(op, b, c), ModularSet::binary(op, m, n))
+                let bounds = Bounds::binary(op, b, c);
+                // What certainly does not fit its type wraps around.
+                let wraps = is_index(node.dtype) && (bounds.max < range.min || bounds.min > range.max);
+                if wraps { all } else { (bounds, ModularSet::binary(op, m, n)) }
             }
         };
         let assumed = self.facts.atoms.get(&id).copied().unwrap_or(Bounds::EVERYTHING);

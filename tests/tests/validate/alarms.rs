@@ -52,7 +52,11 @@ fn no_standard_pass_is_blamed() {
         for pass in &passes {
             let Ok((steps, _)) = validation::steps(engine(), &pipeline(pass), &module) else { continue };
             let Some(step) = steps.last().filter(|step| step.pass == *pass) else { continue };
+            let blamed = tally.blamed.len();
             tally.add(&format!("{pass}, seed {seed}"), validation::verdict(engine(), step, seed));
+            if tally.blamed.len() > blamed {
+                println!("before {pass}, seed {seed}:\n{}", script::print(&step.before, engine()).expect("a text"));
+            }
         }
     }
     println!("{tally}");
