@@ -16,7 +16,7 @@ pub(super) struct Open {
 impl<'t, 'b> Tir<'t, 'b> {
     /// A schedulable block. `body` writes, in this order, its iteration variables, [`Tir::where_`], what it reads and
     /// writes, [`Tir::init`], and its statements. Where it says nothing of reads or writes, they are
-    /// found out in the end, as by [`complete_regions`](super::regions::complete_regions).
+    /// found out in the end, as by [`complete_regions`].
     pub fn block<R>(&self, name: &str, body: impl FnOnce() -> R) -> R {
         let spec = NodeSpec::new(kind::SBLOCK).flags(flag::BOUND);
         let header = self.edit.borrow_mut().open(spec, &[], Some(name));

@@ -29,7 +29,7 @@ fn said(applied: u32, next: Option<&str>) -> String {
     format!("{APPLIED}{applied}{}", next.map_or(String::new(), |name| format!("{NEXT}{name}`")))
 }
 
-/// What [`said`] says: how many, and where the next one is.
+/// What `said` says: how many, and where the next one is.
 pub fn heard(message: &str) -> Option<(u32, Option<&str>)> {
     let rest = message.strip_prefix(APPLIED)?;
     let (applied, next) = rest.split_once(NEXT).map_or((rest, None), |(applied, next)| (applied, Some(next)));
