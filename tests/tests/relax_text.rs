@@ -49,7 +49,7 @@ fn texts_are_printed_as_they_were_read() {
     }
 }
 
-/// What stands in the text where an expression in a string would, is not looked at.
+/// The reader does not look for a part of such a dimension at the same place of the module's text.
 #[test]
 fn dimensions_in_strings_have_places_of_their_own() {
     for blanks in 0..80 {

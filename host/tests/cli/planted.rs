@@ -2,6 +2,7 @@
 //! fault in another folder.
 
 use super::bad_plugins::example;
+use super::searches::case_of;
 use super::{Case, root};
 use serde_json::{Value, json};
 
@@ -75,12 +76,7 @@ fn others() -> Vec<Fault> {
 }
 
 fn case(name: &'static str, length: usize) -> Case {
-    let crates =
-        ["plugins/relax-ops", "plugins/relax-passes", "tests/bad-plugins/misbehaves", "tests/bad-plugins/miscompiles"];
-    let mut manifest: String =
-        crates.map(|folder| format!("[[plugin]]\ncrate = \"{}\"\n", root().join(folder).display())).concat();
-    manifest.push_str(&format!("[[plugin]]\npath = \"{}\"\n", example("ends").display()));
-    Case::new(name).file("m.py", chains(length)).file("passes.toml", manifest)
+    case_of(name, chains(length))
 }
 
 fn found(case: &Case, Fault { until, pass, .. }: &Fault, manifest: &str) -> Value {

@@ -47,12 +47,17 @@ class Module:
 }
 
 fn case(name: &'static str, length: usize) -> Case {
+    case_of(name, chain(length))
+}
+
+/// A module with the standard passes of Relax and with passes that do wrong.
+pub(super) fn case_of(name: &'static str, module: String) -> Case {
     let crates =
         ["plugins/relax-ops", "plugins/relax-passes", "tests/bad-plugins/misbehaves", "tests/bad-plugins/miscompiles"];
     let mut manifest: String =
         crates.map(|folder| format!("[[plugin]]\ncrate = \"{}\"\n", root().join(folder).display())).concat();
     manifest.push_str(&format!("[[plugin]]\npath = \"{}\"\n", example("ends").display()));
-    Case::new(name).file("m.py", chain(length)).file("passes.toml", manifest)
+    Case::new(name).file("m.py", module).file("passes.toml", manifest)
 }
 
 /// Passes that fail, each in its way, with what is said.

@@ -312,7 +312,7 @@ impl Store {
                 _ => self.negation(id),
             };
             self.opposites[id as usize] = opposite;
-            // What is known to hold never has the opposite `true`, whatever it is written as.
+            // The opposite of many conditions is a constant, and a constant has one opposite only.
             if self.as_int(opposite).is_none() && self.opposites[opposite as usize] == NONE {
                 self.opposites[opposite as usize] = id;
             }

@@ -1,7 +1,7 @@
 //! Which variables of a dataflow block are visible outside of it, while values become other names for others.
 
 use crate::ir::records::kind;
-use crate::ir::{AttrsId, Type, Value};
+use crate::ir::{AttrsId, Expr, Type, Value};
 use crate::rewrite::{Edit, Operand};
 use crate::walk::value_map::ValueSet;
 use std::collections::BTreeMap;
@@ -64,42 +64,13 @@ impl<'b> Edit<'b> {
         let has_scalars = body.has_scalars();
         let is_output = |value: &Value<'_>| !value.is_dataflow_var() && value.symbol().is_none();
         for output in body.bindings().filter(|value| is_output(value) && regions.dataflow(*value).is_some()) {
-            if used_outside.contains(output) || has_scalars && self.type_to_tell(output).is_some() {
+            if used_outside.contains(output) || has_scalars && hides_scalars(output) {
                 continue;
             }
             self.make_dataflow_var(output);
             demoted.insert(output);
         }
         demoted
-    }
-
-    /// Inside of its block, the type of another name, a tuple or an element is that of what it is made of. Outside, it says
-    /// nothing of the scalars of the block. What uses it keeps its own type:
-    /// [`infer_types`](crate::typing::infer_types::infer_types) brings that up to date.
-    pub fn tell_type(&mut self, value: Value<'b>) {
-        if let Some(ty) = self.type_to_tell(value) {
-            self.set_type(value, &ty);
-        }
-    }
-
-    /// The type of what a value is made of, if the value says another one.
-    fn type_to_tell(&self, value: Value<'b>) -> Option<Type> {
-        // A scalar variable is a symbolic variable, whatever it is made of.
-        if value.symbol().is_some() || value.operands().any(|operand| !operand.ty().is_known()) {
-            return None;
-        }
-        let now = |operand: Value<'b>| self.with(operand, |operand| operand.ty().to_owned());
-        let ty = match (value.kind(), value.operand(0)) {
-            (kind::ALIAS, Some(source)) if !source.is_nested() => now(source),
-            (kind::TUPLE, _) => Type::Tuple(value.operands().map(now).collect()),
-            (kind::TUPLE_GET, Some(tuple)) => {
-                let (_, element) = value.as_tuple_get()?;
-                let Type::Tuple(fields) = now(tuple) else { return None };
-                fields.into_iter().nth(element as usize)?
-            }
-            _ => return None,
-        };
-        Some(ty).filter(|ty| *ty != value.ty().to_owned())
     }
 
     /// Variables of dataflow blocks that are used outside of their block now, or by a function in it, become outputs.
@@ -138,4 +109,23 @@ impl<'b> Edit<'b> {
             .each_dim(true, &mut |dim| dim.vars(&mut |sym| spoken_of.extend(scalars.get(&sym.id).copied())));
         spoken_of.into_iter().for_each(|scalar| self.make_output(scalar));
     }
+}
+
+/// Whether another name, a tuple or an element says another type than what it is made of: an output does not mention the
+/// scalars of its block.
+fn hides_scalars(output: Value<'_>) -> bool {
+    if output.symbol().is_some() || output.operands().any(|operand| !operand.ty().is_known()) {
+        return false;
+    }
+    let of = |operand: Value<'_>| operand.ty().to_owned();
+    let inside = match output.view() {
+        Expr::Alias(source) if !source.is_nested() => Some(of(source)),
+        Expr::Tuple(_) => Some(Type::Tuple(output.operands().map(of).collect())),
+        Expr::TupleGet { tuple, index } => match of(tuple) {
+            Type::Tuple(fields) => fields.into_iter().nth(index as usize),
+            _ => None,
+        },
+        _ => None,
+    };
+    inside.is_some_and(|inside| inside != of(output))
 }

@@ -50,7 +50,6 @@ fn no_dataflow(function: &Body, _: &Ctx) -> Result<(), PassError> {
 /// Blocks become plain, and what a match_cast of them casts gets a name, as in TVM.
 fn to_non_dataflow(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
     let mut edit = body.edit();
-    let has_scalars = body.has_scalars();
     for block in body.dataflow_blocks() {
         edit.to_plain_block(block);
         for binding in block.bindings() {
@@ -61,14 +60,11 @@ fn to_non_dataflow(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
             {
                 edit.bind(source, "gv");
             }
-            if has_scalars {
-                edit.tell_type(binding);
-            }
         }
     }
     let plain = edit.finish()?;
-    // What uses an output knows more of it now.
-    if has_scalars && !plain.same(body) { infer_types(&plain, ctx) } else { Ok(plain) }
+    // An output and what uses it may mention all scalars now.
+    if body.has_scalars() && !plain.same(body) { infer_types(&plain, ctx) } else { Ok(plain) }
 }
 
 /// Whether an expression uses a variable that only its block sees.

@@ -1,14 +1,12 @@
 //! The command `blame`: how a variable of the result came to be.
 
+use super::executed::{Prepared, prepared};
+use super::in_the_original_process;
 use super::named::{Named, function_with};
-use super::{engine, in_the_original_process, open, read, read_input};
 use crate::cli::arguments::BlameArgs;
 use crate::cli::messages::Messages;
-use crate::cli::select::request;
-use crate::cli::{load, lock, show};
 use crate::engine::Engine;
 use crate::files::to_stdout;
-use crate::plugins::lock::Mode;
 use crate::report::error::{Error, exit};
 use crate::run::Runner;
 use crate::run::provenance::Link;
@@ -19,16 +17,7 @@ use std::fmt::Write;
 
 /// Runs the passes, and shows the chain; gives the exit code.
 pub(in crate::cli) fn blame(args: &BlameArgs, messages: Messages) -> Result<u8, Error> {
-    let (manifest, keeper) = load(&args.select.plugins, Mode::Update)?;
-    let request = request(&args.select, &manifest)?;
-    let input = read_input(&args.input)?;
-    let engine = engine(&manifest, keeper, &args.isolate, messages)?;
-    let (context, written) = request.context(&manifest, &engine)?;
-    let plan = written.plan(&context, &engine)?;
-    messages.reports(plan.warnings.iter().map(show::plan_warning), "warnings");
-    lock::tell(engine.lock(), messages);
-    open(&engine, &plan, messages)?;
-    let module = read(&engine, &input, messages)?;
+    let Prepared { engine, context, plan, module } = prepared(&args.input, &args.isolate, &args.select, messages)?;
     let runner = Runner::in_context(&engine, &context).verified_input(true).provenance(true);
     let report = runner.run(&plan, module)?;
     in_the_original_process()?;

@@ -1,7 +1,7 @@
-//! What the commands that execute a module share: the preparation of a run, and what their arguments say.
+//! What the commands about one run of a module share: its preparation, and what the arguments of those say that execute it.
 
 use super::{engine, open, read, read_input};
-use crate::cli::arguments::{Executed, Select};
+use crate::cli::arguments::{Executed, IsolateArgs, Select};
 use crate::cli::messages::Messages;
 use crate::cli::select::request;
 use crate::cli::{load, lock, show};
@@ -13,6 +13,7 @@ use crate::run::Runner;
 use plugin_api::ir::Module;
 use registry::Plan;
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 /// Where nothing says how much memory there is.
@@ -28,11 +29,16 @@ pub(super) struct Prepared {
 }
 
 /// Plans the passes that are asked for, opens their plugins, and reads the module.
-pub(super) fn prepared(args: &Executed, select: &Select, messages: Messages) -> Result<Prepared, Error> {
+pub(super) fn prepared(
+    input: &Path,
+    isolate: &IsolateArgs,
+    select: &Select,
+    messages: Messages,
+) -> Result<Prepared, Error> {
     let (manifest, keeper) = load(&select.plugins, Mode::Update)?;
     let request = request(select, &manifest)?;
-    let input = read_input(&args.input)?;
-    let engine = engine(&manifest, keeper, &args.isolate, messages)?;
+    let input = read_input(input)?;
+    let engine = engine(&manifest, keeper, isolate, messages)?;
     let (context, written) = request.context(&manifest, &engine)?;
     let plan = written.plan(&context, &engine)?;
     messages.reports(plan.warnings.iter().map(show::plan_warning), "warnings");

@@ -53,14 +53,14 @@ impl Edit<'_> {
             || s.nodes[at].ops(&s.operands) != old.nodes()[at].ops(old.operands())
     }
 
-    /// What stands for an old node, with that node: whoever uses it would do as well with the node that it replaces.
+    /// Each new node that replaces an old one, with the old one: a user of the new node can use the old one as well.
     fn targets(&self) -> BTreeMap<u32, u32> {
         let replaced = self.forward.iter().enumerate().rev().filter(|(_, to)| **to != NONE && **to & LEAF_BIT == 0);
         replaced.filter(|(_, to)| **to >= self.n_old).map(|(from, to)| (*to, from as u32)).collect()
     }
 
-    /// A node that is new or changed belongs to what it uses that is, unless that stands for an old node; one that was
-    /// replaced, to what replaces it.
+    /// A node that is new or changed belongs to the new nodes that it uses, except for those that replace an old node. A node
+    /// that was replaced belongs to what replaces it.
     fn join_by_use(&self, sets: &mut DisjointSets) {
         let (s, n_old, targets) = (&self.b.pool.s, self.n_old as usize, self.targets());
         let scalars = self.changed_scalars();
@@ -79,7 +79,7 @@ impl Edit<'_> {
             {
                 sets.merge(op as usize, at);
             }
-            // What is replaced by something that is replaced itself could have been replaced by either.
+            // A node that was replaced itself is no longer what replaces this one.
             if let Some(to) = replaced(at as u32).filter(|to| takes_part(*to) && replaced(*to).is_none()) {
                 sets.merge(to as usize, at);
             }

@@ -100,7 +100,7 @@ fn divides(body: &Body, _: &Ctx) -> Result<Body, PassError> {
 }
 
 declare_pass! {
-    /// Writes each `R.nn.relu` anew, as it was, but for one of them.
+    /// Writes each `R.nn.relu` again. All but one stay what they were.
     pub function pass REWRITES = "bad.Rewrites" {
         opt_level: 0,
         options: Wrong {

@@ -25,7 +25,7 @@ use std::path::Path;
 pub(in crate::cli) fn exec(args: &ExecArgs, messages: Messages) -> Result<u8, Error> {
     let output = output(args)?;
     let dims = dims(&args.executed)?;
-    let prepared = prepared(&args.executed, &args.select.or_no_passes(), messages)?;
+    let prepared = prepared(&args.executed.input, &args.executed.isolate, &args.select.or_no_passes(), messages)?;
     let report = prepared.runner(messages).run(&prepared.plan, prepared.module.clone())?;
     let (engine, module) = (&prepared.engine, report.module);
     if let Some(error) = report.error {

@@ -32,7 +32,7 @@ pub(in crate::cli) fn validate(args: &ValidateArgs, messages: Messages) -> Resul
         work: args.limit_work,
         ..Validation::new(args.seed, memory(&args.executed))
     };
-    let prepared = prepared(&args.executed, &args.select, messages)?;
+    let prepared = prepared(&args.executed.input, &args.executed.isolate, &args.select, messages)?;
     known_function(args.function.as_deref(), &prepared.module)?;
     known_dims(how.dims.keys(), &prepared.module)?;
     let (engine, steps) = (&prepared.engine, ChangedSteps::default());
