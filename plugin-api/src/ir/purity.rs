@@ -79,9 +79,9 @@ const EFFECTS: &[&str] = &[
     "tvm_warp_shuffle_xor",
 ];
 
-/// Operators of TIR, without `tirx.`, that change nothing and cannot be left out all the same: they leave a loop or a thread,
+/// Operators of TIR, without `tirx.`, that change nothing and cannot be left out all the same: they leave a loop, a function or a thread,
 /// or say something to what comes later.
-const KEPT: &[&str] = &["assume", "break_loop", "continue_loop", "thread_return"];
+const KEPT: &[&str] = &["assume", "break_loop", "continue_loop", "ret", "thread_return"];
 
 impl Body {
     /// Whether a TIR function has no effect, as TVM judges it: it stores only to buffers that it allocates, under their own

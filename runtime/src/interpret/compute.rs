@@ -69,6 +69,7 @@ impl<'p> Exec<'p, '_> {
             Instr::Unary { op, dst, a } => self.unary(*op, *dst, *a),
             Instr::Binary { op, dst, a, b, place } => return self.binary(*op, *dst, [*a, *b], *place),
             Instr::Select { dst, cond, then, otherwise } => self.select(*dst, *cond, [*then, *otherwise]),
+            Instr::Note(note) => self.note(note),
             Instr::Copy { dst, src } => self.copy(*dst, *src),
             Instr::Load { dst, access } => return self.load(*dst, access),
             Instr::Store { src, access } => return self.store(*src, access),

@@ -7,7 +7,7 @@ use super::ints::Rooms;
 use super::memory::{Memory, Positions};
 use crate::fault::{Fault, FaultKind};
 use crate::limits::Limits;
-use crate::program::{Affine, Instr, Loop, Mark, Program, Reg, Scalar};
+use crate::program::{Affine, Instr, Loop, Mark, Note, Program, Reg, Scalar};
 use plugin_api::ir::constant::Number;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -126,6 +126,21 @@ impl<'p, 'm> Exec<'p, 'm> {
     fn reach(&self, mark: Mark) {
         if let Some(reached) = mark.and_then(|mark| self.reached.get(mark as usize)) {
             reached.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Remembers which values a condition has in the lanes that take part.
+    pub(super) fn note(&self, note: &Note) {
+        for (mark, truth) in note.marks.into_iter().zip([true, false]) {
+            let new = mark.and_then(|mark| self.reached.get(mark as usize)).filter(|it| !it.load(Ordering::Relaxed));
+            let Some(new) = new else { continue };
+            let is =
+                |lane: usize, (cond, truth): (Reg, bool)| (self.ints[cond.index()].at(lane, &self.shape) != 0) == truth;
+            let used = |lane: usize| is(lane, (note.cond, truth)) && note.within.iter().all(|when| is(lane, *when));
+            let whole = [0..self.shape.total];
+            if self.mask.as_deref().unwrap_or(&whole).iter().cloned().flatten().any(used) {
+                new.store(true, Ordering::Relaxed);
+            }
         }
     }
 

@@ -231,6 +231,17 @@ pub struct Loop {
 /// A number in [`Program::marks`]; none of what is executed whenever the statement around it is.
 pub type Mark = Option<u32>;
 
+/// Which values a condition has, for a choice of which both values are computed.
+#[derive(Debug, PartialEq)]
+pub struct Note {
+    /// The condition.
+    pub cond: Reg,
+    /// Conditions that must have these values for the choice to count.
+    pub within: Vec<(Reg, bool)>,
+    /// Among [`Program::marks`]: of true, and of false.
+    pub marks: [Mark; 2],
+}
+
 /// What was asked of a loop. Results do not depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoopKind {
@@ -260,6 +271,8 @@ pub enum Instr {
     Binary { op: Binary, dst: Reg, a: Reg, b: Reg, place: u32 },
     /// One of two registers.
     Select { dst: Reg, cond: Reg, then: Reg, otherwise: Reg },
+    /// Remembers which values a condition has.
+    Note(Box<Note>),
     /// The same number in another register: how branches return values.
     Copy { dst: Reg, src: Reg },
     /// Reads an element.

@@ -55,6 +55,7 @@ impl Program {
             Instr::Select { dst, cond, then, otherwise } => {
                 writeln!(f, "%{} = %{} ? %{} : %{}", dst.0, cond.0, then.0, otherwise.0)
             }
+            Instr::Note(note) => writeln!(f, "note %{}", note.cond.0),
             Instr::Copy { dst, src } => writeln!(f, "%{} = %{}", dst.0, src.0),
             Instr::Load { dst, access } => writeln!(f, "%{} = load {}", dst.0, self.access(access)),
             Instr::Store { src, access } => writeln!(f, "store {} = %{}", self.access(access), src.0),

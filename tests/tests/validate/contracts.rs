@@ -319,7 +319,7 @@ fn what_no_input_reaches_is_not_called_the_same() {
     assert!(matches!(changed(cast, "x"), Verdict::Different(_)), "integers beyond those of float32");
     let verdict_of = verdict("tirx.StmtSimplify", "+ T.int64(7)", "+ T.int64(8)");
     let Verdict::NotValidated { why } = &verdict_of else { panic!("{verdict_of:?}") };
-    assert_eq!(why, "`shift`: no input reaches a statement of `shift`: the store to `y` in block `more`");
+    assert_eq!(why, "`shift`: no input reaches a part of `shift`: the store to `y` in block `more`");
 }
 
 /// What a pass can break without a result that shows it with the first input.

@@ -22,8 +22,8 @@ impl Observer for Branches {
     }
 }
 
-/// What no input has reached yet: branches of the functions that are executed, before and after the pass, and statements of
-/// the PrimFuncs that it changed.
+/// What no input has reached yet: branches of the functions that are executed, before and after the pass, and statements
+/// and choices of the PrimFuncs that it changed.
 pub(super) struct Unreached {
     before: BTreeSet<Branch>,
     after: BTreeSet<Branch>,
@@ -60,10 +60,10 @@ impl Unreached {
                 return Some(format!("the branch for {holds} of `{name}` in `{function}` {when} the pass"));
             }
         }
-        let statement = |(name, kernel): &(String, Arc<dyn Kernel>)| {
-            Some(format!("a statement of `{name}`: {}", kernel.never_executed()?))
+        let part = |(name, kernel): &(String, Arc<dyn Kernel>)| {
+            Some(format!("a part of `{name}`: {}", kernel.never_executed()?))
         };
-        self.prim_funcs.iter().find_map(statement)
+        self.prim_funcs.iter().find_map(part)
     }
 }
 

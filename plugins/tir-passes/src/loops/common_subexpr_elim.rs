@@ -1,8 +1,8 @@
 //! Gives expressions that are computed twice a name.
 //!
-//! *Expects* any PrimFunc. *Keeps* what reads memory, calls, conditions and vectors, and the heads of blocks. *Never* computes an expression where
-//! it was not computed before, except before the If or loop that has two of its uses; there never one that divides by
-//! what may be zero.
+//! *Expects* any PrimFunc. *Keeps* what reads memory, calls, conditions and vectors, and the heads of blocks. *Never*
+//! computes an expression where it was not computed before, except before the If or loop that has two of its uses; there
+//! never one that divides by what may be zero.
 
 mod plan;
 
@@ -16,8 +16,8 @@ declare_pass! {
     /// Gives expressions that are computed twice a name.
     ///
     /// A name is given before the first use, in the innermost content that has all uses. Expects any PrimFunc. Keeps what
-    /// reads memory, calls, conditions and vectors, what the head of a block says, and divisions by what may be zero where a condition or a loop decides
-    /// whether they are computed.
+    /// reads memory, calls, conditions and vectors, what the head of a block says, and divisions by what may be zero where
+    /// a condition or a loop decides whether they are computed.
     ///
     /// ```relax before
     /// @T.prim_func(s_tir=True)

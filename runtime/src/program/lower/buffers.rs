@@ -206,7 +206,7 @@ impl Lower {
             let store = Instr::Store { src, access };
             match cond {
                 None => self.emit(store),
-                Some(cond) => self.branch(cond, vec![store], Vec::new()),
+                Some(cond) => self.branch(cond, [vec![store], Vec::new()], [None; 2]),
             }
         }
         Ok(())

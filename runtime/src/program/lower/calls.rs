@@ -1,9 +1,8 @@
 //! Calls of intrinsics.
 
-use super::{Lower, dtype_of, scalar_of};
+use super::{Lower, dtype_of};
 use crate::fault::Fault;
 use crate::program::{Binary, Literal, Math, Reg, Scalar, Unary};
-use plugin_api::arith::index_to_dim;
 use plugin_api::prelude::*;
 
 fn math(name: &str) -> Option<Math> {
@@ -96,7 +95,7 @@ impl Lower {
             return if of.is_float() == bits { Err(unknown()) } else { self.binary_of(op, of, a, b) };
         }
         if name == "if_then_else" {
-            return self.if_then_else(arg(0)?, arg(1)?, arg(2)?, lane);
+            return self.if_then_else(arg(0)?, [arg(1)?, arg(2)?], lane);
         }
         let a = call.arg(0).filter(|_| call.args().len() == 1).ok_or_else(unknown)?;
         let one = math(name).map(Unary::Math).or_else(|| unary(name)).ok_or_else(unknown)?;
@@ -128,19 +127,6 @@ impl Lower {
             _ => of,
         };
         Ok(self.unary(op, result, a))
-    }
-
-    fn if_then_else(
-        &mut self,
-        cond: Value<'_>,
-        then: Value<'_>,
-        otherwise: Value<'_>,
-        lane: usize,
-    ) -> Result<Reg, Fault> {
-        let scalar = scalar_of(dtype_of(then))?;
-        let known = index_to_dim(cond);
-        let cond = self.expr(cond, lane)?;
-        self.choice_under(cond, known, scalar, |lower| lower.expr(then, lane), |lower| lower.expr(otherwise, lane))
     }
 }
 

@@ -4,10 +4,8 @@ use super::{Bound, Lower, dtype_of, lanes_of, scalar_of};
 use crate::fault::Fault;
 use crate::program::{Affine, Binary, Instr, Literal, Reg, Scalar, Unary};
 use plugin_api::arith::{index_to_dim, symbol_of};
-use plugin_api::ir::DimExpr;
 use plugin_api::ir::records::prim;
 use plugin_api::prelude::*;
-use std::sync::Arc;
 
 /// A loop program has at most so many registers, which take about 100 MB.
 const MOST_REGISTERS: usize = 1 << 18;
@@ -20,21 +18,6 @@ pub(super) fn rounded(value: f64, scalar: Scalar) -> f64 {
         Scalar::F32 => (value as f32).into(),
         _ => value,
     }
-}
-
-/// Whether an instruction has a result whatever its operands are.
-fn cannot_fail(instr: &Instr) -> bool {
-    match instr {
-        Instr::Const { .. } | Instr::Affine { .. } | Instr::Unary { .. } | Instr::Select { .. } => true,
-        Instr::Binary { op, .. } => !op.divides(),
-        Instr::Load { access, .. } => access.checked.is_empty(),
-        _ => false,
-    }
-}
-
-/// The opposite of a condition.
-pub(super) fn negated(condition: Option<&Dim>) -> Option<Dim> {
-    condition.map(|condition| Dim::Expr(Arc::new(DimExpr::Unary(prim::NOT, DType::BOOL, condition.clone()))))
 }
 
 impl Lower {
@@ -75,24 +58,6 @@ impl Lower {
             Expr::Call(call) => self.call(call, lane),
             _ => Err(Fault::unsupported(format!("`{}` as a number", super::name_of(value)))),
         }
-    }
-
-    /// One of two values. TVM rewrites a `Select` of what may fail into a choice before it makes code, so a value that is
-    /// not chosen cannot fail here, either.
-    fn select(&mut self, cond: Value<'_>, values: [Value<'_>; 2], lane: usize) -> Result<Reg, Fault> {
-        let cond = self.expr(cond, lane)?;
-        let (a, mut then) = self.listed(|lower| lower.expr(values[0], lane))?;
-        let (b, mut otherwise) = self.listed(|lower| lower.expr(values[1], lane))?;
-        let dst = self.reg(self.scalar(a));
-        if then.iter().chain(&otherwise).all(cannot_fail) {
-            then.into_iter().chain(otherwise).for_each(|instr| self.emit(instr));
-            self.emit(Instr::Select { dst, cond, then: a, otherwise: b });
-        } else {
-            then.push(Instr::Copy { dst, src: a });
-            otherwise.push(Instr::Copy { dst, src: b });
-            self.branch(cond, then, otherwise);
-        }
-        Ok(dst)
     }
 
     /// What a variable is: by its own name, or as shapes call it.
@@ -178,26 +143,6 @@ impl Lower {
         }
     }
 
-    /// Both, or either: the second condition cannot fail where the first one decides.
-    fn logic(&mut self, op: u16, [a, b]: [Value<'_>; 2], lane: usize) -> Result<Reg, Fault> {
-        let a = self.expr(a, lane)?;
-        let (b, mut list) = self.listed(|lower| lower.expr(b, lane))?;
-        if list.iter().all(cannot_fail) {
-            list.into_iter().for_each(|instr| self.emit(instr));
-            return self.operation(op, Scalar::Bool, a, b);
-        }
-        let dst = self.reg(Scalar::Bool);
-        let a = self.unary(Unary::Cast, Scalar::Bool, a);
-        self.code.push(list);
-        let b = self.unary(Unary::Cast, Scalar::Bool, b);
-        list = self.code.pop().unwrap_or_default();
-        list.push(Instr::Copy { dst, src: b });
-        let known = vec![Instr::Copy { dst, src: a }];
-        let (then, otherwise) = if op == prim::AND { (list, known) } else { (known, list) };
-        self.branch(a, then, otherwise);
-        Ok(dst)
-    }
-
     pub(super) fn unary(&mut self, op: Unary, result: Scalar, a: Reg) -> Reg {
         if op == Unary::Cast && self.scalar(a) == result {
             return a;
@@ -244,42 +189,6 @@ impl Lower {
         let of = self.scalar(a);
         let b = self.unary(Unary::Cast, of, b);
         Ok(self.binary(op, if op.is_truth() { Scalar::Bool } else { result }, a, b))
-    }
-
-    /// One of two values, of which only one is evaluated.
-    pub(super) fn choice(
-        &mut self,
-        cond: Reg,
-        scalar: Scalar,
-        then: impl FnOnce(&mut Lower) -> Result<Reg, Fault>,
-        otherwise: impl FnOnce(&mut Lower) -> Result<Reg, Fault>,
-    ) -> Result<Reg, Fault> {
-        self.choice_under(cond, None, scalar, then, otherwise)
-    }
-
-    /// As [`Lower::choice`], with the condition as the analyser takes it.
-    pub(super) fn choice_under(
-        &mut self,
-        cond: Reg,
-        known: Option<Dim>,
-        scalar: Scalar,
-        then: impl FnOnce(&mut Lower) -> Result<Reg, Fault>,
-        otherwise: impl FnOnce(&mut Lower) -> Result<Reg, Fault>,
-    ) -> Result<Reg, Fault> {
-        let dst = self.reg(scalar);
-        let opposite = negated(known.as_ref());
-        let ((), then) = self.under(known, |lower| {
-            let src = then(lower)?;
-            lower.emit(Instr::Copy { dst, src });
-            Ok(())
-        })?;
-        let ((), otherwise) = self.under(opposite, |lower| {
-            let src = otherwise(lower)?;
-            lower.emit(Instr::Copy { dst, src });
-            Ok(())
-        })?;
-        self.branch(cond, then, otherwise);
-        Ok(dst)
     }
 
     /// A scalar condition in a register, and as the analyser takes it.

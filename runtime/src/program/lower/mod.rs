@@ -2,12 +2,13 @@
 
 mod buffers;
 mod calls;
+mod choices;
 mod exprs;
 mod forms;
 mod params;
 mod stmts;
 
-use self::exprs::negated;
+use self::choices::negated;
 use super::{Affine, Instr, Literal, Mark, Program, Reg, Scalar};
 use crate::fault::Fault;
 use plugin_api::arith::{Analyzer, FIRST_ATOM, symbol_of};
@@ -36,8 +37,9 @@ fn lowered(func: &Body) -> Result<Program, Fault> {
     let program = Program { name: name.to_string(), ..Program::default() };
     let analyzers = vec![Analyzer::of_body(func)];
     let (scalars, buffers, pointers, symbols) = Default::default();
-    let (code, blocks) = (vec![Vec::new()], Vec::new());
-    let mut lower = Lower { program, analyzers, scalars, buffers, pointers, symbols, code, blocks };
+    let (code, blocks, statement, chosen_by) = (vec![Vec::new()], Vec::new(), 0, Vec::new());
+    let mut lower =
+        Lower { program, analyzers, scalars, buffers, pointers, symbols, code, blocks, statement, chosen_by };
     let placed = lower.function(root);
     let place = lower.program.places.last().cloned();
     let named = |fault: Fault| if name.is_empty() { fault } else { fault.in_function(name) };
@@ -71,6 +73,10 @@ struct Lower {
     code: Vec<Vec<Instr>>,
     /// Names of blocks around the current place.
     blocks: Vec<String>,
+    /// The first place of the current statement, in [`Program::places`].
+    statement: usize,
+    /// Conditions, with the value that they have where the current expression is used, although it is always computed.
+    chosen_by: Vec<(Reg, bool)>,
 }
 
 /// What an expression or statement is called in a message.
@@ -160,8 +166,8 @@ impl Lower {
     }
 
     /// A choice within a statement.
-    fn branch(&mut self, cond: Reg, then: Vec<Instr>, otherwise: Vec<Instr>) {
-        self.emit(Instr::If { cond, then, otherwise, marks: [None; 2] });
+    fn branch(&mut self, cond: Reg, [then, otherwise]: [Vec<Instr>; 2], marks: [Mark; 2]) {
+        self.emit(Instr::If { cond, then, otherwise, marks });
     }
 
     fn analyzer(&mut self) -> &mut Analyzer {

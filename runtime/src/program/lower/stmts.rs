@@ -1,6 +1,6 @@
 //! Statements.
 
-use super::exprs::negated;
+use super::choices::negated;
 use super::{Bound, Lower, dtype_of, name_of, scalar_of};
 use crate::fault::Fault;
 use crate::program::{Affine, Binary, Instr, Loop, LoopKind, Reg, Scalar, Unary};
@@ -12,6 +12,7 @@ use plugin_api::tir::BlockIter;
 impl Lower {
     /// A node directly in a region.
     pub(super) fn child(&mut self, value: Value<'_>) -> Result<(), Fault> {
+        self.statement = self.program.places.len();
         let Some(stmt) = value.stmt() else {
             return match value.kind() {
                 kind::BUFFER => self.buffer_statement(value),

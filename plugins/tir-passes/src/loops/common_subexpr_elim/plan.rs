@@ -126,6 +126,9 @@ impl<'b> Planner<'b> {
             } else if child.stmt().is_some() || is_declared_here(child) {
                 self.place = declared.take();
                 self.visit(child);
+            } else {
+                // A variable before a matched buffer is one of its dimensions.
+                declared = None;
             }
         }
     }

@@ -1,0 +1,161 @@
+//! Choices within an expression: what is not chosen cannot fail. Each leaves marks, so that it is known which of its values
+//! were used.
+
+use super::{Lower, dtype_of, scalar_of};
+use crate::fault::Fault;
+use crate::program::{Instr, Mark, Note, Reg, Scalar, Unary};
+use plugin_api::arith::index_to_dim;
+use plugin_api::ir::DimExpr;
+use plugin_api::ir::records::prim;
+use plugin_api::prelude::*;
+use std::sync::Arc;
+
+/// Whether an instruction has a result whatever its operands are.
+fn cannot_fail(instr: &Instr) -> bool {
+    match instr {
+        Instr::Const { .. } | Instr::Affine { .. } | Instr::Unary { .. } | Instr::Select { .. } => true,
+        Instr::Binary { op, .. } => !op.divides(),
+        Instr::Load { access, .. } => access.checked.is_empty(),
+        Instr::Note(_) => true,
+        _ => false,
+    }
+}
+
+/// The opposite of a condition.
+pub(super) fn negated(condition: Option<&Dim>) -> Option<Dim> {
+    condition.map(|condition| Dim::Expr(Arc::new(DimExpr::Unary(prim::NOT, DType::BOOL, condition.clone()))))
+}
+
+impl Lower {
+    /// One of two values. TVM rewrites a `Select` of what may fail into a choice before it makes code, so a value that is
+    /// not chosen cannot fail here, either.
+    pub(super) fn select(&mut self, cond: Value<'_>, values: [Value<'_>; 2], lane: usize) -> Result<Reg, Fault> {
+        let marks = self.sides(index_to_dim(cond).as_ref());
+        let cond = self.expr(cond, lane)?;
+        let (a, mut then) = self.chosen((cond, true), |lower| lower.expr(values[0], lane))?;
+        let (b, mut otherwise) = self.chosen((cond, false), |lower| lower.expr(values[1], lane))?;
+        let dst = self.reg(self.scalar(a));
+        if then.iter().chain(&otherwise).all(cannot_fail) {
+            self.note(cond, marks);
+            then.into_iter().chain(otherwise).for_each(|instr| self.emit(instr));
+            self.emit(Instr::Select { dst, cond, then: a, otherwise: b });
+        } else {
+            then.push(Instr::Copy { dst, src: a });
+            otherwise.push(Instr::Copy { dst, src: b });
+            self.branch(cond, [then, otherwise], marks);
+        }
+        Ok(dst)
+    }
+
+    /// As [`Lower::listed`], for what is used only if a condition has this value.
+    fn chosen<T>(
+        &mut self,
+        when: (Reg, bool),
+        f: impl FnOnce(&mut Lower) -> Result<T, Fault>,
+    ) -> Result<(T, Vec<Instr>), Fault> {
+        self.chosen_by.push(when);
+        let out = self.listed(f);
+        self.chosen_by.pop();
+        out
+    }
+
+    /// Marks for the two values of a choice, which some input should use.
+    fn sides(&mut self, condition: Option<&Dim>) -> [Mark; 2] {
+        let opposite = negated(condition);
+        let then = self.side(opposite.as_ref(), "the value for true of a choice");
+        [then, self.side(condition, "the value for false of a choice")]
+    }
+
+    /// A mark for what is not used where `excluded` holds; none if the analyser proves that it always does.
+    fn side(&mut self, excluded: Option<&Dim>, what: &str) -> Mark {
+        if excluded.is_some_and(|excluded| self.analyzer().can_prove(excluded)) {
+            return None;
+        }
+        let places = &self.program.places;
+        let text = match places.get(self.statement).or(places.last()) {
+            Some(place) => format!("{what}, in {place}"),
+            None => what.to_string(),
+        };
+        self.program.marks.push(text);
+        Some(self.program.marks.len() as u32 - 1)
+    }
+
+    /// Emits a note of which values a condition has.
+    fn note(&mut self, cond: Reg, marks: [Mark; 2]) {
+        if marks != [None; 2] {
+            let within = self.chosen_by.clone();
+            self.emit(Instr::Note(Box::new(Note { cond, within, marks })));
+        }
+    }
+
+    /// Both, or either: the second condition cannot fail where the first one decides.
+    pub(super) fn logic(&mut self, op: u16, [a, b]: [Value<'_>; 2], lane: usize) -> Result<Reg, Fault> {
+        let known = index_to_dim(a);
+        // The second condition counts only if the first one does not decide.
+        let marks = match op {
+            prim::AND => [self.side(negated(known.as_ref()).as_ref(), "the condition after an `and`"), None],
+            _ => [None, self.side(known.as_ref(), "the condition after an `or`")],
+        };
+        let a = self.expr(a, lane)?;
+        let (b, mut list) = self.chosen((a, op == prim::AND), |lower| lower.expr(b, lane))?;
+        if list.iter().all(cannot_fail) {
+            self.note(a, marks);
+            list.into_iter().for_each(|instr| self.emit(instr));
+            return self.operation(op, Scalar::Bool, a, b);
+        }
+        let dst = self.reg(Scalar::Bool);
+        let a = self.unary(Unary::Cast, Scalar::Bool, a);
+        self.code.push(list);
+        let b = self.unary(Unary::Cast, Scalar::Bool, b);
+        list = self.code.pop().unwrap_or_default();
+        list.push(Instr::Copy { dst, src: b });
+        let known = vec![Instr::Copy { dst, src: a }];
+        self.branch(a, if op == prim::AND { [list, known] } else { [known, list] }, marks);
+        Ok(dst)
+    }
+
+    /// One of two values, of which only one is evaluated.
+    pub(super) fn choice(
+        &mut self,
+        cond: Reg,
+        scalar: Scalar,
+        then: impl FnOnce(&mut Lower) -> Result<Reg, Fault>,
+        otherwise: impl FnOnce(&mut Lower) -> Result<Reg, Fault>,
+    ) -> Result<Reg, Fault> {
+        self.choice_under((cond, None, [None; 2]), scalar, then, otherwise)
+    }
+
+    /// One of two values that the module chooses from.
+    pub(super) fn if_then_else(&mut self, cond: Value<'_>, values: [Value<'_>; 2], lane: usize) -> Result<Reg, Fault> {
+        let scalar = scalar_of(dtype_of(values[0]))?;
+        let known = index_to_dim(cond);
+        let marks = self.sides(known.as_ref());
+        let cond = self.expr(cond, lane)?;
+        let [then, otherwise] = values.map(|value| move |lower: &mut Lower| lower.expr(value, lane));
+        self.choice_under((cond, known, marks), scalar, then, otherwise)
+    }
+
+    /// As [`Lower::choice`], with the condition as the analyser takes it, and marks.
+    fn choice_under(
+        &mut self,
+        (cond, known, marks): (Reg, Option<Dim>, [Mark; 2]),
+        scalar: Scalar,
+        then: impl FnOnce(&mut Lower) -> Result<Reg, Fault>,
+        otherwise: impl FnOnce(&mut Lower) -> Result<Reg, Fault>,
+    ) -> Result<Reg, Fault> {
+        let dst = self.reg(scalar);
+        let opposite = negated(known.as_ref());
+        let ((), then) = self.under(known, |lower| {
+            let src = then(lower)?;
+            lower.emit(Instr::Copy { dst, src });
+            Ok(())
+        })?;
+        let ((), otherwise) = self.under(opposite, |lower| {
+            let src = otherwise(lower)?;
+            lower.emit(Instr::Copy { dst, src });
+            Ok(())
+        })?;
+        self.branch(cond, [then, otherwise], marks);
+        Ok(dst)
+    }
+}
