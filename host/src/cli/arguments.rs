@@ -70,8 +70,8 @@ pub(super) enum Command {
     /// The functions that a pass changed are executed before and after it, with random inputs: several extents for each
     /// symbolic dimension, among them 0, 1 and a prime, and more values for a function that needs little work. The results
     /// are compared within the tolerance that the pass declares (`passhost explain PASS` shows it). Of a difference, the
-    /// report has the output, the largest error, and the first binding whose value differs. A function with a branch that no
-    /// input reaches is not called the same, but not validated. The module is not written.
+    /// report has the output, the largest error, and the first binding whose value differs. A function with a branch, or a value of
+    /// a choice, that no input reaches is not called the same, but not validated. The module is not written.
     ///
     /// The exit code is 1 if a value differs, 4 if the check itself failed, and 5 if values of a pass could not be compared.
     #[command(after_help = "Examples:
@@ -337,7 +337,7 @@ pub(super) struct RunArgs {
     #[arg(long)]
     pub(super) paranoid: bool,
     /// After the run, checks that each pass preserved what the module computes, as `passhost validate` does. If a value
-    /// differs, the result is written, and the exit code is 1.
+    /// differs, the result is written, and the exit code is 1. What could not be compared is named, and fails nothing.
     #[arg(long)]
     pub(super) validate: bool,
     /// Writes a comment after each binding that a pass made: the step, the pass, and the bindings that it was made from.

@@ -6,7 +6,7 @@ use super::exec::Exec;
 use super::floats::of_f16;
 use super::memory::{self, Column, Positions};
 use crate::fault::{Fault, FaultKind};
-use crate::program::{Access, Affine, Reg, Scalar};
+use crate::program::{Access, Affine, Buffer, Reg, Scalar};
 use plugin_api::prelude::Bf16;
 use std::mem::take;
 
@@ -74,12 +74,21 @@ impl Exec<'_, '_> {
             let dim = usize::from(*dim);
             self.resolve(&access.index[dim], positions);
             self.resolved(&access.index[dim], positions)?;
-            let extent = self.value(&self.program.buffers[access.buffer as usize].shape[dim]);
+            let buffer = &self.program.buffers[access.buffer as usize];
+            let mut extent = self.value(&buffer.shape[dim]);
+            if buffer.is_flat {
+                extent = extent.max(self.elements(buffer) / i64::from(buffer.lanes));
+            }
             if let Some(lane) = self.outside(positions, 0, extent)? {
                 return Err(self.out_of_bounds(access, lane));
             }
         }
         Ok(())
+    }
+
+    /// How many elements the memory of a buffer has.
+    fn elements(&self, buffer: &Buffer) -> i64 {
+        (self.memory[buffer.storage as usize].bytes() as u64 / buffer.element.bytes()) as i64
     }
 
     fn out_of_bounds(&self, access: &Access, lane: usize) -> Fault {
@@ -95,10 +104,19 @@ impl Exec<'_, '_> {
         self.at(fault, access.place)
     }
 
-    /// A lane whose position is outside of the memory; what was proven of the index was wrong.
+    /// The first position that is outside of the memory: of a view with more elements, or of an index of which too much was
+    /// proven.
     fn beyond(&self, access: &Access) -> Fault {
-        let lane = self.mask.as_ref().and_then(|runs| runs.first()).map_or(0, |run| run.start);
-        self.out_of_bounds(access, lane)
+        let buffer = &self.program.buffers[access.buffer as usize];
+        let elements = self.elements(buffer);
+        let mut positions = Positions::default();
+        self.resolve(&access.offset, &mut positions);
+        let whole = [0..self.shape.total];
+        let lanes = self.mask.as_deref().unwrap_or(&whole).iter().cloned().flatten();
+        let position = lanes.map(|lane| positions.at(lane, &self.shape)).find(|at| !(0..elements).contains(at));
+        let of = format!("the memory of `{}`", self.program.storages[buffer.storage as usize].name);
+        let fault = FaultKind::OutOfBounds { of, index: position.into_iter().collect(), shape: vec![elements] };
+        self.at(fault, access.place)
     }
 
     pub(super) fn load(&mut self, dst: Reg, access: &Access) -> Result<(), Fault> {

@@ -25,6 +25,15 @@ impl Memory<'_> {
         matches!(self, Memory::Write(..) | Memory::Own(..))
     }
 
+    /// Its size.
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Memory::None => 0,
+            Memory::Read(_, bytes) | Memory::Own(_, bytes, _) => *bytes,
+            Memory::Write(_, bytes) => *bytes,
+        }
+    }
+
     fn elements<T: Pod>(&self) -> &[T] {
         let (words, bytes): (&[u64], usize) = match self {
             Memory::None => (&[], 0),

@@ -171,6 +171,9 @@ pub struct Buffer {
     pub offset: Affine,
     /// Whether the strides are those of the shape, without gaps.
     pub is_compact: bool,
+    /// Whether it is declared over other memory, with one dimension and from its start. All elements of the memory are its
+    /// own then, also those behind its extent: TVM's FlattenBuffer does not add the offset of a buffer to its extent.
+    pub is_flat: bool,
 }
 
 /// An element of a buffer.

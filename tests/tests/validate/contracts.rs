@@ -322,6 +322,72 @@ fn what_no_input_reaches_is_not_called_the_same() {
     assert_eq!(why, "`shift`: no input reaches a part of `shift`: the store to `y` in block `more`");
 }
 
+/// Each kind of choice within an expression, of which the inputs reach one side only.
+#[test]
+fn a_value_that_no_input_chooses_is_not_called_the_same() {
+    let module = |value: &str| {
+        format!(
+            r#"
+@I.ir_module
+class Module:
+    @T.prim_func
+    def main(x: T.Buffer((T.int64(8),), "float32"), y: T.Buffer((T.int64(8),), "float32")):
+        for i in range(T.int64(8)):
+            y[i] = {value}
+"#
+        )
+    };
+    let why = |value: &str| match of_other_text("tirx.StmtSimplify", &module(value), "+ x[i]", "- x[i]") {
+        Verdict::NotValidated { why } => {
+            why.strip_prefix("`main`: no input reaches a part of `main`: ").map(str::to_string)
+        }
+        verdict => panic!("{value}: {verdict:?}"),
+    };
+    let huge = "x[i] > T.float32(1e6)";
+    let side = |truth: bool| Some(format!("the value for {truth} of a choice, in the store to `y`"));
+    assert_eq!(why(&format!("T.if_then_else({huge}, x[i] + x[i], x[i])")), side(true));
+    assert_eq!(why(&format!("T.Select({huge}, x[i] + x[i], x[i])")), side(true));
+    assert_eq!(why(&format!("T.Select(not {huge}, x[i], x[i] + x[i])")), side(false));
+    let inner = format!("T.Select(i > T.int64(3), x[i], T.Select({huge}, x[i] + x[i], x[i]))");
+    assert_eq!(why(&inner), side(true), "where the outer choice takes it");
+    let after = |word: &str| Some(format!("the condition after an `{word}`, in the store to `y`"));
+    assert_eq!(why(&format!("T.Cast(\"float32\", {huge} and x[i] + x[i] > T.float32(0))")), after("and"));
+    assert_eq!(why(&format!("T.Cast(\"float32\", not {huge} or x[i] + x[i] > T.float32(0))")), after("or"));
+    let seen = "T.if_then_else(x[i] > T.float32(0), x[i] + x[i], x[i])";
+    assert!(matches!(of_other_text("tirx.StmtSimplify", &module(seen), "+ x[i]", "- x[i]"), Verdict::Different(_)));
+    // The analyser knows that the second value is never used.
+    let never = "T.if_then_else(i < T.int64(8), x[i] * T.float32(2), x[i] + x[i])";
+    assert!(matches!(of_other_text("tirx.StmtSimplify", &module(never), "+ x[i]", "- x[i]"), Verdict::Same(_)));
+}
+
+/// TVM's FlattenBuffer does not count what an offset, or strides that grow, lead to. Behind the memory there is nothing.
+#[test]
+fn a_flat_buffer_has_all_of_its_memory() {
+    for view in ["elem_offset=4", "strides=[1, 2]", "elem_offset=6"] {
+        let module = read(&format!(
+            r#"
+@I.ir_module
+class Module:
+    @T.prim_func
+    def main(x: T.Buffer((8,), "float32"), y: T.Buffer((4,), "float32")):
+        v = T.decl_buffer((2, 2), data=x.data, {view})
+        for i, j in T.grid(2, 2):
+            y[i * 2 + j] = v[i, j]
+"#
+        ));
+        let (_, verdict) = validated("tirx.FlattenBuffer", &module);
+        match (view, &verdict) {
+            ("elem_offset=6", Verdict::NotValidated { why }) => assert!(
+                why.contains("index [8] is outside of the memory of `x`, whose shape is [8]; at the load of `v`"),
+                "{why}"
+            ),
+            (_, verdict) => {
+                assert!(matches!(verdict, Verdict::Same(_)) && view != "elem_offset=6", "{view}: {verdict:?}")
+            }
+        }
+    }
+}
+
 /// What a pass can break without a result that shows it with the first input.
 const HIDDEN: &str = r#"
 @I.ir_module

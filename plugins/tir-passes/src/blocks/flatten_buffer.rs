@@ -188,8 +188,7 @@ fn in_steps(vector: Value<'_>) -> Option<(Dim, Dim)> {
     }
 }
 
-/// The buffer with one dimension: of as many elements as in TVM, or more if its offset, or a stride that is greater than the
-/// first one, leads beyond these.
+/// The buffer with one dimension.
 fn flattened(ty: &BufferType) -> BufferType {
     let one = Dim::int(1, DType::I32);
     let elements = match (&ty.shape[..], &ty.strides[..]) {
@@ -197,24 +196,7 @@ fn flattened(ty: &BufferType) -> BufferType {
         (shape, _) => shape.iter().cloned().reduce(mul).unwrap_or(one),
     };
     let elements = Linear::of(&elements).to_dim(elements.dtype()).unwrap_or(elements);
-    let elements = match (elements.as_int(), last_element(ty)) {
-        (Some(n), Some(last)) if n <= last => Dim::int(last + 1, elements.dtype()),
-        _ => elements,
-    };
     let mut flat = BufferType { strides: Vec::new(), tiled: false, ..ty.viewed(vec![elements]) };
     flat.set_offset(Dim::int(0, ty.offset().dtype()));
     flat
-}
-
-/// Where the last element is, if all of its type is known.
-fn last_element(ty: &BufferType) -> Option<i64> {
-    let mut last = ty.offset().as_int()?;
-    let mut compact = 1i64;
-    for (dim, extent) in ty.shape.iter().enumerate().rev() {
-        let extent = extent.as_int().filter(|extent| *extent > 0)?;
-        let stride = if ty.strides.is_empty() { compact } else { ty.strides.get(dim)?.as_int()? };
-        last = last.checked_add((extent - 1).checked_mul(stride)?)?;
-        compact = compact.checked_mul(extent)?;
-    }
-    Some(last)
 }

@@ -47,7 +47,14 @@ impl Lower {
         let data = value.operand(0).and_then(|data| self.storage_of(data));
         let views = matches!(of, buffer_of::DECL | buffer_of::VIEW | buffer_of::MATCH | buffer_of::PARAM);
         match data.filter(|_| views) {
-            Some(storage) => self.buffer(value, &ty, storage),
+            Some(storage) => {
+                self.buffer(value, &ty, storage)?;
+                if let (buffer_of::DECL | buffer_of::VIEW, Some(buffer)) = (of, self.program.buffers.last_mut()) {
+                    buffer.is_flat =
+                        matches!(ty.shape[..], [_]) && buffer.is_compact && buffer.offset == Affine::from(0);
+                }
+                Ok(())
+            }
             None if views && value.operand(0).is_some_and(|data| dtype_of(data).code() == 3) => {
                 Err(Fault::unsupported(format!("`{}`, whose memory is made elsewhere", name_of(value))))
             }

@@ -104,8 +104,9 @@ impl Lower {
             None => Affine::from(0),
         };
         let name = name_of(value).to_string();
-        let is_compact = ty.strides.is_empty();
-        self.program.buffers.push(Buffer { name, storage, element, lanes, shape, strides, offset, is_compact });
+        let (is_compact, is_flat) = (ty.strides.is_empty(), false);
+        let buffer = Buffer { name, storage, element, lanes, shape, strides, offset, is_compact, is_flat };
+        self.program.buffers.push(buffer);
         self.buffers.insert(value.word(), self.program.buffers.len() as u32 - 1);
         Ok(())
     }
