@@ -20,6 +20,8 @@ pub struct Failed {
     pub pass: Option<String>,
     /// Number of the step, as in the plan.
     pub position: Option<usize>,
+    /// Name of the function, where one is known.
+    pub function: Option<String>,
     /// What kind of failure it is, as in [`Cause::name`](crate::report::error::Cause::name).
     pub cause: String,
     /// What happened.
@@ -30,21 +32,24 @@ impl Failed {
     /// What an error says.
     pub fn of(error: &Error) -> Failed {
         match error {
-            Error::Step { position, pass, message, cause, .. } => Failed {
+            Error::Step { position, pass, function, message, cause, .. } => Failed {
                 pass: Some(pass.clone()),
                 position: Some(*position),
+                function: function.clone(),
                 cause: cause.name().to_string(),
                 message: message.clone(),
             },
             Error::Instrument { pass, message, .. } => Failed {
                 pass: pass.as_ref().map(|(_, name)| name.clone()),
                 position: pass.as_ref().map(|(position, _)| *position),
+                function: None,
                 cause: "instrument".to_string(),
                 message: message.clone(),
             },
             Error::Several(errors) if !errors.is_empty() => Failed::of(&errors[0]),
             other => {
-                Failed { pass: None, position: None, cause: "expectation".to_string(), message: other.to_string() }
+                let (pass, position, function) = Default::default();
+                Failed { pass, position, function, cause: "expectation".to_string(), message: other.to_string() }
             }
         }
     }
@@ -59,7 +64,8 @@ impl std::fmt::Display for Failed {
         if let Some(pass) = &self.pass {
             write!(f, "pass {pass}: ")?;
         }
-        f.write_str(&self.message)
+        f.write_str(&self.message)?;
+        self.function.as_ref().map_or(Ok(()), |name| write!(f, "; in function `{name}`"))
     }
 }
 
@@ -78,6 +84,8 @@ pub struct Asked {
     pub expect: Vec<String>,
     /// Options of `passhost run` without a value that were given: `keep-going`.
     pub flags: Vec<String>,
+    /// How many rewrites each pass may apply, as `--rewrites` takes it.
+    pub rewrites: Vec<String>,
     /// Most milliseconds of a call of a plugin in a process of its own.
     pub plugin_timeout: Option<u64>,
     /// Most bytes of memory of such a process.
@@ -108,14 +116,20 @@ pub struct Bundle {
 impl Bundle {
     /// As the file has it.
     pub fn text(&self) -> String {
-        let Asked { pipeline, selections, config, target, expect, flags, plugin_timeout, plugin_memory, plugin_cpu } =
-            &self.asked;
-        let Failed { pass, position, cause, message } = &self.failed;
+        let Asked { pipeline, selections, config, target, expect, flags, rewrites, .. } = &self.asked;
+        let Asked { plugin_timeout, plugin_memory, plugin_cpu, .. } = &self.asked;
+        let Failed { pass, position, function, cause, message } = &self.failed;
         let past: Vec<&str> = self.past.iter().map(|past| past.name()).collect();
         let bundle = json!({
             "passhost_bundle": FORM,
             "made_by": self.made_by,
-            "failed": { "pass": pass, "position": position, "cause": cause, "message": message },
+            "failed": {
+                "pass": pass,
+                "position": position,
+                "function": function,
+                "cause": cause,
+                "message": message,
+            },
             "asked": {
                 "pipeline": pipeline,
                 "selections": selections.iter().map(selection_json).collect::<Vec<_>>(),
@@ -123,6 +137,7 @@ impl Bundle {
                 "target": target,
                 "expect": expect,
                 "flags": flags,
+                "rewrites": rewrites,
                 "plugin_timeout": plugin_timeout,
                 "plugin_memory": plugin_memory,
                 "plugin_cpu": plugin_cpu,
@@ -186,6 +201,7 @@ fn read(text: &str) -> Result<Bundle, String> {
             target: asked.get("target")?.optional(Field::text)?,
             expect: asked.get("expect")?.list(Field::text)?,
             flags: asked.get("flags")?.list(Field::text)?,
+            rewrites: asked.get("rewrites")?.list(Field::text)?,
             plugin_timeout: asked.get("plugin_timeout")?.optional(Field::integer)?,
             plugin_memory: asked.get("plugin_memory")?.optional(Field::integer)?,
             plugin_cpu: asked.get("plugin_cpu")?.optional(Field::integer)?,
@@ -193,6 +209,7 @@ fn read(text: &str) -> Result<Bundle, String> {
         failed: Failed {
             pass: failed.get("pass")?.optional(Field::text)?,
             position: failed.get("position")?.optional(Field::integer)?,
+            function: failed.get("function")?.optional(Field::text)?,
             cause: failed.get("cause")?.text()?,
             message: failed.get("message")?.text()?,
         },
@@ -273,6 +290,7 @@ mod tests {
                 target: Some("llvm".to_string()),
                 expect: vec!["a.A.n >= 1".to_string()],
                 flags: vec!["keep-going".to_string(), "isolate".to_string()],
+                rewrites: vec!["main=7".to_string()],
                 plugin_timeout: Some(2000),
                 plugin_memory: Some(1 << 40),
                 plugin_cpu: None,
@@ -280,6 +298,7 @@ mod tests {
             failed: Failed {
                 pass: Some("a.B".to_string()),
                 position: Some(2),
+                function: Some("main".to_string()),
                 cause: "panic".to_string(),
                 message: "panicked: \"x\"\n".to_string(),
             },
@@ -295,7 +314,7 @@ mod tests {
         assert_eq!(Bundle::parse("b", &bundle().text()).expect("a bundle"), bundle());
         let bare = Bundle {
             asked: Asked::default(),
-            failed: Failed { pass: None, position: None, ..bundle().failed },
+            failed: Failed { pass: None, position: None, function: None, ..bundle().failed },
             messages: Vec::new(),
             past: Vec::new(),
             ..bundle()

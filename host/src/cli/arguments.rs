@@ -292,17 +292,18 @@ pub(super) struct ExpectArg {
 
 #[derive(Args, Clone, Default)]
 pub(super) struct LimitArg {
-    /// Applies only the first N rewrites of each pass in each function, or in one: 7, or main=7.
+    /// Applies only the first N rewrites of each pass in each function, or in one: 7, or main=7. May be repeated; a limit
+    /// for one function counts before one for each.
     ///
     /// A rewrite is what a pass changes that hangs together. The other changes are undone when the pass ends its edit, so a
     /// pass that does not change functions by an edit applies all. `passhost bisect` looks for the N with which a fault
     /// begins.
     #[arg(long, value_name = "N", value_parser = rewrites)]
-    pub(super) rewrites: Option<Rewrites>,
+    pub(super) rewrites: Vec<Rewrites>,
 }
 
 /// Reads the value of `--rewrites`.
-fn rewrites(text: &str) -> Result<Rewrites, String> {
+pub(super) fn rewrites(text: &str) -> Result<Rewrites, String> {
     let (function, most) = text.rsplit_once('=').map_or((None, text), |(name, most)| (Some(name.to_string()), most));
     let most = most.parse().map_err(|_| format!("`{most}` is no number of rewrites; as in 7, or main=7"))?;
     Ok(Rewrites { function, most })

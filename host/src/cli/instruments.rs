@@ -142,22 +142,6 @@ impl LookArgs {
         Ok(code)
     }
 
-    /// Where the trace goes: not to what the run reads or writes otherwise.
-    fn trace_file(&self, args: &RunArgs) -> Result<Option<Output>, Error> {
-        let Some(path) = &self.trace else { return Ok(None) };
-        let (trace, output) = (Output::look(path)?, args.output()?);
-        let wrong = |what: &str| {
-            Err(Error::Output { path: path.clone(), message: format!("{what}; name another file with --trace") })
-        };
-        if trace.is_same(&output) {
-            return wrong("is used for both the trace and the result");
-        }
-        if trace.leads_to(&args.input) {
-            return wrong("is the input, and cannot be used for the trace");
-        }
-        Ok(Some(trace))
-    }
-
     /// The file of the trace.
     pub(super) fn trace_path(&self) -> Option<&Path> {
         self.trace.as_deref()
@@ -181,7 +165,7 @@ impl LookArgs {
         run: impl FnOnce(&Seen) -> Result<u8, Error>,
     ) -> Result<u8, Error> {
         seen.survey.replace(super::spared::check(args)?);
-        let file = self.trace_file(args)?;
+        let file = self.trace.as_deref().map(Output::look).transpose()?;
         let result = run(seen);
         let Some((file, trace)) = file.zip(seen.trace.as_ref()) else { return result };
         match (file.write(&trace.json()), result) {

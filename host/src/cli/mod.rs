@@ -41,7 +41,7 @@ const SUPERVISED: [&str; 10] =
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
-    if let Some(code) = crate::workers::worker() {
+    if let Some(code) = crate::workers::worker().or_else(search::tied) {
         return ExitCode::from(code);
     }
     // Relative paths are those of this folder, wherever a plugin goes.

@@ -1,5 +1,5 @@
-//! What a run reads must not be what it writes: the result, the trace and dumped modules spare the manifest, the lockfile
-//! and the plugins. Files are compared by what they are, so links do not hide them.
+//! What a command reads must not be what it writes: results, traces, bundles, reports and dumped modules spare the manifest,
+//! the lockfile, the plugins and each other. Files are compared by what they are, so links do not hide them.
 
 use super::arguments::{RunArgs, Select};
 use super::manifest_path;
@@ -21,8 +21,29 @@ struct Spared {
     folders: BTreeMap<PathBuf, String>,
 }
 
-/// Refuses outputs that would overwrite an input of the run. Whoever reads an input reports what cannot be read. Returns
-/// what was seen of the plugin crates, so that the run need not look at them again.
+/// A place that a command writes to.
+struct Place {
+    shown: PathBuf,
+    output: Output,
+    /// The option that names it.
+    option: &'static str,
+}
+
+impl Place {
+    fn look(shown: &Path, option: &'static str) -> Result<Place, Error> {
+        Ok(Place { shown: shown.to_path_buf(), output: Output::look(shown)?, option })
+    }
+
+    fn refused(&self, what: &str) -> Error {
+        let kind = if self.option == "--dump" { "folder" } else { "file" };
+        let message = format!("{what}; name another {kind} with {}", self.option);
+        Error::Output { path: self.shown.clone(), message }
+    }
+}
+
+/// Refuses outputs that would overwrite an input of the run, or each other. The module may be replaced by the result, and by
+/// nothing else. Whoever reads an input reports what cannot be read. Returns what was seen of the plugin crates, so that
+/// the run need not look at them again.
 ///
 /// # Errors
 /// The first output that does.
@@ -31,6 +52,10 @@ pub(super) fn check(args: &RunArgs) -> Result<Survey, Error> {
     if outputs.is_empty() && args.look.dump_folder().is_none() {
         return Ok(survey);
     }
+    for place in outputs.iter().filter(|place| place.option != "-o" && place.output.leads_to(&args.input)) {
+        return Err(place.refused("is the input, and would be overwritten"));
+    }
+    check_apart(&outputs)?;
     let Ok(manifest) = manifest_path(args.select.plugins.manifest.manifest.as_ref()) else { return Ok(survey) };
     let spared = spared(&args.select, &manifest, &mut survey);
     check_files(&outputs, &spared.files)?;
@@ -38,40 +63,60 @@ pub(super) fn check(args: &RunArgs) -> Result<Survey, Error> {
     Ok(survey)
 }
 
-/// The same for the one file that a command writes, of which `others` are inputs as well.
+/// The same for the one file that a command writes with `-o`, of which `others` are inputs as well.
 ///
 /// # Errors
 /// If it would overwrite an input.
 pub(super) fn check_output(select: &Select, shown: &Path, others: &[(&str, &Path)]) -> Result<(), Error> {
-    let outputs = vec![(shown.to_path_buf(), Output::look(shown)?, "file with -o")];
+    let outputs = [Place::look(shown, "-o")?];
+    let others: Vec<(String, Identity)> =
+        others.iter().map(|(what, path)| (what.to_string(), identity(path))).collect();
+    check_files(&outputs, &others)?;
     let Ok(manifest) = manifest_path(select.plugins.manifest.manifest.as_ref()) else { return Ok(()) };
-    let mut spared = spared(select, &manifest, &mut Survey::default());
-    spared.files.extend(others.iter().map(|(what, path)| (what.to_string(), identity(path))));
+    let spared = spared(select, &manifest, &mut Survey::default());
     check_files(&outputs, &spared.files)?;
     check_folders(None, &outputs, &spared.folders)
 }
 
+/// Refuses two outputs that are one file, of which one would be lost.
+fn check_apart(outputs: &[Place]) -> Result<(), Error> {
+    for (at, place) in outputs.iter().enumerate() {
+        let same =
+            outputs[..at].iter().find(|other| other.option != place.option && other.output.is_same(&place.output));
+        if let Some(other) = same {
+            return Err(place.refused(&format!("is the {} too", meant(other.option))));
+        }
+    }
+    Ok(())
+}
+
+/// What the file of an option is.
+fn meant(option: &str) -> &str {
+    match option {
+        "-o" => "file of the result",
+        "--bundle" => "bundle",
+        "--trace" => "trace",
+        "--report" => "report",
+        _ => "file of a dumped module",
+    }
+}
+
 /// Refuses outputs that are among these files.
-fn check_files(outputs: &[(PathBuf, Output, &'static str)], files: &[(String, Identity)]) -> Result<(), Error> {
-    for (shown, output, option) in outputs {
-        let Some(own) = output.identity() else { continue };
+fn check_files(outputs: &[Place], files: &[(String, Identity)]) -> Result<(), Error> {
+    for place in outputs {
+        let Some(own) = place.output.identity() else { continue };
         if let Some((what, _)) = files.iter().find(|(_, file)| *file == own) {
-            let message = format!("is {what}, and would be overwritten; name another {option}");
-            return Err(Error::Output { path: shown.clone(), message });
+            return Err(place.refused(&format!("is {what}, and would be overwritten")));
         }
     }
     Ok(())
 }
 
 /// Refuses outputs that would become a part of a plugin.
-fn check_folders(
-    dump: Option<&Path>,
-    outputs: &[(PathBuf, Output, &'static str)],
-    folders: &BTreeMap<PathBuf, String>,
-) -> Result<(), Error> {
-    let files = outputs.iter().filter(|(_, output, _)| matches!(output, Output::File { .. }));
-    let files = files.filter_map(|(shown, _, option)| Some((shown.as_path(), follow(shown).ok()?, *option)));
-    let dumped = dump.map(|folder| (folder, folder.join("000.py"), "folder with --dump"));
+fn check_folders(dump: Option<&Path>, outputs: &[Place], folders: &BTreeMap<PathBuf, String>) -> Result<(), Error> {
+    let files = outputs.iter().filter(|place| matches!(place.output, Output::File { .. }));
+    let files = files.filter_map(|place| Some((place.shown.as_path(), follow(&place.shown).ok()?, place.option)));
+    let dumped = dump.map(|folder| (folder, folder.join("000.py"), "--dump"));
     for (shown, file, option) in files.chain(dumped) {
         let place = file.ancestors().skip(1).find_map(|above| match above.as_os_str().is_empty() {
             true => from_start(Path::new(".")).canonicalize().ok(),
@@ -79,32 +124,30 @@ fn check_folders(
         });
         let inside = place.as_ref().and_then(|place| place.ancestors().find_map(|above| folders.get(above)));
         if let Some(what) = inside {
-            let message = format!("would become {what}; name another {option}");
-            return Err(Error::Output { path: shown.to_path_buf(), message });
+            let place = Place { shown: shown.to_path_buf(), output: Output::Through(file), option };
+            return Err(place.refused(&format!("would become {what}")));
         }
     }
     Ok(())
 }
 
-/// Every place that the run may write to, with what it is called, and the option that names it.
-fn outputs(args: &RunArgs) -> Result<Vec<(PathBuf, Output, &'static str)>, Error> {
+/// Every place that the run may write to.
+fn outputs(args: &RunArgs) -> Result<Vec<Place>, Error> {
     let mut out = Vec::new();
     if let Some(shown) = &args.output {
-        let output = Output::look(shown)?;
-        if let Some(failed) = output.failed().filter(|failed| failed.exists()) {
-            out.push((failed.clone(), Output::look(&failed)?, "file with -o"));
+        let place = Place::look(shown, "-o")?;
+        if let Some(failed) = place.output.failed().filter(|failed| failed.exists()) {
+            out.push(Place::look(&failed, "-o")?);
         }
-        out.push((shown.clone(), output, "file with -o"));
+        out.push(place);
     }
-    if let Some(shown) = &args.bundle {
-        out.push((shown.clone(), Output::look(shown)?, "file with --bundle"));
-    }
-    for (shown, option) in
-        [(args.look.trace_path(), "file with --trace"), (args.look.report_path(), "file with --report")]
-    {
-        if let Some(shown) = shown {
-            out.push((shown.to_path_buf(), Output::look(shown)?, option));
-        }
+    let others = [
+        (args.bundle.as_deref(), "--bundle"),
+        (args.look.trace_path(), "--trace"),
+        (args.look.report_path(), "--report"),
+    ];
+    for (shown, option) in others {
+        out.extend(shown.map(|shown| Place::look(shown, option)).transpose()?);
     }
     if let Some(folder) = args.look.dump_folder() {
         // Files get names like `000_relax.Normalize.py`.
@@ -114,8 +157,7 @@ fn outputs(args: &RunArgs) -> Result<Vec<(PathBuf, Output, &'static str)>, Error
         };
         let found = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
         // A place that cannot be written is reported when it is written.
-        let found = found.filter(|path| dumped(path)).filter_map(|path| Some((Output::look(&path).ok()?, path)));
-        out.extend(found.map(|(output, path)| (path, output, "folder with --dump")));
+        out.extend(found.filter(|path| dumped(path)).filter_map(|path| Place::look(&path, "--dump").ok()));
     }
     Ok(out)
 }

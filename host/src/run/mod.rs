@@ -62,7 +62,7 @@ pub struct Runner<'e> {
     hears: Option<Box<dyn Fn(&PassDiagnostic) + 'e>>,
     linked: Option<&'static PluginDecl>,
     provenance: bool,
-    rewrites: Option<Rewrites>,
+    rewrites: Vec<Rewrites>,
     part: Part,
     called: Cell<Option<Called>>,
 }
@@ -92,7 +92,7 @@ impl<'e> Runner<'e> {
             hears: None,
             linked: None,
             provenance: false,
-            rewrites: None,
+            rewrites: Vec::new(),
             part: Part::default(),
             called: Cell::new(None),
         }
@@ -158,8 +158,8 @@ impl<'e> Runner<'e> {
         Runner { provenance, ..self }
     }
 
-    /// Applies only the first rewrites of each pass.
-    pub fn rewrites(self, rewrites: Option<Rewrites>) -> Runner<'e> {
+    /// Applies only the first rewrites of each pass. A limit for one function counts before one for each.
+    pub fn rewrites(self, rewrites: Vec<Rewrites>) -> Runner<'e> {
         Runner { rewrites, ..self }
     }
 

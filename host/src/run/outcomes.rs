@@ -71,6 +71,8 @@ pub enum Fate {
     Skipped(String),
     /// These instruments did not let it run.
     Vetoed(String),
+    /// It is not one of the passes to call; why.
+    Uncalled(&'static str),
 }
 
 impl Fate {
@@ -92,6 +94,7 @@ impl fmt::Display for Fate {
             Fate::Stopped(member) => write!(f, "stopped at {member}"),
             Fate::Skipped(why) => write!(f, "skipped: {why}"),
             Fate::Vetoed(by) => write!(f, "vetoed by {by}"),
+            Fate::Uncalled(why) => write!(f, "not called: {why}"),
         }
     }
 }
@@ -197,14 +200,14 @@ impl Rest {
         !self.past.is_empty()
     }
 
-    /// What becomes of the next pass without a call; `None`: it is called.
-    pub(super) fn instead(&mut self, pass: PassId) -> Option<Past> {
+    /// What becomes of the next pass without a call, and why; `None`: it is called.
+    pub(super) fn instead(&mut self, pass: PassId) -> Option<(Past, &'static str)> {
         if let Some(past) = self.past.pop_front() {
-            return Some(past);
+            return Some((past, "it ran before"));
         }
         let left_out = self.over || self.only.is_some_and(|only| only != pass);
         self.over |= self.until == Some(pass);
-        left_out.then_some(Past::Unchanged)
+        left_out.then_some((Past::Unchanged, "it is left out"))
     }
 }
 

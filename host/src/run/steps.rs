@@ -41,6 +41,8 @@ pub(super) struct Run<'r> {
     pub(super) rows: Rows,
     /// Of the pass that ran last, until it has its row.
     pub(super) cost: Option<Cost>,
+    /// Why the last pass was not called.
+    pub(super) uncalled: Option<&'static str>,
     failed: Failed,
     /// What became of the passes so far.
     pub(super) past: Vec<Past>,
@@ -105,6 +107,7 @@ impl<'r> Run<'r> {
             wholes: Vec::new(),
             rows: Rows::default(),
             cost: None,
+            uncalled: None,
             failed: Failed::default(),
             past: Vec::new(),
             rest: Rest::of(&runner.part),
@@ -160,7 +163,8 @@ impl<'r> Run<'r> {
                 Todo::Stuck { unit, number, message } => Err(Stop::Failed(self.stuck(&unit, number, message))),
                 Todo::Lacking { needed, missing } => Err(self.lacking(&needed, &missing)),
                 Todo::Ended(step, outcome) => {
-                    self.row(step, Fate::Done(outcome));
+                    let fate = self.uncalled.take().map_or(Fate::Done(outcome), Fate::Uncalled);
+                    self.row(step, fate);
                     Ok(())
                 }
             };
@@ -221,11 +225,12 @@ impl<'r> Run<'r> {
 
     /// Runs a pass, unless it is not one of those to call, its plugin is not called any more, or it failed before.
     fn run(&mut self, job: &Job<'_>, driver: &mut Driver<'_>) -> Result<(), Stop> {
-        if let Some(past) = self.rest.instead(job.pass) {
+        if let Some((past, why)) = self.rest.instead(job.pass) {
             self.past.push(past);
             return match past {
                 Past::Vetoed => Err(Stop::Vetoed("an instrument of the run before".to_string())),
                 past => {
+                    self.uncalled = Some(why);
                     driver.done(past == Past::Changed);
                     Ok(())
                 }

@@ -32,8 +32,9 @@ use crate::run::validate::ChangedSteps;
 use crate::run::{Failure, Part, PassDiagnostic, Past, RunReport, Runner};
 use crate::text::{self, Input};
 use plugin_api::ir::Module;
-use plugin_api::names::listed;
-use registry::Plan;
+use plugin_api::names::{did_you_mean, listed, nearest};
+use registry::{PassId, Plan};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -80,6 +81,8 @@ struct Job {
 #[derive(Default)]
 struct Names {
     past: Vec<Past>,
+    /// How many steps of the plan are before the one that failed.
+    before: usize,
     only: Option<String>,
     until: Option<String>,
 }
@@ -88,20 +91,27 @@ impl Names {
     /// The part of a plan.
     ///
     /// # Errors
-    /// If the plan has no such pass.
+    /// If the plan has no such pass, or only before the part that is run again.
     fn part(self, plan: &Plan, engine: &Engine) -> Result<Part, Error> {
         let registry = engine.registry();
+        let steps: Vec<Option<PassId>> = plan.lines(registry).iter().map(|line| line.unit.pass()).collect();
+        let left: Vec<PassId> = steps.iter().skip(self.before).copied().flatten().collect();
         let find = |name: Option<String>, option: &str| {
             let Some(name) = name else { return Ok(None) };
             let pass = registry.find(&name)?;
-            if plan.passes(registry).contains(&pass) {
+            if left.contains(&pass) {
                 return Ok(Some(pass));
             }
-            let message = format!("{option} {name}: the plan does not have this pass");
-            let known: Vec<&str> = plan.passes(registry).into_iter().map(|pass| &*registry.pass(pass).name).collect();
-            Err(Error::Request { message, help: format!("passes of the plan: {}", listed(&known)) })
+            let why = match steps.contains(&Some(pass)) {
+                true => format!("it ran before the bundle, which begins with step {}", self.before + 1),
+                false => "the plan does not have this pass".to_string(),
+            };
+            let known: BTreeSet<&str> = left.iter().map(|pass| &*registry.pass(*pass).name).collect();
+            let help = format!("passes of this part of the plan: {}", listed(&known.into_iter().collect::<Vec<_>>()));
+            Err(Error::Request { message: format!("{option} {name}: {why}"), help })
         };
-        Ok(Part { past: self.past, only: find(self.only, "--only")?, until: find(self.until, "--until")? })
+        let (only, until) = (find(self.only, "--only")?, find(self.until, "--until")?);
+        Ok(Part { past: self.past, only, until })
     }
 }
 
@@ -157,6 +167,7 @@ fn go(
     let written_page = page.zip(steps.as_ref()).map(|(page, steps)| {
         page.write(&engine, (input.origin(), &written.pipeline, &plan), seen, &report, &steps.seen())
     });
+    tell_limit(args, [&whole.before, &report.module], messages);
     let unmet: Vec<Error> =
         expected.iter().filter_map(|it| it.check(&report.statistics, engine.registry()).err()).collect();
     let said = if bundling.is_wanted() { report.diagnostics.clone() } else { Vec::new() };
@@ -170,6 +181,16 @@ fn go(
         fails(&Error::Unmet { message, help: "see the table of the validation".to_string() }, &whole, &said);
     }
     Error::unless_any(unmet, Ok(code.max(validated)))
+}
+
+/// Warns of a limit for a function that neither the module nor the result has, so that nothing was limited.
+fn tell_limit(args: &RunArgs, modules: [&Module; 2], messages: Messages) {
+    let names = args.limit.rewrites.iter().filter_map(|limit| limit.function.as_deref());
+    for name in names.filter(|name| modules.iter().all(|module| module.get(name).is_none())) {
+        let near = did_you_mean(&nearest(name, modules[0].functions().map(|(name, _)| name)));
+        let title = format!("--rewrites limited nothing: there is no function `{name}`{near}");
+        messages.report(&Report::warning(title).help("name a function of the module, as in main=7"));
+    }
 }
 
 /// The same as [`conclude`], with what became of the page, and of the processes of plugins.

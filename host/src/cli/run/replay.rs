@@ -3,7 +3,7 @@
 use super::bundling::{Bundling, flags};
 use super::{Job, Names, go};
 use crate::bundle::Bundle;
-use crate::cli::arguments::{ExpectArg, IsolateArgs, ManifestArg, Plugins, ReplayArgs, RunArgs, Select};
+use crate::cli::arguments::{ExpectArg, IsolateArgs, ManifestArg, Plugins, ReplayArgs, RunArgs, Select, rewrites};
 use crate::cli::messages::Messages;
 use crate::cli::select;
 use crate::cli::{instruments, manifest_path};
@@ -39,6 +39,7 @@ pub(in crate::cli) fn read(args: &ReplayArgs) -> Result<Replay, Error> {
     let mut run = RunArgs {
         output: args.output.clone(),
         look: args.look.clone(),
+        bundle: args.new_bundle.clone(),
         expect: ExpectArg { expect: bundle.asked.expect.clone() },
         jobs: args.jobs,
         isolate: IsolateArgs {
@@ -49,6 +50,9 @@ pub(in crate::cli) fn read(args: &ReplayArgs) -> Result<Replay, Error> {
         },
         ..RunArgs::of(args.bundle.clone(), select)
     };
+    for text in &bundle.asked.rewrites {
+        run.limit.rewrites.push(rewrites(text).map_err(|why| wrong(format!("`asked.rewrites`: {why}")))?);
+    }
     for flag in &bundle.asked.flags {
         let known = flags(&mut run).into_iter().find(|(name, _)| name == flag);
         let Some((_, given)) = known else {
@@ -67,16 +71,21 @@ pub(in crate::cli) fn replay(
     messages: Messages,
 ) -> Result<u8, Error> {
     let output = run.output()?;
+    if output.leads_to(&args.bundle) {
+        let message = "is the bundle, and would be overwritten; name another file with -o".to_string();
+        return Err(Error::Output { path: args.bundle.clone(), message });
+    }
     let path = manifest_path(run.select.plugins.manifest.manifest.as_ref())?;
     // What the manifest asks for is in the bundle, as it was.
     let manifest = Manifest { settings: Settings::default(), ..Manifest::load(&path)? };
     let keeper = match args.with_current_plugins {
-        true => Keeper::open(&manifest, Mode::Off)?,
-        false => Keeper::locked_to(&manifest, &args.bundle, &bundle.lock).map_err(other_plugins)?,
+        true => Keeper::open(&manifest, Mode::Update)?,
+        false => Keeper::locked_to(&manifest, (&args.bundle, &bundle.lock), OTHERS).map_err(other_plugins)?,
     };
     let asked = select::asked_again(&bundle.asked)?;
     let input = Input::text(format!("<{}>", args.bundle.display()), bundle.module.as_str());
-    let names = Names { past: bundle.past.clone(), only: args.only.clone(), until: args.until.clone() };
+    let before = bundle.failed.position.map_or(0, |step| step.saturating_sub(1));
+    let names = Names { past: bundle.past.clone(), before, only: args.only.clone(), until: args.until.clone() };
     let bundling = Bundling::to(args.new_bundle.as_ref())?;
     let job = Job { manifest, keeper, asked, input: input.strict(run.strict), names };
     let result = go(job, run, (&output, &bundling), seen, messages);
@@ -98,10 +107,13 @@ pub(in crate::cli) fn replay(
     result
 }
 
+/// What to do about plugins that are not those of the bundle.
+const OTHERS: &str = "use the manifest and the plugins of the run that failed, or --with-current-plugins";
+
 fn other_plugins(error: Error) -> Error {
     match error {
         Error::Lockfile { path, text, mut problem } => {
-            problem.help = "use the manifest of the run that failed, or --with-current-plugins".to_string();
+            problem.help = OTHERS.to_string();
             Error::Lockfile { path, text, problem }
         }
         other => other,

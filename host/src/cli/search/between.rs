@@ -23,6 +23,9 @@ struct Side {
     engine: Engine,
 }
 
+/// What to do about plugins that are not those of a lockfile.
+const OTHERS: &str = "put the plugins of this lockfile back beside its manifest";
+
 impl Side {
     /// A lockfile, with the manifest beside it, whose plugins must be those of the lockfile.
     fn read(path: &Path) -> Result<Side, Error> {
@@ -35,7 +38,7 @@ impl Side {
             message: format!("{}: {error}", manifest.path.display()),
             help: "correct the manifest".to_string(),
         })?;
-        let keeper = Keeper::locked_to(&manifest, path, &lock::write(&entries))?;
+        let keeper = Keeper::locked_to(&manifest, (path, &lock::write(&entries)), OTHERS)?;
         let (engine, errors) = Engine::list(&manifest, keeper, &());
         Error::unless_any(errors, Ok(Side { manifest, table, entries, engine }))
     }
@@ -103,7 +106,7 @@ pub(super) fn between(
     write(&file, read_input(&args.input)?.contents())?;
     let changed = lock::changed(&old.entries, &new.entries);
     let mixes = Mixes { old, new, changed, folder: folder.path() };
-    let run = |n: usize| Ok::<_, Error>(passes(args, mixes.manifest(n)?));
+    let run = |n: usize| Ok::<_, Error>(passes(args, mixes.manifest(n)?, folder.path()));
     let first = if until.is_none() { Some(run(0)?.result(&file)?) } else { None };
     let is_bad = |n: usize| match until {
         Some(until) => Predicate::new(until.clone(), run(n)?).holds(&file),

@@ -60,7 +60,8 @@ struct Found {
 
 /// A step of the run, with the module after it.
 struct After {
-    pass: String,
+    /// Its line of the plan.
+    line: Line,
     file: PathBuf,
 }
 
@@ -70,9 +71,9 @@ pub(in crate::cli) fn bisect(args: &BisectArgs, messages: Messages) -> Result<()
         return between(&args.search, args.until.as_ref(), (old, new), args.json);
     }
     let Some(until) = &args.until else { return Ok(()) };
-    let output = args.output.as_deref().map(crate::files::Output::look).transpose()?;
+    let output = args.output.as_deref().map(|shown| args.search.output(shown)).transpose()?;
     let prepared = prepared(&args.search, until, &args.search.input, messages)?;
-    let predicate = as_it_is(&prepared.predicate, &prepared.folder, &prepared.text)?;
+    let predicate = as_it_is(&prepared)?;
     let first = prepared.folder.path().join("first.py");
     let steps = steps(&prepared, &first)?;
     let mut found = match predicate.until() {
@@ -91,7 +92,7 @@ fn steps(prepared: &Prepared, first: &Path) -> Result<Vec<After>, Error> {
     let folder = prepared.folder.path().join("steps");
     let mut passes = prepared.passes.clone();
     passes.of_run.extend(["--dump".into(), folder.clone().into_os_string(), "--dump-all".into()]);
-    passes.run(first, &prepared.folder.path().join("result.py"))?;
+    let said = passes.messages(first)?;
     let mut names: Vec<String> = std::fs::read_dir(&folder)
         .into_iter()
         .flatten()
@@ -99,45 +100,40 @@ fn steps(prepared: &Prepared, first: &Path) -> Result<Vec<After>, Error> {
         .map(|entry| entry.file_name().to_string_lossy().into_owned())
         .collect();
     names.sort_by_key(|name| name.split('_').next().and_then(|number| number.parse::<usize>().ok()));
-    let after = |name: String| {
-        let pass = name.split_once('_').map_or("", |(_, pass)| pass).trim_end_matches(".py").to_string();
-        After { pass, file: folder.join(name) }
+    let ran = prepared.ran(&said);
+    // A repetition calls a pass several times, and has one row of it.
+    let is_each = ran.len() == names.len();
+    let after = |(at, name): (usize, String)| {
+        let pass = name.split_once('_').map_or("", |(_, pass)| pass).trim_end_matches(".py");
+        let line = if is_each { ran[at].clone() } else { prepared.line_of(pass) };
+        After { line, file: folder.join(name) }
     };
-    Ok(names.into_iter().map(after).collect())
+    Ok(names.into_iter().enumerate().map(after).collect())
 }
 
 /// The failure of a run names the step; a difference of values, too.
 fn by_failure(prepared: &Prepared, predicate: &Predicate, first: &Path, steps: &[After]) -> Result<Found, Error> {
     let shown = predicate.look(first)?;
-    let Shown::Failure(failed) = shown else {
-        // It hangs, after the last step that ended.
-        let after = steps.last().map_or("the first step".to_string(), |step| format!("the step after `{}`", step.pass));
-        let before = steps.last().map_or(first, |step| &step.file);
-        let what = format!("{after} does not end in time");
-        return Ok(Found { before: text_of(before)?, ..Found::unknown(what) });
-    };
+    let Shown::Failure(failed) = shown else { return hanging(prepared, first, steps) };
     let before = before(prepared, predicate, &failed, first, steps)?;
     let line = failed.position.and_then(|position| prepared.line(position));
-    let (message, function) = split(&failed);
     Ok(Found {
-        pass: line.as_ref().map(|line| line.0.clone()).or(failed.pass.clone()),
-        plugin: line.and_then(|line| line.1),
-        position: failed.position,
-        functions: function.into_iter().collect(),
+        functions: failed.function.into_iter().collect(),
         before: text_of(&before)?,
-        ..Found::unknown(message)
-    })
+        pass: failed.pass,
+        position: failed.position,
+        ..Found::unknown(failed.message)
+    }
+    .at(line))
 }
 
-/// The message of a failure, and the function that it names.
-fn split(failed: &Failed) -> (String, Option<String>) {
-    if failed.cause == "differs" {
-        return ("the values differ".to_string(), Some(failed.message.clone()).filter(|name| !name.is_empty()));
-    }
-    match failed.message.rsplit_once(" [") {
-        Some((message, name)) => (message.to_string(), Some(name.trim_end_matches(']').to_string())),
-        None => (failed.message.clone(), None),
-    }
+/// A run that does not end hangs in the step after the last one that ended, among those that call a pass.
+fn hanging(prepared: &Prepared, first: &Path, steps: &[After]) -> Result<Found, Error> {
+    let last = steps.last().and_then(|step| step.line.position).unwrap_or(0);
+    let mut next = prepared.lines().into_iter().filter(|line| line.position > Some(last) && line.is_called);
+    let before = steps.last().map_or(first, |step| &step.file);
+    let found = Found { before: text_of(before)?, ..Found::unknown("it does not end in time".to_string()) };
+    Ok(found.at(next.next()))
 }
 
 /// The module before the step that failed. Where the run went on, which a difference of values does not hinder, it is the
@@ -153,9 +149,8 @@ fn before(
     if predicate.until() != &Until::Differs {
         return Ok(file(steps.len()));
     }
-    let line = failed.position.and_then(|position| prepared.line(position));
-    for (at, step) in steps.iter().enumerate().filter(|(_, step)| Some(&step.pass) == failed.pass.as_ref()) {
-        let alone = prepared.alone(line.as_ref().map_or(&step.pass, |line| &line.0));
+    for (at, step) in steps.iter().enumerate().filter(|(_, step)| step.line.pass == failed.pass) {
+        let alone = prepared.alone(&step.line.text);
         if Predicate::new(Until::Differs, alone).holds(&file(at))? {
             return Ok(file(at));
         }
@@ -187,16 +182,9 @@ fn by_command(
     let Some(step) = bad.checked_sub(1).and_then(|at| steps.get(at)) else {
         return Ok(Found { before: text_of(first)?, ..Found::unknown("no pass ended".to_string()) });
     };
-    let line = prepared.lines().into_iter().find(|line| line.2.as_deref() == Some(step.pass.as_str()));
     let functions = changed_until(prepared, &fails, before, &step.file)?;
-    Ok(Found {
-        pass: Some(line.as_ref().map_or(step.pass.clone(), |line| line.0.clone())),
-        plugin: line.as_ref().and_then(|line| line.1.clone()),
-        position: line.map(|line| line.3),
-        functions,
-        before: text_of(before)?,
-        ..Found::unknown(format!("the command `{command}` fails after it"))
-    })
+    let what = format!("the command `{command}` fails after it");
+    Ok(Found { functions, before: text_of(before)?, ..Found::unknown(what) }.at(Some(step.line.clone())))
 }
 
 /// The first changed function with which the command fails, if the functions before it in the module changed, too.
@@ -289,8 +277,18 @@ fn text_of(file: &Path) -> Result<String, Error> {
         .map_err(|error| Error::Write { path: file.to_path_buf(), message: format!("cannot be read again: {error}") })
 }
 
-/// A line of the plan: text, plugin, pass and number.
-type Line = (String, Option<String>, Option<String>, usize);
+/// A line of the plan.
+#[derive(Clone)]
+struct Line {
+    /// The pass with its options, as `--passes` takes it.
+    text: String,
+    pass: Option<String>,
+    plugin: Option<String>,
+    /// Its number.
+    position: Option<usize>,
+    /// Whether it calls a pass, and does not only contain others.
+    is_called: bool,
+}
 
 impl Prepared {
     fn lines(&self) -> Vec<Line> {
@@ -298,14 +296,44 @@ impl Prepared {
         let lines = self.plan.lines(registry);
         let line = |(at, line): (usize, &registry::plan::Line)| {
             let pass = line.unit.pass();
-            let plugin = pass.map(|pass| registry.pass_owner(pass).name.clone());
-            (line.text.clone(), plugin, pass.map(|pass| registry.pass(pass).name.clone()), at + 1)
+            Line {
+                text: line.text.clone(),
+                pass: pass.map(|pass| registry.pass(pass).name.clone()),
+                plugin: pass.map(|pass| registry.pass_owner(pass).name.clone()),
+                position: Some(at + 1),
+                is_called: pass.is_some_and(|pass| registry.members(pass).is_none()),
+            }
         };
         lines.iter().enumerate().map(line).collect()
     }
 
     fn line(&self, position: usize) -> Option<Line> {
-        self.lines().into_iter().find(|line| line.3 == position)
+        self.lines().into_iter().nth(position.checked_sub(1)?)
+    }
+
+    /// The first line of a pass.
+    fn line_of(&self, pass: &str) -> Line {
+        let found = self.lines().into_iter().find(|line| line.pass.as_deref() == Some(pass));
+        let (plugin, position) = (None, None);
+        found.unwrap_or(Line {
+            text: pass.to_string(),
+            pass: Some(pass.to_string()),
+            plugin,
+            position,
+            is_called: true,
+        })
+    }
+
+    /// The lines of the passes that ran, by the summary of what a run said. Its rows are lines of the plan, in that order.
+    fn ran(&self, said: &[serde_json::Value]) -> Vec<Line> {
+        let rows = said.iter().find_map(|line| line["summary"].as_array()).into_iter().flatten();
+        let mut lines = self.lines().into_iter();
+        let mut out = Vec::new();
+        for row in rows {
+            let found = lines.find(|line| row["text"] == line.text.as_str());
+            out.extend(found.filter(|line| line.is_called && row["time_ms"].is_number()));
+        }
+        out
     }
 
     /// A pass with its options, called alone, without what it requires.
@@ -325,6 +353,14 @@ impl Found {
     fn unknown(what: String) -> Found {
         let (pass, plugin, position, functions, before) = Default::default();
         Found { pass, plugin, position, functions, rewrite: None, bindings: Vec::new(), what, before }
+    }
+
+    /// With what a line of the plan says of the step.
+    fn at(self, line: Option<Line>) -> Found {
+        match line {
+            Some(Line { text, plugin, position, .. }) => Found { pass: Some(text), plugin, position, ..self },
+            None => self,
+        }
     }
 
     fn text(&self, output: Option<&Path>) -> String {

@@ -7,17 +7,20 @@ mod reduce;
 mod rewrites;
 mod smaller;
 mod text;
+mod tied;
 
 pub(super) use bisect::{BisectArgs, bisect};
 pub(super) use reduce::{ReduceArgs, reduce};
+pub(super) use tied::tied;
 
 use self::predicate::{Passes, Predicate, Until};
 use super::arguments::{IsolateArgs, Select};
 use super::messages::Messages;
 use super::select::request;
-use super::{load, manifest_path};
+use super::{load, manifest_path, spared};
 use crate::context::PassContext;
 use crate::engine::Engine;
+use crate::files::Output;
 use crate::plugins::lock::Mode;
 use crate::report::error::Error;
 use clap::Args;
@@ -53,11 +56,21 @@ pub(super) struct SearchArgs {
     select: Select,
 }
 
+impl SearchArgs {
+    /// The file for the module that is found, which must not be one that the search reads.
+    fn output(&self, shown: &Path) -> Result<Output, Error> {
+        spared::check_output(&self.select, shown, &[("the input", &self.input)])?;
+        Output::look(shown)
+    }
+}
+
 /// A search that can begin.
 struct Prepared {
     engine: Arc<Engine>,
     plan: Plan,
     module: Module,
+    /// Where the module is from.
+    origin: String,
     /// The module as text.
     text: String,
     predicate: Predicate,
@@ -75,10 +88,12 @@ fn prepared(args: &SearchArgs, until: &Until, input: &Path, messages: Messages) 
     let plan = written.plan(&context, &engine)?;
     let module = super::run::read(&engine, &input, messages)?;
     let text = engine.print_module(&module)?;
-    let mut passes = passes(args, manifest_path(args.select.plugins.manifest.manifest.as_ref())?);
+    let folder = folder()?;
+    let mut passes = passes(args, manifest_path(args.select.plugins.manifest.manifest.as_ref())?, folder.path());
     passes.words.extend(args.select.plugins.locked.then(|| "--locked".into()));
-    let (predicate, folder) = (Predicate::new(until.clone(), passes.clone()), folder()?);
-    Ok(Prepared { engine, plan, module, text, predicate, passes, folder })
+    let predicate = Predicate::new(until.clone(), passes.clone());
+    let origin = input.origin().to_string();
+    Ok(Prepared { engine, plan, module, origin, text, predicate, passes, folder })
 }
 
 /// A folder for what is tried, which is removed in the end.
@@ -91,9 +106,9 @@ fn folder() -> Result<tempfile::TempDir, Error> {
 }
 
 /// The passes that are asked for, of the plugins of a manifest.
-fn passes(args: &SearchArgs, manifest: PathBuf) -> Passes {
-    let timeout = Duration::from_secs(args.timeout);
-    Passes { words: words(&args.select, manifest), of_run: flags(args), timeout }
+fn passes(args: &SearchArgs, manifest: PathBuf, folder: &Path) -> Passes {
+    let (timeout, folder) = (Duration::from_secs(args.timeout), folder.to_path_buf());
+    Passes { words: words(&args.select, manifest), of_run: flags(args), timeout, folder }
 }
 
 fn flags(args: &SearchArgs) -> Vec<OsString> {

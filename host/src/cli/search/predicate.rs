@@ -1,16 +1,15 @@
 //! What `reduce` and `bisect` look for, and how they find out whether a module shows it: passhost itself runs over the
 //! module in a process of its own, so that whatever the passes do there costs one answer.
 
+use super::tied::{Done, finish};
 use crate::bundle::Failed;
 use crate::report::error::{Cause, Error, exit};
 use plugin_api::names::{did_you_mean, nearest};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::io::Read;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// What is looked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,6 +59,8 @@ pub(super) struct Passes {
     pub(super) of_run: Vec<OsString>,
     /// How long one try may take.
     pub(super) timeout: Duration,
+    /// The folder of the search.
+    pub(super) folder: PathBuf,
 }
 
 /// What one try showed.
@@ -67,19 +68,12 @@ pub(super) struct Passes {
 pub(super) enum Shown {
     /// The passes ended, and nothing was wrong.
     Nothing,
-    /// This failed. The message of a difference is the name of the function.
+    /// This failed.
     Failure(Failed),
     /// The try did not end in time.
     Timeout,
     /// The module or the request is wrong, so nothing is known of the passes: what was said.
     Refused(String),
-}
-
-/// How a process ended.
-struct Done {
-    code: Option<i32>,
-    out: String,
-    err: String,
 }
 
 impl Passes {
@@ -132,23 +126,31 @@ impl Passes {
             Shown::Failure(Failed {
                 pass: text("pass"),
                 position: pass["step"].as_u64().and_then(|step| usize::try_from(step).ok()),
+                function: text("function"),
                 cause: "differs".to_string(),
-                message: text("function").unwrap_or_default(),
+                message: "the values differ".to_string(),
             })
         }))
     }
 
     /// Runs passhost; `None` if that takes too long.
     fn passhost(&self, mut words: Vec<OsString>) -> Result<Option<Done>, Error> {
-        let failed = |error: std::io::Error| Error::Ended {
-            message: format!("passhost cannot run itself: {error}"),
-            help: "the program must stay where it is while it works".to_string(),
-            code: exit::FAULT,
-        };
+        words.insert(0, std::env::current_exe().map_err(|error| not_itself(&error))?.into());
         words.extend(self.words.iter().cloned());
-        let mut command = Command::new(std::env::current_exe().map_err(failed)?);
-        command.args(words);
-        finish(command, self.timeout).map_err(failed)
+        self.finish(&words)
+    }
+
+    /// Runs a command; `None` if that takes too long.
+    fn finish(&self, words: &[OsString]) -> Result<Option<Done>, Error> {
+        finish(words, &self.folder, self.timeout).map_err(|error| not_itself(&error))
+    }
+}
+
+fn not_itself(error: &std::io::Error) -> Error {
+    Error::Ended {
+        message: format!("passhost cannot run itself: {error}"),
+        help: "the program must stay where it is while it works".to_string(),
+        code: exit::FAULT,
     }
 }
 
@@ -168,7 +170,8 @@ fn failure(done: &Done) -> Shown {
             pass: Some(pass),
             position: error["position"].as_u64().and_then(|step| usize::try_from(step).ok()),
             cause: text("cause").unwrap_or_else(|| Cause::Error.name().to_string()),
-            message: error["function"].as_str().map_or(message.clone(), |name| format!("{message} [{name}]")),
+            function: text("function"),
+            message,
         }),
         _ => Shown::Refused(message),
     }
@@ -177,44 +180,6 @@ fn failure(done: &Done) -> Shown {
 /// The lines of JSON among what a process said.
 fn messages(done: &Done) -> Vec<Value> {
     done.err.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
-}
-
-/// Waits for a process; `None` if it was ended because it took too long.
-fn finish(mut command: Command, timeout: Duration) -> std::io::Result<Option<Done>> {
-    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
-    let (out, err) = (child.stdout.take(), child.stderr.take());
-    std::thread::scope(|scope| {
-        let [out, err] = [scope.spawn(|| all(out)), scope.spawn(|| all(err))];
-        let code = wait(&mut child, timeout);
-        let text = |reader: std::thread::ScopedJoinHandle<'_, String>| reader.join().unwrap_or_default();
-        let (out, err) = (text(out), text(err));
-        Ok(code?.map(|code| Done { code, out, err }))
-    })
-}
-
-fn all(stream: Option<impl Read>) -> String {
-    let mut bytes = Vec::new();
-    // What was read until an error counts.
-    let _ = stream.map(|mut stream| stream.read_to_end(&mut bytes));
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
-/// The exit code of a process, none if a signal ended it.
-fn wait(child: &mut Child, timeout: Duration) -> std::io::Result<Option<Option<i32>>> {
-    let begin = Instant::now();
-    let mut nap = Duration::from_millis(1);
-    loop {
-        if let Some(status) = child.try_wait()? {
-            return Ok(Some(status.code()));
-        }
-        if begin.elapsed() > timeout {
-            child.kill()?;
-            child.wait()?;
-            return Ok(None);
-        }
-        std::thread::sleep(nap);
-        nap = (nap * 2).min(Duration::from_millis(20));
-    }
 }
 
 /// A predicate on modules.
@@ -254,7 +219,7 @@ impl Predicate {
                 let result = file.with_extension("after.py");
                 match self.passes.run(file, &result)? {
                     Shown::Nothing => self.command(command, &result),
-                    Shown::Failure(failed) => Ok(Shown::Refused(failed.to_string())),
+                    Shown::Failure(failed) => Ok(Shown::Refused(failed.message)),
                     other => Ok(other),
                 }
             }
@@ -264,13 +229,8 @@ impl Predicate {
 
     /// What a command says of the module of a file: it fails, or not.
     pub(super) fn command(&self, command: &str, file: &Path) -> Result<Shown, Error> {
-        let mut shell = Command::new("sh");
-        shell.arg("-c").arg(format!("{command} \"$@\"")).arg("sh").arg(file);
-        let failed = |error: std::io::Error| Error::Request {
-            message: format!("the command `{command}` cannot be run: {error}"),
-            help: "it is run by `sh`, with the file of the module as its last argument".to_string(),
-        };
-        let done = finish(shell, self.passes.timeout).map_err(failed)?;
+        let script = OsString::from(format!("{command} \"$@\""));
+        let done = self.passes.finish(&["sh".into(), "-c".into(), script, "sh".into(), file.into()])?;
         Ok(match done.map(|done| done.code) {
             None => Shown::Timeout,
             Some(Some(0)) => Shown::Nothing,
@@ -281,8 +241,14 @@ impl Predicate {
                 return Err(Error::Request { message, help });
             }
             Some(_) => {
-                let (pass, position, cause) = (None, None, "command".to_string());
-                Shown::Failure(Failed { pass, position, cause, message: String::new() })
+                let (pass, position, function) = Default::default();
+                Shown::Failure(Failed {
+                    pass,
+                    position,
+                    function,
+                    cause: "command".to_string(),
+                    message: String::new(),
+                })
             }
         })
     }
@@ -312,8 +278,7 @@ impl Predicate {
 
 /// Whether two failures are of one kind. Names and numbers may differ: a smaller module has others.
 fn alike(a: &Failed, b: &Failed) -> bool {
-    let differs = a.cause == "differs";
-    a.pass == b.pass && a.cause == b.cause && (differs || words(&a.message) == words(&b.message))
+    a.pass == b.pass && a.cause == b.cause && words(&a.message) == words(&b.message)
 }
 
 /// The words of a message outside of quotes and brackets.
@@ -354,22 +319,14 @@ mod tests {
         let failed = |message: &str| Failed {
             pass: Some("a.A".to_string()),
             position: Some(3),
+            function: Some("main".to_string()),
             cause: "error".to_string(),
             message: message.to_string(),
         };
-        let first = failed("`lv3` has 3 dimensions (1, n, 2), and 2 are wanted [main]");
-        assert!(alike(&first, &failed("`x` has 1 dimensions (n), and 4 are wanted [f]")));
-        assert!(!alike(&first, &failed("`x` has no shape [f]")));
+        let first = failed("`lv3` has 3 dimensions (1, n, 2), and 2 are wanted");
+        let other = Failed { function: None, ..failed("`x` has 1 dimensions (n), and 4 are wanted") };
+        assert!(alike(&first, &other));
+        assert!(!alike(&first, &failed("`x` has no shape")));
         assert!(!alike(&first, &Failed { pass: Some("a.B".to_string()), ..first.clone() }));
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn a_process_that_takes_too_long_is_ended() {
-        let mut sleep = Command::new("sleep");
-        sleep.arg("60");
-        let begin = Instant::now();
-        assert!(finish(sleep, Duration::from_millis(50)).expect("sleep").is_none());
-        assert!(begin.elapsed() < Duration::from_secs(30));
     }
 }

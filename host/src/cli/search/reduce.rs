@@ -2,7 +2,7 @@
 
 use super::predicate::{Predicate, Shown, Until, until};
 use super::smaller::{Texts, WAYS, Way};
-use super::{SearchArgs, UNTIL, prepared};
+use super::{Prepared, SearchArgs, UNTIL, prepared};
 use crate::cli::messages::Messages;
 use crate::files::Output;
 use crate::report::Report;
@@ -50,13 +50,16 @@ struct Search<'s> {
 
 /// Reduces a module.
 pub(in crate::cli) fn reduce(args: &ReduceArgs, messages: Messages) -> Result<(), Error> {
-    let output = args.output.as_deref().map_or_else(Output::stdout, Output::look)?;
+    let output = args.output.as_deref().map_or_else(Output::stdout, |shown| args.search.output(shown))?;
     let input = match (&args.output, args.resume) {
         (Some(path), true) if path.exists() => path.clone(),
         _ => args.search.input.clone(),
     };
+    if input != args.search.input {
+        messages.report(&Report::remark(format!("continues with {}", input.display())));
+    }
     let prepared = prepared(&args.search, &args.until, &input, messages)?;
-    let predicate = as_it_is(&prepared.predicate, &prepared.folder, &prepared.text)?;
+    let predicate = as_it_is(&prepared)?;
     let texts = Texts { engine: &prepared.engine };
     let jobs = args.jobs.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);
     let before = size(&prepared.module);
@@ -82,7 +85,10 @@ pub(in crate::cli) fn reduce(args: &ReduceArgs, messages: Messages) -> Result<()
     }
     output.write(&text)?;
     let (were, are) = (sized(before), sized(size(&module)));
-    messages.report(&Report::remark(format!("{were} before, {are} now; {tries} modules tried")));
+    messages.report(&Report::remark(format!(
+        "{were} before, {are} now; {tries} module{} tried",
+        if tries == 1 { "" } else { "s" }
+    )));
     Ok(())
 }
 
@@ -100,19 +106,22 @@ fn bar(messages: Messages) -> Option<ProgressBar> {
 ///
 /// # Errors
 /// If it shows nothing of that kind, or not each time.
-pub(super) fn as_it_is(predicate: &Predicate, folder: &tempfile::TempDir, text: &str) -> Result<Predicate, Error> {
+pub(super) fn as_it_is(prepared: &Prepared) -> Result<Predicate, Error> {
+    let Prepared { predicate, folder, text, origin, .. } = prepared;
     let file = folder.path().join("first.py");
     write(&file, text)?;
     let shown = predicate.look(&file)?;
     if !predicate.is(&shown) {
         let found = match shown {
+            Shown::Nothing if matches!(predicate.until(), Until::Command(_)) => "the command succeeds".to_string(),
             Shown::Nothing => "nothing is wrong with it".to_string(),
-            Shown::Failure(failed) => format!("another failure was found: {failed}"),
+            Shown::Failure(failed) => format!("another failure was found: {}", failed.message),
             Shown::Timeout => "it took too long; see --timeout".to_string(),
             Shown::Refused(why) => format!("nothing is known of it: {why}"),
         };
         let help = "check with `passhost run` or `passhost validate` what the passes do on it".to_string();
-        return Err(Error::Unmet { message: format!("the module does not show what --until asks for; {found}"), help });
+        let message = format!("{origin} does not show what --until asks for; {found}");
+        return Err(Error::Unmet { message, help });
     }
     let like = match &shown {
         Shown::Failure(failed) if !matches!(predicate.until(), Until::Command(_)) => Some(failed.clone()),

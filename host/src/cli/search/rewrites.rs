@@ -33,38 +33,23 @@ pub(super) struct Place<'p> {
 }
 
 impl Place<'_> {
-    /// The first rewrite with which the fault is there, in one of the functions; `None` if it is there without any.
+    /// The first rewrite with which the fault is there, in one of the functions, first without rewrites in the others; `None`
+    /// if it is there without any.
     pub(super) fn rewrite(&self) -> Result<Option<(String, Rewrite)>, Error> {
         let file = self.prepared.folder.path().join("rewrites.py");
         write(&file, &self.prepared.engine.print_module(&self.module)?)?;
-        for (name, _) in self.module.functions() {
-            let holds = |most: u32| self.predicate.clone().with(limit(name, most)).holds(&file);
-            if holds(0)? {
-                continue;
+        let alone = self.passes.clone().with(NO_REWRITE);
+        for (predicate, passes) in
+            [(self.predicate.clone().with(NO_REWRITE), &alone), (self.predicate.clone(), &self.passes)]
+        {
+            for (name, _) in self.module.functions() {
+                if let Some(number) = first_rewrite(&predicate, name, &file)? {
+                    let at = next_after(passes, name, number - 1, &file)?;
+                    return Ok(Some((name.to_string(), Rewrite { number, at })));
+                }
             }
-            let (mut good, mut bad) = (0, 1);
-            while bad < MOST && !holds(bad)? {
-                (good, bad) = (bad, bad * 2);
-            }
-            if bad >= MOST {
-                continue;
-            }
-            while bad - good > 1 {
-                let middle = good + (bad - good) / 2;
-                if holds(middle)? { bad = middle } else { good = middle }
-            }
-            let at = self.next_after(name, good, &file)?;
-            return Ok(Some((name.to_string(), Rewrite { number: bad, at })));
         }
         Ok(None)
-    }
-
-    /// Where the rewrite after so many is, which the run says that stops there.
-    fn next_after(&self, function: &str, most: u32, file: &Path) -> Result<Option<String>, Error> {
-        let messages = self.passes.clone().with(limit(function, most)).messages(file)?;
-        let about = |message: &&Json| message["function"] == function;
-        let next = |message: &Json| Some(heard(message["message"].as_str()?)?.1?.to_string());
-        Ok(messages.iter().filter(about).find_map(next))
     }
 
     /// The few bindings that are left when all others became parameters of their functions.
@@ -93,6 +78,34 @@ impl Place<'_> {
         Ok(if names.len() <= FEW { names } else { Vec::new() })
     }
 }
+
+/// The first rewrite in a function with which the fault is there.
+fn first_rewrite(predicate: &Predicate, function: &str, file: &Path) -> Result<Option<u32>, Error> {
+    let holds = |most: u32| predicate.clone().with(limit(function, most)).holds(file);
+    if holds(0)? || !holds(MOST)? {
+        return Ok(None);
+    }
+    let (mut good, mut bad) = (0, 1);
+    while !holds(bad)? {
+        (good, bad) = (bad, bad * 2);
+    }
+    while bad - good > 1 {
+        let middle = good + (bad - good) / 2;
+        if holds(middle)? { bad = middle } else { good = middle }
+    }
+    Ok(Some(bad))
+}
+
+/// Where the rewrite after so many is, which the run says that stops there.
+fn next_after(passes: &Passes, function: &str, most: u32, file: &Path) -> Result<Option<String>, Error> {
+    let messages = passes.clone().with(limit(function, most)).messages(file)?;
+    let about = |message: &&Json| message["function"] == function;
+    let next = |message: &Json| Some(heard(message["message"].as_str()?)?.1?.to_string());
+    Ok(messages.iter().filter(about).find_map(next))
+}
+
+/// The option of a run that applies none.
+const NO_REWRITE: &str = "--rewrites=0";
 
 /// The option of a run that applies so many rewrites.
 fn limit(function: &str, most: u32) -> String {

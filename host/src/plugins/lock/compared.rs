@@ -46,14 +46,22 @@ impl Compared {
         &self.path
     }
 
+    /// The plugins as they are: those of the lockfile, if others are refused.
+    fn entries(&self) -> &Entries {
+        match (self.mode, &self.old) {
+            (Mode::Locked, Some(old)) => old,
+            _ => &self.new,
+        }
+    }
+
     /// The lockfile as it will be, as text.
     pub fn text(&self) -> String {
-        write(&self.new)
+        write(self.entries())
     }
 
     /// What a plugin is pinned to: the sha256 of its library, or the digest of its sources.
     pub fn hash_of(&self, plugin: &str) -> Option<&str> {
-        let entry = self.new.values().find(|entry| entry.name == plugin)?;
+        let entry = self.entries().values().find(|entry| entry.name == plugin)?;
         match &entry.pin {
             Pin::Built(hashes) => hashes.get(TRIPLE).map(String::as_str),
             Pin::Crate(pin) => Some(&pin.sources),

@@ -49,6 +49,8 @@ pub struct Keeper {
     unknown: HashSet<PathBuf>,
     /// Hash of the plugin that is being listed.
     pending: Option<String>,
+    /// What to do about plugins that are others, where it is not `passhost lock`.
+    remedy: Option<&'static str>,
 }
 
 impl Keeper {
@@ -67,6 +69,7 @@ impl Keeper {
             stale,
             unknown: HashSet::new(),
             pending: None,
+            remedy: None,
         }
     }
 
@@ -89,13 +92,13 @@ impl Keeper {
         Ok(keeper)
     }
 
-    /// Refuses plugins that are not those of the text of a lockfile, which is in another file.
+    /// Refuses plugins that are not those of the text of a lockfile, which is in another file. `remedy` is what to do then.
     ///
     /// # Errors
     /// If it is damaged, or has plugins that the manifest has not.
-    pub fn locked_to(manifest: &Manifest, path: &Path, text: &str) -> Result<Keeper, Error> {
-        let old = Some(parse(path, text)?);
-        let keeper = Keeper { mode: Mode::Locked, path: path.to_path_buf(), old, ..Keeper::off() };
+    pub fn locked_to(manifest: &Manifest, (path, text): (&Path, &str), remedy: &'static str) -> Result<Keeper, Error> {
+        let (old, remedy) = (Some(parse(path, text)?), Some(remedy));
+        let keeper = Keeper { mode: Mode::Locked, path: path.to_path_buf(), old, remedy, ..Keeper::off() };
         keeper.check_entries(manifest).map(|()| keeper)
     }
 
@@ -221,7 +224,7 @@ impl Keeper {
                 None => {
                     let message = format!("{} has no sha256 of it for {TRIPLE}", self.path.display());
                     let help = "run `passhost lock` on this system, too; it adds that and keeps the others";
-                    return Err(refuse(file, message, help));
+                    return Err(refuse(file, message, self.remedy.unwrap_or(help)));
                 }
             }
         }
@@ -323,15 +326,17 @@ impl Keeper {
     fn locked(&self, entry: &PluginEntry, file: &Path) -> Result<&Entry, Error> {
         let found = self.old.as_ref().and_then(|old| old.get(&entry.from));
         found.ok_or_else(|| {
-            let message = format!("is not in {}, and --locked was given", self.path.display());
-            refuse(file, message, "`passhost lock` adds it; look at what it changes")
+            let given = if self.remedy.is_none() { ", and --locked was given" } else { "" };
+            let message = format!("is not in {}{given}", self.path.display());
+            refuse(file, message, self.remedy.unwrap_or("`passhost lock` adds it; look at what it changes"))
         })
     }
 
     fn differs(&self, file: &Path, what: &str, found: &str, locked: &str) -> Error {
         let lock = self.path.display();
         let message = format!("is not the plugin of {lock}: {what} is {found}, that of {lock} is {locked}");
-        refuse(file, message, "restore the plugin that was locked, or accept this one with `passhost lock`")
+        let help = "restore the plugin that was locked, or accept this one with `passhost lock`";
+        refuse(file, message, self.remedy.unwrap_or(help))
     }
 
     fn old_hash(&self, from: &str) -> Option<&String> {

@@ -5,6 +5,7 @@ use crate::run::steps::Run;
 use plugin_api::declare::diagnostics::Severity;
 use plugin_api::ir::{Module, SealError};
 use registry::PassId;
+use std::fmt;
 
 /// How many rewrites a pass may apply in each function.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,9 +16,17 @@ pub struct Rewrites {
     pub most: u32,
 }
 
-impl Rewrites {
-    fn is_about(&self, function: &str) -> bool {
-        self.function.as_deref().is_none_or(|name| name == function)
+/// The limit for a function: one for it alone counts before one for each.
+fn limit_of(limits: &[Rewrites], function: &str) -> Option<u32> {
+    let of = |name: Option<&str>| limits.iter().rfind(|limit| limit.function.as_deref() == name);
+    of(Some(function)).or_else(|| of(None)).map(|limit| limit.most)
+}
+
+/// As `--rewrites` takes it: `7`, or `main=7`.
+impl fmt::Display for Rewrites {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.function.iter().try_for_each(|name| write!(f, "{name}="))?;
+        write!(f, "{}", self.most)
     }
 }
 
@@ -39,9 +48,13 @@ pub fn heard(message: &str) -> Option<(u32, Option<&str>)> {
 impl Run<'_> {
     /// The module as a pass gets it: with a limit where one is asked for.
     pub(in crate::run) fn limited(&self, module: &Module) -> Result<Module, SealError> {
-        let Some(rewrites) = &self.runner.rewrites else { return Ok(module.clone()) };
+        let limits = &self.runner.rewrites;
+        if limits.is_empty() {
+            return Ok(module.clone());
+        }
         module.map_functions(|name, body| {
-            Ok(if rewrites.is_about(name) { body.limited_to(Some(rewrites.most)) } else { body.clone() })
+            let limit = limit_of(limits, name);
+            Ok(if limit.is_some() { body.limited_to(limit) } else { body.clone() })
         })
     }
 
@@ -53,7 +66,7 @@ impl Run<'_> {
         limited: &Module,
         after: Module,
     ) -> Result<Module, SealError> {
-        if self.runner.rewrites.is_none() {
+        if self.runner.rewrites.is_empty() {
             return Ok(after);
         }
         after.map_functions(|name, body| {
@@ -78,6 +91,15 @@ impl Run<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_limit_for_one_function_counts_first() {
+        let limit = |function: Option<&str>, most| Rewrites { function: function.map(str::to_string), most };
+        let limits = [limit(Some("f"), 7), limit(None, 0)];
+        assert_eq!((limit_of(&limits, "f"), limit_of(&limits, "g")), (Some(7), Some(0)));
+        assert_eq!((limit_of(&limits[..1], "g"), limit_of(&[], "f")), (None, None));
+        assert_eq!(limits.map(|limit| limit.to_string()), ["f=7", "0"]);
+    }
 
     #[test]
     fn what_is_said_is_heard() {
