@@ -119,6 +119,67 @@ fn replay_steps_through_the_rest() {
     assert!(code == 3 && said.contains("not to its taste"), "{said}");
     let (_, said, code) = case.run(&["replay", "b.json", "--only", "relax.LegalizeOps"], b"");
     assert!(code == 2 && said.contains("the plan does not have this pass"), "{said}");
+    for option in ["--only", "--until"] {
+        let (_, said, code) = case.run(&["replay", "b.json", option, "relax.Normalize"], b"");
+        assert!(code == 2 && said.contains("it ran before the bundle, which begins with step 2"), "{option}: {said}");
+    }
+    let (_, said, code) = case.run(&["replay", "b.json", "--only", "relax.DeadCodeElimination", "-o", "o.py"], b"");
+    let row = |pass: &str| said.lines().find(|line| line.starts_with(pass)).unwrap_or_default().to_string();
+    assert!(code == 0 && row("relax.Normalize").contains("not called: it ran before"), "{said}");
+    assert!(row("bad.Fails").contains("not called: it is left out"), "{said}");
+}
+
+/// A bundle that a replay writes has the plugins, and limits of rewrites count again.
+#[test]
+fn a_bundle_of_a_replay_is_replayed() {
+    let case = case("a_bundle_of_a_replay", 6);
+    let passes = "--passes=bad.Rewrites{how=type, at=1}";
+    let run = ["run", "m.py", "-o", "o.py", passes, "--rewrites", "first=0", "--bundle", "b.json"];
+    let (_, said, code) = case.run(&run, b"");
+    assert!(code == 3 && said.contains("in function `main`"), "{said}");
+    for (from, args) in [("b.json", &["--bundle", "2.json"][..]), ("2.json", &["--bundle", "3.json"])] {
+        let (_, said, code) = case.run(&[&["replay", from, "-o", "o.py"][..], args].concat(), b"");
+        assert!(code == 3 && said.contains("this is the failure that the bundle has"), "{from}: {said}");
+        assert!(said.contains("in function `main`"), "{from}: {said}");
+    }
+    let (_, said, code) = case.run(&["replay", "3.json", "--with-current-plugins", "--bundle", "4.json"], b"");
+    assert!(code == 3 && said.contains("wrote the bundle 4.json"), "{said}");
+    assert_eq!(case.run(&["replay", "4.json"], b"").2, 3);
+    let (_, said, _) = case.run(&["run", "m.py", "-o", "o.py", "--passes", "", "--rewrites", "mian=1"], b"");
+    assert!(said.contains("there is no function `mian`; did you mean `main`?"), "{said}");
+}
+
+/// What a command reads it does not write, and each output is a file of its own.
+#[test]
+fn no_output_replaces_an_input_or_another_output() {
+    let case = case("no_output_replaces_an_input", 4);
+    let fails = ["m.py", "--passes", "bad.Panics"];
+    let (_, _, code) = case.run(&[&["run"][..], &fails, &["-o", "o.py", "--bundle", "b.json"]].concat(), b"");
+    assert_eq!(code, 3);
+    let files = ["m.py", "passes.toml", "passes.lock", "b.json"];
+    let content = || files.map(|file| std::fs::read_to_string(case.path(file)).expect("a file"));
+    let before = content();
+    let search = |command: &'static str, output: &'static str| {
+        [&[command][..], &fails, &["--until", "fails", "-o", output]].concat()
+    };
+    let run = |more: &[&'static str]| [&["run"][..], &fails, more].concat();
+    for (args, why) in [
+        (search("reduce", "m.py"), "m.py: is the input"),
+        (search("reduce", "passes.toml"), "is the manifest"),
+        (search("bisect", "m.py"), "m.py: is the input"),
+        (search("bisect", "passes.lock"), "is the lockfile"),
+        (run(&["--bundle", "m.py"]), "m.py: is the input"),
+        (run(&["--report", "m.py"]), "m.py: is the input"),
+        (run(&["--bundle", "x.py", "-o", "x.py"]), "x.py: is the file of the result too"),
+        (run(&["--report", "x.json", "--trace", "x.json"]), "x.json: is the trace too"),
+        (vec!["replay", "b.json", "-o", "b.json"], "b.json: is the bundle"),
+        (vec!["replay", "b.json", "--report", "b.json"], "b.json: is the input"),
+        (vec!["replay", "b.json", "--bundle", "passes.toml"], "is the manifest"),
+    ] {
+        let (_, said, code) = case.run(&args, b"");
+        assert!(code == 2 && said.contains(why), "{args:?}: {code} {said}");
+        assert_eq!(content(), before, "{args:?}");
+    }
 }
 
 /// The plugin is locked to what is in the bundle, and isolated again.
@@ -258,4 +319,58 @@ fn predicates_that_are_not_the_same_each_time() {
     std::fs::write(case.path("flip"), "").expect("a file");
     let (_, said, code) = case.run(&["reduce", "m.py", "--passes", "", "--until", "command: sh flip.sh"], b"");
     assert!(code == 1 && said.contains("not the same each time"), "{code} {said}");
+}
+
+/// A pass that occurs twice, one that hangs, and a fault in two functions.
+#[test]
+fn the_step_is_found_among_others_of_its_pass() {
+    let case = case("the_step_is_found", 6);
+    let bisect = |passes: &str, until: &str| {
+        let args = ["bisect", "m.py", "--passes", passes, "--until", until, "--timeout", "3", "--json"];
+        let (out, said, code) = case.run(&args, b"");
+        assert_eq!(code, 0, "{until}: {said}");
+        serde_json::from_str::<serde_json::Value>(&out).expect("JSON")
+    };
+    let twice = "bad.Rewrites{how=nothing},relax.Normalize,bad.Rewrites{how=operator,at=1}";
+    let found = bisect(twice, "command: ! grep -q R.nn.rleu");
+    assert_eq!((&found["step"], &found["pass"]), (&3.into(), &"bad.Rewrites{how=operator, at=1}".into()), "{found}");
+    assert_eq!(found["rewrite"]["number"], 1, "both functions have the fault: {found}");
+    let found = bisect("relax.Normalize,zoo.Ends{how=endless}", "hangs");
+    assert_eq!((&found["step"], &found["pass"]), (&2.into(), &"zoo.Ends{how=endless}".into()), "{found}");
+    assert_eq!(found["plugin"], "passhost-zoo", "{found}");
+}
+
+/// A command that hangs is ended with all that it started. Neither it nor a folder is left if the search is killed.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_search_leaves_nothing_behind() {
+    let case = case("a_search_leaves_nothing", 4);
+    let search = |script: &str| {
+        let until = format!("command: echo $$ > pid; {script}");
+        let args = ["bisect", "m.py", "--passes", "relax.Normalize", "--timeout", "1", "--until", &until];
+        let mut command = case.command(&args);
+        command.env("TMPDIR", case.path("tmp"));
+        command
+    };
+    std::fs::create_dir_all(case.path("tmp")).expect("a folder");
+    let is_gone = || {
+        let pid = std::fs::read_to_string(case.path("pid")).unwrap_or_default();
+        !pid.trim().is_empty() && !std::path::Path::new("/proc").join(pid.trim()).exists()
+    };
+    let is_empty = || std::fs::read_dir(case.path("tmp")).expect("the folder").next().is_none();
+    let (_, said, code) = case.finish(search("sleep 600; true"), b"");
+    assert!(code == 1 && said.contains("it took too long; see --timeout"), "{code} {said}");
+    assert!(is_gone() && is_empty());
+    std::fs::remove_file(case.path("pid")).expect("a file");
+    let mut killed = search("sleep 600; true").spawn().expect("a search");
+    let soon = |holds: &dyn Fn() -> bool| {
+        let begin = std::time::Instant::now();
+        while !holds() && begin.elapsed() < std::time::Duration::from_secs(30) {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        assert!(holds());
+    };
+    soon(&|| case.path("pid").exists());
+    killed.kill().and_then(|()| killed.wait()).expect("it is killed");
+    soon(&|| is_gone() && is_empty());
 }
