@@ -55,7 +55,8 @@ pub(super) fn check(args: &RunArgs) -> Result<Survey, Error> {
     for place in outputs.iter().filter(|place| place.option != "-o" && place.output.leads_to(&args.input)) {
         return Err(place.refused("is the input, and would be overwritten"));
     }
-    check_apart(&outputs)?;
+    let stdout = Place { shown: "-".into(), output: Output::Stdout, option: "-o" };
+    check_apart(&args.output.is_none().then_some(&stdout).into_iter().chain(&outputs).collect::<Vec<_>>())?;
     let Ok(manifest) = manifest_path(args.select.plugins.manifest.manifest.as_ref()) else { return Ok(survey) };
     let spared = spared(&args.select, &manifest, &mut survey);
     check_files(&outputs, &spared.files)?;
@@ -79,7 +80,7 @@ pub(super) fn check_output(select: &Select, shown: &Path, others: &[(&str, &Path
 }
 
 /// Refuses two outputs that are one file, of which one would be lost.
-fn check_apart(outputs: &[Place]) -> Result<(), Error> {
+fn check_apart(outputs: &[&Place]) -> Result<(), Error> {
     for (at, place) in outputs.iter().enumerate() {
         let same =
             outputs[..at].iter().find(|other| other.option != place.option && other.output.is_same(&place.output));

@@ -65,10 +65,12 @@
   const byName = new Map(data.functions.map(it => [it.name, it]));
   const sections = {
     Summary: () => {
-      const steps = data.summary.map((step, i) => {
-        const at = data.passes.findIndex(pass => pass.pass === step.pass);
+      let last = -1; // the rows are in the order of the passes
+      const steps = data.summary.map(step => {
+        const at = step.bindings ? data.passes.findIndex((pass, i) => i > last && pass.pass === step.pass) : -1;
+        last = Math.max(last, at);
         const name = "\u00a0".repeat(2 * (step.nesting || 0)) + step.text;
-        return [at >= 0 ? link(name, () => go("Passes", step.pass)) : name, step.plugin, step.outcome,
+        return [at >= 0 ? link(name, () => go("Passes", at)) : name, step.plugin, step.outcome,
           ms(step.time_ms), ms(step.verify_ms),
           step.bindings ? `${step.bindings.before} → ${step.bindings.after}` : "", step.reason];
       });
@@ -79,23 +81,37 @@
     Plan: () => [table(["#", "step", "plugin", "why"], data.plan.map((line, i) =>
       [String(i + 1), "\u00a0".repeat(2 * line.depth) + line.text, line.plugin, line.reason]))],
     Timeline: () => [timeline()],
-    Passes: wanted => data.passes.map((pass, i) => passOf(pass, wanted ? pass.pass === wanted : false)),
+    Passes: wanted => data.passes.map((pass, i) => passOf(pass, i === wanted)),
     Functions: wanted => [callGraph(), ...data.functions.map(it => functionOf(it, it.name === wanted))],
     Counts: () => [data.counts.length
       ? table(["pass", "what", "count#"], data.counts.map(it => [it.pass, it.name, String(it.value)]))
       : el("p", {}, "No pass counted anything.")],
     Diagnostics: () => data.diagnostics.length
-      ? data.diagnostics.map(it => el("pre", { class: it.level === "error" ? "bad" : "" }, it.rendered))
+      ? data.diagnostics.map(it => el("div", {}, ...whereOf(it), said(it)))
       : [el("p", {}, "No pass said anything.")],
   };
 
+  // What a pass said, and links to the pass and to the function.
+  const said = it => el("pre", { class: it.level === "error" ? "bad" : "" }, it.rendered);
+  const isOf = (it, pass) => it.pass === pass.pass && (!it.position || it.position === pass.step);
+  const whereOf = it => {
+    const at = data.passes.findIndex(pass => isOf(it, pass));
+    return [at >= 0 ? link(it.pass, () => go("Passes", at)) : it.pass || null, it.function ? " in " : null,
+      byName.has(it.function) ? link(it.function, () => go("Functions", it.function)) : it.function || null]
+      .filter(Boolean);
+  };
+
   const passOf = (pass, open) => {
+    // Counts are those of the whole run.
+    const calls = data.passes.filter(it => it.pass === pass.pass).length;
+    const inAll = calls > 1 ? ` (in all ${calls} calls of the pass)` : "";
     const changed = pass.changes.length;
     const title = [el("strong", {}, `${pass.step}  ${pass.pass}`), ` `, el("span", { class: "soft" },
       `${pass.plugin}; ${changed ? `${changed} function${changed > 1 ? "s" : ""} changed` : "unchanged"}; ` +
       `${pass.bindings[0]} → ${pass.bindings[1]} bindings; ${bytes(pass.bytes[0])} → ${bytes(pass.bytes[1])}`)];
     return folded(title, () => el("div", {}, ...data.counts.filter(it => it.pass === pass.pass)
-      .map(it => el("p", { class: "soft" }, `${it.name}: ${it.value}`)),
+      .map(it => el("p", { class: "soft" }, `${it.name}: ${it.value}${inAll}`)),
+      ...data.diagnostics.filter(it => isOf(it, pass)).map(said),
       ...pass.changes.map(it => folded(
         [el("code", {}, it.function), ` ${it.kind} `, el("span", { class: "soft" }, `+${it.plus} −${it.minus}`)],
         () => el("div", {}, code(it.diff, ofDiff, it.from), it.more ? el("p", {}, `${it.more} more lines are not shown`) : null),
@@ -106,6 +122,7 @@
     `${it.kind}${it.private ? ", private" : ""}, ${it.bindings} bindings`)],
     () => el("div", { id: "f-" + it.name }, it.flow.length ? flowOf(it) : null, code(it.text, undefined, it.from)), open);
 
+  const nameOf = span => span.args && span.args.plugin && !span.args.pass ? `${span.name} ${span.args.plugin}` : span.name;
   const timeline = () => {
     const spans = data.timeline.filter(it => it.ph === "X");
     const threads = [...new Set(spans.map(it => it.tid))].sort((a, b) => a - b);
@@ -124,16 +141,16 @@
         if (own.length > 2000 && it.dur < end / 2000) continue;
         deepest = Math.max(deepest, depth);
         const x = it.ts / end * width, w = Math.max(1, it.dur / end * width);
-        const name = `${it.name} ${(it.dur / 1000).toFixed(3)} ms`;
+        const what = nameOf(it), name = `${what} ${(it.dur / 1000).toFixed(3)} ms`;
         svg.append(el("g", {}, el("rect", { class: "bar", x, y: y + 18 + depth * row, width: w, height: row - 3, rx: 2, opacity: 1 - depth * 0.15 },
-          el("title", {}, name)), w > 60 ? el("text", { x: x + 4, y: y + 31 + depth * row }, it.name.slice(0, w / 7)) : null));
+          el("title", {}, name)), w > 60 ? el("text", { x: x + 4, y: y + 31 + depth * row }, what.slice(0, w / 7)) : null));
       }
       y += 26 + (deepest + 1) * row;
     }
     svg.setAttribute("viewBox", `0 0 ${width} ${Math.max(y, 40)}`);
     const longest = [...spans].sort((a, b) => b.dur - a.dur).slice(0, 30);
     return el("div", {}, svg, el("h2", {}, "Longest"), table(["what", "kind", "begin#", "time#"],
-      longest.map(it => [it.name, it.cat, ms(it.ts / 1000), ms(it.dur / 1000)])));
+      longest.map(it => [nameOf(it), it.cat, ms(it.ts / 1000), ms(it.dur / 1000)])));
   };
 
   // A picture of boxes in columns: `nodes` with column, `edges` between their positions.
@@ -200,7 +217,9 @@
   const found = text => {
     const wanted = text.toLowerCase(), MOST = 100, rows = [];
     const has = name => name.toLowerCase().includes(wanted);
-    data.passes.filter(it => has(it.pass)).forEach(it => rows.push(["pass", link(`${it.step} ${it.pass}`, () => go("Passes", it.pass)), it.plugin]));
+    data.passes.forEach((it, i) => {
+      if (has(it.pass)) rows.push(["pass", link(`${it.step} ${it.pass}`, () => go("Passes", i)), it.plugin]);
+    });
     data.functions.filter(it => has(it.name)).forEach(it => rows.push(["function", link(it.name, () => go("Functions", it.name)), it.kind]));
     for (const it of data.functions) {
       for (let i = 0; i < it.flow.length && rows.length < MOST; i++) {
@@ -227,7 +246,7 @@
     current = name;
     mark(name);
     main.replaceChildren(el("h2", {}, name), ...sections[name](wanted).filter(Boolean));
-    const open = wanted && main.querySelector("details[open]:not(:first-of-type)");
+    const open = wanted !== undefined && main.querySelector("details[open]:not(:first-of-type)");
     // The header stays at the top, over what is there.
     if (open) open.scrollIntoView({ block: "start" }); else scrollTo(0, 0);
     if (!document.activeElement || document.activeElement === document.body) main.focus();

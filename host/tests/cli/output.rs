@@ -194,11 +194,11 @@ fn the_trace_has_a_file_of_its_own() {
     symlink("one.py", case.path("link.py")).expect("a link");
     std::fs::hard_link(case.path("one.py"), case.path("two.py")).expect("a second name");
     let refused: [(&[&str], &str); 7] = [
-        (&["-o", "x.py", "--trace", "./x.py"], "both the trace and the result"),
-        (&["-o", "one.py", "--trace", "link.py"], "both the trace and the result"),
-        (&["-o", "one.py", "--trace", "two.py"], "both the trace and the result"),
-        (&["--trace", "-"], "both the trace and the result"),
-        (&["-o", "-", "--trace", "/dev/stdout"], "both the trace and the result"),
+        (&["-o", "x.py", "--trace", "./x.py"], "is the file of the result too"),
+        (&["-o", "one.py", "--trace", "link.py"], "is the file of the result too"),
+        (&["-o", "one.py", "--trace", "two.py"], "is the file of the result too"),
+        (&["--trace", "-"], "is the file of the result too"),
+        (&["-o", "-", "--trace", "/dev/stdout"], "is the file of the result too"),
         (&["-o", "x.py", "--trace", "small.py"], "is the input"),
         (&["-o", "x.py", "--trace", "passes.toml"], "is the manifest"),
     ];

@@ -23,7 +23,7 @@ impl Page {
     /// # Errors
     /// If it cannot.
     pub(super) fn to(shown: &Path) -> Result<Page, Error> {
-        let is_data = shown.extension().is_some_and(|extension| extension == "json");
+        let is_data = shown.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
         Ok(Page { file: Output::look(shown)?, is_data })
     }
 

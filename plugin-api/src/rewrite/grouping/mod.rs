@@ -128,12 +128,19 @@ impl<'b> Groups<'b> {
 pub struct GroupedFunctions {
     functions: ModuleEdit,
     constants: Constants,
-    /// Names of the functions with a number of nodes; filled when the first function is made.
-    known: HashMap<usize, Vec<String>>,
+    /// The functions with a number of nodes; filled when the first function is made.
+    known: HashMap<usize, Vec<Known>>,
     /// For each name the first number that may be free after it.
     numbers: HashMap<String, usize>,
     /// What groups of the function that is being changed call, by their forms.
     callees: HashMap<Vec<u32>, V, foldhash::fast::RandomState>,
+}
+
+/// A function that groups may share.
+struct Known {
+    name: String,
+    /// Its structural hash, once it was asked for: to compute it takes longer than to make a small function.
+    hash: Option<u64>,
 }
 
 impl GroupedFunctions {
@@ -230,16 +237,19 @@ impl GroupedFunctions {
             let all: Vec<String> = self.functions.names().map(str::to_string).collect();
             for name in all {
                 if let Some(body) = self.functions.get(&name).filter(|body| body.kind() == function.kind()) {
-                    self.known.entry(body.len()).or_default().push(name);
+                    self.known.entry(body.len()).or_default().push(Known { name, hash: None });
                 }
             }
         }
         // Few functions have as many nodes; only their hashes are asked for.
         let same = self.known.entry(function.len()).or_default();
-        let (functions, hash) = (&self.functions, if same.is_empty() { 0 } else { function.structural_hash() });
-        let is_same = |other: &Body| other.structural_hash() == hash && other.structural_eq(function);
-        if let Some(name) = same.iter().find(|name| functions.get(name).is_some_and(is_same)) {
-            return name.clone();
+        let hash = (!same.is_empty()).then(|| function.structural_hash());
+        for known in same.iter_mut() {
+            let Some(other) = self.functions.get(&known.name) else { continue };
+            let its = *known.hash.get_or_insert_with(|| other.structural_hash());
+            if Some(its) == hash && other.structural_eq(function) {
+                return known.name.clone();
+            }
         }
         let hint = function_name(hint);
         let mut name = hint.clone();
@@ -248,7 +258,7 @@ impl GroupedFunctions {
             *number += 1;
             name = format!("{hint}{number}");
         }
-        same.push(name.clone());
+        same.push(Known { name: name.clone(), hash });
         self.functions.set(name.clone(), function.clone());
         name
     }
