@@ -25,7 +25,7 @@ const PASSES: &[&str] = &[
 const EDITS: &[&str] = &["relax.EliminateCommonSubexpr", "relax.DeadCodeElimination"];
 
 fn limited(runner: Runner<'_>, most: u32) -> Runner<'_> {
-    runner.rewrites(Some(passhost::run::Rewrites { function: None, most }))
+    runner.rewrites(vec![passhost::run::Rewrites { function: None, most }])
 }
 
 proptest! {

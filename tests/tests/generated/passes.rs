@@ -92,7 +92,7 @@ impl Trial {
         };
         let plain = told(|runner| runner);
         assert_eq!(plain.0, printed, "{}", self.pass);
-        let limited = told(|runner| runner.rewrites(Some(Rewrites { function: None, most: u32::MAX })));
+        let limited = told(|runner| runner.rewrites(vec![Rewrites { function: None, most: u32::MAX }]));
         assert!(limited == plain, "{}, limited: {limited:#?}\n{}", self.pass, brief(module));
         let traced = told(|runner| runner.provenance(true));
         assert!(traced == plain, "{}, traced: {traced:#?}\n{}", self.pass, brief(module));
