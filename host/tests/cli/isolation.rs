@@ -164,6 +164,24 @@ fn rules_checkers_and_instruments() {
     }
 }
 
+/// The module of a test, with a call of an operator.
+fn calling(operator: &str) -> String {
+    SMALL.replace("R.multiply(lv, lv1)", &format!("T.{operator}(lv)"))
+}
+
+/// The input is not at fault, nor is its operator unknown.
+#[test]
+fn a_rule_that_ends_its_worker_while_the_input_is_read() {
+    let case = case("a_rule_while_reading").file("exits.py", calling("zoo.exits"));
+    let case = case.file("crashes.py", calling("zoo.crashes"));
+    for (input, what) in [("exits.py", "ended the process with exit code 0"), ("crashes.py", "was killed by SIGSEGV")] {
+        let (_, said, code) = case.run(&["run", input, "--isolate", "--passes", ""], b"");
+        assert!(code == 3 && said.contains(&format!("its worker {what}")), "{input}: exit code {code}: {said}");
+        assert!(said.contains("correct the plugin") && !said.contains("no operator"), "{input}: {said}");
+        assert!(workers(&case).is_empty());
+    }
+}
+
 /// With and without workers: the module, what is said, and what is counted.
 #[test]
 fn results_are_those_of_one_process() {
