@@ -24,6 +24,7 @@ use std::cell::Cell;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// Plugins and the names that they bring, and passes that the program made. Clones share what was opened.
@@ -37,6 +38,8 @@ pub struct Engine {
     lock: Arc<Compared>,
     trial: OnceLock<Trial>,
     isolation: OnceLock<Isolation>,
+    /// Whether the process of a plugin died.
+    lost: Arc<AtomicBool>,
 }
 
 /// Takes modules as text.
@@ -243,7 +246,14 @@ impl Engine {
                 .to_string(),
         })?;
         let limits = isolation.map_or_else(Limits::default, |isolation| isolation.limits.clone());
-        Ok(Some(Start { program, limits: plugin.limits.clone().within(&limits), echo: true }))
+        let limits = plugin.limits.clone().within(&limits);
+        Ok(Some(Start { program, limits, echo: true, lost: Arc::clone(&self.lost) }))
+    }
+
+    /// Whether the process of a plugin died, or was ended: in a pass or a rule, in a checker or an instrument, or when it
+    /// was opened.
+    pub(crate) fn lost_a_worker(&self) -> bool {
+        self.lost.load(Ordering::Relaxed)
     }
 
     /// Opens a plugin in a worker, within its limits if the manifest isolates it, and lets it end.

@@ -18,7 +18,8 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The hidden command of a worker.
@@ -41,6 +42,8 @@ pub(crate) struct Start {
     pub(crate) limits: Limits,
     /// What it says on standard error goes to that of this process.
     pub(crate) echo: bool,
+    /// Becomes true when a worker dies.
+    pub(crate) lost: Arc<AtomicBool>,
 }
 
 /// How a call ended that has no answer.
@@ -347,6 +350,7 @@ impl Worker {
         let who = if mark.foreign && !is_late { THREAD } else { WORKER };
         let death = Death { who, how: what, said: said.quoted(), function: mark.function.map(str::to_string) };
         lock(&self.spans).leave_all();
+        self.start.lost.store(true, Ordering::Relaxed);
         *lock(&self.dead) = Some(death.clone());
         death
     }

@@ -158,9 +158,32 @@ fn rules_checkers_and_instruments() {
     ] {
         let mut all = vec!["run", "small.py", "--isolate", "--passes", passes];
         all.extend(instrument.iter().flat_map(|instrument| ["--instrument", *instrument]));
-        let (_, said, code) = case.run(&all, b"");
-        assert!(code == 3 && said.contains(what), "{passes}: exit code {code}: {said}");
-        assert!(workers(&case).is_empty());
+        for more in [&[][..], &["--keep-going"]] {
+            let (_, said, code) = case.run(&[&all, more].concat(), b"");
+            assert!(code == 3 && said.contains(what), "{passes}: exit code {code}: {said}");
+            assert!(workers(&case).is_empty());
+            fails_again(&case, &said);
+        }
+    }
+}
+
+/// The bundle that a run wrote because a worker died has the same failure.
+fn fails_again(case: &Case, said: &str) {
+    let bundle = bundle(said).unwrap_or_else(|| panic!("no bundle: {said}"));
+    let (_, again, code) = case.run(&["replay", bundle.to_str().expect("a path"), "--with-current-plugins"], b"");
+    assert!(code == 3 && again.contains("this is the failure that the bundle has"), "exit code {code}: {again}");
+    std::fs::remove_file(bundle).expect("the bundle");
+}
+
+/// Other commands run passes, too.
+#[test]
+fn each_command_that_runs_passes_writes_a_bundle() {
+    let case = case("bundles_of_each_command");
+    for command in [&["validate"][..], &["exec", "--random", "1"], &["blame", "--at", "gv"]] {
+        let passes = ["small.py", "--isolate", "--passes", "zoo.Idle,zoo.Ends{how=segv}"];
+        let (_, said, code) = case.run(&[command, &passes].concat(), b"");
+        assert!(code == 3 && said.contains("its worker was killed by SIGSEGV"), "{command:?}: {code}: {said}");
+        fails_again(&case, &said);
     }
 }
 
@@ -179,6 +202,7 @@ fn a_rule_that_ends_its_worker_while_the_input_is_read() {
         assert!(code == 3 && said.contains(&format!("its worker {what}")), "{input}: exit code {code}: {said}");
         assert!(said.contains("correct the plugin") && !said.contains("no operator"), "{input}: {said}");
         assert!(workers(&case).is_empty());
+        fails_again(&case, &said);
     }
 }
 
