@@ -92,7 +92,15 @@ pub(crate) fn milliseconds(text: &str) -> Result<u64, String> {
 /// # Errors
 /// What is wrong with it.
 pub(crate) fn bytes(text: &str) -> Result<u64, String> {
-    with_unit(text, &[("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)])
+    with_unit(text, SIZES)
+}
+
+const SIZES: &[(&str, u64)] = &[("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)];
+
+/// An amount of memory in the largest unit in which it is a whole number: `2 GiB`.
+pub(crate) fn amount(bytes: u64) -> String {
+    let whole = SIZES.iter().rev().find(|(_, size)| *size > 1 && bytes > 0 && bytes.is_multiple_of(*size));
+    whole.map_or_else(|| format!("{bytes} bytes"), |(unit, size)| format!("{} {unit}", bytes / size))
 }
 
 #[cfg(test)]

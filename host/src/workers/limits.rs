@@ -1,6 +1,7 @@
 //! Bounds of a worker process: rlimits, files, and calls of the system.
 
 pub use crate::plugins::limits::Limits;
+pub(super) use crate::plugins::limits::amount;
 
 use plugin_api::abi::relay::{Forged, Reader, Writer};
 use std::path::PathBuf;

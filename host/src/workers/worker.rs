@@ -2,7 +2,7 @@
 
 use super::answers::{answer, hear};
 use super::channel::{Channel, Frame, memory, send_files};
-use super::limits::{self, Limits};
+use super::limits::{self, Limits, amount};
 use super::logs::Spans;
 use super::words::call;
 use crate::plugins::loader::Listed;
@@ -28,8 +28,14 @@ pub(crate) const COMMAND: &str = "worker-process";
 /// What is shown of the last that it said.
 const SAID: usize = 2000;
 
-/// A plugin that is only tried and says more than this does nothing else.
+/// A plugin that is only tried and says more than this does nothing else. Of one that runs, no more is shown.
 const FLOOD: u64 = 64 << 20;
+
+/// What may be left in the pipe of a process that ended: more than any pipe has.
+const LAST: u64 = 4 << 20;
+
+/// Messages that may come after the time of a call is over: what was on its way.
+const ON_ITS_WAY: u32 = 10_000;
 
 /// How long a process has to end that closed its end of the socket, or that was asked to.
 const PATIENCE: Duration = Duration::from_millis(200);
@@ -94,6 +100,8 @@ struct Said {
     pipe: ChildStderr,
     tail: Vec<u8>,
     total: u64,
+    /// Bytes that went to standard error of this process.
+    echoed: u64,
     /// What a crash handler noted.
     mark: Option<String>,
     /// Whether its standard library said that there is no memory.
@@ -159,7 +167,7 @@ impl Worker {
         drop(command);
         let mut child = child.map_err(failed)?;
         let Some(pipe) = child.stderr.take() else { return Err(failed(io::ErrorKind::BrokenPipe.into())) };
-        let said = Said { pipe, tail: Vec::new(), total: 0, mark: None, starved: false, line: Vec::new() };
+        let said = Said { pipe, tail: Vec::new(), total: 0, echoed: 0, mark: None, starved: false, line: Vec::new() };
         // What fails here shows as the end of the process.
         let _ = rustix::io::ioctl_fionbio(&said.pipe, true);
         let _ = send_files(&own, &[&inbox, &outbox]);
@@ -258,8 +266,13 @@ impl Worker {
 
     /// Answers until the reply comes.
     fn converse(&self, deadline: Instant) -> Result<plugin_api::abi::relay::Buffer, Cause> {
+        let mut late = 0;
         loop {
             let (frame, buffer) = self.next(deadline)?;
+            late += u32::from(frame == Frame::Tell && Instant::now() >= deadline);
+            if late > ON_ITS_WAY {
+                return Err(Cause::Late(self.start.limits.timeout()));
+            }
             let mut from = Reader::new(buffer.bytes());
             let done = match frame {
                 Frame::Reply => return Ok(buffer),
@@ -299,7 +312,8 @@ impl Worker {
                 (is(0), is(1))
             };
             if words {
-                said.hear(self.start.echo);
+                // No more than that: whoever reads our standard error may be slower than the plugin.
+                said.hear_some(self.start.echo);
                 if !self.start.echo && !said.closed() && said.total > FLOOD {
                     return Err(Cause::Flood(said.total));
                 }
@@ -334,7 +348,7 @@ impl Worker {
         kill(&mut child);
         drop(child);
         let mut said = lock(&self.said);
-        said.hear(self.start.echo);
+        said.hear_the_rest(self.start.echo);
         let mark = Mark::of(said.mark.as_deref());
         let is_late = matches!(cause, Cause::Late(_));
         let what = match cause {
@@ -400,7 +414,7 @@ impl Worker {
         let start = Instant::now();
         loop {
             let status = ended(&mut lock(&self.child), Duration::from_millis(5));
-            lock(&self.said).hear(self.start.echo);
+            lock(&self.said).hear_the_rest(self.start.echo);
             if status.is_some() || start.elapsed() > limit {
                 return status;
             }
@@ -497,25 +511,27 @@ impl Said {
         self.total == u64::MAX
     }
 
-    /// Reads what there is.
-    fn hear(&mut self, echo: bool) {
+    /// Reads what a process that ended, or is to end, left.
+    fn hear_the_rest(&mut self, echo: bool) {
+        let before = self.total;
+        while !self.closed() && self.total - before < LAST && self.hear_some(echo) {}
+    }
+
+    /// Reads a part of what there is; gives whether there was any.
+    fn hear_some(&mut self, echo: bool) -> bool {
         let mut buffer = [0; 1 << 14];
-        while !self.closed() {
-            match self.pipe.read(&mut buffer) {
-                Ok(0) => {
-                    self.line_ended(echo);
-                    self.total = u64::MAX;
-                }
-                Ok(n) => {
-                    self.total += n as u64;
-                    self.lines(&buffer[..n], echo);
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(_) => return,
+        match self.pipe.read(&mut buffer) {
+            Ok(0) => {
+                self.line_ended(echo);
+                self.total = u64::MAX;
+                false
             }
-            if !echo && self.total > FLOOD {
-                return;
+            Ok(n) => {
+                self.total += n as u64;
+                self.lines(&buffer[..n], echo);
+                true
             }
+            Err(error) => error.kind() == io::ErrorKind::Interrupted,
         }
     }
 
@@ -539,11 +555,23 @@ impl Said {
             return;
         }
         if echo {
-            // Nothing can be said about standard error being gone.
-            let _ = io::stderr().write_all(&line);
+            self.echo(&line);
         }
         self.starved |= line.starts_with(b"memory allocation of ");
         self.note(&line);
+    }
+
+    /// Passes a line on, up to a limit: a plugin must not fill the disk with it.
+    fn echo(&mut self, line: &[u8]) {
+        let before = self.echoed;
+        self.echoed += line.len() as u64;
+        // Nothing can be said about standard error being gone.
+        if self.echoed <= FLOOD {
+            let _ = io::stderr().write_all(line);
+        } else if before <= FLOOD {
+            let size = amount(FLOOD);
+            tracing::warn!("{WORKER} wrote more than {size} to standard error; what else it writes is not shown");
+        }
     }
 
     /// Keeps the end of what was said.

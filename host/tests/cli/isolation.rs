@@ -3,8 +3,10 @@
 use super::bad_plugins::example;
 use super::ends::{WAYS, case};
 use super::{Case, SMALL};
+use std::io::Read;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 /// Processes that have this folder as theirs, and are workers.
 fn workers(case: &Case) -> Vec<String> {
@@ -204,6 +206,33 @@ fn a_rule_that_ends_its_worker_while_the_input_is_read() {
         assert!(workers(&case).is_empty());
         fails_again(&case, &said);
     }
+}
+
+/// Whoever reads what a plugin says may be slow, and nobody wants all of it.
+#[test]
+fn what_a_plugin_says_without_end() {
+    let case = Case::new("says_without_end").libraries(&[example("talks")]).operators();
+    let flood = |timeout: &str, pause: Duration| {
+        let all = ["run", "small.py", "--isolate", "--plugin-timeout", timeout, "--passes", "zoo.Talks"];
+        let mut child = case.command(&all).env("ZOO_TALK", "flood").stderr(Stdio::piped()).spawn().expect("passhost");
+        let (start, mut pipe) = (Instant::now(), child.stderr.take().expect("a pipe"));
+        let (mut said, mut total, mut buffer) = (Vec::new(), 0, [0; 1 << 14]);
+        while let Ok(n @ 1..) = pipe.read(&mut buffer) {
+            total += n;
+            said.extend_from_slice(&buffer[..n]);
+            said.drain(..said.len().saturating_sub(1 << 16));
+            std::thread::sleep(pause);
+        }
+        let said = String::from_utf8_lossy(&said).into_owned();
+        assert_eq!(child.wait().expect("an end").code(), Some(3), "{said}");
+        assert!(said.contains("took longer than the"), "{said}");
+        std::fs::remove_file(bundle(&said).expect("a bundle")).expect("the bundle");
+        (said, total, start.elapsed())
+    };
+    let (_, _, time) = flood("1s", Duration::from_millis(5));
+    assert!(time < Duration::from_secs(20), "{time:?}");
+    let (said, total, _) = flood("10s", Duration::ZERO);
+    assert!(total < 65 << 20 && said.contains("wrote more than 64 MiB to standard error"), "{total}: {said}");
 }
 
 /// With and without workers: the module, what is said, and what is counted.
