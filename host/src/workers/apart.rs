@@ -16,6 +16,7 @@ use plugin_api::typing::operators::{InferError, Inferred};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::hash::RandomState;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A plugin whose code runs in workers: one for each thread that calls it at a time.
@@ -103,7 +104,11 @@ impl Apart {
             return Ok(Turn::begin(Arc::clone(worker)));
         }
         drop(workers);
-        let worker = Arc::new(Worker::start(&self.listed, &self.start)?);
+        let worker = Worker::start(&self.listed, &self.start).inspect_err(|error| {
+            let lacking = !matches!(error, Error::Plugin { .. });
+            self.start.fates.lacking.fetch_or(lacking, Ordering::Relaxed);
+        });
+        let worker = Arc::new(worker?);
         worker.take();
         lock(&self.workers).push(Arc::clone(&worker));
         Ok(Turn::begin(worker))

@@ -7,7 +7,7 @@ use super::logs::Spans;
 use super::words::call;
 use crate::plugins::loader::Listed;
 use crate::process::{self, MARK};
-use crate::report::error::Error;
+use crate::report::error::{Error, exit};
 use plugin_api::abi::host::{current_opt_level, max_level, with_services};
 use plugin_api::abi::relay::{Forged, Known, Reader, Writer};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -48,8 +48,16 @@ pub(crate) struct Start {
     pub(crate) limits: Limits,
     /// What it says on standard error goes to that of this process.
     pub(crate) echo: bool,
-    /// Becomes true when a worker dies.
-    pub(crate) lost: Arc<AtomicBool>,
+    pub(crate) fates: Arc<Fates>,
+}
+
+/// What became of the workers of an engine.
+#[derive(Debug, Default)]
+pub(crate) struct Fates {
+    /// One died, or was ended.
+    pub(crate) died: AtomicBool,
+    /// The system did not give what one needs.
+    pub(crate) lacking: AtomicBool,
 }
 
 /// How a call ended that has no answer.
@@ -73,6 +81,12 @@ impl std::fmt::Display for Death {
 }
 
 impl Death {
+    /// The error of a program that never said that it is a worker.
+    fn is_no_worker(self, program: &Path) -> Error {
+        let message = format!("the program {} was started as a worker and is none: it {}", program.display(), self.how);
+        Error::Request { message: format!("{message}{}", self.said), help: NAME_ONE.to_string() }
+    }
+
     /// The error of a plugin that ends its worker before it does anything; `when`: while or after it was opened.
     fn refuses(self, file: &Path, when: &str) -> Error {
         Error::Plugin {
@@ -82,6 +96,23 @@ impl Death {
         }
     }
 }
+
+/// Why a program cannot be started as a worker.
+fn not_started(program: &Path, error: &io::Error) -> Error {
+    let message = format!("the worker program {} cannot be started: {error}", program.display());
+    let wrong = [libc::ENOENT, libc::ENOTDIR, libc::EACCES, libc::ENOEXEC, libc::EISDIR, libc::ELOOP];
+    let help = match error.raw_os_error() {
+        Some(number) if wrong.contains(&number) => return Error::Request { message, help: NAME_ONE.to_string() },
+        Some(libc::EMFILE | libc::ENFILE) => "allow more open files, as `ulimit -n` does",
+        Some(libc::EAGAIN) => "allow more processes, as `ulimit -u` does",
+        Some(libc::ENOMEM) => "free some memory",
+        _ => "see what the system lacks, or run the plugin without a process of its own",
+    };
+    Error::Ended { message, help: help.to_string(), code: exit::FAULT }
+}
+
+const NAME_ONE: &str =
+    "name a program that calls `passhost::worker` first, such as passhost itself, and leave it where it is";
 
 const WORKER: &str = "its worker";
 const THREAD: &str = "a thread that it started in its worker";
@@ -93,6 +124,8 @@ enum Cause {
     Late(Duration),
     Nonsense(String),
     Flood(u64),
+    /// The system did not take what it is to work on.
+    Unsent(io::Error),
 }
 
 /// What it said on standard error.
@@ -116,6 +149,8 @@ pub(crate) struct Worker {
     child: Mutex<Child>,
     said: Mutex<Said>,
     known: Mutex<Known>,
+    /// Whether it said that it is a worker.
+    pub(super) here: AtomicBool,
     pub(super) spans: Mutex<Spans>,
     dead: Mutex<Option<Death>>,
     taken: Mutex<bool>,
@@ -152,10 +187,7 @@ impl Worker {
 
     /// A worker that has opened a plugin, and which of its limits the system does not offer.
     fn begin(listed: &Listed, start: &Start) -> Result<(Worker, Vec<String>), Error> {
-        let failed = |error: io::Error| Error::Request {
-            message: format!("the worker program {} cannot be started: {error}", start.program.display()),
-            help: "name a program that calls `passhost::worker` first, such as passhost itself".to_string(),
-        };
+        let failed = |error: io::Error| not_started(&start.program, &error);
         let library = listed.library()?;
         let (own, other) = UnixStream::pair().map_err(failed)?;
         let (outbox, inbox) = (memory().map_err(failed)?, memory().map_err(failed)?);
@@ -176,6 +208,7 @@ impl Worker {
             child: Mutex::new(child),
             said: Mutex::new(said),
             known: Mutex::new(Known::new(true)),
+            here: AtomicBool::new(false),
             spans: Mutex::default(),
             dead: Mutex::default(),
             taken: Mutex::default(),
@@ -205,7 +238,11 @@ impl Worker {
             };
             Ok((missing, refused))
         };
-        let (missing, refused) = self.call(call::OPEN, put, take).map_err(|death| death.refuses(file, "while"))?;
+        let answer = self.call(call::OPEN, put, take);
+        let (missing, refused) = answer.map_err(|death| match self.here.load(Ordering::Relaxed) {
+            true => death.refuses(file, "while"),
+            false => death.is_no_worker(&self.start.program),
+        })?;
         match refused {
             Some((message, help)) => Err(Error::Plugin { path: file.to_path_buf(), message, help }),
             None => Ok(missing),
@@ -255,7 +292,10 @@ impl Worker {
             put_context(&mut out);
             put(&mut known, &mut out);
         }
-        let reply = self.channel.send(Frame::Call, out.bytes()).map_err(|_| Cause::Gone);
+        let reply = self.channel.send(Frame::Call, out.bytes()).map_err(|error| match error.kind() {
+            io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => Cause::Gone,
+            _ => Cause::Unsent(error),
+        });
         let reply = reply.and_then(|()| self.converse(deadline));
         lock(&self.spans).end(depth);
         let reply = reply.map_err(|cause| self.die(cause))?;
@@ -343,7 +383,7 @@ impl Worker {
                 ended(&mut child, PATIENCE);
                 None
             }
-            Cause::Nonsense(_) | Cause::Flood(_) => None,
+            Cause::Nonsense(_) | Cause::Flood(_) | Cause::Unsent(_) => None,
         };
         kill(&mut child);
         drop(child);
@@ -359,12 +399,16 @@ impl Worker {
             Cause::Late(limit) => format!("took longer than the {} that a call may take (timeout)", seconds(limit)),
             Cause::Nonsense(why) => format!("sent an answer that is none: {why}"),
             Cause::Flood(total) => format!("wrote {} MiB to standard error", total >> 20),
+            Cause::Unsent(error) => {
+                self.start.fates.lacking.store(true, Ordering::Relaxed);
+                format!("cannot be sent what it is to work on: {error}")
+            }
         };
         // A signal that ends what takes too long meets any thread.
         let who = if mark.foreign && !is_late { THREAD } else { WORKER };
         let death = Death { who, how: what, said: said.quoted(), function: mark.function.map(str::to_string) };
         lock(&self.spans).leave_all();
-        self.start.lost.store(true, Ordering::Relaxed);
+        self.start.fates.died.store(true, Ordering::Relaxed);
         *lock(&self.dead) = Some(death.clone());
         death
     }

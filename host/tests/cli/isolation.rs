@@ -235,6 +235,55 @@ fn what_a_plugin_says_without_end() {
     assert!(total < 65 << 20 && said.contains("wrote more than 64 MiB to standard error"), "{total}: {said}");
 }
 
+/// What the system does not give is no fault of a plugin.
+#[test]
+fn what_the_system_does_not_give() {
+    let functions: String = (0..200)
+        .map(|at| SMALL.split_once("    @R.function\n").expect("a function").1.replace("main", &format!("f{at}")))
+        .map(|function| format!("    @R.function\n{function}"))
+        .collect();
+    let case =
+        case("what_the_system_does_not_give").file("large.py", format!("@I.ir_module\nclass Module:\n{functions}"));
+    let limited = |limit: &str, input: &str, more: &[&str]| {
+        let all = [&["run", input, "--passes", "zoo.Idle", "-o", "new.py"], more].concat();
+        let mut command = Command::new("bash");
+        command.args(["-c", &format!("ulimit {limit}; exec \"$0\" \"$@\"")]).arg(env!("CARGO_BIN_EXE_passhost"));
+        command.args(all).current_dir(case.folder.path()).env("XDG_CACHE_HOME", case.path("cache"));
+        case.finish(command, b"")
+    };
+    for more in [&[][..], &["--isolate"]] {
+        let (_, said, code) = limited("-f 1", "large.py", more);
+        assert!(code == 4 && said.contains("File too large") && !said.contains("its worker"), "{code}: {said}");
+    }
+    let (_, said, code) = limited("-n 10", "small.py", &["--isolate"]);
+    assert!(code == 4 && said.contains("Too many open files") && said.contains("ulimit -n"), "{code}: {said}");
+}
+
+/// The program of the workers is replaced by another one during a run.
+#[test]
+fn a_program_that_is_no_worker() {
+    use std::os::unix::fs::PermissionsExt;
+    let case = case("a_program_that_is_no_worker");
+    let program = case.path("passhost");
+    std::fs::copy(env!("CARGO_BIN_EXE_passhost"), &program).expect("a copy");
+    let passes = "zoo.Ends{how=sleep},zoo.Idle";
+    let mut command = Command::new(&program);
+    command.args(["run", "small.py", "--isolate", "--keep-going", "--plugin-timeout", "4s", "--passes", passes]);
+    command.current_dir(case.folder.path()).env("XDG_CACHE_HOME", case.path("cache"));
+    let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("passhost");
+    while workers(&case).len() < 2 {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    std::fs::remove_file(&program).expect("the copy");
+    std::fs::write(&program, "#!/bin/sh\nexit 0\n").expect("a program");
+    std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).expect("a program");
+    let output = child.wait_with_output().expect("an end");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("was started as a worker and is none: it ended the process with exit code 0"), "{said}");
+    assert_eq!(output.status.code(), Some(4), "{said}");
+    std::fs::remove_file(bundle(&said).expect("a bundle")).expect("the bundle");
+}
+
 /// With and without workers: the module, what is said, and what is counted.
 #[test]
 fn results_are_those_of_one_process() {
