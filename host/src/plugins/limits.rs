@@ -95,6 +95,22 @@ pub(crate) fn bytes(text: &str) -> Result<u64, String> {
     with_unit(text, SIZES)
 }
 
+/// The least memory of a worker: four times what it takes to open a plugin of passhost itself. With less, reading the library
+/// fails, and it would look damaged.
+const LEAST: u64 = 16 << 20;
+
+/// The memory of a worker in bytes.
+///
+/// # Errors
+/// What is wrong with it: also if no plugin could be opened with it.
+pub(crate) fn memory(text: &str) -> Result<u64, String> {
+    let bytes = bytes(text)?;
+    if bytes >= LEAST {
+        return Ok(bytes);
+    }
+    Err(format!("is {}, and the process of a plugin needs {} or more to start", amount(bytes), amount(LEAST)))
+}
+
 const SIZES: &[(&str, u64)] = &[("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)];
 
 /// An amount of memory in the largest unit in which it is a whole number: `2 GiB`.
@@ -116,6 +132,8 @@ mod tests {
         for wrong in ["", "s", "-1", "0", "3 days", "1.5 s", "99999999999999999999", "18446744073709551615 min"] {
             assert!(milliseconds(wrong).is_err(), "{wrong}");
         }
+        let few = "is 1 MiB, and the process of a plugin needs 16 MiB or more to start";
+        assert_eq!((memory("1MiB"), memory("16 MiB")), (Err(few.to_string()), Ok(16 << 20)));
         assert_eq!(bytes("1 GB").unwrap_err(), "has the unknown unit `GB`; the units are B, KiB, MiB, GiB");
     }
 

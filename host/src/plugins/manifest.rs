@@ -490,7 +490,7 @@ impl Reader<'_> {
         let (read, write, network) = (paths("read"), paths("write"), self.boolean(table, "network"));
         Limits {
             timeout: time("timeout"),
-            memory: limit("memory", limits::bytes),
+            memory: limit("memory", limits::memory),
             cpu: time("cpu"),
             read,
             write,

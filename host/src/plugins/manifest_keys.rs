@@ -165,8 +165,8 @@ const PLUGIN_KEYS: &[Key] = &[
         name: "memory",
         ty: "string",
         default: "half of the memory of the machine",
-        doc: "Memory that the process of the plugin may have for its own data: `KiB`, `MiB`, `GiB`; without a unit, bytes. \
-              Of this and `--plugin-memory`, the lower one counts.",
+        doc: "Memory that the process of the plugin may have for its own data: `KiB`, `MiB`, `GiB`; without a unit, bytes; \
+              16 MiB or more. Of this and `--plugin-memory`, the lower one counts.",
         example: "[[plugin]]\npath = \"lib/libacme.so\"\nisolate = true\nmemory = \"2 GiB\"\n",
     },
     Key {

@@ -145,6 +145,16 @@ fn limits_and_grants() {
     assert!(said.contains("in function `main`"), "{said}");
     let (_, said, code) = case.run(&["run", "small.py", "--isolate", "--plugin-memory", "2 GB", "--passes", ""], b"");
     assert!(code == 2 && said.contains("unknown unit `GB`"), "{said}");
+    let few = "and the process of a plugin needs 16 MiB or more to start";
+    let (_, said, code) = case.run(&["run", "small.py", "--isolate", "--plugin-memory", "1MiB", "--passes", ""], b"");
+    assert!(code == 2 && said.contains(&format!("is 1 MiB, {few}")), "{said}");
+    let (_, said, code) = case.run(&["run", "small.py", "--isolate", "--plugin-memory", "16MiB", "--passes", ""], b"");
+    assert_eq!(code, 0, "{said}");
+    let manifest = std::fs::read_to_string(case.path("passes.toml")).expect("the manifest");
+    let little = manifest.replacen("[[plugin]]", "[[plugin]]\nmemory = \"1 KiB\"", 1);
+    std::fs::write(case.path("little.toml"), little).expect("a manifest");
+    let (_, said, code) = case.run(&["run", "small.py", "--manifest", "little.toml", "--passes", ""], b"");
+    assert!(code == 2 && said.contains(&format!("`memory` is 1 KiB, {few}")), "{said}");
 }
 
 /// Rules, checkers and instruments end a worker as passes do.
