@@ -271,6 +271,23 @@ impl Worker {
         lock(&self.dead).is_some()
     }
 
+    /// How somebody else ended it while nobody called it. If the plugin did that itself, by a thread that crashes or exits,
+    /// the next call fails.
+    pub(super) fn was_killed(&self) -> Option<String> {
+        use std::os::unix::process::ExitStatusExt;
+        if self.is_dead() {
+            return None;
+        }
+        let mut child = lock(&self.child);
+        let status = child.try_wait().ok().flatten()?;
+        status.signal().filter(|signal| BY_OTHERS.contains(signal))?;
+        kill(&mut child);
+        let how = process::ended(&status, 0);
+        let death = Death { who: WORKER, how: how.clone(), said: String::new(), function: None };
+        *lock(&self.dead) = Some(death);
+        Some(how)
+    }
+
     /// Sends a call and gives what its reply has. Meanwhile, what the worker asks and tells is answered by the current
     /// context of this thread.
     pub(crate) fn call<R>(
@@ -465,6 +482,9 @@ impl Worker {
         }
     }
 }
+
+/// Signals by which users and systems end a process that did nothing wrong.
+const BY_OTHERS: [i32; 5] = [libc::SIGKILL, libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGQUIT];
 
 /// A process that is to end has no longer than this.
 const QUIT: Duration = Duration::from_secs(5);

@@ -4,18 +4,21 @@ use super::bad_plugins::example;
 use super::ends::{WAYS, case};
 use super::{Case, SMALL};
 use std::io::Read;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Processes that have this folder as theirs, and are workers.
-fn workers(case: &Case) -> Vec<String> {
+/// Processes that have this folder as theirs, and are workers: their folders in `/proc`.
+fn workers(case: &Case) -> Vec<PathBuf> {
     let folder = std::fs::canonicalize(case.folder.path()).expect("the folder");
-    let all = std::fs::read_dir("/proc").expect("processes").flatten();
-    let own = all.filter(|entry| std::fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| cwd == folder));
-    own.filter_map(|entry| std::fs::read_to_string(entry.path().join("cmdline")).ok())
-        .filter(|line| line.contains("worker-process"))
-        .collect()
+    let all = std::fs::read_dir("/proc").expect("processes").flatten().map(|entry| entry.path());
+    let own = all.filter(|process| std::fs::read_link(process.join("cwd")).is_ok_and(|cwd| cwd == folder));
+    own.filter(|process| said_by(process, "cmdline").contains("worker-process")).collect()
+}
+
+/// What the system says of a process; nothing if it is gone.
+fn said_by(process: &Path, file: &str) -> String {
+    std::fs::read_to_string(process.join(file)).unwrap_or_default()
 }
 
 /// The bundle that a run wrote because a worker died.
@@ -291,6 +294,34 @@ fn a_program_that_is_no_worker() {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(said.contains("was started as a worker and is none: it ended the process with exit code 0"), "{said}");
     assert_eq!(output.status.code(), Some(4), "{said}");
+    std::fs::remove_file(bundle(&said).expect("a bundle")).expect("the bundle");
+}
+
+/// Between two calls, somebody kills the worker that the plugin of the next step has.
+#[test]
+fn a_worker_that_is_killed_between_two_calls() {
+    let case = case("killed_between_two_calls");
+    let manifest = std::fs::read_to_string(case.path("passes.toml")).expect("the manifest");
+    let passes = format!("[[plugin]]\ncrate = \"{}\"\n", super::root().join("plugins/relax-passes").display());
+    let case = case.file("passes.toml", manifest + &passes);
+    let passes = "zoo.Ends{how=sleep},relax.Normalize";
+    let all = ["run", "small.py", "--isolate", "--keep-going", "--plugin-timeout", "3s", "--passes", passes];
+    let child = case.command(&all).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("passhost");
+    // The first step sleeps in one worker; the other ones have nothing to do.
+    let idle = |process: &PathBuf| said_by(process, "maps").contains("librelax_passes");
+    let idle = loop {
+        match workers(&case).into_iter().find(idle) {
+            Some(process) => break process.file_name().expect("a number").to_os_string(),
+            None => std::thread::sleep(Duration::from_millis(20)),
+        }
+    };
+    std::thread::sleep(Duration::from_millis(700));
+    assert!(Command::new("kill").arg("-9").arg(idle).status().expect("kill").success());
+    let output = child.wait_with_output().expect("an end");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("was killed (SIGKILL)") && said.contains("another one takes its place"), "{said}");
+    assert!(said.lines().any(|line| line.starts_with("relax.Normalize ") && !line.contains("failed")), "{said}");
+    assert!(workers(&case).is_empty());
     std::fs::remove_file(bundle(&said).expect("a bundle")).expect("the bundle");
 }
 
