@@ -251,24 +251,28 @@ fn what_a_plugin_says_without_end() {
 /// What the system does not give is no fault of a plugin.
 #[test]
 fn what_the_system_does_not_give() {
-    let functions: String = (0..200)
-        .map(|at| SMALL.split_once("    @R.function\n").expect("a function").1.replace("main", &format!("f{at}")))
-        .map(|function| format!("    @R.function\n{function}"))
-        .collect();
-    let case =
-        case("what_the_system_does_not_give").file("large.py", format!("@I.ir_module\nclass Module:\n{functions}"));
+    let (_, main) = SMALL.split_once("class Module:\n").expect("a module");
+    let others: String = (0..200).map(|at| main.replace("main", &format!("f{at}"))).collect();
+    let case = case("what_the_system_does_not_give").file("large.py", format!("{SMALL}{others}"));
     let limited = |limit: &str, input: &str, more: &[&str]| {
-        let all = [&["run", input, "--passes", "zoo.Idle", "-o", "new.py"], more].concat();
+        let all = [&["run", input, "-o", "new.py"], more].concat();
         let mut command = Command::new("bash");
+        command.env("TMPDIR", case.path("temporary"));
         command.args(["-c", &format!("ulimit {limit}; exec \"$0\" \"$@\"")]).arg(env!("CARGO_BIN_EXE_passhost"));
         command.args(all).current_dir(case.folder.path()).env("XDG_CACHE_HOME", case.path("cache"));
         case.finish(command, b"")
     };
-    for more in [&[][..], &["--isolate"]] {
+    std::fs::create_dir(case.path("temporary")).expect("a folder");
+    for more in [&["--passes", "zoo.Idle"][..], &["--passes", "zoo.Idle", "--isolate"]] {
         let (_, said, code) = limited("-f 1", "large.py", more);
         assert!(code == 4 && said.contains("File too large") && !said.contains("its worker"), "{code}: {said}");
     }
-    let (_, said, code) = limited("-n 10", "small.py", &["--isolate"]);
+    // A bundle that cannot be written leaves no file.
+    let ends = ["--isolate", "--passes", "zoo.Ends{how=segv}"];
+    let (_, said, code) = limited("-f 1", "large.py", &ends);
+    assert!(code == 3 && said.contains("the bundle is lost: ") && said.contains("File too large"), "{code}: {said}");
+    assert_eq!(std::fs::read_dir(case.path("temporary")).expect("the folder").count(), 0);
+    let (_, said, code) = limited("-n 10", "small.py", &["--passes", "zoo.Idle", "--isolate"]);
     assert!(code == 4 && said.contains("Too many open files") && said.contains("ulimit -n"), "{code}: {said}");
 }
 

@@ -123,20 +123,22 @@ impl Bundling {
         *self.first.borrow_mut() = Some(failed.clone());
         let Some(place) = self.to.clone().map(Ok).or_else(|| engine.lost_a_worker().then(spare)) else { return };
         let said = said.iter().map(|diagnostic| diagnostic.report(engine.registry()));
-        let all = said.chain(error.reports());
-        let written = place.and_then(|(shown, file)| {
-            let module = before.text(engine)?;
-            let bundle = Bundle {
-                made_by: format!("passhost {} on {TRIPLE}", env!("CARGO_PKG_VERSION")),
-                asked: asked.clone(),
-                failed,
-                messages: all.map(|report| report.value()).collect(),
-                past: before.past(),
-                lock: engine.lock().text(),
-                module,
-            };
-            bundle.write(&file)?;
-            Ok(shown)
+        let bundle = before.text(engine).map(|module| Bundle {
+            made_by: format!("passhost {} on {TRIPLE}", env!("CARGO_PKG_VERSION")),
+            asked: asked.clone(),
+            failed,
+            messages: said.chain(error.reports()).map(|report| report.value()).collect(),
+            past: before.past(),
+            lock: engine.lock().text(),
+            module,
+        });
+        let written = place.and_then(|(shown, file)| match bundle.and_then(|bundle| bundle.write(&file)) {
+            Ok(()) => Ok(shown),
+            Err(error) => {
+                // The new file is empty: it was made to have its name.
+                let _ = self.to.is_none().then(|| std::fs::remove_file(&shown));
+                Err(error)
+            }
         });
         messages.report(&match written {
             Ok(shown) => Report::remark(format!("wrote the bundle {}", shown.display()))
