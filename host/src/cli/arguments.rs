@@ -266,6 +266,14 @@ pub(super) struct IsolateArgs {
 }
 
 impl IsolateArgs {
+    /// Options that bound a process of a plugin.
+    pub(super) fn limits_given(&self) -> Vec<&'static str> {
+        let IsolateArgs { isolate: _, plugin_timeout, plugin_memory, plugin_cpu } = self;
+        let all =
+            [("--plugin-timeout", plugin_timeout), ("--plugin-memory", plugin_memory), ("--plugin-cpu", plugin_cpu)];
+        all.into_iter().filter(|(_, value)| value.is_some()).map(|(option, _)| option).collect()
+    }
+
     /// What they say. The workers are processes of this program.
     pub(super) fn isolation(&self) -> Isolation {
         let limits = Limits {

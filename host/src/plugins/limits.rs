@@ -30,6 +30,20 @@ impl Limits {
         Limits { memory: Some(u64::MAX), read: all(), write: all(), network: true, ..Limits::default() }
     }
 
+    /// Keys of a manifest that say something else than the default.
+    pub(crate) fn given(&self) -> Vec<&'static str> {
+        let Limits { timeout, memory, cpu, read, write, network } = self;
+        let all = [
+            ("timeout", timeout.is_some()),
+            ("memory", memory.is_some()),
+            ("cpu", cpu.is_some()),
+            ("read", !read.is_empty()),
+            ("write", !write.is_empty()),
+            ("network", *network),
+        ];
+        all.into_iter().filter(|(_, given)| *given).map(|(key, _)| key).collect()
+    }
+
     /// These, and what a run allows: of two limits the lower one counts.
     pub fn within(mut self, run: &Limits) -> Limits {
         fn lower<T: Ord>(a: Option<T>, b: Option<T>) -> Option<T> {

@@ -329,6 +329,30 @@ fn a_worker_that_is_killed_between_two_calls() {
     std::fs::remove_file(bundle(&said).expect("a bundle")).expect("the bundle");
 }
 
+#[test]
+fn limits_and_grants_without_effect() {
+    let case = case("limits_without_effect");
+    let run = |more: &[&str]| {
+        let (_, said, code) = case.run(&[&["run", "small.py", "--passes", "zoo.Idle"], more].concat(), b"");
+        assert_eq!(code, 0, "{said}");
+        said
+    };
+    let none = "--plugin-timeout, --plugin-memory: no plugin runs in a process of its own";
+    let limits = ["--plugin-timeout", "9s", "--plugin-memory", "1GiB"];
+    assert!(run(&limits).contains(none));
+    assert!(!run(&[&["--isolate"], &limits[..]].concat()).contains("warning"));
+    let manifest = std::fs::read_to_string(case.path("passes.toml")).expect("the manifest");
+    let limited = manifest.replacen("[[plugin]]", "[[plugin]]\ntimeout = \"9 s\"\nread = [\"no\", \".\"]", 1);
+    std::fs::write(case.path("passes.toml"), &limited).expect("the manifest");
+    let said = run(&[]);
+    assert!(said.contains("`timeout`, `read`: without effect") && said.contains("add `isolate = true`"), "{said}");
+    let said = run(&["--isolate"]);
+    assert!(said.contains("`read` grants no, which does not exist") && !said.contains("without effect"), "{said}");
+    std::fs::write(case.path("passes.toml"), limited.replacen("timeout", "isolate = true\ntimeout", 1)).expect("it");
+    let said = run(&limits);
+    assert!(!said.contains("without effect") && !said.contains("no plugin runs"), "{said}");
+}
+
 /// With and without workers: the module, what is said, and what is counted.
 #[test]
 fn results_are_those_of_one_process() {

@@ -6,6 +6,7 @@ pub(super) mod exec;
 mod executed;
 mod expected;
 pub(super) mod explain_match;
+mod grants;
 mod named;
 mod paging;
 pub(super) mod replay;
@@ -212,6 +213,7 @@ pub(super) fn engine(
     isolate: &IsolateArgs,
     messages: Messages,
 ) -> Result<Arc<Engine>, Error> {
+    messages.reports(grants::without_effect(manifest, isolate).into_iter(), "warnings");
     let building = Building::new(messages);
     let engine = Arc::new(listed_of(manifest, keeper, &building, messages)?);
     engine.isolates(isolate.isolation());
