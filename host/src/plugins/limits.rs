@@ -81,8 +81,8 @@ fn half_of_memory() -> u64 {
 /// A number with a unit, of which the first is the one that a number alone has.
 fn with_unit(text: &str, units: &[(&str, u64)]) -> Result<u64, String> {
     let text = text.trim();
-    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = (&text[..end], text[end..].trim());
+    let end = text.find(|c: char| c.is_alphabetic()).unwrap_or(text.len());
+    let (number, unit) = (text[..end].trim(), &text[end..]);
     let known = || units.iter().map(|(unit, _)| *unit).collect::<Vec<_>>().join(", ");
     let factor = match unit {
         "" => units.first().map(|(_, factor)| *factor),
@@ -90,7 +90,7 @@ fn with_unit(text: &str, units: &[(&str, u64)]) -> Result<u64, String> {
     };
     let factor = factor.ok_or_else(|| format!("has the unknown unit `{unit}`; the units are {}", known()))?;
     let value = number.parse::<u64>().ok().and_then(|number| number.checked_mul(factor)).filter(|value| *value > 0);
-    value.ok_or_else(|| format!("is `{text}`, which is no number above 0 with a unit: {}", known()))
+    value.ok_or_else(|| format!("is `{text}`, which is no whole number above 0 with a unit: {}", known()))
 }
 
 /// A time in milliseconds, as in `30 s`.
@@ -148,6 +148,10 @@ mod tests {
         }
         let few = "is 1 MiB, and the process of a plugin needs 16 MiB or more to start";
         assert_eq!((memory("1MiB"), memory("16 MiB")), (Err(few.to_string()), Ok(16 << 20)));
+        let part = "is `1.5s`, which is no whole number above 0 with a unit: s, ms, min, h";
+        assert_eq!(milliseconds("1.5s").unwrap_err(), part);
+        let amounts = [4 << 30, 1536 << 20, 5000, 0].map(amount);
+        assert_eq!(amounts, ["4 GiB", "1536 MiB", "5000 bytes", "0 bytes"]);
         assert_eq!(bytes("1 GB").unwrap_err(), "has the unknown unit `GB`; the units are B, KiB, MiB, GiB");
     }
 

@@ -28,6 +28,9 @@ pub(crate) const COMMAND: &str = "worker-process";
 /// What is shown of the last that it said.
 const SAID: usize = 2000;
 
+/// What is shown of the first that it said in a call, where the last is not all: the reason stands before a backtrace.
+const FIRST: usize = 400;
+
 /// A plugin that is only tried and says more than this does nothing else. Of one that runs, no more is shown.
 const FLOOD: u64 = 64 << 20;
 
@@ -132,6 +135,9 @@ enum Cause {
 struct Said {
     pipe: ChildStderr,
     tail: Vec<u8>,
+    /// The start of what it said in this call, and the length of all that.
+    first: Vec<u8>,
+    in_call: usize,
     total: u64,
     /// Bytes that went to standard error of this process.
     echoed: u64,
@@ -199,7 +205,7 @@ impl Worker {
         drop(command);
         let mut child = child.map_err(failed)?;
         let Some(pipe) = child.stderr.take() else { return Err(failed(io::ErrorKind::BrokenPipe.into())) };
-        let said = Said { pipe, tail: Vec::new(), total: 0, echoed: 0, mark: None, starved: false, line: Vec::new() };
+        let said = Said::on(pipe);
         // What fails here shows as the end of the process.
         let _ = rustix::io::ioctl_fionbio(&said.pipe, true);
         let _ = send_files(&own, &[&inbox, &outbox]);
@@ -302,6 +308,9 @@ impl Worker {
         }
         let deadline = Instant::now() + self.start.limits.timeout();
         let depth = lock(&self.spans).begin();
+        if depth == 0 {
+            lock(&self.said).begin_call();
+        }
         let mut out = Writer::of(what);
         {
             let mut known = lock(&self.known);
@@ -440,7 +449,7 @@ impl Worker {
                 format!("used more than its {} of processor time (SIGXCPU)", seconds(cpu))
             }
             (Some(libc::SIGABRT), _) if said.starved => {
-                format!("needs more than the {} bytes of memory that it may use (SIGABRT)", limits.memory())
+                format!("needs more than the {} of memory that it may use (SIGABRT)", amount(limits.memory()))
             }
             _ => text,
         }
@@ -571,6 +580,17 @@ impl Mark<'_> {
 }
 
 impl Said {
+    fn on(pipe: ChildStderr) -> Said {
+        let (tail, first, line) = Default::default();
+        Said { pipe, tail, first, in_call: 0, total: 0, echoed: 0, mark: None, starved: false, line }
+    }
+
+    /// What comes now is of another call.
+    fn begin_call(&mut self) {
+        self.first.clear();
+        self.in_call = 0;
+    }
+
     fn closed(&self) -> bool {
         self.total == u64::MAX
     }
@@ -640,6 +660,9 @@ impl Said {
 
     /// Keeps the end of what was said.
     fn note(&mut self, bytes: &[u8]) {
+        let room = FIRST.saturating_sub(self.first.len());
+        self.first.extend_from_slice(&bytes[..room.min(bytes.len())]);
+        self.in_call = self.in_call.saturating_add(bytes.len());
         self.tail.extend_from_slice(bytes);
         if self.tail.len() > 4 * SAID {
             let from = self.tail.len() - SAID;
@@ -651,8 +674,20 @@ impl Said {
         let end = &self.tail[self.tail.len().saturating_sub(SAID)..];
         // Whole lines, if there is more than one.
         let cut = if end.len() < self.tail.len() { end.iter().position(|byte| *byte == b'\n') } else { None };
-        let text = String::from_utf8_lossy(&end[cut.map_or(0, |at| at + 1)..]).trim().to_string();
-        if text.is_empty() { String::new() } else { format!("; it said: {text}") }
+        let end = &end[cut.map_or(0, |at| at + 1)..];
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_string();
+        match (text(end), self.first_line()) {
+            (last, _) if last.is_empty() => String::new(),
+            (last, Some(first)) if self.in_call > end.len() + FIRST => {
+                format!("; it said: {}\n[...]\n{last}", text(first))
+            }
+            (last, _) => format!("; it said: {last}"),
+        }
+    }
+
+    /// The first line of this call, or its start.
+    fn first_line(&self) -> Option<&[u8]> {
+        self.first.split(|byte| *byte == b'\n').find(|line| !line.trim_ascii().is_empty())
     }
 }
 

@@ -48,7 +48,7 @@ fn whatever_ends_a_worker_costs_its_step() {
     for (how, what, function) in WAYS {
         let said = goes_on(&case, &format!("zoo.Ends{{how=\"{how}\"}}"), &["--plugin-timeout", "20s"]);
         // Where the whole machine has less, this is more than a worker may use.
-        let memory = *how == "memory" && said.contains("bytes of memory that it may use (SIGABRT)");
+        let memory = *how == "memory" && said.contains("of memory that it may use (SIGABRT)");
         let what = what.replace("a thread that a plugin started", "a thread that it started in its worker");
         let what = if what.starts_with("a thread") { what } else { format!("its worker {what}") };
         let line = format!("error: step 1, pass `zoo.Ends` of plugin `passhost-zoo`: {what}");
@@ -69,7 +69,7 @@ const WORSE: &[(&str, &str)] = &[
     ("endless destructor", "its worker took longer than the 2 s"),
     ("signal handler", "its worker took longer than the 2 s"),
     ("longjmp", "its worker was killed by SIG"),
-    ("20 GB", "its worker needs more than the 1073741824 bytes of memory that it may use (SIGABRT)"),
+    ("20 GB", "its worker needs more than the 1 GiB of memory that it may use (SIGABRT)"),
 ];
 
 #[test]
@@ -82,6 +82,13 @@ fn what_one_process_does_not_survive() {
         let said = goes_on(&case, &format!("zoo.Ends{{how=\"{how}\"}}"), &limits);
         assert!(said.contains(&format!("step 1, pass `zoo.Ends` of plugin `passhost-zoo`: {what}")), "{how}: {said}");
     }
+    // A backtrace of any length does not hide the reason.
+    let mut command = case.command(&["run", "small.py", "--isolate", "--plugin-memory", "1GiB"]);
+    command.args(["--passes", "zoo.Ends{how=\"20 GB\"}"]).env("RUST_BACKTRACE", "1");
+    let (_, said, _) = case.finish(command, b"");
+    let why = "1 GiB of memory that it may use (SIGABRT); it said: memory allocation of 1073741824 bytes failed";
+    assert!(said.contains(why), "{said}");
+    std::fs::remove_file(bundle(&said).expect("a bundle")).expect("the bundle");
     let run = |how: &str| {
         let pass = format!("zoo.Ends{{how=\"{how}\"}}");
         let ran = case.run(&["run", "small.py", "--isolate", "--plugin-timeout", "2s", "--passes", &pass], b"");
