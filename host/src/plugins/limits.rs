@@ -18,21 +18,37 @@ pub struct Limits {
     pub write: Vec<PathBuf>,
     /// Whether it may use the network.
     pub network: bool,
+    /// Environment variables that it may see beside the usual ones: a name, or the start of names with `*` after it.
+    pub env: Vec<String>,
 }
+
+/// Environment variables that each process of a plugin sees: where programs, libraries and temporary files are, language and
+/// time zone, and what the standard library and passhost read. Tokens have other names.
+const USUAL: [&str; 10] =
+    ["PATH", "LD_*", "DYLD_*", "TMPDIR", "TZ", "LANG", "LANGUAGE", "LC_*", "RUST_*", "PASSHOST_*"];
 
 /// A call that takes longer will not end.
 const TIMEOUT: Duration = Duration::from_secs(300);
 
 impl Limits {
-    /// All files, all memory and the network.
+    /// All files, all memory, the network and the whole environment.
     pub(crate) fn everything() -> Limits {
-        let all = || vec![PathBuf::from("/")];
-        Limits { memory: Some(u64::MAX), read: all(), write: all(), network: true, ..Limits::default() }
+        let (all, env) = (|| vec![PathBuf::from("/")], vec!["*".to_string()]);
+        Limits { memory: Some(u64::MAX), read: all(), write: all(), network: true, env, ..Limits::default() }
+    }
+
+    /// Whether it may see an environment variable.
+    pub(crate) fn sees(&self, variable: &str) -> bool {
+        let named = |pattern: &str| match pattern.strip_suffix('*') {
+            Some(start) => variable.starts_with(start),
+            None => variable == pattern,
+        };
+        USUAL.into_iter().chain(self.env.iter().map(String::as_str)).any(named)
     }
 
     /// Keys of a manifest that say something else than the default.
     pub(crate) fn given(&self) -> Vec<&'static str> {
-        let Limits { timeout, memory, cpu, read, write, network } = self;
+        let Limits { timeout, memory, cpu, read, write, network, env } = self;
         let all = [
             ("timeout", timeout.is_some()),
             ("memory", memory.is_some()),
@@ -40,6 +56,7 @@ impl Limits {
             ("read", !read.is_empty()),
             ("write", !write.is_empty()),
             ("network", *network),
+            ("env", !env.is_empty()),
         ];
         all.into_iter().filter(|(_, given)| *given).map(|(key, _)| key).collect()
     }
@@ -153,6 +170,16 @@ mod tests {
         let amounts = [4 << 30, 1536 << 20, 5000, 0].map(amount);
         assert_eq!(amounts, ["4 GiB", "1536 MiB", "5000 bytes", "0 bytes"]);
         assert_eq!(bytes("1 GB").unwrap_err(), "has the unknown unit `GB`; the units are B, KiB, MiB, GiB");
+    }
+
+    #[test]
+    fn a_process_sees_what_is_usual_and_what_is_granted() {
+        let usual = Limits::default();
+        assert!(["PATH", "LC_ALL", "RUST_BACKTRACE"].iter().all(|name| usual.sees(name)));
+        assert!(["GITHUB_TOKEN", "HOME", "PATHS", "LC"].iter().all(|name| !usual.sees(name)));
+        let granted = Limits { env: vec!["HOME".to_string(), "ACME_*".to_string()], ..Limits::default() };
+        assert!(["PATH", "HOME", "ACME_", "ACME_KEY"].iter().all(|name| granted.sees(name)));
+        assert!(!granted.sees("HOMES") && !granted.sees("ACME") && Limits::everything().sees("GITHUB_TOKEN"));
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub(super) fn take(from: &mut Reader<'_>) -> Result<Limits, Forged> {
     let (memory, cpu) = (Some(from.number()?), Some(from.number()?).filter(|cpu| *cpu > 0).map(Duration::from_secs));
     let paths = |from: &mut Reader<'_>| (0..from.count()?).map(|_| from.block().map(path)).collect();
     let (read, write): (Result<_, Forged>, Result<_, Forged>) = (paths(from), paths(from));
-    Ok(Limits { timeout: None, memory, cpu, read: read?, write: write?, network: from.byte()? != 0 })
+    Ok(Limits { timeout: None, memory, cpu, read: read?, write: write?, network: from.byte()? != 0, env: Vec::new() })
 }
 
 pub(super) fn path(bytes: &[u8]) -> PathBuf {

@@ -199,6 +199,8 @@ impl Worker {
         let (outbox, inbox) = (memory().map_err(failed)?, memory().map_err(failed)?);
         let mut command = Command::new(&start.program);
         command.arg(COMMAND).process_group(0).stderr(Stdio::piped());
+        let sees = |name: &std::ffi::OsStr| start.limits.sees(&name.to_string_lossy());
+        command.env_clear().envs(std::env::vars_os().filter(|(name, _)| sees(name)));
         command.stdin(library.as_input().map_err(failed)?).stdout(OwnedFd::from(other));
         let child = command.spawn();
         // The command keeps the other end open as long as it lives.

@@ -26,6 +26,15 @@ fn bundle(said: &str) -> Option<PathBuf> {
     said.lines().find_map(|line| Some(PathBuf::from(line.split_once("wrote the bundle ")?.1)))
 }
 
+impl Case {
+    /// The first plugin sees an environment variable, also in a process of its own.
+    fn seeing(self, variable: &str) -> Case {
+        let manifest = std::fs::read_to_string(self.path("passes.toml")).expect("the manifest");
+        let granting = manifest.replacen("[[plugin]]", &format!("[[plugin]]\nenv = [\"{variable}\"]"), 1);
+        self.file("passes.toml", granting)
+    }
+}
+
 /// What is said of a run that goes on after its first step failed. There is a bundle, though none was asked for.
 fn goes_on(case: &Case, pass: &str, more: &[&str]) -> String {
     let passes = format!("{pass},zoo.Idle");
@@ -231,7 +240,7 @@ fn a_rule_that_ends_its_worker_while_the_input_is_read() {
 /// Whoever reads what a plugin says may be slow, and nobody wants all of it.
 #[test]
 fn what_a_plugin_says_without_end() {
-    let case = Case::new("says_without_end").libraries(&[example("talks")]).operators();
+    let case = Case::new("says_without_end").libraries(&[example("talks")]).operators().seeing("ZOO_TALK");
     let flood = |timeout: &str, pause: Duration| {
         let all = ["run", "small.py", "--isolate", "--plugin-timeout", timeout, "--passes", "zoo.Talks"];
         let mut child = case.command(&all).env("ZOO_TALK", "flood").stderr(Stdio::piped()).spawn().expect("passhost");
@@ -360,6 +369,31 @@ fn limits_and_grants_without_effect() {
     assert!(!said.contains("without effect") && !said.contains("no plugin runs"), "{said}");
 }
 
+/// Secrets of a build, such as tokens, are in its environment.
+#[test]
+fn the_environment_needs_a_grant() {
+    let case = case("the_environment");
+    let manifest = std::fs::read_to_string(case.path("passes.toml")).expect("the manifest");
+    for (grant, seen) in [("", ["no", "no"]), ("env = [\"ZOO_*\"]", ["yes", "no"]), ("env = [\"*\"]", ["yes", "yes"])] {
+        let granting = manifest.replacen("[[plugin]]", &format!("[[plugin]]\n{grant}"), 1);
+        std::fs::write(case.path("passes.toml"), granting).expect("the manifest");
+        let mut command = case.command(&["run", "small.py", "--isolate", "--passes", "zoo.Ends{how=sleep}"]);
+        command.env("ZOO_KEY", "a").env("ACME_TOKEN", "b").args(["--plugin-timeout", "2s"]);
+        let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("passhost");
+        let has_zoo = |process: &PathBuf| said_by(process, "maps").contains("libzoo_ends");
+        let environment = loop {
+            match workers(&case).into_iter().find(has_zoo) {
+                Some(process) => break said_by(&process, "environ"),
+                None => std::thread::sleep(Duration::from_millis(20)),
+            }
+        };
+        let has = |start: &str| if environment.split('\0').any(|it| it.starts_with(start)) { "yes" } else { "no" };
+        assert_eq!(([has("ZOO_KEY="), has("ACME_TOKEN=")], has("PATH=")), (seen, "yes"), "{grant}: {environment:?}");
+        let said = child.wait_with_output().expect("an end").stderr;
+        std::fs::remove_file(bundle(&String::from_utf8_lossy(&said)).expect("a bundle")).expect("the bundle");
+    }
+}
+
 /// With and without workers: the module, what is said, and what is counted.
 #[test]
 fn results_are_those_of_one_process() {
@@ -370,19 +404,20 @@ fn results_are_those_of_one_process() {
         };
         said.lines().map(times).collect()
     };
-    let run = |more: &[&str]| {
+    let run = |case: &Case, more: &[&str]| {
         let all = [&["run", "small.py", "--statistics", "--passes", "zoo.Talks"], more].concat();
         let mut command: Command = case.command(&all);
         command.env("ZOO_TALK", "print");
         let (result, said, code) = case.finish(command, b"");
         (result, strip(said).into_iter().filter(|line| !line.contains("zoo.Talks")).collect::<Vec<_>>(), code)
     };
-    let here = run(&[]);
+    let here = run(&case, &[]);
     assert_eq!(here.2, 0, "{here:?}");
-    assert_eq!(run(&["--isolate"]), here);
+    let case = case.seeing("ZOO_TALK");
+    assert_eq!(run(&case, &["--isolate"]), here);
     // What is loaded then is a private copy, which has no path.
     let (_, said, code) = case.run(&["lock"], b"");
     assert_eq!(code, 0, "{said}");
-    assert_eq!(run(&["--isolate", "--locked"]), here);
+    assert_eq!(run(&case, &["--isolate", "--locked"]), here);
     assert!(SMALL.contains("def main"));
 }
