@@ -47,11 +47,24 @@ impl Failed {
                 message: message.clone(),
             },
             Error::Several(errors) if !errors.is_empty() => Failed::of(&errors[0]),
-            other => {
-                let (pass, position, function) = Default::default();
-                Failed { pass, position, function, cause: "expectation".to_string(), message: other.to_string() }
-            }
+            Error::Rule(error) => Failed::before_all_passes("rule", without_origin(error)),
+            Error::Plugin { .. } => Failed::before_all_passes("plugin", error.to_string()),
+            other => Failed::before_all_passes("expectation", other.to_string()),
         }
+    }
+
+    fn before_all_passes(cause: &str, message: String) -> Failed {
+        let (pass, position, function) = Default::default();
+        Failed { pass, position, function, cause: cause.to_string(), message }
+    }
+}
+
+/// The same module has another name when it is replayed.
+fn without_origin(error: &Error) -> String {
+    match error {
+        Error::IllFormed { message, .. } => message.clone(),
+        Error::Input { error, .. } => error.to_string(),
+        other => other.to_string(),
     }
 }
 

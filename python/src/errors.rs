@@ -14,7 +14,7 @@ fn class(error: &Error) -> &'static str {
         Error::Several(all) => all.first().map_or("", class),
         Error::Entry { error, .. } => class(error),
         Error::Manifest { .. } | Error::Lockfile { .. } => "manifest",
-        Error::Plugin { .. } | Error::Build { .. } => "plugin",
+        Error::Plugin { .. } | Error::Build { .. } | Error::Rule(_) => "plugin",
         Error::Registry(_) => "name",
         Error::Plan(_) => "plan",
         Error::Config { .. } => "config",

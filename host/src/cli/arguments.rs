@@ -5,7 +5,7 @@ use super::instruments;
 use super::messages::Format;
 use super::search::{BisectArgs, ReduceArgs};
 use crate::files::Output;
-use crate::plugins::limits::{Limits, bytes, milliseconds};
+use crate::plugins::limits::{Limits, bytes, memory, milliseconds};
 use crate::report::error::Error;
 use crate::run::Rewrites;
 use crate::workers::Isolation;
@@ -256,9 +256,9 @@ pub(super) struct IsolateArgs {
     /// How long a call of a plugin in its own process may take: 30s, 500ms, 5min. Default: that of the manifest, or 5 min.
     #[arg(long, value_name = "TIME", value_parser = milliseconds)]
     pub(super) plugin_timeout: Option<u64>,
-    /// Memory that the process of a plugin may have: 512MiB, 2GiB. Default: that of the manifest, or half of the memory of
-    /// this machine.
-    #[arg(long, value_name = "SIZE", value_parser = bytes)]
+    /// Memory that the process of a plugin may have: 512MiB, 2GiB; 16MiB or more. Default: that of the manifest, or half of
+    /// the memory of this machine.
+    #[arg(long, value_name = "SIZE", value_parser = memory)]
     pub(super) plugin_memory: Option<u64>,
     /// Processor time that the process of a plugin may take in all: 60s. Default: that of the manifest, or no limit.
     #[arg(long, value_name = "TIME", value_parser = milliseconds)]
@@ -266,6 +266,14 @@ pub(super) struct IsolateArgs {
 }
 
 impl IsolateArgs {
+    /// Options that bound a process of a plugin.
+    pub(super) fn limits_given(&self) -> Vec<&'static str> {
+        let IsolateArgs { isolate: _, plugin_timeout, plugin_memory, plugin_cpu } = self;
+        let all =
+            [("--plugin-timeout", plugin_timeout), ("--plugin-memory", plugin_memory), ("--plugin-cpu", plugin_cpu)];
+        all.into_iter().filter(|(_, value)| value.is_some()).map(|(option, _)| option).collect()
+    }
+
     /// What they say. The workers are processes of this program.
     pub(super) fn isolation(&self) -> Isolation {
         let limits = Limits {

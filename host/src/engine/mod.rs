@@ -14,7 +14,7 @@ use crate::plugins::manifest::{Manifest, PluginEntry, Source};
 use crate::process::{self, Kind};
 use crate::report::Report;
 use crate::report::error::Error;
-use crate::workers::{self, Isolation, Limits, Opened, Start};
+use crate::workers::{self, Fates, Isolation, Limits, Opened, Start};
 use plugin_api::ir::Call;
 use plugin_api::metadata::{ConfigInfo, OpInfo, OptionValue};
 use plugin_api::typing::legalized::Legalized;
@@ -24,6 +24,7 @@ use std::cell::Cell;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 
 /// Plugins and the names that they bring, and passes that the program made. Clones share what was opened.
@@ -37,6 +38,7 @@ pub struct Engine {
     lock: Arc<Compared>,
     trial: OnceLock<Trial>,
     isolation: OnceLock<Isolation>,
+    fates: Arc<Fates>,
 }
 
 /// Takes modules as text.
@@ -243,7 +245,19 @@ impl Engine {
                 .to_string(),
         })?;
         let limits = isolation.map_or_else(Limits::default, |isolation| isolation.limits.clone());
-        Ok(Some(Start { program, limits: plugin.limits.clone().within(&limits), echo: true }))
+        let limits = plugin.limits.clone().within(&limits);
+        Ok(Some(Start { program, limits, echo: true, fates: Arc::clone(&self.fates) }))
+    }
+
+    /// Whether the process of a plugin died, or was ended: in a pass or a rule, in a checker or an instrument, or when it
+    /// was opened.
+    pub(crate) fn lost_a_worker(&self) -> bool {
+        self.fates.died.load(Ordering::Relaxed)
+    }
+
+    /// Whether the system did not give what the process of a plugin needs: what fails then is no fault of the plugin.
+    pub(crate) fn lacks_a_worker(&self) -> bool {
+        self.fates.lacking.load(Ordering::Relaxed)
     }
 
     /// Opens a plugin in a worker, within its limits if the manifest isolates it, and lets it end.

@@ -18,16 +18,47 @@ pub struct Limits {
     pub write: Vec<PathBuf>,
     /// Whether it may use the network.
     pub network: bool,
+    /// Environment variables that it may see beside the usual ones: a name, or the start of names with `*` after it.
+    pub env: Vec<String>,
 }
+
+/// Environment variables that each process of a plugin sees: where programs, libraries and temporary files are, language and
+/// time zone, and what the standard library and passhost read. Tokens have other names.
+const USUAL: [&str; 10] =
+    ["PATH", "LD_*", "DYLD_*", "TMPDIR", "TZ", "LANG", "LANGUAGE", "LC_*", "RUST_*", "PASSHOST_*"];
 
 /// A call that takes longer will not end.
 const TIMEOUT: Duration = Duration::from_secs(300);
 
 impl Limits {
-    /// All files, all memory and the network.
+    /// All files, all memory, the network and the whole environment.
     pub(crate) fn everything() -> Limits {
-        let all = || vec![PathBuf::from("/")];
-        Limits { memory: Some(u64::MAX), read: all(), write: all(), network: true, ..Limits::default() }
+        let (all, env) = (|| vec![PathBuf::from("/")], vec!["*".to_string()]);
+        Limits { memory: Some(u64::MAX), read: all(), write: all(), network: true, env, ..Limits::default() }
+    }
+
+    /// Whether it may see an environment variable.
+    pub(crate) fn sees(&self, variable: &str) -> bool {
+        let named = |pattern: &str| match pattern.strip_suffix('*') {
+            Some(start) => variable.starts_with(start),
+            None => variable == pattern,
+        };
+        USUAL.into_iter().chain(self.env.iter().map(String::as_str)).any(named)
+    }
+
+    /// Keys of a manifest that say something else than the default.
+    pub(crate) fn given(&self) -> Vec<&'static str> {
+        let Limits { timeout, memory, cpu, read, write, network, env } = self;
+        let all = [
+            ("timeout", timeout.is_some()),
+            ("memory", memory.is_some()),
+            ("cpu", cpu.is_some()),
+            ("read", !read.is_empty()),
+            ("write", !write.is_empty()),
+            ("network", *network),
+            ("env", !env.is_empty()),
+        ];
+        all.into_iter().filter(|(_, given)| *given).map(|(key, _)| key).collect()
     }
 
     /// These, and what a run allows: of two limits the lower one counts.
@@ -67,8 +98,8 @@ fn half_of_memory() -> u64 {
 /// A number with a unit, of which the first is the one that a number alone has.
 fn with_unit(text: &str, units: &[(&str, u64)]) -> Result<u64, String> {
     let text = text.trim();
-    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = (&text[..end], text[end..].trim());
+    let end = text.find(|c: char| c.is_alphabetic()).unwrap_or(text.len());
+    let (number, unit) = (text[..end].trim(), &text[end..]);
     let known = || units.iter().map(|(unit, _)| *unit).collect::<Vec<_>>().join(", ");
     let factor = match unit {
         "" => units.first().map(|(_, factor)| *factor),
@@ -76,7 +107,7 @@ fn with_unit(text: &str, units: &[(&str, u64)]) -> Result<u64, String> {
     };
     let factor = factor.ok_or_else(|| format!("has the unknown unit `{unit}`; the units are {}", known()))?;
     let value = number.parse::<u64>().ok().and_then(|number| number.checked_mul(factor)).filter(|value| *value > 0);
-    value.ok_or_else(|| format!("is `{text}`, which is no number above 0 with a unit: {}", known()))
+    value.ok_or_else(|| format!("is `{text}`, which is no whole number above 0 with a unit: {}", known()))
 }
 
 /// A time in milliseconds, as in `30 s`.
@@ -92,7 +123,31 @@ pub(crate) fn milliseconds(text: &str) -> Result<u64, String> {
 /// # Errors
 /// What is wrong with it.
 pub(crate) fn bytes(text: &str) -> Result<u64, String> {
-    with_unit(text, &[("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)])
+    with_unit(text, SIZES)
+}
+
+/// The least memory of a worker: four times what it takes to open a plugin of passhost itself. With less, reading the library
+/// fails, and it would look damaged.
+const LEAST: u64 = 16 << 20;
+
+/// The memory of a worker in bytes.
+///
+/// # Errors
+/// What is wrong with it: also if no plugin could be opened with it.
+pub(crate) fn memory(text: &str) -> Result<u64, String> {
+    let bytes = bytes(text)?;
+    if bytes >= LEAST {
+        return Ok(bytes);
+    }
+    Err(format!("is {}, and the process of a plugin needs {} or more to start", amount(bytes), amount(LEAST)))
+}
+
+const SIZES: &[(&str, u64)] = &[("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)];
+
+/// An amount of memory in the largest unit in which it is a whole number: `2 GiB`.
+pub(crate) fn amount(bytes: u64) -> String {
+    let whole = SIZES.iter().rev().find(|(_, size)| *size > 1 && bytes > 0 && bytes.is_multiple_of(*size));
+    whole.map_or_else(|| format!("{bytes} bytes"), |(unit, size)| format!("{} {unit}", bytes / size))
 }
 
 #[cfg(test)]
@@ -108,7 +163,23 @@ mod tests {
         for wrong in ["", "s", "-1", "0", "3 days", "1.5 s", "99999999999999999999", "18446744073709551615 min"] {
             assert!(milliseconds(wrong).is_err(), "{wrong}");
         }
+        let few = "is 1 MiB, and the process of a plugin needs 16 MiB or more to start";
+        assert_eq!((memory("1MiB"), memory("16 MiB")), (Err(few.to_string()), Ok(16 << 20)));
+        let part = "is `1.5s`, which is no whole number above 0 with a unit: s, ms, min, h";
+        assert_eq!(milliseconds("1.5s").unwrap_err(), part);
+        let amounts = [4 << 30, 1536 << 20, 5000, 0].map(amount);
+        assert_eq!(amounts, ["4 GiB", "1536 MiB", "5000 bytes", "0 bytes"]);
         assert_eq!(bytes("1 GB").unwrap_err(), "has the unknown unit `GB`; the units are B, KiB, MiB, GiB");
+    }
+
+    #[test]
+    fn a_process_sees_what_is_usual_and_what_is_granted() {
+        let usual = Limits::default();
+        assert!(["PATH", "LC_ALL", "RUST_BACKTRACE"].iter().all(|name| usual.sees(name)));
+        assert!(["GITHUB_TOKEN", "HOME", "PATHS", "LC"].iter().all(|name| !usual.sees(name)));
+        let granted = Limits { env: vec!["HOME".to_string(), "ACME_*".to_string()], ..Limits::default() };
+        assert!(["PATH", "HOME", "ACME_", "ACME_KEY"].iter().all(|name| granted.sees(name)));
+        assert!(!granted.sees("HOMES") && !granted.sees("ACME") && Limits::everything().sees("GITHUB_TOKEN"));
     }
 
     #[test]

@@ -488,13 +488,15 @@ impl Reader<'_> {
         let time = |key: &str| limit(key, limits::milliseconds).map(Duration::from_millis);
         let paths = |key: &str| self.strings(table, key).iter().map(|path| self.folder.join(path)).collect();
         let (read, write, network) = (paths("read"), paths("write"), self.boolean(table, "network"));
+        let env = self.strings(table, "env");
         Limits {
             timeout: time("timeout"),
-            memory: limit("memory", limits::bytes),
+            memory: limit("memory", limits::memory),
             cpu: time("cpu"),
             read,
             write,
             network,
+            env,
         }
     }
 

@@ -165,8 +165,8 @@ const PLUGIN_KEYS: &[Key] = &[
         name: "memory",
         ty: "string",
         default: "half of the memory of the machine",
-        doc: "Memory that the process of the plugin may have for its own data: `KiB`, `MiB`, `GiB`; without a unit, bytes. \
-              Of this and `--plugin-memory`, the lower one counts.",
+        doc: "Memory that the process of the plugin may have for its own data: `KiB`, `MiB`, `GiB`; without a unit, bytes; \
+              16 MiB or more. Of this and `--plugin-memory`, the lower one counts.",
         example: "[[plugin]]\npath = \"lib/libacme.so\"\nisolate = true\nmemory = \"2 GiB\"\n",
     },
     Key {
@@ -181,8 +181,8 @@ const PLUGIN_KEYS: &[Key] = &[
         name: "read",
         ty: "list of strings",
         default: "`[]`",
-        doc: "Files and folders that the process of the plugin may read, relative to the folder of the manifest. It can \
-              read libraries of the system and its own file in any case.",
+        doc: "Files and folders that the process of the plugin may read, relative to the folder of the manifest. [Isolation](isolation.md) \
+              has what it can read in any case.",
         example: "[[plugin]]\npath = \"lib/libacme.so\"\nisolate = true\nread = [\"tables\"]\n",
     },
     Key {
@@ -198,6 +198,14 @@ const PLUGIN_KEYS: &[Key] = &[
         default: "`false`",
         doc: "Whether the process of the plugin may use the network.",
         example: "[[plugin]]\npath = \"lib/libacme.so\"\nisolate = true\nnetwork = true\n",
+    },
+    Key {
+        name: "env",
+        ty: "list of strings",
+        default: "`[]`",
+        doc: "Environment variables that the process of the plugin sees beside the usual ones: a name, or the start of names \
+              with `*` after it. [Isolation](isolation.md) has the usual ones.",
+        example: "[[plugin]]\npath = \"lib/libacme.so\"\nisolate = true\nenv = [\"ACME_*\"]\n",
     },
 ];
 

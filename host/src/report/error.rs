@@ -172,6 +172,9 @@ pub enum Error {
         /// The module as text, and the place in it.
         place: Option<(String, Range<usize>)>,
     },
+    /// The rule of an operator broke while a module was read: the place says where, and the plugin is at fault.
+    #[error("{0}")]
+    Rule(Box<Error>),
     /// The module has a part without a text.
     #[error("the module cannot be written: {0}")]
     Unprintable(#[from] script::Unprintable),
@@ -316,6 +319,9 @@ pub enum StepKind {
 /// What to do about a config value that does not fit.
 pub(crate) const CONFIG_HELP: &str = "`passhost config` shows all keys with their types, defaults and ranges";
 
+/// What to do about a rule that breaks.
+const RULE_HELP: &str = "the output is as it was; correct the plugin, or leave it out of the manifest";
+
 /// More errors of one kind than these help nobody.
 const SHOWN: usize = plugin_api::names::FEW;
 
@@ -368,7 +374,7 @@ impl Error {
             | Error::Request { .. }
             | Error::Config { .. } => exit::REQUEST,
             Error::Output { .. } | Error::Lockfile { .. } => exit::REQUEST,
-            Error::Plugin { .. } | Error::Build { .. } | Error::Instrument { .. } => exit::PLUGIN,
+            Error::Plugin { .. } | Error::Build { .. } | Error::Instrument { .. } | Error::Rule(_) => exit::PLUGIN,
             Error::Step { code, .. } | Error::Ended { code, .. } | Error::Execution { code, .. } => *code,
             Error::Write { .. } | Error::ReaderLeft | Error::Unprintable(_) => exit::FAULT,
             Error::Entry { error, .. } => error.exit_code(),
@@ -393,7 +399,7 @@ impl Error {
         match self {
             Error::Input { error, .. } => error.diagnostics.len(),
             Error::Manifest { problems, .. } => problems.len(),
-            Error::Entry { error, .. } => error.count(),
+            Error::Entry { error, .. } | Error::Rule(error) => error.count(),
             Error::Several(errors) => errors.iter().map(Error::count).sum(),
             _ => 1,
         }
@@ -431,6 +437,13 @@ impl Error {
                         _ => "listed here",
                     };
                     *report = report.clone().at(origin, Arc::clone(text), span.clone(), label);
+                }
+                reports
+            }
+            Error::Rule(error) => {
+                let mut reports = error.reports();
+                if let Some(report) = reports.first_mut() {
+                    report.help = Some(RULE_HELP.to_string());
                 }
                 reports
             }

@@ -64,7 +64,7 @@ impl Run<'_> {
             place,
             kept: Kept::Nothing,
             cause: Cause::Error,
-            code: exit::PLUGIN,
+            code: if self.engine.lacks_a_worker() { exit::FAULT } else { exit::PLUGIN },
         }
     }
 

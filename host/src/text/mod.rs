@@ -2,8 +2,10 @@
 //! is no other way from a file to a module that was checked.
 
 mod foreign;
+mod rules;
 
 use self::foreign::Foreign;
+use self::rules::Rules;
 use crate::engine::Engine;
 use crate::files::{read_large, read_stream};
 use crate::report::Report;
@@ -131,13 +133,19 @@ impl Reading {
 
 impl Engine {
     /// Reads a module as TVMScript and verifies it with the operators of this engine, as `passhost run` does. A module
-    /// that is ill-formed is an error, except of an [unchecked](ReadOptions::unchecked) input.
+    /// that is ill-formed is an error, except of an [unchecked](ReadOptions::unchecked) input. A rule of an operator that
+    /// breaks is an error of its plugin.
     pub fn read_module(&self, input: &Input) -> Reading {
-        let (module, noticed) = match script::read_with(&input.text, self, input.options) {
+        let rules = Rules::of(self);
+        let (module, noticed) = match script::read_with(&input.text, &rules, input.options) {
             Ok(read) if input.options.unchecked => (Ok(read.module), read.warnings),
-            Ok(read) => (self.verified(input, read.module), read.warnings),
+            Ok(read) => (self.verified(input, read.module, &rules), read.warnings),
             Err(error) => (Err(unreadable(input, error)), Vec::new()),
         };
+        let module = module.map_err(|error| match rules.broke() {
+            true => Error::Rule(Box::new(error)),
+            false => error,
+        });
         Reading { module, input: input.clone(), noticed }
     }
 
@@ -149,10 +157,10 @@ impl Engine {
         Ok(script::print(module, self)?)
     }
 
-    fn verified(&self, input: &Input, module: Module) -> Result<Module, Error> {
+    fn verified(&self, input: &Input, module: Module, rules: &Rules<'_>) -> Result<Module, Error> {
         let _span = self.span("verification", "verify", || serde_json::json!({}));
         let verify = if input.strict { verify_module } else { verify_read };
-        match verify(&module, self) {
+        match verify(&module, rules) {
             Ok(()) => Ok(module),
             Err(violation) => Err(self.ill_formed(&input.origin, &module, &violation)),
         }

@@ -10,6 +10,7 @@ use plugin_api::abi::relay::{
 use plugin_api::declare::diagnostics::Severity;
 use plugin_api::services::evaluation::{EvaluationError, EvaluationLimits, Reason};
 use plugin_api::typing::operators::InferError;
+use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 fn lock(known: &Mutex<Known>) -> MutexGuard<'_, Known> {
@@ -99,6 +100,7 @@ pub(super) fn hear(worker: &Worker, known: &Mutex<Known>, from: &mut Reader<'_>)
         tell::ENTER => spans().enter(from.number()?),
         tell::EXIT => spans().exit(from.number()?),
         tell::CLOSE => spans().close(from.number()?),
+        tell::HERE => worker.here.store(true, Ordering::Relaxed),
         tell::FOLLOWS => spans().follows(from.number()?, from.number()?),
         _ => return Err(Forged::new("it tells what there is not")),
     }

@@ -16,6 +16,7 @@ use plugin_api::typing::operators::{InferError, Inferred};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::hash::RandomState;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A plugin whose code runs in workers: one for each thread that calls it at a time.
@@ -99,14 +100,31 @@ impl Apart {
         if let Some(worker) = own {
             return Ok(Turn { worker, within: true });
         }
-        if let Some(worker) = workers.iter().find(|worker| worker.try_take()) {
-            return Ok(Turn::begin(Arc::clone(worker)));
+        while let Some(worker) = workers.iter().find(|worker| worker.try_take()).cloned() {
+            if !self.was_killed(&worker) {
+                return Ok(Turn::begin(worker));
+            }
+            workers.retain(|other| !Arc::ptr_eq(other, &worker));
         }
         drop(workers);
-        let worker = Arc::new(Worker::start(&self.listed, &self.start)?);
+        let worker = Worker::start(&self.listed, &self.start).inspect_err(|error| {
+            let lacking = !matches!(error, Error::Plugin { .. });
+            self.start.fates.lacking.fetch_or(lacking, Ordering::Relaxed);
+        });
+        let worker = Arc::new(worker?);
         worker.take();
         lock(&self.workers).push(Arc::clone(&worker));
         Ok(Turn::begin(worker))
+    }
+
+    /// Whether somebody else ended a worker between its calls. That is no failure of the call that comes next.
+    fn was_killed(&self, worker: &Worker) -> bool {
+        let how = worker.was_killed();
+        if let Some(how) = &how {
+            let plugin = &self.listed.meta.name;
+            tracing::warn!("the worker of plugin `{plugin}` {how}, between two calls; another one takes its place");
+        }
+        how.is_some()
     }
 
     /// Runs a module pass, as [`OpenPlugin::run_module`](plugin_api::abi::host::OpenPlugin::run_module) does.
@@ -240,7 +258,8 @@ impl Apart {
     pub(crate) fn close(&self) -> Vec<String> {
         let workers = std::mem::take(&mut *lock(&self.workers));
         let quit = |worker: Arc<Worker>| Turn::of(&worker).worker.quit().err();
-        workers.into_iter().filter_map(quit).map(|death| death.to_string()).collect()
+        let living = workers.into_iter().filter(|worker| !self.was_killed(worker));
+        living.filter_map(quit).map(|death| death.to_string()).collect()
     }
 }
 

@@ -23,6 +23,9 @@ pub(super) enum Frame {
 /// Longer frames go through memory.
 const INLINE: usize = 1 << 15;
 
+/// A frame in the socket is collected before it is read: a longer one would take memory before it is refused.
+const MOST_INLINE: u64 = 64 << 20;
+
 /// No frame is longer.
 const MOST: u64 = 8 << 30;
 
@@ -57,9 +60,11 @@ impl Channel {
     /// Sends a frame, behind all that was noted before.
     pub(super) fn send(&self, frame: Frame, bytes: &[u8]) -> io::Result<()> {
         let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
-        let far = bytes.len() > INLINE;
-        if far {
-            self.outbox.write_all_at(bytes, 0)?;
+        // Where the system limits the size of files (RLIMIT_FSIZE), memory is a file.
+        let written = if bytes.len() > INLINE { Some(self.outbox.write_all_at(bytes, 0)) } else { None };
+        let far = matches!(written, Some(Ok(())));
+        if let Some(Err(error)) = written.filter(|_| bytes.len() as u64 > MOST_INLINE) {
+            return Err(error);
         }
         put(&mut pending, frame, bytes, far);
         self.flush(&mut pending)
@@ -163,8 +168,7 @@ fn read_head(head: &[u8; HEAD]) -> io::Result<(Frame, bool, usize)> {
     };
     let len = u64::from(word(12)) << 32 | u64::from(word(8));
     let far = word(4) != 0;
-    // A frame in the socket is collected here: a long one would take memory before it is refused.
-    if len > MOST || !far && len > 64 << 20 {
+    if len > MOST || !far && len > MOST_INLINE {
         return Err(lost("it announces a message that is too long"));
     }
     Ok((kind, far, len as usize))

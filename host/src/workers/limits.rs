@@ -1,6 +1,7 @@
 //! Bounds of a worker process: rlimits, files, and calls of the system.
 
 pub use crate::plugins::limits::Limits;
+pub(super) use crate::plugins::limits::amount;
 
 use plugin_api::abi::relay::{Forged, Reader, Writer};
 use std::path::PathBuf;
@@ -20,7 +21,7 @@ pub(super) fn take(from: &mut Reader<'_>) -> Result<Limits, Forged> {
     let (memory, cpu) = (Some(from.number()?), Some(from.number()?).filter(|cpu| *cpu > 0).map(Duration::from_secs));
     let paths = |from: &mut Reader<'_>| (0..from.count()?).map(|_| from.block().map(path)).collect();
     let (read, write): (Result<_, Forged>, Result<_, Forged>) = (paths(from), paths(from));
-    Ok(Limits { timeout: None, memory, cpu, read: read?, write: write?, network: from.byte()? != 0 })
+    Ok(Limits { timeout: None, memory, cpu, read: read?, write: write?, network: from.byte()? != 0, env: Vec::new() })
 }
 
 pub(super) fn path(bytes: &[u8]) -> PathBuf {

@@ -24,7 +24,7 @@ mod worker;
 
 pub(crate) use call_key::call_key;
 pub use limits::Limits;
-pub(crate) use worker::{COMMAND, Start};
+pub(crate) use worker::{COMMAND, Fates, Start};
 
 use crate::instruments::OfPlugin;
 use crate::plugins::loader::Listed;
@@ -36,6 +36,7 @@ use plugin_api::metadata::OptionValue;
 use plugin_api::typing::legalized::Legalized;
 use plugin_api::typing::operators::{InferError, Inferred};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 use worker::Worker;
 
@@ -80,7 +81,7 @@ pub(crate) fn try_out(listed: &Listed, limits: Option<&Limits>) -> Result<(), Er
     let most = Limits { timeout: Some(OPENING), ..Limits::default() };
     let limits = limits.cloned().unwrap_or_else(Limits::everything).within(&most);
     let echo = tracing::enabled!(tracing::Level::DEBUG);
-    Worker::try_out(listed, &Start { program, limits, echo })
+    Worker::try_out(listed, &Start { program, limits, echo, fates: Arc::default() })
 }
 
 impl Opened {

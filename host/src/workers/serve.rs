@@ -3,7 +3,7 @@
 use super::channel::{Channel, Frame, receive_files};
 use super::limits;
 use super::remote::{self, Header, Remote, Session};
-use super::words::{call, event};
+use super::words::{call, event, tell};
 use crate::plugins::library::Library;
 use crate::plugins::loader;
 use crate::process::{self, Kind};
@@ -92,6 +92,8 @@ fn serve(channel: &'static Channel, library: File) -> Result<(), Forged> {
         match (what, &opened) {
             (call::OPEN, None) => {
                 let Some(library) = library.take() else { return Err(Forged::new("there is no library")) };
+                // Whatever ends this process from now on, it was a worker. A host that is gone shows at the reply.
+                let _ = channel.tell(&[tell::HERE], true);
                 opened = open(library, &mut from, &mut out)?;
                 watch(channel);
             }

@@ -38,6 +38,8 @@ pub(super) mod tell {
     pub(crate) const EXIT: u8 = 9;
     pub(crate) const CLOSE: u8 = 10;
     pub(crate) const FOLLOWS: u8 = 11;
+    /// It is a worker, and about to open the plugin.
+    pub(crate) const HERE: u8 = 12;
 }
 
 /// The events of an instrument.

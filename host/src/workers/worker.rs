@@ -2,12 +2,12 @@
 
 use super::answers::{answer, hear};
 use super::channel::{Channel, Frame, memory, send_files};
-use super::limits::{self, Limits};
+use super::limits::{self, Limits, amount};
 use super::logs::Spans;
 use super::words::call;
 use crate::plugins::loader::Listed;
 use crate::process::{self, MARK};
-use crate::report::error::Error;
+use crate::report::error::{Error, exit};
 use plugin_api::abi::host::{current_opt_level, max_level, with_services};
 use plugin_api::abi::relay::{Forged, Known, Reader, Writer};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -18,7 +18,8 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The hidden command of a worker.
@@ -27,8 +28,17 @@ pub(crate) const COMMAND: &str = "worker-process";
 /// What is shown of the last that it said.
 const SAID: usize = 2000;
 
-/// A plugin that is only tried and says more than this does nothing else.
+/// What is shown of the first that it said in a call, where the last is not all: the reason stands before a backtrace.
+const FIRST: usize = 400;
+
+/// A plugin that is only tried and says more than this does nothing else. Of one that runs, no more is shown.
 const FLOOD: u64 = 64 << 20;
+
+/// What may be left in the pipe of a process that ended: more than any pipe has.
+const LAST: u64 = 4 << 20;
+
+/// Messages that may come after the time of a call is over: what was on its way.
+const ON_ITS_WAY: u32 = 10_000;
 
 /// How long a process has to end that closed its end of the socket, or that was asked to.
 const PATIENCE: Duration = Duration::from_millis(200);
@@ -41,6 +51,16 @@ pub(crate) struct Start {
     pub(crate) limits: Limits,
     /// What it says on standard error goes to that of this process.
     pub(crate) echo: bool,
+    pub(crate) fates: Arc<Fates>,
+}
+
+/// What became of the workers of an engine.
+#[derive(Debug, Default)]
+pub(crate) struct Fates {
+    /// One died, or was ended.
+    pub(crate) died: AtomicBool,
+    /// The system did not give what one needs.
+    pub(crate) lacking: AtomicBool,
 }
 
 /// How a call ended that has no answer.
@@ -64,6 +84,12 @@ impl std::fmt::Display for Death {
 }
 
 impl Death {
+    /// The error of a program that never said that it is a worker.
+    fn is_no_worker(self, program: &Path) -> Error {
+        let message = format!("the program {} was started as a worker and is none: it {}", program.display(), self.how);
+        Error::Request { message: format!("{message}{}", self.said), help: NAME_ONE.to_string() }
+    }
+
     /// The error of a plugin that ends its worker before it does anything; `when`: while or after it was opened.
     fn refuses(self, file: &Path, when: &str) -> Error {
         Error::Plugin {
@@ -73,6 +99,23 @@ impl Death {
         }
     }
 }
+
+/// Why a program cannot be started as a worker.
+fn not_started(program: &Path, error: &io::Error) -> Error {
+    let message = format!("the worker program {} cannot be started: {error}", program.display());
+    let wrong = [libc::ENOENT, libc::ENOTDIR, libc::EACCES, libc::ENOEXEC, libc::EISDIR, libc::ELOOP];
+    let help = match error.raw_os_error() {
+        Some(number) if wrong.contains(&number) => return Error::Request { message, help: NAME_ONE.to_string() },
+        Some(libc::EMFILE | libc::ENFILE) => "allow more open files, as `ulimit -n` does",
+        Some(libc::EAGAIN) => "allow more processes, as `ulimit -u` does",
+        Some(libc::ENOMEM) => "free some memory",
+        _ => "see what the system lacks, or run the plugin without a process of its own",
+    };
+    Error::Ended { message, help: help.to_string(), code: exit::FAULT }
+}
+
+const NAME_ONE: &str =
+    "name a program that calls `passhost::worker` first, such as passhost itself, and leave it where it is";
 
 const WORKER: &str = "its worker";
 const THREAD: &str = "a thread that it started in its worker";
@@ -84,13 +127,20 @@ enum Cause {
     Late(Duration),
     Nonsense(String),
     Flood(u64),
+    /// The system did not take what it is to work on.
+    Unsent(io::Error),
 }
 
 /// What it said on standard error.
 struct Said {
     pipe: ChildStderr,
     tail: Vec<u8>,
+    /// The start of what it said in this call, and the length of all that.
+    first: Vec<u8>,
+    in_call: usize,
     total: u64,
+    /// Bytes that went to standard error of this process.
+    echoed: u64,
     /// What a crash handler noted.
     mark: Option<String>,
     /// Whether its standard library said that there is no memory.
@@ -105,6 +155,8 @@ pub(crate) struct Worker {
     child: Mutex<Child>,
     said: Mutex<Said>,
     known: Mutex<Known>,
+    /// Whether it said that it is a worker.
+    pub(super) here: AtomicBool,
     pub(super) spans: Mutex<Spans>,
     dead: Mutex<Option<Death>>,
     taken: Mutex<bool>,
@@ -141,22 +193,21 @@ impl Worker {
 
     /// A worker that has opened a plugin, and which of its limits the system does not offer.
     fn begin(listed: &Listed, start: &Start) -> Result<(Worker, Vec<String>), Error> {
-        let failed = |error: io::Error| Error::Request {
-            message: format!("the worker program {} cannot be started: {error}", start.program.display()),
-            help: "name a program that calls `passhost::worker` first, such as passhost itself".to_string(),
-        };
+        let failed = |error: io::Error| not_started(&start.program, &error);
         let library = listed.library()?;
         let (own, other) = UnixStream::pair().map_err(failed)?;
         let (outbox, inbox) = (memory().map_err(failed)?, memory().map_err(failed)?);
         let mut command = Command::new(&start.program);
         command.arg(COMMAND).process_group(0).stderr(Stdio::piped());
+        let sees = |name: &std::ffi::OsStr| start.limits.sees(&name.to_string_lossy());
+        command.env_clear().envs(std::env::vars_os().filter(|(name, _)| sees(name)));
         command.stdin(library.as_input().map_err(failed)?).stdout(OwnedFd::from(other));
         let child = command.spawn();
         // The command keeps the other end open as long as it lives.
         drop(command);
         let mut child = child.map_err(failed)?;
         let Some(pipe) = child.stderr.take() else { return Err(failed(io::ErrorKind::BrokenPipe.into())) };
-        let said = Said { pipe, tail: Vec::new(), total: 0, mark: None, starved: false, line: Vec::new() };
+        let said = Said::on(pipe);
         // What fails here shows as the end of the process.
         let _ = rustix::io::ioctl_fionbio(&said.pipe, true);
         let _ = send_files(&own, &[&inbox, &outbox]);
@@ -165,6 +216,7 @@ impl Worker {
             child: Mutex::new(child),
             said: Mutex::new(said),
             known: Mutex::new(Known::new(true)),
+            here: AtomicBool::new(false),
             spans: Mutex::default(),
             dead: Mutex::default(),
             taken: Mutex::default(),
@@ -194,7 +246,11 @@ impl Worker {
             };
             Ok((missing, refused))
         };
-        let (missing, refused) = self.call(call::OPEN, put, take).map_err(|death| death.refuses(file, "while"))?;
+        let answer = self.call(call::OPEN, put, take);
+        let (missing, refused) = answer.map_err(|death| match self.here.load(Ordering::Relaxed) {
+            true => death.refuses(file, "while"),
+            false => death.is_no_worker(&self.start.program),
+        })?;
         match refused {
             Some((message, help)) => Err(Error::Plugin { path: file.to_path_buf(), message, help }),
             None => Ok(missing),
@@ -223,6 +279,23 @@ impl Worker {
         lock(&self.dead).is_some()
     }
 
+    /// How somebody else ended it while nobody called it. If the plugin did that itself, by a thread that crashes or exits,
+    /// the next call fails.
+    pub(super) fn was_killed(&self) -> Option<String> {
+        use std::os::unix::process::ExitStatusExt;
+        if self.is_dead() {
+            return None;
+        }
+        let mut child = lock(&self.child);
+        let status = child.try_wait().ok().flatten()?;
+        status.signal().filter(|signal| BY_OTHERS.contains(signal))?;
+        kill(&mut child);
+        let how = process::ended(&status, 0);
+        let death = Death { who: WORKER, how: how.clone(), said: String::new(), function: None };
+        *lock(&self.dead) = Some(death);
+        Some(how)
+    }
+
     /// Sends a call and gives what its reply has. Meanwhile, what the worker asks and tells is answered by the current
     /// context of this thread.
     pub(crate) fn call<R>(
@@ -237,6 +310,9 @@ impl Worker {
         }
         let deadline = Instant::now() + self.start.limits.timeout();
         let depth = lock(&self.spans).begin();
+        if depth == 0 {
+            lock(&self.said).begin_call();
+        }
         let mut out = Writer::of(what);
         {
             let mut known = lock(&self.known);
@@ -244,7 +320,10 @@ impl Worker {
             put_context(&mut out);
             put(&mut known, &mut out);
         }
-        let reply = self.channel.send(Frame::Call, out.bytes()).map_err(|_| Cause::Gone);
+        let reply = self.channel.send(Frame::Call, out.bytes()).map_err(|error| match error.kind() {
+            io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => Cause::Gone,
+            _ => Cause::Unsent(error),
+        });
         let reply = reply.and_then(|()| self.converse(deadline));
         lock(&self.spans).end(depth);
         let reply = reply.map_err(|cause| self.die(cause))?;
@@ -255,8 +334,13 @@ impl Worker {
 
     /// Answers until the reply comes.
     fn converse(&self, deadline: Instant) -> Result<plugin_api::abi::relay::Buffer, Cause> {
+        let mut late = 0;
         loop {
             let (frame, buffer) = self.next(deadline)?;
+            late += u32::from(frame == Frame::Tell && Instant::now() >= deadline);
+            if late > ON_ITS_WAY {
+                return Err(Cause::Late(self.start.limits.timeout()));
+            }
             let mut from = Reader::new(buffer.bytes());
             let done = match frame {
                 Frame::Reply => return Ok(buffer),
@@ -296,7 +380,8 @@ impl Worker {
                 (is(0), is(1))
             };
             if words {
-                said.hear(self.start.echo);
+                // No more than that: whoever reads our standard error may be slower than the plugin.
+                said.hear_some(self.start.echo);
                 if !self.start.echo && !said.closed() && said.total > FLOOD {
                     return Err(Cause::Flood(said.total));
                 }
@@ -326,12 +411,12 @@ impl Worker {
                 ended(&mut child, PATIENCE);
                 None
             }
-            Cause::Nonsense(_) | Cause::Flood(_) => None,
+            Cause::Nonsense(_) | Cause::Flood(_) | Cause::Unsent(_) => None,
         };
         kill(&mut child);
         drop(child);
         let mut said = lock(&self.said);
-        said.hear(self.start.echo);
+        said.hear_the_rest(self.start.echo);
         let mark = Mark::of(said.mark.as_deref());
         let is_late = matches!(cause, Cause::Late(_));
         let what = match cause {
@@ -342,11 +427,16 @@ impl Worker {
             Cause::Late(limit) => format!("took longer than the {} that a call may take (timeout)", seconds(limit)),
             Cause::Nonsense(why) => format!("sent an answer that is none: {why}"),
             Cause::Flood(total) => format!("wrote {} MiB to standard error", total >> 20),
+            Cause::Unsent(error) => {
+                self.start.fates.lacking.store(true, Ordering::Relaxed);
+                format!("cannot be sent what it is to work on: {error}")
+            }
         };
         // A signal that ends what takes too long meets any thread.
         let who = if mark.foreign && !is_late { THREAD } else { WORKER };
         let death = Death { who, how: what, said: said.quoted(), function: mark.function.map(str::to_string) };
         lock(&self.spans).leave_all();
+        self.start.fates.died.store(true, Ordering::Relaxed);
         *lock(&self.dead) = Some(death.clone());
         death
     }
@@ -361,7 +451,7 @@ impl Worker {
                 format!("used more than its {} of processor time (SIGXCPU)", seconds(cpu))
             }
             (Some(libc::SIGABRT), _) if said.starved => {
-                format!("needs more than the {} bytes of memory that it may use (SIGABRT)", limits.memory())
+                format!("needs more than the {} of memory that it may use (SIGABRT)", amount(limits.memory()))
             }
             _ => text,
         }
@@ -396,13 +486,16 @@ impl Worker {
         let start = Instant::now();
         loop {
             let status = ended(&mut lock(&self.child), Duration::from_millis(5));
-            lock(&self.said).hear(self.start.echo);
+            lock(&self.said).hear_the_rest(self.start.echo);
             if status.is_some() || start.elapsed() > limit {
                 return status;
             }
         }
     }
 }
+
+/// Signals by which users and systems end a process that did nothing wrong.
+const BY_OTHERS: [i32; 5] = [libc::SIGKILL, libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGQUIT];
 
 /// A process that is to end has no longer than this.
 const QUIT: Duration = Duration::from_secs(5);
@@ -489,29 +582,42 @@ impl Mark<'_> {
 }
 
 impl Said {
+    fn on(pipe: ChildStderr) -> Said {
+        let (tail, first, line) = Default::default();
+        Said { pipe, tail, first, in_call: 0, total: 0, echoed: 0, mark: None, starved: false, line }
+    }
+
+    /// What comes now is of another call.
+    fn begin_call(&mut self) {
+        self.first.clear();
+        self.in_call = 0;
+    }
+
     fn closed(&self) -> bool {
         self.total == u64::MAX
     }
 
-    /// Reads what there is.
-    fn hear(&mut self, echo: bool) {
+    /// Reads what a process that ended, or is to end, left.
+    fn hear_the_rest(&mut self, echo: bool) {
+        let before = self.total;
+        while !self.closed() && self.total - before < LAST && self.hear_some(echo) {}
+    }
+
+    /// Reads a part of what there is; gives whether there was any.
+    fn hear_some(&mut self, echo: bool) -> bool {
         let mut buffer = [0; 1 << 14];
-        while !self.closed() {
-            match self.pipe.read(&mut buffer) {
-                Ok(0) => {
-                    self.line_ended(echo);
-                    self.total = u64::MAX;
-                }
-                Ok(n) => {
-                    self.total += n as u64;
-                    self.lines(&buffer[..n], echo);
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(_) => return,
+        match self.pipe.read(&mut buffer) {
+            Ok(0) => {
+                self.line_ended(echo);
+                self.total = u64::MAX;
+                false
             }
-            if !echo && self.total > FLOOD {
-                return;
+            Ok(n) => {
+                self.total += n as u64;
+                self.lines(&buffer[..n], echo);
+                true
             }
+            Err(error) => error.kind() == io::ErrorKind::Interrupted,
         }
     }
 
@@ -535,15 +641,30 @@ impl Said {
             return;
         }
         if echo {
-            // Nothing can be said about standard error being gone.
-            let _ = io::stderr().write_all(&line);
+            self.echo(&line);
         }
         self.starved |= line.starts_with(b"memory allocation of ");
         self.note(&line);
     }
 
+    /// Passes a line on, up to a limit: a plugin must not fill the disk with it.
+    fn echo(&mut self, line: &[u8]) {
+        let before = self.echoed;
+        self.echoed += line.len() as u64;
+        // Nothing can be said about standard error being gone.
+        if self.echoed <= FLOOD {
+            let _ = io::stderr().write_all(line);
+        } else if before <= FLOOD {
+            let size = amount(FLOOD);
+            tracing::warn!("{WORKER} wrote more than {size} to standard error; what else it writes is not shown");
+        }
+    }
+
     /// Keeps the end of what was said.
     fn note(&mut self, bytes: &[u8]) {
+        let room = FIRST.saturating_sub(self.first.len());
+        self.first.extend_from_slice(&bytes[..room.min(bytes.len())]);
+        self.in_call = self.in_call.saturating_add(bytes.len());
         self.tail.extend_from_slice(bytes);
         if self.tail.len() > 4 * SAID {
             let from = self.tail.len() - SAID;
@@ -555,8 +676,20 @@ impl Said {
         let end = &self.tail[self.tail.len().saturating_sub(SAID)..];
         // Whole lines, if there is more than one.
         let cut = if end.len() < self.tail.len() { end.iter().position(|byte| *byte == b'\n') } else { None };
-        let text = String::from_utf8_lossy(&end[cut.map_or(0, |at| at + 1)..]).trim().to_string();
-        if text.is_empty() { String::new() } else { format!("; it said: {text}") }
+        let end = &end[cut.map_or(0, |at| at + 1)..];
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_string();
+        match (text(end), self.first_line()) {
+            (last, _) if last.is_empty() => String::new(),
+            (last, Some(first)) if self.in_call > end.len() + FIRST => {
+                format!("; it said: {}\n[...]\n{last}", text(first))
+            }
+            (last, _) => format!("; it said: {last}"),
+        }
+    }
+
+    /// The first line of this call, or its start.
+    fn first_line(&self) -> Option<&[u8]> {
+        self.first.split(|byte| *byte == b'\n').find(|line| !line.trim_ascii().is_empty())
     }
 }
 

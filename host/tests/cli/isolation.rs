@@ -3,22 +3,36 @@
 use super::bad_plugins::example;
 use super::ends::{WAYS, case};
 use super::{Case, SMALL};
-use std::path::PathBuf;
-use std::process::Command;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
-/// Processes that have this folder as theirs, and are workers.
-fn workers(case: &Case) -> Vec<String> {
+/// Processes that have this folder as theirs, and are workers: their folders in `/proc`.
+fn workers(case: &Case) -> Vec<PathBuf> {
     let folder = std::fs::canonicalize(case.folder.path()).expect("the folder");
-    let all = std::fs::read_dir("/proc").expect("processes").flatten();
-    let own = all.filter(|entry| std::fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| cwd == folder));
-    own.filter_map(|entry| std::fs::read_to_string(entry.path().join("cmdline")).ok())
-        .filter(|line| line.contains("worker-process"))
-        .collect()
+    let all = std::fs::read_dir("/proc").expect("processes").flatten().map(|entry| entry.path());
+    let own = all.filter(|process| std::fs::read_link(process.join("cwd")).is_ok_and(|cwd| cwd == folder));
+    own.filter(|process| said_by(process, "cmdline").contains("worker-process")).collect()
+}
+
+/// What the system says of a process; nothing if it is gone.
+fn said_by(process: &Path, file: &str) -> String {
+    std::fs::read_to_string(process.join(file)).unwrap_or_default()
 }
 
 /// The bundle that a run wrote because a worker died.
 fn bundle(said: &str) -> Option<PathBuf> {
     said.lines().find_map(|line| Some(PathBuf::from(line.split_once("wrote the bundle ")?.1)))
+}
+
+impl Case {
+    /// The first plugin sees an environment variable, also in a process of its own.
+    fn seeing(self, variable: &str) -> Case {
+        let manifest = std::fs::read_to_string(self.path("passes.toml")).expect("the manifest");
+        let granting = manifest.replacen("[[plugin]]", &format!("[[plugin]]\nenv = [\"{variable}\"]"), 1);
+        self.file("passes.toml", granting)
+    }
 }
 
 /// What is said of a run that goes on after its first step failed. There is a bundle, though none was asked for.
@@ -43,7 +57,7 @@ fn whatever_ends_a_worker_costs_its_step() {
     for (how, what, function) in WAYS {
         let said = goes_on(&case, &format!("zoo.Ends{{how=\"{how}\"}}"), &["--plugin-timeout", "20s"]);
         // Where the whole machine has less, this is more than a worker may use.
-        let memory = *how == "memory" && said.contains("bytes of memory that it may use (SIGABRT)");
+        let memory = *how == "memory" && said.contains("of memory that it may use (SIGABRT)");
         let what = what.replace("a thread that a plugin started", "a thread that it started in its worker");
         let what = if what.starts_with("a thread") { what } else { format!("its worker {what}") };
         let line = format!("error: step 1, pass `zoo.Ends` of plugin `passhost-zoo`: {what}");
@@ -64,7 +78,7 @@ const WORSE: &[(&str, &str)] = &[
     ("endless destructor", "its worker took longer than the 2 s"),
     ("signal handler", "its worker took longer than the 2 s"),
     ("longjmp", "its worker was killed by SIG"),
-    ("20 GB", "its worker needs more than the 1073741824 bytes of memory that it may use (SIGABRT)"),
+    ("20 GB", "its worker needs more than the 1 GiB of memory that it may use (SIGABRT)"),
 ];
 
 #[test]
@@ -77,6 +91,13 @@ fn what_one_process_does_not_survive() {
         let said = goes_on(&case, &format!("zoo.Ends{{how=\"{how}\"}}"), &limits);
         assert!(said.contains(&format!("step 1, pass `zoo.Ends` of plugin `passhost-zoo`: {what}")), "{how}: {said}");
     }
+    // A backtrace of any length does not hide the reason.
+    let mut command = case.command(&["run", "small.py", "--isolate", "--plugin-memory", "1GiB"]);
+    command.args(["--passes", "zoo.Ends{how=\"20 GB\"}"]).env("RUST_BACKTRACE", "1");
+    let (_, said, _) = case.finish(command, b"");
+    let why = "1 GiB of memory that it may use (SIGABRT); it said: memory allocation of 1073741824 bytes failed";
+    assert!(said.contains(why), "{said}");
+    std::fs::remove_file(bundle(&said).expect("a bundle")).expect("the bundle");
     let run = |how: &str| {
         let pass = format!("zoo.Ends{{how=\"{how}\"}}");
         let ran = case.run(&["run", "small.py", "--isolate", "--plugin-timeout", "2s", "--passes", &pass], b"");
@@ -143,6 +164,16 @@ fn limits_and_grants() {
     assert!(said.contains("in function `main`"), "{said}");
     let (_, said, code) = case.run(&["run", "small.py", "--isolate", "--plugin-memory", "2 GB", "--passes", ""], b"");
     assert!(code == 2 && said.contains("unknown unit `GB`"), "{said}");
+    let few = "and the process of a plugin needs 16 MiB or more to start";
+    let (_, said, code) = case.run(&["run", "small.py", "--isolate", "--plugin-memory", "1MiB", "--passes", ""], b"");
+    assert!(code == 2 && said.contains(&format!("is 1 MiB, {few}")), "{said}");
+    let (_, said, code) = case.run(&["run", "small.py", "--isolate", "--plugin-memory", "16MiB", "--passes", ""], b"");
+    assert_eq!(code, 0, "{said}");
+    let manifest = std::fs::read_to_string(case.path("passes.toml")).expect("the manifest");
+    let little = manifest.replacen("[[plugin]]", "[[plugin]]\nmemory = \"1 KiB\"", 1);
+    std::fs::write(case.path("little.toml"), little).expect("a manifest");
+    let (_, said, code) = case.run(&["run", "small.py", "--manifest", "little.toml", "--passes", ""], b"");
+    assert!(code == 2 && said.contains(&format!("`memory` is 1 KiB, {few}")), "{said}");
 }
 
 /// Rules, checkers and instruments end a worker as passes do.
@@ -158,9 +189,208 @@ fn rules_checkers_and_instruments() {
     ] {
         let mut all = vec!["run", "small.py", "--isolate", "--passes", passes];
         all.extend(instrument.iter().flat_map(|instrument| ["--instrument", *instrument]));
-        let (_, said, code) = case.run(&all, b"");
-        assert!(code == 3 && said.contains(what), "{passes}: exit code {code}: {said}");
+        for more in [&[][..], &["--keep-going"]] {
+            let (_, said, code) = case.run(&[&all, more].concat(), b"");
+            assert!(code == 3 && said.contains(what), "{passes}: exit code {code}: {said}");
+            assert!(workers(&case).is_empty());
+            fails_again(&case, &said);
+        }
+    }
+}
+
+/// The bundle that a run wrote because a worker died has the same failure.
+fn fails_again(case: &Case, said: &str) {
+    let bundle = bundle(said).unwrap_or_else(|| panic!("no bundle: {said}"));
+    let (_, again, code) = case.run(&["replay", bundle.to_str().expect("a path"), "--with-current-plugins"], b"");
+    assert!(code == 3 && again.contains("this is the failure that the bundle has"), "exit code {code}: {again}");
+    std::fs::remove_file(bundle).expect("the bundle");
+}
+
+/// Other commands run passes, too.
+#[test]
+fn each_command_that_runs_passes_writes_a_bundle() {
+    let case = case("bundles_of_each_command");
+    for command in [&["validate"][..], &["exec", "--random", "1"], &["blame", "--at", "gv"]] {
+        let passes = ["small.py", "--isolate", "--passes", "zoo.Idle,zoo.Ends{how=segv}"];
+        let (_, said, code) = case.run(&[command, &passes].concat(), b"");
+        assert!(code == 3 && said.contains("its worker was killed by SIGSEGV"), "{command:?}: {code}: {said}");
+        fails_again(&case, &said);
+    }
+}
+
+/// The module of a test, with a call of an operator.
+fn calling(operator: &str) -> String {
+    SMALL.replace("R.multiply(lv, lv1)", &format!("T.{operator}(lv)"))
+}
+
+/// The input is not at fault, nor is its operator unknown.
+#[test]
+fn a_rule_that_ends_its_worker_while_the_input_is_read() {
+    let case = case("a_rule_while_reading").file("exits.py", calling("zoo.exits"));
+    let case = case.file("crashes.py", calling("zoo.crashes"));
+    for (input, what) in [("exits.py", "ended the process with exit code 0"), ("crashes.py", "was killed by SIGSEGV")] {
+        let (_, said, code) = case.run(&["run", input, "--isolate", "--passes", ""], b"");
+        assert!(code == 3 && said.contains(&format!("its worker {what}")), "{input}: exit code {code}: {said}");
+        assert!(said.contains("correct the plugin") && !said.contains("no operator"), "{input}: {said}");
         assert!(workers(&case).is_empty());
+        fails_again(&case, &said);
+    }
+}
+
+/// Whoever reads what a plugin says may be slow, and nobody wants all of it.
+#[test]
+fn what_a_plugin_says_without_end() {
+    let case = Case::new("says_without_end").libraries(&[example("talks")]).operators().seeing("ZOO_TALK");
+    let flood = |timeout: &str, pause: Duration| {
+        let all = ["run", "small.py", "--isolate", "--plugin-timeout", timeout, "--passes", "zoo.Talks"];
+        let mut child = case.command(&all).env("ZOO_TALK", "flood").stderr(Stdio::piped()).spawn().expect("passhost");
+        let (start, mut pipe) = (Instant::now(), child.stderr.take().expect("a pipe"));
+        let (mut said, mut total, mut buffer) = (Vec::new(), 0, [0; 1 << 14]);
+        while let Ok(n @ 1..) = pipe.read(&mut buffer) {
+            total += n;
+            said.extend_from_slice(&buffer[..n]);
+            said.drain(..said.len().saturating_sub(1 << 16));
+            std::thread::sleep(pause);
+        }
+        let said = String::from_utf8_lossy(&said).into_owned();
+        assert_eq!(child.wait().expect("an end").code(), Some(3), "{said}");
+        assert!(said.contains("took longer than the"), "{said}");
+        std::fs::remove_file(bundle(&said).expect("a bundle")).expect("the bundle");
+        (said, total, start.elapsed())
+    };
+    let (_, _, time) = flood("1s", Duration::from_millis(5));
+    assert!(time < Duration::from_secs(20), "{time:?}");
+    let (said, total, _) = flood("10s", Duration::ZERO);
+    assert!(total < 65 << 20 && said.contains("wrote more than 64 MiB to standard error"), "{total}: {said}");
+}
+
+/// What the system does not give is no fault of a plugin.
+#[test]
+fn what_the_system_does_not_give() {
+    let (_, main) = SMALL.split_once("class Module:\n").expect("a module");
+    let others: String = (0..200).map(|at| main.replace("main", &format!("f{at}"))).collect();
+    let case = case("what_the_system_does_not_give").file("large.py", format!("{SMALL}{others}"));
+    let limited = |limit: &str, input: &str, more: &[&str]| {
+        let all = [&["run", input, "-o", "new.py"], more].concat();
+        let mut command = Command::new("bash");
+        command.env("TMPDIR", case.path("temporary"));
+        command.args(["-c", &format!("ulimit {limit}; exec \"$0\" \"$@\"")]).arg(env!("CARGO_BIN_EXE_passhost"));
+        command.args(all).current_dir(case.folder.path()).env("XDG_CACHE_HOME", case.path("cache"));
+        case.finish(command, b"")
+    };
+    std::fs::create_dir(case.path("temporary")).expect("a folder");
+    for more in [&["--passes", "zoo.Idle"][..], &["--passes", "zoo.Idle", "--isolate"]] {
+        let (_, said, code) = limited("-f 1", "large.py", more);
+        assert!(code == 4 && said.contains("File too large") && !said.contains("its worker"), "{code}: {said}");
+    }
+    // A bundle that cannot be written leaves no file.
+    let ends = ["--isolate", "--passes", "zoo.Ends{how=segv}"];
+    let (_, said, code) = limited("-f 1", "large.py", &ends);
+    assert!(code == 3 && said.contains("the bundle is lost: ") && said.contains("File too large"), "{code}: {said}");
+    assert_eq!(std::fs::read_dir(case.path("temporary")).expect("the folder").count(), 0);
+    let (_, said, code) = limited("-n 10", "small.py", &["--passes", "zoo.Idle", "--isolate"]);
+    assert!(code == 4 && said.contains("Too many open files") && said.contains("ulimit -n"), "{code}: {said}");
+}
+
+/// The program of the workers is replaced by another one during a run.
+#[test]
+fn a_program_that_is_no_worker() {
+    use std::os::unix::fs::PermissionsExt;
+    let case = case("a_program_that_is_no_worker");
+    let program = case.path("passhost");
+    std::fs::copy(env!("CARGO_BIN_EXE_passhost"), &program).expect("a copy");
+    let passes = "zoo.Ends{how=sleep},zoo.Idle";
+    let mut command = Command::new(&program);
+    command.args(["run", "small.py", "--isolate", "--keep-going", "--plugin-timeout", "4s", "--passes", passes]);
+    command.current_dir(case.folder.path()).env("XDG_CACHE_HOME", case.path("cache"));
+    let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("passhost");
+    while workers(&case).len() < 2 {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    std::fs::remove_file(&program).expect("the copy");
+    std::fs::write(&program, "#!/bin/sh\nexit 0\n").expect("a program");
+    std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).expect("a program");
+    let output = child.wait_with_output().expect("an end");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("was started as a worker and is none: it ended the process with exit code 0"), "{said}");
+    assert_eq!(output.status.code(), Some(4), "{said}");
+    std::fs::remove_file(bundle(&said).expect("a bundle")).expect("the bundle");
+}
+
+/// Between two calls, somebody kills the worker that the plugin of the next step has.
+#[test]
+fn a_worker_that_is_killed_between_two_calls() {
+    let case = case("killed_between_two_calls");
+    let manifest = std::fs::read_to_string(case.path("passes.toml")).expect("the manifest");
+    let passes = format!("[[plugin]]\ncrate = \"{}\"\n", super::root().join("plugins/relax-passes").display());
+    let case = case.file("passes.toml", manifest + &passes);
+    let passes = "zoo.Ends{how=sleep},relax.Normalize";
+    let all = ["run", "small.py", "--isolate", "--keep-going", "--plugin-timeout", "3s", "--passes", passes];
+    let child = case.command(&all).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("passhost");
+    // The first step sleeps in one worker; the other ones have nothing to do.
+    let idle = |process: &PathBuf| said_by(process, "maps").contains("librelax_passes");
+    let idle = loop {
+        match workers(&case).into_iter().find(idle) {
+            Some(process) => break process.file_name().expect("a number").to_os_string(),
+            None => std::thread::sleep(Duration::from_millis(20)),
+        }
+    };
+    std::thread::sleep(Duration::from_millis(700));
+    assert!(Command::new("kill").arg("-9").arg(idle).status().expect("kill").success());
+    let output = child.wait_with_output().expect("an end");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("was killed (SIGKILL)") && said.contains("another one takes its place"), "{said}");
+    assert!(said.lines().any(|line| line.starts_with("relax.Normalize ") && !line.contains("failed")), "{said}");
+    assert!(workers(&case).is_empty());
+    std::fs::remove_file(bundle(&said).expect("a bundle")).expect("the bundle");
+}
+
+#[test]
+fn limits_and_grants_without_effect() {
+    let case = case("limits_without_effect");
+    let run = |more: &[&str]| {
+        let (_, said, code) = case.run(&[&["run", "small.py", "--passes", "zoo.Idle"], more].concat(), b"");
+        assert_eq!(code, 0, "{said}");
+        said
+    };
+    let none = "--plugin-timeout, --plugin-memory: no plugin runs in a process of its own";
+    let limits = ["--plugin-timeout", "9s", "--plugin-memory", "1GiB"];
+    assert!(run(&limits).contains(none));
+    assert!(!run(&[&["--isolate"], &limits[..]].concat()).contains("warning"));
+    let manifest = std::fs::read_to_string(case.path("passes.toml")).expect("the manifest");
+    let limited = manifest.replacen("[[plugin]]", "[[plugin]]\ntimeout = \"9 s\"\nread = [\"no\", \".\"]", 1);
+    std::fs::write(case.path("passes.toml"), &limited).expect("the manifest");
+    let said = run(&[]);
+    assert!(said.contains("`timeout`, `read`: without effect") && said.contains("add `isolate = true`"), "{said}");
+    let said = run(&["--isolate"]);
+    assert!(said.contains("`read` grants no, which does not exist") && !said.contains("without effect"), "{said}");
+    std::fs::write(case.path("passes.toml"), limited.replacen("timeout", "isolate = true\ntimeout", 1)).expect("it");
+    let said = run(&limits);
+    assert!(!said.contains("without effect") && !said.contains("no plugin runs"), "{said}");
+}
+
+/// Secrets of a build, such as tokens, are in its environment.
+#[test]
+fn the_environment_needs_a_grant() {
+    let case = case("the_environment");
+    let manifest = std::fs::read_to_string(case.path("passes.toml")).expect("the manifest");
+    for (grant, seen) in [("", ["no", "no"]), ("env = [\"ZOO_*\"]", ["yes", "no"]), ("env = [\"*\"]", ["yes", "yes"])] {
+        let granting = manifest.replacen("[[plugin]]", &format!("[[plugin]]\n{grant}"), 1);
+        std::fs::write(case.path("passes.toml"), granting).expect("the manifest");
+        let mut command = case.command(&["run", "small.py", "--isolate", "--passes", "zoo.Ends{how=sleep}"]);
+        command.env("ZOO_KEY", "a").env("ACME_TOKEN", "b").args(["--plugin-timeout", "2s"]);
+        let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("passhost");
+        let has_zoo = |process: &PathBuf| said_by(process, "maps").contains("libzoo_ends");
+        let environment = loop {
+            match workers(&case).into_iter().find(has_zoo) {
+                Some(process) => break said_by(&process, "environ"),
+                None => std::thread::sleep(Duration::from_millis(20)),
+            }
+        };
+        let has = |start: &str| if environment.split('\0').any(|it| it.starts_with(start)) { "yes" } else { "no" };
+        assert_eq!(([has("ZOO_KEY="), has("ACME_TOKEN=")], has("PATH=")), (seen, "yes"), "{grant}: {environment:?}");
+        let said = child.wait_with_output().expect("an end").stderr;
+        std::fs::remove_file(bundle(&String::from_utf8_lossy(&said)).expect("a bundle")).expect("the bundle");
     }
 }
 
@@ -174,19 +404,20 @@ fn results_are_those_of_one_process() {
         };
         said.lines().map(times).collect()
     };
-    let run = |more: &[&str]| {
+    let run = |case: &Case, more: &[&str]| {
         let all = [&["run", "small.py", "--statistics", "--passes", "zoo.Talks"], more].concat();
         let mut command: Command = case.command(&all);
         command.env("ZOO_TALK", "print");
         let (result, said, code) = case.finish(command, b"");
         (result, strip(said).into_iter().filter(|line| !line.contains("zoo.Talks")).collect::<Vec<_>>(), code)
     };
-    let here = run(&[]);
+    let here = run(&case, &[]);
     assert_eq!(here.2, 0, "{here:?}");
-    assert_eq!(run(&["--isolate"]), here);
+    let case = case.seeing("ZOO_TALK");
+    assert_eq!(run(&case, &["--isolate"]), here);
     // What is loaded then is a private copy, which has no path.
     let (_, said, code) = case.run(&["lock"], b"");
     assert_eq!(code, 0, "{said}");
-    assert_eq!(run(&["--isolate", "--locked"]), here);
+    assert_eq!(run(&case, &["--isolate", "--locked"]), here);
     assert!(SMALL.contains("def main"));
 }

@@ -116,9 +116,12 @@ impl<'a> FnReader<'a> {
         Ok(self.kept(name, span(&*call.func), &values, attrs))
     }
 
-    /// A call that is kept as it stands.
+    /// A call that is kept as it stands. One of an operator that no plugin declares is noted for a warning: `T.` can also
+    /// stand before one that a plugin declares.
     pub(super) fn kept(&mut self, name: &str, at: Range<usize>, values: &[V], attrs: Vec<(&str, Attr)>) -> V {
-        self.scope.opaque.borrow_mut().entry(name.to_string()).or_insert((at, 0)).1 += 1;
+        if self.scope.ops.op_info(name).is_none() {
+            self.scope.opaque.borrow_mut().entry(name.to_string()).or_insert((at, 0)).1 += 1;
+        }
         let attrs = self.b.attrs_as_given(attrs);
         let (callee, ty) = (self.b.op(name), self.b.ty(&Type::Object));
         let v = self.b.call(callee, values, attrs, ty, self.may_have_effects(), None);

@@ -1,6 +1,6 @@
 //! The command `blame`: how a variable of the result came to be.
 
-use super::executed::{Prepared, prepared};
+use super::executed::prepared;
 use super::in_the_original_process;
 use super::named::{Named, function_with};
 use crate::cli::arguments::BlameArgs;
@@ -8,7 +8,6 @@ use crate::cli::messages::Messages;
 use crate::engine::Engine;
 use crate::files::to_stdout;
 use crate::report::error::{Error, exit};
-use crate::run::Runner;
 use crate::run::provenance::Link;
 use plugin_api::ir::Module;
 use serde_json::{Value, json};
@@ -17,9 +16,9 @@ use std::fmt::Write;
 
 /// Runs the passes, and shows the chain; gives the exit code.
 pub(in crate::cli) fn blame(args: &BlameArgs, messages: Messages) -> Result<u8, Error> {
-    let Prepared { engine, context, plan, module } = prepared(&args.input, &args.isolate, &args.select, messages)?;
-    let runner = Runner::in_context(&engine, &context).verified_input(true).provenance(true);
-    let report = runner.run(&plan, module)?;
+    let prepared = prepared(&args.input, &args.isolate, &args.select, messages)?;
+    let engine = &prepared.engine;
+    let report = prepared.run(prepared.quiet_runner().provenance(true), messages)?;
     in_the_original_process()?;
     if let Some(error) = report.error {
         return Err(error);
@@ -31,7 +30,7 @@ pub(in crate::cli) fn blame(args: &BlameArgs, messages: Messages) -> Result<u8, 
     let (_, body) = function_with(&named, &functions, help)?;
     let found = body.values().find(|value| value.is_bound() && value.name() == Some(&args.at));
     let chain = found.and_then(|value| value.index()).map_or_else(Vec::new, |at| provenance.chain(body, at));
-    let mut texts = Texts { engine: &engine, known: HashMap::new() };
+    let mut texts = Texts { engine, known: HashMap::new() };
     to_stdout(&if args.json { as_json(&chain, &mut texts) } else { as_text(&chain, &mut texts) })?;
     engine.close()?;
     Ok(exit::DONE)

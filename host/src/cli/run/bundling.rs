@@ -8,8 +8,9 @@ use crate::engine::Engine;
 use crate::files::Output;
 use crate::plugins::TRIPLE;
 use crate::report::Report;
-use crate::report::error::{Cause, Error};
-use crate::run::{Failure, PassDiagnostic};
+use crate::report::error::Error;
+use crate::run::{Failure, PassDiagnostic, Past};
+use crate::text::Input;
 use registry::Pipeline;
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -48,7 +49,33 @@ pub(super) fn asked(args: &RunArgs, context: &PassContext, pipeline: &Pipeline, 
     }
 }
 
+/// The module of a bundle.
+#[derive(Clone, Copy)]
+pub(super) enum Before<'a> {
+    /// As it was before the step that failed.
+    Step(&'a Failure),
+    /// The text of one that could not be read.
+    Input(&'a Input),
+}
+
+impl Before<'_> {
+    fn text(self, engine: &Engine) -> Result<String, Error> {
+        match self {
+            Before::Step(failure) => engine.print_module(&failure.before),
+            Before::Input(input) => Ok(input.contents().to_string()),
+        }
+    }
+
+    fn past(self) -> Vec<Past> {
+        match self {
+            Before::Step(failure) => failure.past.clone(),
+            Before::Input(_) => Vec::new(),
+        }
+    }
+}
+
 /// The bundle of a run: where it goes, and what failed first.
+#[derive(Default)]
 pub(super) struct Bundling {
     to: Option<(PathBuf, Output)>,
     first: RefCell<Option<Failed>>,
@@ -74,12 +101,18 @@ impl Bundling {
         self.first.borrow().clone()
     }
 
+    /// The run failed before its first step; there is a bundle if the process of a plugin died.
+    pub(super) fn failed_early(&self, error: &Error, input: &Input, asked: (&Asked, &Engine), messages: Messages) {
+        if asked.1.lost_a_worker() {
+            self.failed(error, Before::Input(input), asked, &[], messages);
+        }
+    }
+
     /// The run failed; the first failure counts. Writes the bundle if there is to be one, or the process of a plugin died.
     pub(super) fn failed(
         &self,
-        failed: Failed,
-        reports: &[Report],
-        at: &Failure,
+        error: &Error,
+        before: Before<'_>,
         (asked, engine): (&Asked, &Engine),
         said: &[PassDiagnostic],
         messages: Messages,
@@ -87,24 +120,26 @@ impl Bundling {
         if self.first.borrow().is_some() {
             return;
         }
+        let failed = Failed::of(error);
         *self.first.borrow_mut() = Some(failed.clone());
-        let died = failed.cause == Cause::Crash.name();
-        let Some(place) = self.to.clone().map(Ok).or_else(|| died.then(spare)) else { return };
+        let Some(place) = self.to.clone().map(Ok).or_else(|| engine.lost_a_worker().then(spare)) else { return };
         let said = said.iter().map(|diagnostic| diagnostic.report(engine.registry()));
-        let all = said.chain(reports.iter().cloned());
-        let written = place.and_then(|(shown, file)| {
-            let module = engine.print_module(&at.before)?;
-            let bundle = Bundle {
-                made_by: format!("passhost {} on {TRIPLE}", env!("CARGO_PKG_VERSION")),
-                asked: asked.clone(),
-                failed,
-                messages: all.map(|report| report.value()).collect(),
-                past: at.past.clone(),
-                lock: engine.lock().text(),
-                module,
-            };
-            bundle.write(&file)?;
-            Ok(shown)
+        let bundle = before.text(engine).map(|module| Bundle {
+            made_by: format!("passhost {} on {TRIPLE}", env!("CARGO_PKG_VERSION")),
+            asked: asked.clone(),
+            failed,
+            messages: said.chain(error.reports()).map(|report| report.value()).collect(),
+            past: before.past(),
+            lock: engine.lock().text(),
+            module,
+        });
+        let written = place.and_then(|(shown, file)| match bundle.and_then(|bundle| bundle.write(&file)) {
+            Ok(()) => Ok(shown),
+            Err(error) => {
+                // The new file is empty: it was made to have its name.
+                let _ = self.to.is_none().then(|| std::fs::remove_file(&shown));
+                Err(error)
+            }
         });
         messages.report(&match written {
             Ok(shown) => Report::remark(format!("wrote the bundle {}", shown.display()))

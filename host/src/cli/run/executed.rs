@@ -1,7 +1,9 @@
 //! What the commands about one run of a module share: its preparation, and what the arguments of those say that execute it.
 
+use super::bundling::{self, Before, Bundling};
 use super::{engine, open, read, read_input};
-use crate::cli::arguments::{Executed, IsolateArgs, Select};
+use crate::bundle::Asked;
+use crate::cli::arguments::{Executed, IsolateArgs, RunArgs, Select};
 use crate::cli::messages::Messages;
 use crate::cli::select::request;
 use crate::cli::{load, lock, show};
@@ -9,7 +11,7 @@ use crate::context::PassContext;
 use crate::engine::Engine;
 use crate::plugins::lock::Mode;
 use crate::report::error::Error;
-use crate::run::Runner;
+use crate::run::{Failure, PassDiagnostic, RunReport, Runner};
 use plugin_api::ir::Module;
 use registry::Plan;
 use std::collections::BTreeMap;
@@ -22,10 +24,12 @@ const USUAL_MEMORY: u64 = 8 << 30;
 /// A run that can begin.
 pub(super) struct Prepared {
     pub(super) engine: Arc<Engine>,
-    pub(super) context: PassContext,
-    pub(super) plan: Plan,
+    context: PassContext,
+    plan: Plan,
     /// The module before all passes.
     pub(super) module: Module,
+    /// What `passhost run` would be asked to do the same.
+    asked: Asked,
 }
 
 /// Plans the passes that are asked for, opens their plugins, and reads the module.
@@ -35,6 +39,7 @@ pub(super) fn prepared(
     select: &Select,
     messages: Messages,
 ) -> Result<Prepared, Error> {
+    let args = RunArgs { isolate: isolate.clone(), ..RunArgs::of(input.to_path_buf(), select.clone()) };
     let (manifest, keeper) = load(&select.plugins, Mode::Update)?;
     let request = request(select, &manifest)?;
     let input = read_input(input)?;
@@ -43,18 +48,38 @@ pub(super) fn prepared(
     let plan = written.plan(&context, &engine)?;
     messages.reports(plan.warnings.iter().map(show::plan_warning), "warnings");
     lock::tell(engine.lock(), messages);
-    open(&engine, &plan, messages)?;
-    let module = read(&engine, &input, messages)?;
-    Ok(Prepared { engine, context, plan, module })
+    let asked = bundling::asked(&args, &context, &written.pipeline, Vec::new());
+    let early = |error: &Error| Bundling::default().failed_early(error, &input, (&asked, &engine), messages);
+    open(&engine, &plan, messages).inspect_err(early)?;
+    let module = read(&engine, &input, messages).inspect_err(early)?;
+    Ok(Prepared { engine, context, plan, module, asked })
 }
 
 impl Prepared {
     /// A runner in the context, which reports what passes say.
     pub(super) fn runner(&self, messages: Messages) -> Runner<'_> {
         let registry = self.engine.registry();
-        Runner::in_context(&self.engine, &self.context)
-            .verified_input(true)
-            .hears(move |diagnostic| messages.report(&diagnostic.report(registry)))
+        self.quiet_runner().hears(move |diagnostic| messages.report(&diagnostic.report(registry)))
+    }
+
+    /// A runner in the context.
+    pub(super) fn quiet_runner(&self) -> Runner<'_> {
+        Runner::in_context(&self.engine, &self.context).verified_input(true)
+    }
+
+    /// Runs the passes. If the process of a plugin dies, there is a bundle, which `passhost replay` replays.
+    pub(super) fn run(&self, runner: Runner<'_>, messages: Messages) -> Result<RunReport, Error> {
+        let whole = Failure { before: self.module.clone(), past: Vec::new() };
+        let fails = |error: &Error, at: &Failure, said: &[PassDiagnostic]| {
+            if self.engine.lost_a_worker() {
+                Bundling::default().failed(error, Before::Step(at), (&self.asked, &self.engine), said, messages);
+            }
+        };
+        let report = runner.run(&self.plan, self.module.clone()).inspect_err(|error| fails(error, &whole, &[]))?;
+        if let Some(error) = &report.error {
+            fails(error, report.failed_at.as_ref().unwrap_or(&whole), &report.diagnostics);
+        }
+        Ok(report)
     }
 }
 

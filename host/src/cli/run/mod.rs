@@ -6,12 +6,13 @@ pub(super) mod exec;
 mod executed;
 mod expected;
 pub(super) mod explain_match;
+mod grants;
 mod named;
 mod paging;
 pub(super) mod replay;
 pub(super) mod validate;
 
-use self::bundling::Bundling;
+use self::bundling::{Before, Bundling};
 use self::expected::expected;
 use self::paging::Page;
 use super::arguments::{IsolateArgs, PlanArgs, RunArgs};
@@ -19,7 +20,6 @@ use super::building::Building;
 use super::messages::Messages;
 use super::select::{Asked, request};
 use super::{check, instruments, listed_of, load, lock, show};
-use crate::bundle::Failed;
 use crate::context::PassContext;
 use crate::engine::Engine;
 use crate::files::{Output, to_stdout};
@@ -146,8 +146,9 @@ fn go(
     let asked = (&bundling::asked(args, &context, &written.pipeline, expectations), &*engine);
     let looking = args.look.instruments(&engine, &plan, seen, messages)?;
     lock::tell(engine.lock(), messages);
-    seen.timing.span("open plugins", || open(&engine, &plan, messages))?;
-    let module = seen.timing.span("read", || read(&engine, &input, messages))?;
+    let early = |error: &Error| bundling.failed_early(error, &input, asked, messages);
+    seen.timing.span("open plugins", || open(&engine, &plan, messages)).inspect_err(early)?;
+    let module = seen.timing.span("read", || read(&engine, &input, messages)).inspect_err(early)?;
     let page = args.look.report_path().map(Page::to).transpose()?;
     let steps = (args.validate || page.is_some()).then(ChangedSteps::default);
     let collecting = steps.iter().map(|steps| validate::collecting(steps, &engine));
@@ -156,7 +157,7 @@ fn go(
     let runner = runner.hears(|diagnostic| messages.report(&diagnostic.report(engine.registry())));
     let whole = Failure { before: module.clone(), past: Vec::new() };
     let fails = |error: &Error, at: &Failure, said: &[PassDiagnostic]| {
-        bundling.failed(Failed::of(error), &error.reports(), at, asked, said, messages);
+        bundling.failed(error, Before::Step(at), asked, said, messages);
     };
     let run = seen.timing.span("passes", || runner.run(&plan, module));
     let report = run.inspect_err(|error| fails(error, &whole, &[]))?;
@@ -233,6 +234,7 @@ pub(super) fn engine(
     isolate: &IsolateArgs,
     messages: Messages,
 ) -> Result<Arc<Engine>, Error> {
+    messages.reports(grants::without_effect(manifest, isolate).into_iter(), "warnings");
     let building = Building::new(messages);
     let engine = Arc::new(listed_of(manifest, keeper, &building, messages)?);
     engine.isolates(isolate.isolation());

@@ -26,7 +26,7 @@ pub(in crate::cli) fn exec(args: &ExecArgs, messages: Messages) -> Result<u8, Er
     let output = output(args)?;
     let dims = dims(&args.executed)?;
     let prepared = prepared(&args.executed.input, &args.executed.isolate, &args.select.or_no_passes(), messages)?;
-    let report = prepared.runner(messages).run(&prepared.plan, prepared.module.clone())?;
+    let report = prepared.run(prepared.runner(messages), messages)?;
     let (engine, module) = (&prepared.engine, report.module);
     if let Some(error) = report.error {
         return Err(error);

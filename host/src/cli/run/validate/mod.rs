@@ -38,7 +38,7 @@ pub(in crate::cli) fn validate(args: &ValidateArgs, messages: Messages) -> Resul
     let (engine, steps) = (&prepared.engine, ChangedSteps::default());
     let runner = prepared.runner(messages).rewrites(args.limit.rewrites.clone());
     let runner = runner.instrument(collecting(&steps, engine));
-    let report = runner.run(&prepared.plan, prepared.module.clone())?;
+    let report = prepared.run(runner, messages)?;
     messages.reports(report.warnings.iter().map(Report::warning), "warnings");
     let checked = check(engine, &steps, how, messages);
     in_the_original_process()?;

@@ -1,0 +1,48 @@
+//! Limits and grants of processes of plugins that have no effect: whoever writes one counts on it.
+
+use crate::cli::arguments::IsolateArgs;
+use crate::plugins::manifest::{Manifest, PluginEntry};
+use crate::report::Report;
+use plugin_api::names::listed;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// A warning for each that has none.
+pub(super) fn without_effect(manifest: &Manifest, isolate: &IsolateArgs) -> Vec<Report> {
+    let is_apart = |entry: &&PluginEntry| isolate.isolate || entry.isolate;
+    let given = isolate.limits_given();
+    let of_options = (!given.is_empty() && !manifest.plugins.iter().any(|entry| is_apart(&entry))).then(|| {
+        Report::warning(format!("{}: no plugin runs in a process of its own, so there is no limit", listed(&given)))
+            .help("add --isolate, or `isolate = true` to a plugin of the manifest")
+    });
+    let of_entry = |entry| if is_apart(&entry) { missing(entry) } else { ignored(entry) };
+    let of_entries = manifest.plugins.iter().flat_map(|entry| {
+        let here = |report: Report| {
+            report.at(manifest.path.display().to_string(), Arc::clone(&manifest.text), entry.span.clone(), "")
+        };
+        of_entry(entry).into_iter().map(here)
+    });
+    of_options.into_iter().chain(of_entries).collect()
+}
+
+/// Keys of a plugin that runs in the process of passhost.
+fn ignored(entry: &PluginEntry) -> Vec<Report> {
+    let keys: Vec<String> = entry.limits.given().into_iter().map(|key| format!("`{key}`")).collect();
+    let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+    if keys.is_empty() {
+        return Vec::new();
+    }
+    let title = format!("{}: without effect, as this plugin does not run in a process of its own", listed(&keys));
+    vec![Report::warning(title).help("add `isolate = true` to the plugin, or --isolate to the command")]
+}
+
+/// Granted paths that are not there: a process can be granted only what is there when it starts.
+fn missing(entry: &PluginEntry) -> Vec<Report> {
+    let paths = |key, paths: &[PathBuf]| -> Vec<Report> {
+        let missing = paths.iter().filter(|path| !path.exists());
+        let title = |path: &PathBuf| format!("`{key}` grants {}, which does not exist", path.display());
+        let help = "create it before the run, or correct the path; it is relative to the folder of the manifest";
+        missing.map(|path| Report::warning(title(path)).help(help)).collect()
+    };
+    [paths("read", &entry.limits.read), paths("write", &entry.limits.write)].concat()
+}
