@@ -52,7 +52,7 @@ pub(super) fn check(args: &RunArgs) -> Result<Survey, Error> {
     if outputs.is_empty() && args.look.dump_folder().is_none() {
         return Ok(survey);
     }
-    for place in outputs.iter().filter(|place| place.option != "-o" && place.output.leads_to(&args.input)) {
+    if let Some(place) = outputs.iter().find(|place| place.option != "-o" && place.output.leads_to(&args.input)) {
         return Err(place.refused("is the input, and would be overwritten"));
     }
     let stdout = Place { shown: "-".into(), output: Output::Stdout, option: "-o" };

@@ -85,7 +85,7 @@ impl std::fmt::Display for Death {
 
 impl Death {
     /// The error of a program that never said that it is a worker.
-    fn is_no_worker(self, program: &Path) -> Error {
+    fn refuses_program(self, program: &Path) -> Error {
         let message = format!("the program {} was started as a worker and is none: it {}", program.display(), self.how);
         Error::Request { message: format!("{message}{}", self.said), help: NAME_ONE.to_string() }
     }
@@ -249,7 +249,7 @@ impl Worker {
         let answer = self.call(call::OPEN, put, take);
         let (missing, refused) = answer.map_err(|death| match self.here.load(Ordering::Relaxed) {
             true => death.refuses(file, "while"),
-            false => death.is_no_worker(&self.start.program),
+            false => death.refuses_program(&self.start.program),
         })?;
         match refused {
             Some((message, help)) => Err(Error::Plugin { path: file.to_path_buf(), message, help }),

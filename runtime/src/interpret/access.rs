@@ -111,9 +111,8 @@ impl Exec<'_, '_> {
         let elements = self.elements(buffer);
         let mut positions = Positions::default();
         self.resolve(&access.offset, &mut positions);
-        let whole = [0..self.shape.total];
-        let lanes = self.mask.as_deref().unwrap_or(&whole).iter().cloned().flatten();
-        let position = lanes.map(|lane| positions.at(lane, &self.shape)).find(|at| !(0..elements).contains(at));
+        let mut all = self.active_lanes().map(|lane| positions.at(lane, &self.shape));
+        let position = all.find(|at| !(0..elements).contains(at));
         let of = format!("the memory of `{}`", self.program.storages[buffer.storage as usize].name);
         let fault = FaultKind::OutOfBounds { of, index: position.into_iter().collect(), shape: vec![elements] };
         self.at(fault, access.place)

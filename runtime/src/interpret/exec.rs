@@ -129,6 +129,12 @@ impl<'p, 'm> Exec<'p, 'm> {
         }
     }
 
+    /// The lanes that take part.
+    pub(super) fn active_lanes(&self) -> impl Iterator<Item = usize> {
+        let whole = self.mask.is_none().then_some(0..self.shape.total);
+        whole.into_iter().chain(self.mask.iter().flatten().cloned()).flatten()
+    }
+
     /// Remembers which values a condition has in the lanes that take part.
     pub(super) fn note(&self, note: &Note) {
         for (mark, truth) in note.marks.into_iter().zip([true, false]) {
@@ -137,8 +143,7 @@ impl<'p, 'm> Exec<'p, 'm> {
             let is =
                 |lane: usize, (cond, truth): (Reg, bool)| (self.ints[cond.index()].at(lane, &self.shape) != 0) == truth;
             let used = |lane: usize| is(lane, (note.cond, truth)) && note.within.iter().all(|when| is(lane, *when));
-            let whole = [0..self.shape.total];
-            if self.mask.as_deref().unwrap_or(&whole).iter().cloned().flatten().any(used) {
+            if self.active_lanes().any(used) {
                 new.store(true, Ordering::Relaxed);
             }
         }
