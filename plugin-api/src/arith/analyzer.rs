@@ -5,7 +5,8 @@ use super::modular::ModularSet;
 use super::store::{Id, Store};
 use crate::ir::records::prim;
 use crate::ir::{DType, Dim, Sym};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// An analyser that has seen more expressions than this forgets them.
 const MAX_NODES: usize = 1 << 20;
@@ -37,10 +38,13 @@ const MAX_NODES: usize = 1 << 20;
 /// something else is bound or assumed. What is bound later takes the place of what was bound before.
 #[derive(Default)]
 pub struct Analyzer {
-    vars: BTreeMap<u32, (Bounds, ModularSet)>,
-    values: BTreeMap<u32, Dim>,
+    // Each branch of an If has an analyser of its own, so these are shared until one binds more.
+    vars: Arc<BTreeMap<u32, (Bounds, ModularSet)>>,
+    values: Arc<BTreeMap<u32, Dim>>,
     /// Least value and number of values.
-    pub(super) ranges: BTreeMap<u32, (Sym, Dim, Dim)>,
+    pub(super) ranges: Arc<BTreeMap<u32, (Sym, Dim, Dim)>>,
+    /// Variables whose ranges have ends that are not known, so that these are conditions.
+    open: Arc<BTreeSet<u32>>,
     assumed: Vec<Dim>,
     store: Store,
     /// Whether the store knows all of the above.
@@ -54,9 +58,10 @@ impl Analyzer {
     }
 
     fn forget(&mut self, sym: Sym) {
-        self.vars.remove(&sym.id);
-        self.values.remove(&sym.id);
-        self.ranges.remove(&sym.id);
+        Arc::make_mut(&mut self.vars).remove(&sym.id);
+        Arc::make_mut(&mut self.values).remove(&sym.id);
+        Arc::make_mut(&mut self.ranges).remove(&sym.id);
+        Arc::make_mut(&mut self.open).remove(&sym.id);
         self.ready = false;
     }
 
@@ -71,7 +76,8 @@ impl Analyzer {
     /// ```
     pub fn bind_bounds(&mut self, sym: Sym, bounds: Bounds) {
         self.forget(sym);
-        self.vars.insert(sym.id, (Bounds::EVERYTHING.intersect(bounds), ModularSet::EVERYTHING));
+        let known = (Bounds::EVERYTHING.intersect(bounds), ModularSet::EVERYTHING);
+        Arc::make_mut(&mut self.vars).insert(sym.id, known);
     }
 
     /// The variable has one of these remainders; what was bound before still holds.
@@ -85,7 +91,7 @@ impl Analyzer {
     /// assert_eq!(analyzer.simplify(&rest), Dim::Int(0));
     /// ```
     pub fn bind_modular(&mut self, sym: Sym, set: ModularSet) {
-        self.vars.entry(sym.id).or_insert((Bounds::EVERYTHING, set)).1 = set;
+        Arc::make_mut(&mut self.vars).entry(sym.id).or_insert((Bounds::EVERYTHING, set)).1 = set;
         self.ready = false;
     }
 
@@ -101,7 +107,16 @@ impl Analyzer {
     /// ```
     pub fn bind_range(&mut self, sym: Sym, min: &Dim, extent: &Dim) {
         self.forget(sym);
-        self.ranges.insert(sym.id, (sym, min.clone(), extent.clone()));
+        match (min.as_int(), extent.as_int()) {
+            (Some(min), Some(extent)) => {
+                let max = min.checked_add(extent).and_then(|end| end.checked_sub(1));
+                // A range without values says nothing: there is no place that it holds at.
+                let range = Bounds::EVERYTHING.intersect(Bounds::of(min, max.unwrap_or(Bounds::POS_INF)));
+                Arc::make_mut(&mut self.vars).insert(sym.id, (range, ModularSet::EVERYTHING));
+            }
+            _ => drop(Arc::make_mut(&mut self.open).insert(sym.id)),
+        }
+        Arc::make_mut(&mut self.ranges).insert(sym.id, (sym, min.clone(), extent.clone()));
     }
 
     /// The variable is this, wherever it is. Nothing is bound if the value mentions the variable itself.
@@ -118,7 +133,7 @@ impl Analyzer {
         let mut cyclic = false;
         self.simplify(value).vars(&mut |other| cyclic |= other.id == sym.id);
         if !cyclic {
-            self.values.insert(sym.id, value.clone());
+            Arc::make_mut(&mut self.values).insert(sym.id, value.clone());
             self.ready = false;
         }
     }
@@ -156,8 +171,9 @@ impl Analyzer {
     pub fn under(&self, condition: &Dim) -> Analyzer {
         let mut assumed = self.assumed.clone();
         assumed.push(condition.clone());
-        let (vars, values, ranges) = (self.vars.clone(), self.values.clone(), self.ranges.clone());
-        Analyzer { vars, values, ranges, assumed, store: Store::default(), ready: false }
+        let (vars, values) = (Arc::clone(&self.vars), Arc::clone(&self.values));
+        let (ranges, open) = (Arc::clone(&self.ranges), Arc::clone(&self.open));
+        Analyzer { vars, values, ranges, open, assumed, store: Store::default(), ready: false }
     }
 
     /// Before a question: what was seen is forgotten if it is too much.
@@ -169,20 +185,10 @@ impl Analyzer {
     pub(super) fn store(&mut self) -> &mut Store {
         if !self.ready {
             self.store = Store::default();
-            let facts = &mut self.store.facts;
-            facts.vars.extend(self.vars.iter().map(|(id, known)| (*id, *known)));
+            self.store.facts.bound = Arc::clone(&self.vars);
             let mut conditions = Vec::new();
-            for (sym, min, extent) in self.ranges.values() {
-                match (min.as_int(), extent.as_int()) {
-                    (Some(min), Some(extent)) => {
-                        let max = min.checked_add(extent).and_then(|end| end.checked_sub(1));
-                        let range = Bounds::of(min, max.unwrap_or(Bounds::POS_INF));
-                        let known = facts.vars.entry(sym.id).or_insert((range, ModularSet::EVERYTHING));
-                        // A range without values says nothing: there is no place that it holds at.
-                        known.0 = Bounds::EVERYTHING.intersect(range);
-                    }
-                    _ => conditions.extend(within(sym, min, extent).map(|condition| (Some(*sym), condition))),
-                }
+            for (sym, min, extent) in self.open.iter().filter_map(|id| self.ranges.get(id)) {
+                conditions.extend(within(sym, min, extent).map(|condition| (Some(*sym), condition)));
             }
             conditions.extend(self.assumed.iter().map(|condition| (None, condition.clone())));
             for (of, condition) in conditions {

@@ -5,13 +5,16 @@ use super::modular::ModularSet;
 use super::store::{Id, Store, is_index};
 use super::sum::Sum;
 use crate::ir::records::prim;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 type Map<K, T> = HashMap<K, T, foldhash::fast::FixedState>;
 
 #[derive(Default)]
 pub(super) struct Facts {
-    /// Of variables.
+    /// Of variables, as they were bound.
+    pub(super) bound: Arc<BTreeMap<u32, (Bounds, ModularSet)>>,
+    /// Of variables, from what is assumed.
     pub(super) vars: Map<u32, (Bounds, ModularSet)>,
     /// Of other expressions.
     pub(super) atoms: Map<Id, Bounds>,
@@ -21,6 +24,13 @@ pub(super) struct Facts {
     pub(super) with_term: Map<Id, Vec<usize>>,
     /// Conditions that hold, or do not.
     pub(super) truths: Map<Id, bool>,
+}
+
+impl Facts {
+    /// What is known of a variable.
+    pub(super) fn of_var(&self, id: u32) -> Option<(Bounds, ModularSet)> {
+        self.vars.get(&id).or_else(|| self.bound.get(&id)).copied()
+    }
 }
 
 /// A sum lies within bounds.

@@ -61,7 +61,7 @@ impl Store {
         let dtype = node.dtype;
         let holds = |value: &i64| is_index(dtype) && Bounds::of_dtype(dtype).contains(*value);
         let bounds = match node.op {
-            prim::VAR => self.facts.vars.get(&(node.a as u32)).map_or(Bounds::EVERYTHING, |(bounds, _)| *bounds),
+            prim::VAR => self.facts.of_var(node.a as u32).map_or(Bounds::EVERYTHING, |(bounds, _)| bounds),
             _ if self.is_linear(id) => Bounds::EVERYTHING,
             _ => self.bounds[id as usize],
         };

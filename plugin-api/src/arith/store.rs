@@ -104,7 +104,7 @@ impl Store {
             // A float that says it is an integer is no operation on others.
             prim::FLOAT => return all,
             _ if !int || node.dtype.lanes() != 1 => return all,
-            prim::VAR => self.facts.vars.get(&(node.a as u32)).copied().unwrap_or(all),
+            prim::VAR => self.facts.of_var(node.a as u32).unwrap_or(all),
             prim::CAST if self.nodes[node.a as usize].dtype == node.dtype => return of(node.a as Id),
             prim::CAST => {
                 let from = self.nodes[node.a as usize].dtype;

@@ -79,9 +79,18 @@ const EFFECTS: &[&str] = &[
     "tvm_warp_shuffle_xor",
 ];
 
-/// Operators of TIR, without `tirx.`, that change nothing and cannot be left out all the same: they leave a loop, a function or a thread,
-/// or say something to what comes later.
-const KEPT: &[&str] = &["assume", "break_loop", "continue_loop", "ret", "thread_return"];
+/// Operators of TIR, without `tirx.`, that change nothing and cannot be left out all the same: they leave a loop, a function
+/// or a thread, say something to what comes later, or give a call the address of what it writes.
+const KEPT: &[&str] = &[
+    "assume",
+    "break_loop",
+    "continue_loop",
+    "ret",
+    "thread_return",
+    "tvm_access_ptr",
+    "tvm_static_handle",
+    "tvm_tuple",
+];
 
 impl Body {
     /// Whether a TIR function has no effect, as TVM judges it: it stores only to buffers that it allocates, under their own

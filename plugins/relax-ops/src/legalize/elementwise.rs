@@ -107,6 +107,10 @@ fn binary(call: Call<'_>, name: &str, f: impl FnOnce(TeExpr, TeExpr) -> TeExpr) 
     if matches!((&a, &b), (TeOperand::Number(_), TeOperand::Number(_))) {
         return cannot("both operands are numbers");
     }
+    let is_truth = [&a, &b].iter().any(|it| matches!(it, TeOperand::Tensor(it) if it.dtype() == DType::BOOL));
+    if is_truth && name.starts_with("floor_") {
+        return cannot("it is not legalized for truth values");
+    }
     let shape = result_shape(call)?;
     let out = te.compute(&format!("T_{name}"), &shape, |i| f(a.broadcast_at(i, &shape), b.broadcast_at(i, &shape)));
     te.finish(&[out])

@@ -99,6 +99,9 @@ fn resize(call: Call<'_>, name: &str, layouts: [(&str, &[usize]); 2]) -> Legal {
     if !known || (!nearest && x.dtype() != DType::F32) {
         return cannot("it is legalized for known sizes only, and linearly for float32");
     }
+    if call.ty().dtype() != x.dtype() {
+        return cannot("it is legalized for results of the data type of the image only");
+    }
     // Of images, not of volumes, an axis that becomes a whole number of times as long is divided in integers.
     let divides = axes.len() == 2 && mode == "asymmetric" && rounding == "floor";
     let divisor = |axis: &usize| {

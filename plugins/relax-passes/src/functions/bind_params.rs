@@ -83,7 +83,6 @@ fn constant(param: Value<'_>, text: &str, dims: &mut BTreeMap<Sym, i64>) -> Resu
     if !numbers.rest.is_empty() {
         bail!("the value ends before `{}`; write numbers in brackets, such as `[[1, 2], [3, 4]]`", numbers.rest);
     }
-    let array = Array::new(&numbers.shape, numbers.values)?;
     let ty = param.ty().to_owned();
     let Some(tensor) = ty.as_tensor() else { bail!("the parameter is not a tensor; only tensors can be bound") };
     let wanted = tensor.shape.clone().unwrap_or_default();
@@ -99,7 +98,21 @@ fn constant(param: Value<'_>, text: &str, dims: &mut BTreeMap<Sym, i64>) -> Resu
             bail!("the value has a dimension of {found} where the parameter has {}", known.unwrap_or_default());
         }
     }
-    Ok(array.cast(if tensor.dtype.is_known() { tensor.dtype } else { DType::F32 })?)
+    let dtype = if tensor.dtype.is_known() { tensor.dtype } else { DType::F32 };
+    if let Some(value) = numbers.values.iter().find(|value| !fits(**value, dtype)) {
+        bail!("the parameter has elements of {dtype}, and {value} is none");
+    }
+    Ok(Array::new(&numbers.shape, numbers.values)?.cast(dtype)?)
+}
+
+/// Whether a number of a text is one of a data type, rounded if it is one of floats.
+fn fits(value: f64, dtype: DType) -> bool {
+    // Beyond this, not each integer was read as it is.
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    match dtype.is_int() || dtype == DType::BOOL {
+        true => value.fract() == 0.0 && value.abs() <= EXACT && dtype.has_integer(value as i128),
+        false => dtype.has_float(value),
+    }
 }
 
 /// Reads numbers in brackets, such as `[[1, 2], [3, 4]]`.

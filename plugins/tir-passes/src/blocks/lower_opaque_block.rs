@@ -52,6 +52,9 @@ impl<'b> StmtMutator<'b> for LowerOpaque<'b> {
         if block.region().children().any(Value::is_init) {
             bail!(at block, "a block with an initialization; run s_tir.LowerInitBlock before");
         }
+        if block.region().children().any(|child| child.matched_region().is_some()) {
+            bail!(at block, "a block that matches a region of a buffer; run s_tir.LowerMatchBuffer before");
+        }
         let condition = block.block_condition().filter(|condition| !is_one(*condition));
         rw.tir(|t| {
             within(t, None, &pragmas(block), &|| t.block_content(block));
@@ -89,6 +92,7 @@ impl<'b> StmtMutator<'b> for LowerOpaque<'b> {
                 let name = var.name().unwrap_or("_");
                 bail!(at stmt, "threads execute the loop over `{name}`, so no loop is left for its `break` or `continue`; write an If instead");
             }
+            with_pragmas(stmt, var, rw)?;
             rw.edit().to_launch(stmt);
         } else if once && !has_jumps(stmt) {
             rw.tir(|t| t.loop_body(stmt, t.value(min).cast(var.ty().dtype())))?;
@@ -101,19 +105,26 @@ impl<'b> StmtMutator<'b> for LowerOpaque<'b> {
 
 /// The pragmas of a loop become attributes around it.
 fn lower_pragmas<'b>(stmt: Value<'b>, var: Value<'b>, rw: &mut Rewriter<'b>) -> Result<(), PassError> {
+    if let Some(free) = with_pragmas(stmt, var, rw)? {
+        let others = stmt.annotations().into_iter().filter(|(key, _)| !is_pragma(key));
+        rw.edit().set_free_var(var, free);
+        rw.edit().set_annotations(stmt, others);
+    }
+    Ok(())
+}
+
+/// Writes attributes around a loop for its pragmas, if it has any; gives the variable that they are about.
+fn with_pragmas<'b>(stmt: Value<'b>, var: Value<'b>, rw: &mut Rewriter<'b>) -> Result<Option<V>, PassError> {
     let pragmas = pragmas(stmt);
     if pragmas.is_empty() {
-        return Ok(());
+        return Ok(None);
     }
     let free = rw.tir(|t| {
         let free = t.free_var(var.name().unwrap_or("i"), var.ty().dtype()).v();
         within(t, Some(free), &pragmas, &|| t.keep(stmt));
         free
     })?;
-    let others = stmt.annotations().into_iter().filter(|(key, _)| !is_pragma(key));
-    rw.edit().set_free_var(var, free);
-    rw.edit().set_annotations(stmt, others);
-    Ok(())
+    Ok(Some(free))
 }
 
 /// For each buffer how its rows are aligned, as the blocks say that write it.
