@@ -46,6 +46,8 @@ pub(super) struct Compact<'e> {
     next: usize,
     /// The block that was closed last: one that follows directly goes on with it.
     closed_block: Option<u32>,
+    /// Blocks that go on after they had ended, and where they ended: whether something before has an effect is known.
+    joined: Vec<(u32, u32)>,
 }
 
 impl<'e> Compact<'e> {
@@ -63,6 +65,7 @@ impl<'e> Compact<'e> {
             open: Vec::new(),
             next: 0,
             closed_block: None,
+            joined: Vec::new(),
         }
     }
 
@@ -130,7 +133,10 @@ impl<'e> Compact<'e> {
         if matches!(node.kind, kind::FUNC | kind::PRIM_FUNC) {
             return;
         }
-        let effect = self.children_have_effect(header, extent);
+        let effect = match self.joined.pop_if(|(joined, _)| *joined == header) {
+            Some((_, end)) => node.has(flag::IMPURE) || self.have_effect(end),
+            None => self.have_effect(header + 1),
+        };
         // A region of a kind that is not known here may have an effect of its own.
         let derived = matches!(
             node.kind,
@@ -140,9 +146,10 @@ impl<'e> Compact<'e> {
         self.nodes[header as usize].flags = flags | if effect { flag::IMPURE } else { 0 };
     }
 
-    /// Looks at direct children only: inner regions were ended before, and a nested function is no effect.
-    fn children_have_effect(&self, header: u32, extent: u32) -> bool {
-        let (mut at, end) = (header + 1, header + 1 + extent);
+    /// Whether a node from here to the end has an effect. Inner regions were ended before, and a nested function is no
+    /// effect.
+    fn have_effect(&self, mut at: u32) -> bool {
+        let end = self.nodes.len() as u32;
         while at < end {
             let node = &self.nodes[at as usize];
             let function = matches!(node.kind, kind::FUNC | kind::PRIM_FUNC);
@@ -240,6 +247,7 @@ impl<'e> Compact<'e> {
             && before as usize + 1 + block.a as usize == self.nodes.len()
         {
             self.map[op as usize] = before;
+            self.joined.push((before, self.nodes.len() as u32));
             return Ok(());
         }
         node.ops = self.emit_operands(op, &node)?;
