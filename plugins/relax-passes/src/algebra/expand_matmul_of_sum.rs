@@ -12,6 +12,8 @@ declare_pass! {
     /// that are known before the function runs (those after the first `num_input`), a sum of values of several types, and a
     /// product in another data type than the sum.
     ///
+    /// Bindings that repeat a value, only give it another name, or are not used go as well, also where nothing matches.
+    ///
     /// ```relax before
     /// @R.function
     /// def main(x: R.Tensor((4, 16), "float32"), a: R.Tensor((16, 8), "float32"), b: R.Tensor((16, 8), "float32")):

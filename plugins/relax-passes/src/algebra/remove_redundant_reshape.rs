@@ -9,6 +9,8 @@ declare_pass! {
     /// Expects functions in A-normal form. Keeps what is computed, and a reshape by a shape in which 0 means a dimension of its
     /// own argument. Never looks into a function that is `Primitive`.
     ///
+    /// Bindings that repeat a value, only give it another name, or are not used go as well, also where nothing matches.
+    ///
     /// ```relax before
     /// @R.function
     /// def main(x: R.Tensor((1, 8, 1, 1), "float32")):

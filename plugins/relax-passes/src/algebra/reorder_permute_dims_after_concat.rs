@@ -10,6 +10,8 @@ declare_pass! {
     /// CombineParallelMatmul concatenated can then be concatenated before the function runs. Expects functions in A-normal
     /// form. Keeps what is computed. Never looks at tensors of which the axes have several orders.
     ///
+    /// Bindings that repeat a value, only give it another name, or are not used go as well, also where nothing matches.
+    ///
     /// ```relax before
     /// @R.function
     /// def main(a: R.Tensor((128, 32), "float32"), b: R.Tensor((128, 32), "float32")):

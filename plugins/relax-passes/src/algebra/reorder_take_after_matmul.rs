@@ -11,6 +11,8 @@ declare_pass! {
     /// matrix. Expects functions in A-normal form. Keeps what is computed, up to rounding. Never looks at a `take` along
     /// another axis, or without one.
     ///
+    /// Bindings that repeat a value, only give it another name, or are not used go as well, also where nothing matches.
+    ///
     /// ```relax before
     /// @R.function
     /// def main(x: R.Tensor((4, 16), "float32"), table: R.Tensor((16, 64), "float32"), i: R.Tensor((8,), "int64")):
