@@ -70,8 +70,8 @@ pub(super) enum Command {
     /// The functions that a pass changed are executed before and after it, with random inputs: several extents for each
     /// symbolic dimension, among them 0, 1 and a prime, and more values for a function that needs little work. The results
     /// are compared within the tolerance that the pass declares (`passhost explain PASS` shows it). Of a difference, the
-    /// report has the output, the largest error, and the first binding whose value differs. A function with a branch, or a value of
-    /// a choice, that no input reaches is not called the same, but not validated. The module is not written.
+    /// report has the output, the largest error, and the first binding whose value differs. A function with a branch, or a
+    /// value of a choice, that no input reaches is not called the same, but not validated. The module is not written.
     ///
     /// The exit code is 1 if a value differs, 4 if the check itself failed, and 5 if values of a pass could not be compared.
     #[command(after_help = "Examples:

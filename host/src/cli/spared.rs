@@ -35,10 +35,13 @@ impl Place {
     }
 
     fn refused(&self, what: &str) -> Error {
-        let kind = if self.option == "--dump" { "folder" } else { "file" };
-        let message = format!("{what}; name another {kind} with {}", self.option);
-        Error::Output { path: self.shown.clone(), message }
+        refused(&self.shown, self.option, what)
     }
+}
+
+fn refused(shown: &Path, option: &str, what: &str) -> Error {
+    let kind = if option == "--dump" { "folder" } else { "file" };
+    Error::Output { path: shown.to_path_buf(), message: format!("{what}; name another {kind} with {option}") }
 }
 
 /// Refuses outputs that would overwrite an input of the run, or each other. The module may be replaced by the result, and by
@@ -64,19 +67,22 @@ pub(super) fn check(args: &RunArgs) -> Result<Survey, Error> {
     Ok(survey)
 }
 
-/// The same for the one file that a command writes with `-o`, of which `others` are inputs as well.
+/// The one file that a command writes with `-o`, of which `others` are inputs as well.
 ///
 /// # Errors
-/// If it would overwrite an input.
-pub(super) fn check_output(select: &Select, shown: &Path, others: &[(&str, &Path)]) -> Result<(), Error> {
-    let outputs = [Place::look(shown, "-o")?];
+/// If it cannot be written, or would overwrite an input.
+pub(super) fn output(select: &Select, shown: &Path, others: &[(&str, &Path)]) -> Result<Output, Error> {
+    let places = [Place::look(shown, "-o")?];
     let others: Vec<(String, Identity)> =
         others.iter().map(|(what, path)| (what.to_string(), identity(path))).collect();
-    check_files(&outputs, &others)?;
-    let Ok(manifest) = manifest_path(select.plugins.manifest.manifest.as_ref()) else { return Ok(()) };
-    let spared = spared(select, &manifest, &mut Survey::default());
-    check_files(&outputs, &spared.files)?;
-    check_folders(None, &outputs, &spared.folders)
+    check_files(&places, &others)?;
+    if let Ok(manifest) = manifest_path(select.plugins.manifest.manifest.as_ref()) {
+        let spared = spared(select, &manifest, &mut Survey::default());
+        check_files(&places, &spared.files)?;
+        check_folders(None, &places, &spared.folders)?;
+    }
+    let [place] = places;
+    Ok(place.output)
 }
 
 /// Refuses two outputs that are one file, of which one would be lost.
@@ -125,8 +131,7 @@ fn check_folders(dump: Option<&Path>, outputs: &[Place], folders: &BTreeMap<Path
         });
         let inside = place.as_ref().and_then(|place| place.ancestors().find_map(|above| folders.get(above)));
         if let Some(what) = inside {
-            let place = Place { shown: shown.to_path_buf(), output: Output::Through(file), option };
-            return Err(place.refused(&format!("would become {what}")));
+            return Err(refused(shown, option, &format!("would become {what}")));
         }
     }
     Ok(())

@@ -110,7 +110,7 @@ impl Analyzer {
         match (min.as_int(), extent.as_int()) {
             (Some(min), Some(extent)) => {
                 let max = min.checked_add(extent).and_then(|end| end.checked_sub(1));
-                // A range without values says nothing: there is no place that it holds at.
+                // An empty range says nothing: the loop over it is never executed.
                 let range = Bounds::EVERYTHING.intersect(Bounds::of(min, max.unwrap_or(Bounds::POS_INF)));
                 Arc::make_mut(&mut self.vars).insert(sym.id, (range, ModularSet::EVERYTHING));
             }

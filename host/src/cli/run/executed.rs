@@ -71,9 +71,7 @@ impl Prepared {
     pub(super) fn run(&self, runner: Runner<'_>, messages: Messages) -> Result<RunReport, Error> {
         let whole = Failure { before: self.module.clone(), past: Vec::new() };
         let fails = |error: &Error, at: &Failure, said: &[PassDiagnostic]| {
-            if self.engine.lost_a_worker() {
-                Bundling::default().failed(error, Before::Step(at), (&self.asked, &self.engine), said, messages);
-            }
+            Bundling::default().failed(error, Before::Step(at), (&self.asked, &self.engine), said, messages);
         };
         let report = runner.run(&self.plan, self.module.clone()).inspect_err(|error| fails(error, &whole, &[]))?;
         if let Some(error) = &report.error {

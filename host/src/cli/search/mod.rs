@@ -59,8 +59,7 @@ pub(super) struct SearchArgs {
 impl SearchArgs {
     /// The file for the module that is found, which must not be one that the search reads.
     fn output(&self, shown: &Path) -> Result<Output, Error> {
-        spared::check_output(&self.select, shown, &[("the input", &self.input)])?;
-        Output::look(shown)
+        spared::output(&self.select, shown, &[("the input", &self.input)])
     }
 }
 

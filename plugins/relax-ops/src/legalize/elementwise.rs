@@ -53,9 +53,9 @@ pub(super) const ROWS: &[Row] = &[
     ("relax.subtract", |call| binary(call, "subtract", |a, b| a - b)),
     ("relax.multiply", |call| binary(call, "multiply", |a, b| a * b)),
     ("relax.divide", |call| binary(call, "divide", divide)),
-    ("relax.floor_divide", |call| binary(call, "floor_divide", floor_divide)),
+    ("relax.floor_divide", |call| quotient(call, "floor_divide", floor_divide)),
     ("relax.mod", |call| binary(call, "mod", |a, b| a.trunc_mod(b))),
-    ("relax.floor_mod", |call| binary(call, "floor_mod", floor_mod)),
+    ("relax.floor_mod", |call| quotient(call, "floor_mod", floor_mod)),
     ("relax.power", |call| binary(call, "power", |a, b| a.math_with("pow", &[b]))),
     ("relax.atan2", |call| binary(call, "atan2", |a, b| a.math_with("atan2", &[b]))),
     ("relax.maximum", |call| binary(call, "maximum", |a, b| a.max(b))),
@@ -107,13 +107,17 @@ fn binary(call: Call<'_>, name: &str, f: impl FnOnce(TeExpr, TeExpr) -> TeExpr) 
     if matches!((&a, &b), (TeOperand::Number(_), TeOperand::Number(_))) {
         return cannot("both operands are numbers");
     }
-    let is_truth = [&a, &b].iter().any(|it| matches!(it, TeOperand::Tensor(it) if it.dtype() == DType::BOOL));
-    if is_truth && name.starts_with("floor_") {
-        return cannot("it is not legalized for truth values");
-    }
     let shape = result_shape(call)?;
     let out = te.compute(&format!("T_{name}"), &shape, |i| f(a.broadcast_at(i, &shape), b.broadcast_at(i, &shape)));
     te.finish(&[out])
+}
+
+/// As [`binary`], for quotients that are rounded, which truth values do not have.
+fn quotient(call: Call<'_>, name: &str, f: impl FnOnce(TeExpr, TeExpr) -> TeExpr) -> Legal {
+    match call.ty().dtype() == DType::BOOL {
+        true => cannot("it is not legalized for truth values"),
+        false => binary(call, name, f),
+    }
 }
 
 /// A float as a whole number; what is not a float is one already.

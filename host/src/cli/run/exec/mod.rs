@@ -60,15 +60,15 @@ pub(in crate::cli) fn exec(args: &ExecArgs, messages: Messages) -> Result<u8, Er
 /// Where the results go, if anywhere.
 fn output(args: &ExecArgs) -> Result<Option<Output>, Error> {
     let Some(shown) = &args.output else { return Ok(None) };
-    let output = Output::look(shown)?;
-    if output == Output::Stdout {
-        let message = "arrays are not written to standard output; name a file".to_string();
-        return Err(Error::Output { path: shown.clone(), message });
-    }
     let mut others = vec![("the module", args.executed.input.as_path())];
     others.extend(args.inputs.as_deref().map(|path| ("the file of the inputs", path)));
-    spared::check_output(&args.select, shown, &others)?;
-    Ok(Some(output))
+    match spared::output(&args.select, shown, &others)? {
+        Output::Stdout => {
+            let message = "arrays are not written to standard output; name a file".to_string();
+            Err(Error::Output { path: shown.clone(), message })
+        }
+        output => Ok(Some(output)),
+    }
 }
 
 /// The arguments of the function.
