@@ -318,7 +318,8 @@ impl Emit<'_, '_> {
     }
 
     fn access(&mut self, what: u32, tensor: &TeTensor, ranges: &[(TeExpr, TeExpr)]) {
-        let mut ops = vec![self.buffers[&tensor.id]];
+        let mut ops = Vec::with_capacity(1 + 2 * ranges.len());
+        ops.push(self.buffers[&tensor.id]);
         for (min, extent) in ranges {
             ops.extend([self.simple(min), self.simple(extent)]);
         }
@@ -326,8 +327,9 @@ impl Emit<'_, '_> {
     }
 
     fn store(&mut self, tensor: &TeTensor, indices: &[TeExpr], value: V) {
-        let mut ops = vec![self.buffers[&tensor.id], value];
-        ops.extend(indices.iter().map(|index| self.simple(index)).collect::<Vec<_>>());
+        let mut ops = Vec::with_capacity(2 + indices.len());
+        ops.extend([self.buffers[&tensor.id], value]);
+        ops.extend(indices.iter().map(|index| self.simple(index)));
         self.b.node(NodeSpec::new(kind::STORE).flags(flag::IMPURE), &ops, None);
     }
 
@@ -360,6 +362,7 @@ impl Emit<'_, '_> {
     fn formed(&mut self, expr: &TeExpr) -> TeExpr {
         let of = |emit: &mut Self, all: &[TeExpr]| all.iter().map(|one| emit.formed(one)).collect::<Vec<_>>();
         let node = match &*expr.node {
+            Node::Index(Dim::Int(_) | Dim::Var(_)) => return expr.clone(),
             Node::Index(_) => return TeExpr::of_dim(form(&self.as_dim(expr))),
             Node::Binary(_, a, _) if !a.dtype.is_float() => return TeExpr::of_dim(form(&self.as_dim(expr))),
             Node::Binary(op, a, b) => Node::Binary(*op, self.formed(a), self.formed(b)),
@@ -426,8 +429,9 @@ impl Emit<'_, '_> {
             Node::Index(dim) => self.written(dim),
             Node::Float(value) => self.b.scalar(&Dim::float(*value, dtype)),
             Node::Load(tensor, indices) => {
-                let mut ops = vec![self.buffers[&tensor.id]];
-                ops.extend(indices.iter().map(|index| self.expr(index)).collect::<Vec<_>>());
+                let mut ops = Vec::with_capacity(1 + indices.len());
+                ops.push(self.buffers[&tensor.id]);
+                ops.extend(indices.iter().map(|index| self.expr(index)));
                 self.node(NodeSpec::new(kind::LOAD), &ops, dtype)
             }
             Node::Binary(op, a, b) => {
@@ -440,7 +444,7 @@ impl Emit<'_, '_> {
             }
             Node::Call(op, args) => {
                 let mut ops = vec![self.b.op(op)];
-                ops.extend(args.iter().map(|arg| self.expr(arg)).collect::<Vec<_>>());
+                ops.extend(args.iter().map(|arg| self.expr(arg)));
                 self.node(NodeSpec::new(kind::CALL), &ops, dtype)
             }
             Node::Select(cond, then, otherwise) => {

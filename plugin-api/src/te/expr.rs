@@ -45,18 +45,18 @@ pub(super) enum Node {
 
 impl Node {
     fn depth(&self) -> u32 {
-        let deepest = |of: &[&TeExpr]| of.iter().map(|operand| operand.depth).max().map_or(0, |depth| depth + 1);
+        fn deepest<'e>(of: impl IntoIterator<Item = &'e TeExpr>) -> u32 {
+            of.into_iter().map(|operand| operand.depth + 1).max().unwrap_or(0)
+        }
         match self {
             Node::Index(dim) => depth_of(dim),
-            Node::Load(_, of) | Node::Call(_, of) => deepest(&of.iter().collect::<Vec<_>>()),
-            Node::Binary(_, a, b) => deepest(&[a, b]),
-            Node::Unary(_, a) => deepest(&[a]),
-            Node::Select(c, a, b) => deepest(&[c, a, b]),
-            Node::Reduce(reduction) => deepest(&[&reduction.value]),
-            Node::Pair(pair) => deepest(&pair.next.iter().collect::<Vec<_>>()),
-            Node::Scatter(scatter) => {
-                deepest(&scatter.place.iter().chain([&scatter.start, &scatter.next]).collect::<Vec<_>>())
-            }
+            Node::Load(_, of) | Node::Call(_, of) => deepest(of),
+            Node::Binary(_, a, b) => deepest([a, b]),
+            Node::Unary(_, a) => deepest([a]),
+            Node::Select(c, a, b) => deepest([c, a, b]),
+            Node::Reduce(reduction) => deepest([&reduction.value]),
+            Node::Pair(pair) => deepest(&pair.next),
+            Node::Scatter(scatter) => deepest(scatter.place.iter().chain([&scatter.start, &scatter.next])),
             Node::Float(_) | Node::Fault(_) => 0,
         }
     }
@@ -64,6 +64,9 @@ impl Node {
 
 /// How many dimensions are inside each other; if they are too many, some number that is too large.
 fn depth_of(dim: &Dim) -> u32 {
+    if !matches!(dim, Dim::Expr(_)) {
+        return 0;
+    }
     let (mut work, mut deepest) = (vec![(dim, 0)], 0);
     while let Some((dim, depth)) = work.pop() {
         deepest = deepest.max(depth);

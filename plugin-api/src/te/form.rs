@@ -30,6 +30,9 @@ struct Sum {
 
 /// An expression of indices in the form of TVM: `1 + n - m * 2 + n` is `n * 2 + 1 - m * 2`.
 pub fn form(dim: &Dim) -> Dim {
+    if !matches!(dim, Dim::Expr(_)) {
+        return dim.clone();
+    }
     sum_of(dim).and_then(|sum| sum.dim()).unwrap_or_else(|| dim.clone())
 }
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self, cast
 
-import numpy as np
-
 from passhost import _passhost
+from passhost._numpy import np
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -20,10 +20,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar, overload
 
-import numpy as np
-
 from passhost import _html, _passhost, _plugins
 from passhost._memory import usual_memory
+from passhost._numpy import np
 from passhost._tensor import Tensor, numpy_dtype
 from passhost.ir.module import IRModule
 

@@ -152,7 +152,12 @@ impl Default for BodyBuilder {
 impl BodyBuilder {
     /// An empty body.
     pub fn new() -> BodyBuilder {
-        BodyBuilder::over(Sections::default())
+        BodyBuilder::with_capacity(64)
+    }
+
+    /// An empty body with room for so many nodes and what they usually refer to; it grows where that is not enough.
+    pub fn with_capacity(nodes: usize) -> BodyBuilder {
+        BodyBuilder::over(Sections::with_capacity(nodes))
     }
 
     /// Goes on with existing sections (all regions closed).

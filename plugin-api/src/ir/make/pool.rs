@@ -67,6 +67,8 @@ impl Trees {
     }
 }
 
+const NO_TYPE: TypeRec = TypeRec { kind: 0, flags: 0, dtype: 0, ndim: 0, off: 0, len: 0, aux: NONE };
+
 /// Interning tables over [`Sections`].
 pub(crate) struct Pool {
     pub(crate) s: Sections,
@@ -77,6 +79,8 @@ pub(crate) struct Pool {
     level: u32,
     /// Expressions of that value which others share, by their address: each is added once.
     shared: HashMap<usize, u32, foldhash::fast::RandomState>,
+    /// The type that [`Pool::scalar_type`] gave last.
+    last_scalar: Option<(DType, u32)>,
     /// Why the tables cannot be sealed: something was nested too deeply or too large, and the rest of it was left out.
     refused: Option<SealError>,
 }
@@ -91,7 +95,16 @@ impl Pool {
     /// Goes on with existing sections.
     pub(crate) fn over(s: Sections) -> Pool {
         let hasher = foldhash::fast::FixedState::with_seed(0x7061_7373);
-        Pool { s, idx: None, trees: Trees::default(), hasher, level: 0, shared: HashMap::default(), refused: None }
+        Pool {
+            s,
+            idx: None,
+            trees: Trees::default(),
+            hasher,
+            level: 0,
+            shared: HashMap::default(),
+            last_scalar: None,
+            refused: None,
+        }
     }
 
     /// Whether all that was added is there as a whole.
@@ -134,7 +147,10 @@ impl Pool {
             return;
         }
         let (h, s) = (&self.hasher, &self.s);
-        let mut idx = Box::<Indices>::default();
+        // Most functions have some of these, and growing a table hashes all of it again.
+        let room = |entries: usize| Index::with_capacity(2 * entries + 16);
+        let (types, prims, leaves) = (room(s.types.len()), room(s.prims.len()), room(s.leaves.len()));
+        let mut idx = Box::new(Indices { types, prims, leaves, ..Indices::default() });
         for (i, r) in s.types.iter().enumerate() {
             idx.types.insert_unique(h.hash_one(r), i as u32, |i| h.hash_one(s.types[*i as usize]));
         }
@@ -282,12 +298,27 @@ impl Pool {
     }
 
     pub(crate) fn ty(&mut self, ty: &Type) -> u32 {
+        if let Type::Prim { dtype, value: None } = ty {
+            return self.scalar_type(*dtype);
+        }
         self.whole("type", ty);
         self.part("type", |pool| pool.add_type(&Type::Object), |pool| pool.add_type(ty))
     }
 
+    /// The type of scalars whose value is not known: almost every node of a TIR function has one.
+    pub(crate) fn scalar_type(&mut self, dtype: DType) -> u32 {
+        if let Some((known, id)) = self.last_scalar
+            && known == dtype
+        {
+            return id;
+        }
+        let id = self.type_rec(TypeRec { kind: tykind::PRIM, dtype: dtype.0, ..NO_TYPE });
+        self.last_scalar = Some((dtype, id));
+        id
+    }
+
     fn add_type(&mut self, ty: &Type) -> u32 {
-        let mut rec = TypeRec { kind: 0, flags: 0, dtype: 0, ndim: 0, off: 0, len: 0, aux: NONE };
+        let mut rec = NO_TYPE;
         match ty {
             Type::Object | Type::Unknown(_) => rec.kind = tykind::OBJECT,
             Type::Prim { dtype, value } => {

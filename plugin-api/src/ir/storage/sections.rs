@@ -69,6 +69,24 @@ const MOST_BYTES: usize = 1 << 30;
 /// Number of section slots in a header, some of them reserved.
 pub(crate) const SLOTS: usize = 24;
 
+impl Sections {
+    /// Empty sections with room for so many nodes and what they usually refer to.
+    pub(crate) fn with_capacity(nodes: usize) -> Sections {
+        let entries = nodes / 4;
+        Sections {
+            nodes: Vec::with_capacity(nodes),
+            names: Vec::with_capacity(nodes),
+            operands: Vec::with_capacity(3 * nodes),
+            name_bytes: Vec::with_capacity(4 * nodes),
+            leaves: Vec::with_capacity(entries),
+            types: Vec::with_capacity(entries),
+            prims: Vec::with_capacity(entries),
+            lists: Vec::with_capacity(2 * entries),
+            ..Sections::default()
+        }
+    }
+}
+
 macro_rules! sections {
     ($($(#[$doc:meta])* $slot:literal $name:ident: $ty:ty;)*) => {
         /// Slot, name and record of every section.

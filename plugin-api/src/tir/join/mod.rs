@@ -6,6 +6,7 @@ mod write;
 use crate::PassError;
 use crate::ir::records::{buffer_of, kind};
 use crate::ir::{Body, BufferType, Dim, Sym, Value};
+use foldhash::fast::RandomState;
 use shapes::Shapes;
 use std::collections::HashMap;
 use write::Writer;
@@ -81,8 +82,8 @@ enum Alloc<'m> {
 /// A function that is taken over, and what its parameters mean.
 struct Step<'m> {
     function: &'m Body,
-    buffers: HashMap<u32, JoinedBuffer>,
-    scalars: HashMap<u32, Dim>,
+    buffers: HashMap<u32, JoinedBuffer, RandomState>,
+    scalars: HashMap<u32, Dim, RandomState>,
     shapes: Shapes,
 }
 
@@ -116,7 +117,7 @@ impl<'m> Join<'m> {
         }
         let number = self.steps.len();
         self.allocs.extend(root_allocs(function).map(|alloc| Alloc::Old(number, alloc)));
-        let (mut buffers, mut scalars) = (HashMap::new(), HashMap::new());
+        let (mut buffers, mut scalars) = (HashMap::default(), HashMap::default());
         let (mut shapes, mut new, mut pairs) = (Shapes::default(), Vec::new(), Vec::new());
         for ((param, buffer), arg) in params.iter().zip(args) {
             if let (None, JoinArg::Scalar(dim)) = (buffer, arg) {

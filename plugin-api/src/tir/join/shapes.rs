@@ -6,7 +6,7 @@ use std::collections::HashMap;
 /// The values of symbolic variables.
 #[derive(Default)]
 pub(super) struct Shapes {
-    dims: HashMap<u32, Dim>,
+    dims: HashMap<u32, Dim, foldhash::fast::RandomState>,
 }
 
 impl Shapes {

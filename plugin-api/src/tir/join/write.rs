@@ -7,29 +7,31 @@ use crate::ir::import::Importer;
 use crate::ir::records::{buffer_of, flag, kind};
 use crate::ir::{Attr, AttrsId, Body, BodyBuilder, DType, Dim, NodeSpec, Sym, Type, TypeId, V, Value};
 use crate::walk::value_map::ValueSet;
+use foldhash::fast::RandomState;
 use std::collections::{HashMap, HashSet};
 
 pub(super) struct Writer<'j, 'm> {
     join: &'j Join<'m>,
     b: BodyBuilder,
     /// Symbolic variables of the owner here.
-    syms: HashMap<u32, Sym>,
+    syms: HashMap<u32, Sym, RandomState>,
     /// Those of them that are parameters.
-    scalars: HashMap<u32, V>,
+    scalars: HashMap<u32, V, RandomState>,
     /// Those of them that types mention.
-    in_types: HashSet<u32>,
+    in_types: HashSet<u32, RandomState>,
     buffers: Vec<Option<V>>,
     names: BlockNames,
 }
 
 impl<'j, 'm> Writer<'j, 'm> {
     pub(super) fn write(join: &'j Join<'m>, params: &[JoinParam]) -> Result<Body, PassError> {
+        let nodes = join.steps.iter().map(|step| step.function.len()).sum();
         let mut writer = Writer {
             join,
-            b: BodyBuilder::new(),
-            syms: HashMap::new(),
-            scalars: HashMap::new(),
-            in_types: HashSet::new(),
+            b: BodyBuilder::with_capacity(nodes),
+            syms: HashMap::default(),
+            scalars: HashMap::default(),
+            in_types: HashSet::default(),
             buffers: vec![None; join.buffers.len()],
             names: BlockNames::default(),
         };
@@ -102,7 +104,7 @@ impl<'j, 'm> Writer<'j, 'm> {
 
     /// A dimension of the owner, for a type.
     fn owner_dim(&mut self, dim: &Dim) -> Dim {
-        let mut known = HashMap::new();
+        let mut known: HashMap<Sym, Dim, RandomState> = HashMap::default();
         dim.vars(&mut |sym| {
             self.in_types.insert(sym.id);
             known.insert(sym, Dim::Var(self.owner_sym(sym)));
@@ -143,11 +145,11 @@ struct StepWriter<'j, 'm> {
     step: &'j Step<'m>,
     importer: Importer<'m>,
     /// Its own symbolic variables that are not told by its arguments.
-    syms: HashMap<u32, Sym>,
+    syms: HashMap<u32, Sym, RandomState>,
     /// Nodes that are not copied where they are.
     left_out: ValueSet<'m>,
     /// Types here, by their ids there.
-    types: HashMap<u32, TypeId, foldhash::fast::RandomState>,
+    types: HashMap<u32, TypeId, RandomState>,
     /// Operands of the current node.
     ops: Vec<V>,
 }
@@ -171,7 +173,7 @@ impl<'j, 'm> StepWriter<'j, 'm> {
             let mut leave_out = |value: Value<'m>| left_out.extend(value.with_nested());
             root.region().children().filter(said).for_each(&mut leave_out);
         }
-        let (importer, syms, types) = (Importer::of(function), HashMap::new(), HashMap::default());
+        let (importer, syms, types) = (Importer::of(function), HashMap::default(), HashMap::default());
         StepWriter { step, importer, syms, left_out, types, ops: Vec::new() }
     }
 
@@ -201,7 +203,7 @@ impl<'j, 'm> StepWriter<'j, 'm> {
 
     /// Of what a block reads of one buffer, or writes to it, the first access is said.
     fn leave_out_repeated_accesses(&mut self, block: Value<'m>) {
-        let mut seen = HashSet::new();
+        let mut seen: HashSet<_, RandomState> = HashSet::default();
         for access in block.region().children().filter(|value| value.kind() == kind::ACCESS) {
             let Some(buffer) = access.operand(0) else { continue };
             let joined = self.step.buffers.get(&buffer.word()).map(|joined| joined.0);
@@ -266,7 +268,7 @@ impl<'j, 'm> StepWriter<'j, 'm> {
 
     /// A dimension of the function, for a type.
     fn dim(&mut self, w: &mut Writer<'_, 'm>, dim: &Dim) -> Dim {
-        let mut known = HashMap::new();
+        let mut known: HashMap<Sym, Dim, RandomState> = HashMap::default();
         dim.vars(&mut |sym| {
             let meant = match self.step.shapes.get(sym) {
                 Some(dim) => w.owner_dim(dim),
@@ -310,8 +312,8 @@ fn known_symbol<'j>(step: &'j Step<'_>, value: Value<'_>) -> Option<&'j Dim> {
 /// Names of blocks, each once.
 #[derive(Default)]
 struct BlockNames {
-    taken: HashSet<String>,
-    numbers: HashMap<String, usize>,
+    taken: HashSet<String, RandomState>,
+    numbers: HashMap<String, usize, RandomState>,
 }
 
 impl BlockNames {

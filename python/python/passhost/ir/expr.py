@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, cast
 
-import numpy as np
-
+from passhost._numpy import is_integer, is_scalar
 from passhost.ir._node import Node
 from passhost.ir.attrs import AttrObject, Attrs
 from passhost.ir.type import MISSING, PrimType, StringType, TupleType, Type, checked_type
@@ -55,7 +54,7 @@ def _binary(name: str, relax_name: str | None = None, swapped: bool = False) -> 
                 return NotImplemented
             return prim.binary(name, made, self) if swapped else prim.binary(name, self, made)
         if relax_name is None or not isinstance(other, Expr):
-            if isinstance(other, int | float | np.generic) and not isinstance(other, Expr):
+            if (isinstance(other, int | float) or is_scalar(other)) and not isinstance(other, Expr):
                 raise TypeError(f"Please convert {other} with `const` first")
             return NotImplemented
         from passhost.relax import op
@@ -502,7 +501,7 @@ def as_dim(value: object, dtype: str = "int64") -> Expr:
         if not value._prim:
             raise TypeError(f"a dimension is an int or a scalar expression, not a value of type {value.ty!r}")
         return value
-    if isinstance(value, int | np.integer) and not isinstance(value, bool):
+    if is_integer(value) and not isinstance(value, bool):
         from passhost.ir import prim
 
         return prim.scalar(int(value), dtype)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, cast
 
-import numpy as np
-
+from passhost._numpy import is_integer, is_scalar
 from passhost.ir.expr import Call, Constant, EqualOp, Expr, ExprWithOp, Op, Var, checked_expr
 from passhost.ir.type import PrimType, Type
 
@@ -29,7 +28,7 @@ class IntImm(Constant):
 
     def __init__(self, dtype: str | PrimType, value: int, span: Any = None) -> None:
         """Of a data type."""
-        if not isinstance(value, int | np.integer):
+        if not is_integer(value):
             raise TypeError(f"an IntImm has an int, not {type(value).__name__}")
         ty = prim_type(dtype) if isinstance(dtype, str) else dtype
         self._value, self._ty = _in_range(int(value), ty), ty
@@ -422,11 +421,11 @@ def scalar(value: Any, dtype: str | None = None) -> Expr:
     if isinstance(value, Expr):
         return value
     if dtype is None:
-        if isinstance(value, np.generic):
+        if is_scalar(value):
             dtype = str(value.dtype)
         else:
             dtype = "bool" if isinstance(value, bool) else "int32" if isinstance(value, int) else "float32"
-    return _number(str(dtype), value.item() if isinstance(value, np.generic) else value)
+    return _number(str(dtype), value.item() if is_scalar(value) else value)
 
 
 def as_operand(value: object, other: Expr) -> Any:
@@ -435,7 +434,7 @@ def as_operand(value: object, other: Expr) -> Any:
         return value
     if isinstance(value, EqualOp):
         return value.asobject()
-    if not isinstance(value, int | float | np.generic):
+    if not isinstance(value, int | float) and not is_scalar(value):
         return NotImplemented
     dtype = str(cast(PrimType, other.ty).dtype)
     if isinstance(value, float) and not dtype.startswith(("float", "bfloat")):

@@ -47,9 +47,8 @@ from collections import Counter
 from enum import IntEnum, IntFlag
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from passhost import _passhost
+from passhost._numpy import np
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -283,13 +283,6 @@ class BlockBuilder:
         except RecursionError as error:
             raise too_deep(error) from None
 
-    def _normal_call(self, call: Call) -> Call:
-        """A call that is normal, as `normalize` gives it."""
-        try:
-            return self._call(call)
-        except RecursionError as error:
-            raise too_deep(error) from None
-
     def _normalized(self, expr: Any) -> Any:
         if not isinstance(expr, Expr):
             expr = _expr(expr)
@@ -346,15 +339,16 @@ class BlockBuilder:
         return Tuple(fields)
 
     def _call(self, expr: Call) -> Call:
+        """A call that is normal, as `normalize` gives it."""
         args = expr._args
-        key: list[Any] = [expr._op]
-        for arg in args:
-            if type(arg) not in _VARS:
-                break
-            key.append(id(arg._ty))
+        key: tuple[Any, ...] | None
+        if len(args) == 2 and type(args[0]) in _VARS and type(args[1]) in _VARS:
+            key = (expr._op, id(args[0]._ty), id(args[1]._ty))  # as `_key` says; most calls are of this kind
         else:
+            key = self._key(expr)
+        if key is not None:
             if expr._ty is MISSING:
-                known = self._call_types.get(tuple(key)) if expr._attrs is None and not expr._ty_args else None
+                known = self._call_types.get(key) if expr._attrs is None and not expr._ty_args else None
                 expr._ty = known[0] if known is not None else self._call_type(expr)
             return expr
         for arg in args:
@@ -368,6 +362,16 @@ class BlockBuilder:
         if expr._ty is MISSING:
             expr._ty = self._call_type(expr)
         return expr
+
+    @staticmethod
+    def _key(call: Call) -> tuple[Any, ...] | None:
+        """The operator and the types of the arguments of a call of variables; None of other calls."""
+        key: list[Any] = [call._op]
+        for arg in call._args:
+            if type(arg) not in _VARS:
+                return None
+            key.append(id(arg._ty))
+        return tuple(key)
 
     def _operator_type(self, call: Call) -> Type:
         """The type of a call of an operator. It is remembered where only the types of the arguments decide: where these

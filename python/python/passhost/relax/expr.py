@@ -6,9 +6,8 @@ import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from passhost import _passhost
+from passhost._numpy import np
 from passhost._tensor import Tensor, numpy_dtype
 from passhost.ir import prim
 from passhost.ir._node import Node

@@ -36,7 +36,7 @@ from passhost.ir.expr import (
 from passhost.ir.module import IRModule
 from passhost.ir.prim import BinaryOpExpr, Cast, FloatImm, IntImm, Not, binary
 from passhost.ir.structural import fields_of
-from passhost.ir.type import MISSING, FuncType, TupleType, Type
+from passhost.ir.type import MISSING, FuncType, PrimType, TupleType, Type
 from passhost.relax.block_builder import BlockBuilder, _Frame
 from passhost.relax.expr import (
     Binding,
@@ -289,8 +289,12 @@ class PyExprMutator(ExprFunctor):
         self._types_stay = self._has_own(_OF_TYPES)
         # Whether a variable or operator becomes what `_remap` says, and nothing else happens.
         self._names_stay = self._has_own(_OF_NAMES)
+        # The kinds of operands for which that holds.
+        self._plain: frozenset[type] = _VARS if self._names_stay else frozenset()
         # Whether a variable becomes another one where it is defined only if its type does.
         self._definitions_stay = self._has_own(_OF_DEFINITIONS)
+        # Whether each binding of a block goes to the method of its kind.
+        self._bindings_stay = self._has_own(("visit_binding",))
         # Two types that were found to be equal last.
         self._equal: tuple[Type, Type] = (MISSING, MISSING)
 
@@ -306,18 +310,18 @@ class PyExprMutator(ExprFunctor):
             method = self._methods[type(expr)] = self._method(expr)
         try:
             made = method(expr)
+            cls = type(made)
+            if cls is Call:
+                call: Call = made
+                if call is expr and call._ty is not MISSING:
+                    for arg in call._args:
+                        if type(arg) not in _LEAVES:
+                            break
+                    else:
+                        return call
+                return self.builder_._call(call)
         except RecursionError as error:
             raise too_deep(error) from None
-        cls = type(made)
-        if cls is Call:
-            call: Call = made
-            if call is expr and call._ty is not MISSING:
-                for arg in call._args:
-                    if type(arg) not in _LEAVES:
-                        break
-                else:
-                    return call
-            return self.builder_._normal_call(call)
         if cls is SeqExpr and self.builder_._frames:
             # A branch, say, in the place of a value: its bindings go where the value is.
             return self.builder_.normalize(made)
@@ -432,12 +436,11 @@ class PyExprMutator(ExprFunctor):
         if not self._names_stay or type(old) is not Op:
             callee = self.visit_expr(old)
             same = callee is old
+        plain = self._plain
         for arg in op._args:
-            if self._names_stay and type(arg) in _VARS:
-                made: Expr = remap.get(arg, arg)  # type: ignore[call-overload]
-            else:
-                made = self.visit_expr(arg)
-            same = same and made is arg
+            made: Expr = remap.get(arg, arg) if type(arg) in plain else self.visit_expr(arg)  # type: ignore[call-overload]
+            if made is not arg:
+                same = False
             args.append(made)
         types: Sequence[Type] = op._ty_args
         if self._symbols or not self._types_stay:
@@ -445,9 +448,12 @@ class PyExprMutator(ExprFunctor):
             same = same and _all_same(types, op._ty_args) and (op._ty is MISSING or self._visit_type(op._ty) is op._ty)
         if same:
             return op
-        call = Call(callee, args, op._attrs, types)
-        if op._prim:
-            call._ty = op._ty
+        call = Call.__new__(Call)
+        call._op = callee
+        call._args = tuple(args)
+        call._attrs = op._attrs
+        call._ty_args = types if type(types) is tuple else tuple(types)
+        call._ty = op._ty if isinstance(op._ty, PrimType) else MISSING
         return call
 
     def visit_seq_expr_(self, op: SeqExpr) -> Expr:
@@ -518,14 +524,16 @@ class PyExprMutator(ExprFunctor):
         if var is old and value is binding._value:
             self.builder_.emit_normalized(binding)
             return
-        typed = self.with_type(var, value.ty)
+        known, equal = var._ty, self._equal
+        typed = var if known is equal[0] and value._ty is equal[1] else self.with_type(var, value._ty)
         if typed is not old:
             self._become(old, typed)
         if type(typed) not in _VARS:
             self.builder_.emit_normalized(VarBinding(typed, value))
             return
         made = VarBinding.__new__(VarBinding)
-        made._var, made._value = typed, value
+        made._var = typed
+        made._value = value
         self.builder_.emit_normalized(made)
 
     def visit_match_cast_(self, binding: MatchCast) -> None:
@@ -550,8 +558,10 @@ class PyExprMutator(ExprFunctor):
         return self._block(block)
 
     def _block(self, block: BindingBlock) -> BindingBlock:
+        visit: Callable[[Any], None] = self.visit_binding
+        visit_bound: Callable[[Any], None] = self.visit_var_binding_ if self._bindings_stay else visit
         for binding in block.bindings:
-            self.visit_binding(binding)
+            (visit_bound if type(binding) is VarBinding else visit)(binding)
         made = self.builder_._end_block()
         return block if _all_same(made.bindings, block.bindings) else made
 

@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from types import FrameType, FunctionType
 from typing import Any
 
-import numpy as np
-
+from passhost._numpy import np
 from passhost.ir.expr import Expr, GenericConst, GlobalVar, Var
 from passhost.ir.prim import FloatImm, IntImm
 from passhost.ir.type import PrimType, Type

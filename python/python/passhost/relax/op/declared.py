@@ -169,7 +169,11 @@ def maker(name: str) -> Callable[..., Call]:
                     break
             else:
                 made = Call.__new__(Call)
-                made._op, made._args, made._attrs, made._ty_args, made._ty = op, args, None, (), MISSING
+                made._op = op
+                made._args = args
+                made._attrs = None
+                made._ty_args = ()
+                made._ty = MISSING
                 return made
         return signature.call(args, kwargs)
 

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy
-
 from passhost import tirx
+from passhost._numpy import np
 from passhost.ir.expr import Expr, Tuple
 from passhost.relax import op as relax_op
 from passhost.relax.block_builder import BlockBuilder
@@ -139,7 +138,7 @@ def _binary(name: str, a: Any, b: Any) -> Tensor:
     like = a if isinstance(a, Tensor) else b
     if not isinstance(like, Tensor):
         raise TypeError(f"{name} takes at least one tensor")
-    operands = [x._expr if isinstance(x, Tensor) else const(numpy.array(x), like.dtype) for x in (a, b)]
+    operands = [x._expr if isinstance(x, Tensor) else const(np.array(x), like.dtype) for x in (a, b)]
     return _call(getattr(relax_op, name)(*operands), name)
 
 
@@ -285,8 +284,8 @@ def layer_norm(
 ) -> Tensor:
     """Normalizes the last dimensions to mean 0 and variance 1, then scales and moves them."""
     shape = [normalized_shape] if isinstance(normalized_shape, int) else list(normalized_shape)
-    scale = const(numpy.ones(shape), x.dtype) if weight is None else weight._expr
-    move = const(numpy.zeros(shape), x.dtype) if bias is None else bias._expr
+    scale = const(np.ones(shape), x.dtype) if weight is None else weight._expr
+    move = const(np.zeros(shape), x.dtype) if bias is None else bias._expr
     axes = [at - len(shape) for at in range(len(shape))]
     return _call(relax_op.nn.layer_norm(x._expr, scale, move, axes=axes, epsilon=eps), name)
 

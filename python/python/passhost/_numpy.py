@@ -1,0 +1,32 @@
+"""NumPy, which is imported when something of it is first used: importing it takes longer than importing passhost."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, TypeGuard
+
+__all__ = ["is_integer", "is_scalar", "np"]
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+
+    class _Later:
+        def __getattr__(self, name: str) -> object:
+            import numpy
+
+            found = getattr(numpy, name)
+            setattr(self, name, found)
+            return found
+
+    np = _Later()
+
+
+def is_scalar(value: object) -> TypeGuard[np.generic]:
+    """Whether it is a scalar of NumPy, of which there is none before NumPy is imported."""
+    return "numpy" in sys.modules and isinstance(value, np.generic)
+
+
+def is_integer(value: object) -> TypeGuard[int | np.integer]:
+    """Whether it is an integer of Python or of NumPy."""
+    return isinstance(value, int) or (is_scalar(value) and isinstance(value, np.integer))
