@@ -224,6 +224,9 @@ impl Analyzer {
     /// assert_eq!(Analyzer::new().simplify(&sum), x);
     /// ```
     pub fn simplify(&mut self, dim: &Dim) -> Dim {
+        if let Dim::Int(_) = dim {
+            return dim.clone();
+        }
         self.refresh();
         let id = self.enter(dim);
         let simple = self.store.simplify(id);

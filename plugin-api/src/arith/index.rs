@@ -87,11 +87,14 @@ impl Analyzer {
 
     /// Brings an expression here, in which choices are atoms, too. Equal atoms are one.
     pub(super) fn enter_opaque(&mut self, root: Value<'_>) -> Option<Id> {
+        let opened = |value| operation(value).filter(|(op, ..)| !matches!(*op, SELECT | IF_THEN_ELSE));
+        if opened(root).is_none() {
+            return self.enter_atom(root);
+        }
         let (mut numbers, mut equal): (_, HashMap<u32, Id>) = (ValueNumbers::new(), HashMap::new());
         let (mut work, mut done) = (vec![(root, false)], Vec::new());
         while let Some((value, entered)) = work.pop() {
-            let arith = operation(value).filter(|(op, ..)| !matches!(*op, SELECT | IF_THEN_ELSE));
-            let Some((op, dtype, _)) = arith else {
+            let Some((op, dtype, _)) = opened(value) else {
                 let id = if value.is_nested() && !value.has_effect() {
                     let computes = numbers.of(value, &|operand| operand);
                     match equal.get(&computes) {

@@ -28,6 +28,11 @@ impl Store {
         if self.simple[root as usize] != NONE {
             return self.simple[root as usize];
         }
+        if self.at(root).is_leaf() {
+            let simple = self.canonical(root);
+            self.simple[root as usize] = self.only_value(simple);
+            return self.simple[root as usize];
+        }
         let parts = self.parts(root);
         for id in &parts {
             for kid in self.at(*id).kids() {
@@ -90,7 +95,7 @@ impl Store {
     /// The canonical form of an expression whose operands have theirs.
     fn canonical(&mut self, id: Id) -> Id {
         let node = self.at(id);
-        if node.kids().next().is_none() {
+        if node.is_leaf() {
             return if node.op == prim::VAR && node.dtype == DType::BOOL { self.known(id) } else { id };
         }
         if self.is_linear(id) {

@@ -20,6 +20,9 @@ pub(super) const SELECT: u16 = 0x100;
 /// One of two values, only that one evaluated.
 pub(super) const IF_THEN_ELSE: u16 = 0x101;
 
+/// The parts of an expression of so many nodes are collected without a table.
+const FEW: usize = 16;
+
 /// An expression: `a` is the bits of a number, the number of a variable, or the first operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Node {
@@ -31,6 +34,11 @@ pub(super) struct Node {
 }
 
 impl Node {
+    /// Whether it is a number or a variable.
+    pub(super) fn is_leaf(&self) -> bool {
+        matches!(self.op, prim::INT | prim::FLOAT | prim::VAR)
+    }
+
     pub(super) fn kids(&self) -> impl DoubleEndedIterator<Item = Id> + use<> {
         let n = match self.op {
             prim::INT | prim::FLOAT | prim::VAR => 0,
@@ -211,6 +219,20 @@ impl Store {
 
     /// All that an expression is made of, operands before their users, itself last.
     pub(super) fn parts(&self, root: Id) -> Vec<Id> {
+        let size = self.size[root as usize] as usize;
+        if size <= FEW {
+            // What is shared is met again, but there is little of it.
+            let mut out = Vec::with_capacity(size);
+            out.push(root);
+            let mut at = 0;
+            while let Some(id) = out.get(at) {
+                out.extend(self.at(*id).kids());
+                at += 1;
+            }
+            out.sort_unstable();
+            out.dedup();
+            return out;
+        }
         let mut seen: Map<Id, ()> = Map::default();
         let (mut work, mut out) = (vec![root], Vec::new());
         while let Some(id) = work.pop() {
@@ -230,6 +252,11 @@ impl Store {
             Leave(&'d Arc<DimExpr>),
             /// The value of a variable was entered.
             Known(u32),
+        }
+        match dim {
+            Dim::Int(v) => return self.int(*v, DType::I64),
+            Dim::Var(sym) if !values.contains_key(&sym.id) => return self.var(*sym),
+            _ => {}
         }
         let (mut work, mut done, mut shared) = (vec![Step::Enter(dim)], Vec::new(), Map::<usize, Id>::default());
         let mut known: Map<u32, Id> = Map::default();
@@ -275,10 +302,11 @@ impl Store {
 
     /// As a dimension; `None` if something is in it that dimensions do not have.
     pub(super) fn leave(&self, root: Id) -> Option<Dim> {
-        let mut dims: Map<Id, Dim> = Map::default();
-        for id in self.parts(root) {
-            let node = self.at(id);
-            let of = |id: Id| dims.get(&id).cloned();
+        let parts = self.parts(root);
+        let mut dims: Vec<Dim> = Vec::with_capacity(parts.len());
+        for id in &parts {
+            let node = self.at(*id);
+            let of = |id: Id| parts.binary_search(&id).ok().and_then(|at| dims.get(at).cloned());
             let dim = match node.op {
                 prim::INT => Dim::int(node.a as i64, node.dtype),
                 prim::FLOAT => Dim::Expr(Arc::new(DimExpr::Float(node.a, node.dtype))),
@@ -287,9 +315,10 @@ impl Store {
                 SELECT | IF_THEN_ELSE => return None,
                 op => Dim::Expr(Arc::new(DimExpr::Binary(op, node.dtype, of(node.a as Id)?, of(node.b)?))),
             };
-            dims.insert(id, dim);
+            dims.push(dim);
         }
-        dims.remove(&root)
+        // Operands come before their users, so the whole is the last.
+        dims.pop()
     }
 }
 

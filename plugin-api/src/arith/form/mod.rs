@@ -60,6 +60,9 @@ impl Analyzer {
     /// The pieces of a simplified expression, in the order of the expression as it was; `None` if they are too many.
     pub(super) fn pieces_of(&mut self, was: Id, simple: Id) -> Option<Vec<Piece>> {
         let store = self.store();
+        if let Some(piece) = leaf(store.at(simple)) {
+            return Some(vec![piece]);
+        }
         let mut origin = Map::default();
         let parts = store.parts(was);
         if store.size[simple as usize] as usize > MAX_PIECES.max(MAX_COPIES.saturating_mul(parts.len())) {
@@ -73,6 +76,19 @@ impl Analyzer {
         form.write(simple);
         Some(form.out)
     }
+}
+
+/// A number or a variable.
+fn leaf(Node { op, dtype, a, .. }: Node) -> Option<Piece> {
+    Some(match op {
+        prim::INT => Piece::Leaf(Dim::int(a as i64, dtype)),
+        prim::FLOAT => Piece::Leaf(Dim::float(f64::from_bits(a), dtype)),
+        prim::VAR => {
+            let sym = Sym { id: a as u32, dtype };
+            atom_of(sym).map_or(Piece::Leaf(Dim::Var(sym)), Piece::Value)
+        }
+        _ => return None,
+    })
 }
 
 /// Writes an expression down.
@@ -151,14 +167,11 @@ impl<'s> Form<'s> {
     /// What is to be done for an expression, the last first.
     fn expr(&mut self, id: Id, todo: &mut Vec<Todo>) {
         let node = self.store.at(id);
+        if let Some(piece) = leaf(node) {
+            return self.out.push(piece);
+        }
         let dtype = node.dtype;
         match node.op {
-            prim::INT => self.out.push(Piece::Leaf(Dim::int(node.a as i64, dtype))),
-            prim::FLOAT => self.out.push(Piece::Leaf(Dim::float(f64::from_bits(node.a), dtype))),
-            prim::VAR => {
-                let sym = Sym { id: node.a as u32, dtype };
-                self.out.push(atom_of(sym).map_or(Piece::Leaf(Dim::Var(sym)), Piece::Value));
-            }
             _ if self.store.is_kept(id) => {
                 let simple = |kid: Id| self.store.simple[kid as usize];
                 self.operation(id, node.kids().map(simple), todo);
