@@ -98,6 +98,8 @@ def check_well_formed(obj: IRModule | Function, check_ty: bool = True) -> bool:
 class _Variables(PyExprVisitor):
     """Variables in the order in which they are found."""
 
+    _sees_types = False
+
     def __init__(self) -> None:
         self.used: dict[Var, None] = {}
         self.bound: dict[Var, None] = {}
@@ -110,6 +112,8 @@ class _Variables(PyExprVisitor):
         self.used[op] = None
         if op not in self.bound:
             self.free[op] = None
+
+    visit_dataflow_var_ = visit_var_  # type: ignore[assignment]
 
     def visit_var_def_(self, var: Var) -> None:
         self.bound[var] = None

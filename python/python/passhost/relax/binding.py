@@ -26,6 +26,8 @@ class _Substitution(PyExprMutator):
         found = self.values.get(op)
         return super().visit_var_(op) if found is None else found
 
+    visit_dataflow_var_ = visit_var_  # type: ignore[assignment]
+
 
 def _found(name: str, variables: list[Var], what: str) -> Var:
     matches = [var for var in variables if var.name == name]

@@ -43,10 +43,12 @@ _PLAIN = frozenset((Var, DataflowVar, GenericConst, ShapeExpr, GlobalVar, Extern
 class _Frame:
     """A block that is being built."""
 
-    __slots__ = ("bindings", "is_dataflow")
+    __slots__ = ("bindings", "is_dataflow", "named")
 
     def __init__(self, is_dataflow: bool) -> None:
         self.bindings: list[Binding] = []
+        # Expressions that were nested, and the variables that they are bound to here: what is shared is bound once.
+        self.named: dict[Expr, Expr] = {}
         self.is_dataflow = is_dataflow
 
 
@@ -87,14 +89,15 @@ class _DataflowScope:
 
     def __enter__(self) -> None:
         """Opens the block."""
+        if self.builder.current_block_is_dataflow():
+            raise RuntimeError("a dataflow block is open already; they do not nest")
         self.builder._close_block()
         self.builder._begin_dataflow_block()
 
     def __exit__(self, kind: type[BaseException] | None, value: object, trace: TracebackType | None) -> None:
         """Closes it."""
-        if kind is None:
-            self.builder._close_block()
-            self.builder._begin_binding_block()
+        self.builder._close_block()
+        self.builder._begin_binding_block()
 
 
 class _TestingScope:
@@ -215,7 +218,12 @@ class BlockBuilder:
     def _emit(self, expr: Any, name_hint: str, output: bool) -> Var:
         if not self._frames:
             raise RuntimeError("emit: no block is open; use `with bb.function(...)`")
-        value = self._call(expr) if type(expr) is Call else self._bound_value(_expr(expr))
+        if self._function is not None and self._function.has_output:
+            raise RuntimeError("emit: the function has its output already; emit before emit_func_output")
+        try:
+            value = self._call(expr) if type(expr) is Call else self._bound_value(_expr(expr))
+        except RecursionError as error:
+            raise too_deep(error) from None
         frame = self._frames[-1]
         inner = frame.is_dataflow and not output
         cls = DataflowVar if inner else Var
@@ -319,8 +327,13 @@ class BlockBuilder:
         if type(expr) in _PLAIN:
             return expr
         if isinstance(expr, _COMPUTED) and not (isinstance(expr, Call) and expr._prim):
-            value = self._bound_value(expr)
-            return self._named(value) if self._frames else value
+            if not self._frames:
+                return self._bound_value(expr)
+            known = self._frames[-1].named.get(expr)
+            if known is None:
+                known = self._named(self._bound_value(expr))
+                self._frames[-1].named[expr] = known
+            return known
         if isinstance(expr, Function) and self._frames:
             return self._named(self._normalized_function(expr))
         return expr
@@ -462,6 +475,13 @@ class BlockBuilder:
         for block in expr.blocks:
             is_dataflow = isinstance(block, DataflowBlock)
             here = self.current_block_is_dataflow()
+            if not block.bindings:
+                continue
+            if here and not is_dataflow and self._function is None:
+                raise IllFormedError(
+                    "a SeqExpr in a dataflow block has a block that is none; its bindings cannot go into the dataflow "
+                    "block. Make it a DataflowBlock, or emit the bindings with `builder_`"
+                )
             if here and not is_dataflow:
                 self._close_block()
                 self._begin_binding_block()

@@ -85,6 +85,7 @@ _VARS = frozenset((Var, DataflowVar))
 _OF_NAMES = ("visit_expr", "visit_var_", "visit_dataflow_var_", "visit_op_")
 _OF_DEFINITIONS = ("visit_var_def", "visit_var_def_", "visit_dataflow_var_def_")
 _OF_TYPES = ("visit_expr", "visit_var_", "visit_shape_expr_", "_scalar", "_number")
+_OF_RESULTS = ("with_type",)
 
 
 class ExprFunctor:
@@ -112,7 +113,19 @@ class ExprFunctor:
 
 
 class PyExprVisitor(ExprFunctor):
-    """Visits expressions: overwrite `visit_call_`, `visit_var_binding_` and the like, and call `super()` to go on."""
+    """Visits expressions: overwrite `visit_call_`, `visit_var_binding_` and the like, and call `super()` to go on.
+
+    The shapes and scalars in the type of a value are visited where it is used. The types of parameters are not.
+    """
+
+    # Whether a class looks at anything that can be in a type. Types are long, so they are visited for such classes only.
+    _sees_types = False
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Finds out what the class looks at."""
+        super().__init_subclass__(**kwargs)
+        if "_sees_types" not in cls.__dict__:
+            cls._sees_types = any(getattr(cls, name) is not getattr(PyExprVisitor, name) for name in _OF_TYPES)
 
     def visit_expr(self, expr: Expr) -> None:
         """Visits an expression, by the method of its kind."""
@@ -151,7 +164,9 @@ class PyExprVisitor(ExprFunctor):
             self.visit_expr(expr)
 
     def _visit_type(self, ty: Type) -> None:
-        """Visits the shapes and scalars in a type."""
+        """Visits the shapes and scalars in a type, if the class looks at any."""
+        if not self._sees_types:
+            return
         if isinstance(ty, TensorType):
             if ty.shape is not None:
                 self.visit_expr(ty.shape)
@@ -164,6 +179,7 @@ class PyExprVisitor(ExprFunctor):
     def visit_constant_(self, op: GenericConst) -> None:
         """A constant."""
         self.visit_generic_const_(op)
+        self._visit_type(op._ty)
 
     def _constant(self, op: GenericConst) -> None:
         """Nothing is in it."""
@@ -171,13 +187,15 @@ class PyExprVisitor(ExprFunctor):
     def visit_tuple_(self, op: Tuple) -> None:
         """A tuple."""
         self._visit_all(op.fields)
+        self._visit_type(op._ty)
 
     def visit_var_(self, op: Var) -> None:
         """A variable where it is used."""
+        self._visit_type(op._ty)
 
     def visit_dataflow_var_(self, op: DataflowVar) -> None:
         """A variable of a dataflow block where it is used."""
-        self.visit_var_(op)
+        self._visit_type(op._ty)
 
     def visit_shape_expr_(self, op: ShapeExpr) -> None:
         """A shape."""
@@ -198,22 +216,25 @@ class PyExprVisitor(ExprFunctor):
     def visit_call_(self, op: Call) -> None:
         """A call."""
         self.visit_expr(op.op)
-        for arg in op.args:
-            self.visit_expr(arg)
         for ty in op.ty_args:
             self._visit_type(ty)
+        for arg in op.args:
+            self.visit_expr(arg)
+        self._visit_type(op._ty)
 
     def visit_seq_expr_(self, op: SeqExpr) -> None:
         """Blocks and their value."""
         for block in op.blocks:
             self.visit_binding_block(block)
         self.visit_expr(op.body)
+        self._visit_type(op._ty)
 
     def visit_if_(self, op: If) -> None:
         """A choice."""
         self.visit_expr(op.cond)
         self.visit_expr(op.true_branch)
         self.visit_expr(op.false_branch)
+        self._visit_type(op._ty)
 
     def visit_op_(self, op: Op) -> None:
         """An operator."""
@@ -221,6 +242,7 @@ class PyExprVisitor(ExprFunctor):
     def visit_tuple_getitem_(self, op: TupleGetItem) -> None:
         """An element of a tuple."""
         self.visit_expr(op.tuple_value)
+        self._visit_type(op._ty)
 
     def visit_string_imm_(self, op: StringImm) -> None:
         """A string."""
@@ -246,6 +268,7 @@ class PyExprVisitor(ExprFunctor):
     def visit_match_cast_(self, binding: MatchCast) -> None:
         """A match_cast."""
         self.visit_expr(binding.value)
+        self._visit_type(binding.ty)
         self.visit_var_def(binding.var)
 
     def visit_binding_block_(self, block: BindingBlock) -> None:
@@ -289,12 +312,14 @@ class PyExprMutator(ExprFunctor):
         self._types_stay = self._has_own(_OF_TYPES)
         # Whether a variable or operator becomes what `_remap` says, and nothing else happens.
         self._names_stay = self._has_own(_OF_NAMES)
-        # The kinds of operands for which that holds.
+        # The kinds of operands that become what `_remap` says, and nothing else happens.
         self._plain: frozenset[type] = _VARS if self._names_stay else frozenset()
         # Whether a variable becomes another one where it is defined only if its type does.
         self._definitions_stay = self._has_own(_OF_DEFINITIONS)
-        # Whether each binding of a block goes to the method of its kind.
+        # Whether each binding of a block goes to the method of its kind. Most are VarBindings, so that is asked once.
         self._bindings_stay = self._has_own(("visit_binding",))
+        # Whether a variable of the type of its value stays that variable.
+        self._results_stay = self._has_own(_OF_RESULTS)
         # Two types that were found to be equal last.
         self._equal: tuple[Type, Type] = (MISSING, MISSING)
 
@@ -355,8 +380,6 @@ class PyExprMutator(ExprFunctor):
         cls = type(expr)
         if cls is Call:
             return PyExprMutator.visit_call_(self, expr)  # type: ignore[arg-type]
-        if isinstance(expr, DataflowVar):
-            return self._remap.get(expr, expr)  # Not by `visit_var_`, which may have called this.
         name = next((_METHODS[base] for base in cls.__mro__ if base in _METHODS), "visit_expr_fallback_")
         return getattr(PyExprMutator, name)(self, expr)
 
@@ -397,7 +420,7 @@ class PyExprMutator(ExprFunctor):
 
     def visit_dataflow_var_(self, op: DataflowVar) -> Expr:
         """A variable of a dataflow block where it is used."""
-        return self.visit_var_(op)
+        return self._remap.get(op, op)
 
     def visit_shape_expr_(self, op: ShapeExpr) -> Expr:
         """A shape."""
@@ -453,7 +476,8 @@ class PyExprMutator(ExprFunctor):
         call._args = tuple(args)
         call._attrs = op._attrs
         call._ty_args = types if type(types) is tuple else tuple(types)
-        call._ty = op._ty if isinstance(op._ty, PrimType) else MISSING
+        # The operands of a scalar are scalars of the same types, but another callee may give something else.
+        call._ty = op._ty if callee is old and isinstance(op._ty, PrimType) else MISSING
         return call
 
     def visit_seq_expr_(self, op: SeqExpr) -> Expr:
@@ -525,7 +549,8 @@ class PyExprMutator(ExprFunctor):
             self.builder_.emit_normalized(binding)
             return
         known, equal = var._ty, self._equal
-        typed = var if known is equal[0] and value._ty is equal[1] else self.with_type(var, value._ty)
+        same = known is equal[0] and value._ty is equal[1] and self._results_stay
+        typed = var if same else self.with_type(var, value._ty)
         if typed is not old:
             self._become(old, typed)
         if type(typed) not in _VARS:
@@ -571,7 +596,7 @@ class PyExprMutator(ExprFunctor):
 
     def visit_dataflow_var_def_(self, var: DataflowVar) -> Var:
         """A variable of a dataflow block where it is defined."""
-        return var if var.ty is MISSING else self._typed(var)
+        return self.visit_var_def_(var)
 
     def _typed(self, var: Var) -> Var:
         ty = self._visit_type(var.ty)
