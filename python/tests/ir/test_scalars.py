@@ -1,5 +1,6 @@
 """Arithmetic of scalars."""
 
+import numpy as np
 import pytest
 
 from passhost import ir, relax, tirx
@@ -57,3 +58,37 @@ def test_types():
     ir.assert_structural_equal(relax.TensorType([n, n]), relax.TensorType([m, m]), map_free_vars=True)
     with pytest.raises(ValueError):
         ir.assert_structural_equal(relax.TensorType([n, n]), relax.TensorType([n, m]), map_free_vars=True)
+
+
+def test_numbers_of_numpy_are_operands_and_are_compared():
+    n = tirx.Var("n", "int64")
+    half = n * np.float32(0.5)
+    assert str(half.ty) == "float32" and repr(half) == 'T.Cast("float32", n) * T.float32(0.5)'
+    assert repr(n * np.float16(0.5)) == repr(half)
+    assert tirx.IntImm("int64", 3) == np.int64(3)
+    assert tirx.IntImm("int64", 3) == 3.0
+    assert tirx.IntImm("int64", 3) != np.float32(3.5)
+    assert isinstance((n == np.int64(3)).asobject(), tirx.EQ)
+
+
+def test_what_takes_integers_refuses_floats():
+    n, f = tirx.Var("n", "int64"), tirx.Var("f", "float32")
+    for make in (
+        lambda: n << 2.5,
+        lambda: n // 2.5,
+        lambda: n % np.float32(2.5),
+        lambda: f // 2,
+        lambda: tirx.floordiv(f, 2),
+        lambda: f & 1,
+    ):
+        with pytest.raises(TypeError, match="takes integers"):
+            make()
+    with pytest.raises(TypeError, match="a float, not complex"):
+        tirx.FloatImm("float32", 1j)
+    with pytest.raises(TypeError, match="an operand is a scalar, not ndarray"):
+        tirx.min(n, np.ones(2))
+
+
+def test_a_choice_has_the_wider_type():
+    n = tirx.Var("n", "int64")
+    assert str(tirx.if_then_else(n > 0, n, 0.5).ty) == "float32"

@@ -145,3 +145,25 @@ def test_activations():
         powers = np.exp(x)
         expected = powers / powers.sum(axis, keepdims=True)
         np.testing.assert_allclose(run(lambda a, axis=axis: topi.nn.softmax(a, axis), x), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value", "expected"),
+    [("int32", 0.5, "float32"), ("int32", 2, "int32"), ("uint8", 2, "int32"), ("float16", 0.5, "float32")],
+)
+def test_a_number_beside_a_tensor_has_its_own_type(dtype, value, expected):
+    x = relax.Var("x", relax.TensorType([4], dtype))
+    bb = relax.BlockBuilder()
+    with bb.function("main", [x]):
+        bb.emit_func_output(bb.emit_te(topi.multiply, x, value))
+    result = passhost.exec(bb.get(), np.arange(1, 5).astype(dtype)).numpy()
+    assert result.dtype == expected
+    assert result.tolist() == [value, 2 * value, 3 * value, 4 * value]
+
+
+def test_integers_are_divided_as_in_c():
+    x = relax.Var("x", relax.TensorType([3], "int32"))
+    bb = relax.BlockBuilder()
+    with bb.function("main", [x]):
+        bb.emit_func_output(bb.emit_te(topi.divide, x, 2))
+    assert passhost.exec(bb.get(), np.array([-3, 4, 5], "int32")).numpy().tolist() == [-1, 2, 2]

@@ -52,7 +52,7 @@ def _binary(name: str, relax_name: str | None = None, swapped: bool = False) -> 
             made = prim.as_operand(other, self)
             if made is NotImplemented:
                 return NotImplemented
-            return prim.binary(name, made, self) if swapped else prim.binary(name, self, made)
+            return prim.operation(name, made, self) if swapped else prim.operation(name, self, made)
         if relax_name is None or not isinstance(other, Expr):
             if (isinstance(other, int | float) or is_scalar(other)) and not isinstance(other, Expr):
                 raise TypeError(f"Please convert {other} with `const` first")
@@ -177,7 +177,7 @@ class EqualOp:
 
 
 def _compared(a: Expr, b: object, is_equal: bool) -> Any:
-    if (isinstance(b, Expr) and not b._prim) or not isinstance(b, int | float | Expr):
+    if (isinstance(b, Expr) and not b._prim) or not (isinstance(b, int | float | Expr) or is_scalar(b)):
         return not is_equal
     return EqualOp(a, b, is_equal)
 
@@ -354,9 +354,9 @@ class TupleGetItem(_Callable, ExprWithOp):
     def __init__(self, tuple_value: Expr, index: int, span: Any = None) -> None:
         """Of the tuple and the position of the element."""
         self._tuple_value = checked_expr(tuple_value, "a tuple")
-        if isinstance(index, bool) or not isinstance(index, int) or index < 0:
+        if isinstance(index, bool) or not is_integer(index) or index < 0:
             raise ValueError(f"the index of an element is 0 or more, not {index!r}")
-        self._index = index
+        self._index = int(index)
         ty = tuple_value.ty
         if isinstance(ty, TupleType) and index >= len(ty.fields):
             raise IndexError(f"Index out of bounds: Tuple {ty!r} has {len(ty.fields)} elements, found index {index}")

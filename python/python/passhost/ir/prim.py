@@ -56,8 +56,10 @@ class IntImm(Constant):
         return self._to(other, "NE")
 
     def _to(self, other: object, name: str) -> Any:
-        if isinstance(other, IntImm | int):
-            return _number("bool", _FOLD[name](self.value, int(other)))
+        if isinstance(other, IntImm):
+            return _number("bool", _FOLD[name](self.value, other.value))
+        if isinstance(other, int | float) or is_scalar(other):
+            return _number("bool", bool(_FOLD[name](self.value, other)))
         if isinstance(other, Expr) and other._prim:
             return EqualOp(self, other, name == "EQ")
         return name == "NE"
@@ -71,6 +73,8 @@ class FloatImm(Constant):
 
     def __init__(self, dtype: str | PrimType, value: float, span: Any = None) -> None:
         """Of a data type."""
+        if not isinstance(value, int | float) and not (is_scalar(value) and value.dtype.kind in "biufV"):
+            raise TypeError(f"a FloatImm has a float, not {type(value).__name__}")
         self._value = float(value)
         self._ty = prim_type(dtype) if isinstance(dtype, str) else dtype
 
@@ -434,19 +438,45 @@ def as_operand(value: object, other: Expr) -> Any:
         return value
     if isinstance(value, EqualOp):
         return value.asobject()
-    if not isinstance(value, int | float) and not is_scalar(value):
+    if not isinstance(value, int | float) and not (is_scalar(value) and value.dtype.kind in "biufV"):
         return NotImplemented
     dtype = str(cast(PrimType, other.ty).dtype)
-    if isinstance(value, float) and not dtype.startswith(("float", "bfloat")):
+    whole = isinstance(value, int) or (is_scalar(value) and value.dtype.kind in "biu")
+    if not whole and not dtype.startswith(("float", "bfloat")):
         dtype = "float32"
     return scalar(value, dtype)
 
 
+def operands(a: Any, b: Any) -> tuple[Expr, Expr]:
+    """Two scalars in the wider type of them; a number of Python has the type of the other one.
+
+    Raises `TypeError` if one is no scalar.
+    """
+    a = a.asobject() if isinstance(a, EqualOp) else a
+    one = a if isinstance(a, Expr) else as_operand(a, b) if isinstance(b, Expr) else scalar(a)
+    two = b if isinstance(b, Expr) else as_operand(b, one) if isinstance(one, Expr) else b
+    for given, made in ((a, one), (b, two)):
+        if not isinstance(made, Expr):
+            raise TypeError(f"an operand is a scalar, not {type(given).__name__}")
+    return same_type(one, two)
+
+
+_OF_INTEGERS = frozenset(("FloorDiv", "FloorMod", "LShift", "RShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor"))
+
+
+def operation(name: str, a: Expr, b: Expr) -> Expr:
+    """An operation that somebody asks for. Raises `TypeError` if it is one of integers, and these are none."""
+    made = binary(name, a, b)
+    if name in _OF_INTEGERS and any(str(side.ty).startswith(("float", "bfloat")) for side in (a, b)):
+        raise TypeError(f"{name} takes integers, not {a.ty} and {b.ty}")
+    return made
+
+
 def binary(name: str, a: Expr, b: Expr) -> Expr:
     """An operation, or what is known of it."""
+    a, b = same_type(a, b)
     if name == "power":
         return intrinsic("pow", a, b)
-    a, b = _same_type(a, b)
     dtype = str(cast(PrimType, a.ty).dtype)
     if name == "Div" and not dtype.startswith(("float", "bfloat")):
         raise RuntimeError(
@@ -496,7 +526,7 @@ def _simple(name: str, a: Expr, b: Expr, x: Any, y: Any) -> Expr | None:
     return None
 
 
-def _same_type(a: Expr, b: Expr) -> tuple[Expr, Expr]:
+def same_type(a: Expr, b: Expr) -> tuple[Expr, Expr]:
     """Both in the wider type of them."""
     if a.ty is b.ty or a.ty == b.ty:
         return a, b

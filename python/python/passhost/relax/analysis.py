@@ -113,7 +113,7 @@ class _Variables(PyExprVisitor):
         if op not in self.bound:
             self.free[op] = None
 
-    visit_dataflow_var_ = visit_var_  # type: ignore[assignment]
+    visit_dataflow_var_ = visit_var_
 
     def visit_var_def_(self, var: Var) -> None:
         self.bound[var] = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from passhost._tensor import Tensor
 from passhost.ir.expr import Expr, Var, as_dim
 from passhost.ir.prim import folded, scalar
 from passhost.ir.structural import structural_equal
@@ -26,7 +27,7 @@ class _Substitution(PyExprMutator):
         found = self.values.get(op)
         return super().visit_var_(op) if found is None else found
 
-    visit_dataflow_var_ = visit_var_  # type: ignore[assignment]
+    visit_dataflow_var_ = visit_var_
 
 
 def _found(name: str, variables: list[Var], what: str) -> Var:
@@ -55,10 +56,15 @@ def bind_params(function: Function, binding_map: Mapping[str | Var, Any]) -> Fun
         var = _found(key, list(function.params), "parameter") if isinstance(key, str) else key
         if var not in function.params:
             raise ValueError(f"{var.name} is not a parameter")
-        values[var] = _scalar_value(var, value) if var._prim else value if isinstance(value, Expr) else const(value)
+        values[var] = _scalar_value(var, value) if var._prim else _constant(value)
     for var in list(values):
         _bind_shape(var, values[var], values)
     return _bound(function, values) if values else function
+
+
+def _constant(value: Any) -> Expr:
+    """A value as an expression; an array keeps its type."""
+    return value if isinstance(value, Expr) else const(Tensor(value) if hasattr(value, "__array__") else value)
 
 
 def _bind_shape(var: Var, value: Expr, values: dict[Var, Expr]) -> None:

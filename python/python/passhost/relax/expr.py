@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -230,13 +231,14 @@ class Function(BaseFunc):
     def _of(handle: _passhost.Body, name: str) -> Function:
         """A function of the host, under its name in a module."""
         key = (handle, name)
-        found = _FUNCTIONS.get(key)
-        if found is None:
-            found = Function.__new__(Function)
-            found._handle, found._parts, found._sealed_as, found._before = handle, None, name, None
-            found._ty = MISSING
-            found._attrs = DictAttrs(_passhost.function_attrs(handle, name))
-            _FUNCTIONS[key] = found
+        with _LOCK:
+            found = _FUNCTIONS.get(key)
+            if found is None:
+                found = Function.__new__(Function)
+                found._handle, found._parts, found._sealed_as, found._before = handle, None, name, None
+                found._ty = MISSING
+                found._attrs = DictAttrs(_passhost.function_attrs(handle, name))
+                _FUNCTIONS[key] = found
         return found
 
     @staticmethod
@@ -254,10 +256,14 @@ class Function(BaseFunc):
         parts = self._parts
         if parts is None:
             assert self._handle is not None
-            before, self._before = self._before, None
-            known = _variables(before) if before is not None and before._parts is not None else None
-            parts = self._parts = _passhost.expand(self._handle, known)
-            self._ty = _function_type(parts[0], parts[2], parts[3])
+            with _LOCK:
+                if self._parts is not None:
+                    return self._parts
+                before, self._before = self._before, None
+                known = _variables(before) if before is not None and before._parts is not None else None
+                parts = _passhost.expand(self._handle, known)
+                self._ty = _function_type(parts[0], parts[2], parts[3])
+                self._parts = parts  # the last, since other threads look at it first
         return parts
 
     @property
@@ -343,6 +349,8 @@ def _variables(function: Function) -> dict[str, Var]:
     return {name: var for name, var in found.items() if name not in twice}
 
 
+# Held while a function of the host becomes an object, and while its parts do: there is one of each for all threads.
+_LOCK = threading.RLock()
 _FUNCTIONS: weakref.WeakValueDictionary[tuple[_passhost.Body, str], Function] = weakref.WeakValueDictionary()
 
 
@@ -396,7 +404,10 @@ def prim_value(value: Any, dtype: str | None = None) -> Expr:
 
 
 def const(value: Any, dtype: str | None = None) -> GenericConst:
-    """A constant tensor, of a number, a list of them, or an array. Floats are float32, integers int32 by themselves."""
+    """A constant tensor, of a number, a list of them, an array, or a tensor.
+
+    Without `dtype`, float64 becomes float32, and int64 becomes int32, as in TVM; a tensor keeps its type.
+    """
     if isinstance(value, Tensor) and not value.numpy().flags.writeable:
         return GenericConst(value, TensorType(value.shape, value.dtype))
     if isinstance(value, GenericConst):
@@ -408,18 +419,29 @@ def const(value: Any, dtype: str | None = None) -> GenericConst:
 
 
 def _as_array(value: Any, dtype: str | None) -> np.ndarray[Any, Any]:
-    if hasattr(value, "numpy"):
+    is_tensor = hasattr(value, "numpy")
+    if is_tensor:
         value = value.numpy()
     if not isinstance(value, bool | int | float | list | tuple | np.ndarray | np.generic):
         raise ValueError(f"a constant is a number, a list of them or an array, not {type(value).__name__}")
     array = np.array(value)
     if array.dtype == object or array.dtype.kind not in "biufcV":
         raise ValueError(f"a constant has numbers, not {value!r}")
-    if dtype is None and not isinstance(value, np.ndarray | np.generic):
-        dtype = {"f": "float32", "i": "int32"}.get(array.dtype.kind)
+    if dtype is None and not is_tensor:
+        dtype = {"float64": "float32", "int64": "int32"}.get(str(array.dtype))
     if dtype is not None:
-        array = array.astype(numpy_dtype(dtype))
+        array = _converted(array, dtype)
     return np.ascontiguousarray(array) if array.ndim else array
+
+
+def _converted(array: np.ndarray[Any, Any], dtype: str) -> np.ndarray[Any, Any]:
+    """The array in another data type. Raises `ValueError` if an integer type does not have a number of it."""
+    to = numpy_dtype(dtype)
+    if to.kind in "iu" and array.size and array.dtype.kind in "iuf":
+        low, high = np.iinfo(to).min, np.iinfo(to).max
+        if not (np.isfinite(array).all() and low <= array.min() and array.max() <= high):
+            raise ValueError(f"a constant of {dtype} has integers from {low} to {high}, not {array!r}")
+    return array.astype(to)
 
 
 def get_shape_of(expr: Expr) -> Expr:

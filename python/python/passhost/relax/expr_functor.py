@@ -118,7 +118,7 @@ class PyExprVisitor(ExprFunctor):
     The shapes and scalars in the type of a value are visited where it is used. The types of parameters are not.
     """
 
-    # Whether a class looks at anything that can be in a type. Types are long, so they are visited for such classes only.
+    # Whether a class looks at anything that can be in a type. Types are visited for such classes only.
     _sees_types = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:

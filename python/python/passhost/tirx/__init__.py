@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from passhost.ir import prim as _prim
-from passhost.ir.expr import Call, EqualOp, Expr, Op, Range, StringImm, Var, checked_expr
+from passhost.ir.expr import Call, Expr, Op, Range, StringImm, Var, checked_expr
 from passhost.ir.prim import (
     EQ,
     GE,
@@ -158,25 +158,14 @@ def const(value: Any, dtype: str | None = None) -> Expr:
     return _prim.scalar(value, dtype)
 
 
-def _pair(a: Any, b: Any) -> tuple[Expr, Expr]:
-    """Two operands, of which one may be a number of Python."""
-    if isinstance(a, EqualOp):
-        a = a.asobject()
-    if isinstance(a, Expr):
-        return a, _prim.as_operand(b, a)
-    if isinstance(b, Expr):
-        return _prim.as_operand(a, b), b
-    return const(a), const(b)
-
-
 def floordiv(a: Any, b: Any, span: Any = None) -> Expr:
     """The quotient, rounded down."""
-    return _prim.binary("FloorDiv", *_pair(a, b))
+    return _prim.operation("FloorDiv", *_prim.operands(a, b))
 
 
 def floormod(a: Any, b: Any, span: Any = None) -> Expr:
     """The remainder of that."""
-    return _prim.binary("FloorMod", *_pair(a, b))
+    return _prim.operation("FloorMod", *_prim.operands(a, b))
 
 
 indexdiv, indexmod = floordiv, floormod
@@ -184,33 +173,33 @@ indexdiv, indexmod = floordiv, floormod
 
 def truncdiv(a: Any, b: Any, span: Any = None) -> Expr:
     """The quotient, truncated."""
-    return Div(*_pair(a, b))
+    return Div(*_prim.operands(a, b))
 
 
 def truncmod(a: Any, b: Any, span: Any = None) -> Expr:
     """The remainder of that."""
-    return Mod(*_pair(a, b))
+    return Mod(*_prim.operands(a, b))
 
 
 def div(a: Any, b: Any, span: Any = None) -> Expr:
     """The quotient, as in C."""
-    return Div(*_pair(a, b))
+    return Div(*_prim.operands(a, b))
 
 
 def ceildiv(a: Any, b: Any, span: Any = None) -> Expr:
     """The quotient, rounded up."""
-    a, b = _pair(a, b)
+    a, b = _prim.operands(a, b)
     return floordiv(a + (b - 1), b)
 
 
 def min(a: Any, b: Any, span: Any = None) -> Expr:
     """The smaller one."""
-    return _prim.binary("Min", *_pair(a, b))
+    return _prim.operation("Min", *_prim.operands(a, b))
 
 
 def max(a: Any, b: Any, span: Any = None) -> Expr:
     """The larger one."""
-    return _prim.binary("Max", *_pair(a, b))
+    return _prim.operation("Max", *_prim.operands(a, b))
 
 
 def all(*args: Any, span: Any = None) -> Expr:
@@ -228,13 +217,13 @@ def _joined(name: str, args: tuple[Any, ...]) -> Expr:
         raise ValueError("Any must take at least 1 argument")
     made = checked_expr(args[0], "a condition")
     for arg in args[1:]:
-        made = _prim.binary(name, made, checked_expr(arg, "a condition"))
+        made = _prim.operation(name, made, checked_expr(arg, "a condition"))
     return made
 
 
 def if_then_else(cond: Any, t: Any, f: Any, span: Any = None) -> Expr:
     """One of two values, of which only that one is evaluated."""
-    then, other = _pair(t, f)
+    then, other = _prim.operands(t, f)
     return Call(Op._of("tirx.if_then_else"), [checked_expr(cond, "a condition"), then, other], ret_ty=then.ty)
 
 
@@ -263,27 +252,27 @@ def call_pure_extern(dtype: str | PrimType, func_name: str, *args: Any, span: An
 
 def shift_left(x: Any, y: Any, span: Any = None) -> Expr:
     """Bits shifted left."""
-    return _prim.binary("LShift", *_pair(x, y))
+    return _prim.operation("LShift", *_prim.operands(x, y))
 
 
 def shift_right(x: Any, y: Any, span: Any = None) -> Expr:
     """Bits shifted right."""
-    return _prim.binary("RShift", *_pair(x, y))
+    return _prim.operation("RShift", *_prim.operands(x, y))
 
 
 def bitwise_and(x: Any, y: Any, span: Any = None) -> Expr:
     """Bits of both."""
-    return _prim.binary("BitwiseAnd", *_pair(x, y))
+    return _prim.operation("BitwiseAnd", *_prim.operands(x, y))
 
 
 def bitwise_or(x: Any, y: Any, span: Any = None) -> Expr:
     """Bits of either."""
-    return _prim.binary("BitwiseOr", *_pair(x, y))
+    return _prim.operation("BitwiseOr", *_prim.operands(x, y))
 
 
 def bitwise_xor(x: Any, y: Any, span: Any = None) -> Expr:
     """Bits of one of them."""
-    return _prim.binary("BitwiseXor", *_pair(x, y))
+    return _prim.operation("BitwiseXor", *_prim.operands(x, y))
 
 
 def stmt_seq(*args: Any) -> Stmt:

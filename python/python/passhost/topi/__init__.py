@@ -150,9 +150,9 @@ def _broadcast(name: str, combine: Callable[[Any, Any], Any]) -> Callable[[Any, 
         if not isinstance(lhs, Tensor) and not isinstance(rhs, Tensor):
             return combine(lhs, rhs)
         if not isinstance(rhs, Tensor):
-            return _elementwise(lhs, lambda value: combine(value, tirx.const(rhs, lhs.dtype)), f"T_{name}")
+            return _elementwise(lhs, lambda value: combine(value, _number(rhs)), f"T_{name}")
         if not isinstance(lhs, Tensor):
-            return _elementwise(rhs, lambda value: combine(tirx.const(lhs, rhs.dtype), value), f"T_{name}")
+            return _elementwise(rhs, lambda value: combine(_number(lhs), value), f"T_{name}")
         shape = _common(lhs.shape, rhs.shape)
         return te.compute(
             shape, lambda *i: combine(broadcast_at(lhs, shape, i), broadcast_at(rhs, shape, i)), name=f"T_{name}"
@@ -161,6 +161,12 @@ def _broadcast(name: str, combine: Callable[[Any, Any], Any]) -> Callable[[Any, 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"`{name}` of each two elements; shapes are broadcast."
     return function
+
+
+def _number(value: Any) -> Any:
+    """A number in its own type, as in TVM: an operation has the wider type of its operands."""
+    wide = isinstance(value, int) and not -(1 << 31) <= value < 1 << 31
+    return tirx.const(value, "int64" if wide else None)
 
 
 def _common(a: Sequence[Any], b: Sequence[Any]) -> list[Any]:
@@ -178,7 +184,7 @@ def _common(a: Sequence[Any], b: Sequence[Any]) -> list[Any]:
 add = _broadcast("add", lambda a, b: a + b)
 subtract = _broadcast("subtract", lambda a, b: a - b)
 multiply = _broadcast("multiply", lambda a, b: a * b)
-divide = _broadcast("divide", lambda a, b: a / b)
+divide = _broadcast("divide", tirx.div)
 floor_divide = _broadcast("floor_divide", lambda a, b: a // b)
 floor_mod = _broadcast("floor_mod", lambda a, b: a % b)
 maximum = _broadcast("maximum", te.max)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable
 from functools import cache
+from operator import index
 from typing import Any
 
 from passhost import _passhost, _plugins
+from passhost._numpy import is_scalar
 from passhost.ir.attrs import Attrs
 from passhost.ir.expr import Call, EqualOp, Expr, Op, StringImm, Tuple, checked_expr
 from passhost.ir.prim import FloatImm, IntImm
@@ -111,6 +113,8 @@ def attribute(of: Signature, name: str, ty: str, value: Any) -> Any:
     """The value of an attribute, in the form that the operator declares."""
     if isinstance(value, IntImm | FloatImm | StringImm):
         value = value.value
+    if is_scalar(value):
+        value = value.item()
     if ty == "dtype":
         return as_dtype(value)
     if ty in ("ints", "ints | None", "repeated ints"):
@@ -139,7 +143,7 @@ def _ints(of: Signature, name: str, ty: str, value: Any) -> tuple[int, ...] | No
         return None
     items = [value] if not isinstance(value, Iterable) else list(value)
     try:
-        numbers = tuple(int(item.value if isinstance(item, Expr) else item) for item in items)  # type: ignore[attr-defined]
+        numbers = tuple(index(item.value if isinstance(item, Expr) else item) for item in items)  # type: ignore[attr-defined]
     except (TypeError, ValueError, AttributeError):
         raise TypeError(f"{of.name}: {name} is a list of int, not {value!r}") from None
     wanted = of.lengths.get(name, len(numbers))

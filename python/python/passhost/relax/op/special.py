@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import cache
 from typing import Any
 
 from passhost.ir.expr import Call, Expr, GlobalVar, Op, Tuple, checked_expr
 from passhost.ir.type import TupleType, Type, as_dtype, checked_type
 from passhost.relax.expr import ExternFunc, const, prim_value
 from passhost.relax.op.declared import maker
+from passhost.relax.op.new_shape import told_shape
 
 __all__ = [
     "arange",
@@ -25,6 +27,7 @@ __all__ = [
     "invoke_pure_closure",
     "null_value",
     "print",
+    "reshape",
     "shape_of",
 ]
 
@@ -114,6 +117,16 @@ def print(*values: Any, format: str | Expr = "") -> Call:
 def shape_of(expr: Expr) -> Call:
     """The shape of a tensor."""
     return Call(Op.get("relax.shape_of"), [expr])
+
+
+def reshape(x: Expr, shape: Any) -> Call:
+    """The same elements in another shape. One dimension can be -1, which is what is left; 0 keeps a dimension."""
+    return _reshape()(x, told_shape(x, shape))
+
+
+@cache
+def _reshape() -> Callable[..., Call]:
+    return maker("relax.reshape")
 
 
 def clip(x: Expr, min: Any, max: Any) -> Call:
