@@ -235,3 +235,11 @@ def test_functions_alone_are_checked_with_what_they_say_of_others():
 def test_dimensions_are_integers():
     with pytest.raises(RuntimeError, match="int64: dim is a float32"):
         relax.TensorType([tirx.Var("dim", "float32")], "float32")
+
+
+def test_a_nested_output_is_bound():
+    bb = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorType([2], "float32"))
+    with bb.function("main", [x]):
+        bb.emit_func_output([relax.op.exp(x), relax.op.sin(relax.op.exp(x))])
+    assert len(bb.get()["main"].body.blocks[0].bindings) == 3

@@ -138,6 +138,8 @@ class BlockBuilder:
         self._names: dict[str, int] = {}
         self._bindings: dict[Var, Expr] = {}
         self._infer = _passhost.Inferrer().infer
+        # An operator, the types of its two arguments, and that of its result, found last: most calls are like the one before.
+        self._last_type: tuple[Expr | None, Type, Type, Type] = (None, MISSING, MISSING, MISSING)
         self._call_types: dict[tuple[Any, ...], tuple[Type, list[Type]]] = {}
         self._by_hash: dict[int, list[str]] | None = None
 
@@ -247,11 +249,12 @@ class BlockBuilder:
 
     def emit_normalized(self, binding: Binding) -> None:
         """Adds a binding as it is."""
-        if not isinstance(binding, Binding):
+        if type(binding) is not VarBinding and not isinstance(binding, Binding):
             raise TypeError(f"emit_normalized takes a Binding, not {type(binding).__name__}")
-        if not self._frames:
+        frames = self._frames
+        if not frames:
             raise RuntimeError("emit_normalized: no block is open; use `with bb.function(...)`")
-        self._frames[-1].bindings.append(binding)
+        frames[-1].bindings.append(binding)
         self._bindings[binding._var] = binding._value
 
     def emit_func_output(self, output: Any, params: Var | Tuple | Sequence[Var] | None = None) -> GlobalVar:
@@ -268,11 +271,11 @@ class BlockBuilder:
         known = scope.params if scope.params is not None else _params(params) if params is not None else None
         if known is None:
             raise RuntimeError("Relax function must have parameter: give them to `function` or `emit_func_output`")
-        scope.has_output = True
         if self.current_block_is_dataflow():
             self._close_block()
             self._begin_binding_block()
         result = self._operand(_expr(output), may_be_tuple=True)
+        scope.has_output = True
         self._close_block()
         _check_inner(scope.blocks, result)
         body = SeqExpr(scope.blocks, result)
@@ -354,15 +357,15 @@ class BlockBuilder:
     def _call(self, expr: Call) -> Call:
         """A call that is normal, as `normalize` gives it."""
         args = expr._args
-        key: tuple[Any, ...] | None
         if len(args) == 2 and type(args[0]) in _VARS and type(args[1]) in _VARS:
-            key = (expr._op, id(args[0]._ty), id(args[1]._ty))  # as `_key` says; most calls are of this kind
-        else:
-            key = self._key(expr)
-        if key is not None:
             if expr._ty is MISSING:
-                known = self._call_types.get(key) if expr._attrs is None and not expr._ty_args else None
-                expr._ty = known[0] if known is not None else self._call_type(expr)
+                op, one, two, ty = self._last_type
+                same = expr._op is op and args[0]._ty is one and args[1]._ty is two
+                expr._ty = ty if same and expr._attrs is None and not expr._ty_args else self._known_type(expr)
+            return expr
+        if all(type(arg) in _VARS for arg in args):
+            if expr._ty is MISSING:
+                expr._ty = self._known_type(expr)
             return expr
         for arg in args:
             if type(arg) not in _PLAIN and isinstance(arg, _NESTED):
@@ -376,15 +379,17 @@ class BlockBuilder:
             expr._ty = self._call_type(expr)
         return expr
 
-    @staticmethod
-    def _key(call: Call) -> tuple[Any, ...] | None:
-        """The operator and the types of the arguments of a call of variables; None of other calls."""
-        key: list[Any] = [call._op]
-        for arg in call._args:
-            if type(arg) not in _VARS:
-                return None
-            key.append(id(arg._ty))
-        return tuple(key)
+    def _known_type(self, call: Call) -> Type:
+        """The type of a call of variables, which may be known from another call of variables of these types."""
+        if call._attrs is not None or call._ty_args:
+            return self._call_type(call)
+        args = call._args
+        known = self._call_types.get((call._op, *[id(arg._ty) for arg in args]))
+        if known is None:
+            return self._call_type(call)
+        if len(args) == 2:
+            self._last_type = (call._op, args[0]._ty, args[1]._ty, known[0])
+        return known[0]
 
     def _operator_type(self, call: Call) -> Type:
         """The type of a call of an operator. It is remembered where only the types of the arguments decide: where these

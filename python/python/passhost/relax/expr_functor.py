@@ -314,8 +314,8 @@ class PyExprMutator(ExprFunctor):
         self._names_stay = self._has_own(_OF_NAMES)
         # The kinds of operands that become what `_remap` says, and nothing else happens.
         self._plain: frozenset[type] = _VARS if self._names_stay else frozenset()
-        # Whether a variable becomes another one where it is defined only if its type does.
-        self._definitions_stay = self._has_own(_OF_DEFINITIONS)
+        # Whether a variable becomes another one where it is defined only if a symbolic variable in its type does.
+        self._definitions_stay = self._types_stay and self._has_own(_OF_DEFINITIONS)
         # Whether each binding of a block goes to the method of its kind. Most are VarBindings, so that is asked once.
         self._bindings_stay = self._has_own(("visit_binding",))
         # Whether a variable of the type of its value stays that variable.
@@ -543,8 +543,7 @@ class PyExprMutator(ExprFunctor):
         """A binding."""
         old = binding._var
         value = self.visit_expr(binding._value)
-        stays = self._definitions_stay and self._types_stay and not self._symbols
-        var = old if stays else self.visit_var_def(old)
+        var = old if self._definitions_stay and not self._symbols else self.visit_var_def(old)
         if var is old and value is binding._value:
             self.builder_.emit_normalized(binding)
             return
@@ -553,9 +552,9 @@ class PyExprMutator(ExprFunctor):
         typed = var if same else self.with_type(var, value._ty)
         if typed is not old:
             self._become(old, typed)
-        if type(typed) not in _VARS:
-            self.builder_.emit_normalized(VarBinding(typed, value))
-            return
+            if type(typed) not in _VARS:
+                self.builder_.emit_normalized(VarBinding(typed, value))
+                return
         made = VarBinding.__new__(VarBinding)
         made._var = typed
         made._value = value
