@@ -138,7 +138,7 @@ class BlockBuilder:
         self._names: dict[str, int] = {}
         self._bindings: dict[Var, Expr] = {}
         self._infer = _passhost.Inferrer().infer
-        # An operator, the types of its two arguments, and that of its result, found last: most calls are like the one before.
+        # An operator, the types of its two arguments and of its result, found last: most calls are like the one before.
         self._last_type: tuple[Expr | None, Type, Type, Type] = (None, MISSING, MISSING, MISSING)
         self._call_types: dict[tuple[Any, ...], tuple[Type, list[Type]]] = {}
         self._by_hash: dict[int, list[str]] | None = None
