@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, NamedTuple, TypeVar, cast
+from weakref import WeakValueDictionary
 
 from passhost import _html, _passhost, _plugins
 from passhost._context import Compat, PassContext
-from passhost.error import Diagnostic, PassFailedError
+from passhost.error import Diagnostic, NameNotFoundError, PassFailedError
 from passhost.ir.function import BaseFunc
 from passhost.ir.module import IRModule
 
@@ -121,7 +122,7 @@ class AskedSequential(NamedTuple):
 def shown_info(name: str, opt_level: int, required: list[str], plugin: str, position: int) -> PassInfo:
     """Facts of a pass that the host tells an instrument, with the name that its author gave."""
     made = _made.get(name)
-    return made if made is not None else PassInfo(opt_level, shown_name(name), required)
+    return made.info if made is not None and not made._taken else PassInfo(opt_level, shown_name(name), required)
 
 
 def shown_name(name: str) -> str:
@@ -129,8 +130,14 @@ def shown_name(name: str) -> str:
     return name.removeprefix("relax.") if Compat.tvm else name
 
 
-_made: dict[str, PassInfo] = {}
-"""Facts of the passes that Python made, by the names under which the host knows them."""
+_made: WeakValueDictionary[str, MadePass] = WeakValueDictionary()
+"""The passes that Python made, by the names under which the host knows them."""
+
+
+def tell_again() -> None:
+    """Tells the host of the passes that Python made and that are still used, after plugins were loaded."""
+    for made in list(_made.values()):
+        made._tell_again()
 
 
 class Pass(ABC):
@@ -215,10 +222,24 @@ class MadePass(Pass):
         """
         _plugins.ensure_loaded()
         self._info, self._function = info, function
-        doc = inspect.getdoc(function) or info.name
-        self._name = _passhost.register(info.name, info.opt_level, list(info.required), doc, self._run, not Compat.tvm)
-        _made[self._name] = info
-        self._plugins = _plugins.Plugins.number
+        self._taken = False
+        """Whether a plugin that was loaded after it has a pass of its name."""
+        with _plugins.loading:
+            self._name = self._tell(info.name, not Compat.tvm)
+            _made[self._name] = self
+
+    def _tell(self, name: str, strict: bool) -> str:
+        """Tells the host of it, and gives the name under which the host knows it."""
+        info, doc = self._info, inspect.getdoc(self._function) or self._info.name
+        return _passhost.register(name, info.opt_level, list(info.required), doc, self._run, strict)
+
+    def _tell_again(self) -> None:
+        """The same after plugins were loaded, under the same name. If a plugin has it, the pass cannot run."""
+        try:
+            self._tell(self._name, strict=True)
+            self._taken = False
+        except NameNotFoundError:
+            self._taken = True
 
     def __call__(self, mod: IRModule) -> IRModule:
         """As of any pass. Where nothing but this pass would run, it is called at once.
@@ -231,7 +252,7 @@ class MadePass(Pass):
             info.required
             or info.opt_level > context.opt_level
             or not context._only_calls()
-            or self._plugins != _plugins.Plugins.number
+            or self._taken
             or not isinstance(mod, IRModule)
         ):
             return super().__call__(mod)
@@ -261,6 +282,11 @@ class MadePass(Pass):
         return self._info
 
     def _asked(self) -> AskedPass:
+        if self._taken:
+            raise NameNotFoundError(
+                f"the pass {self._name} that Python made cannot run: since passhost.load, a plugin has a pass of that "
+                "name; make it again under another name"
+            )
         return AskedPass(self._name, ())
 
     def _run(self, handle: _passhost.Module) -> _passhost.Module:
