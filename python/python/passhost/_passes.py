@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from time import perf_counter
 from typing import Any, NamedTuple, TypeVar, cast
 from weakref import WeakValueDictionary
 
-from passhost import _html, _passhost, _plugins
+from passhost import _given, _html, _passhost, _plugins
 from passhost._context import Compat, PassContext
 from passhost.error import Diagnostic, NameNotFoundError, PassFailedError
 from passhost.ir.function import BaseFunc
@@ -33,13 +34,9 @@ class PassInfo:
         self, opt_level: int, name: str, required: Iterable[str] | None = None, traceable: bool = False
     ) -> None:
         """In TVM's order."""
-        if isinstance(opt_level, bool) or not isinstance(opt_level, int):
-            raise TypeError(f"opt_level of pass {name!r} is an integer, not {opt_level!r}")
-        if isinstance(required, str):
-            raise TypeError(f"required of pass {name!r} is a list of names; write [{required!r}]")
-        object.__setattr__(self, "opt_level", opt_level)
-        object.__setattr__(self, "name", name)
-        object.__setattr__(self, "required", tuple(required or ()))
+        object.__setattr__(self, "name", _given.text("the name of a pass", name))
+        object.__setattr__(self, "opt_level", _given.level(f"opt_level of pass {name!r}", opt_level))
+        object.__setattr__(self, "required", _given.names(f"required of pass {name!r}", required))
         object.__setattr__(self, "traceable", traceable)
 
     def __repr__(self) -> str:
@@ -213,6 +210,22 @@ def _unchanged(name: str, seconds: float, bindings: int) -> list[Step]:
     return [Step(0, name, "unchanged", "asked", seconds, 0.0, (bindings, bindings))]
 
 
+def _host_name(name: str) -> str:
+    """What the host is told of a name: it has a `_` for each character that it does not take.
+
+    TVM takes any name. Raises `ValueError` of one that would not be recognized, in the rules of passhost.
+    """
+    words = re.sub(r"[^\w.]", "_", name, flags=re.ASCII if Compat.tvm else 0).split(".")
+    if Compat.tvm:
+        return ".".join(word if re.match(r"[^\W\d]", word) else f"_{word}" for word in words)
+    if all(re.fullmatch(r"[^\W\d]\w*", word, re.ASCII) for word in words):
+        return name
+    raise ValueError(
+        f"{name!r} is no name of a pass: that has words of ASCII letters, digits and _ that begin with no digit, "
+        "and dots between them; give the pass one by name="
+    )
+
+
 class MadePass(Pass):
     """A pass that is a Python function: it is known to the host by a name of its own."""
 
@@ -224,8 +237,9 @@ class MadePass(Pass):
         self._info, self._function = info, function
         self._taken = False
         """Whether a plugin that was loaded after it has a pass of its name."""
+        name = _host_name(info.name)
         with _plugins.loading:
-            self._name = self._tell(info.name, not Compat.tvm)
+            self._name = self._tell(name, not Compat.tvm)
             _made[self._name] = self
 
     def _tell(self, name: str, strict: bool) -> str:
@@ -358,6 +372,8 @@ class Sequential(Pass):
     ) -> None:
         """Of these passes, in order."""
         self._info = PassInfo(opt_level, name, required, traceable)
+        if passes is not None and not isinstance(passes, Iterable):
+            raise TypeError(f"Expected passes to be a list of Pass objects, but {passes!r} is none")
         self._passes = list(passes or ())
         for member in self._passes:
             if not isinstance(member, Pass):
@@ -394,9 +410,9 @@ def made_by(kind: Callable[[PassInfo, Callable[..., Any]], MadePass], method: st
     ) -> Any:
         if opt_level is None:
             raise ValueError("Please provide opt_level for the pass.")
-        level, requires = opt_level, tuple(required or ())
-        if isinstance(required, str):
+        if required is not None and (isinstance(required, str) or not isinstance(required, Iterable)):
             raise TypeError(f"Required is expected to be the type of list/tuple, but {type(required)} is given")
+        level, requires = opt_level, tuple(required or ())
 
         def create(target: Any) -> Any:
             if not inspect.isclass(target) and not callable(target):
