@@ -1,9 +1,12 @@
 """Contexts and instruments."""
 
+import sys
+
+import numpy as np
 import pytest
 
 import passhost
-from passhost.error import ConfigError, PlanError
+from passhost.error import ConfigError, PassFailedError, PlanError
 from passhost.instrument import (
     DumpIR,
     PassInstrument,
@@ -50,6 +53,44 @@ def test_what_a_context_takes():
         PassContext(config={"relax.FuseOps.max_depth": "x"})
     assert PassContext(config={"relax": {"FuseOps": {"max_depth": 3}}}).config["relax"]["FuseOps"]["max_depth"] == 3
     assert "relax.FuseOps.max_depth" in PassContext.list_configs()
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "message"),
+    [
+        ({"opt_level": 2**70}, ValueError, "opt_level is an integer from -2147483648 to 2147483647, not"),
+        ({"jobs": -1}, ValueError, "jobs is an integer from 0 to 18446744073709551615, not -1"),
+        ({"jobs": "x"}, TypeError, "jobs is an integer, not 'x'"),
+        ({"jobs": 2.5}, TypeError, "jobs is an integer, not 2.5"),
+        ({"missed": "x"}, TypeError, "missed is True or False, not 'x'"),
+        ({"tvm_compat": 1}, TypeError, "tvm_compat is True or False, not 1"),
+        ({"target": 3}, TypeError, "target is a string, not 3"),
+        ({"required_pass": 3}, TypeError, "required_pass is a list of names, not 3"),
+        (
+            {"instruments": "timing"},
+            TypeError,
+            r"instruments is a list of instruments, not 'timing'; write \['timing'\]",
+        ),
+        ({"config": 3}, TypeError, "config is a dict of values by their keys, not 3"),
+        ({"config": {"relax.FuseOps.max_depth": None}}, TypeError, "config relax.FuseOps.max_depth is a bool, int"),
+        (
+            {"config": {"relax.FuseOps.max_depth": 2**70}},
+            ValueError,
+            "config relax.FuseOps.max_depth is an integer from",
+        ),
+    ],
+)
+def test_what_a_context_does_not_take(given, kind, message):
+    with pytest.raises(kind, match=message):
+        PassContext(**given)
+
+
+def test_a_context_takes_integers_of_numpy(mod):
+    config = {"relax": {"FuseOps": {"max_depth": np.int32(3)}}}
+    context = PassContext(opt_level=np.int64(0), jobs=np.uint8(1), config=config)
+    with context:
+        relax.DeadCodeElimination()(mod)
+    assert repr(context).startswith("PassContext(opt_level=0")
 
 
 def test_levels_and_lists(mod):
@@ -120,6 +161,16 @@ def test_override_instruments_exits_and_enters():
 @pytest.mark.parametrize("event", ["should", "before", "after"])
 def test_what_an_instrument_raises_stops_the_run(mod, event):
     with pytest.raises(LookupError, match=event), PassContext(instruments=[Calls([], "a", fails=event)]):
+        relax.Normalize()(mod)
+
+
+@pytest.mark.parametrize("hook", ["should_run", "run_before_pass", "run_after_pass"])
+def test_an_instrument_that_calls_sys_exit_is_as_a_pass_that_does(mod, hook):
+    leaves = type("Leaves", (PassInstrument,), {hook: lambda self, mod, info: sys.exit(7)})
+    with (
+        pytest.raises(PassFailedError, match=r"instrument Leaves called sys.exit\(7\)"),
+        PassContext(instruments=[leaves()]),
+    ):
         relax.Normalize()(mod)
 
 

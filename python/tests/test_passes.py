@@ -6,9 +6,11 @@ import subprocess
 import sys
 import weakref
 
+import numpy as np
 import pytest
 
 import passhost
+import passhost.tvm
 from passhost.error import NameNotFoundError, PassFailedError, PlanError
 from passhost.transform import ModulePass, PassContext, PassInfo, PrintIR, Sequential, module_pass
 
@@ -41,6 +43,51 @@ def test_options_are_checked():
         passhost.passes.acme.GroupConvolutions(through=[3])
     with pytest.raises(TypeError, match="fuse_opt_level is a int, not True"):
         relax.FuseOps(fuse_opt_level=True)
+
+
+def test_options_have_64_bits_and_may_be_of_numpy(mod):
+    with pytest.raises(ValueError, match="fuse_opt_level is an integer from .*, not 9223372036854775808"):
+        relax.FuseOps(fuse_opt_level=2**63)
+    with pytest.raises(TypeError, match="FuseOps: fuse_opt_level is a int, not 'x'"):
+        passhost.relax.transform.FuseOps("x")
+    assert repr(relax.FuseOps(fuse_opt_level=np.int64(1))) == "relax.FuseOps(fuse_opt_level=1)"
+    with pytest.raises(TypeError, match="fuse_opt_level is a int, not .*2.0"):
+        relax.FuseOps(fuse_opt_level=np.float32(2))
+    assert "R.add" in relax.FuseOps(fuse_opt_level=np.int64(1))(mod).script()
+
+
+def nothing(mod, ctx):
+    return mod
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "message"),
+    [
+        ({"name": 3}, TypeError, "the name of a pass is a string, not 3"),
+        ({"required": [3]}, TypeError, "required of pass 'nothing' is a list of names, and 3 is a int"),
+        ({"required": 3}, TypeError, "Required is expected to be the type of list/tuple"),
+        ({"opt_level": 2**40}, ValueError, "opt_level of pass 'nothing' is an integer from"),
+        *[({"name": name}, ValueError, "is no name of a pass") for name in ("深", "1abc", "a.1", "a..b", ".a", "été")],
+    ],
+)
+def test_what_a_python_pass_cannot_be(given, kind, message):
+    with pytest.raises(kind, match=message) as caught:
+        module_pass(nothing, **{"opt_level": 0, **given})
+    assert not isinstance(caught.value, passhost.error.PasshostError)
+
+
+def test_names_with_other_characters(mod):
+    made = module_pass(nothing, opt_level=np.int64(0), name="my own-pass")
+    assert made.info == PassInfo(0, "my own-pass")
+    assert made.plan().steps[0].name == "python.my_own_pass"
+
+
+def test_tvm_takes_any_name(mod, monkeypatch):
+    monkeypatch.setattr(passhost._context.Compat, "tvm", True)
+    for name in ("深", "1abc", "a.1", "a..b", ".深", "two\nlines"):
+        made = module_pass(nothing, opt_level=0, name=name)
+        assert made.info.name == name
+        assert Sequential([made, made])(mod) is mod
 
 
 def test_unknown_passes_have_neighbours():
@@ -182,6 +229,14 @@ def test_what_is_not_a_module_or_pass(mod):
         relax.Normalize()(3)
     with pytest.raises(TypeError, match="Expected passes to be a list of Pass objects"):
         Sequential([lambda mod: mod])
+    with pytest.raises(TypeError, match="Expected passes to be a list of Pass objects, but 3 is none"):
+        Sequential(3)
+    with pytest.raises(TypeError, match="the name of a pass is a string, not None"):
+        passhost.tvm.tvm_pass(None)
+    with pytest.raises(TypeError, match="from_tvm takes an IRModule of TVM, not 3"):
+        passhost.tvm.from_tvm(3)
+    with pytest.raises(TypeError, match="source is a string, not None"):
+        passhost.script.from_source(None)
 
 
 THREADS = """

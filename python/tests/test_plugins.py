@@ -1,9 +1,11 @@
 """Which plugins a process has."""
 
+import gc
 import os
 import shutil
 import subprocess
 import sys
+import weakref
 import zipfile
 from pathlib import Path
 
@@ -11,7 +13,8 @@ import pytest
 
 import passhost
 from passhost._plugins import standard_manifest
-from passhost.error import ManifestError, PluginError
+from passhost.error import ManifestError, NameNotFoundError, PluginError
+from passhost.transform import Sequential, module_pass
 
 LISTS = """
 import passhost
@@ -87,6 +90,64 @@ def test_bad_manifests(tmp_path):
     with pytest.raises(PluginError):
         passhost.load(text)
     assert "relax" in dir(passhost.passes)
+
+
+@pytest.fixture
+def fewer(tmp_path):
+    """A manifest without the example plugin, which is loaded; afterwards, the standard ones are again."""
+    manifest = tmp_path / "fewer.toml"
+    names = ("relax_ops", "relax_passes")
+    manifest.write_text("".join(f'[[plugin]]\npath = "{library(name)}"\n' for name in names))
+    passhost.load(manifest)
+    yield manifest
+    passhost.load(standard_manifest())
+
+
+def same(mod, ctx):
+    return mod
+
+
+def test_passes_of_python_stay_when_plugins_are_loaded(mod, fewer):
+    ran = []
+    first = module_pass(lambda mod, ctx: ran.append("first") or mod, opt_level=0, name="test.LoadedFirst")
+    second = module_pass(lambda mod, ctx: mod, opt_level=0, required=["test.LoadedFirst"], name="loaded_second")
+    dead = module_pass(same, opt_level=0, name="test.LoadedDead")
+    gone = weakref.ref(dead)
+    names = [step.name for step in Sequential([first, second]).plan().steps]
+    del dead
+    passhost.load(standard_manifest())
+    gc.collect()
+    assert gone() is None
+    assert "LoadedDead" not in dir(passhost.passes.test)
+    assert [step.name for step in Sequential([first, second]).plan().steps] == names
+    assert second(mod) is mod and first(mod) is mod
+    assert ran == ["first", "first"]
+
+
+def test_a_plugin_that_is_loaded_has_a_pass_of_the_same_name(mod, fewer):
+    own = module_pass(same, opt_level=0, name="acme.GroupConvolutions")
+    assert own(mod) is mod
+    passhost.load(standard_manifest())
+    assert "Groups two" in passhost.passes.acme.GroupConvolutions.__doc__
+    for use in (own, Sequential([own]), lambda mod: own.plan()):
+        with pytest.raises(
+            NameNotFoundError, match=r"acme.GroupConvolutions that Python made cannot run.*another name"
+        ):
+            use(mod)
+    passhost.load(fewer)
+    assert own(mod) is mod
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_a_pass_that_loads_plugins(mod, fewer, alone):
+    def loads(mod, ctx):
+        passhost.load(standard_manifest())
+        return mod.with_attr("author", 1)
+
+    made = module_pass(loads, opt_level=0)
+    after = module_pass(same, opt_level=0)
+    assert (made if alone else Sequential([made, after]))(mod).attrs["author"] == 1
+    assert after(mod) is mod
 
 
 def test_the_command_line(tmp_path):

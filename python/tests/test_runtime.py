@@ -1,5 +1,8 @@
 """Executing modules."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -225,3 +228,44 @@ def test_executables_as_files(mod, tmp_path):
     (tmp_path / "other").write_text("[]")
     with pytest.raises(ValueError, match="not written by Executable.export_library"):
         runtime.load_module(tmp_path / "other")
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "message"),
+    [
+        ({"mod": 3}, TypeError, "exec takes an IRModule, not 3"),
+        ({"function": 3}, TypeError, "function is a string, not 3"),
+        ({"limit_memory": "x"}, TypeError, "limit_memory is an integer, not 'x'"),
+        ({"limit_memory": -1}, ValueError, "limit_memory is an integer from 0 to"),
+        ({"limit_work": 0.5}, TypeError, "limit_work is an integer, not 0.5"),
+        ({"limit_memory": 1}, ExecutionError, "a larger limit_memory allows more"),
+        ({"limit_work": np.int64(1)}, ExecutionError, "a larger limit_work allows more, if"),
+        ({"function": "other"}, ExecutionError, "function= names a Relax function"),
+        ({"args": ()}, ExecutionError, "give arguments that fit"),
+    ],
+)
+def test_what_exec_says_is_about_python(mod, given, kind, message):
+    settings = {"mod": mod, "args": (np.ones((2, 4), "float32"),), **given}
+    args = settings.pop("args")
+    with pytest.raises(kind, match=message) as caught:
+        passhost.exec(settings.pop("mod"), *args, **settings)
+    assert "--" not in str(caught.value).replace("-->", "")
+    assert all("--" not in diagnostic.help for diagnostic in getattr(caught.value, "diagnostics", ()))
+
+
+BLOCKED = """
+import sys
+sys.modules["numpy"] = None
+import passhost
+from passhost.transform import PassContext, module_pass
+source = "@I.ir_module\\nclass M:\\n    @R.function\\n    def main(x: R.Tensor((2,), 'float32')):\\n        return x"
+mod = passhost.script.from_source(source)
+with PassContext(opt_level=3, jobs=1):
+    passhost.passes.relax.FuseOps(fuse_opt_level=1)(mod)
+print(passhost.tirx.Var("n", "int64") + 1)
+"""
+
+
+def test_what_needs_no_numpy_works_without_it():
+    ran = subprocess.run([sys.executable, "-c", BLOCKED], capture_output=True, text=True, timeout=60, check=False)
+    assert ran.stdout == "n + T.int64(1)\n", ran.stderr

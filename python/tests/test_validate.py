@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 
 import passhost
@@ -78,3 +79,14 @@ def test_a_pass_that_fails_ends_the_validation(mod):
 
     with pytest.raises(KeyError, match="lost"):
         passhost.validate(mod, [relax.DeadCodeElimination(), fails])
+
+
+def test_what_validation_takes(mod):
+    passes = passhost.passes.relax.LegalizeOps()
+    with pytest.raises(TypeError, match="seed is an integer, not 'x'"):
+        passhost.validate(mod, passes, seed="x")
+    with pytest.raises(ValueError, match="limit_work is an integer from 0"):
+        passhost.validate(mod, passes, limit_work=-1)
+    with pytest.raises(TypeError, match="dims is a dict of extents by the names of dimensions, not 3"):
+        passhost.validate(mod, passes, dims=3)
+    assert passhost.validate(mod, passes, seed=np.int64(3)).is_same

@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from passhost import _passhost, _plugins
+from passhost import _given, _passhost, _plugins
 from passhost.error import Diagnostic
 from passhost.instrument import PassInstrument, Watcher, watcher
 
@@ -48,16 +48,6 @@ class Settings(NamedTuple):
     watchers: Sequence[Watcher]
 
 
-def _names(what: str, names: Iterable[str] | None) -> tuple[str, ...]:
-    if isinstance(names, str):
-        raise TypeError(f"{what} is a list of names, not the string {names!r}; write [{names!r}]")
-    all_names = tuple(names or ())
-    for name in all_names:
-        if not isinstance(name, str):
-            raise TypeError(f"{what} is a list of names, and {name!r} is a {type(name).__name__}")
-    return all_names
-
-
 def _flat(config: Mapping[str, Any], before: str = "") -> dict[str, Any]:
     """Values by their full keys: a dictionary in a dictionary is a record of fields."""
     flat: dict[str, Any] = {}
@@ -65,7 +55,7 @@ def _flat(config: Mapping[str, Any], before: str = "") -> dict[str, Any]:
         if isinstance(value, Mapping):
             flat.update(_flat(value, f"{before}{key}."))
         else:
-            flat[f"{before}{key}"] = value
+            flat[f"{before}{key}"] = _given.plain(f"config {before}{key}", value)
     return flat
 
 
@@ -95,17 +85,17 @@ class PassContext:
         missed: bool = False,
     ) -> None:
         """Checks the names and the types of config values; passes are checked when something runs."""
-        if isinstance(opt_level, bool) or not isinstance(opt_level, int):
-            raise TypeError(f"opt_level is an integer, not {opt_level!r}")
-        self.opt_level = opt_level
-        self.required_pass = _names("required_pass", required_pass)
-        self.disabled_pass = _names("disabled_pass", disabled_pass)
-        self.instruments: list[PassInstrument | str] = list(instruments or ())
+        self.opt_level = _given.level("opt_level", opt_level)
+        self.required_pass = _given.names("required_pass", required_pass)
+        self.disabled_pass = _given.names("disabled_pass", disabled_pass)
+        self.instruments = self._checked(instruments)
+        if config is not None and not isinstance(config, Mapping):
+            raise TypeError(f"config is a dict of values by their keys, not {config!r}")
         self.config: dict[str, Any] = dict(config or {})
-        self.target = target
-        self.tvm_compat = Compat.tvm if tvm_compat is None else tvm_compat
-        self.jobs = jobs
-        self.missed = missed
+        self.target = None if target is None else _given.text("target", target)
+        self.tvm_compat = Compat.tvm if tvm_compat is None else _given.flag("tvm_compat", tvm_compat)
+        self.jobs = None if jobs is None else _given.amount("jobs", jobs)
+        self.missed = _given.flag("missed", missed)
         self.diagnostics: list[Diagnostic] = []
         """What passes reported in this context, the last 10,000."""
         self._steps: list[Step] | tuple[Any, ...] = []
@@ -114,20 +104,23 @@ class PassContext:
         self._depth = 0
         self._calling = False
         """Whether a pass is called without the host, which must know of those that this pass runs."""
-        for instrument in self.instruments:
-            self._check_instrument(instrument)
         if self._flat:
             _plugins.ensure_loaded()
             for key, value in self._flat.items():
                 _passhost.check_config(key, value)
 
     @staticmethod
-    def _check_instrument(instrument: object) -> None:
-        if not isinstance(instrument, PassInstrument | str):
-            raise TypeError(
-                f"an instrument is a PassInstrument or the name of a plugin's instrument, not {instrument!r}; "
-                "decorate its class with @pass_instrument"
-            )
+    def _checked(instruments: Iterable[PassInstrument | str] | None) -> list[PassInstrument | str]:
+        if instruments is not None and (isinstance(instruments, str) or not isinstance(instruments, Iterable)):
+            raise TypeError(f"instruments is a list of instruments, not {instruments!r}; write [{instruments!r}]")
+        given = list(instruments or ())
+        for instrument in given:
+            if not isinstance(instrument, PassInstrument | str):
+                raise TypeError(
+                    f"an instrument is a PassInstrument or the name of a plugin's instrument, not {instrument!r}; "
+                    "decorate its class with @pass_instrument"
+                )
+        return given
 
     @property
     def steps(self) -> list[Step]:
@@ -212,9 +205,7 @@ class PassContext:
 
     def override_instruments(self, instruments: Iterable[PassInstrument | str] | None) -> None:
         """Exits the instruments of this context, and enters these in their place."""
-        new = list(instruments or ())
-        for instrument in new:
-            self._check_instrument(instrument)
+        new = self._checked(instruments)
         if self._depth:
             self._exit_instruments()
         self.instruments = new

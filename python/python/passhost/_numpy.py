@@ -23,10 +23,10 @@ else:
 
 
 def is_scalar(value: object) -> TypeGuard[np.generic]:
-    """Whether it is a scalar of NumPy, of which there is none before NumPy is imported."""
-    return "numpy" in sys.modules and isinstance(value, np.generic)
+    """Whether it is a scalar of NumPy, of which there is none before NumPy is imported, or where it cannot be."""
+    return sys.modules.get("numpy") is not None and isinstance(value, np.generic)
 
 
 def is_integer(value: object) -> TypeGuard[int | np.integer]:
-    """Whether it is an integer of Python or of NumPy."""
+    """Whether it is an integer of Python or of NumPy. A `bool` of Python is one, too."""
     return isinstance(value, int) or (is_scalar(value) and isinstance(value, np.integer))

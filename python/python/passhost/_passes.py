@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, NamedTuple, TypeVar, cast
+from weakref import WeakValueDictionary
 
-from passhost import _html, _passhost, _plugins
+from passhost import _given, _html, _passhost, _plugins
 from passhost._context import Compat, PassContext
-from passhost.error import Diagnostic, PassFailedError
+from passhost.error import Diagnostic, NameNotFoundError, PassFailedError
 from passhost.ir.function import BaseFunc
 from passhost.ir.module import IRModule
 
@@ -32,13 +34,9 @@ class PassInfo:
         self, opt_level: int, name: str, required: Iterable[str] | None = None, traceable: bool = False
     ) -> None:
         """In TVM's order."""
-        if isinstance(opt_level, bool) or not isinstance(opt_level, int):
-            raise TypeError(f"opt_level of pass {name!r} is an integer, not {opt_level!r}")
-        if isinstance(required, str):
-            raise TypeError(f"required of pass {name!r} is a list of names; write [{required!r}]")
-        object.__setattr__(self, "opt_level", opt_level)
-        object.__setattr__(self, "name", name)
-        object.__setattr__(self, "required", tuple(required or ()))
+        object.__setattr__(self, "name", _given.text("the name of a pass", name))
+        object.__setattr__(self, "opt_level", _given.level(f"opt_level of pass {name!r}", opt_level))
+        object.__setattr__(self, "required", _given.names(f"required of pass {name!r}", required))
         object.__setattr__(self, "traceable", traceable)
 
     def __repr__(self) -> str:
@@ -121,7 +119,7 @@ class AskedSequential(NamedTuple):
 def shown_info(name: str, opt_level: int, required: list[str], plugin: str, position: int) -> PassInfo:
     """Facts of a pass that the host tells an instrument, with the name that its author gave."""
     made = _made.get(name)
-    return made if made is not None else PassInfo(opt_level, shown_name(name), required)
+    return made.info if made is not None and not made._taken else PassInfo(opt_level, shown_name(name), required)
 
 
 def shown_name(name: str) -> str:
@@ -129,8 +127,14 @@ def shown_name(name: str) -> str:
     return name.removeprefix("relax.") if Compat.tvm else name
 
 
-_made: dict[str, PassInfo] = {}
-"""Facts of the passes that Python made, by the names under which the host knows them."""
+_made: WeakValueDictionary[str, MadePass] = WeakValueDictionary()
+"""The passes that Python made, by the names under which the host knows them."""
+
+
+def tell_again() -> None:
+    """Tells the host of the passes that Python made and that are still used, after plugins were loaded."""
+    for made in list(_made.values()):
+        made._tell_again()
 
 
 class Pass(ABC):
@@ -206,6 +210,22 @@ def _unchanged(name: str, seconds: float, bindings: int) -> list[Step]:
     return [Step(0, name, "unchanged", "asked", seconds, 0.0, (bindings, bindings))]
 
 
+def _host_name(name: str) -> str:
+    """What the host is told of a name: it has a `_` for each character that it does not take.
+
+    TVM takes any name. Raises `ValueError` of one that would not be recognized, in the rules of passhost.
+    """
+    words = re.sub(r"[^\w.]", "_", name, flags=re.ASCII if Compat.tvm else 0).split(".")
+    if Compat.tvm:
+        return ".".join(word if re.match(r"[^\W\d]", word) else f"_{word}" for word in words)
+    if all(re.fullmatch(r"[^\W\d]\w*", word, re.ASCII) for word in words):
+        return name
+    raise ValueError(
+        f"{name!r} is no name of a pass: that has words of ASCII letters, digits and _ that begin with no digit, "
+        "and dots between them; give the pass one by name="
+    )
+
+
 class MadePass(Pass):
     """A pass that is a Python function: it is known to the host by a name of its own."""
 
@@ -215,10 +235,25 @@ class MadePass(Pass):
         """
         _plugins.ensure_loaded()
         self._info, self._function = info, function
-        doc = inspect.getdoc(function) or info.name
-        self._name = _passhost.register(info.name, info.opt_level, list(info.required), doc, self._run, not Compat.tvm)
-        _made[self._name] = info
-        self._plugins = _plugins.Plugins.number
+        self._taken = False
+        """Whether a plugin that was loaded after it has a pass of its name."""
+        name = _host_name(info.name)
+        with _plugins.loading:
+            self._name = self._tell(name, not Compat.tvm)
+            _made[self._name] = self
+
+    def _tell(self, name: str, strict: bool) -> str:
+        """Tells the host of it, and gives the name under which the host knows it."""
+        info, doc = self._info, inspect.getdoc(self._function) or self._info.name
+        return _passhost.register(name, info.opt_level, list(info.required), doc, self._run, strict)
+
+    def _tell_again(self) -> None:
+        """The same after plugins were loaded, under the same name. If a plugin has it, the pass cannot run."""
+        try:
+            self._tell(self._name, strict=True)
+            self._taken = False
+        except NameNotFoundError:
+            self._taken = True
 
     def __call__(self, mod: IRModule) -> IRModule:
         """As of any pass. Where nothing but this pass would run, it is called at once.
@@ -231,7 +266,7 @@ class MadePass(Pass):
             info.required
             or info.opt_level > context.opt_level
             or not context._only_calls()
-            or self._plugins != _plugins.Plugins.number
+            or self._taken
             or not isinstance(mod, IRModule)
         ):
             return super().__call__(mod)
@@ -261,6 +296,11 @@ class MadePass(Pass):
         return self._info
 
     def _asked(self) -> AskedPass:
+        if self._taken:
+            raise NameNotFoundError(
+                f"the pass {self._name} that Python made cannot run: since passhost.load, a plugin has a pass of that "
+                "name; make it again under another name"
+            )
         return AskedPass(self._name, ())
 
     def _run(self, handle: _passhost.Module) -> _passhost.Module:
@@ -332,6 +372,8 @@ class Sequential(Pass):
     ) -> None:
         """Of these passes, in order."""
         self._info = PassInfo(opt_level, name, required, traceable)
+        if passes is not None and not isinstance(passes, Iterable):
+            raise TypeError(f"Expected passes to be a list of Pass objects, but {passes!r} is none")
         self._passes = list(passes or ())
         for member in self._passes:
             if not isinstance(member, Pass):
@@ -368,9 +410,9 @@ def made_by(kind: Callable[[PassInfo, Callable[..., Any]], MadePass], method: st
     ) -> Any:
         if opt_level is None:
             raise ValueError("Please provide opt_level for the pass.")
-        level, requires = opt_level, tuple(required or ())
-        if isinstance(required, str):
+        if required is not None and (isinstance(required, str) or not isinstance(required, Iterable)):
             raise TypeError(f"Required is expected to be the type of list/tuple, but {type(required)} is given")
+        level, requires = opt_level, tuple(required or ())
 
         def create(target: Any) -> Any:
             if not inspect.isclass(target) and not callable(target):

@@ -19,14 +19,8 @@ GROUP = "passhost.plugins"
 """Entry points of this group name packages that have a `passes.toml` with their plugins."""
 
 _loaded: list[Path] = []
-_loading = threading.RLock()
-
-
-class Plugins:
-    """Which plugins are loaded."""
-
-    number = 0
-    """Of times that plugins were loaded: passes that Python made before the last one are forgotten."""
+loading = threading.RLock()
+"""Held while plugins are loaded, and while a pass that Python made is told to the host."""
 
 
 def standard_manifest() -> Path:
@@ -44,7 +38,7 @@ def ensure_loaded() -> None:
     """
     if _loaded:
         return
-    with _loading:
+    with loading:
         if _loaded:
             return
         named = os.environ.get("PASSHOST_MANIFEST")
@@ -58,7 +52,6 @@ def ensure_loaded() -> None:
         for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
             text += "".join(f"\n[[plugin]]\npath = {json.dumps(path)}\n" for path in _libraries(point))
         _passhost.load(standard, text)
-        Plugins.number += 1
         _loaded[:] = [standard]
 
 
@@ -79,12 +72,15 @@ def _libraries(point: EntryPoint) -> list[str]:
 def load(manifest: str | os.PathLike[str]) -> None:
     """Makes the plugins of a manifest those of the process, instead of those before.
 
-    Raises `ManifestError` if the manifest is wrong, and `PluginError` if a plugin is refused.
+    Passes that Python made stay, unless a plugin has a pass of the same name: that of Python then cannot run. Raises
+    `ManifestError` if the manifest is wrong, and `PluginError` if a plugin is refused.
     """
     from pathlib import Path
 
+    from passhost._passes import tell_again
+
     path = Path(manifest)
-    with _loading:
+    with loading:
         _passhost.load(path)
-        Plugins.number += 1
         _loaded[:] = [path]
+        tell_again()

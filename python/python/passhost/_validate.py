@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from passhost import _html, _passhost
+from passhost import _given, _html, _passhost
 from passhost._context import PassContext
 from passhost._memory import usual_memory
 from passhost._passes import Pass, Sequential
@@ -76,6 +76,23 @@ class _How(NamedTuple):
     work: int | None
 
 
+def _how(
+    seed: int, dims: Mapping[str, int] | None, function: str | None, limit_memory: int | None, limit_work: int | None
+) -> _How:
+    if dims is not None and not isinstance(dims, Mapping):
+        raise TypeError(f"dims is a dict of extents by the names of dimensions, not {dims!r}")
+    return _How(
+        _given.amount("seed", seed),
+        {
+            _given.text("a name in dims", name): _given.integer(f"dims[{name!r}]", at)
+            for name, at in (dims or {}).items()
+        },
+        None if function is None else _given.text("function", function),
+        usual_memory() if limit_memory is None else _given.amount("limit_memory", limit_memory),
+        None if limit_work is None else _given.amount("limit_work", limit_work),
+    )
+
+
 def validate(
     mod: IRModule,
     passes: Pass | Iterable[Pass],
@@ -107,7 +124,7 @@ def validate(
     if not isinstance(mod, IRModule):
         raise TypeError(f"an IRModule is validated, not {type(mod).__name__}")
     asked = passes if isinstance(passes, Pass) else Sequential(passes, name="validated")
-    how = _How(seed, dict(dims or {}), function, usual_memory() if limit_memory is None else limit_memory, limit_work)
+    how = _how(seed, dims, function, limit_memory, limit_work)
     context = PassContext.current()
     ran, checked = _passhost.validate(mod._handle(), asked._asked(), context._settings(), how)
     return Validation(asked._ended(mod, ran), tuple(_verdict(line, what) for line, what in checked))

@@ -27,6 +27,8 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from passhost.error import PassFailedError
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -89,7 +91,10 @@ def _hook(instrument: PassInstrument, name: str) -> Callable[[_passhost.Module, 
         from passhost._passes import shown_info
         from passhost.ir.module import IRModule
 
-        return own(IRModule._of(handle), shown_info(*facts))
+        try:
+            return own(IRModule._of(handle), shown_info(*facts))
+        except SystemExit as exit:
+            raise PassFailedError(f"instrument {instrument.name} called sys.exit({exit.code!r})") from exit
 
     return call
 

@@ -13,7 +13,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from passhost import _passhost, _plugins
+from passhost import _given, _passhost, _plugins
+from passhost._numpy import is_scalar
 from passhost._passes import PluginPass
 from passhost.error import NameNotFoundError
 
@@ -46,26 +47,27 @@ class PassMaker:
             given = self.__signature__.bind(*args, **options).arguments
         except TypeError as error:
             raise TypeError(f"{self._name}{self.__signature__}: {error}") from None
-        for name, value in given.items():
-            _check(self._name, name, self.__signature__.parameters[name].annotation, value)
-        return PluginPass(self._name, given)
+        types = self.__signature__.parameters
+        checked = {name: _checked(self._name, name, types[name].annotation, value) for name, value in given.items()}
+        return PluginPass(self._name, checked)
 
     def __repr__(self) -> str:
         """Its name."""
         return f"<pass {self._name}>"
 
 
-def _check(of: str, name: str, expected: Any, value: Any) -> None:
+def _checked(of: str, name: str, expected: Any, value: Any) -> Any:
+    """The value of an option as the host takes it. Raises `TypeError` or `ValueError` of any other."""
     items = getattr(expected, "__args__", None)
     if items:
         if not isinstance(value, list | tuple):
             raise TypeError(f"{of}: {name} is a {expected}, not {value!r}")
-        for item in value:
-            _check(of, f"an element of {name}", items[0], item)
-        return
-    fits = isinstance(value, (int, float) if expected is float else expected)
-    if not fits or (isinstance(value, bool) and expected is not bool):
+        return [_checked(of, f"an element of {name}", items[0], item) for item in value]
+    taken = value.item() if is_scalar(value) else value
+    fits = isinstance(taken, (int, float) if expected is float else expected)
+    if not fits or (isinstance(taken, bool) and expected is not bool):
         raise TypeError(f"{of}: {name} is a {expected.__name__}, not {value!r}")
+    return _given.plain(f"{of}: {name}", taken)
 
 
 def _signature(facts: dict[str, Any]) -> inspect.Signature:
@@ -118,6 +120,7 @@ class Namespace:
 
     def __getitem__(self, name: str) -> PassMaker:
         """A pass by its full name, or by its short name where only one has it."""
+        _given.text("the name of a pass", name)
         _plugins.ensure_loaded()
         return PassMaker(_passhost.find_pass(self._prefix + name))
 
@@ -157,7 +160,8 @@ class TvmNames:
 
 def _in_order(name: str, facts: dict[str, Any]) -> Callable[..., PluginPass]:
     """What makes a pass of a plugin, with its options in order or by name."""
-    names = [option["name"] for option in facts["options"]]
+    types = {option["name"]: _TYPES[option["type"]] for option in facts["options"]}
+    names = list(types)
 
     def make(*args: Any, **kwargs: Any) -> PluginPass:
         if len(args) > len(names):
@@ -167,7 +171,8 @@ def _in_order(name: str, facts: dict[str, Any]) -> Callable[..., PluginPass]:
         if unknown:
             raise TypeError(f"{name}() has no option {unknown[0]!r}; there are: {', '.join(names) or 'none'}")
         # None stands for what is not given.
-        return PluginPass(facts["name"], {key: value for key, value in given.items() if value is not None})
+        given = {key: value for key, value in given.items() if value is not None}
+        return PluginPass(facts["name"], {key: _checked(name, key, types[key], value) for key, value in given.items()})
 
     make.__name__ = make.__qualname__ = name
     make.__doc__ = facts["doc"]

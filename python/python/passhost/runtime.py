@@ -17,13 +17,14 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar, overload
 
-from passhost import _html, _passhost, _plugins
+from passhost import _given, _html, _passhost, _plugins
 from passhost._memory import usual_memory
 from passhost._numpy import np
 from passhost._tensor import Tensor, numpy_dtype
+from passhost.error import Diagnostic, ExecutionError
 from passhost.ir.module import IRModule
 
 __all__ = [
@@ -206,15 +207,42 @@ def exec(
     no result, with the place; it is a `TypeError` if a value is of another kind than its type says, and a `ValueError`
     if its data type or number of dimensions differs.
     """
+    if not isinstance(mod, IRModule):
+        raise TypeError(f"exec takes an IRModule, not {mod!r}")
+    _given.text("function", function)
+    memory = usual_memory() if limit_memory is None else _given.amount("limit_memory", limit_memory)
+    limits = (memory, _given.amount("limit_work", limit_work))
     _plugins.ensure_loaded()
     functions = [(name, _returning(chosen), _filling(chosen)) for name, chosen in _functions.items()]
     values = _Values()
     given = [values.given(value) for value in args]
-    limits = (usual_memory() if limit_memory is None else limit_memory, limit_work)
-    result, written = _passhost.execute(mod._handle(), function, given, functions, print, limits)
+    try:
+        result, written = _passhost.execute(mod._handle(), function, given, functions, print, limits)
+    except ExecutionError as error:
+        error.diagnostics = tuple(map(_advised, error.diagnostics))
+        raise
     for before, after in written:
         values.tensors[before].copyfrom(Tensor._of(after))
     return values.taken(result)
+
+
+_ADVICE = {
+    "--limit-memory SIZE allows more": "a larger limit_memory allows more",
+    "--limit-work N allows more": "a larger limit_work allows more",
+    "--random SEED makes inputs that fit; --inputs FILE must have arrays that do": "give arguments that fit",
+    "--function NAME names": "function= names",
+    "; --trace shows": "; `passhost exec --trace` shows",
+}
+"""What is advised of flags of the command line, and what to do instead in Python."""
+
+
+def _advised(diagnostic: Diagnostic) -> Diagnostic:
+    """What the host says of an execution, with advice for Python."""
+    for flags, own in _ADVICE.items():
+        if diagnostic.help is not None and flags in diagnostic.help:
+            help, rendered = (text.replace(flags, own) for text in (diagnostic.help, diagnostic.rendered))
+            return replace(diagnostic, help=help, rendered=rendered)
+    return diagnostic
 
 
 class Executable:

@@ -1,6 +1,9 @@
 """Functions of the host as objects of Python, and back."""
 
+import copy
 import gc
+import multiprocessing
+import pickle
 
 import pytest
 
@@ -241,3 +244,50 @@ class Module:
     with builder.function("main", [x], pure=False):
         builder.emit_func_output(builder.emit(relax.op.call_packed("test.f", x, ty_args=call.ty_args[0])))
     passhost.ir.assert_structural_equal(builder.get(), mod)
+
+
+def test_copies_are_the_object_itself():
+    main = passhost.script.from_source(TEXT)["main"]
+    for node in (main, main.params[0], main.params[0].ty, main.body, main.body.blocks[0]):
+        assert copy.copy(node) is node
+        assert copy.deepcopy([node])[0] is node
+
+
+def test_modules_and_functions_are_pickled():
+    mod = passhost.script.from_source(TEXT).with_attr("author", "me")
+    mod["data"] = relax.Function([], relax.const([1.5, 2.5], "float32"))
+    lowered = passhost.passes.relax.LegalizeOps()(mod)
+    for node in (mod, lowered, mod["main"], mod["data"], lowered["add"], lowered["local"]):
+        found = pickle.loads(pickle.dumps(node))
+        assert type(found) is type(node)
+        ir.assert_structural_equal(node, found)
+    assert pickle.loads(pickle.dumps(mod)).attrs == {"author": "me"}
+    called = ir.load_json(ir.save_json(lowered["local"]))
+    ir.assert_structural_equal(called, lowered["local"])
+    assert [var.name_hint for var in relax.analysis.all_global_vars(called)] == ["add"]
+
+
+def test_a_module_that_contradicts_itself_is_pickled():
+    text = TEXT.replace("w = R.add(x, y)", "w = R.add(x, R.const(1, 'int32'))")
+    wrong = passhost.script.from_source(text, check_well_formed=False)
+    found = pickle.loads(pickle.dumps(wrong))
+    assert found.script() == wrong.script()
+    with pytest.raises(IllFormedError, match="float32 and int32 differ"):
+        relax.analysis.well_formed(found)
+
+
+def test_other_nodes_are_not_pickled():
+    main = passhost.script.from_source(TEXT)["main"]
+    with pytest.raises(TypeError, match="a Var alone cannot be pickled; pickle the function or module that it is in"):
+        pickle.dumps(main.params[0])
+    with pytest.raises(TypeError, match="a SeqExpr alone cannot be pickled"):
+        pickle.dumps({"body": main.body})
+
+
+@pytest.mark.parametrize("method", ["spawn", "fork"])
+def test_modules_go_to_other_processes(method):
+    mod = passhost.script.from_source(TEXT)
+    with multiprocessing.get_context(method).Pool(1) as pool:
+        assert pool.map(len, [mod]) == [len(mod)]
+        [found] = pool.map(copy.copy, [mod])
+    ir.assert_structural_equal(mod, found)

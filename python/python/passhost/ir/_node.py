@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 
 def _read_only(cls: type) -> None:
@@ -46,6 +46,18 @@ class Node:
     def same_as(self, other: object) -> bool:
         """Whether it is the same object."""
         return self is other
+
+    def __copy__(self) -> Self:
+        """Itself: it never changes."""
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        """Itself: it never changes."""
+        return self
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        """Raises `TypeError`: what it says depends on the function or module around it, which has a text."""
+        raise TypeError(f"a {type(self).__name__} alone cannot be pickled; pickle the function or module that it is in")
 
     def script(self, **_options: Any) -> str:
         """As TVMScript."""

@@ -34,6 +34,12 @@ class BaseFunc(_Callable, ExprWithOp):
         """What functions that mention it need to know of it: itself as the host knows it, or its type."""
         return self._seal(name)
 
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        """Pickles it as the JSON of `passhost.ir.save_json`."""
+        from passhost.ir.json import pickled
+
+        return pickled(self)
+
     def table(self, name: str = "nodes") -> npt.NDArray[Any]:
         """Its records as a read-only NumPy array, without a copy; `passhost.ir.table` explains tables and columns.
 

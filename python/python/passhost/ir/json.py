@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 from passhost.ir.function import BaseFunc
@@ -15,16 +16,29 @@ def save_json(node: Any) -> str:
         return json.dumps({"passhost": 1, "module": node.script()})
     if isinstance(node, BaseFunc):
         name = str(node.attrs.get("global_symbol", "main"))
-        return json.dumps({"passhost": 1, "function": name, "module": IRModule({name: node}).script()})
+        return json.dumps({"passhost": 1, "function": name, "module": _alone(node, name).script()})
     raise TypeError(f"a module or a function has JSON, {type(node).__name__} has none; put it into a function")
 
 
-def load_json(json_str: str) -> Any:
+def _alone(function: BaseFunc, name: str) -> IRModule:
+    """A module of a function. What it calls is external there, with its type."""
+    from passhost.relax.analysis import with_callees
+    from passhost.relax.expr import Function
+
+    return with_callees(function) if isinstance(function, Function) else IRModule({name: function})
+
+
+def load_json(json_str: str, *, check_well_formed: bool = True) -> Any:
     """What `save_json` wrote. Raises `ValueError` of anything else, as of JSON of TVM, which has another form."""
     from passhost.script import from_source
 
     record = json.loads(json_str)
     if not isinstance(record, dict) or record.get("passhost") != 1 or not isinstance(record.get("module"), str):
         raise ValueError("this is no JSON of passhost.ir.save_json; passhost.tvm.from_tvm takes modules of TVM")
-    mod = from_source(record["module"], "<JSON>")
+    mod = from_source(record["module"], "<JSON>", check_well_formed=check_well_formed)
     return mod[record["function"]] if "function" in record else mod
+
+
+def pickled(node: IRModule | BaseFunc) -> tuple[Any, ...]:
+    """How `pickle` makes the same module or function again, which may contradict itself as this one does."""
+    return partial(load_json, check_well_formed=False), (save_json(node),)

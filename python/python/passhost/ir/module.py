@@ -199,6 +199,12 @@ class IRModule:
         """The same: functions never change."""
         return self.clone()
 
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        """Pickles it as the JSON of `passhost.ir.save_json`."""
+        from passhost.ir.json import pickled
+
+        return pickled(self)
+
     @staticmethod
     def from_expr(expr: Any, functions: Mapping[GlobalVar | str, BaseFunc] | None = None) -> IRModule:
         """A module of one function, under its global symbol or `main`, and of other functions."""

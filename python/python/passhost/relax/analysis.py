@@ -45,7 +45,7 @@ def well_formed(obj: IRModule | Function, check_ty: bool = True) -> None:
     type than its operator says.
     """
     _plugins.ensure_loaded()
-    mod = obj if isinstance(obj, IRModule) else _with_callees(obj)
+    mod = obj if isinstance(obj, IRModule) else with_callees(obj)
     _unique(mod)
     for _, function in mod.functions_items():
         # What the host made has types.
@@ -54,7 +54,7 @@ def well_formed(obj: IRModule | Function, check_ty: bool = True) -> None:
     _passhost.verify(mod._handle(), check_ty)
 
 
-def _with_callees(function: Function) -> IRModule:
+def with_callees(function: Function) -> IRModule:
     """A module of a function, in which what it calls is external."""
     mod = IRModule.from_expr(function)
     for var in all_global_vars(function):

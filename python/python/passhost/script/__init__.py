@@ -17,7 +17,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from passhost import _passhost, _plugins
+from passhost import _given, _passhost, _plugins
 from passhost.error import Diagnostic
 from passhost.ir.module import IRModule
 from passhost.script import ir, relax, tirx
@@ -33,6 +33,8 @@ def from_source(
 
 
 def _read(source: str, origin: str, strict: bool = False, unchecked: bool = False) -> IRModule:
+    _given.text("source", source)
+    _given.text("origin", origin)
     _plugins.ensure_loaded()
     handle, said = _passhost.read_module(origin, source, strict, unchecked)
     for line in said:

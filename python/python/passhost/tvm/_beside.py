@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from passhost import _given
 from passhost.ir.module import IRModule
 from passhost.script import from_source
 from passhost.tvm._install import _Alias
@@ -20,6 +21,8 @@ def _tvm() -> Any:
 
 def from_tvm(mod: Any) -> IRModule:
     """A module of TVM as one of passhost, with its constants. It goes through TVMScript."""
+    if not callable(getattr(mod, "script", None)):
+        raise TypeError(f"from_tvm takes an IRModule of TVM, not {mod!r}")
     return from_source(mod.script(show_meta=True), "<from TVM>")
 
 
@@ -38,6 +41,7 @@ def tvm_pass(name: str, **options: Any) -> Any:
     """
     from passhost.passes import passes
 
+    _given.text("the name of a pass", name)
     tvm = _tvm()
     own = passes[name](**options)
 

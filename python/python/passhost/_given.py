@@ -1,0 +1,68 @@
+"""Checks of what callers give: each says what a parameter takes and what was found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from passhost._numpy import is_integer, is_scalar
+
+__all__ = ["amount", "flag", "integer", "level", "names", "plain", "text"]
+
+
+def integer(what: str, value: object, least: int = -(2**63), most: int = 2**63 - 1) -> int:
+    """An integer of Python of one of Python or NumPy. Raises `TypeError` or `ValueError` if it is none or too large."""
+    if isinstance(value, bool) or not is_integer(value):
+        raise TypeError(f"{what} is an integer, not {value!r}")
+    number = int(value)
+    if not least <= number <= most:
+        raise ValueError(f"{what} is an integer from {least} to {most}, not {number}")
+    return number
+
+
+def level(what: str, value: object) -> int:
+    """An opt_level."""
+    return integer(what, value, -(2**31), 2**31 - 1)
+
+
+def amount(what: str, value: object) -> int:
+    """An integer that is not negative, of 64 bits."""
+    return integer(what, value, 0, 2**64 - 1)
+
+
+def flag(what: str, value: object) -> bool:
+    """True or False. Raises `TypeError` of anything else."""
+    if not isinstance(value, bool):
+        raise TypeError(f"{what} is True or False, not {value!r}")
+    return value
+
+
+def text(what: str, value: object) -> str:
+    """A string. Raises `TypeError` of anything else."""
+    if not isinstance(value, str):
+        raise TypeError(f"{what} is a string, not {value!r}")
+    return value
+
+
+def names(what: str, value: Iterable[str] | None) -> tuple[str, ...]:
+    """Names in order; None stands for no name. Raises `TypeError` of anything but strings."""
+    if isinstance(value, str):
+        raise TypeError(f"{what} is a list of names, not the string {value!r}; write [{value!r}]")
+    if value is not None and not isinstance(value, Iterable):
+        raise TypeError(f"{what} is a list of names, not {value!r}")
+    given = tuple(value or ())
+    for name in given:
+        if not isinstance(name, str):
+            raise TypeError(f"{what} is a list of names, and {name!r} is a {type(name).__name__}")
+    return given
+
+
+def plain(what: str, value: Any) -> Any:
+    """A value of an option without NumPy: scalars as those of Python. Raises `TypeError` or `ValueError` of others."""
+    if is_scalar(value):
+        value = value.item()
+    if isinstance(value, list | tuple):
+        return [plain(f"an element of {what}", item) for item in value]
+    if not isinstance(value, bool | int | float | str):
+        raise TypeError(f"{what} is a bool, int, float, str or a list of these, not {value!r}")
+    return integer(what, value) if isinstance(value, int) and not isinstance(value, bool) else value
