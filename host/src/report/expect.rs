@@ -145,7 +145,7 @@ impl Expectation {
         Error::Request { message, help: help.to_string() }
     }
 
-    /// Whether what was counted is as expected.
+    /// Whether what was counted is as expected. What is not counted is 0, unless its name is almost that of a counter.
     ///
     /// # Errors
     /// If not, with the count.
@@ -155,7 +155,11 @@ impl Expectation {
         let all: Vec<&Statistic> = counted.iter().filter(|statistic| source.counted(statistic, name)).collect();
         let found = || all.iter().filter(|statistic| statistic.name == counter);
         let sum = found().fold(0, |sum: u64, statistic| sum.saturating_add(statistic.sum));
-        if self.holds(sum) {
+        let near = match found().next() {
+            Some(_) => Vec::new(),
+            None => nearest(counter, all.iter().map(|statistic| statistic.name.as_str())),
+        };
+        if self.holds(sum) && near.is_empty() {
             return Ok(());
         }
         let names: BTreeSet<String> = all.iter().map(|statistic| format!("`{}`", statistic.name)).collect();
@@ -170,8 +174,13 @@ impl Expectation {
             }
             (None, names, _) => format!("`{name}` counted {}, but no `{counter}`", listed(names)),
         };
-        let expected = self.bound();
-        Err(Error::Unmet { message: format!("`{name}` counted {sum} of `{counter}`; expected: {expected}"), help })
+        let (expected, meant) = (self.bound(), did_you_mean(&near));
+        let message = match self.holds(sum) {
+            // Nothing of a counter that does not exist is never too much.
+            true => format!("`{name}` counts no `{counter}`, of which {expected} is expected{meant}"),
+            false => format!("`{name}` counted {sum} of `{counter}`; expected: {expected}{meant}"),
+        };
+        Err(Error::Unmet { message, help })
     }
 
     fn holds(&self, sum: u64) -> bool {

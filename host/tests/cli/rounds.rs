@@ -67,6 +67,18 @@ fn expectations_that_are_not_met() {
     assert!(case.path("out.py").exists());
 }
 
+/// Of a counter that does not exist, nothing is never too much: a slip of the pen would hold for ever.
+#[test]
+fn an_expectation_of_a_misspelt_counter() {
+    let case = standard("an_expectation_of_a_misspelt_counter");
+    let args = ["run", "small.py", "-o", "out.py", "--passes", "relax.EliminateCommonSubexpr"];
+    let misspelt = ["--expect", "relax.EliminateCommonSubexpr.bindings mergd<=5"];
+    case.check(&[&args[..], &misspelt[..]].concat(), b"");
+    // What a pass counts at times only is 0 at others.
+    let other = ["--expect", "relax.EliminateCommonSubexpr.loops<=5"];
+    assert_eq!(case.run(&[&args[..], &other[..]].concat(), b"").2, 0);
+}
+
 #[test]
 fn expectations_that_name_nothing() {
     let case = standard("expectations_that_name_nothing");
