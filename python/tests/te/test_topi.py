@@ -167,3 +167,15 @@ def test_integers_are_divided_as_in_c():
     with bb.function("main", [x]):
         bb.emit_func_output(bb.emit_te(topi.divide, x, 2))
     assert passhost.exec(bb.get(), np.array([-3, 4, 5], "int32")).numpy().tolist() == [-1, 2, 2]
+
+
+def test_operators_of_python_are_those_of_topi():
+    x = relax.Var("x", relax.TensorType([2, 3], "float32"))
+    y = relax.Var("y", relax.TensorType([2, 1], "float32"))
+    bb = relax.BlockBuilder()
+    with bb.function("main", [x, y]):
+        bb.emit_func_output(bb.emit_te(lambda a, b: (1 - a * 2) / (b + np.float32(0.5)) - (-a).astype("float32"), x, y))
+    result = passhost.exec(bb.get(), X, Y).numpy()
+    np.testing.assert_allclose(result, (1 - X * 2) / (Y + 0.5) + X, rtol=1e-6)
+    with pytest.raises(TypeError, match="unsupported operand"):
+        passhost.te.placeholder((2,), "float32", "A") + "one"

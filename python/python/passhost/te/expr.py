@@ -2,17 +2,45 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from passhost._numpy import is_scalar
 from passhost.ir.expr import Expr, ExprWithOp, Var, as_dim, checked_expr
 from passhost.ir.prim import prim_type
 from passhost.ir.type import PrimType
 
 
+def _topi() -> Any:
+    """The module of operators on tensors, which needs this one."""
+    return importlib.import_module("passhost.topi")
+
+
+def _of_elements(name: str, swapped: bool = False) -> Any:
+    """An operator of Python on tensors: that of `topi` on each two elements."""
+
+    def method(self: Tensor, other: Any) -> Any:
+        if not isinstance(other, Tensor | Expr | int | float) and not is_scalar(other):
+            return NotImplemented
+        combine = getattr(_topi(), name)
+        return combine(other, self) if swapped else combine(self, other)
+
+    return method
+
+
 class Tensor:
-    """A tensor: an argument, or one that is computed. `A[i, j]` is an element."""
+    """A tensor: an argument, or one that is computed. `A[i, j]` is an element, `A + B` the sum of each two."""
+
+    __add__ = _of_elements("add")
+    __radd__ = _of_elements("add", swapped=True)
+    __sub__ = _of_elements("subtract")
+    __rsub__ = _of_elements("subtract", swapped=True)
+    __mul__ = _of_elements("multiply")
+    __rmul__ = _of_elements("multiply", swapped=True)
+    __truediv__ = _of_elements("divide")
+    __rtruediv__ = _of_elements("divide", swapped=True)
 
     def __init__(
         self, shape: Iterable[Any], dtype: str, name: str, axes: tuple[Var, ...] = (), element: Expr | None = None
@@ -25,6 +53,16 @@ class Tensor:
     def ndim(self) -> int:
         """Number of dimensions."""
         return len(self.shape)
+
+    def __neg__(self) -> Tensor:
+        """The negative of each element."""
+        made: Tensor = _topi().negative(self)
+        return made
+
+    def astype(self, dtype: str) -> Tensor:
+        """Each element in another data type."""
+        made: Tensor = _topi().cast(self, dtype)
+        return made
 
     def __getitem__(self, indices: Any) -> TensorRead:
         """The element at these indices."""
