@@ -109,12 +109,14 @@ fn read_setting(setup: &mut Setup, line: &str) -> Result<(), String> {
         "requires" => setup.requires.push(value),
         "missed" if value == "all" => setup.missed = true,
         "missed" => return Err("`missed: all`, which shows all that passes report as missed".to_string()),
+        "statistics" if value == "all" => setup.statistics = true,
+        "statistics" => return Err("`statistics: all`, which shows all that passes count".to_string()),
         "opt_level" => {
             let level = value.parse().map_err(|_| "a number after `opt_level:`".to_string())?;
             setup.opt_level = Some(level);
         }
         _ => {
-            let keys = "`passes:`, `config:`, `opt_level:`, `instrument:`, `requires:`, `missed:`";
+            let keys = "`passes:`, `config:`, `opt_level:`, `instrument:`, `requires:`, `missed:`, `statistics:`";
             return Err(format!("one of {keys} or `-- before`"));
         }
     }
@@ -138,7 +140,7 @@ mod tests {
 
     #[test]
     fn a_case_has_settings() {
-        let head = "passes: a.B\nconfig: a.c=4\nopt_level:  3\nconfig: a.d=[x, y]\ninstrument: a.E{f=1}\nrequires: a.g\nmissed: all\n";
+        let head = "passes: a.B\nconfig: a.c=4\nopt_level:  3\nconfig: a.d=[x, y]\ninstrument: a.E{f=1}\nrequires: a.g\nmissed: all\nstatistics: all\n";
         let cases = cases(&format!("== one\n{head}-- before\nm\n-- unchanged\n")).expect("a case");
         assert_eq!(cases[0].head, head);
         let texts = |texts: &[&str]| texts.iter().map(ToString::to_string).collect::<Vec<_>>();
@@ -149,6 +151,7 @@ mod tests {
             instruments: texts(&["a.E{f=1}"]),
             requires: texts(&["a.g"]),
             missed: true,
+            statistics: true,
         };
         assert_eq!(cases[0].setup, setup);
     }
@@ -156,7 +159,7 @@ mod tests {
     /// A case that is misspelt must not be passed over.
     #[test]
     fn what_is_no_case_is_told() {
-        let keys = "one of `passes:`, `config:`, `opt_level:`, `instrument:`, `requires:`, `missed:` or `-- before`";
+        let keys = "one of `passes:`, `config:`, `opt_level:`, `instrument:`, `requires:`, `missed:`, `statistics:` or `-- before`";
         for (text, expected) in [
             ("", "1: expected a case"),
             ("# one\n", "1: expected `== ` and a title"),

@@ -44,6 +44,7 @@
 //! | `instrument: acme.Counter{every=2}` * | an instrument sees the run; what it and the passes counted follows in a section `-- statistics` |
 //! | `requires: acme.no_dataflow` * | after the passes, the checker of this property runs on each function; the case ends with an error if it fails. Without `passes:`, it runs on the module of the case |
 //! | `missed: all` | what passes report as missed follows in the section `-- diagnostics` |
+//! | `statistics: all` | what passes counted follows in a section `-- statistics` |
 //!
 //! Each instrument of the plugin needs a case with `instrument:`. Each property with a checker needs two with
 //! `requires:`: one in which it holds, and one with an `-- error`. These cases can be in any file, also in one that is

@@ -23,6 +23,8 @@ pub(crate) struct Setup {
     pub(crate) requires: Vec<String>,
     /// Whether what passes missed is among the diagnostics.
     pub(crate) missed: bool,
+    /// Whether what passes count is shown.
+    pub(crate) statistics: bool,
 }
 
 impl Setup {
@@ -80,7 +82,8 @@ impl Tested {
         let instruments = plan.instruments.iter().map(|planned| registry.instrument(planned.instrument).name.clone());
         let checked = checked(setup, &library.result);
         let said = section("diagnostics", &diagnostics(&library));
-        let counted = if setup.instruments.is_empty() { String::new() } else { statistics(&library) };
+        let shows_counts = setup.statistics || !setup.instruments.is_empty();
+        let counted = if shows_counts { statistics(&library) } else { String::new() };
         let more = said + &section("statistics", &counted);
         let outcome = |golden: String, printed| Outcome {
             golden: golden + &more,
