@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, TypeGuard
 
-__all__ = ["is_integer", "is_scalar", "np"]
+__all__ = ["is_integer", "is_number", "is_real", "is_scalar", "np"]
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,3 +30,13 @@ def is_scalar(value: object) -> TypeGuard[np.generic]:
 def is_integer(value: object) -> TypeGuard[int | np.integer]:
     """Whether it is an integer of Python or of NumPy. A `bool` of Python is one, too."""
     return isinstance(value, int) or (is_scalar(value) and isinstance(value, np.integer))
+
+
+def is_number(value: object) -> TypeGuard[float | np.generic]:
+    """Whether it is an integer or float of Python, or a scalar of NumPy."""
+    return isinstance(value, int | float) or is_scalar(value)
+
+
+def is_real(value: object) -> TypeGuard[float | np.generic]:
+    """Whether it is an integer or float of Python, or a truth value, integer or float of NumPy (bfloat16 is of kind `V`)."""
+    return isinstance(value, int | float) or (is_scalar(value) and value.dtype.kind in "biufV")

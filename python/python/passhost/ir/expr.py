@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, cast
 
-from passhost._numpy import is_integer, is_scalar
+from passhost._numpy import is_integer, is_number
 from passhost.ir._node import Node
 from passhost.ir.attrs import AttrObject, Attrs
 from passhost.ir.type import MISSING, PrimType, StringType, TupleType, Type, checked_type
@@ -54,7 +54,7 @@ def _binary(name: str, relax_name: str | None = None, swapped: bool = False) -> 
                 return NotImplemented
             return prim.operation(name, made, self) if swapped else prim.operation(name, self, made)
         if relax_name is None or not isinstance(other, Expr):
-            if (isinstance(other, int | float) or is_scalar(other)) and not isinstance(other, Expr):
+            if is_number(other):
                 raise TypeError(f"Please convert {other} with `const` first")
             return NotImplemented
         from passhost.relax import op
@@ -177,7 +177,7 @@ class EqualOp:
 
 
 def _compared(a: Expr, b: object, is_equal: bool) -> Any:
-    if (isinstance(b, Expr) and not b._prim) or not (isinstance(b, int | float | Expr) or is_scalar(b)):
+    if not (b._prim if isinstance(b, Expr) else is_number(b)):
         return not is_equal
     return EqualOp(a, b, is_equal)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, cast
 
-from passhost._numpy import is_integer, is_scalar
+from passhost._numpy import is_integer, is_number, is_real, is_scalar
 from passhost.ir.expr import Call, Constant, EqualOp, Expr, ExprWithOp, Op, Var, checked_expr
 from passhost.ir.type import PrimType, Type
 
@@ -58,7 +58,7 @@ class IntImm(Constant):
     def _to(self, other: object, name: str) -> Any:
         if isinstance(other, IntImm):
             return _number("bool", _FOLD[name](self.value, other.value))
-        if isinstance(other, int | float) or is_scalar(other):
+        if is_number(other):
             return _number("bool", bool(_FOLD[name](self.value, other)))
         if isinstance(other, Expr) and other._prim:
             return EqualOp(self, other, name == "EQ")
@@ -73,7 +73,7 @@ class FloatImm(Constant):
 
     def __init__(self, dtype: str | PrimType, value: float, span: Any = None) -> None:
         """Of a data type."""
-        if not isinstance(value, int | float) and not (is_scalar(value) and value.dtype.kind in "biufV"):
+        if not is_real(value):
             raise TypeError(f"a FloatImm has a float, not {type(value).__name__}")
         self._value = float(value)
         self._ty = prim_type(dtype) if isinstance(dtype, str) else dtype
@@ -438,7 +438,7 @@ def as_operand(value: object, other: Expr) -> Any:
         return value
     if isinstance(value, EqualOp):
         return value.asobject()
-    if not isinstance(value, int | float) and not (is_scalar(value) and value.dtype.kind in "biufV"):
+    if not is_real(value):
         return NotImplemented
     dtype = str(cast(PrimType, other.ty).dtype)
     whole = isinstance(value, int) or (is_scalar(value) and value.dtype.kind in "biu")

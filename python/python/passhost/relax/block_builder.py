@@ -384,7 +384,7 @@ class BlockBuilder:
         if call._attrs is not None or call._ty_args:
             return self._call_type(call)
         args = call._args
-        known = self._call_types.get((call._op, *[id(arg._ty) for arg in args]))
+        known = self._call_types.get(_type_key(call))
         if known is None:
             return self._call_type(call)
         if len(args) == 2:
@@ -402,7 +402,7 @@ class BlockBuilder:
             if len(self._call_types) >= _REMEMBERED:
                 self._call_types.clear()
             # The types of the arguments stay in memory, so that their ids stay theirs.
-            self._call_types[call._op, *map(id, types)] = (ty, types)
+            self._call_types[_type_key(call)] = (ty, types)
         return ty
 
     def _call_type(self, call: Call) -> Type:
@@ -633,6 +633,11 @@ def _is_well_formed(func: BaseFunc) -> bool:
     except (IllFormedError, TypeError):
         return False
     return True
+
+
+def _type_key(call: Call) -> tuple[Any, ...]:
+    """The operator of a call, and the types of its arguments as objects: hashing what is in them would take long."""
+    return (call._op, *[id(arg._ty) for arg in call._args])
 
 
 def _all_same(a: Sequence[object], b: Sequence[object]) -> bool:

@@ -85,7 +85,6 @@ _VARS = frozenset((Var, DataflowVar))
 _OF_NAMES = ("visit_expr", "visit_var_", "visit_dataflow_var_", "visit_op_")
 _OF_DEFINITIONS = ("visit_var_def", "visit_var_def_", "visit_dataflow_var_def_")
 _OF_TYPES = ("visit_expr", "visit_var_", "visit_shape_expr_", "_scalar", "_number")
-_OF_RESULTS = ("with_type",)
 
 
 class ExprFunctor:
@@ -319,7 +318,7 @@ class PyExprMutator(ExprFunctor):
         # Whether each binding of a block goes to the method of its kind. Most are VarBindings, so that is asked once.
         self._bindings_stay = self._has_own(("visit_binding",))
         # Whether a variable of the type of its value stays that variable.
-        self._results_stay = self._has_own(_OF_RESULTS)
+        self._results_stay = self._has_own(("with_type",))
         # Two types that were found to be equal last.
         self._equal: tuple[Type, Type] = (MISSING, MISSING)
 

@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from passhost._numpy import is_scalar
+from passhost._numpy import is_number
 from passhost.ir.expr import Expr, ExprWithOp, Var, as_dim, checked_expr
 from passhost.ir.prim import prim_type
 from passhost.ir.type import PrimType
@@ -22,7 +22,7 @@ def _of_elements(name: str, swapped: bool = False) -> Any:
     """An operator of Python on tensors: that of `topi` on each two elements."""
 
     def method(self: Tensor, other: Any) -> Any:
-        if not isinstance(other, Tensor | Expr | int | float) and not is_scalar(other):
+        if not isinstance(other, Tensor | Expr) and not is_number(other):
             return NotImplemented
         combine = getattr(_topi(), name)
         return combine(other, self) if swapped else combine(self, other)
