@@ -38,5 +38,5 @@ def is_number(value: object) -> TypeGuard[float | np.generic]:
 
 
 def is_real(value: object) -> TypeGuard[float | np.generic]:
-    """Whether it is an integer or float of Python, or a truth value, integer or float of NumPy (bfloat16 is of kind `V`)."""
+    """Whether it is an integer or float of Python, or a truth value, integer or float of NumPy; `V` is for bfloat16."""
     return isinstance(value, int | float) or (is_scalar(value) and value.dtype.kind in "biufV")
