@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod bind;
 pub mod by_body;
 pub mod fault;
 pub mod files;

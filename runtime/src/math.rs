@@ -4,7 +4,8 @@
 //! which is plain arithmetic in a fixed order; Rust's `f32::exp` and the like call the library of the system, whose last
 //! bits differ from machine to machine. Code that a backend generates has to call these same functions.
 
-use crate::program::{Binary, Math};
+use crate::program::{Binary, Math, Scalar};
+use plugin_api::prelude::{Bf16, F16};
 
 macro_rules! functions {
     ($ty:ty, $one:ident, $($math:ident => $libm:ident,)*) => {
@@ -78,6 +79,32 @@ pub fn compare<T: PartialOrd>(op: Binary, a: T, b: T) -> bool {
         Binary::Gt => a > b,
         Binary::Ge => a >= b,
         _ => false,
+    }
+}
+
+/// A `float32` rounded to a type.
+pub fn round(of: Scalar, value: f32) -> f32 {
+    match of {
+        Scalar::F16 => round_f16(value),
+        Scalar::Bf16 => Bf16::from_f32(value).to_f32(),
+        _ => value,
+    }
+}
+
+/// As [`F16::from_f32`] and back, but quick where the result is a normal number.
+pub(crate) fn round_f16(value: f32) -> f32 {
+    let bits = value.to_bits();
+    match value.abs() {
+        6.103_515_6e-5..65520.0 => f32::from_bits((bits + 0xfff + (bits >> 13 & 1)) & !0x1fff),
+        _ => F16::from_f32(value).to_f32(),
+    }
+}
+
+/// A `float64` as one of the narrower types, rounded once.
+pub fn narrow(to: Scalar, value: f64) -> f32 {
+    match to {
+        Scalar::F16 => F16::from_f64(value).to_f32(),
+        to => round(to, value as f32),
     }
 }
 

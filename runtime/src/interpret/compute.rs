@@ -3,10 +3,11 @@
 use super::columns::{Floats, Ints};
 use super::cost;
 use super::exec::Exec;
-use super::floats::{self, narrow, round, single_of};
+use super::floats::{self, single_of};
 use super::ints;
 use super::memory::bits_of;
 use crate::fault::{Fault, FaultKind};
+use crate::math::{narrow, round};
 use crate::program::{Affine, Binary, Instr, Literal, Reg, Scalar, Unary};
 use plugin_api::prelude::{Bf16, F16};
 use std::mem::take;

@@ -1,10 +1,10 @@
 //! Statements: lists, loops, conditions, allocations.
 
-use super::bind::{Bound, as_float};
 use super::columns::{DIMS, Floats, Ints, MOST_LANES, Mask, Shape};
 use super::cost;
 use super::ints::Rooms;
 use super::memory::{Memory, Positions};
+use crate::bind::Bound;
 use crate::fault::{Fault, FaultKind};
 use crate::limits::Limits;
 use crate::program::{Affine, Instr, Loop, Mark, Note, Program, Reg, Scalar};
@@ -71,12 +71,11 @@ impl<'p, 'm> Exec<'p, 'm> {
             ints[reg.index()].set(value);
         }
         for (reg, value) in bound.floats {
-            let value = as_float(program.registers[reg.index()], value);
             singles[reg.index()].set(value as f32);
             doubles[reg.index()].set(value);
         }
         let (shape, mask, rooms, positions) = (Shape::new([1; DIMS]), None, Rooms::default(), Positions::default());
-        let memory = bound.memory;
+        let memory = bound.memory.into_iter().map(Memory::from).collect();
         Exec {
             program,
             ints,

@@ -1,27 +1,9 @@
 //! Float operations. `float16` and `bfloat16` are computed in `float32` and rounded after each operation.
 
 use super::columns::{Floats, Ints, Shape};
-use crate::math;
+use crate::math::{self, round, round_f16};
 use crate::program::{Binary, Math, Scalar, Unary};
 use plugin_api::prelude::{Bf16, F16};
-
-/// A `float32` rounded to a type.
-pub(super) fn round(of: Scalar, value: f32) -> f32 {
-    match of {
-        Scalar::F16 => round_f16(value),
-        Scalar::Bf16 => Bf16::from_f32(value).to_f32(),
-        _ => value,
-    }
-}
-
-/// As [`F16::from_f32`] and back, but quick where the result is a normal number.
-fn round_f16(value: f32) -> f32 {
-    let bits = value.to_bits();
-    match value.abs() {
-        6.103_515_6e-5..65520.0 => f32::from_bits((bits + 0xfff + (bits >> 13 & 1)) & !0x1fff),
-        _ => F16::from_f32(value).to_f32(),
-    }
-}
 
 /// The bits of a number that is a `float16` already.
 pub(super) fn to_f16(value: f32) -> u16 {
@@ -172,14 +154,6 @@ pub(super) fn single_of(from: Scalar, to: Scalar, value: i64) -> f32 {
 /// An integer as a `float64`.
 pub(super) fn double_of(from: Scalar, value: i64) -> f64 {
     if from == Scalar::UInt(64) { value as u64 as f64 } else { value as f64 }
-}
-
-/// A `float64` as one of the narrower types, rounded once.
-pub(super) fn narrow(to: Scalar, value: f64) -> f32 {
-    match to {
-        Scalar::F16 => F16::from_f64(value).to_f32(),
-        to => round(to, value as f32),
-    }
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use super::columns::{DIMS, Floats, Ints, Mask, Shape, rows};
 use super::floats::{of_f16, to_f16};
+use crate::bind::Given;
 use crate::limits::Charge;
 use crate::program::Scalar;
 use bytemuck::Pod;
@@ -17,6 +18,16 @@ pub(super) enum Memory<'m> {
     Write(&'m mut [u64], usize),
     /// An allocation.
     Own(Vec<u64>, usize, #[expect(dead_code, reason = "its drop ends the charge")] Charge),
+}
+
+impl<'m> From<Given<'m>> for Memory<'m> {
+    fn from(given: Given<'m>) -> Memory<'m> {
+        match given {
+            Given::None => Memory::None,
+            Given::Read(words, bytes) => Memory::Read(words, bytes),
+            Given::Write(words, bytes) => Memory::Write(words, bytes),
+        }
+    }
 }
 
 impl Memory<'_> {

@@ -7,7 +7,6 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `bind` | arguments and variables of shapes |
 //! | `exec` | statements, loops, lanes, masks |
 //! | `compute` | instructions on registers |
 //! | `cost` | what instructions cost |
@@ -16,7 +15,6 @@
 //! | `ints`, `floats` | operations |
 
 mod access;
-mod bind;
 mod columns;
 mod compute;
 mod cost;
@@ -25,6 +23,7 @@ mod floats;
 mod ints;
 mod memory;
 
+use crate::bind::bind;
 use crate::fault::Fault;
 use crate::kernel::{Arg, Backend, Kernel};
 use crate::limits::Limits;
@@ -99,7 +98,7 @@ impl Kernel for Interpreted {
     fn run(&self, args: &mut [Arg<'_>], limits: &Limits) -> Result<Option<Number>, Fault> {
         let program = &self.program;
         let mut execute = || {
-            let bound = bind::bind(program, args, limits)?;
+            let bound = bind(program, args, limits)?;
             let work = cost::call(program, self.depth >= SHALLOW);
             exec::Exec::new(program, bound, (limits, work), (&self.reached, !self.one_lane)).run()
         };

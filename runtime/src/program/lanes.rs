@@ -92,9 +92,20 @@ fn inner_loops_suffice(body: &[Instr], buffers: &[Buffer]) -> bool {
     fine && stores > 0
 }
 
+/// Whether threads can share the iterations of a loop: no iteration touches what another one writes. Memory that the body
+/// allocates is its own in each thread.
+pub fn can_be_shared(of: &Loop, buffers: &[Buffer]) -> bool {
+    let seen = Seen { by_threads: true, ..Seen::default() };
+    is_apart(of, buffers, seen)
+}
+
 /// What the body of a loop does.
 #[derive(Default)]
 struct Seen<'p> {
+    /// Whether iterations are asked about that run in threads, which need not do the same.
+    by_threads: bool,
+    /// Memory that each iteration allocates.
+    own: Vec<u32>,
     accesses: BTreeMap<u32, Vec<&'p Access>>,
     written: Vec<u32>,
     /// Least and greatest value of inner loop variables.
@@ -102,11 +113,14 @@ struct Seen<'p> {
 }
 
 fn is_parallel(of: &Loop, buffers: &[Buffer]) -> bool {
-    let mut seen = Seen::default();
+    is_apart(of, buffers, Seen::default())
+}
+
+fn is_apart<'p>(of: &'p Loop, buffers: &'p [Buffer], mut seen: Seen<'p>) -> bool {
     if !seen.list(&of.body, of.var, buffers) {
         return false;
     }
-    seen.written.iter().all(|storage| {
+    seen.written.iter().filter(|storage| !seen.own.contains(storage)).all(|storage| {
         let accesses = &seen.accesses[storage];
         let first = accesses[0];
         let one = accesses.iter().all(|access| access.buffer == first.buffer);
@@ -126,7 +140,8 @@ fn is_parallel(of: &Loop, buffers: &[Buffer]) -> bool {
 impl<'p> Seen<'p> {
     /// Whether the body of a loop does the same in each iteration.
     fn list(&mut self, list: &'p [Instr], var: Reg, buffers: &[Buffer]) -> bool {
-        let outer = |form: &Affine| form.terms.iter().all(|(reg, _)| *reg < var);
+        let by_threads = self.by_threads;
+        let outer = |form: &Affine| by_threads || form.terms.iter().all(|(reg, _)| *reg < var);
         let same_bounds = |access: &Access| {
             let shape = &buffers[access.buffer as usize].shape;
             access.checked.iter().all(|dim| outer(&shape[usize::from(*dim)]))
@@ -150,6 +165,10 @@ impl<'p> Seen<'p> {
                     self.ranges.insert(inner.var, (min, min + i128::from(extent.max(1)) - 1));
                 }
                 outer(&inner.min) && outer(&inner.extent) && self.list(&inner.body, var, buffers)
+            }
+            Instr::Allocate { storage, .. } if by_threads => {
+                self.own.push(*storage);
+                true
             }
             Instr::While { .. } | Instr::Break | Instr::Continue | Instr::Return(_) | Instr::Allocate { .. } => false,
             _ => true,

@@ -39,6 +39,7 @@ mod print;
 mod scalar;
 
 pub use affine::Affine;
+pub use lanes::can_be_shared;
 pub use lower::lower;
 pub use scalar::{Binary, Math, Scalar, Unary};
 

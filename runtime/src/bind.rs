@@ -1,10 +1,9 @@
 //! Arguments of a call: memory, scalars, and variables of shapes.
 
-use super::floats::narrow;
-use super::memory::Memory;
 use crate::fault::{Fault, FaultKind};
 use crate::kernel::Arg;
 use crate::limits::Limits;
+use crate::math::narrow;
 use crate::program::{Param, ParamKind, Program, Reg, Scalar, TensorParam};
 use crate::tensor::Tensor;
 use plugin_api::arith::{fold, prim};
@@ -12,20 +11,36 @@ use plugin_api::ir::DimExpr;
 use plugin_api::prelude::{DType, Dim};
 use std::collections::BTreeMap;
 
-/// What a run starts with.
-pub(super) struct Bound<'m> {
-    pub(super) memory: Vec<Memory<'m>>,
-    pub(super) ints: Vec<(Reg, i64)>,
-    pub(super) floats: Vec<(Reg, f64)>,
+/// What a run of a program starts with.
+pub struct Bound<'m> {
+    /// The memory of each storage.
+    pub memory: Vec<Given<'m>>,
+    /// Integer registers that have values.
+    pub ints: Vec<(Reg, i64)>,
+    /// Float registers that have values, which are numbers of their types.
+    pub floats: Vec<(Reg, f64)>,
+}
+
+/// Memory of a storage, in words of 8 bytes, of which so many bytes count.
+pub enum Given<'m> {
+    /// The program allocates it.
+    None,
+    /// A tensor that is only read.
+    Read(&'m [u64], usize),
+    /// A tensor that may be written.
+    Write(&'m mut [u64], usize),
 }
 
 /// Checks the arguments of a call.
-pub(super) fn bind<'m>(program: &Program, args: &'m mut [Arg<'_>], limits: &Limits) -> Result<Bound<'m>, Fault> {
+///
+/// # Errors
+/// If they do not fit the parameters, or the limits do not allow a copy of what is shared and written.
+pub fn bind<'m>(program: &Program, args: &'m mut [Arg<'_>], limits: &Limits) -> Result<Bound<'m>, Fault> {
     if args.len() != program.params.len() {
         return Err(FaultKind::ArgumentCount { wanted: program.params.len(), found: args.len() }.into());
     }
     let mut bound = Bound { memory: Vec::new(), ints: Vec::new(), floats: Vec::new() };
-    bound.memory.resize_with(program.storages.len(), || Memory::None);
+    bound.memory.resize_with(program.storages.len(), || Given::None);
     let mut symbols = BTreeMap::new();
     for (param, arg) in program.params.iter().zip(&*args) {
         if let ParamKind::Scalar(reg) = param.kind {
@@ -81,8 +96,8 @@ fn scalar(
             bound.ints.push((reg, *value));
             symbols.extend(param.symbol.map(|symbol| (symbol, *value)));
         }
-        (Arg::Float(value), true) => bound.floats.push((reg, *value)),
-        (Arg::Int(value), true) => bound.floats.push((reg, *value as f64)),
+        (Arg::Float(value), true) => bound.floats.push((reg, as_float(of, *value))),
+        (Arg::Int(value), true) => bound.floats.push((reg, as_float(of, *value as f64))),
         _ => return Err(misfit()),
     }
     Ok(())
@@ -183,17 +198,17 @@ fn value_of(dim: &Dim, symbols: &BTreeMap<u32, i64>) -> Option<i64> {
     }
 }
 
-fn memory<'m>(param: &Param, is_written: bool, arg: &'m mut Arg<'_>, limits: &Limits) -> Result<Memory<'m>, Fault> {
+fn memory<'m>(param: &Param, is_written: bool, arg: &'m mut Arg<'_>, limits: &Limits) -> Result<Given<'m>, Fault> {
     match arg {
         Arg::In(_) if is_written => Err(wrong(param, "written by the function", "an input, which must not change")),
-        Arg::In(tensor) => Ok(Memory::Read(tensor.words(), tensor.nbytes())),
+        Arg::In(tensor) => Ok(Given::Read(tensor.words(), tensor.nbytes())),
         Arg::Out(tensor) => {
             let bytes = tensor.nbytes();
             // What is not written need not be copied.
             Ok(if is_written {
-                Memory::Write(tensor.words_mut(limits)?, bytes)
+                Given::Write(tensor.words_mut(limits)?, bytes)
             } else {
-                Memory::Read(tensor.words(), bytes)
+                Given::Read(tensor.words(), bytes)
             })
         }
         Arg::Int(_) | Arg::Float(_) => Err(wrong(param, "a tensor", described(arg))),
@@ -201,6 +216,6 @@ fn memory<'m>(param: &Param, is_written: bool, arg: &'m mut Arg<'_>, limits: &Li
 }
 
 /// A float argument in the type of its parameter.
-pub(super) fn as_float(of: Scalar, value: f64) -> f64 {
+fn as_float(of: Scalar, value: f64) -> f64 {
     if of == Scalar::F64 { value } else { narrow(of, value).into() }
 }

@@ -1,0 +1,218 @@
+//! A call of native code: what the code is given, and what it calls back.
+
+use crate::emit::{MOST_VALUES, OF_CALLBACK};
+use rayon::prelude::*;
+use runtime::bind::{Bound, Given};
+use runtime::limits::Charge;
+use runtime::program::{Program, Reg};
+use runtime::{Fault, FaultKind, Limits};
+use std::collections::BTreeMap;
+use std::ffi::c_void;
+use std::ptr::null_mut;
+use std::sync::{Mutex, PoisonError};
+
+/// The entry of a kernel: 0 if all is well.
+pub(crate) type Entry = unsafe extern "C" fn(*mut Context) -> i32;
+/// Some iterations of a loop over threads.
+type Part = unsafe extern "C" fn(*mut Context, *mut c_void, i64, i64) -> i32;
+
+/// What the code is given. The code knows the fields by their positions: each has 8 bytes.
+#[repr(C)]
+pub(crate) struct Context {
+    storages: *const *mut u8,
+    sizes: *const i64,
+    pub(crate) site: i64,
+    pub(crate) n_values: i64,
+    values: *mut i64,
+    pub(crate) result: i64,
+    scalars: *const i64,
+    marks: *mut u8,
+    pub(crate) unwritten: i64,
+    functions: *const usize,
+    work: unsafe extern "C" fn(*mut Context, i64) -> i32,
+    allocate: unsafe extern "C" fn(*mut Context, i64, i64, i32) -> *mut u8,
+    parallel: unsafe extern "C" fn(*mut Context, Part, *mut c_void, i64) -> i32,
+    fresh: i64,
+    host: *const Host<'static>,
+    own: *mut Own,
+}
+
+/// What callbacks need, the same for all threads of a call.
+struct Host<'l> {
+    limits: &'l Limits,
+    /// The fault of a callback.
+    fault: Mutex<Option<Fault>>,
+}
+
+/// Memory that the code allocated, by storage; of each thread its own.
+type Own = BTreeMap<i64, (Vec<Line>, Charge)>;
+
+/// A line of the cache.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+struct Line([u8; 64]);
+
+/// How a call ended.
+pub(crate) enum Ended {
+    /// With this result, as 64 bits.
+    Fine(i64),
+    /// With a fault of a callback.
+    Fault(Fault),
+    /// At a site, with its values.
+    Site(i64, Vec<i64>),
+}
+
+/// Calls a kernel. The marks get 1 where statements were executed.
+pub(crate) fn call(
+    entry: Entry,
+    program: &Program,
+    scalars: &[Reg],
+    bound: Bound<'_>,
+    limits: &Limits,
+    (functions, marks): (&[usize], &mut [u8]),
+) -> Ended {
+    let (mut storages, mut sizes) = (Vec::with_capacity(bound.memory.len()), Vec::with_capacity(bound.memory.len()));
+    for memory in bound.memory {
+        let (pointer, bytes) = match memory {
+            Given::None => (null_mut(), 0),
+            // The code writes only to what is given to be written.
+            Given::Read(words, bytes) => (words.as_ptr().cast_mut(), bytes),
+            Given::Write(words, bytes) => (words.as_mut_ptr(), bytes),
+        };
+        storages.push(pointer.cast::<u8>());
+        sizes.push(bytes as i64);
+    }
+    let values_of: Vec<i64> = scalars
+        .iter()
+        .map(|reg| match program.registers[reg.index()].is_float() {
+            true => bound.floats.iter().find(|(of, _)| of == reg).map_or(0, |(_, value)| value.to_bits() as i64),
+            false => bound.ints.iter().find(|(of, _)| of == reg).map_or(0, |(_, value)| *value),
+        })
+        .collect();
+    let host = Host { limits, fault: Mutex::new(None) };
+    let (mut values, mut own) = ([0i64; MOST_VALUES], Own::new());
+    let mut context = Context {
+        storages: storages.as_ptr(),
+        sizes: sizes.as_ptr(),
+        site: 0,
+        n_values: 0,
+        values: values.as_mut_ptr(),
+        result: 0,
+        scalars: values_of.as_ptr(),
+        marks: marks.as_mut_ptr(),
+        unwritten: 0,
+        functions: functions.as_ptr(),
+        work,
+        allocate,
+        parallel,
+        fresh: i64::from_ne_bytes([limits.fresh_byte(); 8]),
+        host: (&raw const host).cast(),
+        own: &raw mut own,
+    };
+    // SAFETY: the code was made for this program: it reads and writes the storages within the sizes that it was made for or
+    // that the context says, and the fields that it knows. All of it outlives the call.
+    let code = unsafe { entry(&raw mut context) };
+    if context.unwritten != 0 {
+        limits.note_unwritten();
+    }
+    let fault = host.fault.into_inner().unwrap_or_else(PoisonError::into_inner);
+    match (code, fault) {
+        (0, _) => Ended::Fine(context.result),
+        (_, Some(fault)) => Ended::Fault(fault),
+        _ => Ended::Site(context.site, values[..(context.n_values as usize).min(MOST_VALUES)].to_vec()),
+    }
+}
+
+impl Context {
+    fn fail(&mut self, fault: Fault) {
+        self.site = OF_CALLBACK;
+        // SAFETY: the host outlives the call of the code, and so this callback.
+        let host = unsafe { &*self.host };
+        host.fault.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(fault);
+    }
+}
+
+/// Counts work; 1 ends the run.
+unsafe extern "C" fn work(context: *mut Context, units: i64) -> i32 {
+    // SAFETY: the code gives the context that it was given, which nothing else uses meanwhile.
+    let (context, host) = unsafe { (&mut *context, &*(*context).host) };
+    match host.limits.work(units.max(0) as u64) {
+        Ok(()) => 0,
+        Err(fault) => {
+            context.fail(fault);
+            1
+        }
+    }
+}
+
+/// New memory of a storage; null ends the run.
+unsafe extern "C" fn allocate(context: *mut Context, storage: i64, bytes: i64, is_bool: i32) -> *mut u8 {
+    // SAFETY: as in `work`; the memory that the code allocates is of its thread alone.
+    let (context, host, own) = unsafe { (&mut *context, &*(*context).host, &mut *(*context).own) };
+    own.remove(&storage);
+    let byte = if is_bool == 0 { context.fresh as u8 } else { context.fresh as u8 & 1 };
+    match lines(bytes.max(0) as u64, byte, host.limits) {
+        Ok((mut lines, charge)) => {
+            let pointer = lines.as_mut_ptr().cast();
+            own.insert(storage, (lines, charge));
+            pointer
+        }
+        Err(fault) => {
+            context.fail(fault);
+            null_mut()
+        }
+    }
+}
+
+fn lines(bytes: u64, byte: u8, limits: &Limits) -> Result<(Vec<Line>, Charge), Fault> {
+    let charge = limits.memory(bytes)?;
+    let too_much = || Fault::from(FaultKind::OutOfMemory { needed: bytes, limit: limits.memory_limit() });
+    let n = usize::try_from(bytes.div_ceil(64).max(1)).map_err(|_| too_much())?;
+    let mut lines = Vec::new();
+    lines.try_reserve_exact(n).map_err(|_| too_much())?;
+    lines.resize(n, Line([byte; 64]));
+    Ok((lines, charge))
+}
+
+/// A pointer that threads share; what it points to is divided among them, or only read.
+struct Shared<T>(*mut T);
+
+// SAFETY: the parts of a loop are independent: the analysis of the loop says so.
+unsafe impl<T> Send for Shared<T> {}
+// SAFETY: as above.
+unsafe impl<T> Sync for Shared<T> {}
+
+impl<T> Shared<T> {
+    fn get(&self) -> *mut T {
+        self.0
+    }
+}
+
+/// Parts for each thread: more than one, so that a slow thread does less.
+const PARTS: i64 = 4;
+
+/// Calls a function for all iterations of a loop, in several threads; 1 ends the run.
+unsafe extern "C" fn parallel(context: *mut Context, part: Part, frame: *mut c_void, extent: i64) -> i32 {
+    let parts = extent.min(rayon::current_num_threads() as i64 * PARTS);
+    if extent <= 0 {
+        return 0;
+    }
+    let (shared, frame) = (Shared(context), Shared(frame));
+    let failed = (0..parts).into_par_iter().find_map_any(|number| {
+        let (first, end) = (extent * number / parts, extent * (number + 1) / parts);
+        let (mut values, mut own) = ([0i64; MOST_VALUES], Own::new());
+        // SAFETY: a copy of plain fields, of which the thread replaces those that it writes.
+        let mut local = unsafe { std::ptr::read(shared.get()) };
+        (local.values, local.own) = (values.as_mut_ptr(), &raw mut own);
+        // SAFETY: the function was made with the code that calls this; its iterations are independent of the others.
+        let code = unsafe { part(&raw mut local, frame.get(), first, end) };
+        (code != 0).then_some((local.site, local.n_values, values))
+    });
+    let Some((site, n_values, values)) = failed else { return 0 };
+    // SAFETY: the threads are done, so the context is the caller's alone; its values have room for all.
+    unsafe {
+        ((*context).site, (*context).n_values) = (site, n_values);
+        std::ptr::copy_nonoverlapping(values.as_ptr(), (*context).values, MOST_VALUES);
+    }
+    1
+}

@@ -1,0 +1,68 @@
+//! How work is counted: a budget in each function, and a callback where it is spent.
+//!
+//! A loop that is known to be short counts with what is around it. So the innermost loops have no counting in them, and no
+//! loop runs long without it.
+
+use super::function::Function;
+use runtime::program::{Binary, Instr, Loop, Unary};
+
+/// A loop of more units counts by itself.
+const LONG: u64 = 1 << 21;
+/// Units between two calls of the callback.
+const BUDGET: i64 = 1 << 26;
+
+impl Function<'_, '_> {
+    /// Takes units from the budget.
+    pub(super) fn spend(&mut self, units: u64) {
+        let slot = self.slot_with("budget", "i64", &BUDGET.to_string());
+        let before = self.op(format_args!("load i64, ptr {slot}"));
+        let left = self.op(format_args!("sub i64 {before}, {}", units.min(LONG * LONG)));
+        self.line(format_args!("store i64 {left}, ptr {slot}"));
+        let spent = self.op(format_args!("icmp slt i64 {left}, 0"));
+        let (ask, on) = (self.label(), self.label());
+        self.branch(&spent, &ask, &on);
+        self.start(&ask);
+        let used = self.op(format_args!("sub i64 {BUDGET}, {left}"));
+        let callback = self.context_field(10, "ptr");
+        let code = self.op(format_args!("call i32 {callback}(ptr %context, i64 {used})"));
+        self.leave_if(&code);
+        self.line(format_args!("store i64 {BUDGET}, ptr {slot}"));
+        self.go(&on);
+        self.start(&on);
+    }
+
+    /// What each iteration of a loop counts by itself; none if the code around the loop counts it.
+    pub(super) fn own_cost(&self, of: &Loop) -> Option<u64> {
+        match total(of) {
+            Some(units) if units <= LONG => None,
+            _ => Some(self.cost_of(&of.body)),
+        }
+    }
+
+    /// What a list counts where it is executed, without loops that count by themselves.
+    pub(super) fn cost_of(&self, list: &[Instr]) -> u64 {
+        list.iter().fold(1, |sum: u64, instr| sum.saturating_add(cost(instr)))
+    }
+}
+
+/// What a loop counts altogether, if that is known.
+fn total(of: &Loop) -> Option<u64> {
+    let extent = of.extent.as_constant()?.max(0) as u64;
+    let body = of.body.iter().fold(1, |sum: u64, instr| sum.saturating_add(cost(instr)));
+    Some(extent.saturating_mul(body))
+}
+
+fn cost(instr: &Instr) -> u64 {
+    let list = |list: &[Instr]| list.iter().fold(0, |sum: u64, instr| sum.saturating_add(cost(instr)));
+    match instr {
+        Instr::For(of) => total(of).filter(|units| *units <= LONG).unwrap_or(8),
+        Instr::If { then, otherwise, .. } => 2 + list(then).max(list(otherwise)),
+        Instr::While { .. } => 8,
+        Instr::Unary { op: Unary::Math(_), .. } => 100,
+        Instr::Binary { op: Binary::Pow | Binary::Atan2 | Binary::Hypot, .. } => 300,
+        Instr::Binary { op, .. } if op.divides() => 30,
+        Instr::Load { .. } | Instr::Store { .. } => 8,
+        Instr::Allocate { .. } => 1_000,
+        _ => 2,
+    }
+}

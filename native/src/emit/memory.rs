@@ -1,0 +1,346 @@
+//! Loads and stores, their bounds, and memory that is allocated.
+
+use super::function::{Function, Memory};
+use super::{read, types};
+use runtime::program::{Access, Affine, Buffer, Instr, Reg, Scalar};
+
+/// Bytes of memory that may be on the stack, of one allocation and of all in a function.
+const MOST_ON_STACK: u64 = 32 << 10;
+
+impl Function<'_, '_> {
+    /// Whether all elements of a buffer lie in its memory, in each call.
+    fn is_covered(&self, buffer: &Buffer) -> bool {
+        let ends = self.ends(buffer);
+        let size = self.module.ranges.bytes(buffer.storage).map(|bytes| bytes / buffer.element.bytes());
+        match (ends, size) {
+            (Some((first, last)), Some(size)) => first >= 0 && (last < 0 || (last as u64) < size),
+            // Of the others, the beginning of the function looks.
+            _ => self.is_looked_at(buffer),
+        }
+    }
+
+    /// The first and the last position of a buffer whose extents are numbers; the last one of an empty buffer is -1.
+    fn ends(&self, buffer: &Buffer) -> Option<(i64, i64)> {
+        let offset = buffer.offset.as_constant()?;
+        let mut last = offset;
+        for (extent, stride) in buffer.shape.iter().zip(&buffer.strides) {
+            let (extent, stride) = (extent.as_constant()?, stride.as_constant().filter(|stride| *stride >= 0)?);
+            if extent <= 0 {
+                return Some((offset, -1));
+            }
+            last = last.checked_add((extent - 1).checked_mul(stride)?)?;
+        }
+        Some((offset, last.checked_add(i64::from(buffer.lanes) - 1)?))
+    }
+
+    /// Whether the extents of a buffer are known where the function begins, and its memory is given.
+    fn is_looked_at(&self, buffer: &Buffer) -> bool {
+        let symbols: Vec<Reg> = self.module.program.symbols.iter().map(|symbol| symbol.reg).collect();
+        let known = |form: &Affine| form.terms.iter().all(|(reg, _)| symbols.contains(reg));
+        let forms = buffer.shape.iter().chain(&buffer.strides).chain([&buffer.offset]);
+        self.module.given.contains(&buffer.storage) && forms.into_iter().all(known)
+    }
+
+    /// At the beginning: buffers whose extents depend on the call lie in their memory.
+    pub(super) fn check_memory(&mut self) {
+        for buffer in &self.module.program.buffers {
+            if self.ends(buffer).is_some() && self.module.ranges.bytes(buffer.storage).is_some()
+                || !self.is_looked_at(buffer)
+            {
+                continue;
+            }
+            let mut last = self.form(&buffer.offset);
+            let mut fine = self.op(format_args!("icmp sge i64 {last}, 0"));
+            let mut empty = "false".to_string();
+            for (extent, stride) in buffer.shape.iter().zip(&buffer.strides) {
+                let [extent, stride] = [extent, stride].map(|form| self.form(form));
+                let none = self.op(format_args!("icmp sle i64 {extent}, 0"));
+                empty = self.op(format_args!("or i1 {empty}, {none}"));
+                let forward = self.op(format_args!("icmp sge i64 {stride}, 0"));
+                fine = self.op(format_args!("and i1 {fine}, {forward}"));
+                let steps = self.op(format_args!("sub i64 {extent}, 1"));
+                let reach = self.op(format_args!("mul i64 {steps}, {stride}"));
+                last = self.op(format_args!("add i64 {last}, {reach}"));
+            }
+            last = self.op(format_args!("add i64 {last}, {}", buffer.lanes - 1));
+            let elements = self.elements(buffer);
+            let inside = self.op(format_args!("icmp ult i64 {last}, {elements}"));
+            let inside = self.op(format_args!("and i1 {fine}, {inside}"));
+            let inside = self.op(format_args!("or i1 {empty}, {inside}"));
+            self.interpret_unless(&inside);
+        }
+    }
+
+    /// How many elements the memory of a buffer has.
+    fn elements(&mut self, buffer: &Buffer) -> String {
+        let storage = buffer.storage;
+        let bytes = match (self.module.ranges.bytes(storage), self.allocated.get(&storage).cloned()) {
+            (Some(bytes), _) => return (bytes / buffer.element.bytes()).to_string(),
+            (None, Some(Memory::Heap([_, bytes]))) => self.op(format_args!("load i64, ptr {bytes}")),
+            _ => {
+                let sizes = self.context_field(1, "ptr");
+                let at = self.op(format_args!("getelementptr i64, ptr {sizes}, i64 {storage}"));
+                self.op(format_args!("load i64, ptr {at}, align 8"))
+            }
+        };
+        self.op(format_args!("udiv i64 {bytes}, {}", buffer.element.bytes()))
+    }
+
+    /// Whether a check belongs to an access.
+    pub(super) fn is_checked(&self, access: &Access) -> bool {
+        !access.checked.is_empty() || self.may_be_beyond(access)
+    }
+
+    /// Whether a position may be outside of the memory, although the index is within the extents.
+    fn may_be_beyond(&self, access: &Access) -> bool {
+        let buffer = &self.module.program.buffers[access.buffer as usize];
+        let size = self.module.ranges.bytes(buffer.storage).map(|bytes| bytes / buffer.element.bytes());
+        let inside = |size: u64| {
+            self.range(&access.offset).is_some_and(|(first, last)| first >= 0 && (last < 0 || (last as u64) < size))
+        };
+        let flat_and_open = buffer.is_flat && !access.checked.is_empty();
+        !size.is_some_and(inside) && (flat_and_open || !self.is_covered(buffer))
+    }
+
+    fn checked(&mut self, access: &Access) {
+        let buffer = &self.module.program.buffers[access.buffer as usize];
+        for dim in &access.checked {
+            let dim = usize::from(*dim);
+            let [index, mut extent] = [&access.index[dim], &buffer.shape[dim]].map(|form| self.form(form));
+            if buffer.is_flat {
+                let elements = self.elements(buffer);
+                let all = self.op(format_args!("udiv i64 {elements}, {}", buffer.lanes));
+                extent = self.intrinsic("smax", "i64", &[&extent, &all], "");
+            }
+            // Extents may be negative; an index below 0 is then a very large number.
+            let extent = self.intrinsic("smax", "i64", &[&extent, "0"], "");
+            let inside = self.op(format_args!("icmp ult i64 {index}, {extent}"));
+            self.in_extents(&inside, access);
+        }
+        if self.may_be_beyond(access) {
+            let (position, elements) = (self.form(&access.offset), self.elements(buffer));
+            let inside = self.op(format_args!("icmp ult i64 {position}, {elements}"));
+            self.in_memory(&inside, access, [&position, &elements]);
+        }
+    }
+
+    /// The place of an element; of the first lane, and from it to the next one so many elements.
+    fn element(&mut self, access: &Access) -> (String, i64) {
+        let buffer = &self.module.program.buffers[access.buffer as usize];
+        let (lanes, mut step) = (self.lanes, 0);
+        self.lanes = 1;
+        let position = match &self.vector {
+            Some(vector) if lanes > 1 => {
+                let var = vector.var;
+                step = access.offset.factor(var);
+                let terms = access.offset.terms.iter().filter(|(reg, _)| *reg != var).copied().collect();
+                let rest = self.form(&Affine { constant: access.offset.constant, terms });
+                let first = self.op(format_args!("load i64, ptr %first{}", var.0));
+                let first = self.op(format_args!("mul i64 {first}, {step}"));
+                self.op(format_args!("add i64 {rest}, {first}"))
+            }
+            _ => self.form(&access.offset),
+        };
+        self.lanes = lanes;
+        let (memory, element) = (self.memory(buffer.storage), types::in_memory(buffer.element));
+        (self.op(format_args!("getelementptr inbounds {element}, ptr {memory}, i64 {position}")), step)
+    }
+
+    /// The pointer to a storage.
+    pub(super) fn memory(&mut self, storage: u32) -> String {
+        match self.allocated.get(&storage).cloned() {
+            None => format!("%s{storage}"),
+            Some(Memory::Stack(slot)) => slot,
+            Some(Memory::Heap([pointer, _])) => self.op(format_args!("load ptr, ptr {pointer}")),
+        }
+    }
+
+    pub(super) fn load(&mut self, dst: Reg, access: &Access) {
+        self.checked(access);
+        let buffer = &self.module.program.buffers[access.buffer as usize];
+        let (scalar, base) = (buffer.element, types::in_memory(buffer.element));
+        let (at, step) = self.element(access);
+        let align = scalar.bytes();
+        let value = match (self.lanes, step) {
+            (1, _) => self.op(format_args!("load {base}, ptr {at}, align {align}")),
+            (lanes, 1) => self.op(format_args!("load <{lanes} x {base}>, ptr {at}, align {align}")),
+            (_, 0) => {
+                let one = self.op(format_args!("load {base}, ptr {at}, align {align}"));
+                self.splat(base, &one)
+            }
+            (lanes, step) => {
+                let mut all = "poison".to_string();
+                for lane in 0..lanes {
+                    let from = i64::from(lane) * step;
+                    let at = self.op(format_args!("getelementptr inbounds {base}, ptr {at}, i64 {from}"));
+                    let one = self.op(format_args!("load {base}, ptr {at}, align {align}"));
+                    all = self.op(format_args!("insertelement <{lanes} x {base}> {all}, {base} {one}, i64 {lane}"));
+                }
+                all
+            }
+        };
+        self.look_for_fresh(buffer, &value);
+        let value = self.from_memory(scalar, &value);
+        self.set(dst, &value);
+    }
+
+    /// Remembers that something was read that nothing wrote.
+    fn look_for_fresh(&mut self, buffer: &Buffer, value: &str) {
+        let may_be_unwritten = self.module.program.storages[buffer.storage as usize].is_written;
+        if !self.module.purpose.watched || !may_be_unwritten {
+            return;
+        }
+        let (base, bits) = (types::in_memory(buffer.element), buffer.element.bytes() * 8);
+        let fresh = self.context_field(13, "i64");
+        let fresh = if bits == 64 { fresh } else { self.op(format_args!("trunc i64 {fresh} to i{bits}")) };
+        let fresh = match buffer.element {
+            Scalar::Bool => self.op(format_args!("and i8 {fresh}, 1")),
+            _ => fresh,
+        };
+        let value = match base {
+            base if base.starts_with('i') => value.to_string(),
+            base => self.op(format_args!("bitcast {base} {value} to i{bits}")),
+        };
+        let same = self.op(format_args!("icmp eq i{bits} {value}, {fresh}"));
+        self.remember("unwritten", &same);
+    }
+
+    /// An element as the value of a register.
+    fn from_memory(&mut self, scalar: Scalar, value: &str) -> String {
+        let (i8s, i16s) = (self.ty("i8"), self.ty("i16"));
+        match scalar {
+            Scalar::Bool => {
+                let zero = self.constant("i8", "0");
+                self.op(format_args!("icmp ne {i8s} {value}, {zero}"))
+            }
+            Scalar::F16 => self.op(format_args!("fpext {} {value} to {}", self.ty("half"), self.ty("float"))),
+            Scalar::Bf16 => {
+                let word = self.op(format_args!("zext {i16s} {value} to {}", self.ty("i32")));
+                let sixteen = self.constant("i32", "16");
+                let bits = self.op(format_args!("shl {} {word}, {sixteen}", self.ty("i32")));
+                self.op(format_args!("bitcast {} {bits} to {}", self.ty("i32"), self.ty("float")))
+            }
+            _ => value.to_string(),
+        }
+    }
+
+    pub(super) fn store(&mut self, src: Reg, access: &Access) {
+        let lanes = self.lanes;
+        let buffer = &self.module.program.buffers[access.buffer as usize];
+        self.checked(access);
+        let value = self.value(src);
+        let value = self.to_memory(buffer.element, &value);
+        let (base, align) = (types::in_memory(buffer.element), buffer.element.bytes());
+        let (at, step) = self.element(access);
+        match (lanes, step) {
+            (1, _) => self.line(format_args!("store {base} {value}, ptr {at}, align {align}")),
+            (lanes, 1) => self.line(format_args!("store <{lanes} x {base}> {value}, ptr {at}, align {align}")),
+            (lanes, step) => {
+                for lane in 0..lanes {
+                    let from = i64::from(lane) * step;
+                    let at = self.op(format_args!("getelementptr inbounds {base}, ptr {at}, i64 {from}"));
+                    let one = self.op(format_args!("extractelement <{lanes} x {base}> {value}, i64 {lane}"));
+                    self.line(format_args!("store {base} {one}, ptr {at}, align {align}"));
+                }
+            }
+        }
+    }
+
+    fn to_memory(&mut self, scalar: Scalar, value: &str) -> String {
+        match scalar {
+            Scalar::Bool => self.op(format_args!("zext {} {value} to {}", self.ty("i1"), self.ty("i8"))),
+            Scalar::F16 => self.op(format_args!("fptrunc {} {value} to {}", self.ty("float"), self.ty("half"))),
+            Scalar::Bf16 => {
+                let value = self.rounded(scalar, value);
+                let bits = self.op(format_args!("bitcast {} {value} to {}", self.ty("float"), self.ty("i32")));
+                let sixteen = self.constant("i32", "16");
+                let word = self.op(format_args!("lshr {} {bits}, {sixteen}", self.ty("i32")));
+                self.op(format_args!("trunc {} {word} to {}", self.ty("i32"), self.ty("i16")))
+            }
+            _ => value.to_string(),
+        }
+    }
+
+    pub(super) fn check(&mut self, what: &str, [form, min, extent]: [&Affine; 3], place: u32) {
+        let [value, min, extent] = [form, min, extent].map(|form| self.form(form));
+        let from = self.op(format_args!("sub i64 {value}, {min}"));
+        let size = self.intrinsic("smax", "i64", &[&extent, "0"], "");
+        let inside = self.op(format_args!("icmp ult i64 {from}, {size}"));
+        self.within(&inside, what, [&value, &extent], place);
+    }
+
+    pub(super) fn allocate(&mut self, storage: u32, element: Scalar, factors: &[Affine]) {
+        let small = self.module.ranges.bytes(storage).filter(|bytes| *bytes <= MOST_ON_STACK);
+        if let Some(bytes) = small {
+            let slot = self.slot(&format!("a{storage}"), &format!("[{} x i8]", bytes.max(1).next_multiple_of(8)));
+            self.allocated.insert(storage, Memory::Stack(slot.clone()));
+            self.fill(&slot, bytes, element);
+            return;
+        }
+        let mut bytes = element.bytes().to_string();
+        for factor in factors {
+            let factor = self.form(factor);
+            let factor = self.intrinsic("smax", "i64", &[&factor, "0"], "");
+            bytes = self.saturating_product(&bytes, &factor);
+        }
+        let callback = self.context_field(11, "ptr");
+        let is_bool = i32::from(element == Scalar::Bool);
+        let args = format!("ptr %context, i64 {storage}, i64 {bytes}, i32 {is_bool}");
+        let pointer = self.op(format_args!("call noalias align 64 ptr {callback}({args})"));
+        let missing = self.op(format_args!("icmp eq ptr {pointer}, null"));
+        let code = self.op(format_args!("zext i1 {missing} to i32"));
+        self.leave_if(&code);
+        let slots = [self.slot(&format!("p{storage}"), "ptr"), self.slot(&format!("n{storage}"), "i64")];
+        self.line(format_args!("store ptr {pointer}, ptr {}", slots[0]));
+        self.line(format_args!("store i64 {bytes}, ptr {}", slots[1]));
+        self.allocated.insert(storage, Memory::Heap(slots));
+    }
+
+    /// A product of sizes; what is more than 63 bits becomes the largest number.
+    fn saturating_product(&mut self, a: &str, b: &str) -> String {
+        let name = "llvm.umul.with.overflow.i64";
+        self.module.declared.insert(format!("declare {{i64, i1}} @{name}(i64, i64)"));
+        let both = self.op(format_args!("call {{i64, i1}} @{name}(i64 {a}, i64 {b})"));
+        let product = self.op(format_args!("extractvalue {{i64, i1}} {both}, 0"));
+        let over = self.op(format_args!("extractvalue {{i64, i1}} {both}, 1"));
+        let product = self.op(format_args!("select i1 {over}, i64 {}, i64 {product}", i64::MAX));
+        self.intrinsic("umin", "i64", &[&product, &i64::MAX.to_string()], "")
+    }
+
+    /// New memory on the stack holds what all new memory holds.
+    fn fill(&mut self, slot: &str, bytes: u64, element: Scalar) {
+        let byte = match self.module.purpose.watched {
+            false => "0".to_string(),
+            true => {
+                let fresh = self.context_field(13, "i64");
+                let byte = self.op(format_args!("trunc i64 {fresh} to i8"));
+                if element == Scalar::Bool { self.op(format_args!("and i8 {byte}, 1")) } else { byte }
+            }
+        };
+        self.module.declared.insert("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)".to_string());
+        self.line(format_args!("call void @llvm.memset.p0.i64(ptr {slot}, i8 {byte}, i64 {bytes}, i1 false)"));
+    }
+
+    /// The storages that a list uses.
+    pub(super) fn storages(&self, list: &[Instr], out: &mut std::collections::BTreeSet<u32>) {
+        let buffers = &self.module.program.buffers;
+        super::each_instr(list, &mut |instr| match instr {
+            Instr::Load { access, .. } | Instr::Store { access, .. } => {
+                out.insert(buffers[access.buffer as usize].storage);
+            }
+            _ => {}
+        });
+    }
+
+    /// The registers that a list reads before it writes them.
+    pub(super) fn free(&self, list: &[Instr]) -> std::collections::BTreeSet<Reg> {
+        let (mut free, mut own) = (std::collections::BTreeSet::new(), std::collections::BTreeSet::new());
+        super::each_instr(list, &mut |instr| {
+            read(instr, self.module.program, &mut |reg| {
+                free.insert(reg);
+            });
+            own.extend(super::written(instr));
+        });
+        &free - &own
+    }
+}

@@ -1,0 +1,244 @@
+//! From a loop program to the text of an LLVM module.
+//!
+//! The module has one entry, `i32 @NAME(ptr context)`; the layout of the context is that of
+//! [`Context`](crate::call::Context). Each register is a stack slot, which LLVM turns into a register of its own. What ends
+//! a run is a *site*: the code notes its number and the values that the message needs, and returns 1.
+//!
+//! | file | what |
+//! |---|---|
+//! | `ranges` | which values integers can have, and so what need not be checked |
+//! | `types` | LLVM's types of registers and elements |
+//! | `function` | slots, labels, reading and writing registers |
+//! | `statements` | lists, conditions, loops |
+//! | `parallel` | loops over threads |
+//! | `memory` | loads, stores, bounds, allocations |
+//! | `integers`, `floats`, `casts` | operations |
+//! | `limits` | how work is counted |
+//! | `sites` | what can end a run |
+
+mod casts;
+mod floats;
+mod function;
+mod integers;
+mod limits;
+mod memory;
+mod parallel;
+mod ranges;
+mod sites;
+mod statements;
+mod types;
+
+pub(crate) use sites::{INTERPRET, MOST_VALUES, OF_CALLBACK, Site};
+
+use self::function::Function;
+use self::ranges::Ranges;
+use runtime::Fault;
+use runtime::program::{Affine, Instr, ParamKind, Program, Reg, Scalar};
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+/// What code is made for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Purpose {
+    /// Whether it tells reads of memory that nothing wrote to, and remembers which statements it reached.
+    pub(crate) watched: bool,
+    /// Whether the machine converts `float16` by itself.
+    pub(crate) half: bool,
+}
+
+/// A program as text of LLVM.
+#[derive(Debug)]
+pub(crate) struct Emitted {
+    /// The module. Its entry has the name [`ENTRY`].
+    pub(crate) text: String,
+    /// What can end a run, by the numbers that the code gives.
+    pub(crate) sites: Vec<Site>,
+    /// Registers that a call gives values to, in the order of the scalars of the context.
+    pub(crate) scalars: Vec<Reg>,
+}
+
+/// Placeholder for the name of the entry.
+pub(crate) const ENTRY: &str = "passhost_kernel";
+
+/// Functions with more instructions, or deeper nesting, stay with the interpreter.
+const MOST_INSTRUCTIONS: usize = 100_000;
+const DEEPEST: usize = 100;
+
+/// Writes a program.
+///
+/// # Errors
+/// If it has something in it that no code is made for.
+pub(crate) fn emit(program: &Program, purpose: Purpose) -> Result<Emitted, Fault> {
+    let mut instructions = 0;
+    each_instr(&program.body, &mut |_| instructions += 1);
+    if instructions > MOST_INSTRUCTIONS || depth(&program.body) > DEEPEST {
+        return Err(Fault::unsupported("a function as large as this one in native code"));
+    }
+    if !purpose.half && program.registers.contains(&Scalar::F16) {
+        return Err(Fault::unsupported("numbers of float16 in native code on this machine"));
+    }
+    let symbols = program.symbols.iter().map(|symbol| symbol.reg);
+    let params = program.params.iter().filter_map(|param| match param.kind {
+        ParamKind::Scalar(reg) => Some(reg),
+        _ => None,
+    });
+    let scalars: Vec<Reg> = params.chain(symbols).collect();
+    let module = Module::new(program, purpose);
+    module.entry(&scalars)
+}
+
+/// What all functions of a module share.
+struct Module<'p> {
+    program: &'p Program,
+    purpose: Purpose,
+    ranges: Ranges,
+    /// Integer registers that are kept in 64 bits.
+    wide: Vec<bool>,
+    sites: Vec<Site>,
+    /// Functions that are written already.
+    functions: String,
+    /// Intrinsics that are used, as their declarations.
+    declared: BTreeSet<String>,
+    /// Hints for loops, as metadata.
+    metadata: String,
+    hints: usize,
+    outlined: usize,
+    /// Memory that parameters bring: the others are allocated.
+    given: BTreeSet<u32>,
+}
+
+impl<'p> Module<'p> {
+    fn new(program: &'p Program, purpose: Purpose) -> Module<'p> {
+        let given = program.params.iter().filter_map(|param| match &param.kind {
+            ParamKind::Tensor(of) => Some(of.storage),
+            ParamKind::Handle { storage } => Some(*storage),
+            ParamKind::Scalar(_) => None,
+        });
+        Module {
+            program,
+            purpose,
+            ranges: Ranges::of(program),
+            wide: ranges::of_forms(program),
+            sites: Vec::new(),
+            functions: String::new(),
+            declared: BTreeSet::new(),
+            metadata: String::new(),
+            hints: 0,
+            outlined: 0,
+            given: given.collect(),
+        }
+    }
+
+    fn scalar(&self, reg: Reg) -> Scalar {
+        self.program.registers[reg.index()]
+    }
+
+    /// The entry, and the function that does the work: its parameters say that the memory is distinct.
+    fn entry(mut self, scalars: &[Reg]) -> Result<Emitted, Fault> {
+        let given: Vec<u32> = self.given.iter().copied().collect();
+        let params: Vec<String> = given.iter().map(|storage| format!(", ptr noalias align 8 %s{storage}")).collect();
+        let mut body = Function::new(&mut self, format!("define internal i32 @work(ptr %context{})", params.concat()));
+        body.scalars(scalars);
+        body.prologue();
+        body.list(&self_body(body.module.program))?;
+        body.finish("0");
+        let mut entry = Function::new(&mut self, format!("define i32 @{ENTRY}(ptr %context)"));
+        let storages = entry.context_field(0, "ptr");
+        let mut args = String::from("ptr %context");
+        for storage in &given {
+            let at = entry.op(format_args!("getelementptr ptr, ptr {storages}, i64 {storage}"));
+            let memory = entry.op(format_args!("load ptr, ptr {at}, align 8"));
+            let _ = write!(args, ", ptr {memory}");
+        }
+        let code = entry.op(format_args!("call i32 @work({args})"));
+        entry.ret(&code);
+        entry.close();
+        let mut text = std::mem::take(&mut self.functions);
+        for declaration in &self.declared {
+            let _ = writeln!(text, "{declaration}");
+        }
+        text.push_str("attributes #0 = { nounwind \"prefer-vector-width\"=\"512\" }\n");
+        text.push_str("attributes #1 = { nounwind noinline \"prefer-vector-width\"=\"512\" }\n");
+        text.push_str(&self.metadata);
+        Ok(Emitted { text, sites: self.sites, scalars: scalars.to_vec() })
+    }
+}
+
+/// The instructions of a program.
+fn self_body(program: &Program) -> &[Instr] {
+    &program.body
+}
+
+/// Each instruction of a list, also those in others.
+pub(crate) fn each_instr<'p>(list: &'p [Instr], f: &mut impl FnMut(&'p Instr)) {
+    for instr in list {
+        f(instr);
+        match instr {
+            Instr::For(of) => each_instr(&of.body, f),
+            Instr::If { then, otherwise, .. } => {
+                each_instr(then, f);
+                each_instr(otherwise, f);
+            }
+            Instr::While { head, body, .. } => {
+                each_instr(head, f);
+                each_instr(body, f);
+            }
+            _ => {}
+        }
+    }
+}
+
+fn depth(list: &[Instr]) -> usize {
+    let inner = list.iter().map(|instr| match instr {
+        Instr::For(of) => depth(&of.body),
+        Instr::If { then, otherwise, .. } => depth(then).max(depth(otherwise)),
+        Instr::While { head, body, .. } => depth(head).max(depth(body)),
+        _ => 0,
+    });
+    1 + inner.max().unwrap_or(0)
+}
+
+/// The register that an instruction writes.
+fn written(instr: &Instr) -> Option<Reg> {
+    match instr {
+        Instr::Const { dst, .. }
+        | Instr::Affine { dst, .. }
+        | Instr::Unary { dst, .. }
+        | Instr::Binary { dst, .. }
+        | Instr::Select { dst, .. }
+        | Instr::Copy { dst, .. }
+        | Instr::Load { dst, .. } => Some(*dst),
+        Instr::For(of) => Some(of.var),
+        _ => None,
+    }
+}
+
+/// The registers that an instruction reads itself, not those that its content reads.
+fn read(instr: &Instr, program: &Program, f: &mut impl FnMut(Reg)) {
+    let form = |form: &Affine, f: &mut dyn FnMut(Reg)| form.terms.iter().for_each(|(reg, _)| f(*reg));
+    match instr {
+        Instr::Affine { form: of, .. } => form(of, f),
+        Instr::Unary { a, .. } => f(*a),
+        Instr::Binary { a, b, .. } => [*a, *b].into_iter().for_each(f),
+        Instr::Select { cond, then, otherwise, .. } => [*cond, *then, *otherwise].into_iter().for_each(f),
+        Instr::Note(note) => {
+            f(note.cond);
+            note.within.iter().for_each(|(reg, _)| f(*reg));
+        }
+        Instr::Copy { src, .. } => f(*src),
+        Instr::Load { access, .. } | Instr::Store { access, .. } => {
+            if let Instr::Store { src, .. } = instr {
+                f(*src);
+            }
+            access.index.iter().chain([&access.offset]).for_each(|of| form(of, f));
+            let buffer = &program.buffers[access.buffer as usize];
+            buffer.shape.iter().chain(&buffer.strides).chain([&buffer.offset]).for_each(|of| form(of, f));
+        }
+        Instr::Check { form: of, min, extent, .. } => [of, min, extent].into_iter().for_each(|of| form(of, f)),
+        Instr::If { cond, .. } | Instr::Assert { cond, .. } | Instr::While { cond, .. } => f(*cond),
+        Instr::For(of) => [&of.min, &of.extent].into_iter().for_each(|of| form(of, f)),
+        Instr::Return(reg) => reg.iter().copied().for_each(f),
+        Instr::Allocate { factors, .. } => factors.iter().for_each(|of| form(of, f)),
+        Instr::Const { .. } | Instr::Break | Instr::Continue => {}
+    }
+}

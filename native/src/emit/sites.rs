@@ -1,0 +1,122 @@
+//! What can end a run, and how its message is put together.
+
+use super::function::Function;
+use runtime::program::{Access, Affine};
+use runtime::{Fault, FaultKind};
+
+/// Most values that a site notes.
+pub(crate) const MOST_VALUES: usize = 24;
+/// The number that says that the callback knows the fault, and the one that asks for the interpreter.
+pub(crate) const OF_CALLBACK: i64 = -1;
+pub(crate) const INTERPRET: i64 = -2;
+
+/// A place in the code that ends the run.
+#[derive(Clone, Debug)]
+pub(crate) struct Site {
+    kind: Kind,
+    /// How many of the values are the index.
+    index: usize,
+    place: String,
+}
+
+#[derive(Clone, Debug)]
+enum Kind {
+    OutOfBounds { of: String },
+    DivisionByZero,
+    Assertion { message: String },
+}
+
+impl Site {
+    /// The fault, from the values that were noted.
+    pub(crate) fn fault(&self, values: &[i64]) -> Fault {
+        let (index, shape) = values.split_at(self.index.min(values.len()));
+        let kind = match &self.kind {
+            Kind::OutOfBounds { of } => {
+                FaultKind::OutOfBounds { of: of.clone(), index: index.to_vec(), shape: shape.to_vec() }
+            }
+            Kind::DivisionByZero => FaultKind::DivisionByZero,
+            Kind::Assertion { message } => FaultKind::Assertion { message: message.clone() },
+        };
+        let fault = Fault::from(kind);
+        if self.place.is_empty() { fault } else { fault.at(self.place.clone()) }
+    }
+}
+
+impl Function<'_, '_> {
+    fn site(&mut self, kind: Kind, index: usize, place: Option<u32>) -> i64 {
+        let places = &self.module.program.places;
+        let place = place.and_then(|place| places.get(place as usize)).cloned().unwrap_or_default();
+        self.module.sites.push(Site { kind, index, place });
+        self.module.sites.len() as i64 - 1
+    }
+
+    /// Ends the run unless a condition holds.
+    fn unless(&mut self, holds: &str, site: i64, values: &[String]) {
+        let (bad, good) = (self.label(), self.label());
+        self.line(format_args!("br i1 {holds}, label %{good}, label %{bad}, !prof !0"));
+        self.module.declared.insert("!0 = !{!\"branch_weights\", i32 1000000, i32 1}".to_string());
+        self.start(&bad);
+        self.end_at(site, values);
+        self.start(&good);
+    }
+
+    /// Ends the run.
+    fn end_at(&mut self, site: i64, values: &[String]) {
+        let at = self.context_at(2);
+        self.line(format_args!("store i64 {site}, ptr {at}, align 8"));
+        let at = self.context_at(3);
+        self.line(format_args!("store i64 {}, ptr {at}, align 8", values.len()));
+        let all = self.context_field(4, "ptr");
+        for (n, value) in values.iter().take(MOST_VALUES).enumerate() {
+            let at = self.op(format_args!("getelementptr i64, ptr {all}, i64 {n}"));
+            self.line(format_args!("store i64 {value}, ptr {at}, align 8"));
+        }
+        self.ret("1");
+    }
+
+    /// Asks for the interpreter unless a condition holds.
+    pub(super) fn interpret_unless(&mut self, holds: &str) {
+        self.unless(holds, INTERPRET, &[]);
+    }
+
+    /// No division by zero.
+    pub(super) fn divides(&mut self, is_fine: &str, place: u32) {
+        let site = self.site(Kind::DivisionByZero, 0, Some(place));
+        self.unless(is_fine, site, &[]);
+    }
+
+    /// What the program asserts.
+    pub(super) fn asserted(&mut self, holds: &str, message: &str, place: u32) {
+        let site = self.site(Kind::Assertion { message: message.to_string() }, 0, Some(place));
+        self.unless(holds, site, &[]);
+    }
+
+    /// An iterator within its range.
+    pub(super) fn within(&mut self, holds: &str, what: &str, [value, extent]: [&str; 2], place: u32) {
+        let site = self.site(Kind::OutOfBounds { of: what.to_string() }, 1, Some(place));
+        self.unless(holds, site, &[value.to_string(), extent.to_string()]);
+    }
+
+    /// An index within the extents of its buffer. The forms are computed only where the run ends.
+    pub(super) fn in_extents(&mut self, holds: &str, access: &Access) {
+        let buffer = &self.module.program.buffers[access.buffer as usize];
+        let of = format!("`{}`", buffer.name);
+        let site = self.site(Kind::OutOfBounds { of }, access.index.len(), Some(access.place));
+        let (bad, good) = (self.label(), self.label());
+        self.line(format_args!("br i1 {holds}, label %{good}, label %{bad}, !prof !0"));
+        self.module.declared.insert("!0 = !{!\"branch_weights\", i32 1000000, i32 1}".to_string());
+        self.start(&bad);
+        let forms: Vec<Affine> = access.index.iter().chain(&buffer.shape).cloned().collect();
+        let values: Vec<String> = forms.iter().map(|form| self.form(form)).collect();
+        self.end_at(site, &values);
+        self.start(&good);
+    }
+
+    /// A position within memory.
+    pub(super) fn in_memory(&mut self, holds: &str, access: &Access, [position, elements]: [&str; 2]) {
+        let buffer = &self.module.program.buffers[access.buffer as usize];
+        let of = format!("the memory of `{}`", self.module.program.storages[buffer.storage as usize].name);
+        let site = self.site(Kind::OutOfBounds { of }, 1, Some(access.place));
+        self.unless(holds, site, &[position.to_string(), elements.to_string()]);
+    }
+}

@@ -1,0 +1,358 @@
+//! Lists of instructions, conditions and loops.
+
+use super::function::{Function, Vector};
+use super::{each_instr, read, types, written};
+use runtime::Fault;
+use runtime::program::{Affine, Instr, Literal, Loop, LoopKind, Mark, Note, Reg, Scalar, can_be_shared};
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+/// Vectors have at most so many lanes.
+const MOST_LANES: i64 = 64;
+
+/// A loop is unrolled into so many instructions at most.
+const MOST_UNROLLED: u64 = 4096;
+
+/// How many instructions a loop becomes, and those in it, if that is known.
+fn unrolled(of: &Loop) -> Option<u64> {
+    let extent = of.extent.as_constant()?.max(0) as u64;
+    let mut size = 1u64;
+    for instr in &of.body {
+        size = size.saturating_add(match instr {
+            Instr::For(inner) if inner.kind == LoopKind::Unrolled => unrolled(inner)?,
+            _ => {
+                let mut all = 0;
+                each_instr(std::slice::from_ref(instr), &mut |_| all += 1);
+                all
+            }
+        });
+    }
+    Some(size.saturating_mul(extent))
+}
+
+impl Function<'_, '_> {
+    /// What is done before the first instruction.
+    pub(super) fn prologue(&mut self) {
+        self.check_memory();
+    }
+
+    pub(super) fn list(&mut self, list: &[Instr]) -> Result<(), Fault> {
+        list.iter().try_for_each(|instr| self.instr(instr))
+    }
+
+    fn instr(&mut self, instr: &Instr) -> Result<(), Fault> {
+        let varies = |vector: &&Vector| match written(instr) {
+            Some(dst) => vector.varying.contains(&dst),
+            None => matches!(instr, Instr::Store { .. }),
+        };
+        self.lanes = self.vector.as_ref().filter(varies).map_or(1, |vector| vector.lanes);
+        match instr {
+            Instr::Const { dst, value } => self.const_(*dst, *value),
+            Instr::Affine { dst, form } => {
+                let value = self.form(form);
+                match self.fits(*dst, form) {
+                    true => self.write(*dst, &value),
+                    false => {
+                        let value = self.cut(self.module.scalar(*dst), &value);
+                        self.set(*dst, &value);
+                    }
+                }
+            }
+            Instr::Unary { op, dst, a } => self.unary(*op, *dst, *a),
+            Instr::Binary { op, dst, a, b, place } => self.binary(*op, *dst, [*a, *b], *place),
+            Instr::Select { dst, cond, then, otherwise } => {
+                let [cond, then, otherwise] = [*cond, *then, *otherwise].map(|reg| self.value(reg));
+                let ty = self.ty(types::of(self.module.scalar(*dst)));
+                let truth = self.ty("i1");
+                let value = self.op(format_args!("select {truth} {cond}, {ty} {then}, {ty} {otherwise}"));
+                self.set(*dst, &value);
+            }
+            Instr::Copy { dst, src } => {
+                let value = self.value(*src);
+                self.set(*dst, &value);
+            }
+            Instr::Note(note) => self.note(note),
+            Instr::Load { dst, access } => self.load(*dst, access),
+            Instr::Store { src, access } => self.store(*src, access),
+            Instr::Check { what, form, min, extent, place } => self.check(what, [form, min, extent], *place),
+            Instr::Allocate { storage, element, factors, .. } => self.allocate(*storage, *element, factors),
+            Instr::Assert { cond, message, place } => {
+                let holds = self.value(*cond);
+                self.asserted(&holds, message, *place);
+            }
+            Instr::If { cond, then, otherwise, marks } => self.if_(*cond, [then, otherwise], *marks)?,
+            Instr::For(of) => self.for_(of)?,
+            Instr::While { head, cond, body, mark } => self.while_(head, *cond, body, *mark)?,
+            Instr::Break | Instr::Continue => {
+                let at = usize::from(matches!(instr, Instr::Break));
+                if let Some(label) = self.loops.last().map(|labels| labels[at].clone()) {
+                    self.go(&label);
+                }
+            }
+            Instr::Return(reg) => self.return_(*reg),
+        }
+        Ok(())
+    }
+
+    /// Whether a form is written as it is: the register is kept in 64 bits, and the form is a number of its type.
+    fn fits(&self, dst: Reg, form: &Affine) -> bool {
+        let (low, high) = self.module.scalar(dst).range();
+        let all = low == i64::MIN;
+        self.is_wide(dst) && (all || self.range(form).is_some_and(|(least, most)| low <= least && most <= high))
+    }
+
+    fn const_(&mut self, dst: Reg, value: Literal) {
+        let base = self.kept(dst);
+        let text = match value {
+            Literal::Int(value) if base == "i1" => (value != 0).to_string(),
+            Literal::Int(value) => self.module.scalar(dst).wrap(value).to_string(),
+            Literal::Float(value) if base == "double" => types::float(value),
+            Literal::Float(value) => types::float((value as f32).into()),
+        };
+        let value = self.constant(base, &text);
+        self.write(dst, &value);
+    }
+
+    fn return_(&mut self, reg: Option<Reg>) {
+        if let Some(reg) = reg {
+            let (scalar, value) = (self.module.scalar(reg), self.kept_value(reg));
+            let bits = match scalar {
+                _ if self.is_wide(reg) => value,
+                Scalar::F64 => self.op(format_args!("bitcast double {value} to i64")),
+                scalar if scalar.is_float() => {
+                    let double = self.op(format_args!("fpext float {value} to double"));
+                    self.op(format_args!("bitcast double {double} to i64"))
+                }
+                scalar => self.extended(scalar, &value),
+            };
+            let at = self.context_at(5);
+            self.line(format_args!("store i64 {bits}, ptr {at}, align 8"));
+        }
+        self.leave();
+        self.ret("0");
+    }
+
+    /// Remembers that statements are executed.
+    fn reach(&mut self, mark: Mark) {
+        if let Some(mark) = mark.filter(|_| self.module.purpose.watched) {
+            let slot = self.slot_with(&format!("mark{mark}"), "i1", "false");
+            self.line(format_args!("store i1 true, ptr {slot}"));
+        }
+    }
+
+    /// Remembers something if a condition holds.
+    pub(super) fn remember(&mut self, slot: &str, holds: &str) {
+        let slot = self.slot_with(slot, "i1", "false");
+        let before = self.op(format_args!("load i1, ptr {slot}"));
+        let now = self.op(format_args!("or i1 {before}, {holds}"));
+        self.line(format_args!("store i1 {now}, ptr {slot}"));
+    }
+
+    fn note(&mut self, note: &Note) {
+        if !self.module.purpose.watched {
+            return;
+        }
+        for (mark, truth) in note.marks.into_iter().zip([true, false]) {
+            let Some(mark) = mark else { continue };
+            let mut holds = "true".to_string();
+            for (cond, truth) in note.within.iter().copied().chain([(note.cond, truth)]) {
+                let value = self.value(cond);
+                let is = self.op(format_args!("icmp eq i1 {value}, {truth}"));
+                holds = self.op(format_args!("and i1 {holds}, {is}"));
+            }
+            self.remember(&format!("mark{mark}"), &holds);
+        }
+    }
+
+    /// Before the function is left: what was reached goes into the context.
+    pub(super) fn leave(&mut self) {
+        if !self.module.purpose.watched {
+            return;
+        }
+        let n = self.module.program.marks.len();
+        let marks = self.context_field(7, "ptr");
+        for mark in 0..n {
+            let slot = self.slot_with(&format!("mark{mark}"), "i1", "false");
+            let reached = self.op(format_args!("load i1, ptr {slot}"));
+            let at = self.op(format_args!("getelementptr i8, ptr {marks}, i64 {mark}"));
+            self.or_into(&at, "i8", &reached);
+        }
+        let slot = self.slot_with("unwritten", "i1", "false");
+        let unwritten = self.op(format_args!("load i1, ptr {slot}"));
+        let at = self.context_at(8);
+        self.or_into(&at, "i64", &unwritten);
+    }
+
+    fn or_into(&mut self, at: &str, ty: &str, truth: &str) {
+        let more = self.op(format_args!("zext i1 {truth} to {ty}"));
+        let before = self.op(format_args!("load {ty}, ptr {at}"));
+        let now = self.op(format_args!("or {ty} {before}, {more}"));
+        self.line(format_args!("store {ty} {now}, ptr {at}"));
+    }
+
+    fn if_(&mut self, cond: Reg, lists: [&[Instr]; 2], marks: [Mark; 2]) -> Result<(), Fault> {
+        let cond = self.value(cond);
+        let labels = [self.label(), self.label()];
+        let end = self.label();
+        self.branch(&cond, &labels[0], &labels[1]);
+        for ((list, label), mark) in lists.into_iter().zip(labels).zip(marks) {
+            self.start(&label);
+            self.reach(mark);
+            self.list(list)?;
+            self.go(&end);
+        }
+        self.start(&end);
+        Ok(())
+    }
+
+    fn while_(&mut self, head: &[Instr], cond: Reg, body: &[Instr], mark: Mark) -> Result<(), Fault> {
+        let [top, inside, end] = [self.label(), self.label(), self.label()];
+        self.go(&top);
+        self.start(&top);
+        self.spend(self.cost_of(head) + self.cost_of(body));
+        self.list(head)?;
+        let holds = self.value(cond);
+        self.branch(&holds, &inside, &end);
+        self.start(&inside);
+        self.reach(mark);
+        self.loops.push([top.clone(), end.clone()]);
+        let done = self.list(body);
+        self.loops.pop();
+        self.go(&top);
+        self.start(&end);
+        done
+    }
+
+    fn for_(&mut self, of: &Loop) -> Result<(), Fault> {
+        if let Some(vector) = self.vector_of(of) {
+            return self.vector(of, vector);
+        }
+        let is_parallel = of.kind == LoopKind::Parallel && !self.in_thread && !self.module.purpose.watched;
+        if is_parallel && self.vector.is_none() && can_be_shared(of, &self.module.program.buffers) {
+            return self.parallel(of);
+        }
+        let [min, extent] = [&of.min, &of.extent].map(|form| self.form(form));
+        self.loop_(of, &min, ["0", &extent])
+    }
+
+    /// A loop over `first..end`, counted from 0; its variable begins at `min`.
+    pub(super) fn loop_(&mut self, of: &Loop, min: &str, [first, end]: [&str; 2]) -> Result<(), Fault> {
+        let [enter, top, next, after] = [self.label(), self.label(), self.label(), self.label()];
+        let counter = format!("i{}", of.var.0);
+        let counter = self.slot(&counter, "i64");
+        let any = self.op(format_args!("icmp slt i64 {first}, {end}"));
+        if self.module.purpose.watched {
+            let none = self.op(format_args!("xor i1 {any}, true"));
+            self.remember("unwritten", &none);
+        }
+        self.branch(&any, &enter, &after);
+        self.start(&enter);
+        self.reach(of.mark);
+        self.line(format_args!("store i64 {first}, ptr {counter}"));
+        self.go(&top);
+        self.start(&top);
+        let i = self.op(format_args!("load i64, ptr {counter}"));
+        let value = match min {
+            "0" => i,
+            min => self.op(format_args!("add i64 {min}, {i}")),
+        };
+        self.write(of.var, &value);
+        if let Some(cost) = self.own_cost(of) {
+            self.spend(cost);
+        }
+        self.loops.push([next.clone(), after.clone()]);
+        let done = self.list(&of.body);
+        self.loops.pop();
+        self.go(&next);
+        self.start(&next);
+        let i = self.op(format_args!("load i64, ptr {counter}"));
+        let more = self.op(format_args!("add nuw nsw i64 {i}, 1"));
+        self.line(format_args!("store i64 {more}, ptr {counter}"));
+        let goes_on = self.op(format_args!("icmp slt i64 {more}, {end}"));
+        let hint = self.hint(of);
+        self.line(format_args!("br i1 {goes_on}, label %{top}, label %{after}{hint}"));
+        self.start(&after);
+        done
+    }
+
+    /// What LLVM is told of a loop.
+    fn hint(&mut self, of: &Loop) -> String {
+        let what = match of.kind {
+            LoopKind::Unrolled if unrolled(of).is_some_and(|size| size <= MOST_UNROLLED) => {
+                "!\"llvm.loop.unroll.full\""
+            }
+            LoopKind::Vectorized => "!\"llvm.loop.vectorize.enable\", i1 true",
+            _ => return String::new(),
+        };
+        self.module.hints += 2;
+        let n = self.module.hints;
+        let _ = writeln!(self.module.metadata, "!{n} = distinct !{{!{n}, !{}}}\n!{} = !{{{what}}}", n + 1, n + 1);
+        format!(", !llvm.loop !{n}")
+    }
+
+    /// The lanes of a loop that was asked to be vectorized, if they can do the same at the same time.
+    fn vector_of(&mut self, of: &Loop) -> Option<Vector> {
+        let extent = of.extent.as_constant().filter(|extent| (2..=MOST_LANES).contains(extent))?;
+        let asked = of.kind == LoopKind::Vectorized && self.vector.is_none() && !self.module.purpose.watched;
+        if !asked || !can_be_shared(of, &self.module.program.buffers) {
+            return None;
+        }
+        let mut varying = BTreeSet::from([of.var]);
+        self.vary(&of.body, &mut varying);
+        let vector = Vector { var: of.var, lanes: extent as u32, varying };
+        self.can_be_vector(&of.body, &vector).then_some(vector)
+    }
+
+    fn vary(&self, list: &[Instr], varying: &mut BTreeSet<Reg>) {
+        each_instr(list, &mut |instr| {
+            let mut varies = false;
+            read(instr, self.module.program, &mut |reg| varies |= varying.contains(&reg));
+            if let Some(dst) = written(instr).filter(|_| varies) {
+                varying.insert(dst);
+            }
+        });
+    }
+
+    fn can_be_vector(&self, list: &[Instr], vector: &Vector) -> bool {
+        let uniform = |form: &Affine| form.terms.iter().all(|(reg, _)| !vector.varying.contains(reg));
+        let straight =
+            |form: &Affine| form.terms.iter().all(|(reg, _)| *reg == vector.var || !vector.varying.contains(reg));
+        list.iter().all(|instr| match instr {
+            Instr::Const { .. } | Instr::Affine { .. } | Instr::Select { .. } | Instr::Note(_) => true,
+            Instr::Unary { op, a, .. } => self.has_lanes(*op, *a),
+            Instr::Binary { op, a, b, .. } => self.binary_has_lanes(*op, [*a, *b]),
+            Instr::Load { dst, access } => {
+                !self.is_checked(access) && (straight(&access.offset) || !vector.varying.contains(dst))
+            }
+            Instr::Store { access, .. } => {
+                !self.is_checked(access) && straight(&access.offset) && !uniform(&access.offset)
+            }
+            // A copy is the end of a branch.
+            Instr::If { cond, then, otherwise, .. } => {
+                let lists = self.can_be_vector(then, vector) && self.can_be_vector(otherwise, vector);
+                lists && !vector.varying.contains(cond)
+            }
+            Instr::For(of) => uniform(&of.min) && uniform(&of.extent) && self.can_be_vector(&of.body, vector),
+            Instr::Copy { .. } => true,
+            _ => false,
+        })
+    }
+
+    /// All iterations of a loop as the lanes of vectors.
+    fn vector(&mut self, of: &Loop, vector: Vector) -> Result<(), Fault> {
+        let min = self.form(&of.min);
+        self.lanes = vector.lanes;
+        let lanes: Vec<String> = (0..vector.lanes).map(|lane| format!("i64 {lane}")).collect();
+        let first = self.splat("i64", &min);
+        let ty = self.ty("i64");
+        let values = self.op(format_args!("add {ty} {first}, <{}>", lanes.join(", ")));
+        self.vector = Some(vector);
+        self.write(of.var, &values);
+        let base = self.slot(&format!("first{}", of.var.0), "i64");
+        self.line(format_args!("store i64 {min}, ptr {base}"));
+        let done = self.list(&of.body);
+        self.vector = None;
+        self.lanes = 1;
+        done
+    }
+}

@@ -1,0 +1,25 @@
+//! Native code for loop programs, with exactly the interpreter's bits.
+//!
+//! [`Native`] is a [`Backend`]: it writes a loop program as text of LLVM, which an [`Llvm`] library that is found when the
+//! program runs makes into code of this machine. Without such a library everything runs on the interpreter. What no code
+//! is made for runs there, too.
+//!
+//! | module | what |
+//! |---|---|
+//! | `emit` | from a loop program to text of LLVM |
+//! | `llvm` | the library: finding it, compiling, loading |
+//! | `call` | a call of the code, and what the code calls back |
+//! | `functions` | functions of floats that code calls |
+//! | `cache` | object code on disk |
+//! | `backend` | the kernels |
+
+mod backend;
+mod cache;
+mod call;
+mod emit;
+mod functions;
+pub mod llvm;
+
+pub use backend::{Native, Text};
+pub use cache::Cache;
+pub use llvm::{Llvm, LlvmError, Output};

@@ -1,0 +1,166 @@
+//! From the text of a module to object code.
+
+use super::api::Ref;
+use super::{Llvm, LlvmError};
+use std::ffi::c_char;
+use std::ptr::null_mut;
+
+/// What is made of a module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// Object code.
+    Object,
+    /// Assembly text.
+    Assembly,
+    /// The text of LLVM after its own passes.
+    Optimized,
+}
+
+/// Things of LLVM that are disposed of in the end, also after an error.
+struct Held<'l> {
+    llvm: &'l Llvm,
+    context: Ref,
+    module: Ref,
+    machine: Ref,
+    options: Ref,
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        let api = &self.llvm.api;
+        // SAFETY: each was made by LLVM, is disposed of once, and the module before its context.
+        unsafe {
+            if !self.options.is_null() {
+                (api.LLVMDisposePassBuilderOptions)(self.options);
+            }
+            if !self.module.is_null() {
+                (api.LLVMDisposeModule)(self.module);
+            }
+            if !self.machine.is_null() {
+                (api.LLVMDisposeTargetMachine)(self.machine);
+            }
+            (api.LLVMContextDispose)(self.context);
+        }
+    }
+}
+
+impl Llvm {
+    /// Compiles the text of a module. Each call has a context of its own, so threads can compile at the same time.
+    ///
+    /// # Errors
+    /// If LLVM refuses the module.
+    pub fn compile(&self, text: &str, output: Output) -> Result<Vec<u8>, LlvmError> {
+        let api = &self.api;
+        // SAFETY: the context is disposed of with the rest; the handler needs no data.
+        let context = unsafe {
+            let context = (api.LLVMContextCreate)();
+            (api.LLVMContextSetDiagnosticHandler)(context, not_printed, null_mut());
+            context
+        };
+        let mut held = Held { llvm: self, context, module: null_mut(), machine: null_mut(), options: null_mut() };
+        held.parse(text)?;
+        held.make_machine()?;
+        held.optimize()?;
+        match output {
+            // SAFETY: the module is valid; the text is disposed of where it is taken.
+            Output::Optimized => unsafe {
+                let text = (api.LLVMPrintModuleToString)(held.module);
+                Ok(api.message(text).into_bytes())
+            },
+            Output::Assembly => held.emit(0),
+            Output::Object => held.emit(1),
+        }
+    }
+}
+
+/// Remarks of LLVM on its own passes, such as a loop that it does not vectorize. Faults are returned, and not told here.
+unsafe extern "C" fn not_printed(_: Ref, _: Ref) {}
+
+impl Held<'_> {
+    fn refused(&self, message: *mut c_char) -> LlvmError {
+        // SAFETY: LLVM made the message.
+        LlvmError::Refused(unsafe { self.llvm.api.message(message) })
+    }
+
+    fn parse(&mut self, text: &str) -> Result<(), LlvmError> {
+        let api = &self.llvm.api;
+        let mut message = null_mut();
+        // SAFETY: the buffer copies the text, and the parser takes the buffer; the results go into variables of ours.
+        let failed = unsafe {
+            let make = api.LLVMCreateMemoryBufferWithMemoryRangeCopy;
+            let buffer = make(text.as_ptr().cast(), text.len(), c"kernel".as_ptr());
+            (api.LLVMParseIRInContext)(self.context, buffer, &raw mut self.module, &raw mut message)
+        };
+        if failed != 0 {
+            self.module = null_mut();
+            return Err(self.refused(message));
+        }
+        // SAFETY: the module was just made; 2 means that a fault is returned, and not printed.
+        if unsafe { (api.LLVMVerifyModule)(self.module, 2, &raw mut message) } != 0 {
+            return Err(self.refused(message));
+        }
+        // SAFETY: a message is there also if all is well.
+        drop(unsafe { api.taken(message) });
+        Ok(())
+    }
+
+    fn make_machine(&mut self) -> Result<(), LlvmError> {
+        let (api, llvm) = (&self.llvm.api, self.llvm);
+        const AGGRESSIVE: i32 = 3;
+        const POSITION_INDEPENDENT: i32 = 2;
+        const DEFAULT_MODEL: i32 = 0;
+        // SAFETY: the target and the texts live as long as `llvm`; the layout is disposed of after it was copied.
+        unsafe {
+            let texts = [&llvm.triple, &llvm.cpu, &llvm.features].map(|text| text.as_ptr());
+            let make = api.LLVMCreateTargetMachine;
+            self.machine =
+                make(llvm.target, texts[0], texts[1], texts[2], AGGRESSIVE, POSITION_INDEPENDENT, DEFAULT_MODEL);
+            if self.machine.is_null() {
+                return Err(LlvmError::Refused("it makes no code for this machine".to_string()));
+            }
+            let layout = (api.LLVMCreateTargetDataLayout)(self.machine);
+            (api.LLVMSetModuleDataLayout)(self.module, layout);
+            (api.LLVMSetTarget)(self.module, texts[0]);
+            (api.LLVMDisposeTargetData)(layout);
+        }
+        Ok(())
+    }
+
+    fn optimize(&mut self) -> Result<(), LlvmError> {
+        let api = &self.llvm.api;
+        // SAFETY: the options live until `self` is dropped; the module is valid.
+        let error = unsafe {
+            self.options = (api.LLVMCreatePassBuilderOptions)();
+            for set in [
+                api.LLVMPassBuilderOptionsSetLoopVectorization,
+                api.LLVMPassBuilderOptionsSetSLPVectorization,
+                api.LLVMPassBuilderOptionsSetLoopUnrolling,
+                api.LLVMPassBuilderOptionsSetLoopInterleaving,
+            ] {
+                set(self.options, 1);
+            }
+            (api.LLVMRunPasses)(self.module, c"default<O3>".as_ptr(), self.machine, self.options)
+        };
+        api.error(error).map_err(LlvmError::Refused)
+    }
+
+    fn emit(&self, kind: i32) -> Result<Vec<u8>, LlvmError> {
+        let api = &self.llvm.api;
+        let (mut message, mut buffer) = (null_mut(), null_mut());
+        // SAFETY: machine and module are valid; the results go into variables of ours.
+        let failed = unsafe {
+            let emit = api.LLVMTargetMachineEmitToMemoryBuffer;
+            emit(self.machine, self.module, kind, &raw mut message, &raw mut buffer)
+        };
+        if failed != 0 {
+            return Err(self.refused(message));
+        }
+        // SAFETY: the buffer has so many bytes until it is disposed of.
+        unsafe {
+            let start = (api.LLVMGetBufferStart)(buffer).cast::<u8>();
+            let bytes = std::slice::from_raw_parts(start, (api.LLVMGetBufferSize)(buffer)).to_vec();
+            (api.LLVMDisposeMemoryBuffer)(buffer);
+            Ok(bytes)
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Native code has the interpreter's bits, on generated functions and on those of files.
+
+#[path = "../../runtime/tests/naive/generate.rs"]
+mod generate;
+
+use generate::{Buffer, Generator};
+use native::{Cache, Llvm, Native};
+use plugin_api::prelude::*;
+use runtime::{Arg, Backend, Fault, Interpreter, Limits, Tensor};
+use script::NoOps;
+use std::sync::Arc;
+
+fn body_of(text: &str) -> Body {
+    let module = script::read(text, &NoOps).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    module.get("f").expect("a function").clone()
+}
+
+/// The library, or nothing on a machine without one.
+fn llvm() -> Option<Arc<Llvm>> {
+    Llvm::find().inspect_err(|error| println!("not tested: {error}")).ok()
+}
+
+fn tensors(buffers: &[Buffer], seed: u64) -> Vec<Tensor> {
+    let limits = Limits::unlimited();
+    let tensor = |(at, buffer): (usize, &Buffer)| {
+        let dtype: DType = buffer.dtype.parse().expect("a data type");
+        Tensor::random(dtype, &buffer.shape, seed * 4 + at as u64, &limits).expect("a tensor")
+    };
+    buffers.iter().enumerate().map(tensor).collect()
+}
+
+fn run(backend: &dyn Backend, body: &Body, mut tensors: Vec<Tensor>, fresh: u8) -> Result<(Vec<Tensor>, bool), Fault> {
+    let mut args: Vec<Arg<'_>> = tensors.iter_mut().map(Arg::Out).collect();
+    let limits = Limits::with_fresh_bytes(1 << 30, 1 << 40, fresh);
+    backend.prepare(body)?.run(&mut args, &limits)?;
+    Ok((tensors, limits.take_unwritten()))
+}
+
+/// The bits of the elements, where all NaN are one.
+fn bits(tensor: &Tensor) -> Vec<String> {
+    tensor.numbers().map(|number| format!("{number:?}")).collect()
+}
+
+#[test]
+fn generated_functions() {
+    let Some(llvm) = llvm() else { return };
+    let native = Native::new(llvm, Cache::none());
+    let number = |name: &str, usual: u64| std::env::var(name).ok().and_then(|n| n.parse().ok()).unwrap_or(usual);
+    let (first, cases) = (number("FIRST", 0), number("CASES", 200));
+    let (mut fine, mut faults) = (0, 0);
+    for seed in first..first + cases {
+        let (text, buffers) = Generator::function(seed);
+        let (body, inputs) = (body_of(&text), tensors(&buffers, seed));
+        for fresh in [0, 0xc1] {
+            let [expected, found] =
+                [&Interpreter as &dyn Backend, &native].map(|of| run(of, &body, inputs.clone(), fresh));
+            match (expected, found) {
+                (Ok((expected, unwritten)), Ok((found, noted))) => {
+                    for (expected, found) in expected.iter().zip(&found) {
+                        assert_eq!(bits(expected), bits(found), "seed {seed}\n{text}");
+                    }
+                    assert_eq!(unwritten, noted, "seed {seed}: unwritten memory\n{text}");
+                    fine += 1;
+                }
+                (Err(expected), Err(found)) => {
+                    assert_eq!(
+                        std::mem::discriminant(&expected.kind),
+                        std::mem::discriminant(&found.kind),
+                        "seed {seed}: {expected} / {found}"
+                    );
+                    faults += 1;
+                }
+                (expected, found) => panic!("seed {seed}: {expected:?}, native {found:?}\n{text}"),
+            }
+        }
+    }
+    println!("{fine} runs agree, {faults} end with the same fault");
+    assert!(fine > cases, "{fine} of {cases}");
+}
