@@ -8,9 +8,9 @@ use crate::llvm::{Llvm, LlvmError, Loaded, Output};
 use plugin_api::ir::constant::Number;
 use plugin_api::prelude::Body;
 use runtime::bind::bind;
-use runtime::program::{Instr, Program, Reg, Scalar, lower};
+use runtime::program::{Instr, Program, Reg, Scalar, lower, reads_what_it_wrote};
 use runtime::{Arg, Backend, Fault, FaultKind, Interpreter, Kernel, Limits};
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// Executes loop programs as code of this machine. The results have the interpreter's bits.
@@ -19,8 +19,14 @@ pub struct Native {
     shared: Arc<Shared>,
 }
 
+#[derive(Clone)]
 struct Shared {
-    llvm: Arc<Llvm>,
+    /// Whether kernels remember which statements they executed.
+    remembers: bool,
+    /// Whether functions that take little time stay with the interpreter.
+    when_long: bool,
+    /// The library, found when it is first needed.
+    llvm: Arc<OnceLock<Result<Arc<Llvm>, LlvmError>>>,
     cache: Cache,
     functions: Vec<usize>,
 }
@@ -39,13 +45,41 @@ pub enum Text {
 impl Native {
     /// With a library, and a place for object code.
     pub fn new(llvm: Arc<Llvm>, cache: Cache) -> Native {
-        let shared = Shared { llvm, cache, functions: functions::table() };
+        let native = Native::finding(cache);
+        let _ = native.shared.llvm.set(Ok(llvm));
+        native
+    }
+
+    /// With the library that is found when it is first needed. Without one, everything is interpreted.
+    pub fn finding(cache: Cache) -> Native {
+        let llvm = Arc::default();
+        let shared = Shared { remembers: false, when_long: false, llvm, cache, functions: functions::table() };
         Native { shared: Arc::new(shared) }
     }
 
-    /// The library.
-    pub fn llvm(&self) -> &Arc<Llvm> {
-        &self.shared.llvm
+    /// The same, whose kernels know which statements were never executed. They are slower.
+    #[must_use]
+    pub fn remembering(&self) -> Native {
+        Native { shared: Arc::new(Shared { remembers: true, ..Shared::clone(&self.shared) }) }
+    }
+
+    /// The same, which makes code only for functions that take long: for others, it takes longer than to interpret them.
+    #[must_use]
+    pub fn when_long(&self) -> Native {
+        Native { shared: Arc::new(Shared { when_long: true, ..Shared::clone(&self.shared) }) }
+    }
+
+    /// The library, if it is there.
+    ///
+    /// # Errors
+    /// Why it is not.
+    pub fn llvm(&self) -> Result<&Arc<Llvm>, LlvmError> {
+        self.shared.llvm()
+    }
+
+    /// Why there is no library, if one was needed.
+    pub fn lacks(&self) -> Option<&LlvmError> {
+        self.shared.llvm.get()?.as_ref().err()
     }
 
     /// The code of a PrimFunc as text.
@@ -54,11 +88,12 @@ impl Native {
     /// If no code is made for it.
     pub fn text(&self, func: &Body, of: Text) -> Result<String, Fault> {
         let program = lower(func)?;
-        let emitted = emit::emit(&program, self.shared.purpose(false))?;
+        let llvm = self.shared.llvm().map_err(|error| refused(&error))?;
+        let emitted = emit::emit(&program, purpose(llvm, &program, false))?;
         let compiled = match of {
             Text::Written => return Ok(emitted.text),
-            Text::Optimized => self.shared.llvm.compile(&emitted.text, Output::Optimized),
-            Text::Assembly => self.shared.llvm.compile(&emitted.text, Output::Assembly),
+            Text::Optimized => llvm.compile(&emitted.text, Output::Optimized),
+            Text::Assembly => llvm.compile(&emitted.text, Output::Assembly),
         };
         let bytes = compiled.map_err(|error| refused(&error))?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
@@ -74,31 +109,39 @@ impl Backend for Native {
         let interpreted = Interpreter.prepare(func)?;
         let program = lower(func)?;
         let marks = program.marks.iter().map(|_| AtomicU8::new(0)).collect();
+        let (shared, writes_first) = (Arc::clone(&self.shared), reads_what_it_wrote(&program));
+        let is_short = shared.when_long && emit::cost(&program.body).is_some_and(|units| units < SHORT);
+        let spare = AtomicU64::new(if is_short { SPARE } else { 0 });
         let (plain, watched) = (OnceLock::new(), OnceLock::new());
-        Ok(Arc::new(Compiled { shared: Arc::clone(&self.shared), program, interpreted, plain, watched, marks }))
+        Ok(Arc::new(Compiled { shared, program, writes_first, spare, interpreted, plain, watched, marks }))
     }
 }
 
+fn purpose(llvm: &Llvm, program: &Program, watched: bool) -> Purpose {
+    Purpose { watched, fills: watched || !reads_what_it_wrote(program), half: llvm.has_half() }
+}
+
 impl Shared {
-    fn purpose(&self, watched: bool) -> Purpose {
-        Purpose { watched, half: self.llvm.has_half() }
+    fn llvm(&self) -> Result<&Arc<Llvm>, LlvmError> {
+        self.llvm.get_or_init(Llvm::find).as_ref().map_err(LlvmError::clone)
     }
 
     /// Compiles a program, or takes it from the cache, and loads it.
     fn code(&self, program: &Program, watched: bool) -> Result<Code, Fault> {
-        let purpose = self.purpose(watched);
+        let llvm = self.llvm().map_err(|error| refused(&error))?;
+        let purpose = purpose(llvm, program, watched);
         // Statements may be nested deep.
         let Emitted { text, sites, scalars } = stacker::grow(STACK, || emit::emit(program, purpose))?;
-        let key = Cache::key(&[&self.llvm.identity(), &text]);
+        let key = Cache::key(&[&llvm.identity(), &text]);
         // Entries have the names of their content, so that several can be in memory at once.
         let name = format!("{ENTRY}_{key}");
         let text = text.replace(&format!("@{ENTRY}("), &format!("@{name}("));
         let known = self.cache.get(&key);
         let is_known = known.is_some();
-        let compile = || self.llvm.compile(&text, Output::Object);
+        let compile = || llvm.compile(&text, Output::Object);
         let made = || stacker::grow(LLVM_STACK, compile).map_err(|error| refused(&error));
         let object = known.map_or_else(made, Ok)?;
-        let loaded = Loaded::new(&self.llvm, &object, &name).map_err(|error| refused(&error))?;
+        let loaded = Loaded::new(llvm, &object, &name).map_err(|error| refused(&error))?;
         if !is_known {
             self.cache.put(&key, &object);
         }
@@ -106,6 +149,10 @@ impl Shared {
     }
 }
 
+/// A call of fewer units is interpreted, until calls have taken so many units of the interpreter together: about as long as
+/// to make code.
+const SHORT: u64 = 5_000_000;
+const SPARE: u64 = 1_000_000_000;
 /// Stack for writing the text of a function.
 const STACK: usize = 16 << 20;
 /// Stack for LLVM, whose passes recurse over long chains of instructions. Only what is used takes memory.
@@ -123,6 +170,10 @@ struct Code {
 struct Compiled {
     shared: Arc<Shared>,
     program: Program,
+    /// Whether it reads only what it wrote.
+    writes_first: bool,
+    /// Units of work that calls may still take before code is made.
+    spare: AtomicU64,
     interpreted: Arc<dyn Kernel>,
     plain: OnceLock<Option<Code>>,
     watched: OnceLock<Option<Code>>,
@@ -142,7 +193,15 @@ impl Compiled {
 
 impl Kernel for Compiled {
     fn run(&self, args: &mut [Arg<'_>], limits: &Limits) -> Result<Option<Number>, Fault> {
-        let Some(code) = self.code(limits.fresh_byte() != 0) else { return self.interpreted.run(args, limits) };
+        let spare = self.spare.load(Ordering::Relaxed);
+        if spare > 0 {
+            let before = limits.work_done();
+            let out = self.interpreted.run(args, limits);
+            self.spare.store(spare.saturating_sub(limits.work_done() - before), Ordering::Relaxed);
+            return out;
+        }
+        let watched = self.shared.remembers || limits.fresh_byte() != 0 && !self.writes_first;
+        let Some(code) = self.code(watched) else { return self.interpreted.run(args, limits) };
         let in_function = |fault: Fault| match self.program.name.as_str() {
             "" => fault,
             name => fault.in_function(name),
@@ -170,7 +229,9 @@ impl Kernel for Compiled {
     fn never_executed(&self) -> Option<&str> {
         let mut all = self.program.marks.iter().zip(&self.marks);
         let never = |(text, mark): &(&String, &AtomicU8)| !text.is_empty() && mark.load(Ordering::Relaxed) == 0;
-        all.find(never).map(|(text, _)| text.as_str())
+        let never = all.find(never).map(|(text, _)| text.as_str());
+        // Calls that were interpreted have reached others.
+        never.filter(|_| self.interpreted.never_executed().is_some())
     }
 }
 

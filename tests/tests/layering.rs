@@ -12,7 +12,11 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("passhost-registry", &["passhost-plugin-api"]),
     ("passhost-runtime", &["passhost-plugin-api"]),
     ("passhost-script", &["passhost-plugin-api"]),
-    ("passhost", &["passhost-plugin-api", "passhost-registry", "passhost-runtime", "passhost-script"]),
+    ("passhost-native", &["passhost-plugin-api", "passhost-runtime"]),
+    (
+        "passhost",
+        &["passhost-native", "passhost-plugin-api", "passhost-registry", "passhost-runtime", "passhost-script"],
+    ),
     ("passhost-plugin-test", &["passhost", "passhost-plugin-api", "passhost-registry", "passhost-script"]),
     ("passhost-embedding", &["passhost"]),
     ("passhost-python", &["passhost"]),

@@ -8,8 +8,9 @@ use crate::files::Output;
 use crate::plugins::limits::{Limits, bytes, memory, milliseconds};
 use crate::report::error::Error;
 use crate::run::Rewrites;
+use crate::run::execute::backend::Backend;
 use crate::workers::Isolation;
-use clap::{Args, ColorChoice, Parser, Subcommand};
+use clap::{Args, ColorChoice, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -451,11 +452,35 @@ pub(super) struct Executed {
     /// Memory that tensors may take at a time: 512MiB, 2GiB. Default: half of the memory of this machine.
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     pub(super) limit_memory: Option<u64>,
+    /// What executes PrimFuncs. Results have the same bits.
+    #[arg(long, value_name = "BACKEND", value_enum, default_value_t = BackendArg::Auto)]
+    pub(super) backend: BackendArg,
     /// Prints the results as JSON.
     #[arg(long)]
     pub(super) json: bool,
     #[command(flatten)]
     pub(super) isolate: IsolateArgs,
+}
+
+/// What executes PrimFuncs.
+#[derive(Clone, Copy, ValueEnum)]
+pub(super) enum BackendArg {
+    /// Native code for functions that take long, if there is an LLVM library.
+    Auto,
+    /// Native code.
+    Llvm,
+    /// The interpreter.
+    Interpreter,
+}
+
+impl From<BackendArg> for Backend {
+    fn from(arg: BackendArg) -> Backend {
+        match arg {
+            BackendArg::Auto => Backend::Auto,
+            BackendArg::Llvm => Backend::Llvm,
+            BackendArg::Interpreter => Backend::Interpreter,
+        }
+    }
 }
 
 #[derive(Args)]

@@ -52,6 +52,19 @@ fn total(of: &Loop) -> Option<u64> {
     Some(extent.saturating_mul(body))
 }
 
+/// What a list counts altogether, if that is known.
+pub(crate) fn of_list(list: &[Instr]) -> Option<u64> {
+    list.iter().try_fold(0u64, |sum, instr| {
+        let units = match instr {
+            Instr::For(of) => of_list(&of.body)?.saturating_mul(of.extent.as_constant()?.max(0) as u64),
+            Instr::If { then, otherwise, .. } => of_list(then)?.max(of_list(otherwise)?),
+            Instr::While { .. } => return None,
+            other => cost(other),
+        };
+        Some(sum.saturating_add(units))
+    })
+}
+
 fn cost(instr: &Instr) -> u64 {
     let list = |list: &[Instr]| list.iter().fold(0, |sum: u64, instr| sum.saturating_add(cost(instr)));
     match instr {

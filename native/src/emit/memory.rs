@@ -309,6 +309,9 @@ impl Function<'_, '_> {
 
     /// New memory on the stack holds what all new memory holds.
     fn fill(&mut self, slot: &str, bytes: u64, element: Scalar) {
+        if !self.module.purpose.fills {
+            return;
+        }
         let byte = match self.module.purpose.watched {
             false => "0".to_string(),
             true => {

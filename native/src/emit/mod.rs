@@ -28,6 +28,7 @@ mod sites;
 mod statements;
 mod types;
 
+pub(crate) use limits::of_list as cost;
 pub(crate) use sites::{INTERPRET, MOST_VALUES, OF_CALLBACK, Site};
 
 use self::function::Function;
@@ -42,6 +43,8 @@ use std::fmt::Write;
 pub(crate) struct Purpose {
     /// Whether it tells reads of memory that nothing wrote to, and remembers which statements it reached.
     pub(crate) watched: bool,
+    /// Whether new memory is filled, because the program may read it before it writes it.
+    pub(crate) fills: bool,
     /// Whether the machine converts `float16` by itself.
     pub(crate) half: bool,
 }

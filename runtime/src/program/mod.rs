@@ -30,6 +30,7 @@
 //! | `lower` | from a PrimFunc to a program |
 //! | `lanes` | which loops are data-parallel |
 //! | `hoist` | what is the same in all iterations moves before a loop |
+//! | `written` | whether memory is read only after it was written |
 
 mod affine;
 mod hoist;
@@ -37,11 +38,13 @@ mod lanes;
 mod lower;
 mod print;
 mod scalar;
+mod written;
 
 pub use affine::Affine;
 pub use lanes::can_be_shared;
 pub use lower::lower;
 pub use scalar::{Binary, Math, Scalar, Unary};
+pub use written::reads_what_it_wrote;
 
 use plugin_api::prelude::Dim;
 

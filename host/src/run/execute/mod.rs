@@ -1,6 +1,7 @@
 //! Executing functions of a module: operators through the legalizations of the plugins, and failures as errors with their
 //! place in the module.
 
+pub mod backend;
 pub(super) mod evaluate;
 
 use super::services::Shown;
@@ -11,8 +12,9 @@ use plugin_api::ir::{Body, Call, Module, Type};
 use plugin_api::metadata::OptionValue;
 use plugin_api::typing::legalized::Legalized;
 use plugin_api::typing::operators::{Infer, InferError, Inferred};
-use runtime::vm::{At, Cause, Failure, Lower, Machine, Value};
+use runtime::vm::{At, Cause, Failure, Kernels, Lower, Machine, Value};
 use runtime::{FaultKind, Limits};
+use std::sync::Arc;
 
 impl Lower for Engine {
     fn infer(&self, call: Call<'_>) -> Result<Type, String> {
@@ -73,10 +75,10 @@ pub fn depends_on_unwritten(
     module: &Module,
     function: &str,
     args: Vec<Value>,
-    limits: &Limits,
+    (limits, kernels): (&Limits, &Arc<Kernels>),
     value: &Value,
 ) -> Result<bool, Failure> {
-    let mut machine = Machine::new(module, engine).limits(&limits.with_other_fresh_bytes());
+    let mut machine = Machine::new(module, engine).limits(&limits.with_other_fresh_bytes()).kernels(kernels);
     let again = executing(engine, || machine.run(function, args, &mut ()))?;
     Ok(!again.same(value))
 }

@@ -43,6 +43,7 @@ use self::reached::Unreached;
 use self::sides::{Side, Sides};
 use self::units::Unit;
 use crate::engine::Engine;
+use crate::run::execute::backend::Backend;
 use crate::run::execute::executing;
 use plugin_api::abi::in_process::caught;
 use plugin_api::metadata::Tolerance;
@@ -67,12 +68,21 @@ pub struct Validation {
     pub memory: u64,
     /// Most units of work for one function and pass; see [`Limits`].
     pub work: u64,
+    /// What executes PrimFuncs.
+    pub backend: Backend,
 }
 
 impl Validation {
     /// With these limits on memory, the usual work, and this seed.
     pub fn new(seed: u64, memory: u64) -> Validation {
-        Validation { seed, dims: BTreeMap::new(), function: None, memory, work: runtime::USUAL_WORK }
+        Validation {
+            seed,
+            dims: BTreeMap::new(),
+            function: None,
+            memory,
+            work: runtime::USUAL_WORK,
+            backend: Backend::Auto,
+        }
     }
 }
 
@@ -87,7 +97,7 @@ pub struct Validator<'e> {
 impl<'e> Validator<'e> {
     /// A validator that has executed nothing yet.
     pub fn new(engine: &'e Engine, how: Validation) -> Validator<'e> {
-        let sides = Sides::new(how.memory / REMEMBERED);
+        let sides = Sides::new(how.memory / REMEMBERED, how.backend);
         Validator { engine, how, sides }
     }
 

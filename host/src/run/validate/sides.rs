@@ -5,6 +5,7 @@ use super::reached::Branches;
 use super::remembering::Remembering;
 use super::units::Unit;
 use crate::engine::Engine;
+use crate::run::execute::backend::{Backend, native};
 use plugin_api::prelude::{Body, Module};
 use runtime::vm::{At, Binding, Cause, Failure, Kernels, Machine, Observer, Scalar, Value};
 use runtime::{Arg, FaultKind, Interpreter, Limits, Tensor};
@@ -64,8 +65,11 @@ const MOST_KNOWN: usize = 256;
 
 impl Sides {
     /// That remember so many bytes of intermediate results.
-    pub(super) fn new(remembered: u64) -> Sides {
-        let kernels = Kernels::new(Remembering::new(Interpreter, remembered));
+    pub(super) fn new(remembered: u64, backend: Backend) -> Sides {
+        let kernels = match native(backend) {
+            Some(native) => Kernels::new(Remembering::new(native.remembering(), remembered)),
+            None => Kernels::new(Remembering::new(Interpreter, remembered)),
+        };
         Sides { kernels: Arc::new(kernels), known: Vec::new() }
     }
 

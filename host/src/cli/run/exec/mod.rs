@@ -11,6 +11,7 @@ use crate::cli::messages::Messages;
 use crate::cli::spared;
 use crate::files::{Output, from_start, to_stdout};
 use crate::report::error::{Error, exit};
+use crate::run::execute::backend::Executor;
 use crate::run::execute::{FRESH, depends_on_unwritten, executing, failed, unwritten};
 use plugin_api::ir::{Body, Module};
 use runtime::files::{FileError, read_npz, write_npz};
@@ -34,13 +35,16 @@ pub(in crate::cli) fn exec(args: &ExecArgs, messages: Messages) -> Result<u8, Er
     let limits = Limits::with_fresh_bytes(memory(&args.executed), args.limit_work, FRESH);
     let values = inputs(args, dims.clone(), &module, &limits)?;
     let mut watching = Watching::new(&module, args, messages);
-    let mut machine = Machine::new(&module, &**engine).limits(&limits).looking_for_unwritten();
+    let executor = Executor::new(args.executed.backend.into())?;
+    let kernels = &executor.kernels;
+    let mut machine = Machine::new(&module, &**engine).limits(&limits).kernels(kernels).looking_for_unwritten();
     let result = executing(engine, || machine.run(&args.function, values, &mut watching));
     watching.finish();
+    executor.note().iter().for_each(|note| messages.tell(&format!("note: {note}")));
     let value = result.map_err(|failure| failed(engine, &module, &failure))?;
     if let Some(at) = machine.unwritten() {
         let values = inputs(args, dims, &module, &limits)?;
-        let depends = depends_on_unwritten(engine, &module, &args.function, values, &limits, &value);
+        let depends = depends_on_unwritten(engine, &module, &args.function, values, (&limits, kernels), &value);
         if depends.map_err(|failure| failed(engine, &module, &failure))? {
             return Err(unwritten(engine, &module, at));
         }

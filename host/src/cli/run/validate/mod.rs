@@ -12,6 +12,7 @@ use crate::files::to_stdout;
 use crate::instruments::Instrument;
 use crate::report::Report;
 use crate::report::error::{Error, exit};
+use crate::run::execute::backend::Executor;
 use crate::run::validate::{ChangedSteps, Checked, Validation, Validator, Verdict, symbolic_dims};
 use indicatif::{ProgressBar, ProgressStyle};
 use plugin_api::ir::Module;
@@ -30,8 +31,10 @@ pub(in crate::cli) fn validate(args: &ValidateArgs, messages: Messages) -> Resul
         dims: dims(&args.executed)?,
         function: args.function.clone(),
         work: args.limit_work,
+        backend: args.executed.backend.into(),
         ..Validation::new(args.seed, memory(&args.executed))
     };
+    Executor::new(how.backend)?;
     let prepared = prepared(&args.executed.input, &args.executed.isolate, &args.select, messages)?;
     known_function(args.function.as_deref(), &prepared.module)?;
     known_dims(how.dims.keys(), &prepared.module)?;

@@ -1,0 +1,73 @@
+//! What executes the PrimFuncs of a module: native code where it is worth its compilation, or the interpreter.
+
+use crate::plugins::hashes::cache_folder;
+use crate::report::error::Error;
+use native::llvm::VARIABLE;
+use native::{Cache, LlvmError, Native};
+use runtime::Interpreter;
+use runtime::vm::Kernels;
+use std::sync::Arc;
+
+/// What executes PrimFuncs. Results have the same bits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Backend {
+    /// Native code for functions that take long, if there is an LLVM library; the interpreter for the others.
+    #[default]
+    Auto,
+    /// Native code.
+    Llvm,
+    /// The interpreter.
+    Interpreter,
+}
+
+/// Kernels of a backend.
+pub struct Executor {
+    /// The kernels, to be given to machines.
+    pub kernels: Arc<Kernels>,
+    native: Option<Native>,
+}
+
+impl Executor {
+    /// Of a backend.
+    ///
+    /// # Errors
+    /// If native code is asked for, and there is no LLVM library.
+    pub fn new(backend: Backend) -> Result<Executor, Error> {
+        let native = native(backend);
+        if let (Backend::Llvm, Some(native)) = (backend, &native) {
+            native.llvm().map_err(|error| no_llvm(&error))?;
+        }
+        let kernels = Arc::new(native.clone().map_or_else(|| Kernels::new(Interpreter), Kernels::new));
+        Ok(Executor { kernels, native })
+    }
+
+    /// Why functions that take long were interpreted, if they were.
+    pub fn note(&self) -> Option<String> {
+        let lacks = self.native.as_ref()?.lacks()?;
+        Some(format!("functions that take long were interpreted: {lacks}"))
+    }
+}
+
+/// Native code, if the backend has some.
+pub(in crate::run) fn native(backend: Backend) -> Option<Native> {
+    let native = Native::finding(native_cache());
+    match backend {
+        Backend::Interpreter => None,
+        Backend::Auto => Some(native.when_long()),
+        Backend::Llvm => Some(native),
+    }
+}
+
+fn no_llvm(error: &LlvmError) -> Error {
+    Error::Request {
+        message: format!("--backend llvm: {error}"),
+        help: format!(
+            "{VARIABLE}=FILE names an LLVM library (16 or newer); rustc has one, and `passhost doctor` shows what is found"
+        ),
+    }
+}
+
+/// Where native code is kept.
+pub(crate) fn native_cache() -> Cache {
+    cache_folder().map_or_else(Cache::none, |folder| Cache::new(folder.join("native")))
+}
