@@ -4,6 +4,7 @@
 pub mod conformance;
 pub mod fuzz;
 pub mod generate;
+pub mod kernels;
 pub mod large;
 pub mod races;
 pub mod synthetic;

@@ -24,6 +24,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         "passhost-tests",
         &[
             "passhost",
+            "passhost-native",
             "passhost-plugin-api",
             "passhost-plugin-test",
             "passhost-registry",

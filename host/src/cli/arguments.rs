@@ -104,6 +104,16 @@ pub(super) enum Command {
   passhost reduce model.py --passes acme.Fold --until crashes -o small.py
   passhost reduce model.py --pipeline compile --until differs -o small.py --resume")]
     Reduce(ReduceArgs),
+    /// Writes the native code of PrimFuncs: as text of LLVM, or as assembly of this machine.
+    ///
+    /// No passes run before, unless --passes or --pipeline names some. An LLVM library is needed; `passhost doctor` shows
+    /// which one is found.
+    #[command(after_help = "Examples:
+  passhost emit model.py --passes relax.LegalizeOps --kind asm
+  passhost emit kernels.py --function matmul --kind llvm-ir -o matmul.ll")]
+    Emit(EmitArgs),
+    /// Shows what this machine has that passhost can use, and what each thing is for.
+    Doctor(DoctorArgs),
     /// Shows which steps would run, and why. Builds, loads and runs nothing.
     #[command(after_help = "Example:\n  passhost plan --passes acme.GroupConvolutions")]
     Plan(PlanArgs),
@@ -516,6 +526,43 @@ pub(super) struct ExecArgs {
     pub(super) limit_work: u64,
     #[command(flatten)]
     pub(super) select: Select,
+}
+
+#[derive(Args)]
+pub(super) struct EmitArgs {
+    /// The module as TVMScript; `-` reads standard input.
+    pub(super) input: PathBuf,
+    /// What is written.
+    #[arg(long, value_name = "KIND", value_enum)]
+    pub(super) kind: EmitKind,
+    /// The PrimFunc. Default: each one of the module.
+    #[arg(long, value_name = "NAME")]
+    pub(super) function: Option<String>,
+    /// Where it is written. Default: standard output.
+    #[arg(short, long, value_name = "FILE")]
+    pub(super) output: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) isolate: IsolateArgs,
+    #[command(flatten)]
+    pub(super) select: Select,
+}
+
+/// What `emit` writes.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum EmitKind {
+    /// The text of LLVM that passhost writes.
+    LlvmIr,
+    /// The text of LLVM after its own passes.
+    Optimized,
+    /// Assembly of this machine.
+    Asm,
+}
+
+#[derive(Args)]
+pub(super) struct DoctorArgs {
+    /// Prints it as JSON.
+    #[arg(long)]
+    pub(super) json: bool,
 }
 
 #[derive(Args)]

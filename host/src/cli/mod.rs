@@ -9,6 +9,7 @@ mod figures;
 mod instruments;
 mod lock;
 mod messages;
+mod native;
 #[cfg(test)]
 mod reference;
 mod run;
@@ -36,8 +37,8 @@ use std::process::ExitCode;
 use tracing_subscriber::EnvFilter;
 
 /// Commands that run code of plugins, or write temporary files.
-const SUPERVISED: [&str; 10] =
-    ["run", "replay", "bisect", "reduce", "exec", "validate", "check", "lock", "explain-match", "blame"];
+const SUPERVISED: [&str; 11] =
+    ["run", "replay", "bisect", "reduce", "exec", "validate", "emit", "check", "lock", "explain-match", "blame"];
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
@@ -159,6 +160,8 @@ fn run_command(command: &Command, messages: Messages) -> Result<u8, Error> {
         }
         Command::Exec(args) => return run::exec::exec(args, messages),
         Command::Validate(args) => return run::validate::validate(args, messages),
+        Command::Emit(args) => native::emit(args, messages),
+        Command::Doctor(args) => native::doctor(args),
         Command::Plan(args) => run::plan(args, messages),
         Command::List(args) => to_stdout(&show::list(&listed(&args.plugins, messages)?)),
         Command::Config(args) => to_stdout(&catalog::config(listed(&args.plugins, messages)?.registry())),

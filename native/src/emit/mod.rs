@@ -139,7 +139,7 @@ impl<'p> Module<'p> {
     /// The entry, and the function that does the work: its parameters say that the memory is distinct.
     fn entry(mut self, scalars: &[Reg]) -> Result<Emitted, Fault> {
         let given: Vec<u32> = self.given.iter().copied().collect();
-        let params: Vec<String> = given.iter().map(|storage| format!(", ptr noalias align 8 %s{storage}")).collect();
+        let params: Vec<String> = given.iter().map(|storage| format!(", ptr noalias align 64 %s{storage}")).collect();
         let mut body = Function::new(&mut self, format!("define internal i32 @work(ptr %context{})", params.concat()));
         body.scalars(scalars);
         body.prologue();

@@ -82,7 +82,7 @@ fn part(outer: &mut Function<'_, '_>, of: &Loop, number: usize, captured: &Captu
     let _ = write!(args, ", i64 {min}");
     for storage in &captured.storages {
         let (pointer, bytes) = (take(&mut entry, "ptr"), take(&mut entry, "i64"));
-        let _ = write!(params, ", ptr noalias align 8 %s{storage}, i64 %bytes{storage}");
+        let _ = write!(params, ", ptr noalias align 64 %s{storage}, i64 %bytes{storage}");
         let _ = write!(args, ", ptr {pointer}, i64 {bytes}");
     }
     for (reg, ty) in &captured.registers {

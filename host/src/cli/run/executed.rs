@@ -22,7 +22,7 @@ use std::sync::Arc;
 const USUAL_MEMORY: u64 = 8 << 30;
 
 /// A run that can begin.
-pub(super) struct Prepared {
+pub(in crate::cli) struct Prepared {
     pub(super) engine: Arc<Engine>,
     context: PassContext,
     plan: Plan,
@@ -33,7 +33,7 @@ pub(super) struct Prepared {
 }
 
 /// Plans the passes that are asked for, opens their plugins, and reads the module.
-pub(super) fn prepared(
+pub(in crate::cli) fn prepared(
     input: &Path,
     isolate: &IsolateArgs,
     select: &Select,
@@ -57,7 +57,7 @@ pub(super) fn prepared(
 
 impl Prepared {
     /// A runner in the context, which reports what passes say.
-    pub(super) fn runner(&self, messages: Messages) -> Runner<'_> {
+    pub(in crate::cli) fn runner(&self, messages: Messages) -> Runner<'_> {
         let registry = self.engine.registry();
         self.quiet_runner().hears(move |diagnostic| messages.report(&diagnostic.report(registry)))
     }
@@ -68,7 +68,7 @@ impl Prepared {
     }
 
     /// Runs the passes. If the process of a plugin dies, there is a bundle, which `passhost replay` replays.
-    pub(super) fn run(&self, runner: Runner<'_>, messages: Messages) -> Result<RunReport, Error> {
+    pub(in crate::cli) fn run(&self, runner: Runner<'_>, messages: Messages) -> Result<RunReport, Error> {
         let whole = Failure { before: self.module.clone(), past: Vec::new() };
         let fails = |error: &Error, at: &Failure, said: &[PassDiagnostic]| {
             Bundling::default().failed(error, Before::Step(at), (&self.asked, &self.engine), said, messages);

@@ -3,7 +3,7 @@
 pub(super) mod blame;
 mod bundling;
 pub(super) mod exec;
-mod executed;
+pub(super) mod executed;
 mod expected;
 pub(super) mod explain_match;
 mod grants;

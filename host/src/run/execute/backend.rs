@@ -3,9 +3,10 @@
 use crate::plugins::hashes::cache_folder;
 use crate::report::error::Error;
 use native::llvm::VARIABLE;
-use native::{Cache, LlvmError, Native};
-use runtime::Interpreter;
+use native::{Cache, LlvmError, Native, Text};
+use plugin_api::ir::Body;
 use runtime::vm::Kernels;
+use runtime::{Fault, Interpreter};
 use std::sync::Arc;
 
 /// What executes PrimFuncs. Results have the same bits.
@@ -39,6 +40,15 @@ impl Executor {
         }
         let kernels = Arc::new(native.clone().map_or_else(|| Kernels::new(Interpreter), Kernels::new));
         Ok(Executor { kernels, native })
+    }
+
+    /// The native code of a PrimFunc as text.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn text(&self, function: &Body, of: Text) -> Result<String, Fault> {
+        let native = self.native.as_ref().ok_or_else(|| Fault::unsupported("native code"))?;
+        native.text(function, of)
     }
 
     /// Why functions that take long were interpreted, if they were.

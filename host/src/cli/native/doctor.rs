@@ -1,0 +1,81 @@
+//! The command `doctor`: what this machine has, and what each thing enables.
+
+use crate::cli::arguments::DoctorArgs;
+use crate::cli::show::table;
+use crate::files::to_stdout;
+use crate::report::error::Error;
+use crate::run::execute::backend::native_cache;
+use native::Llvm;
+use std::process::{Command, Stdio};
+use std::thread::available_parallelism;
+
+/// One thing.
+struct Finding {
+    what: &'static str,
+    /// What was found; why nothing was.
+    found: Result<String, String>,
+    /// What it is for.
+    enables: &'static str,
+}
+
+/// Shows what was found.
+pub(in crate::cli) fn doctor(args: &DoctorArgs) -> Result<(), Error> {
+    let findings = findings();
+    to_stdout(&if args.json { json(&findings) } else { text(&findings) })
+}
+
+fn findings() -> Vec<Finding> {
+    let llvm = Llvm::find();
+    let vectors = match &llvm {
+        Ok(llvm) => Ok(format!("{} bits ({})", llvm.vector_bits(), llvm.cpu())),
+        Err(_) => Err("LLVM tells it".to_string()),
+    };
+    let llvm = llvm.map(|llvm| format!("{}: {} ({})", llvm.version(), llvm.path().display(), llvm.from()));
+    let cores = available_parallelism().map(|cores| cores.to_string()).map_err(|error| error.to_string());
+    let cache = native_cache();
+    let cache = cache.folder().map(|folder| folder.display().to_string()).ok_or_else(|| "no home folder".to_string());
+    let python = "import importlib.metadata as m; print(m.version('apache-tvm'))";
+    let finding = |what, found, enables| Finding { what, found, enables };
+    vec![
+        finding("LLVM", llvm.map_err(|error| error.to_string()), "native code: exec, validate, emit"),
+        finding("vectors", vectors, "the width of what T.vectorized becomes"),
+        finding("cores", cores, "passes over functions, T.parallel, builds"),
+        finding("cache", cache, "native code is compiled once"),
+        finding("rustc", said("rustc", &["--version"]), "plugins from source: passhost new, crate = \"...\""),
+        finding("cargo", said("cargo", &["--version"]), "the same"),
+        finding("python3", said("python3", &["--version"]), "the Python package"),
+        finding("apache-tvm", said("python3", &["-c", python]), "comparisons with TVM, which passhost does not need"),
+    ]
+}
+
+/// The first line that a program prints.
+fn said(program: &str, args: &[&str]) -> Result<String, String> {
+    let output = Command::new(program).args(args).stdin(Stdio::null()).stderr(Stdio::null()).output();
+    let output = output.map_err(|_| "not found".to_string())?;
+    let text = String::from_utf8_lossy(&output.stdout).lines().next().unwrap_or_default().to_string();
+    if output.status.success() && !text.is_empty() { Ok(text) } else { Err("not found".to_string()) }
+}
+
+fn text(findings: &[Finding]) -> String {
+    let mut rows = vec![["WHAT", "FOUND", "FOR"].map(str::to_string).to_vec()];
+    for finding in findings {
+        let found = match &finding.found {
+            Ok(found) => found.clone(),
+            Err(why) => format!("- ({why})"),
+        };
+        rows.push(vec![finding.what.to_string(), found, finding.enables.to_string()]);
+    }
+    table(&rows)
+}
+
+fn json(findings: &[Finding]) -> String {
+    let rows: serde_json::Map<String, serde_json::Value> = findings
+        .iter()
+        .map(|finding| {
+            let (found, missing) = (finding.found.as_ref().ok(), finding.found.as_ref().err());
+            let row = serde_json::json!({ "found": found, "missing": missing, "for": finding.enables });
+            (finding.what.to_string(), row)
+        })
+        .collect();
+    format!("{}\n", serde_json::Value::Object(rows))
+}

@@ -1,0 +1,147 @@
+//! PrimFuncs with arguments, to be executed by several backends.
+
+use native::Native;
+use plugin_api::ir::constant::Number;
+use plugin_api::ir::{BodyKind, Module};
+use plugin_api::prelude::{Body, Dim, Sym};
+use runtime::program::{ParamKind, Program, lower};
+use runtime::vm::{InputRange, Inputs};
+use runtime::{Arg, Backend, Fault, Interpreter, Limits, Tensor};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+/// Bytes of tensors, and units of work, for one call.
+const MEMORY: u64 = 4 << 30;
+const WORK: u64 = 400_000_000_000;
+
+/// An argument that belongs to its call.
+#[derive(Clone)]
+enum Owned {
+    Tensor(Tensor),
+    Int(i64),
+    Float(f64),
+}
+
+/// What came of a PrimFunc in both backends.
+pub enum Verdict {
+    /// The same bits; how long each took, and the first call of the native code with its compilation.
+    Same {
+        /// Of the interpreter.
+        interpreted: Duration,
+        /// Of native code.
+        native: Duration,
+        /// Of native code the first time.
+        first: Duration,
+    },
+    /// The same fault.
+    Fault(Fault),
+    /// It cannot be called, or takes too much.
+    Not(String),
+    /// Other bits, or another fault.
+    Differs(String),
+}
+
+/// The PrimFuncs of a module.
+pub fn prim_funcs(module: &Module) -> impl Iterator<Item = (&str, &Body)> {
+    module.functions().filter(|(_, body)| body.kind() == BodyKind::PrimFunc)
+}
+
+/// Executes a PrimFunc in both backends, with symbolic dimensions of this extent.
+pub fn compare(native: &Native, body: &Body, extent: i64, seed: u64) -> Verdict {
+    let args = match lower(body).map_err(|fault| fault.to_string()).and_then(|of| arguments(&of, body, extent, seed)) {
+        Ok(args) => args,
+        Err(why) => return Verdict::Not(why),
+    };
+    let limits = Limits::new(MEMORY, WORK);
+    let started = Instant::now();
+    let expected = run(&Interpreter, body, args.clone(), &limits);
+    let interpreted = started.elapsed();
+    if let Err(fault) = &expected
+        && matches!(fault.kind, runtime::FaultKind::TooMuchWork { .. } | runtime::FaultKind::Unsupported { .. })
+    {
+        return Verdict::Not(fault.to_string());
+    }
+    let started = Instant::now();
+    let kernel = match native.prepare(body) {
+        Ok(kernel) => kernel,
+        Err(fault) => return Verdict::Differs(format!("native code: {fault}")),
+    };
+    let found = call(&*kernel, args.clone(), &limits);
+    let first = started.elapsed();
+    let started = Instant::now();
+    let again = call(&*kernel, args, &limits);
+    let native = started.elapsed();
+    match (expected, found, again) {
+        (Ok(expected), Ok(found), Ok(again)) if bits(&expected) == bits(&found) && bits(&found) == bits(&again) => {
+            Verdict::Same { interpreted, native, first }
+        }
+        (Ok(_), Ok(_), Ok(_)) => Verdict::Differs("other bits".to_string()),
+        (Err(expected), Err(found), Err(_)) if expected == found => Verdict::Fault(found),
+        (expected, found, _) => Verdict::Differs(format!("{:?} / {:?}", expected.err(), found.err())),
+    }
+}
+
+/// The tensors as a call leaves them, and its result.
+type Left = (Vec<Owned>, Option<Number>);
+
+fn run(backend: &dyn Backend, body: &Body, args: Vec<Owned>, limits: &Limits) -> Result<Left, Fault> {
+    call(&*backend.prepare(body)?, args, limits)
+}
+
+fn call(kernel: &dyn runtime::Kernel, mut args: Vec<Owned>, limits: &Limits) -> Result<Left, Fault> {
+    let mut list: Vec<Arg<'_>> = args
+        .iter_mut()
+        .map(|arg| match arg {
+            Owned::Tensor(tensor) => Arg::Out(tensor),
+            Owned::Int(value) => Arg::Int(*value),
+            Owned::Float(value) => Arg::Float(*value),
+        })
+        .collect();
+    let result = kernel.run(&mut list, limits)?;
+    drop(list);
+    Ok((args, result))
+}
+
+/// The bits of what was left, where all NaN are one.
+fn bits((args, result): &Left) -> Vec<u64> {
+    let bits = |number: Number| match number {
+        Number::Bool(value) => value.into(),
+        Number::Int(value) => value as u64,
+        Number::UInt(value) => value,
+        Number::Float(value) if value.is_nan() => f64::NAN.to_bits(),
+        Number::Float(value) => value.to_bits(),
+    };
+    let tensors = args.iter().filter_map(|arg| match arg {
+        Owned::Tensor(tensor) => Some(tensor),
+        _ => None,
+    });
+    tensors.flat_map(Tensor::numbers).chain(*result).map(bits).collect()
+}
+
+fn arguments(program: &Program, body: &Body, extent: i64, seed: u64) -> Result<Vec<Owned>, String> {
+    let mut symbols = BTreeSet::new();
+    let mut note = |dim: &Dim| {
+        dim.vars(&mut |sym: Sym| {
+            symbols.insert(sym.id);
+        });
+    };
+    for param in &program.params {
+        if let ParamKind::Tensor(of) = &param.kind {
+            of.shape.iter().chain(&of.strides).chain([&of.offset]).for_each(&mut note);
+        }
+    }
+    let values: BTreeMap<u32, i64> = symbols.into_iter().map(|id| (id, extent)).collect();
+    let limits = Limits::new(MEMORY, WORK);
+    let argument = |(at, param): (u64, &runtime::program::Param)| match &param.kind {
+        ParamKind::Scalar(reg) if program.registers[reg.index()].is_float() => Ok(Owned::Float(1.5)),
+        ParamKind::Scalar(_) => Ok(Owned::Int(param.symbol.and_then(|id| values.get(&id)).copied().unwrap_or(3))),
+        ParamKind::Tensor(of) => {
+            let shape: Result<Vec<i64>, _> = of.shape.iter().map(|dim| Inputs::extent(dim, &values, body)).collect();
+            let shape = shape.map_err(|why| why.to_string())?;
+            let tensor = Inputs::tensor(of.dtype, &shape, seed * 64 + at, InputRange::Usual, &limits);
+            tensor.map(Owned::Tensor).map_err(|error| error.to_string())
+        }
+        ParamKind::Handle { .. } => Err("a pointer to memory of any type".to_string()),
+    };
+    (0..).zip(&program.params).map(argument).collect()
+}
