@@ -77,10 +77,10 @@ impl<'b> Simplify<'b> {
 
     fn choice(&mut self, stmt: Value<'b>, cond: Value<'b>, w: &mut Again<'b>) -> Result<(), PassError> {
         let branches: Vec<Value<'b>> = stmt.if_branches().collect();
-        if let Some(holds) = self.known(cond) {
-            return branches.get(usize::from(!holds)).map_or(Ok(()), |branch| w.content(self, *branch));
-        }
         let simple = self.expr(cond, w)?;
+        if let Some(holds) = w.as_int(simple) {
+            return branches.get(usize::from(holds == 0)).map_or(Ok(()), |branch| w.content(self, *branch));
+        }
         w.header(stmt, &[simple], |w| {
             for (i, branch) in branches.into_iter().enumerate() {
                 self.under(cond, i == 0, |this| w.header(branch, &[], |w| w.content_or_nothing(this, branch)))?;
@@ -140,16 +140,16 @@ impl<'b> Simplify<'b> {
             _ => None,
         };
         if let Some((cond, then, otherwise)) = choice {
-            return match self.known(cond) {
-                Some(true) => self.expr(then, w),
-                Some(false) => self.expr(otherwise, w),
+            let cond_v = self.expr(cond, w)?;
+            return match w.as_int(cond_v) {
+                Some(0) => self.expr(otherwise, w),
+                Some(_) => self.expr(then, w),
                 None => {
                     let first = if expr.as_call().is_some() {
                         vec![w.v(expr.operands().next().unwrap_or(expr))]
                     } else {
                         Vec::new()
                     };
-                    let cond_v = self.expr(cond, w)?;
                     let then = self.under(cond, true, |this| this.expr(then, w))?;
                     // Of `T.if_then_else` TVM uses the condition in the first value only.
                     let other = match expr.as_call() {
@@ -169,18 +169,20 @@ impl<'b> Simplify<'b> {
                 None => cond,
             });
         }
-        if let Expr::Let { var, value, body } = expr.view() {
-            let simple = self.expr(value, w)?;
-            let plain = w.with(simple, |simple| !simple.is_nested());
-            if let (true, Some(sym), Some(dim)) = (plain, symbol_of(var), index_to_dim(value)) {
-                self.analyzer.bind_value(sym, &dim);
-                return self.expr(body, w);
+        match expr.view() {
+            Expr::Let { var, value, body } => {
+                let simple = self.expr(value, w)?;
+                let plain = w.with(simple, |simple| !simple.is_nested());
+                if let (true, Some(sym), Some(dim)) = (plain, symbol_of(var), index_to_dim(value)) {
+                    self.analyzer.bind_value(sym, &dim);
+                    return self.expr(body, w);
+                }
+                let body = self.expr(body, w)?;
+                let var = w.v(var);
+                Ok(w.expr_of(expr, &[var, simple, body]))
             }
-            let body = self.expr(body, w)?;
-            let var = w.v(var);
-            return Ok(w.expr_of(expr, &[var, simple, body]));
+            _ => w.expr(self, expr),
         }
-        w.expr(self, expr)
     }
 }
 
@@ -367,9 +369,6 @@ fn vector(op: u16, a: V, b: V, w: &mut Again<'_>) -> Option<V> {
         prim::MUL => |w, a, b| w.mul(a, b),
         _ => return None,
     };
-    if dtype.lanes() == 1 {
-        return None;
-    }
     let parts = |w: &mut Again<'_>, v: V| match w
         .with(v, |v| (matches!(v.view(), Expr::Ramp { .. }), matches!(v.view(), Expr::Broadcast { .. })))
     {
