@@ -221,9 +221,8 @@ impl<'b> TirRewrite<'b> for Simplify<'b> {
         }
         if let Expr::Arith { op: op @ (prim::AND | prim::OR), .. } = expr.view()
             && self.constraints
-            && let Some(v) = self.constrained(op, expr, w)?
         {
-            return Ok(v);
+            return self.constrained(op, expr, w);
         }
         let pieces = match expr.view() {
             Expr::Arith { op: prim::AND | prim::OR, .. } if self.conjunctions => {
@@ -233,41 +232,32 @@ impl<'b> TirRewrite<'b> for Simplify<'b> {
             _ if expr.is_nested() => return self.opaque(expr, w),
             _ => None,
         };
-        match pieces {
-            Some(pieces) => match self.pieces(pieces, w)? {
-                Some(v) => Ok(v),
-                None => self.converted(expr, w),
-            },
-            _ => self.converted(expr, w),
+        let written = pieces.map(|pieces| self.pieces(pieces, w)).transpose()?;
+        match written.flatten() {
+            Some(v) => Ok(v),
+            None => w.expr(self, expr),
         }
     }
 }
 
 impl<'b> Simplify<'b> {
-    /// Writes an `and` or `or` without the sides that the other ones decide; `None` if there is no such side, and none that
-    /// has sides itself.
-    fn constrained(&mut self, op: u16, expr: Value<'b>, w: &mut Again<'b>) -> Result<Option<V>, PassError> {
+    /// Writes an `and` or `or` without the sides that the other ones decide.
+    fn constrained(&mut self, op: u16, expr: Value<'b>, w: &mut Again<'b>) -> Result<V, PassError> {
         let all = op == prim::AND;
         let mut sides = sides(op, expr);
-        let has_sides = |side: &Value<'b>| matches!(side.view(), Expr::Arith { op: prim::AND | prim::OR, .. });
-        let mut changes = sides.iter().any(has_sides);
         for at in (0..sides.len()).rev() {
             match self.known_beside(&sides, at, all) {
                 Some(holds) if holds == all => drop(sides.remove(at)),
-                Some(holds) => return Ok(Some(w.int(holds.into(), DType::BOOL))),
-                None => continue,
+                Some(holds) => return Ok(w.int(holds.into(), DType::BOOL)),
+                None => {}
             }
-            changes = true;
-        }
-        if !changes {
-            return Ok(None);
         }
         let mut out = None;
         for side in sides {
             let side = self.expr(side, w)?;
             out = Some(out.map_or(side, |out| combined(op, out, side, w)));
         }
-        Ok(Some(out.unwrap_or_else(|| w.int(all.into(), DType::BOOL))))
+        Ok(out.unwrap_or_else(|| w.int(all.into(), DType::BOOL)))
     }
 
     /// What one side is for certain where the other ones hold, or do not.
@@ -282,17 +272,6 @@ impl<'b> Simplify<'b> {
         let known = self.known(sides[at]);
         self.analyzer = outer;
         known
-    }
-
-    /// Writes an expression with simpler parts.
-    fn converted(&mut self, expr: Value<'b>, w: &mut Again<'b>) -> Result<V, PassError> {
-        if let Expr::Arith { op: prim::CAST, a, .. } = expr.view()
-            && is_float(expr.ty().dtype())
-        {
-            let a = self.expr(a, w)?;
-            return Ok(cast_of(a, expr.ty().dtype(), w));
-        }
-        w.expr(self, expr)
     }
 }
 
