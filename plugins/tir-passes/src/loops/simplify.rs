@@ -55,9 +55,6 @@ impl<'b> Simplify<'b> {
 
     /// What a condition is for certain.
     fn known(&mut self, cond: Value<'b>) -> Option<bool> {
-        if self.effects.contains(cond) {
-            return None;
-        }
         match self.analyzer.pieces(without_hint(cond))?[..] {
             [Piece::Leaf(ref truth)] => truth.as_int().map(|truth| truth != 0),
             _ => None,

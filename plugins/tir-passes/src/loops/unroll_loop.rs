@@ -189,21 +189,17 @@ impl<'b> Choice<'b> {
         Ok(count)
     }
 
-    /// Notes the variables in indices of local buffers.
+    /// Notes the variables in indices of a local buffer.
     fn note_local_access(&mut self, value: Value<'b>) {
-        let mut work = vec![value];
-        while let Some(value) = work.pop() {
-            if let Some(access) = value.as_element_access()
-                && let Type::Buffer(buffer) = access.buffer.ty().to_owned()
-                && ["local", "warp"].iter().any(|scope| buffer.scope.starts_with(scope))
-            {
-                let mut indices = access.indices;
-                while let Some(index) = indices.pop() {
-                    indices.extend(index.operands().filter(|_| index.is_nested()));
-                    self.local.insert(index);
-                }
+        if let Some(access) = value.as_element_access()
+            && let Type::Buffer(buffer) = access.buffer.ty().to_owned()
+            && ["local", "warp"].iter().any(|scope| buffer.scope.starts_with(scope))
+        {
+            let mut indices = access.indices;
+            while let Some(index) = indices.pop() {
+                indices.extend(index.operands().filter(|_| index.is_nested()));
+                self.local.insert(index);
             }
-            work.extend(value.operands().filter(|operand| operand.is_nested()));
         }
     }
 }
