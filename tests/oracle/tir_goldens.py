@@ -71,6 +71,8 @@ REASONS = {
     "narrow_data_type": {
         "start and extent of a region are of one type": (CRASHES, "TVM ends its process in the pass"),
         "regions of blocks": (CRASHES, "TVM ends its process in the pass"),
+        "a view of a buffer that has a layout": (OTHER, "TVM writes down the layout of the buffer that is viewed"),
+        "a choice between a narrow and a wide index": (OTHER, "TVM does not know the bounds of T.if_then_else"),
     },
     "stmt_simplify": {
         "calls with effects are made as often as before": (OTHER_VALUES, "TVM merges calls and leaves them out"),
