@@ -37,6 +37,7 @@ REASONS = {
         ),
         "divisions in choices": (OTHER_VALUES, "TVM divides before it asks whether the divisor is 0"),
         "the heads of blocks stay, and each block has its own names": (OTHER, "TVM uses a name of the initialization after it"),
+        "divisions in shapes that conditions guard": (OTHER_VALUES, "TVM divides before it asks whether the divisor is 0"),
     },
     "convert_ssa": {
         "a second value in the initialization of a block": (OTHER_VALUES, "TVM uses the value of the initialization after it"),
@@ -58,6 +59,7 @@ REASONS = {
     "loop_partition": {
         "a loop with a break": (OTHER_VALUES, "TVM executes the parts that come after the break"),
         "loops of symbolic lengths stay whole": (OTHER_VALUES, "TVM splits loops, and goes beyond the buffer if n < 0"),
+        "conditions after a single iteration": (MORE_LOOPS, "TVM splits the inner loop where the variable of the outer one says"),
     },
     "lower_match_buffer": {
         "variables of what is matched": (OTHER, "TVM uses a symbolic variable that nothing defines any more"),
@@ -68,6 +70,9 @@ REASONS = {
     },
     "narrow_data_type": {
         "start and extent of a region are of one type": (CRASHES, "TVM ends its process in the pass"),
+        "regions of blocks": (CRASHES, "TVM ends its process in the pass"),
+        "a view of a buffer that has a layout": (OTHER, "TVM writes down the layout of the buffer that is viewed"),
+        "a choice between a narrow and a wide index": (OTHER, "TVM does not know the bounds of T.if_then_else"),
     },
     "stmt_simplify": {
         "calls with effects are made as often as before": (OTHER_VALUES, "TVM merges calls and leaves them out"),
@@ -87,6 +92,8 @@ REASONS = {
         "a marked loop with a break": (OTHER_VALUES, "TVM lets the jump leave the loop around"),
         "a marked loop with a call that leaves it": (OTHER_VALUES, "TVM lets the jump leave the loop around"),
         "a short serial loop with a continue stays, the one in it does not": (OTHER_VALUES, "TVM leaves a jump without a loop"),
+        "a loop of one iteration with a break": (OTHER_VALUES, "TVM lets the jump leave the loop around"),
+        "a short loop around one with a break": (OTHER, "TVM leaves jumps without a loop"),
     },
     "vectorize_loop": {
         "a break": (OTHER_VALUES, "TVM lets the jump leave another loop"),
@@ -96,6 +103,10 @@ REASONS = {
         "a buffer that some lanes store to": (OTHER_VALUES, "TVM stores what each lane has to one element"),
         "a name that is used lane after lane": (OTHER_VALUES, "TVM uses a name that nothing defines"),
         "a predicate with something that has no mask": (OTHER_VALUES, "TVM calls the function without the condition"),
+        "a name decides what each lane does": (OTHER_VALUES, "TVM uses a name that nothing defines"),
+        "a pointer to a buffer of which each lane needs one": (OTHER, "TVM calls the function once"),
+        "functions of integers as fractions": (CRASHES, "TVM ends its process where it reads these functions of vectors"),
+        "a vectorized loop in what each lane does for itself": (MORE_LOOPS, "TVM leaves the inner loop as it is"),
     },
 }
 

@@ -6,7 +6,6 @@
 use super::remove_no_op::without_no_ops;
 use super::simplify::Simplify;
 use plugin_api::arith::prim;
-use plugin_api::ir::DimExpr;
 use plugin_api::prelude::*;
 use plugin_api::tir::{Again, TirRewrite};
 use plugin_api::walk::visitors::post_order_visit_value;
@@ -49,7 +48,7 @@ declare_config! {
 fn hoist_if_then_else(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
     let choices = body.root().attr("tirx.HoistIfThenElseExprWithBlock").and_then(|flag| flag.as_int()) == Some(1);
     let threads = choices || SUPPORT_BLOCK_SCOPE.get(ctx);
-    let mut finder = Finder { threads, choices, around: Vec::new(), divided: 0, found: HashMap::new() };
+    let mut finder = Finder { threads, choices, around: Vec::new(), found: HashMap::new() };
     finder.content(body.root());
     let mut hoist = Hoist { found: finder.found, doubled: 0, missed: ValueSet::new(body) };
     let hoisted = if hoist.found.is_empty() { body.clone() } else { hoist.rewrite(body)? };
@@ -75,8 +74,8 @@ struct Around<'b> {
     is_threads: bool,
     /// Whether it does more than one thing.
     is_sequence: bool,
-    /// How many Ifs with two branches are around it.
-    divided: usize,
+    /// Whether an If in it that was visited has two branches. That If is around what is visited now, if all does one thing.
+    is_divided: bool,
 }
 
 /// Finds where conditions move to.
@@ -85,8 +84,6 @@ struct Finder<'b> {
     /// Whether choices move, instead of Ifs.
     choices: bool,
     around: Vec<Around<'b>>,
-    /// How many Ifs with two branches are around what is visited.
-    divided: usize,
     found: HashMap<Value<'b>, Vec<Moved<'b>>>,
 }
 
@@ -119,11 +116,10 @@ impl<'b> Finder<'b> {
                 if !self.choices {
                     self.moves(cond, otherwise);
                 }
-                self.divided += usize::from(otherwise);
+                self.around.iter_mut().for_each(|around| around.is_divided |= otherwise);
                 for branch in stmt.if_branches() {
                     self.content(branch);
                 }
-                self.divided -= usize::from(otherwise);
             }
             _ => {
                 if self.choices {
@@ -135,7 +131,7 @@ impl<'b> Finder<'b> {
     }
 
     fn inner(&mut self, stmt: Value<'b>, var: Option<Value<'b>>, is_threads: bool) {
-        self.around.push(Around { stmt, var, is_threads, is_sequence: false, divided: self.divided });
+        self.around.push(Around { stmt, var, is_threads, is_sequence: false, is_divided: false });
         self.content(stmt);
         self.around.pop();
     }
@@ -157,7 +153,7 @@ impl<'b> Finder<'b> {
         };
         let free = self.around.iter().rev().take_while(|around| !stays(around));
         if let Some(to) = free.last() {
-            let otherwise = otherwise || self.divided > to.divided;
+            let otherwise = otherwise || to.is_divided;
             self.found.entry(to.stmt).or_default().push((cond, otherwise));
         }
     }
@@ -185,26 +181,12 @@ fn variables(cond: Value<'_>) -> Option<Vec<Value<'_>>> {
 fn may_divide_by_zero(expr: Value<'_>) -> bool {
     let mut found = false;
     post_order_visit_value(expr, |part| {
-        found |= match part.view() {
-            Expr::Arith { op, b: Some(by), .. } if !part.ty().dtype().is_float() => is_division(op, by.dim().as_ref()),
-            _ => part.dim().is_some_and(|dim| divides(&dim)),
+        if let Expr::Arith { op: prim::FLOORDIV..=prim::TRUNCMOD | prim::DIV, b: Some(by), .. } = part.view() {
+            let by_zero = by.dim().and_then(|by| by.as_int()).is_none_or(|by| by == 0);
+            found |= by_zero && !part.ty().dtype().is_float();
         }
     });
     found
-}
-
-fn divides(dim: &Dim) -> bool {
-    let Dim::Expr(expr) = dim else { return false };
-    match &**expr {
-        DimExpr::Binary(op, _, a, b) => is_division(*op, Some(b)) || divides(a) || divides(b),
-        DimExpr::Unary(_, _, a) => divides(a),
-        _ => false,
-    }
-}
-
-fn is_division(op: u16, by: Option<&Dim>) -> bool {
-    let by_zero = || by.and_then(Dim::as_int).is_none_or(|by| by == 0);
-    matches!(op, prim::FLOORDIV..=prim::TRUNCMOD | prim::DIV) && by_zero()
 }
 
 /// Writes Ifs around loops.

@@ -82,7 +82,7 @@ struct Partition<'b> {
     hints: HashSet<Value<'b>>,
     /// Conditions that are known in the part that is being written.
     known: HashSet<Value<'b>>,
-    /// Variables of loops of which one iteration is being written.
+    /// Variables of loops of one iteration, and of those of which one iteration is being written.
     fixed: HashMap<Value<'b>, i64>,
 }
 
@@ -108,7 +108,6 @@ impl<'b> TirRewrite<'b> for Partition<'b> {
                 }
             }
             Some(Stmt::For { var, .. }) => self.whole(stmt, var, w),
-            _ if self.hints.contains(&stmt) => Ok(()),
             _ => w.stmt(self, stmt),
         }
     }
@@ -142,19 +141,14 @@ impl<'b> Partition<'b> {
             _ => None,
         };
         self.fixed.extend(only.map(|only| (var, only)));
-        let written = if stmt.n_operands() != 2 || !self.has_hint(var) {
-            w.stmt(self, stmt)
-        } else {
-            let ops = w.operands(self, stmt)?;
-            w.loop_like(stmt, ops[0], ops[1], |w, new| {
-                w.set(var, new);
-                w.iteration(self, stmt, var)
-            })
-        };
-        if only.is_some() {
-            self.fixed.remove(&var);
+        if stmt.n_operands() != 2 || !self.has_hint(var) {
+            return w.stmt(self, stmt);
         }
-        written
+        let ops = w.operands(self, stmt)?;
+        w.loop_like(stmt, ops[0], ops[1], |w, new| {
+            w.set(var, new);
+            w.iteration(self, stmt, var)
+        })
     }
 
     /// Writes a part of a loop, in smaller parts if conditions differ within it.

@@ -55,9 +55,6 @@ impl<'b> Simplify<'b> {
 
     /// What a condition is for certain.
     fn known(&mut self, cond: Value<'b>) -> Option<bool> {
-        if self.effects.contains(cond) {
-            return None;
-        }
         match self.analyzer.pieces(without_hint(cond))?[..] {
             [Piece::Leaf(ref truth)] => truth.as_int().map(|truth| truth != 0),
             _ => None,
@@ -77,10 +74,10 @@ impl<'b> Simplify<'b> {
 
     fn choice(&mut self, stmt: Value<'b>, cond: Value<'b>, w: &mut Again<'b>) -> Result<(), PassError> {
         let branches: Vec<Value<'b>> = stmt.if_branches().collect();
-        if let Some(holds) = self.known(cond) {
-            return branches.get(usize::from(!holds)).map_or(Ok(()), |branch| w.content(self, *branch));
-        }
         let simple = self.expr(cond, w)?;
+        if let Some(holds) = w.as_int(simple) {
+            return branches.get(usize::from(holds == 0)).map_or(Ok(()), |branch| w.content(self, *branch));
+        }
         w.header(stmt, &[simple], |w| {
             for (i, branch) in branches.into_iter().enumerate() {
                 self.under(cond, i == 0, |this| w.header(branch, &[], |w| w.content_or_nothing(this, branch)))?;
@@ -140,16 +137,16 @@ impl<'b> Simplify<'b> {
             _ => None,
         };
         if let Some((cond, then, otherwise)) = choice {
-            return match self.known(cond) {
-                Some(true) => self.expr(then, w),
-                Some(false) => self.expr(otherwise, w),
+            let cond_v = self.expr(cond, w)?;
+            return match w.as_int(cond_v) {
+                Some(0) => self.expr(otherwise, w),
+                Some(_) => self.expr(then, w),
                 None => {
                     let first = if expr.as_call().is_some() {
                         vec![w.v(expr.operands().next().unwrap_or(expr))]
                     } else {
                         Vec::new()
                     };
-                    let cond_v = self.expr(cond, w)?;
                     let then = self.under(cond, true, |this| this.expr(then, w))?;
                     // Of `T.if_then_else` TVM uses the condition in the first value only.
                     let other = match expr.as_call() {
@@ -169,18 +166,20 @@ impl<'b> Simplify<'b> {
                 None => cond,
             });
         }
-        if let Expr::Let { var, value, body } = expr.view() {
-            let simple = self.expr(value, w)?;
-            let plain = w.with(simple, |simple| !simple.is_nested());
-            if let (true, Some(sym), Some(dim)) = (plain, symbol_of(var), index_to_dim(value)) {
-                self.analyzer.bind_value(sym, &dim);
-                return self.expr(body, w);
+        match expr.view() {
+            Expr::Let { var, value, body } => {
+                let simple = self.expr(value, w)?;
+                let plain = w.with(simple, |simple| !simple.is_nested());
+                if let (true, Some(sym), Some(dim)) = (plain, symbol_of(var), index_to_dim(value)) {
+                    self.analyzer.bind_value(sym, &dim);
+                    return self.expr(body, w);
+                }
+                let body = self.expr(body, w)?;
+                let var = w.v(var);
+                Ok(w.expr_of(expr, &[var, simple, body]))
             }
-            let body = self.expr(body, w)?;
-            let var = w.v(var);
-            return Ok(w.expr_of(expr, &[var, simple, body]));
+            _ => w.expr(self, expr),
         }
-        w.expr(self, expr)
     }
 }
 
@@ -219,9 +218,8 @@ impl<'b> TirRewrite<'b> for Simplify<'b> {
         }
         if let Expr::Arith { op: op @ (prim::AND | prim::OR), .. } = expr.view()
             && self.constraints
-            && let Some(v) = self.constrained(op, expr, w)?
         {
-            return Ok(v);
+            return self.constrained(op, expr, w);
         }
         let pieces = match expr.view() {
             Expr::Arith { op: prim::AND | prim::OR, .. } if self.conjunctions => {
@@ -231,41 +229,32 @@ impl<'b> TirRewrite<'b> for Simplify<'b> {
             _ if expr.is_nested() => return self.opaque(expr, w),
             _ => None,
         };
-        match pieces {
-            Some(pieces) => match self.pieces(pieces, w)? {
-                Some(v) => Ok(v),
-                None => self.converted(expr, w),
-            },
-            _ => self.converted(expr, w),
+        let written = pieces.map(|pieces| self.pieces(pieces, w)).transpose()?;
+        match written.flatten() {
+            Some(v) => Ok(v),
+            None => w.expr(self, expr),
         }
     }
 }
 
 impl<'b> Simplify<'b> {
-    /// Writes an `and` or `or` without the sides that the other ones decide; `None` if there is no such side, and none that
-    /// has sides itself.
-    fn constrained(&mut self, op: u16, expr: Value<'b>, w: &mut Again<'b>) -> Result<Option<V>, PassError> {
+    /// Writes an `and` or `or` without the sides that the other ones decide.
+    fn constrained(&mut self, op: u16, expr: Value<'b>, w: &mut Again<'b>) -> Result<V, PassError> {
         let all = op == prim::AND;
         let mut sides = sides(op, expr);
-        let has_sides = |side: &Value<'b>| matches!(side.view(), Expr::Arith { op: prim::AND | prim::OR, .. });
-        let mut changes = sides.iter().any(has_sides);
         for at in (0..sides.len()).rev() {
             match self.known_beside(&sides, at, all) {
                 Some(holds) if holds == all => drop(sides.remove(at)),
-                Some(holds) => return Ok(Some(w.int(holds.into(), DType::BOOL))),
-                None => continue,
+                Some(holds) => return Ok(w.int(holds.into(), DType::BOOL)),
+                None => {}
             }
-            changes = true;
-        }
-        if !changes {
-            return Ok(None);
         }
         let mut out = None;
         for side in sides {
             let side = self.expr(side, w)?;
             out = Some(out.map_or(side, |out| combined(op, out, side, w)));
         }
-        Ok(Some(out.unwrap_or_else(|| w.int(all.into(), DType::BOOL))))
+        Ok(out.unwrap_or_else(|| w.int(all.into(), DType::BOOL)))
     }
 
     /// What one side is for certain where the other ones hold, or do not.
@@ -280,17 +269,6 @@ impl<'b> Simplify<'b> {
         let known = self.known(sides[at]);
         self.analyzer = outer;
         known
-    }
-
-    /// Writes an expression with simpler parts.
-    fn converted(&mut self, expr: Value<'b>, w: &mut Again<'b>) -> Result<V, PassError> {
-        if let Expr::Arith { op: prim::CAST, a, .. } = expr.view()
-            && is_float(expr.ty().dtype())
-        {
-            let a = self.expr(a, w)?;
-            return Ok(cast_of(a, expr.ty().dtype(), w));
-        }
-        w.expr(self, expr)
     }
 }
 
@@ -367,9 +345,6 @@ fn vector(op: u16, a: V, b: V, w: &mut Again<'_>) -> Option<V> {
         prim::MUL => |w, a, b| w.mul(a, b),
         _ => return None,
     };
-    if dtype.lanes() == 1 {
-        return None;
-    }
     let parts = |w: &mut Again<'_>, v: V| match w
         .with(v, |v| (matches!(v.view(), Expr::Ramp { .. }), matches!(v.view(), Expr::Broadcast { .. })))
     {

@@ -158,16 +158,14 @@ impl<'b> Choice<'b> {
         let marked = kind == "unroll";
         if marked && n.is_none() {
             let name = var.name().unwrap_or("_");
-            return Err(pass_error!(
-                "the loop over `{name}` is marked as `unroll`, but its number of iterations is not known; make it a \
-                 serial loop, or bind the number before this pass"
-            )
-            .at(stmt));
+            bail!(at stmt, "the loop over `{name}` is marked as `unroll`, but its number of iterations is not known; make it a serial loop, or bind the number before this pass");
         }
         let Limits { max_step, max_depth, max_extent, explicit, local_access } = self.limits;
         if has_jumps(stmt) {
             if marked && (explicit || max_extent == 1 && n.is_some_and(|n| n <= 1)) {
-                return Err(jumps(stmt, var));
+                // Without the loop, what leaves it would leave the loop around it.
+                let name = var.name().unwrap_or("_");
+                bail!(at stmt, "the loop over `{name}` is marked as `unroll`, but its content has a `break` or `continue`, which means the loop; make it a serial loop, or put what follows the jump under a condition");
             }
             count.kept += 1;
             return Ok(count);
@@ -191,33 +189,19 @@ impl<'b> Choice<'b> {
         Ok(count)
     }
 
-    /// Notes the variables in indices of local buffers.
+    /// Notes the variables in indices of a local buffer.
     fn note_local_access(&mut self, value: Value<'b>) {
-        let mut work = vec![value];
-        while let Some(value) = work.pop() {
-            if let Some(access) = value.as_element_access()
-                && let Type::Buffer(buffer) = access.buffer.ty().to_owned()
-                && ["local", "warp"].iter().any(|scope| buffer.scope.starts_with(scope))
-            {
-                let mut indices = access.indices;
-                while let Some(index) = indices.pop() {
-                    indices.extend(index.operands().filter(|_| index.is_nested()));
-                    self.local.insert(index);
-                }
+        if let Some(access) = value.as_element_access()
+            && let Type::Buffer(buffer) = access.buffer.ty().to_owned()
+            && ["local", "warp"].iter().any(|scope| buffer.scope.starts_with(scope))
+        {
+            let mut indices = access.indices;
+            while let Some(index) = indices.pop() {
+                indices.extend(index.operands().filter(|_| index.is_nested()));
+                self.local.insert(index);
             }
-            work.extend(value.operands().filter(|operand| operand.is_nested()));
         }
     }
-}
-
-/// Without the loop, what leaves it would leave the loop around it.
-fn jumps(stmt: Value<'_>, var: Value<'_>) -> PassError {
-    let name = var.name().unwrap_or("_");
-    pass_error!(
-        "the loop over `{name}` is marked as `unroll`, but its content has a `break` or `continue`, which means the loop; \
-         make it a serial loop, or put what follows the jump under a condition"
-    )
-    .at(stmt)
 }
 
 /// Writes the chosen loops out.

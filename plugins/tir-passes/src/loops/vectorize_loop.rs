@@ -107,7 +107,7 @@ struct Vectorize<'b> {
     along: Option<Along<'b>>,
     /// The predicate of the loads and stores that are being written.
     mask: Option<Mask>,
-    /// What differs from lane to lane of that loop.
+    /// What differs from lane to lane of that loop, or of the last one: no other loop has its content.
     known: InLanes<'b>,
     /// Loops that became serial, and why.
     serial: Vec<(Value<'b>, String)>,
@@ -200,24 +200,20 @@ impl<'b> Vectorize<'b> {
             let name = var.name().unwrap_or("_");
             bail!(at stmt, "the vectorized loop over `{name}` has no iteration, and no vector has no lanes; make it a serial loop, or run tirx.RemoveNoOp before");
         }
-        let lanes = Lanes::of_extent(extent).filter(|lanes| self.scalable || !lanes.scalable).ok_or_else(|| {
+        let Some(lanes) = Lanes::of_extent(extent).filter(|lanes| self.scalable || !lanes.scalable) else {
             let name = var.name().unwrap_or("_");
-            pass_error!(
-                "the number of iterations of the vectorized loop over `{name}` is not known; make it a constant, or a \
-                 multiple of `T.vscale()` if the target has scalable vectors"
-            )
-            .at(stmt)
-        })?;
+            bail!(at stmt, "the number of iterations of the vectorized loop over `{name}` is not known; make it a constant, or a multiple of `T.vscale()` if the target has scalable vectors");
+        };
         if has_jumps(stmt) {
             let name = var.name().unwrap_or("_");
             bail!(at stmt, "the vectorized loop over `{name}` has a `break` or `continue`; make it a serial loop");
         }
-        self.known = InLanes::of(stmt, var, lanes);
-        if let Some(why) = self.known.obstacle(stmt) {
-            self.known = InLanes::default();
+        let known = InLanes::of(stmt, var, lanes);
+        if let Some(why) = known.obstacle(stmt) {
             self.serial.push((stmt, why));
             return as_serial(self, stmt, w);
         }
+        self.known = known;
         self.along = Some(Along { var, extent, lanes });
         let (zero, one) = (w.int(0, var.ty().dtype()), w.int(1, var.ty().dtype()));
         // A number of lanes is one of 32 bits, as a text has it.
@@ -226,7 +222,6 @@ impl<'b> Vectorize<'b> {
         w.set(var, ramp);
         w.iteration(self, stmt, var)?;
         self.along = None;
-        self.known = InLanes::default();
         Ok(())
     }
 
@@ -267,9 +262,7 @@ impl<'b> Vectorize<'b> {
             let (index, stored) = (Lanes::of_type(w.dtype(*last)), Lanes::of_type(w.dtype(*value)));
             let within = elements(element);
             if element.lanes() as i16 <= 0 {
-                return Err(
-                    PassError::new("a buffer of scalable vectors cannot be stored to in a vectorized loop").at(stmt)
-                );
+                bail!(at stmt, "a buffer of scalable vectors cannot be stored to in a vectorized loop");
             }
             let total = Lanes { n: (index.n * within).max(stored.n), scalable: index.scalable || stored.scalable };
             *last = broadcast_to(*last, Lanes { n: total.n / within, ..total }, w)?;

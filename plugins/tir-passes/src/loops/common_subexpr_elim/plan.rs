@@ -150,7 +150,6 @@ impl<'b> Planner<'b> {
                 if is_declared_here(stmt) {
                     self.buffer(stmt);
                 }
-                self.content(stmt);
             }
         }
     }

@@ -75,7 +75,6 @@ fn fits(value: Value<'_>) -> Result<(), PassError> {
 fn too_large(dim: &Dim) -> Option<i64> {
     match dim {
         Dim::Expr(expr) => match &**expr {
-            DimExpr::Int(value, DType::I64) => Some(*value).filter(|value| i32::try_from(*value).is_err()),
             DimExpr::Int(..) | DimExpr::Float(..) => None,
             DimExpr::Unary(_, _, a) => too_large(a),
             DimExpr::Binary(_, _, a, b) => too_large(a).or_else(|| too_large(b)),

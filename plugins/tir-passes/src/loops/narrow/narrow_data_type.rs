@@ -78,6 +78,17 @@ impl<'b> Fits<'b> {
             self.expr(operand, inner);
         }
     }
+
+    /// Whether all values of an index fit into the target: of a vector in steps its first and its last element.
+    fn fits(&mut self, index: Value<'b>) -> bool {
+        let holds = Bounds::of_dtype(DType::new(DType::I32.code(), self.target, 1));
+        let all = |bounds: Bounds| holds.contains(bounds.min) && holds.contains(bounds.max);
+        let Expr::Ramp { base, stride, lanes } = index.view() else { return all(self.analyzer.index_bounds(index)) };
+        let Some(lanes) = lanes.dim().and_then(|lanes| lanes.as_int()) else { return false };
+        let (first, step) = (self.analyzer.index_bounds(base), self.analyzer.index_bounds(stride));
+        let last = |first: i64, step: i64| first.saturating_add(step.saturating_mul(lanes - 1));
+        all(first) && all(Bounds::of(last(first.min, step.min), last(first.max, step.max)))
+    }
 }
 
 impl<'b> Widths<'b> for Fits<'b> {
@@ -86,12 +97,7 @@ impl<'b> Widths<'b> for Fits<'b> {
         if dtype.code() != DType::I32.code() {
             return around;
         }
-        let holds = Bounds::of_dtype(DType::new(dtype.code(), self.target, 1));
-        let mut fits = || {
-            let bounds = self.analyzer.index_bounds(expr);
-            holds.contains(bounds.min) && holds.contains(bounds.max)
-        };
-        if dtype.bits() <= self.target || fits() { around } else { 64 }
+        if dtype.bits() <= self.target || self.fits(expr) { around } else { 64 }
     }
 
     fn of_var(&self, var: Value<'b>) -> Option<u8> {

@@ -118,13 +118,7 @@ impl<'b, W: Widths<'b>> Narrow<W> {
             w.retyped(stmt, &ops, &self.scalar_type(stmt));
             return Ok(());
         }
-        w.header(stmt, &ops, |w| {
-            if var.n_operands() == 0 {
-                w.retyped(var, &[], &self.scalar_type(var));
-                return w.iteration(self, stmt, var);
-            }
-            w.content(self, stmt)
-        })
+        w.header(stmt, &ops, |w| w.content(self, stmt))
     }
 
     fn type_of(&self, var: Value<'b>) -> DType {
