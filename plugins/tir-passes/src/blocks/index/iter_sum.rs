@@ -204,13 +204,7 @@ impl IterSum {
             let at = exact.or_else(|| self.closest(reached.as_int().filter(|_| is_one)?))?;
             let split = self.splits.remove(at);
             let scale = if is_one { split.scale.clone() } else { reached.clone() };
-            reached = match (exact, reached.as_int(), split.extent.as_int(), scale.as_int()) {
-                // What overlaps begins one step further each time.
-                (None, Some(known), Some(extent), Some(scale)) => {
-                    Dim::int(known.checked_add(scale.checked_mul(extent - 1)?)?, dtype)
-                }
-                _ => mul(split.extent.clone(), scale.clone()),
-            };
+            reached = mul(split.extent.clone(), scale.clone());
             order.push(Split { scale, ..split });
         }
         let sum = order.iter().rev().map(Split::to_dim).reduce(add)?;
