@@ -47,6 +47,7 @@ REASONS = {
     },
     "compact_buffer_allocation": {
         "a vector that begins where a load says": (OTHER, "passhost does not know that two loads are equal, and keeps the buffer"),
+        "an index from a buffer that the function allocates": (OTHER_VALUES, "TVM reads a buffer that it does not define"),
         "indices that are read through names, and steps of vectors": (OTHER_VALUES, "TVM reads a buffer that it does not define"),
         "an extent that is not known is that of the buffer": (REFUSES, "TVM counts more elements than an int32 holds"),
     },
@@ -86,7 +87,19 @@ REASONS = {
         "in place, but read after it was written": (OTHER_VALUES, "TVM overwrites what a later statement reads"),
         "in place, but what is written is read in the next iteration": (OTHER_VALUES, "TVM overwrites what a later iteration reads"),
         "in place, but as long as a condition holds": (OTHER_VALUES, "TVM overwrites what a later iteration reads"),
+        "in place, but a loop repeats each store as long as a condition holds": (
+            OTHER_VALUES, "TVM overwrites what a later iteration reads",
+        ),
+        "in place, but each branch has its own step": (OTHER_VALUES, "TVM overwrites what a later iteration reads"),
+        "in place, but a quotient reaches an element again": (OTHER_VALUES, "TVM overwrites what a later iteration reads"),
+        "in place, but a name reaches an element again": (OTHER_VALUES, "TVM overwrites what a later iteration reads"),
+        "in place, but a choice reaches an element again": (OTHER_VALUES, "TVM overwrites what a later iteration reads"),
+        "in place, but each thread stores to each element": (OTHER_VALUES, "TVM overwrites what another thread reads"),
+        "in place, but read after two branches wrote it": (OTHER_VALUES, "TVM overwrites what a later statement reads"),
+        "in place, but the other one is stored to": (OTHER_VALUES, "TVM stores both values to one element"),
+        "not in place in storage of another data type": (CRASHES, "TVM ends its process when it reads what it prints"),
         "a shape that a loop decides": (OTHER_VALUES, "TVM uses the variable of the loop before it"),
+        "a shape that a name or a thread decides": (OTHER_VALUES, "TVM uses the name before it"),
     },
     "unroll_loop": {
         "a marked loop with a break": (OTHER_VALUES, "TVM lets the jump leave the loop around"),

@@ -107,10 +107,7 @@ impl<'b> Flatten<'b> {
             return self.vector_in_row(ty, rows, *vector, rw);
         }
         let dim = self.context.simplify(&offset_of(ty, scalars(indices)?.iter()));
-        match indices {
-            [index] if index_to_dim_of_atoms(*index).as_ref() == Some(&dim) => Ok(rw.v(*index)),
-            _ => rw.tir(|t| t.index(&dim).v()),
-        }
+        rw.tir(|t| t.index(&dim).v())
     }
 
     /// The index of a vector whose elements are in one row.

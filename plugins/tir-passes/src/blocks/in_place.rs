@@ -1,6 +1,6 @@
 //! Whether a statement computes each element of a buffer of the same element of another one, which can then be overwritten.
 
-use super::storage_plan::allocation_of;
+use super::storage_plan::{EXTERN_SCOPE, allocation_of};
 use plugin_api::arith::{index_to_dim_of_atoms, symbol_of};
 use plugin_api::prelude::*;
 use plugin_api::tir::regions::linear::Linear;
@@ -17,7 +17,9 @@ pub(super) fn is_in_place(stmt: Value<'_>, to: Value<'_>, from: Value<'_>) -> bo
 fn part_is_in_place(value: Value<'_>, to: Value<'_>, from: Value<'_>) -> bool {
     let stored = match value.stmt() {
         Some(Stmt::Store { buffer, value: stored }) if allocation_of(buffer) == Some(to) => Some(stored),
-        Some(Stmt::Attr { key, .. }) if key.ends_with("_scope") => return false,
+        // What it overwrites may be an element of the new buffer.
+        Some(Stmt::Store { buffer, .. }) if allocation_of(buffer) == Some(from) => return false,
+        Some(Stmt::Attr { key, .. }) if key == EXTERN_SCOPE => return false,
         Some(Stmt::While { .. }) => return false,
         _ => None,
     };
@@ -116,7 +118,7 @@ fn stores<'b>(content: impl Iterator<Item = Value<'b>>, to: Value<'b>, from: Val
             Some(Stmt::Store { buffer, value: stored }) if allocation_of(buffer) == Some(to) => {
                 let access = value.as_element_access()?;
                 let [index] = access.indices[..] else { return None };
-                let index = index_to_dim_of_atoms(index).filter(|dim| is_arithmetic(index) && !uses(dim, &names))?;
+                let index = index_to_dim_of_atoms(index).filter(|dim| !uses(dim, &names))?;
                 let reads = reads(stored, from);
                 let (loops, branches) = (loops.iter().copied().collect(), branches.iter().copied().collect());
                 stores.push(Store { index: Linear::of(&index), reads, loops, branches });
@@ -137,13 +139,6 @@ fn uses(index: &Dim, names: &[Sym]) -> bool {
     let mut uses = false;
     index.vars(&mut |sym| uses |= names.contains(&sym));
     uses
-}
-
-/// Whether all that an index uses can be seen in it: no call, for one.
-fn is_arithmetic(index: Value<'_>) -> bool {
-    let mut seen = true;
-    post_order_visit_value(index, |part| seen &= !part.is_nested() || matches!(part.view(), Expr::Arith { .. }));
-    seen
 }
 
 fn reads(value: Value<'_>, buffer: Value<'_>) -> bool {

@@ -3,8 +3,8 @@
 use plugin_api::arith::{index_to_dim_of_atoms, prim, substitute};
 use plugin_api::ir::BufferType;
 use plugin_api::prelude::*;
+use plugin_api::tir::RegionAccess;
 use plugin_api::tir::regions::linear::{Linear, add, cast, mul};
-use plugin_api::tir::{PrimExpr, Tir};
 use std::collections::{BTreeMap, BTreeSet};
 
 declare_pass! {
@@ -38,9 +38,6 @@ declare_pass! {
 }
 
 fn lower_match_buffer(body: &Body, _: &Ctx) -> Result<Body, PassError> {
-    if body.values().all(|value| value.matched_region().is_none()) {
-        return Ok(body.clone());
-    }
     let params = body.root().region().children().filter(|value| value.as_buffer_type().is_none());
     let mut lower = LowerMatch {
         matched: ValueMap::new(body),
@@ -74,11 +71,7 @@ struct Source<'b> {
 impl<'b> LowerMatch<'b> {
     fn visit(&mut self, value: Value<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
         if let Some(region) = value.matched_region() {
-            let ty = value.as_buffer_type().ok_or_else(|| pass_error!("a matched buffer without a type").at(value))?;
-            let source = self.source(&ty, region.buffer, &region.ranges).map_err(|error| error.at(value))?;
-            self.matched.insert(value, source);
-            rw.edit().discard(value);
-            return Ok(Action::Keep);
+            return self.take_out(value, &region, rw);
         }
         if let Expr::BufferPart { buffer, part } = value.view()
             && let Some(source) = self.matched.get(buffer)
@@ -101,6 +94,20 @@ impl<'b> LowerMatch<'b> {
         Ok(Action::Keep)
     }
 
+    /// A matched buffer goes; what it is a part of is used in its place.
+    fn take_out(
+        &mut self,
+        matched: Value<'b>,
+        region: &RegionAccess<'b>,
+        rw: &mut Rewriter<'b>,
+    ) -> Result<Action, PassError> {
+        let ty = matched.as_buffer_type().ok_or_else(|| pass_error!("a matched buffer without a type").at(matched))?;
+        let source = self.source(&ty, region.buffer, &region.ranges).map_err(|error| error.at(matched))?;
+        self.matched.insert(matched, source);
+        rw.edit().discard(matched);
+        Ok(Action::Keep)
+    }
+
     fn replaced(&self, dim: &Dim, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
         let with = rw.tir(|t| t.index(dim).v())?;
         Ok(Action::Replace(with))
@@ -114,7 +121,7 @@ impl<'b> LowerMatch<'b> {
             let (outer, inner) = source.ranges.split_at(source.ranges.len() - own.len().min(source.ranges.len()));
             let (buffer, indices) = rw.tir(|t| {
                 let outer = outer.iter().map(|(start, _)| t.index(start).v());
-                let inner = inner.iter().zip(&own).map(|((start, _), index)| further(t, start, index).v());
+                let inner = inner.iter().zip(&own).map(|((start, _), index)| (t.index(start) + t.index(index)).v());
                 (t.buffer(source.buffer).v(), outer.chain(inner).collect::<Vec<V>>())
             })?;
             rw.edit().set_access(value, buffer, &indices);
@@ -246,14 +253,6 @@ impl Source<'_> {
         let inner = self.ranges.iter().skip(outer).zip(ranges);
         let inner = inner.map(|((start, _), (min, extent))| (add(start.clone(), min.clone()), extent.clone()));
         fixed.chain(inner).collect()
-    }
-}
-
-/// An index, or several in a vector, further by `start`.
-fn further<'t>(t: &'t Tir<'_, '_>, start: &Dim, index: &Dim) -> PrimExpr<'t> {
-    match index.dtype().lanes() {
-        1 => t.index(&add(start.clone(), index.clone())),
-        _ => t.index(start) + t.index(index),
     }
 }
 

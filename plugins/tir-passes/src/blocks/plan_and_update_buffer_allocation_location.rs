@@ -62,9 +62,6 @@ fn plan_and_update(body: &Body, _: &Ctx) -> Result<Body, PassError> {
             planned.at.entry(scope).or_default().push(buffer);
         }
     }
-    if planned.at.is_empty() && planned.unused.is_empty() {
-        return Ok(body.clone());
-    }
     let mut started = false;
     body.try_rewrite(|value, rw| {
         if !std::mem::replace(&mut started, true) {

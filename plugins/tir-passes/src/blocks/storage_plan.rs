@@ -6,6 +6,9 @@ use plugin_api::ir::BufferType;
 use plugin_api::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Attribute of a statement that is called elsewhere.
+pub(super) const EXTERN_SCOPE: &str = "extern_scope";
+
 /// Storage that allocations share which are not alive at the same time.
 pub(super) struct Storage<'b> {
     /// Where it is allocated: at the start of this thread launch or parallel loop, or of the function.
@@ -72,7 +75,6 @@ pub(super) fn plan<'b>(body: &'b Body, stay: &ValueSet<'b>) -> Result<Vec<Storag
 fn has_own_storage(stmt: Value<'_>, around: Option<Value<'_>>) -> bool {
     match stmt.stmt() {
         Some(Stmt::Launch { .. }) => true,
-        Some(Stmt::Attr { key, .. }) => key.starts_with("pragma_"),
         Some(Stmt::For { kind: "parallel", .. }) => around.is_none(),
         _ => false,
     }
@@ -103,9 +105,7 @@ impl<'b, 's> Linear<'b, 's> {
             }
             linear.visit(value)?;
         }
-        while let Some(closed) = linear.open.close() {
-            linear.close(closed);
-        }
+        // All are closed: the result of the function comes after its statements.
         Ok(linear.entries)
     }
 
@@ -150,7 +150,7 @@ impl<'b, 's> Linear<'b, 's> {
     fn is_scope(&mut self, value: Value<'b>) -> bool {
         match value.stmt() {
             Some(Stmt::For { .. } | Stmt::While { .. } | Stmt::If { .. }) => true,
-            Some(Stmt::Attr { key, .. }) => key.starts_with("pragma_"),
+            Some(Stmt::Attr { key, .. }) => key == EXTERN_SCOPE,
             Some(Stmt::Launch { thread, .. }) => {
                 let inner = !self.launches.is_empty();
                 self.launches.open(value, ());
@@ -193,16 +193,29 @@ struct Plan<'b> {
     storages: Vec<Storage<'b>>,
     /// The storage of each allocation.
     of: ValueMap<'b, usize>,
-    /// Free ones of known size, by it; those of one size in the order in which they became free.
-    free: BTreeMap<u64, Vec<usize>>,
-    /// Free ones of unknown size.
-    unsized_: Vec<usize>,
     /// The number of the last entry that touches each allocation.
     last: ValueMap<'b, usize>,
     /// Allocations that live, or did.
     born: ValueSet<'b>,
-    /// Statements around the current place in which storage is allocated.
-    around: Vec<Value<'b>>,
+    /// Where storage is allocated that begins to be used here.
+    here: Place<'b>,
+    /// Those around it, the outermost first.
+    around: Vec<Place<'b>>,
+}
+
+/// The function, or a statement in which storage is allocated, with what is free of its storage.
+struct Place<'b> {
+    stmt: Option<Value<'b>>,
+    /// Of known size, by it; those of one size in the order in which they became free.
+    sized: BTreeMap<u64, Vec<usize>>,
+    /// Of unknown size.
+    unsized_: Vec<usize>,
+}
+
+impl<'b> Place<'b> {
+    fn new(stmt: Option<Value<'b>>) -> Place<'b> {
+        Place { stmt, sized: BTreeMap::new(), unsized_: Vec::new() }
+    }
 }
 
 impl<'b> Plan<'b> {
@@ -216,10 +229,9 @@ impl<'b> Plan<'b> {
         Plan {
             storages: Vec::new(),
             of: ValueMap::new(body),
-            free: BTreeMap::new(),
-            unsized_: Vec::new(),
             last,
             born: ValueSet::new(body),
+            here: Place::new(None),
             around: Vec::new(),
         }
     }
@@ -250,21 +262,18 @@ impl<'b> Plan<'b> {
     }
 
     fn enter(&mut self, stmt: Value<'b>) {
-        if has_own_storage(stmt, self.around.last().copied()) {
-            self.around.push(stmt);
+        if has_own_storage(stmt, self.here.stmt) {
+            self.around.push(std::mem::replace(&mut self.here, Place::new(Some(stmt))));
         }
     }
 
     /// What is allocated in a statement is not there after it.
     fn leave(&mut self, stmt: Value<'b>) {
-        if self.around.last() != Some(&stmt) {
-            return;
+        if self.here.stmt == Some(stmt)
+            && let Some(outer) = self.around.pop()
+        {
+            self.here = outer;
         }
-        self.around.pop();
-        let storages = &self.storages;
-        let stays = |at: &usize| storages[*at].attach != Some(stmt);
-        self.free.values_mut().for_each(|free| free.retain(stays));
-        self.unsized_.retain(stays);
     }
 
     /// The storage of an allocation that dies while each of its elements becomes the same element of the new one.
@@ -272,10 +281,7 @@ impl<'b> Plan<'b> {
         let (at, from) = dying.iter().find_map(|from| {
             let at = *self.of.get(*from)?;
             let storage = &self.storages[at];
-            let fits = storage.scope == ty.scope
-                && storage.attach == self.around.last().copied()
-                && storage.dtype == ty.dtype
-                && storage.bits == bits_of(ty);
+            let fits = storage.scope == ty.scope && storage.dtype == ty.dtype && storage.bits == bits_of(ty);
             (fits && is_in_place(stmt, buffer, *from)).then_some((at, *from))
         })?;
         // Its storage does not become free.
@@ -289,13 +295,13 @@ impl<'b> Plan<'b> {
         let free = if !is_shareable(ty, bits) {
             None
         } else if bits == 0 {
-            let fits = |at: &usize| self.fits(*at, ty) && self.storages[*at].dtype == ty.dtype;
-            self.unsized_.iter().position(fits).map(|i| self.unsized_.remove(i))
+            let fits = |at: &usize| self.storages[*at].scope == ty.scope && self.storages[*at].dtype == ty.dtype;
+            self.here.unsized_.iter().position(fits).map(|i| self.here.unsized_.remove(i))
         } else {
             self.find_sized(ty, bits)
         };
         free.unwrap_or_else(|| {
-            let (attach, scope, dtype) = (self.around.last().copied(), ty.scope.clone(), buffer.ty().dtype());
+            let (attach, scope, dtype) = (self.here.stmt, ty.scope.clone(), buffer.ty().dtype());
             self.storages.push(Storage { attach, allocs: Vec::new(), scope, dtype, bits });
             self.storages.len() - 1
         })
@@ -304,24 +310,21 @@ impl<'b> Plan<'b> {
     /// One that is as large or larger, else the next smaller one of the same data type, both within a factor of 16.
     fn find_sized(&mut self, ty: &BufferType, bits: u64) -> Option<usize> {
         const RANGE: u64 = 16;
-        let fits = |at: usize| self.fits(at, ty);
+        let fits = |at: usize| self.storages[at].scope == ty.scope;
         let same = |at: usize| fits(at) && self.storages[at].dtype == ty.dtype;
-        let larger = self.free.range(bits..=bits.saturating_mul(RANGE)).flat_map(of_size).find(|(_, at)| fits(*at));
+        let larger =
+            self.here.sized.range(bits..=bits.saturating_mul(RANGE)).flat_map(of_size).find(|(_, at)| fits(*at));
         let smaller = || {
-            let smaller = self.free.range(bits / RANGE..bits).rev();
+            let smaller = self.here.sized.range(bits / RANGE..bits).rev();
             smaller.flat_map(|sized| of_size(sized).rev()).find(|(_, at)| same(*at))
         };
         let (size, at) = larger.or_else(smaller)?;
-        if let Some(free) = self.free.get_mut(&size) {
+        if let Some(free) = self.here.sized.get_mut(&size) {
             free.retain(|free| *free != at);
         }
         let known = &mut self.storages[at].bits;
         *known = (*known).max(bits);
         Some(at)
-    }
-
-    fn fits(&self, at: usize, ty: &BufferType) -> bool {
-        self.storages[at].attach == self.around.last().copied() && self.storages[at].scope == ty.scope
     }
 
     /// An allocation was used for the last time.
@@ -330,8 +333,8 @@ impl<'b> Plan<'b> {
         let Some(ty) = buffer.as_buffer_type() else { return };
         match self.storages[at].bits {
             bits if !is_shareable(&ty, bits) => {}
-            0 => self.unsized_.push(at),
-            bits => self.free.entry(bits).or_default().push(at),
+            0 => self.here.unsized_.push(at),
+            bits => self.here.sized.entry(bits).or_default().push(at),
         }
     }
 }

@@ -150,9 +150,8 @@ fn largest(storage: &Storage<'_>, types: &[BufferType]) -> BufferType {
     let sizes = types
         .iter()
         .flat_map(|ty| ty.shape.iter().map(|extent| Dim::binary(prim::MUL, extent.clone(), number(bits(ty)))));
+    // No rest: what has another data type is no larger than one that has the data type of the storage.
     let most = sizes.reduce(|a, b| Dim::binary(prim::MAX, a, b)).unwrap_or_else(|| number(0));
-    // Rounded up.
-    let most = Dim::binary(prim::ADD, most, number(of - 1));
     let elements = Analyzer::new().simplify(&Dim::binary(prim::FLOORDIV, most, number(of)));
     BufferType { scope: storage.scope.clone(), ..BufferType::new(vec![elements], storage.dtype) }
 }

@@ -41,10 +41,11 @@ impl<'b> IterContext<'b> {
         }
     }
 
-    /// An index in the form that TVM writes: from the greatest step to the least if the variables fill a range without gaps. One
-    /// that divides a sum stays, but for quotients and remainders that belong together.
+    /// An index in the form that TVM writes: from the greatest step to the least. One that divides a sum stays, but for
+    /// quotients and remainders that belong together.
     pub(crate) fn simplify(&self, index: &Dim) -> Dim {
-        let (sum, joined) = Linear::and_whether_joined(index);
+        let (mut sum, joined) = Linear::and_whether_joined(index);
+        sum.terms.sort_by_key(|(_, by)| std::cmp::Reverse(*by));
         let Some(sum) = sum.to_dim(index.dtype()) else { return index.clone() };
         if !self.independent || self.has_opaque(&sum) {
             return sum;
@@ -87,12 +88,10 @@ impl<'b> IterContext<'b> {
         found
     }
 
-    /// The ranges where the conditions hold; `None` if these say nothing, or something else.
+    /// The ranges where the conditions hold; `None` if these say something else.
     fn constrained(&self) -> Option<Known<'_>> {
-        let mut conditions = self.conditions.of_taken_branches_and_choices().peekable();
-        conditions.peek()?;
         let (mut known, mut groups) = (self.loops(), Vec::<Bounded>::new());
-        for condition in conditions {
+        for condition in self.conditions.of_taken_branches_and_choices() {
             for (of, least, most) in bounds(condition)? {
                 let sym = match of {
                     Dim::Var(sym) => sym,

@@ -74,7 +74,7 @@ pub(crate) fn in_order(dim: &Dim, ranges: &Known<'_>) -> Option<Dim> {
     if sum.splits.is_empty() { Some(sum.base) } else { sum.fused(dim.dtype()) }
 }
 
-/// Whether an index divides what is no part of one loop variable: TVM leaves it as it is.
+/// Whether an index divides what is no part of one loop variable: TVM leaves it in the order in which it is written.
 pub(crate) fn divides_a_sum(dim: &Dim, ranges: &Known<'_>) -> bool {
     match parts(dim) {
         Some((prim::FLOORDIV | prim::FLOORMOD, ..)) if speaks_of(dim, ranges) => IterSum::of(dim, ranges).is_none(),
@@ -176,16 +176,15 @@ impl IterSum {
         IterSum { base: mul(self.base, by.clone()), ..self }
     }
 
-    /// A quotient or remainder of one variable that the divisor divides.
+    /// A quotient or remainder of a multiple of one variable, whose extent the rest of the divisor divides.
     fn divided(mut self, op: u16, by: i64) -> Option<IterSum> {
         let split = self.splits.pop().filter(|_| self.splits.is_empty() && self.base.as_int() == Some(0))?;
+        let scale = split.scale.as_int().filter(|scale| *scale > 0 && by % scale == 0)?;
+        let by = by / scale;
         let extent = split.extent.as_int().filter(|extent| by > 0 && extent % by == 0)?;
-        if split.scale.as_int() != Some(1) {
-            return None;
-        }
         let number = |value| Dim::int(value, split.scale.dtype());
         let part = match op {
-            prim::FLOORDIV => Split { lower: split.lower * by, extent: number(extent / by), ..split },
+            prim::FLOORDIV => Split { lower: split.lower * by, extent: number(extent / by), scale: number(1), ..split },
             _ => Split { extent: number(by), ..split },
         };
         Some(IterSum { splits: vec![part], ..self })
@@ -195,20 +194,18 @@ impl IterSum {
     fn fused(mut self, dtype: DType) -> Option<Dim> {
         let base = self.splits.remove(self.least()?);
         let step = base.scale.clone();
-        let mut expected = mul(base.extent.clone(), step.clone());
+        // In multiples of the least step.
+        let mut reached = base.extent.clone();
         let mut order = vec![Split { scale: Dim::int(1, dtype), ..base }];
         while !self.splits.is_empty() {
+            let expected = mul(reached.clone(), step.clone());
             let exact = self.splits.iter().rposition(|split| prove_equal(&split.scale, &expected) == Some(true));
-            let at = exact.or_else(|| self.closest(expected.as_int().filter(|_| step.as_int() == Some(1))?))?;
+            let is_one = step.as_int() == Some(1);
+            let at = exact.or_else(|| self.closest(reached.as_int().filter(|_| is_one)?))?;
             let split = self.splits.remove(at);
-            expected = match (exact, expected.as_int(), split.extent.as_int(), split.scale.as_int()) {
-                // What overlaps begins one step further each time.
-                (None, Some(known), Some(extent), Some(scale)) => {
-                    Dim::int(known.checked_add(scale.checked_mul(extent - 1)?)?, dtype)
-                }
-                _ => mul(split.extent.clone(), split.scale.clone()),
-            };
-            order.push(Split { scale: over(&split.scale, &step)?, ..split });
+            let scale = if is_one { split.scale.clone() } else { reached.clone() };
+            reached = mul(split.extent.clone(), scale.clone());
+            order.push(Split { scale, ..split });
         }
         let sum = order.iter().rev().map(Split::to_dim).reduce(add)?;
         Some(add(mul(sum, step), self.base))
@@ -253,15 +250,6 @@ impl Split {
             }
         }
         mul(out, self.scale.clone())
-    }
-}
-
-/// A step as a multiple of the least one.
-fn over(scale: &Dim, step: &Dim) -> Option<Dim> {
-    match (scale.as_int(), step.as_int()) {
-        (_, Some(1)) => Some(scale.clone()),
-        (Some(scale), Some(by)) if by != 0 && scale % by == 0 => Some(Dim::int(scale / by, step.dtype())),
-        _ => None,
     }
 }
 
