@@ -55,10 +55,7 @@ fn convert_to_dataflow(body: &Body, options: &Options, ctx: &Ctx) -> Result<Body
                     stays_plain &= can_flow(value);
                 }
             }
-            if has_own_scalars(block) {
-                gather(&mut edit, std::mem::take(&mut run), options.min_size);
-                stays_plain = true;
-            }
+            stays_plain |= has_own_scalars(block);
         }
         gather(&mut edit, run, options.min_size);
     }

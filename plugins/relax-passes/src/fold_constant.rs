@@ -51,8 +51,8 @@ declare_pass! {
 fn fold_constant(body: &Body, options: &Options, ctx: &Ctx) -> Result<Body, PassError> {
     let mut folder = Folder::new(body, options, ctx);
     visit_scopes(body, &mut folder);
-    if folder.folds.is_empty() {
-        return folder.rewritten();
+    if folder.folds.is_empty() && !folder.has_names {
+        return Ok(remove_all_unused(body)?);
     }
     let before = Constants::of(body);
     loop {
@@ -199,9 +199,6 @@ impl<'b> Folder<'b> {
 
     /// The function with what is folded, and without what nothing uses any more.
     fn rewritten(&self) -> Result<Body, PassError> {
-        if self.folds.is_empty() && !self.has_names {
-            return Ok(remove_all_unused(self.body)?);
-        }
         let mut known = Known::new(self.body);
         for fold in &self.folds {
             known.values.insert(fold.call, fold.value.clone());
@@ -210,10 +207,9 @@ impl<'b> Folder<'b> {
             known.see(value);
             match (known.values.get(value), value.as_call()) {
                 (Some(ConstantValue::Tensor(array)), _) => return Action::Replace(rw.array(array)),
-                (Some(tuple @ ConstantValue::Tuple(_)), Some(_)) => return Action::Replace(tuple.write(rw.edit())),
-                (Some(shape), Some(_)) => {
-                    let shape = shape.write(rw.edit());
-                    rw.edit().make_alias(value, shape);
+                (Some(known), Some(_)) => {
+                    let known = known.write(rw.edit());
+                    rw.edit().make_alias(value, known);
                 }
                 (None, Some(call)) if call.op().is_some() => known.use_shapes(call, rw),
                 _ => {}
@@ -331,8 +327,7 @@ impl<'b> Known<'b> {
     /// Whether all arguments of a call are known.
     fn has_arguments(&self, call: Call<'b>) -> bool {
         call.args().all(|argument| match argument.view() {
-            Expr::GlobalVar(_) | Expr::ExternFunc(_) | Expr::Str(_) | Expr::DType(_) => true,
-            Expr::Const(_) => true,
+            Expr::Const(_) | Expr::GlobalVar(_) | Expr::ExternFunc(_) | Expr::Str(_) | Expr::DType(_) => true,
             _ => self.of(argument).is_some(),
         })
     }

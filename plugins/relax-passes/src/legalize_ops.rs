@@ -54,15 +54,15 @@ fn legalize_ops(module: &Module, ctx: &Ctx) -> Result<Module, PassError> {
     for (name, body) in module.functions().filter(|(_, body)| body.function().is_some()) {
         let (mut has_new_types, mut known) = (false, HashMap::<Vec<u32>, PrimCall>::new());
         let legalized = body.try_rewrite(|value, rw| {
-            if value.as_call().and_then(Call::op).is_none() {
+            let Some((call, op)) = value.as_call().and_then(|call| Some((call, call.op()?))) else {
                 return Ok(Action::Keep);
-            }
+            };
             let form = value_form(value);
             if let Some(call) = known.get(&form.key) {
                 count += 1;
                 return Ok(Action::Replace(call.write(&form, rw)));
             }
-            let Some(legalized) = legalization(value, ctx, name)? else { return Ok(Action::Keep) };
+            let Some(legalized) = legalization(call, op, ctx, name)? else { return Ok(Action::Keep) };
             count += 1;
             let v = match legalized.replacement() {
                 Some(Replacement::Function(function)) => {
@@ -80,7 +80,7 @@ fn legalize_ops(module: &Module, ctx: &Ctx) -> Result<Module, PassError> {
                     return Ok(alias(value, constant, rw));
                 }
                 Some(Replacement::Packed(packed)) => call_packed(value, &packed, rw),
-                None => return Err(no_function(value)),
+                None => return Err(no_function(value, op)),
             };
             Ok::<_, PassError>(Action::Replace(v))
         });
@@ -95,10 +95,9 @@ fn legalize_ops(module: &Module, ctx: &Ctx) -> Result<Module, PassError> {
 }
 
 /// The legalization of a call; a remark says why a call has none.
-fn legalization(value: Value<'_>, ctx: &Ctx, function: &str) -> Result<Option<Legalized>, PassError> {
-    let Some((call, op)) = value.as_call().and_then(|call| Some((call, call.op()?))) else { return Ok(None) };
+fn legalization(call: Call<'_>, op: &str, ctx: &Ctx, function: &str) -> Result<Option<Legalized>, PassError> {
     let stays = |why: &str| {
-        ctx.diagnostics().in_function(function).remark(value, &format!("`{op}` stays as it is: {why}"));
+        ctx.diagnostics().in_function(function).remark(call.value(), &format!("`{op}` stays as it is: {why}"));
         Ok(None)
     };
     if LATER.contains(&op) {
@@ -108,7 +107,7 @@ fn legalization(value: Value<'_>, ctx: &Ctx, function: &str) -> Result<Option<Le
         Ok(Some(legalized)) => Ok(Some(legalized)),
         Ok(None) if CALLS.iter().any(|prefix| op.starts_with(prefix)) => Ok(None),
         Ok(None) => stays("it has no legalization"),
-        Err(InferError::Panicked(fault)) => Err(PassError::new(fault).at(value)),
+        Err(InferError::Panicked(fault)) => Err(PassError::new(fault).at(call.value())),
         Err(error) => stays(&error.to_string()),
     }
 }
@@ -130,13 +129,12 @@ fn with_result_type(body: Body) -> Result<Body, PassError> {
     Ok(edit.finish()?)
 }
 
-fn no_function(value: Value<'_>) -> PassError {
-    let op = value.as_call().and_then(Call::op).unwrap_or("a call");
-    PassError::new(format!(
+fn no_function(value: Value<'_>, op: &str) -> PassError {
+    pass_error!(
+        at value,
         "the legalization of `{op}` is neither a PrimFunc nor a function that returns an argument, a constant or an \
          external function; this is a fault of its plugin"
-    ))
-    .at(value)
+    )
 }
 
 /// The value under the name of a binding, or in the place of an expression without a name.

@@ -53,10 +53,8 @@ fn to_non_dataflow(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
     for block in body.dataflow_blocks() {
         edit.to_plain_block(block);
         for binding in block.bindings() {
-            if binding.is_match_cast()
-                && let Expr::MatchCast(source) = binding.view()
+            if let Expr::MatchCast(source) = binding.view()
                 && source.is_nested()
-                && (binding.is_dataflow_var() || uses_dataflow_var(source))
             {
                 edit.bind(source, "gv");
             }
@@ -65,9 +63,4 @@ fn to_non_dataflow(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
     let plain = edit.finish()?;
     // An output and what uses it may mention all scalars now.
     if body.has_scalars() && !plain.same(body) { infer_types(&plain, ctx) } else { Ok(plain) }
-}
-
-/// Whether an expression uses a variable that only its block sees.
-fn uses_dataflow_var(value: Value<'_>) -> bool {
-    value.operands().any(|operand| operand.is_dataflow_var() || operand.is_nested() && uses_dataflow_var(operand))
 }

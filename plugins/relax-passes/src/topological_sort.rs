@@ -1,7 +1,7 @@
 //! Sorts the bindings of dataflow blocks by what they need.
 
 use plugin_api::prelude::*;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 declare_pass! {
     /// Sorts the bindings of dataflow blocks in the order in which a search over what uses what meets them.
@@ -50,13 +50,9 @@ fn topological_sort(body: &Body, options: &Options, ctx: &Ctx) -> Result<Body, P
     let (mut edit, regions) = (body.edit(), body.regions());
     let mut sorted = 0;
     for function in body.values().filter_map(Value::as_function) {
-        let blocks: Vec<Block<'_>> = blocks_of(function).collect();
-        if blocks.is_empty() {
-            continue;
-        }
         let graph = Graph::of(function.value(), &regions);
         let ranks = graph.search(depth_first, from_inputs);
-        for block in blocks {
+        for block in blocks_of(function) {
             let mut order: Vec<Value<'_>> = block.bindings().collect();
             order.sort_by_key(|binding| graph.node(*binding).map(|node| ranks[node]));
             if defines_before_use(function, block, &order) {
@@ -76,15 +72,11 @@ fn blocks_of<'b>(function: Function<'b>) -> impl Iterator<Item = Block<'b>> {
     blocks.filter(|block| block.bindings().all(|binding| binding.as_function().is_none()))
 }
 
-/// Whether each symbolic variable that a match_cast of a block defines, or that is a scalar variable of it, is used after it
-/// only, in an order of the bindings.
+/// Whether each symbolic variable that a match_cast of a block defines is used after it only, in an order of the bindings.
 fn defines_before_use(function: Function<'_>, block: Block<'_>, order: &[Value<'_>]) -> bool {
     let mut missing: BTreeSet<Sym> = BTreeSet::new();
-    for binding in block.bindings() {
-        missing.extend(binding.symbol());
-        if binding.is_match_cast() {
-            binding.ty().to_owned().each_defined(&mut |sym| missing.extend([sym]));
-        }
+    for cast in block.bindings().filter(|binding| binding.is_match_cast()) {
+        cast.ty().to_owned().each_defined(&mut |sym| missing.extend([sym]));
     }
     if missing.is_empty() {
         return true;
@@ -95,7 +87,6 @@ fn defines_before_use(function: Function<'_>, block: Block<'_>, order: &[Value<'
         })
     });
     order.iter().all(|binding| {
-        binding.symbol().map(|sym| missing.remove(&sym));
         if binding.is_match_cast() {
             binding.ty().to_owned().each_defined(&mut |sym| {
                 missing.remove(&sym);
@@ -115,6 +106,8 @@ struct Graph<'b> {
     users: Vec<Vec<usize>>,
     /// For each node those that it uses.
     needs: Vec<Vec<usize>>,
+    /// The bindings that are scalars, by the symbolic variables that they are.
+    scalars: BTreeMap<Sym, usize>,
     input: usize,
     output: usize,
 }
@@ -123,8 +116,10 @@ impl<'b> Graph<'b> {
     fn of(function: Value<'b>, regions: &Regions<'b>) -> Graph<'b> {
         let n = function.region().nodes().len();
         let none = vec![Vec::new(); n + 2];
-        let mut graph = Graph { function, users: none.clone(), needs: none, input: n, output: n + 1 };
+        let mut graph =
+            Graph { function, users: none.clone(), needs: none, scalars: BTreeMap::new(), input: n, output: n + 1 };
         for value in function.region().nodes() {
+            graph.scalars.extend(value.symbol().zip(graph.node(value)));
             match (value.view(), graph.node(value)) {
                 (Expr::Param, Some(param)) => graph.add(graph.input, param),
                 (Expr::Yield(_), _) => {
@@ -149,16 +144,25 @@ impl<'b> Graph<'b> {
         self.needs[user].push(need);
     }
 
-    /// Adds the variables of the function that a value uses, in the order in which they are written.
+    /// Adds the variables of the function that a value uses, in the order in which they are written, and then the scalars that
+    /// its type mentions, as TVM visits them.
     fn uses(&mut self, value: Value<'_>, user: usize) {
         let mut work: Vec<Value<'_>> = value.operands().rev().collect();
         while let Some(operand) = work.pop() {
             match self.node(operand) {
                 Some(need) if operand.is_bound() => self.add(need, user),
                 _ if operand.is_nested() => work.extend(operand.operands().rev()),
+                _ if operand.is_leaf() => self.uses_scalars(operand, user),
                 _ => {}
             }
         }
+        self.uses_scalars(value, user);
+    }
+
+    fn uses_scalars(&mut self, value: Value<'_>, user: usize) {
+        let mut mentioned = Vec::new();
+        value.each_symbol(&mut |sym| mentioned.extend(self.scalars.get(&sym).filter(|scalar| **scalar != user)));
+        mentioned.into_iter().for_each(|scalar| self.add(scalar, user));
     }
 
     /// What needs nothing needs the input; what nothing uses, the output uses, before anything else.

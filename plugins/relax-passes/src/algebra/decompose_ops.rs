@@ -144,7 +144,9 @@ pub(super) fn scalar(
     let Some(number) = call.attr(attr).and_then(AttrView::as_float) else {
         bail!(at call.value(), "the attribute `{attr}` is not a number");
     };
-    let dtype = if dtype.is_known() { dtype } else { DType::F32 };
+    if !dtype.is_known() {
+        bail!(at call.value(), "the data type of the tensor is not known, so `{attr}` cannot be a constant");
+    }
     let array = Array::new(&[], [f(number)])?.cast(dtype)?;
     Ok(rw.array(&array))
 }

@@ -3,7 +3,6 @@
 use plugin_api::arith::prove_equal;
 use plugin_api::prelude::*;
 use plugin_api::typing::infer_types::{infer_types, narrow_results};
-use plugin_api::typing::relations::{Relation, relation};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The body without symbolic variables that are known; types follow. The same handle if nothing is known.
@@ -30,21 +29,7 @@ pub(super) fn without_known_symbols(body: &Body, ctx: &Ctx) -> Result<Body, Pass
     if replaced.same(body) {
         return Ok(replaced);
     }
-    narrow_results(&without_equal_annotations(&infer_types(&replaced, ctx)?)?, ctx)
-}
-
-/// A value whose annotation says now what is known of it is bound by itself.
-fn without_equal_annotations(body: &Body) -> Result<Body, PassError> {
-    let mut edit = body.edit();
-    for value in body.bindings() {
-        let Expr::Alias(source) = value.view() else { continue };
-        let known = source.is_nested() && source.ty().is_known() && value.ty().is_known();
-        if known && relation(&value.ty().to_owned(), &source.ty().to_owned()) == Relation::Equal {
-            edit.bind(source, value.name().unwrap_or("gv"));
-            edit.replace(value, source);
-        }
-    }
-    Ok(edit.finish()?)
+    narrow_results(&infer_types(&replaced, ctx)?, ctx)
 }
 
 /// Variables that stay: parameters and scalar variables define them, or something mentions them that is not rewritten,

@@ -66,9 +66,6 @@ pub(crate) fn expand_tuple_arguments(module: &Module, ctx: &Ctx) -> Result<Modul
 
 /// The function with calls that pass elements.
 fn with_expanded_arguments(body: &Body, changed: &BTreeMap<&str, Body>) -> Result<Body, PassError> {
-    if changed.is_empty() {
-        return Ok(body.clone());
-    }
     body.try_rewrite(|value, rw| {
         let Some(call) = value.as_call() else { return Ok(Action::Keep) };
         let Some((name, callee)) = call.global().and_then(|name| changed.get_key_value(name)) else {

@@ -43,9 +43,6 @@ fn normalize_global_var(module: &Module, ctx: &Ctx) -> Result<Module, PassError>
     }
     ctx.statistic("functions renamed", names.iter().filter(|(old, new)| old != new).count());
     module.rename_functions(&names)?.map_functions(|_, body| {
-        if symbol(body).is_none() {
-            return Ok(body.clone());
-        }
         let mut edit = body.edit();
         edit.remove_attr(body.root(), "global_symbol");
         Ok(edit.finish()?)

@@ -122,10 +122,6 @@ fn with_used_parameters(body: &Body, ctx: &Ctx) -> Result<Option<Used>, PassErro
 /// Symbolic variables that anything but the scalar that each is mentions.
 fn mentioned_symbols(body: &Body) -> HashSet<Sym> {
     let mut mentioned = HashSet::new();
-    let scalars: HashSet<Sym> = body.values().filter_map(Value::symbol).collect();
-    if scalars.is_empty() {
-        return mentioned;
-    }
     for value in body.values().filter(|value| value.symbol().is_none()) {
         value.each_symbol(&mut |sym| {
             mentioned.insert(sym);
@@ -188,13 +184,10 @@ fn with_used_arguments(body: &Body, changed: &BTreeMap<&str, Used>) -> Result<Bo
     for call in body.values().filter_map(Value::as_call) {
         let Some((name, used)) = call.global().and_then(|name| changed.get_key_value(name)) else { continue };
         let args: Vec<Value<'_>> = call.args().collect();
-        if args.len() != used.keep.len() {
-            bail!(at call.value(), "`{name}` takes {} arguments, but is called with {}", used.keep.len(), args.len());
-        }
         let mut operands = vec![edit.function_of(name, &used.body)];
         operands.extend(args.iter().zip(&used.keep).filter(|(_, keep)| **keep).map(|(arg, _)| edit.v(*arg)));
         for (param, at) in &used.symbols {
-            let Some(dim) = args[*param].ty().dims().and_then(|mut dims| dims.nth(*at)) else {
+            let Some(dim) = args.get(*param).and_then(|arg| arg.ty().dims()?.nth(*at)) else {
                 bail!(at call.value(), "argument {param} has no known shape, but a dimension of it is needed");
             };
             operands.push(edit.builder().shape(&[dim]));

@@ -18,7 +18,7 @@ struct Node<'b> {
 impl<'b> DataflowGraph<'b> {
     pub(super) fn of(body: &'b Body, module: &Module) -> DataflowGraph<'b> {
         let mut graph = DataflowGraph { nodes: Vec::new() };
-        let mut patterns = Patterns { module, weights: weight_params(body), of_callee: ValueMap::new(body) };
+        let patterns = Patterns { module, weights: weight_params(body) };
         let mut node_of: ValueMap<'b, usize> = ValueMap::new(body);
         let blocks = body.function().into_iter().flat_map(Function::blocks).filter_map(Value::as_block);
         for binding in blocks.filter(|block| block.is_dataflow()).flat_map(Block::bindings) {
@@ -60,13 +60,11 @@ impl<'b> DataflowGraph<'b> {
 struct Patterns<'m, 'b> {
     module: &'m Module,
     weights: ValueSet<'b>,
-    /// The PrimFuncs that were called so far.
-    of_callee: ValueMap<'b, Pattern>,
 }
 
 impl<'b> Patterns<'_, 'b> {
     /// To take a weight out of a tuple is nothing that a group does.
-    fn of(&mut self, binding: Value<'b>) -> Pattern {
+    fn of(&self, binding: Value<'b>) -> Pattern {
         match binding.view() {
             Expr::Call(call) => called_prim_func(call).map_or(Pattern::Opaque, |callee| self.of_prim_func(callee)),
             Expr::TupleGet { tuple, .. } if !self.weights.contains(tuple) => Pattern::Injective,
@@ -74,15 +72,10 @@ impl<'b> Patterns<'_, 'b> {
         }
     }
 
-    fn of_prim_func(&mut self, callee: Value<'b>) -> Pattern {
-        if let Some(known) = self.of_callee.get(callee) {
-            return *known;
-        }
+    fn of_prim_func(&self, callee: Value<'b>) -> Pattern {
         let body = callee.as_global().and_then(|name| self.module.get(name));
         let number = body.and_then(|body| body.root().attr("op_pattern")?.as_int());
-        let pattern = number.map_or(Pattern::Opaque, Pattern::of_number);
-        self.of_callee.insert(callee, pattern);
-        pattern
+        number.map_or(Pattern::Opaque, Pattern::of_number)
     }
 }
 

@@ -76,7 +76,7 @@ impl<'b> Merging<'b> {
             used_places.extend(self.places.get(used));
         });
         let group = match binding.view() {
-            Expr::Alias(source) => self.group_of.get(source).copied(),
+            Expr::Alias(source) => self.of_all([source]),
             Expr::TupleGet { tuple, .. } => self.of_all([tuple]).filter(|_| self.tuples.is_taken_apart(tuple)),
             Expr::Tuple(_) => self.of_all(binding.operands()).filter(|_| self.tuples.is_taken_apart(binding)),
             Expr::Call(call) => self.merge_arguments(call, &needs, &used_places)?,
@@ -86,7 +86,6 @@ impl<'b> Merging<'b> {
             self.members.push(Member { compiler: None, needs: Vec::new(), first: at, last: at, seen: 0 });
             self.groups.add()
         });
-        let group = self.groups.root(group);
         if let Some(call) = binding.as_call() {
             self.members[group].compiler = compiler_of(call, self.module)?;
         }
@@ -178,14 +177,10 @@ impl<'b> Merging<'b> {
 
     fn merge(&mut self, from: usize, into: usize) {
         let Some((from, into)) = self.groups.merge(from, into) else { return };
-        let mut needs = std::mem::take(&mut self.members[from].needs);
-        let (first, last) = (self.members[from].first, self.members[from].last);
+        let (needs, first) = (std::mem::take(&mut self.members[from].needs), self.members[from].first);
         let target = &mut self.members[into];
-        if needs.len() > target.needs.len() {
-            std::mem::swap(&mut needs, &mut target.needs);
-        }
-        target.needs.append(&mut needs);
-        (target.first, target.last) = (target.first.min(first), target.last.max(last));
+        target.needs.extend(needs);
+        target.first = target.first.min(first);
     }
 }
 

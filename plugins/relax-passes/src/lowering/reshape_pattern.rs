@@ -50,13 +50,15 @@ fn only(stmt: Value<'_>) -> Option<Value<'_>> {
     statements.next().filter(|_| statements.next().is_none())
 }
 
-/// Whether a load and a store have the same position in row-major order, for all values of the iterators of a block.
+/// Whether a load and a store have the same position in row-major order, for all values of the iterators of a block. An
+/// iterator that does not begin at 0 copies a part only.
 fn in_order(block: Value<'_>, from: &ElementAccess<'_>, to: &ElementAccess<'_>) -> Option<bool> {
     let mut analyzer = Analyzer::new();
     let mut iters = Vec::new();
     for iter in block.block_iters() {
         let sym = symbol_of(iter.var)?;
-        let (min, extent) = (index_to_dim(iter.min)?, index_to_dim(iter.extent)?);
+        let min = index_to_dim(iter.min).filter(|min| min.as_int() == Some(0))?;
+        let extent = index_to_dim(iter.extent)?;
         analyzer.bind_range(sym, &min, &extent);
         iters.push((sym, extent));
     }
@@ -74,11 +76,9 @@ fn same_when_fused(iters: &[(Sym, Dim)], from: &Dim, to: &Dim) -> bool {
         digits.insert(*sym, Dim::Var(fused).floor_div(stride.clone()).floor_mod(extent.clone()));
         stride = stride * extent.clone();
     }
-    let mut analyzer = Analyzer::new();
-    analyzer.bind_range(fused, &Dim::int(0, first.dtype), &stride);
     let in_digits = |dim: &Dim| substitute(dim, &|sym| digits.get(&sym).cloned());
     let (from, to) = (in_digits(from), in_digits(to));
-    analyzer.prove_equal(&from, &to) == Some(true)
+    Analyzer::new().prove_equal(&from, &to) == Some(true)
 }
 
 /// The position of an element in row-major order.

@@ -58,9 +58,6 @@ declare_pass! {
 fn rewrite_dataflow_reshape(module: &Module, ctx: &Ctx) -> Result<Module, PassError> {
     let prim_funcs = module.functions().filter(|(_, body)| body.kind() == BodyKind::PrimFunc);
     let reshaping: BTreeSet<&str> = prim_funcs.filter(|(_, body)| reshapes(body)).map(|(name, _)| name).collect();
-    if reshaping.is_empty() {
-        return Ok(module.clone());
-    }
     let mut rewritten = 0;
     let result = module.map_functions(|name, body| {
         if body.function().is_none_or(|function| function.skips_optimization()) {

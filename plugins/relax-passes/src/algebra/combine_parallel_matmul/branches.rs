@@ -2,7 +2,7 @@
 
 use super::super::until_stable::Stretches;
 use plugin_api::prelude::*;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What each product of a group is followed by. The greatest form is tried first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,10 +46,8 @@ pub(super) fn forms(body: &Body) -> Vec<Form> {
         *form = others.rfind(|other| other.branches == form.branches).unwrap_or(*form);
     }
     let all = [products, first, biased].into_iter().flat_map(|forms| forms.of.into_values());
-    let mut forms: Vec<Form> = all.filter(|form| form.branches > 1).collect();
-    forms.sort_by(|a, b| b.cmp(a));
-    forms.dedup();
-    forms
+    let forms: BTreeSet<Form> = all.filter(|form| form.branches > 1).collect();
+    forms.into_iter().rev().collect()
 }
 
 /// Forms by the tensor that is multiplied.
