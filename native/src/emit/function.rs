@@ -23,6 +23,8 @@ pub(super) struct Function<'f, 'p> {
     pub(super) allocated: BTreeMap<u32, Memory>,
     /// The loop whose iterations are the lanes of vectors.
     pub(super) vector: Option<Vector>,
+    /// The slot of the lanes that take part, if some do not.
+    pub(super) mask: Option<String>,
     /// How many lanes the current instruction has.
     pub(super) lanes: u32,
     /// Whether the code runs in one of several threads.
@@ -59,6 +61,7 @@ impl<'f, 'p> Function<'f, 'p> {
             loops: Vec::new(),
             allocated: BTreeMap::new(),
             vector: None,
+            mask: None,
             lanes: 1,
             in_thread: false,
         }

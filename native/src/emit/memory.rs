@@ -91,15 +91,21 @@ impl Function<'_, '_> {
         !access.checked.is_empty() || self.may_be_beyond(access)
     }
 
-    /// Whether a position may be outside of the memory, although the index is within the extents.
-    fn may_be_beyond(&self, access: &Access) -> bool {
+    /// Whether a position is within the memory whatever conditions are around it.
+    pub(super) fn is_within(&self, access: &Access) -> bool {
         let buffer = &self.module.program.buffers[access.buffer as usize];
         let size = self.module.ranges.bytes(buffer.storage).map(|bytes| bytes / buffer.element.bytes());
         let inside = |size: u64| {
             self.range(&access.offset).is_some_and(|(first, last)| first >= 0 && (last < 0 || (last as u64) < size))
         };
+        size.is_some_and(inside)
+    }
+
+    /// Whether a position may be outside of the memory, although the index is within the extents.
+    fn may_be_beyond(&self, access: &Access) -> bool {
+        let buffer = &self.module.program.buffers[access.buffer as usize];
         let flat_and_open = buffer.is_flat && !access.checked.is_empty();
-        !size.is_some_and(inside) && (flat_and_open || !self.is_covered(buffer))
+        !self.is_within(access) && (flat_and_open || !self.is_covered(buffer))
     }
 
     fn checked(&mut self, access: &Access) {
@@ -163,7 +169,10 @@ impl Function<'_, '_> {
         let align = scalar.bytes();
         let value = match (self.lanes, step) {
             (1, _) => self.op(format_args!("load {base}, ptr {at}, align {align}")),
-            (lanes, 1) => self.op(format_args!("load <{lanes} x {base}>, ptr {at}, align {align}")),
+            (lanes, 1) => match self.lanes_that_take_part() {
+                None => self.op(format_args!("load <{lanes} x {base}>, ptr {at}, align {align}")),
+                Some(mask) => self.masked_load(&at, base, &mask),
+            },
             (_, 0) => {
                 let one = self.op(format_args!("load {base}, ptr {at}, align {align}"));
                 self.splat(base, &one)
@@ -182,6 +191,28 @@ impl Function<'_, '_> {
         self.look_for_fresh(buffer, &value);
         let value = self.from_memory(scalar, &value);
         self.set(dst, &value);
+    }
+
+    /// The lanes that take part, if some do not.
+    fn lanes_that_take_part(&mut self) -> Option<String> {
+        let (slot, truth) = (self.mask.clone()?, self.ty("i1"));
+        Some(self.op(format_args!("load {truth}, ptr {slot}")))
+    }
+
+    fn masked_load(&mut self, at: &str, base: &str, mask: &str) -> String {
+        let (ty, truth) = (self.ty(base), self.ty("i1"));
+        let name = format!("llvm.masked.load.{}.p0", types::suffix(base, self.lanes));
+        self.module.declared.insert(format!("declare {ty} @{name}(ptr, i32, {truth}, {ty})"));
+        let align = size(base);
+        self.op(format_args!("call {ty} @{name}(ptr {at}, i32 {align}, {truth} {mask}, {ty} zeroinitializer)"))
+    }
+
+    fn masked_store(&mut self, value: &str, at: &str, base: &str, mask: &str) {
+        let (ty, truth) = (self.ty(base), self.ty("i1"));
+        let name = format!("llvm.masked.store.{}.p0", types::suffix(base, self.lanes));
+        self.module.declared.insert(format!("declare void @{name}({ty}, ptr, i32, {truth})"));
+        let align = size(base);
+        self.line(format_args!("call void @{name}({ty} {value}, ptr {at}, i32 {align}, {truth} {mask})"));
     }
 
     /// Remembers that something was read that nothing wrote.
@@ -234,7 +265,10 @@ impl Function<'_, '_> {
         let (at, step) = self.element(access);
         match (lanes, step) {
             (1, _) => self.line(format_args!("store {base} {value}, ptr {at}, align {align}")),
-            (lanes, 1) => self.line(format_args!("store <{lanes} x {base}> {value}, ptr {at}, align {align}")),
+            (lanes, 1) => match self.lanes_that_take_part() {
+                None => self.line(format_args!("store <{lanes} x {base}> {value}, ptr {at}, align {align}")),
+                Some(mask) => self.masked_store(&value, &at, base, &mask),
+            },
             (lanes, step) => {
                 for lane in 0..lanes {
                     let from = i64::from(lane) * step;
@@ -345,5 +379,15 @@ impl Function<'_, '_> {
             own.extend(super::written(instr));
         });
         &free - &own
+    }
+}
+
+/// Bytes of a type in memory.
+fn size(base: &str) -> u32 {
+    match base {
+        "i8" => 1,
+        "i16" | "half" => 2,
+        "i32" | "float" => 4,
+        _ => 8,
     }
 }

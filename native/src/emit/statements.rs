@@ -3,7 +3,7 @@
 use super::function::{Function, Vector};
 use super::{each_instr, read, types, written};
 use runtime::Fault;
-use runtime::program::{Affine, Instr, Literal, Loop, LoopKind, Mark, Note, Reg, Scalar, can_be_shared};
+use runtime::program::{Access, Affine, Instr, Literal, Loop, LoopKind, Mark, Note, Reg, Scalar, can_be_shared};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
@@ -12,6 +12,13 @@ const MOST_LANES: i64 = 64;
 
 /// A loop is unrolled into so many instructions at most.
 const MOST_UNROLLED: u64 = 4096;
+
+/// Adds the register that a copy writes.
+fn returned(instr: &Instr, out: &mut BTreeSet<Reg>) {
+    if let Instr::Copy { dst, .. } = instr {
+        out.insert(*dst);
+    }
+}
 
 /// How many instructions a loop becomes, and those in it, if that is known.
 fn unrolled(of: &Loop) -> Option<u64> {
@@ -67,10 +74,7 @@ impl Function<'_, '_> {
                 let value = self.op(format_args!("select {truth} {cond}, {ty} {then}, {ty} {otherwise}"));
                 self.set(*dst, &value);
             }
-            Instr::Copy { dst, src } => {
-                let value = self.value(*src);
-                self.set(*dst, &value);
-            }
+            Instr::Copy { dst, src } => self.copy(*dst, *src),
             Instr::Note(note) => self.note(note),
             Instr::Load { dst, access } => self.load(*dst, access),
             Instr::Store { src, access } => self.store(*src, access),
@@ -99,6 +103,20 @@ impl Function<'_, '_> {
         let (low, high) = self.module.scalar(dst).range();
         let all = low == i64::MIN;
         self.is_wide(dst) && (all || self.range(form).is_some_and(|(least, most)| low <= least && most <= high))
+    }
+
+    /// Lanes that are masked keep their values.
+    fn copy(&mut self, dst: Reg, src: Reg) {
+        let value = self.value(src);
+        let value = match self.mask.clone().filter(|_| self.lanes > 1) {
+            None => value,
+            Some(slot) => {
+                let (truth, ty) = (self.ty("i1"), self.ty(types::of(self.module.scalar(dst))));
+                let (before, mask) = (self.value(dst), self.op(format_args!("load {truth}, ptr {slot}")));
+                self.op(format_args!("select {truth} {mask}, {ty} {value}, {ty} {before}"))
+            }
+        };
+        self.set(dst, &value);
     }
 
     fn const_(&mut self, dst: Reg, value: Literal) {
@@ -191,6 +209,9 @@ impl Function<'_, '_> {
     }
 
     fn if_(&mut self, cond: Reg, lists: [&[Instr]; 2], marks: [Mark; 2]) -> Result<(), Fault> {
+        if self.vector.as_ref().is_some_and(|vector| vector.varying.contains(&cond)) {
+            return self.masked(cond, lists);
+        }
         let cond = self.value(cond);
         let labels = [self.label(), self.label()];
         let end = self.label();
@@ -300,11 +321,18 @@ impl Function<'_, '_> {
         let mut varying = BTreeSet::from([of.var]);
         self.vary(&of.body, &mut varying);
         let vector = Vector { var: of.var, lanes: extent as u32, varying };
-        self.can_be_vector(&of.body, &vector).then_some(vector)
+        self.can_be_vector(&of.body, &vector, false).then_some(vector)
     }
 
     fn vary(&self, list: &[Instr], varying: &mut BTreeSet<Reg>) {
         each_instr(list, &mut |instr| {
+            // What branches return differs as their condition does.
+            if let Instr::If { cond, then, otherwise, .. } = instr
+                && varying.contains(cond)
+            {
+                each_instr(then, &mut |instr| returned(instr, varying));
+                each_instr(otherwise, &mut |instr| returned(instr, varying));
+            }
             let mut varies = false;
             read(instr, self.module.program, &mut |reg| varies |= varying.contains(&reg));
             if let Some(dst) = written(instr).filter(|_| varies) {
@@ -313,29 +341,60 @@ impl Function<'_, '_> {
         });
     }
 
-    fn can_be_vector(&self, list: &[Instr], vector: &Vector) -> bool {
-        let uniform = |form: &Affine| form.terms.iter().all(|(reg, _)| !vector.varying.contains(reg));
-        let straight =
-            |form: &Affine| form.terms.iter().all(|(reg, _)| *reg == vector.var || !vector.varying.contains(reg));
+    /// Whether a list can be done in all lanes at once. Where lanes are masked, what does not take part must not be touched.
+    fn can_be_vector(&self, list: &[Instr], vector: &Vector, masked: bool) -> bool {
+        let varies = |reg: &Reg| vector.varying.contains(reg);
+        let uniform = |form: &Affine| form.terms.iter().all(|(reg, _)| !varies(reg));
+        let straight = |form: &Affine| form.terms.iter().all(|(reg, _)| *reg == vector.var || !varies(reg));
+        let follows = |access: &Access| access.offset.factor(vector.var) == 1;
         list.iter().all(|instr| match instr {
             Instr::Const { .. } | Instr::Affine { .. } | Instr::Select { .. } | Instr::Note(_) => true,
+            Instr::Copy { .. } => true,
             Instr::Unary { op, a, .. } => self.has_lanes(*op, *a),
             Instr::Binary { op, a, b, .. } => self.binary_has_lanes(*op, [*a, *b]),
-            Instr::Load { dst, access } => {
-                !self.is_checked(access) && (straight(&access.offset) || !vector.varying.contains(dst))
+            Instr::Load { access, .. } => {
+                let fine = !self.is_checked(access) && straight(&access.offset);
+                fine && (!masked || follows(access) || self.is_within(access))
             }
             Instr::Store { access, .. } => {
-                !self.is_checked(access) && straight(&access.offset) && !uniform(&access.offset)
+                let fine = !self.is_checked(access) && straight(&access.offset) && !uniform(&access.offset);
+                fine && (!masked || follows(access))
             }
-            // A copy is the end of a branch.
             Instr::If { cond, then, otherwise, .. } => {
-                let lists = self.can_be_vector(then, vector) && self.can_be_vector(otherwise, vector);
-                lists && !vector.varying.contains(cond)
+                let masked = masked || varies(cond);
+                self.can_be_vector(then, vector, masked) && self.can_be_vector(otherwise, vector, masked)
             }
-            Instr::For(of) => uniform(&of.min) && uniform(&of.extent) && self.can_be_vector(&of.body, vector),
-            Instr::Copy { .. } => true,
+            Instr::For(of) => uniform(&of.min) && uniform(&of.extent) && self.can_be_vector(&of.body, vector, masked),
             _ => false,
         })
+    }
+
+    /// Both sides of a condition that differs between the lanes: in each, those that do not take part are masked.
+    fn masked(&mut self, cond: Reg, lists: [&[Instr]; 2]) -> Result<(), Fault> {
+        let lanes = self.vector.as_ref().map_or(1, |vector| vector.lanes);
+        self.lanes = lanes;
+        let (truth, before) = (self.ty("i1"), self.mask.clone());
+        let cond = self.value(cond);
+        let (all, none) = (self.constant("i1", "true"), self.constant("i1", "false"));
+        let outer = match &before {
+            Some(slot) => self.op(format_args!("load {truth}, ptr {slot}")),
+            None => all.clone(),
+        };
+        let not = self.op(format_args!("xor {truth} {cond}, {all}"));
+        for (list, holds) in lists.into_iter().zip([cond, not]) {
+            if list.is_empty() {
+                continue;
+            }
+            self.lanes = lanes;
+            let mask = self.op(format_args!("select {truth} {outer}, {truth} {holds}, {truth} {none}"));
+            let name = format!("mask.{}", self.label());
+            let slot = self.slot(&name, &truth);
+            self.line(format_args!("store {truth} {mask}, ptr {slot}"));
+            self.mask = Some(slot);
+            self.list(list)?;
+            self.mask.clone_from(&before);
+        }
+        Ok(())
     }
 
     /// All iterations of a loop as the lanes of vectors.

@@ -2,7 +2,8 @@
 //!
 //! Each store is a fact: an element was written. Where a loop ends, the facts of its body become those of all iterations:
 //! a run of elements for each loop. A load is fine if a fact from before it has the same elements. The facts of a branch
-//! count after it only if it is the first iteration of reductions, which initializes what the others add to.
+//! count after it if it is the first iteration of reductions, which initializes what the others add to, or together with
+//! the condition: a tile that is cut at the end of a buffer is initialized and read under the same one.
 
 use super::{Access, Affine, Binary, Instr, Literal, Loop, ParamKind, Program, Reg, Unary};
 use std::collections::HashMap;
@@ -13,14 +14,33 @@ struct Written {
     storage: u32,
     base: Affine,
     runs: Vec<(i64, i64)>,
+    /// What had to hold.
+    conditions: Vec<Condition>,
+}
+
+/// A form that is less than 0, of variables of which some have gone into runs: of each, its factors in the form and in the
+/// position, its first value and its iterations.
+#[derive(Clone, Default, PartialEq)]
+struct Condition {
+    form: Affine,
+    gone: Vec<[i64; 4]>,
+}
+
+/// What is around a place.
+#[derive(Clone)]
+enum Around {
+    /// A loop: its variable, first value and iterations.
+    Loop(Reg, i64, i64),
+    /// A branch where these forms are less than 0.
+    Branch(Vec<Affine>),
+    /// A loop whose iterations, or a branch whose condition, are not known.
+    Unknown,
 }
 
 struct Reads<'p> {
     program: &'p Program,
     defined: HashMap<Reg, &'p Instr>,
-    /// What is around the current place: a loop as its variable, first value and iterations; nothing for a branch, and for a
-    /// loop whose iterations are not known.
-    around: Vec<Option<(Reg, i64, i64)>>,
+    around: Vec<Around>,
     facts: Vec<Written>,
     /// Elements of each storage whose size is a number, in those of its buffers.
     sizes: Vec<Option<i64>>,
@@ -67,7 +87,12 @@ impl<'p> Reads<'p> {
                 Instr::Load { access, .. } => self.load(access),
                 Instr::Store { access, .. } => {
                     let storage = self.program.buffers[access.buffer as usize].storage;
-                    self.facts.push(Written { storage, base: access.offset.clone(), runs: Vec::new() });
+                    self.facts.push(Written {
+                        storage,
+                        base: access.offset.clone(),
+                        runs: Vec::new(),
+                        conditions: Vec::new(),
+                    });
                 }
                 Instr::Allocate { storage, factors, .. } => {
                     self.facts.retain(|fact| fact.storage != *storage);
@@ -78,18 +103,19 @@ impl<'p> Reads<'p> {
                 Instr::For(of) => self.for_(of),
                 Instr::If { cond, then, otherwise, .. } => {
                     let before = self.facts.len();
-                    self.branch(then);
+                    let forms = self.less_than_zero(*cond);
+                    self.branch(then, forms.clone().map_or(Around::Unknown, Around::Branch));
                     if !self.is_first(*cond, before) {
-                        self.facts.truncate(before);
+                        self.under(forms, before);
                     }
                     let before = self.facts.len();
-                    self.branch(otherwise);
+                    self.branch(otherwise, Around::Unknown);
                     self.facts.truncate(before);
                 }
                 Instr::While { head, body, .. } => {
                     let before = self.facts.len();
-                    self.branch(head);
-                    self.branch(body);
+                    self.branch(head, Around::Unknown);
+                    self.branch(body, Around::Unknown);
                     self.facts.truncate(before);
                 }
                 // What comes after a jump may not be executed.
@@ -100,21 +126,47 @@ impl<'p> Reads<'p> {
         }
     }
 
-    fn branch(&mut self, list: &'p [Instr]) {
-        self.around.push(None);
+    fn branch(&mut self, list: &'p [Instr], around: Around) {
+        self.around.push(around);
         self.list(list);
         self.around.pop();
     }
 
+    /// What new facts are after their branch: those of a condition that is known are kept with it.
+    fn under(&mut self, forms: Option<Vec<Affine>>, new: usize) {
+        let Some(forms) = forms else { return self.facts.truncate(new) };
+        for fact in &mut self.facts[new..] {
+            let conditions = forms.iter().map(|form| Condition { form: form.clone(), gone: Vec::new() });
+            fact.conditions.extend(conditions);
+        }
+    }
+
+    /// The forms that are less than 0 where a condition holds, if it is made of such comparisons.
+    fn less_than_zero(&self, cond: Reg) -> Option<Vec<Affine>> {
+        match self.defined.get(&cond)? {
+            Instr::Binary { op: Binary::And, a, b, .. } => {
+                let mut all = self.less_than_zero(*a)?;
+                all.extend(self.less_than_zero(*b)?);
+                Some(all)
+            }
+            Instr::Binary { op: Binary::Lt, a, b, .. } => Some(vec![self.form(*a, 0)?.plus(&self.form(*b, 0)?, -1)]),
+            _ => None,
+        }
+    }
+
     /// The loop of a variable, if its iterations are known.
     fn loop_of(&self, reg: Reg) -> Option<(Reg, i64, i64)> {
-        self.around.iter().flatten().find(|(var, ..)| *var == reg).copied()
+        self.around.iter().find_map(|around| match around {
+            Around::Loop(var, min, extent) if *var == reg => Some((*var, *min, *extent)),
+            _ => None,
+        })
     }
 
     fn for_(&mut self, of: &'p Loop) {
         let known = of.min.as_constant().zip(of.extent.as_constant()).filter(|(_, extent)| *extent > 0);
         let before = self.facts.len();
-        self.around.push(known.map(|(min, extent)| (of.var, min, extent)));
+        let around = known.map_or(Around::Unknown, |(min, extent)| Around::Loop(of.var, min, extent));
+        self.around.push(around);
         self.list(&of.body);
         self.around.pop();
         // The body may allocate anew what was written before.
@@ -137,10 +189,16 @@ impl<'p> Reads<'p> {
         // All elements of the memory; that a position is within it is checked where it is used.
         if let (0, [], [(1, n)]) = (fact.base.constant, &fact.base.terms[..], &fact.runs[..])
             && self.sizes[fact.storage as usize] == Some(*n)
+            && fact.conditions.is_empty()
         {
             return true;
         }
-        let mut asked = Some(Written { storage: fact.storage, base: position.clone(), runs: Vec::new() });
+        let conditions = self.around.iter().flat_map(|around| match around {
+            Around::Branch(forms) => forms.clone(),
+            _ => Vec::new(),
+        });
+        let conditions = conditions.map(|form| Condition { form, gone: Vec::new() }).collect();
+        let mut asked = Some(Written { storage: fact.storage, base: position.clone(), runs: Vec::new(), conditions });
         for (reg, factor) in &position.terms {
             if fact.base.factor(*reg) == *factor {
                 continue;
@@ -149,14 +207,18 @@ impl<'p> Reads<'p> {
             asked = asked.and_then(|asked| over(asked, *reg, min, extent));
         }
         let Some(asked) = asked else { return false };
-        if asked.base.terms != fact.base.terms {
+        if asked.base.terms != fact.base.terms
+            || !fact.conditions.iter().all(|condition| asked.conditions.contains(condition))
+        {
             return false;
         }
         let from = asked.base.constant.checked_sub(fact.base.constant);
         match (&fact.runs[..], from) {
             (runs, Some(0)) if *runs == asked.runs => true,
             // A run without gaps has all that lies within it.
-            ([(1, n)], Some(from)) => from >= 0 && reach(&asked.runs).is_some_and(|reach| from + reach <= *n),
+            ([(1, n)], Some(from)) if fact.conditions.is_empty() => {
+                from >= 0 && reach(&asked.runs).is_some_and(|reach| from + reach <= *n)
+            }
             _ => false,
         }
     }
@@ -175,12 +237,16 @@ impl<'p> Reads<'p> {
                     let Some((_, min, _)) = self.loop_of(*reg).filter(|_| *factor > 0) else { return false };
                     least = least.wrapping_add(min.wrapping_mul(*factor));
                 }
-                let is_one = |around: &Option<(Reg, i64, i64)>| {
-                    around.is_some_and(|(var, ..)| apart.terms.iter().any(|(reg, _)| *reg == var))
+                let is_one = |var: &Reg| apart.terms.iter().any(|(reg, _)| reg == var);
+                let outside = |around: &&Around| !matches!(around, Around::Loop(var, ..) if is_one(var));
+                let same_in_all = |around: &Around| match around {
+                    Around::Loop(..) => true,
+                    Around::Branch(forms) => forms.iter().all(|form| form.terms.iter().all(|(reg, _)| !is_one(reg))),
+                    Around::Unknown => false,
                 };
-                let mut within = self.around.iter().skip_while(|around| !is_one(around));
+                let within = self.around.iter().skip_while(outside);
                 let apart_from = |fact: &Written| apart.terms.iter().all(|(var, _)| fact.base.factor(*var) == 0);
-                least == 0 && within.all(Option::is_some) && self.facts[new..].iter().all(apart_from)
+                least == 0 && within.clone().all(same_in_all) && self.facts[new..].iter().all(apart_from)
             }
             _ => false,
         }
@@ -204,7 +270,17 @@ impl<'p> Reads<'p> {
 fn over(mut fact: Written, var: Reg, min: i64, extent: i64) -> Option<Written> {
     let factor = fact.base.factor(var);
     if factor == 0 {
-        return Some(fact);
+        // Elements that only some of the iterations write.
+        let depends = fact.conditions.iter().any(|condition| condition.form.factor(var) != 0);
+        return (!depends).then_some(fact);
+    }
+    for condition in &mut fact.conditions {
+        let of = condition.form.factor(var);
+        if of != 0 {
+            condition.form = condition.form.plus(&var.into(), -of);
+            condition.gone.push([of, factor, min, extent]);
+            condition.gone.sort_unstable();
+        }
     }
     fact.base = fact.base.plus(&var.into(), -factor);
     fact.base.constant = fact.base.constant.checked_add(min.checked_mul(factor)?)?;
