@@ -83,6 +83,7 @@ mod pass_error;
 pub mod pattern;
 pub mod prelude;
 pub mod rewrite;
+pub mod schedule;
 pub mod services;
 pub mod te;
 pub mod tir;

@@ -1,0 +1,5 @@
+//! Schedules: what a primitive makes computes the same bits, is read again as what was printed, and what would compute
+//! something else is refused.
+
+mod common;
+mod primitives;
