@@ -295,16 +295,19 @@ impl Tree {
                 ));
             }
         }
-        let [writer] = inside[..] else {
+        let Some(writer) = first_writer(&inside) else {
             return match inside.is_empty() {
                 true => Ok(false),
                 false => Err(format!("several blocks write `{buffer_name}` in loop `{of}`")),
             };
         };
-        if writers.len() > 1 {
+        if writers.len() > inside.len() {
             return Err(format!("several blocks write `{buffer_name}`"));
         }
         self.reads_what_is_complete(facts, writer, buffer, at)?;
+        for other in inside.iter().filter(|other| other.id != writer.id) {
+            self.combines_what_begins(other, writer, buffer, at)?;
+        }
         let write = writer.touches.iter().find(|touch| touch.buffer == buffer && touch.write);
         let region = write.and_then(|write| self.hull(writer, write, at)).ok_or_else(|| {
             format!(
@@ -334,6 +337,20 @@ impl Tree {
         match self.comes_before(writer.id, facts.id) {
             true => Ok(()),
             false => Err(format!("block `{name}` reads `{buffer_name}` before block `{writer_name}` writes it")),
+        }
+    }
+
+    /// A block combines what another one initialized in the same iteration, all of it in that iteration.
+    fn combines_what_begins(&self, update: &Facts, init: &Facts, buffer: Buf, at: Id) -> Result<(), String> {
+        let whole = self.reduces_inside(update, at) && self.covers(init, update, buffer, at);
+        match whole && self.as_block(update.id).is_some_and(|block| block.guards_domain_only) {
+            true => Ok(()),
+            false => Err(format!(
+                "block `{}` is not known to complete elements of `{}` in an iteration of `{}`",
+                self.block_name(update.id),
+                self.buffer(buffer).name,
+                self.loop_name(at)
+            )),
         }
     }
 
@@ -445,6 +462,20 @@ impl Tree {
     /// Whether a block is before all of a node in the text.
     fn comes_before_node(&self, block: Id, at: Id) -> bool {
         self.blocks_in(at).first().is_some_and(|first| self.comes_before(block, *first))
+    }
+}
+
+/// The block that writes a buffer first: the only one, or the one that initializes what all others combine.
+fn first_writer<'f>(writers: &[&'f Facts]) -> Option<&'f Facts> {
+    match writers {
+        [writer] => Some(writer),
+        _ => {
+            let mut inits = writers.iter().filter(|writer| writer.effect == Effect::Complete);
+            let others = writers.iter().all(|w| {
+                matches!(w.effect, Effect::Complete | Effect::Update) && w.combines == (w.effect == Effect::Update)
+            });
+            inits.next().copied().filter(|_| inits.next().is_none() && others)
+        }
     }
 }
 

@@ -63,15 +63,18 @@ impl Tree {
 
     /// Whether what a block computes is complete after an iteration of `at`.
     pub(super) fn is_final(&self, facts: &Facts, at: Id) -> bool {
-        let Some(block) = self.as_block(facts.id) else { return false };
         match facts.effect {
             Effect::Complete => true,
             Effect::InPlace | Effect::Update => false,
-            Effect::Reduction => {
-                let mut outer = std::iter::once(at).chain(self.around(at)).filter_map(|id| self.as_loop(id));
-                outer.all(|of| !block.iters.iter().any(|iter| iter.is_reduction() && iter.value.mentions(of.var)))
-            }
+            Effect::Reduction => self.reduces_inside(facts, at),
         }
+    }
+
+    /// Whether all that a block combines for an element, it combines in one iteration of `at`.
+    pub(super) fn reduces_inside(&self, facts: &Facts, at: Id) -> bool {
+        let Some(block) = self.as_block(facts.id) else { return false };
+        let mut outer = std::iter::once(at).chain(self.around(at)).filter_map(|id| self.as_loop(id));
+        outer.all(|of| !block.iters.iter().any(|iter| iter.is_reduction() && iter.value.mentions(of.var)))
     }
 
     /// Whether all that is read of a buffer in an iteration of `at` was written in that iteration.

@@ -2,4 +2,6 @@
 //! something else is refused.
 
 mod common;
+mod generate;
 mod primitives;
+mod random;

@@ -1,0 +1,100 @@
+//! Random primitives on generated functions: what is accepted computes the same bits.
+
+use crate::common::{func, reads_back, same_values, text};
+use crate::generate::{Choices, function};
+use plugin_api::prelude::*;
+use plugin_api::schedule::{BlockRef, LoopRef, Schedule, Trace};
+use proptest::prelude::*;
+
+/// Some loops around a block, or none.
+fn some_loops(sch: &Schedule, block: BlockRef, choices: &mut Choices) -> Vec<LoopRef> {
+    let loops = sch.get_loops(block).expect("the block is there");
+    if loops.is_empty() {
+        return loops;
+    }
+    let from = choices.below(loops.len());
+    let to = from + 1 + choices.below(loops.len() - from);
+    loops[from..to].to_vec()
+}
+
+/// Tries a primitive; whether it was accepted.
+fn step(sch: &mut Schedule, choices: &mut Choices) -> Result<(), PassError> {
+    let blocks: Vec<BlockRef> = sch.blocks().iter().map(|block| block.block).collect();
+    let (block, other) = (choices.of(&blocks), choices.of(&blocks));
+    let mut loops = some_loops(sch, block, choices);
+    let elsewhere = some_loops(sch, other, choices);
+    let one = loops.first().copied().ok_or_else(|| PassError::new("no loops"));
+    let there = elsewhere.first().copied().ok_or_else(|| PassError::new("no loops"));
+    match choices.below(15) {
+        0 | 1 => sch.split(one?, [None, Some(choices.of(&[1, 2, 3, 4, 5]))]).map(drop),
+        2 => sch.split(one?, [Some(2), None, Some(choices.of(&[1, 2, 3]))]).map(drop),
+        3 => sch.fuse(&loops).map(drop),
+        4 | 5 => {
+            for at in (1..loops.len()).rev() {
+                loops.swap(at, choices.below(at + 1));
+            }
+            sch.reorder(&loops)
+        }
+        6 => sch.parallel(one?),
+        7 => sch.vectorize(one?),
+        8 => sch.decompose_reduction(block, one?).map(drop),
+        9 => sch.compute_inline(block),
+        10 => sch.reverse_compute_inline(block),
+        11 => sch.compute_at(block, there?),
+        12 => sch.reverse_compute_at(block, there?),
+        13 => sch.cache_read(block, choices.below(2), "local").map(drop),
+        _ => sch.cache_write(block, 0, "local").map(drop),
+    }
+}
+
+/// Applies primitives, and checks what comes out; how many were accepted.
+fn check(before: &Body, steps: &[u64]) -> usize {
+    let mut sch = Schedule::new(before).expect("a schedule");
+    let mut accepted = 0;
+    for seed in steps {
+        let was = sch.finish().expect("a body");
+        match step(&mut sch, &mut Choices(seed | 1)) {
+            Ok(()) => accepted += 1,
+            Err(error) => {
+                let now = sch.finish().expect("a body");
+                assert!(now.structural_eq(&was), "what is refused changes nothing: {error}");
+            }
+        }
+    }
+    let after = sch.finish().unwrap_or_else(|error| panic!("{error}\n{}{}", text(before), sch.trace()));
+    reads_back(&after);
+    let ran = std::panic::catch_unwind(|| same_values(before, &after));
+    assert!(ran.is_ok(), "of\n{}", sch.trace());
+    let trace = sch.trace().to_string();
+    let again: Trace = trace.parse().unwrap_or_else(|error| panic!("{error}"));
+    let again = again.apply(before).unwrap_or_else(|error| panic!("{error}\n{trace}"));
+    assert!(again.structural_eq(&after), "{trace}");
+    accepted
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: std::env::var("CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(256),
+        failure_persistence: None,
+        max_shrink_iters: 400,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn what_is_accepted_computes_the_same(kind in any::<u64>(), steps in prop::collection::vec(any::<u64>(), 1..14)) {
+        let before = func(&function(&mut Choices(kind | 1)));
+        check(&before, &steps);
+    }
+}
+
+#[test]
+fn many_primitives_are_accepted() {
+    let mut accepted = 0;
+    for seed in 1..60u64 {
+        let mut choices = Choices(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+        let before = func(&function(&mut choices));
+        let steps: Vec<u64> = (0..12).map(|_| choices.below(usize::MAX) as u64).collect();
+        accepted += check(&before, &steps);
+    }
+    assert!(accepted > 200, "{accepted}");
+}
