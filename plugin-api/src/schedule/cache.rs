@@ -3,7 +3,7 @@
 use super::expr::{Buf, Ex};
 use super::region::{Hull, as_type_of};
 use super::trace::Arg;
-use super::tree::{Access, Block, Buffer, Id, Iter, Store, Tree, What};
+use super::tree::{Access, Block, Buffer, Id, Iter, Store, Tree, What, plus};
 use super::{BlockRef, Schedule};
 use crate::ir::records::{axis, buffer_of, flag, kind};
 use crate::ir::{BufferType, DType, Dim, NodeSpec};
@@ -186,7 +186,7 @@ impl Tree {
     fn with_part(&self, known: Option<Hull>, more: Option<Hull>, buffer: Buf) -> Option<Hull> {
         let shape = &self.buffer(buffer).ty.shape;
         let zero = |extent: &Dim| super::tree::number(0, extent);
-        let whole = || shape.iter().map(|extent| (zero(extent), extent.clone() - 1)).collect();
+        let whole = || shape.iter().map(|extent| (zero(extent), plus(extent, -1))).collect();
         let Some(more) = more else { return Some(Hull(whole())) };
         let clipped = more.0.into_iter().zip(shape).zip(whole()).map(|(((min, max), extent), whole)| {
             match (min.as_int(), max.as_int(), extent.as_int()) {
@@ -254,7 +254,7 @@ impl Tree {
             let (outer, var) = (self.fresh(dtype), self.fresh(dtype));
             let like = Dim::Var(var);
             let (min, max) = (as_type_of(&min, &like), as_type_of(&max, &like));
-            let length = crate::arith::simplify(&(max - min.clone() + 1));
+            let length = crate::arith::simplify(&plus(&(max - min.clone()), 1));
             loops.push(self.new_loop(outer, &format!("ax{at}"), length));
             let value = if min.as_int() == Some(0) { Dim::Var(outer) } else { min + Dim::Var(outer) };
             iters.push(Iter {

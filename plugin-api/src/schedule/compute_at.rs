@@ -3,7 +3,7 @@
 use super::expr::{Buf, Ex, all_of};
 use super::facts::{Effect, Facts};
 use super::region::{Hull, as_type_of};
-use super::tree::{Id, Iter, Tree};
+use super::tree::{Id, Iter, Tree, plus};
 use super::{BlockRef, LoopRef, Schedule};
 use crate::arith::{Analyzer, prim};
 use crate::ir::Dim;
@@ -189,7 +189,7 @@ impl Tree {
         for (index, (min, max)) in place.iter().zip(&region.0) {
             let Some((at, offset)) = iter_and_offset(index, &block.iters) else { continue };
             let like = Dim::Var(block.iters[at].var);
-            let domain = (as_type_of(min, &like) - offset, as_type_of(max, &like) - offset);
+            let domain = (plus(&as_type_of(min, &like), -offset), plus(&as_type_of(max, &like), -offset));
             match &domains[at] {
                 None => domains[at] = Some(domain),
                 Some(known) if *known == domain => {}
@@ -383,12 +383,13 @@ impl Tree {
             };
             let like = Dim::Var(block.iters[at].var);
             let all = whole_domain(&block.iters[at]).ok_or_else(other_index)?;
-            let is_written = analyzer.can_prove(&Dim::binary(prim::LE, as_type_of(&whole.0, &like), all.0 + offset))
-                && analyzer.can_prove(&Dim::binary(prim::GE, as_type_of(&whole.1, &like), all.1 + offset));
+            let is_written =
+                analyzer.can_prove(&Dim::binary(prim::LE, as_type_of(&whole.0, &like), plus(&all.0, offset)))
+                    && analyzer.can_prove(&Dim::binary(prim::GE, as_type_of(&whole.1, &like), plus(&all.1, offset)));
             if !is_written {
                 return Err(format!("block `{name}` reads more of `{buffer_name}` than is written"));
             }
-            let domain = (as_type_of(min, &like) - offset, as_type_of(max, &like) - offset);
+            let domain = (plus(&as_type_of(min, &like), -offset), plus(&as_type_of(max, &like), -offset));
             match &domains[at] {
                 Some(known) if *known != domain => {
                     return Err(format!("block `{name}` reads different parts of several buffers"));
@@ -503,7 +504,7 @@ fn part_of(iter: &Iter, (min, max): &(Dim, Dim), analyzer: &mut Analyzer) -> Opt
     if proves(prim::LE, min, &first, analyzer) && proves(prim::GE, max, &last, analyzer) {
         return Part::whole(iter);
     }
-    let extent = analyzer.simplify(&(max.clone() - min.clone() + 1));
+    let extent = analyzer.simplify(&(plus(&(max.clone() - min.clone()), 1)));
     let extent = match extent.as_int() {
         Some(_) => extent,
         None => {
@@ -515,7 +516,7 @@ fn part_of(iter: &Iter, (min, max): &(Dim, Dim), analyzer: &mut Analyzer) -> Opt
     Some(Part {
         below: !proves(prim::GE, min, &first, analyzer),
         above: {
-            let end = min.clone() + extent.clone() - 1;
+            let end = plus(&(min.clone() + extent.clone()), -1);
             !proves(prim::LE, &end, &last, analyzer)
         },
         min: analyzer.simplify(min),
@@ -525,7 +526,7 @@ fn part_of(iter: &Iter, (min, max): &(Dim, Dim), analyzer: &mut Analyzer) -> Opt
 
 fn whole_domain(iter: &Iter) -> Domain {
     let (min, extent) = (iter.min.as_dim()?, iter.extent.as_dim()?);
-    Some((min.clone(), min.clone() + extent.clone() - 1))
+    Some((min.clone(), plus(&(min.clone() + extent.clone()), -1)))
 }
 
 /// The iterator that an index is, and the number that is added to it.

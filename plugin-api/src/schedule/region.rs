@@ -3,7 +3,7 @@
 use super::digits::Digits;
 use super::expr::Buf;
 use super::facts::{Effect, Facts, Touch};
-use super::tree::{Id, Tree};
+use super::tree::{Id, Tree, plus};
 use crate::arith::{Analyzer, prim};
 use crate::ir::{Dim, Sym};
 
@@ -116,7 +116,7 @@ pub(super) fn is_whole((min, max): &(Dim, Dim), extent: &Dim, analyzer: &mut Ana
 }
 
 fn reaches_end(max: &Dim, extent: &Dim) -> Dim {
-    Dim::binary(prim::GE, max.clone() + 1, as_type_of(extent, max))
+    Dim::binary(prim::GE, plus(max, 1), as_type_of(extent, max))
 }
 
 /// An extent at the data type of an index.
@@ -127,7 +127,7 @@ pub(super) fn as_type_of(extent: &Dim, like: &Dim) -> Dim {
 /// Whether what is read in a dimension lies within what is written. Nothing outside of the buffer is read.
 fn within(read: &(Dim, Dim), written: &(Dim, Dim), extent: &Dim, analyzer: &mut Analyzer) -> bool {
     let zero = super::tree::number(0, &read.0);
-    let last = as_type_of(extent, &read.1) - 1;
+    let last = plus(&as_type_of(extent, &read.1), -1);
     let le = |a: &Dim, b: &Dim| Dim::binary(prim::LE, a.clone(), b.clone());
     let low = [
         le(&written.0, &read.0),

@@ -6,6 +6,7 @@ use crate::arith::Analyzer;
 use crate::ir::records::{axis, flag, kind, prim};
 use crate::ir::{BufferType, DType, Dim, NodeSpec, Sym};
 use crate::pass_error;
+use crate::tir::regions::linear;
 use std::collections::HashSet;
 
 /// Number of a node of the tree. Numbers are not used again.
@@ -429,6 +430,14 @@ fn map_block(block: &mut Block, f: &mut dyn FnMut(&mut Ex)) {
 fn bind(analyzer: &mut Analyzer, var: Sym, min: &Ex, extent: &Ex) {
     if let (Some(min), Some(extent)) = (min.as_dim(), extent.as_dim()) {
         analyzer.bind_range(var, min, extent);
+    }
+}
+
+/// An expression and a number more.
+pub(super) fn plus(dim: &Dim, more: i64) -> Dim {
+    match more {
+        0.. => linear::add(dim.clone(), number(more, dim)),
+        _ => linear::sub(dim.clone(), number(-more, dim)),
     }
 }
 
