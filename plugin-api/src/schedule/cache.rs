@@ -1,8 +1,8 @@
 //! `cache_read` and `cache_write`: a block reads or writes a copy of a buffer.
 
-use super::expr::{Buf, Ex};
-use super::region::{Hull, as_type_of};
+use super::depend::region::{Hull, as_type_of};
 use super::trace::Arg;
+use super::tree::expr::{Buf, Ex};
 use super::tree::{Access, Block, Buffer, Id, Iter, Store, Tree, What, plus};
 use super::{BlockRef, Schedule};
 use crate::ir::records::{axis, buffer_of, flag, kind};
@@ -152,8 +152,8 @@ impl Tree {
     }
 
     /// Whether a block reads elements of a buffer before it writes them.
-    fn needs_what_was(&self, facts: &super::facts::Facts, buffer: Buf) -> bool {
-        use super::facts::Effect;
+    fn needs_what_was(&self, facts: &super::depend::facts::Facts, buffer: Buf) -> bool {
+        use super::depend::facts::Effect;
         facts.reads(buffer) && !matches!(facts.effect, Effect::Reduction)
     }
 

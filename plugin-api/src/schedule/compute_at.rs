@@ -1,8 +1,8 @@
 //! `compute_at` and `reverse_compute_at`: a block is computed in a loop of those that use or make its values.
 
-use super::expr::{Buf, Ex, all_of};
-use super::facts::{Effect, Facts};
-use super::region::{Hull, as_type_of};
+use super::depend::facts::{Effect, Facts};
+use super::depend::region::{Hull, as_type_of};
+use super::tree::expr::{Buf, Ex, all_of};
 use super::tree::{Id, Iter, Tree, plus};
 use super::{BlockRef, LoopRef, Schedule};
 use crate::arith::{Analyzer, prim};
@@ -323,11 +323,14 @@ impl Tree {
     fn reads_what_is_complete(&self, facts: &Facts, writer: &Facts, buffer: Buf, at: Id) -> Result<(), String> {
         let (name, of) = (self.block_name(facts.id), self.loop_name(at));
         let (buffer_name, writer_name) = (&self.buffer(buffer).name, self.block_name(writer.id));
-        if !self.is_final(writer, at) {
+        if let Some(reduced) = self.reduced_outside(writer, at) {
             return Err(format!(
-                "block `{name}` reads `{buffer_name}`, which is not complete in an iteration of `{of}`: it is a reduction of \
-                 block `{writer_name}`, or in one"
+                "block `{name}` reads `{buffer_name}`, but `{reduced}` is a reduction of block `{writer_name}`: its sums are \
+                 not complete in an iteration of `{of}`"
             ));
+        }
+        if !self.is_final(writer, at) {
+            return Err(format!("block `{name}` reads `{buffer_name}`, which block `{writer_name}` changes in place"));
         }
         if !self.fills(writer, buffer, at) {
             return Err(format!(
@@ -373,6 +376,9 @@ impl Tree {
         let scope = self.scope_of(writer.id);
         let write = writer.touches.iter().find(|touch| touch.buffer == buffer && touch.write);
         let whole = write.and_then(|write| self.hull(writer, write, scope)).ok_or_else(other_index)?;
+        if !self.buffer(buffer).is_allocated && !self.fills(writer, buffer, scope) {
+            return Err(format!("block `{name}` reads more of `{buffer_name}` than is known to be written"));
+        }
         let mut analyzer = self.analyzer_at(facts.id);
         for ((index, (min, max)), whole) in index.iter().zip(&region.0).zip(&whole.0) {
             let Some((at, offset)) = iter_and_offset(index, &block.iters) else {

@@ -1,7 +1,7 @@
 //! `compute_inline` and `reverse_compute_inline`: a block is computed where another one uses or makes its values.
 
-use super::expr::{Buf, Ex, MAX_DEPTH, Meanings};
-use super::facts::{Effect, Facts};
+use super::depend::facts::{Effect, Facts};
+use super::tree::expr::{Buf, Ex, MAX_DEPTH, Meanings};
 use super::tree::{Id, Store, Tree, What};
 use super::{BlockRef, Schedule};
 use crate::arith::prim;
@@ -263,7 +263,8 @@ impl Tree {
         self.can_move_up(&consumer.facts, producer.facts.id, buffer)?;
         let read = consumer.facts.touches.iter().find(|touch| touch.buffer == buffer).and_then(|touch| touch.known());
         let read = read.ok_or_else(|| format!("block `{name}` reads at an index that is no arithmetic of integers"))?;
-        let same = |touch: &super::facts::Touch| touch.buffer != buffer || touch.known().as_ref() == Some(&read);
+        let same =
+            |touch: &super::depend::facts::Touch| touch.buffer != buffer || touch.known().as_ref() == Some(&read);
         if !consumer.facts.touches.iter().all(same) {
             return Err(format!("block `{name}` reads several elements of `{}`", self.buffer(buffer).name));
         }
@@ -372,7 +373,7 @@ impl Tree {
             };
             let iter = &block.iters[*at];
             let extent = iter.extent.as_dim().filter(|_| iter.min.as_int() == Some(0)).ok_or_else(not_all)?;
-            let written = super::region::as_type_of(written, extent);
+            let written = super::depend::region::as_type_of(written, extent);
             meanings.set(iter.var, Ex::Dim(index.clone()));
             if analyzer.prove_equal(&written, extent) == Some(true) {
                 continue;

@@ -1,6 +1,6 @@
 //! How loops run: `vectorize`, `parallel`, `unroll`.
 
-use super::order::{Moved, Wanted};
+use super::depend::order::{Moved, Wanted};
 use super::tree::{Id, Tree, What};
 use super::{LoopRef, Schedule};
 use crate::{PassError, bail, pass_error};

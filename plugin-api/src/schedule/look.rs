@@ -1,6 +1,6 @@
 //! Blocks and loops of a schedule, and what they are.
 
-use super::expr::Buf;
+use super::tree::expr::Buf;
 use super::tree::{Id, Iter, Tree};
 use super::{BlockRef, LoopRef, Schedule};
 use crate::ir::{BufferType, Dim};

@@ -1,8 +1,8 @@
 //! Loops become other loops around the same statements: `split`, `fuse`, `reorder`.
 
-use super::expr::{Ex, Meanings, all_of, conjuncts};
-use super::order::{Moved, Wanted};
+use super::depend::order::{Moved, Wanted};
 use super::trace::Arg;
+use super::tree::expr::{Ex, Meanings, all_of, conjuncts};
 use super::tree::{Id, Loop, Tree, What};
 use super::{LoopRef, Schedule};
 use crate::arith::prim;

@@ -40,32 +40,26 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `tree`, `expr` | loops, blocks and statements as a tree; their expressions |
-//! | `read`, `write` | from the body to the tree, and back |
+//! | `tree` | loops, blocks and statements as a tree; from the body to it, and back |
 //! | `look` | blocks and loops, and what they are |
-//! | `digits` | which loops an index tells apart |
-//! | `order` | whether iterations can run in another order, or at once |
-//! | `region` | which part of a buffer is accessed while some loops run |
+//! | `depend/facts` | what blocks access |
+//! | `depend/digits` | which loops an index tells apart |
+//! | `depend/region` | which part of a buffer is accessed while some loops run |
+//! | `depend/order` | whether iterations can run in another order, or at once |
 //! | `loops`, `kinds` | `split`, `fuse`, `reorder`; `vectorize`, `parallel`, `unroll` |
 //! | `reduction`, `inline`, `compute_at`, `cache` | primitives on blocks |
 //! | `trace` | what was done, as text |
 
 mod cache;
 mod compute_at;
-mod digits;
-mod expr;
-mod facts;
+mod depend;
 mod inline;
 mod kinds;
 mod look;
 mod loops;
-mod order;
-mod read;
 mod reduction;
-mod region;
 mod trace;
 mod tree;
-mod write;
 
 pub use look::{BlockInfo, BufferInfo, IterInfo, IterKind};
 pub use trace::Trace;
@@ -108,7 +102,7 @@ impl Schedule {
     /// If it is no PrimFunc, or has statements or expressions that are nested too deeply.
     pub fn new(body: &Body) -> Result<Schedule, PassError> {
         let body = complete_regions(body)?;
-        let tree = read::tree(&body)?;
+        let tree = tree::read::tree(&body)?;
         let number = SCHEDULES.fetch_add(1, Ordering::Relaxed);
         Ok(Schedule { body, tree, number, log: trace::Log::default() })
     }
@@ -118,7 +112,7 @@ impl Schedule {
     /// # Errors
     /// If the result is not valid.
     pub fn finish(&self) -> Result<Body, PassError> {
-        write::body(&self.tree, &self.body)
+        tree::write::body(&self.tree, &self.body)
     }
 
     /// The node of a block that is there.

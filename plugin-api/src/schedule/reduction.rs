@@ -1,9 +1,9 @@
 //! `decompose_reduction`: the initialization of a reduction becomes a block of its own.
 
-use super::digits::{Digits, Runs};
-use super::expr::{Ex, Meanings, all_of, conjuncts};
-use super::facts::{Effect, Facts};
-use super::tree::{Access, Block, Id, Iter, Tree, What};
+use super::depend::digits::{Digits, Runs};
+use super::depend::facts::{Effect, Facts};
+use super::tree::expr::{Ex, Meanings, all_of, conjuncts};
+use super::tree::{Access, Block, Id, Iter, Loop, Tree, What};
 use super::{BlockRef, LoopRef, Schedule};
 use crate::ir::Dim;
 use crate::{PassError, pass_error};
@@ -128,18 +128,11 @@ impl Tree {
         block.iters.iter().any(|iter| iter.is_spatial() == spatial && iter.value.mentions(of.var))
     }
 
-    /// A new serial loop over the range of another one.
+    /// A new loop over the range of another one, of its kind.
     fn loop_like(&mut self, id: Id, suffix: &str) -> Id {
-        let (var, name, extent, min) = match self.as_loop(id) {
-            Some(of) => (of.var, format!("{}{suffix}", of.name), of.extent.clone(), of.min.clone()),
-            None => return id,
-        };
-        let var = self.fresh(var.dtype);
-        let new = self.new_loop(var, &name, Dim::int(0, var.dtype));
-        if let Ok(of) = self.loop_mut(new) {
-            (of.extent, of.min) = (extent, min);
-        }
-        new
+        let Some(of) = self.as_loop(id).cloned() else { return id };
+        let var = self.fresh(of.var.dtype);
+        self.add(What::Loop(Loop { var, name: format!("{}{suffix}", of.name), var_of: None, ..of }))
     }
 
     /// Other blocks in the loop read complete sums, or nothing of them.
@@ -247,7 +240,7 @@ impl Tree {
     }
 
     /// The blocks with nodes that use a buffer, each once.
-    pub(super) fn blocks_using(&self, buffer: super::expr::Buf) -> Vec<Id> {
+    pub(super) fn blocks_using(&self, buffer: super::tree::expr::Buf) -> Vec<Id> {
         let users = self.users_of(buffer).into_iter();
         let mut blocks: Vec<Id> =
             users.map(|id| if self.as_block(id).is_some() { id } else { self.scope_of(id) }).collect();

@@ -1,7 +1,7 @@
 //! Functions as text, and what they compute.
 
 use plugin_api::prelude::*;
-use runtime::{Arg, Backend, Interpreter, Limits, Tensor};
+use runtime::{Arg, Backend, Fault, Interpreter, Limits, Tensor};
 use script::NoOps;
 
 /// A function from the lines after `def`.
@@ -54,12 +54,15 @@ pub(crate) fn inputs(body: &Body, seed: u64) -> Vec<Tensor> {
 }
 
 /// What a function makes of its arguments.
-pub(crate) fn run(body: &Body, mut tensors: Vec<Tensor>) -> Vec<Tensor> {
+pub(crate) fn run(body: &Body, tensors: Vec<Tensor>) -> Vec<Tensor> {
+    try_run(body, tensors).unwrap_or_else(|fault| panic!("{fault}\n{}", text(body)))
+}
+
+/// The same, or what goes wrong.
+pub(crate) fn try_run(body: &Body, mut tensors: Vec<Tensor>) -> Result<Vec<Tensor>, Fault> {
     let mut args: Vec<Arg<'_>> = tensors.iter_mut().map(Arg::Out).collect();
-    let kernel = Interpreter.prepare(body).unwrap_or_else(|fault| panic!("{fault}\n{}", text(body)));
-    let ran = kernel.run(&mut args, &Limits::new(1 << 30, 1 << 40));
-    ran.unwrap_or_else(|fault| panic!("{fault}\n{}", text(body)));
-    tensors
+    Interpreter.prepare(body)?.run(&mut args, &Limits::new(1 << 30, 1 << 40))?;
+    Ok(tensors)
 }
 
 /// Checks that two functions compute the same bits.

@@ -4,5 +4,8 @@
 mod cases;
 mod common;
 mod generate;
+#[path = "../naive/generate.rs"]
+#[allow(dead_code, reason = "another test uses more of it")]
+mod naive;
 mod primitives;
 mod random;

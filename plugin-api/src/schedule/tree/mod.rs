@@ -1,31 +1,35 @@
 //! Loops, blocks and statements as a tree that primitives edit.
 
-use super::expr::{Buf, Ex, Meanings, arithmetic};
+pub(crate) mod expr;
+pub(crate) mod read;
+pub(crate) mod write;
+
 use crate::PassError;
 use crate::arith::Analyzer;
 use crate::ir::records::{axis, flag, kind, prim};
 use crate::ir::{BufferType, DType, Dim, NodeSpec, Sym};
 use crate::pass_error;
 use crate::tir::regions::linear;
+use expr::{Buf, Ex, Meanings, arithmetic};
 use std::collections::HashSet;
 
 /// Number of a node of the tree. Numbers are not used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) struct Id(pub(super) u32);
+pub(crate) struct Id(pub(crate) u32);
 
 /// A node, and where it is.
 #[derive(Clone, Debug)]
-pub(super) struct Node {
-    pub(super) parent: Option<Id>,
+pub(crate) struct Node {
+    pub(crate) parent: Option<Id>,
     /// Statements in it, in order.
-    pub(super) kids: Vec<Id>,
-    pub(super) what: What,
+    pub(crate) kids: Vec<Id>,
+    pub(crate) what: What,
     /// Whether it is still in the tree.
-    pub(super) live: bool,
+    pub(crate) live: bool,
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum What {
+pub(crate) enum What {
     /// The function.
     Root(Root),
     Loop(Loop),
@@ -38,74 +42,74 @@ pub(super) enum What {
 
 /// The function: what it says before its statements, and its buffers.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Root {
-    pub(super) head: Vec<Id>,
-    pub(super) allocs: Vec<Buf>,
+pub(crate) struct Root {
+    pub(crate) head: Vec<Id>,
+    pub(crate) allocs: Vec<Buf>,
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Loop {
-    pub(super) var: Sym,
-    pub(super) name: String,
-    pub(super) min: Ex,
-    pub(super) extent: Ex,
-    pub(super) step: Option<Ex>,
+pub(crate) struct Loop {
+    pub(crate) var: Sym,
+    pub(crate) name: String,
+    pub(crate) min: Ex,
+    pub(crate) extent: Ex,
+    pub(crate) step: Option<Ex>,
     /// `serial`, `parallel`, `vectorized`, `unroll` or `thread_binding`.
-    pub(super) kind: String,
+    pub(crate) kind: String,
     /// The header and the variable as they were in the body.
-    pub(super) old: Option<(NodeSpec, NodeSpec)>,
+    pub(crate) old: Option<(NodeSpec, NodeSpec)>,
     /// The free variable that it defines, if it does.
-    pub(super) var_of: Option<Ex>,
+    pub(crate) var_of: Option<Ex>,
     /// Whether it was shown that its iterations can run at once, which must stay so.
-    pub(super) is_checked: bool,
+    pub(crate) is_checked: bool,
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Block {
-    pub(super) name: String,
-    pub(super) spec: NodeSpec,
-    pub(super) iters: Vec<Iter>,
-    pub(super) condition: Option<Ex>,
-    pub(super) accesses: Vec<Access>,
+pub(crate) struct Block {
+    pub(crate) name: String,
+    pub(crate) spec: NodeSpec,
+    pub(crate) iters: Vec<Iter>,
+    pub(crate) condition: Option<Ex>,
+    pub(crate) accesses: Vec<Access>,
     /// Whether what it accesses is found again at the end.
-    pub(super) found_again: bool,
-    pub(super) annotate: Option<(NodeSpec, Vec<Ex>)>,
-    pub(super) allocs: Vec<Buf>,
+    pub(crate) found_again: bool,
+    pub(crate) annotate: Option<(NodeSpec, Vec<Ex>)>,
+    pub(crate) allocs: Vec<Buf>,
     /// Matched buffers and what else it declares.
-    pub(super) head: Vec<Id>,
-    pub(super) init: Option<Id>,
+    pub(crate) head: Vec<Id>,
+    pub(crate) init: Option<Id>,
     /// Whether each iteration of the loops around it is another instance.
-    pub(super) bound_once: bool,
+    pub(crate) bound_once: bool,
     /// Whether its condition excludes nothing but what is outside of its iterators.
-    pub(super) guards_domain_only: bool,
+    pub(crate) guards_domain_only: bool,
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Iter {
-    pub(super) var: Sym,
-    pub(super) name: String,
-    pub(super) spec: NodeSpec,
-    pub(super) min: Ex,
-    pub(super) extent: Ex,
-    pub(super) value: Ex,
+pub(crate) struct Iter {
+    pub(crate) var: Sym,
+    pub(crate) name: String,
+    pub(crate) spec: NodeSpec,
+    pub(crate) min: Ex,
+    pub(crate) extent: Ex,
+    pub(crate) value: Ex,
 }
 
 impl Access {
     /// That an element is accessed.
-    pub(super) fn element(buffer: Buf, index: &[Dim], write: bool) -> Access {
+    pub(crate) fn element(buffer: Buf, index: &[Dim], write: bool) -> Access {
         let ranges = index.iter().map(|index| (Ex::Dim(index.clone()), Ex::Dim(number(1, index)))).collect();
         Access { spec: NodeSpec::new(kind::ACCESS).a(write.into()), write, buffer, ranges }
     }
 
     /// What is accessed is read.
-    pub(super) fn as_read(&self) -> Access {
+    pub(crate) fn as_read(&self) -> Access {
         Access { spec: NodeSpec { a: 0, ..self.spec }, write: false, ..self.clone() }
     }
 }
 
 impl Block {
     /// A block that declares nothing.
-    pub(super) fn new(name: &str) -> Block {
+    pub(crate) fn new(name: &str) -> Block {
         Block {
             name: name.to_string(),
             spec: NodeSpec::new(kind::SBLOCK).flags(flag::BOUND),
@@ -122,7 +126,7 @@ impl Block {
         }
     }
 
-    pub(super) fn add_condition(&mut self, condition: Dim) {
+    pub(crate) fn add_condition(&mut self, condition: Dim) {
         let condition = Ex::Dim(condition);
         self.condition = Some(match self.condition.take() {
             None => condition,
@@ -132,106 +136,106 @@ impl Block {
 }
 
 impl Iter {
-    pub(super) fn is_spatial(&self) -> bool {
+    pub(crate) fn is_spatial(&self) -> bool {
         self.spec.a == axis::SPATIAL
     }
 
-    pub(super) fn is_reduction(&self) -> bool {
+    pub(crate) fn is_reduction(&self) -> bool {
         self.spec.a == axis::REDUCE
     }
 }
 
 /// A region that a block says it accesses.
 #[derive(Clone, Debug)]
-pub(super) struct Access {
-    pub(super) spec: NodeSpec,
-    pub(super) write: bool,
-    pub(super) buffer: Buf,
-    pub(super) ranges: Vec<(Ex, Ex)>,
+pub(crate) struct Access {
+    pub(crate) spec: NodeSpec,
+    pub(crate) write: bool,
+    pub(crate) buffer: Buf,
+    pub(crate) ranges: Vec<(Ex, Ex)>,
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Store {
-    pub(super) spec: NodeSpec,
-    pub(super) buffer: Buf,
-    pub(super) value: Ex,
+pub(crate) struct Store {
+    pub(crate) spec: NodeSpec,
+    pub(crate) buffer: Buf,
+    pub(crate) value: Ex,
     /// The indices, and the predicate if there is one.
-    pub(super) indices: Vec<Ex>,
+    pub(crate) indices: Vec<Ex>,
 }
 
 /// A statement that the schedule does not look into, with what is in it.
 #[derive(Clone, Debug)]
-pub(super) struct Other {
-    pub(super) spec: NodeSpec,
-    pub(super) ops: Vec<Ex>,
-    pub(super) name: Option<String>,
+pub(crate) struct Other {
+    pub(crate) spec: NodeSpec,
+    pub(crate) ops: Vec<Ex>,
+    pub(crate) name: Option<String>,
     /// The node of the body.
-    pub(super) old: u32,
-    pub(super) is_region: bool,
+    pub(crate) old: u32,
+    pub(crate) is_region: bool,
     /// The buffer or variable that it defines.
-    pub(super) buffer: Option<Buf>,
-    pub(super) var: Option<Sym>,
+    pub(crate) buffer: Option<Buf>,
+    pub(crate) var: Option<Sym>,
 }
 
 /// A buffer.
 #[derive(Clone, Debug)]
-pub(super) struct Buffer {
-    pub(super) name: String,
-    pub(super) ty: BufferType,
-    pub(super) spec: NodeSpec,
-    pub(super) ops: Vec<Ex>,
+pub(crate) struct Buffer {
+    pub(crate) name: String,
+    pub(crate) ty: BufferType,
+    pub(crate) spec: NodeSpec,
+    pub(crate) ops: Vec<Ex>,
     /// The node of the body that it was.
-    pub(super) old: Option<u32>,
+    pub(crate) old: Option<u32>,
     /// Whether the function or a block allocates it.
-    pub(super) is_allocated: bool,
+    pub(crate) is_allocated: bool,
     /// Whether it may share memory with another buffer.
-    pub(super) is_view: bool,
+    pub(crate) is_view: bool,
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Tree {
-    pub(super) nodes: Vec<Node>,
-    pub(super) buffers: Vec<Buffer>,
+pub(crate) struct Tree {
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) buffers: Vec<Buffer>,
     /// Number of the next new variable.
-    pub(super) next_var: u32,
+    pub(crate) next_var: u32,
     /// Leaves that are called for what they do.
-    pub(super) effects: HashSet<u32, foldhash::fast::FixedState>,
+    pub(crate) effects: HashSet<u32, foldhash::fast::FixedState>,
 }
 
 impl Tree {
-    pub(super) const ROOT: Id = Id(0);
+    pub(crate) const ROOT: Id = Id(0);
 
-    pub(super) fn node(&self, id: Id) -> &Node {
+    pub(crate) fn node(&self, id: Id) -> &Node {
         &self.nodes[id.0 as usize]
     }
 
-    pub(super) fn node_mut(&mut self, id: Id) -> &mut Node {
+    pub(crate) fn node_mut(&mut self, id: Id) -> &mut Node {
         &mut self.nodes[id.0 as usize]
     }
 
     /// A new node that is nowhere yet.
-    pub(super) fn add(&mut self, what: What) -> Id {
+    pub(crate) fn add(&mut self, what: What) -> Id {
         self.nodes.push(Node { parent: None, kids: Vec::new(), what, live: true });
         Id(self.nodes.len() as u32 - 1)
     }
 
-    pub(super) fn fresh(&mut self, dtype: DType) -> Sym {
+    pub(crate) fn fresh(&mut self, dtype: DType) -> Sym {
         self.next_var += 1;
         Sym { id: self.next_var, dtype }
     }
 
-    pub(super) fn buffer(&self, buffer: Buf) -> &Buffer {
+    pub(crate) fn buffer(&self, buffer: Buf) -> &Buffer {
         &self.buffers[buffer.0 as usize]
     }
 
-    pub(super) fn as_loop(&self, id: Id) -> Option<&Loop> {
+    pub(crate) fn as_loop(&self, id: Id) -> Option<&Loop> {
         match &self.node(id).what {
             What::Loop(of) => Some(of),
             _ => None,
         }
     }
 
-    pub(super) fn as_block(&self, id: Id) -> Option<&Block> {
+    pub(crate) fn as_block(&self, id: Id) -> Option<&Block> {
         match &self.node(id).what {
             What::Block(of) => Some(of),
             _ => None,
@@ -239,14 +243,14 @@ impl Tree {
     }
 
     /// The loop with this number, of which it is known that it is one.
-    pub(super) fn loop_mut(&mut self, id: Id) -> Result<&mut Loop, PassError> {
+    pub(crate) fn loop_mut(&mut self, id: Id) -> Result<&mut Loop, PassError> {
         match &mut self.node_mut(id).what {
             What::Loop(of) => Ok(of),
             _ => Err(pass_error!("this is no loop any more")),
         }
     }
 
-    pub(super) fn block_mut(&mut self, id: Id) -> Result<&mut Block, PassError> {
+    pub(crate) fn block_mut(&mut self, id: Id) -> Result<&mut Block, PassError> {
         match &mut self.node_mut(id).what {
             What::Block(of) => Ok(of),
             _ => Err(pass_error!("this is no block any more")),
@@ -254,7 +258,7 @@ impl Tree {
     }
 
     /// Puts nodes in the place of one; they become kids of its parent.
-    pub(super) fn replace(&mut self, id: Id, with: &[Id]) {
+    pub(crate) fn replace(&mut self, id: Id, with: &[Id]) {
         let Some(parent) = self.node(id).parent else { return };
         let Some(at) = self.node(parent).kids.iter().position(|kid| *kid == id) else { return };
         self.node_mut(parent).kids.splice(at..=at, with.iter().copied());
@@ -263,25 +267,25 @@ impl Tree {
     }
 
     /// Puts a node before a kid of another one, or at its end.
-    pub(super) fn insert(&mut self, parent: Id, at: usize, new: Id) {
+    pub(crate) fn insert(&mut self, parent: Id, at: usize, new: Id) {
         self.node_mut(parent).kids.insert(at, new);
         self.node_mut(new).parent = Some(parent);
     }
 
-    pub(super) fn push(&mut self, parent: Id, new: Id) {
+    pub(crate) fn push(&mut self, parent: Id, new: Id) {
         let at = self.node(parent).kids.len();
         self.insert(parent, at, new);
     }
 
     /// Makes a node and all in it one that is in the tree no more.
-    pub(super) fn kill(&mut self, id: Id) {
+    pub(crate) fn kill(&mut self, id: Id) {
         for id in self.subtree(id) {
             self.node_mut(id).live = false;
         }
     }
 
     /// Takes a node out of the tree; loops around it that have nothing in them then go, too.
-    pub(super) fn detach(&mut self, id: Id) {
+    pub(crate) fn detach(&mut self, id: Id) {
         let mut at = id;
         while let Some(parent) = self.node(at).parent {
             self.node_mut(parent).kids.retain(|kid| *kid != at);
@@ -297,7 +301,7 @@ impl Tree {
     }
 
     /// A node and all in it, in the order of the text: what a block declares and its initialization before its statements.
-    pub(super) fn subtree(&self, id: Id) -> Vec<Id> {
+    pub(crate) fn subtree(&self, id: Id) -> Vec<Id> {
         let (mut out, mut work) = (Vec::new(), vec![id]);
         while let Some(id) = work.pop() {
             out.push(id);
@@ -313,26 +317,26 @@ impl Tree {
     }
 
     /// The blocks in a node, in the order of the text.
-    pub(super) fn blocks_in(&self, id: Id) -> Vec<Id> {
+    pub(crate) fn blocks_in(&self, id: Id) -> Vec<Id> {
         self.subtree(id).into_iter().filter(|id| self.as_block(*id).is_some()).collect()
     }
 
     /// The nodes around one, the innermost first.
-    pub(super) fn around(&self, id: Id) -> impl Iterator<Item = Id> {
+    pub(crate) fn around(&self, id: Id) -> impl Iterator<Item = Id> {
         std::iter::successors(self.node(id).parent, |id| self.node(*id).parent)
     }
 
-    pub(super) fn is_under(&self, id: Id, outer: Id) -> bool {
+    pub(crate) fn is_under(&self, id: Id, outer: Id) -> bool {
         id == outer || self.around(id).any(|around| around == outer)
     }
 
     /// The block, or the function, in which a node is.
-    pub(super) fn scope_of(&self, id: Id) -> Id {
+    pub(crate) fn scope_of(&self, id: Id) -> Id {
         self.around(id).find(|around| self.as_block(*around).is_some()).unwrap_or(Tree::ROOT)
     }
 
     /// The loops around a node within its scope, the outermost first.
-    pub(super) fn loops_around(&self, id: Id) -> Vec<Id> {
+    pub(crate) fn loops_around(&self, id: Id) -> Vec<Id> {
         let in_scope = self.around(id).take_while(|around| self.as_block(*around).is_none());
         let mut loops: Vec<Id> = in_scope.filter(|around| self.as_loop(*around).is_some()).collect();
         loops.reverse();
@@ -340,17 +344,17 @@ impl Tree {
     }
 
     /// The loops around a node that are in another one, which may be one of them, the outermost first.
-    pub(super) fn loops_between(&self, outer: Id, id: Id) -> Vec<Id> {
+    pub(crate) fn loops_between(&self, outer: Id, id: Id) -> Vec<Id> {
         self.loops_around(id).into_iter().filter(|at| self.is_under(*at, outer)).collect()
     }
 
     /// The child of a node in which another node is.
-    pub(super) fn child_towards(&self, outer: Id, id: Id) -> Option<Id> {
+    pub(crate) fn child_towards(&self, outer: Id, id: Id) -> Option<Id> {
         std::iter::once(id).chain(self.around(id)).find(|at| self.node(*at).parent == Some(outer))
     }
 
     /// What is known where a node is: the ranges of all loops around it, and of the iterators of blocks around it.
-    pub(super) fn analyzer_at(&self, id: Id) -> Analyzer {
+    pub(crate) fn analyzer_at(&self, id: Id) -> Analyzer {
         let mut analyzer = Analyzer::new();
         for at in self.around(id) {
             match &self.node(at).what {
@@ -363,14 +367,14 @@ impl Tree {
     }
 
     /// Puts meanings in the place of variables in a node and all in it.
-    pub(super) fn substitute(&mut self, id: Id, with: &Meanings) {
+    pub(crate) fn substitute(&mut self, id: Id, with: &Meanings) {
         for id in self.subtree(id) {
             self.map_own(id, &mut |ex| *ex = ex.substituted(with));
         }
     }
 
     /// Calls `f` with each expression of a node, but of what is in it.
-    pub(super) fn map_own(&mut self, id: Id, f: &mut dyn FnMut(&mut Ex)) {
+    pub(crate) fn map_own(&mut self, id: Id, f: &mut dyn FnMut(&mut Ex)) {
         match &mut self.node_mut(id).what {
             What::Root(_) | What::Init => {}
             What::Loop(of) => {
@@ -388,7 +392,7 @@ impl Tree {
     }
 
     /// The expressions of a node, but of what is in it.
-    pub(super) fn own(&self, id: Id) -> Vec<&Ex> {
+    pub(crate) fn own(&self, id: Id) -> Vec<&Ex> {
         match &self.node(id).what {
             What::Root(_) | What::Init => Vec::new(),
             What::Loop(of) => [&of.min, &of.extent].into_iter().chain(&of.step).collect(),
@@ -404,11 +408,11 @@ impl Tree {
     }
 
     /// What a loop is called in messages.
-    pub(super) fn loop_name(&self, id: Id) -> &str {
+    pub(crate) fn loop_name(&self, id: Id) -> &str {
         self.as_loop(id).map_or("_", |of| &of.name)
     }
 
-    pub(super) fn block_name(&self, id: Id) -> &str {
+    pub(crate) fn block_name(&self, id: Id) -> &str {
         self.as_block(id).map_or("_", |of| &of.name)
     }
 }
@@ -434,7 +438,7 @@ fn bind(analyzer: &mut Analyzer, var: Sym, min: &Ex, extent: &Ex) {
 }
 
 /// An expression and a number more.
-pub(super) fn plus(dim: &Dim, more: i64) -> Dim {
+pub(crate) fn plus(dim: &Dim, more: i64) -> Dim {
     match more {
         0.. => linear::add(dim.clone(), number(more, dim)),
         _ => linear::sub(dim.clone(), number(-more, dim)),
@@ -442,6 +446,6 @@ pub(super) fn plus(dim: &Dim, more: i64) -> Dim {
 }
 
 /// A number of the data type of another expression.
-pub(super) fn number(value: i64, like: &Dim) -> Dim {
+pub(crate) fn number(value: i64, like: &Dim) -> Dim {
     Dim::int(value, like.dtype())
 }

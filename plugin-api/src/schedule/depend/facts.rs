@@ -1,15 +1,15 @@
 //! What the statements of a block access, and what that says of its instances.
 
 use super::digits::{Digits, Runs};
-use super::expr::{Buf, Ex, Meanings};
-use super::tree::{Access, Block, Id, Iter, Store, Tree, What};
 use crate::arith::prim;
 use crate::ir::records::kind;
 use crate::ir::{Dim, DimExpr};
+use crate::schedule::tree::expr::{Buf, Ex, Meanings};
+use crate::schedule::tree::{Access, Block, Id, Iter, Store, Tree, What};
 
 /// What an instance of a block does to the buffers that it writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Effect {
+pub(crate) enum Effect {
     /// Each element gets a value that does not depend on what was there.
     Complete,
     /// Each element gets a value that may depend on what was there.
@@ -22,67 +22,67 @@ pub(super) enum Effect {
 
 /// A load or store of a block.
 #[derive(Clone, Debug)]
-pub(super) struct Touch {
-    pub(super) buffer: Buf,
+pub(crate) struct Touch {
+    pub(crate) buffer: Buf,
     /// The indices; what is no arithmetic of integers is not known.
-    pub(super) indices: Vec<Option<Dim>>,
-    pub(super) write: bool,
+    pub(crate) indices: Vec<Option<Dim>>,
+    pub(crate) write: bool,
 }
 
 impl Touch {
-    pub(super) fn known(&self) -> Option<Vec<Dim>> {
+    pub(crate) fn known(&self) -> Option<Vec<Dim>> {
         self.indices.iter().cloned().collect()
     }
 }
 
 /// What is known of a block.
 #[derive(Clone, Debug)]
-pub(super) struct Facts {
-    pub(super) id: Id,
-    pub(super) touches: Vec<Touch>,
-    pub(super) effect: Effect,
+pub(crate) struct Facts {
+    pub(crate) id: Id,
+    pub(crate) touches: Vec<Touch>,
+    pub(crate) effect: Effect,
     /// Whether the order of what it combines does not matter.
-    pub(super) combines: bool,
+    pub(crate) combines: bool,
     /// Whether each instance writes all that it may write.
-    pub(super) writes_all: bool,
+    pub(crate) writes_all: bool,
     /// Loops in it.
-    pub(super) inner: Vec<Id>,
+    pub(crate) inner: Vec<Id>,
 }
 
 impl Facts {
     /// The buffers that are written, each once.
-    pub(super) fn written(&self) -> Vec<Buf> {
+    pub(crate) fn written(&self) -> Vec<Buf> {
         self.buffers(true)
     }
 
-    pub(super) fn buffers(&self, write: bool) -> Vec<Buf> {
+    pub(crate) fn buffers(&self, write: bool) -> Vec<Buf> {
         let mut out: Vec<Buf> = self.touches.iter().filter(|touch| touch.write == write).map(|t| t.buffer).collect();
         out.sort();
         out.dedup();
         out
     }
 
-    pub(super) fn reads(&self, buffer: Buf) -> bool {
+    pub(crate) fn reads(&self, buffer: Buf) -> bool {
         self.touches.iter().any(|touch| touch.buffer == buffer && !touch.write)
     }
 
-    pub(super) fn writes(&self, buffer: Buf) -> bool {
+    pub(crate) fn writes(&self, buffer: Buf) -> bool {
         self.touches.iter().any(|touch| touch.buffer == buffer && touch.write)
     }
 
     /// The indices at which a buffer is written: an instance writes a buffer at one place only.
-    pub(super) fn place(&self, buffer: Buf) -> Option<Vec<Dim>> {
+    pub(crate) fn place(&self, buffer: Buf) -> Option<Vec<Dim>> {
         self.touches.iter().find(|touch| touch.buffer == buffer && touch.write)?.known()
     }
 
-    pub(super) fn accumulates(&self) -> bool {
+    pub(crate) fn accumulates(&self) -> bool {
         self.effect != Effect::Complete
     }
 }
 
 impl Tree {
     /// What is known of a block; the error is why its instances cannot be told apart.
-    pub(super) fn facts(&self, id: Id) -> Result<Facts, String> {
+    pub(crate) fn facts(&self, id: Id) -> Result<Facts, String> {
         let Some(block) = self.as_block(id) else { return Err("this is no block".to_string()) };
         let name = &block.name;
         for iter in &block.iters {
@@ -170,7 +170,7 @@ impl Tree {
     }
 
     /// Simplifies the indices in a block, and finds out again what it accesses, as do the blocks around it.
-    pub(super) fn simplify_and_find_accesses(&mut self, id: Id) {
+    pub(crate) fn simplify_and_find_accesses(&mut self, id: Id) {
         let Some(block) = self.as_block(id) else { return };
         let mut analyzer = self.analyzer_at(id);
         for iter in &block.iters {
@@ -222,7 +222,7 @@ impl Tree {
     }
 
     /// A loop as a variable that runs.
-    pub(super) fn runs(&self, id: Id) -> Option<Runs> {
+    pub(crate) fn runs(&self, id: Id) -> Option<Runs> {
         self.as_loop(id).map(|of| Runs { sym: of.var, extent: of.extent.as_int() })
     }
 
@@ -253,7 +253,7 @@ impl Tree {
     }
 
     /// What the iterators of a block are in the loops around it.
-    pub(super) fn bindings(block: &Block) -> Meanings {
+    pub(crate) fn bindings(block: &Block) -> Meanings {
         let mut out = Meanings::default();
         block.iters.iter().for_each(|iter| out.set(iter.var, iter.value.clone()));
         out
@@ -374,10 +374,10 @@ impl Gather<'_> {
 }
 
 /// Whether a condition excludes nothing but values outside of the iterators.
-pub(super) fn guards_domain_only(block: &Block, analyzer: &mut crate::arith::Analyzer) -> bool {
+pub(crate) fn guards_domain_only(block: &Block, analyzer: &mut crate::arith::Analyzer) -> bool {
     let Some(condition) = &block.condition else { return true };
     let Some(condition) = condition.as_dim() else { return false };
-    super::expr::conjuncts(condition).iter().all(|part| {
+    crate::schedule::tree::expr::conjuncts(condition).iter().all(|part| {
         let Dim::Expr(expr) = part else { return false };
         let DimExpr::Binary(prim::LT, _, a, b) = &**expr else { return false };
         block.iters.iter().any(|iter| {

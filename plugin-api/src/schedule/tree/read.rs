@@ -1,22 +1,22 @@
 //! From the body to the tree.
 
-use super::digits::Digits;
 use super::expr::{Buf, Ex, MAX_DEPTH, arithmetic, spec_of};
-use super::facts::guards_domain_only;
-use super::tree::{Access, Block, Buffer, Id, Iter, Loop, Node, Other, Root, Store, Tree, What};
+use super::{Access, Block, Buffer, Id, Iter, Loop, Node, Other, Root, Store, Tree, What};
 use crate::PassError;
 use crate::arith::{FIRST_ATOM, symbol_of};
 use crate::ir::purity::can_be_left_out;
 use crate::ir::records::{buffer_of, flag, kind, leaf};
 use crate::ir::{Body, BodyKind, DType, Stmt, Type, Value};
 use crate::pass_error;
+use crate::schedule::depend::digits::Digits;
+use crate::schedule::depend::facts::guards_domain_only;
 use std::collections::{HashMap, HashSet};
 
 /// Deepest nesting of statements that a schedule takes.
 const MAX_STATEMENTS: u32 = 256;
 
 /// The tree of a body.
-pub(super) fn tree(body: &Body) -> Result<Tree, PassError> {
+pub(crate) fn tree(body: &Body) -> Result<Tree, PassError> {
     if body.kind() != BodyKind::PrimFunc {
         return Err(pass_error!("a schedule is of a PrimFunc; this is another kind of function"));
     }

@@ -6,15 +6,15 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Deepest nesting of an expression that a schedule takes.
-pub(super) const MAX_DEPTH: u32 = 256;
+pub(crate) const MAX_DEPTH: u32 = 256;
 
 /// Number of a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) struct Buf(pub(super) u32);
+pub(crate) struct Buf(pub(crate) u32);
 
 /// An expression.
 #[derive(Clone, Debug)]
-pub(super) enum Ex {
+pub(crate) enum Ex {
     /// Arithmetic of integers, numbers and variables.
     Dim(Dim),
     /// A buffer that is used.
@@ -29,31 +29,31 @@ pub(super) enum Ex {
 
 /// A node with operands.
 #[derive(Clone, Debug)]
-pub(super) struct Op {
-    pub(super) spec: NodeSpec,
+pub(crate) struct Op {
+    pub(crate) spec: NodeSpec,
     /// Data type of a node that the schedule made; the type of an old one is in what it is.
-    pub(super) dtype: Option<DType>,
-    pub(super) ops: Vec<Ex>,
+    pub(crate) dtype: Option<DType>,
+    pub(crate) ops: Vec<Ex>,
 }
 
 impl Ex {
-    pub(super) fn var(sym: Sym) -> Ex {
+    pub(crate) fn var(sym: Sym) -> Ex {
         Ex::Dim(Dim::Var(sym))
     }
 
-    pub(super) fn as_dim(&self) -> Option<&Dim> {
+    pub(crate) fn as_dim(&self) -> Option<&Dim> {
         match self {
             Ex::Dim(dim) => Some(dim),
             _ => None,
         }
     }
 
-    pub(super) fn as_int(&self) -> Option<i64> {
+    pub(crate) fn as_int(&self) -> Option<i64> {
         self.as_dim()?.as_int()
     }
 
     /// Calls `f` with this expression and all within it that are no arithmetic of integers.
-    pub(super) fn each<'e>(&'e self, f: &mut impl FnMut(&'e Ex)) {
+    pub(crate) fn each<'e>(&'e self, f: &mut impl FnMut(&'e Ex)) {
         f(self);
         if let Ex::Op(op) = self {
             op.ops.iter().for_each(|operand| operand.each(f));
@@ -61,7 +61,7 @@ impl Ex {
     }
 
     /// Calls `f` with each variable.
-    pub(super) fn vars(&self, f: &mut impl FnMut(Sym)) {
+    pub(crate) fn vars(&self, f: &mut impl FnMut(Sym)) {
         self.each(&mut |part| {
             if let Ex::Dim(dim) = part {
                 dim.vars(f);
@@ -69,14 +69,14 @@ impl Ex {
         });
     }
 
-    pub(super) fn mentions(&self, sym: Sym) -> bool {
+    pub(crate) fn mentions(&self, sym: Sym) -> bool {
         let mut found = false;
         self.vars(&mut |var| found |= var.id == sym.id);
         found
     }
 
     /// How deep its operations are nested, dimensions counted by their own.
-    pub(super) fn depth(&self) -> u32 {
+    pub(crate) fn depth(&self) -> u32 {
         match self {
             Ex::Op(op) => 1 + op.ops.iter().map(Ex::depth).max().unwrap_or(0),
             Ex::Dim(dim) => depth_of(dim),
@@ -85,7 +85,7 @@ impl Ex {
     }
 
     /// The buffer and the indices if it is a load.
-    pub(super) fn as_load(&self) -> Option<(Buf, &[Ex])> {
+    pub(crate) fn as_load(&self) -> Option<(Buf, &[Ex])> {
         match self {
             Ex::Op(op) if op.spec.kind == kind::LOAD => match op.ops.split_first() {
                 Some((Ex::Buffer(buffer), indices)) => {
@@ -99,7 +99,7 @@ impl Ex {
     }
 
     /// With each part replaced for which `f` returns something, outer parts first. Parts that stay are shared.
-    pub(super) fn replaced(&self, f: &mut dyn FnMut(&Ex) -> Option<Ex>) -> Ex {
+    pub(crate) fn replaced(&self, f: &mut dyn FnMut(&Ex) -> Option<Ex>) -> Ex {
         if let Some(new) = f(self) {
             return new;
         }
@@ -109,18 +109,18 @@ impl Ex {
     }
 
     /// A node of the body with these operands.
-    pub(super) fn node(spec: NodeSpec, ops: Vec<Ex>) -> Ex {
+    pub(crate) fn node(spec: NodeSpec, ops: Vec<Ex>) -> Ex {
         Ex::Op(Arc::new(Op { spec, dtype: None, ops }))
     }
 
     /// An element of a buffer.
-    pub(super) fn load(buffer: Buf, dtype: DType, indices: impl IntoIterator<Item = Dim>) -> Ex {
+    pub(crate) fn load(buffer: Buf, dtype: DType, indices: impl IntoIterator<Item = Dim>) -> Ex {
         let ops = std::iter::once(Ex::Buffer(buffer)).chain(indices.into_iter().map(Ex::Dim)).collect();
         Ex::Op(Arc::new(Op { spec: NodeSpec::new(kind::LOAD), dtype: Some(dtype), ops }))
     }
 
     /// With variables replaced.
-    pub(super) fn substituted(&self, with: &Meanings) -> Ex {
+    pub(crate) fn substituted(&self, with: &Meanings) -> Ex {
         if with.is_empty() {
             return self.clone();
         }
@@ -140,25 +140,25 @@ fn depth_of(dim: &Dim) -> u32 {
 
 /// What variables mean.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Meanings(HashMap<u32, Ex, foldhash::fast::FixedState>);
+pub(crate) struct Meanings(HashMap<u32, Ex, foldhash::fast::FixedState>);
 
 impl Meanings {
-    pub(super) fn one(sym: Sym, meaning: Dim) -> Meanings {
+    pub(crate) fn one(sym: Sym, meaning: Dim) -> Meanings {
         let mut out = Meanings::default();
         out.set(sym, Ex::Dim(meaning));
         out
     }
 
-    pub(super) fn set(&mut self, sym: Sym, meaning: Ex) {
+    pub(crate) fn set(&mut self, sym: Sym, meaning: Ex) {
         self.0.insert(sym.id, meaning);
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// A dimension with its variables replaced, if what replaces them are dimensions.
-    pub(super) fn dim(&self, dim: &Dim) -> Option<Dim> {
+    pub(crate) fn dim(&self, dim: &Dim) -> Option<Dim> {
         match self.of_dim(dim) {
             Ex::Dim(dim) => Some(dim),
             _ => None,
@@ -191,7 +191,7 @@ impl Meanings {
 }
 
 /// An operation as a dimension if its operands are some.
-pub(super) fn arithmetic(op: u16, dtype: DType, operands: Vec<Ex>) -> Ex {
+pub(crate) fn arithmetic(op: u16, dtype: DType, operands: Vec<Ex>) -> Ex {
     let of_floats = |operand: &Ex| operand.as_dim().is_some_and(|dim| dim.dtype().is_float());
     let spec = NodeSpec { a: op.into(), ..NodeSpec::new(kind::ARITH) };
     match &operands[..] {
@@ -208,7 +208,7 @@ pub(super) fn arithmetic(op: u16, dtype: DType, operands: Vec<Ex>) -> Ex {
 }
 
 /// What a node is, without its operands.
-pub(super) fn spec_of(value: Value<'_>) -> NodeSpec {
+pub(crate) fn spec_of(value: Value<'_>) -> NodeSpec {
     use crate::ir::records::flag;
     let Some(node) = value.node() else { return NodeSpec::new(kind::VAR) };
     // A region says so when it is opened, and its effect when it is closed.
@@ -218,7 +218,7 @@ pub(super) fn spec_of(value: Value<'_>) -> NodeSpec {
 }
 
 /// The conditions of which all must hold.
-pub(super) fn conjuncts(condition: &Dim) -> Vec<Dim> {
+pub(crate) fn conjuncts(condition: &Dim) -> Vec<Dim> {
     match condition {
         Dim::Expr(expr) => match &**expr {
             DimExpr::Binary(prim::AND, _, a, b) => {
@@ -233,6 +233,6 @@ pub(super) fn conjuncts(condition: &Dim) -> Vec<Dim> {
 }
 
 /// One condition of several; `None` of none.
-pub(super) fn all_of(conditions: Vec<Dim>) -> Option<Dim> {
+pub(crate) fn all_of(conditions: Vec<Dim>) -> Option<Dim> {
     conditions.into_iter().reduce(|a, b| Dim::binary(prim::AND, a, b))
 }

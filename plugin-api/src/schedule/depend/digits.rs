@@ -6,13 +6,13 @@ use std::collections::BTreeSet;
 
 /// A variable that runs from 0, and how many values it has if that is a number.
 #[derive(Clone, Debug)]
-pub(super) struct Runs {
-    pub(super) sym: Sym,
-    pub(super) extent: Option<i64>,
+pub(crate) struct Runs {
+    pub(crate) sym: Sym,
+    pub(crate) extent: Option<i64>,
 }
 
 /// Indices in terms of variables that are no quotients and remainders of others any more.
-pub(super) struct Digits {
+pub(crate) struct Digits {
     analyzer: Analyzer,
     dims: Vec<Dim>,
     digits: Vec<Runs>,
@@ -25,7 +25,7 @@ pub(super) struct Digits {
 
 impl Digits {
     /// `dims` over variables. What else they mention is fixed.
-    pub(super) fn new(dims: &[Dim], vars: &[Runs]) -> Digits {
+    pub(crate) fn new(dims: &[Dim], vars: &[Runs]) -> Digits {
         let (digits, of, n_vars) = (Vec::new(), Vec::new(), vars.len());
         let mut out = Digits { analyzer: Analyzer::new(), dims: dims.to_vec(), digits, of, exact: true, n_vars };
         let mut meanings = Vec::new();
@@ -85,7 +85,7 @@ impl Digits {
     }
 
     /// For each variable whether the indices say its value. One with a single value need not be said.
-    pub(super) fn told(mut self) -> Vec<bool> {
+    pub(crate) fn told(mut self) -> Vec<bool> {
         let mut told: Vec<bool> = self.digits.iter().map(|digit| digit.extent == Some(1)).collect();
         let all: Vec<_> = (0..self.dims.len()).filter_map(|dim| self.terms(dim)).collect();
         let mut changed = true;
@@ -116,7 +116,7 @@ impl Digits {
     }
 
     /// Whether the indices reach every point between their least and greatest values.
-    pub(super) fn dense(mut self) -> bool {
+    pub(crate) fn dense(mut self) -> bool {
         let mut used = vec![false; self.digits.len()];
         for dim in 0..self.dims.len() {
             let Some(terms) = self.terms(dim) else { return false };

@@ -1,14 +1,14 @@
 //! Whether the iterations of loops can run in another order, or at once.
 
 use super::digits::{Digits, Runs};
-use super::expr::Buf;
 use super::facts::{Effect, Facts};
-use super::tree::{Id, Tree, What};
 use crate::ir::Dim;
+use crate::schedule::tree::expr::Buf;
+use crate::schedule::tree::{Id, Tree, What};
 
 /// What is wanted of some loops.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wanted {
+pub(crate) enum Wanted {
     /// Other loops outside of others.
     Order,
     /// Iterations at once, each with its own copy of buffers that nobody else uses.
@@ -18,11 +18,11 @@ pub(super) enum Wanted {
 }
 
 /// Loops from the outermost one to the one whose iterations are taken as they are.
-pub(super) struct Moved<'a> {
-    pub(super) loops: &'a [Id],
+pub(crate) struct Moved<'a> {
+    pub(crate) loops: &'a [Id],
     /// Content of the innermost of them is executed as it is.
-    pub(super) at: Id,
-    pub(super) wanted: Wanted,
+    pub(crate) at: Id,
+    pub(crate) wanted: Wanted,
 }
 
 impl Tree {
@@ -30,7 +30,7 @@ impl Tree {
     ///
     /// # Errors
     /// Why nothing is known of what is in the loop.
-    pub(super) fn facts_in(&self, at: Id) -> Result<Vec<Facts>, String> {
+    pub(crate) fn facts_in(&self, at: Id) -> Result<Vec<Facts>, String> {
         let scope = self.scope_of(at);
         for id in self.subtree(at) {
             let bare = match &self.node(id).what {
@@ -46,7 +46,7 @@ impl Tree {
     }
 
     /// Whether iterations depend on each other; the error says which block and buffer.
-    pub(super) fn are_independent(&self, moved: &Moved<'_>) -> Result<(), String> {
+    pub(crate) fn are_independent(&self, moved: &Moved<'_>) -> Result<(), String> {
         let all = self.facts_in(moved.at)?;
         let mut written: Vec<Buf> = all.iter().flat_map(Facts::written).collect();
         written.sort();
@@ -59,6 +59,7 @@ impl Tree {
             match (&writers[..], moved.wanted) {
                 ([_], Wanted::Order) => {}
                 (_, wanted) => {
+                    self.have_one_place(moved, &writers, buffer)?;
                     for writer in &writers {
                         self.writes_its_own(moved, writer, buffer, wanted)?;
                     }
@@ -88,6 +89,26 @@ impl Tree {
             self.buffer(buffer).name,
             self.loop_name(moved.at)
         ))
+    }
+
+    /// Of several blocks that write a buffer, one writes all that others write in an iteration, before them.
+    fn have_one_place(&self, moved: &Moved<'_>, writers: &[&Facts], buffer: Buf) -> Result<(), String> {
+        let first = |first: &&Facts| {
+            let mut others = writers.iter().filter(|other| other.id != first.id);
+            others.all(|other| self.encloses(first, other, buffer, moved.at, true))
+        };
+        match (writers.len(), writers.iter().copied().find(|writer| first(writer))) {
+            (0 | 1, _) | (_, Some(_)) => Ok(()),
+            _ => {
+                let names: Vec<String> = writers.iter().map(|w| format!("`{}`", self.block_name(w.id))).collect();
+                Err(format!(
+                    "blocks {} are not known to write the same elements of `{}` in an iteration of `{}`",
+                    names.join(" and "),
+                    self.buffer(buffer).name,
+                    self.loop_name(moved.at)
+                ))
+            }
+        }
     }
 
     /// Other iterations write other elements of a buffer.
@@ -131,7 +152,7 @@ impl Tree {
     }
 
     /// The nodes whose expressions use a buffer.
-    pub(super) fn users_of(&self, buffer: Buf) -> Vec<Id> {
+    pub(crate) fn users_of(&self, buffer: Buf) -> Vec<Id> {
         self.subtree(Tree::ROOT).into_iter().filter(|id| self.uses(*id, buffer)).collect()
     }
 
@@ -141,13 +162,15 @@ impl Tree {
             _ => false,
         };
         for ex in self.own(id) {
-            ex.each(&mut |part| found |= matches!(part, super::expr::Ex::Buffer(used) if *used == buffer));
+            ex.each(&mut |part| {
+                found |= matches!(part, crate::schedule::tree::expr::Ex::Buffer(used) if *used == buffer)
+            });
         }
         found
     }
 
     /// `C[vi, vj]`.
-    pub(super) fn place_text(&self, writer: &Facts, buffer: Buf) -> String {
+    pub(crate) fn place_text(&self, writer: &Facts, buffer: Buf) -> String {
         let names = |dim: &Dim| self.index_text(writer.id, dim);
         let place = writer.place(buffer).unwrap_or_default();
         let indices: Vec<String> = place.iter().map(names).collect();
@@ -165,7 +188,7 @@ impl Tree {
     }
 
     /// Whether blocks that combine can have the loops around them in another order: `before` and `after` have the same loops.
-    pub(super) fn keeps_reductions(&self, before: &[Id], after: &[Id]) -> Result<(), String> {
+    pub(crate) fn keeps_reductions(&self, before: &[Id], after: &[Id]) -> Result<(), String> {
         let (Some(top), Some(at)) = (before.first(), before.last()) else { return Ok(()) };
         for facts in self.facts_in(*at)?.iter().filter(|facts| facts.accumulates()) {
             let Some(block) = self.as_block(facts.id) else { continue };
@@ -201,7 +224,7 @@ impl Tree {
         Ok(())
     }
 
-    pub(super) fn is_unit(&self, id: Id) -> bool {
+    pub(crate) fn is_unit(&self, id: Id) -> bool {
         self.as_loop(id).is_some_and(|of| of.extent.as_int() == Some(1))
     }
 }

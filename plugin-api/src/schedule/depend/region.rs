@@ -1,15 +1,15 @@
 //! Which part of a buffer is accessed while some loops run.
 
 use super::digits::Digits;
-use super::expr::Buf;
 use super::facts::{Effect, Facts, Touch};
-use super::tree::{Id, Tree, plus};
 use crate::arith::{Analyzer, prim};
 use crate::ir::{Dim, Sym};
+use crate::schedule::tree::expr::Buf;
+use crate::schedule::tree::{Id, Loop, Tree, plus};
 
 /// Least and greatest index in each dimension, both included, in terms of what does not run.
 #[derive(Clone, Debug)]
-pub(super) struct Hull(pub(super) Vec<(Dim, Dim)>);
+pub(crate) struct Hull(pub(crate) Vec<(Dim, Dim)>);
 
 impl Tree {
     /// What runs in an iteration of a node `at` (a loop, or what the loops are in) while a block in it runs: the loops between,
@@ -31,38 +31,51 @@ impl Tree {
     }
 
     /// Indices in terms of loops.
-    pub(super) fn in_loops(&self, facts: &Facts, indices: &[Dim]) -> Option<Vec<Dim>> {
+    pub(crate) fn in_loops(&self, facts: &Facts, indices: &[Dim]) -> Option<Vec<Dim>> {
         let bindings = Tree::bindings(self.as_block(facts.id)?);
         indices.iter().map(|index| bindings.dim(index)).collect()
     }
 
     /// Between what an access lies in an iteration of `at`.
-    pub(super) fn hull(&self, facts: &Facts, touch: &Touch, at: Id) -> Option<Hull> {
+    pub(crate) fn hull(&self, facts: &Facts, touch: &Touch, at: Id) -> Option<Hull> {
         let indices = self.in_loops(facts, &touch.known()?)?;
         let over: Vec<Sym> = self.running(facts, at).into_iter().filter_map(|id| Some(self.as_loop(id)?.var)).collect();
         let mut analyzer = self.analyzer_in(facts);
         let mut ends = |index: &Dim| {
             let set = analyzer.int_set(index, &over);
-            Some((set.min?, set.max?))
+            let known = |end: Option<Dim>| end.filter(|end| !mentions_any(end, &over));
+            Some((known(set.min)?, known(set.max)?))
         };
         indices.iter().map(&mut ends).collect::<Option<Vec<_>>>().map(Hull)
     }
 
     /// Whether a block writes all of the hull of what it writes of a buffer in an iteration of `at`, and all of it is final
     /// at the end of that.
-    pub(super) fn fills(&self, facts: &Facts, buffer: Buf, at: Id) -> bool {
+    pub(crate) fn fills(&self, facts: &Facts, buffer: Buf, at: Id) -> bool {
         let Some(block) = self.as_block(facts.id) else { return false };
-        if !(facts.writes_all && block.guards_domain_only) || !self.is_final(facts, at) {
+        if !(facts.writes_all && block.guards_domain_only && self.is_final(facts, at)) {
             return false;
         }
         let Some(indices) = facts.place(buffer).and_then(|place| self.in_loops(facts, &place)) else { return false };
-        let running: Vec<_> = self.running(facts, at).into_iter().filter_map(|id| self.runs(id)).collect();
+        let running = self.running(facts, at);
+        if running.iter().any(|id| self.is_of_another_form(*id, &running)) {
+            return false;
+        }
+        let running: Vec<_> = running.into_iter().filter_map(|id| self.runs(id)).collect();
         // What runs for a reduction only is not in the indices.
         Digits::new(&indices, &running).dense()
     }
 
+    /// Whether a loop leaves something out, or its range depends on other loops.
+    fn is_of_another_form(&self, id: Id, others: &[Id]) -> bool {
+        let has_step = self.as_loop(id).is_some_and(|of| of.step.is_some());
+        let vars = others.iter().filter_map(|other| Some(self.as_loop(*other)?.var));
+        let own = self.own(id);
+        has_step || vars.into_iter().any(|var| own.iter().any(|ex| ex.mentions(var)))
+    }
+
     /// Whether what a block computes is complete after an iteration of `at`.
-    pub(super) fn is_final(&self, facts: &Facts, at: Id) -> bool {
+    pub(crate) fn is_final(&self, facts: &Facts, at: Id) -> bool {
         match facts.effect {
             Effect::Complete => true,
             Effect::InPlace | Effect::Update => false,
@@ -71,14 +84,25 @@ impl Tree {
     }
 
     /// Whether all that a block combines for an element, it combines in one iteration of `at`.
-    pub(super) fn reduces_inside(&self, facts: &Facts, at: Id) -> bool {
-        let Some(block) = self.as_block(facts.id) else { return false };
-        let mut outer = std::iter::once(at).chain(self.around(at)).filter_map(|id| self.as_loop(id));
-        outer.all(|of| !block.iters.iter().any(|iter| iter.is_reduction() && iter.value.mentions(of.var)))
+    pub(crate) fn reduces_inside(&self, facts: &Facts, at: Id) -> bool {
+        self.reduced_outside(facts, at).is_none()
+    }
+
+    /// The name of a loop that is `at` or around it, and a reduction of a block.
+    pub(crate) fn reduced_outside(&self, facts: &Facts, at: Id) -> Option<&str> {
+        let block = self.as_block(facts.id)?;
+        let outer = std::iter::once(at).chain(self.around(at)).filter_map(|id| self.as_loop(id));
+        let is_for = |of: &&Loop| block.iters.iter().any(|iter| iter.is_reduction() && iter.value.mentions(of.var));
+        outer.filter(is_for).map(|of| of.name.as_str()).next()
     }
 
     /// Whether all that is read of a buffer in an iteration of `at` was written in that iteration.
-    pub(super) fn covers(&self, writer: &Facts, reader: &Facts, buffer: Buf, at: Id) -> bool {
+    pub(crate) fn covers(&self, writer: &Facts, reader: &Facts, buffer: Buf, at: Id) -> bool {
+        self.encloses(writer, reader, buffer, at, false)
+    }
+
+    /// Whether all that a block reads or writes of a buffer in an iteration of `at` was written before in that iteration.
+    pub(crate) fn encloses(&self, writer: &Facts, reader: &Facts, buffer: Buf, at: Id, writes: bool) -> bool {
         if !self.fills(writer, buffer, at) || !self.comes_before(writer.id, reader.id) {
             return false;
         }
@@ -93,7 +117,7 @@ impl Tree {
             analyzer.bind_range(of.var, min, extent);
         }
         let shape = &self.buffer(buffer).ty.shape;
-        reader.touches.iter().filter(|touch| touch.buffer == buffer && !touch.write).all(|touch| {
+        reader.touches.iter().filter(|touch| touch.buffer == buffer && touch.write == writes).all(|touch| {
             let Some(read) = self.hull(reader, touch, at) else {
                 return written.0.iter().zip(shape).all(|(ends, extent)| is_whole(ends, extent, &mut analyzer));
             };
@@ -103,15 +127,15 @@ impl Tree {
     }
 
     /// Whether a block is before another one in the text.
-    pub(super) fn comes_before(&self, a: Id, b: Id) -> bool {
+    pub(crate) fn comes_before(&self, a: Id, b: Id) -> bool {
         let blocks = self.blocks_in(Tree::ROOT);
         let at = |id: Id| blocks.iter().position(|block| *block == id);
         at(a) < at(b)
     }
 }
 
-pub(super) fn is_whole((min, max): &(Dim, Dim), extent: &Dim, analyzer: &mut Analyzer) -> bool {
-    let zero = super::tree::number(0, min);
+pub(crate) fn is_whole((min, max): &(Dim, Dim), extent: &Dim, analyzer: &mut Analyzer) -> bool {
+    let zero = crate::schedule::tree::number(0, min);
     analyzer.can_prove(&Dim::binary(prim::LE, min.clone(), zero)) && analyzer.can_prove(&reaches_end(max, extent))
 }
 
@@ -120,13 +144,19 @@ fn reaches_end(max: &Dim, extent: &Dim) -> Dim {
 }
 
 /// An extent at the data type of an index.
-pub(super) fn as_type_of(extent: &Dim, like: &Dim) -> Dim {
+pub(crate) fn as_type_of(extent: &Dim, like: &Dim) -> Dim {
     crate::tir::regions::linear::cast(extent.clone(), like.dtype())
+}
+
+fn mentions_any(dim: &Dim, vars: &[Sym]) -> bool {
+    let mut found = false;
+    dim.vars(&mut |sym| found |= vars.iter().any(|var| var.id == sym.id));
+    found
 }
 
 /// Whether what is read in a dimension lies within what is written. Nothing outside of the buffer is read.
 fn within(read: &(Dim, Dim), written: &(Dim, Dim), extent: &Dim, analyzer: &mut Analyzer) -> bool {
-    let zero = super::tree::number(0, &read.0);
+    let zero = crate::schedule::tree::number(0, &read.0);
     let last = plus(&as_type_of(extent, &read.1), -1);
     let le = |a: &Dim, b: &Dim| Dim::binary(prim::LE, a.clone(), b.clone());
     let low = [

@@ -1,7 +1,7 @@
 //! From the tree to the body.
 
 use super::expr::{Buf, Ex};
-use super::tree::{Access, Block, Id, Loop, Other, Store, Tree, What};
+use super::{Access, Block, Id, Loop, Other, Store, Tree, What};
 use crate::PassError;
 use crate::arith::value_of_atom;
 use crate::ir::records::{flag, kind};
@@ -14,7 +14,7 @@ use std::collections::HashMap;
 type Map<K, T> = HashMap<K, T, foldhash::fast::FixedState>;
 
 /// The body with the content of a tree.
-pub(super) fn body(tree: &Tree, old: &Body) -> Result<Body, PassError> {
+pub(crate) fn body(tree: &Tree, old: &Body) -> Result<Body, PassError> {
     let mut edit = old.edit();
     let mut last = None;
     for child in old.root().region().children() {
