@@ -119,7 +119,16 @@ impl Tree {
         if !block.guards_domain_only {
             return Err(format!("the condition of block `{name}` excludes more than what is outside of its iterators"));
         }
+        let reduced = block.iters.iter().find(|iter| !iter.is_spatial() && self.init_mentions(block, iter));
+        if let Some(iter) = reduced {
+            return Err(format!("the initialization of block `{name}` uses the reduction `{}`", iter.name));
+        }
         Ok(spatial.into_iter().map(|id| (self.loop_like(id, "_init"), id)).collect())
+    }
+
+    fn init_mentions(&self, block: &Block, iter: &Iter) -> bool {
+        let nodes = block.init.into_iter().flat_map(|init| self.subtree(init));
+        nodes.into_iter().any(|id| self.own(id).iter().any(|ex| ex.mentions(iter.var)))
     }
 
     /// Whether a loop is for a spatial iterator of a block, or for one of another kind.
@@ -159,16 +168,16 @@ impl Tree {
         let written = self.blocks_in(at).into_iter().filter(|id| *id != facts.id);
         let written: Vec<Id> =
             written.filter(|id| self.facts(*id).is_ok_and(|f| inits.iter().any(|b| f.writes(*b)))).collect();
-        match written.first().filter(|_| self.init_loads(facts.id)) {
+        match written.first().filter(|_| self.as_block(facts.id).is_some_and(|block| self.has_loads(block))) {
             Some(writer) => Err(format!("block `{}` writes what the initialization reads", self.block_name(*writer))),
             None => Ok(()),
         }
     }
 
-    fn init_loads(&self, id: Id) -> bool {
-        let init = self.as_block(id).and_then(|block| block.init);
+    /// Whether the initialization of a block reads something.
+    fn has_loads(&self, block: &Block) -> bool {
         let mut found = false;
-        for at in init.into_iter().flat_map(|init| self.subtree(init)) {
+        for at in block.init.into_iter().flat_map(|init| self.subtree(init)) {
             self.own(at).into_iter().for_each(|ex| ex.each(&mut |part| found |= part.as_load().is_some()));
         }
         found
@@ -202,13 +211,7 @@ impl Tree {
         let parts = block.condition.as_ref().and_then(Ex::as_dim).map(conjuncts).unwrap_or_default();
         let condition =
             all_of(parts.into_iter().filter(keeps).collect()).map(|all| Ex::Dim(all).substituted(&in_loops));
-        let has_loads = block.init.is_some_and(|init| {
-            let mut found = false;
-            for at in self.subtree(init) {
-                self.own(at).into_iter().for_each(|ex| ex.each(&mut |part| found |= part.as_load().is_some()));
-            }
-            found
-        });
+        let has_loads = self.has_loads(block);
         let new = Block { iters, accesses, condition, ..Block::new(&format!("{}_init", block.name)) };
         let id = self.add(What::Block(Box::new(Block { found_again: has_loads, ..new })));
         let kids = block.init.map(|init| self.node(init).kids.clone()).unwrap_or_default();

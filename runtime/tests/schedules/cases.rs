@@ -85,3 +85,15 @@ fn cases() {
     }
     assert!(cases.len() > 80, "{} cases", cases.len());
 }
+
+/// The page shows what passhost makes.
+#[test]
+fn the_page_shows_a_case() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/writing-a-pass.md");
+    let page = std::fs::read_to_string(page).expect("the page");
+    let (_, cases) = read(&std::fs::read_to_string(FILE).expect("the file of cases"));
+    let case = cases.iter().find(|case| case.title == "the example of the page").expect("the case");
+    let after = case.after.trim();
+    assert!(page.contains(after), "docs/writing-a-pass.md does not have\n{after}");
+    assert!(page.contains(case.trace.trim()), "docs/writing-a-pass.md does not have\n{}", case.trace);
+}

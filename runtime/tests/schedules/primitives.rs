@@ -2,7 +2,7 @@
 
 use crate::common::{func, reads_back, same_values, text};
 use plugin_api::prelude::*;
-use plugin_api::schedule::Schedule;
+use plugin_api::schedule::{IterKind, Schedule};
 
 pub(crate) const MATMUL_RELU: &str = "
 def f(A: T.Buffer((12, 20), \"float32\"), B: T.Buffer((20, 16), \"float32\"), D: T.Buffer((12, 16), \"float32\")):
@@ -44,7 +44,7 @@ fn nothing_is_the_same_function() {
 
 #[test]
 fn loops_are_split_fused_and_reordered() {
-    let text = check(MATMUL_RELU, |sch| {
+    check(MATMUL_RELU, |sch| {
         let block = sch.get_block("C")?;
         let [i, j, k] = sch.loops(block)?;
         let [i_0, i_1] = sch.split(i, [None, Some(5)])?;
@@ -55,12 +55,11 @@ fn loops_are_split_fused_and_reordered() {
         sch.vectorize(i_1)?;
         sch.unroll(k_1)
     });
-    println!("{text}");
 }
 
 #[test]
 fn initializations_become_blocks() {
-    let text = check(MATMUL_RELU, |sch| {
+    check(MATMUL_RELU, |sch| {
         let block = sch.get_block("C")?;
         let [i, j, k] = sch.loops(block)?;
         let [i_0, i_1] = sch.split(i, [None, Some(5)])?;
@@ -71,12 +70,11 @@ fn initializations_become_blocks() {
         sch.reverse_compute_at(sch.get_block("D")?, f)?;
         sch.parallel(f)
     });
-    println!("{text}");
 }
 
 #[test]
 fn buffers_are_cached_and_blocks_computed_at_loops() {
-    let text = check(MATMUL_RELU, |sch| {
+    check(MATMUL_RELU, |sch| {
         let block = sch.get_block("C")?;
         let a = sch.cache_read(block, 0, "local")?;
         let b = sch.cache_read(block, 1, "shared")?;
@@ -89,7 +87,6 @@ fn buffers_are_cached_and_blocks_computed_at_loops() {
         sch.compute_at(b, j)?;
         sch.reverse_compute_at(c, j)
     });
-    println!("{text}");
 }
 
 const CHAIN: &str = "
@@ -112,10 +109,8 @@ def f(A: T.Buffer((30, 8), \"float32\"), D: T.Buffer((28, 8), \"float32\")):
 
 #[test]
 fn blocks_are_inlined() {
-    let text = check(CHAIN, |sch| sch.compute_inline(sch.get_block("B")?));
-    println!("{text}");
-    let text = check(CHAIN, |sch| sch.reverse_compute_inline(sch.get_block("D")?));
-    println!("{text}");
+    check(CHAIN, |sch| sch.compute_inline(sch.get_block("B")?));
+    check(CHAIN, |sch| sch.reverse_compute_inline(sch.get_block("D")?));
     check(CHAIN, |sch| {
         sch.compute_inline(sch.get_block("C")?)?;
         sch.compute_inline(sch.get_block("B")?)
@@ -124,12 +119,51 @@ fn blocks_are_inlined() {
 
 #[test]
 fn what_is_needed_is_computed() {
-    let text = check(CHAIN, |sch| {
+    check(CHAIN, |sch| {
         let [i, _] = sch.loops(sch.get_block("D")?)?;
         let [i_0, _] = sch.split(i, [None, Some(8)])?;
         sch.compute_at(sch.get_block("C")?, i_0)?;
         sch.compute_at(sch.get_block("B")?, i_0)?;
         sch.parallel(i_0)
     });
-    println!("{text}");
+}
+
+#[test]
+fn handles_that_are_not_good_are_refused() {
+    let body = func(MATMUL_RELU);
+    let (mut sch, other) = (Schedule::new(&body).expect("a schedule"), Schedule::new(&body).expect("a schedule"));
+    let block = sch.get_block("C").expect("a block");
+    let [i, j, k] = sch.loops(block).expect("three loops");
+    let message = |error: PassError| error.message;
+    let foreign = other.loop_extent(i).map_err(message);
+    assert_eq!(foreign, Err("`loop_extent`: the loop is of another schedule".to_string()));
+    let [i_0, _] = sch.split(i, [None, Some(4)]).expect("it is split");
+    let gone = "`parallel`: the loop is not there any more; ask for it again with `get_block` and `get_loops`";
+    assert_eq!(sch.parallel(i).map_err(message), Err(gone.to_string()));
+    let fused = sch.fuse(&[j, k]).expect("they are fused");
+    assert!(sch.loop_kind(j).is_err() && sch.loop_kind(k).is_err());
+    assert_eq!(sch.loop_kind(fused), Ok("serial"));
+    assert_eq!((sch.loop_name(i_0), sch.loop_name(fused)), (Ok("i_0"), Ok("j_k_fused")));
+    let relu = sch.get_block("D").expect("a block");
+    let [x, _] = sch.loops(relu).expect("two loops");
+    sch.compute_inline(relu).expect_err("it is returned");
+    sch.reverse_compute_at(relu, i_0).expect("it is moved");
+    assert!(sch.loop_extent(x).is_err(), "its loops went");
+    assert!(sch.block_info(relu).is_ok(), "and it stayed");
+    assert!(sch.fuse(&[]).is_err() && sch.reorder(&[]).is_err());
+}
+
+#[test]
+fn loops_say_what_they_are_for() {
+    let mut sch = Schedule::new(&func(MATMUL_RELU)).expect("a schedule");
+    let block = sch.get_block("C").expect("a block");
+    let [i, j, k] = sch.loops(block).expect("three loops");
+    let kinds = [i, j, k].map(|of| sch.iter_kind(of).expect("a loop"));
+    assert_eq!(kinds, [IterKind::Spatial, IterKind::Spatial, IterKind::Reduce]);
+    let fused = sch.fuse(&[j, k]).expect("they are fused");
+    assert_eq!(sch.iter_kind(fused), Ok(IterKind::Mixed));
+    assert_eq!(sch.loop_extent(fused).map(|extent| extent.as_int()), Ok(Some(16 * 20)));
+    let names: Vec<String> = sch.blocks().into_iter().map(|block| block.name).collect();
+    assert_eq!(names, ["C", "D"]);
+    assert_eq!(sch.blocks_in(i).expect("a loop"), [block]);
 }
