@@ -3,7 +3,7 @@
 use super::depend::facts::{Effect, Facts};
 use super::depend::region::{Hull, as_type_of};
 use super::tree::expr::{Buf, Ex, all_of};
-use super::tree::{Id, Iter, Tree, plus};
+use super::tree::{Id, Iter, Loop, Tree, plus};
 use super::{BlockRef, LoopRef, Schedule};
 use crate::arith::{Analyzer, prim};
 use crate::ir::Dim;
@@ -101,6 +101,11 @@ impl Tree {
         }
         if self.scope_of(id) != self.scope_of(at) {
             return Err(format!("loop `{of}` is in another block than block `{name}`"));
+        }
+        let in_order = |of: &&Loop| of.is_checked || of.kind == "serial" || of.kind == "unroll";
+        let mut around = std::iter::once(at).chain(self.around(at)).filter_map(|id| self.as_loop(id));
+        if let Some(outer) = around.find(|of| !in_order(of)) {
+            return Err(format!("loop `{}` is {}, and nothing is known of its iterations", outer.name, outer.kind));
         }
         let facts = self.facts(id)?;
         if matches!(facts.effect, Effect::InPlace | Effect::Update) {

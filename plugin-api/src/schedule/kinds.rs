@@ -88,7 +88,8 @@ impl Schedule {
 }
 
 impl Tree {
-    fn kind_is_right(&self, id: Id) -> Result<(), String> {
+    /// Whether the iterations of a loop can run as its kind says.
+    pub(crate) fn kind_is_right(&self, id: Id) -> Result<(), String> {
         let Some(of) = self.as_loop(id) else { return Ok(()) };
         let wanted = match of.kind.as_str() {
             "parallel" => Wanted::AtOnce,

@@ -140,6 +140,59 @@ impl Schedule {
         self.info(id).ok_or_else(|| pass_error!("`block_info`: this is no block"))
     }
 
+    /// The blocks that write what a block reads, in the order of the text.
+    ///
+    /// ```
+    /// use plugin_api::prelude::*;
+    /// use plugin_api::schedule::Schedule;
+    /// use plugin_api::tir::prim_func;
+    ///
+    /// let body = prim_func(|t| {
+    ///     let [a, c] = ["A", "C"].map(|name| t.buffer_param(name, &[8], DType::F32));
+    ///     let b = t.alloc_buffer("B", &[8], DType::F32, "global");
+    ///     for (name, from, to) in [("B", a, b), ("C", b, c)] {
+    ///         t.serial("i", 8, |i| {
+    ///             t.block(name, || {
+    ///                 let vi = t.spatial("vi", 8, i);
+    ///                 t.store(to, [vi], t.load(from, [vi]) + 1.0);
+    ///             });
+    ///         });
+    ///     }
+    /// })?;
+    /// let sch = Schedule::new(&body)?;
+    /// let (b, c) = (sch.get_block("B")?, sch.get_block("C")?);
+    /// assert_eq!((sch.producers(c)?, sch.consumers(b)?), (vec![b], vec![c]));
+    /// # Ok::<(), PassError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If the block is not there.
+    pub fn producers(&self, block: BlockRef) -> Result<Vec<BlockRef>, PassError> {
+        let id = self.block_id("producers", block)?;
+        Ok(self.sharing(id, false))
+    }
+
+    /// The blocks that read what a block writes, in the order of the text.
+    ///
+    /// # Errors
+    /// If the block is not there.
+    pub fn consumers(&self, block: BlockRef) -> Result<Vec<BlockRef>, PassError> {
+        let id = self.block_id("consumers", block)?;
+        Ok(self.sharing(id, true))
+    }
+
+    /// Other blocks that read what a block writes, or write what it reads.
+    fn sharing(&self, id: Id, written: bool) -> Vec<BlockRef> {
+        let accesses = |id: Id, write: bool| {
+            let all = self.tree.as_block(id).map(|block| &block.accesses[..]).unwrap_or_default();
+            all.iter().filter(move |access| access.write == write).map(|access| access.buffer)
+        };
+        let shares =
+            |other: &Id| accesses(*other, !written).any(|buffer| accesses(id, written).any(|own| own == buffer));
+        let others = self.tree.blocks_in(Tree::ROOT).into_iter().filter(|other| *other != id);
+        others.filter(shares).map(|other| self.block_ref(other)).collect()
+    }
+
     /// The loops around a block, the outermost first, up to the block that it is in.
     ///
     /// # Errors

@@ -1,20 +1,6 @@
 //! Functions of the kinds that legalization makes, from a few numbers.
 
-/// A source of choices.
-pub(crate) struct Choices(pub(crate) u64);
-
-impl Choices {
-    pub(crate) fn below(&mut self, n: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        ((self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) % n.max(1) as u64) as usize
-    }
-
-    pub(crate) fn of<T: Copy>(&mut self, list: &[T]) -> T {
-        list[self.below(list.len())]
-    }
-}
+use crate::steps::Choices;
 
 /// A function of the lines after `def`.
 pub(crate) fn function(choices: &mut Choices) -> String {

@@ -9,3 +9,4 @@ mod generate;
 mod naive;
 mod primitives;
 mod random;
+mod steps;

@@ -1,55 +1,12 @@
 //! Random primitives on generated functions: what is accepted computes the same bits.
 
 use crate::common::{func, inputs, reads_back, same_values, text, try_run};
-use crate::generate::{Choices, function};
+use crate::generate::function;
 use crate::naive::Generator;
+use crate::steps::{Choices, step};
 use plugin_api::prelude::*;
-use plugin_api::schedule::{BlockRef, LoopRef, Schedule, Trace};
+use plugin_api::schedule::{Schedule, Trace};
 use proptest::prelude::*;
-
-/// Some loops around a block, or none.
-fn some_loops(sch: &Schedule, block: BlockRef, choices: &mut Choices) -> Vec<LoopRef> {
-    let loops = sch.get_loops(block).expect("the block is there");
-    if loops.is_empty() {
-        return loops;
-    }
-    let from = choices.below(loops.len());
-    let to = from + 1 + choices.below(loops.len() - from);
-    loops[from..to].to_vec()
-}
-
-/// Tries a primitive; whether it was accepted.
-fn step(sch: &mut Schedule, choices: &mut Choices) -> Result<(), PassError> {
-    let blocks: Vec<BlockRef> = sch.blocks().iter().map(|block| block.block).collect();
-    if blocks.is_empty() {
-        return Err(PassError::new("no blocks"));
-    }
-    let (block, other) = (choices.of(&blocks), choices.of(&blocks));
-    let mut loops = some_loops(sch, block, choices);
-    let elsewhere = some_loops(sch, other, choices);
-    let one = loops.first().copied().ok_or_else(|| PassError::new("no loops"));
-    let there = elsewhere.first().copied().ok_or_else(|| PassError::new("no loops"));
-    match choices.below(15) {
-        0 | 1 => sch.split(one?, [None, Some(choices.of(&[1, 2, 3, 4, 5]))]).map(drop),
-        2 => sch.split(one?, [Some(2), None, Some(choices.of(&[1, 2, 3]))]).map(drop),
-        3 => sch.fuse(&loops).map(drop),
-        4 | 5 => {
-            for at in (1..loops.len()).rev() {
-                loops.swap(at, choices.below(at + 1));
-            }
-            sch.reorder(&loops)
-        }
-        6 => sch.parallel(one?),
-        7 => sch.vectorize(one?),
-        8 => sch.decompose_reduction(block, one?).map(drop),
-        9 => sch.compute_inline(block),
-        10 => sch.reverse_compute_inline(block),
-        11 => sch.compute_at(block, there?),
-        12 => sch.reverse_compute_at(block, there?),
-        13 => sch.cache_read(block, choices.below(2), "local").map(drop),
-        _ => sch.cache_write(block, 0, "local").map(drop),
-    }
-}
 
 /// Applies primitives, and checks what comes out; how many were accepted.
 fn check(before: &Body, steps: &[u64]) -> usize {

@@ -4,3 +4,6 @@ pub(crate) mod digits;
 pub(crate) mod facts;
 pub(crate) mod order;
 pub(crate) mod region;
+
+#[cfg(test)]
+mod tests;

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Deepest nesting of an expression that a schedule takes.
-pub(crate) const MAX_DEPTH: u32 = 256;
+pub(crate) const MAX_DEPTH: u32 = 400;
 
 /// Number of a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

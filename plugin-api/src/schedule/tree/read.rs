@@ -31,6 +31,13 @@ pub(crate) fn tree(body: &Body) -> Result<Tree, PassError> {
         let block = tree.block_mut(block)?;
         (block.bound_once, block.guards_domain_only) = (once, domain_only);
     }
+    // What can be shown of loops that run at once must stay so.
+    let at_once = |id: &Id| tree.as_loop(*id).is_some_and(|of| of.kind == "parallel" || of.kind == "vectorized");
+    let checked: Vec<Id> =
+        tree.subtree(Tree::ROOT).into_iter().filter(at_once).filter(|id| tree.kind_is_right(*id).is_ok()).collect();
+    for id in checked {
+        tree.loop_mut(id)?.is_checked = true;
+    }
     Ok(tree)
 }
 
