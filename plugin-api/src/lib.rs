@@ -57,6 +57,7 @@
 //! | find groups of values, and replace them | [`pattern`], [`Ctx::matcher`](prelude::Ctx::matcher) |
 //! | replace or remove values | [`Body::rewrite`](prelude::Body::rewrite), [`ExprMutator`](prelude::ExprMutator), [`StmtMutator`](prelude::StmtMutator) |
 //! | change a function step by step | [`Edit`](prelude::Edit) |
+//! | transform loops and blocks of a PrimFunc, each step checked | [`schedule`] |
 //! | build a function | [`BlockBuilder`](prelude::BlockBuilder); [`BodyBuilder`](prelude::BodyBuilder) without inference of types |
 //! | simplify and compare dimensions and indices | [`Analyzer`](prelude::Analyzer) |
 //! | report | [`Ctx::diagnostics`](prelude::Ctx::diagnostics), [`bail!`], [`pass_error!`] |
@@ -83,6 +84,7 @@ mod pass_error;
 pub mod pattern;
 pub mod prelude;
 pub mod rewrite;
+pub mod schedule;
 pub mod services;
 pub mod te;
 pub mod tir;

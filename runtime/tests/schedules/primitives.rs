@@ -1,0 +1,169 @@
+//! Each primitive, before and after.
+
+use crate::common::{func, reads_back, same_values, text};
+use plugin_api::prelude::*;
+use plugin_api::schedule::{IterKind, Schedule};
+
+pub(crate) const MATMUL_RELU: &str = "
+def f(A: T.Buffer((12, 20), \"float32\"), B: T.Buffer((20, 16), \"float32\"), D: T.Buffer((12, 16), \"float32\")):
+    C = T.sblock_alloc_buffer((12, 16))
+    for i, j, k in T.grid(12, 16, 20):
+        with T.sblock(\"C\"):
+            vi, vj, vk = T.axis.remap(\"SSR\", [i, j, k])
+            with T.init():
+                C[vi, vj] = T.float32(0)
+            C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
+    for i, j in T.grid(12, 16):
+        with T.sblock(\"D\"):
+            vi, vj = T.axis.remap(\"SS\", [i, j])
+            D[vi, vj] = T.max(C[vi, vj], T.float32(0))
+";
+
+/// Applies primitives and checks the result.
+fn check(source: &str, apply: impl FnOnce(&mut Schedule) -> Result<(), PassError>) -> String {
+    let before = func(source);
+    let mut sch = Schedule::new(&before).expect("a schedule");
+    apply(&mut sch).unwrap_or_else(|error| panic!("{error}\n{}", text(&sch.finish().expect("a body"))));
+    let after = sch.finish().unwrap_or_else(|error| panic!("{error}"));
+    let text = reads_back(&after);
+    same_values(&before, &after);
+    let trace = sch.trace().to_string();
+    let again = trace.parse::<plugin_api::schedule::Trace>().unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(again.to_string(), trace);
+    let again = again.apply(&before).unwrap_or_else(|error| panic!("{error}"));
+    assert!(again.structural_eq(&after), "{trace}");
+    text
+}
+
+#[test]
+fn nothing_is_the_same_function() {
+    let before = func(MATMUL_RELU);
+    let after = Schedule::new(&before).and_then(|sch| sch.finish()).expect("a body");
+    assert!(after.structural_eq(&before));
+}
+
+#[test]
+fn loops_are_split_fused_and_reordered() {
+    check(MATMUL_RELU, |sch| {
+        let block = sch.get_block("C")?;
+        let [i, j, k] = sch.loops(block)?;
+        let [i_0, i_1] = sch.split(i, [None, Some(5)])?;
+        let [k_0, k_1] = sch.split(k, [None, Some(4)])?;
+        sch.reorder(&[i_0, j, k_0, i_1, k_1])?;
+        let f = sch.fuse(&[i_0, j])?;
+        sch.parallel(f)?;
+        sch.vectorize(i_1)?;
+        sch.unroll(k_1)
+    });
+}
+
+#[test]
+fn initializations_become_blocks() {
+    check(MATMUL_RELU, |sch| {
+        let block = sch.get_block("C")?;
+        let [i, j, k] = sch.loops(block)?;
+        let [i_0, i_1] = sch.split(i, [None, Some(5)])?;
+        let [k_0, k_1] = sch.split(k, [None, Some(4)])?;
+        sch.reorder(&[i_0, j, k_0, i_1, k_1])?;
+        let f = sch.fuse(&[i_0, j])?;
+        sch.decompose_reduction(block, k_0)?;
+        sch.reverse_compute_at(sch.get_block("D")?, f)?;
+        sch.parallel(f)
+    });
+}
+
+#[test]
+fn buffers_are_cached_and_blocks_computed_at_loops() {
+    check(MATMUL_RELU, |sch| {
+        let block = sch.get_block("C")?;
+        let a = sch.cache_read(block, 0, "local")?;
+        let b = sch.cache_read(block, 1, "shared")?;
+        let c = sch.cache_write(block, 0, "local")?;
+        let [i, j, k] = sch.loops(block)?;
+        let [i_0, i_1] = sch.split(i, [None, Some(5)])?;
+        let [k_0, k_1] = sch.split(k, [None, Some(4)])?;
+        sch.reorder(&[i_0, j, k_0, i_1, k_1])?;
+        sch.compute_at(a, k_0)?;
+        sch.compute_at(b, j)?;
+        sch.reverse_compute_at(c, j)
+    });
+}
+
+const CHAIN: &str = "
+def f(A: T.Buffer((30, 8), \"float32\"), D: T.Buffer((28, 8), \"float32\")):
+    B = T.sblock_alloc_buffer((30, 8))
+    C = T.sblock_alloc_buffer((28, 8))
+    for i, j in T.grid(30, 8):
+        with T.sblock(\"B\"):
+            vi, vj = T.axis.remap(\"SS\", [i, j])
+            B[vi, vj] = A[vi, vj] * T.float32(2)
+    for i, j in T.grid(28, 8):
+        with T.sblock(\"C\"):
+            vi, vj = T.axis.remap(\"SS\", [i, j])
+            C[vi, vj] = B[vi, vj] + B[vi + 1, vj] + B[vi + 2, vj]
+    for i, j in T.grid(28, 8):
+        with T.sblock(\"D\"):
+            vi, vj = T.axis.remap(\"SS\", [i, j])
+            D[vi, vj] = C[vi, vj] - T.float32(1)
+";
+
+#[test]
+fn blocks_are_inlined() {
+    check(CHAIN, |sch| sch.compute_inline(sch.get_block("B")?));
+    check(CHAIN, |sch| sch.reverse_compute_inline(sch.get_block("D")?));
+    check(CHAIN, |sch| {
+        sch.compute_inline(sch.get_block("C")?)?;
+        sch.compute_inline(sch.get_block("B")?)
+    });
+}
+
+#[test]
+fn what_is_needed_is_computed() {
+    check(CHAIN, |sch| {
+        let [i, _] = sch.loops(sch.get_block("D")?)?;
+        let [i_0, _] = sch.split(i, [None, Some(8)])?;
+        sch.compute_at(sch.get_block("C")?, i_0)?;
+        sch.compute_at(sch.get_block("B")?, i_0)?;
+        sch.parallel(i_0)
+    });
+}
+
+#[test]
+fn handles_that_are_not_good_are_refused() {
+    let body = func(MATMUL_RELU);
+    let (mut sch, other) = (Schedule::new(&body).expect("a schedule"), Schedule::new(&body).expect("a schedule"));
+    let block = sch.get_block("C").expect("a block");
+    let [i, j, k] = sch.loops(block).expect("three loops");
+    let message = |error: PassError| error.message;
+    let foreign = other.loop_extent(i).map_err(message);
+    assert_eq!(foreign, Err("`loop_extent`: the loop is of another schedule".to_string()));
+    let [i_0, _] = sch.split(i, [None, Some(4)]).expect("it is split");
+    let gone = "`parallel`: the loop is not there any more; ask for it again with `get_block` and `get_loops`";
+    assert_eq!(sch.parallel(i).map_err(message), Err(gone.to_string()));
+    let fused = sch.fuse(&[j, k]).expect("they are fused");
+    assert!(sch.loop_kind(j).is_err() && sch.loop_kind(k).is_err());
+    assert_eq!(sch.loop_kind(fused), Ok("serial"));
+    assert_eq!((sch.loop_name(i_0), sch.loop_name(fused)), (Ok("i_0"), Ok("j_k_fused")));
+    let relu = sch.get_block("D").expect("a block");
+    let [x, _] = sch.loops(relu).expect("two loops");
+    sch.compute_inline(relu).expect_err("it is returned");
+    sch.reverse_compute_at(relu, i_0).expect("it is moved");
+    assert!(sch.loop_extent(x).is_err(), "its loops went");
+    assert!(sch.block_info(relu).is_ok(), "and it stayed");
+    assert!(sch.fuse(&[]).is_err() && sch.reorder(&[]).is_err());
+}
+
+#[test]
+fn loops_say_what_they_are_for() {
+    let mut sch = Schedule::new(&func(MATMUL_RELU)).expect("a schedule");
+    let block = sch.get_block("C").expect("a block");
+    let [i, j, k] = sch.loops(block).expect("three loops");
+    let kinds = [i, j, k].map(|of| sch.iter_kind(of).expect("a loop"));
+    assert_eq!(kinds, [IterKind::Spatial, IterKind::Spatial, IterKind::Reduce]);
+    let fused = sch.fuse(&[j, k]).expect("they are fused");
+    assert_eq!(sch.iter_kind(fused), Ok(IterKind::Mixed));
+    assert_eq!(sch.loop_extent(fused).map(|extent| extent.as_int()), Ok(Some(16 * 20)));
+    let names: Vec<String> = sch.blocks().into_iter().map(|block| block.name).collect();
+    assert_eq!(names, ["C", "D"]);
+    assert_eq!(sch.blocks_in(i).expect("a loop"), [block]);
+}

@@ -1,0 +1,100 @@
+//! Random primitives on generated functions: what is accepted computes the same bits.
+
+use crate::common::{func, inputs, reads_back, same_values, text, try_run};
+use crate::generate::function;
+use crate::naive::Generator;
+use crate::steps::{Choices, step};
+use plugin_api::prelude::*;
+use plugin_api::schedule::{Schedule, Trace};
+use proptest::prelude::*;
+
+/// Applies primitives, and checks what comes out; how many were accepted.
+fn check(before: &Body, steps: &[u64]) -> usize {
+    let mut sch = Schedule::new(before).expect("a schedule");
+    let mut accepted = 0;
+    for seed in steps {
+        let was = sch.finish().expect("a body");
+        match step(&mut sch, &mut Choices(seed | 1)) {
+            Ok(()) => accepted += 1,
+            Err(error) => {
+                let now = sch.finish().expect("a body");
+                assert!(now.structural_eq(&was), "what is refused changes nothing: {error}");
+            }
+        }
+    }
+    let after = sch.finish().unwrap_or_else(|error| panic!("{error}\n{}{}", text(before), sch.trace()));
+    reads_back(&after);
+    let ran = std::panic::catch_unwind(|| same_values(before, &after));
+    assert!(ran.is_ok(), "of\n{}", sch.trace());
+    let trace = sch.trace().to_string();
+    let again: Trace = trace.parse().unwrap_or_else(|error| panic!("{error}"));
+    let again = again.apply(before).unwrap_or_else(|error| panic!("{error}\n{trace}"));
+    assert!(again.structural_eq(&after), "{trace}");
+    accepted
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: std::env::var("CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(256),
+        failure_persistence: None,
+        max_shrink_iters: 400,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn what_is_accepted_computes_the_same(kind in any::<u64>(), steps in prop::collection::vec(any::<u64>(), 1..14)) {
+        let before = func(&function(&mut Choices(kind | 1)));
+        check(&before, &steps);
+    }
+}
+
+#[test]
+fn many_primitives_are_accepted() {
+    let mut accepted = 0;
+    for seed in 1..60u64 {
+        let mut choices = Choices(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+        let before = func(&function(&mut choices));
+        let steps: Vec<u64> = (0..12).map(|_| choices.below(usize::MAX) as u64).collect();
+        accepted += check(&before, &steps);
+    }
+    assert!(accepted > 200, "{accepted}");
+}
+
+/// Functions that no legalization makes: writes to one element, conditions, divisions, integers that wrap.
+#[test]
+fn other_functions_stay_as_they_are_or_compute_the_same() {
+    let (mut accepted, mut tried) = (0, 0);
+    let cases: u64 = std::env::var("CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(200);
+    for seed in 0..cases {
+        let (source, buffers) = Generator::function(seed);
+        // A division by zero is refused.
+        let Ok(module) = script::read(&source, &script::NoOps) else { continue };
+        let before = module.get("f").expect("a function");
+        let again =
+            Schedule::new(before).and_then(|sch| sch.finish()).unwrap_or_else(|error| panic!("{error}\n{source}"));
+        assert!(again.structural_eq(before), "{source}");
+        let tensors = inputs(before, seed);
+        if buffers.is_empty() || try_run(before, tensors.clone()).is_err() {
+            continue;
+        }
+        let mut sch = Schedule::new(before).expect("a schedule");
+        let mut choices = Choices(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+        for _ in 0..12 {
+            tried += 1;
+            let keeps_sums = sch.clone();
+            accepted += usize::from(step(&mut sch, &mut choices).is_ok());
+            // Sums of floats in another order have other bits.
+            if sch.trace().to_string().lines().last().is_some_and(|line| line.starts_with("reorder")) {
+                sch = keeps_sums;
+            }
+        }
+        let after = sch.finish().unwrap_or_else(|error| panic!("{error}\n{source}{}", sch.trace()));
+        let (a, b) = (try_run(before, tensors.clone()), try_run(&after, tensors));
+        let (a, b) = (a.expect("it ran"), b.unwrap_or_else(|fault| panic!("{fault}\n{source}{}", sch.trace())));
+        for (a, b) in a.iter().zip(&b) {
+            let bits = |tensor: &runtime::Tensor| tensor.numbers().map(|n| format!("{n:?}")).collect::<Vec<String>>();
+            assert_eq!(bits(a), bits(b), "{source}{}{}", sch.trace(), text(&after));
+        }
+    }
+    assert!(accepted * 5 > tried, "{accepted} of {tried}");
+}

@@ -1,0 +1,102 @@
+"""Applies the traces of runtime/tests/schedules/cases.txt with TVM's schedule, and compares what comes out.
+
+Each result is structurally equal to TVM's, or has its reason in REASONS; what passhost refuses, TVM may accept. An
+unexplained difference makes the exit code 1.
+"""
+
+import re
+import sys
+
+import tvm
+from goldens import ROOT
+from tvm import s_tir
+from tvm.script import from_source
+
+HEAD = "# from tvm.script import ir as I\n# from tvm.script import tirx as T\n\n"
+FILE = ROOT / "runtime/tests/schedules/cases.txt"
+
+SIMPLER = "passhost simplifies quotients and remainders of sums"
+# Why TVM makes something else: title, reason.
+REASONS = {
+    "a loop is split into one and all": "passhost leaves out the variable of a loop of one iteration",
+    "a loop is split twice, and both last parts are not full": "TVM keeps the sum that a variable became in parentheses",
+    "three loops are fused": "passhost writes x // 64 % 96, and TVM x % 6144 // 64",
+    "a fused loop is split again": SIMPLER,
+    "a fused loop is split otherwise": SIMPLER,
+}
+
+# The names of TVM, where they differ.
+NAMES = {"get_block": "get_sblock"}
+
+
+def cases():
+    """The functions by name; title, name of the function, trace and result of each case."""
+    text = FILE.read_text()
+    head, *rest = re.split(r"^== ", text, flags=re.M)
+    functions = dict(re.findall(r"^-- function (\w+)\n(.*?)(?=\n\n-- function |\Z)", head.rstrip() + "\n", flags=re.M | re.S))
+    for case in rest:
+        found = re.fullmatch(r"(.*)\n-- trace (\w+)\n(.*?)\n?-- after\n(.*)", case.rstrip() + "\n", flags=re.S)
+        yield found[1], functions[found[2]], found[3], found[4]
+
+
+def module(function):
+    lines = "".join(f"    {line}\n" for line in function.rstrip().splitlines())
+    return from_source(f"{HEAD}@I.ir_module\nclass Module:\n    @T.prim_func(s_tir=True)\n{lines}")
+
+
+def apply(function, trace):
+    schedule, known = s_tir.Schedule(module(function), error_render_level="none"), {}
+    schedule.work_on("f")
+    for line in trace.splitlines():
+        outs, call = line.split(" = ", 1) if " = " in line else ("", line)
+        name, args = re.fullmatch(r"(\w+)\((.*)\)", call).groups()
+        args = list(eval(f"({args},)", {}, known))
+        if name in ("reorder", "fuse"):
+            args = args[0]
+        if name == "get_block" and len(args) == 2:
+            raise NotImplementedError("TVM's names of blocks are unique")
+        made = getattr(schedule, NAMES.get(name, name))(*args)
+        outs = [out.strip() for out in outs.split(",") if out.strip()]
+        if len(outs) == 1 and name not in ("get_loops", "split"):
+            made = [made]
+        known.update(zip(outs, made or []))
+    return schedule.mod
+
+
+def main():
+    counts = {"equal": 0, "explained": 0, "both refuse": 0, "only passhost refuses": 0}
+    wrong = []
+    for title, function, trace, after in cases():
+        try:
+            theirs = apply(function, trace)
+        except Exception as error:  # TVM raises errors of several kinds
+            theirs = error
+        if after.startswith("error: "):
+            refused = isinstance(theirs, Exception)
+            counts["both refuse" if refused else "only passhost refuses"] += 1
+            if not refused:
+                print(f"only passhost refuses: {title}")
+            continue
+        if isinstance(theirs, Exception):
+            outcome = f"TVM refuses it: {str(theirs).strip().splitlines()[-1]}"
+        else:
+            try:
+                tvm.ir.assert_structural_equal(theirs, module(after))
+                counts["equal"] += 1
+                if title in REASONS:
+                    wrong.append(f"{title}: equal, but there is a reason why not")
+                continue
+            except ValueError:
+                outcome = f"TVM makes\n{theirs['f'].script()}\npasshost makes\n{after}" if "-v" in sys.argv else "other"
+        if title in REASONS:
+            counts["explained"] += 1
+        else:
+            wrong.append(f"{title}: {outcome}")
+    print(", ".join(f"{n} {what}" for what, n in counts.items()))
+    for text in wrong:
+        print(f"unexplained: {text}")
+    sys.exit(bool(wrong))
+
+
+if __name__ == "__main__":
+    main()
