@@ -5,6 +5,7 @@ use crate::call::{Ended, call};
 use crate::emit::{self, ENTRY, Emitted, INTERPRET, Purpose};
 use crate::functions;
 use crate::llvm::{Llvm, LlvmError, Loaded, Output};
+use crate::pad::pad;
 use plugin_api::ir::constant::Number;
 use plugin_api::prelude::Body;
 use runtime::bind::bind;
@@ -87,9 +88,11 @@ impl Native {
     /// # Errors
     /// If no code is made for it.
     pub fn text(&self, func: &Body, of: Text) -> Result<String, Fault> {
-        let program = lower(func)?;
+        let mut program = lower(func)?;
+        let writes_first = reads_what_it_wrote(&program);
+        pad(&mut program);
         let llvm = self.shared.llvm().map_err(|error| refused(&error))?;
-        let emitted = emit::emit(&program, purpose(llvm, &program, false))?;
+        let emitted = emit::emit(&program, purpose(llvm, writes_first, false))?;
         let compiled = match of {
             Text::Written => return Ok(emitted.text),
             Text::Optimized => llvm.compile(&emitted.text, Output::Optimized),
@@ -107,9 +110,10 @@ fn refused(error: &LlvmError) -> Fault {
 impl Backend for Native {
     fn prepare(&self, func: &Body) -> Result<Arc<dyn Kernel>, Fault> {
         let interpreted = Interpreter.prepare(func)?;
-        let program = lower(func)?;
+        let mut program = lower(func)?;
         let marks = program.marks.iter().map(|_| AtomicU8::new(0)).collect();
         let (shared, writes_first) = (Arc::clone(&self.shared), reads_what_it_wrote(&program));
+        pad(&mut program);
         let is_short = shared.when_long && emit::cost(&program.body).is_some_and(|units| units < SHORT);
         let spare = AtomicU64::new(if is_short { SPARE } else { 0 });
         let (plain, watched) = (OnceLock::new(), OnceLock::new());
@@ -117,8 +121,8 @@ impl Backend for Native {
     }
 }
 
-fn purpose(llvm: &Llvm, program: &Program, watched: bool) -> Purpose {
-    Purpose { watched, fills: watched || !reads_what_it_wrote(program), half: llvm.has_half() }
+fn purpose(llvm: &Llvm, writes_first: bool, watched: bool) -> Purpose {
+    Purpose { watched, fills: watched || !writes_first, half: llvm.has_half() }
 }
 
 impl Shared {
@@ -127,9 +131,9 @@ impl Shared {
     }
 
     /// Compiles a program, or takes it from the cache, and loads it.
-    fn code(&self, program: &Program, watched: bool) -> Result<Code, Fault> {
+    fn code(&self, program: &Program, writes_first: bool, watched: bool) -> Result<Code, Fault> {
         let llvm = self.llvm().map_err(|error| refused(&error))?;
-        let purpose = purpose(llvm, program, watched);
+        let purpose = purpose(llvm, writes_first, watched);
         // Statements may be nested deep.
         let Emitted { text, sites, scalars } = stacker::grow(STACK, || emit::emit(program, purpose))?;
         let key = Cache::key(&[&llvm.identity(), &text]);
@@ -151,7 +155,7 @@ impl Shared {
 
 /// A call of fewer units is interpreted, until calls have taken so many units of the interpreter together: about as long as
 /// to make code.
-const SHORT: u64 = 5_000_000;
+const SHORT: u64 = 2_000_000;
 const SPARE: u64 = 1_000_000_000;
 /// Stack for writing the text of a function.
 const STACK: usize = 16 << 20;
@@ -184,7 +188,7 @@ impl Compiled {
     fn code(&self, watched: bool) -> Option<&Code> {
         let cell = if watched { &self.watched } else { &self.plain };
         let make = || {
-            let made = self.shared.code(&self.program, watched);
+            let made = self.shared.code(&self.program, self.writes_first, watched);
             made.inspect_err(|fault| tracing::debug!("`{}` is interpreted: {fault}", self.program.name)).ok()
         };
         cell.get_or_init(make).as_ref()

@@ -10,6 +10,7 @@
 //! | `llvm` | the library: finding it, compiling, loading |
 //! | `call` | a call of the code, and what the code calls back |
 //! | `functions` | functions of floats that code calls |
+//! | `pad` | rows of private memory become whole vectors |
 //! | `cache` | object code on disk |
 //! | `backend` | the kernels |
 
@@ -19,6 +20,7 @@ mod call;
 mod emit;
 mod functions;
 pub mod llvm;
+mod pad;
 
 pub use backend::{Native, Text};
 pub use cache::Cache;

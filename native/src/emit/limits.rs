@@ -1,7 +1,8 @@
 //! How work is counted: a budget in each function, and a callback where it is spent.
 //!
 //! A loop that is known to be short counts with what is around it. So the innermost loops have no counting in them, and no
-//! loop runs long without it.
+//! loop runs long without it. What counts here counts at least as much in the interpreter, so native code reaches no limit
+//! that the interpreter keeps.
 
 use super::function::Function;
 use runtime::program::{Binary, Instr, Loop, Unary};
@@ -71,11 +72,11 @@ fn cost(instr: &Instr) -> u64 {
         Instr::For(of) => total(of).filter(|units| *units <= LONG).unwrap_or(8),
         Instr::If { then, otherwise, .. } => 2 + list(then).max(list(otherwise)),
         Instr::While { .. } => 8,
-        Instr::Unary { op: Unary::Math(_), .. } => 100,
-        Instr::Binary { op: Binary::Pow | Binary::Atan2 | Binary::Hypot, .. } => 300,
-        Instr::Binary { op, .. } if op.divides() => 30,
-        Instr::Load { .. } | Instr::Store { .. } => 8,
+        Instr::Unary { op: Unary::Math(_), .. } => 50,
+        Instr::Binary { op: Binary::Pow | Binary::Atan2 | Binary::Hypot, .. } => 150,
+        Instr::Binary { op, .. } if op.divides() => 20,
+        Instr::Load { .. } | Instr::Store { .. } => 3,
         Instr::Allocate { .. } => 1_000,
-        _ => 2,
+        _ => 1,
     }
 }

@@ -1,11 +1,13 @@
 //! Loads and stores, their bounds, and memory that is allocated.
 
-use super::function::{Function, Memory};
+use super::function::{Function, Memory, Vector};
 use super::{read, types};
 use runtime::program::{Access, Affine, Buffer, Instr, Reg, Scalar};
 
 /// Bytes of memory that may be on the stack, of one allocation and of all in a function.
 const MOST_ON_STACK: u64 = 32 << 10;
+/// Elements with at most this step are loaded together with what lies between them.
+const MOST_STEP: i64 = 4;
 
 impl Function<'_, '_> {
     /// Whether all elements of a buffer lie in its memory, in each call.
@@ -170,9 +172,10 @@ impl Function<'_, '_> {
         let value = match (self.lanes, step) {
             (1, _) => self.op(format_args!("load {base}, ptr {at}, align {align}")),
             (lanes, 1) => match self.lanes_that_take_part() {
-                None => self.op(format_args!("load <{lanes} x {base}>, ptr {at}, align {align}")),
-                Some(mask) => self.masked_load(&at, base, &mask),
+                Some(mask) if !self.is_own(access) => self.masked_load(&at, base, (self.lanes, &mask)),
+                _ => self.op(format_args!("load <{lanes} x {base}>, ptr {at}, align {align}")),
             },
+            (_, 2..=MOST_STEP) => self.load_with_step(&at, base, step as u32),
             (_, 0) => {
                 let one = self.op(format_args!("load {base}, ptr {at}, align {align}"));
                 self.splat(base, &one)
@@ -199,12 +202,42 @@ impl Function<'_, '_> {
         Some(self.op(format_args!("load {truth}, ptr {slot}")))
     }
 
-    fn masked_load(&mut self, at: &str, base: &str, mask: &str) -> String {
-        let (ty, truth) = (self.ty(base), self.ty("i1"));
-        let name = format!("llvm.masked.load.{}.p0", types::suffix(base, self.lanes));
+    /// Whether all lanes may be touched, also those that do not take part: it is memory of this run of the function alone.
+    fn is_own(&self, access: &Access) -> bool {
+        let storage = self.module.program.buffers[access.buffer as usize].storage;
+        matches!(self.allocated.get(&storage), Some(Memory::Stack(_))) && self.is_within(access)
+    }
+
+    /// Whether the elements of the lanes follow each other with a small step.
+    pub(super) fn has_step(&self, access: &Access, vector: &Vector) -> bool {
+        (2..=MOST_STEP).contains(&access.offset.factor(vector.var))
+    }
+
+    fn masked_load(&mut self, at: &str, base: &str, (lanes, mask): (u32, &str)) -> String {
+        let [ty, truth] = [base, "i1"].map(|base| types::lanes(base, lanes));
+        let name = format!("llvm.masked.load.{}.p0", types::suffix(base, lanes));
         self.module.declared.insert(format!("declare {ty} @{name}(ptr, i32, {truth}, {ty})"));
         let align = size(base);
         self.op(format_args!("call {ty} @{name}(ptr {at}, i32 {align}, {truth} {mask}, {ty} zeroinitializer)"))
+    }
+
+    /// Loads what lies between the elements, too, where these are not touched, and takes every `step`th.
+    fn load_with_step(&mut self, at: &str, base: &str, step: u32) -> String {
+        let lanes = self.lanes;
+        let all = lanes * step;
+        let truth = self.ty("i1");
+        let mask = self.lanes_that_take_part().unwrap_or_else(|| self.constant("i1", "true"));
+        // Each lane once, and then nothing for what lies before the next one.
+        let spread = (0..all).map(|at| if at % step == 0 { at / step } else { lanes });
+        let list = |numbers: &mut dyn Iterator<Item = u32>| -> String {
+            numbers.map(|number| format!("i32 {number}")).collect::<Vec<String>>().join(", ")
+        };
+        let spread = list(&mut spread.into_iter());
+        let mask =
+            self.op(format_args!("shufflevector {truth} {mask}, {truth} zeroinitializer, <{all} x i32> <{spread}>"));
+        let row = self.masked_load(at, base, (all, &mask));
+        let (ty, taken) = (types::lanes(base, all), list(&mut (0..lanes).map(|lane| lane * step)));
+        self.op(format_args!("shufflevector {ty} {row}, {ty} poison, <{lanes} x i32> <{taken}>"))
     }
 
     fn masked_store(&mut self, value: &str, at: &str, base: &str, mask: &str) {
@@ -265,10 +298,18 @@ impl Function<'_, '_> {
         let (at, step) = self.element(access);
         match (lanes, step) {
             (1, _) => self.line(format_args!("store {base} {value}, ptr {at}, align {align}")),
-            (lanes, 1) => match self.lanes_that_take_part() {
-                None => self.line(format_args!("store <{lanes} x {base}> {value}, ptr {at}, align {align}")),
-                Some(mask) => self.masked_store(&value, &at, base, &mask),
-            },
+            (lanes, 1) => {
+                let ty = self.ty(base);
+                let value = match self.lanes_that_take_part() {
+                    None => value,
+                    Some(mask) if !self.is_own(access) => return self.masked_store(&value, &at, base, &mask),
+                    Some(mask) => {
+                        let before = self.op(format_args!("load {ty}, ptr {at}, align {align}"));
+                        self.op(format_args!("select <{lanes} x i1> {mask}, {ty} {value}, {ty} {before}"))
+                    }
+                };
+                self.line(format_args!("store {ty} {value}, ptr {at}, align {align}"));
+            }
             (lanes, step) => {
                 for lane in 0..lanes {
                     let from = i64::from(lane) * step;

@@ -354,7 +354,7 @@ impl Function<'_, '_> {
             Instr::Binary { op, a, b, .. } => self.binary_has_lanes(*op, [*a, *b]),
             Instr::Load { access, .. } => {
                 let fine = !self.is_checked(access) && straight(&access.offset);
-                fine && (!masked || follows(access) || self.is_within(access))
+                fine && (!masked || follows(access) || self.has_step(access, vector) || self.is_within(access))
             }
             Instr::Store { access, .. } => {
                 let fine = !self.is_checked(access) && straight(&access.offset) && !uniform(&access.offset);

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub mod blocks;
+pub mod cpu;
 pub mod loops;
 
 use loops::narrow::{force_narrow_index_to_int32, narrow_data_type};
@@ -34,6 +35,8 @@ export_plugin! {
         blocks::lower_match_buffer::LOWER_MATCH_BUFFER,
         blocks::flatten_buffer::FLATTEN_BUFFER,
         blocks::storage_rewrite::STORAGE_REWRITE,
+        // Processors.
+        cpu::schedule_for_cpu::SCHEDULE_FOR_CPU,
     ],
     config: [
         loop_partition::PARTITION_CONST_LOOP,

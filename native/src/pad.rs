@@ -1,0 +1,74 @@
+//! Memory that a program allocates for itself gets rows of whole vectors.
+//!
+//! A tile of 8 rows of 13 elements becomes one of 8 rows of 16. Then no two rows share a vector, so LLVM can keep each row in
+//! a register.
+
+use crate::emit::each_instr;
+use runtime::program::{Access, Affine, Instr, Program};
+
+/// Elements of the longest vectors.
+const ROW: i64 = 16;
+/// Larger memory stays as it is, in elements.
+const MOST: i64 = 4096;
+
+/// Lengthens rows of small memory that one buffer has for itself.
+pub(crate) fn pad(program: &mut Program) {
+    for storage in 0..program.storages.len() as u32 {
+        if let Some((buffer, strides, elements)) = padded(program, storage) {
+            let mut body = std::mem::take(&mut program.body);
+            each_list(&mut body, &mut |instr| match instr {
+                Instr::Load { access, .. } | Instr::Store { access, .. } if access.buffer == buffer => {
+                    access.offset = offset(access, &strides);
+                }
+                Instr::Allocate { storage: of, factors, .. } if *of == storage => *factors = vec![elements.into()],
+                _ => {}
+            });
+            program.body = body;
+            let buffer = &mut program.buffers[buffer as usize];
+            buffer.strides = strides.into_iter().map(Affine::from).collect();
+            buffer.is_compact = false;
+        }
+    }
+}
+
+/// The buffer of a storage, its new strides, and its new elements; nothing if it stays.
+fn padded(program: &Program, storage: u32) -> Option<(u32, Vec<i64>, i64)> {
+    let mut allocations = 0;
+    each_instr(&program.body, &mut |instr| {
+        allocations += usize::from(matches!(instr, Instr::Allocate { storage: of, .. } if *of == storage));
+    });
+    let mut buffers = (0..).zip(&program.buffers).filter(|(_, buffer)| buffer.storage == storage);
+    let (number, buffer) = buffers.next().filter(|_| buffers.next().is_none() && allocations == 1)?;
+    let own = buffer.lanes == 1 && !buffer.is_flat && buffer.is_compact && buffer.offset.as_constant() == Some(0);
+    let mut extents: Vec<i64> = buffer.shape.iter().map(Affine::as_constant).collect::<Option<_>>()?;
+    let last = extents.last_mut().filter(|last| own && **last > 1 && **last % ROW != 0)?;
+    *last = last.checked_add(ROW - *last % ROW)?;
+    let mut strides = vec![1i64; extents.len()];
+    for dim in (1..extents.len()).rev() {
+        strides[dim - 1] = strides[dim].checked_mul(extents[dim])?;
+    }
+    let elements = strides[0].checked_mul(extents[0])?;
+    (extents.iter().all(|extent| *extent > 0) && elements <= MOST).then_some((number, strides, elements))
+}
+
+fn offset(access: &Access, strides: &[i64]) -> Affine {
+    access.index.iter().zip(strides).fold(Affine::from(0), |sum, (index, stride)| sum.plus(index, *stride))
+}
+
+fn each_list(list: &mut [Instr], f: &mut impl FnMut(&mut Instr)) {
+    for instr in list {
+        f(instr);
+        match instr {
+            Instr::For(of) => each_list(&mut of.body, f),
+            Instr::If { then, otherwise, .. } => {
+                each_list(then, f);
+                each_list(otherwise, f);
+            }
+            Instr::While { head, body, .. } => {
+                each_list(head, f);
+                each_list(body, f);
+            }
+            _ => {}
+        }
+    }
+}

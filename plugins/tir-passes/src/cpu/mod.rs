@@ -1,0 +1,4 @@
+//! Passes for processors.
+
+pub mod schedule_for_cpu;
+mod tile;

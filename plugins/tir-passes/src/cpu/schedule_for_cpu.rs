@@ -1,0 +1,182 @@
+//! Schedules PrimFuncs for a processor: vectors, tiles in registers, threads.
+//!
+//! *Expects* PrimFuncs with blocks, as LegalizeOps and FuseTIR make them. *Keeps* functions without blocks, and blocks that no
+//! rule fits. *Never* changes the order in which a sum is computed, so results have the same bits.
+
+use super::tile::{Tile, tiled};
+use plugin_api::prelude::*;
+use plugin_api::schedule::{BlockInfo, BlockRef, IterKind, LoopRef, Schedule};
+
+declare_pass! {
+    /// Schedules PrimFuncs for a processor: vectors, tiles in registers, threads.
+    ///
+    /// A reduction is computed in tiles whose sums stay in registers, and what follows it element by element is computed for
+    /// a tile as soon as it is there. Other blocks get vectors and threads. Each step is one of the schedule library, which
+    /// refuses what would change the result; a block that a rule does not fit stays as it is.
+    ///
+    /// Expects PrimFuncs with blocks; run `s_tir.LowerInitBlock` to `s_tir.LowerOpaqueBlock` afterwards. Keeps the order of
+    /// sums, so results have the same bits.
+    ///
+    /// ```relax before
+    /// @T.prim_func(s_tir=True)
+    /// def main(A: T.Buffer((8, 64), "float32"), B: T.Buffer((8, 64), "float32")):
+    ///     for i, j in T.grid(8, 64):
+    ///         with T.sblock("B"):
+    ///             vi, vj = T.axis.remap("SS", [i, j])
+    ///             T.reads(A[vi, vj])
+    ///             T.writes(B[vi, vj])
+    ///             B[vi, vj] = T.max(A[vi, vj], T.float32(0.0))
+    /// ```
+    /// ```relax after
+    /// @T.prim_func(s_tir=True)
+    /// def main(A: T.Buffer((8, 64), "float32"), B: T.Buffer((8, 64), "float32")):
+    ///     for i in T.parallel(8):
+    ///         for j_0 in range(4):
+    ///             for j_1 in T.vectorized(16):
+    ///                 with T.sblock("B"):
+    ///                     vi = T.axis.spatial(8, i)
+    ///                     vj = T.axis.spatial(64, j_0 * 16 + j_1)
+    ///                     T.reads(A[vi, vj])
+    ///                     T.writes(B[vi, vj])
+    ///                     B[vi, vj] = T.max(A[vi, vj], T.float32(0.0))
+    /// ```
+    pub prim_func pass SCHEDULE_FOR_CPU = "tir.ScheduleForCPU" {
+        opt_level: 0,
+        run: schedule_for_cpu,
+        options: Options {
+            /// Bytes of a vector of the processor: 16, 32 or 64.
+            vector_bytes: i64 = 64,
+        }
+    }
+}
+
+fn schedule_for_cpu(body: &Body, options: &Options, ctx: &Ctx) -> Result<Body, PassError> {
+    if ![16, 32, 64].contains(&options.vector_bytes) {
+        bail!("`vector_bytes` is 16, 32 or 64, not {}", options.vector_bytes);
+    }
+    // What the library does not take apart stays.
+    let Ok(mut schedule) = Schedule::new(body) else { return Ok(body.clone()) };
+    inline_what_follows(&mut schedule);
+    let mut scheduled = 0usize;
+    for name in reductions(&schedule).into_iter().chain(others(&schedule)) {
+        let Ok(block) = schedule.get_block(&name) else { continue };
+        let rules: [Rule; 2] = [tile_reduction, by_elements];
+        scheduled += usize::from(rules.into_iter().any(|rule| tried(&mut schedule, |trial| rule(trial, block, options))));
+    }
+    ctx.statistic("blocks scheduled", scheduled);
+    schedule.finish()
+}
+
+/// A way to schedule a block. It fails where it does not fit.
+type Rule = fn(&mut Schedule, BlockRef, &Options) -> Result<(), PassError>;
+
+/// Does something to a schedule, which stays as it is if that fails.
+pub(super) fn tried(schedule: &mut Schedule, f: impl FnOnce(&mut Schedule) -> Result<(), PassError>) -> bool {
+    let mut trial = schedule.clone();
+    let done = f(&mut trial).is_ok();
+    if done {
+        *schedule = trial;
+    }
+    done
+}
+
+/// Blocks that are computed element by element become a part of the one block that reads them, unless that one combines
+/// elements: it would compute them again and again.
+pub(super) fn inline_what_follows(schedule: &mut Schedule) {
+    for block in schedule.blocks() {
+        let Ok(consumers) = schedule.consumers(block.block) else { continue };
+        let [consumer] = consumers[..] else { continue };
+        let is_plain = |of: &BlockInfo| !of.has_init && of.iters.iter().all(|iter| iter.kind == IterKind::Spatial);
+        let fits = is_plain(&block) && schedule.block_info(consumer).is_ok_and(|consumer| is_plain(&consumer));
+        if fits {
+            tried(schedule, |trial| trial.compute_inline(block.block));
+        }
+    }
+}
+
+fn reductions(schedule: &Schedule) -> Vec<String> {
+    schedule.blocks().into_iter().filter(|block| block.has_init).map(|block| block.name).collect()
+}
+
+fn others(schedule: &Schedule) -> Vec<String> {
+    schedule.blocks().into_iter().filter(|block| !block.has_init).map(|block| block.name).collect()
+}
+
+/// A reduction in tiles, with what follows it.
+fn tile_reduction(schedule: &mut Schedule, block: BlockRef, options: &Options) -> Result<(), PassError> {
+    let info = schedule.block_info(block)?;
+    if !info.has_init {
+        bail!("no reduction");
+    }
+    let tile = Tile::of(&info, options.vector_bytes)?;
+    tiled(schedule, block, &tile)
+}
+
+/// Vectors over the last loop, threads over the others.
+fn by_elements(schedule: &mut Schedule, block: BlockRef, options: &Options) -> Result<(), PassError> {
+    let info = schedule.block_info(block)?;
+    let loops = schedule.get_loops(block)?;
+    if loops.iter().any(|of| schedule.loop_kind(*of).is_ok_and(|kind| kind != "serial")) {
+        bail!("scheduled already");
+    }
+    let mut spatial = Vec::new();
+    for of in &loops {
+        if schedule.iter_kind(*of)? == IterKind::Spatial {
+            spatial.push(*of);
+        }
+    }
+    let lanes = lanes(&info, options.vector_bytes)?;
+    let extent = |schedule: &Schedule, of: LoopRef| schedule.loop_extent(of).ok().and_then(|extent| extent.as_int());
+    let long = |of: &&LoopRef| extent(schedule, **of).is_some_and(|extent| extent >= lanes / 2);
+    // Of a reduction, the loops of what is combined stay within the vectors' loop only if there are none after it.
+    let last = spatial.iter().rev().find(long).copied().filter(|_| !info.has_init);
+    let mut outer = spatial.clone();
+    if let Some(last) = last {
+        let others: Vec<LoopRef> = loops.iter().filter(|of| **of != last).copied().collect();
+        let order: Vec<LoopRef> = others.iter().copied().chain([last]).collect();
+        schedule.reorder(&order)?;
+        outer.retain(|of| *of != last);
+        let [_, vector] = schedule.split(last, [None, Some(lanes)])?;
+        schedule.vectorize(vector)?;
+    }
+    in_threads(schedule, &outer);
+    Ok(())
+}
+
+/// Elements of a vector.
+pub(super) fn lanes(info: &BlockInfo, vector_bytes: i64) -> Result<i64, PassError> {
+    let written = info.writes.first().ok_or_else(|| pass_error!("a block that writes nothing"))?;
+    let bytes = written.ty.dtype.bytes() as i64;
+    if bytes == 0 {
+        bail!("elements without a size");
+    }
+    Ok((vector_bytes / bytes).max(1))
+}
+
+/// Iterations that are enough for all threads.
+const ENOUGH: i64 = 64;
+
+/// The outermost loops, as many as are enough for all threads, become one over threads.
+pub(super) fn in_threads(schedule: &mut Schedule, loops: &[LoopRef]) {
+    let mut taken = Vec::new();
+    let mut iterations = 1;
+    for of in loops {
+        let Some(extent) = schedule.loop_extent(*of).ok().and_then(|extent| extent.as_int()) else { break };
+        if iterations >= ENOUGH {
+            break;
+        }
+        taken.push(*of);
+        iterations *= extent.max(1);
+    }
+    // Loops that are not next to each other are not joined; then the first one is enough.
+    let joined = |taken: &[LoopRef]| {
+        let taken = taken.to_vec();
+        move |trial: &mut Schedule| {
+            let of = if taken.len() > 1 { trial.fuse(&taken)? } else { taken[0] };
+            trial.parallel(of)
+        }
+    };
+    while !taken.is_empty() && !tried(schedule, joined(&taken)) {
+        taken.pop();
+    }
+}
