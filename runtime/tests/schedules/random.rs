@@ -42,7 +42,7 @@ proptest! {
     })]
 
     #[test]
-    fn what_is_accepted_computes_the_same(kind in any::<u64>(), steps in prop::collection::vec(any::<u64>(), 1..14)) {
+    fn what_is_accepted_computes_the_same(kind in any::<u64>(), steps in prop::collection::vec(any::<u64>(), 1..24)) {
         let before = func(&function(&mut Choices(kind | 1)));
         check(&before, &steps);
     }
