@@ -23,6 +23,8 @@ REASONS = {
     "three loops are fused": "passhost writes x // 64 % 96, and TVM x % 6144 // 64",
     "a fused loop is split again": SIMPLER,
     "a fused loop is split otherwise": SIMPLER,
+    "a buffer that a statement allocates goes with its block": "TVM refuses it: it knows no buffers of statements",
+    "a buffer that a statement allocates is written earlier": "TVM writes the buffer before the statement that allocates it",
 }
 
 # The names of TVM, where they differ.

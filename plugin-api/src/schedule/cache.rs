@@ -58,7 +58,7 @@ impl Schedule {
         write: bool,
     ) -> Result<BlockRef, PassError> {
         let id = self.block_id(primitive, block)?;
-        let mut tree = self.tree.clone();
+        let mut tree = self.tree.with_allocations_first();
         let made = match write {
             true => tree.cache_write(id, nth, scope),
             false => tree.cache_read(id, nth, scope),

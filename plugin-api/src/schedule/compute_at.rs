@@ -18,7 +18,7 @@ impl Schedule {
     pub fn compute_at(&mut self, block: BlockRef, of: LoopRef) -> Result<(), PassError> {
         const NAME: &str = "compute_at";
         let (id, at) = (self.block_id(NAME, block)?, self.loop_id(NAME, of)?);
-        let mut tree = self.tree.clone();
+        let mut tree = self.tree.with_allocations_first();
         tree.compute_at(id, at).map_err(|why| pass_error!("`{NAME}`: {why}"))?;
         let args = vec![self.block_arg(id), self.loop_arg(at)];
         self.commit(NAME, tree)?;
@@ -58,7 +58,7 @@ impl Schedule {
     pub fn reverse_compute_at(&mut self, block: BlockRef, of: LoopRef) -> Result<(), PassError> {
         const NAME: &str = "reverse_compute_at";
         let (id, at) = (self.block_id(NAME, block)?, self.loop_id(NAME, of)?);
-        let mut tree = self.tree.clone();
+        let mut tree = self.tree.with_allocations_first();
         tree.reverse_compute_at(id, at).map_err(|why| pass_error!("`{NAME}`: {why}"))?;
         let args = vec![self.block_arg(id), self.loop_arg(at)];
         self.commit(NAME, tree)?;
@@ -136,7 +136,7 @@ impl Tree {
             let written = self.buffer(buffer);
             if !written.is_allocated {
                 return Err(format!(
-                    "`{}` is a parameter, and all of it is needed outside of loop `{of}`",
+                    "`{}` is not allocated in the function, and all of it is needed outside of loop `{of}`",
                     written.name
                 ));
             }

@@ -42,7 +42,7 @@ impl Schedule {
     pub fn compute_inline(&mut self, block: BlockRef) -> Result<(), PassError> {
         const NAME: &str = "compute_inline";
         let id = self.block_id(NAME, block)?;
-        let mut tree = self.tree.clone();
+        let mut tree = self.tree.with_allocations_first();
         tree.inline(id).map_err(|why| pass_error!("`{NAME}`: {why}"))?;
         let args = vec![self.block_arg(id)];
         self.commit(NAME, tree)?;
@@ -57,7 +57,7 @@ impl Schedule {
     pub fn reverse_compute_inline(&mut self, block: BlockRef) -> Result<(), PassError> {
         const NAME: &str = "reverse_compute_inline";
         let id = self.block_id(NAME, block)?;
-        let mut tree = self.tree.clone();
+        let mut tree = self.tree.with_allocations_first();
         tree.reverse_inline(id).map_err(|why| pass_error!("`{NAME}`: {why}"))?;
         let args = vec![self.block_arg(id)];
         self.commit(NAME, tree)?;
@@ -128,7 +128,7 @@ impl Tree {
     fn is_between(&self, buffer: Buf, writer: Id) -> Result<(), String> {
         let of = self.buffer(buffer);
         if !of.is_allocated {
-            return Err(format!("`{}` is a parameter: its values are needed outside of the function", of.name));
+            return Err(format!("`{}` is not allocated in the function: its values are needed outside", of.name));
         }
         for user in self.users_of(buffer) {
             let block = if self.as_block(user).is_some() { user } else { self.scope_of(user) };

@@ -2,7 +2,7 @@
 //!
 //! ```
 //! use plugin_api::prelude::*;
-//! use plugin_api::schedule::Schedule;
+//! use plugin_api::schedule::{Schedule, Trace};
 //! use plugin_api::tir::prim_func;
 //!
 //! let body = prim_func(|t| {
@@ -22,15 +22,16 @@
 //! let [i_0, i_1] = sch.split(i, [None, Some(8)])?;
 //! let [j_0, j_1] = sch.split(j, [None, Some(16)])?;
 //! sch.reorder(&[i_0, j_0, k, i_1, j_1])?;
-//! sch.decompose_reduction(block, k)?;
 //! sch.vectorize(j_1)?;
 //! sch.parallel(i_0)?;
+//! sch.decompose_reduction(block, k)?;
 //! let trace = sch.trace().to_string();
 //! let scheduled = sch.finish()?;
 //! assert!(!scheduled.structural_eq(&body));
 //!
 //! // What was done can be written down and done again.
-//! assert_eq!(trace.parse::<plugin_api::schedule::Trace>()?.apply(&body)?, scheduled);
+//! let again = trace.parse::<Trace>()?.apply(&body)?;
+//! assert!(again.structural_eq(&scheduled));
 //! # Ok::<(), PassError>(())
 //! ```
 //!

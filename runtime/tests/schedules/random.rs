@@ -42,9 +42,17 @@ proptest! {
     })]
 
     #[test]
-    fn what_is_accepted_computes_the_same(kind in any::<u64>(), steps in prop::collection::vec(any::<u64>(), 1..14)) {
+    fn what_is_accepted_computes_the_same(kind in any::<u64>(), steps in prop::collection::vec(any::<u64>(), 1..24)) {
         let before = func(&function(&mut Choices(kind | 1)));
         check(&before, &steps);
+    }
+
+    #[test]
+    fn any_text_is_a_trace_or_refused(text in r#"[a-c0-2=(),\[\]" \\\nu{}Nonet-]{0,80}"#) {
+        if let Ok(trace) = text.parse::<Trace>() {
+            let again: Trace = trace.to_string().parse().expect("what is printed is read");
+            prop_assert_eq!(again, trace);
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use super::digits::{Digits, Runs};
 use super::facts::{Effect, Facts};
 use crate::ir::Dim;
 use crate::schedule::tree::expr::Buf;
-use crate::schedule::tree::{Id, Tree, What};
+use crate::schedule::tree::{Block, Id, Tree, What};
 
 /// What is wanted of some loops.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -192,33 +192,10 @@ impl Tree {
         let (Some(top), Some(at)) = (before.first(), before.last()) else { return Ok(()) };
         for facts in self.facts_in(*at)?.iter().filter(|facts| facts.accumulates()) {
             let Some(block) = self.as_block(facts.id) else { continue };
-            let loops = self.loops_between(*top, facts.id);
-            let values: Vec<Dim> = block.iters.iter().filter_map(|iter| iter.value.as_dim().cloned()).collect();
-            let runs: Vec<Runs> = loops.iter().filter_map(|id| self.runs(*id)).collect();
-            let told = Digits::new(&values, &runs).told();
-            let once = block.bound_once || told.iter().all(|told| *told);
-            let reduces = |id: Id| {
-                let Some(of) = self.as_loop(id) else { return false };
-                block.iters.iter().any(|iter| !iter.is_spatial() && iter.value.mentions(of.var))
-            };
-            for (a, b) in flipped(before, after) {
-                if self.is_unit(a) || self.is_unit(b) {
-                    continue;
-                }
-                let (both, one) = (reduces(a) && reduces(b), reduces(a) || reduces(b));
-                let (a, b) = (self.loop_name(a), self.loop_name(b));
-                if both && !facts.combines {
-                    return Err(format!(
-                        "`{a}` and `{b}` are reductions of block `{}`, which is not known to combine in any order",
-                        block.name
-                    ));
-                }
-                if one && !once {
-                    return Err(format!(
-                        "`{a}` and `{b}` must stay in their order: block `{}` is executed several times for an element",
-                        block.name
-                    ));
-                }
+            let sums = Sums::of(self, block, &self.loops_between(*top, facts.id));
+            let units = |(a, b): &(Id, Id)| self.is_unit(*a) || self.is_unit(*b);
+            for (a, b) in flipped(before, after).into_iter().filter(|pair| !units(pair)) {
+                sums.can_flip(self, facts, (a, b))?;
             }
         }
         Ok(())
@@ -226,6 +203,70 @@ impl Tree {
 
     pub(crate) fn is_unit(&self, id: Id) -> bool {
         self.as_loop(id).is_some_and(|of| of.extent.as_int() == Some(1))
+    }
+}
+
+/// Loops around a block that combines, and what they are for.
+struct Sums<'t> {
+    block: &'t Block,
+    loops: Vec<Id>,
+    /// Whether each iteration is another instance.
+    once: bool,
+    /// Which loops are for reductions, which for spatial iterators, and which of them the spatial iterators tell.
+    reduces: Vec<bool>,
+    is_spatial: Vec<bool>,
+    told: Vec<bool>,
+}
+
+impl<'t> Sums<'t> {
+    fn of(tree: &Tree, block: &'t Block, loops: &[Id]) -> Sums<'t> {
+        let runs: Vec<Runs> = loops.iter().filter_map(|id| tree.runs(*id)).collect();
+        let values = |all: bool| {
+            let iters = block.iters.iter().filter(move |iter| all || iter.is_spatial());
+            iters.filter_map(|iter| iter.value.as_dim().cloned()).collect::<Vec<Dim>>()
+        };
+        let bound = |spatial: bool| {
+            let is_for = move |id: &Id| {
+                let Some(of) = tree.as_loop(*id) else { return false };
+                block.iters.iter().any(|iter| iter.is_spatial() == spatial && iter.value.mentions(of.var))
+            };
+            loops.iter().map(is_for).collect::<Vec<bool>>()
+        };
+        let once = block.bound_once || Digits::new(&values(true), &runs).told().into_iter().all(|told| told);
+        let told = Digits::new(&values(false), &runs).told();
+        Sums { block, loops: loops.to_vec(), once, reduces: bound(false), is_spatial: bound(true), told }
+    }
+
+    /// Whether two loops can be in the other order.
+    fn can_flip(&self, tree: &Tree, facts: &Facts, (a, b): (Id, Id)) -> Result<(), String> {
+        let at = |id: Id| self.loops.iter().position(|other| *other == id);
+        let (Some(x), Some(y)) = (at(a), at(b)) else { return Ok(()) };
+        let (a, b, name) = (tree.loop_name(a), tree.loop_name(b), &self.block.name);
+        let both = self.reduces[x] && self.reduces[y];
+        if both && !facts.combines {
+            return Err(format!(
+                "`{a}` and `{b}` are reductions of block `{name}`, which is not known to combine in any order"
+            ));
+        }
+        if !(self.reduces[x] || self.reduces[y]) {
+            return Ok(());
+        }
+        if !self.once {
+            return Err(format!(
+                "`{a}` and `{b}` must stay in their order: block `{name}` is executed several times for an element"
+            ));
+        }
+        // The first instance of an element initializes it. It stays the first one if each loop is for one of both.
+        let is_mixed = |at: usize| self.reduces[at] && self.is_spatial[at];
+        let any_mixed = (0..self.loops.len()).any(is_mixed);
+        let other = if self.reduces[x] { y } else { x };
+        let stays = if both { !(is_mixed(x) || is_mixed(y)) } else { !any_mixed || self.told[other] };
+        match stays || facts.effect != Effect::Reduction {
+            true => Ok(()),
+            false => Err(format!(
+                "`{a}` and `{b}` must stay in their order: they decide what block `{name}` begins a sum with"
+            )),
+        }
     }
 }
 

@@ -6,8 +6,8 @@ pub(crate) mod write;
 
 use crate::PassError;
 use crate::arith::Analyzer;
-use crate::ir::records::{axis, flag, kind, prim};
-use crate::ir::{BufferType, DType, Dim, NodeSpec, Sym};
+use crate::ir::records::{axis, buffer_of, flag, kind, prim};
+use crate::ir::{AttrsId, BufferType, DType, Dim, NodeSpec, Sym};
 use crate::pass_error;
 use crate::tir::regions::linear;
 use expr::{Buf, Ex, Meanings, arithmetic};
@@ -222,6 +222,35 @@ impl Tree {
     pub(crate) fn fresh(&mut self, dtype: DType) -> Sym {
         self.next_var += 1;
         Sym { id: self.next_var, dtype }
+    }
+
+    /// The statements directly in the function or in a block that allocate a buffer and say nothing else of it.
+    pub(crate) fn allocations(&self) -> Vec<(Id, Buf)> {
+        let plain = |id: Id| {
+            let What::Other(other) = &self.node(id).what else { return None };
+            let is_alloc = other.spec.kind == kind::BUFFER && other.spec.a == buffer_of::ALLOC;
+            let is_plain = is_alloc && other.spec.attrs == AttrsId::NONE;
+            let parent = self.node(id).parent.map(|parent| &self.node(parent).what);
+            other.buffer.filter(|_| is_plain && matches!(parent, Some(What::Root(_) | What::Block(_))))
+        };
+        self.subtree(Tree::ROOT).into_iter().filter_map(|id| Some((id, plain(id)?))).collect()
+    }
+
+    /// Has the function and blocks allocate what statements in them allocate, so that blocks can be executed earlier.
+    pub(crate) fn with_allocations_first(&self) -> Tree {
+        let mut tree = self.clone();
+        for (id, buffer) in self.allocations() {
+            let Some(parent) = self.node(id).parent else { continue };
+            tree.detach(id);
+            tree.kill(id);
+            tree.buffers[buffer.0 as usize].spec.a = buffer_of::BLOCK;
+            match &mut tree.node_mut(parent).what {
+                What::Root(root) => root.allocs.push(buffer),
+                What::Block(block) => block.allocs.push(buffer),
+                _ => {}
+            }
+        }
+        tree
     }
 
     pub(crate) fn buffer(&self, buffer: Buf) -> &Buffer {

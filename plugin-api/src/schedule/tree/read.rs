@@ -31,6 +31,9 @@ pub(crate) fn tree(body: &Body) -> Result<Tree, PassError> {
         let block = tree.block_mut(block)?;
         (block.bound_once, block.guards_domain_only) = (once, domain_only);
     }
+    for (_, buffer) in tree.allocations() {
+        tree.buffers[buffer.0 as usize].is_allocated = true;
+    }
     // What can be shown of loops that run at once must stay so.
     let at_once = |id: &Id| tree.as_loop(*id).is_some_and(|of| of.kind == "parallel" || of.kind == "vectorized");
     let checked: Vec<Id> =
