@@ -176,7 +176,8 @@ pub(super) fn in_threads(schedule: &mut Schedule, loops: &[LoopRef]) {
             trial.parallel(of)
         }
     };
-    while !taken.is_empty() && !tried(schedule, joined(&taken)) {
+    // One iteration is for one thread.
+    while iterations > 1 && !taken.is_empty() && !tried(schedule, joined(&taken)) {
         taken.pop();
     }
 }
