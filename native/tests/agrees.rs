@@ -47,7 +47,7 @@ fn generated_functions() {
     let Some(llvm) = llvm() else { return };
     let native = Native::new(llvm, Cache::none());
     let number = |name: &str, usual: u64| std::env::var(name).ok().and_then(|n| n.parse().ok()).unwrap_or(usual);
-    let (first, cases) = (number("FIRST", 0), number("CASES", 200));
+    let (first, cases) = (number("FIRST", 0), number("CASES", 40));
     let (mut fine, mut faults, mut proven) = (0, 0, 0);
     for seed in first..first + cases {
         let (text, buffers) = Generator::function(seed);

@@ -78,9 +78,7 @@ pub fn compare(native: &Native, body: &Body, extent: i64, seed: u64) -> Verdict 
         }
         (Ok(_), Ok(_), Ok(_)) => Verdict::Differs("other bits".to_string()),
         // Which of several indices is the first one outside depends on the order in which iterations run.
-        (Err(expected), Err(found), Err(_))
-            if discriminant(&expected.kind) == discriminant(&found.kind) =>
-        {
+        (Err(expected), Err(found), Err(_)) if discriminant(&expected.kind) == discriminant(&found.kind) => {
             Verdict::Fault(found)
         }
         (expected, found, _) => Verdict::Differs(format!("{:?} / {:?}", expected.err(), found.err())),

@@ -44,16 +44,13 @@ declare_pass! {
         opt_level: 0,
         run: schedule_for_cpu,
         options: Options {
-            /// Bytes of a vector of the processor: 16, 32 or 64.
-            vector_bytes: i64 = 64,
+            /// Bytes of a vector of the processor.
+            vector_bytes: i64 in [16, 32, 64] = 64,
         }
     }
 }
 
 fn schedule_for_cpu(body: &Body, options: &Options, ctx: &Ctx) -> Result<Body, PassError> {
-    if ![16, 32, 64].contains(&options.vector_bytes) {
-        bail!("`vector_bytes` is 16, 32 or 64, not {}", options.vector_bytes);
-    }
     // What the library does not take apart stays.
     let Ok(mut schedule) = Schedule::new(body) else { return Ok(body.clone()) };
     inline_what_follows(&mut schedule);
@@ -61,7 +58,8 @@ fn schedule_for_cpu(body: &Body, options: &Options, ctx: &Ctx) -> Result<Body, P
     for name in reductions(&schedule).into_iter().chain(others(&schedule)) {
         let Ok(block) = schedule.get_block(&name) else { continue };
         let rules: [Rule; 2] = [tile_reduction, by_elements];
-        scheduled += usize::from(rules.into_iter().any(|rule| tried(&mut schedule, |trial| rule(trial, block, options))));
+        scheduled +=
+            usize::from(rules.into_iter().any(|rule| tried(&mut schedule, |trial| rule(trial, block, options))));
     }
     ctx.statistic("blocks scheduled", scheduled);
     schedule.finish()

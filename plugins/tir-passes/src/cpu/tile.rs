@@ -44,7 +44,7 @@ impl Tile {
         let rows = row.map(|row| (row, divisor(extents[row], MOST_ROWS)));
         let n_rows = rows.map_or(1, |(_, rows)| rows);
         let needed = extents[vector].div_euclid(lanes).max(1);
-        let vectors = needed.min(MOST_VECTORS / n_rows).clamp(1, 4);
+        let vectors = needed.min(MOST_VECTORS / n_rows).max(1);
         Ok(Tile { vector, lanes, vectors, rows })
     }
 }
