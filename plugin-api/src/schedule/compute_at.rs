@@ -267,7 +267,7 @@ impl Tree {
         if !any {
             return Err(format!("block `{name}` reads nothing that is written in loop `{}`", self.loop_name(at)));
         }
-        self.outputs_can_be_early(&facts, at)?;
+        self.outputs_can_be_early(&facts)?;
         let mut analyzer = self.analyzer_within(at);
         self.reductions_are_whole(&facts, &domains, &mut analyzer)?;
         self.parts_are_numbers(&facts, &domains, at, &mut analyzer)?;
@@ -294,7 +294,7 @@ impl Tree {
             let writer_name = self.block_name(writer.id);
             if self.is_under(writer.id, at) {
                 inside.push(writer);
-            } else if !self.comes_before_node(writer.id, at) {
+            } else if !self.comes_before_node(writer.id, at) || self.common_loop(writer.id, at).is_some() {
                 return Err(format!(
                     "block `{name}` reads `{buffer_name}`, which block `{writer_name}` does not write before loop `{of}`"
                 ));
@@ -406,23 +406,6 @@ impl Tree {
                     return Err(format!("block `{name}` reads different parts of several buffers"));
                 }
                 _ => domains[at] = Some(domain),
-            }
-        }
-        Ok(())
-    }
-
-    /// Nothing uses what a block writes before it is written, as early as that is in a loop.
-    fn outputs_can_be_early(&self, facts: &Facts, at: Id) -> Result<(), String> {
-        let name = self.block_name(facts.id);
-        for buffer in facts.written() {
-            for user in self.blocks_using(buffer).into_iter().filter(|user| *user != facts.id) {
-                if self.is_under(user, at) || !self.comes_before(facts.id, user) {
-                    return Err(format!(
-                        "block `{}` uses `{}` before block `{name}` writes it",
-                        self.block_name(user),
-                        self.buffer(buffer).name
-                    ));
-                }
             }
         }
         Ok(())

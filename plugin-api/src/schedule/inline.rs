@@ -181,20 +181,21 @@ impl Tree {
                     writers.push(user);
                 }
             }
-            let (name, buffer) = (self.block_name(facts.id), &self.buffer(buffer).name);
+            let (name, buffer_name) = (self.block_name(facts.id), &self.buffer(buffer).name);
             if let Some(writer) = writers.iter().find(|writer| !self.comes_before(**writer, facts.id)) {
                 let writer = self.block_name(*writer);
-                return Err(format!("block `{writer}` writes `{buffer}` after block `{name}` reads it"));
+                return Err(format!("block `{writer}` writes `{buffer_name}` after block `{name}` reads it"));
             }
-            let shares = |writer: &&Id| {
-                let loops = self.loops_around(facts.id);
-                self.loops_around(**writer).iter().any(|id| loops.contains(id))
-            };
-            if let Some(writer) = writers.iter().find(shares).filter(|_| writers.len() > 1) {
-                let writer = self.block_name(*writer);
-                return Err(format!(
-                    "block `{writer}` and another one write `{buffer}` in a loop in which block `{name}` reads it"
-                ));
+            for writer in &writers {
+                let Some(common) = self.common_loop(*writer, facts.id) else { continue };
+                let covers = |other: Facts| writers.len() == 1 && self.covers(&other, facts, buffer, common);
+                if !self.facts(*writer).is_ok_and(covers) {
+                    let (writer, common) = (self.block_name(*writer), self.loop_name(common));
+                    return Err(format!(
+                        "block `{name}` reads elements of `{buffer_name}` which block `{writer}` is not known to write before in \
+                         the same iteration of `{common}`"
+                    ));
+                }
             }
         }
         Ok(())
@@ -318,7 +319,8 @@ impl Tree {
         for buffer in facts.buffers(false).into_iter().filter(|buffer| *buffer != between) {
             for user in self.blocks_using(buffer) {
                 let stores = |at: &Id| matches!(&self.node(*at).what, What::Store(store) if store.buffer == buffer);
-                if self.subtree(user).iter().any(stores) && !self.comes_before(user, to) {
+                let is_done = self.comes_before(user, to) && self.common_loop(user, to).is_none();
+                if self.subtree(user).iter().any(stores) && !is_done {
                     let (user, to) = (self.block_name(user), self.block_name(to));
                     return Err(format!(
                         "block `{name}` reads `{}`, which block `{user}` does not write before block `{to}`",
@@ -327,18 +329,34 @@ impl Tree {
                 }
             }
         }
+        self.outputs_can_be_early(facts)
+    }
+
+    /// Nothing uses what a block writes before it is written, however early that is.
+    pub(super) fn outputs_can_be_early(&self, facts: &Facts) -> Result<(), String> {
+        let name = self.block_name(facts.id);
         for buffer in facts.written() {
             for user in self.blocks_using(buffer).into_iter().filter(|user| *user != facts.id) {
-                if !self.comes_before(facts.id, user) {
-                    let user = self.block_name(user);
-                    return Err(format!(
-                        "block `{user}` uses `{}` before block `{name}` writes it",
-                        self.buffer(buffer).name
-                    ));
+                let covers =
+                    |common: Id, other: &Facts| !other.writes(buffer) && self.covers(facts, other, buffer, common);
+                let is_after = self.comes_before(facts.id, user)
+                    && match self.common_loop(facts.id, user) {
+                        Some(common) => self.facts(user).is_ok_and(|other| covers(common, &other)),
+                        None => true,
+                    };
+                if !is_after {
+                    let (user, buffer) = (self.block_name(user), &self.buffer(buffer).name);
+                    return Err(format!("block `{user}` uses `{buffer}` before block `{name}` writes it"));
                 }
             }
         }
         Ok(())
+    }
+
+    /// The innermost loop that two nodes are in.
+    pub(super) fn common_loop(&self, a: Id, b: Id) -> Option<Id> {
+        let around: Vec<Id> = self.loops_around(b);
+        self.loops_around(a).into_iter().rev().find(|of| around.contains(of))
     }
 
     /// What the iterators of a consumer are in its producer, and under which conditions there is such an instance.

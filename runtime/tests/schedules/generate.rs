@@ -4,12 +4,15 @@ use crate::steps::Choices;
 
 /// A function of the lines after `def`.
 pub(crate) fn function(choices: &mut Choices) -> String {
-    match choices.below(6) {
+    match choices.below(9) {
         0 => elementwise(choices),
         1 => matmul(choices),
         2 => conv(choices),
         3 => softmax_like(choices),
         4 => stencils(choices),
+        5 => shared(choices),
+        6 => overwritten(choices),
+        7 => sums_in_a_loop(choices),
         _ => transposed(choices),
     }
 }
@@ -159,5 +162,82 @@ fn transposed(c: &mut Choices) -> String {
                 F[vi] = 0
             F[vi] = F[vi] + B[vi, vk]
 "
+    )
+}
+
+/// Blocks in the same loops, of which one may read what the other wrote in an iteration before.
+fn shared(c: &mut Choices) -> String {
+    let (n, m) = (c.of(&[3, 4, 6]), c.of(&[3, 4, 6]));
+    let index = c.of(&[
+        "vi, vj",
+        "T.max(vi - 1, 0), vj",
+        "T.max(vi - 1, 0), T.min(vj + 1, LAST)",
+        "vi, T.max(vj - 1, 0)",
+        "0, vj",
+    ]);
+    let index = index.replace("LAST", &(m - 1).to_string());
+    let other = c.of(&["vi, vj", "vi, LAST - vj"]).replace("LAST", &(m - 1).to_string());
+    format!(
+        "def f(A: T.Buffer(({n}, {m}), \"int32\"), B: T.Buffer(({n}, {m}), \"int32\"), C: T.Buffer(({n}, {m}), \"int32\")):
+    for i, j in T.grid({n}, {m}):
+        with T.sblock(\"B\"):
+            vi, vj = T.axis.remap(\"SS\", [i, j])
+            B[{other}] = A[vi, vj] + 1
+        with T.sblock(\"C\"):
+            vi, vj = T.axis.remap(\"SS\", [i, j])
+            C[vi, vj] = B[{index}] * 2
+"
+    )
+}
+
+/// What a block reads is overwritten later, or what it writes was read before.
+fn overwritten(c: &mut Choices) -> String {
+    let n = c.of(&[3, 4, 6, 12]);
+    let (read, last) = (c.of(&["vi", "LAST - vi", "T.max(vi - 1, 0)"]), n - 1);
+    let read = read.replace("LAST", &last.to_string());
+    let between = c.of(&["A[vi] = A[vi] + 3", "A[vi] = C[vi]", "D[vi] = A[vi]", "C[vi] = A[vi] * 2"]);
+    format!(
+        "def f(A: T.Buffer(({n},), \"int32\"), C: T.Buffer(({n},), \"int32\"), D: T.Buffer(({n},), \"int32\")):
+    B = T.sblock_alloc_buffer(({n},), \"int32\")
+    for i in range({n}):
+        with T.sblock(\"B\"):
+            vi = T.axis.spatial({n}, i)
+            B[vi] = A[{read}] + 1
+    for i in range({n}):
+        with T.sblock(\"X\"):
+            vi = T.axis.spatial({n}, i)
+            {between}
+    for i in range({n}):
+        with T.sblock(\"D\"):
+            vi = T.axis.spatial({n}, i)
+            D[vi] = B[vi] * C[vi]
+"
+    )
+}
+
+/// A sum, and what reads it, in the same loop.
+fn sums_in_a_loop(c: &mut Choices) -> String {
+    let (n, m) = (c.of(&[3, 4, 6]), c.of(&[1, 3, 4]));
+    let index = c.of(&["vi", "T.max(vi - 1, 0)", "0"]);
+    let sum = format!(
+        "        for k in range({m}):
+            with T.sblock(\"S\"):
+                vi, vk = T.axis.remap(\"SR\", [i, k])
+                with T.init():
+                    S[vi] = 0
+                S[vi] = S[vi] + A[vi, vk]
+"
+    );
+    let reader = format!(
+        "        with T.sblock(\"D\"):
+            vi = T.axis.spatial({n}, i)
+            D[vi] = S[{index}] + 1
+"
+    );
+    let content = if c.below(3) == 0 { reader + &sum } else { sum + &reader };
+    format!(
+        "def f(A: T.Buffer(({n}, {m}), \"int32\"), S: T.Buffer(({n},), \"int32\"), D: T.Buffer(({n},), \"int32\")):
+    for i in range({n}):
+{content}"
     )
 }
