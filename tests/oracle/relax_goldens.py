@@ -22,6 +22,8 @@ EQUAL = "equal"
 SKIPPED = "TVM changes calls in functions with SkipOptimization; passhost leaves the callee as it is, too"
 REASONS = {
     "bind_params": {
+        "a fraction where integers are": "TVM takes arrays of the type; the option is a text",
+        "a number that is too large": "TVM takes arrays of the type; the option is a text",
         "twice, with one shape": "a dictionary has each name once; the option is a list",
         "a dimension that is said twice": "TVM binds the first extent to both dimensions, and returns an ill-typed module",
     },

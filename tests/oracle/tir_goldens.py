@@ -50,6 +50,7 @@ REASONS = {
         "an index from a buffer that the function allocates": (OTHER_VALUES, "TVM reads a buffer that it does not define"),
         "indices that are read through names, and steps of vectors": (OTHER_VALUES, "TVM reads a buffer that it does not define"),
         "an extent that is not known is that of the buffer": (REFUSES, "TVM counts more elements than an int32 holds"),
+        "an index from a float": (OTHER, "TVM knows that the index is 0; passhost does not compute with floats"),
     },
     "hoist_if_then_else": {
         "a condition that divides": (OTHER_VALUES, "TVM divides by the extent of a loop that has no iteration"),
@@ -68,10 +69,14 @@ REASONS = {
     "lower_opaque_block": {
         "threads that do not begin at 0": (OTHER_VALUES, "TVM lets them begin at 0"),
         "an initialization, which TVM would leave out": (OTHER_VALUES, "TVM leaves the initialization out"),
+        "a jump in a loop that threads execute": (OTHER, "TVM leaves a jump without a loop"),
+        "a pragma of a loop over threads": (CRASHES, "TVM prints one variable for the pragma and for the thread"),
+        "a block that matches a region": (OTHER, "TVM leaves a buffer without data"),
     },
     "narrow_data_type": {
         "start and extent of a region are of one type": (CRASHES, "TVM ends its process in the pass"),
         "regions of blocks": (CRASHES, "TVM ends its process in the pass"),
+        "a matched buffer with a stride of its own": (CRASHES, "TVM ends its process in the pass"),
         "a view of a buffer that has a layout": (OTHER, "TVM writes down the layout of the buffer that is viewed"),
         "a choice between a narrow and a wide index": (OTHER, "TVM does not know the bounds of T.if_then_else"),
     },
@@ -80,6 +85,8 @@ REASONS = {
         "a choice between values, one of which calls something with an effect": (OTHER_VALUES, "TVM leaves the call out"),
         "an element that a call with an effect decides is stored": (OTHER_VALUES, "TVM leaves the calls out"),
         "numbers that do not fit into 64 bits together stay as they are": (REFUSES, "TVM adds two factors beyond 64 bits"),
+        "what is never false does not stand for `true`": (OTHER, "TVM knows that a choice between equal values is that value"),
+        "products that certainly overflow": (OTHER_VALUES, "TVM multiplies beyond 64 bits"),
     },
     "storage_rewrite": {
         "in place, but each element again": (OTHER_VALUES, "TVM overwrites what a later iteration reads"),
@@ -107,6 +114,7 @@ REASONS = {
         "a short serial loop with a continue stays, the one in it does not": (OTHER_VALUES, "TVM leaves a jump without a loop"),
         "a loop of one iteration with a break": (OTHER_VALUES, "TVM lets the jump leave the loop around"),
         "a short loop around one with a break": (OTHER, "TVM leaves jumps without a loop"),
+        "a variable of a matched buffer in a shape and in an index": (OTHER, "TVM multiplies a stride by 1, passhost keeps it"),
     },
     "vectorize_loop": {
         "a break": (OTHER_VALUES, "TVM lets the jump leave another loop"),
@@ -120,6 +128,7 @@ REASONS = {
         "a pointer to a buffer of which each lane needs one": (OTHER, "TVM calls the function once"),
         "functions of integers as fractions": (CRASHES, "TVM ends its process where it reads these functions of vectors"),
         "a vectorized loop in what each lane does for itself": (MORE_LOOPS, "TVM leaves the inner loop as it is"),
+        "a vector in each lane": (REFUSES, "TVM multiplies vectors of different lengths"),
     },
 }
 

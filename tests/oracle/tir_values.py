@@ -228,10 +228,11 @@ def executed(func, seed):
 
 def first_difference(before, after, seeds=60):
     """Where a module computes something else than another, of what that one computes without a fault; or nothing."""
-    for seed in range(seeds):
-        fault, expected = executed(before["main"], seed)
-        if fault is None:
-            fault, found = executed(after["main"], seed)
-            if fault is not None or found != expected:
-                return f"run {seed}: {fault or f'{found} instead of {expected}'}"
+    for name in (var.name_hint for var in before.get_global_vars()):
+        for seed in range(seeds):
+            fault, expected = executed(before[name], seed)
+            if fault is None:
+                fault, found = executed(after[name], seed)
+                if fault is not None or found != expected:
+                    return f"{name}, run {seed}: {fault or f'{found} instead of {expected}'}"
     return None

@@ -190,3 +190,33 @@ fn a_function_that_is_gone_is_found_behind_one_that_nothing_calls_any_more() {
     let error = verify_changed(&before, &edit.finish(), &First).expect_err("`b` is gone");
     assert_eq!(error.message, "calls `b`, which is not in the module");
 }
+
+#[test]
+fn a_call_has_as_many_arguments_as_its_function_has_parameters() {
+    let (f, vector) = (Type::callable(Some(vec![Type::Object; 2]), Type::Object, true), vector(&Dim::Int(3)));
+    let module = |n: usize| {
+        let bb = BlockBuilder::new(&First);
+        bb.function("f", |b| {
+            let x = b.param("x", Type::Object);
+            b.param("y", Type::Object);
+            b.emit_func_output(x);
+        });
+        let mut b = BodyBuilder::new();
+        b.begin_function(0, AttrsId::NONE, None);
+        let (callee, any, vector) = (b.ty(&f), b.ty(&Type::Object), b.ty(&vector));
+        let x = b.param("x", vector);
+        b.begin(NodeSpec::new(kind::BLOCK), &[], None);
+        let f = b.global_var("f", callee);
+        let y = b.call(f, &vec![x; n], AttrsId::NONE, any, false, Some("y"));
+        b.end();
+        b.end_function(y, any);
+        let mut edit = bb.get().expect("builds").edit();
+        edit.set("main", b.finish().expect("valid"));
+        edit.finish()
+    };
+    assert_eq!(verify_module(&module(2), &First), Ok(()));
+    for n in [1, 3] {
+        let error = verify_module(&module(n), &First).expect_err("another number of arguments");
+        assert_eq!(error.message, format!("the function takes 2 arguments, but is called with {n}"));
+    }
+}

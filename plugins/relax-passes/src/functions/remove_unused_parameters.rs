@@ -185,7 +185,9 @@ fn with_used_arguments(body: &Body, changed: &BTreeMap<&str, Used>) -> Result<Bo
         let Some((name, used)) = call.global().and_then(|name| changed.get_key_value(name)) else { continue };
         let args: Vec<Value<'_>> = call.args().collect();
         let mut operands = vec![edit.function_of(name, &used.body)];
-        operands.extend(args.iter().zip(&used.keep).filter(|(_, keep)| **keep).map(|(arg, _)| edit.v(*arg)));
+        // An argument without a parameter stays, so that the call is refused as before.
+        let keep = used.keep.iter().chain(std::iter::repeat(&true));
+        operands.extend(args.iter().zip(keep).filter(|(_, keep)| **keep).map(|(arg, _)| edit.v(*arg)));
         for (param, at) in &used.symbols {
             let Some(dim) = args.get(*param).and_then(|arg| arg.ty().dims()?.nth(*at)) else {
                 bail!(at call.value(), "argument {param} has no known shape, but a dimension of it is needed");

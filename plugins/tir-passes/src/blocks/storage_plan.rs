@@ -105,7 +105,10 @@ impl<'b, 's> Linear<'b, 's> {
             }
             linear.visit(value)?;
         }
-        // All are closed: the result of the function comes after its statements.
+        // Nothing comes after the last statement of a PrimFunc.
+        while let Some(closed) = linear.open.close() {
+            linear.close(closed);
+        }
         Ok(linear.entries)
     }
 
