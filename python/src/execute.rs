@@ -8,12 +8,13 @@ use crate::python_pass::{keep, take_raised};
 use passhost::plugin_api::ir::constant::Number;
 use passhost::plugin_api::ir::{DType, Type};
 use passhost::run::execute::{FRESH, depends_on_unwritten, executing, failed, unwritten};
-use passhost::runtime::vm::{Binding, Cause, Failure, Machine, Observer, Packed, Value};
+use passhost::runtime::vm::{Binding, Cause, Failure, Kernels, Machine, Observer, Packed, Value};
 use passhost::runtime::{Limits, Tensor};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyNone, PyString, PyTuple};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// An array: its elements as bytes in row-major order.
@@ -277,10 +278,13 @@ pub(crate) fn execute(
     let result = py.detach(|| {
         let (limits_of, looked) = (limits.clone(), Instant::now());
         let mut watching = Watching { limits: limits_of, looked, print, written: BTreeMap::new() };
-        let mut machine = Machine::new(&module.0, &*engine).limits(&limits).packed(packed).looking_for_unwritten();
+        let kernels = Arc::new(Kernels::default());
+        let machine = Machine::new(&module.0, &*engine).limits(&limits).packed(packed);
+        let mut machine = machine.kernels(&kernels).looking_for_unwritten();
         let value = executing(&engine, || machine.run(function, args.clone(), &mut watching))?;
         let doubtful = machine.unwritten().filter(|_| !has_functions).cloned();
-        let depends = || depends_on_unwritten(&engine, &module.0, function, args, &limits, &value).unwrap_or(false);
+        let how = (&limits, &kernels);
+        let depends = || depends_on_unwritten(&engine, &module.0, function, args, how, &value).unwrap_or(false);
         let at = doubtful.filter(|_| depends());
         Ok((value, watching.written, at))
     });
