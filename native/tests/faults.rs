@@ -30,8 +30,9 @@ fn doubling() -> Body {
     )
 }
 
-fn llvm() -> Option<Arc<Llvm>> {
-    Llvm::find().inspect_err(|error| println!("not tested: {error}")).ok()
+/// The library of `rustc`, or one of the system.
+fn llvm() -> Arc<Llvm> {
+    Llvm::find().expect("who builds this has the library of rustc")
 }
 
 fn run(backend: &dyn Backend, body: &Body, inputs: &[Tensor], limits: &Limits) -> Result<Vec<Tensor>, Fault> {
@@ -74,7 +75,7 @@ fn files_that_are_no_llvm_are_named() {
 
 #[test]
 fn a_cache_that_is_damaged_or_cannot_be_written_changes_nothing() {
-    let Some(llvm) = llvm() else { return };
+    let llvm = llvm();
     let folder = tempfile::tempdir().expect("a folder");
     let cached = || Native::new(Arc::clone(&llvm), Cache::new(folder.path().join("code")));
     is_right(&cached());
@@ -93,7 +94,7 @@ fn a_cache_that_is_damaged_or_cannot_be_written_changes_nothing() {
 
 #[test]
 fn threads_and_caches_share_one_kernel() {
-    let Some(llvm) = llvm() else { return };
+    let llvm = llvm();
     let folder = tempfile::tempdir().expect("a folder");
     thread::scope(|scope| {
         for _ in 0..4 {
@@ -104,8 +105,7 @@ fn threads_and_caches_share_one_kernel() {
 
 #[test]
 fn what_is_out_of_bounds_is_not_touched() {
-    let Some(llvm) = llvm() else { return };
-    let native = Native::new(llvm, Cache::none());
+    let native = Native::new(llvm(), Cache::none());
     let body = func(
         "    def f(I: T.Buffer((4,), \"int32\"), A: T.Buffer((8,), \"float32\")):
         for i in range(4):
@@ -124,8 +124,7 @@ fn what_is_out_of_bounds_is_not_touched() {
 
 #[test]
 fn limits_end_native_code() {
-    let Some(llvm) = llvm() else { return };
-    let native = Native::new(llvm, Cache::none());
+    let native = Native::new(llvm(), Cache::none());
     let endless = func(
         "    def f(A: T.Buffer((1,), \"int32\")):
         while A[0] < 1:

@@ -144,7 +144,7 @@ impl Function<'_, '_> {
     }
 
     fn float_to_float(&mut self, op: Unary, from: Scalar, to: Scalar, x: &str) -> String {
-        let [source, target] = [from, to].map(|scalar| types::of(scalar));
+        let [source, target] = [from, to].map(types::of);
         match (op, source, target) {
             (Unary::Abs, a, b) if a == b => self.intrinsic("fabs", a, &[x], ""),
             (Unary::Math(math), a, b) if a == b => self.math(math, to, x),

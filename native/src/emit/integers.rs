@@ -69,10 +69,10 @@ impl Function<'_, '_> {
 
     fn binary_bool(&mut self, op: Binary, x: &str, y: &str) -> String {
         let ty = self.ty("i1");
-        let (one, not) = (self.constant("i1", "true"), "xor");
+        let one = self.constant("i1", "true");
         let name = match op {
             Binary::Add | Binary::Or | Binary::Max | Binary::BitOr => "or",
-            Binary::Sub | Binary::BitXor | Binary::Ne => not,
+            Binary::Sub | Binary::BitXor | Binary::Ne => "xor",
             Binary::Mul | Binary::And | Binary::Min | Binary::BitAnd => "and",
             Binary::Eq => "icmp eq",
             Binary::Lt => "icmp ult",
@@ -158,7 +158,7 @@ impl Function<'_, '_> {
         let differ = self.op(format_args!("icmp slt {ty} {signs}, {zero}"));
         let some = self.op(format_args!("icmp ne {ty} {rest}, {zero}"));
         let moves = self.op(format_args!("and {truth} {differ}, {some}"));
-        let value = match wants_rest {
+        match wants_rest {
             true => {
                 let more = self.op(format_args!("add {ty} {rest}, {by}"));
                 self.op(format_args!("select {truth} {moves}, {ty} {more}, {ty} {rest}"))
@@ -167,7 +167,6 @@ impl Function<'_, '_> {
                 let less = self.op(format_args!("sub {ty} {quotient}, {one}"));
                 self.op(format_args!("select {truth} {moves}, {ty} {less}, {ty} {quotient}"))
             }
-        };
-        value
+        }
     }
 }

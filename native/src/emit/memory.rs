@@ -192,7 +192,7 @@ impl Function<'_, '_> {
             }
         };
         self.look_for_fresh(buffer, &value);
-        let value = self.from_memory(scalar, &value);
+        let value = self.register_of(scalar, &value);
         self.set(dst, &value);
     }
 
@@ -270,7 +270,7 @@ impl Function<'_, '_> {
     }
 
     /// An element as the value of a register.
-    fn from_memory(&mut self, scalar: Scalar, value: &str) -> String {
+    fn register_of(&mut self, scalar: Scalar, value: &str) -> String {
         let (i8s, i16s) = (self.ty("i8"), self.ty("i16"));
         match scalar {
             Scalar::Bool => {
@@ -293,7 +293,7 @@ impl Function<'_, '_> {
         let buffer = &self.module.program.buffers[access.buffer as usize];
         self.checked(access);
         let value = self.value(src);
-        let value = self.to_memory(buffer.element, &value);
+        let value = self.element_of(buffer.element, &value);
         let (base, align) = (types::in_memory(buffer.element), buffer.element.bytes());
         let (at, step) = self.element(access);
         match (lanes, step) {
@@ -321,7 +321,7 @@ impl Function<'_, '_> {
         }
     }
 
-    fn to_memory(&mut self, scalar: Scalar, value: &str) -> String {
+    fn element_of(&mut self, scalar: Scalar, value: &str) -> String {
         match scalar {
             Scalar::Bool => self.op(format_args!("zext {} {value} to {}", self.ty("i1"), self.ty("i8"))),
             Scalar::F16 => self.op(format_args!("fptrunc {} {value} to {}", self.ty("float"), self.ty("half"))),

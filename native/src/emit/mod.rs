@@ -143,7 +143,8 @@ impl<'p> Module<'p> {
         let mut body = Function::new(&mut self, format!("define internal i32 @work(ptr %context{})", params.concat()));
         body.scalars(scalars);
         body.prologue();
-        body.list(&self_body(body.module.program))?;
+        let program = body.module.program;
+        body.list(&program.body)?;
         body.finish("0");
         let mut entry = Function::new(&mut self, format!("define i32 @{ENTRY}(ptr %context)"));
         let storages = entry.context_field(0, "ptr");
@@ -165,11 +166,6 @@ impl<'p> Module<'p> {
         text.push_str(&self.metadata);
         Ok(Emitted { text, sites: self.sites, scalars: scalars.to_vec() })
     }
-}
-
-/// The instructions of a program.
-fn self_body(program: &Program) -> &[Instr] {
-    &program.body
 }
 
 /// Each instruction of a list, also those in others.
