@@ -231,11 +231,15 @@ impl Kernel for Compiled {
     }
 
     fn never_executed(&self) -> Option<&str> {
-        let mut all = self.program.marks.iter().zip(&self.marks);
-        let never = |(text, mark): &(&String, &AtomicU8)| !text.is_empty() && mark.load(Ordering::Relaxed) == 0;
-        let never = all.find(never).map(|(text, _)| text.as_str());
-        // Calls that were interpreted have reached others.
-        never.filter(|_| self.interpreted.never_executed().is_some())
+        let mut all = self.program.marks.iter().zip(self.executed());
+        all.find(|(text, executed)| !text.is_empty() && !executed).map(|(text, _)| text.as_str())
+    }
+
+    /// By the code, or by calls that were interpreted.
+    fn executed(&self) -> Vec<bool> {
+        let interpreted = self.interpreted.executed();
+        let own = self.marks.iter().map(|mark| mark.load(Ordering::Relaxed) != 0);
+        own.zip(interpreted).map(|(own, interpreted)| own || interpreted).collect()
     }
 }
 

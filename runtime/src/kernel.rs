@@ -44,4 +44,10 @@ pub trait Kernel: Send + Sync {
     fn never_executed(&self) -> Option<&str> {
         None
     }
+
+    /// Which of these parts were executed, in the order of [`Program::marks`](crate::program::Program::marks); empty if the
+    /// backend does not know.
+    fn executed(&self) -> Vec<bool> {
+        Vec::new()
+    }
 }

@@ -114,4 +114,8 @@ impl Kernel for Interpreted {
         let never = |(text, reached): &(&String, &AtomicBool)| !text.is_empty() && !reached.load(Ordering::Relaxed);
         all.find(never).map(|(text, _)| text.as_str())
     }
+
+    fn executed(&self) -> Vec<bool> {
+        self.reached.iter().map(|reached| reached.load(Ordering::Relaxed)).collect()
+    }
 }
