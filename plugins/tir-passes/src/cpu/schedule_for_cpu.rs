@@ -144,11 +144,7 @@ fn by_elements(schedule: &mut Schedule, block: BlockRef, options: &Options) -> R
 /// Elements of a vector.
 pub(super) fn lanes(info: &BlockInfo, vector_bytes: i64) -> Result<i64, PassError> {
     let written = info.writes.first().ok_or_else(|| pass_error!("a block that writes nothing"))?;
-    let bytes = written.ty.dtype.bytes() as i64;
-    if bytes == 0 {
-        bail!("elements without a size");
-    }
-    Ok((vector_bytes / bytes).max(1))
+    Ok((vector_bytes / (written.ty.dtype.bytes() as i64).max(1)).max(2))
 }
 
 /// Iterations that are enough for all threads.

@@ -36,9 +36,6 @@ impl Tile {
         let most = lanes(info, vector_bytes)?;
         // Half a vector wastes less on a short loop.
         let lanes = if extents[vector] * 2 <= most { most / 2 } else { most };
-        if lanes < 2 || extents[vector] < 2 {
-            bail!("too few elements for vectors");
-        }
         let row = if reductions >= 3 && extents.len() == 4 { Some(1) } else { vector.checked_sub(1) };
         let row = row.filter(|row| *row != vector && extents[*row] > 1);
         let rows = row.map(|row| (row, divisor(extents[row], MOST_ROWS)));
