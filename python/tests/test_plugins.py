@@ -50,7 +50,7 @@ def library(name):
 def test_a_manifest_from_the_environment(tmp_path):
     manifest = tmp_path / "passes.toml"
     manifest.write_text(f'[[plugin]]\npath = "{library("tir_passes")}"\n')
-    assert listed({**os.environ, "PASSHOST_MANIFEST": str(manifest)}) == ["s_tir", "tirx"]
+    assert listed({**os.environ, "PASSHOST_MANIFEST": str(manifest)}) == ["s_tir", "tir", "tirx"]
 
 
 def test_plugins_of_installed_packages_are_listed(tmp_path):
