@@ -1,6 +1,6 @@
 //! Native code for loop programs, with exactly the interpreter's bits.
 //!
-//! [`Native`] is a [`Backend`]: it writes a loop program as text of LLVM, which an [`Llvm`] library that is found when the
+//! [`Native`] is a [`Backend`](runtime::Backend): it writes a loop program as text of LLVM, which an [`Llvm`] library that is found when the
 //! program runs makes into code of this machine. Without such a library everything runs on the interpreter. What no code
 //! is made for runs there, too.
 //!
