@@ -53,9 +53,10 @@ pub fn compare(native: &Native, body: &Body, extent: i64, seed: u64) -> Verdict 
         Ok(args) => args,
         Err(why) => return Verdict::Not(why),
     };
-    let limits = Limits::new(MEMORY, WORK);
+    // Each call has the whole limit.
+    let limits = || Limits::new(MEMORY, WORK);
     let started = Instant::now();
-    let expected = run(&Interpreter, body, args.clone(), &limits);
+    let expected = run(&Interpreter, body, args.clone(), &limits());
     let interpreted = started.elapsed();
     if let Err(fault) = &expected
         && matches!(fault.kind, runtime::FaultKind::TooMuchWork { .. } | runtime::FaultKind::Unsupported { .. })
@@ -67,10 +68,10 @@ pub fn compare(native: &Native, body: &Body, extent: i64, seed: u64) -> Verdict 
         Ok(kernel) => kernel,
         Err(fault) => return Verdict::Differs(format!("native code: {fault}")),
     };
-    let found = call(&*kernel, args.clone(), &limits);
+    let found = call(&*kernel, args.clone(), &limits());
     let first = started.elapsed();
     let started = Instant::now();
-    let again = call(&*kernel, args, &limits);
+    let again = call(&*kernel, args, &limits());
     let native = started.elapsed();
     match (expected, found, again) {
         (Ok(expected), Ok(found), Ok(again)) if bits(&expected) == bits(&found) && bits(&found) == bits(&again) => {
