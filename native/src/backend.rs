@@ -9,7 +9,7 @@ use crate::pad::pad;
 use plugin_api::ir::constant::Number;
 use plugin_api::prelude::Body;
 use runtime::bind::bind;
-use runtime::program::{Instr, Program, Reg, Scalar, lower, reads_what_it_wrote};
+use runtime::program::{Instr, Program, Reg, Scalar, each_instr, lower, reads_what_it_wrote};
 use runtime::{Arg, Backend, Fault, FaultKind, Interpreter, Kernel, Limits};
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -88,11 +88,8 @@ impl Native {
     /// # Errors
     /// If no code is made for it.
     pub fn text(&self, func: &Body, of: Text) -> Result<String, Fault> {
-        let mut program = lower(func)?;
-        let writes_first = reads_what_it_wrote(&program);
-        pad(&mut program);
         let llvm = self.shared.llvm().map_err(|error| refused(&error))?;
-        let emitted = emit::emit(&program, purpose(llvm, writes_first, false))?;
+        let emitted = Ready::of(&lower(func)?).emitted(llvm, false)?;
         let compiled = match of {
             Text::Written => return Ok(emitted.text),
             Text::Optimized => llvm.compile(&emitted.text, Output::Optimized),
@@ -109,20 +106,34 @@ fn refused(error: &LlvmError) -> Fault {
 
 impl Backend for Native {
     fn prepare(&self, func: &Body) -> Result<Arc<dyn Kernel>, Fault> {
-        let interpreted = Interpreter.prepare(func)?;
-        let mut program = lower(func)?;
+        let (shared, program) = (Arc::clone(&self.shared), Arc::new(lower(func)?));
         let marks = program.marks.iter().map(|_| AtomicU8::new(0)).collect();
-        let (shared, writes_first) = (Arc::clone(&self.shared), reads_what_it_wrote(&program));
-        pad(&mut program);
         let is_short = shared.when_long && emit::cost(&program.body).is_some_and(|units| units < SHORT);
         let spare = AtomicU64::new(if is_short { SPARE } else { 0 });
-        let (plain, watched) = (OnceLock::new(), OnceLock::new());
-        Ok(Arc::new(Compiled { shared, program, writes_first, spare, interpreted, plain, watched, marks }))
+        let interpreted = Interpreter.of(Arc::clone(&program));
+        let (ready, plain, watched) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+        Ok(Arc::new(Compiled { shared, program, spare, interpreted, ready, plain, watched, marks }))
     }
 }
 
-fn purpose(llvm: &Llvm, writes_first: bool, watched: bool) -> Purpose {
-    Purpose { watched, fills: watched || !writes_first, half: llvm.has_half() }
+/// A program as code is made of it.
+struct Ready {
+    program: Program,
+    /// Whether it reads only what it wrote.
+    writes_first: bool,
+}
+
+impl Ready {
+    fn of(program: &Program) -> Ready {
+        let mut ready = Ready { writes_first: reads_what_it_wrote(program), program: program.clone() };
+        pad(&mut ready.program);
+        ready
+    }
+
+    fn emitted(&self, llvm: &Llvm, watched: bool) -> Result<Emitted, Fault> {
+        let purpose = Purpose { watched, fills: watched || !self.writes_first, half: llvm.has_half() };
+        emit::emit(&self.program, purpose)
+    }
 }
 
 impl Shared {
@@ -131,19 +142,16 @@ impl Shared {
     }
 
     /// Compiles a program, or takes it from the cache, and loads it.
-    fn code(&self, program: &Program, writes_first: bool, watched: bool) -> Result<Code, Fault> {
+    fn code(&self, ready: &Ready, watched: bool) -> Result<Code, Fault> {
         let llvm = self.llvm().map_err(|error| refused(&error))?;
-        let purpose = purpose(llvm, writes_first, watched);
-        // Statements may be nested deep.
-        let Emitted { text, sites, scalars } = stacker::grow(STACK, || emit::emit(program, purpose))?;
+        let Emitted { text, sites, scalars } = ready.emitted(llvm, watched)?;
         let key = Cache::key(&[&llvm.identity(), &text]);
         // Entries have the names of their content, so that several can be in memory at once.
         let name = format!("{ENTRY}_{key}");
         let text = text.replace(&format!("@{ENTRY}("), &format!("@{name}("));
         let known = self.cache.get(&key);
         let is_known = known.is_some();
-        let compile = || llvm.compile(&text, Output::Object);
-        let made = || stacker::grow(LLVM_STACK, compile).map_err(|error| refused(&error));
+        let made = || llvm.compile(&text, Output::Object).map_err(|error| refused(&error));
         let object = known.map_or_else(made, Ok)?;
         let loaded = Loaded::new(llvm, &object, &name).map_err(|error| refused(&error))?;
         if !is_known {
@@ -157,10 +165,6 @@ impl Shared {
 /// to make code.
 const SHORT: u64 = 2_000_000;
 const SPARE: u64 = 1_000_000_000;
-/// Stack for writing the text of a function.
-const STACK: usize = 16 << 20;
-/// Stack for LLVM, whose passes recurse over long chains of instructions. Only what is used takes memory.
-const LLVM_STACK: usize = 256 << 20;
 
 /// Code in memory, with what its numbers mean.
 struct Code {
@@ -173,22 +177,26 @@ struct Code {
 /// statements that are reached count.
 struct Compiled {
     shared: Arc<Shared>,
-    program: Program,
-    /// Whether it reads only what it wrote.
-    writes_first: bool,
+    program: Arc<Program>,
     /// Units of work that calls may still take before code is made.
     spare: AtomicU64,
     interpreted: Arc<dyn Kernel>,
+    /// Made with the first code.
+    ready: OnceLock<Ready>,
     plain: OnceLock<Option<Code>>,
     watched: OnceLock<Option<Code>>,
     marks: Vec<AtomicU8>,
 }
 
 impl Compiled {
+    fn ready(&self) -> &Ready {
+        self.ready.get_or_init(|| Ready::of(&self.program))
+    }
+
     fn code(&self, watched: bool) -> Option<&Code> {
         let cell = if watched { &self.watched } else { &self.plain };
         let make = || {
-            let made = self.shared.code(&self.program, self.writes_first, watched);
+            let made = self.shared.code(self.ready(), watched);
             made.inspect_err(|fault| tracing::debug!("`{}` is interpreted: {fault}", self.program.name)).ok()
         };
         cell.get_or_init(make).as_ref()
@@ -204,7 +212,7 @@ impl Kernel for Compiled {
             self.spare.store(spare.saturating_sub(limits.work_done() - before), Ordering::Relaxed);
             return out;
         }
-        let watched = self.shared.remembers || limits.fresh_byte() != 0 && !self.writes_first;
+        let watched = self.shared.remembers || limits.fresh_byte() != 0 && !self.ready().writes_first;
         let Some(code) = self.code(watched) else { return self.interpreted.run(args, limits) };
         let in_function = |fault: Fault| match self.program.name.as_str() {
             "" => fault,
@@ -246,7 +254,7 @@ impl Kernel for Compiled {
 /// The type of the result, if the program has one.
 fn result(program: &Program) -> Option<Scalar> {
     let mut found = None;
-    emit::each_instr(&program.body, &mut |instr| {
+    each_instr(&program.body, &mut |instr| {
         if let Instr::Return(Some(reg)) = instr {
             found = Some(program.registers[reg.index()]);
         }

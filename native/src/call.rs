@@ -1,6 +1,6 @@
 //! A call of native code: what the code is given, and what it calls back.
 
-use crate::emit::{MOST_VALUES, OF_CALLBACK};
+use crate::emit::{Field, MOST_VALUES, OF_CALLBACK};
 use rayon::prelude::*;
 use runtime::bind::{Bound, Given};
 use runtime::limits::Charge;
@@ -8,6 +8,7 @@ use runtime::program::{Program, Reg};
 use runtime::{Fault, FaultKind, Limits};
 use std::collections::BTreeMap;
 use std::ffi::c_void;
+use std::mem::offset_of;
 use std::ptr::null_mut;
 use std::sync::{Mutex, PoisonError};
 
@@ -21,13 +22,13 @@ type Part = unsafe extern "C" fn(*mut Context, *mut c_void, i64, i64) -> i32;
 pub(crate) struct Context {
     storages: *const *mut u8,
     sizes: *const i64,
-    pub(crate) site: i64,
-    pub(crate) n_values: i64,
+    site: i64,
+    n_values: i64,
     values: *mut i64,
-    pub(crate) result: i64,
+    result: i64,
     scalars: *const i64,
     marks: *mut u8,
-    pub(crate) unwritten: i64,
+    unwritten: i64,
     functions: *const usize,
     work: unsafe extern "C" fn(*mut Context, i64) -> i32,
     allocate: unsafe extern "C" fn(*mut Context, i64, i64, i32) -> *mut u8,
@@ -36,6 +37,24 @@ pub(crate) struct Context {
     host: *const Host<'static>,
     own: *mut Own,
 }
+
+/// The fields that the code knows are where it looks for them.
+const _: () = {
+    assert!(offset_of!(Context, storages) == 8 * Field::Storages as usize);
+    assert!(offset_of!(Context, sizes) == 8 * Field::Sizes as usize);
+    assert!(offset_of!(Context, site) == 8 * Field::Site as usize);
+    assert!(offset_of!(Context, n_values) == 8 * Field::NValues as usize);
+    assert!(offset_of!(Context, values) == 8 * Field::Values as usize);
+    assert!(offset_of!(Context, result) == 8 * Field::Result as usize);
+    assert!(offset_of!(Context, scalars) == 8 * Field::Scalars as usize);
+    assert!(offset_of!(Context, marks) == 8 * Field::Marks as usize);
+    assert!(offset_of!(Context, unwritten) == 8 * Field::Unwritten as usize);
+    assert!(offset_of!(Context, functions) == 8 * Field::Functions as usize);
+    assert!(offset_of!(Context, work) == 8 * Field::Work as usize);
+    assert!(offset_of!(Context, allocate) == 8 * Field::Allocate as usize);
+    assert!(offset_of!(Context, parallel) == 8 * Field::Parallel as usize);
+    assert!(offset_of!(Context, fresh) == 8 * Field::Fresh as usize);
+};
 
 /// What callbacks need, the same for all threads of a call.
 struct Host<'l> {

@@ -3,8 +3,7 @@
 //! A tile of 8 rows of 13 elements becomes one of 8 rows of 16. Then no two rows share a vector, so LLVM can keep each row in
 //! a register.
 
-use crate::emit::each_instr;
-use runtime::program::{Access, Affine, Instr, Program};
+use runtime::program::{Access, Affine, Instr, Program, each_instr, each_instr_mut};
 
 /// Elements of the longest vectors.
 const ROW: i64 = 16;
@@ -15,15 +14,13 @@ const MOST: i64 = 4096;
 pub(crate) fn pad(program: &mut Program) {
     for storage in 0..program.storages.len() as u32 {
         if let Some((buffer, strides, elements)) = padded(program, storage) {
-            let mut body = std::mem::take(&mut program.body);
-            each_list(&mut body, &mut |instr| match instr {
+            each_instr_mut(&mut program.body, &mut |instr| match instr {
                 Instr::Load { access, .. } | Instr::Store { access, .. } if access.buffer == buffer => {
                     access.offset = offset(access, &strides);
                 }
                 Instr::Allocate { storage: of, factors, .. } if *of == storage => *factors = vec![elements.into()],
                 _ => {}
             });
-            program.body = body;
             let buffer = &mut program.buffers[buffer as usize];
             buffer.strides = strides.into_iter().map(Affine::from).collect();
             buffer.is_compact = false;
@@ -53,22 +50,4 @@ fn padded(program: &Program, storage: u32) -> Option<(u32, Vec<i64>, i64)> {
 
 fn offset(access: &Access, strides: &[i64]) -> Affine {
     access.index.iter().zip(strides).fold(Affine::from(0), |sum, (index, stride)| sum.plus(index, *stride))
-}
-
-fn each_list(list: &mut [Instr], f: &mut impl FnMut(&mut Instr)) {
-    for instr in list {
-        f(instr);
-        match instr {
-            Instr::For(of) => each_list(&mut of.body, f),
-            Instr::If { then, otherwise, .. } => {
-                each_list(then, f);
-                each_list(otherwise, f);
-            }
-            Instr::While { head, body, .. } => {
-                each_list(head, f);
-                each_list(body, f);
-            }
-            _ => {}
-        }
-    }
 }

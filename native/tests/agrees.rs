@@ -3,7 +3,7 @@
 #[path = "../../runtime/tests/naive/generate.rs"]
 mod generate;
 
-use generate::{Buffer, Generator};
+use generate::{Generator, tensors};
 use native::{Cache, Llvm, Native};
 use plugin_api::prelude::*;
 use runtime::program::{lower, reads_what_it_wrote};
@@ -19,15 +19,6 @@ fn body_of(text: &str) -> Body {
 /// The library of `rustc`, or one of the system.
 fn llvm() -> Arc<Llvm> {
     Llvm::find().expect("who builds this has the library of rustc")
-}
-
-fn tensors(buffers: &[Buffer], seed: u64) -> Vec<Tensor> {
-    let limits = Limits::unlimited();
-    let tensor = |(at, buffer): (usize, &Buffer)| {
-        let dtype: DType = buffer.dtype.parse().expect("a data type");
-        Tensor::random(dtype, &buffer.shape, seed * 4 + at as u64, &limits).expect("a tensor")
-    };
-    buffers.iter().enumerate().map(tensor).collect()
 }
 
 fn run(backend: &dyn Backend, body: &Body, mut tensors: Vec<Tensor>, fresh: u8) -> Result<(Vec<Tensor>, bool), Fault> {

@@ -2,7 +2,7 @@
 
 mod naive;
 
-use naive::generate::{Buffer, Generator};
+use naive::generate::{Generator, tensors};
 use naive::{Naive, Num};
 use plugin_api::ir::constant::Number;
 use plugin_api::prelude::*;
@@ -13,15 +13,6 @@ use script::NoOps;
 fn body_of(text: &str) -> Body {
     let module = script::read(text, &NoOps).unwrap_or_else(|error| panic!("{error}\n{text}"));
     module.get("f").expect("a function").clone()
-}
-
-fn tensors(buffers: &[Buffer], seed: u64) -> Vec<Tensor> {
-    let limits = Limits::unlimited();
-    let tensor = |(at, buffer): (usize, &Buffer)| {
-        let dtype: DType = buffer.dtype.parse().expect("a data type");
-        Tensor::random(dtype, &buffer.shape, seed * 4 + at as u64, &limits).expect("a tensor")
-    };
-    buffers.iter().enumerate().map(tensor).collect()
 }
 
 fn numbers(tensor: &Tensor) -> Vec<Num> {

@@ -1,5 +1,6 @@
 //! Operations on floats. `float16` and `bfloat16` are computed in `float` and rounded after each operation.
 
+use super::Field;
 use super::function::Function;
 use super::types;
 use crate::functions;
@@ -103,7 +104,7 @@ impl Function<'_, '_> {
     /// Calls a function of the table in the context.
     fn call(&mut self, number: usize, base: &str, args: &[&str]) -> String {
         let number = number * 2 + usize::from(base == "double");
-        let table = self.context_field(9, "ptr");
+        let table = self.context_field(Field::Functions, "ptr");
         let at = self.op(format_args!("getelementptr ptr, ptr {table}, i64 {number}"));
         let function = self.op(format_args!("load ptr, ptr {at}, align 8, !invariant.load !1"));
         self.module.declared.insert("!1 = !{}".to_string());

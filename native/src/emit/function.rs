@@ -1,5 +1,6 @@
 //! One function of LLVM while it is written: slots of registers, labels, reading and writing registers.
 
+use super::Field;
 use super::{Module, types};
 use crate::emit::ranges::Range;
 use runtime::program::{Affine, Reg, Scalar};
@@ -161,19 +162,19 @@ impl<'f, 'p> Function<'f, 'p> {
     }
 
     /// The place of a field of the context.
-    pub(super) fn context_at(&mut self, field: u32) -> String {
-        self.op(format_args!("getelementptr i64, ptr %context, i64 {field}"))
+    pub(super) fn context_at(&mut self, field: Field) -> String {
+        self.op(format_args!("getelementptr i64, ptr %context, i64 {}", field as u32))
     }
 
     /// The value of a field of the context.
-    pub(super) fn context_field(&mut self, field: u32, ty: &str) -> String {
+    pub(super) fn context_field(&mut self, field: Field, ty: &str) -> String {
         let at = self.context_at(field);
         self.op(format_args!("load {ty}, ptr {at}, align 8"))
     }
 
     /// Reads the values that the call gives.
     pub(super) fn scalars(&mut self, scalars: &[Reg]) {
-        let all = self.context_field(6, "ptr");
+        let all = self.context_field(Field::Scalars, "ptr");
         for (n, reg) in scalars.iter().enumerate() {
             let at = self.op(format_args!("getelementptr i64, ptr {all}, i64 {n}"));
             let value = match self.module.scalar(*reg) {

@@ -4,6 +4,7 @@
 //! loop runs long without it. What counts here counts at least as much in the interpreter, so native code reaches no limit
 //! that the interpreter keeps.
 
+use super::Field;
 use super::function::Function;
 use runtime::program::{Binary, Instr, Loop, Unary};
 
@@ -24,33 +25,32 @@ impl Function<'_, '_> {
         self.branch(&spent, &ask, &on);
         self.start(&ask);
         let used = self.op(format_args!("sub i64 {BUDGET}, {left}"));
-        let callback = self.context_field(10, "ptr");
+        let callback = self.context_field(Field::Work, "ptr");
         let code = self.op(format_args!("call i32 {callback}(ptr %context, i64 {used})"));
         self.leave_if(&code);
         self.line(format_args!("store i64 {BUDGET}, ptr {slot}"));
         self.go(&on);
         self.start(&on);
     }
+}
 
-    /// What each iteration of a loop counts by itself; none if the code around the loop counts it.
-    pub(super) fn own_cost(&self, of: &Loop) -> Option<u64> {
-        match total(of) {
-            Some(units) if units <= LONG => None,
-            _ => Some(self.cost_of(&of.body)),
-        }
+/// What each iteration of a loop counts by itself; none if the code around the loop counts it.
+pub(super) fn own_cost(of: &Loop) -> Option<u64> {
+    match total(of) {
+        Some(units) if units <= LONG => None,
+        _ => Some(cost_of(&of.body)),
     }
+}
 
-    /// What a list counts where it is executed, without loops that count by themselves.
-    pub(super) fn cost_of(&self, list: &[Instr]) -> u64 {
-        list.iter().fold(1, |sum: u64, instr| sum.saturating_add(cost(instr)))
-    }
+/// What a list counts where it is executed, without loops that count by themselves.
+pub(super) fn cost_of(list: &[Instr]) -> u64 {
+    list.iter().fold(1, |sum: u64, instr| sum.saturating_add(cost(instr)))
 }
 
 /// What a loop counts altogether, if that is known.
 fn total(of: &Loop) -> Option<u64> {
     let extent = of.extent.as_constant()?.max(0) as u64;
-    let body = of.body.iter().fold(1, |sum: u64, instr| sum.saturating_add(cost(instr)));
-    Some(extent.saturating_mul(body))
+    Some(extent.saturating_mul(cost_of(&of.body)))
 }
 
 /// What a list counts altogether, if that is known.

@@ -1,8 +1,10 @@
 //! Loads and stores, their bounds, and memory that is allocated.
 
+use super::Field;
 use super::function::{Function, Memory, Vector};
 use super::{read, types};
-use runtime::program::{Access, Affine, Buffer, Instr, Reg, Scalar};
+use runtime::program::{Access, Affine, Buffer, Instr, Reg, Scalar, each_instr};
+use std::collections::BTreeSet;
 
 /// Bytes of memory that may be on the stack, of one allocation and of all in a function.
 const MOST_ON_STACK: u64 = 32 << 10;
@@ -80,7 +82,7 @@ impl Function<'_, '_> {
             (Some(bytes), _) => return (bytes / buffer.element.bytes()).to_string(),
             (None, Some(Memory::Heap([_, bytes]))) => self.op(format_args!("load i64, ptr {bytes}")),
             _ => {
-                let sizes = self.context_field(1, "ptr");
+                let sizes = self.context_field(Field::Sizes, "ptr");
                 let at = self.op(format_args!("getelementptr i64, ptr {sizes}, i64 {storage}"));
                 self.op(format_args!("load i64, ptr {at}, align 8"))
             }
@@ -172,10 +174,10 @@ impl Function<'_, '_> {
         let value = match (self.lanes, step) {
             (1, _) => self.op(format_args!("load {base}, ptr {at}, align {align}")),
             (lanes, 1) => match self.lanes_that_take_part() {
-                Some(mask) if !self.is_own(access) => self.masked_load(&at, base, (self.lanes, &mask)),
+                Some(mask) if !self.is_own(access) => self.masked_load(&at, scalar, (self.lanes, &mask)),
                 _ => self.op(format_args!("load <{lanes} x {base}>, ptr {at}, align {align}")),
             },
-            (_, 2..=MOST_STEP) => self.load_with_step(&at, base, step as u32),
+            (_, 2..=MOST_STEP) => self.load_with_step(&at, scalar, step as u32),
             (_, 0) => {
                 let one = self.op(format_args!("load {base}, ptr {at}, align {align}"));
                 self.splat(base, &one)
@@ -213,16 +215,16 @@ impl Function<'_, '_> {
         (2..=MOST_STEP).contains(&access.offset.factor(vector.var))
     }
 
-    fn masked_load(&mut self, at: &str, base: &str, (lanes, mask): (u32, &str)) -> String {
+    fn masked_load(&mut self, at: &str, element: Scalar, (lanes, mask): (u32, &str)) -> String {
+        let (base, align) = (types::in_memory(element), element.bytes());
         let [ty, truth] = [base, "i1"].map(|base| types::lanes(base, lanes));
         let name = format!("llvm.masked.load.{}.p0", types::suffix(base, lanes));
         self.module.declared.insert(format!("declare {ty} @{name}(ptr, i32, {truth}, {ty})"));
-        let align = size(base);
         self.op(format_args!("call {ty} @{name}(ptr {at}, i32 {align}, {truth} {mask}, {ty} zeroinitializer)"))
     }
 
     /// Loads what lies between the elements, too, where these are not touched, and takes every `step`th.
-    fn load_with_step(&mut self, at: &str, base: &str, step: u32) -> String {
+    fn load_with_step(&mut self, at: &str, element: Scalar, step: u32) -> String {
         let lanes = self.lanes;
         let all = lanes * step;
         let truth = self.ty("i1");
@@ -235,16 +237,16 @@ impl Function<'_, '_> {
         let spread = list(&mut spread.into_iter());
         let mask =
             self.op(format_args!("shufflevector {truth} {mask}, {truth} zeroinitializer, <{all} x i32> <{spread}>"));
-        let row = self.masked_load(at, base, (all, &mask));
-        let (ty, taken) = (types::lanes(base, all), list(&mut (0..lanes).map(|lane| lane * step)));
+        let row = self.masked_load(at, element, (all, &mask));
+        let (ty, taken) = (types::lanes(types::in_memory(element), all), list(&mut (0..lanes).map(|lane| lane * step)));
         self.op(format_args!("shufflevector {ty} {row}, {ty} poison, <{lanes} x i32> <{taken}>"))
     }
 
-    fn masked_store(&mut self, value: &str, at: &str, base: &str, mask: &str) {
+    fn masked_store(&mut self, value: &str, at: &str, element: Scalar, mask: &str) {
+        let (base, align) = (types::in_memory(element), element.bytes());
         let (ty, truth) = (self.ty(base), self.ty("i1"));
         let name = format!("llvm.masked.store.{}.p0", types::suffix(base, self.lanes));
         self.module.declared.insert(format!("declare void @{name}({ty}, ptr, i32, {truth})"));
-        let align = size(base);
         self.line(format_args!("call void @{name}({ty} {value}, ptr {at}, i32 {align}, {truth} {mask})"));
     }
 
@@ -255,7 +257,7 @@ impl Function<'_, '_> {
             return;
         }
         let (base, bits) = (types::in_memory(buffer.element), buffer.element.bytes() * 8);
-        let fresh = self.context_field(13, "i64");
+        let fresh = self.context_field(Field::Fresh, "i64");
         let fresh = if bits == 64 { fresh } else { self.op(format_args!("trunc i64 {fresh} to i{bits}")) };
         let fresh = match buffer.element {
             Scalar::Bool => self.op(format_args!("and i8 {fresh}, 1")),
@@ -302,7 +304,7 @@ impl Function<'_, '_> {
                 let ty = self.ty(base);
                 let value = match self.lanes_that_take_part() {
                     None => value,
-                    Some(mask) if !self.is_own(access) => return self.masked_store(&value, &at, base, &mask),
+                    Some(mask) if !self.is_own(access) => return self.masked_store(&value, &at, buffer.element, &mask),
                     Some(mask) => {
                         let before = self.op(format_args!("load {ty}, ptr {at}, align {align}"));
                         self.op(format_args!("select <{lanes} x i1> {mask}, {ty} {value}, {ty} {before}"))
@@ -358,7 +360,7 @@ impl Function<'_, '_> {
             let factor = self.intrinsic("smax", "i64", &[&factor, "0"], "");
             bytes = self.saturating_product(&bytes, &factor);
         }
-        let callback = self.context_field(11, "ptr");
+        let callback = self.context_field(Field::Allocate, "ptr");
         let is_bool = i32::from(element == Scalar::Bool);
         let args = format!("ptr %context, i64 {storage}, i64 {bytes}, i32 {is_bool}");
         let pointer = self.op(format_args!("call noalias align 64 ptr {callback}({args})"));
@@ -390,7 +392,7 @@ impl Function<'_, '_> {
         let byte = match self.module.purpose.watched {
             false => "0".to_string(),
             true => {
-                let fresh = self.context_field(13, "i64");
+                let fresh = self.context_field(Field::Fresh, "i64");
                 let byte = self.op(format_args!("trunc i64 {fresh} to i8"));
                 if element == Scalar::Bool { self.op(format_args!("and i8 {byte}, 1")) } else { byte }
             }
@@ -400,9 +402,9 @@ impl Function<'_, '_> {
     }
 
     /// The storages that a list uses.
-    pub(super) fn storages(&self, list: &[Instr], out: &mut std::collections::BTreeSet<u32>) {
+    pub(super) fn storages(&self, list: &[Instr], out: &mut BTreeSet<u32>) {
         let buffers = &self.module.program.buffers;
-        super::each_instr(list, &mut |instr| match instr {
+        each_instr(list, &mut |instr| match instr {
             Instr::Load { access, .. } | Instr::Store { access, .. } => {
                 out.insert(buffers[access.buffer as usize].storage);
             }
@@ -411,24 +413,14 @@ impl Function<'_, '_> {
     }
 
     /// The registers that a list reads before it writes them.
-    pub(super) fn free(&self, list: &[Instr]) -> std::collections::BTreeSet<Reg> {
-        let (mut free, mut own) = (std::collections::BTreeSet::new(), std::collections::BTreeSet::new());
-        super::each_instr(list, &mut |instr| {
+    pub(super) fn free(&self, list: &[Instr]) -> BTreeSet<Reg> {
+        let (mut free, mut own) = (BTreeSet::new(), BTreeSet::new());
+        each_instr(list, &mut |instr| {
             read(instr, self.module.program, &mut |reg| {
                 free.insert(reg);
             });
-            own.extend(super::written(instr));
+            own.extend(instr.written());
         });
         &free - &own
-    }
-}
-
-/// Bytes of a type in memory.
-fn size(base: &str) -> u32 {
-    match base {
-        "i8" => 1,
-        "i16" | "half" => 2,
-        "i32" | "float" => 4,
-        _ => 8,
     }
 }

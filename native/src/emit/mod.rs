@@ -7,6 +7,7 @@
 //! | file | what |
 //! |---|---|
 //! | `ranges` | which values integers can have, and so what need not be checked |
+//! | `context` | the fields of the context |
 //! | `types` | LLVM's types of registers and elements |
 //! | `function` | slots, labels, reading and writing registers |
 //! | `statements` | lists, conditions, loops |
@@ -17,6 +18,7 @@
 //! | `sites` | what can end a run |
 
 mod casts;
+mod context;
 mod floats;
 mod function;
 mod integers;
@@ -28,13 +30,14 @@ mod sites;
 mod statements;
 mod types;
 
+pub(crate) use context::Field;
 pub(crate) use limits::of_list as cost;
 pub(crate) use sites::{INTERPRET, MOST_VALUES, OF_CALLBACK, Site};
 
 use self::function::Function;
 use self::ranges::Ranges;
 use runtime::Fault;
-use runtime::program::{Affine, Instr, ParamKind, Program, Reg, Scalar};
+use runtime::program::{Affine, Instr, ParamKind, Program, Reg, Scalar, depth, each_instr};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
@@ -63,6 +66,8 @@ pub(crate) struct Emitted {
 /// Placeholder for the name of the entry.
 pub(crate) const ENTRY: &str = "passhost_kernel";
 
+/// Stack for statements that are nested deep.
+const STACK: usize = 16 << 20;
 /// Functions with more instructions, or deeper nesting, stay with the interpreter.
 const MOST_INSTRUCTIONS: usize = 100_000;
 const DEEPEST: usize = 100;
@@ -86,8 +91,7 @@ pub(crate) fn emit(program: &Program, purpose: Purpose) -> Result<Emitted, Fault
         _ => None,
     });
     let scalars: Vec<Reg> = params.chain(symbols).collect();
-    let module = Module::new(program, purpose);
-    module.entry(&scalars)
+    stacker::grow(STACK, || Module::new(program, purpose).entry(&scalars))
 }
 
 /// What all functions of a module share.
@@ -142,12 +146,12 @@ impl<'p> Module<'p> {
         let params: Vec<String> = given.iter().map(|storage| format!(", ptr noalias align 64 %s{storage}")).collect();
         let mut body = Function::new(&mut self, format!("define internal i32 @work(ptr %context{})", params.concat()));
         body.scalars(scalars);
-        body.prologue();
+        body.check_memory();
         let program = body.module.program;
         body.list(&program.body)?;
         body.finish("0");
         let mut entry = Function::new(&mut self, format!("define i32 @{ENTRY}(ptr %context)"));
-        let storages = entry.context_field(0, "ptr");
+        let storages = entry.context_field(Field::Storages, "ptr");
         let mut args = String::from("ptr %context");
         for storage in &given {
             let at = entry.op(format_args!("getelementptr ptr, ptr {storages}, i64 {storage}"));
@@ -165,50 +169,6 @@ impl<'p> Module<'p> {
         text.push_str("attributes #1 = { nounwind noinline \"prefer-vector-width\"=\"512\" }\n");
         text.push_str(&self.metadata);
         Ok(Emitted { text, sites: self.sites, scalars: scalars.to_vec() })
-    }
-}
-
-/// Each instruction of a list, also those in others.
-pub(crate) fn each_instr<'p>(list: &'p [Instr], f: &mut impl FnMut(&'p Instr)) {
-    for instr in list {
-        f(instr);
-        match instr {
-            Instr::For(of) => each_instr(&of.body, f),
-            Instr::If { then, otherwise, .. } => {
-                each_instr(then, f);
-                each_instr(otherwise, f);
-            }
-            Instr::While { head, body, .. } => {
-                each_instr(head, f);
-                each_instr(body, f);
-            }
-            _ => {}
-        }
-    }
-}
-
-fn depth(list: &[Instr]) -> usize {
-    let inner = list.iter().map(|instr| match instr {
-        Instr::For(of) => depth(&of.body),
-        Instr::If { then, otherwise, .. } => depth(then).max(depth(otherwise)),
-        Instr::While { head, body, .. } => depth(head).max(depth(body)),
-        _ => 0,
-    });
-    1 + inner.max().unwrap_or(0)
-}
-
-/// The register that an instruction writes.
-fn written(instr: &Instr) -> Option<Reg> {
-    match instr {
-        Instr::Const { dst, .. }
-        | Instr::Affine { dst, .. }
-        | Instr::Unary { dst, .. }
-        | Instr::Binary { dst, .. }
-        | Instr::Select { dst, .. }
-        | Instr::Copy { dst, .. }
-        | Instr::Load { dst, .. } => Some(*dst),
-        Instr::For(of) => Some(of.var),
-        _ => None,
     }
 }
 

@@ -1,8 +1,9 @@
 //! Loops over threads: the body becomes a function of its own, which a callback calls with ranges of iterations.
 
+use super::Field;
 use super::function::{Function, Memory};
 use runtime::Fault;
-use runtime::program::{Instr, Loop, Reg};
+use runtime::program::{Instr, Loop, Reg, each_instr};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
@@ -43,7 +44,7 @@ impl Function<'_, '_> {
             let value = self.kept_value(*reg);
             put(self, ty, &value);
         }
-        let callback = self.context_field(12, "ptr");
+        let callback = self.context_field(Field::Parallel, "ptr");
         let args = format!("ptr %context, ptr @part{number}, ptr {frame}, i64 {extent}");
         let code = self.op(format_args!("call i32 {callback}({args})"));
         self.leave_if(&code);
@@ -56,7 +57,7 @@ impl Function<'_, '_> {
         let registers = free.into_iter().map(|reg| (reg, self.kept(reg))).collect();
         let (mut storages, mut own) = (BTreeSet::new(), BTreeSet::new());
         self.storages(&of.body, &mut storages);
-        super::each_instr(&of.body, &mut |instr| {
+        each_instr(&of.body, &mut |instr| {
             if let Instr::Allocate { storage, .. } = instr {
                 own.insert(*storage);
             }

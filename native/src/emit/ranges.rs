@@ -1,6 +1,6 @@
 //! What values integer registers can have, so that no code is made for what cannot happen.
 
-use runtime::program::{Affine, Binary, Instr, Literal, ParamKind, Program, Reg, Scalar, Unary};
+use runtime::program::{Affine, Binary, Instr, Literal, ParamKind, Program, Reg, Scalar, Unary, each_instr};
 
 /// The least and the greatest value.
 pub(super) type Range = (i64, i64);
@@ -161,24 +161,18 @@ pub(super) fn of_forms(program: &Program) -> Vec<bool> {
         buffer.shape.iter().chain(&buffer.strides).chain([&buffer.offset]).for_each(&mut note);
     }
     each_form(&program.body, &mut note);
-    let mut vars = Vec::new();
-    loop_vars(&program.body, &mut vars);
-    vars.into_iter().for_each(|var| wide[var.index()] = true);
+    each_instr(&program.body, &mut |instr| {
+        if let Instr::For(of) = instr {
+            wide[of.var.index()] = true;
+        }
+    });
     let int = |reg: &Scalar| matches!(reg, Scalar::Int(_) | Scalar::UInt(_));
     wide.iter_mut().zip(&program.registers).for_each(|(wide, scalar)| *wide &= int(scalar));
     wide
 }
 
-fn loop_vars(list: &[Instr], out: &mut Vec<Reg>) {
-    super::each_instr(list, &mut |instr| {
-        if let Instr::For(of) = instr {
-            out.push(of.var);
-        }
-    });
-}
-
 fn each_form(list: &[Instr], note: &mut impl FnMut(&Affine)) {
-    super::each_instr(list, &mut |instr| match instr {
+    each_instr(list, &mut |instr| match instr {
         Instr::Affine { form, .. } => note(form),
         Instr::Load { access, .. } | Instr::Store { access, .. } => {
             access.index.iter().chain([&access.offset]).for_each(&mut *note);

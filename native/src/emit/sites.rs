@@ -1,7 +1,8 @@
 //! What can end a run, and how its message is put together.
 
+use super::Field;
 use super::function::Function;
-use runtime::program::{Access, Affine};
+use runtime::program::Access;
 use runtime::{Fault, FaultKind};
 
 /// Most values that a site notes.
@@ -52,21 +53,26 @@ impl Function<'_, '_> {
 
     /// Ends the run unless a condition holds.
     fn unless(&mut self, holds: &str, site: i64, values: &[String]) {
+        self.otherwise(holds, |function| function.end_at(site, values));
+    }
+
+    /// What is done unless a condition holds, and ends the run. It is rare, so its code is out of the way.
+    fn otherwise(&mut self, holds: &str, ends: impl FnOnce(&mut Self)) {
         let (bad, good) = (self.label(), self.label());
         self.line(format_args!("br i1 {holds}, label %{good}, label %{bad}, !prof !0"));
         self.module.declared.insert("!0 = !{!\"branch_weights\", i32 1000000, i32 1}".to_string());
         self.start(&bad);
-        self.end_at(site, values);
+        ends(self);
         self.start(&good);
     }
 
     /// Ends the run.
     fn end_at(&mut self, site: i64, values: &[String]) {
-        let at = self.context_at(2);
+        let at = self.context_at(Field::Site);
         self.line(format_args!("store i64 {site}, ptr {at}, align 8"));
-        let at = self.context_at(3);
+        let at = self.context_at(Field::NValues);
         self.line(format_args!("store i64 {}, ptr {at}, align 8", values.len()));
-        let all = self.context_field(4, "ptr");
+        let all = self.context_field(Field::Values, "ptr");
         for (n, value) in values.iter().take(MOST_VALUES).enumerate() {
             let at = self.op(format_args!("getelementptr i64, ptr {all}, i64 {n}"));
             self.line(format_args!("store i64 {value}, ptr {at}, align 8"));
@@ -102,14 +108,11 @@ impl Function<'_, '_> {
         let buffer = &self.module.program.buffers[access.buffer as usize];
         let of = format!("`{}`", buffer.name);
         let site = self.site(Kind::OutOfBounds { of }, access.index.len(), Some(access.place));
-        let (bad, good) = (self.label(), self.label());
-        self.line(format_args!("br i1 {holds}, label %{good}, label %{bad}, !prof !0"));
-        self.module.declared.insert("!0 = !{!\"branch_weights\", i32 1000000, i32 1}".to_string());
-        self.start(&bad);
-        let forms: Vec<Affine> = access.index.iter().chain(&buffer.shape).cloned().collect();
-        let values: Vec<String> = forms.iter().map(|form| self.form(form)).collect();
-        self.end_at(site, &values);
-        self.start(&good);
+        self.otherwise(holds, |function| {
+            let values: Vec<String> =
+                access.index.iter().chain(&buffer.shape).map(|form| function.form(form)).collect();
+            function.end_at(site, &values);
+        });
     }
 
     /// A position within memory.

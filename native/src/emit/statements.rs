@@ -1,9 +1,13 @@
 //! Lists of instructions, conditions and loops.
 
+use super::Field;
 use super::function::{Function, Vector};
-use super::{each_instr, read, types, written};
+use super::limits::{cost_of, own_cost};
+use super::{read, types};
 use runtime::Fault;
-use runtime::program::{Access, Affine, Instr, Literal, Loop, LoopKind, Mark, Note, Reg, Scalar, can_be_shared};
+use runtime::program::{
+    Access, Affine, Instr, Literal, Loop, LoopKind, Mark, Note, Reg, Scalar, can_be_shared, each_instr,
+};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
@@ -38,17 +42,12 @@ fn unrolled(of: &Loop) -> Option<u64> {
 }
 
 impl Function<'_, '_> {
-    /// What is done before the first instruction.
-    pub(super) fn prologue(&mut self) {
-        self.check_memory();
-    }
-
     pub(super) fn list(&mut self, list: &[Instr]) -> Result<(), Fault> {
         list.iter().try_for_each(|instr| self.instr(instr))
     }
 
     fn instr(&mut self, instr: &Instr) -> Result<(), Fault> {
-        let varies = |vector: &&Vector| match written(instr) {
+        let varies = |vector: &&Vector| match instr.written() {
             Some(dst) => vector.varying.contains(&dst),
             None => matches!(instr, Instr::Store { .. }),
         };
@@ -143,7 +142,7 @@ impl Function<'_, '_> {
                 }
                 scalar => self.extended(scalar, &value),
             };
-            let at = self.context_at(5);
+            let at = self.context_at(Field::Result);
             self.line(format_args!("store i64 {bits}, ptr {at}, align 8"));
         }
         self.leave();
@@ -188,7 +187,7 @@ impl Function<'_, '_> {
             return;
         }
         let n = self.module.program.marks.len();
-        let marks = self.context_field(7, "ptr");
+        let marks = self.context_field(Field::Marks, "ptr");
         for mark in 0..n {
             let slot = self.slot_with(&format!("mark{mark}"), "i1", "false");
             let reached = self.op(format_args!("load i1, ptr {slot}"));
@@ -197,7 +196,7 @@ impl Function<'_, '_> {
         }
         let slot = self.slot_with("unwritten", "i1", "false");
         let unwritten = self.op(format_args!("load i1, ptr {slot}"));
-        let at = self.context_at(8);
+        let at = self.context_at(Field::Unwritten);
         self.or_into(&at, "i64", &unwritten);
     }
 
@@ -230,7 +229,7 @@ impl Function<'_, '_> {
         let [top, inside, end] = [self.label(), self.label(), self.label()];
         self.go(&top);
         self.start(&top);
-        self.spend(self.cost_of(head) + self.cost_of(body));
+        self.spend(cost_of(head) + cost_of(body));
         self.list(head)?;
         let holds = self.value(cond);
         self.branch(&holds, &inside, &end);
@@ -278,7 +277,7 @@ impl Function<'_, '_> {
             min => self.op(format_args!("add i64 {min}, {i}")),
         };
         self.write(of.var, &value);
-        if let Some(cost) = self.own_cost(of) {
+        if let Some(cost) = own_cost(of) {
             self.spend(cost);
         }
         self.loops.push([next.clone(), after.clone()]);
@@ -296,7 +295,7 @@ impl Function<'_, '_> {
         done
     }
 
-    /// What LLVM is told of a loop.
+    /// The hint that a loop gives to LLVM.
     fn hint(&mut self, of: &Loop) -> String {
         let what = match of.kind {
             LoopKind::Unrolled if unrolled(of).is_some_and(|size| size <= MOST_UNROLLED) => {
@@ -335,7 +334,7 @@ impl Function<'_, '_> {
             }
             let mut varies = false;
             read(instr, self.module.program, &mut |reg| varies |= varying.contains(&reg));
-            if let Some(dst) = written(instr).filter(|_| varies) {
+            if let Some(dst) = instr.written().filter(|_| varies) {
                 varying.insert(dst);
             }
         });

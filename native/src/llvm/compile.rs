@@ -16,6 +16,9 @@ pub enum Output {
     Optimized,
 }
 
+/// Stack for LLVM, whose passes recurse over long chains of instructions. Only what is used takes memory.
+const STACK: usize = 256 << 20;
+
 /// Things of LLVM that are disposed of in the end, also after an error.
 struct Held<'l> {
     llvm: &'l Llvm,
@@ -50,6 +53,10 @@ impl Llvm {
     /// # Errors
     /// If LLVM refuses the module.
     pub fn compile(&self, text: &str, output: Output) -> Result<Vec<u8>, LlvmError> {
+        stacker::grow(STACK, || self.compiled(text, output))
+    }
+
+    fn compiled(&self, text: &str, output: Output) -> Result<Vec<u8>, LlvmError> {
         let api = &self.api;
         // SAFETY: the context is disposed of with the rest; the handler needs no data.
         let context = unsafe {

@@ -39,6 +39,7 @@ pub use bounds::Bounds;
 pub use form::Piece;
 pub use modular::ModularSet;
 pub use range::{IntSet, LinearForm};
+pub(crate) use to_dim::dtype_of;
 pub use to_dim::{FIRST_ATOM, atom_of, index_to_dim, index_to_dim_of_atoms, symbol_of, unused_symbol, value_of_atom};
 
 /// Operations on dimensions and in TIR expressions, such as [`prim::ADD`].

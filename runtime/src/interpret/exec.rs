@@ -43,17 +43,6 @@ pub(super) struct Exec<'p, 'm> {
     use_lanes: bool,
 }
 
-/// How deep lists of instructions are nested.
-pub(super) fn depth(list: &[Instr]) -> usize {
-    let inner = list.iter().map(|instr| match instr {
-        Instr::For(of) => depth(&of.body),
-        Instr::If { then, otherwise, .. } => depth(then).max(depth(otherwise)),
-        Instr::While { head, body, .. } => depth(head).max(depth(body)),
-        _ => 0,
-    });
-    1 + inner.max().unwrap_or(0)
-}
-
 impl<'p, 'm> Exec<'p, 'm> {
     /// `work` is what was done before the first instruction.
     pub(super) fn new(

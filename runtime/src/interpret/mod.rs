@@ -27,7 +27,7 @@ use crate::bind::bind;
 use crate::fault::Fault;
 use crate::kernel::{Arg, Backend, Kernel};
 use crate::limits::Limits;
-use crate::program::{Program, lower};
+use crate::program::{Program, depth, lower};
 use plugin_api::ir::constant::Number;
 use plugin_api::prelude::Body;
 use std::sync::Arc;
@@ -60,19 +60,26 @@ pub struct OneLane;
 
 impl Backend for Interpreter {
     fn prepare(&self, func: &Body) -> Result<Arc<dyn Kernel>, Fault> {
-        Ok(Arc::new(Interpreted::new(func, false)?))
+        Ok(Interpreter.of(Arc::new(lower(func)?)))
+    }
+}
+
+impl Interpreter {
+    /// The kernel of a program.
+    pub fn of(self, program: Arc<Program>) -> Arc<dyn Kernel> {
+        Arc::new(Interpreted::new(program, false))
     }
 }
 
 impl Backend for OneLane {
     fn prepare(&self, func: &Body) -> Result<Arc<dyn Kernel>, Fault> {
-        Ok(Arc::new(Interpreted::new(func, true)?))
+        Ok(Arc::new(Interpreted::new(Arc::new(lower(func)?), true)))
     }
 }
 
 /// A PrimFunc as the interpreter executes it.
 struct Interpreted {
-    program: Program,
+    program: Arc<Program>,
     /// How deep its statements are nested.
     depth: usize,
     one_lane: bool,
@@ -81,11 +88,10 @@ struct Interpreted {
 }
 
 impl Interpreted {
-    fn new(func: &Body, one_lane: bool) -> Result<Interpreted, Fault> {
-        let program = lower(func)?;
-        let depth = exec::depth(&program.body);
+    fn new(program: Arc<Program>, one_lane: bool) -> Interpreted {
+        let depth = depth(&program.body);
         let reached = program.marks.iter().map(|_| AtomicBool::new(false)).collect();
-        Ok(Interpreted { program, depth, one_lane, reached })
+        Interpreted { program, depth, one_lane, reached }
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Only instructions that cannot fail move, and none moves in between loops that run together.
 
-use super::{Instr, Loop, Program, Reg};
+use super::{Instr, Loop, Program, Reg, each_instr};
 use std::collections::BTreeSet;
 
 /// Moves instructions of a program out of loops.
@@ -39,9 +39,7 @@ fn out_of(of: &mut Loop, together: u8, inside: &mut BTreeSet<Reg>) -> Vec<Instr>
         return out_of(inner, together - 1, inside);
     }
     each_list(&mut of.body);
-    each_defined(&of.body, &mut |reg| {
-        inside.insert(reg);
-    });
+    each_instr(&of.body, &mut |instr| inside.extend(instr.written()));
     let (mut out, mut rest) = (Vec::new(), Vec::new());
     for instr in of.body.drain(..) {
         match moved(&instr, inside) {
@@ -66,32 +64,5 @@ fn moved(instr: &Instr, inside: &BTreeSet<Reg>) -> Option<Reg> {
         Instr::Binary { op, dst, a, b, .. } => (!op.divides() && outside(&[*a, *b])).then_some(*dst),
         Instr::Select { dst, cond, then, otherwise } => outside(&[*cond, *then, *otherwise]).then_some(*dst),
         _ => None,
-    }
-}
-
-fn each_defined(list: &[Instr], f: &mut impl FnMut(Reg)) {
-    for instr in list {
-        match instr {
-            Instr::Const { dst, .. }
-            | Instr::Affine { dst, .. }
-            | Instr::Unary { dst, .. }
-            | Instr::Binary { dst, .. }
-            | Instr::Select { dst, .. }
-            | Instr::Copy { dst, .. }
-            | Instr::Load { dst, .. } => f(*dst),
-            Instr::If { then, otherwise, .. } => {
-                each_defined(then, f);
-                each_defined(otherwise, f);
-            }
-            Instr::For(of) => {
-                f(of.var);
-                each_defined(&of.body, f);
-            }
-            Instr::While { head, body, .. } => {
-                each_defined(head, f);
-                each_defined(body, f);
-            }
-            _ => {}
-        }
     }
 }

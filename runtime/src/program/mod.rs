@@ -27,6 +27,7 @@
 //! |---|---|
 //! | `affine`, `scalar` | linear forms; data types and operations of registers |
 //! | `print` | the text above |
+//! | `walk` | instructions, also those in others |
 //! | `lower` | from a PrimFunc to a program |
 //! | `lanes` | which loops are data-parallel |
 //! | `hoist` | what is the same in all iterations moves before a loop |
@@ -38,12 +39,14 @@ mod lanes;
 mod lower;
 mod print;
 mod scalar;
+mod walk;
 mod written;
 
 pub use affine::Affine;
 pub use lanes::can_be_shared;
 pub use lower::lower;
 pub use scalar::{Binary, Math, Scalar, Unary};
+pub use walk::{depth, each_instr, each_instr_mut};
 pub use written::reads_what_it_wrote;
 
 use plugin_api::prelude::Dim;
@@ -63,7 +66,7 @@ impl Reg {
 }
 
 /// A PrimFunc, ready to be executed.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Program {
     /// Name of the function, if it has one.
     pub name: String,
@@ -97,7 +100,7 @@ impl Program {
 }
 
 /// A parameter.
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Param {
     /// Its name.
     pub name: String,
@@ -108,7 +111,7 @@ pub struct Param {
 }
 
 /// What a parameter is.
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum ParamKind {
     /// A number, and the register that it comes into.
     Scalar(Reg),
@@ -122,7 +125,7 @@ pub enum ParamKind {
 }
 
 /// A parameter that is a tensor.
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct TensorParam {
     /// Its memory.
     pub storage: u32,
@@ -137,7 +140,7 @@ pub struct TensorParam {
 }
 
 /// A variable of shapes.
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Symbol {
     /// Its number in the body.
     pub id: u32,
@@ -148,7 +151,7 @@ pub struct Symbol {
 }
 
 /// A piece of memory.
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Storage {
     /// Name of the buffer that it is made for.
     pub name: String,
@@ -157,7 +160,7 @@ pub struct Storage {
 }
 
 /// A view of a storage.
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Buffer {
     /// Its name.
     pub name: String,
@@ -181,7 +184,7 @@ pub struct Buffer {
 }
 
 /// An element of a buffer.
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Access {
     /// The buffer.
     pub buffer: u32,
@@ -215,7 +218,7 @@ impl PartialEq for Literal {
 }
 
 /// A loop of `extent` iterations.
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Loop {
     /// Its variable.
     pub var: Reg,
@@ -239,7 +242,7 @@ pub struct Loop {
 pub type Mark = Option<u32>;
 
 /// Which values a condition has, for a choice of which both values are computed.
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Note {
     /// The condition.
     pub cond: Reg,
@@ -265,7 +268,7 @@ pub enum LoopKind {
 }
 
 /// An instruction.
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 #[expect(missing_docs, reason = "the names of the fields say what they are")]
 pub enum Instr {
     /// A number.

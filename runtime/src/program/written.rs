@@ -5,7 +5,7 @@
 //! count after it if it is the first iteration of reductions, which initializes what the others add to, or together with
 //! the condition: a tile that is cut at the end of a buffer is initialized and read under the same one.
 
-use super::{Access, Affine, Binary, Instr, Literal, Loop, ParamKind, Program, Reg, Unary};
+use super::{Access, Affine, Binary, Instr, Literal, Loop, ParamKind, Program, Reg, Unary, each_instr};
 use std::collections::HashMap;
 
 /// Elements that were written: from a position on, those of runs within runs, as steps and lengths.
@@ -50,7 +50,7 @@ struct Reads<'p> {
 /// Whether it is proven that a program reads no element of its results, or of memory that it allocates, before it wrote it.
 pub fn reads_what_it_wrote(program: &Program) -> bool {
     let mut defined = HashMap::new();
-    define(&program.body, &mut defined);
+    each_instr(&program.body, &mut |instr| defined.extend(instr.written().map(|reg| (reg, instr))));
     let mut sizes = vec![None; program.storages.len()];
     for param in &program.params {
         if let ParamKind::Tensor(of) = &param.kind {
@@ -61,23 +61,6 @@ pub fn reads_what_it_wrote(program: &Program) -> bool {
     let mut reads = Reads { program, defined, around: Vec::new(), facts: Vec::new(), sizes, fine: true };
     reads.list(&program.body);
     reads.fine
-}
-
-fn define<'p>(list: &'p [Instr], out: &mut HashMap<Reg, &'p Instr>) {
-    for instr in list {
-        match instr {
-            Instr::Const { dst, .. }
-            | Instr::Affine { dst, .. }
-            | Instr::Unary { dst, .. }
-            | Instr::Binary { dst, .. } => {
-                out.insert(*dst, instr);
-            }
-            Instr::For(of) => define(&of.body, out),
-            Instr::If { then, otherwise, .. } => [then, otherwise].into_iter().for_each(|list| define(list, out)),
-            Instr::While { head, body, .. } => [head, body].into_iter().for_each(|list| define(list, out)),
-            _ => {}
-        }
-    }
 }
 
 impl<'p> Reads<'p> {
@@ -169,7 +152,7 @@ impl<'p> Reads<'p> {
         self.around.push(around);
         self.list(&of.body);
         self.around.pop();
-        // The body may allocate anew what was written before.
+        // An allocation in the body ends facts from before it.
         let new = self.facts.split_off(before.min(self.facts.len()));
         let Some((min, extent)) = known else { return };
         self.facts.extend(new.into_iter().filter_map(|fact| over(fact, of.var, min, extent)));

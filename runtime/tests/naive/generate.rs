@@ -1,6 +1,8 @@
 //! PrimFuncs as text, from a seed: loops, blocks with reductions and conditions, splits, choices, casts, integers that
 //! wrap, divisions that may be by zero, indices that may be out of bounds.
 
+use plugin_api::prelude::DType;
+use runtime::{Limits, Tensor};
 use std::fmt::Write;
 
 pub(crate) struct Generator {
@@ -354,4 +356,14 @@ impl Generator {
             }
         }
     }
+}
+
+/// Random tensors for the parameters of a function.
+pub(crate) fn tensors(buffers: &[Buffer], seed: u64) -> Vec<Tensor> {
+    let limits = Limits::unlimited();
+    let tensor = |(at, buffer): (usize, &Buffer)| {
+        let dtype: DType = buffer.dtype.parse().expect("a data type");
+        Tensor::random(dtype, &buffer.shape, seed * 4 + at as u64, &limits).expect("a tensor")
+    };
+    buffers.iter().enumerate().map(tensor).collect()
 }

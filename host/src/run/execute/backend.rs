@@ -21,11 +21,12 @@ pub enum Backend {
     Interpreter,
 }
 
-/// Kernels of a backend.
+/// Kernels of a backend. Clones have the same library and kernels.
+#[derive(Clone)]
 pub struct Executor {
     /// The kernels, to be given to machines.
     pub kernels: Arc<Kernels>,
-    native: Option<Native>,
+    pub(in crate::run) native: Option<Native>,
 }
 
 impl Executor {
@@ -38,8 +39,12 @@ impl Executor {
         if let (Backend::Llvm, Some(native)) = (backend, &native) {
             native.llvm().map_err(|error| no_llvm(&error))?;
         }
+        Ok(Executor::of(native))
+    }
+
+    fn of(native: Option<Native>) -> Executor {
         let kernels = Arc::new(native.clone().map_or_else(|| Kernels::new(Interpreter), Kernels::new));
-        Ok(Executor { kernels, native })
+        Executor { kernels, native }
     }
 
     /// The native code of a PrimFunc as text.
@@ -58,8 +63,21 @@ impl Executor {
     }
 }
 
+impl std::fmt::Debug for Executor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(if self.native.is_some() { "native code" } else { "the interpreter" })
+    }
+}
+
+impl Default for Executor {
+    /// Of [`Backend::Auto`].
+    fn default() -> Executor {
+        Executor::of(native(Backend::Auto))
+    }
+}
+
 /// Native code, if the backend has some.
-pub(in crate::run) fn native(backend: Backend) -> Option<Native> {
+fn native(backend: Backend) -> Option<Native> {
     let native = Native::finding(native_cache());
     match backend {
         Backend::Interpreter => None,

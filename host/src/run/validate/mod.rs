@@ -43,7 +43,7 @@ use self::reached::Unreached;
 use self::sides::{Side, Sides};
 use self::units::Unit;
 use crate::engine::Engine;
-use crate::run::execute::backend::Backend;
+use crate::run::execute::backend::Executor;
 use crate::run::execute::executing;
 use plugin_api::abi::in_process::caught;
 use plugin_api::metadata::Tolerance;
@@ -69,7 +69,7 @@ pub struct Validation {
     /// Most units of work for one function and pass; see [`Limits`].
     pub work: u64,
     /// What executes PrimFuncs.
-    pub backend: Backend,
+    pub executor: Executor,
 }
 
 impl Validation {
@@ -81,7 +81,7 @@ impl Validation {
             function: None,
             memory,
             work: runtime::USUAL_WORK,
-            backend: Backend::Auto,
+            executor: Executor::default(),
         }
     }
 }
@@ -97,7 +97,7 @@ pub struct Validator<'e> {
 impl<'e> Validator<'e> {
     /// A validator that has executed nothing yet.
     pub fn new(engine: &'e Engine, how: Validation) -> Validator<'e> {
-        let sides = Sides::new(how.memory / REMEMBERED, how.backend);
+        let sides = Sides::new(how.memory / REMEMBERED, &how.executor);
         Validator { engine, how, sides }
     }
 

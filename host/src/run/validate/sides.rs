@@ -5,7 +5,7 @@ use super::reached::Branches;
 use super::remembering::Remembering;
 use super::units::Unit;
 use crate::engine::Engine;
-use crate::run::execute::backend::{Backend, native};
+use crate::run::execute::backend::Executor;
 use plugin_api::prelude::{Body, Module};
 use runtime::vm::{At, Binding, Cause, Failure, Kernels, Machine, Observer, Scalar, Value};
 use runtime::{Arg, FaultKind, Interpreter, Limits, Tensor};
@@ -65,8 +65,8 @@ const MOST_KNOWN: usize = 256;
 
 impl Sides {
     /// That remember so many bytes of intermediate results.
-    pub(super) fn new(remembered: u64, backend: Backend) -> Sides {
-        let kernels = match native(backend) {
+    pub(super) fn new(remembered: u64, executor: &Executor) -> Sides {
+        let kernels = match &executor.native {
             Some(native) => Kernels::new(Remembering::new(native.remembering(), remembered)),
             None => Kernels::new(Remembering::new(Interpreter, remembered)),
         };

@@ -3,10 +3,10 @@
 use super::expr::{Buf, Ex, MAX_DEPTH, arithmetic, spec_of};
 use super::{Access, Block, Buffer, Id, Iter, Loop, Node, Other, Root, Store, Tree, What};
 use crate::PassError;
-use crate::arith::{FIRST_ATOM, symbol_of};
+use crate::arith::{FIRST_ATOM, dtype_of, symbol_of};
 use crate::ir::purity::can_be_left_out;
 use crate::ir::records::{buffer_of, flag, kind, leaf};
-use crate::ir::{Body, BodyKind, DType, Stmt, Type, Value};
+use crate::ir::{Body, BodyKind, Stmt, Type, Value};
 use crate::pass_error;
 use crate::schedule::depend::digits::Digits;
 use crate::schedule::depend::facts::guards_domain_only;
@@ -282,9 +282,4 @@ impl Read {
         }
         Ok(Ex::node(spec, ops))
     }
-}
-
-fn dtype_of(value: Value<'_>) -> DType {
-    let dtype = value.ty().dtype();
-    if dtype.is_known() { dtype } else { DType::I64 }
 }

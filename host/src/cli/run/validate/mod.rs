@@ -27,14 +27,14 @@ const USUAL_SEED: u64 = 1;
 
 /// Runs the passes, and shows a verdict on each; gives the exit code.
 pub(in crate::cli) fn validate(args: &ValidateArgs, messages: Messages) -> Result<u8, Error> {
+    let executor = Executor::new(args.executed.backend.into())?;
     let how = Validation {
         dims: dims(&args.executed)?,
         function: args.function.clone(),
         work: args.limit_work,
-        backend: args.executed.backend.into(),
+        executor: executor.clone(),
         ..Validation::new(args.seed, memory(&args.executed))
     };
-    Executor::new(how.backend)?;
     let prepared = prepared(&args.executed.input, &args.executed.isolate, &args.select, messages)?;
     known_function(args.function.as_deref(), &prepared.module)?;
     known_dims(how.dims.keys(), &prepared.module)?;
@@ -44,6 +44,7 @@ pub(in crate::cli) fn validate(args: &ValidateArgs, messages: Messages) -> Resul
     let report = prepared.run(runner, messages)?;
     messages.reports(report.warnings.iter().map(Report::warning), "warnings");
     let checked = check(engine, &steps, how, messages);
+    executor.note().iter().for_each(|note| messages.tell(&format!("note: {note}")));
     in_the_original_process()?;
     // Of a run whose first pass failed, there is the error only.
     if !checked.is_empty() || report.error.is_none() {

@@ -1,0 +1,34 @@
+//! The fields of the context that code reads and writes, by their positions.
+
+/// A field of [`Context`](crate::call::Context), which has 8 bytes for each.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Field {
+    /// Pointers to the memory that the call gives, by storage.
+    Storages,
+    /// The bytes of each.
+    Sizes,
+    /// Where the run ended.
+    Site,
+    /// How many values the site noted.
+    NValues,
+    /// These values.
+    Values,
+    /// The result.
+    Result,
+    /// The numbers that the call gives.
+    Scalars,
+    /// Which statements were executed.
+    Marks,
+    /// Whether memory was read that nothing wrote to.
+    Unwritten,
+    /// Addresses of functions of floats.
+    Functions,
+    /// Counts work.
+    Work,
+    /// Makes memory.
+    Allocate,
+    /// Runs iterations in threads.
+    Parallel,
+    /// What new memory holds.
+    Fresh,
+}

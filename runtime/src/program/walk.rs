@@ -1,0 +1,60 @@
+//! Instructions, also those in others.
+
+use super::{Instr, Reg};
+
+impl Instr {
+    /// The lists of instructions in it.
+    fn lists(&self) -> [&[Instr]; 2] {
+        match self {
+            Instr::For(of) => [&of.body, &[]],
+            Instr::If { then, otherwise, .. } => [then, otherwise],
+            Instr::While { head, body, .. } => [head, body],
+            _ => [&[], &[]],
+        }
+    }
+
+    fn lists_mut(&mut self) -> [&mut [Instr]; 2] {
+        match self {
+            Instr::For(of) => [&mut of.body, &mut []],
+            Instr::If { then, otherwise, .. } => [then, otherwise],
+            Instr::While { head, body, .. } => [head, body],
+            _ => [&mut [], &mut []],
+        }
+    }
+
+    /// The register that it writes itself; of a loop, its variable.
+    pub fn written(&self) -> Option<Reg> {
+        match self {
+            Instr::Const { dst, .. }
+            | Instr::Affine { dst, .. }
+            | Instr::Unary { dst, .. }
+            | Instr::Binary { dst, .. }
+            | Instr::Select { dst, .. }
+            | Instr::Copy { dst, .. }
+            | Instr::Load { dst, .. } => Some(*dst),
+            Instr::For(of) => Some(of.var),
+            _ => None,
+        }
+    }
+}
+
+/// Each instruction of a list in its order, and after it those in it.
+pub fn each_instr<'p>(list: &'p [Instr], f: &mut impl FnMut(&'p Instr)) {
+    for instr in list {
+        f(instr);
+        instr.lists().into_iter().for_each(|list| each_instr(list, f));
+    }
+}
+
+/// The same, to be changed.
+pub fn each_instr_mut(list: &mut [Instr], f: &mut impl FnMut(&mut Instr)) {
+    for instr in list {
+        f(instr);
+        instr.lists_mut().into_iter().for_each(|list| each_instr_mut(list, f));
+    }
+}
+
+/// How deep lists of instructions are nested.
+pub fn depth(list: &[Instr]) -> usize {
+    1 + list.iter().flat_map(Instr::lists).filter(|list| !list.is_empty()).map(depth).max().unwrap_or(0)
+}
