@@ -74,3 +74,32 @@ fn generated_functions() {
     println!("{fine} runs agree, {faults} end with the same fault, {proven} functions read what they wrote");
     assert!(fine > cases, "{fine} of {cases}");
 }
+
+/// Each iteration allocates memory of its own, so only the first one finds its initialization.
+#[test]
+fn memory_that_iterations_allocate_is_new() {
+    let text = "# from tvm.script import ir as I
+# from tvm.script import tirx as T
+
+@I.ir_module
+class Module:
+    @T.prim_func(s_tir=True)
+    def f(A: T.Buffer((4,), \"float32\"), C: T.Buffer((4,), \"float32\")):
+        for k in range(4):
+            B = T.alloc_buffer((1,), \"float32\")
+            if k == 0:
+                B[0] = T.float32(0.0)
+            B[0] = B[0] + A[k]
+            C[k] = B[0]
+";
+    let (body, native) = (body_of(text), Native::new(llvm(), Cache::none()));
+    assert!(!reads_what_it_wrote(&lower(&body).expect("it lowers")));
+    let inputs: Vec<Tensor> =
+        (1..3).map(|seed| Tensor::random(DType::F32, &[4], seed, &Limits::unlimited()).expect("a tensor")).collect();
+    for fresh in [0, 0xc1] {
+        let [expected, found] = [&Interpreter as &dyn Backend, &native]
+            .map(|backend| run(backend, &body, inputs.clone(), fresh).expect("it runs"));
+        assert_eq!(bits(&expected.0[1]), bits(&found.0[1]));
+        assert_eq!(expected.1, found.1, "unwritten memory");
+    }
+}

@@ -44,6 +44,8 @@ struct Reads<'p> {
     facts: Vec<Written>,
     /// Elements of each storage whose size is a number, in those of its buffers.
     sizes: Vec<Option<i64>>,
+    /// In how many loops and branches each storage is allocated: in each iteration it is new memory.
+    allocated_in: Vec<usize>,
     fine: bool,
 }
 
@@ -58,7 +60,8 @@ pub fn reads_what_it_wrote(program: &Program) -> bool {
             sizes[of.storage as usize] = extents.into_iter().try_fold(1i64, |all, extent| all.checked_mul(extent?));
         }
     }
-    let mut reads = Reads { program, defined, around: Vec::new(), facts: Vec::new(), sizes, fine: true };
+    let (around, facts, allocated_in) = (Vec::new(), Vec::new(), vec![0; program.storages.len()]);
+    let mut reads = Reads { program, defined, around, facts, sizes, allocated_in, fine: true };
     reads.list(&program.body);
     reads.fine
 }
@@ -78,7 +81,7 @@ impl<'p> Reads<'p> {
                     });
                 }
                 Instr::Allocate { storage, factors, .. } => {
-                    self.facts.retain(|fact| fact.storage != *storage);
+                    self.allocated_in[*storage as usize] = self.around.len();
                     let extents = factors.iter().map(Affine::as_constant);
                     self.sizes[*storage as usize] =
                         extents.into_iter().try_fold(1i64, |all, extent| all.checked_mul(extent?));
@@ -152,10 +155,12 @@ impl<'p> Reads<'p> {
         self.around.push(around);
         self.list(&of.body);
         self.around.pop();
-        // An allocation in the body ends facts from before it.
-        let new = self.facts.split_off(before.min(self.facts.len()));
+        let new = self.facts.split_off(before);
         let Some((min, extent)) = known else { return };
-        self.facts.extend(new.into_iter().filter_map(|fact| over(fact, of.var, min, extent)));
+        let depth = self.around.len();
+        let lasts = new.into_iter().filter(|fact| self.allocated_in[fact.storage as usize] <= depth);
+        let all: Vec<Written> = lasts.filter_map(|fact| over(fact, of.var, min, extent)).collect();
+        self.facts.extend(all);
     }
 
     fn load(&mut self, access: &Access) {
@@ -207,7 +212,7 @@ impl<'p> Reads<'p> {
     }
 
     /// Whether a condition holds in the first iteration of some loops, and in that one only. The new facts of its branch must
-    /// not depend on these loops, and what is within the loops must be the same in all iterations.
+    /// not depend on these loops, and what is within the loops must be the same in all iterations, in memory from before them.
     fn is_first(&self, cond: Reg, new: usize) -> bool {
         match self.defined.get(&cond) {
             Some(Instr::Binary { op: Binary::And, a, b, .. }) => self.is_first(*a, new) && self.is_first(*b, new),
@@ -227,9 +232,12 @@ impl<'p> Reads<'p> {
                     Around::Branch(forms) => forms.iter().all(|form| form.terms.iter().all(|(reg, _)| !is_one(reg))),
                     Around::Unknown => false,
                 };
-                let within = self.around.iter().skip_while(outside);
-                let apart_from = |fact: &Written| apart.terms.iter().all(|(var, _)| fact.base.factor(*var) == 0);
-                least == 0 && within.clone().all(same_in_all) && self.facts[new..].iter().all(apart_from)
+                let outside = self.around.iter().take_while(outside).count();
+                let persists = |fact: &Written| {
+                    self.allocated_in[fact.storage as usize] <= outside
+                        && apart.terms.iter().all(|(var, _)| fact.base.factor(*var) == 0)
+                };
+                least == 0 && self.around[outside..].iter().all(same_in_all) && self.facts[new..].iter().all(persists)
             }
             _ => false,
         }
