@@ -55,7 +55,7 @@ fn schedule_for_cpu(body: &Body, options: &Options, ctx: &Ctx) -> Result<Body, P
     let Ok(mut schedule) = Schedule::new(body) else { return Ok(body.clone()) };
     inline_what_follows(&mut schedule);
     let mut scheduled = 0usize;
-    for name in reductions(&schedule).into_iter().chain(others(&schedule)) {
+    for name in names(&schedule) {
         let Ok(block) = schedule.get_block(&name) else { continue };
         let rules: [Rule; 2] = [tile_reduction, by_elements];
         scheduled +=
@@ -92,12 +92,11 @@ pub(super) fn inline_what_follows(schedule: &mut Schedule) {
     }
 }
 
-fn reductions(schedule: &Schedule) -> Vec<String> {
-    schedule.blocks().into_iter().filter(|block| block.has_init).map(|block| block.name).collect()
-}
-
-fn others(schedule: &Schedule) -> Vec<String> {
-    schedule.blocks().into_iter().filter(|block| !block.has_init).map(|block| block.name).collect()
+/// The names of the blocks, those of reductions first: what follows them goes into their tiles.
+fn names(schedule: &Schedule) -> Vec<String> {
+    let (reductions, others): (Vec<BlockInfo>, Vec<BlockInfo>) =
+        schedule.blocks().into_iter().partition(|block| block.has_init);
+    reductions.into_iter().chain(others).map(|block| block.name).collect()
 }
 
 /// A reduction in tiles, with what follows it.
