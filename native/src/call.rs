@@ -1,6 +1,6 @@
 //! A call of native code: what the code is given, and what it calls back.
 
-use crate::emit::{Field, MOST_VALUES, OF_CALLBACK};
+use crate::emit::{FILLED, Field, MOST_VALUES, OF_CALLBACK};
 use rayon::prelude::*;
 use runtime::bind::{Bound, Given};
 use runtime::limits::Charge;
@@ -8,7 +8,7 @@ use runtime::program::{Program, Reg};
 use runtime::{Fault, FaultKind, Limits};
 use std::collections::BTreeMap;
 use std::ffi::c_void;
-use std::mem::offset_of;
+use std::mem::{MaybeUninit, offset_of};
 use std::ptr::null_mut;
 use std::sync::{Mutex, PoisonError};
 
@@ -64,7 +64,7 @@ struct Host<'l> {
 }
 
 /// Memory that the code allocated, by storage; of each thread its own.
-type Own = BTreeMap<i64, (Vec<Line>, Charge)>;
+type Own = BTreeMap<i64, (Vec<MaybeUninit<Line>>, Charge)>;
 
 /// A line of the cache.
 #[derive(Clone, Copy)]
@@ -164,32 +164,43 @@ unsafe extern "C" fn work(context: *mut Context, units: i64) -> i32 {
     }
 }
 
-/// New memory of a storage; null ends the run.
-unsafe extern "C" fn allocate(context: *mut Context, storage: i64, bytes: i64, is_bool: i32) -> *mut u8 {
+/// New memory of a storage, or that which it had before; null ends the run.
+unsafe extern "C" fn allocate(context: *mut Context, storage: i64, bytes: i64, how: i32) -> *mut u8 {
     // SAFETY: as in `work`; the memory that the code allocates is of its thread alone.
     let (context, host, own) = unsafe { (&mut *context, &*(*context).host, &mut *(*context).own) };
-    own.remove(&storage);
-    let byte = if is_bool == 0 { context.fresh as u8 } else { context.fresh as u8 & 1 };
-    match lines(bytes.max(0) as u64, byte, host.limits) {
-        Ok((mut lines, charge)) => {
-            let pointer = lines.as_mut_ptr().cast();
-            own.insert(storage, (lines, charge));
-            pointer
-        }
-        Err(fault) => {
-            context.fail(fault);
-            null_mut()
+    let bytes = bytes.max(0) as u64;
+    let byte = if how & 1 == 0 { context.fresh as u8 } else { context.fresh as u8 & 1 };
+    let fill = (how & FILLED != 0).then_some(byte);
+    let fits = |lines: &Vec<MaybeUninit<Line>>| lines.len() as u64 == n_lines(bytes);
+    if !own.get(&storage).is_some_and(|(lines, _)| fits(lines)) {
+        own.remove(&storage);
+        match lines(bytes, host.limits) {
+            Ok(new) => drop(own.insert(storage, new)),
+            Err(fault) => {
+                context.fail(fault);
+                return null_mut();
+            }
         }
     }
+    let Some((lines, _)) = own.get_mut(&storage) else { return null_mut() };
+    if let Some(byte) = fill {
+        lines.fill(MaybeUninit::new(Line([byte; 64])));
+    }
+    lines.as_mut_ptr().cast()
 }
 
-fn lines(bytes: u64, byte: u8, limits: &Limits) -> Result<(Vec<Line>, Charge), Fault> {
+fn n_lines(bytes: u64) -> u64 {
+    bytes.div_ceil(64).max(1)
+}
+
+fn lines(bytes: u64, limits: &Limits) -> Result<(Vec<MaybeUninit<Line>>, Charge), Fault> {
     let charge = limits.memory(bytes)?;
     let too_much = || Fault::from(FaultKind::OutOfMemory { needed: bytes, limit: limits.memory_limit() });
-    let n = usize::try_from(bytes.div_ceil(64).max(1)).map_err(|_| too_much())?;
+    let n = usize::try_from(n_lines(bytes)).map_err(|_| too_much())?;
     let mut lines = Vec::new();
     lines.try_reserve_exact(n).map_err(|_| too_much())?;
-    lines.resize(n, Line([byte; 64]));
+    // SAFETY: there is room for so many, and each may be without a value.
+    unsafe { lines.set_len(n) };
     Ok((lines, charge))
 }
 

@@ -43,10 +43,23 @@ pub(crate) fn of_two(op: Binary) -> Option<usize> {
     OF_TWO.iter().position(|one| *one == op).map(|at| OF_ONE.len() + at)
 }
 
+/// The number of the one function of three numbers, `a * b + c`, which comes last.
+pub(crate) fn mul_add() -> usize {
+    OF_ONE.len() + OF_TWO.len()
+}
+
 /// Two addresses for each function: of `float32` and of `float64`.
 pub(crate) fn table() -> Vec<usize> {
+    extern "C" fn mul_add_f32(a: f32, b: f32, c: f32) -> f32 {
+        a.mul_add(b, c)
+    }
+    extern "C" fn mul_add_f64(a: f64, b: f64, c: f64) -> f64 {
+        a.mul_add(b, c)
+    }
     let one = OF_ONE.iter().flat_map(|math| [one_f32(*math), one_f64(*math)]);
-    one.chain(OF_TWO.iter().flat_map(|op| [two_f32(*op), two_f64(*op)])).collect()
+    let two = OF_TWO.iter().flat_map(|op| [two_f32(*op), two_f64(*op)]);
+    let mul_add = [mul_add_f32 as *const () as usize, mul_add_f64 as *const () as usize];
+    one.chain(two).chain(mul_add).collect()
 }
 
 /// Addresses of functions of one number, with the calling convention of C.
@@ -97,7 +110,7 @@ mod tests {
     #[test]
     fn each_function_has_an_address() {
         let table = table();
-        assert_eq!(table.len(), 2 * (OF_ONE.len() + OF_TWO.len()));
+        assert_eq!(table.len(), 2 * (mul_add() + 1));
         assert!(table.iter().all(|address| *address != 0));
     }
 }

@@ -32,3 +32,7 @@ pub(crate) enum Field {
     /// What new memory holds.
     Fresh,
 }
+
+/// Set where memory is asked for that has to be filled: the code may read it before it writes it. The lowest bit says that
+/// it holds truth values.
+pub(crate) const FILLED: i32 = 2;

@@ -43,6 +43,19 @@ impl Function<'_, '_> {
         self.set(dst, &value);
     }
 
+    /// `a * b + c`, rounded once: by a function where the machine has no instruction for it.
+    pub(super) fn mul_add(&mut self, dst: Reg, operands: [Reg; 3]) {
+        let of = self.module.scalar(dst);
+        let base = types::of(of);
+        let [a, b, c] = operands.map(|reg| self.value(reg));
+        let value = match self.module.purpose.mul_add {
+            true => self.intrinsic("fma", base, &[&a, &b, &c], ""),
+            false => self.call(functions::mul_add(), base, &[&a, &b, &c]),
+        };
+        let value = self.rounded(of, &value);
+        self.set(dst, &value);
+    }
+
     fn floor_of_quotient(&mut self, base: &str, x: &str, y: &str) -> String {
         let ty = self.ty(base);
         let quotient = self.op(format_args!("fdiv {ty} {x}, {y}"));

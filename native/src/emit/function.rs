@@ -83,6 +83,14 @@ impl<'f, 'p> Function<'f, 'p> {
             write!(module.functions, "{head} {attributes} {{\nentry:\n{slots}  br label %begin\nbegin:\n{text}}}\n\n");
     }
 
+    /// The number 0, of which LLVM does not know that it is.
+    pub(super) fn unknown_zero(&mut self) -> &'static str {
+        if self.known.insert("zero".to_string()) {
+            self.slots.push_str("  %zero = call i64 asm \"\", \"=r,0\"(i64 0)\n");
+        }
+        "%zero"
+    }
+
     pub(super) fn line(&mut self, text: Arguments<'_>) {
         if self.ended {
             // Code after a jump is never reached, but belongs to a block.

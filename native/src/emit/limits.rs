@@ -6,12 +6,15 @@
 
 use super::Field;
 use super::function::Function;
-use runtime::program::{Binary, Instr, Loop, Unary};
+use runtime::program::{Binary, Instr, Loop, LoopKind, Unary};
 
 /// A loop of more units counts by itself.
 const LONG: u64 = 1 << 21;
 /// Units between two calls of the callback.
 const BUDGET: i64 = 1 << 26;
+
+/// Iterations of a loop that becomes vectors, as far as their time counts.
+const VECTOR: u64 = 4;
 
 impl Function<'_, '_> {
     /// Takes units from the budget.
@@ -49,7 +52,10 @@ pub(super) fn cost_of(list: &[Instr]) -> u64 {
 
 /// What a loop counts altogether, if that is known.
 fn total(of: &Loop) -> Option<u64> {
-    let extent = of.extent.as_constant()?.max(0) as u64;
+    let mut extent = of.extent.as_constant()?.max(0) as u64;
+    if of.kind == LoopKind::Vectorized {
+        extent = extent.min(VECTOR);
+    }
     Some(extent.saturating_mul(cost_of(&of.body)))
 }
 

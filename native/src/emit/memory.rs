@@ -1,7 +1,7 @@
 //! Loads and stores, their bounds, and memory that is allocated.
 
-use super::Field;
-use super::function::{Function, Memory, Vector};
+use super::{FILLED, Field};
+use super::function::{Function, Memory};
 use super::{read, types};
 use runtime::program::{Access, Affine, Buffer, Instr, Reg, Scalar, each_instr};
 use std::collections::BTreeSet;
@@ -177,21 +177,15 @@ impl Function<'_, '_> {
                 Some(mask) if !self.is_own(access) => self.masked_load(&at, scalar, (self.lanes, &mask)),
                 _ => self.op(format_args!("load <{lanes} x {base}>, ptr {at}, align {align}")),
             },
-            (_, 2..=MOST_STEP) => self.load_with_step(&at, scalar, step as u32),
+            (_, 2..=MOST_STEP) => self.load_with_step(access, &at, scalar, step as u32),
             (_, 0) => {
                 let one = self.op(format_args!("load {base}, ptr {at}, align {align}"));
                 self.splat(base, &one)
             }
-            (lanes, step) => {
-                let mut all = "poison".to_string();
-                for lane in 0..lanes {
-                    let from = i64::from(lane) * step;
-                    let at = self.op(format_args!("getelementptr inbounds {base}, ptr {at}, i64 {from}"));
-                    let one = self.op(format_args!("load {base}, ptr {at}, align {align}"));
-                    all = self.op(format_args!("insertelement <{lanes} x {base}> {all}, {base} {one}, i64 {lane}"));
-                }
-                all
-            }
+            (_, step) => match self.lanes_that_take_part().filter(|_| !self.is_within(access)) {
+                Some(mask) => self.masked_gather(&at, scalar, (step, &mask)),
+                None => self.gather(&at, scalar, step),
+            },
         };
         self.look_for_fresh(buffer, &value);
         let value = self.register_of(scalar, &value);
@@ -210,11 +204,6 @@ impl Function<'_, '_> {
         matches!(self.allocated.get(&storage), Some(Memory::Stack(_))) && self.is_within(access)
     }
 
-    /// Whether the elements of the lanes follow each other with a small step.
-    pub(super) fn has_step(&self, access: &Access, vector: &Vector) -> bool {
-        (2..=MOST_STEP).contains(&access.offset.factor(vector.var))
-    }
-
     fn masked_load(&mut self, at: &str, element: Scalar, (lanes, mask): (u32, &str)) -> String {
         let (base, align) = (types::in_memory(element), element.bytes());
         let [ty, truth] = [base, "i1"].map(|base| types::lanes(base, lanes));
@@ -223,23 +212,71 @@ impl Function<'_, '_> {
         self.op(format_args!("call {ty} @{name}(ptr {at}, i32 {align}, {truth} {mask}, {ty} zeroinitializer)"))
     }
 
+    /// Loads elements with a large step, each by itself.
+    fn gather(&mut self, at: &str, element: Scalar, step: i64) -> String {
+        let (lanes, base, align) = (self.lanes, types::in_memory(element), element.bytes());
+        let mut all = "poison".to_string();
+        for lane in 0..lanes {
+            let from = i64::from(lane) * step;
+            let at = self.op(format_args!("getelementptr inbounds {base}, ptr {at}, i64 {from}"));
+            let one = self.op(format_args!("load {base}, ptr {at}, align {align}"));
+            all = self.op(format_args!("insertelement <{lanes} x {base}> {all}, {base} {one}, i64 {lane}"));
+        }
+        all
+    }
+
+    /// Loads the elements of the lanes that take part.
+    fn masked_gather(&mut self, at: &str, element: Scalar, (step, mask): (i64, &str)) -> String {
+        let (lanes, base, align) = (self.lanes, types::in_memory(element), element.bytes());
+        let [ty, truth, pointers] = [base, "i1", "ptr"].map(|base| types::lanes(base, lanes));
+        let from: Vec<String> = (0..i64::from(lanes)).map(|lane| format!("i64 {}", lane * step)).collect();
+        let from = from.join(", ");
+        let all = self.op(format_args!("getelementptr {base}, ptr {at}, <{lanes} x i64> <{from}>"));
+        let suffix = types::suffix(base, lanes);
+        let name = format!("llvm.masked.gather.{suffix}.v{lanes}p0");
+        self.module.declared.insert(format!("declare {ty} @{name}({pointers}, i32, {truth}, {ty})"));
+        self.op(format_args!("call {ty} @{name}({pointers} {all}, i32 {align}, {truth} {mask}, {ty} zeroinitializer)"))
+    }
+
     /// Loads what lies between the elements, too, where these are not touched, and takes every `step`th.
-    fn load_with_step(&mut self, at: &str, element: Scalar, step: u32) -> String {
+    fn load_with_step(&mut self, access: &Access, at: &str, element: Scalar, step: u32) -> String {
         let lanes = self.lanes;
         let all = lanes * step;
-        let truth = self.ty("i1");
-        let mask = self.lanes_that_take_part().unwrap_or_else(|| self.constant("i1", "true"));
-        // Each lane once, and then nothing for what lies before the next one.
-        let spread = (0..all).map(|at| if at % step == 0 { at / step } else { lanes });
-        let list = |numbers: &mut dyn Iterator<Item = u32>| -> String {
-            numbers.map(|number| format!("i32 {number}")).collect::<Vec<String>>().join(", ")
-        };
-        let spread = list(&mut spread.into_iter());
-        let mask =
-            self.op(format_args!("shufflevector {truth} {mask}, {truth} zeroinitializer, <{all} x i32> <{spread}>"));
-        let row = self.masked_load(at, element, (all, &mask));
-        let (ty, taken) = (types::lanes(types::in_memory(element), all), list(&mut (0..lanes).map(|lane| lane * step)));
-        self.op(format_args!("shufflevector {ty} {row}, {ty} poison, <{lanes} x i32> <{taken}>"))
+        match self.lanes_that_take_part().filter(|_| !self.is_within(access)) {
+            None => self.load_rows(at, element, step),
+            Some(mask) => {
+                // Each lane once, and then nothing for what lies before the next one.
+                let spread = (0..all).map(|at| if at % step == 0 { at / step } else { lanes });
+                let (truth, spread) = (self.ty("i1"), numbers(spread));
+                let mask = self.op(format_args!(
+                    "shufflevector {truth} {mask}, {truth} zeroinitializer, <{all} x i32> <{spread}>"
+                ));
+                let row = self.masked_load(at, element, (all, &mask));
+                let ty = types::lanes(types::in_memory(element), all);
+                let taken = numbers((0..lanes).map(|lane| lane * step));
+                self.op(format_args!("shufflevector {ty} {row}, {ty} poison, <{lanes} x i32> <{taken}>"))
+            }
+        }
+    }
+
+    /// Elements from the first lane to the last one, as vectors of so many elements as there are lanes. The last one of them ends
+    /// with the last lane.
+    fn load_rows(&mut self, at: &str, element: Scalar, step: u32) -> String {
+        let (lanes, base, align) = (self.lanes, types::in_memory(element), element.bytes());
+        let ty = self.ty(base);
+        let last = (lanes - 1) * step;
+        let mut taken: Option<String> = None;
+        for row in 0..step {
+            let first = (row * lanes).min(last + 1 - lanes);
+            let place = self.op(format_args!("getelementptr inbounds {base}, ptr {at}, i64 {first}"));
+            let part = self.op(format_args!("load {ty}, ptr {place}, align {align}"));
+            let inside = |lane: u32| (row * lanes..(row + 1) * lanes).contains(&(lane * step));
+            let from = |lane: u32| if inside(lane) { lanes + lane * step - first } else { lane };
+            let before = taken.unwrap_or_else(|| "poison".to_string());
+            let pick = numbers((0..lanes).map(from));
+            taken = Some(self.op(format_args!("shufflevector {ty} {before}, {ty} {part}, <{lanes} x i32> <{pick}>")));
+        }
+        taken.unwrap_or_default()
     }
 
     fn masked_store(&mut self, value: &str, at: &str, element: Scalar, mask: &str) {
@@ -361,8 +398,8 @@ impl Function<'_, '_> {
             bytes = self.saturating_product(&bytes, &factor);
         }
         let callback = self.context_field(Field::Allocate, "ptr");
-        let is_bool = i32::from(element == Scalar::Bool);
-        let args = format!("ptr %context, i64 {storage}, i64 {bytes}, i32 {is_bool}");
+        let how = i32::from(element == Scalar::Bool) | i32::from(self.module.purpose.fills) * FILLED;
+        let args = format!("ptr %context, i64 {storage}, i64 {bytes}, i32 {how}");
         let pointer = self.op(format_args!("call noalias align 64 ptr {callback}({args})"));
         let missing = self.op(format_args!("icmp eq ptr {pointer}, null"));
         let code = self.op(format_args!("zext i1 {missing} to i32"));
@@ -423,4 +460,9 @@ impl Function<'_, '_> {
         });
         &free - &own
     }
+}
+
+/// Numbers of lanes, as LLVM writes a vector of them.
+fn numbers(lanes: impl Iterator<Item = u32>) -> String {
+    lanes.map(|lane| format!("i32 {lane}")).collect::<Vec<String>>().join(", ")
 }

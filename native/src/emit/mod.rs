@@ -30,7 +30,7 @@ mod sites;
 mod statements;
 mod types;
 
-pub(crate) use context::Field;
+pub(crate) use context::{FILLED, Field};
 pub(crate) use limits::of_list as cost;
 pub(crate) use sites::{INTERPRET, MOST_VALUES, OF_CALLBACK, Site};
 
@@ -50,6 +50,8 @@ pub(crate) struct Purpose {
     pub(crate) fills: bool,
     /// Whether the machine converts `float16` by itself.
     pub(crate) half: bool,
+    /// Whether it has an instruction for a product and a sum that are rounded once.
+    pub(crate) mul_add: bool,
 }
 
 /// A program as text of LLVM.
@@ -179,6 +181,7 @@ fn read(instr: &Instr, program: &Program, f: &mut impl FnMut(Reg)) {
         Instr::Affine { form: of, .. } => form(of, f),
         Instr::Unary { a, .. } => f(*a),
         Instr::Binary { a, b, .. } => [*a, *b].into_iter().for_each(f),
+        Instr::MulAdd { a, b, c, .. } => [*a, *b, *c].into_iter().for_each(f),
         Instr::Select { cond, then, otherwise, .. } => [*cond, *then, *otherwise].into_iter().for_each(f),
         Instr::Note(note) => {
             f(note.cond);

@@ -107,6 +107,7 @@ impl Ranges {
             Instr::Const { dst, .. }
             | Instr::Unary { dst, .. }
             | Instr::Binary { dst, .. }
+            | Instr::MulAdd { dst, .. }
             | Instr::Load { dst, .. } => (*dst, None),
             _ => return,
         };

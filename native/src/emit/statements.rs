@@ -66,6 +66,7 @@ impl Function<'_, '_> {
             }
             Instr::Unary { op, dst, a } => self.unary(*op, *dst, *a),
             Instr::Binary { op, dst, a, b, place } => self.binary(*op, *dst, [*a, *b], *place),
+            Instr::MulAdd { dst, a, b, c } => self.mul_add(*dst, [*a, *b, *c]),
             Instr::Select { dst, cond, then, otherwise } => {
                 let [cond, then, otherwise] = [*cond, *then, *otherwise].map(|reg| self.value(reg));
                 let ty = self.ty(types::of(self.module.scalar(*dst)));
@@ -348,12 +349,13 @@ impl Function<'_, '_> {
         let follows = |access: &Access| access.offset.factor(vector.var) == 1;
         list.iter().all(|instr| match instr {
             Instr::Const { .. } | Instr::Affine { .. } | Instr::Select { .. } | Instr::Note(_) => true,
+            Instr::MulAdd { .. } => self.module.purpose.mul_add,
             Instr::Copy { .. } => true,
             Instr::Unary { op, a, .. } => self.has_lanes(*op, *a),
             Instr::Binary { op, a, b, .. } => self.binary_has_lanes(*op, [*a, *b]),
             Instr::Load { access, .. } => {
                 let fine = !self.is_checked(access) && straight(&access.offset);
-                fine && (!masked || follows(access) || self.has_step(access, vector) || self.is_within(access))
+                fine && (!masked || follows(access) || access.offset.factor(vector.var) != 0 || self.is_within(access))
             }
             Instr::Store { access, .. } => {
                 let fine = !self.is_checked(access) && straight(&access.offset) && !uniform(&access.offset);
@@ -386,6 +388,7 @@ impl Function<'_, '_> {
             }
             self.lanes = lanes;
             let mask = self.op(format_args!("select {truth} {outer}, {truth} {holds}, {truth} {none}"));
+            let mask = self.as_unknown(&mask);
             let name = format!("mask.{}", self.label());
             let slot = self.slot(&name, &truth);
             self.line(format_args!("store {truth} {mask}, ptr {slot}"));
@@ -394,6 +397,18 @@ impl Function<'_, '_> {
             self.mask.clone_from(&before);
         }
         Ok(())
+    }
+
+    /// Lanes that take part, as a value that LLVM does not look into. Of lanes that it knows, it makes shuffles after each
+    /// operation; of others a mask, which costs nothing.
+    fn as_unknown(&mut self, mask: &str) -> String {
+        let (lanes, truth) = (self.lanes, self.ty("i1"));
+        let bits = self.op(format_args!("bitcast {truth} {mask} to i{lanes}"));
+        let wide = if lanes < 64 { self.op(format_args!("zext i{lanes} {bits} to i64")) } else { bits };
+        let zero = self.unknown_zero();
+        let same = self.op(format_args!("xor i64 {wide}, {zero}"));
+        let bits = if lanes < 64 { self.op(format_args!("trunc i64 {same} to i{lanes}")) } else { same };
+        self.op(format_args!("bitcast i{lanes} {bits} to {truth}"))
     }
 
     /// All iterations of a loop as the lanes of vectors.

@@ -207,8 +207,18 @@ impl Llvm {
 
     /// Whether the processor converts `float16` by itself.
     pub(crate) fn has_half(&self) -> bool {
+        self.has_on_x86("+f16c")
+    }
+
+    /// Whether it multiplies and adds with one rounding.
+    pub(crate) fn has_mul_add(&self) -> bool {
+        self.has_on_x86("+fma")
+    }
+
+    /// Other machines than x86 have what is asked for.
+    fn has_on_x86(&self, wanted: &str) -> bool {
         let triple = self.triple.to_string_lossy();
-        !triple.starts_with("x86") || self.features().split(',').any(|feature| feature == "+f16c")
+        !triple.starts_with("x86") || self.features().split(',').any(|feature| feature == wanted)
     }
 
     /// What object code depends on, besides its text.

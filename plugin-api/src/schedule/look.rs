@@ -1,7 +1,7 @@
 //! Blocks and loops of a schedule, and what they are.
 
-use super::tree::expr::Buf;
-use super::tree::{Id, Iter, Tree};
+use super::tree::expr::Ex;
+use super::tree::{Access, Id, Iter, Tree, What};
 use super::{BlockRef, LoopRef, Schedule};
 use crate::ir::{BufferType, Dim};
 use crate::names::{did_you_mean, nearest};
@@ -42,6 +42,8 @@ pub struct BufferInfo {
     pub ty: BufferType,
     /// Whether the caller of the function passes it.
     pub is_param: bool,
+    /// For each dimension, the positions of the block's iterators that its index depends on.
+    pub dims: Vec<Vec<usize>>,
 }
 
 /// A block, and what it says of itself.
@@ -59,6 +61,8 @@ pub struct BlockInfo {
     pub writes: Vec<BufferInfo>,
     /// Whether it initializes what it combines.
     pub has_init: bool,
+    /// Whether it is one store of an element that it loads.
+    pub is_copy: bool,
 }
 
 impl Schedule {
@@ -113,7 +117,7 @@ impl Schedule {
             |iter: &Iter| IterInfo { name: iter.name.clone(), kind: kind_of(iter), extent: iter.extent.as_int() };
         let buffers = |write: bool| {
             let accessed = block.accesses.iter().filter(|access| access.write == write);
-            accessed.map(|access| self.buffer_info(access.buffer)).collect()
+            accessed.map(|access| self.buffer_info(access, &block.iters)).collect()
         };
         Some(BlockInfo {
             block: self.block_ref(id),
@@ -122,13 +126,29 @@ impl Schedule {
             reads: buffers(false),
             writes: buffers(true),
             has_init: block.init.is_some(),
+            is_copy: self.is_copy(id),
         })
     }
 
-    fn buffer_info(&self, buffer: Buf) -> BufferInfo {
-        let of = self.tree.buffer(buffer);
+    fn is_copy(&self, id: Id) -> bool {
+        match self.tree.node(id).kids[..] {
+            [kid] => match &self.tree.node(kid).what {
+                What::Store(store) => store.value.is_load(),
+                _ => false,
+            },
+            _ => false,
+        }
+    }
+
+    fn buffer_info(&self, access: &Access, iters: &[Iter]) -> BufferInfo {
+        let of = self.tree.buffer(access.buffer);
+        let used = |(index, _): &(Ex, Ex)| {
+            let mentioned = iters.iter().enumerate().filter(|(_, iter)| index.mentions(iter.var));
+            mentioned.map(|(at, _)| at).collect()
+        };
+        let dims = access.ranges.iter().map(used).collect();
         let is_param = of.old.is_some_and(|word| crate::ir::Value::of_word(&self.body, word).is_matched_param());
-        BufferInfo { name: of.name.clone(), ty: of.ty.clone(), is_param }
+        BufferInfo { name: of.name.clone(), ty: of.ty.clone(), is_param, dims }
     }
 
     /// What is known of a block.

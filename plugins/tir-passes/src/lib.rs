@@ -37,6 +37,7 @@ export_plugin! {
         blocks::storage_rewrite::STORAGE_REWRITE,
         // Processors.
         cpu::schedule_for_cpu::SCHEDULE_FOR_CPU,
+        cpu::fuse_multiply_add::FUSE_MULTIPLY_ADD,
     ],
     config: [
         loop_partition::PARTITION_CONST_LOOP,

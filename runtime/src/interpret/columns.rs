@@ -171,6 +171,16 @@ impl<T: Copy + Default> Floats<T> {
             }
         }
     }
+
+    /// `f` of three numbers.
+    pub(super) fn zip_three(&mut self, operands: [&Floats<T>; 3], shape: &Shape, f: impl Fn(T, T, T) -> T) {
+        let [a, b, c] = operands;
+        if operands.iter().all(|of| !of.varying) {
+            return self.set(f(a.value, b.value, c.value));
+        }
+        let lanes = self.vary(shape).iter_mut().enumerate();
+        lanes.for_each(|(lane, out)| *out = f(a.at(lane), b.at(lane), c.at(lane)));
+    }
 }
 
 /// Calls `f` with each row of the lanes that take part: first lane, number of lanes, value of a linear form at the first

@@ -42,6 +42,7 @@ impl<'p> Exec<'p, '_> {
             }
             Instr::Unary { op, dst, a } => (dst, cost::unary(*op, self.scalar(*a), self.scalar(*dst))),
             Instr::Binary { op, dst, a, .. } => (dst, cost::binary(*op, self.scalar(*a))),
+            Instr::MulAdd { dst, .. } => (dst, cost::MUL_ADD),
             Instr::Select { dst, .. } | Instr::Copy { dst, .. } => (dst, cost::CHOICE),
             _ => return self.count(cost::INSTRUCTION),
         };
@@ -69,6 +70,7 @@ impl<'p> Exec<'p, '_> {
             Instr::Affine { dst, form } => self.form(*dst, form),
             Instr::Unary { op, dst, a } => self.unary(*op, *dst, *a),
             Instr::Binary { op, dst, a, b, place } => return self.binary(*op, *dst, [*a, *b], *place),
+            Instr::MulAdd { dst, a, b, c } => self.mul_add(*dst, [*a, *b, *c]),
             Instr::Select { dst, cond, then, otherwise } => self.select(*dst, *cond, [*then, *otherwise]),
             Instr::Note(note) => self.note(note),
             Instr::Copy { dst, src } => self.copy(*dst, *src),
@@ -156,6 +158,24 @@ impl<'p> Exec<'p, '_> {
             }
         }
         Ok(())
+    }
+
+    fn mul_add(&mut self, dst: Reg, operands: [Reg; 3]) {
+        let (of, at, [a, b, c]) = (self.scalar(dst), dst.index(), operands.map(Reg::index));
+        if bank(of) == Bank::Double {
+            let mut out = take(&mut self.doubles[at]);
+            let operands = [&self.doubles[a], &self.doubles[b], &self.doubles[c]];
+            out.zip_three(operands, &self.shape, f64::mul_add);
+            self.doubles[at] = out;
+        } else {
+            let mut out = take(&mut self.singles[at]);
+            let operands = [&self.singles[a], &self.singles[b], &self.singles[c]];
+            match of {
+                Scalar::F32 => out.zip_three(operands, &self.shape, f32::mul_add),
+                of => out.zip_three(operands, &self.shape, |a, b, c| round(of, a.mul_add(b, c))),
+            }
+            self.singles[at] = out;
+        }
     }
 
     fn unary(&mut self, op: Unary, dst: Reg, a: Reg) {

@@ -86,6 +86,9 @@ pub(super) fn unary(op: Unary, from: Scalar, to: Scalar) -> u64 {
     }
 }
 
+/// A product and a sum that are rounded once, for each lane.
+pub(super) const MUL_ADD: u64 = 40;
+
 /// A choice between two numbers, or a copy of one, for each lane.
 pub(super) const CHOICE: u64 = 45;
 

@@ -62,6 +62,7 @@ fn moved(instr: &Instr, inside: &BTreeSet<Reg>) -> Option<Reg> {
         Instr::Affine { dst, form } => form.terms.iter().all(|(reg, _)| !inside.contains(reg)).then_some(*dst),
         Instr::Unary { dst, a, .. } => outside(&[*a]).then_some(*dst),
         Instr::Binary { op, dst, a, b, .. } => (!op.divides() && outside(&[*a, *b])).then_some(*dst),
+        Instr::MulAdd { dst, a, b, c } => outside(&[*a, *b, *c]).then_some(*dst),
         Instr::Select { dst, cond, then, otherwise } => outside(&[*cond, *then, *otherwise]).then_some(*dst),
         _ => None,
     }

@@ -279,6 +279,8 @@ pub enum Instr {
     Unary { op: Unary, dst: Reg, a: Reg },
     /// An operation on two registers of one type. Integer division by zero is a fault at `place`.
     Binary { op: Binary, dst: Reg, a: Reg, b: Reg, place: u32 },
+    /// `a * b + c` of floats, rounded once.
+    MulAdd { dst: Reg, a: Reg, b: Reg, c: Reg },
     /// One of two registers.
     Select { dst: Reg, cond: Reg, then: Reg, otherwise: Reg },
     /// Remembers which values a condition has.

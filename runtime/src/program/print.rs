@@ -52,6 +52,7 @@ impl Program {
                 writeln!(f, "%{} = {op:?} %{} as {}", dst.0, a.0, self.registers[dst.index()])
             }
             Instr::Binary { op, dst, a, b, .. } => writeln!(f, "%{} = {op:?} %{}, %{}", dst.0, a.0, b.0),
+            Instr::MulAdd { dst, a, b, c } => writeln!(f, "%{} = %{} * %{} + %{}", dst.0, a.0, b.0, c.0),
             Instr::Select { dst, cond, then, otherwise } => {
                 writeln!(f, "%{} = %{} ? %{} : %{}", dst.0, cond.0, then.0, otherwise.0)
             }

@@ -29,6 +29,7 @@ impl Instr {
             | Instr::Affine { dst, .. }
             | Instr::Unary { dst, .. }
             | Instr::Binary { dst, .. }
+            | Instr::MulAdd { dst, .. }
             | Instr::Select { dst, .. }
             | Instr::Copy { dst, .. }
             | Instr::Load { dst, .. } => Some(*dst),

@@ -69,6 +69,11 @@ impl Ex {
         });
     }
 
+    /// Whether it is an element of a buffer.
+    pub(crate) fn is_load(&self) -> bool {
+        matches!(self, Ex::Op(op) if op.spec.kind == kind::LOAD)
+    }
+
     pub(crate) fn mentions(&self, sym: Sym) -> bool {
         let mut found = false;
         self.vars(&mut |var| found |= var.id == sym.id);

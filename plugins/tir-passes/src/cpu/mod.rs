@@ -1,4 +1,6 @@
 //! Passes for processors.
 
+pub mod fuse_multiply_add;
 pub mod schedule_for_cpu;
 mod tile;
+mod tiled;

@@ -3,7 +3,8 @@
 //! *Expects* PrimFuncs with blocks, as LegalizeOps and FuseTIR make them. *Keeps* functions without blocks, and blocks that no
 //! rule fits. *Never* changes the order in which a sum is computed, so results have the same bits.
 
-use super::tile::{Tile, tiled};
+use super::tile::Tile;
+use super::tiled::tiled;
 use plugin_api::prelude::*;
 use plugin_api::schedule::{BlockInfo, BlockRef, IterKind, LoopRef, Schedule};
 
@@ -105,7 +106,7 @@ fn tile_reduction(schedule: &mut Schedule, block: BlockRef, options: &Options) -
     if !info.has_init {
         bail!("no reduction");
     }
-    let tile = Tile::of(&info, options.vector_bytes)?;
+    let tile = Tile::of(&info, lanes(&info, options.vector_bytes)?)?;
     tiled(schedule, block, &tile)
 }
 
@@ -141,7 +142,7 @@ fn by_elements(schedule: &mut Schedule, block: BlockRef, options: &Options) -> R
 }
 
 /// Elements of a vector.
-pub(super) fn lanes(info: &BlockInfo, vector_bytes: i64) -> Result<i64, PassError> {
+fn lanes(info: &BlockInfo, vector_bytes: i64) -> Result<i64, PassError> {
     let written = info.writes.first().ok_or_else(|| pass_error!("a block that writes nothing"))?;
     Ok((vector_bytes / (written.ty.dtype.bytes() as i64).max(1)).max(2))
 }

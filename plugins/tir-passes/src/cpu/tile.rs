@@ -1,115 +1,152 @@
-//! Reductions in tiles: which loops make the tile, and the steps to it.
+//! Reductions in tiles: which loops make the tile.
 
-use super::schedule_for_cpu::{in_threads, inline_what_follows, lanes, tried};
 use plugin_api::prelude::*;
-use plugin_api::schedule::{BlockInfo, BlockRef, IterKind, LoopRef, Schedule};
+use plugin_api::schedule::{BlockInfo, BufferInfo, IterKind};
 
-/// A part of the result whose sums are kept in registers.
+/// A part of the result whose sums are kept in registers. Loops are given by their positions among those of the result.
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Tile {
-    /// Position of the loop whose iterations are lanes, among those of the result.
-    vector: usize,
-    lanes: i64,
+    /// The loop whose iterations are lanes.
+    pub(super) vector: usize,
+    pub(super) lanes: i64,
     /// How many vectors of it belong to a tile.
-    vectors: i64,
-    /// Position of a loop of which some iterations belong to a tile, and how many.
-    rows: Option<(usize, i64)>,
+    pub(super) vectors: i64,
+    /// A loop whose iterations all use the same vectors, and how many belong to a tile.
+    pub(super) channels: Option<(usize, i64)>,
+    /// A loop whose iterations all use the same numbers, and how many belong to a tile.
+    pub(super) rows: Option<(usize, i64)>,
+    /// A loop over tiles, and how many of these use so little of the input that it stays in the cache; nothing if all of it
+    /// does.
+    pub(super) block: Option<(usize, i64)>,
 }
 
-/// Vectors of a tile: as many as a processor has registers for, with some left for operands.
-const MOST_VECTORS: i64 = 16;
-/// Rows of a tile.
-const MOST_ROWS: i64 = 8;
+/// Registers for vectors.
+const REGISTERS: i64 = 30;
+/// Most iterations of a loop that belong to a tile, and most vectors of one.
+const MOST_ITERATIONS: i64 = 16;
+const MOST_VECTORS: i64 = 4;
+/// Bytes of input that are read again and again: of all of it, and of a part where that is too much.
+const CACHED: i64 = 1 << 20;
+const CACHED_PART: i64 = 512 << 10;
+/// Parts of the work, if there are several: enough for threads.
+const PARTS: i64 = 4;
+
+/// The loops of a result that is a reduction, and what the operands depend on.
+struct Operands<'i> {
+    /// Position among the iterators of the block, and the extent.
+    loops: Vec<(usize, i64)>,
+    reads: &'i [BufferInfo],
+    reductions: usize,
+}
+
+impl Operands<'_> {
+    /// Whether what is read depends on a loop of the result.
+    fn depends(&self, read: &BufferInfo, on: usize) -> bool {
+        read.dims.iter().any(|dim| dim.contains(&self.loops[on].0))
+    }
+
+    /// What is read as vectors, or as numbers that all lanes share.
+    fn operands(&self, vector: usize, as_vectors: bool) -> impl Iterator<Item = &BufferInfo> {
+        self.reads.iter().filter(move |read| self.depends(read, vector) == as_vectors)
+    }
+
+    /// The loop over whose iterations all vectors are the same: the longest one. Of a convolution with groups, vectors are the
+    /// same within a group.
+    fn channels(&self, vector: usize) -> Option<usize> {
+        let same = |at: &usize| self.operands(vector, true).all(|read| !self.depends(read, *at));
+        let found = self.others(vector).filter(same).max_by_key(|at| self.loops[*at].1);
+        found.or_else(|| Some(1).filter(|_| self.reductions >= 3 && self.loops.len() == 4 && self.loops[1].1 > 1))
+    }
+
+    /// The loop over whose iterations all numbers are the same: the last one.
+    fn rows(&self, vector: usize, channels: Option<usize>) -> Option<usize> {
+        let same = |at: &usize| self.operands(vector, false).all(|read| !self.depends(read, *at));
+        self.others(vector).filter(|at| Some(*at) != channels).filter(same).last()
+    }
+
+    /// Other loops than that of the vectors, if they have iterations.
+    fn others(&self, vector: usize) -> impl Iterator<Item = usize> {
+        (0..self.loops.len()).filter(move |at| *at != vector && self.loops[*at].1 > 1)
+    }
+
+    fn extent(&self, at: Option<usize>) -> i64 {
+        at.map_or(1, |at| self.loops[at].1)
+    }
+}
 
 impl Tile {
-    /// For a reduction. A convolution has its rows over channels, whatever else combines elements over the loop before the
-    /// vectors' one.
-    pub(super) fn of(info: &BlockInfo, vector_bytes: i64) -> Result<Tile, PassError> {
-        let extents: Vec<i64> = info
-            .iters
-            .iter()
-            .filter(|iter| iter.kind == IterKind::Spatial)
-            .map(|iter| iter.extent.ok_or_else(|| pass_error!("an extent that is no number")))
-            .collect::<Result<_, _>>()?;
-        let reductions = info.iters.iter().filter(|iter| iter.kind == IterKind::Reduce).count();
-        let long = extents.iter().rposition(|extent| *extent > 1);
+    /// For a reduction: the tile that takes the least time for each element.
+    pub(super) fn of(info: &BlockInfo, most_lanes: i64) -> Result<Tile, PassError> {
+        let is = |kind| move |iter: &usize| info.iters[*iter].kind == kind;
+        let extent = |at: usize| info.iters[at].extent.ok_or_else(|| pass_error!("an extent that is no number"));
+        let all = 0..info.iters.len();
+        let loops = all.clone().filter(is(IterKind::Spatial)).map(|at| Ok((at, extent(at)?)));
+        let loops: Vec<(usize, i64)> = loops.collect::<Result<_, PassError>>()?;
+        let reductions = all.filter(is(IterKind::Reduce)).count();
+        let result = Operands { loops, reads: &info.reads, reductions };
+        let long = result.loops.iter().rposition(|(_, extent)| *extent > 1);
         let vector = long.ok_or_else(|| pass_error!("a result of one element"))?;
-        let most = lanes(info, vector_bytes)?;
-        // Half a vector wastes less on a short loop.
-        let lanes = if extents[vector] * 2 <= most { most / 2 } else { most };
-        let row = if reductions >= 3 && extents.len() == 4 { Some(1) } else { vector.checked_sub(1) };
-        let row = row.filter(|row| *row != vector && extents[*row] > 1);
-        let rows = row.map(|row| (row, divisor(extents[row], MOST_ROWS)));
-        let n_rows = rows.map_or(1, |(_, rows)| rows);
-        let needed = extents[vector].div_euclid(lanes).max(1);
-        let vectors = needed.min(MOST_VECTORS / n_rows).max(1);
-        Ok(Tile { vector, lanes, vectors, rows })
-    }
-}
-
-/// The largest divisor that is not more than `most`.
-fn divisor(extent: i64, most: i64) -> i64 {
-    (1..=most).rev().find(|of| extent % of == 0).unwrap_or(1)
-}
-
-/// Computes a reduction tile by tile, and what follows it for each tile.
-pub(super) fn tiled(schedule: &mut Schedule, block: BlockRef, tile: &Tile) -> Result<(), PassError> {
-    let written = schedule.cache_write(block, 0, "local")?;
-    let loops = schedule.get_loops(block)?;
-    let (mut spatial, mut reduced) = (Vec::new(), Vec::new());
-    for of in loops {
-        match schedule.iter_kind(of)? {
-            IterKind::Spatial => spatial.push(of),
-            IterKind::Reduce => reduced.push(of),
-            _ => bail!("a loop over several things"),
+        let channels = result.channels(vector);
+        let rows = result.rows(vector, channels);
+        let (n, [in_channels, in_rows]) = (result.loops[vector].1, [channels, rows].map(|at| result.extent(at)));
+        let mut best: Option<(f64, Tile)> = None;
+        for lanes in [most_lanes / 2, most_lanes].into_iter().filter(|lanes| *lanes > 1) {
+            let in_vectors = ceil(n, lanes);
+            for vectors in 1..=in_vectors.min(MOST_VECTORS) {
+                for (a, b) in divisors(in_channels).flat_map(|a| divisors(in_rows).map(move |b| (a, b))) {
+                    let useful = n as f64 / (ceil(in_vectors, vectors) * vectors) as f64;
+                    let Some(time) = time([a, b, vectors]) else { continue };
+                    let time = time / (useful * (a * b * vectors) as f64);
+                    if best.as_ref().is_none_or(|(least, _)| time < *least) {
+                        let [channels, rows] = [(channels, a), (rows, b)].map(|(at, n)| at.zip(Some(n)));
+                        best = Some((time, Tile { vector, lanes, vectors, channels, rows, block: None }));
+                    }
+                }
+            }
         }
+        let (_, mut tile) = best.ok_or_else(|| pass_error!("no tile"))?;
+        tile.block = tile.block_of(&result);
+        Ok(tile)
     }
-    let first = *reduced.first().ok_or_else(|| pass_error!("no loop of what is combined"))?;
-    let mut inner = Vec::new();
-    if let Some((row, rows)) = tile.rows {
-        let [outer, of_tile] = schedule.split(spatial[row], [None, Some(rows)])?;
-        spatial[row] = outer;
-        inner.push(of_tile);
+
+    /// How many tiles together, and along which loop, use a part of the input that stays in the cache.
+    fn block_of(&self, result: &Operands<'_>) -> Option<(usize, i64)> {
+        let bytes: i64 = result.operands(self.vector, true).map(bytes).sum();
+        if bytes <= CACHED || self.channels.is_none() {
+            return None;
+        }
+        let (at, tiles) = match self.rows {
+            Some((rows, n)) => (rows, result.loops[rows].1 / n),
+            None => (self.vector, ceil(result.loops[self.vector].1, self.lanes * self.vectors)),
+        };
+        let fits = |part: &i64| bytes / tiles * part <= CACHED_PART && ceil(tiles, *part) >= PARTS;
+        let even = |part: &i64| tiles % part == 0 && tiles / part % 2 == 0;
+        let parts = || (1..=tiles).rev().filter(fits);
+        Some((at, parts().find(even).or_else(|| parts().next()).unwrap_or(1)))
     }
-    let [outer, vectors, lanes] = schedule.split(spatial[tile.vector], [None, Some(tile.vectors), Some(tile.lanes)])?;
-    // Loops of the result that come after the vectors' one have one iteration.
-    spatial[tile.vector] = outer;
-    inner.extend([vectors, lanes]);
-    let order: Vec<LoopRef> = spatial.iter().chain(&reduced).chain(&inner).copied().collect();
-    schedule.reorder(&order)?;
-    let innermost = *spatial.last().ok_or_else(|| pass_error!("no loop of the result"))?;
-    follow(schedule, written, innermost, tile.lanes)?;
-    let init = schedule.decompose_reduction(block, first)?;
-    for of in [block, init] {
-        let loops = schedule.get_loops(of)?;
-        let of_tile = loops.len().saturating_sub(inner.len());
-        in_registers(schedule, &loops[of_tile..])?;
-    }
-    in_threads(schedule, &spatial);
-    Ok(())
 }
 
-/// Computes what follows a reduction where a tile of it is there.
-fn follow(schedule: &mut Schedule, written: BlockRef, at: LoopRef, lanes: i64) -> Result<(), PassError> {
-    let name = schedule.block_info(written)?.name;
-    inline_what_follows(schedule);
-    // What the tile is written to, or the block that it went into.
-    let last = match schedule.get_block(&name) {
-        Ok(written) => written,
-        Err(_) => schedule.blocks().last().map(|last| last.block).ok_or_else(|| pass_error!("no block"))?,
-    };
-    schedule.reverse_compute_at(last, at)?;
-    let loops = schedule.get_loops(last)?;
-    let vector = *loops.last().ok_or_else(|| pass_error!("no loop"))?;
-    tried(schedule, |trial| {
-        let [_, vector] = trial.split(vector, [None, Some(lanes)])?;
-        trial.vectorize(vector)
-    });
-    Ok(())
+/// Cycles of one step of a tile of so many channels, rows and vectors: two products a cycle and two loads, and each sum has to wait
+/// for the one before. Nothing if there are not enough registers.
+fn time([channels, rows, vectors]: [i64; 3]) -> Option<f64> {
+    let (columns, sums) = (rows * vectors, channels * rows * vectors);
+    let fits = sums + columns.min(channels) < REGISTERS;
+    // A vector that is not aligned takes two loads.
+    let loads = 2 * columns + channels;
+    fits.then(|| 0.5 + (sums.max(loads) as f64 / 2.0).max(4.0))
 }
 
-/// The loops of a tile: the last one in vectors, the others written out.
-fn in_registers(schedule: &mut Schedule, loops: &[LoopRef]) -> Result<(), PassError> {
-    let Some((vector, others)) = loops.split_last() else { return Ok(()) };
-    schedule.vectorize(*vector)?;
-    others.iter().try_for_each(|of| schedule.unroll(*of))
+/// How many parts of a size there are, the last one perhaps smaller.
+fn ceil(n: i64, size: i64) -> i64 {
+    (n + size - 1) / size
+}
+
+fn divisors(of: i64) -> impl Iterator<Item = i64> {
+    (1..=of.min(MOST_ITERATIONS)).filter(move |divisor| of % divisor == 0)
+}
+
+/// Bytes of a buffer; of extents that are no numbers, as if they were 1.
+fn bytes(buffer: &BufferInfo) -> i64 {
+    let extents = buffer.ty.shape.iter().map(|extent| extent.as_int().unwrap_or(1));
+    extents.fold(buffer.ty.dtype.bytes() as i64, i64::saturating_mul)
 }

@@ -2,7 +2,7 @@
 
 use super::{Lower, dtype_of};
 use crate::fault::Fault;
-use crate::program::{Binary, Literal, Math, Reg, Scalar, Unary};
+use crate::program::{Binary, Instr, Literal, Math, Reg, Scalar, Unary};
 use plugin_api::prelude::*;
 
 fn math(name: &str) -> Option<Math> {
@@ -94,6 +94,10 @@ impl Lower {
             let bits = matches!(op, Binary::BitAnd | Binary::BitOr | Binary::BitXor | Binary::Shl | Binary::Shr);
             return if of.is_float() == bits { Err(unknown()) } else { self.binary_of(op, of, a, b) };
         }
+        if name == "fma" {
+            let [a, b, c] = [self.expr(arg(0)?, lane)?, self.expr(arg(1)?, lane)?, self.expr(arg(2)?, lane)?];
+            return self.mul_add([a, b, c]).ok_or_else(unknown)?;
+        }
         if name == "if_then_else" {
             return self.if_then_else(arg(0)?, [arg(1)?, arg(2)?], lane);
         }
@@ -101,6 +105,21 @@ impl Lower {
         let one = math(name).map(Unary::Math).or_else(|| unary(name)).ok_or_else(unknown)?;
         let a = self.expr(a, lane)?;
         self.function_of_one(one, a, scalar, unknown)
+    }
+
+    /// `a * b + c` of numbers of one type; of integers, it is a product and a sum.
+    fn mul_add(&mut self, [a, b, c]: [Reg; 3]) -> Option<Result<Reg, Fault>> {
+        let of = self.scalar(a);
+        if self.scalar(b) != of || self.scalar(c) != of || of == Scalar::Bool {
+            return None;
+        }
+        if !of.is_float() {
+            let product = self.binary_of(Binary::Mul, of, a, b);
+            return Some(product.and_then(|product| self.binary_of(Binary::Add, of, product, c)));
+        }
+        let dst = self.reg(of);
+        self.emit(Instr::MulAdd { dst, a, b, c });
+        Some(Ok(dst))
     }
 
     fn function_of_one(

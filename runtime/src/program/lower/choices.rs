@@ -13,7 +13,8 @@ use std::sync::Arc;
 /// Whether an instruction has a result whatever its operands are.
 fn cannot_fail(instr: &Instr) -> bool {
     match instr {
-        Instr::Const { .. } | Instr::Affine { .. } | Instr::Unary { .. } | Instr::Select { .. } => true,
+        Instr::Const { .. } | Instr::Affine { .. } | Instr::Unary { .. } => true,
+        Instr::MulAdd { .. } | Instr::Select { .. } => true,
         Instr::Binary { op, .. } => !op.divides(),
         Instr::Load { access, .. } => access.checked.is_empty(),
         Instr::Note(_) => true,

@@ -1,0 +1,135 @@
+//! Reductions in tiles: the steps to a tile.
+
+use super::schedule_for_cpu::{in_threads, inline_what_follows, tried};
+use super::tile::Tile;
+use plugin_api::prelude::*;
+use plugin_api::schedule::{BlockRef, IterKind, LoopRef, Schedule};
+
+/// The loops of a tile, and those around it.
+struct Nest {
+    /// Over parts of the result: those that threads share, and the others.
+    shared: Vec<LoopRef>,
+    outer: Vec<LoopRef>,
+    /// Over what is combined.
+    reduced: Vec<LoopRef>,
+    /// In the tile, the lanes last.
+    inner: Vec<LoopRef>,
+}
+
+/// Computes a reduction tile by tile, and what follows it for each tile.
+pub(super) fn tiled(schedule: &mut Schedule, block: BlockRef, tile: &Tile) -> Result<(), PassError> {
+    let written = schedule.cache_write(block, 0, "local")?;
+    let nest = nest(schedule, block, tile)?;
+    let loops = [&nest.shared, &nest.outer, &nest.reduced, &nest.inner].into_iter().flatten();
+    schedule.reorder(&loops.copied().collect::<Vec<LoopRef>>())?;
+    prepare_input(schedule, block, &nest, tile)?;
+    let innermost = nest.outer.last().or(nest.shared.last()).copied();
+    follow(schedule, written, innermost.ok_or_else(|| pass_error!("no loop of the result"))?, tile.lanes)?;
+    let first = *nest.reduced.first().ok_or_else(|| pass_error!("no loop of what is combined"))?;
+    let init = schedule.decompose_reduction(block, first)?;
+    in_registers(schedule, &nest.inner)?;
+    let loops = schedule.get_loops(init)?;
+    in_registers(schedule, &loops[loops.len().saturating_sub(nest.inner.len())..])?;
+    in_threads(schedule, &nest.shared);
+    Ok(())
+}
+
+/// Splits the loops of a reduction.
+fn nest(schedule: &mut Schedule, block: BlockRef, tile: &Tile) -> Result<Nest, PassError> {
+    let (mut spatial, mut reduced) = (Vec::new(), Vec::new());
+    for of in schedule.get_loops(block)? {
+        match schedule.iter_kind(of)? {
+            IterKind::Spatial => spatial.push(of),
+            IterKind::Reduce => reduced.push(of),
+            _ => bail!("a loop over several things"),
+        }
+    }
+    let mut inner = Vec::new();
+    for (at, n) in [tile.channels, tile.rows].into_iter().flatten().filter(|(_, n)| *n > 1) {
+        let [outer, of_tile] = schedule.split(spatial[at], [None, Some(n)])?;
+        spatial[at] = outer;
+        inner.push(of_tile);
+    }
+    let [mut outer, lanes] = schedule.split(spatial[tile.vector], [None, Some(tile.lanes)])?;
+    if tile.vectors > 1 {
+        let [tiles, vectors] = schedule.split(outer, [None, Some(tile.vectors)])?;
+        outer = tiles;
+        inner.push(vectors);
+    }
+    spatial[tile.vector] = outer;
+    inner.push(lanes);
+    // Loops that come before others of the tile are the ones that threads share.
+    let mut block_loop = None;
+    if let Some((at, n)) = tile.block {
+        let [blocks, rest] = schedule.split(spatial[at], [None, Some(n)])?;
+        spatial[at] = rest;
+        block_loop = Some(blocks);
+    }
+    let channels = tile.channels.map(|(at, _)| at);
+    let moved = |at: usize| Some(at) == channels || at == tile.vector || tile.rows.is_some_and(|(rows, _)| rows == at);
+    let others = (0..spatial.len()).filter(|at| !moved(*at)).map(|at| spatial[at]);
+    let mut shared: Vec<LoopRef> = others.chain(block_loop).collect();
+    let mut outer: Vec<LoopRef> = Vec::new();
+    // Of input that stays in the cache, threads share the channels.
+    match (channels, block_loop) {
+        (Some(at), Some(_)) => outer.push(spatial[at]),
+        (Some(at), None) => shared.push(spatial[at]),
+        (None, _) => {}
+    }
+    let rest = [tile.rows.map(|(rows, _)| rows), Some(tile.vector)].into_iter().flatten().map(|at| spatial[at]);
+    match channels {
+        Some(_) => outer.extend(rest),
+        None => shared.extend(rest),
+    }
+    Ok(Nest { shared, outer, reduced, inner })
+}
+
+/// Computes input that is made for the reduction alone where a part of it is needed, or copies it there.
+fn prepare_input(schedule: &mut Schedule, block: BlockRef, nest: &Nest, tile: &Tile) -> Result<(), PassError> {
+    let producers = schedule.producers(block)?;
+    let at = nest.shared.last().copied().filter(|_| tile.block.is_some());
+    for producer in producers {
+        let is_copy = schedule.block_info(producer)?.is_copy;
+        match at {
+            Some(at) => {
+                if tried(schedule, |trial| trial.compute_at(producer, at)) {
+                    vectors_of_last(schedule, producer, tile.lanes);
+                }
+            }
+            None if is_copy => drop(tried(schedule, |trial| trial.compute_inline(producer))),
+            None => {}
+        }
+    }
+    Ok(())
+}
+
+/// Computes what follows a reduction where a tile of it is there.
+fn follow(schedule: &mut Schedule, written: BlockRef, at: LoopRef, lanes: i64) -> Result<(), PassError> {
+    let name = schedule.block_info(written)?.name;
+    inline_what_follows(schedule);
+    // What the tile is written to, or the block that it went into.
+    let last = match schedule.get_block(&name) {
+        Ok(written) => written,
+        Err(_) => schedule.blocks().last().map(|last| last.block).ok_or_else(|| pass_error!("no block"))?,
+    };
+    schedule.reverse_compute_at(last, at)?;
+    vectors_of_last(schedule, last, lanes);
+    Ok(())
+}
+
+/// Computes the last loop of a block in vectors, if that is possible.
+fn vectors_of_last(schedule: &mut Schedule, block: BlockRef, lanes: i64) {
+    tried(schedule, |trial| {
+        let loops = trial.get_loops(block)?;
+        let last = *loops.last().ok_or_else(|| pass_error!("no loop"))?;
+        let [_, vector] = trial.split(last, [None, Some(lanes)])?;
+        trial.vectorize(vector)
+    });
+}
+
+/// The loops of a tile: the last one in vectors, the others written out.
+fn in_registers(schedule: &mut Schedule, loops: &[LoopRef]) -> Result<(), PassError> {
+    let Some((vector, others)) = loops.split_last() else { return Ok(()) };
+    schedule.vectorize(*vector)?;
+    others.iter().try_for_each(|of| schedule.unroll(*of))
+}
