@@ -342,6 +342,7 @@ impl Function<'_, '_> {
                 let value = match self.lanes_that_take_part() {
                     None => value,
                     Some(mask) if !self.is_own(access) => return self.masked_store(&value, &at, buffer.element, &mask),
+                    Some(_) if self.module.unmasked.contains(&buffer.storage) => value,
                     Some(mask) => {
                         let before = self.op(format_args!("load {ty}, ptr {at}, align {align}"));
                         self.op(format_args!("select <{lanes} x i1> {mask}, {ty} {value}, {ty} {before}"))

@@ -14,6 +14,7 @@
 //! | `parallel` | loops over threads |
 //! | `memory` | loads, stores, bounds, allocations |
 //! | `integers`, `floats`, `casts` | operations |
+//! | `tiles` | memory that lanes need no mask for |
 //! | `limits` | how work is counted |
 //! | `sites` | what can end a run |
 
@@ -28,6 +29,7 @@ mod parallel;
 mod ranges;
 mod sites;
 mod statements;
+mod tiles;
 mod types;
 
 pub(crate) use context::{FILLED, Field};
@@ -114,6 +116,8 @@ struct Module<'p> {
     outlined: usize,
     /// Memory that parameters bring: the others are allocated.
     given: BTreeSet<u32>,
+    /// Memory that lanes may write which do not take part.
+    unmasked: BTreeSet<u32>,
 }
 
 impl<'p> Module<'p> {
@@ -123,10 +127,12 @@ impl<'p> Module<'p> {
             ParamKind::Handle { storage } => Some(*storage),
             ParamKind::Scalar(_) => None,
         });
+        let ranges = Ranges::of(program);
         Module {
             program,
             purpose,
-            ranges: Ranges::of(program),
+            unmasked: tiles::without_masks(program, &ranges),
+            ranges,
             wide: ranges::of_forms(program),
             sites: Vec::new(),
             functions: String::new(),

@@ -1,0 +1,179 @@
+//! Memory of a function's own that lanes need no mask for.
+//!
+//! A tile of 16 columns may belong to a row of 28 elements: of the second tile, 12 lanes take part. If all that touches the
+//! memory of the tile is under a condition on the position in it, and that is always the same one, then the other lanes touch
+//! only elements that no lane uses that takes part. So they may compute what they like, and LLVM keeps the tile in registers
+//! without a mask after each operation.
+
+use super::ranges::Ranges;
+use runtime::program::{Access, Affine, Binary, Instr, Literal, LoopKind, Program, Reg, each_instr};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The storages that need no mask.
+pub(super) fn without_masks(program: &Program, ranges: &Ranges) -> BTreeSet<u32> {
+    let mut definitions: BTreeMap<Reg, Option<&Instr>> = BTreeMap::new();
+    each_instr(&program.body, &mut |instr| {
+        if let Some(reg) = instr.written() {
+            definitions.entry(reg).and_modify(|of| *of = None).or_insert(Some(instr));
+        }
+    });
+    let mut out = BTreeSet::new();
+    each_list(&program.body, &mut |list| {
+        for (at, instr) in list.iter().enumerate() {
+            if let Instr::Allocate { storage, .. } = instr {
+                let mut tile = Tile::new(program, ranges, &definitions, *storage, &list[at + 1..]);
+                if tile.list(&list[at + 1..]) && tile.conditions.is_some() {
+                    out.insert(*storage);
+                }
+            }
+        }
+    });
+    out
+}
+
+/// Each list of a program.
+fn each_list<'p>(list: &'p [Instr], f: &mut impl FnMut(&'p [Instr])) {
+    f(list);
+    each_instr(list, &mut |instr| match instr {
+        Instr::For(of) => f(&of.body),
+        Instr::If { then, otherwise, .. } => {
+            f(then);
+            f(otherwise);
+        }
+        _ => {}
+    });
+}
+
+/// That an index and a number that stays the same are less than a number: the dimension of the index, and the numbers.
+type Condition = (usize, Affine, i64);
+
+/// A storage while its accesses are looked at.
+struct Tile<'p> {
+    program: &'p Program,
+    ranges: &'p Ranges,
+    definitions: &'p BTreeMap<Reg, Option<&'p Instr>>,
+    storage: u32,
+    /// Registers that are written while the storage is there.
+    inner: BTreeSet<Reg>,
+    /// The variable of the loop around that becomes vectors.
+    lane: Option<Reg>,
+    /// Conditions around, within that loop.
+    around: Vec<Reg>,
+    /// The conditions of all accesses so far.
+    conditions: Option<Vec<Condition>>,
+}
+
+impl<'p> Tile<'p> {
+    fn new(
+        program: &'p Program,
+        ranges: &'p Ranges,
+        definitions: &'p BTreeMap<Reg, Option<&'p Instr>>,
+        storage: u32,
+        list: &'p [Instr],
+    ) -> Tile<'p> {
+        let mut inner = BTreeSet::new();
+        each_instr(list, &mut |instr| inner.extend(instr.written()));
+        let (lane, around, conditions) = (None, Vec::new(), None);
+        Tile { program, ranges, definitions, storage, inner, lane, around, conditions }
+    }
+
+    /// Whether all accesses in a list have the same conditions as those before.
+    fn list(&mut self, list: &[Instr]) -> bool {
+        list.iter().all(|instr| match instr {
+            Instr::Load { access, .. } | Instr::Store { access, .. } => {
+                self.program.buffers[access.buffer as usize].storage != self.storage || self.access(access)
+            }
+            // The memory would be another one, which all of this is not about.
+            Instr::Allocate { storage, .. } => *storage != self.storage,
+            Instr::For(of) => {
+                let before = self.lane;
+                if of.kind == LoopKind::Vectorized && self.lane.is_none() {
+                    self.lane = Some(of.var);
+                    self.around.clear();
+                }
+                let good = self.list(&of.body);
+                self.lane = before;
+                good
+            }
+            Instr::If { cond, then, otherwise, .. } => {
+                self.around.push(*cond);
+                let good = self.list(then);
+                self.around.pop();
+                good && !self.touches(otherwise)
+            }
+            Instr::While { head, body, .. } => !self.touches(head) && !self.touches(body),
+            _ => true,
+        })
+    }
+
+    /// Whether a list accesses the storage.
+    fn touches(&self, list: &[Instr]) -> bool {
+        let mut found = false;
+        each_instr(list, &mut |instr| {
+            if let Instr::Load { access, .. } | Instr::Store { access, .. } = instr {
+                found |= self.program.buffers[access.buffer as usize].storage == self.storage;
+            }
+        });
+        found
+    }
+
+    fn access(&mut self, access: &Access) -> bool {
+        let Some(lane) = self.lane.filter(|lane| access.offset.factor(*lane) == 1) else { return false };
+        let mut conditions = Vec::new();
+        for cond in &self.around {
+            let Some(bounds) = self.bounds(*cond) else { return false };
+            // What does not depend on the lane masks none.
+            for (form, bound) in bounds.into_iter().filter(|(form, _)| form.factor(lane) != 0) {
+                let Some((dim, rest)) = self.position(access, &form) else { return false };
+                conditions.push((dim, rest, bound));
+            }
+        }
+        *self.conditions.get_or_insert_with(|| conditions.clone()) == conditions
+    }
+
+    /// The dimension of whose index a form is the sum, and what else it has, which stays the same.
+    fn position(&self, access: &Access, form: &Affine) -> Option<(usize, Affine)> {
+        let same = |rest: &Affine| rest.terms.iter().all(|(reg, _)| !self.inner.contains(reg));
+        let buffer = &self.program.buffers[access.buffer as usize];
+        access.index.iter().enumerate().find_map(|(dim, index)| {
+            let rest = form.plus(&self.resolved(index), -1);
+            // Beyond the end of a row, the next row begins.
+            let row = match dim {
+                0 => Some(i64::MAX),
+                dim => buffer.strides[dim - 1].as_constant().zip(buffer.strides[dim].as_constant()).map(|(a, b)| a / b),
+            };
+            let within = self.ranges.form(index).zip(row).is_some_and(|((first, last), row)| first >= 0 && last < row);
+            (same(&rest) && within).then_some((dim, rest))
+        })
+    }
+
+    /// What a condition says: forms that are less than numbers.
+    fn bounds(&self, cond: Reg) -> Option<Vec<(Affine, i64)>> {
+        match (*self.definitions.get(&cond)?)? {
+            Instr::Binary { op: Binary::Lt, a, b, .. } => {
+                Some(vec![(self.resolved(&Affine::from(*a)), self.resolved(&Affine::from(*b)).as_constant()?)])
+            }
+            Instr::Binary { op: Binary::And, a, b, .. } => {
+                let mut all = self.bounds(*a)?;
+                all.extend(self.bounds(*b)?);
+                Some(all)
+            }
+            _ => None,
+        }
+    }
+
+    /// A form in which registers that are forms are written out.
+    fn resolved(&self, form: &Affine) -> Affine {
+        let constant = Affine { constant: form.constant, terms: Vec::new() };
+        form.terms.iter().fold(constant, |sum, (reg, factor)| {
+            let (low, high) = self.program.registers[reg.index()].range();
+            let fits = |form: &Affine| self.ranges.form(form).is_some_and(|(least, most)| low <= least && most <= high);
+            let meaning = match self.definitions.get(reg) {
+                Some(Some(Instr::Affine { form, .. })) if fits(form) => self.resolved(form),
+                Some(Some(Instr::Const { value: Literal::Int(value), .. })) => Affine::from(*value),
+                _ => Affine::from(*reg),
+            };
+            sum.plus(&meaning, *factor)
+        })
+    }
+}
