@@ -18,6 +18,8 @@ pub(super) struct Tile {
     /// A loop over tiles, and how many of these use so little of the input that it stays in the cache; nothing if all of it
     /// does.
     pub(super) block: Option<(usize, i64)>,
+    /// Whether all channels are computed for a tile of the others before the next one: the numbers stay in the cache.
+    pub(super) channels_last: bool,
 }
 
 /// Registers for vectors.
@@ -99,13 +101,16 @@ impl Tile {
                     let time = time / (useful * (a * b * vectors) as f64);
                     if best.as_ref().is_none_or(|(least, _)| time < *least) {
                         let [channels, rows] = [(channels, a), (rows, b)].map(|(at, n)| at.zip(Some(n)));
-                        best = Some((time, Tile { vector, lanes, vectors, channels, rows, block: None }));
+                        best = Some((time, Tile { vector, lanes, vectors, channels, rows, block: None, channels_last: false }));
                     }
                 }
             }
         }
         let (_, mut tile) = best.ok_or_else(|| pass_error!("no tile"))?;
         tile.block = tile.block_of(&result);
+        let numbers: i64 = result.operands(vector, false).map(bytes).sum();
+        let tiles = in_rows / tile.rows.map_or(1, |(_, n)| n) * ceil(n, tile.lanes * tile.vectors);
+        tile.channels_last = numbers <= CACHED && (tile.block.is_some() || tiles >= 2 * PARTS);
         Ok(tile)
     }
 
@@ -131,8 +136,8 @@ impl Tile {
 fn time([channels, rows, vectors]: [i64; 3]) -> Option<f64> {
     let (columns, sums) = (rows * vectors, channels * rows * vectors);
     let fits = sums + columns.min(channels) < REGISTERS;
-    // A vector that is not aligned takes two loads.
-    let loads = 2 * columns + channels;
+    // A vector often comes from a slower cache, and is not aligned.
+    let loads = 4 * columns + channels;
     fits.then(|| 0.5 + (sums.max(loads) as f64 / 2.0).max(4.0))
 }
 

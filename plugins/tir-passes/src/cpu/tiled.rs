@@ -58,29 +58,31 @@ fn nest(schedule: &mut Schedule, block: BlockRef, tile: &Tile) -> Result<Nest, P
     }
     spatial[tile.vector] = outer;
     inner.push(lanes);
-    // Loops that come before others of the tile are the ones that threads share.
     let mut block_loop = None;
     if let Some((at, n)) = tile.block {
         let [blocks, rest] = schedule.split(spatial[at], [None, Some(n)])?;
         spatial[at] = rest;
         block_loop = Some(blocks);
     }
-    let channels = tile.channels.map(|(at, _)| at);
-    let moved = |at: usize| Some(at) == channels || at == tile.vector || tile.rows.is_some_and(|(rows, _)| rows == at);
-    let others = (0..spatial.len()).filter(|at| !moved(*at)).map(|at| spatial[at]);
+    let [channels, rows] = [tile.channels, tile.rows].map(|of| of.map(|(at, _)| at));
+    let of_tile = [channels, rows, Some(tile.vector)];
+    let others = (0..spatial.len()).filter(|at| !of_tile.contains(&Some(*at))).map(|at| spatial[at]);
+    let channels = channels.map(|at| spatial[at]);
+    let columns = rows.into_iter().chain([tile.vector]).map(|at| spatial[at]);
+    let (first, last): (Vec<LoopRef>, Vec<LoopRef>) = match tile.channels_last {
+        true => (columns.collect(), channels.into_iter().collect()),
+        false if channels.is_some() => (channels.into_iter().collect(), columns.collect()),
+        false => (columns.collect(), Vec::new()),
+    };
+    // Where a part of the input is prepared for a block, that is what threads share.
     let mut shared: Vec<LoopRef> = others.chain(block_loop).collect();
-    let mut outer: Vec<LoopRef> = Vec::new();
-    // Of input that stays in the cache, threads share the channels.
-    match (channels, block_loop) {
-        (Some(at), Some(_)) => outer.push(spatial[at]),
-        (Some(at), None) => shared.push(spatial[at]),
-        (None, _) => {}
-    }
-    let rest = [tile.rows.map(|(rows, _)| rows), Some(tile.vector)].into_iter().flatten().map(|at| spatial[at]);
-    match channels {
-        Some(_) => outer.extend(rest),
-        None => shared.extend(rest),
-    }
+    let outer = match block_loop {
+        Some(_) => first.into_iter().chain(last).collect(),
+        None => {
+            shared.extend(first);
+            last
+        }
+    };
     Ok(Nest { shared, outer, reduced, inner })
 }
 
