@@ -28,8 +28,8 @@ const REGISTERS: i64 = 30;
 const MOST_ITERATIONS: i64 = 16;
 const MOST_VECTORS: i64 = 4;
 /// Bytes of input that are read again and again: of all of it, and of a part where that is too much.
-const CACHED: i64 = 1 << 20;
-const CACHED_PART: i64 = 512 << 10;
+const CACHED: i64 = 512 << 10;
+const CACHED_PART: i64 = 256 << 10;
 /// Parts of the work, if there are several: enough for threads.
 const PARTS: i64 = 4;
 
@@ -110,7 +110,7 @@ impl Tile {
         tile.block = tile.block_of(&result);
         let numbers: i64 = result.operands(vector, false).map(bytes).sum();
         let tiles = in_rows / tile.rows.map_or(1, |(_, n)| n) * ceil(n, tile.lanes * tile.vectors);
-        tile.channels_last = numbers <= CACHED && (tile.block.is_some() || tiles >= 2 * PARTS);
+        tile.channels_last = numbers <= 2 * CACHED && (tile.block.is_some() || tiles >= 2 * PARTS);
         Ok(tile)
     }
 
