@@ -123,22 +123,36 @@ fn by_elements(schedule: &mut Schedule, block: BlockRef, options: &Options) -> R
             spatial.push(*of);
         }
     }
-    let lanes = lanes(&info, options.vector_bytes)?;
-    let extent = |schedule: &Schedule, of: LoopRef| schedule.loop_extent(of).ok().and_then(|extent| extent.as_int());
-    let long = |of: &&LoopRef| extent(schedule, **of).is_some_and(|extent| extent >= lanes / 2);
+    let most = lanes(&info, options.vector_bytes)?;
+    let extent = |of: LoopRef| schedule.loop_extent(of).ok().and_then(|extent| extent.as_int());
+    let long = |of: &&LoopRef| extent(**of).is_some_and(|extent| extent >= most / 4);
     // Of a reduction, the loops of what is combined stay within the vectors' loop only if there are none after it.
     let last = spatial.iter().rev().find(long).copied().filter(|_| !info.has_init);
     let mut outer = spatial.clone();
     if let Some(last) = last {
-        let others: Vec<LoopRef> = loops.iter().filter(|of| **of != last).copied().collect();
-        let order: Vec<LoopRef> = others.iter().copied().chain([last]).collect();
+        let lanes = extent(last).map_or(most, |extent| most.min(extent.max(1).unsigned_abs().next_power_of_two() as i64));
+        let along = read_along(&info, &loops, last);
+        let first = loops.iter().filter(|of| **of != last && Some(**of) != along).copied();
+        outer.retain(|of| *of != last && Some(*of) != along);
+        let [rest, vector] = schedule.split(last, [None, Some(lanes)])?;
+        let order: Vec<LoopRef> = first.chain([rest]).chain(along).chain([vector]).collect();
         schedule.reorder(&order)?;
-        outer.retain(|of| *of != last);
-        let [_, vector] = schedule.split(last, [None, Some(lanes)])?;
         schedule.vectorize(vector)?;
+        outer.push(rest);
     }
     in_threads(schedule, &outer);
     Ok(())
+}
+
+/// The loop along which elements are read that follow each other, if it is another one than that of the vectors: then lines of
+/// the cache that a vector touches serve the next ones, too.
+fn read_along(info: &BlockInfo, loops: &[LoopRef], vectors: LoopRef) -> Option<LoopRef> {
+    let iter = loops.iter().position(|of| *of == vectors).filter(|_| loops.len() == info.iters.len())?;
+    let across = info.reads.iter().find(|read| {
+        let in_last = read.dims.last().is_some_and(|dim| dim.contains(&iter));
+        !in_last && read.dims.iter().any(|dim| dim.contains(&iter))
+    })?;
+    loops.get(*across.dims.last()?.first()?).copied()
 }
 
 /// Elements of a vector.

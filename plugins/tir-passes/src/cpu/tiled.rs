@@ -86,12 +86,23 @@ fn nest(schedule: &mut Schedule, block: BlockRef, tile: &Tile) -> Result<Nest, P
     Ok(Nest { shared, outer, reduced, inner })
 }
 
+/// Reductions of so few steps are written out, and compute their input where they need it.
+const FEW_STEPS: i64 = 4;
+
 /// Computes input that is made for the reduction alone where a part of it is needed, or copies it there.
 fn prepare_input(schedule: &mut Schedule, block: BlockRef, nest: &Nest, tile: &Tile) -> Result<(), PassError> {
     let producers = schedule.producers(block)?;
     let at = nest.shared.last().copied().filter(|_| tile.block.is_some());
+    let mut steps = 1;
+    for of in &nest.reduced {
+        steps *= schedule.loop_extent(*of)?.as_int().unwrap_or(FEW_STEPS + 1).min(FEW_STEPS + 1);
+    }
+    let few = steps <= FEW_STEPS;
+    if few {
+        nest.reduced.iter().try_for_each(|of| schedule.unroll(*of))?;
+    }
     for producer in producers {
-        let is_copy = schedule.block_info(producer)?.is_copy;
+        let is_copy = schedule.block_info(producer)?.is_copy || few;
         match at {
             Some(at) => {
                 if tried(schedule, |trial| trial.compute_at(producer, at)) {
