@@ -1,5 +1,6 @@
 //! What executes the PrimFuncs of a module: native code where it is worth its compilation, or the interpreter.
 
+use super::peak::{self, Peaks};
 use super::timed::Times;
 use crate::plugins::hashes::cache_folder;
 use crate::report::error::Error;
@@ -63,6 +64,12 @@ impl Executor {
     /// What became native code until now.
     pub fn made(&self) -> Made {
         self.native.as_ref().map(Native::made).unwrap_or_default()
+    }
+
+    /// What the machine can do at most with the threads of the current pool, if there is native code to measure it.
+    pub fn peaks(&self) -> Option<Peaks> {
+        let measured = peak::measured(self.native.as_ref()?);
+        measured.inspect_err(|fault| tracing::debug!("the peaks are not measured: {fault}")).ok()
     }
 
     /// What executes PrimFuncs, in words.

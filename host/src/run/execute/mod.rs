@@ -3,6 +3,7 @@
 
 pub mod backend;
 pub(super) mod evaluate;
+pub mod peak;
 pub mod timed;
 
 use super::services::Shown;

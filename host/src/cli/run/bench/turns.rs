@@ -1,6 +1,7 @@
 //! Runs that are measured, in turns with those of another program, so that what else the machine does hits both.
 
 use super::against::Opponent;
+use super::progress::Progress;
 use crate::onnx::session::SessionError;
 use crate::run::execute::timed::Times;
 use runtime::vm::{Failure, Value};
@@ -37,22 +38,26 @@ pub(super) fn measured(
     run: &mut dyn FnMut() -> Result<Value, Failure>,
     times: &Times,
     mut opponent: Option<&mut Opponent>,
-    asked: Option<u32>,
+    (asked, progress): (Option<u32>, &Progress),
 ) -> Result<(Turns, Value), Stopped> {
     let mut once = || {
         let start = Instant::now();
         let value = run();
         value.map(|value| (start.elapsed(), value)).map_err(Stopped::Ours)
     };
+    progress.says("the first run, which makes or loads code");
     let mut turns = Turns { first: once()?.0, ..Turns::default() };
     // The first run waited for the compiler.
     let (usual, mut value) = once()?;
+    let mut their_usual = None;
     if let Some(opponent) = opponent.as_deref_mut() {
-        opponent.session.run(1).map_err(Stopped::Theirs)?;
+        // The first one of theirs allocates, too.
+        their_usual = opponent.session.run(2).map_err(Stopped::Theirs)?.pop();
     }
     let runs = asked.map_or_else(|| fitting(LONG, usual).clamp(FEWEST, MOST), |n| n as usize);
     let in_a_turn = fitting(TURN, usual).clamp(1, runs);
     times.restart();
+    progress.runs(runs);
     while turns.ours.len() < runs {
         let n = in_a_turn.min(runs - turns.ours.len());
         for _ in 0..n {
@@ -61,10 +66,13 @@ pub(super) fn measured(
             let (took, result) = once()?;
             turns.ours.push(took);
             value = result;
+            progress.ran();
         }
         if let Some(opponent) = opponent.as_deref_mut() {
             std::thread::sleep(PAUSE);
-            turns.theirs.extend(opponent.session.run(n).map_err(Stopped::Theirs)?);
+            // A faster program runs as long, not as often, unless the number of runs was asked for.
+            let fits = their_usual.filter(|_| asked.is_none()).map_or(n, |usual| fitting(TURN, usual).max(n));
+            turns.theirs.extend(opponent.session.run(fits).map_err(Stopped::Theirs)?);
             std::thread::sleep(PAUSE);
         }
     }
