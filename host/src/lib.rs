@@ -9,6 +9,7 @@ pub mod context;
 pub mod engine;
 pub mod files;
 pub mod instruments;
+mod onnx;
 pub mod page;
 pub mod passes;
 pub mod plugins;

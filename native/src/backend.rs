@@ -12,7 +12,8 @@ use runtime::bind::bind;
 use runtime::program::{Instr, Program, Reg, Scalar, each_instr, lower, reads_what_it_wrote};
 use runtime::{Arg, Backend, Fault, FaultKind, Interpreter, Kernel, Limits};
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
 /// Executes loop programs as code of this machine. The results have the interpreter's bits.
 #[derive(Clone)]
@@ -30,6 +31,20 @@ struct Shared {
     llvm: Arc<OnceLock<Result<Arc<Llvm>, LlvmError>>>,
     cache: Cache,
     functions: Vec<usize>,
+    made: Arc<Mutex<Made>>,
+}
+
+/// Where code came from, and how long that took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Made {
+    /// How many functions were compiled.
+    pub compiled: usize,
+    /// How long that took altogether.
+    pub compiling: Duration,
+    /// How many functions came from the cache.
+    pub cached: usize,
+    /// How long it took to load them.
+    pub loading: Duration,
 }
 
 /// A function as LLVM sees it.
@@ -53,8 +68,8 @@ impl Native {
 
     /// With the library that is found when it is first needed. Without one, everything is interpreted.
     pub fn finding(cache: Cache) -> Native {
-        let llvm = Arc::default();
-        let shared = Shared { remembers: false, when_long: false, llvm, cache, functions: functions::table() };
+        let (llvm, made) = Default::default();
+        let shared = Shared { remembers: false, when_long: false, llvm, cache, functions: functions::table(), made };
         Native { shared: Arc::new(shared) }
     }
 
@@ -81,6 +96,11 @@ impl Native {
     /// Why there is no library, if one was needed.
     pub fn lacks(&self) -> Option<&LlvmError> {
         self.shared.llvm.get()?.as_ref().err()
+    }
+
+    /// What became code until now, also of clones.
+    pub fn made(&self) -> Made {
+        *self.shared.made.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The code of a PrimFunc as text.
@@ -141,9 +161,18 @@ impl Shared {
         self.llvm.get_or_init(Llvm::find).as_ref().map_err(LlvmError::clone)
     }
 
+    fn count(&self, is_known: bool, took: Duration) {
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        let Made { compiled, compiling, cached, loading } = &mut *made;
+        let (n, time) = if is_known { (cached, loading) } else { (compiled, compiling) };
+        *n += 1;
+        *time += took;
+    }
+
     /// Compiles a program, or takes it from the cache, and loads it.
     fn code(&self, ready: &Ready, watched: bool) -> Result<Code, Fault> {
         let llvm = self.llvm().map_err(|error| refused(&error))?;
+        let start = Instant::now();
         let Emitted { text, sites, scalars } = ready.emitted(llvm, watched)?;
         let key = Cache::key(&[&llvm.identity(), &text]);
         // Entries have the names of their content, so that several can be in memory at once.
@@ -157,6 +186,7 @@ impl Shared {
         if !is_known {
             self.cache.put(&key, &object);
         }
+        self.count(is_known, start.elapsed());
         Ok(Code { loaded, sites, scalars })
     }
 }

@@ -22,6 +22,6 @@ mod functions;
 pub mod llvm;
 mod pad;
 
-pub use backend::{Native, Text};
+pub use backend::{Made, Native, Text};
 pub use cache::Cache;
 pub use llvm::{Llvm, LlvmError, Output};

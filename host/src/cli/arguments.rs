@@ -112,6 +112,20 @@ pub(super) enum Command {
   passhost emit model.py --passes relax.LegalizeOps --kind asm
   passhost emit kernels.py --function matmul --kind llvm-ir -o matmul.ll")]
     Emit(EmitArgs),
+    /// Measures how long a function of a module takes, and each of its kernels.
+    ///
+    /// The passes of the pipeline `native` run before, if the manifest has one, unless --passes or --pipeline names others.
+    /// Then the function is executed several times. For each kernel, a table has its time, its operations and its bytes in a
+    /// second, and how much that is of what the machine was measured to do. Everything is compiled to native code, if there is
+    /// an LLVM library.
+    ///
+    /// With --against onnxruntime, the function is also written as an ONNX model before the passes, and onnxruntime runs it in
+    /// turns with passhost, with the same inputs and as many threads. The exit code is 1 if the results differ.
+    #[command(after_help = "Examples:
+  passhost bench model.py
+  passhost bench model.py --against onnxruntime --html bench.html
+  passhost bench kernels.py --passes '' --function main --times 100 --json")]
+    Bench(BenchArgs),
     /// Shows what this machine has that passhost can use, and what each thing is for.
     Doctor(DoctorArgs),
     /// Shows which steps would run, and why. Builds, loads and runs nothing.
@@ -526,6 +540,59 @@ pub(super) struct ExecArgs {
     pub(super) limit_work: u64,
     #[command(flatten)]
     pub(super) select: Select,
+}
+
+#[derive(Args)]
+pub(super) struct BenchArgs {
+    #[command(flatten)]
+    pub(super) executed: Executed,
+    /// The function to execute.
+    #[arg(long, value_name = "NAME", default_value = "main")]
+    pub(super) function: String,
+    /// Arrays for the parameters, by their names, as of `exec`. Parameters without an array get random values.
+    #[arg(long, value_name = "FILE")]
+    pub(super) inputs: Option<PathBuf>,
+    /// The seed of random values, which are those of `exec`.
+    #[arg(long, value_name = "SEED", default_value_t = 1)]
+    pub(super) random: u64,
+    /// How many runs are measured. Default: at least 5, and as many as take a second. One more run comes before them, which
+    /// compiles kernels.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(super) times: Option<u32>,
+    /// Number of threads, at most 256. Default: the number of cores.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub(super) threads: Option<u16>,
+    /// Compiles all kernels anew, and measures how long that takes and how long it takes to load them from the cache.
+    #[arg(long)]
+    pub(super) cold: bool,
+    /// Writes a page with the table and charts: times of the kernels, and how much of the machine each of them uses.
+    #[arg(long, value_name = "FILE")]
+    pub(super) html: Option<PathBuf>,
+    /// Also measures another program: onnxruntime in Python, which PASSHOST_PYTHON names (default: python3).
+    #[arg(long, value_name = "PROGRAM", value_enum)]
+    pub(super) against: Option<Against>,
+    /// What the parameters after the first `num_input` are for onnxruntime: constants, which it prepares before it runs, or
+    /// inputs, as they are for passhost.
+    #[arg(long, value_name = "KIND", value_enum, default_value_t = Weights::Constants, requires = "against")]
+    pub(super) weights: Weights,
+    #[command(flatten)]
+    pub(super) select: Select,
+}
+
+/// What `bench` compares with.
+#[derive(Clone, Copy, ValueEnum)]
+pub(super) enum Against {
+    /// The module onnxruntime of Python.
+    Onnxruntime,
+}
+
+/// What weights are for the program that `bench` compares with.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Weights {
+    /// Constants of the model, as models are usually deployed.
+    Constants,
+    /// Inputs of each run.
+    Inputs,
 }
 
 #[derive(Args)]

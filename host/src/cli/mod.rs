@@ -37,8 +37,20 @@ use std::process::ExitCode;
 use tracing_subscriber::EnvFilter;
 
 /// Commands that run code of plugins, or write temporary files.
-const SUPERVISED: [&str; 11] =
-    ["run", "replay", "bisect", "reduce", "exec", "validate", "emit", "check", "lock", "explain-match", "blame"];
+const SUPERVISED: [&str; 12] = [
+    "run",
+    "replay",
+    "bisect",
+    "reduce",
+    "exec",
+    "validate",
+    "bench",
+    "emit",
+    "check",
+    "lock",
+    "explain-match",
+    "blame",
+];
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
@@ -160,6 +172,7 @@ fn run_command(command: &Command, messages: Messages) -> Result<u8, Error> {
         }
         Command::Exec(args) => return run::exec::exec(args, messages),
         Command::Validate(args) => return run::validate::validate(args, messages),
+        Command::Bench(args) => return run::bench::bench(args, messages),
         Command::Emit(args) => native::emit(args, messages),
         Command::Doctor(args) => native::doctor(args),
         Command::Plan(args) => run::plan(args, messages),

@@ -2,6 +2,7 @@
 //! function, what it counted and said, and the module in the end. The page is made from data, which `--report FILE.json`
 //! writes as it is.
 
+pub mod bench;
 mod functions;
 
 use crate::engine::Engine;
@@ -78,15 +79,23 @@ pub fn data(engine: &Engine, about: &About<'_>, report: &RunReport, steps: &[Val
 pub fn html(data: &Value) -> Result<String, Error> {
     // No string of the data can end the element that holds it.
     let text = data.to_string().replace('<', "\\u003c");
-    let mut environment = Environment::new();
-    let made = environment.add_template("page.html", include_str!("page.html")).and_then(|()| {
-        environment.get_template("page.html")?.render(context! {
+    rendered(
+        include_str!("page.html"),
+        context! {
             input => data["input"].as_str().unwrap_or_default(),
             style => include_str!("page.css"),
             script => include_str!("page.js"),
             data => text,
-        })
-    });
+        },
+    )
+}
+
+/// A template of HTML with its values.
+fn rendered(template: &str, values: minijinja::Value) -> Result<String, Error> {
+    let mut environment = Environment::new();
+    let made = environment
+        .add_template("page.html", template)
+        .and_then(|()| environment.get_template("page.html")?.render(values));
     made.map_err(|error| Error::Ended {
         message: format!("the page cannot be made: {error:#}"),
         help: "this is a bug in passhost; please report it".to_string(),

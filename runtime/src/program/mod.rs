@@ -32,11 +32,13 @@
 //! | `lanes` | which loops are data-parallel |
 //! | `hoist` | what is the same in all iterations moves before a loop |
 //! | `written` | whether memory is read only after it was written |
+//! | `operations` | how many operations of floats there are |
 
 mod affine;
 mod hoist;
 mod lanes;
 mod lower;
+mod operations;
 mod print;
 mod scalar;
 mod walk;
@@ -45,6 +47,7 @@ mod written;
 pub use affine::Affine;
 pub use lanes::can_be_shared;
 pub use lower::lower;
+pub use operations::float_operations;
 pub use scalar::{Binary, Math, Scalar, Unary};
 pub use walk::{depth, each_instr, each_instr_mut};
 pub use written::reads_what_it_wrote;

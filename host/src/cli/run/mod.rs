@@ -1,5 +1,6 @@
 //! The commands `run` and `plan`, which read the same request.
 
+pub(super) mod bench;
 pub(super) mod blame;
 mod bundling;
 pub(super) mod exec;
@@ -7,9 +8,11 @@ pub(super) mod executed;
 mod expected;
 pub(super) mod explain_match;
 mod grants;
+mod inputs;
 mod named;
 mod paging;
 pub(super) mod replay;
+mod results;
 pub(super) mod validate;
 
 use self::bundling::{Before, Bundling};

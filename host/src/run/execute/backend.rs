@@ -1,9 +1,11 @@
 //! What executes the PrimFuncs of a module: native code where it is worth its compilation, or the interpreter.
 
+use super::peak::{self, Peaks};
+use super::timed::Times;
 use crate::plugins::hashes::cache_folder;
 use crate::report::error::Error;
 use native::llvm::VARIABLE;
-use native::{Cache, LlvmError, Native, Text};
+use native::{Cache, LlvmError, Made, Native, Text};
 use plugin_api::ir::Body;
 use runtime::vm::Kernels;
 use runtime::{Fault, Interpreter};
@@ -40,6 +42,42 @@ impl Executor {
             native.llvm().map_err(|error| no_llvm(&error))?;
         }
         Ok(Executor::of(native))
+    }
+
+    /// Of a backend, whose calls are timed. All functions become native code, if that is not excluded and there is a library.
+    ///
+    /// # Errors
+    /// As [`Executor::new`].
+    pub fn timed(backend: Backend, cache: Cache) -> Result<(Executor, Times), Error> {
+        let native = (backend != Backend::Interpreter).then(|| Native::finding(cache));
+        if let (Backend::Llvm, Some(native)) = (backend, &native) {
+            native.llvm().map_err(|error| no_llvm(&error))?;
+        }
+        let times = Times::default();
+        let kernels = Arc::new(match native.clone() {
+            Some(native) => Kernels::new(times.of(native)),
+            None => Kernels::new(times.of(Interpreter)),
+        });
+        Ok((Executor { kernels, native }, times))
+    }
+
+    /// What became native code until now.
+    pub fn made(&self) -> Made {
+        self.native.as_ref().map(Native::made).unwrap_or_default()
+    }
+
+    /// What the machine can do at most with the threads of the current pool, if there is native code to measure it.
+    pub fn peaks(&self) -> Option<Peaks> {
+        let measured = peak::measured(self.native.as_ref()?);
+        measured.inspect_err(|fault| tracing::debug!("the peaks are not measured: {fault}")).ok()
+    }
+
+    /// What executes PrimFuncs, in words.
+    pub fn described(&self) -> String {
+        match self.native.as_ref().map(Native::llvm) {
+            Some(Ok(llvm)) => format!("native code of LLVM {}", llvm.version()),
+            _ => "the interpreter".to_string(),
+        }
     }
 
     fn of(native: Option<Native>) -> Executor {

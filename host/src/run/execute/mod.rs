@@ -3,6 +3,8 @@
 
 pub mod backend;
 pub(super) mod evaluate;
+pub mod peak;
+pub mod timed;
 
 use super::services::Shown;
 use crate::engine::Engine;
@@ -93,6 +95,25 @@ pub fn unwritten(engine: &Engine, module: &Module, at: &At) -> Error {
             .to_string(),
         function: Some(at.function.clone()),
         code: exit::INPUT,
+    }
+}
+
+/// What cannot be done with a module as it was read, with its place.
+pub fn not_done(
+    engine: &Engine,
+    (module, origin): (&Module, &str),
+    (function, node): (&str, Option<usize>),
+    message: String,
+    help: &str,
+) -> Error {
+    let shown = || Shown::new(engine, module, &format!("{origin}, as read"));
+    Error::Execution {
+        message,
+        place: node.and_then(|node| shown().place(function, node)),
+        notes: Vec::new(),
+        help: help.to_string(),
+        function: Some(function.to_string()),
+        code: exit::REQUEST,
     }
 }
 

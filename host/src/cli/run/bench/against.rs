@@ -1,0 +1,149 @@
+//! Another program that runs the same function.
+
+use crate::cli::arguments::{Against, BenchArgs, Weights};
+use crate::cli::run::executed::Prepared;
+use crate::cli::run::results::Shown;
+use crate::onnx::session::{Session, SessionError, VARIABLE};
+use crate::report::error::{Error, exit};
+use crate::run::execute::not_done;
+use plugin_api::ir::DType;
+use plugin_api::ir::constant::Element;
+use runtime::Tensor;
+use runtime::vm::{NUM_INPUT, Value};
+use std::time::Duration;
+
+/// onnxruntime with the function as it was before the passes.
+pub(super) struct Opponent {
+    pub(super) session: Session,
+    weights: Weights,
+}
+
+/// What came out of a comparison.
+pub(super) struct Compared {
+    pub(super) version: String,
+    /// How long it took to load and optimize the model.
+    pub(super) loaded: Duration,
+    pub(super) constants: bool,
+    pub(super) difference: Difference,
+}
+
+/// The largest difference of two results.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Difference {
+    /// In parts of the largest element of the output.
+    pub(super) relative: f64,
+    /// What is wrong with the output that differs most, if that is too much.
+    wrong: Option<String>,
+}
+
+impl Opponent {
+    /// The one that is asked for, if any.
+    pub(super) fn of(
+        args: &BenchArgs,
+        prepared: &Prepared,
+        values: &[Value],
+        threads: usize,
+    ) -> Result<Option<Opponent>, Error> {
+        let Some(Against::Onnxruntime) = args.against else { return Ok(None) };
+        let Some(function) = prepared.module.get(&args.function).and_then(|body| body.function()) else {
+            // The machine says what is wrong.
+            return Ok(None);
+        };
+        let inputs = function.attr(NUM_INPUT).and_then(|n| n.as_int()).and_then(|n| usize::try_from(n).ok());
+        let constants = match args.weights {
+            Weights::Constants => inputs.unwrap_or(values.len()),
+            Weights::Inputs => values.len(),
+        };
+        match Session::start(function, values, constants, threads) {
+            Ok(session) => Ok(Some(Opponent { session, weights: args.weights })),
+            Err(SessionError::NotWritten(not)) => {
+                let origin = args.executed.input.display().to_string();
+                let known = crate::onnx::known().join(", ");
+                let help = format!("passhost writes these operators as ONNX: {known}");
+                let at = (args.function.as_str(), not.node);
+                Err(not_done(&prepared.engine, (&prepared.module, &origin), at, not.why, &help))
+            }
+            Err(error) => Err(stopped(&error)),
+        }
+    }
+
+    /// The results of its last run beside those of passhost.
+    pub(super) fn compared(mut self, ours: &[Shown<'_>]) -> Result<Compared, Error> {
+        let theirs = self.session.outputs().map_err(|error| stopped(&error))?;
+        let mut difference = Difference::default();
+        if ours.len() != theirs.len() {
+            let wrong = format!("passhost has {} results, and onnxruntime {}", ours.len(), theirs.len());
+            difference = Difference { relative: f64::INFINITY, wrong: Some(wrong) };
+        }
+        for (shown, theirs) in ours.iter().zip(&theirs) {
+            let one = differ(&shown.name, shown.value, theirs);
+            if one.wrong.is_some() && difference.wrong.is_none() || one.relative > difference.relative {
+                difference = Difference { wrong: one.wrong.or(difference.wrong), ..one };
+            }
+        }
+        Ok(Compared {
+            version: self.session.version.clone(),
+            loaded: self.session.loaded,
+            constants: self.weights == Weights::Constants,
+            difference,
+        })
+    }
+}
+
+impl Compared {
+    /// The error of results that differ.
+    pub(super) fn differs(&self) -> Option<Error> {
+        let message = self.difference.wrong.clone()?;
+        let help =
+            "`passhost validate` finds a pass that changes values; without one, the results of an operator differ";
+        Some(Error::Unmet { message, help: help.to_string() })
+    }
+}
+
+/// How far two results are apart.
+fn differ(name: &str, ours: &Value, theirs: &Tensor) -> Difference {
+    let apart = |wrong: String| Difference { relative: f64::INFINITY, wrong: Some(wrong) };
+    let Some(ours) = ours.as_tensor() else {
+        return apart(format!("`{name}` is {}, and a tensor for onnxruntime", ours.described()));
+    };
+    if (ours.dtype(), ours.shape()) != (theirs.dtype(), theirs.shape()) {
+        let of = |tensor: &Tensor| format!("{} of shape {:?}", tensor.dtype(), tensor.shape());
+        return apart(format!("`{name}` is {}, and for onnxruntime {}", of(ours), of(theirs)));
+    }
+    let (mut most, mut largest, mut other_nan) = (0.0f64, 0.0f64, false);
+    for (a, b) in ours.numbers().map(f64::of).zip(theirs.numbers().map(f64::of)) {
+        other_nan |= a.is_nan() != b.is_nan();
+        if a != b && !a.is_nan() {
+            most = most.max((a - b).abs());
+        }
+        largest = largest.max(if b.is_finite() { b.abs() } else { 0.0 });
+    }
+    let relative = if most == 0.0 { 0.0 } else { most / largest };
+    let within = relative <= tolerance(ours.dtype()) && !other_nan;
+    let said = || format!("`{name}` differs from that of onnxruntime by {most:e}, of a largest element of {largest:e}");
+    Difference { relative, wrong: (!within).then(said) }
+}
+
+/// How much results of this type may differ, in parts of the largest element: sums have another order.
+fn tolerance(dtype: DType) -> f64 {
+    match dtype {
+        DType::F64 => 1e-9,
+        DType::F32 => 1e-4,
+        _ if dtype.is_float() => 2e-2,
+        _ => 0.0,
+    }
+}
+
+/// onnxruntime does not run.
+pub(super) fn stopped(error: &SessionError) -> Error {
+    let help = match error {
+        SessionError::NoPython { .. } => format!("{VARIABLE}=FILE names a Python that has onnxruntime"),
+        SessionError::Missing { .. } => {
+            format!("`pip install onnxruntime`, or {VARIABLE}=FILE names a Python that has it")
+        }
+        SessionError::NotWritten(_) | SessionError::Failed(_) | SessionError::Io(_) => {
+            "without --against, passhost alone is measured".to_string()
+        }
+    };
+    Error::Ended { message: format!("--against onnxruntime: {error}"), help, code: exit::REQUEST }
+}

@@ -1,0 +1,224 @@
+//! The command `bench`: how long a function takes, and each of its kernels.
+
+mod against;
+mod progress;
+mod show;
+mod turns;
+
+use self::against::{Compared, Opponent};
+use self::progress::Progress;
+use self::turns::Turns;
+use super::executed::{dims, memory, prepared};
+use super::in_the_original_process;
+use super::inputs::Asked;
+use super::results::results;
+use crate::cli::arguments::{BenchArgs, Select};
+use crate::cli::messages::Messages;
+use crate::cli::{manifest_path, spared};
+use crate::engine::Engine;
+use crate::files::{Output, to_stdout};
+use crate::page;
+use crate::plugins::manifest::Manifest;
+use crate::report::error::{Error, exit};
+use crate::run::execute::backend::{Executor, native_cache};
+use crate::run::execute::peak::Peaks;
+use crate::run::execute::timed::{Timed, Times};
+use crate::run::execute::{executing, failed};
+use native::{Cache, Made};
+use plugin_api::ir::Module;
+use runtime::Limits;
+use runtime::vm::{Machine, Value};
+use std::path::Path;
+use tempfile::TempDir;
+
+/// The pipeline that runs unless another one is asked for.
+const PIPELINE: &str = "native";
+
+/// What was measured.
+struct Bench {
+    input: String,
+    function: String,
+    /// The passes that ran, in words.
+    passes: String,
+    /// What executed the kernels, in words.
+    backend: String,
+    threads: usize,
+    /// What it took to compile all kernels, if that was asked for.
+    cold: Option<Made>,
+    made: Made,
+    measured: Measured,
+    /// Those that took most first.
+    kernels: Vec<Kernel>,
+}
+
+/// The runs, and what is compared with them.
+struct Measured {
+    turns: Turns,
+    peaks: Option<Peaks>,
+    against: Option<Compared>,
+}
+
+/// A kernel of the module that was executed.
+struct Kernel {
+    name: String,
+    timed: Timed,
+}
+
+/// Runs the passes, measures the function, and shows it; gives the exit code.
+pub(in crate::cli) fn bench(args: &BenchArgs, messages: Messages) -> Result<u8, Error> {
+    let html = args.html.as_deref().map(|path| page_at(args, path)).transpose()?;
+    let (select, passes) = selected(&args.select)?;
+    let dims = dims(&args.executed)?;
+    let prepared = prepared(&args.executed.input, &args.executed.isolate, &select, messages)?;
+    let report = prepared.run(prepared.runner(messages), messages)?;
+    if let Some(error) = report.error {
+        return Err(error);
+    }
+    let limits = Limits::new(memory(&args.executed), u64::MAX);
+    let asked = Asked { function: &args.function, inputs: args.inputs.as_deref(), random: Some(args.random), dims };
+    let values = asked.values(&prepared.module, &limits)?;
+    let threads = args.threads.map_or_else(rayon::current_num_threads, usize::from);
+    let opponent = Opponent::of(args, &prepared, &values, threads)?;
+    let progress = Progress::new(messages);
+    let run =
+        Run { engine: &prepared.engine, module: &report.module, args, limits: &limits, threads, progress: &progress };
+    let (cold, cache) = if args.cold { run.cold(&values)? } else { (None, None) };
+    let cache = cache.as_ref().map_or_else(native_cache, |folder| Cache::new(folder.path()));
+    let (executor, times) = Executor::timed(args.executed.backend.into(), cache)?;
+    let (measured, made) = run.measured((&executor, &times), &values, opponent)?;
+    progress.finish();
+    in_the_original_process()?;
+    let bench = Bench {
+        input: args.executed.input.display().to_string(),
+        function: args.function.clone(),
+        passes,
+        backend: executor.described(),
+        threads,
+        cold,
+        made,
+        measured,
+        kernels: named(times.taken(), &report.module),
+    };
+    executor.note().iter().for_each(|note| messages.tell(&format!("note: {note}")));
+    show(&bench, args, html)
+}
+
+/// Writes what was measured; gives the exit code.
+fn show(bench: &Bench, args: &BenchArgs, html: Option<Output>) -> Result<u8, Error> {
+    let data = show::data(bench);
+    if let Some(html) = html {
+        html.write(&page::bench::html(&data)?)?;
+    }
+    to_stdout(&if args.executed.json { format!("{data}\n") } else { show::text(bench) })?;
+    bench.measured.against.as_ref().and_then(Compared::differs).map_or(Ok(exit::DONE), Err)
+}
+
+/// The file for the page.
+fn page_at(args: &BenchArgs, path: &Path) -> Result<Output, Error> {
+    let mut others = vec![("the module", args.executed.input.as_path())];
+    others.extend(args.inputs.as_deref().map(|path| ("the file of the inputs", path)));
+    spared::output(&args.select, path, &others)
+}
+
+/// The passes that run, also in words: those of the pipeline `native` if nothing else is asked for.
+fn selected(select: &Select) -> Result<(Select, String), Error> {
+    if let Some(passes) = &select.passes {
+        let words = if passes.trim().is_empty() { "no passes".to_string() } else { format!("the passes {passes}") };
+        return Ok((select.clone(), words));
+    }
+    let has_native = || -> Result<bool, Error> {
+        let manifest = Manifest::load(&manifest_path(select.plugins.manifest.manifest.as_ref())?)?;
+        Ok(manifest.pipelines.contains_key(PIPELINE))
+    };
+    let pipeline = match &select.pipeline {
+        Some(pipeline) => pipeline.clone(),
+        None if has_native()? => PIPELINE.to_string(),
+        None => return Ok((select.or_no_passes(), format!("no passes (the manifest has no pipeline `{PIPELINE}`)"))),
+    };
+    let words = format!("the pipeline `{pipeline}`");
+    Ok((Select { pipeline: Some(pipeline), ..select.clone() }, words))
+}
+
+/// What is executed.
+struct Run<'r> {
+    engine: &'r Engine,
+    /// After the passes.
+    module: &'r Module,
+    args: &'r BenchArgs,
+    limits: &'r Limits,
+    threads: usize,
+    progress: &'r Progress,
+}
+
+impl Run<'_> {
+    /// Compiles all kernels into a new cache, which the folder has as long as it is there.
+    fn cold(&self, values: &[Value]) -> Result<(Option<Made>, Option<TempDir>), Error> {
+        let folder = TempDir::new().map_err(|error| Error::Ended {
+            message: format!("there is no folder for code: {error}"),
+            help: "TMPDIR names a folder that can be written".to_string(),
+            code: exit::FAULT,
+        })?;
+        let (executor, _) = Executor::timed(self.args.executed.backend.into(), Cache::new(folder.path()))?;
+        self.progress.says("compiling");
+        let run = || self.machine(&executor).run(&self.args.function, values.to_vec(), &mut ());
+        let run = self.in_threads(run)?;
+        run.map_err(|failure| failed(self.engine, self.module, &failure))?;
+        Ok((Some(executor.made()), Some(folder)))
+    }
+
+    /// Measures it, in turns with the opponent; also what became code before that.
+    fn measured(
+        &self,
+        (executor, times): (&Executor, &Times),
+        values: &[Value],
+        mut opponent: Option<Opponent>,
+    ) -> Result<(Measured, Made), Error> {
+        let work = || {
+            let mut machine = self.machine(executor);
+            let mut run = || machine.run(&self.args.function, values.to_vec(), &mut ());
+            turns::measured(&mut run, times, opponent.as_mut(), (self.args.times, self.progress))
+        };
+        let (turns, value) = self.in_threads(work)?.map_err(|stopped| match stopped {
+            turns::Stopped::Ours(failure) => failed(self.engine, self.module, &failure),
+            turns::Stopped::Theirs(error) => against::stopped(&error),
+        })?;
+        let made = executor.made();
+        let against = opponent.map(|opponent| opponent.compared(&results(&value))).transpose()?;
+        self.progress.says("measuring the machine");
+        let peaks = self.in_threads(|| executor.peaks())?;
+        Ok((Measured { turns, peaks, against }, made))
+    }
+
+    fn machine(&self, executor: &Executor) -> Machine<'_> {
+        Machine::new(self.module, self.engine).limits(self.limits).kernels(&executor.kernels)
+    }
+
+    /// Does something with as many threads as are asked for.
+    fn in_threads<R: Send>(&self, work: impl FnOnce() -> R + Send) -> Result<R, Error> {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(self.threads).build();
+        let pool = pool.map_err(|error| Error::Ended {
+            message: format!("{} threads cannot be started: {error}", self.threads),
+            help: "--threads N asks for fewer".to_string(),
+            code: exit::FAULT,
+        })?;
+        Ok(pool.install(|| executing(self.engine, work)))
+    }
+}
+
+/// The kernels with the names of their functions, the one that took most first.
+fn named(timed: Vec<Timed>, module: &Module) -> Vec<Kernel> {
+    let named = |timed: Timed| {
+        let has = |body: &plugin_api::ir::Body| body.structural_eq(&timed.function);
+        let same: Vec<&str> = module.functions().filter(|(_, body)| has(body)).map(|(name, _)| name).collect();
+        let name = match same.as_slice() {
+            // An operator that was legalized when it was called.
+            [] => timed.function.root().name().unwrap_or("an operator").to_string(),
+            [name] => (*name).to_string(),
+            [name, others @ ..] => format!("{name} and {} like it", others.len()),
+        };
+        Kernel { name, timed }
+    };
+    let mut kernels: Vec<Kernel> = timed.into_iter().map(named).collect();
+    kernels.sort_by_key(|kernel| std::cmp::Reverse(kernel.timed.time));
+    kernels
+}

@@ -1,0 +1,94 @@
+//! Arguments of a function that is executed: arrays of a file, and random values.
+
+use crate::files::from_start;
+use crate::report::error::Error;
+use plugin_api::ir::{Body, Module};
+use runtime::files::{FileError, read_npz};
+use runtime::vm::{Cause, InputError, Inputs, Value};
+use runtime::{Fault, FaultKind, Limits, Tensor};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, BufReader, Seek};
+use std::path::Path;
+
+/// What the arguments of a function are made of.
+pub(super) struct Asked<'a> {
+    pub(super) function: &'a str,
+    /// A file with arrays.
+    pub(super) inputs: Option<&'a Path>,
+    /// The seed of random values for what has no array.
+    pub(super) random: Option<u64>,
+    pub(super) dims: BTreeMap<String, i64>,
+}
+
+impl Asked<'_> {
+    /// The arguments of the function.
+    pub(super) fn values(&self, module: &Module, limits: &Limits) -> Result<Vec<Value>, Error> {
+        // The machine says what is wrong with a function that is not there, or of another kind.
+        let Some(body) = module.get(self.function) else { return Ok(Vec::new()) };
+        let arrays = self.inputs.map(|path| arrays(path, body, limits)).transpose()?.unwrap_or_default();
+        let inputs = Inputs { arrays, seed: self.random, dims: self.dims.clone(), ..Inputs::default() };
+        inputs.arguments(body, limits).map_err(|error| self.wrong(&error))
+    }
+
+    fn wrong(&self, error: &InputError) -> Error {
+        let of = self.inputs.map_or(String::new(), |path| format!("inputs {}: ", path.display()));
+        let (help, of) = match error {
+            InputError::Missing { .. } if self.inputs.is_none() => {
+                ("--inputs FILE gives arrays, and --random SEED random values", String::new())
+            }
+            InputError::Missing { .. } => ("--random SEED gives random values to parameters without an array", of),
+            InputError::Twice { .. } => ("remove one of them from the file", of),
+            InputError::Unknown { .. } | InputError::Tuple { .. } => {
+                ("an array has the name of a parameter, or arr_0, arr_1, ... in their order", of)
+            }
+            InputError::UnknownDim { .. } => {
+                ("--dim gives an extent to a symbolic dimension of the parameters", "--dim: ".to_string())
+            }
+            InputError::NotMade { cause: Cause::Fault(fault), .. } | InputError::Cause(Cause::Fault(fault))
+                if limit(fault).is_some() =>
+            {
+                (limit(fault).unwrap_or_default(), of)
+            }
+            _ => ("--inputs FILE gives arrays for such parameters", of),
+        };
+        Error::Request { message: format!("{of}{error}"), help: help.to_string() }
+    }
+}
+
+/// How more is allowed, if a limit is what is wrong.
+fn limit(fault: &Fault) -> Option<&'static str> {
+    match fault.kind {
+        FaultKind::OutOfMemory { .. } => Some("--limit-memory SIZE allows more"),
+        FaultKind::TooMuchWork { .. } => Some("--limit-work N allows more"),
+        _ => None,
+    }
+}
+
+/// The arrays of a file.
+fn arrays(path: &Path, body: &Body, limits: &Limits) -> Result<BTreeMap<String, Tensor>, Error> {
+    let wrong = |error: &FileError| Error::Request {
+        message: format!("inputs {}: {error}", path.display()),
+        help: match error {
+            FileError::Fault { fault, .. } if limit(fault).is_some() => limit(fault).unwrap_or_default(),
+            FileError::Io(_) => "--inputs names a file that can be read",
+            _ => "numpy.savez(FILE, name=array, ...) writes such a file",
+        }
+        .to_string(),
+    };
+    let file = File::open(from_start(path)).and_then(seekable).map_err(|error| wrong(&error.into()))?;
+    let dtypes = Inputs::dtypes(body);
+    let meant = |name: &str| dtypes.get(name).copied();
+    read_npz(BufReader::new(file), &meant, limits).map_err(|error| wrong(&error))
+}
+
+/// The file, or what a pipe gives as a file: the table of an archive is at its end.
+fn seekable(mut file: File) -> io::Result<File> {
+    if file.stream_position().is_ok() {
+        return Ok(file);
+    }
+    let mut copy = tempfile::tempfile()?;
+    io::copy(&mut file, &mut copy)?;
+    copy.rewind()?;
+    Ok(copy)
+}

@@ -1,0 +1,38 @@
+//! Results of a function by their names.
+
+use runtime::Tensor;
+use runtime::vm::Value;
+
+/// A result, or a field of it if it is a tuple.
+pub(super) struct Shown<'v> {
+    /// `output`, or `output_0` and so on.
+    pub(super) name: String,
+    pub(super) value: &'v Value,
+}
+
+impl Shown<'_> {
+    /// As an array in a file: a tensor, a shape or a number.
+    pub(super) fn as_array(&self) -> Option<Tensor> {
+        match self.value {
+            Value::Tensor(tensor) => Some(tensor.clone()),
+            Value::Shape(extents) => Tensor::from_vec(&[extents.len() as i64], extents.to_vec()).ok(),
+            Value::Scalar(scalar) => Tensor::from_numbers(scalar.dtype, &[], [scalar.number]).ok(),
+            _ => None,
+        }
+    }
+}
+
+/// The values of a result, fields of tuples one by one.
+pub(super) fn results(value: &Value) -> Vec<Shown<'_>> {
+    let mut out = Vec::new();
+    let mut work = vec![("output".to_string(), value)];
+    while let Some((name, value)) = work.pop() {
+        match value.as_tuple() {
+            Some(fields) => {
+                work.extend(fields.iter().enumerate().rev().map(|(i, field)| (format!("{name}_{i}"), field)));
+            }
+            None => out.push(Shown { name, value }),
+        }
+    }
+    out
+}

@@ -1,0 +1,278 @@
+//! From a function of high-level operators to a graph.
+
+use super::operators;
+use super::proto::{
+    Attribute, AttributeType, Dimension, Entry, Graph, Model, Node, OperatorSet, Shape, Tensor, TensorType, Type,
+    ValueInfo,
+};
+use plugin_api::ir::{Call, DType, Expr, Function, Value};
+use prost::Message;
+use std::collections::HashMap;
+
+/// The version of the standard operators.
+const OPSET: i64 = 20;
+/// The version of the format that belongs to it.
+const IR_VERSION: i64 = 9;
+/// `TensorProto.EXTERNAL`.
+const IN_A_FILE: i32 = 1;
+
+/// Why a function has no ONNX model.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{why}")]
+pub(crate) struct NotWritten {
+    /// The node of the function.
+    pub(crate) node: Option<usize>,
+    /// What has no counterpart.
+    pub(crate) why: String,
+}
+
+/// A parameter with the value that it has: a constant of the model if its data is in a file, else an input of the graph.
+#[derive(Clone, Debug)]
+pub(crate) struct Param {
+    /// Data type.
+    pub(crate) dtype: DType,
+    /// Extents.
+    pub(crate) shape: Vec<i64>,
+    /// Where the data is.
+    pub(crate) constant: Option<External>,
+}
+
+/// Data in a file beside the model.
+#[derive(Clone, Debug)]
+pub(crate) struct External {
+    /// Name of the file.
+    pub(crate) file: String,
+    /// Where the data begins.
+    pub(crate) offset: u64,
+    /// How many bytes it has.
+    pub(crate) length: u64,
+}
+
+/// A model.
+#[derive(Clone, Debug)]
+pub(crate) struct Written {
+    /// The model as a file of ONNX.
+    pub(crate) bytes: Vec<u8>,
+    /// The inputs of the graph: positions of parameters, and names.
+    pub(crate) inputs: Vec<(usize, String)>,
+    /// How many outputs the graph has: fields of a tuple one by one.
+    pub(crate) outputs: usize,
+}
+
+/// Writes a function with as many parameters as are given.
+///
+/// # Errors
+/// The first thing in it that has no counterpart.
+pub(crate) fn written(function: Function<'_>, params: &[Param]) -> Result<Written, NotWritten> {
+    let mut writer = Writer::default();
+    let mut inputs = Vec::new();
+    for (i, (value, param)) in function.params().zip(params).enumerate() {
+        let name = format!("{}.{i}", value.name().unwrap_or("_"));
+        writer.param(&name, param).map_err(|why| NotWritten { node: value.index(), why })?;
+        if param.constant.is_none() {
+            inputs.push((i, name.clone()));
+        }
+        writer.values.insert(value.word(), Given::Tensor(name));
+    }
+    for node in function.value().region().nodes() {
+        writer.visit(node).map_err(|why| NotWritten { node: node.index(), why })?;
+    }
+    let result = function.result().ok_or(NotWritten { node: None, why: "a function without a result".to_string() })?;
+    let failed = |why| NotWritten { node: result.index(), why };
+    let result = writer.given(result).map_err(failed)?;
+    let mut outputs = Vec::new();
+    result.tensors(&mut outputs).map_err(failed)?;
+    Ok(Written { outputs: outputs.len(), bytes: writer.model(&outputs).encode_to_vec(), inputs })
+}
+
+/// What a value of the function is in the graph.
+#[derive(Clone, Debug)]
+pub(super) enum Given {
+    /// A tensor of this name.
+    Tensor(String),
+    /// A tuple.
+    Tuple(Vec<Given>),
+    /// A value that has no counterpart, which matters if it is used.
+    Nothing(&'static str),
+}
+
+impl Given {
+    /// All tensors in it.
+    fn tensors(&self, out: &mut Vec<String>) -> Result<(), String> {
+        match self {
+            Given::Tensor(name) => out.push(name.clone()),
+            Given::Tuple(fields) => fields.iter().try_for_each(|field| field.tensors(out))?,
+            Given::Nothing(what) => return Err(no_counterpart(what)),
+        }
+        Ok(())
+    }
+}
+
+/// What is said of something that ONNX or this writer does not have.
+pub(super) fn no_counterpart(what: &str) -> String {
+    format!("{what} has no counterpart among the ONNX operators that passhost writes")
+}
+
+/// A graph that is being written.
+#[derive(Default)]
+pub(super) struct Writer {
+    graph: Graph,
+    /// By operand words.
+    values: HashMap<u32, Given>,
+    names: usize,
+}
+
+impl Writer {
+    fn param(&mut self, name: &str, param: &Param) -> Result<(), String> {
+        let data_type = data_type(param.dtype)?;
+        let Some(data) = &param.constant else {
+            self.graph.input.push(info(name, data_type, &param.shape));
+            return Ok(());
+        };
+        let entry = |key: &str, value: String| Entry { key: key.to_string(), value };
+        self.graph.initializer.push(Tensor {
+            dims: param.shape.clone(),
+            data_type,
+            name: name.to_string(),
+            raw_data: None,
+            external_data: vec![
+                entry("location", data.file.clone()),
+                entry("offset", data.offset.to_string()),
+                entry("length", data.length.to_string()),
+            ],
+            data_location: Some(IN_A_FILE),
+        });
+        Ok(())
+    }
+
+    /// Writes one node of the function.
+    fn visit(&mut self, node: Value<'_>) -> Result<(), String> {
+        let given = match node.view() {
+            Expr::Call(call) => operators::write(self, call)?,
+            Expr::Tuple(tuple) => {
+                Given::Tuple(tuple.operands().map(|field| self.given(field)).collect::<Result<_, _>>()?)
+            }
+            Expr::TupleGet { tuple, index } => match self.given(tuple)? {
+                Given::Tuple(mut fields) if (index as usize) < fields.len() => fields.swap_remove(index as usize),
+                _ => return Err(no_counterpart("this tuple")),
+            },
+            Expr::Alias(of) | Expr::MatchCast(of) => self.given(of)?,
+            Expr::Param | Expr::Block | Expr::Dataflow | Expr::Yield(_) => return Ok(()),
+            Expr::If { .. } => return Err(no_counterpart("a branch")),
+            Expr::Function(_) => return Err(no_counterpart("a nested function")),
+            _ => return Err(no_counterpart("this expression")),
+        };
+        self.values.insert(node.word(), given);
+        Ok(())
+    }
+
+    /// What a value is in the graph.
+    pub(super) fn given(&mut self, value: Value<'_>) -> Result<Given, String> {
+        if let Some(given) = self.values.get(&value.word()) {
+            return Ok(given.clone());
+        }
+        let Some(constant) = value.as_constant() else { return Err(no_counterpart("an operand that is no tensor")) };
+        let name = self.constant(constant.dtype(), constant.shape(), constant.bytes())?;
+        self.values.insert(value.word(), Given::Tensor(name.clone()));
+        Ok(Given::Tensor(name))
+    }
+
+    /// An argument of a call that is a tensor: its name.
+    pub(super) fn tensor(&mut self, call: Call<'_>, i: usize) -> Result<String, String> {
+        let arg = call.arg(i).ok_or_else(|| format!("argument {i} is missing"))?;
+        match self.given(arg)? {
+            Given::Tensor(name) => Ok(name),
+            Given::Tuple(_) => Err(no_counterpart("a tuple as an argument")),
+            Given::Nothing(what) => Err(no_counterpart(what)),
+        }
+    }
+
+    /// A constant with its data in the model: its name.
+    fn constant(&mut self, dtype: DType, shape: &[i64], bytes: &[u8]) -> Result<String, String> {
+        let (data_type, name) = (data_type(dtype)?, self.name("constant"));
+        let (dims, raw_data) = (shape.to_vec(), Some(bytes.to_vec()));
+        let (external_data, data_location) = (Vec::new(), None);
+        let tensor = Tensor { dims, data_type, name: name.clone(), raw_data, external_data, data_location };
+        self.graph.initializer.push(tensor);
+        Ok(name)
+    }
+
+    /// A list of integers as a tensor: its name.
+    pub(super) fn integers(&mut self, values: &[i64]) -> Result<String, String> {
+        let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        self.constant(DType::I64, &[values.len() as i64], &bytes)
+    }
+
+    /// A call of an operator with one output: its name.
+    pub(super) fn node(&mut self, op: &str, input: Vec<String>, attribute: Vec<Attribute>) -> String {
+        let name = self.name(op);
+        let node = Node { input, output: vec![name.clone()], name: name.clone(), op_type: op.to_string(), attribute };
+        self.graph.node.push(node);
+        name
+    }
+
+    fn name(&mut self, of: &str) -> String {
+        self.names += 1;
+        // No parameter has such a name.
+        format!("{of}_{}", self.names)
+    }
+
+    /// The model with these outputs. A graph does not return an input, a constant, or a value twice: each output is a copy.
+    fn model(mut self, outputs: &[String]) -> Model {
+        for (i, output) in outputs.iter().enumerate() {
+            let name = format!("output_{i}");
+            let input = vec![output.clone()];
+            let (output, op_type) = (vec![name.clone()], "Identity".to_string());
+            self.graph.node.push(Node { input, output, name: name.clone(), op_type, attribute: Vec::new() });
+            self.graph.output.push(ValueInfo { name, r#type: None });
+        }
+        self.graph.name = "main".to_string();
+        Model {
+            ir_version: IR_VERSION,
+            producer_name: "passhost".to_string(),
+            graph: Some(self.graph),
+            opset_import: vec![OperatorSet { domain: String::new(), version: OPSET }],
+        }
+    }
+}
+
+/// An attribute that is one integer.
+pub(super) fn int(name: &str, i: i64) -> Attribute {
+    Attribute { name: name.to_string(), i: Some(i), r#type: AttributeType::Int.into(), ..Attribute::default() }
+}
+
+/// An attribute that is a list of integers.
+pub(super) fn ints(name: &str, ints: Vec<i64>) -> Attribute {
+    Attribute { name: name.to_string(), ints, r#type: AttributeType::Ints.into(), ..Attribute::default() }
+}
+
+/// An attribute that is a float.
+pub(super) fn float(name: &str, f: f64) -> Attribute {
+    Attribute { name: name.to_string(), f: Some(f as f32), r#type: AttributeType::Float.into(), ..Attribute::default() }
+}
+
+fn info(name: &str, elem_type: i32, shape: &[i64]) -> ValueInfo {
+    let dim = shape.iter().map(|extent| Dimension { dim_value: Some(*extent) }).collect();
+    let tensor_type = Some(TensorType { elem_type, shape: Some(Shape { dim }) });
+    ValueInfo { name: name.to_string(), r#type: Some(Type { tensor_type }) }
+}
+
+/// The number of a data type in ONNX.
+fn data_type(dtype: DType) -> Result<i32, String> {
+    const NUMBERS: [(DType, i32); 12] = [
+        (DType::F32, 1),
+        (DType::U8, 2),
+        (DType::I8, 3),
+        (DType::U16, 4),
+        (DType::I16, 5),
+        (DType::I32, 6),
+        (DType::I64, 7),
+        (DType::BOOL, 9),
+        (DType::F16, 10),
+        (DType::F64, 11),
+        (DType::U32, 12),
+        (DType::U64, 13),
+    ];
+    let found = NUMBERS.iter().find(|(known, _)| *known == dtype);
+    found.map(|(_, number)| *number).ok_or_else(|| no_counterpart(&format!("the data type {dtype}")))
+}

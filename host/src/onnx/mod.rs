@@ -1,0 +1,17 @@
+//! Relax functions as ONNX models, and onnxruntime that runs them.
+//!
+//! | module | what |
+//! |---|---|
+//! | `proto` | the messages of ONNX |
+//! | `graph` | from a function to a graph |
+//! | `operators` | the counterpart of each operator |
+//! | `session` | a process with onnxruntime |
+
+mod graph;
+mod operators;
+mod proto;
+pub(crate) mod session;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use operators::known;

@@ -1,0 +1,218 @@
+//! A process with onnxruntime that runs a model when it is asked to.
+
+use super::graph::{External, NotWritten, Param, no_counterpart, written};
+use plugin_api::ir::Function;
+use runtime::Tensor;
+use runtime::vm::Value;
+use serde_json::{Value as Json, json};
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// Names the Python that has onnxruntime.
+pub(crate) const VARIABLE: &str = "PASSHOST_PYTHON";
+const USUAL: &str = "python3";
+const SCRIPT: &str = include_str!("serve.py");
+/// Where data begins in its file: onnxruntime maps pages.
+const PAGE: u64 = 4096;
+
+/// Why onnxruntime does not run a function.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SessionError {
+    /// It has no model.
+    #[error(transparent)]
+    NotWritten(#[from] NotWritten),
+    /// The Python program cannot be started.
+    #[error("{} cannot be started: {error}", program.display())]
+    NoPython {
+        /// The program.
+        program: OsString,
+        /// Why.
+        error: io::Error,
+    },
+    /// A module of Python is not there, or cannot be used.
+    #[error("{} has no module `{module}`: {message}", program.display())]
+    Missing {
+        /// The program.
+        program: OsString,
+        /// The module.
+        module: String,
+        /// What Python says.
+        message: String,
+    },
+    /// onnxruntime refuses the model or its inputs, or ended.
+    #[error("onnxruntime failed: {0}")]
+    Failed(String),
+    /// A file or a pipe.
+    #[error("the files for onnxruntime: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// A model in a process of its own.
+pub(crate) struct Session {
+    child: Child,
+    /// Closed before the process is waited for: that ends it.
+    commands: Option<ChildStdin>,
+    answers: BufReader<ChildStdout>,
+    folder: TempDir,
+    outputs: usize,
+    /// The version of onnxruntime.
+    pub(crate) version: String,
+    /// How long it took to load and optimize the model.
+    pub(crate) loaded: Duration,
+}
+
+impl Session {
+    /// Starts onnxruntime with a function and its arguments. Those from `constants` on are constants of the model, which
+    /// onnxruntime may prepare before it runs; the others are inputs.
+    ///
+    /// # Errors
+    /// If the function has no model, or there is no onnxruntime.
+    pub(crate) fn start(
+        function: Function<'_>,
+        args: &[Value],
+        constants: usize,
+        threads: usize,
+    ) -> Result<Session, SessionError> {
+        let folder = TempDir::new()?;
+        let (tensors, offsets) = (tensors(args)?, offsets(args));
+        let mut file = BufWriter::new(File::create(folder.path().join("data"))?);
+        let mut params = Vec::with_capacity(tensors.len());
+        for (i, (tensor, offset)) in tensors.iter().zip(&offsets).enumerate() {
+            file.seek(SeekFrom::Start(*offset))?;
+            file.write_all(tensor.bytes())?;
+            let data = External { file: "data".to_string(), offset: *offset, length: tensor.nbytes() as u64 };
+            let constant = (i >= constants).then_some(data);
+            params.push(Param { dtype: tensor.dtype(), shape: tensor.shape().to_vec(), constant });
+        }
+        file.into_inner().map_err(io::IntoInnerError::into_error)?;
+        let model = written(function, &params)?;
+        std::fs::write(folder.path().join("model.onnx"), &model.bytes)?;
+        let input = |(i, name): &(usize, String)| {
+            let (dtype, shape) = (tensors[*i].dtype().to_string(), tensors[*i].shape());
+            json!({ "name": name, "dtype": dtype, "shape": shape, "count": tensors[*i].len(), "offset": offsets[*i] })
+        };
+        let inputs: Vec<Json> = model.inputs.iter().map(input).collect();
+        Session::of(folder, &inputs, model.outputs, threads)
+    }
+
+    fn of(folder: TempDir, inputs: &[Json], outputs: usize, threads: usize) -> Result<Session, SessionError> {
+        let path = |name: &str| folder.path().join(name).display().to_string();
+        let asked = json!({
+            "model": path("model.onnx"), "data": path("data"), "outputs": path("outputs"), "inputs": inputs,
+            "threads": threads,
+        });
+        let program = std::env::var_os(VARIABLE).unwrap_or_else(|| USUAL.into());
+        let mut command = Command::new(&program);
+        command.args(["-c", SCRIPT]).arg(asked.to_string());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(File::create(folder.path().join("errors"))?);
+        let mut child = command.spawn().map_err(|error| SessionError::NoPython { program: program.clone(), error })?;
+        let pipes = child.stdin.take().zip(child.stdout.take());
+        let (commands, answers) = pipes.ok_or_else(|| io::Error::other("no pipes"))?;
+        let (commands, answers) = (Some(commands), BufReader::new(answers));
+        let (version, loaded) = (String::new(), Duration::ZERO);
+        let mut session = Session { child, commands, answers, folder, outputs, version, loaded };
+        let begun = session.answer().map_err(|answer| match answer["missing"].as_str() {
+            Some(module) => SessionError::Missing { program, module: module.to_string(), message: said(&answer) },
+            None => SessionError::Failed(said(&answer)),
+        })?;
+        session.version = begun["version"].as_str().unwrap_or_default().to_string();
+        session.loaded = Duration::from_secs_f64(begun["seconds"].as_f64().unwrap_or_default());
+        Ok(session)
+    }
+
+    /// Runs the model so many times; how long each run took.
+    ///
+    /// # Errors
+    /// If a run fails.
+    pub(crate) fn run(&mut self, times: usize) -> Result<Vec<Duration>, SessionError> {
+        let answer = self.ask(&format!("run {times}\n"))?;
+        let seconds = answer["seconds"].as_array().into_iter().flatten();
+        Ok(seconds.filter_map(|one| Some(Duration::from_secs_f64(one.as_f64()?))).collect())
+    }
+
+    /// The results of the last run.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub(crate) fn outputs(&mut self) -> Result<Vec<Tensor>, SessionError> {
+        let answer = self.ask("write outputs\n")?;
+        let wrong = |what: &str| SessionError::Failed(format!("{what} of an output: {answer}"));
+        let mut file = BufReader::new(File::open(self.folder.path().join("outputs"))?);
+        let mut outputs = Vec::with_capacity(self.outputs);
+        for described in answer["outputs"].as_array().into_iter().flatten() {
+            let dtype = described["dtype"].as_str().and_then(|name| name.parse().ok());
+            let dtype = dtype.ok_or_else(|| wrong("the data type"))?;
+            let shape: Option<Vec<i64>> =
+                described["shape"].as_array().and_then(|dims| dims.iter().map(Json::as_i64).collect());
+            let shape = shape.ok_or_else(|| wrong("the shape"))?;
+            let size = runtime::tensor::size_of(dtype, &shape).ok_or_else(|| wrong("the size"))?;
+            let mut bytes = vec![0; size as usize];
+            file.read_exact(&mut bytes)?;
+            outputs.push(Tensor::new(dtype, &shape, &bytes).map_err(|fault| wrong(&fault.to_string()))?);
+        }
+        match outputs.len() == self.outputs {
+            true => Ok(outputs),
+            false => Err(wrong("the number")),
+        }
+    }
+
+    fn ask(&mut self, command: &str) -> Result<Json, SessionError> {
+        // If the process ended, the answer says so.
+        let _ = self.commands.as_mut().map(|commands| commands.write_all(command.as_bytes()));
+        self.answer().map_err(|answer| SessionError::Failed(said(&answer)))
+    }
+
+    /// The next answer; one with an error is an error, and so is the end of the process.
+    fn answer(&mut self) -> Result<Json, Json> {
+        let mut line = String::new();
+        let read = self.answers.read_line(&mut line);
+        let answer: Json = read.ok().and_then(|_| serde_json::from_str(&line).ok()).unwrap_or_default();
+        match (&answer, answer.get("error")) {
+            (Json::Object(_), None) => Ok(answer),
+            (Json::Object(_), Some(_)) => Err(answer),
+            _ => Err(json!({ "error": self.end() })),
+        }
+    }
+
+    /// How the process ended.
+    fn end(&mut self) -> String {
+        self.commands = None;
+        let status = self.child.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
+        let errors = std::fs::read_to_string(self.folder.path().join("errors")).unwrap_or_default();
+        let last = errors.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it wrote no reason");
+        format!("the process ended ({status}): {last}")
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.commands = None;
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What an answer says of an error.
+fn said(answer: &Json) -> String {
+    answer["error"].as_str().unwrap_or("it gave no reason").to_string()
+}
+
+fn tensors(args: &[Value]) -> Result<Vec<&Tensor>, NotWritten> {
+    let none = || NotWritten { node: None, why: no_counterpart("a parameter that is no tensor") };
+    args.iter().map(|arg| arg.as_tensor().ok_or_else(none)).collect()
+}
+
+/// Where the data of each argument begins.
+fn offsets(args: &[Value]) -> Vec<u64> {
+    let bytes = args.iter().map(|arg| arg.as_tensor().map_or(0, Tensor::nbytes) as u64);
+    let begins = bytes.scan(0, |next, bytes| {
+        let begin = *next;
+        *next = (begin + bytes).next_multiple_of(PAGE);
+        Some(begin)
+    });
+    begins.collect()
+}

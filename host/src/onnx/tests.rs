@@ -1,0 +1,1 @@
+//! Models are read again.

@@ -1,0 +1,127 @@
+//! Kernels whose calls are timed.
+
+use plugin_api::ir::Body;
+use plugin_api::ir::constant::Number;
+use runtime::bind::bind;
+use runtime::program::{float_operations, lower};
+use runtime::{Arg, Backend, Fault, Kernel, Limits};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The calls of all kernels of a backend. Clones have the same calls.
+#[derive(Clone, Default)]
+pub struct Times {
+    kernels: Arc<Mutex<Vec<Arc<Calls>>>>,
+}
+
+/// The calls of one kernel.
+#[derive(Clone, Debug)]
+pub struct Timed {
+    /// The PrimFunc.
+    pub function: Body,
+    /// How many calls there were.
+    pub calls: u64,
+    /// How long they took altogether.
+    pub time: Duration,
+    /// Operations of floats in the first call, if that is known.
+    pub operations: Option<u64>,
+    /// Bytes of the tensors that the first call was given.
+    pub bytes: u64,
+}
+
+struct Calls {
+    function: Body,
+    calls: AtomicU64,
+    nanos: AtomicU64,
+    work: OnceLock<(Option<u64>, u64)>,
+}
+
+impl Times {
+    /// A backend that times the kernels of another one.
+    pub(super) fn of(&self, backend: impl Backend + 'static) -> impl Backend + 'static {
+        Timing { backend, times: self.clone() }
+    }
+
+    fn kernels(&self) -> Vec<Arc<Calls>> {
+        self.kernels.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Forgets the calls until now.
+    pub fn restart(&self) {
+        for kernel in self.kernels() {
+            kernel.calls.store(0, Ordering::Relaxed);
+            kernel.nanos.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// The kernels that were called, in the order in which they were first prepared.
+    pub fn taken(&self) -> Vec<Timed> {
+        let timed = |calls: Arc<Calls>| {
+            let (operations, bytes) = calls.work.get().copied().unwrap_or_default();
+            Timed {
+                function: calls.function.clone(),
+                calls: calls.calls.load(Ordering::Relaxed),
+                time: Duration::from_nanos(calls.nanos.load(Ordering::Relaxed)),
+                operations,
+                bytes,
+            }
+        };
+        self.kernels().into_iter().map(timed).filter(|timed| timed.calls > 0).collect()
+    }
+}
+
+struct Timing<B> {
+    backend: B,
+    times: Times,
+}
+
+impl<B: Backend> Backend for Timing<B> {
+    fn prepare(&self, func: &Body) -> Result<Arc<dyn Kernel>, Fault> {
+        let kernel = self.backend.prepare(func)?;
+        let (calls, nanos, work) = Default::default();
+        let calls = Arc::new(Calls { function: func.clone(), calls, nanos, work });
+        self.times.kernels.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&calls));
+        Ok(Arc::new(TimedKernel { kernel, calls }))
+    }
+}
+
+struct TimedKernel {
+    kernel: Arc<dyn Kernel>,
+    calls: Arc<Calls>,
+}
+
+impl Kernel for TimedKernel {
+    fn run(&self, args: &mut [Arg<'_>], limits: &Limits) -> Result<Option<Number>, Fault> {
+        self.calls.work.get_or_init(|| work(&self.calls.function, args, limits));
+        let start = Instant::now();
+        let result = self.kernel.run(args, limits);
+        let took = start.elapsed();
+        self.calls.calls.fetch_add(1, Ordering::Relaxed);
+        self.calls.nanos.fetch_add(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
+        result
+    }
+
+    fn never_executed(&self) -> Option<&str> {
+        self.kernel.never_executed()
+    }
+
+    fn executed(&self) -> Vec<bool> {
+        self.kernel.executed()
+    }
+}
+
+/// Operations of floats and bytes of tensors of a call.
+fn work(function: &Body, args: &mut [Arg<'_>], limits: &Limits) -> (Option<u64>, u64) {
+    let bytes = args.iter().map(|arg| match arg {
+        Arg::In(tensor) => tensor.nbytes() as u64,
+        Arg::Out(tensor) => tensor.nbytes() as u64,
+        Arg::Int(_) | Arg::Float(_) => 0,
+    });
+    let bytes = bytes.sum();
+    let operations = lower(function).ok().and_then(|program| {
+        let known = bind(&program, args, limits).ok()?.ints;
+        float_operations(&program, &known)
+    });
+    (operations, bytes)
+}
