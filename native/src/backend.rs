@@ -151,7 +151,12 @@ impl Ready {
     }
 
     fn emitted(&self, llvm: &Llvm, watched: bool) -> Result<Emitted, Fault> {
-        let purpose = Purpose { watched, fills: watched || !self.writes_first, half: llvm.has_half(), mul_add: llvm.has_mul_add() };
+        let purpose = Purpose {
+            watched,
+            fills: watched || !self.writes_first,
+            half: llvm.has_half(),
+            mul_add: llvm.has_mul_add(),
+        };
         emit::emit(&self.program, purpose)
     }
 }

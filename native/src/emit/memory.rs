@@ -1,7 +1,7 @@
 //! Loads and stores, their bounds, and memory that is allocated.
 
-use super::{FILLED, Field};
 use super::function::{Function, Memory};
+use super::{FILLED, Field};
 use super::{read, types};
 use runtime::program::{Access, Affine, Buffer, Instr, Reg, Scalar, each_instr};
 use std::collections::BTreeSet;

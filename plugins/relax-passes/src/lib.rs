@@ -21,7 +21,7 @@ pub mod topological_sort;
 use algebra::{
     backward_fold_scale_axis, combine_parallel_matmul, decompose_ops, decompose_ops_for_training, expand_matmul_of_sum,
     fma_rewrite, fold_scale_axis, forward_fold_scale_axis, remove_redundant_reshape, reorder_permute_dims_after_concat,
-    reorder_take_after_matmul,
+    reorder_take_after_matmul, rewrite_transposed_matmul,
 };
 use functions::{
     attach_global_symbol, bind_params, bind_symbolic_vars, expand_tuple_arguments, inline_private_functions,
@@ -73,6 +73,7 @@ export_plugin! {
         decompose_ops::DECOMPOSE_OPS_FOR_INFERENCE,
         decompose_ops_for_training::DECOMPOSE_OPS_FOR_TRAINING,
         fma_rewrite::FMA_REWRITE,
+        rewrite_transposed_matmul::REWRITE_TRANSPOSED_MATMUL,
         backward_fold_scale_axis::BACKWARD_FOLD_SCALE_AXIS,
         forward_fold_scale_axis::FORWARD_FOLD_SCALE_AXIS,
     ],

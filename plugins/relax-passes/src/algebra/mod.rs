@@ -11,4 +11,5 @@ pub mod forward_fold_scale_axis;
 pub mod remove_redundant_reshape;
 pub mod reorder_permute_dims_after_concat;
 pub mod reorder_take_after_matmul;
+pub mod rewrite_transposed_matmul;
 mod until_stable;

@@ -130,7 +130,8 @@ fn by_elements(schedule: &mut Schedule, block: BlockRef, options: &Options) -> R
     let last = spatial.iter().rev().find(long).copied().filter(|_| !info.has_init);
     let mut outer = spatial.clone();
     if let Some(last) = last {
-        let lanes = extent(last).map_or(most, |extent| most.min(extent.max(1).unsigned_abs().next_power_of_two() as i64));
+        let lanes =
+            extent(last).map_or(most, |extent| most.min(extent.max(1).unsigned_abs().next_power_of_two() as i64));
         let along = read_along(&info, &loops, last);
         let first = loops.iter().filter(|of| **of != last && Some(**of) != along).copied();
         outer.retain(|of| *of != last && Some(*of) != along);

@@ -52,6 +52,12 @@ impl Operands<'_> {
         self.reads.iter().filter(move |read| self.depends(read, vector) == as_vectors)
     }
 
+    /// Whether the lanes of a vector do not follow each other in memory.
+    fn is_strided(&self, vector: usize) -> bool {
+        let last = |read: &BufferInfo| read.dims.last().is_some_and(|dim| dim.contains(&self.loops[vector].0));
+        self.operands(vector, true).any(|read| !last(read))
+    }
+
     /// The loop over whose iterations all vectors are the same: the longest one. Of a convolution with groups, vectors are the
     /// same within a group.
     fn channels(&self, vector: usize) -> Option<usize> {
@@ -92,16 +98,22 @@ impl Tile {
         let rows = result.rows(vector, channels);
         let (n, [in_channels, in_rows]) = (result.loops[vector].1, [channels, rows].map(|at| result.extent(at)));
         let mut best: Option<(f64, Tile)> = None;
-        for lanes in [most_lanes / 2, most_lanes].into_iter().filter(|lanes| *lanes > 1) {
+        // Each lane of a strided vector touches a line of its own: more of them than the first cache keeps apart are slow.
+        let strided = result.is_strided(vector);
+        let (long, most_vectors) = if strided { (most_lanes / 2, 1) } else { (most_lanes, MOST_VECTORS) };
+        for lanes in [most_lanes / 2, long].into_iter().filter(|lanes| *lanes > 1) {
             let in_vectors = ceil(n, lanes);
-            for vectors in 1..=in_vectors.min(MOST_VECTORS) {
+            for vectors in 1..=in_vectors.min(most_vectors) {
                 for (a, b) in divisors(in_channels).flat_map(|a| divisors(in_rows).map(move |b| (a, b))) {
                     let useful = n as f64 / (ceil(in_vectors, vectors) * vectors) as f64;
                     let Some(time) = time([a, b, vectors]) else { continue };
                     let time = time / (useful * (a * b * vectors) as f64);
                     if best.as_ref().is_none_or(|(least, _)| time < *least) {
                         let [channels, rows] = [(channels, a), (rows, b)].map(|(at, n)| at.zip(Some(n)));
-                        best = Some((time, Tile { vector, lanes, vectors, channels, rows, block: None, channels_last: false }));
+                        best = Some((
+                            time,
+                            Tile { vector, lanes, vectors, channels, rows, block: None, channels_last: false },
+                        ));
                     }
                 }
             }
@@ -117,7 +129,7 @@ impl Tile {
     /// How many tiles together, and along which loop, use a part of the input that stays in the cache.
     fn block_of(&self, result: &Operands<'_>) -> Option<(usize, i64)> {
         let bytes: i64 = result.operands(self.vector, true).map(bytes).sum();
-        if bytes <= CACHED || self.channels.is_none() {
+        if bytes <= CACHED || self.channels.is_none() || result.is_strided(self.vector) {
             return None;
         }
         let (at, tiles) = match self.rows {

@@ -18,13 +18,13 @@ struct Nest {
 
 /// Computes a reduction tile by tile, and what follows it for each tile.
 pub(super) fn tiled(schedule: &mut Schedule, block: BlockRef, tile: &Tile) -> Result<(), PassError> {
-    let written = schedule.cache_write(block, 0, "local")?;
+    schedule.cache_write(block, 0, "local")?;
     let nest = nest(schedule, block, tile)?;
     let loops = [&nest.shared, &nest.outer, &nest.reduced, &nest.inner].into_iter().flatten();
     schedule.reorder(&loops.copied().collect::<Vec<LoopRef>>())?;
     prepare_input(schedule, block, &nest, tile)?;
     let innermost = nest.outer.last().or(nest.shared.last()).copied();
-    follow(schedule, written, innermost.ok_or_else(|| pass_error!("no loop of the result"))?, tile.lanes)?;
+    follow(schedule, block, innermost.ok_or_else(|| pass_error!("no loop of the result"))?, tile.lanes)?;
     let first = *nest.reduced.first().ok_or_else(|| pass_error!("no loop of what is combined"))?;
     let init = schedule.decompose_reduction(block, first)?;
     in_registers(schedule, &nest.inner)?;
@@ -117,14 +117,10 @@ fn prepare_input(schedule: &mut Schedule, block: BlockRef, nest: &Nest, tile: &T
 }
 
 /// Computes what follows a reduction where a tile of it is there.
-fn follow(schedule: &mut Schedule, written: BlockRef, at: LoopRef, lanes: i64) -> Result<(), PassError> {
-    let name = schedule.block_info(written)?.name;
+fn follow(schedule: &mut Schedule, block: BlockRef, at: LoopRef, lanes: i64) -> Result<(), PassError> {
     inline_what_follows(schedule);
-    // What the tile is written to, or the block that it went into.
-    let last = match schedule.get_block(&name) {
-        Ok(written) => written,
-        Err(_) => schedule.blocks().last().map(|last| last.block).ok_or_else(|| pass_error!("no block"))?,
-    };
+    // What copies the tile to where it belongs, or the block that this went into.
+    let [last] = schedule.consumers(block)?[..] else { bail!("several blocks read the tile") };
     schedule.reverse_compute_at(last, at)?;
     vectors_of_last(schedule, last, lanes);
     Ok(())
