@@ -115,8 +115,8 @@ def validate(
 
     What a pass changed is executed before and after it, with random inputs, and compared within the tolerance that the
     pass declares. `dims` gives extents to symbolic dimensions, which otherwise get several. `function` is executed
-    instead of each public function that a change reaches. Limits are as for `passhost validate`, and `backend` is as for
-    `passhost.exec`.
+    instead of each public function that a change reaches. Limits are as for `passhost validate`, and `backend` is
+    as for `passhost.exec`.
 
     >>> import passhost
     >>> mod = passhost.script.from_source('''

@@ -207,11 +207,12 @@ def exec(
     that is an argument is the same object. `limit_memory` is in bytes, and half of the memory of the machine if it is
     left out; `limit_work` is in units of work, as for `passhost exec`.
 
-    Functions of TIR are compiled to native code with `backend="llvm"`, which needs an LLVM library; they are interpreted
-    with `"interpreter"`. `"auto"` compiles those that take long, if there is such a library. Results have the same bits.
-    The code is kept with the module, so that the next call does not compile again. Raises `ExecutionError` where the function has
-    no result, with the place; it is a `TypeError` if a value is of another kind than its type says, and a `ValueError`
-    if its data type or number of dimensions differs.
+    Functions of TIR are compiled to native code with `backend="llvm"`, which needs an LLVM library; they are
+    interpreted with `"interpreter"`. `"auto"` compiles those that take long, if there is such a library. Results have
+    the same bits. The code is kept with the module, so that the next call does not compile again.
+
+    Raises `ExecutionError` where the function has no result, with the place; it is a `TypeError` if a value is of
+    another kind than its type says, and a `ValueError` if its data type or number of dimensions differs.
     """
     if not isinstance(mod, IRModule):
         raise TypeError(f"exec takes an IRModule, not {mod!r}")
@@ -247,12 +248,12 @@ _ADVICE = {
 
 
 def _advised(diagnostic: Diagnostic) -> Diagnostic:
-    """What the host says of an execution, with advice for Python."""
+    """What the host says of an execution, in words for Python."""
+    texts = {"message": diagnostic.message, "help": diagnostic.help or "", "rendered": diagnostic.rendered}
     for flags, own in _ADVICE.items():
-        if diagnostic.help is not None and flags in diagnostic.help:
-            help, rendered = (text.replace(flags, own) for text in (diagnostic.help, diagnostic.rendered))
-            return replace(diagnostic, help=help, rendered=rendered)
-    return diagnostic
+        texts = {name: text.replace(flags, own) for name, text in texts.items()}
+    message, help, rendered = texts.values()
+    return replace(diagnostic, message=message, help=help if diagnostic.help is not None else None, rendered=rendered)
 
 
 class Executable:

@@ -19,10 +19,10 @@
 >>> sch.parallel(i)
 >>> [line.strip() for line in sch.mod.script().splitlines() if " for " in line]
 ['for i in T.parallel(64):', 'for j_0 in range(4):', 'for j_1 in T.vectorized(16):']
->>> sch.parallel(sch.get_loops("B")[0])
+>>> sch.split(i, [None, 8])
 Traceback (most recent call last):
     ...
-passhost.error.ScheduleError: `parallel` of `i`: the loop is `parallel`
+passhost.error.ScheduleError: `split`: `i` is parallel; do this before
 """
 
 from __future__ import annotations
@@ -49,6 +49,7 @@ class SBlockRV:
     _ref: _passhost.ScheduleBlock
 
     def __repr__(self) -> str:
+        """With its function."""
         return f"SBlockRV({self._function})"
 
 
@@ -60,6 +61,7 @@ class LoopRV:
     _ref: _passhost.ScheduleLoop
 
     def __repr__(self) -> str:
+        """With its function."""
         return f"LoopRV({self._function})"
 
 
@@ -98,9 +100,9 @@ class Trace:
 class Schedule:
     """The functions of TIR of a module, while they are being scheduled.
 
-    The primitives have the names and parameters of TVM's `s_tir.Schedule`. One that would change what a function computes
-    raises `ScheduleError`, which names the primitive, the loop or block, and the reason; the schedule is as it was.
-    A primitive may be refused that TVM accepts: nothing is believed of a block but what its stores and loads say.
+    The primitives have the names and parameters of TVM's `s_tir.Schedule`. One that would change what a function
+    computes raises `ScheduleError`, which names the primitive, the loop or block, and the reason; the schedule is as it
+    was. A primitive may be refused that TVM accepts: nothing is believed of a block but what its stores and loads say.
     """
 
     def __init__(
@@ -186,7 +188,7 @@ class Schedule:
     # Blocks and loops.
 
     def get_sblock(self, name: str, func_name: str | None = None) -> SBlockRV:
-        """A block by its name, in a function, or in that of `func_working_on`. Several blocks of one name are an error."""
+        """A block by its name, in a function or in that of `func_working_on`. Several of one name are an error."""
         _given.text("name", name)
         if func_name is None:
             function = self.func_working_on
@@ -352,8 +354,8 @@ class Schedule:
         storage_scope: str,
         consumer_blocks: Sequence[SBlockRV | str] | None = None,
     ) -> SBlockRV:
-        """Has a block write a new buffer, which another block then copies to where the block wrote. Gives the block that
-        copies. The buffer is given by its position among those that the block writes, or by its name.
+        """Has a block write a new buffer, which another block then copies to where the block wrote. Gives the block
+        that copies. The buffer is given by its position among those that the block writes, or by its name.
         """
         name, ref = self._block("cache_write", block)
         _only("cache_write", "consumer_blocks", consumer_blocks or None, None)
@@ -373,7 +375,9 @@ class Schedule:
             return _given.amount("the position of a buffer", buffer)
         names = self._of(name).buffers(block)[primitive == "cache_write"]
         if names.count(buffer) != 1:
-            raise ScheduleError(f"`{primitive}`: {names.count(buffer)} of the buffers {', '.join(names)} are `{buffer}`")
+            raise ScheduleError(
+                f"`{primitive}`: {names.count(buffer)} of the buffers {', '.join(names)} are `{buffer}`"
+            )
         return names.index(buffer)
 
     def _repr_html_(self) -> str:
