@@ -9,9 +9,17 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 static ENGINE: RwLock<Option<Arc<Engine>>> = RwLock::new(None);
+
+/// How many manifests were loaded.
+static LOADS: AtomicU64 = AtomicU64::new(0);
+
+pub(crate) fn loads() -> u64 {
+    LOADS.load(Ordering::Acquire)
+}
 
 /// The engine; runs keep it while they last.
 pub(crate) fn current(_: Python<'_>) -> PyResult<Arc<Engine>> {
@@ -33,6 +41,7 @@ pub(crate) fn load(py: Python<'_>, manifest: PathBuf, text: Option<&str>) -> PyR
     };
     let engine = py.detach(listed).map_err(|error| raised(py, &error))?;
     *ENGINE.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(engine));
+    LOADS.fetch_add(1, Ordering::AcqRel);
     Ok(())
 }
 

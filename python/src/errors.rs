@@ -1,6 +1,7 @@
 //! Errors of the host as exceptions of the package.
 
 use passhost::Error;
+use passhost::plugin_api::PassError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
@@ -43,6 +44,16 @@ pub(crate) fn raised_as(py: Python<'_>, error: &Error, class: &str) -> PyErr {
 
 /// The error of a function that contradicts itself.
 pub(crate) fn ill_formed(py: Python<'_>, message: &str) -> PyErr {
-    let made = py.import("passhost.error").and_then(|module| module.getattr("IllFormedError")?.call1((message,)));
+    of_class(py, "IllFormedError", message)
+}
+
+/// The error of a primitive of a schedule that was refused.
+pub(crate) fn not_scheduled(py: Python<'_>, error: &PassError) -> PyErr {
+    of_class(py, "ScheduleError", &error.message)
+}
+
+/// The error of a class of the package.
+fn of_class(py: Python<'_>, class: &str, message: &str) -> PyErr {
+    let made = py.import("passhost.error").and_then(|module| module.getattr(class)?.call1((message,)));
     made.map_or_else(|error| error, PyErr::from_value)
 }

@@ -2,19 +2,19 @@
 
 use crate::engine;
 use crate::errors::{raised, raised_as};
+use crate::executors::Named;
 use crate::ir::types::dtype_of_name;
 use crate::module::Module;
 use crate::python_pass::{keep, take_raised};
 use passhost::plugin_api::ir::constant::Number;
 use passhost::plugin_api::ir::{DType, Type};
 use passhost::run::execute::{FRESH, depends_on_unwritten, executing, failed, unwritten};
-use passhost::runtime::vm::{Binding, Cause, Failure, Kernels, Machine, Observer, Packed, Value};
+use passhost::runtime::vm::{Binding, Cause, Failure, Machine, Observer, Packed, Value};
 use passhost::runtime::{Limits, Tensor};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyNone, PyString, PyTuple};
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// An array: its elements as bytes in row-major order.
@@ -250,8 +250,8 @@ impl Observer for Watching {
     }
 }
 
-/// The result of a call, and arrays that were written to with what they are now.
-type Executed = (Py<PyAny>, Vec<(Py<Array>, Array)>);
+/// The result of a call, arrays that were written to with what they are now, and what else is to be said of the call.
+type Executed = (Py<PyAny>, Vec<(Py<Array>, Array)>, Option<String>);
 
 /// Calls a Relax function of a module: gives the result, and arrays that were written to, each with what it is now.
 /// An argument in the result is the same object. A result that depends on memory that nothing wrote to is an error, unless
@@ -265,8 +265,10 @@ pub(crate) fn execute(
     functions: Vec<(String, Py<PyAny>, Py<PyAny>)>,
     print: Py<PyAny>,
     limits: (u64, u64),
+    backend: Named,
 ) -> PyResult<Executed> {
     let engine = engine::current(py)?;
+    let executor = py.detach(|| module.2.get(backend)).map_err(|error| raised_as(py, &error, "execution"))?;
     let dtypes = scalar_types(module, function);
     let dtype = |at: usize| dtypes.get(at).copied().flatten();
     let mut arrays = Vec::new();
@@ -278,12 +280,11 @@ pub(crate) fn execute(
     let result = py.detach(|| {
         let (limits_of, looked) = (limits.clone(), Instant::now());
         let mut watching = Watching { limits: limits_of, looked, print, written: BTreeMap::new() };
-        let kernels = Arc::new(Kernels::default());
         let machine = Machine::new(&module.0, &*engine).limits(&limits).packed(packed);
-        let mut machine = machine.kernels(&kernels).looking_for_unwritten();
+        let mut machine = machine.kernels(&executor.kernels).looking_for_unwritten();
         let value = executing(&engine, || machine.run(function, args.clone(), &mut watching))?;
         let doubtful = machine.unwritten().filter(|_| !has_functions).cloned();
-        let how = (&limits, &kernels);
+        let how = (&limits, &executor.kernels);
         let depends = || depends_on_unwritten(&engine, &module.0, function, args, how, &value).unwrap_or(false);
         let at = doubtful.filter(|_| depends());
         Ok((value, watching.written, at))
@@ -294,7 +295,7 @@ pub(crate) fn execute(
     }
     let of = |origin: u32| arrays.get(origin as usize).map(|array| array.clone_ref(py));
     let written = written.into_iter().filter_map(|(origin, tensor)| Some((of(origin)?, Array(tensor)))).collect();
-    Ok((taken(py, &value, &arrays)?.unbind(), written))
+    Ok((taken(py, &value, &arrays)?.unbind(), written, executor.note()))
 }
 
 fn raised_by(py: Python<'_>, engine: &passhost::Engine, module: &Module, failure: &Failure) -> PyErr {

@@ -5,10 +5,12 @@
 mod engine;
 mod errors;
 mod execute;
+mod executors;
 mod ir;
 mod module;
 mod python_pass;
 mod run;
+mod schedule;
 mod validate;
 mod values;
 mod watch;
@@ -47,6 +49,8 @@ mod _passhost {
     use crate::module::{Body, Module, print_module, read_module, unified};
     #[pymodule_export]
     use crate::run::{plan, run};
+    #[pymodule_export]
+    use crate::schedule::{Schedule, ScheduleBlock, ScheduleLoop};
     #[pymodule_export]
     use crate::validate::validate;
 }

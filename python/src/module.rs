@@ -2,6 +2,7 @@
 
 use crate::engine;
 use crate::errors::raised;
+use crate::executors::Executors;
 use passhost::plugin_api::ir;
 use passhost::script::ReadOptions;
 use passhost::{Engine, Input};
@@ -58,11 +59,11 @@ impl Body {
 /// A module. Equal handles are the same module in memory.
 #[pyclass(frozen, module = "passhost._passhost")]
 #[derive(Clone)]
-pub(crate) struct Module(pub(crate) ir::Module, OnceLock<usize>);
+pub(crate) struct Module(pub(crate) ir::Module, OnceLock<usize>, pub(crate) Executors);
 
 impl Module {
     pub(crate) fn of(module: ir::Module) -> Module {
-        Module(module, OnceLock::new())
+        Module(module, OnceLock::new(), Executors::default())
     }
 }
 

@@ -1,6 +1,8 @@
 //! Runs that are validated: the module is executed before and after each pass.
 
 use crate::engine;
+use crate::errors::raised_as;
+use crate::executors::{Named, fresh};
 use crate::module::Module;
 use crate::python_pass::take_raised;
 use crate::run::{Asked, Ran, Settings, ended, report};
@@ -11,8 +13,7 @@ use pyo3::prelude::*;
 use std::collections::BTreeMap;
 
 /// How passes are validated, as Python says it: the seed of all inputs, extents of symbolic dimensions, the function to
-/// execute, the most bytes, and the
-/// most units of work unless that is the usual number.
+/// execute, the most bytes, the most units of work unless that is the usual number, and what executes PrimFuncs.
 #[derive(FromPyObject)]
 pub(crate) struct How {
     seed: u64,
@@ -20,11 +21,12 @@ pub(crate) struct How {
     function: Option<String>,
     memory: u64,
     work: Option<u64>,
+    backend: Named,
 }
 
 impl How {
-    fn checked(self, module: &Module) -> PyResult<Validation> {
-        let How { seed, dims, function, memory, work } = self;
+    fn checked(self, py: Python<'_>, module: &Module) -> PyResult<Validation> {
+        let How { seed, dims, function, memory, work, backend } = self;
         if let Some(name) = function.as_deref().filter(|name| module.0.get(name).is_none()) {
             return Err(PyValueError::new_err(format!("the module has no function `{name}`")));
         }
@@ -38,7 +40,8 @@ impl How {
         }
         let usual = Validation::new(seed, memory);
         let work = work.unwrap_or(usual.work);
-        Ok(Validation { dims, function, work, ..usual })
+        let executor = py.detach(|| fresh(backend)).map_err(|error| raised_as(py, &error, "execution"))?;
+        Ok(Validation { dims, function, work, executor, ..usual })
     }
 }
 
@@ -53,7 +56,7 @@ pub(crate) fn validate(
     how: How,
 ) -> PyResult<(Ran, Vec<(String, String)>)> {
     let engine = engine::current(py)?;
-    let how = how.checked(module)?;
+    let how = how.checked(py, module)?;
     drop(take_raised());
     let (report, checked) = py.detach(|| {
         let steps = ChangedSteps::default();

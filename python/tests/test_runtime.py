@@ -1,5 +1,6 @@
 """Executing modules."""
 
+import os
 import subprocess
 import sys
 
@@ -269,3 +270,95 @@ print(passhost.tirx.Var("n", "int64") + 1)
 def test_what_needs_no_numpy_works_without_it():
     ran = subprocess.run([sys.executable, "-c", BLOCKED], capture_output=True, text=True, timeout=60, check=False)
     assert ran.stdout == "n + T.int64(1)\n", ran.stderr
+
+
+MATMUL = """
+@I.ir_module
+class Module:
+    @T.prim_func(s_tir=True)
+    def matmul(a: T.handle, b: T.handle, c: T.handle):
+        A = T.match_buffer(a, (128, 128))
+        B = T.match_buffer(b, (128, 128))
+        C = T.match_buffer(c, (128, 128))
+        for i, j, k in T.grid(128, 128, 128):
+            with T.sblock("C"):
+                vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+                with T.init():
+                    C[vi, vj] = T.float32(0)
+                C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
+
+    @R.function
+    def main(x: R.Tensor((128, 128), "float32")) -> R.Tensor((128, 128), "float32"):
+        cls = Module
+        y = R.call_tir(cls.matmul, (x, x), out_ty=R.Tensor((128, 128), "float32"))
+        return y
+"""
+
+
+@pytest.fixture
+def matmul():
+    return passhost.script.from_source(MATMUL)
+
+
+def test_backends_have_the_same_bits(matmul):
+    x = np.random.default_rng(0).standard_normal((128, 128)).astype("float32")
+    results = [passhost.exec(matmul, x, backend=backend).numpy() for backend in ("auto", "llvm", "interpreter")]
+    np.testing.assert_array_equal(results[0], results[1])
+    np.testing.assert_array_equal(results[0], results[2])
+    np.testing.assert_array_equal(runtime.VirtualMachine(matmul, backend="llvm")["main"](x).numpy(), results[0])
+    assert passhost.validate(matmul, passhost.passes.tir.ScheduleForCPU(), backend="llvm").is_same
+    for call in (passhost.exec, passhost.benchmark, lambda *args, **named: runtime.VirtualMachine(args[0], **named)):
+        with pytest.raises(ValueError, match="backend is one of 'auto', 'llvm', 'interpreter', not 'gpu'"):
+            call(matmul, x, backend="gpu")
+    with pytest.raises(TypeError, match="backend is a string"):
+        passhost.exec(matmul, x, backend=None)
+
+
+def in_a_process(program, **environment):
+    head = f"import numpy as np, passhost, warnings\nmod = passhost.script.from_source({MATMUL!r})\n"
+    head += "x = np.ones((128, 128), 'float32')\n"
+    done = subprocess.run(
+        [sys.executable, "-c", head + program], env={**os.environ, **environment}, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_a_function_is_compiled_once(tmp_path):
+    """Code goes to the cache when it is made. What was made is not made again, though the cache is empty."""
+    program = """
+import pathlib
+def made():
+    files = [path for path in pathlib.Path(CACHE).rglob("native/*") if path.is_file()]
+    for path in files:
+        path.unlink()
+    return len(files)
+call = passhost.runtime.VirtualMachine(mod, backend="llvm")["main"]
+call(x)
+print(made() > 0)
+call(x), passhost.exec(mod, x, backend="llvm"), passhost.runtime.VirtualMachine(mod, backend="llvm")["main"](x)
+print(made())
+passhost.exec(passhost.script.from_source(mod.script()), x, backend="llvm")
+print(made() > 0)
+"""
+    folder = str(tmp_path)
+    assert in_a_process(f"CACHE = {folder!r}{program}", XDG_CACHE_HOME=folder) == ["True", "0", "True"]
+
+
+def test_without_llvm(tmp_path):
+    (tmp_path / "no_library").write_text("text")
+    program = """
+try:
+    passhost.exec(mod, x, backend="llvm")
+except passhost.error.ExecutionError as error:
+    print(error)
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    print(passhost.exec(mod, x).numpy()[0, 0])
+print(caught[0].category.__name__, caught[0].message)
+"""
+    lines = in_a_process(program, PASSHOST_LLVM=str(tmp_path / "no_library"))
+    assert lines[0].startswith('error: backend="llvm": ')
+    assert "no_library" in lines[0]
+    assert lines[-2] == "128.0"
+    assert lines[-1].startswith("RuntimeWarning functions that take long were interpreted: ")

@@ -7,7 +7,7 @@ from typing import Any
 
 from passhost._numpy import is_integer, is_scalar
 
-__all__ = ["amount", "flag", "integer", "level", "names", "plain", "text"]
+__all__ = ["amount", "backend", "choice", "flag", "integer", "level", "names", "plain", "text"]
 
 
 def integer(what: str, value: object, least: int = -(2**63), most: int = 2**63 - 1) -> int:
@@ -42,6 +42,18 @@ def text(what: str, value: object) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{what} is a string, not {value!r}")
     return value
+
+
+def choice(what: str, value: object, choices: Iterable[str]) -> str:
+    """One of some strings. Raises `TypeError` or `ValueError` of anything else."""
+    if text(what, value) not in choices:
+        raise ValueError(f"{what} is one of {', '.join(map(repr, choices))}, not {value!r}")
+    return str(value)
+
+
+def backend(value: object) -> str:
+    """What executes functions of TIR."""
+    return choice("backend", value, ("auto", "llvm", "interpreter"))
 
 
 def names(what: str, value: Iterable[str] | None) -> tuple[str, ...]:

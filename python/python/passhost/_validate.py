@@ -74,10 +74,16 @@ class _How(NamedTuple):
     function: str | None
     memory: int
     work: int | None
+    backend: str
 
 
 def _how(
-    seed: int, dims: Mapping[str, int] | None, function: str | None, limit_memory: int | None, limit_work: int | None
+    seed: int,
+    dims: Mapping[str, int] | None,
+    function: str | None,
+    limit_memory: int | None,
+    limit_work: int | None,
+    backend: str,
 ) -> _How:
     if dims is not None and not isinstance(dims, Mapping):
         raise TypeError(f"dims is a dict of extents by the names of dimensions, not {dims!r}")
@@ -90,6 +96,7 @@ def _how(
         None if function is None else _given.text("function", function),
         usual_memory() if limit_memory is None else _given.amount("limit_memory", limit_memory),
         None if limit_work is None else _given.amount("limit_work", limit_work),
+        _given.backend(backend),
     )
 
 
@@ -102,12 +109,14 @@ def validate(
     function: str | None = None,
     limit_memory: int | None = None,
     limit_work: int | None = None,
+    backend: str = "auto",
 ) -> Validation:
     """Runs passes in the current context, and checks that each of them preserved what the module computes.
 
     What a pass changed is executed before and after it, with random inputs, and compared within the tolerance that the
     pass declares. `dims` gives extents to symbolic dimensions, which otherwise get several. `function` is executed
-    instead of each public function that a change reaches. Limits are as for `passhost validate`.
+    instead of each public function that a change reaches. Limits are as for `passhost validate`, and `backend` is
+    as for `passhost.exec`.
 
     >>> import passhost
     >>> mod = passhost.script.from_source('''
@@ -124,7 +133,7 @@ def validate(
     if not isinstance(mod, IRModule):
         raise TypeError(f"an IRModule is validated, not {type(mod).__name__}")
     asked = passes if isinstance(passes, Pass) else Sequential(passes, name="validated")
-    how = _how(seed, dims, function, limit_memory, limit_work)
+    how = _how(seed, dims, function, limit_memory, limit_work, backend)
     context = PassContext.current()
     ran, checked = _passhost.validate(mod._handle(), asked._asked(), context._settings(), how)
     return Validation(asked._ended(mod, ran), tuple(_verdict(line, what) for line, what in checked))

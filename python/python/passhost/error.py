@@ -27,6 +27,7 @@ __all__ = [
     "Place",
     "PlanError",
     "PluginError",
+    "ScheduleError",
     "ScriptError",
     "ValueKindError",
     "ValueTypeError",
@@ -152,6 +153,10 @@ def too_deep(error: RecursionError) -> NestedTooDeepError:
 
 class PassFailedError(InternalError):
     """A pass failed. The module is as it was before."""
+
+
+class ScheduleError(PasshostError, RuntimeError):
+    """A primitive of a schedule was refused. The schedule is as it was before."""
 
 
 class ExecutionError(PasshostError, RuntimeError):

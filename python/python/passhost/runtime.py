@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import os
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar, overload
@@ -197,30 +198,39 @@ def exec(
     function: str = "main",
     limit_memory: int | None = None,
     limit_work: int = 2**64 - 1,
+    backend: str = "auto",
 ) -> Any:
     """Executes a function of a module: arrays in, tensors out.
 
     `args` are NumPy arrays, tensors, numbers, `Shape`s, strings, or tuples of these, one for each parameter.
     A tensor that the function writes to, as `R.call_tir_inplace` does, has the new elements after the call; a result
     that is an argument is the same object. `limit_memory` is in bytes, and half of the memory of the machine if it is
-    left out; `limit_work` is in units of work, as for `passhost exec`. Raises `ExecutionError` where the function has
-    no result, with the place; it is a `TypeError` if a value is of another kind than its type says, and a `ValueError`
-    if its data type or number of dimensions differs.
+    left out; `limit_work` is in units of work, as for `passhost exec`.
+
+    Functions of TIR are compiled to native code with `backend="llvm"`, which needs an LLVM library; they are
+    interpreted with `"interpreter"`. `"auto"` compiles those that take long, if there is such a library. Results have
+    the same bits. The code is kept with the module, so that the next call does not compile again.
+
+    Raises `ExecutionError` where the function has no result, with the place; it is a `TypeError` if a value is of
+    another kind than its type says, and a `ValueError` if its data type or number of dimensions differs.
     """
     if not isinstance(mod, IRModule):
         raise TypeError(f"exec takes an IRModule, not {mod!r}")
     _given.text("function", function)
     memory = usual_memory() if limit_memory is None else _given.amount("limit_memory", limit_memory)
     limits = (memory, _given.amount("limit_work", limit_work))
+    _given.backend(backend)
     _plugins.ensure_loaded()
     functions = [(name, _returning(chosen), _filling(chosen)) for name, chosen in _functions.items()]
     values = _Values()
     given = [values.given(value) for value in args]
     try:
-        result, written = _passhost.execute(mod._handle(), function, given, functions, print, limits)
+        result, written, note = _passhost.execute(mod._handle(), function, given, functions, print, limits, backend)
     except ExecutionError as error:
         error.diagnostics = tuple(map(_advised, error.diagnostics))
         raise
+    if note is not None:
+        warnings.warn(note, RuntimeWarning, stacklevel=2)
     for before, after in written:
         values.tensors[before].copyfrom(Tensor._of(after))
     return values.taken(result)
@@ -231,18 +241,19 @@ _ADVICE = {
     "--limit-work N allows more": "a larger limit_work allows more",
     "--random SEED makes inputs that fit; --inputs FILE must have arrays that do": "give arguments that fit",
     "--function NAME names": "function= names",
+    "--backend llvm": 'backend="llvm"',
     "; --trace shows": "; `passhost exec --trace` shows",
 }
 """What is advised of flags of the command line, and what to do instead in Python."""
 
 
 def _advised(diagnostic: Diagnostic) -> Diagnostic:
-    """What the host says of an execution, with advice for Python."""
+    """What the host says of an execution, in words for Python."""
+    texts = {"message": diagnostic.message, "help": diagnostic.help or "", "rendered": diagnostic.rendered}
     for flags, own in _ADVICE.items():
-        if diagnostic.help is not None and flags in diagnostic.help:
-            help, rendered = (text.replace(flags, own) for text in (diagnostic.help, diagnostic.rendered))
-            return replace(diagnostic, help=help, rendered=rendered)
-    return diagnostic
+        texts = {name: text.replace(flags, own) for name, text in texts.items()}
+    message, help, rendered = texts.values()
+    return replace(diagnostic, message=message, help=help if diagnostic.help is not None else None, rendered=rendered)
 
 
 class Executable:
@@ -281,7 +292,9 @@ def load_module(path: str | os.PathLike[str]) -> Executable:
 
 
 def build(mod: IRModule, target: Any = None, **options: Any) -> Executable:
-    """An executable of a module, which is interpreted: `target` and the options, which are for code, change nothing."""
+    """An executable of a module. Its functions are compiled when they run, for this machine: `target` and the options
+    change nothing.
+    """
     if not isinstance(mod, IRModule):
         raise TypeError(f"an IRModule is built, not {type(mod).__name__}")
     mod._handle()
@@ -335,21 +348,28 @@ class BenchmarkResult:
         return _html.table([f"{name} (ms)" for name in heads], [[f"{getattr(self, name) * 1e3:.3f}" for name in heads]])
 
 
-def benchmark(mod: IRModule, *args: Any, function: str = "main", number: int = 1, repeat: int = 5) -> BenchmarkResult:
-    """Times a function of a module: `repeat` times the mean of `number` calls, after a call without a clock."""
+def benchmark(
+    mod: IRModule, *args: Any, function: str = "main", number: int = 1, repeat: int = 5, backend: str = "auto"
+) -> BenchmarkResult:
+    """Times a function of a module: `repeat` times the mean of `number` calls, after a call without a clock.
+    `backend` is as for `exec`.
+    """
     if number < 1 or repeat < 1:
         raise ValueError(f"number and repeat are 1 or more, not {number} and {repeat}")
-    return VirtualMachine(mod).time_evaluator(function, number=number, repeat=repeat)(*args)
+    return VirtualMachine(mod, backend=backend).time_evaluator(function, number=number, repeat=repeat)(*args)
 
 
 class VirtualMachine(Mapping[str, Callable[..., Any]]):
     """Runs the functions of a module: `vm["main"](x)`."""
 
-    def __init__(self, rt_mod: Executable | IRModule, device: Any = None, memory_cfg: Any = None) -> None:
-        """On the CPU, whatever the device says."""
+    def __init__(
+        self, rt_mod: Executable | IRModule, device: Any = None, memory_cfg: Any = None, *, backend: str = "auto"
+    ) -> None:
+        """On the CPU, whatever the device says. `backend` is as for `exec`."""
         if not isinstance(rt_mod, Executable | IRModule):
             raise ValueError(f"a VirtualMachine runs an Executable or an IRModule, not {type(rt_mod).__name__}")
         self.mod = rt_mod.mod if isinstance(rt_mod, Executable) else rt_mod
+        self._backend = _given.backend(backend)
         self._inputs: dict[str, tuple[Any, ...]] = {}
         self._outputs: dict[str, Any] = {}
         self._saved: dict[str, Callable[..., Any]] = {}
@@ -363,9 +383,12 @@ class VirtualMachine(Mapping[str, Callable[..., Any]]):
         def call(*args: Any) -> Any:
             if name in self._inputs:
                 raise RuntimeError(f"the inputs of {name!r} were set by set_input, so invoke_stateful calls it")
-            return exec(self.mod, *args, function=name)
+            return self._exec(name, args)
 
         return call
+
+    def _exec(self, name: str, args: tuple[Any, ...]) -> Any:
+        return exec(self.mod, *args, function=name, backend=self._backend)
 
     def _check(self, name: str) -> None:
         if self.mod._handle().get(name) is None:
@@ -407,7 +430,7 @@ class VirtualMachine(Mapping[str, Callable[..., Any]]):
         """Calls a function with its inputs; `get_outputs` gives the result."""
         if func_name not in self._inputs:
             raise ValueError(f"no inputs of {func_name!r} were set; call set_input first")
-        self._outputs[func_name] = exec(self.mod, *self._inputs[func_name], function=func_name)
+        self._outputs[func_name] = self._exec(func_name, self._inputs[func_name])
 
     def get_outputs(self, func_name: str) -> Any:
         """The result of the last `invoke_stateful`."""
@@ -424,7 +447,7 @@ class VirtualMachine(Mapping[str, Callable[..., Any]]):
         given = self._arguments(func_name, args, named)
 
         def call() -> Any:
-            result = exec(self.mod, *given, function=func_name)
+            result = self._exec(func_name, given)
             return result if include_return else None
 
         self._saved[saved_name] = call

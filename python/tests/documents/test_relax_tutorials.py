@@ -3,7 +3,7 @@
 import numpy as np
 
 import passhost
-from passhost import relax, te
+from passhost import relax, s_tir, te
 from passhost.relax import PyExprMutator, PyExprVisitor
 from passhost.transform import Sequential, module_pass
 
@@ -204,3 +204,18 @@ def test_two_convolutions_grouped_in_python_and_by_a_plugin():
 
     fused = relax.transform.FuseTIR()(by_plugin)
     np.testing.assert_array_equal(passhost.exec(fused, *inputs).numpy(), plain)
+    scheduled = schedule(fused)
+    assert not passhost.ir.structural_equal(scheduled, fused)
+    for backend in ("llvm", "interpreter"):
+        np.testing.assert_array_equal(passhost.exec(scheduled, *inputs, backend=backend).numpy(), plain)
+
+
+def schedule(mod):
+    """The second convolution gets its rows innermost, and the first one computes what each of its rows needs."""
+    sch = s_tir.Schedule(mod)
+    sch.work_on("fused_conv_conv")
+    first, second = sch.get_block("convolution"), sch.get_block("convolution1")
+    n, o, i, j, c, y, x = sch.get_loops(second)
+    sch.reorder(n, i, o, c, y, x, j)
+    sch.compute_at(first, i)
+    return sch.mod

@@ -23,6 +23,8 @@ MODULES = (
     "tvm.relax.op.image",
     "tvm.relax.transform",
     "tvm.script",
+    "tvm.s_tir",
+    "tvm.s_tir.schedule",
     "tvm.te",
     "tvm.tirx",
     "tvm.tirx.transform",

@@ -3,7 +3,8 @@
 //! Each store is a fact: an element was written. Where a loop ends, the facts of its body become those of all iterations:
 //! a run of elements for each loop. A load is fine if a fact from before it has the same elements. The facts of a branch
 //! count after it if it is the first iteration of reductions, which initializes what the others add to, or together with
-//! the condition: a tile that is cut at the end of a buffer is initialized and read under the same one.
+//! the condition: a tile that is cut at the end of a buffer is initialized and read under the same one. Where all loops of
+//! the tile have ended, the run ends with the buffer. A fused loop counts as those that it was made of.
 
 use super::{Access, Affine, Binary, Instr, Literal, Loop, ParamKind, Program, Reg, Unary, each_instr};
 use std::collections::HashMap;
@@ -40,6 +41,8 @@ enum Around {
 struct Reads<'p> {
     program: &'p Program,
     defined: HashMap<Reg, &'p Instr>,
+    /// Quotients and remainders that are the same as earlier ones, and these.
+    same: HashMap<Reg, Reg>,
     around: Vec<Around>,
     facts: Vec<Written>,
     /// Elements of each storage whose size is a number, in those of its buffers.
@@ -61,12 +64,34 @@ pub fn reads_what_it_wrote(program: &Program) -> bool {
         }
     }
     let (around, facts, allocated_in) = (Vec::new(), Vec::new(), vec![0; program.storages.len()]);
-    let mut reads = Reads { program, defined, around, facts, sizes, allocated_in, fine: true };
+    let same = HashMap::new();
+    let mut reads = Reads { program, defined, same, around, facts, sizes, allocated_in, fine: true };
+    reads.find_same();
     reads.list(&program.body);
     reads.fine
 }
 
 impl<'p> Reads<'p> {
+    fn find_same(&mut self) {
+        let mut first = HashMap::new();
+        each_instr(&self.program.body, &mut |instr| {
+            let Instr::Binary { op: op @ (Binary::FloorDiv | Binary::FloorMod), a, b, .. } = instr else { return };
+            let by = self.form(*b, 0).and_then(|by| by.as_constant());
+            if let Some((by, reg)) = by.zip(instr.written()) {
+                let key = (*op == Binary::FloorDiv, self.same.get(a).copied().unwrap_or(*a), by);
+                let known = *first.entry(key).or_insert(reg);
+                self.same.insert(reg, known);
+            }
+        });
+    }
+
+    /// A position whose quotients and remainders are the first ones of their value.
+    fn position(&self, of: &Affine) -> Affine {
+        let renamed = of.terms.iter().filter_map(|(reg, factor)| Some((*reg, *self.same.get(reg)?, *factor)));
+        renamed
+            .fold(of.clone(), |form, (reg, first, factor)| form.plus(&reg.into(), -factor).plus(&first.into(), factor))
+    }
+
     fn list(&mut self, list: &'p [Instr]) {
         for instr in list {
             match instr {
@@ -75,7 +100,7 @@ impl<'p> Reads<'p> {
                     let storage = self.program.buffers[access.buffer as usize].storage;
                     self.facts.push(Written {
                         storage,
-                        base: access.offset.clone(),
+                        base: self.position(&access.offset),
                         runs: Vec::new(),
                         conditions: Vec::new(),
                     });
@@ -159,8 +184,53 @@ impl<'p> Reads<'p> {
         let Some((min, extent)) = known else { return };
         let depth = self.around.len();
         let lasts = new.into_iter().filter(|fact| self.allocated_in[fact.storage as usize] <= depth);
-        let all: Vec<Written> = lasts.filter_map(|fact| over(fact, of.var, min, extent)).collect();
+        let all = lasts.filter_map(|fact| over(self.over_parts(fact, of.var, min, extent)?, of.var, min, extent));
+        let all: Vec<Written> = all.collect();
         self.facts.extend(all);
+    }
+
+    /// What is written over the parts of a fused loop, which its iterations count like the digits of a number: all that they
+    /// can be together.
+    fn over_parts(&self, mut fact: Written, var: Reg, min: i64, extent: i64) -> Option<Written> {
+        let of_conditions = fact.conditions.iter().flat_map(|condition| &condition.form.terms);
+        let regs = fact.base.terms.iter().chain(of_conditions).map(|(reg, _)| *reg);
+        let mut parts: Vec<(i64, i64, Reg)> =
+            regs.filter_map(|reg| self.part(reg, var, extent, 0)).filter(|(.., reg)| *reg != var).collect();
+        parts.sort_unstable();
+        parts.dedup();
+        if parts.is_empty() {
+            return Some(fact);
+        }
+        let mut counted = 1;
+        for (step, n, reg) in parts {
+            if step % counted != 0 {
+                return None;
+            }
+            fact = over(fact, reg, 0, n)?;
+            counted = step.checked_mul(n)?;
+        }
+        let is_all = min == 0 && extent % counted == 0 && fact.base.factor(var) == 0;
+        is_all.then_some(fact)
+    }
+
+    /// A register that is a part of a loop's variable: after how many iterations it counts on, and how many values it has.
+    fn part(&self, reg: Reg, var: Reg, extent: i64, depth: u32) -> Option<(i64, i64, Reg)> {
+        if reg == var {
+            return Some((1, extent, reg));
+        }
+        let Some(Instr::Binary { op: op @ (Binary::FloorDiv | Binary::FloorMod), a, b, .. }) = self.defined.get(&reg)
+        else {
+            return None;
+        };
+        let by = self.form(*b, 0)?.as_constant().filter(|by| *by > 0)?;
+        let (step, n, _) = self.part(*a, var, extent, depth + 1).filter(|_| depth < 8)?;
+        if n % by != 0 {
+            return None;
+        }
+        Some(match op {
+            Binary::FloorDiv => (step.checked_mul(by)?, n / by, reg),
+            _ => (step, by, reg),
+        })
     }
 
     fn load(&mut self, access: &Access) {
@@ -168,7 +238,8 @@ impl<'p> Reads<'p> {
         if !self.program.storages[storage as usize].is_written {
             return;
         }
-        let is_known = self.facts.iter().any(|fact| fact.storage == storage && self.has(fact, &access.offset));
+        let position = self.position(&access.offset);
+        let is_known = self.facts.iter().any(|fact| fact.storage == storage && self.has(fact, &position));
         self.fine &= is_known;
     }
 
@@ -250,9 +321,19 @@ impl<'p> Reads<'p> {
         }
         match self.defined.get(&reg) {
             Some(Instr::Const { value: Literal::Int(value), .. }) => Some((*value).into()),
-            Some(Instr::Affine { form, .. }) => Some(form.clone()),
+            Some(Instr::Affine { form, .. }) => Some(self.position(form)),
             Some(Instr::Unary { op: Unary::Cast, a, .. }) => self.form(*a, depth + 1),
-            _ => Some(reg.into()),
+            Some(Instr::Binary { op: op @ (Binary::Add | Binary::Sub | Binary::Mul), a, b, .. }) => {
+                let (a, b) = (self.form(*a, depth + 1)?, self.form(*b, depth + 1)?);
+                Some(match (op, a.as_constant(), b.as_constant()) {
+                    (Binary::Add, ..) => a.plus(&b, 1),
+                    (Binary::Sub, ..) => a.plus(&b, -1),
+                    (_, _, Some(factor)) => a.times(factor),
+                    (_, Some(factor), _) => b.times(factor),
+                    _ => reg.into(),
+                })
+            }
+            _ => Some(self.same.get(&reg).copied().unwrap_or(reg).into()),
         }
     }
 }
@@ -278,18 +359,56 @@ fn over(mut fact: Written, var: Reg, min: i64, extent: i64) -> Option<Written> {
     (factor > 0).then_some(())?;
     if extent > 1 {
         fact.runs.push((factor, extent));
-        fact.runs.sort_unstable();
     }
-    // Runs that follow each other without gaps are one.
-    let mut runs: Vec<(i64, i64)> = Vec::with_capacity(fact.runs.len());
-    for (step, n) in fact.runs {
+    fact.runs = joined(fact.runs)?;
+    let mut conditions = Vec::with_capacity(fact.conditions.len());
+    for condition in std::mem::take(&mut fact.conditions) {
+        match condition.cut() {
+            Some((step, n, rest)) if fact.runs.contains(&(step, n)) => {
+                let cut = fact.runs.iter_mut().find(|run| **run == (step, n))?;
+                cut.1 = rest;
+                fact.runs = joined(std::mem::take(&mut fact.runs))?;
+            }
+            _ => conditions.push(condition),
+        }
+    }
+    fact.conditions = conditions;
+    Some(fact)
+}
+
+/// Runs in order. Those that follow each other without gaps are one.
+fn joined(mut all: Vec<(i64, i64)>) -> Option<Vec<(i64, i64)>> {
+    all.sort_unstable();
+    let mut runs: Vec<(i64, i64)> = Vec::with_capacity(all.len());
+    for (step, n) in all {
         match runs.last_mut() {
             Some((first, many)) if first.checked_mul(*many) == Some(step) => *many = many.checked_mul(n)?,
             _ => runs.push((step, n)),
         }
     }
-    fact.runs = runs;
-    Some(fact)
+    Some(runs)
+}
+
+impl Condition {
+    /// The run that it cuts, step and length, and the length that is left: if all of its variables have gone into that run,
+    /// which it counts without gaps.
+    fn cut(&self) -> Option<(i64, i64, i64)> {
+        let [unit, first, ..] = *self.gone.first()?;
+        if !self.form.terms.is_empty() || unit <= 0 || first % unit != 0 {
+            return None;
+        }
+        let mut n = 1i64;
+        for [of, factor, min, extent] in &self.gone {
+            let is_next = *of == unit.checked_mul(n)? && *factor == of.checked_mul(first / unit)?;
+            if !is_next || *min != 0 {
+                return None;
+            }
+            n = n.checked_mul(*extent)?;
+        }
+        // unit * t + constant < 0
+        let rest = self.form.constant.checked_neg()?.checked_add(unit - 1)?.div_euclid(unit);
+        (rest > 0).then_some((first, n, rest.min(n)))
+    }
 }
 
 /// How many positions runs reach over.

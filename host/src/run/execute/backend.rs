@@ -85,6 +85,12 @@ impl Executor {
         Executor { kernels, native }
     }
 
+    /// The same library, with no kernel yet: for kernels that live as long as a module.
+    #[must_use]
+    pub fn with_own_kernels(&self) -> Executor {
+        Executor::of(self.native.clone())
+    }
+
     /// The native code of a PrimFunc as text.
     ///
     /// # Errors

@@ -39,7 +39,7 @@ def zero_pipeline() -> Pass:
 
 
 def default_build_pipeline() -> Pass:
-    """What TVM does before it makes code, as far as an interpreted module needs it."""
+    """What TVM does before it makes code, as far as passhost needs it."""
 
     def _pipeline(mod: IRModule, _ctx: PassContext) -> IRModule:
         return _of(_BUILD, "default_build")(mod)
@@ -85,5 +85,5 @@ def register_pipeline(name: str) -> Callable[[Callable[..., Pass]], Callable[...
 
 
 def get_default_pipeline(target: Any = None) -> Pass:
-    """The default pipeline, which is the same for every target: modules are interpreted."""
+    """The default pipeline, which is the same for every target."""
     return default_build_pipeline()

@@ -1,8 +1,19 @@
-"""TIR of schedulable blocks: statements, and passes over them."""
+"""TIR of schedulable blocks: statements, passes over them, and schedules."""
 
 from __future__ import annotations
 
 from passhost.s_tir import transform
+from passhost.s_tir.schedule import LoopRV, SBlockRV, Schedule, ScheduleError, Trace
 from passhost.tirx.stmt import MatchBufferRegion, SBlock, SBlockRealize
 
-__all__ = ["MatchBufferRegion", "SBlock", "SBlockRealize", "transform"]
+__all__ = [
+    "LoopRV",
+    "MatchBufferRegion",
+    "SBlock",
+    "SBlockRV",
+    "SBlockRealize",
+    "Schedule",
+    "ScheduleError",
+    "Trace",
+    "transform",
+]

@@ -6,7 +6,7 @@ from typing import Any
 
 
 class Target:
-    """A compilation target: a name with options, as passes see it. Modules are interpreted, whatever it says."""
+    """A compilation target: a name with options, as passes see it. Modules run on this machine, whatever it says."""
 
     def __init__(self, target: Any, host: Any = None) -> None:
         """Of its text, as in `llvm -mcpu=native`, or of a dictionary with `kind`."""

@@ -1,0 +1,58 @@
+//! What executes the PrimFuncs of a module: made once for each module and backend, so that calls share what is compiled.
+
+use crate::engine;
+use passhost::Error;
+use passhost::run::execute::backend::{Backend, Executor};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A backend, by its name.
+#[derive(Clone, Copy)]
+pub(crate) struct Named(Backend);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Named {
+    type Error = PyErr;
+
+    fn extract(name: Borrowed<'a, 'py, PyAny>) -> PyResult<Named> {
+        Ok(Named(match name.extract::<&str>()? {
+            "auto" => Backend::Auto,
+            "llvm" => Backend::Llvm,
+            "interpreter" => Backend::Interpreter,
+            other => return Err(PyValueError::new_err(format!("no backend `{other}`"))),
+        }))
+    }
+}
+
+/// The executors of the process, from which modules get those of their own: they find a library once.
+static PROCESS: Mutex<Vec<(Backend, Executor)>> = Mutex::new(Vec::new());
+
+/// An executor whose kernels nothing else has.
+pub(crate) fn fresh(Named(backend): Named) -> Result<Executor, Error> {
+    let mut all = PROCESS.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, executor)) = all.iter().find(|(known, _)| *known == backend) {
+        return Ok(executor.with_own_kernels());
+    }
+    let executor = Executor::new(backend)?;
+    all.push((backend, executor.clone()));
+    Ok(executor.with_own_kernels())
+}
+
+/// Of a module, by backend, with the number of the manifest that was loaded: kernels depend on its operators.
+#[derive(Clone, Default)]
+pub(crate) struct Executors(Arc<Mutex<Vec<(Backend, u64, Executor)>>>);
+
+impl Executors {
+    /// Made now or before.
+    pub(crate) fn get(&self, named: Named) -> Result<Executor, Error> {
+        let now = engine::loads();
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.retain(|(_, loads, _)| *loads == now);
+        if let Some((.., executor)) = known.iter().find(|(backend, ..)| *backend == named.0) {
+            return Ok(executor.clone());
+        }
+        let executor = fresh(named)?;
+        known.push((named.0, now, executor.clone()));
+        Ok(executor)
+    }
+}

@@ -1,0 +1,65 @@
+//! Whether it is proven that a function reads only what it wrote.
+
+use runtime::program::{lower, reads_what_it_wrote};
+use script::NoOps;
+
+/// Of a function that computes `B` of `A`, and `C` of `B`; the lines are those that write `B`.
+fn is_proven(shape: &str, writes: &str) -> bool {
+    let lines: Vec<String> = writes.trim_matches('\n').lines().map(|line| format!("        {line}\n")).collect();
+    let text = format!(
+        "# from tvm.script import ir as I\n# from tvm.script import tirx as T\n\n@I.ir_module\nclass Module:\n    \
+         @T.prim_func(s_tir=True)\n    def f(A: T.Buffer({shape}, \"float32\"), C: T.Buffer({shape}, \"float32\")):\n        \
+         B = T.alloc_buffer({shape}, \"float32\")\n{}        for i, j in T.grid({}):\n            C[i, j] = B[i, j]\n",
+        lines.concat(),
+        shape.trim_matches(['(', ')']),
+    );
+    let module = script::read(&text, &NoOps).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    reads_what_it_wrote(&lower(module.get("f").expect("a function")).expect("it lowers"))
+}
+
+/// The loops over rows and columns are one loop.
+#[test]
+fn a_fused_loop_writes_what_its_parts_do() {
+    let fused = |extent: i64, row: &str, column: &str| {
+        is_proven("(6, 5)", &format!("for f in T.parallel({extent}):\n    B[{row}, {column}] = A[{row}, {column}]"))
+    };
+    assert!(fused(30, "f // 5", "f % 5"));
+    assert!(fused(30, "f % 6", "f // 6"));
+    // Rows or columns that are left out.
+    assert!(!fused(25, "f // 5", "f % 5"));
+    assert!(!fused(30, "f // 6", "f % 5"));
+    // Each column of a row, but not each row with each column.
+    assert!(!fused(30, "f % 6", "f % 5"));
+    assert!(!fused(15, "f // 5", "f % 5"));
+}
+
+#[test]
+fn three_loops_are_one() {
+    let fused = |last: &str| {
+        let at = format!("f // 15 * 3 + f // 5 % 3, {last}");
+        is_proven("(6, 5)", &format!("for f in range(30):\n    B[{at}] = A[{at}]"))
+    };
+    assert!(fused("f % 5"));
+    assert!(!fused("f // 2 % 5"));
+}
+
+/// Tiles of 4 columns, of which the last one has fewer.
+#[test]
+fn a_tile_that_is_cut_ends_with_the_buffer() {
+    let cut = |tiles: i64, least: i64| {
+        let lines = format!(
+            "for i, j, k in T.grid(6, {tiles}, 4):\n    if j * 4 + k < {least}:\n        B[i, j * 4 + k] = A[i, j * 4 + k]"
+        );
+        is_proven("(6, 10)", &lines)
+    };
+    assert!(cut(3, 10));
+    assert!(!cut(3, 9));
+    assert!(!cut(2, 10));
+    let fused = "for f in T.parallel(18):\n    for k in range(4):\n        if f % 3 * 4 + k < 10:\n            \
+                 B[f // 3, f % 3 * 4 + k] = A[f // 3, f % 3 * 4 + k]";
+    assert!(is_proven("(6, 10)", fused));
+    // A condition on something else.
+    let other = "for i, j, k in T.grid(6, 3, 4):\n    if j * 4 + k < 10 and i * 2 + k < 12:\n        \
+                 B[i, j * 4 + k] = A[i, j * 4 + k]";
+    assert!(!is_proven("(6, 10)", other));
+}

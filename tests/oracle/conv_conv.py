@@ -1,0 +1,170 @@
+"""Times the two convolutions of docs/tutorial-conv-conv.md against onnxruntime and TVM's untuned build.
+
+    PYTHONPATH=python/python ../oracle-venv/bin/python tests/oracle/conv_conv.py [--rounds N]
+
+Needs `onnx` and `onnxruntime` beside TVM, and the Python package: `python build_backend.py --release` in `python/` builds it.
+The modules are those of the document, whose examples are run. Each program runs in a process of its own, with two threads,
+and they take turns; the table has medians. Results must be close to those of onnxruntime.
+"""
+
+import argparse
+import contextlib
+import doctest
+import io
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import time
+
+import numpy as np
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+THREADS = "2"
+
+
+def document():
+    """What the names of the document mean after its examples."""
+    names = {}
+    examples = doctest.DocTestParser().get_examples((ROOT / "docs/tutorial-conv-conv.md").read_text())
+    with contextlib.redirect_stdout(io.StringIO()):
+        for example in examples:
+            # Examples that raise show what is refused, and the last ones measure.
+            if example.exc_msg is None and "times" not in example.source:
+                exec(example.source, names)
+    return names
+
+
+def in_passhost(name):
+    """A schedule of the document."""
+    import passhost
+
+    names = document()
+    call, inputs = passhost.runtime.VirtualMachine(names["modules"][name])["main"], names["inputs"]
+    return lambda: call(*inputs).numpy(), inputs
+
+
+def in_onnxruntime(_):
+    """The same as an ONNX model."""
+    import onnxruntime
+    from onnx import TensorProto, checker, helper
+
+    names = document()
+    arrays = [tensor.numpy() for tensor in names["inputs"]]
+    conv = {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}
+    nodes = [
+        helper.make_node("Conv", ["x", "w1"], ["a"], **conv),
+        helper.make_node("Add", ["a", "bias"], ["b"]),
+        helper.make_node("Relu", ["b"], ["c"]),
+        helper.make_node("Conv", ["c", "w2"], ["y"], **conv),
+    ]
+    shapes = names["shapes"]
+    weights = [
+        helper.make_tensor(name, TensorProto.FLOAT, array.shape, array.tobytes(), raw=True)
+        for name, array in zip(list(shapes)[1:], arrays[1:], strict=True)
+    ]
+    outer = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shapes["x"]) for name in ("x", "y")]
+    graph = helper.make_graph(nodes, "conv_conv", outer[:1], outer[1:], weights)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    checker.check_model(model)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = int(THREADS)
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    return lambda: session.run(None, {"x": arrays[0]})[0], arrays
+
+
+def in_tvm(_):
+    """The fused module without a schedule, built by TVM."""
+    names = document()
+    text, arrays = names["unscheduled"].script(), [tensor.numpy() for tensor in names["inputs"]]
+    import tvm
+    from tvm import relax
+
+    target = tvm.target.Target({"kind": "llvm", "mcpu": tvm.target.codegen.llvm_get_system_cpu()})
+    machine = relax.VirtualMachine(relax.build(tvm.script.from_source(text), target), tvm.cpu())
+    given = [tvm.runtime.tensor(array) for array in arrays]
+    return lambda: machine["main"](*given).numpy(), arrays
+
+
+PROGRAMS = {"passhost": in_passhost, "onnxruntime": in_onnxruntime, "TVM, untuned": in_tvm}
+
+
+def serve(program, name):
+    """Runs once for each line that it reads, and writes seconds; the first result goes to a file."""
+    call, _ = PROGRAMS[program](name)
+    path = sys.stdin.readline().strip()
+    np.save(path, call())
+    print("ready", flush=True)
+    for _ in sys.stdin:
+        start = time.perf_counter()
+        call()
+        print(time.perf_counter() - start, flush=True)
+
+
+class Program:
+    """A program in a process of its own."""
+
+    def __init__(self, program, name, path):
+        """Starts it and runs it once."""
+        environment = dict(os.environ, TVM_NUM_THREADS=THREADS, RAYON_NUM_THREADS=THREADS)
+        command = [sys.executable, __file__, "--serve", program, name]
+        self.process = subprocess.Popen(command, stdin=-1, stdout=-1, text=True, env=environment)
+        self.path, self.seconds = path, []
+        self.said(str(path))
+
+    def said(self, line):
+        """What it answers to a line."""
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+        answer = self.process.stdout.readline()
+        if not answer:
+            raise SystemExit(f"a program ended: {self.process.args}")
+        return answer
+
+    def run(self):
+        """Runs it once more."""
+        self.seconds.append(float(self.said("run")))
+
+    @property
+    def result(self):
+        """What it computes."""
+        return np.load(self.path)
+
+
+def main():
+    """Prints the table."""
+    import tempfile
+
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--serve", nargs=2)
+    options = parser.parse_args()
+    if options.serve:
+        return serve(*options.serve)
+    rows = [("passhost", name) for name in ("unscheduled", "reordered", "tiled", "ScheduleForCPU")]
+    rows += [("onnxruntime", ""), ("TVM, untuned", "")]
+    with tempfile.TemporaryDirectory() as folder:
+        programs = {
+            f"{program} {name}".strip(): Program(program, name, pathlib.Path(folder) / f"{at}.npy")
+            for at, (program, name) in enumerate(rows)
+        }
+        for _ in range(options.rounds):
+            for program in programs.values():
+                program.run()
+        reference = programs["onnxruntime"].result
+        for name, program in programs.items():
+            apart = np.abs(program.result - reference).max() / np.abs(reference).max()
+            if not apart < 1e-4:
+                raise SystemExit(f"{name} computes something else: {apart}")
+            program.process.stdin.close()
+            program.process.wait()
+    medians = {name: statistics.median(program.seconds) * 1e3 for name, program in programs.items()}
+    print(f"median of {options.rounds} runs, {THREADS} threads\n\n| program | ms | of onnxruntime's speed | x TVM, untuned |")
+    print("|---|---|---|---|")
+    for name, ms in medians.items():
+        print(f"| {name} | {ms:.2f} | {medians['onnxruntime'] / ms:.2f} | {medians['TVM, untuned'] / ms:.1f} |")
+
+
+if __name__ == "__main__":
+    main()
