@@ -117,7 +117,13 @@ fn show(bench: &Bench, args: &BenchArgs, html: Option<Output>) -> Result<u8, Err
 fn page_at(args: &BenchArgs, path: &Path) -> Result<Output, Error> {
     let mut others = vec![("the module", args.executed.input.as_path())];
     others.extend(args.inputs.as_deref().map(|path| ("the file of the inputs", path)));
-    spared::output(&args.select, (path, "--html"), &others)
+    match spared::output(&args.select, (path, "--html"), &others)? {
+        Output::Stdout => {
+            let message = "the table is written to standard output; name a file for the page".to_string();
+            Err(Error::Output { path: path.to_path_buf(), message })
+        }
+        output => Ok(output),
+    }
 }
 
 /// The passes that run, also in words: those of the pipeline `native` if nothing else is asked for.
