@@ -142,12 +142,6 @@ pub(crate) fn call(
     }
 }
 
-/// Calls code that does not look at its context.
-pub(crate) fn call_alone(entry: Entry) -> i32 {
-    // SAFETY: who has the entry made the code, which computes with numbers of its own alone.
-    unsafe { entry(null_mut()) }
-}
-
 impl Context {
     fn fail(&mut self, fault: Fault) {
         self.site = OF_CALLBACK;

@@ -13,18 +13,15 @@
 //! | `pad` | rows of private memory become whole vectors |
 //! | `cache` | object code on disk |
 //! | `backend` | the kernels |
-//! | `fused` | how fast the machine is with instructions that the kernels do not have |
 
 mod backend;
 mod cache;
 mod call;
 mod emit;
 mod functions;
-mod fused;
 pub mod llvm;
 mod pad;
 
 pub use backend::{Made, Native, Text};
 pub use cache::Cache;
-pub use fused::fused_operations;
 pub use llvm::{Llvm, LlvmError, Output};

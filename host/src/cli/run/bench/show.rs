@@ -70,9 +70,9 @@ pub(super) fn text(bench: &Bench) -> String {
     let mut out = format!("{function} after {passes}, by {backend} with {}\n", counted(*threads, "thread"));
     out.push_str(&code(bench.cold.as_ref(), &bench.made));
     if let Some(peaks) = &bench.measured.peaks {
-        let [operations, fused, bytes] = [peaks.operations, peaks.fused, peaks.bytes].map(|peak| peak / 1e9);
+        let (operations, bytes) = (peaks.operations / 1e9, peaks.bytes / 1e9);
         out.push_str(&format!(
-            "this machine: {operations:.0} GF/s of products and sums ({fused:.0} fused), {bytes:.1} GB/s from memory
+            "this machine: {operations:.0} GF/s of products and sums, {bytes:.1} GB/s from memory
 "
         ));
     }
@@ -223,8 +223,7 @@ pub(super) fn data(bench: &Bench) -> Value {
         "cold": bench.cold.as_ref().map(made),
         "code": made(&bench.made),
         "peaks": bench.measured.peaks.map(|peaks| json!({
-            "operations_per_second": peaks.operations, "fused_operations_per_second": peaks.fused,
-            "bytes_per_second": peaks.bytes,
+            "operations_per_second": peaks.operations, "bytes_per_second": peaks.bytes,
         })),
         "runs": runs(&turns.ours),
         "outside_of_kernels": bench.without(&bench.kernels).0.as_secs_f64(),
