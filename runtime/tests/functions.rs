@@ -326,9 +326,9 @@ def f(A: T.Buffer((4,), \"int32\"), B: T.Buffer((5,), \"int32\")):
 #[test]
 fn operations_of_floats_are_counted() {
     let program = lower(&func(SYMBOLIC)).expect("it lowers");
-    let n = program.symbols.iter().find(|symbol| symbol.name == "n").expect("n").reg;
+    let [n] = program.symbols.as_slice() else { panic!("{:?}", program.symbols) };
     // A sum for each element; the number of rows must be known.
-    assert_eq!(float_operations(&program, &[(n, 7)]), Some(14));
+    assert_eq!(float_operations(&program, &[(n.reg, 7)]), Some(14));
     assert_eq!(float_operations(&program, &[]), None);
     let branches = "\
 @T.prim_func
