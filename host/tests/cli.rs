@@ -10,6 +10,9 @@ use std::sync::OnceLock;
 #[path = "cli/bad_plugins.rs"]
 #[cfg(target_os = "linux")]
 mod bad_plugins;
+#[path = "cli/bench.rs"]
+#[cfg(unix)]
+mod bench;
 #[path = "cli/blame.rs"]
 #[cfg(unix)]
 mod blame;

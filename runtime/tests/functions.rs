@@ -2,7 +2,7 @@
 
 use plugin_api::ir::constant::Number;
 use plugin_api::prelude::*;
-use runtime::program::lower;
+use runtime::program::{float_operations, lower};
 use runtime::{Arg, Backend, Fault, FaultKind, Interpreter, Limits, Tensor};
 use script::NoOps;
 
@@ -321,4 +321,33 @@ def f(A: T.Buffer((4,), \"int32\"), B: T.Buffer((5,), \"int32\")):
     let mut tensors = [ints(&[1, 2, 3, 4]), ints(&[0; 5])];
     run(text, &mut tensors).expect("it runs");
     assert_eq!(tensors[1].values::<i32>().expect("integers"), [0, 0, 1, 3, 2]);
+}
+
+#[test]
+fn operations_of_floats_are_counted() {
+    let program = lower(&func(SYMBOLIC)).expect("it lowers");
+    let [n] = program.symbols.as_slice() else { panic!("{:?}", program.symbols) };
+    // A sum for each element; the number of rows must be known.
+    assert_eq!(float_operations(&program, &[(n.reg, 7)]), Some(14));
+    assert_eq!(float_operations(&program, &[]), None);
+    let branches = "\
+@T.prim_func
+def f(a: T.Buffer((4,), \"float32\"), k: T.Buffer((4,), \"int32\")):
+    for i in range(4):
+        k[i] = k[i] * 2 + 1
+        if k[i] > 2:
+            a[i] = T.fma(T.exp(a[i]), a[i], T.float32(1))
+        else:
+            a[i] = T.max(a[i], T.float32(0))
+";
+    // Of integers nothing counts, and of two branches the longer one.
+    let program = lower(&func(branches)).expect("it lowers");
+    assert_eq!(float_operations(&program, &[]), Some(12));
+    let endless = "\
+@T.prim_func
+def f(a: T.Buffer((1,), \"float32\")):
+    while a[0] < T.float32(10):
+        a[0] = a[0] + T.float32(1)
+";
+    assert_eq!(float_operations(&lower(&func(endless)).expect("it lowers"), &[]), None);
 }

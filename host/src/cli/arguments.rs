@@ -555,8 +555,8 @@ pub(super) struct BenchArgs {
     /// The seed of random values, which are those of `exec`.
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     pub(super) random: u64,
-    /// How many runs are measured. Default: at least 5, and as many as take a second. One more run comes before them, which
-    /// compiles kernels.
+    /// How many runs are measured. Default: at least 5, and as many as take a second. Two runs come before them, of which the
+    /// first compiles kernels.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(super) times: Option<u32>,
     /// Number of threads, at most 256. Default: the number of cores.

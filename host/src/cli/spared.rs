@@ -67,12 +67,16 @@ pub(super) fn check(args: &RunArgs) -> Result<Survey, Error> {
     Ok(survey)
 }
 
-/// The one file that a command writes with `-o`, of which `others` are inputs as well.
+/// The one file that a command writes, with the option that names it; `others` are inputs as well.
 ///
 /// # Errors
 /// If it cannot be written, or would overwrite an input.
-pub(super) fn output(select: &Select, shown: &Path, others: &[(&str, &Path)]) -> Result<Output, Error> {
-    let places = [Place::look(shown, "-o")?];
+pub(super) fn output(
+    select: &Select,
+    (shown, option): (&Path, &'static str),
+    others: &[(&str, &Path)],
+) -> Result<Output, Error> {
+    let places = [Place::look(shown, option)?];
     let others: Vec<(String, Identity)> =
         others.iter().map(|(what, path)| (what.to_string(), identity(path))).collect();
     check_files(&places, &others)?;

@@ -43,12 +43,11 @@ def main() -> None:
             say(seconds=seconds)
         else:
             with open(asked["outputs"], "wb") as file:
-                for output in outputs:
-                    file.write(numpy.ascontiguousarray(output).tobytes())
+                file.writelines(numpy.ascontiguousarray(output).tobytes() for output in outputs)
             say(outputs=[{"dtype": str(output.dtype), "shape": list(output.shape)} for output in outputs])
 
 
 try:
     main()
-except Exception as error:
+except Exception as error:  # noqa: BLE001 (whatever it is, passhost reports it)
     say(error=f"{type(error).__name__}: {error}")

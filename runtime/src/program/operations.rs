@@ -4,7 +4,7 @@ use super::{Affine, Binary, Instr, Program, Reg, Unary};
 use std::collections::HashMap;
 
 /// How many operations of floats a call does, where these registers have these values: an operation of two numbers is one, and
-/// so is a function of one number. Of two branches, the longer one counts. `None` if the number of iterations of a loop depends
+/// so is a function of one number; a product and a sum that are rounded once are two. Of two branches, the longer one counts. `None` if the number of iterations of a loop depends
 /// on something else.
 pub fn float_operations(program: &Program, known: &[(Reg, i64)]) -> Option<u64> {
     let count = Count { program, known: known.iter().copied().collect() };
@@ -22,6 +22,7 @@ impl Count<'_> {
             let n = match instr {
                 Instr::Binary { op, dst, a, .. } => u64::from(self.is_float(*dst) && self.is_float(*a) && counts(*op)),
                 Instr::Unary { op: Unary::Math(_), .. } => 1,
+                Instr::MulAdd { .. } => 2,
                 Instr::For(of) => match self.of(&of.body)? {
                     0 => 0,
                     inner => inner.saturating_mul(self.value(&of.extent)?.max(0) as u64),

@@ -14,7 +14,7 @@ use plugin_api::ir::{BodyKind, Module};
 pub(in crate::cli) fn emit(args: &EmitArgs, messages: Messages) -> Result<(), Error> {
     let output = match &args.output {
         None => None,
-        Some(shown) => Some(spared::output(&args.select, shown, &[("the module", args.input.as_path())])?),
+        Some(shown) => Some(spared::output(&args.select, (shown, "-o"), &[("the module", args.input.as_path())])?),
     };
     let executor = Executor::new(Backend::Llvm)?;
     let prepared = prepared(&args.input, &args.isolate, &args.select.or_no_passes(), messages)?;

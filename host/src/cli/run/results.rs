@@ -36,3 +36,18 @@ pub(super) fn results(value: &Value) -> Vec<Shown<'_>> {
     }
     out
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_of_tuples_are_named_by_their_positions() {
+        let one = || Value::shape(&[1]);
+        let inner = Value::tuple(vec![one(), one()]).expect("a tuple");
+        let outer = Value::tuple(vec![one(), inner]).expect("a tuple");
+        let names: Vec<String> = results(&outer).into_iter().map(|shown| shown.name).collect();
+        assert_eq!(names, ["output_0", "output_1_0", "output_1_1"]);
+        assert_eq!(results(&one())[0].name, "output");
+    }
+}

@@ -59,7 +59,7 @@ pub(super) struct SearchArgs {
 impl SearchArgs {
     /// The file for the module that is found, which must not be one that the search reads.
     fn output(&self, shown: &Path) -> Result<Output, Error> {
-        spared::output(&self.select, shown, &[("the input", &self.input)])
+        spared::output(&self.select, (shown, "-o"), &[("the input", &self.input)])
     }
 }
 

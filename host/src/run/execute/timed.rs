@@ -4,15 +4,30 @@ use plugin_api::ir::Body;
 use plugin_api::ir::constant::Number;
 use runtime::bind::bind;
 use runtime::program::{float_operations, lower};
+use runtime::vm::{Binding, Observer};
 use runtime::{Arg, Backend, Fault, Kernel, Limits};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The calls of all kernels of a backend. Clones have the same calls.
 #[derive(Clone, Default)]
 pub struct Times {
     kernels: Arc<Mutex<Vec<Arc<Calls>>>>,
+    /// The operator of the binding that is executed, if the run is observed.
+    operator: Arc<Mutex<Option<String>>>,
+}
+
+/// Whoever observes a run with it gets the names of operators as those of their kernels.
+impl Observer for Times {
+    fn before(&mut self, binding: &Binding<'_>) {
+        let name = binding.binding().as_call().and_then(|call| call.op());
+        *locked(&self.operator) = name.map(|name| name.replacen("relax.", "R.", 1));
+    }
+}
+
+fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The calls of one kernel.
@@ -20,6 +35,8 @@ pub struct Times {
 pub struct Timed {
     /// The PrimFunc.
     pub function: Body,
+    /// The operator that it was first called for, if that call was observed.
+    pub operator: Option<String>,
     /// How many calls there were.
     pub calls: u64,
     /// How long they took altogether.
@@ -34,7 +51,14 @@ struct Calls {
     function: Body,
     calls: AtomicU64,
     nanos: AtomicU64,
-    work: OnceLock<(Option<u64>, u64)>,
+    first: OnceLock<First>,
+}
+
+/// What the first call tells.
+struct First {
+    operator: Option<String>,
+    operations: Option<u64>,
+    bytes: u64,
 }
 
 impl Times {
@@ -44,7 +68,7 @@ impl Times {
     }
 
     fn kernels(&self) -> Vec<Arc<Calls>> {
-        self.kernels.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        locked(&self.kernels).clone()
     }
 
     /// Forgets the calls until now.
@@ -58,13 +82,14 @@ impl Times {
     /// The kernels that were called, in the order in which they were first prepared.
     pub fn taken(&self) -> Vec<Timed> {
         let timed = |calls: Arc<Calls>| {
-            let (operations, bytes) = calls.work.get().copied().unwrap_or_default();
+            let first = calls.first.get();
             Timed {
                 function: calls.function.clone(),
+                operator: first.and_then(|first| first.operator.clone()),
                 calls: calls.calls.load(Ordering::Relaxed),
                 time: Duration::from_nanos(calls.nanos.load(Ordering::Relaxed)),
-                operations,
-                bytes,
+                operations: first.and_then(|first| first.operations),
+                bytes: first.map_or(0, |first| first.bytes),
             }
         };
         self.kernels().into_iter().map(timed).filter(|timed| timed.calls > 0).collect()
@@ -79,21 +104,25 @@ struct Timing<B> {
 impl<B: Backend> Backend for Timing<B> {
     fn prepare(&self, func: &Body) -> Result<Arc<dyn Kernel>, Fault> {
         let kernel = self.backend.prepare(func)?;
-        let (calls, nanos, work) = Default::default();
-        let calls = Arc::new(Calls { function: func.clone(), calls, nanos, work });
-        self.times.kernels.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&calls));
-        Ok(Arc::new(TimedKernel { kernel, calls }))
+        let (calls, nanos, first) = Default::default();
+        let calls = Arc::new(Calls { function: func.clone(), calls, nanos, first });
+        locked(&self.times.kernels).push(Arc::clone(&calls));
+        Ok(Arc::new(TimedKernel { kernel, calls, times: self.times.clone() }))
     }
 }
 
 struct TimedKernel {
     kernel: Arc<dyn Kernel>,
     calls: Arc<Calls>,
+    times: Times,
 }
 
 impl Kernel for TimedKernel {
     fn run(&self, args: &mut [Arg<'_>], limits: &Limits) -> Result<Option<Number>, Fault> {
-        self.calls.work.get_or_init(|| work(&self.calls.function, args, limits));
+        self.calls.first.get_or_init(|| {
+            let (operations, bytes) = work(&self.calls.function, args, limits);
+            First { operator: locked(&self.times.operator).clone(), operations, bytes }
+        });
         let start = Instant::now();
         let result = self.kernel.run(args, limits);
         let took = start.elapsed();

@@ -27,7 +27,7 @@ use crate::run::execute::{executing, failed};
 use native::{Cache, Made};
 use plugin_api::ir::Module;
 use runtime::Limits;
-use runtime::vm::{Machine, Value};
+use runtime::vm::{Machine, Observer, Value};
 use std::path::Path;
 use tempfile::TempDir;
 
@@ -117,7 +117,13 @@ fn show(bench: &Bench, args: &BenchArgs, html: Option<Output>) -> Result<u8, Err
 fn page_at(args: &BenchArgs, path: &Path) -> Result<Output, Error> {
     let mut others = vec![("the module", args.executed.input.as_path())];
     others.extend(args.inputs.as_deref().map(|path| ("the file of the inputs", path)));
-    spared::output(&args.select, path, &others)
+    match spared::output(&args.select, (path, "--html"), &others)? {
+        Output::Stdout => {
+            let message = "the table is written to standard output; name a file for the page".to_string();
+            Err(Error::Output { path: path.to_path_buf(), message })
+        }
+        output => Ok(output),
+    }
 }
 
 /// The passes that run, also in words: those of the pipeline `native` if nothing else is asked for.
@@ -175,7 +181,12 @@ impl Run<'_> {
     ) -> Result<(Measured, Made), Error> {
         let work = || {
             let mut machine = self.machine(executor);
-            let mut run = || machine.run(&self.args.function, values.to_vec(), &mut ());
+            let (mut names, mut nobody, mut is_first) = (times.clone(), (), true);
+            let mut run = || {
+                let observer: &mut dyn Observer = if is_first { &mut names } else { &mut nobody };
+                is_first = false;
+                machine.run(&self.args.function, values.to_vec(), observer)
+            };
             turns::measured(&mut run, times, opponent.as_mut(), (self.args.times, self.progress))
         };
         let (turns, value) = self.in_threads(work)?.map_err(|stopped| match stopped {
@@ -212,7 +223,7 @@ fn named(timed: Vec<Timed>, module: &Module) -> Vec<Kernel> {
         let same: Vec<&str> = module.functions().filter(|(_, body)| has(body)).map(|(name, _)| name).collect();
         let name = match same.as_slice() {
             // An operator that was legalized when it was called.
-            [] => timed.function.root().name().unwrap_or("an operator").to_string(),
+            [] => timed.operator.clone().unwrap_or_else(|| "an operator".to_string()),
             [name] => (*name).to_string(),
             [name, others @ ..] => format!("{name} and {} like it", others.len()),
         };

@@ -72,7 +72,8 @@ pub(super) fn text(bench: &Bench) -> String {
     if let Some(peaks) = &bench.measured.peaks {
         let (operations, bytes) = (peaks.operations / 1e9, peaks.bytes / 1e9);
         out.push_str(&format!(
-            "this machine: {operations:.0} GF/s of products and sums, {bytes:.1} GB/s from memory\n"
+            "this machine: {operations:.0} GF/s of products and sums, {bytes:.1} GB/s from memory
+"
         ));
     }
     out.push_str(&format!("\n{}\n{}", kernels(bench), runs(bench)));

@@ -65,7 +65,7 @@ fn output(args: &ExecArgs) -> Result<Option<Output>, Error> {
     let Some(shown) = &args.output else { return Ok(None) };
     let mut others = vec![("the module", args.executed.input.as_path())];
     others.extend(args.inputs.as_deref().map(|path| ("the file of the inputs", path)));
-    match spared::output(&args.select, shown, &others)? {
+    match spared::output(&args.select, (shown, "-o"), &others)? {
         Output::Stdout => {
             let message = "arrays are not written to standard output; name a file".to_string();
             Err(Error::Output { path: shown.clone(), message })

@@ -165,14 +165,4 @@ mod tests {
         let texts = [0.0, -2.0, 0.123_456_789, 123.456_789, 1e-9, 1e30, 999_999.5].map(short);
         assert_eq!(texts, ["0", "-2", "0.12346", "123.457", "1.00000e-9", "1.00000e30", "1000000"]);
     }
-
-    #[test]
-    fn fields_of_tuples_are_named_by_their_positions() {
-        let one = || Value::shape(&[1]);
-        let inner = Value::tuple(vec![one(), one()]).expect("a tuple");
-        let outer = Value::tuple(vec![one(), inner]).expect("a tuple");
-        let names: Vec<String> = results(&outer).into_iter().map(|shown| shown.name).collect();
-        assert_eq!(names, ["output_0", "output_1_0", "output_1_1"]);
-        assert_eq!(results(&one())[0].name, "output");
-    }
 }
