@@ -5,6 +5,7 @@ mod generate;
 
 use generate::{Generator, tensors};
 use native::{Cache, Llvm, Native};
+use plugin_api::ir::constant::Number;
 use plugin_api::prelude::*;
 use runtime::program::{lower, reads_what_it_wrote};
 use runtime::{Arg, Backend, Fault, Interpreter, Limits, Tensor};
@@ -101,5 +102,90 @@ class Module:
             .map(|backend| run(backend, &body, inputs.clone(), fresh).expect("it runs"));
         assert_eq!(bits(&expected.0[1]), bits(&found.0[1]));
         assert_eq!(expected.1, found.1, "unwritten memory");
+    }
+}
+
+/// Both backends leave the same bits in the tensors of a function.
+fn agrees(text: &str, inputs: &[Tensor]) -> Vec<Tensor> {
+    let (body, native) = (body_of(text), Native::new(llvm(), Cache::none()));
+    let [expected, found] = [&Interpreter as &dyn Backend, &native]
+        .map(|backend| run(backend, &body, inputs.to_vec(), 0).unwrap_or_else(|fault| panic!("{fault}\n{text}")).0);
+    expected.iter().zip(&found).for_each(|(expected, found)| assert_eq!(bits(expected), bits(found), "{text}"));
+    found
+}
+
+fn function(params: &str, body: &str) -> String {
+    let head = "# from tvm.script import ir as I\n# from tvm.script import tirx as T\n\n@I.ir_module\nclass Module:\n";
+    let lines: String = body.lines().map(|line| format!("        {line}\n")).collect();
+    format!("{head}    @T.prim_func(s_tir=True)\n    def f({params}):\n{lines}")
+}
+
+fn random(dtype: DType, shape: &[i64], seed: u64) -> Tensor {
+    Tensor::random(dtype, shape, seed, &Limits::unlimited()).expect("a tensor")
+}
+
+/// A tile of whole vectors at the end of rows that are no whole vectors: lanes beyond the end compute something, which nobody
+/// sees. With steps of one element, of two, and of more.
+#[test]
+fn tiles_at_the_end_of_rows() {
+    for (step, extent) in [(1, 28), (2, 56), (3, 84), (7, 196)] {
+        let params = format!("A: T.Buffer((3, {extent}), \"float32\"), C: T.Buffer((4, 28), \"float32\")");
+        let body = format!(
+            "for j in range(2):
+    B = T.alloc_local((4, 16))
+    for i in T.unroll(4):
+        for l in T.vectorized(16):
+            if j * 16 + l < 28:
+                B[i, l] = T.float32(0)
+    for k in range(3):
+        for i in T.unroll(4):
+            for l in T.vectorized(16):
+                if j * 16 + l < 28:
+                    B[i, l] = T.fma(A[k, (j * 16 + l) * {step}], A[k, i], B[i, l])
+    for i in range(4):
+        for l in T.vectorized(16):
+            if j * 16 + l < 28:
+                C[i, j * 16 + l] = B[i, l]"
+        );
+        let left =
+            agrees(&function(&params, &body), &[random(DType::F32, &[3, extent], 1), random(DType::F32, &[4, 28], 2)]);
+        assert_eq!(left.len(), 2);
+    }
+}
+
+/// Memory whose elements some accesses guard in another way than others: the masks stay.
+#[test]
+fn elements_that_some_accesses_see_are_kept() {
+    let body = "B = T.alloc_local((16,))
+for l in T.vectorized(16):
+    B[l] = T.float32(1)
+for l in T.vectorized(16):
+    if l < 10:
+        B[l] = A[l]
+for l in T.vectorized(16):
+    C[l] = B[l]";
+    let params = "A: T.Buffer((10,), \"float32\"), C: T.Buffer((16,), \"float32\")";
+    let left = agrees(&function(params, body), &[random(DType::F32, &[10], 1), random(DType::F32, &[16], 2)]);
+    assert_eq!(bits(&left[1])[10..], ["Float(1.0)"; 6].map(String::from));
+}
+
+/// The functions that have steps of their own, on vectors and on single numbers, where results are special, too.
+#[test]
+fn elementary_functions() {
+    let special =
+        [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, 0.0, -0.0, 1e-40, -103.3, -87.4, 88.72, 89.5, 0.62, 0.99, 4.1];
+    let numbers = special.into_iter().chain((0..499).map(|n| (n as f32 - 250.0) * 0.41)).map(f64::from);
+    let numbers: Vec<Number> = numbers.map(Number::Float).collect();
+    for dtype in [DType::F32, DType::F16, DType::BF16] {
+        let input = Tensor::from_numbers(dtype, &[512], numbers.iter().copied()).expect("a tensor");
+        let params = format!("A: T.Buffer((512,), \"{dtype}\"), C: T.Buffer((512,), \"{dtype}\")");
+        for call in ["T.exp(A[i])", "T.tanh(A[i])", "T.erf(A[i])", "T.sigmoid(A[i])", "T.fma(A[i], A[511 - i], A[i])"] {
+            let lanes = call.replace("[i]", "[j * 16 + l]").replace("511 - i", "511 - j * 16 - l");
+            let vectors =
+                format!("for j in range(32):\n    for l in T.vectorized(16):\n        C[j * 16 + l] = {lanes}");
+            for body in [format!("for i in range(512):\n    C[i] = {call}"), vectors] {
+                agrees(&function(&params, &body), &[input.clone(), input.clone()]);
+            }
+        }
     }
 }

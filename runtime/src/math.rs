@@ -1,18 +1,22 @@
 //! Functions of floats with the same bits on every machine.
 //!
-//! Square roots and roundings are exact by IEEE 754, so Rust's own are taken. Everything else is from the crate `libm`,
-//! which is plain arithmetic in a fixed order; Rust's `f32::exp` and the like call the library of the system, whose last
+//! Square roots and roundings are exact by IEEE 754, so Rust's own are taken. Exponentials, hyperbolic tangents and error
+//! functions of `float32` are [our own](elementary). Everything else is from the crate `libm`, which is plain arithmetic in a
+//! fixed order; Rust's `f32::exp` and the like call the library of the system, whose last
 //! bits differ from machine to machine. Code that a backend generates has to call these same functions.
 
+pub mod elementary;
+
+use self::elementary::OfOne;
 use crate::program::{Binary, Math, Scalar};
 use plugin_api::prelude::{Bf16, F16};
 
 macro_rules! functions {
-    ($ty:ty, $one:ident, $($math:ident => $libm:ident,)*) => {
+    ($ty:ty, $one:ident, $($math:ident => $libm:expr,)*) => {
         #[doc = concat!("A function of one ", stringify!($ty), ".")]
         pub fn $one(math: Math) -> fn($ty) -> $ty {
             match math {
-                $(Math::$math => libm::$libm,)*
+                $(Math::$math => $libm,)*
                 Math::Sqrt => <$ty>::sqrt,
                 Math::Rsqrt => |x| 1.0 / x.sqrt(),
                 Math::Floor => <$ty>::floor,
@@ -27,16 +31,16 @@ macro_rules! functions {
 
 functions! {
     f32, of_f32,
-    Exp => expf, Exp2 => exp2f, Exp10 => exp10f, Log => logf, Log2 => log2f, Log10 => log10f, Log1p => log1pf,
-    Expm1 => expm1f, Erf => erff, Tanh => tanhf, Sin => sinf, Cos => cosf, Tan => tanf, Sinh => sinhf, Cosh => coshf,
-    Asin => asinf, Acos => acosf, Atan => atanf, Asinh => asinhf, Acosh => acoshf, Atanh => atanhf, Cbrt => cbrtf,
+    Exp => |x| elementary::exp(&mut OfOne, &x), Exp2 => libm::exp2f, Exp10 => libm::exp10f, Log => libm::logf, Log2 => libm::log2f, Log10 => libm::log10f, Log1p => libm::log1pf,
+    Expm1 => libm::expm1f, Erf => |x| elementary::erf(&mut OfOne, &x), Tanh => |x| elementary::tanh(&mut OfOne, &x), Sin => libm::sinf, Cos => libm::cosf, Tan => libm::tanf, Sinh => libm::sinhf, Cosh => libm::coshf,
+    Asin => libm::asinf, Acos => libm::acosf, Atan => libm::atanf, Asinh => libm::asinhf, Acosh => libm::acoshf, Atanh => libm::atanhf, Cbrt => libm::cbrtf,
 }
 
 functions! {
     f64, of_f64,
-    Exp => exp, Exp2 => exp2, Exp10 => exp10, Log => log, Log2 => log2, Log10 => log10, Log1p => log1p,
-    Expm1 => expm1, Erf => erf, Tanh => tanh, Sin => sin, Cos => cos, Tan => tan, Sinh => sinh, Cosh => cosh,
-    Asin => asin, Acos => acos, Atan => atan, Asinh => asinh, Acosh => acosh, Atanh => atanh, Cbrt => cbrt,
+    Exp => libm::exp, Exp2 => libm::exp2, Exp10 => libm::exp10, Log => libm::log, Log2 => libm::log2, Log10 => libm::log10, Log1p => libm::log1p,
+    Expm1 => libm::expm1, Erf => libm::erf, Tanh => libm::tanh, Sin => libm::sin, Cos => libm::cos, Tan => libm::tan, Sinh => libm::sinh, Cosh => libm::cosh,
+    Asin => libm::asin, Acos => libm::acos, Atan => libm::atan, Asinh => libm::asinh, Acosh => libm::acosh, Atanh => libm::atanh, Cbrt => libm::cbrt,
 }
 
 macro_rules! of_two {

@@ -142,7 +142,7 @@ def main():
     options = parser.parse_args()
     if options.serve:
         return serve(*options.serve)
-    rows = [("passhost", name) for name in ("unscheduled", "reordered", "tiled", "ScheduleForCPU")]
+    rows = [("passhost", name) for name in ("unscheduled", "reordered", "tiled", "ScheduleForCPU", "one rounding")]
     rows += [("onnxruntime", ""), ("TVM, untuned", "")]
     with tempfile.TemporaryDirectory() as folder:
         programs = {

@@ -21,7 +21,10 @@ impl Function<'_, '_> {
     /// Whether an operation can be done in all lanes of vectors.
     pub(super) fn has_lanes(&self, op: Unary, a: Reg) -> bool {
         match op {
-            Unary::Math(math) => !self.module.scalar(a).is_float() || self.math_has_lanes(math),
+            Unary::Math(math) => {
+                let of = self.module.scalar(a);
+                !of.is_float() || self.math_has_lanes(math, of)
+            }
             _ => true,
         }
     }

@@ -4,6 +4,7 @@ use super::Field;
 use super::function::Function;
 use super::types;
 use crate::functions;
+use runtime::math::elementary;
 use runtime::program::{Binary, Math, Reg, Scalar};
 
 impl Function<'_, '_> {
@@ -87,8 +88,9 @@ impl Function<'_, '_> {
     }
 
     /// Whether a function can be.
-    pub(super) fn math_has_lanes(&self, math: Math) -> bool {
-        simple(math).is_some() || math == Math::Rsqrt
+    pub(super) fn math_has_lanes(&self, math: Math, of: Scalar) -> bool {
+        let own = matches!(math, Math::Exp | Math::Tanh | Math::Erf | Math::Sigmoid) && types::of(of) == "float";
+        own || simple(math).is_some() || math == Math::Rsqrt
     }
 
     /// A function of one float.
@@ -104,14 +106,25 @@ impl Function<'_, '_> {
             }
             (None, Math::Sigmoid) => {
                 let minus = self.op(format_args!("fneg {ty} {x}"));
-                let power = self.call(functions::of_one(Math::Exp), base, &[&minus]);
+                let power = self.elementary(Math::Exp, base, &minus);
                 let one = self.constant(base, &types::float(1.0));
                 let sum = self.op(format_args!("fadd {ty} {one}, {power}"));
                 self.op(format_args!("fdiv {ty} {one}, {sum}"))
             }
-            (None, math) => self.call(functions::of_one(math), base, &[x]),
+            (None, math) => self.elementary(math, base, x),
         };
         self.rounded(of, &value)
+    }
+
+    /// A function of its own steps if it has them, otherwise one of the table.
+    fn elementary(&mut self, math: Math, base: &'static str, x: &str) -> String {
+        let x = x.to_string();
+        match math {
+            Math::Exp if base == "float" => elementary::exp(self, &x),
+            Math::Tanh if base == "float" => elementary::tanh(self, &x),
+            Math::Erf if base == "float" => elementary::erf(self, &x),
+            math => self.call(functions::of_one(math), base, &[&x]),
+        }
     }
 
     /// Calls a function of the table in the context.

@@ -399,7 +399,8 @@ impl Function<'_, '_> {
             bytes = self.saturating_product(&bytes, &factor);
         }
         let callback = self.context_field(Field::Allocate, "ptr");
-        let how = i32::from(element == Scalar::Bool) | i32::from(self.module.purpose.fills) * FILLED;
+        let fills = if self.module.purpose.fills { FILLED } else { 0 };
+        let how = i32::from(element == Scalar::Bool) | fills;
         let args = format!("ptr %context, i64 {storage}, i64 {bytes}, i32 {how}");
         let pointer = self.op(format_args!("call noalias align 64 ptr {callback}({args})"));
         let missing = self.op(format_args!("icmp eq ptr {pointer}, null"));

@@ -14,12 +14,14 @@
 //! | `parallel` | loops over threads |
 //! | `memory` | loads, stores, bounds, allocations |
 //! | `integers`, `floats`, `casts` | operations |
+//! | `elementary` | exponentials and the like |
 //! | `tiles` | memory that lanes need no mask for |
 //! | `limits` | how work is counted |
 //! | `sites` | what can end a run |
 
 mod casts;
 mod context;
+mod elementary;
 mod floats;
 mod function;
 mod integers;

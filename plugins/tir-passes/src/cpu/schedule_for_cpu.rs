@@ -12,8 +12,10 @@ declare_pass! {
     /// Schedules PrimFuncs for a processor: vectors, tiles in registers, threads.
     ///
     /// A reduction is computed in tiles whose sums stay in registers, and what follows it element by element is computed for
-    /// a tile as soon as it is there. Other blocks get vectors and threads. Each step is one of the schedule library, which
-    /// refuses what would change the result; a block that a rule does not fit stays as it is.
+    /// a tile as soon as it is there. The sizes of a tile are those that take the least time for an element by a simple model of
+    /// registers and loads. Of input that is larger than a cache, a part is prepared for some tiles at a time. Other blocks get
+    /// vectors and threads. Each step is one of the schedule library, which refuses what would change the result; a block that a
+    /// rule does not fit stays as it is.
     ///
     /// Expects PrimFuncs with blocks; run `s_tir.LowerInitBlock` to `s_tir.LowerOpaqueBlock` afterwards. Keeps the order of
     /// sums, so results have the same bits.
@@ -31,15 +33,14 @@ declare_pass! {
     /// ```relax after
     /// @T.prim_func(s_tir=True)
     /// def main(A: T.Buffer((8, 64), "float32"), B: T.Buffer((8, 64), "float32")):
-    ///     for i in T.parallel(8):
-    ///         for j_0 in range(4):
-    ///             for j_1 in T.vectorized(16):
-    ///                 with T.sblock("B"):
-    ///                     vi = T.axis.spatial(8, i)
-    ///                     vj = T.axis.spatial(64, j_0 * 16 + j_1)
-    ///                     T.reads(A[vi, vj])
-    ///                     T.writes(B[vi, vj])
-    ///                     B[vi, vj] = T.max(A[vi, vj], T.float32(0.0))
+    ///     for i_j_0_fused in T.parallel(32):
+    ///         for j_1 in T.vectorized(16):
+    ///             with T.sblock("B"):
+    ///                 vi = T.axis.spatial(8, i_j_0_fused // 4)
+    ///                 vj = T.axis.spatial(64, i_j_0_fused % 4 * 16 + j_1)
+    ///                 T.reads(A[vi, vj])
+    ///                 T.writes(B[vi, vj])
+    ///                 B[vi, vj] = T.max(A[vi, vj], T.float32(0.0))
     /// ```
     pub prim_func pass SCHEDULE_FOR_CPU = "tir.ScheduleForCPU" {
         opt_level: 0,

@@ -109,7 +109,9 @@ fn prepare_input(schedule: &mut Schedule, block: BlockRef, nest: &Nest, tile: &T
                     vectors_of_last(schedule, producer, tile.lanes);
                 }
             }
-            None if is_copy => drop(tried(schedule, |trial| trial.compute_inline(producer))),
+            None if is_copy => {
+                tried(schedule, |trial| trial.compute_inline(producer));
+            }
             None => {}
         }
     }
