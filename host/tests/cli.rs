@@ -21,6 +21,9 @@ mod blame;
 mod claims;
 #[path = "cli/crates.rs"]
 mod crates;
+#[path = "cli/emit.rs"]
+#[cfg(target_os = "linux")]
+mod emit;
 #[path = "cli/ends.rs"]
 #[cfg(target_os = "linux")]
 mod ends;

@@ -137,27 +137,32 @@ impl Backend for Native {
 }
 
 /// A program as code is made of it.
-struct Ready {
-    program: Program,
+pub(crate) struct Ready {
+    pub(crate) program: Program,
     /// Whether it reads only what it wrote.
     writes_first: bool,
 }
 
 impl Ready {
-    fn of(program: &Program) -> Ready {
+    pub(crate) fn of(program: &Program) -> Ready {
         let mut ready = Ready { writes_first: reads_what_it_wrote(program), program: program.clone() };
         pad(&mut ready.program);
         ready
     }
 
-    fn emitted(&self, llvm: &Llvm, watched: bool) -> Result<Emitted, Fault> {
-        let purpose = Purpose {
+    /// What its code is made for in this process.
+    pub(crate) fn purpose(&self, llvm: &Llvm, watched: bool) -> Purpose {
+        Purpose {
             watched,
             fills: watched || !self.writes_first,
             half: llvm.has_half(),
             mul_add: llvm.has_mul_add(),
-        };
-        emit::emit(&self.program, purpose)
+            standalone: false,
+        }
+    }
+
+    fn emitted(&self, llvm: &Llvm, watched: bool) -> Result<Emitted, Fault> {
+        emit::emit(&self.program, self.purpose(llvm, watched))
     }
 }
 

@@ -34,8 +34,8 @@ pub(crate) struct Context {
     allocate: unsafe extern "C" fn(*mut Context, i64, i64, i32) -> *mut u8,
     parallel: unsafe extern "C" fn(*mut Context, Part, *mut c_void, i64) -> i32,
     fresh: i64,
-    host: *const Host<'static>,
     own: *mut Own,
+    host: *const Host<'static>,
 }
 
 /// The fields that the code knows are where it looks for them.
@@ -54,6 +54,7 @@ const _: () = {
     assert!(offset_of!(Context, allocate) == 8 * Field::Allocate as usize);
     assert!(offset_of!(Context, parallel) == 8 * Field::Parallel as usize);
     assert!(offset_of!(Context, fresh) == 8 * Field::Fresh as usize);
+    assert!(offset_of!(Context, own) == 8 * Field::Own as usize);
 };
 
 /// What callbacks need, the same for all threads of a call.
@@ -125,8 +126,8 @@ pub(crate) fn call(
         allocate,
         parallel,
         fresh: i64::from_ne_bytes([limits.fresh_byte(); 8]),
-        host: (&raw const host).cast(),
         own: &raw mut own,
+        host: (&raw const host).cast(),
     };
     // SAFETY: the code was made for this program: it reads and writes the storages within the sizes that it was made for or
     // that the context says, and the fields that it knows. All of it outlives the call.

@@ -48,6 +48,13 @@ pub(crate) fn mul_add() -> usize {
     OF_ONE.len() + OF_TWO.len()
 }
 
+/// The name of a function of the table, for messages.
+pub(crate) fn name(number: usize) -> String {
+    let of_two = number.checked_sub(OF_ONE.len()).and_then(|at| OF_TWO.get(at)).map(|op| format!("{op:?}"));
+    let name = OF_ONE.get(number).map(|math| format!("{math:?}")).or(of_two);
+    name.unwrap_or_else(|| "fma".to_string()).to_lowercase()
+}
+
 /// Two addresses for each function: of `float32` and of `float64`.
 pub(crate) fn table() -> Vec<usize> {
     extern "C" fn mul_add_f32(a: f32, b: f32, c: f32) -> f32 {

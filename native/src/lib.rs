@@ -13,15 +13,21 @@
 //! | `pad` | rows of private memory become whole vectors |
 //! | `cache` | object code on disk |
 //! | `backend` | the kernels |
+//! | `header`, `export` | code that other programs load, and how C calls it |
+//! | `link` | from object code to a shared library |
 
 mod backend;
 mod cache;
 mod call;
 mod emit;
+mod export;
 mod functions;
+mod header;
+pub mod link;
 pub mod llvm;
 mod pad;
 
 pub use backend::{Made, Native, Text};
 pub use cache::Cache;
+pub use export::{ExportError, Library};
 pub use llvm::{Llvm, LlvmError, Output};

@@ -104,13 +104,14 @@ pub(super) enum Command {
   passhost reduce model.py --passes acme.Fold --until crashes -o small.py
   passhost reduce model.py --pipeline compile --until differs -o small.py --resume")]
     Reduce(ReduceArgs),
-    /// Writes the native code of PrimFuncs: as text of LLVM, or as assembly of this machine.
+    /// Writes the native code of PrimFuncs: as text of LLVM, as assembly of this machine, or as a library for other programs.
     ///
     /// No passes run before, unless --passes or --pipeline names some. An LLVM library is needed; `passhost doctor` shows
-    /// which one is found.
+    /// which one is found. A shared library is made by a linker: `cc`, `clang`, `ld.lld`, or that of Rust.
     #[command(after_help = "Examples:
   passhost emit model.py --passes relax.LegalizeOps --kind asm
-  passhost emit kernels.py --function matmul --kind llvm-ir -o matmul.ll")]
+  passhost emit kernels.py --function matmul --kind llvm-ir -o matmul.ll
+  passhost emit kernels.py --kind shared -o kernels.so")]
     Emit(EmitArgs),
     /// Measures how long a function of a module takes, and each of its kernels.
     ///
@@ -605,7 +606,7 @@ pub(super) struct EmitArgs {
     /// The PrimFunc. Default: each one of the module.
     #[arg(long, value_name = "NAME")]
     pub(super) function: Option<String>,
-    /// Where it is written. Default: standard output.
+    /// Where it is written. Default: standard output. Objects and shared libraries need it; a header is written beside them.
     #[arg(short, long, value_name = "FILE")]
     pub(super) output: Option<PathBuf>,
     #[command(flatten)]
@@ -623,6 +624,10 @@ pub(super) enum EmitKind {
     Optimized,
     /// Assembly of this machine.
     Asm,
+    /// An object file that other programs link, with a header for C.
+    Object,
+    /// A shared library that other programs and TVM-FFI load, with a header for C.
+    Shared,
 }
 
 #[derive(Args)]

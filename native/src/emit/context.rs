@@ -31,6 +31,8 @@ pub(crate) enum Field {
     Parallel,
     /// What new memory holds.
     Fresh,
+    /// What was allocated; the code itself does not look.
+    Own,
 }
 
 /// Set where memory is asked for that has to be filled: the code may read it before it writes it. The lowest bit says that

@@ -129,6 +129,7 @@ impl Function<'_, '_> {
 
     /// Calls a function of the table in the context.
     fn call(&mut self, number: usize, base: &str, args: &[&str]) -> String {
+        self.module.called.insert(number);
         let number = number * 2 + usize::from(base == "double");
         let table = self.context_field(Field::Functions, "ptr");
         let at = self.op(format_args!("getelementptr ptr, ptr {table}, i64 {number}"));

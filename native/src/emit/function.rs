@@ -134,8 +134,13 @@ impl<'f, 'p> Function<'f, 'p> {
     }
 
     pub(super) fn ret(&mut self, code: &str) {
+        self.ret_of("i32", code);
+    }
+
+    /// Returns a value of a type, unless the block has ended.
+    pub(super) fn ret_of(&mut self, ty: &str, value: &str) {
         if !self.ended {
-            self.line(format_args!("ret i32 {code}"));
+            self.line(format_args!("ret {ty} {value}"));
             self.ended = true;
         }
     }
@@ -178,6 +183,15 @@ impl<'f, 'p> Function<'f, 'p> {
     pub(super) fn context_field(&mut self, field: Field, ty: &str) -> String {
         let at = self.context_at(field);
         self.op(format_args!("load {ty}, ptr {at}, align 8"))
+    }
+
+    /// What is called back: what the context names, or what belongs to the code.
+    pub(super) fn callback(&mut self, field: Field) -> String {
+        match (self.module.purpose.standalone, field) {
+            (true, Field::Allocate) => "@passhost.allocate".to_string(),
+            (true, Field::Parallel) => "@passhost.parallel".to_string(),
+            _ => self.context_field(field, "ptr"),
+        }
     }
 
     /// Reads the values that the call gives.

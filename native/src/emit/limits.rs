@@ -17,8 +17,11 @@ const BUDGET: i64 = 1 << 26;
 const VECTOR: u64 = 4;
 
 impl Function<'_, '_> {
-    /// Takes units from the budget.
+    /// Takes units from the budget. Code of other programs has none.
     pub(super) fn spend(&mut self, units: u64) {
+        if self.module.purpose.standalone {
+            return;
+        }
         let slot = self.slot_with("budget", "i64", &BUDGET.to_string());
         let before = self.op(format_args!("load i64, ptr {slot}"));
         let left = self.op(format_args!("sub i64 {before}, {}", units.min(LONG * LONG)));

@@ -398,7 +398,7 @@ impl Function<'_, '_> {
             let factor = self.intrinsic("smax", "i64", &[&factor, "0"], "");
             bytes = self.saturating_product(&bytes, &factor);
         }
-        let callback = self.context_field(Field::Allocate, "ptr");
+        let callback = self.callback(Field::Allocate);
         let fills = if self.module.purpose.fills { FILLED } else { 0 };
         let how = i32::from(element == Scalar::Bool) | fills;
         let args = format!("ptr %context, i64 {storage}, i64 {bytes}, i32 {how}");

@@ -18,10 +18,13 @@
 //! | `tiles` | memory that lanes need no mask for |
 //! | `limits` | how work is counted |
 //! | `sites` | what can end a run |
+//! | `export`, `arguments` | functions that other programs call, and how these check what they are given |
 
+mod arguments;
 mod casts;
 mod context;
 mod elementary;
+mod export;
 mod floats;
 mod function;
 mod integers;
@@ -35,6 +38,7 @@ mod tiles;
 mod types;
 
 pub(crate) use context::{FILLED, Field};
+pub(crate) use export::{Exported, library, names_of_symbols, shape_text, why_not};
 pub(crate) use limits::of_list as cost;
 pub(crate) use sites::{INTERPRET, MOST_VALUES, OF_CALLBACK, Site};
 
@@ -56,6 +60,8 @@ pub(crate) struct Purpose {
     pub(crate) half: bool,
     /// Whether it has an instruction for a product and a sum that are rounded once.
     pub(crate) mul_add: bool,
+    /// Whether other programs load it: then there is nobody to call back.
+    pub(crate) standalone: bool,
 }
 
 /// A program as text of LLVM.
@@ -83,26 +89,44 @@ const DEEPEST: usize = 100;
 /// # Errors
 /// If it has something in it that no code is made for.
 pub(crate) fn emit(program: &Program, purpose: Purpose) -> Result<Emitted, Fault> {
-    let mut instructions = 0;
-    each_instr(&program.body, &mut |_| instructions += 1);
-    if instructions > MOST_INSTRUCTIONS || depth(&program.body) > DEEPEST {
-        return Err(Fault::unsupported("a function as large as this one in native code"));
-    }
-    if !purpose.half && program.registers.contains(&Scalar::F16) {
-        return Err(Fault::unsupported("numbers of float16 in native code on this machine"));
-    }
+    let mut module = Module::new(program, ENTRY, purpose);
+    module.kernel()?;
+    let (scalars, sites) = (scalars(program), std::mem::take(&mut module.sites));
+    Ok(Emitted { text: text([module]), sites, scalars })
+}
+
+/// The registers that a call gives values to.
+fn scalars(program: &Program) -> Vec<Reg> {
     let symbols = program.symbols.iter().map(|symbol| symbol.reg);
     let params = program.params.iter().filter_map(|param| match param.kind {
         ParamKind::Scalar(reg) => Some(reg),
         _ => None,
     });
-    let scalars: Vec<Reg> = params.chain(symbols).collect();
-    stacker::grow(STACK, || Module::new(program, purpose).entry(&scalars))
+    params.chain(symbols).collect()
+}
+
+/// Several programs as one text.
+fn text<'p>(modules: impl IntoIterator<Item = Module<'p>>) -> String {
+    let (mut text, mut declared, mut metadata) = (String::new(), BTreeSet::new(), String::new());
+    for module in modules {
+        text.push_str(&module.functions);
+        declared.extend(module.declared);
+        metadata.push_str(&module.metadata);
+    }
+    for declaration in declared {
+        let _ = writeln!(text, "{declaration}");
+    }
+    text.push_str("attributes #0 = { nounwind \"prefer-vector-width\"=\"512\" }\n");
+    text.push_str("attributes #1 = { nounwind noinline \"prefer-vector-width\"=\"512\" }\n");
+    text.push_str(&metadata);
+    text
 }
 
 /// What all functions of a module share.
 struct Module<'p> {
     program: &'p Program,
+    /// What the names of its functions begin with.
+    name: &'p str,
     purpose: Purpose,
     ranges: Ranges,
     /// Integer registers that are kept in 64 bits.
@@ -116,6 +140,10 @@ struct Module<'p> {
     metadata: String,
     hints: usize,
     outlined: usize,
+    /// How many constant texts there are.
+    texts: usize,
+    /// Functions of floats that are called, by their numbers.
+    called: BTreeSet<usize>,
     /// Memory that parameters bring: the others are allocated.
     given: BTreeSet<u32>,
     /// Memory that lanes may write which do not take part.
@@ -123,7 +151,7 @@ struct Module<'p> {
 }
 
 impl<'p> Module<'p> {
-    fn new(program: &'p Program, purpose: Purpose) -> Module<'p> {
+    fn new(program: &'p Program, name: &'p str, purpose: Purpose) -> Module<'p> {
         let given = program.params.iter().filter_map(|param| match &param.kind {
             ParamKind::Tensor(of) => Some(of.storage),
             ParamKind::Handle { storage } => Some(*storage),
@@ -132,6 +160,7 @@ impl<'p> Module<'p> {
         let ranges = Ranges::of(program);
         Module {
             program,
+            name,
             purpose,
             unmasked: tiles::without_masks(program, &ranges),
             ranges,
@@ -142,6 +171,8 @@ impl<'p> Module<'p> {
             metadata: String::new(),
             hints: 0,
             outlined: 0,
+            texts: 0,
+            called: BTreeSet::new(),
             given: given.collect(),
         }
     }
@@ -150,17 +181,43 @@ impl<'p> Module<'p> {
         self.program.registers[reg.index()]
     }
 
-    /// The entry, and the function that does the work: its parameters say that the memory is distinct.
-    fn entry(mut self, scalars: &[Reg]) -> Result<Emitted, Fault> {
+    /// To what the memory of a storage is aligned. That of other programs need not be aligned to more than its elements.
+    fn align(&self, storage: u32) -> u64 {
+        if !self.purpose.standalone || !self.given.contains(&storage) {
+            return 64;
+        }
+        let buffers = self.program.buffers.iter().filter(|buffer| buffer.storage == storage);
+        buffers.map(|buffer| buffer.element.bytes()).max().unwrap_or(1)
+    }
+
+    /// The entry, and the function that does the work.
+    fn kernel(&mut self) -> Result<(), Fault> {
+        let mut instructions = 0;
+        each_instr(&self.program.body, &mut |_| instructions += 1);
+        if instructions > MOST_INSTRUCTIONS || depth(&self.program.body) > DEEPEST {
+            return Err(Fault::unsupported("a function as large as this one in native code"));
+        }
+        if !self.purpose.half && self.program.registers.contains(&Scalar::F16) {
+            return Err(Fault::unsupported("numbers of float16 in native code on this machine"));
+        }
+        stacker::grow(STACK, || self.entry())
+    }
+
+    /// The parameters of the function that does the work say that the memory is distinct.
+    fn entry(&mut self) -> Result<(), Fault> {
+        let (name, program) = (self.name, self.program);
         let given: Vec<u32> = self.given.iter().copied().collect();
-        let params: Vec<String> = given.iter().map(|storage| format!(", ptr noalias align 64 %s{storage}")).collect();
-        let mut body = Function::new(&mut self, format!("define internal i32 @work(ptr %context{})", params.concat()));
-        body.scalars(scalars);
+        let param = |storage: &u32| format!(", ptr noalias align {} %s{storage}", self.align(*storage));
+        let params: Vec<String> = given.iter().map(param).collect();
+        let mut body =
+            Function::new(self, format!("define internal i32 @{name}.work(ptr %context{})", params.concat()));
+        body.scalars(&scalars(program));
         body.check_memory();
-        let program = body.module.program;
         body.list(&program.body)?;
         body.finish("0");
-        let mut entry = Function::new(&mut self, format!("define i32 @{ENTRY}(ptr %context)"));
+        let head =
+            if self.purpose.standalone { format!("internal i32 @{name}.kernel") } else { format!("i32 @{name}") };
+        let mut entry = Function::new(self, format!("define {head}(ptr %context)"));
         let storages = entry.context_field(Field::Storages, "ptr");
         let mut args = String::from("ptr %context");
         for storage in &given {
@@ -168,17 +225,10 @@ impl<'p> Module<'p> {
             let memory = entry.op(format_args!("load ptr, ptr {at}, align 8"));
             let _ = write!(args, ", ptr {memory}");
         }
-        let code = entry.op(format_args!("call i32 @work({args})"));
+        let code = entry.op(format_args!("call i32 @{name}.work({args})"));
         entry.ret(&code);
         entry.close();
-        let mut text = std::mem::take(&mut self.functions);
-        for declaration in &self.declared {
-            let _ = writeln!(text, "{declaration}");
-        }
-        text.push_str("attributes #0 = { nounwind \"prefer-vector-width\"=\"512\" }\n");
-        text.push_str("attributes #1 = { nounwind noinline \"prefer-vector-width\"=\"512\" }\n");
-        text.push_str(&self.metadata);
-        Ok(Emitted { text, sites: self.sites, scalars: scalars.to_vec() })
+        Ok(())
     }
 }
 

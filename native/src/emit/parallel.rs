@@ -44,8 +44,9 @@ impl Function<'_, '_> {
             let value = self.kept_value(*reg);
             put(self, ty, &value);
         }
-        let callback = self.context_field(Field::Parallel, "ptr");
-        let args = format!("ptr %context, ptr @part{number}, ptr {frame}, i64 {extent}");
+        let callback = self.callback(Field::Parallel);
+        let name = self.module.name;
+        let args = format!("ptr %context, ptr @{name}.part{number}, ptr {frame}, i64 {extent}");
         let code = self.op(format_args!("call i32 {callback}({args})"));
         self.leave_if(&code);
         part(self, of, number, &captured)
@@ -71,7 +72,8 @@ impl Function<'_, '_> {
 /// The function that does some of the iterations, and the one that unpacks what it needs.
 fn part(outer: &mut Function<'_, '_>, of: &Loop, number: usize, captured: &Captured) -> Result<(), Fault> {
     let (mut params, mut args) = (String::new(), String::new());
-    let head = format!("define internal i32 @part{number}(ptr %context, ptr %frame, i64 %first, i64 %end)");
+    let name = outer.module.name;
+    let head = format!("define internal i32 @{name}.part{number}(ptr %context, ptr %frame, i64 %first, i64 %end)");
     let mut entry = Function::new(outer.module, head);
     let mut next = 0;
     let mut take = |entry: &mut Function<'_, '_>, ty: &str| {
@@ -83,7 +85,8 @@ fn part(outer: &mut Function<'_, '_>, of: &Loop, number: usize, captured: &Captu
     let _ = write!(args, ", i64 {min}");
     for storage in &captured.storages {
         let (pointer, bytes) = (take(&mut entry, "ptr"), take(&mut entry, "i64"));
-        let _ = write!(params, ", ptr noalias align 64 %s{storage}, i64 %bytes{storage}");
+        let align = entry.module.align(*storage);
+        let _ = write!(params, ", ptr noalias align {align} %s{storage}, i64 %bytes{storage}");
         let _ = write!(args, ", ptr {pointer}, i64 {bytes}");
     }
     for (reg, ty) in &captured.registers {
@@ -91,7 +94,7 @@ fn part(outer: &mut Function<'_, '_>, of: &Loop, number: usize, captured: &Captu
         let _ = write!(params, ", {ty} %given{}", reg.0);
         let _ = write!(args, ", {ty} {value}");
     }
-    let work = format!("@part{number}.work");
+    let work = format!("@{name}.part{number}.work");
     let code = entry.op(format_args!("call i32 {work}(ptr %context, i64 %first, i64 %end{args})"));
     entry.ret(&code);
     entry.close();

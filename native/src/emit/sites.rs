@@ -43,6 +43,18 @@ impl Site {
     }
 }
 
+impl Site {
+    /// What it says where the values are not told.
+    pub(super) fn text(&self) -> String {
+        let what = match &self.kind {
+            Kind::OutOfBounds { of } => format!("an index is outside of {of}"),
+            Kind::DivisionByZero => FaultKind::DivisionByZero.to_string(),
+            Kind::Assertion { message } => message.clone(),
+        };
+        if self.place.is_empty() { what } else { format!("{what}; at {}", self.place) }
+    }
+}
+
 impl Function<'_, '_> {
     fn site(&mut self, kind: Kind, index: usize, place: Option<u32>) -> i64 {
         let places = &self.module.program.places;

@@ -29,7 +29,7 @@ pub fn candidates() -> Vec<Candidate> {
 }
 
 /// The folder of the Rust compiler.
-pub(super) fn sysroot() -> Option<PathBuf> {
+pub(crate) fn sysroot() -> Option<PathBuf> {
     let mut rustc = Command::new(env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
     let output = rustc.args(["--print", "sysroot"]).stderr(Stdio::null()).stdin(Stdio::null()).output().ok()?;
     let text = String::from_utf8(output.stdout).ok().filter(|_| output.status.success())?;

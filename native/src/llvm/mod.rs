@@ -14,6 +14,7 @@ mod find;
 mod load;
 
 pub use self::compile::Output;
+pub(crate) use self::find::sysroot;
 pub use self::find::{Candidate, VARIABLE, candidates};
 pub(crate) use self::load::Loaded;
 

@@ -1,54 +1,63 @@
-//! The command `emit`: the native code of PrimFuncs as text.
+//! The command `emit`: the native code of PrimFuncs as text, or for other programs.
 
+use super::export::Files;
 use crate::cli::arguments::{EmitArgs, EmitKind};
 use crate::cli::messages::Messages;
 use crate::cli::run::executed::prepared;
 use crate::cli::spared;
-use crate::files::{Output, to_stdout};
+use crate::files::Output;
 use crate::report::error::{Error, exit};
 use crate::run::execute::backend::{Backend, Executor};
 use native::Text;
-use plugin_api::ir::{BodyKind, Module};
+use plugin_api::ir::{Body, BodyKind, Module};
 
 /// Runs the passes, and writes the code of the PrimFuncs of the result.
 pub(in crate::cli) fn emit(args: &EmitArgs, messages: Messages) -> Result<(), Error> {
-    let output = match &args.output {
-        None => None,
-        Some(shown) => Some(spared::output(&args.select, (shown, "-o"), &[("the module", args.input.as_path())])?),
-    };
-    let executor = Executor::new(Backend::Llvm)?;
-    let prepared = prepared(&args.input, &args.isolate, &args.select.or_no_passes(), messages)?;
-    let report = prepared.run(prepared.runner(messages), messages)?;
-    if let Some(error) = report.error {
-        return Err(error);
-    }
-    let text = code(&report.module, args, &executor)?;
-    match output {
-        None | Some(Output::Stdout) => to_stdout(&text),
-        Some(output) => output.write(&text),
+    match text_of(args.kind) {
+        Some(of) => {
+            let output = match &args.output {
+                None => Output::Stdout,
+                Some(shown) => spared::output(&args.select, (shown, "-o"), &[("the module", args.input.as_path())])?,
+            };
+            let (module, executor) = ready(args, messages)?;
+            output.write(&text(&asked(&module, args)?, args.kind, of, &executor)?)
+        }
+        None => {
+            let files = Files::look(args)?;
+            let (module, executor) = ready(args, messages)?;
+            files.write(&asked(&module, args)?, args.kind, &executor, messages)
+        }
     }
 }
 
-/// The code of the functions that are asked for, one after the other.
-fn code(module: &Module, args: &EmitArgs, executor: &Executor) -> Result<String, Error> {
-    let of = match args.kind {
-        EmitKind::LlvmIr => Text::Written,
-        EmitKind::Optimized => Text::Optimized,
-        EmitKind::Asm => Text::Assembly,
-    };
-    let comment = if args.kind == EmitKind::Asm { "#" } else { ";" };
-    let asked = |name: &str| args.function.as_deref().is_none_or(|function| function == name);
-    let functions = module.functions().filter(|(name, body)| asked(name) && body.kind() == BodyKind::PrimFunc);
-    let mut text = String::new();
-    for (name, body) in functions {
-        let code = executor.text(body, of).map_err(|fault| Error::Request {
-            message: format!("`{name}`: {fault}"),
-            help: "exec interprets such a function".to_string(),
-        })?;
-        text.push_str(&format!("{comment} {name}\n{code}\n"));
+/// What a kind is as text; objects and libraries are none.
+fn text_of(kind: EmitKind) -> Option<Text> {
+    match kind {
+        EmitKind::LlvmIr => Some(Text::Written),
+        EmitKind::Optimized => Some(Text::Optimized),
+        EmitKind::Asm => Some(Text::Assembly),
+        EmitKind::Object | EmitKind::Shared => None,
     }
-    match (text.is_empty(), &args.function) {
-        (false, _) => Ok(text),
+}
+
+/// The module after the passes, and what makes code.
+fn ready(args: &EmitArgs, messages: Messages) -> Result<(Module, Executor), Error> {
+    let executor = Executor::new(Backend::Llvm)?;
+    let prepared = prepared(&args.input, &args.isolate, &args.select.or_no_passes(), messages)?;
+    let report = prepared.run(prepared.runner(messages), messages)?;
+    match report.error {
+        Some(error) => Err(error),
+        None => Ok((report.module, executor)),
+    }
+}
+
+/// The PrimFuncs that are asked for.
+fn asked<'m>(module: &'m Module, args: &EmitArgs) -> Result<Vec<(&'m str, &'m Body)>, Error> {
+    let is_asked = |name: &str| args.function.as_deref().is_none_or(|function| function == name);
+    let functions = module.functions().filter(|(name, body)| is_asked(name) && body.kind() == BodyKind::PrimFunc);
+    let functions: Vec<(&str, &Body)> = functions.collect();
+    match (functions.is_empty(), &args.function) {
+        (false, _) => Ok(functions),
         (true, Some(name)) => Err(Error::Request {
             message: format!("the module has no PrimFunc `{name}`"),
             help: "without --function, the code of each PrimFunc is written".to_string(),
@@ -62,4 +71,18 @@ fn code(module: &Module, args: &EmitArgs, executor: &Executor) -> Result<String,
             code: exit::INPUT,
         }),
     }
+}
+
+/// The code of functions, one after the other.
+fn text(functions: &[(&str, &Body)], kind: EmitKind, of: Text, executor: &Executor) -> Result<String, Error> {
+    let comment = if kind == EmitKind::Asm { "#" } else { ";" };
+    let mut text = String::new();
+    for (name, body) in functions {
+        let code = executor.text(body, of).map_err(|fault| Error::Request {
+            message: format!("`{name}`: {fault}"),
+            help: "exec interprets such a function".to_string(),
+        })?;
+        text.push_str(&format!("{comment} {name}\n{code}\n"));
+    }
+    Ok(text)
 }

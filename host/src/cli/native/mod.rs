@@ -2,6 +2,7 @@
 
 mod doctor;
 mod emit;
+mod export;
 
 pub(super) use doctor::doctor;
 pub(super) use emit::emit;

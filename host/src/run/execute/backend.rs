@@ -5,7 +5,7 @@ use super::timed::Times;
 use crate::plugins::hashes::cache_folder;
 use crate::report::error::Error;
 use native::llvm::VARIABLE;
-use native::{Cache, LlvmError, Made, Native, Text};
+use native::{Cache, ExportError, Library, LlvmError, Made, Native, Text};
 use plugin_api::ir::Body;
 use runtime::vm::Kernels;
 use runtime::{Fault, Interpreter};
@@ -98,6 +98,15 @@ impl Executor {
     pub fn text(&self, function: &Body, of: Text) -> Result<String, Fault> {
         let native = self.native.as_ref().ok_or_else(|| Fault::unsupported("native code"))?;
         native.text(function, of)
+    }
+
+    /// PrimFuncs as object code that other programs load.
+    ///
+    /// # Errors
+    /// If one of them cannot be.
+    pub fn export(&self, functions: &[(&str, &Body)]) -> Result<Library, ExportError> {
+        let native = self.native.as_ref().ok_or(LlvmError::NotFound)?;
+        native.export(functions)
     }
 
     /// Why functions that take long were interpreted, if they were.

@@ -1,0 +1,75 @@
+//! `emit --kind object|shared`: PrimFuncs as a file that other programs link or load, with its header.
+
+use crate::cli::arguments::{EmitArgs, EmitKind};
+use crate::cli::messages::Messages;
+use crate::cli::spared;
+use crate::files::Output;
+use crate::report::error::Error;
+use crate::run::execute::backend::Executor;
+use native::{ExportError, Library, LlvmError, link};
+use plugin_api::ir::Body;
+use std::path::{Path, PathBuf};
+
+/// The two files that are written.
+pub(super) struct Files {
+    code: (PathBuf, Output),
+    header: (PathBuf, Output),
+}
+
+impl Files {
+    /// Looks at both before anything runs.
+    pub(super) fn look(args: &EmitArgs) -> Result<Files, Error> {
+        let request =
+            |message: &str, help: &str| Error::Request { message: message.to_string(), help: help.to_string() };
+        let shown = args.output.as_deref().ok_or_else(|| {
+            request(
+                "an object or a shared library is no text",
+                "name its file with -o; its header is written beside it",
+            )
+        })?;
+        let header = shown.with_extension("h");
+        if shown == header {
+            return Err(request(
+                "-o names the header",
+                "name the file of the code, as kernels.so; its header is kernels.h",
+            ));
+        }
+        let look = |shown: &Path| spared::output(&args.select, (shown, "-o"), &[("the module", args.input.as_path())]);
+        let files = Files { code: (shown.to_path_buf(), look(shown)?), header: (header.clone(), look(&header)?) };
+        match [&files.code.1, &files.header.1].map(|output| matches!(output, Output::File { .. })) {
+            [true, true] => Ok(files),
+            _ => Err(request("-o must name a file, which has a place beside it for the header", "as -o kernels.so")),
+        }
+    }
+
+    /// Writes the PrimFuncs.
+    pub(super) fn write(
+        &self,
+        functions: &[(&str, &Body)],
+        kind: EmitKind,
+        executor: &Executor,
+        messages: Messages,
+    ) -> Result<(), Error> {
+        let Library { object, header } = executor.export(functions).map_err(refused)?;
+        let code = match kind {
+            EmitKind::Shared => link::shared(&object).map_err(|error| Error::Request {
+                message: error.to_string(),
+                help: "install a C compiler, or take --kind object, which needs no linker".to_string(),
+            })?,
+            _ => object,
+        };
+        self.code.1.write_bytes(&code)?;
+        self.header.1.write(&header)?;
+        messages.tell(&format!("wrote {} and its header {}", self.code.0.display(), self.header.0.display()));
+        Ok(())
+    }
+}
+
+fn refused(error: ExportError) -> Error {
+    let help = match &error {
+        ExportError::Llvm(LlvmError::Refused(_)) => "this is a defect of passhost; please report it with the module",
+        ExportError::Llvm(_) => "`passhost doctor` shows which LLVM library is found",
+        _ => "--function NAME exports one PrimFunc; exec runs all of them",
+    };
+    Error::Request { message: error.to_string(), help: help.to_string() }
+}

@@ -1,0 +1,311 @@
+//! How exported functions check what they are given: `bind` of the runtime as code, over `DLTensor`s.
+
+use super::function::Function;
+use super::shape_text;
+use plugin_api::prelude::{DType, Dim};
+use runtime::program::{Param, ParamKind, Reg, Scalar, TensorParam};
+use std::collections::BTreeMap;
+
+/// What happens where something is wrong.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Failure {
+    /// The function returns the text.
+    Return,
+    /// TVM-FFI gets a `TypeError`.
+    Raise,
+}
+
+/// Where the fields of a `DLTensor` are, in bytes.
+const DATA: u64 = 0;
+const DEVICE: u64 = 8;
+const N_DIM: u64 = 16;
+const DTYPE: u64 = 20;
+const SHAPE: u64 = 24;
+const STRIDES: u64 = 32;
+const OFFSET: u64 = 40;
+/// The device that is the processor itself.
+const CPU: i32 = 1;
+
+/// The memory of an argument.
+struct Memory {
+    name: String,
+    is_written: bool,
+    first: String,
+    end: String,
+}
+
+/// Checks the arguments, and fills the storages, the sizes and the scalars of the context.
+pub(super) fn bind(out: &mut Function<'_, '_>, names: &BTreeMap<u32, String>) {
+    let program = out.module.program;
+    let mut symbols: BTreeMap<u32, String> = BTreeMap::new();
+    let mut scalars = 0;
+    for (at, param) in program.params.iter().enumerate() {
+        if let ParamKind::Scalar(reg) = param.kind {
+            let bits = scalar(out, param, reg, at);
+            put(out, "scalars", scalars, "i64", &bits);
+            scalars += 1;
+            symbols.extend(param.symbol.map(|symbol| (symbol, bits)));
+        }
+    }
+    let mut memory = Vec::new();
+    for (at, param) in program.params.iter().enumerate() {
+        if let ParamKind::Tensor(of) = &param.kind {
+            let given = out.op(format_args!("getelementptr i64, ptr %args, i64 {at}"));
+            let given = out.op(format_args!("load ptr, ptr {given}, align 8"));
+            let check = Check { given, param, of, names };
+            memory.push(check.tensor(out, &mut symbols));
+        }
+    }
+    apart(out, &memory);
+    for symbol in &program.symbols {
+        let value = symbols.get(&symbol.id).cloned().unwrap_or_else(|| "0".to_string());
+        put(out, "scalars", scalars, "i64", &value);
+        scalars += 1;
+    }
+}
+
+/// Stores into an array of 8 bytes each.
+fn put(out: &mut Function<'_, '_>, array: &str, at: usize, ty: &str, value: &str) {
+    let to = out.op(format_args!("getelementptr i64, ptr %{array}, i64 {at}"));
+    out.line(format_args!("store {ty} {value}, ptr {to}, align 8"));
+}
+
+/// The bits of a number, which must be one of its type.
+fn scalar(out: &mut Function<'_, '_>, param: &Param, reg: Reg, at: usize) -> String {
+    let scalar = out.module.scalar(reg);
+    let from = out.op(format_args!("getelementptr i64, ptr %args, i64 {at}"));
+    let bits = out.op(format_args!("load i64, ptr {from}, align 8"));
+    let (low, high) = scalar.range();
+    if !scalar.is_float() && (low, high) != (i64::MIN, i64::MAX) {
+        let above = out.op(format_args!("icmp sge i64 {bits}, {low}"));
+        let below = out.op(format_args!("icmp sle i64 {bits}, {high}"));
+        let inside = out.op(format_args!("and i1 {above}, {below}"));
+        let text = format!("`{}`: parameter `{}` is a number of {scalar}, ", out.module.name, param.name);
+        out.unless_wrong(&inside, &format!("{text}but the argument is none"), Failure::Return);
+    }
+    bits
+}
+
+/// An argument that is a tensor.
+struct Check<'c> {
+    /// The pointer to its `DLTensor`.
+    given: String,
+    param: &'c Param,
+    of: &'c TensorParam,
+    names: &'c BTreeMap<u32, String>,
+}
+
+impl Check<'_> {
+    fn unless(&self, out: &mut Function<'_, '_>, holds: &str, what: &str) {
+        let Check { param, of, names, .. } = self;
+        let wanted = format!("a tensor of {} and shape {}", of.dtype, shape_text(&of.shape, names));
+        let text = format!("`{}`: parameter `{}` is {wanted}, but {what}", out.module.name, param.name);
+        out.unless_wrong(holds, &text, Failure::Return);
+    }
+
+    fn field(&self, out: &mut Function<'_, '_>, bytes: u64, ty: &str) -> String {
+        let at = out.op(format_args!("getelementptr i8, ptr {}, i64 {bytes}", self.given));
+        out.op(format_args!("load {ty}, ptr {at}, align 4"))
+    }
+
+    /// All that is asked of it.
+    fn tensor(&self, out: &mut Function<'_, '_>, symbols: &mut BTreeMap<u32, String>) -> Memory {
+        let there = out.op(format_args!("icmp ne ptr {}, null", self.given));
+        self.unless(out, &there, "the argument is NULL");
+        let device = self.field(out, DEVICE, "i32");
+        let here = out.op(format_args!("icmp eq i32 {device}, {CPU}"));
+        self.unless(out, &here, "the argument is not in the memory of the CPU");
+        let dims = self.field(out, N_DIM, "i32");
+        let same = out.op(format_args!("icmp eq i32 {dims}, {}", self.of.shape.len()));
+        self.unless(out, &same, "the argument has another number of dimensions");
+        let dtype = self.field(out, DTYPE, "i32");
+        let same = out.op(format_args!("icmp eq i32 {dtype}, {}", dtype_bits(self.of.dtype)));
+        self.unless(out, &same, "the argument has another data type");
+        let extents = self.shape(out, symbols);
+        let (compact, elements) = self.compact(out, &extents);
+        self.strides(out, symbols, &extents, &compact);
+        self.memory(out, &elements)
+    }
+
+    /// The extents. A variable gets its value where it is first seen.
+    fn shape(&self, out: &mut Function<'_, '_>, symbols: &mut BTreeMap<u32, String>) -> Vec<String> {
+        let shape = self.field(out, SHAPE, "ptr");
+        let mut extents = Vec::new();
+        for (n, dim) in self.of.shape.iter().enumerate() {
+            let at = out.op(format_args!("getelementptr i64, ptr {shape}, i64 {n}"));
+            let extent = out.op(format_args!("load i64, ptr {at}, align 8"));
+            let wanted = value_of(dim, symbols, &extent);
+            let same = out.op(format_args!("icmp eq i64 {extent}, {wanted}"));
+            let positive = out.op(format_args!("icmp sge i64 {extent}, 0"));
+            let fits = out.op(format_args!("and i1 {same}, {positive}"));
+            self.unless(out, &fits, &format!("extent {n} of the argument is another one"));
+            extents.push(extent);
+        }
+        extents
+    }
+
+    /// The strides of a tensor without gaps, and how many elements it has.
+    fn compact(&self, out: &mut Function<'_, '_>, extents: &[String]) -> (Vec<String>, String) {
+        let (mut strides, mut product, mut fine) = (Vec::new(), "1".to_string(), "true".to_string());
+        let name = "llvm.umul.with.overflow.i64";
+        out.module.declared.insert(format!("declare {{i64, i1}} @{name}(i64, i64)"));
+        let mut times = |out: &mut Function<'_, '_>, a: &str, b: &str| {
+            let both = out.op(format_args!("call {{i64, i1}} @{name}(i64 {a}, i64 {b})"));
+            let product = out.op(format_args!("extractvalue {{i64, i1}} {both}, 0"));
+            let over = out.op(format_args!("extractvalue {{i64, i1}} {both}, 1"));
+            let large = out.op(format_args!("icmp slt i64 {product}, 0"));
+            let over = out.op(format_args!("or i1 {over}, {large}"));
+            let within = out.op(format_args!("xor i1 {over}, true"));
+            fine = out.op(format_args!("and i1 {fine}, {within}"));
+            product
+        };
+        for extent in extents.iter().rev() {
+            strides.push(product.clone());
+            product = times(out, &product, extent);
+        }
+        let _ = times(out, &product, &self.of.dtype.bytes().to_string());
+        self.unless(out, &fine, "the argument has more bytes than 64 bits can count");
+        strides.reverse();
+        (strides, product)
+    }
+
+    /// The elements lie without gaps, and so does the function want them.
+    fn strides(
+        &self,
+        out: &mut Function<'_, '_>,
+        symbols: &mut BTreeMap<u32, String>,
+        extents: &[String],
+        compact: &[String],
+    ) {
+        let (strides, param) = (self.field(out, STRIDES, "ptr"), self.param);
+        let [look, on] = [out.label(), out.label()];
+        let none = out.op(format_args!("icmp eq ptr {strides}, null"));
+        out.branch(&none, &on, &look);
+        out.start(&look);
+        let mut fits = "true".to_string();
+        for (n, (extent, wanted)) in extents.iter().zip(compact).enumerate() {
+            let at = out.op(format_args!("getelementptr i64, ptr {strides}, i64 {n}"));
+            let stride = out.op(format_args!("load i64, ptr {at}, align 8"));
+            fits = is_stride(out, [extent, &stride, wanted], &fits);
+        }
+        for extent in extents {
+            let empty = out.op(format_args!("icmp eq i64 {extent}, 0"));
+            fits = out.op(format_args!("or i1 {fits}, {empty}"));
+        }
+        let what = "the elements of the argument do not follow each other in the order of the indices, without gaps";
+        self.unless(out, &fits, what);
+        out.go(&on);
+        out.start(&on);
+        let mut fits = "true".to_string();
+        for ((dim, extent), stride) in self.of.strides.iter().zip(extents).zip(compact) {
+            let wanted = value_of(dim, symbols, stride);
+            fits = is_stride(out, [extent, stride, &wanted], &fits);
+        }
+        let offset = value_of(&self.of.offset, symbols, "0");
+        let start = out.op(format_args!("icmp eq i64 {offset}, 0"));
+        fits = out.op(format_args!("and i1 {fits}, {start}"));
+        let text =
+            format!("`{}`: parameter `{}` has gaps between its elements or before them", out.module.name, param.name);
+        out.unless_wrong(&fits, &format!("{text}; the argument has none"), Failure::Return);
+    }
+
+    /// Where the elements are; the storage and its size are noted.
+    fn memory(&self, out: &mut Function<'_, '_>, elements: &str) -> Memory {
+        let storage = self.of.storage;
+        let data = self.field(out, DATA, "ptr");
+        let offset = self.field(out, OFFSET, "i64");
+        let data = out.op(format_args!("getelementptr i8, ptr {data}, i64 {offset}"));
+        let first = out.op(format_args!("ptrtoint ptr {data} to i64"));
+        let [there, empty] =
+            [("ne", first.as_str()), ("eq", elements)].map(|(how, of)| out.op(format_args!("icmp {how} i64 {of}, 0")));
+        let fine = out.op(format_args!("or i1 {there}, {empty}"));
+        self.unless(out, &fine, "the data of the argument is NULL");
+        let align = out.module.align(storage);
+        let rest = out.op(format_args!("and i64 {first}, {}", align - 1));
+        let aligned = out.op(format_args!("icmp eq i64 {rest}, 0"));
+        self.unless(out, &aligned, &format!("the data of the argument is not aligned to {align} bytes"));
+        let bytes = out.op(format_args!("mul i64 {elements}, {}", self.of.dtype.bytes()));
+        put(out, "storages", storage as usize, "ptr", &data);
+        put(out, "sizes", storage as usize, "i64", &bytes);
+        let end = out.op(format_args!("add i64 {first}, {bytes}"));
+        let is_written = out.module.program.storages[storage as usize].is_written;
+        Memory { name: self.param.name.clone(), is_written, first, end }
+    }
+}
+
+/// Whether the stride of a dimension is the wanted one, or means nothing; and whether something else holds, too.
+fn is_stride(out: &mut Function<'_, '_>, [extent, stride, wanted]: [&str; 3], also: &str) -> String {
+    let same = out.op(format_args!("icmp eq i64 {stride}, {wanted}"));
+    let single = out.op(format_args!("icmp sle i64 {extent}, 1"));
+    let fits = out.op(format_args!("or i1 {same}, {single}"));
+    out.op(format_args!("and i1 {also}, {fits}"))
+}
+
+/// A dimension: a number, or a variable, which has the value that was found if it is seen for the first time.
+fn value_of(dim: &Dim, symbols: &mut BTreeMap<u32, String>, found: &str) -> String {
+    match (dim.as_int(), dim) {
+        (Some(value), _) => value.to_string(),
+        (None, Dim::Var(sym)) => symbols.entry(sym.id).or_insert_with(|| found.to_string()).clone(),
+        // Such functions are not exported.
+        (None, _) => found.to_string(),
+    }
+}
+
+/// A data type as DLPack has it in 32 bits: code, bits, lanes.
+fn dtype_bits(dtype: DType) -> u32 {
+    let lanes = u32::from(dtype.lanes()) << 16;
+    let of = if Scalar::of(dtype) == Some(Scalar::Bool) { DType::BOOL } else { dtype };
+    u32::from(of.code()) | u32::from(of.bits()) << 8 | lanes
+}
+
+/// What is written shares no memory with another argument.
+fn apart(out: &mut Function<'_, '_>, memory: &[Memory]) {
+    for (n, a) in memory.iter().enumerate() {
+        for b in &memory[n + 1..] {
+            let (written, other) = if b.is_written { (b, a) } else { (a, b) };
+            if !written.is_written {
+                continue;
+            }
+            let before = out.op(format_args!("icmp ule i64 {}, {}", a.end, b.first));
+            let after = out.op(format_args!("icmp ule i64 {}, {}", b.end, a.first));
+            let apart = out.op(format_args!("or i1 {before}, {after}"));
+            let text = format!(
+                "`{}`: parameter `{}` is written, but its argument shares memory with that of `{}`",
+                out.module.name, written.name, other.name
+            );
+            out.unless_wrong(&apart, &text, Failure::Return);
+        }
+    }
+}
+
+impl Function<'_, '_> {
+    /// A text of the module, which ends with a zero.
+    pub(super) fn constant_text(&mut self, text: &str) -> String {
+        let plain = |byte: u8| (32..127).contains(&byte) && byte != b'"' && byte != b'\\';
+        let escaped: Vec<String> = text
+            .bytes()
+            .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("\\{byte:02X}") })
+            .collect();
+        let name = format!("@{}.text{}", self.module.name, self.module.texts);
+        self.module.texts += 1;
+        let (n, escaped) = (text.len() + 1, escaped.concat());
+        self.module.declared.insert(format!("{name} = private unnamed_addr constant [{n} x i8] c\"{escaped}\\00\""));
+        name
+    }
+
+    /// Ends the function with a text, unless all is well.
+    pub(super) fn unless_wrong(&mut self, holds: &str, text: &str, failure: Failure) {
+        let [good, bad] = [self.label(), self.label()];
+        let text = self.constant_text(text);
+        self.branch(holds, &good, &bad);
+        self.start(&bad);
+        match failure {
+            Failure::Return => self.ret_of("ptr", &text),
+            Failure::Raise => {
+                let code = self.op(format_args!("call i32 @passhost.raise(ptr @passhost.TypeError, ptr {text})"));
+                self.ret(&code);
+            }
+        }
+        self.start(&good);
+    }
+}

@@ -1,0 +1,87 @@
+//! The header of a library: what its functions take, for C and C++.
+
+use crate::emit::{Exported, shape_text};
+use runtime::program::{Param, ParamKind};
+use std::fmt::Write;
+
+/// What all headers begin with.
+const HEAD: &str = "\
+/* Functions that passhost made of PrimFuncs.
+ *
+ * Each returns NULL if all is well, or else a text that says what is wrong. The text belongs to the library, and is never
+ * freed. Arguments are checked before anything is written; after another error, what is written is not complete.
+ * Tensors are in the memory of the CPU, without gaps, and aligned to their elements. What is written must not share memory with
+ * another argument. A function runs in the thread that calls it. Several threads may call it at once.
+ *
+ * TVM-FFI finds the same functions by their names in the module. */
+#pragma once
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern \"C\" {
+#endif
+
+#ifndef PASSHOST_TENSOR
+#define PASSHOST_TENSOR
+/* The same fields as DLTensor of DLPack: a pointer to one can be cast. */
+typedef struct passhost_tensor {
+  void *data;
+  int32_t device_type; /* 1: CPU */
+  int32_t device_id;
+  int32_t ndim;
+  uint8_t type_code; /* 0: int, 1: uint, 2: float, 4: bfloat, 6: bool */
+  uint8_t type_bits;
+  uint16_t type_lanes;
+  const int64_t *shape;
+  const int64_t *strides; /* in elements; NULL: without gaps */
+  uint64_t byte_offset;
+} passhost_tensor;
+#endif
+";
+
+const END: &str = "
+#ifdef __cplusplus
+}
+#endif
+";
+
+/// The header of these functions.
+pub(crate) fn header(functions: &[Exported]) -> String {
+    let mut out = HEAD.to_string();
+    for of in functions {
+        let _ = write!(out, "\n/* {}", of.name);
+        of.program.params.iter().for_each(|param| describe(of, param, &mut out));
+        let types: Vec<&str> = of.program.params.iter().map(|param| in_c(of, param)).collect();
+        let types = if types.is_empty() { "void".to_string() } else { types.join(", ") };
+        let _ = write!(out, " */\nconst char *passhost_{}({types});\n", of.name);
+    }
+    out + END
+}
+
+/// A line on a parameter. Names of Python may have letters that C does not have, so they stand in comments.
+fn describe(of: &Exported, param: &Param, out: &mut String) {
+    let _ = match &param.kind {
+        ParamKind::Tensor(tensor) => {
+            let how = if of.program.storages[tensor.storage as usize].is_written { "written" } else { "read" };
+            write!(
+                out,
+                "\n *   {}: {}, shape {}, {how}",
+                param.name,
+                tensor.dtype,
+                shape_text(&tensor.shape, &of.symbols)
+            )
+        }
+        ParamKind::Scalar(reg) => {
+            write!(out, "\n *   {}: a number of {}", param.name, of.program.registers[reg.index()])
+        }
+        ParamKind::Handle { .. } => Ok(()),
+    };
+}
+
+fn in_c(of: &Exported, param: &Param) -> &'static str {
+    match &param.kind {
+        ParamKind::Scalar(reg) if of.program.registers[reg.index()].is_float() => "double",
+        ParamKind::Scalar(_) => "int64_t",
+        _ => "const passhost_tensor *",
+    }
+}
