@@ -90,36 +90,37 @@ fn a_frozen_plugin_walks_and_rewrites_what_it_does_not_know() {
     assert!(result.get("other").expect("is there").same(&other), "what it did not change is the same handle");
 }
 
-/// The file of the frozen plugin, with another version of the API in its metadata.
-fn of_api(version: &[u8; 5]) -> Vec<u8> {
+/// The bytes of the frozen plugin, and where the version of the API is in its metadata.
+fn library() -> (Vec<u8>, usize) {
     let engine = engine();
     let (pass, _) = engine.registry().passes().find(|(_, pass)| pass.name == "frozen.Count").expect("is listed");
     let file = engine.registry().pass_owner(pass).file.clone().expect("a library");
-    let mut bytes = std::fs::read(file).expect("the library");
+    let bytes = std::fs::read(file).expect("the library");
     // Tag and length of the field, then its text.
     let field = [&3u16.to_le_bytes()[..], &5u32.to_le_bytes(), b"1.0.0"].concat();
     let at = bytes.windows(field.len()).position(|found| found == field).expect("the version of the API");
-    bytes[at + 6..at + 11].copy_from_slice(version);
-    bytes
+    (bytes, at + 6)
 }
 
 #[test]
 fn a_plugin_of_a_later_api_is_refused_and_told_what_to_upgrade() {
     let folder = tempfile::tempdir().expect("a folder");
-    let listed = |version: &[u8; 5]| {
+    let (mut bytes, at) = library();
+    let mut listed = |version: &str| {
+        bytes[at..at + 5].copy_from_slice(version.as_bytes());
         let file = folder.path().join("plugin.so");
-        std::fs::write(&file, of_api(version)).expect("can be written");
-        loader::list(&file, None, None).map(|listed| listed.meta.name)
+        std::fs::write(&file, &bytes).expect("can be written");
+        let listed = loader::list(&file, None, None).map(|listed| listed.meta.name);
+        listed.map_err(|error| error.reports().remove(0).render(false))
     };
-    assert_eq!(listed(b"1.0.0").expect("fits"), "plugin-of-api-1.0");
-    assert_eq!(listed(b"1.0.9").expect("the patch number has no meaning"), "plugin-of-api-1.0");
-    for (version, text) in [(b"1.1.0", "1.1.0"), (b"2.0.0", "2.0.0")] {
-        let report = listed(version).expect_err("is refused").reports().remove(0).render(false);
-        assert!(report.contains(&format!("was built against plugin API {text}, but this host has 1.")), "{report}");
-        assert!(report.contains("upgrade passhost, or use an older build of the plugin"), "{report}");
+    assert_eq!(listed("1.0.0").expect("fits"), "plugin-of-api-1.0");
+    assert_eq!(listed("1.0.9").expect("the patch number has no meaning"), "plugin-of-api-1.0");
+    let [newer, older] = ["upgrade passhost, or use an older build of the plugin", "upgrade the plugin: rebuild it against"];
+    for (version, help) in [("1.1.0", newer), ("2.0.0", newer), ("0.3.0", older)] {
+        let report = listed(version).expect_err("is refused");
+        assert!(report.contains(&format!("was built against plugin API {version}, but this host has 1.")), "{report}");
+        assert!(report.contains(help), "{report}");
     }
-    let report = listed(b"0.3.0").expect_err("is refused").reports().remove(0).render(false);
-    assert!(report.contains("upgrade the plugin: rebuild it against the plugin API of this host"), "{report}");
 }
 
 /// The frozen plugin never changes, and hosts of every version 1.x load it.
