@@ -72,6 +72,14 @@
 //!
 //! And what a pass promises: it does not write to its input, it keeps no thread that uses the context, and it prints
 //! nothing (use diagnostics, [`tracing`] or [`Ctx::show_module`](prelude::Ctx::show_module)).
+//!
+//! # Versions
+//!
+//! This crate follows Semantic Versioning. A plugin that is built against 1.x runs in every host of 1.y with y ≥ x, without
+//! a new build. Enums and structs that may grow are `#[non_exhaustive]`, or have a constant or default that a literal ends in
+//! ([`OpDecl::EMPTY`](prelude::OpDecl::EMPTY)). The modules [`abi`] and [`metadata`] are for hosts, and not covered but for what
+//! the prelude has of them, [`ArgKind`](metadata::ArgKind) and [`AttrType`](metadata::AttrType). `docs/decisions/0012-plugin-api-1.0.md`
+//! in the repository of passhost has the rules.
 
 pub mod abi;
 pub mod arith;

@@ -5,6 +5,7 @@ use std::fmt;
 
 /// Why a pass failed. It says only why; the host adds pass, plugin, function and place.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PassError {
     /// What was found, and what would be right.
     pub message: String,

@@ -46,10 +46,59 @@ fn host() -> Host {
     Host { pass: "example.Talk", target: Some("llvm"), config: Some(Box::new(config)), ..Host::default() }
 }
 
+/// The text of a file of this crate.
+fn source(path: &str) -> String {
+    std::fs::read_to_string(std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap()
+}
+
+/// Words of a text that can be names of items.
+fn words(text: &str) -> std::collections::BTreeSet<&str> {
+    text.split(|c: char| !c.is_alphanumeric() && c != '_').collect()
+}
+
+/// The plugin is frozen: it compiles as it is against every version 1.x.
+#[test]
+fn a_plugin_written_against_1_0_runs() {
+    let (plugin, meta) = open("api_1_0");
+    let module = module();
+    let ran: Vec<&str> = meta.passes.iter().map(|pass| pass.name.as_str()).collect();
+    let results = meta.passes.iter().enumerate().map(|(at, pass)| {
+        let (_, options) = default_options(&meta, &pass.name);
+        let host = Host { pass: "frozen", ..Host::default() };
+        if pass.granularity == Granularity::Module {
+            return with_current(&host, 2, || plugin.run_module(at, &module, &options)).map(|module| module.len());
+        }
+        let functions: Vec<(&str, &Body)> = module.functions().collect();
+        let results = with_current(&host, 2, || plugin.run_functions(at, &functions, &options));
+        results.into_iter().map(|result| result.map(|_| 1)).sum()
+    });
+    let results: Vec<usize> = results.map(|result| result.unwrap()).collect();
+    let expected = [3, 3, 3, 3, 3, 3, 8];
+    let named: Vec<(&str, usize)> = ran.into_iter().zip(results).collect();
+    assert!(named.iter().map(|(_, n)| *n).eq(expected), "{named:?}");
+}
+
+/// What a later prelude has more is in a file of that version.
+#[test]
+fn each_item_of_the_prelude_is_used_by_a_plugin_of_its_version() {
+    let prelude = source("src/prelude.rs");
+    let used = source("examples/api_1_0.rs");
+    let used = words(&used);
+    let code = prelude.split_once("pub use").unwrap().1;
+    let paths = ["pub", "use", "crate"];
+    let ends =
+        code.split([',', ';', '}']).filter_map(|path| path.rsplit(['{', ':', ' ', '\n']).find(|word| !word.is_empty()));
+    let missing: Vec<&str> = ends.filter(|item| !paths.contains(item) && !used.contains(item)).collect();
+    assert!(missing.is_empty(), "add an example of the version that has {missing:?}");
+}
+
 #[test]
 fn metadata_says_what_the_source_declares() {
     let meta = meta("every_kind");
-    assert_eq!((meta.name.as_str(), meta.version.to_string()), ("passhost-plugin-api", "0.1.0".to_string()));
+    assert_eq!(
+        (meta.name.as_str(), meta.version.to_string()),
+        ("passhost-plugin-api", env!("CARGO_PKG_VERSION").to_string())
+    );
     assert_eq!(
         (meta.api.to_string().as_str(), meta.fingerprint),
         (plugin_api::declare::declarations::API_VERSION, FINGERPRINT)

@@ -241,7 +241,7 @@ fn what_a_checker_leaves_open_is_left_at_its_end() {
 }
 
 fn pass(name: &str) -> PassFacts<'_> {
-    PassFacts { name, opt_level: 0, granularity: Granularity::Module, required: &[], plugin: "p", position: 1 }
+    PassFacts::new(name, "p", Granularity::Module, 0, &[], 1)
 }
 
 /// A span of `run_before` lies around the pass, one of `enter` around the run.

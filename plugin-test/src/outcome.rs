@@ -224,9 +224,9 @@ fn diagnostics(run: &Run) -> String {
         let severity = match said.severity {
             Severity::Error => "error",
             Severity::Warning => "warning",
-            Severity::Remark => "remark",
             Severity::Missed => "missed",
             Severity::Matched => "matched",
+            _ => "remark",
         };
         format!("{severity}: pass `{}`{by}{function}: {message}\n", said.pass)
     };

@@ -25,7 +25,7 @@ impl Body {
             ir::BodyKind::Function => "relax",
             ir::BodyKind::PrimFunc => "tir",
             ir::BodyKind::Extern => "extern",
-            ir::BodyKind::Module | ir::BodyKind::Other => "other",
+            _ => "other",
         }
     }
 

@@ -1,4 +1,5 @@
-//! A plugin with records of its own, written out by hand, in a host that has node kinds unknown to it.
+//! A plugin of API 1.0 with records of its own, written out by hand, in a host that has node kinds unknown to it; and the same
+//! plugin where it says that it needs a later API.
 
 #[path = "../../plugin-api/tests/opened/host.rs"]
 mod host;
@@ -8,7 +9,6 @@ use passhost::plugins::loader;
 use passhost::{Engine, Manifest};
 use passhost_tests::root;
 use plugin_api::abi::host::{fingerprint, with_current};
-use plugin_api::declare::declarations::API_VERSION;
 use plugin_api::ir::Sections;
 use plugin_api::ir::records::{flag, kind, leaf};
 use plugin_api::metadata::Granularity;
@@ -42,7 +42,7 @@ fn with_new_kinds(operator: &str) -> Body {
 
 /// The engine of the frozen plugin and of today's operators.
 fn engine() -> Engine {
-    let text = "[[plugin]]\ncrate = \"tests/evolution/plugin-0.3\"\n[[plugin]]\ncrate = \"plugins/relax-ops\"\n";
+    let text = "[[plugin]]\ncrate = \"tests/evolution/plugin-1.0\"\n[[plugin]]\ncrate = \"plugins/relax-ops\"\n";
     let manifest = Manifest::parse(&root().join("evolution.toml"), text).expect("a manifest");
     Engine::new(&manifest).expect("both plugins are listed")
 }
@@ -90,19 +90,47 @@ fn a_frozen_plugin_walks_and_rewrites_what_it_does_not_know() {
     assert!(result.get("other").expect("is there").same(&other), "what it did not change is the same handle");
 }
 
-/// What the frozen plugin says of itself is that of its version. `BLESS=1` writes it as long as the version is not released.
+/// The bytes of the frozen plugin, and where the version of the API is in its metadata.
+fn library() -> (Vec<u8>, usize) {
+    let engine = engine();
+    let (pass, _) = engine.registry().passes().find(|(_, pass)| pass.name == "frozen.Count").expect("is listed");
+    let file = engine.registry().pass_owner(pass).file.clone().expect("a library");
+    let bytes = std::fs::read(file).expect("the library");
+    // Tag and length of the field, then its text.
+    let field = [&3u16.to_le_bytes()[..], &5u32.to_le_bytes(), b"1.0.0"].concat();
+    let at = bytes.windows(field.len()).position(|found| found == field).expect("the version of the API");
+    (bytes, at + 6)
+}
+
 #[test]
-fn the_frozen_plugin_has_the_fingerprint_of_its_version() {
-    let of_version = fingerprint(&API_VERSION.parse().expect("a version")).expect("the version of this host");
+fn a_plugin_of_a_later_api_is_refused_and_told_what_to_upgrade() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (mut bytes, at) = library();
+    let mut listed = |version: &str| {
+        bytes[at..at + 5].copy_from_slice(version.as_bytes());
+        let file = folder.path().join("plugin.so");
+        std::fs::write(&file, &bytes).expect("can be written");
+        let listed = loader::list(&file, None, None).map(|listed| listed.meta.name);
+        listed.map_err(|error| error.reports().remove(0).render(false))
+    };
+    assert_eq!(listed("1.0.0").expect("fits"), "plugin-of-api-1.0");
+    assert_eq!(listed("1.0.9").expect("the patch number has no meaning"), "plugin-of-api-1.0");
+    let [newer, older] = ["upgrade passhost, or use an older build of the plugin", "upgrade the plugin: rebuild it against"];
+    for (version, help) in [("1.1.0", newer), ("2.0.0", newer), ("0.3.0", older)] {
+        let report = listed(version).expect_err("is refused");
+        assert!(report.contains(&format!("was built against plugin API {version}, but this host has 1.")), "{report}");
+        assert!(report.contains(help), "{report}");
+    }
+}
+
+/// The frozen plugin never changes, and hosts of every version 1.x load it.
+#[test]
+fn the_frozen_plugin_has_the_fingerprint_of_1_0() {
+    let of_version = fingerprint(&"1.0.0".parse().expect("a version")).expect("every host of 1.x has it");
     let digits = format!("{of_version:016x}");
     let groups: Vec<&str> = (0..4).map(|i| &digits[i * 4..i * 4 + 4]).collect();
     let expected = format!("pub const FINGERPRINT: u64 = 0x{};", groups.join("_"));
-    let path = root().join("tests/evolution/plugin-0.3/src/records.rs");
-    let text = std::fs::read_to_string(&path).expect("the records");
+    let text = std::fs::read_to_string(root().join("tests/evolution/plugin-1.0/src/records.rs")).expect("the records");
     let found = text.lines().find(|line| line.starts_with("pub const FINGERPRINT")).expect("the fingerprint");
-    if std::env::var_os("BLESS").is_some() {
-        std::fs::write(&path, text.replace(found, &expected)).expect("can be written");
-        return;
-    }
-    assert_eq!(found, expected, "if the version is not released yet, write it with BLESS=1");
+    assert_eq!(found, expected, "the records or the contract of 1.0 changed: 1.x only adds to them");
 }

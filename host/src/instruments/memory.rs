@@ -134,8 +134,7 @@ mod tests {
             let resident = Rc::clone(&resident);
             move || resident.get()
         }));
-        let (name, granularity) = ("t.Pass", Granularity::Module);
-        let pass = PassFacts { name, opt_level: 0, granularity, required: &[], plugin: "t", position: 1 };
+        let pass = PassFacts::new("t.Pass", "t", Granularity::Module, 0, &[], 1);
         let mut look = memory.instrument();
         look.run_before(&before, &pass).expect("nothing fails");
         resident.set(Some(400));
@@ -143,7 +142,7 @@ mod tests {
         look.run_before(&after, &pass).expect("nothing fails");
         resident.set(None);
         look.run_failed(&after, &pass, "no").expect("nothing fails");
-        let row = |failed, bodies, resident| Row { pass: name.to_string(), failed, bodies, resident };
+        let row = |failed, bodies, resident| Row { pass: pass.name.to_string(), failed, bodies, resident };
         let (small, large) = (bytes_of(&before), bytes_of(&after));
         assert_eq!(memory.rows(), [row(false, (small, large), Some(-600)), row(true, (large, large), None)]);
     }

@@ -60,7 +60,7 @@ fn list(instruments: &[(&'static str, &'static [&'static str])]) -> (Instruments
 }
 
 fn pass(name: &str) -> PassFacts<'_> {
-    PassFacts { name, opt_level: 0, granularity: Granularity::Module, required: &[], plugin: "t", position: 1 }
+    PassFacts::new(name, "t", Granularity::Module, 0, &[], 1)
 }
 
 fn module() -> Module {

@@ -183,14 +183,7 @@ mod tests {
         let clock = Rc::new(Cell::new(0));
         let (now, module) = (Rc::clone(&clock), Module::new(Vec::<(String, plugin_api::ir::Body)>::new()));
         let timing = Timing::with_clock(Box::new(move || Duration::from_millis(now.get())));
-        let pass = |name| PassFacts {
-            name,
-            opt_level: 0,
-            granularity: Granularity::Module,
-            required: &[],
-            plugin: "t",
-            position: 1,
-        };
+        let pass = |name| PassFacts::new(name, "t", Granularity::Module, 0, &[], 1);
         let after = |ms| clock.set(clock.get() + ms);
         timing.span("read", || after(5));
         timing.span("passes", || {

@@ -141,9 +141,9 @@ const PLUGIN_KEYS: &[Key] = &[
     Key {
         name: "api",
         ty: "string",
-        default: "the version of this passhost",
+        default: "any that this passhost loads",
         doc: "A requirement on the version of the plugin API with which the plugin was built.",
-        example: "[[plugin]]\npath = \"lib/libacme.so\"\napi = \"0.3\"\n",
+        example: "[[plugin]]\npath = \"lib/libacme.so\"\napi = \"1.0\"\n",
     },
     Key {
         name: "isolate",

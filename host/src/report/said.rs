@@ -30,9 +30,9 @@ impl PassDiagnostic {
         let mut report = match self.severity {
             Severity::Error => Report::error(&self.message),
             Severity::Warning => Report::warning(&self.message),
-            Severity::Remark => Report::remark(&self.message),
             Severity::Missed => Report::missed(&self.message),
             Severity::Matched => Report::matched(&self.message),
+            _ => Report::remark(&self.message),
         };
         if let Some((what, text, span)) = &self.place {
             report = report.at(what, Arc::clone(text), span.clone(), "").with_places(self.labels.iter().cloned());

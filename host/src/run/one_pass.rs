@@ -87,8 +87,7 @@ impl<'r> Run<'r> {
         let registry = self.engine.registry();
         let (info, position) = (registry.pass(pass), self.position);
         let plugin = &registry.pass_owner(pass).name;
-        let (name, opt_level, granularity, required) = (&info.name, info.opt_level, info.granularity, &info.required);
-        PassFacts { name, opt_level, granularity, required, plugin, position }
+        PassFacts::new(&info.name, plugin, info.granularity, info.opt_level, &info.required, position)
     }
 
     /// Whether all instruments let a pass run that the context does not require.

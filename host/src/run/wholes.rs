@@ -145,11 +145,15 @@ impl<'r> Run<'r> {
         'r: 'a,
     {
         match &step.unit {
-            Unit::Pass(pass) => PassFacts { position, ..self.facts(*pass) },
+            Unit::Pass(pass) => {
+                let mut facts = self.facts(*pass);
+                facts.position = position;
+                facts
+            }
             Unit::Sequential(name) => {
                 let (granularity, plugin) = (Granularity::Composite, Owner::EMBEDDER);
                 let (opt_level, required) = (step.opt_level(self.engine.registry()), &step.required);
-                PassFacts { name, opt_level, granularity, required, plugin, position }
+                PassFacts::new(name, plugin, granularity, opt_level, required, position)
             }
         }
     }

@@ -91,7 +91,7 @@ fn verify_kind(name: &str, body: &Body) -> Result<(), Violation> {
     let what = match body.kind() {
         BodyKind::Function | BodyKind::PrimFunc | BodyKind::Extern => return Ok(()),
         BodyKind::Module => "the attributes of a module",
-        BodyKind::Other => "of an unknown kind",
+        _ => "of an unknown kind",
     };
     let message = format!("is {what}; a module holds Relax functions, PrimFuncs and external functions");
     Err(Violation { function: name.to_string(), node: 0, message })

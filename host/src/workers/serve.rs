@@ -348,7 +348,7 @@ impl<'a> Facts<'a> {
 
     fn facts(&self) -> PassFacts<'_> {
         let Facts { name, opt_level, granularity, ref required, plugin, position } = *self;
-        PassFacts { name, opt_level, granularity, required, plugin, position }
+        PassFacts::new(name, plugin, granularity, opt_level, required, position)
     }
 }
 

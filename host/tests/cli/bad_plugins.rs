@@ -118,11 +118,11 @@ refused! {
             edit(pass, tag::OPTION, |option| option.push((30_002, b"of an option".to_vec())));
         });
     }), &[&["list"], &["run", "small.py", "--passes", "zoo.Nothing{times=2}"]];
-    api_too_old: |good| good.metadata(|plugin| *content(plugin, tag::API) = b"0.0.9".to_vec()), LIST;
-    api_too_new: |good| good.metadata(|plugin| *content(plugin, tag::API) = b"0.9.0".to_vec()), LIST;
-    api_of_another_major: |good| good.metadata(|plugin| *content(plugin, tag::API) = b"1.0.0".to_vec()), LIST;
+    api_too_old: |good| good.metadata(|plugin| *content(plugin, tag::API) = b"0.3.0".to_vec()), LIST;
+    api_too_new: |good| good.metadata(|plugin| *content(plugin, tag::API) = b"1.1.0".to_vec()), LIST;
+    api_of_another_major: |good| good.metadata(|plugin| *content(plugin, tag::API) = b"2.0.0".to_vec()), LIST;
     api_too_new_with_unknown_values: |good| good.metadata(|plugin| {
-        *content(plugin, tag::API) = b"0.9.0".to_vec();
+        *content(plugin, tag::API) = b"1.1.0".to_vec();
         edit(plugin, tag::PASS, |pass| *content(pass, tag::GRANULARITY) = vec![99]);
     }), LIST;
     metadata_with_an_unknown_granularity: |good| good.metadata(|plugin| {
@@ -161,7 +161,7 @@ refused! {
     portable_executable: |_| Library(library::pe()), LIST;
     text_file: |_| Library(b"just text\n".to_vec()), LIST;
     empty_file: |_| Library(Vec::new()), LIST;
-    entry_of_another_name: |good| good.replace(".dynstr", b"passhost_plugin_entry_v0", b"passhost_plugin_entry_v9"), OPEN;
+    entry_of_another_name: |good| good.replace(".dynstr", b"passhost_plugin_entry_v1", b"passhost_plugin_entry_v9"), OPEN;
     entry_starts_wrongly: |good| good.entry(0, b"THGUORWO"), OPEN;
     entry_too_short: |good| good.entry(8, &40u32.to_le_bytes()), OPEN;
     entry_with_another_number_of_passes: |good| good.entry(16, &2u32.to_le_bytes()), OPEN;

@@ -23,7 +23,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// Start of the entry table.
 pub const ENTRY_MAGIC: u64 = 0x5041_5353_484f_5354;
 /// Name of the entry symbol. `passhost_plugin_entry_c` is reserved for plugins in C.
-pub const ENTRY_SYMBOL: &str = "passhost_plugin_entry_v0";
+pub const ENTRY_SYMBOL: &str = "passhost_plugin_entry_v1";
 
 /// Status of a call into a plugin.
 pub(crate) const OK: u32 = 0;

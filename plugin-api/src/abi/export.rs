@@ -136,7 +136,7 @@ macro_rules! __export {
 
         #[doc(hidden)]
         #[unsafe(no_mangle)]
-        pub extern "C" fn passhost_plugin_entry_v0() -> *const $crate::abi::entry::Entry {
+        pub extern "C" fn passhost_plugin_entry_v1() -> *const $crate::abi::entry::Entry {
             &__PASSHOST_ENTRY
         }
     };

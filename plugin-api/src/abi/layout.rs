@@ -15,7 +15,8 @@ use abi_stable::abi_stability::abi_checking::{
 };
 use abi_stable::type_layout::{TLFieldOrFunction, TypeLayout};
 
-/// Calls `then` with every record that crosses.
+/// Calls `then` with every record of version 1.0 that crosses. None of them changes until 2.0, so a plugin of any version
+/// 1.x has the same: a longer table is a new record that starts with the old one.
 macro_rules! records {
     ($then:ident) => {
         $then! {
@@ -87,8 +88,21 @@ pub(super) const fn fingerprint_of(contract: &str) -> u64 {
     hash
 }
 
-/// Hash over the records and the contract of this version. Equal on both sides, or the plugin is not opened.
-pub const FINGERPRINT: u64 = fingerprint_of(include_str!("../../tests/api/0.3.txt"));
+/// The contracts of the minor versions of 1, from 1.0 on. The last one is that of this version.
+pub(super) const CONTRACTS: [&str; 1] = [include_str!("../../tests/api/1.0.txt")];
+
+/// The fingerprints of these versions: a plugin must have the one of its own, or it is not opened.
+pub(super) const FINGERPRINTS: [u64; CONTRACTS.len()] = {
+    let (mut fingerprints, mut minor) = ([0; CONTRACTS.len()], 0);
+    while minor < CONTRACTS.len() {
+        fingerprints[minor] = fingerprint_of(CONTRACTS[minor]);
+        minor += 1;
+    }
+    fingerprints
+};
+
+/// Hash over the records and the contract of this version.
+pub const FINGERPRINT: u64 = FINGERPRINTS[CONTRACTS.len() - 1];
 
 /// Layouts of this side.
 pub(super) fn layout_of_boundary() -> &'static TypeLayout {

@@ -1,8 +1,8 @@
 //! Which version of the plugin API a host takes.
 //!
-//! `docs/decisions/0004-how-the-api-evolves.md` says what a version fixes; the tests here check it.
+//! `docs/decisions/0012-plugin-api-1.0.md` says what a version fixes; the tests here check it.
 
-use crate::abi::layout::FINGERPRINT;
+use crate::abi::layout::FINGERPRINTS;
 use crate::declare::declarations::API_VERSION;
 use semver::Version;
 
@@ -33,18 +33,19 @@ impl ApiMismatch {
     }
 }
 
-/// The fingerprint that a plugin of that version of the API has, if this host can load it. The patch number has no
-/// meaning.
+/// The fingerprint that a plugin of that version of the API has, if this host can load it: it loads every version of its
+/// own major version up to its own. The patch number has no meaning.
 ///
 /// # Errors
 /// Which side is too old.
 pub fn fingerprint(api: &Version) -> Result<u64, ApiMismatch> {
-    let own = Version::parse(API_VERSION).map_or((0, 0), |own| (own.major, own.minor));
-    match (api.major, api.minor).cmp(&own) {
-        std::cmp::Ordering::Less => Err(ApiMismatch::OlderPlugin { found: api.clone() }),
-        std::cmp::Ordering::Equal => Ok(FINGERPRINT),
-        std::cmp::Ordering::Greater => Err(ApiMismatch::NewerPlugin { found: api.clone() }),
+    let own = Version::parse(API_VERSION).map_or(0, |own| own.major);
+    if api.major < own {
+        return Err(ApiMismatch::OlderPlugin { found: api.clone() });
     }
+    let of_minor =
+        usize::try_from(api.minor).ok().and_then(|minor| FINGERPRINTS.get(minor)).filter(|_| api.major == own);
+    of_minor.copied().ok_or_else(|| ApiMismatch::NewerPlugin { found: api.clone() })
 }
 
 #[cfg(test)]

@@ -12,8 +12,9 @@ use crate::names::syntax::{ALL, is_option_name, is_plugin_name, is_required, req
 use crate::rewrite::Edit;
 use crate::typing::operators::{DefaultDecl, OpDecl};
 
-/// Version of the plugin API: of the protocol between host and plugin, not of this crate.
-pub const API_VERSION: &str = "0.3.0";
+/// Version of the plugin API, which the metadata of a plugin contains: the version of this crate that last changed what
+/// crosses the boundary. A crate of version 1.4 that only has more functions than 1.3 makes plugins of the API 1.3.
+pub const API_VERSION: &str = "1.0.0";
 
 /// Everything that a plugin contributes.
 #[derive(Clone, Copy)]

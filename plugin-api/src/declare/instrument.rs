@@ -10,6 +10,7 @@ use crate::metadata::{Granularity, OptionValue, Required};
 
 /// What an instrument sees of a pass.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct PassFacts<'a> {
     /// Full name, `namespace.Name`.
     pub name: &'a str,
@@ -23,6 +24,20 @@ pub struct PassFacts<'a> {
     pub plugin: &'a str,
     /// Number of the step, from 1, as `passhost plan` shows it.
     pub position: usize,
+}
+
+impl<'a> PassFacts<'a> {
+    /// For whoever calls an instrument itself, such as a test.
+    pub fn new(
+        name: &'a str,
+        plugin: &'a str,
+        granularity: Granularity,
+        opt_level: i32,
+        required: &'a [Required],
+        position: usize,
+    ) -> PassFacts<'a> {
+        PassFacts { name, opt_level, granularity, required, plugin, position }
+    }
 }
 
 /// Sees every pass of a run. An instrument is called on one thread; the context of the run is [`Ctx::current`], which

@@ -9,6 +9,7 @@ use std::hash::{Hash, Hasher};
 
 /// Value of an attribute, owned.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum Attr {
     /// `None`.
     None,

@@ -7,6 +7,7 @@ use crate::ir::value::{Function, Value};
 
 /// What the root of a body is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum BodyKind {
     /// Relax function.
     Function,

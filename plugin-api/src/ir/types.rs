@@ -169,6 +169,7 @@ impl From<i64> for Dim {
 
 /// A type, owned.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Type {
     /// Any value.
     #[default]

@@ -65,6 +65,7 @@ macro_rules! from_number {
 /// What a pass works on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
+#[non_exhaustive]
 pub enum Granularity {
     /// The whole module.
     Module = 0,

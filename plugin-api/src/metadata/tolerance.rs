@@ -13,6 +13,7 @@ use std::fmt;
 /// assert_eq!(sums.to_string(), "reassociated, rtol 1e-5, atol 1e-6");
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub enum Tolerance {
     /// Every value has the same bits; only the sign of a zero and the payload of a NaN may differ.
     #[default]

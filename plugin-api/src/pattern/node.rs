@@ -96,6 +96,7 @@ pub(super) enum Check {
 
 /// Patterns of the arguments of a call, or of the elements of a tuple: `[a, b]`, or `..` for any number of any values.
 #[derive(Clone)]
+#[non_exhaustive]
 pub enum Args {
     /// As many as there are, whatever they are.
     Any,

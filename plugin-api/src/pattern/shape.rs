@@ -4,6 +4,7 @@ use crate::ir::Dim;
 
 /// A dimension in a pattern: a number, a name, or any.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum DimPattern {
     /// Any dimension.
     Any,

@@ -11,6 +11,7 @@ use crate::rewrite::Edit;
 
 /// What becomes of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Action {
     /// It stays.
     Keep,

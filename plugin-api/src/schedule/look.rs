@@ -9,6 +9,7 @@ use crate::{PassError, bail, pass_error};
 
 /// What runs over an iterator of a block, or over the iterators that a loop is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum IterKind {
     /// Elements that do not depend on each other.
     Spatial,
@@ -24,6 +25,7 @@ pub enum IterKind {
 
 /// An iterator of a block.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct IterInfo {
     /// Its name.
     pub name: String,
@@ -35,6 +37,7 @@ pub struct IterInfo {
 
 /// A buffer that a block accesses.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct BufferInfo {
     /// Its name.
     pub name: String,
@@ -48,6 +51,7 @@ pub struct BufferInfo {
 
 /// A block, and what it says of itself.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct BlockInfo {
     /// The block.
     pub block: BlockRef,

@@ -127,6 +127,7 @@ impl Default for EvaluationLimits {
 
 /// What an evaluation returned.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Evaluated {
     /// A function without parameters that returns the result.
     pub function: Body,
@@ -135,6 +136,11 @@ pub struct Evaluated {
 }
 
 impl Evaluated {
+    /// A result, and the work that it took.
+    pub fn new(function: Body, work: u64) -> Evaluated {
+        Evaluated { function, work }
+    }
+
     /// The result; `None` if it is neither a tensor, shape or number, nor a tuple of such.
     pub fn value(&self) -> Option<ConstantValue> {
         ConstantValue::of(self.function.function()?.result()?)
@@ -190,6 +196,7 @@ impl Reason {
 
 /// Why something has no value, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct EvaluationError {
     /// Why.
     pub reason: Reason,
@@ -280,8 +287,8 @@ pub(crate) fn decode_evaluation(
     bytes: &[u8],
     function: Option<Body>,
 ) -> Result<Evaluated, EvaluationError> {
-    if let (EVALUATED, Some(function), Ok(work)) = (status, function, bytes.try_into()) {
-        return Ok(Evaluated { function, work: u64::from_le_bytes(work) });
+    if let (EVALUATED, Some(function), Some(work)) = (status, function, bytes.first_chunk()) {
+        return Ok(Evaluated { function, work: u64::from_le_bytes(*work) });
     }
     let (work, mut rest) = bytes.split_first_chunk::<8>().unwrap_or((&[0; 8], &[]));
     let mut text = || {

@@ -48,6 +48,7 @@ impl RawBytes {
 /// How bad a diagnostic is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u32)]
+#[non_exhaustive]
 pub enum Severity {
     /// The pass will fail.
     Error = 1,
@@ -298,10 +299,15 @@ static SERVICES: AtomicPtr<Services> = AtomicPtr::new(std::ptr::null_mut());
 /// Sets the table of this copy of the crate; false if it is shorter than this version of the API has it.
 pub(crate) fn install(table: *const Services) -> bool {
     // SAFETY: null, or the host's table, which is a static that starts with its size.
-    let fits = !table.is_null() && unsafe { (&raw const (*table).size).read() } as usize >= size_of::<Services>();
+    let fits = !table.is_null() && is_long_enough(unsafe { (&raw const (*table).size).read() });
     sealer::set(&ByHost);
     SERVICES.store(if fits { table.cast_mut() } else { std::ptr::null_mut() }, Ordering::Release);
     fits
+}
+
+/// Whether a table of this size has every function of this version. The table of a later version has more behind them.
+fn is_long_enough(size: u32) -> bool {
+    size as usize >= size_of::<Services>()
 }
 
 fn table() -> Option<&'static Services> {
@@ -565,4 +571,16 @@ pub(crate) fn span_record(span: u64, fields: &[u8]) {
 /// Tells the host what happens to a span.
 pub(crate) fn span(span: u64, what: SpanOp, other: u64) -> u64 {
     table().map_or(NO_SPAN, |table| (table.span)(span, what as u32, other))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_of_a_later_host_has_all_that_is_needed() {
+        let size = size_of::<Services>() as u32;
+        assert!(is_long_enough(size) && is_long_enough(size + 8) && is_long_enough(u32::MAX));
+        assert!(!is_long_enough(size - 8) && !is_long_enough(0));
+    }
 }

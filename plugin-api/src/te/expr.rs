@@ -113,6 +113,7 @@ pub(super) struct Scatter {
 
 /// An operand: an expression, or a number of the data type of what is beside it.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum Operand {
     /// An expression.
     Expr(TeExpr),

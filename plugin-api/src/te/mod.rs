@@ -145,6 +145,7 @@ struct Step {
 
 /// An annotation of a block.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum Note {
     /// An attribute.
     Attr(Attr),

@@ -155,6 +155,7 @@ pub struct Tir<'t, 'b> {
 /// # Ok::<(), PassError>(())
 /// ```
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub enum ExprArg<'a> {
     /// A value that was written before.
     New(V),

@@ -22,6 +22,7 @@ use crate::ir::{Attr, BufferType, Stmt, Type, Value};
 /// # Ok::<(), PassError>(())
 /// ```
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct ElementAccess<'a> {
     /// The buffer.
     pub buffer: Value<'a>,
@@ -31,6 +32,7 @@ pub struct ElementAccess<'a> {
 
 /// An iterator of a schedulable block.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct BlockIter<'a> {
     /// Its variable.
     pub var: Value<'a>,
@@ -48,6 +50,7 @@ pub struct BlockIter<'a> {
 
 /// A region of a buffer: what a block reads or writes, what a buffer matches.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct RegionAccess<'a> {
     /// The buffer.
     pub buffer: Value<'a>,

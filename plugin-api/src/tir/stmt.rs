@@ -26,6 +26,7 @@ use crate::ir::{Attr, NodeSpec, Type, V};
 /// # Ok::<(), PassError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum LoopKind<'a> {
     /// One iteration after the other.
     Serial,

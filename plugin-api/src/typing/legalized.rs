@@ -14,6 +14,7 @@ use std::cell::Cell;
 /// [`Te`](crate::te::Te) makes the first; [`Legalized::constant`], [`Legalized::argument`] and [`Legalized::packed`] the
 /// others.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Legalized {
     /// Name for the function, which gets a number where it is taken.
     pub name: String,
@@ -29,6 +30,7 @@ pub struct Legalized {
 }
 
 /// What takes the place of a call.
+#[non_exhaustive]
 pub enum Replacement<'l> {
     /// A call of this PrimFunc.
     Function(&'l Body),

@@ -7,6 +7,7 @@ use crate::ir::{Body, BodyBuilder, Dim, Function, Sym, Type, V, Value};
 use std::collections::BTreeSet;
 
 /// A nested function as one of its own, and what its calls have to pass.
+#[non_exhaustive]
 pub struct Lifted<'b> {
     /// The function.
     pub body: Body,

@@ -8,6 +8,7 @@ use crate::typing::legalized::Legalized;
 
 /// Why a call has no type.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum InferError {
     /// The call does not fit its operator.
     #[error("{0}")]
@@ -66,7 +67,8 @@ pub type InferFn = fn(Call<'_>) -> Result<Type, InferError>;
 /// The arguments of the call have types; number and kind of them, and its attributes, were checked before.
 pub type LegalizeFn = fn(Call<'_>) -> Result<Legalized, InferError>;
 
-/// Declaration of an operator, a constant in its plugin.
+/// Declaration of an operator, a constant in its plugin. Later versions may have more fields, so leave out what is as in
+/// [`OpDecl::EMPTY`].
 #[derive(Clone, Copy, Debug)]
 pub struct OpDecl {
     /// Full name, as in `relax.nn.conv2d`.
@@ -85,7 +87,33 @@ pub struct OpDecl {
     pub legalize: Option<LegalizeFn>,
 }
 
-/// Declaration of an argument.
+impl OpDecl {
+    /// An operator without effect, arguments, attributes and legalization, whose calls have no type.
+    ///
+    /// ```
+    /// use plugin_api::prelude::*;
+    ///
+    /// const IDENTITY: OpDecl = OpDecl {
+    ///     name: "acme.identity",
+    ///     doc: "Its argument.",
+    ///     args: &[ArgDecl { name: "data", ..ArgDecl::EMPTY }],
+    ///     infer: |call| call.arg(0).map(|arg| arg.ty().to_owned()).ok_or_else(|| InferError::wrong("no argument")),
+    ///     ..OpDecl::EMPTY
+    /// };
+    /// assert!(IDENTITY.pure && IDENTITY.legalize.is_none());
+    /// ```
+    pub const EMPTY: OpDecl = OpDecl {
+        name: "",
+        args: &[],
+        attrs: &[],
+        pure: true,
+        doc: "",
+        infer: |_| Err(InferError::wrong("the operator has no rule")),
+        legalize: None,
+    };
+}
+
+/// Declaration of an argument. Leave out what is as in [`ArgDecl::EMPTY`].
 #[derive(Clone, Copy, Debug)]
 pub struct ArgDecl {
     /// Name.
@@ -96,7 +124,12 @@ pub struct ArgDecl {
     pub optional: bool,
 }
 
-/// Declaration of an attribute.
+impl ArgDecl {
+    /// An argument of any kind that must be there.
+    pub const EMPTY: ArgDecl = ArgDecl { name: "", kind: ArgKind::Any, optional: false };
+}
+
+/// Declaration of an attribute. Leave out what is as in [`AttrDecl::EMPTY`].
 #[derive(Clone, Copy, Debug)]
 pub struct AttrDecl {
     /// Key.
@@ -110,8 +143,15 @@ pub struct AttrDecl {
     pub by_name: bool,
 }
 
+impl AttrDecl {
+    /// An attribute of any type that must be written, by its place or its name.
+    pub const EMPTY: AttrDecl =
+        AttrDecl { name: "", ty: AttrType::Any, default: DefaultDecl::Required, by_name: false };
+}
+
 /// Default of an attribute or option, as a constant.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub enum DefaultDecl {
     /// Must be written.
     Required,

@@ -102,6 +102,7 @@ impl ValueNumbers {
 }
 
 /// What a value computes apart from which values it uses.
+#[non_exhaustive]
 pub struct ValueForm<'a> {
     /// Values of one body with equal keys compute the same of their [`values`](ValueForm::values). Kind, types, attributes,
     /// constants, shapes and payload count, and which operands are the same value.

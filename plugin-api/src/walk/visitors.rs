@@ -6,6 +6,7 @@ use crate::ir::{Body, Call, Expr, Function, Stmt, Value};
 
 /// Whether the content of a region is visited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Walk {
     /// Go into it.
     Into,

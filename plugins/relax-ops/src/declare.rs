@@ -68,7 +68,7 @@ pub(crate) const fn op(
     attrs: &'static [AttrDecl],
     infer: InferFn,
 ) -> OpDecl {
-    OpDecl { name, args, attrs, pure: true, doc, infer, legalize: None }
+    OpDecl { name, args, attrs, doc, infer, ..OpDecl::EMPTY }
 }
 
 /// The same with an effect.
@@ -78,17 +78,17 @@ pub(crate) const fn impure(op: OpDecl) -> OpDecl {
 
 /// An argument.
 pub(crate) const fn arg(name: &'static str, kind: ArgKind) -> ArgDecl {
-    ArgDecl { name, kind, optional: false }
+    ArgDecl { name, kind, ..ArgDecl::EMPTY }
 }
 
 /// An attribute that must be written.
 pub(crate) const fn attr(name: &'static str, ty: AttrType) -> AttrDecl {
-    AttrDecl { name, ty, default: DefaultDecl::Required, by_name: false }
+    AttrDecl { name, ty, ..AttrDecl::EMPTY }
 }
 
 /// An attribute with a default.
 pub(crate) const fn attr_or(name: &'static str, ty: AttrType, default: DefaultDecl) -> AttrDecl {
-    AttrDecl { name, ty, default, by_name: false }
+    AttrDecl { name, ty, default, ..AttrDecl::EMPTY }
 }
 
 /// An attribute that must be written with its name, as those after it.

@@ -80,7 +80,7 @@ fn legalize_ops(module: &Module, ctx: &Ctx) -> Result<Module, PassError> {
                     return Ok(alias(value, constant, rw));
                 }
                 Some(Replacement::Packed(packed)) => call_packed(value, &packed, rw),
-                None => return Err(no_function(value, op)),
+                _ => return Err(no_function(value, op)),
             };
             Ok::<_, PassError>(Action::Replace(v))
         });

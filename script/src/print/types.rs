@@ -11,7 +11,6 @@ impl Printer<'_> {
     pub(super) fn ty(&mut self, ty: &Type, sym: &dyn Fn(Sym) -> String) {
         match ty {
             Type::Object => self.out.push_str("R.Any"),
-            Type::Unknown(_) => self.cannot("a type of an unknown kind"),
             Type::Buffer(_) | Type::Pointer { .. } => self.cannot("a type of TIR in a Relax function"),
             Type::Prim { dtype, .. } => {
                 self.uses_tir = true;
@@ -46,6 +45,7 @@ impl Printer<'_> {
                 self.ty(ret, sym);
                 self.out.push_str(if *pure { ", True)" } else { ", False)" });
             }
+            _ => self.cannot("a type of an unknown kind"),
         }
     }
 

@@ -85,9 +85,12 @@ impl Evaluations {
         let (memory, work) = (used.memory_peak(), used.work_done());
         let answer = result.map_err(|failure| error(&failure)).and_then(|value| match machine.unwritten() {
             Some(at) => Err(unwritten(at)),
-            None => Ok(Evaluated { function: returning(&value)?, work }),
+            None => Ok(Evaluated::new(returning(&value)?, work)),
         });
-        let answer = answer.map_err(|error| EvaluationError { work, ..error });
+        let answer = answer.map_err(|mut error| {
+            error.work = work;
+            error
+        });
         match &answer {
             // A limit that was reached says nothing of how much more it takes.
             Err(error) if matches!(error.reason, Reason::Work | Reason::Memory) => {
@@ -104,8 +107,9 @@ const LOG: &str = "passhost::evaluate";
 const NAME: &str = "evaluation";
 
 fn unwritten(at: &At) -> EvaluationError {
-    let error = EvaluationError::new(Reason::NotKnown, "its result may hold memory that nothing wrote to");
-    EvaluationError { function: Some(at.function.clone()), ..error }
+    let mut error = EvaluationError::new(Reason::NotKnown, "its result may hold memory that nothing wrote to");
+    error.function = Some(at.function.clone());
+    error
 }
 
 /// Whether a function may be executed.
@@ -178,13 +182,10 @@ fn usual_nans(tensor: &runtime::Tensor) -> Cow<'_, runtime::Tensor> {
 fn error(failure: &Failure) -> EvaluationError {
     let place = if let Cause::Fault(fault) = &failure.cause { Some(&fault.place) } else { None };
     let called = || failure.at.first().map(|at| at.function.clone()).filter(|name| name != NAME);
-    EvaluationError {
-        reason: reason(&failure.cause),
-        message: failure.cause.to_string(),
-        function: place.and_then(|place| place.function.clone()).or_else(called),
-        statement: place.and_then(|place| place.statement.clone()),
-        work: 0,
-    }
+    let mut error = EvaluationError::new(reason(&failure.cause), failure.cause.to_string());
+    error.function = place.and_then(|place| place.function.clone()).or_else(called);
+    error.statement = place.and_then(|place| place.statement.clone());
+    error
 }
 
 fn reason(cause: &Cause) -> Reason {

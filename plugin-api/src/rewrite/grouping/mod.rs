@@ -18,6 +18,7 @@ use write::{Input, Outlined};
 
 /// Whether the constants of a group become parameters of its function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Constants {
     /// They become parameters; the call passes them.
     Lifted,

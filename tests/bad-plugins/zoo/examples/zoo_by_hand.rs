@@ -112,7 +112,7 @@ fn proper() -> &'static Head {
 
 /// A copy of the whole table, with three functions of its own.
 #[unsafe(no_mangle)]
-extern "C" fn passhost_plugin_entry_v0() -> *const c_void {
+extern "C" fn passhost_plugin_entry_v1() -> *const c_void {
     static COPY: OnceLock<usize> = OnceLock::new();
     let make = || {
         let words = size_of::<Entry>().div_ceil(8);

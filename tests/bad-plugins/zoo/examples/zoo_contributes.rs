@@ -3,7 +3,7 @@
 
 use plugin_api::ir::AttrsId;
 use plugin_api::ir::records::{flag, kind};
-use plugin_api::metadata::{ArgKind, OptionValue};
+use plugin_api::metadata::OptionValue;
 use plugin_api::prelude::*;
 
 export_plugin! {
@@ -245,7 +245,7 @@ declare_composite! {
 
 const IDENTITY: OpDecl = OpDecl {
     name: "zoo.identity",
-    args: &[ArgDecl { name: "data", kind: ArgKind::Any, optional: false }],
+    args: &[ArgDecl { name: "data", ..ArgDecl::EMPTY }],
     attrs: &[],
     pure: true,
     doc: "Its argument.",

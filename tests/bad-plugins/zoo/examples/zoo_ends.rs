@@ -3,7 +3,6 @@
 
 use plugin_api::declare::instrument::{PassFacts, PassInstrument};
 use plugin_api::ir::AttrsId;
-use plugin_api::metadata::ArgKind;
 use plugin_api::prelude::*;
 use std::ffi::{c_char, c_int, c_void};
 use std::time::Duration;
@@ -290,7 +289,7 @@ fn nothing(body: &Body, _: &Ctx) -> Result<Body, PassError> {
 
 const EXITS: OpDecl = OpDecl {
     name: "zoo.exits",
-    args: &[ArgDecl { name: "data", kind: ArgKind::Any, optional: false }],
+    args: &[ArgDecl { name: "data", ..ArgDecl::EMPTY }],
     attrs: &[],
     pure: true,
     doc: "Its rule ends the process.",

@@ -120,7 +120,7 @@ impl Recorder {
     }
 
     fn pass(&self, event: &str, module: &Module, pass: &PassFacts<'_>, more: &str) -> Result<(), PassError> {
-        let PassFacts { name, opt_level, granularity, required, plugin, position } = pass;
+        let PassFacts { name, opt_level, granularity, required, plugin, position, .. } = pass;
         let required: Vec<String> = required.iter().map(ToString::to_string).collect();
         let functions = module.functions().count();
         if self.options.talks {

@@ -2,7 +2,6 @@
 #![forbid(unsafe_code)]
 
 use plugin_api::ir::AttrsId;
-use plugin_api::metadata::ArgKind;
 use plugin_api::prelude::*;
 use plugin_api::te::Te;
 use plugin_api::typing::legalized::Legalized;
@@ -44,7 +43,7 @@ fn legalizes(body: &Body, options: &Options, ctx: &Ctx) -> Result<Body, PassErro
 
 const PANICS: OpDecl = OpDecl {
     name: "zoo.panics",
-    args: &[ArgDecl { name: "data", kind: ArgKind::Any, optional: false }],
+    args: &[ArgDecl { name: "data", ..ArgDecl::EMPTY }],
     attrs: &[],
     pure: true,
     doc: "Its argument.",
@@ -121,5 +120,7 @@ fn computes(call: Call<'_>) -> Result<Legalized, InferError> {
         b.emit_func_output(b.emit(b.call("relax.exp", &[x])));
     });
     let function = function.ok_or_else(|| InferError::wrong("no function"))?;
-    Ok(Legalized { function, ..Legalized::argument(argument)? })
+    let mut legalized = Legalized::argument(argument)?;
+    legalized.function = function;
+    Ok(legalized)
 }

@@ -22,7 +22,7 @@ const EMPTY: PluginDecl =
 static METADATA: [u8; encoded_len(&EMPTY)] = encode(&EMPTY);
 
 #[unsafe(no_mangle)]
-extern "C" fn passhost_plugin_entry_v0() -> *const std::ffi::c_void {
+extern "C" fn passhost_plugin_entry_v1() -> *const std::ffi::c_void {
     static ENTRY: OnceLock<Entry> = OnceLock::new();
     (&raw const *ENTRY.get_or_init(|| entry().unwrap_or(Entry::new(&EMPTY, &METADATA)))).cast()
 }

@@ -3,6 +3,6 @@
 
 /// Gives no table; nobody gets so far as to call it.
 #[unsafe(no_mangle)]
-pub extern "C" fn passhost_plugin_entry_v0() -> *const u8 {
+pub extern "C" fn passhost_plugin_entry_v1() -> *const u8 {
     std::ptr::null()
 }

@@ -38,6 +38,6 @@ static ENTRY: Entry = Entry::new(&IN_CODE, &METADATA);
 
 /// The entry of the code.
 #[unsafe(no_mangle)]
-pub extern "C" fn passhost_plugin_entry_v0() -> *const Entry {
+pub extern "C" fn passhost_plugin_entry_v1() -> *const Entry {
     &ENTRY
 }

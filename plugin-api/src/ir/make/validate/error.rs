@@ -4,6 +4,7 @@ use crate::ir::types::MAX_SIZE;
 
 /// Why sections are not a body.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum SealError {
     /// No node at all.
     #[error("the body has no nodes; build a function with at least a result")]

@@ -1,4 +1,4 @@
-//! A plugin that knows nothing of `plugin-api` but the records of version 0.3.
+//! A plugin that knows nothing of `plugin-api` but the records of version 1.0.
 
 mod metadata;
 mod records;
@@ -35,7 +35,7 @@ static ENTRY: Entry = Entry {
 };
 
 #[unsafe(no_mangle)]
-pub extern "C" fn passhost_plugin_entry_v0() -> *const Entry {
+pub extern "C" fn passhost_plugin_entry_v1() -> *const Entry {
     &ENTRY
 }
 
@@ -43,8 +43,8 @@ static SERVICES: AtomicPtr<Services> = AtomicPtr::new(std::ptr::null_mut());
 
 extern "C" fn init(services: *const Services, error: Sink) -> u32 {
     // SAFETY: the host gives its table, which starts with its size.
-    if (unsafe { (*services).size } as usize) != size_of::<Services>() {
-        (error.write)(error.data, RawBytes::of(b"the host has another table"));
+    if (unsafe { (*services).size } as usize) < size_of::<Services>() {
+        (error.write)(error.data, RawBytes::of(b"the host has a shorter table than 1.0"));
         return 1;
     }
     SERVICES.store(services.cast_mut(), Ordering::Release);
@@ -87,7 +87,7 @@ extern "C" fn check_property(_: *const Entry, _: u32, _: *const BodyHdr, _: *con
     1
 }
 
-/// Sections as API 0.3 numbers them.
+/// Sections as API 1.0 numbers them.
 struct Sections<'a> {
     view: &'a RawView<'static>,
     nodes: &'a [NodeRec],
@@ -120,7 +120,7 @@ impl<'a> Sections<'a> {
     }
 }
 
-/// Everything reachable from nodes: nodes, operands, and how many of them have a kind that 0.3 does not have.
+/// Everything reachable from nodes: nodes, operands, and how many of them have a kind that 1.0 does not have.
 fn count(body: &Sections<'_>) -> [usize; 4] {
     let known = |kind: u16| kind <= kind::LAST_OF_RELAX || (kind::FIRST_OF_TIR..=kind::LAST_OF_TIR).contains(&kind);
     let mut seen = [body.nodes.len(), 0, 0, 0];

@@ -1,8 +1,8 @@
-//! The metadata section as API 0.3 has it: tag (u16), length (u32), content.
+//! The metadata section as API 1.0 has it: tag (u16), length (u32), content.
 
 use crate::records::FINGERPRINT;
 
-pub const VERSION: &str = "0.3.0";
+pub const VERSION: &str = "1.0.0";
 
 struct Writer<const N: usize> {
     bytes: [u8; N],
@@ -59,7 +59,7 @@ const fn write<const N: usize>() -> Writer<N> {
     w.put(b"PASSHOST");
     w.put(&1u16.to_le_bytes());
     let plugin = w.open(0);
-    w.field(1, b"plugin-of-api-0.3");
+    w.field(1, b"plugin-of-api-1.0");
     w.field(2, b"1.0.0");
     w.field(3, VERSION.as_bytes());
     w.field(4, &FINGERPRINT.to_le_bytes());
