@@ -268,7 +268,11 @@ fn apart(out: &mut Function<'_, '_>, memory: &[Memory]) {
             }
             let before = out.op(format_args!("icmp ule i64 {}, {}", a.end, b.first));
             let after = out.op(format_args!("icmp ule i64 {}, {}", b.end, a.first));
-            let apart = out.op(format_args!("or i1 {before}, {after}"));
+            let mut apart = out.op(format_args!("or i1 {before}, {after}"));
+            for of in [a, b] {
+                let empty = out.op(format_args!("icmp eq i64 {}, {}", of.first, of.end));
+                apart = out.op(format_args!("or i1 {apart}, {empty}"));
+            }
             let text = format!(
                 "`{}`: parameter `{}` is written, but its argument shares memory with that of `{}`",
                 out.module.name, written.name, other.name
