@@ -1,7 +1,7 @@
 //! How exported functions check what they are given: `bind` of the runtime as code, over `DLTensor`s.
 
-use super::function::Function;
 use super::shape_text;
+use crate::emit::function::Function;
 use plugin_api::prelude::{DType, Dim};
 use runtime::program::{Param, ParamKind, Reg, Scalar, TensorParam};
 use std::collections::BTreeMap;
