@@ -3,6 +3,7 @@
 
 use libloading::Library;
 use native::{Cache, Llvm, Native, link};
+use plugin_api::ir::constant::Number;
 use plugin_api::prelude::*;
 use runtime::{Arg, Backend, Interpreter, Limits, Tensor};
 use script::NoOps;
@@ -119,9 +120,15 @@ fn said(message: *const c_char) -> String {
     unsafe { CStr::from_ptr(message) }.to_str().expect("UTF-8").to_string()
 }
 
+fn values(tensor: &Tensor) -> Vec<f32> {
+    let float =
+        |number| if let Number::Float(value) = number { value as f32 } else { panic!("{number:?} is no float") };
+    tensor.numbers().map(float).collect()
+}
+
 fn floats(shape: &[i64], seed: u64) -> (Tensor, Vec<f32>) {
     let tensor = Tensor::random(DType::F32, shape, seed, &Limits::unlimited()).expect("a tensor");
-    let floats = tensor.numbers().map(|number| number.as_f64() as f32).collect();
+    let floats = values(&tensor);
     (tensor, floats)
 }
 
@@ -130,7 +137,7 @@ fn a_shared_library_has_the_interpreters_bits_and_checks_its_arguments() {
     let opened = opened(&["matmul_relu", "gather"]);
     for line in [
         " *   A: float32, shape [24, 40], read",
-        " *   C: float32, shape [24, 33], written",
+        " *   C: float32, shape [24, 33], written */",
         " *   a: float64, shape [n], read",
         " *   shift: a number of int32 */",
         "const char *passhost_gather(const passhost_tensor *, const passhost_tensor *, const passhost_tensor *, double, int64_t);",
@@ -153,9 +160,9 @@ fn products(opened: &Opened) {
     let kernel = Interpreter.prepare(module().get("matmul_relu").expect("a function")).expect("it lowers");
     let mut args: Vec<Arg<'_>> = tensors.iter_mut().map(Arg::Out).collect();
     kernel.run(&mut args, &Limits::unlimited()).expect("it runs");
-    let expected: Vec<u32> = tensors[2].numbers().map(|number| (number.as_f64() as f32).to_bits()).collect();
     let [a, b] = [dl(&xs, &[24, 40], 2), dl(&ys, &[40, 33], 2)];
     let bits = |of: &[f32]| of.iter().map(|value| value.to_bits()).collect::<Vec<u32>>();
+    let expected = bits(&values(&tensors[2]));
 
     let mut out = zs.clone();
     let c = dl(&out, &[24, 33], 2);
@@ -225,7 +232,7 @@ fn gathers(opened: &Opened) {
     let a = dl(&xs, &[4], 2);
     let b = dl(&out, &[3], 2);
     let b = DlTensor { data: out.as_mut_ptr().cast(), ..b };
-    let mut call = |at: [i32; 3], shift: i64| {
+    let call = |at: [i32; 3], shift: i64| {
         let i = dl(&at, &[3], 0);
         // SAFETY: the tensors are in place, and of the types and shapes of the header.
         said(unsafe { gather(&raw const a, &raw const i, &raw const b, 0.5, shift) })

@@ -23,9 +23,14 @@ class Module:
             B[i] = T.pow(A[i], T.float32(1.5))
 "#;
 
+/// Without plugins, as no pass runs.
+fn case(name: &'static str) -> Case {
+    Case::empty(name).file("passes.toml", "").file("kernels.py", KERNELS)
+}
+
 #[test]
 fn emit_files() {
-    let case = Case::new("emit_files").standard().file("kernels.py", KERNELS);
+    let case = case("emit_files");
     let mut said = String::new();
     for more in [
         &["--function", "double", "-o", "kernels.o"][..],
@@ -64,7 +69,7 @@ int main(void) {
   return 0;
 }
 "#;
-    let case = Case::new("emit_a_library_for_c").standard().file("kernels.py", KERNELS).file("main.c", PROGRAM);
+    let case = case("emit_a_library_for_c").file("main.c", PROGRAM);
     let args = ["emit", "kernels.py", "--function", "double", "--kind", "shared", "-o", "kernels.so"];
     let (_, stderr, code) = case.run(&args, b"");
     assert_eq!((code, stderr.as_str()), (0, "wrote kernels.so and its header kernels.h\n"));
@@ -82,7 +87,7 @@ int main(void) {
 /// Without a PATH there is no linker. The LLVM library is named by its file.
 #[test]
 fn emit_without_a_linker() {
-    let case = Case::new("emit_without_a_linker").standard().file("kernels.py", KERNELS);
+    let case = case("emit_without_a_linker");
     let args = ["emit", "kernels.py", "--function", "double", "--kind", "shared", "-o", "kernels.so"];
     let mut command = case.command(&args);
     let llvm = native::Llvm::find().expect("who builds this has the library of rustc");

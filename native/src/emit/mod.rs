@@ -18,9 +18,8 @@
 //! | `tiles` | memory that lanes need no mask for |
 //! | `limits` | how work is counted |
 //! | `sites` | what can end a run |
-//! | `export`, `arguments` | functions that other programs call, and how these check what they are given |
+//! | `export` | functions that other programs call, and how these check what they are given |
 
-mod arguments;
 mod casts;
 mod context;
 mod elementary;

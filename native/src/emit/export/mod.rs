@@ -4,7 +4,9 @@
 //! returns null, or a text that says what is wrong: a constant of the library, so nobody frees it, and threads do not share it.
 //! What the code calls back is in `support.ll`.
 
-use super::arguments::{Failure, bind};
+mod arguments;
+
+use self::arguments::{Failure, bind};
 use super::function::Function;
 use super::{FILLED, Field, MOST_VALUES, Module, OF_CALLBACK, Purpose, scalars, text};
 use crate::functions;

@@ -1,7 +1,7 @@
 //! How exported functions check what they are given: `bind` of the runtime as code, over `DLTensor`s.
 
-use super::function::Function;
 use super::shape_text;
+use crate::emit::function::Function;
 use plugin_api::prelude::{DType, Dim};
 use runtime::program::{Param, ParamKind, Reg, Scalar, TensorParam};
 use std::collections::BTreeMap;
@@ -268,7 +268,11 @@ fn apart(out: &mut Function<'_, '_>, memory: &[Memory]) {
             }
             let before = out.op(format_args!("icmp ule i64 {}, {}", a.end, b.first));
             let after = out.op(format_args!("icmp ule i64 {}, {}", b.end, a.first));
-            let apart = out.op(format_args!("or i1 {before}, {after}"));
+            let mut apart = out.op(format_args!("or i1 {before}, {after}"));
+            for of in [a, b] {
+                let empty = out.op(format_args!("icmp eq i64 {}, {}", of.first, of.end));
+                apart = out.op(format_args!("or i1 {apart}, {empty}"));
+            }
             let text = format!(
                 "`{}`: parameter `{}` is written, but its argument shares memory with that of `{}`",
                 out.module.name, written.name, other.name
