@@ -298,23 +298,24 @@ fn fuse(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
 }
 
 declare_pass! {
-    /// Writes a call into each dataflow block, which is removed again.
+    /// Writes a call that nothing uses behind the first binding of each dataflow block.
     dataflow pass BLOCKS = "frozen.Blocks" { opt_level: 0, run: blocks }
 }
 
 fn blocks(edit: &mut Edit<'_>, block: Value<'_>, _: &Ctx) -> Result<(), PassError> {
     let first = block.region().bindings().next().ok_or_else(|| pass_error!(at block, "the block is empty"))?;
-    discard(edit, first, edit.v(first));
+    let v = edit.v(first);
+    add_call(edit, first, v);
     Ok(())
 }
 
 /// An operand is a value of the function, or one that was made.
-fn discard(edit: &mut Edit<'_>, at: Value<'_>, argument: impl Operand) {
+fn add_call(edit: &mut Edit<'_>, at: Value<'_>, argument: impl Operand) {
     let argument: V = edit.resolve(argument);
     let ty: TypeId = edit.builder().type_of(argument);
     let callee = edit.builder().op("relax.nn.relu");
     let spec = NodeSpec::new(plugin_api::ir::records::kind::CALL).ty(ty).attrs(AttrsId::NONE);
-    edit.before(at).node(spec, &[callee, argument], Some("unused"));
+    edit.after(at).node(spec, &[callee, argument], Some("unused"));
 }
 
 declare_pass! {
