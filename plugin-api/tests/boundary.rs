@@ -73,7 +73,8 @@ fn a_plugin_written_against_1_0_runs() {
         results.into_iter().map(|result| result.map(|_| 1)).sum()
     });
     let results: Vec<usize> = results.map(|result| result.unwrap()).collect();
-    let expected = [3, 3, 3, 3, 3, 3, 8];
+    // The first bindings of the three functions are equal, so they become one function; two are new.
+    let expected = [3, 3, 3, 3, 3, 3, 6];
     let named: Vec<(&str, usize)> = ran.into_iter().zip(results).collect();
     assert!(named.iter().map(|(_, n)| *n).eq(expected), "{named:?}");
 }
