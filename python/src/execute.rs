@@ -257,6 +257,7 @@ type Executed = (Py<PyAny>, Vec<(Py<Array>, Array)>, Option<String>);
 /// An argument in the result is the same object. A result that depends on memory that nothing wrote to is an error, unless
 /// functions of Python take part: these are not called twice. `limits` are a number of bytes, and one of units of work.
 #[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "Python calls it, with a name for each")]
 pub(crate) fn execute(
     py: Python<'_>,
     module: &Module,

@@ -102,17 +102,13 @@ fn prepare_input(schedule: &mut Schedule, block: BlockRef, nest: &Nest, tile: &T
         nest.reduced.iter().try_for_each(|of| schedule.unroll(*of))?;
     }
     for producer in producers {
-        let is_copy = schedule.block_info(producer)?.is_copy || few;
-        match at {
-            Some(at) => {
-                if tried(schedule, |trial| trial.compute_at(producer, at)) {
-                    vectors_of_last(schedule, producer, tile.lanes);
-                }
+        if let Some(at) = at {
+            let moved = tried(schedule, |trial| trial.compute_at(producer, at));
+            if moved {
+                vectors_of_last(schedule, producer, tile.lanes);
             }
-            None if is_copy => {
-                tried(schedule, |trial| trial.compute_inline(producer));
-            }
-            None => {}
+        } else if few || schedule.block_info(producer)?.is_copy {
+            tried(schedule, |trial| trial.compute_inline(producer));
         }
     }
     Ok(())
