@@ -563,7 +563,7 @@ pub(super) struct BenchArgs {
     /// Number of threads, at most 256. Default: the number of cores.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(super) threads: Option<u16>,
-    /// Compiles all kernels anew, and measures how long that takes and how long it takes to load them from the cache.
+    /// Compiles all kernels again. Shows the time that this takes, and the time to load them from the cache.
     #[arg(long)]
     pub(super) cold: bool,
     /// Writes a page with the table and charts: times of the kernels, and how much of the machine each of them uses.
