@@ -69,7 +69,7 @@ fn groups(c: &Choices<'_>, b: &F<'_, '_>, p: &Params) -> Vec<V> {
 fn group(c: &Choices<'_>, b: &F<'_, '_>, p: &Params) -> V {
     let product = |weight: V| b.call("relax.matmul", &[p.x, weight]);
     let conv2d = |image: V| b.call("relax.nn.conv2d", &[image, p.kernel]);
-    match c.below(11) {
+    match c.below(12) {
         0 => b.call("relax.add", &p.weights.map(product)),
         1 => product(b.call("relax.add", &p.weights)),
         2 => product(b.call_with("relax.take", &[p.table, p.indices], &[("axis", Attr::Int(1))])),
@@ -93,6 +93,10 @@ fn group(c: &Choices<'_>, b: &F<'_, '_>, p: &Params) -> V {
         7 => b.call("relax.multiply", &[conv2d(p.image), p.scales[1]]),
         8 => conv2d(b.call("relax.multiply", &[p.image, p.scales[0]])),
         9 => b.call("relax.nn.relu", &[conv2d(p.image)]),
+        10 => {
+            let [first, second] = p.weights;
+            b.call("relax.matmul", &[product(first), b.call("relax.permute_dims", &[second])])
+        }
         _ => {
             let args = [p.x, p.gamma, p.beta, p.gamma, p.beta];
             let all = b.emit(b.call_with("relax.nn.batch_norm", &args, &[("axis", Attr::Int(1))]));
