@@ -89,7 +89,8 @@ impl Function<'_, '_> {
 
     /// Whether a function can be.
     pub(super) fn math_has_lanes(&self, math: Math, of: Scalar) -> bool {
-        let own = matches!(math, Math::Exp | Math::Tanh | Math::Erf | Math::Sigmoid) && types::of(of) == "float";
+        let steps = if math == Math::Sigmoid { Math::Exp } else { math };
+        let own = types::of(of) == "float" && elementary::of::<Function<'_, '_>>(steps).is_some();
         own || simple(math).is_some() || math == Math::Rsqrt
     }
 
@@ -116,14 +117,11 @@ impl Function<'_, '_> {
         self.rounded(of, &value)
     }
 
-    /// A function of its own steps if it has them, otherwise one of the table.
+    /// A function by its steps if it has some, otherwise one of the table.
     fn elementary(&mut self, math: Math, base: &'static str, x: &str) -> String {
-        let x = x.to_string();
-        match math {
-            Math::Exp if base == "float" => elementary::exp(self, &x),
-            Math::Tanh if base == "float" => elementary::tanh(self, &x),
-            Math::Erf if base == "float" => elementary::erf(self, &x),
-            math => self.call(functions::of_one(math), base, &[&x]),
+        match elementary::of(math).filter(|_| base == "float") {
+            Some(steps) => steps(self, &x.to_string()),
+            None => self.call(functions::of_one(math), base, &[x]),
         }
     }
 

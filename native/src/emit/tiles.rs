@@ -6,7 +6,7 @@
 //! without a mask after each operation.
 
 use super::ranges::Ranges;
-use runtime::program::{Access, Affine, Binary, Instr, Literal, LoopKind, Program, Reg, each_instr};
+use runtime::program::{Access, Affine, Binary, Instr, Literal, LoopKind, Program, Reg, each_instr, each_list};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The storages that need no mask.
@@ -29,19 +29,6 @@ pub(super) fn without_masks(program: &Program, ranges: &Ranges) -> BTreeSet<u32>
         }
     });
     out
-}
-
-/// Each list of a program.
-fn each_list<'p>(list: &'p [Instr], f: &mut impl FnMut(&'p [Instr])) {
-    f(list);
-    each_instr(list, &mut |instr| match instr {
-        Instr::For(of) => f(&of.body),
-        Instr::If { then, otherwise, .. } => {
-            f(then);
-            f(otherwise);
-        }
-        _ => {}
-    });
 }
 
 /// That an index and a number that stays the same are less than a number: the dimension of the index, and the numbers.
@@ -86,13 +73,15 @@ impl<'p> Tile<'p> {
             // The memory would be another one, which all of this is not about.
             Instr::Allocate { storage, .. } => *storage != self.storage,
             Instr::For(of) => {
-                let before = self.lane;
-                if of.kind == LoopKind::Vectorized && self.lane.is_none() {
+                let outer = (self.lane, std::mem::take(&mut self.around));
+                // What is around a loop of vectors is the same in all lanes.
+                if outer.0.is_some() {
+                    self.around.clone_from(&outer.1);
+                } else if of.kind == LoopKind::Vectorized {
                     self.lane = Some(of.var);
-                    self.around.clear();
                 }
                 let good = self.list(&of.body);
-                self.lane = before;
+                (self.lane, self.around) = outer;
                 good
             }
             Instr::If { cond, then, otherwise, .. } => {

@@ -11,6 +11,8 @@
 //!
 //! The polynomials are least-maximum fits over the ranges that the functions name.
 
+use crate::program::Math;
+
 /// Of numbers this large, the last bit is 1: a sum with a small number is rounded to a whole number.
 pub const LARGE: f32 = 12_582_912.0;
 
@@ -49,6 +51,16 @@ pub trait Steps {
     fn halves(&mut self, n: &Self::Whole) -> [Self::Whole; 2];
     /// `2^n`, for `n` from -126 to 127.
     fn power_of_two(&mut self, n: &Self::Whole) -> Self::Number;
+}
+
+/// The steps of a function, if it has steps here.
+pub fn of<S: Steps>(math: Math) -> Option<fn(&mut S, &S::Number) -> S::Number> {
+    match math {
+        Math::Exp => Some(exp),
+        Math::Tanh => Some(tanh),
+        Math::Erf => Some(erf),
+        _ => None,
+    }
 }
 
 /// `e^x`.

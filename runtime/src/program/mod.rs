@@ -49,7 +49,7 @@ pub use lanes::can_be_shared;
 pub use lower::lower;
 pub use operations::float_operations;
 pub use scalar::{Binary, Math, Scalar, Unary};
-pub use walk::{depth, each_instr, each_instr_mut};
+pub use walk::{depth, each_instr, each_instr_mut, each_list};
 pub use written::reads_what_it_wrote;
 
 use plugin_api::prelude::Dim;

@@ -3,9 +3,9 @@
 use super::{Affine, Binary, Instr, Program, Reg, Unary};
 use std::collections::HashMap;
 
-/// How many operations of floats a call does, where these registers have these values: an operation of two numbers is one, and
-/// so is a function of one number; a product and a sum that are rounded once are two. Of two branches, the longer one counts. `None` if the number of iterations of a loop depends
-/// on something else.
+/// How many operations of floats a call does, where these registers have these values. An operation of two numbers is one, and
+/// so is a function of one number; a product and a sum that are rounded once are two. Of two branches, the longer one counts.
+/// `None` if the number of iterations of a loop depends on something else.
 pub fn float_operations(program: &Program, known: &[(Reg, i64)]) -> Option<u64> {
     let count = Count { program, known: known.iter().copied().collect() };
     count.of(&program.body)

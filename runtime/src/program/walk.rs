@@ -47,7 +47,13 @@ pub fn each_instr<'p>(list: &'p [Instr], f: &mut impl FnMut(&'p Instr)) {
     }
 }
 
-/// The same, to be changed.
+/// A list, and each one in its instructions.
+pub fn each_list<'p>(list: &'p [Instr], f: &mut impl FnMut(&'p [Instr])) {
+    f(list);
+    list.iter().flat_map(Instr::lists).filter(|list| !list.is_empty()).for_each(|list| each_list(list, f));
+}
+
+/// Each instruction of a list, to be changed.
 pub fn each_instr_mut(list: &mut [Instr], f: &mut impl FnMut(&mut Instr)) {
     for instr in list {
         f(instr);

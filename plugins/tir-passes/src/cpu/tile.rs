@@ -41,34 +41,43 @@ struct Operands<'i> {
     reductions: usize,
 }
 
-impl Operands<'_> {
+impl<'i> Operands<'i> {
+    fn of(info: &'i BlockInfo) -> Result<Operands<'i>, PassError> {
+        let mut loops = Vec::new();
+        for (at, iter) in info.iters.iter().enumerate().filter(|(_, iter)| iter.kind == IterKind::Spatial) {
+            loops.push((at, iter.extent.ok_or_else(|| pass_error!("an extent that is no number"))?));
+        }
+        let reductions = info.iters.iter().filter(|iter| iter.kind == IterKind::Reduce).count();
+        Ok(Operands { loops, reads: &info.reads, reductions })
+    }
+
     /// Whether what is read depends on a loop of the result.
     fn depends(&self, read: &BufferInfo, on: usize) -> bool {
         read.dims.iter().any(|dim| dim.contains(&self.loops[on].0))
     }
 
     /// What is read as vectors, or as numbers that all lanes share.
-    fn operands(&self, vector: usize, as_vectors: bool) -> impl Iterator<Item = &BufferInfo> {
+    fn read(&self, vector: usize, as_vectors: bool) -> impl Iterator<Item = &BufferInfo> {
         self.reads.iter().filter(move |read| self.depends(read, vector) == as_vectors)
     }
 
     /// Whether the lanes of a vector do not follow each other in memory.
     fn is_strided(&self, vector: usize) -> bool {
         let last = |read: &BufferInfo| read.dims.last().is_some_and(|dim| dim.contains(&self.loops[vector].0));
-        self.operands(vector, true).any(|read| !last(read))
+        self.read(vector, true).any(|read| !last(read))
     }
 
     /// The loop over whose iterations all vectors are the same: the longest one. Of a convolution with groups, vectors are the
     /// same within a group.
     fn channels(&self, vector: usize) -> Option<usize> {
-        let same = |at: &usize| self.operands(vector, true).all(|read| !self.depends(read, *at));
+        let same = |at: &usize| self.read(vector, true).all(|read| !self.depends(read, *at));
         let found = self.others(vector).filter(same).max_by_key(|at| self.loops[*at].1);
         found.or_else(|| Some(1).filter(|_| self.reductions >= 3 && self.loops.len() == 4 && self.loops[1].1 > 1))
     }
 
     /// The loop over whose iterations all numbers are the same: the last one.
     fn rows(&self, vector: usize, channels: Option<usize>) -> Option<usize> {
-        let same = |at: &usize| self.operands(vector, false).all(|read| !self.depends(read, *at));
+        let same = |at: &usize| self.read(vector, false).all(|read| !self.depends(read, *at));
         self.others(vector).filter(|at| Some(*at) != channels).filter(same).last()
     }
 
@@ -85,72 +94,80 @@ impl Operands<'_> {
 impl Tile {
     /// For a reduction: the tile that takes the least time for each element.
     pub(super) fn of(info: &BlockInfo, most_lanes: i64) -> Result<Tile, PassError> {
-        let is = |kind| move |iter: &usize| info.iters[*iter].kind == kind;
-        let extent = |at: usize| info.iters[at].extent.ok_or_else(|| pass_error!("an extent that is no number"));
-        let all = 0..info.iters.len();
-        let loops = all.clone().filter(is(IterKind::Spatial)).map(|at| Ok((at, extent(at)?)));
-        let loops: Vec<(usize, i64)> = loops.collect::<Result<_, PassError>>()?;
-        let reductions = all.filter(is(IterKind::Reduce)).count();
-        let result = Operands { loops, reads: &info.reads, reductions };
-        let long = result.loops.iter().rposition(|(_, extent)| *extent > 1);
-        let vector = long.ok_or_else(|| pass_error!("a result of one element"))?;
-        let channels = result.channels(vector);
-        let rows = result.rows(vector, channels);
-        let (n, [in_channels, in_rows]) = (result.loops[vector].1, [channels, rows].map(|at| result.extent(at)));
-        let mut best: Option<(f64, Tile)> = None;
-        // Each lane of a strided vector touches a line of its own: more of them than the first cache keeps apart are slow.
-        let strided = result.is_strided(vector);
-        let (long, most_vectors) = if strided { (most_lanes / 2, 1) } else { (most_lanes, MOST_VECTORS) };
-        for lanes in [most_lanes / 2, long].into_iter().filter(|lanes| *lanes > 1) {
-            let in_vectors = ceil(n, lanes);
-            for vectors in 1..=in_vectors.min(most_vectors) {
-                for (a, b) in divisors(in_channels).flat_map(|a| divisors(in_rows).map(move |b| (a, b))) {
-                    let useful = n as f64 / (ceil(in_vectors, vectors) * vectors) as f64;
-                    let Some(time) = time([a, b, vectors]) else { continue };
-                    let time = time / (useful * (a * b * vectors) as f64);
-                    if best.as_ref().is_none_or(|(least, _)| time < *least) {
-                        let [channels, rows] = [(channels, a), (rows, b)].map(|(at, n)| at.zip(Some(n)));
-                        best = Some((
-                            time,
-                            Tile { vector, lanes, vectors, channels, rows, block: None, channels_last: false },
-                        ));
-                    }
-                }
-            }
-        }
-        let (_, mut tile) = best.ok_or_else(|| pass_error!("no tile"))?;
-        tile.block = tile.block_of(&result);
-        let numbers: i64 = result.operands(vector, false).map(bytes).sum();
-        let tiles = in_rows / tile.rows.map_or(1, |(_, n)| n) * ceil(n, tile.lanes * tile.vectors);
-        tile.channels_last = numbers <= 2 * CACHED && (tile.block.is_some() || tiles >= 2 * PARTS);
+        let operands = Operands::of(info)?;
+        let timed =
+            Tile::all(&operands, most_lanes)?.into_iter().filter_map(|tile| Some((tile.time(&operands)?, tile)));
+        let (_, mut tile) =
+            timed.min_by(|(a, _), (b, _)| a.total_cmp(b)).ok_or_else(|| pass_error!("no tile fits into registers"))?;
+        tile.block = tile.block_of(&operands);
+        let numbers: i64 = operands.read(tile.vector, false).map(bytes).sum();
+        tile.channels_last = numbers <= 2 * CACHED && (tile.block.is_some() || tile.columns(&operands) >= 2 * PARTS);
         Ok(tile)
     }
 
+    /// Tiles of all sizes.
+    fn all(operands: &Operands<'_>, most_lanes: i64) -> Result<Vec<Tile>, PassError> {
+        let long = operands.loops.iter().rposition(|(_, extent)| *extent > 1);
+        let vector = long.ok_or_else(|| pass_error!("a result of one element"))?;
+        let channels = operands.channels(vector);
+        let rows = operands.rows(vector, channels);
+        // Each lane of a strided vector touches a line of its own: more of them than the first cache keeps apart are slow.
+        let (long, most_vectors) =
+            if operands.is_strided(vector) { (most_lanes / 2, 1) } else { (most_lanes, MOST_VECTORS) };
+        let mut out = Vec::new();
+        for lanes in [most_lanes / 2, long].into_iter().filter(|lanes| *lanes > 1) {
+            for vectors in 1..=ceil(operands.loops[vector].1, lanes).min(most_vectors) {
+                for a in divisors(operands.extent(channels)) {
+                    out.extend(divisors(operands.extent(rows)).map(|b| {
+                        let [channels, rows] = [(channels, a), (rows, b)].map(|(at, n)| at.zip(Some(n)));
+                        Tile { vector, lanes, vectors, channels, rows, block: None, channels_last: false }
+                    }));
+                }
+            }
+        }
+        Ok(out)
+    }
+
+    /// How many channels and rows belong to a tile.
+    fn sizes(&self) -> [i64; 2] {
+        [self.channels, self.rows].map(|of| of.map_or(1, |(_, n)| n))
+    }
+
+    /// Cycles for an element: two products a cycle and two loads, and each sum has to wait for the one before. Lanes beyond the
+    /// end of a row take time for nothing. Nothing if there are not enough registers.
+    fn time(&self, operands: &Operands<'_>) -> Option<f64> {
+        let [channels, rows] = self.sizes();
+        let (columns, sums) = (rows * self.vectors, channels * rows * self.vectors);
+        let fits = sums + columns.min(channels) < REGISTERS;
+        // A vector often comes from a slower cache, and is not aligned.
+        let loads = 4 * columns + channels;
+        let time = 0.5 + (sums.max(loads) as f64 / 2.0).max(4.0);
+        let n = operands.loops[self.vector].1;
+        let useful = n as f64 / (ceil(ceil(n, self.lanes), self.vectors) * self.vectors) as f64;
+        fits.then(|| time / (useful * sums as f64))
+    }
+
+    /// How many tiles the result has for each tile of channels.
+    fn columns(&self, operands: &Operands<'_>) -> i64 {
+        let rows = operands.extent(self.rows.map(|(at, _)| at)) / self.sizes()[1];
+        rows * ceil(operands.loops[self.vector].1, self.lanes * self.vectors)
+    }
+
     /// How many tiles together, and along which loop, use a part of the input that stays in the cache.
-    fn block_of(&self, result: &Operands<'_>) -> Option<(usize, i64)> {
-        let bytes: i64 = result.operands(self.vector, true).map(bytes).sum();
-        if bytes <= CACHED || self.channels.is_none() || result.is_strided(self.vector) {
+    fn block_of(&self, operands: &Operands<'_>) -> Option<(usize, i64)> {
+        let bytes: i64 = operands.read(self.vector, true).map(bytes).sum();
+        if bytes <= CACHED || self.channels.is_none() || operands.is_strided(self.vector) {
             return None;
         }
         let (at, tiles) = match self.rows {
-            Some((rows, n)) => (rows, result.loops[rows].1 / n),
-            None => (self.vector, ceil(result.loops[self.vector].1, self.lanes * self.vectors)),
+            Some((rows, n)) => (rows, operands.loops[rows].1 / n),
+            None => (self.vector, ceil(operands.loops[self.vector].1, self.lanes * self.vectors)),
         };
         let fits = |part: &i64| bytes / tiles * part <= CACHED_PART && ceil(tiles, *part) >= PARTS;
         let even = |part: &i64| tiles % part == 0 && tiles / part % 2 == 0;
         let parts = || (1..=tiles).rev().filter(fits);
         Some((at, parts().find(even).or_else(|| parts().next()).unwrap_or(1)))
     }
-}
-
-/// Cycles of one step of a tile of so many channels, rows and vectors: two products a cycle and two loads, and each sum has to wait
-/// for the one before. Nothing if there are not enough registers.
-fn time([channels, rows, vectors]: [i64; 3]) -> Option<f64> {
-    let (columns, sums) = (rows * vectors, channels * rows * vectors);
-    let fits = sums + columns.min(channels) < REGISTERS;
-    // A vector often comes from a slower cache, and is not aligned.
-    let loads = 4 * columns + channels;
-    fits.then(|| 0.5 + (sums.max(loads) as f64 / 2.0).max(4.0))
 }
 
 /// How many parts of a size there are, the last one perhaps smaller.

@@ -67,13 +67,10 @@ fn nest(schedule: &mut Schedule, block: BlockRef, tile: &Tile) -> Result<Nest, P
     let [channels, rows] = [tile.channels, tile.rows].map(|of| of.map(|(at, _)| at));
     let of_tile = [channels, rows, Some(tile.vector)];
     let others = (0..spatial.len()).filter(|at| !of_tile.contains(&Some(*at))).map(|at| spatial[at]);
-    let channels = channels.map(|at| spatial[at]);
-    let columns = rows.into_iter().chain([tile.vector]).map(|at| spatial[at]);
-    let (first, last): (Vec<LoopRef>, Vec<LoopRef>) = match tile.channels_last {
-        true => (columns.collect(), channels.into_iter().collect()),
-        false if channels.is_some() => (channels.into_iter().collect(), columns.collect()),
-        false => (columns.collect(), Vec::new()),
-    };
+    let channels: Vec<LoopRef> = channels.into_iter().map(|at| spatial[at]).collect();
+    let columns: Vec<LoopRef> = rows.into_iter().chain([tile.vector]).map(|at| spatial[at]).collect();
+    let columns_first = tile.channels_last || channels.is_empty();
+    let (first, last) = if columns_first { (columns, channels) } else { (channels, columns) };
     // Where a part of the input is prepared for a block, that is what threads share.
     let mut shared: Vec<LoopRef> = others.chain(block_loop).collect();
     let outer = match block_loop {

@@ -96,7 +96,7 @@ impl Lower {
         }
         if name == "fma" {
             let [a, b, c] = [self.expr(arg(0)?, lane)?, self.expr(arg(1)?, lane)?, self.expr(arg(2)?, lane)?];
-            return self.mul_add([a, b, c]).ok_or_else(unknown)?;
+            return self.mul_add([a, b, c], unknown);
         }
         if name == "if_then_else" {
             return self.if_then_else(arg(0)?, [arg(1)?, arg(2)?], lane);
@@ -108,18 +108,18 @@ impl Lower {
     }
 
     /// `a * b + c` of numbers of one type; of integers, it is a product and a sum.
-    fn mul_add(&mut self, [a, b, c]: [Reg; 3]) -> Option<Result<Reg, Fault>> {
+    fn mul_add(&mut self, [a, b, c]: [Reg; 3], unknown: impl Fn() -> Fault) -> Result<Reg, Fault> {
         let of = self.scalar(a);
         if self.scalar(b) != of || self.scalar(c) != of || of == Scalar::Bool {
-            return None;
+            return Err(unknown());
         }
         if !of.is_float() {
-            let product = self.binary_of(Binary::Mul, of, a, b);
-            return Some(product.and_then(|product| self.binary_of(Binary::Add, of, product, c)));
+            let product = self.binary_of(Binary::Mul, of, a, b)?;
+            return self.binary_of(Binary::Add, of, product, c);
         }
         let dst = self.reg(of);
         self.emit(Instr::MulAdd { dst, a, b, c });
-        Some(Ok(dst))
+        Ok(dst)
     }
 
     fn function_of_one(
