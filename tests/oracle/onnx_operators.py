@@ -1,6 +1,6 @@
 """Lets onnxruntime run the ONNX models that `passhost bench` writes, and compares what they compute.
 
-    python tests/oracle/onnx.py [MODELS] [--only squeezenet] [--weights constants,inputs] [--no-operators] [--passhost FILE]
+    python tests/oracle/onnx_operators.py [MODELS] [--only squeezenet] [--weights constants,inputs] [--no-operators] [--passhost FILE]
 
 First each operator that passhost writes, in functions with the attributes that matter; then the models of the folder MODELS
 (default: tests/models). For each model, the last line has the ratio of passhost's time to that of onnxruntime. Needs
