@@ -278,6 +278,10 @@ impl Kernel for Compiled {
         }
     }
 
+    fn writes_all(&self) -> bool {
+        self.interpreted.writes_all()
+    }
+
     fn never_executed(&self) -> Option<&str> {
         let mut all = self.program.marks.iter().zip(self.executed());
         all.find(|(text, executed)| !text.is_empty() && !executed).map(|(text, _)| text.as_str())

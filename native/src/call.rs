@@ -3,12 +3,11 @@
 use crate::emit::{FILLED, Field, MOST_VALUES, OF_CALLBACK};
 use rayon::prelude::*;
 use runtime::bind::{Bound, Given};
-use runtime::limits::Charge;
 use runtime::program::{Program, Reg};
-use runtime::{Fault, FaultKind, Limits};
+use runtime::{Fault, Limits, Room};
 use std::collections::BTreeMap;
 use std::ffi::c_void;
-use std::mem::{MaybeUninit, offset_of};
+use std::mem::offset_of;
 use std::ptr::null_mut;
 use std::sync::{Mutex, PoisonError};
 
@@ -65,12 +64,7 @@ struct Host<'l> {
 }
 
 /// Memory that the code allocated, by storage; of each thread its own.
-type Own = BTreeMap<i64, (Vec<MaybeUninit<Line>>, Charge)>;
-
-/// A line of the cache.
-#[derive(Clone, Copy)]
-#[repr(C, align(64))]
-struct Line([u8; 64]);
+type Own = BTreeMap<i64, Room>;
 
 /// How a call ended.
 pub(crate) enum Ended {
@@ -172,10 +166,9 @@ unsafe extern "C" fn allocate(context: *mut Context, storage: i64, bytes: i64, h
     let bytes = bytes.max(0) as u64;
     let byte = if how & 1 == 0 { context.fresh as u8 } else { context.fresh as u8 & 1 };
     let fill = (how & FILLED != 0).then_some(byte);
-    let fits = |lines: &Vec<MaybeUninit<Line>>| lines.len() as u64 == n_lines(bytes);
-    if !own.get(&storage).is_some_and(|(lines, _)| fits(lines)) {
+    if own.get(&storage).is_none_or(|room| room.bytes().len() as u64 / 8 != bytes.div_ceil(8)) {
         own.remove(&storage);
-        match lines(bytes, host.limits) {
+        match Room::any(bytes, host.limits) {
             Ok(new) => drop(own.insert(storage, new)),
             Err(fault) => {
                 context.fail(fault);
@@ -183,26 +176,11 @@ unsafe extern "C" fn allocate(context: *mut Context, storage: i64, bytes: i64, h
             }
         }
     }
-    let Some((lines, _)) = own.get_mut(&storage) else { return null_mut() };
+    let Some(room) = own.get_mut(&storage) else { return null_mut() };
     if let Some(byte) = fill {
-        lines.fill(MaybeUninit::new(Line([byte; 64])));
+        room.bytes_mut().fill(byte);
     }
-    lines.as_mut_ptr().cast()
-}
-
-fn n_lines(bytes: u64) -> u64 {
-    bytes.div_ceil(64).max(1)
-}
-
-fn lines(bytes: u64, limits: &Limits) -> Result<(Vec<MaybeUninit<Line>>, Charge), Fault> {
-    let charge = limits.memory(bytes)?;
-    let too_much = || Fault::from(FaultKind::OutOfMemory { needed: bytes, limit: limits.memory_limit() });
-    let n = usize::try_from(n_lines(bytes)).map_err(|_| too_much())?;
-    let mut lines = Vec::new();
-    lines.try_reserve_exact(n).map_err(|_| too_much())?;
-    // SAFETY: there is room for so many, and each may be without a value.
-    unsafe { lines.set_len(n) };
-    Ok((lines, charge))
+    room.words_mut().as_mut_ptr().cast()
 }
 
 /// A pointer that threads share; what it points to is divided among them, or only read.

@@ -39,6 +39,11 @@ pub trait Kernel: Send + Sync {
     /// specified.
     fn run(&self, args: &mut [Arg<'_>], limits: &Limits) -> Result<Option<Number>, Fault>;
 
+    /// Whether each call that ends well writes all elements of the tensors that the function writes to.
+    fn writes_all(&self) -> bool {
+        false
+    }
+
     /// The first part that no call has executed: a branch whose condition never held, a value that was never chosen, or the
     /// content of a loop that never had an iteration. `None` if there is none, or if the backend does not know.
     fn never_executed(&self) -> Option<&str> {

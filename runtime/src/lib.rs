@@ -14,6 +14,7 @@ pub mod kernel;
 pub mod limits;
 pub mod math;
 pub mod program;
+mod room;
 pub mod tensor;
 pub mod vm;
 
@@ -22,4 +23,5 @@ pub use fault::{Fault, FaultKind, Place};
 pub use interpret::{Interpreter, OneLane};
 pub use kernel::{Arg, Backend, Kernel};
 pub use limits::{Limits, USUAL_WORK};
+pub use room::Room;
 pub use tensor::Tensor;

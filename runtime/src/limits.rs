@@ -1,8 +1,9 @@
 //! How much a run may use: memory, work, and whether it goes on at all.
 
 use crate::fault::{Fault, FaultKind};
-use std::sync::Arc;
+use crate::room::Spare;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 #[derive(Debug)]
 struct Shared {
@@ -13,6 +14,7 @@ struct Shared {
     done: AtomicU64,
     cancelled: AtomicBool,
     unwritten: AtomicBool,
+    spare: Mutex<Spare>,
 }
 
 /// Work that a run may do, unless something else is said: an interpreter built for release does it in about two minutes
@@ -64,7 +66,8 @@ impl Limits {
     pub fn with_fresh_bytes(memory: u64, work: u64, fresh: u8) -> Limits {
         let (used, peak, done) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
         let [cancelled, unwritten] = [false; 2].map(AtomicBool::new);
-        Limits { shared: Arc::new(Shared { memory, work, used, peak, done, cancelled, unwritten }), fresh }
+        let spare = Mutex::default();
+        Limits { shared: Arc::new(Shared { memory, work, used, peak, done, cancelled, unwritten, spare }), fresh }
     }
 
     /// The same limits with another byte in memory that the module has not written yet.
@@ -153,6 +156,11 @@ impl Limits {
         self.work(bytes.saturating_mul(BYTE))?;
         Ok(charge)
     }
+
+    /// Memory that was dropped in this run.
+    pub(crate) fn spare(&self) -> MutexGuard<'_, Spare> {
+        self.shared.spare.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Bytes that count until this is dropped.
@@ -160,6 +168,13 @@ impl Limits {
 pub struct Charge {
     limits: Option<Limits>,
     bytes: u64,
+}
+
+impl Charge {
+    /// The limits that count them.
+    pub(crate) fn limits(&self) -> Option<&Limits> {
+        self.limits.as_ref()
+    }
 }
 
 impl Drop for Charge {

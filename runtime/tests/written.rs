@@ -1,20 +1,40 @@
-//! Whether it is proven that a function reads only what it wrote.
+//! Whether it is proven that a function reads only what it wrote, and that it writes all of its results.
 
-use runtime::program::{lower, reads_what_it_wrote};
+use runtime::program::{Program, lower, reads_what_it_wrote, writes_all};
 use script::NoOps;
 
-/// Of a function that computes `B` of `A`, and `C` of `B`; the lines are those that write `B`.
+/// Of a function that computes `B` of `A`, and `C` of `B`; the lines are those that write `B`. A function whose result is `B`
+/// must be told to write all of it exactly if the other one reads what it wrote.
 fn is_proven(shape: &str, writes: &str) -> bool {
     let lines: Vec<String> = writes.trim_matches('\n').lines().map(|line| format!("        {line}\n")).collect();
+    let allocated = format!("        B = T.alloc_buffer({shape}, \"float32\")\n");
+    let read =
+        format!("        for i, j in T.grid({}):\n            C[i, j] = B[i, j]\n", shape.trim_matches(['(', ')']));
+    let is_proven = reads_what_it_wrote(&program(shape, "C", &[&allocated, &lines.concat(), &read]));
+    assert_eq!(is_proven, writes_all(&program(shape, "B", &[&lines.concat()])), "{writes}");
+    is_proven
+}
+
+/// A function of `A` with a result.
+fn program(shape: &str, result: &str, lines: &[&str]) -> Program {
     let text = format!(
         "# from tvm.script import ir as I\n# from tvm.script import tirx as T\n\n@I.ir_module\nclass Module:\n    \
-         @T.prim_func(s_tir=True)\n    def f(A: T.Buffer({shape}, \"float32\"), C: T.Buffer({shape}, \"float32\")):\n        \
-         B = T.alloc_buffer({shape}, \"float32\")\n{}        for i, j in T.grid({}):\n            C[i, j] = B[i, j]\n",
+         @T.prim_func(s_tir=True)\n    def f(A: T.Buffer({shape}, \"float32\"), {result}: T.Buffer({shape}, \"float32\")):\n{}",
         lines.concat(),
-        shape.trim_matches(['(', ')']),
     );
     let module = script::read(&text, &NoOps).unwrap_or_else(|error| panic!("{error}\n{text}"));
-    reads_what_it_wrote(&lower(module.get("f").expect("a function")).expect("it lowers"))
+    lower(module.get("f").expect("a function")).expect("it lowers")
+}
+
+#[test]
+fn what_comes_after_the_end_is_not_written() {
+    assert!(writes_all(&program(
+        "(6, 5)",
+        "B",
+        &["        for i, j in T.grid(6, 5):\n            B[i, j] = A[i, j]\n"]
+    )));
+    let returns = "        T.ret(0)\n        for i, j in T.grid(6, 5):\n            B[i, j] = A[i, j]\n";
+    assert!(!writes_all(&program("(6, 5)", "B", &[returns])));
 }
 
 /// The loops over rows and columns are one loop.

@@ -5,9 +5,10 @@ use super::cost;
 use super::ints::Rooms;
 use super::memory::{Memory, Positions};
 use crate::bind::Bound;
-use crate::fault::{Fault, FaultKind};
+use crate::fault::Fault;
 use crate::limits::Limits;
 use crate::program::{Affine, Instr, Loop, Mark, Note, Program, Reg, Scalar};
+use crate::room::Room;
 use plugin_api::ir::constant::Number;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -346,17 +347,11 @@ impl<'p, 'm> Exec<'p, 'm> {
             true => 0,
             false => factors.into_iter().fold(element.bytes(), u64::saturating_mul),
         };
-        let charge = self.limits.memory(bytes).map_err(|fault| self.at(fault, place))?;
-        let too_much = || {
-            let limit = self.limits.memory_limit();
-            self.at(FaultKind::OutOfMemory { needed: bytes, limit }, 0)
-        };
-        let words = usize::try_from(bytes.div_ceil(8)).map_err(|_| too_much())?;
-        Vec::<u64>::new().try_reserve_exact(words).map_err(|_| too_much())?;
         let byte = self.limits.fresh_byte();
         // A truth value is 0 or 1.
         let byte = if element == Scalar::Bool { byte & 1 } else { byte };
-        self.memory[at] = Memory::Own(vec![u64::from_ne_bytes([byte; 8]); words], bytes as usize, charge);
+        let room = Room::filled(byte, bytes, self.limits).map_err(|fault| self.at(fault, place))?;
+        self.memory[at] = Memory::Own(room, bytes as usize);
         Ok(())
     }
 }

@@ -3,8 +3,8 @@
 use super::columns::{DIMS, Floats, Ints, Mask, Shape, rows};
 use super::floats::{of_f16, to_f16};
 use crate::bind::Given;
-use crate::limits::Charge;
 use crate::program::Scalar;
+use crate::room::Room;
 use bytemuck::Pod;
 use plugin_api::prelude::{Bf16, F16};
 
@@ -17,7 +17,7 @@ pub(super) enum Memory<'m> {
     /// A tensor that may be written.
     Write(&'m mut [u64], usize),
     /// An allocation.
-    Own(Vec<u64>, usize, #[expect(dead_code, reason = "its drop ends the charge")] Charge),
+    Own(Room, usize),
 }
 
 impl<'m> From<Given<'m>> for Memory<'m> {
@@ -40,7 +40,7 @@ impl Memory<'_> {
     pub(super) fn bytes(&self) -> usize {
         match self {
             Memory::None => 0,
-            Memory::Read(_, bytes) | Memory::Own(_, bytes, _) => *bytes,
+            Memory::Read(_, bytes) | Memory::Own(_, bytes) => *bytes,
             Memory::Write(_, bytes) => *bytes,
         }
     }
@@ -50,7 +50,7 @@ impl Memory<'_> {
             Memory::None => (&[], 0),
             Memory::Read(words, bytes) => (words, *bytes),
             Memory::Write(words, bytes) => (words, *bytes),
-            Memory::Own(words, bytes, _) => (words, *bytes),
+            Memory::Own(room, bytes) => (room.words(), *bytes),
         };
         &bytemuck::cast_slice(words)[..bytes / size_of::<T>()]
     }
@@ -59,7 +59,7 @@ impl Memory<'_> {
         let (words, bytes): (&mut [u64], usize) = match self {
             Memory::None | Memory::Read(..) => (&mut [], 0),
             Memory::Write(words, bytes) => (words, *bytes),
-            Memory::Own(words, bytes, _) => (words, *bytes),
+            Memory::Own(room, bytes) => (room.words_mut(), *bytes),
         };
         &mut bytemuck::cast_slice_mut(words)[..bytes / size_of::<T>()]
     }

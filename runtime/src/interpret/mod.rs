@@ -27,11 +27,11 @@ use crate::bind::bind;
 use crate::fault::Fault;
 use crate::kernel::{Arg, Backend, Kernel};
 use crate::limits::Limits;
-use crate::program::{Program, depth, lower};
+use crate::program::{Program, depth, lower, writes_all};
 use plugin_api::ir::constant::Number;
 use plugin_api::prelude::Body;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// Executes loop programs itself: exact, deterministic, on any machine.
 ///
@@ -85,13 +85,14 @@ struct Interpreted {
     one_lane: bool,
     /// Whether statements were executed, by the marks of the program.
     reached: Vec<AtomicBool>,
+    writes_all: OnceLock<bool>,
 }
 
 impl Interpreted {
     fn new(program: Arc<Program>, one_lane: bool) -> Interpreted {
         let depth = depth(&program.body);
         let reached = program.marks.iter().map(|_| AtomicBool::new(false)).collect();
-        Interpreted { program, depth, one_lane, reached }
+        Interpreted { program, depth, one_lane, reached, writes_all: OnceLock::new() }
     }
 }
 
@@ -113,6 +114,10 @@ impl Kernel for Interpreted {
             "" => out,
             name => out.map_err(|fault| fault.in_function(name)),
         }
+    }
+
+    fn writes_all(&self) -> bool {
+        *self.writes_all.get_or_init(|| writes_all(&self.program))
     }
 
     fn never_executed(&self) -> Option<&str> {

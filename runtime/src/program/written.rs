@@ -1,4 +1,4 @@
-//! Whether a program reads only memory that was written before.
+//! Whether a program reads only memory that was written before, and writes all of its results.
 //!
 //! Each store is a fact: an element was written. Where a loop ends, the facts of its body become those of all iterations:
 //! a run of elements for each loop. A load is fine if a fact from before it has the same elements. The facts of a branch
@@ -50,28 +50,50 @@ struct Reads<'p> {
     /// In how many loops and branches each storage is allocated: in each iteration it is new memory.
     allocated_in: Vec<usize>,
     fine: bool,
+    /// Whether there is something after the end.
+    returns_early: bool,
 }
 
 /// Whether it is proven that a program reads no element of its results, or of memory that it allocates, before it wrote it.
 pub fn reads_what_it_wrote(program: &Program) -> bool {
-    let mut defined = HashMap::new();
-    each_instr(&program.body, &mut |instr| defined.extend(instr.written().map(|reg| (reg, instr))));
-    let mut sizes = vec![None; program.storages.len()];
-    for param in &program.params {
-        if let ParamKind::Tensor(of) = &param.kind {
-            let extents = of.shape.iter().map(|dim| dim.as_int());
-            sizes[of.storage as usize] = extents.into_iter().try_fold(1i64, |all, extent| all.checked_mul(extent?));
-        }
-    }
-    let (around, facts, allocated_in) = (Vec::new(), Vec::new(), vec![0; program.storages.len()]);
-    let same = HashMap::new();
-    let mut reads = Reads { program, defined, same, around, facts, sizes, allocated_in, fine: true };
-    reads.find_same();
-    reads.list(&program.body);
-    reads.fine
+    Reads::of(program).fine
+}
+
+/// Whether it is also proven that a call that ends well has written all elements of the tensors that it writes to.
+pub fn writes_all(program: &Program) -> bool {
+    let reads = Reads::of(program);
+    let is_written = |storage: u32| {
+        !program.storages[storage as usize].is_written
+            || reads.sizes[storage as usize] == Some(0)
+            || reads.facts.iter().any(|fact| fact.storage == storage && reads.is_all(fact))
+    };
+    let mut tensors = program.params.iter().filter_map(|param| match &param.kind {
+        ParamKind::Tensor(of) => Some(of.storage),
+        _ => None,
+    });
+    reads.fine && !reads.returns_early && tensors.all(is_written)
 }
 
 impl<'p> Reads<'p> {
+    fn of(program: &'p Program) -> Reads<'p> {
+        let mut defined = HashMap::new();
+        each_instr(&program.body, &mut |instr| defined.extend(instr.written().map(|reg| (reg, instr))));
+        let mut sizes = vec![None; program.storages.len()];
+        for param in &program.params {
+            if let ParamKind::Tensor(of) = &param.kind {
+                let extents = of.shape.iter().map(|dim| dim.as_int());
+                sizes[of.storage as usize] = extents.into_iter().try_fold(1i64, |all, extent| all.checked_mul(extent?));
+            }
+        }
+        let (around, facts, allocated_in) = (Vec::new(), Vec::new(), vec![0; program.storages.len()]);
+        let same = HashMap::new();
+        let mut reads =
+            Reads { program, defined, same, around, facts, sizes, allocated_in, fine: true, returns_early: false };
+        reads.find_same();
+        reads.list(&program.body);
+        reads
+    }
+
     fn find_same(&mut self) {
         let mut first = HashMap::new();
         each_instr(&self.program.body, &mut |instr| {
@@ -93,7 +115,7 @@ impl<'p> Reads<'p> {
     }
 
     fn list(&mut self, list: &'p [Instr]) {
-        for instr in list {
+        for (at, instr) in list.iter().enumerate() {
             match instr {
                 Instr::Load { access, .. } => self.load(access),
                 Instr::Store { access, .. } => {
@@ -131,7 +153,10 @@ impl<'p> Reads<'p> {
                 }
                 // What comes after a jump may not be executed.
                 Instr::Break | Instr::Continue => self.fine = false,
-                Instr::Return(_) => self.fine &= self.around.is_empty(),
+                Instr::Return(_) => {
+                    self.fine &= self.around.is_empty();
+                    self.returns_early |= at + 1 < list.len();
+                }
                 _ => {}
             }
         }
@@ -243,13 +268,21 @@ impl<'p> Reads<'p> {
         self.fine &= is_known;
     }
 
+    /// Whether all elements of the memory were written.
+    fn is_all(&self, fact: &Written) -> bool {
+        let size = self.sizes[fact.storage as usize];
+        let n = match fact.runs[..] {
+            [] => 1,
+            [(1, n)] => n,
+            _ => return false,
+        };
+        fact.base.constant == 0 && fact.base.terms.is_empty() && size == Some(n) && fact.conditions.is_empty()
+    }
+
     /// Whether elements that were written include one at a position.
     fn has(&self, fact: &Written, position: &Affine) -> bool {
-        // All elements of the memory; that a position is within it is checked where it is used.
-        if let (0, [], [(1, n)]) = (fact.base.constant, &fact.base.terms[..], &fact.runs[..])
-            && self.sizes[fact.storage as usize] == Some(*n)
-            && fact.conditions.is_empty()
-        {
+        // That a position is within the memory is checked where it is used.
+        if self.is_all(fact) {
             return true;
         }
         let conditions = self.around.iter().flat_map(|around| match around {

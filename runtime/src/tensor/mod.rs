@@ -1,14 +1,13 @@
 //! Tensors: contiguous, row-major, in shared storage.
 
 mod random;
-mod storage;
 
 use crate::fault::{Fault, FaultKind};
 use crate::limits::Limits;
+use crate::room::Room;
 use plugin_api::ir::constant::{Element, Number};
 use plugin_api::prelude::{Bf16, DType, F16};
 use std::sync::{Arc, Weak};
-pub(crate) use storage::Storage;
 
 /// A tensor of any data type: elements in row-major order, little-endian, `bool` as one byte that is 0 or 1. A clone
 /// shares the data; who writes to shared data gets a copy first.
@@ -29,7 +28,7 @@ pub struct Tensor {
     dtype: DType,
     shape: Arc<[i64]>,
     bytes: usize,
-    storage: Arc<Storage>,
+    storage: Arc<Room>,
     origin: Option<u32>,
 }
 
@@ -80,13 +79,7 @@ impl Tensor {
         if size_of(dtype, shape) != Some(bytes.len() as u64) {
             return Err(no_tensor(dtype, shape, bytes.len()));
         }
-        Ok(Tensor {
-            dtype,
-            shape: shape.into(),
-            bytes: bytes.len(),
-            storage: Arc::new(Storage::of(bytes)),
-            origin: None,
-        })
+        Ok(Tensor { dtype, shape: shape.into(), bytes: bytes.len(), storage: Arc::new(Room::of(bytes)), origin: None })
     }
 
     /// All bytes zero, counted against the limits until the last clone is dropped.
@@ -94,9 +87,7 @@ impl Tensor {
     /// # Errors
     /// If no tensor has this shape, or there is not so much memory.
     pub fn zeros(dtype: DType, shape: &[i64], limits: &Limits) -> Result<Tensor, Fault> {
-        let bytes = size_of(dtype, shape).ok_or_else(|| no_tensor(dtype, shape, 0))?;
-        let storage = Storage::zeros(bytes, limits)?;
-        Ok(Tensor { dtype, shape: shape.into(), bytes: bytes as usize, storage: Arc::new(storage), origin: None })
+        Tensor::within(dtype, shape, |bytes| Room::filled(0, bytes, limits))
     }
 
     /// Memory of a module that was not written yet: what it holds is up to the limits.
@@ -104,12 +95,20 @@ impl Tensor {
     /// # Errors
     /// As [`Tensor::zeros`].
     pub fn fresh(dtype: DType, shape: &[i64], limits: &Limits) -> Result<Tensor, Fault> {
-        let mut out = Tensor::zeros(dtype, shape, limits)?;
-        match fresh_byte(dtype, limits) {
-            0 => {}
-            byte => out.bytes_mut().fill(byte),
-        }
-        Ok(out)
+        Tensor::within(dtype, shape, |bytes| Room::filled(fresh_byte(dtype, limits), bytes, limits))
+    }
+
+    /// Memory for something that writes all of it. It holds whatever it held before.
+    ///
+    /// # Errors
+    /// As [`Tensor::zeros`].
+    pub fn unfilled(dtype: DType, shape: &[i64], limits: &Limits) -> Result<Tensor, Fault> {
+        Tensor::within(dtype, shape, |bytes| Room::any(bytes, limits))
+    }
+
+    fn within(dtype: DType, shape: &[i64], room: impl Fn(u64) -> Result<Room, Fault>) -> Result<Tensor, Fault> {
+        let bytes = size_of(dtype, shape).ok_or_else(|| no_tensor(dtype, shape, 0))?;
+        Ok(Tensor { dtype, shape: shape.into(), bytes: bytes as usize, storage: Arc::new(room(bytes)?), origin: None })
     }
 
     /// Whether an element is what [`Tensor::fresh`] makes.
@@ -172,7 +171,7 @@ impl Tensor {
     }
 
     /// That memory, which this does not keep.
-    pub(crate) fn handle(&self) -> Weak<Storage> {
+    pub(crate) fn handle(&self) -> Weak<Room> {
         Arc::downgrade(&self.storage)
     }
 
@@ -183,7 +182,7 @@ impl Tensor {
 
     /// The same tensor in memory of its own.
     pub(crate) fn copied(&self) -> Tensor {
-        Tensor { storage: Arc::new(Storage::clone(&self.storage)), ..self.clone() }
+        Tensor { storage: Arc::new(Room::clone(&self.storage)), ..self.clone() }
     }
 
     /// Data type of the elements.
@@ -233,7 +232,7 @@ impl Tensor {
     /// If the limits do not allow the copy.
     pub(crate) fn words_mut(&mut self, limits: &Limits) -> Result<&mut [u64], Fault> {
         if Arc::get_mut(&mut self.storage).is_none() {
-            let mut copy = Storage::zeros(self.bytes as u64, limits)?;
+            let mut copy = Room::any(self.bytes as u64, limits)?;
             copy.words_mut().copy_from_slice(&self.storage.words()[..copy_len(self.bytes)]);
             self.storage = Arc::new(copy);
         }

@@ -122,6 +122,14 @@ impl Outputs {
         self.types.iter().map(|(dtype, shape)| Ok(Tensor::fresh(*dtype, shape, limits)?)).collect()
     }
 
+    /// The tensors for a kernel, which may write all of them anyway.
+    fn made_for(&self, kernel: &dyn Kernel, limits: &Limits) -> Result<Vec<Tensor>, Cause> {
+        if !kernel.writes_all() {
+            return self.made(limits);
+        }
+        self.types.iter().map(|(dtype, shape)| Ok(Tensor::unfilled(*dtype, shape, limits)?)).collect()
+    }
+
     /// The tensors as the value of the call.
     pub(super) fn value(&self, tensors: Vec<Tensor>) -> Result<Value, Cause> {
         let mut values: Vec<Value> = tensors.into_iter().map(Value::Tensor).collect();
@@ -255,7 +263,7 @@ impl Machine<'_> {
         scalars: &[i64],
     ) -> Result<Vec<Tensor>, Cause> {
         let filled = |limits: &Limits| -> Result<Vec<Tensor>, Cause> {
-            let mut tensors = outputs.made(limits)?;
+            let mut tensors = outputs.made_for(kernel, limits)?;
             let mut list = inputs()?;
             list.extend(tensors.iter_mut().map(Arg::Out));
             list.extend(scalars.iter().copied().map(Arg::Int));
@@ -263,7 +271,7 @@ impl Machine<'_> {
             Ok(tensors)
         };
         let tensors = filled(&self.limits)?;
-        if self.may_be_unwritten(&tensors) {
+        if !kernel.writes_all() && self.may_be_unwritten(&tensors) {
             let other = filled(&self.limits.with_other_fresh_bytes());
             self.limits.take_unwritten();
             if other.ok().as_ref() != Some(&tensors) {

@@ -131,6 +131,10 @@ impl Kernel for TimedKernel {
         result
     }
 
+    fn writes_all(&self) -> bool {
+        self.kernel.writes_all()
+    }
+
     fn never_executed(&self) -> Option<&str> {
         self.kernel.never_executed()
     }

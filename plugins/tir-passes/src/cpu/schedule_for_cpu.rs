@@ -7,6 +7,7 @@ use super::tile::Tile;
 use super::tiled::tiled;
 use plugin_api::prelude::*;
 use plugin_api::schedule::{BlockInfo, BlockRef, IterKind, LoopRef, Schedule};
+use std::collections::HashSet;
 
 declare_pass! {
     /// Schedules PrimFuncs for a processor: vectors, tiles in registers, threads.
@@ -55,20 +56,20 @@ declare_pass! {
 fn schedule_for_cpu(body: &Body, options: &Options, ctx: &Ctx) -> Result<Body, PassError> {
     // What the library does not take apart stays.
     let Ok(mut schedule) = Schedule::new(body) else { return Ok(body.clone()) };
-    inline_what_follows(&mut schedule);
+    inline_before_reductions(&mut schedule);
     let mut scheduled = 0usize;
     for name in names(&schedule) {
         let Ok(block) = schedule.get_block(&name) else { continue };
-        let rules: [Rule; 2] = [tile_reduction, by_elements];
-        scheduled +=
-            usize::from(rules.into_iter().any(|rule| tried(&mut schedule, |trial| rule(trial, block, options))));
+        let is_tiled = tried(&mut schedule, |trial| tile_reduction(trial, block, options));
+        if !is_tiled {
+            inline_what_follows(&mut schedule, block);
+        }
+        let is_scheduled = is_tiled || tried(&mut schedule, |trial| by_elements(trial, block, options));
+        scheduled += usize::from(is_scheduled);
     }
     ctx.statistic("blocks scheduled", scheduled);
     schedule.finish()
 }
-
-/// A way to schedule a block. It fails where it does not fit.
-type Rule = fn(&mut Schedule, BlockRef, &Options) -> Result<(), PassError>;
 
 /// Does something to a schedule, which stays as it is if that fails.
 pub(super) fn tried(schedule: &mut Schedule, f: impl FnOnce(&mut Schedule) -> Result<(), PassError>) -> bool {
@@ -80,18 +81,36 @@ pub(super) fn tried(schedule: &mut Schedule, f: impl FnOnce(&mut Schedule) -> Re
     done
 }
 
-/// Blocks that are computed element by element become a part of the one block that reads them, unless that one combines
-/// elements: it would compute them again and again.
-pub(super) fn inline_what_follows(schedule: &mut Schedule) {
+/// Blocks that are computed element by element, and not from a reduction, become a part of the block that reads them.
+fn inline_before_reductions(schedule: &mut Schedule) {
+    let mut after_reductions = HashSet::new();
     for block in schedule.blocks() {
-        let Ok(consumers) = schedule.consumers(block.block) else { continue };
-        let [consumer] = consumers[..] else { continue };
-        let is_plain = |of: &BlockInfo| !of.has_init && of.iters.iter().all(|iter| iter.kind == IterKind::Spatial);
-        let fits = is_plain(&block) && schedule.block_info(consumer).is_ok_and(|consumer| is_plain(&consumer));
-        if fits {
-            tried(schedule, |trial| trial.compute_inline(block.block));
+        let from = schedule.producers(block.block).unwrap_or_default();
+        if block.has_init || from.iter().any(|producer| after_reductions.contains(producer)) {
+            after_reductions.insert(block.block);
+        } else {
+            inline_into_consumer(schedule, block.block);
         }
     }
+}
+
+/// What follows a reduction element by element becomes one block.
+fn inline_what_follows(schedule: &mut Schedule, reduction: BlockRef) {
+    while let [follower] = schedule.consumers(reduction).unwrap_or_default()[..]
+        && inline_into_consumer(schedule, follower)
+    {}
+}
+
+/// Makes a block that is computed element by element a part of the one block that reads it, unless that one combines elements:
+/// it would compute them again and again.
+pub(super) fn inline_into_consumer(schedule: &mut Schedule, block: BlockRef) -> bool {
+    let is_plain = |of: BlockRef| {
+        let plain = |of: BlockInfo| !of.has_init && of.iters.iter().all(|iter| iter.kind == IterKind::Spatial);
+        schedule.block_info(of).is_ok_and(plain)
+    };
+    let consumers = schedule.consumers(block).unwrap_or_default();
+    let [consumer] = consumers[..] else { return false };
+    is_plain(block) && is_plain(consumer) && tried(schedule, |trial| trial.compute_inline(block))
 }
 
 /// The names of the blocks, those of reductions first: what follows them goes into their tiles.

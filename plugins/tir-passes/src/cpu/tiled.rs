@@ -1,6 +1,6 @@
 //! Reductions in tiles: the steps to a tile.
 
-use super::schedule_for_cpu::{in_threads, inline_what_follows, tried};
+use super::schedule_for_cpu::{in_threads, inline_into_consumer, tried};
 use super::tile::Tile;
 use plugin_api::prelude::*;
 use plugin_api::schedule::{BlockRef, IterKind, LoopRef, Schedule};
@@ -111,13 +111,21 @@ fn prepare_input(schedule: &mut Schedule, block: BlockRef, nest: &Nest, tile: &T
     Ok(())
 }
 
-/// Computes what follows a reduction where a tile of it is there.
+/// Computes what follows a reduction where a tile of it is there: as much of it as a tile is enough for.
 fn follow(schedule: &mut Schedule, block: BlockRef, at: LoopRef, lanes: i64) -> Result<(), PassError> {
-    inline_what_follows(schedule);
-    // What copies the tile to where it belongs, or the block that this went into.
-    let [last] = schedule.consumers(block)?[..] else { bail!("several blocks read the tile") };
-    schedule.reverse_compute_at(last, at)?;
-    vectors_of_last(schedule, last, lanes);
+    let mut placed = None;
+    // The first one copies the tile to where it belongs.
+    while let [last] = schedule.consumers(block)?[..] {
+        let mut trial = schedule.clone();
+        if trial.reverse_compute_at(last, at).is_ok() {
+            vectors_of_last(&mut trial, last, lanes);
+            placed = Some(trial);
+        }
+        if !inline_into_consumer(schedule, last) {
+            break;
+        }
+    }
+    *schedule = placed.ok_or_else(|| pass_error!("nothing that follows can be computed for a tile"))?;
     Ok(())
 }
 

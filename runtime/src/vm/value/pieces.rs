@@ -1,7 +1,8 @@
 //! Pieces of memory that a module allocates, and the tensors in them. Each tensor has memory of its own here, so two that
 //! share some bytes must not both be used.
 
-use crate::tensor::{Storage, Tensor};
+use crate::room::Room;
+use crate::tensor::Tensor;
 use crate::vm::failure::Cause;
 use std::ops::Range;
 use std::sync::Weak;
@@ -25,7 +26,7 @@ pub(in crate::vm) struct Pieces {
 struct Given {
     piece: u64,
     bytes: Range<i128>,
-    memory: Weak<Storage>,
+    memory: Weak<Room>,
 }
 
 impl Pieces {

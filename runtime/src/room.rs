@@ -1,0 +1,196 @@
+//! Memory of tensors and of PrimFuncs, aligned to 64: to the lines of caches, and to the widest vectors.
+
+use crate::fault::{Fault, FaultKind};
+use crate::limits::{Charge, Limits};
+use std::collections::VecDeque;
+use std::ops::Range;
+
+/// Words of 8 bytes, which count against the limits of a run until they are dropped. The run keeps dropped memory for what
+/// asks next: the system takes longer to provide new memory than most kernels take to fill it.
+#[derive(Debug)]
+pub struct Room {
+    /// More words than are needed.
+    all: Vec<u64>,
+    /// Those that are aligned.
+    used: Range<usize>,
+    charge: Charge,
+}
+
+/// Words of a line of a cache.
+const LINE: usize = 8;
+
+impl Room {
+    /// Whatever it held before.
+    ///
+    /// # Errors
+    /// If the limits do not allow so much, or the machine does not have it.
+    pub fn any(bytes: u64, limits: &Limits) -> Result<Room, Fault> {
+        Ok(Room::made(bytes, limits)?.0)
+    }
+
+    /// Filled with one byte.
+    ///
+    /// # Errors
+    /// As [`Room::any`].
+    pub fn filled(byte: u8, bytes: u64, limits: &Limits) -> Result<Room, Fault> {
+        let (mut out, is_zero) = Room::made(bytes, limits)?;
+        if byte != 0 || !is_zero {
+            out.words_mut().fill(u64::from_ne_bytes([byte; 8]));
+        }
+        Ok(out)
+    }
+
+    /// Some memory, and whether it is new: then it holds zeros.
+    fn made(bytes: u64, limits: &Limits) -> Result<(Room, bool), Fault> {
+        let charge = limits.memory(bytes)?;
+        let too_much = || -> Fault { FaultKind::OutOfMemory { needed: bytes, limit: limits.memory_limit() }.into() };
+        let words = usize::try_from(bytes.div_ceil(8)).map_err(|_| too_much())?;
+        let room = words.checked_next_multiple_of(LINE).and_then(|lines| lines.checked_add(LINE - 1));
+        let room = room.ok_or_else(too_much)?;
+        let kept = limits.spare().take(room, limits.memory_limit().saturating_sub(limits.memory_used()));
+        let is_new = kept.is_none();
+        if is_new {
+            // What the machine does not have is a fault; `vec!` alone would end the process.
+            Vec::<u64>::new().try_reserve_exact(room).map_err(|_| too_much())?;
+        }
+        Ok((Room::aligned(kept.unwrap_or_else(|| vec![0; room]), words, charge), is_new))
+    }
+
+    /// A copy of bytes, which no limit counts. The last word is filled up with zeros.
+    pub(crate) fn of(bytes: &[u8]) -> Room {
+        let words = bytes.len().div_ceil(8);
+        let mut out = Room::aligned(vec![0; words + LINE - 1], words, Charge::default());
+        out.bytes_mut()[..bytes.len()].copy_from_slice(bytes);
+        out
+    }
+
+    /// The aligned words among some.
+    fn aligned(all: Vec<u64>, words: usize, charge: Charge) -> Room {
+        let start = all.as_ptr().align_offset(LINE * size_of::<u64>()).min(LINE - 1);
+        Room { used: start..start + words, all, charge }
+    }
+
+    /// As bytes, those of the last word included.
+    pub fn bytes(&self) -> &[u8] {
+        bytemuck::cast_slice(self.words())
+    }
+
+    /// As bytes to be written.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        bytemuck::cast_slice_mut(self.words_mut())
+    }
+
+    /// The words.
+    pub fn words(&self) -> &[u64] {
+        &self.all[self.used.clone()]
+    }
+
+    /// The words, to be written.
+    pub fn words_mut(&mut self) -> &mut [u64] {
+        &mut self.all[self.used.clone()]
+    }
+}
+
+impl Clone for Room {
+    /// No limit counts the copy.
+    fn clone(&self) -> Room {
+        Room::of(self.bytes())
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        if let Some(limits) = self.charge.limits() {
+            let others = limits.memory_used().saturating_sub(bytes_of(&self.all));
+            let most = limits.memory_peak().saturating_mul(2).min(limits.memory_limit().saturating_sub(others));
+            limits.spare().keep(std::mem::take(&mut self.all), most);
+        }
+    }
+}
+
+/// Memory that was dropped in a run, the newest last.
+#[derive(Debug, Default)]
+pub(crate) struct Spare {
+    rooms: VecDeque<Vec<u64>>,
+    bytes: u64,
+}
+
+/// Words from which on memory is kept: the allocator has smaller pieces at hand.
+const LEAST: usize = 2048;
+
+impl Spare {
+    /// Memory of so many words, or a few more; what is left is as much as there may be besides memory in use.
+    fn take(&mut self, words: usize, most: u64) -> Option<Vec<u64>> {
+        let fits = |room: &Vec<u64>| (words..=words + words / 8).contains(&room.len());
+        let found = self.rooms.iter().enumerate().rev().filter(|(_, room)| fits(room));
+        let at = found.min_by_key(|(_, room)| room.len()).map(|(at, _)| at);
+        let room = at.and_then(|at| self.rooms.remove(at));
+        self.bytes -= room.as_ref().map_or(0, bytes_of);
+        self.shrink(most);
+        room
+    }
+
+    /// Keeps memory, at most so many bytes of it.
+    fn keep(&mut self, room: Vec<u64>, most: u64) {
+        if room.len() >= LEAST {
+            self.bytes += bytes_of(&room);
+            self.rooms.push_back(room);
+            self.shrink(most);
+        }
+    }
+
+    /// Gives the oldest memory back to the system until there is not more than this.
+    fn shrink(&mut self, most: u64) {
+        while self.bytes > most
+            && let Some(room) = self.rooms.pop_front()
+        {
+            self.bytes -= bytes_of(&room);
+        }
+    }
+}
+
+#[expect(clippy::ptr_arg, reason = "it is mapped over owned vectors")]
+fn bytes_of(room: &Vec<u64>) -> u64 {
+    size_of_val(&room[..]) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dropped_memory_is_used_again() {
+        let limits = Limits::unlimited();
+        let mut room = Room::filled(7, 100_000, &limits).expect("memory");
+        assert!(room.bytes().iter().all(|byte| *byte == 7));
+        room.words_mut()[0] = 9;
+        let place = room.words().as_ptr();
+        assert!(place.addr().is_multiple_of(64));
+        drop(room);
+        assert_eq!(limits.memory_used(), 0);
+        let larger = Room::any(200_000, &limits).expect("memory");
+        assert_ne!(larger.words().as_ptr(), place);
+        let again = Room::any(99_000, &limits).expect("memory");
+        assert_eq!((again.words().as_ptr(), again.words()[0]), (place, 9));
+    }
+
+    #[test]
+    fn kept_memory_and_memory_in_use_stay_within_the_limit() {
+        let limits = Limits::new(1 << 20, u64::MAX);
+        let rooms: Vec<Room> = (0..4).map(|_| Room::any(200_000, &limits).expect("memory")).collect();
+        drop(rooms);
+        assert!(limits.spare().bytes >= 600_000);
+        let large = Room::any(900_000, &limits).expect("memory");
+        assert!(limits.spare().bytes + limits.memory_used() <= 1 << 20);
+        drop(large);
+        assert!(limits.spare().bytes <= 1 << 20);
+    }
+
+    #[test]
+    fn a_copy_counts_against_no_limit() {
+        let limits = Limits::unlimited();
+        let room = Room::filled(1, 24, &limits).expect("memory");
+        let copy = room.clone();
+        assert_eq!((copy.words(), limits.memory_used()), (room.words(), 24));
+    }
+}
