@@ -181,6 +181,16 @@ impl Edit<'_> {
         self.set_operands(access, &ops);
     }
 
+    /// Gives a loop another number of iterations, or an iterator of a schedulable block another number of values.
+    pub fn set_extent(&mut self, of: Value<'_>, extent: i64) {
+        if matches!(of.kind(), kind::FOR | kind::ITER_VAR)
+            && let Some(old) = of.operand(1)
+        {
+            let extent = self.builder().scalar(&Dim::int(extent, old.ty().dtype()));
+            self.set_operand(of, 1, extent);
+        }
+    }
+
     /// A buffer that a schedulable block allocates becomes a statement that allocates it, with annotations.
     pub fn to_allocation<'k>(&mut self, buffer: Value<'_>, annotations: impl IntoIterator<Item = (&'k str, Attr)>) {
         let v = self.v(buffer);

@@ -36,6 +36,7 @@ export_plugin! {
         blocks::flatten_buffer::FLATTEN_BUFFER,
         blocks::storage_rewrite::STORAGE_REWRITE,
         // Processors.
+        cpu::join_rows::JOIN_ROWS,
         cpu::schedule_for_cpu::SCHEDULE_FOR_CPU,
         cpu::fuse_multiply_add::FUSE_MULTIPLY_ADD,
     ],

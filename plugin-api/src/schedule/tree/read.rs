@@ -6,10 +6,11 @@ use crate::PassError;
 use crate::arith::{FIRST_ATOM, dtype_of, symbol_of};
 use crate::ir::purity::can_be_left_out;
 use crate::ir::records::{buffer_of, flag, kind, leaf};
-use crate::ir::{Body, BodyKind, Stmt, Type, Value};
+use crate::ir::{Body, BodyKind, Expr, Stmt, Type, Value};
 use crate::pass_error;
 use crate::schedule::depend::digits::Digits;
 use crate::schedule::depend::facts::guards_domain_only;
+use crate::walk::users::Users;
 use std::collections::{HashMap, HashSet};
 
 /// Deepest nesting of statements that a schedule takes.
@@ -23,7 +24,7 @@ pub(crate) fn tree(body: &Body) -> Result<Tree, PassError> {
     let root = Node { parent: None, kids: Vec::new(), what: What::Root(Root::default()), live: true };
     let next_var = FIRST_ATOM | u32::try_from(body.len()).unwrap_or(u32::MAX).min(FIRST_ATOM / 2);
     let tree = Tree { nodes: vec![root], buffers: Vec::new(), next_var, effects: HashSet::default() };
-    let mut read = Read { tree, buffers: HashMap::default(), depth: 0 };
+    let mut read = Read { tree, buffers: HashMap::default(), depth: 0, users: body.users() };
     read.root(body.root())?;
     let mut tree = read.tree;
     for block in tree.blocks_in(Tree::ROOT) {
@@ -59,6 +60,7 @@ struct Read {
     /// Buffers of the body, by their node.
     buffers: HashMap<u32, Buf, foldhash::fast::FixedState>,
     depth: u32,
+    users: Users,
 }
 
 impl Read {
@@ -93,6 +95,13 @@ impl Read {
         }
     }
 
+    /// Whether a buffer over the data of another one is all that uses that one.
+    fn is_alone(&self, view: Value<'_>) -> bool {
+        let Some(data) = view.operand(0) else { return false };
+        let Expr::BufferPart { buffer, part: 0 } = data.view() else { return false };
+        self.users.only(buffer) == Some(data)
+    }
+
     fn buffer(&mut self, value: Value<'_>) -> Result<Buf, PassError> {
         let Type::Buffer(ty) = value.ty().to_owned() else {
             return Err(pass_error!(at value, "a buffer is wanted"));
@@ -100,7 +109,7 @@ impl Read {
         let ops = if value.kind() == kind::PARAM { Vec::new() } else { self.exprs(value)? };
         let of = value.node().filter(|node| node.kind == kind::BUFFER).map(|node| node.a);
         let is_view = match of {
-            Some(buffer_of::DECL | buffer_of::VIEW) => true,
+            Some(buffer_of::DECL | buffer_of::VIEW) => !self.is_alone(value),
             Some(buffer_of::MATCH) => value.matched_region().is_some(),
             _ => false,
         };

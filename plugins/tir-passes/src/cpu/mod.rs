@@ -1,6 +1,7 @@
 //! Passes for processors.
 
 pub mod fuse_multiply_add;
+pub mod join_rows;
 pub mod schedule_for_cpu;
 mod tile;
 mod tiled;
