@@ -92,14 +92,15 @@ impl<'i> Operands<'i> {
 }
 
 impl Tile {
-    /// For a reduction: the tile that takes the least time for each element.
-    pub(super) fn of(info: &BlockInfo, most_lanes: i64) -> Result<Tile, PassError> {
+    /// For a reduction: the tile that takes the least time for each element. Where its input is prepared for it, a thread prepares
+    /// what it needs itself: what other threads have in their caches takes long to come.
+    pub(super) fn of(info: &BlockInfo, most_lanes: i64, is_prepared: bool) -> Result<Tile, PassError> {
         let operands = Operands::of(info)?;
         let timed =
             Tile::all(&operands, most_lanes)?.into_iter().filter_map(|tile| Some((tile.time(&operands)?, tile)));
         let (_, mut tile) =
             timed.min_by(|(a, _), (b, _)| a.total_cmp(b)).ok_or_else(|| pass_error!("no tile fits into registers"))?;
-        tile.block = tile.block_of(&operands);
+        tile.block = tile.block_of(&operands, is_prepared);
         let numbers: i64 = operands.read(tile.vector, false).map(bytes).sum();
         tile.channels_last = numbers <= 2 * CACHED && (tile.block.is_some() || tile.columns(&operands) >= 2 * PARTS);
         Ok(tile)
@@ -154,9 +155,9 @@ impl Tile {
     }
 
     /// How many tiles together, and along which loop, use a part of the input that stays in the cache.
-    fn block_of(&self, operands: &Operands<'_>) -> Option<(usize, i64)> {
+    fn block_of(&self, operands: &Operands<'_>, is_prepared: bool) -> Option<(usize, i64)> {
         let bytes: i64 = operands.read(self.vector, true).map(bytes).sum();
-        if bytes <= CACHED || self.channels.is_none() || operands.is_strided(self.vector) {
+        if bytes <= CACHED && !is_prepared || self.channels.is_none() || operands.is_strided(self.vector) {
             return None;
         }
         let (at, tiles) = match self.rows {
@@ -164,9 +165,14 @@ impl Tile {
             None => (self.vector, ceil(operands.loops[self.vector].1, self.lanes * self.vectors)),
         };
         let fits = |part: &i64| bytes / tiles * part <= CACHED_PART && ceil(tiles, *part) >= PARTS;
-        let even = |part: &i64| tiles % part == 0 && tiles / part % 2 == 0;
-        let parts = || (1..=tiles).rev().filter(fits);
-        Some((at, parts().find(even).or_else(|| parts().next()).unwrap_or(1)))
+        // Of rows beyond the last one, of an odd part that one thread does alone, of input that two parts need, and of few parts.
+        let loss = |part: &i64| {
+            let parts = ceil(tiles, *part);
+            let done = (parts + parts % 2) * part;
+            done as f64 / tiles as f64 + 0.1 / *part as f64 + 0.2 / parts as f64
+        };
+        let least = (1..=tiles).filter(fits).min_by(|a, b| loss(a).total_cmp(&loss(b)));
+        Some((at, least.unwrap_or(1)))
     }
 }
 
