@@ -1,5 +1,6 @@
 //! Kernels of native code.
 
+use crate::awake::Awake;
 use crate::cache::Cache;
 use crate::call::{Ended, call};
 use crate::emit::{self, ENTRY, Emitted, INTERPRET, Purpose};
@@ -9,7 +10,7 @@ use crate::pad::pad;
 use plugin_api::ir::constant::Number;
 use plugin_api::prelude::Body;
 use runtime::bind::bind;
-use runtime::program::{Instr, Program, Reg, Scalar, each_instr, lower, reads_what_it_wrote};
+use runtime::program::{Instr, Program, Proven, Reg, Scalar, each_instr, lower};
 use runtime::{Arg, Backend, Fault, FaultKind, Interpreter, Kernel, Limits};
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -32,6 +33,7 @@ struct Shared {
     cache: Cache,
     functions: Vec<usize>,
     made: Arc<Mutex<Made>>,
+    awake: Arc<Awake>,
 }
 
 /// Where code came from, and how long that took.
@@ -69,7 +71,15 @@ impl Native {
     /// With the library that is found when it is first needed. Without one, everything is interpreted.
     pub fn finding(cache: Cache) -> Native {
         let (llvm, made) = Default::default();
-        let shared = Shared { remembers: false, when_long: false, llvm, cache, functions: functions::table(), made };
+        let shared = Shared {
+            remembers: false,
+            when_long: false,
+            llvm,
+            cache,
+            functions: functions::table(),
+            made,
+            awake: Arc::default(),
+        };
         Native { shared: Arc::new(shared) }
     }
 
@@ -139,30 +149,23 @@ impl Backend for Native {
 /// A program as code is made of it.
 pub(crate) struct Ready {
     pub(crate) program: Program,
-    /// Whether it reads only what it wrote.
-    writes_first: bool,
+    pub(crate) proven: Proven,
 }
 
 impl Ready {
     pub(crate) fn of(program: &Program) -> Ready {
-        let mut ready = Ready { writes_first: reads_what_it_wrote(program), program: program.clone() };
+        let mut ready = Ready { proven: Proven::of(program), program: program.clone() };
         pad(&mut ready.program);
         ready
     }
 
     /// What its code is made for in this process.
     pub(crate) fn purpose(&self, llvm: &Llvm, watched: bool) -> Purpose {
-        Purpose {
-            watched,
-            fills: watched || !self.writes_first,
-            half: llvm.has_half(),
-            mul_add: llvm.has_mul_add(),
-            standalone: false,
-        }
+        Purpose { watched, half: llvm.has_half(), mul_add: llvm.has_mul_add(), standalone: false }
     }
 
     fn emitted(&self, llvm: &Llvm, watched: bool) -> Result<Emitted, Fault> {
-        emit::emit(&self.program, self.purpose(llvm, watched))
+        emit::emit(&self.program, &self.proven, self.purpose(llvm, watched))
     }
 }
 
@@ -252,7 +255,7 @@ impl Kernel for Compiled {
             self.spare.store(spare.saturating_sub(limits.work_done() - before), Ordering::Relaxed);
             return out;
         }
-        let watched = self.shared.remembers || limits.fresh_byte() != 0 && !self.ready().writes_first;
+        let watched = self.shared.remembers || limits.fresh_byte() != 0 && !self.ready().proven.reads_what_it_wrote();
         let Some(code) = self.code(watched) else { return self.interpreted.run(args, limits) };
         let in_function = |fault: Fault| match self.program.name.as_str() {
             "" => fault,
@@ -261,7 +264,8 @@ impl Kernel for Compiled {
         let bound = bind(&self.program, args, limits).map_err(in_function)?;
         let mut marks = vec![0u8; self.marks.len()];
         let tables = (self.shared.functions.as_slice(), marks.as_mut_slice());
-        let ended = call(code.loaded.entry(), &self.program, &code.scalars, bound, limits, tables);
+        let around = (limits, &self.shared.awake);
+        let ended = call(code.loaded.entry(), &self.program, &code.scalars, bound, around, tables);
         for (mark, now) in self.marks.iter().zip(marks) {
             mark.fetch_or(now, Ordering::Relaxed);
         }

@@ -1,5 +1,6 @@
 //! A call of native code: what the code is given, and what it calls back.
 
+use crate::awake::Awake;
 use crate::emit::{FILLED, Field, MOST_VALUES, OF_CALLBACK};
 use rayon::prelude::*;
 use runtime::bind::{Bound, Given};
@@ -9,7 +10,7 @@ use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::mem::offset_of;
 use std::ptr::null_mut;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The entry of a kernel: 0 if all is well.
 pub(crate) type Entry = unsafe extern "C" fn(*mut Context) -> i32;
@@ -59,6 +60,7 @@ const _: () = {
 /// What callbacks need, the same for all threads of a call.
 struct Host<'l> {
     limits: &'l Limits,
+    awake: &'l Arc<Awake>,
     /// The fault of a callback.
     fault: Mutex<Option<Fault>>,
 }
@@ -82,7 +84,7 @@ pub(crate) fn call(
     program: &Program,
     scalars: &[Reg],
     bound: Bound<'_>,
-    limits: &Limits,
+    (limits, awake): (&Limits, &Arc<Awake>),
     (functions, marks): (&[usize], &mut [u8]),
 ) -> Ended {
     let (mut storages, mut sizes) = (Vec::with_capacity(bound.memory.len()), Vec::with_capacity(bound.memory.len()));
@@ -103,7 +105,7 @@ pub(crate) fn call(
             false => bound.ints.iter().find(|(of, _)| of == reg).map_or(0, |(_, value)| *value),
         })
         .collect();
-    let host = Host { limits, fault: Mutex::new(None) };
+    let host = Host { limits, awake, fault: Mutex::new(None) };
     let (mut values, mut own) = ([0i64; MOST_VALUES], Own::new());
     let mut context = Context {
         storages: storages.as_ptr(),
@@ -206,8 +208,10 @@ unsafe extern "C" fn parallel(context: *mut Context, part: Part, frame: *mut c_v
     if extent <= 0 {
         return 0;
     }
+    // SAFETY: the host outlives the call of the code, and so this callback.
+    let awake = unsafe { (*(*context).host).awake };
     let (shared, frame) = (Shared(context), Shared(frame));
-    let failed = (0..parts).into_par_iter().find_map_any(|number| {
+    let execute = |number| {
         let (first, end) = (extent * number / parts, extent * (number + 1) / parts);
         let (mut values, mut own) = ([0i64; MOST_VALUES], Own::new());
         // SAFETY: a copy of plain fields, of which the thread replaces those that it writes.
@@ -216,7 +220,8 @@ unsafe extern "C" fn parallel(context: *mut Context, part: Part, frame: *mut c_v
         // SAFETY: the function was made with the code that calls this; its iterations are independent of the others.
         let code = unsafe { part(&raw mut local, frame.get(), first, end) };
         (code != 0).then_some((local.site, local.n_values, values))
-    });
+    };
+    let failed = awake.during(|| (0..parts).into_par_iter().find_map_any(execute));
     let Some((site, n_values, values)) = failed else { return 0 };
     // SAFETY: the threads are done, so the context is the caller's alone; its values have room for all.
     unsafe {

@@ -8,6 +8,7 @@
 //! |---|---|
 //! | `emit` | from a loop program to text of LLVM |
 //! | `llvm` | the library: finding it, compiling, loading |
+//! | `awake` | threads that do not fall asleep between loops |
 //! | `call` | a call of the code, and what the code calls back |
 //! | `functions` | functions of floats that code calls |
 //! | `pad` | rows of private memory become whole vectors |
@@ -16,6 +17,7 @@
 //! | `header`, `export` | code that other programs load, and how C calls it |
 //! | `link` | from object code to a shared library |
 
+mod awake;
 mod backend;
 mod cache;
 mod call;

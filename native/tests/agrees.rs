@@ -7,7 +7,7 @@ use generate::{Generator, tensors};
 use native::{Cache, Llvm, Native};
 use plugin_api::ir::constant::Number;
 use plugin_api::prelude::*;
-use runtime::program::{lower, reads_what_it_wrote};
+use runtime::program::{Proven, lower};
 use runtime::{Arg, Backend, Fault, Interpreter, Limits, Tensor};
 use script::NoOps;
 use std::sync::Arc;
@@ -43,7 +43,8 @@ fn generated_functions() {
     for seed in first..first + cases {
         let (text, buffers) = Generator::function(seed);
         let (body, inputs) = (body_of(&text), tensors(&buffers, seed));
-        let writes_first = reads_what_it_wrote(&lower(&body).expect("it lowers"));
+        let known = Proven::of(&lower(&body).expect("it lowers"));
+        let writes_first = known.reads_what_it_wrote();
         let on = |backend: &dyn Backend, fresh| run(backend, &body, inputs.clone(), fresh);
         if let (true, Ok((zeros, _)), Ok((others, _))) = (writes_first, on(&Interpreter, 0), on(&Interpreter, 0xc1)) {
             zeros.iter().zip(&others).for_each(|(a, b)| assert_eq!(bits(a), bits(b), "seed {seed}\n{text}"));
@@ -94,7 +95,7 @@ class Module:
             C[k] = B[0]
 ";
     let (body, native) = (body_of(text), Native::new(llvm(), Cache::none()));
-    assert!(!reads_what_it_wrote(&lower(&body).expect("it lowers")));
+    assert!(!Proven::of(&lower(&body).expect("it lowers")).reads_what_it_wrote());
     let inputs: Vec<Tensor> =
         (1..3).map(|seed| Tensor::random(DType::F32, &[4], seed, &Limits::unlimited()).expect("a tensor")).collect();
     for fresh in [0, 0xc1] {

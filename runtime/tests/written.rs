@@ -1,6 +1,6 @@
 //! Whether it is proven that a function reads only what it wrote, and that it writes all of its results.
 
-use runtime::program::{Program, lower, reads_what_it_wrote, writes_all};
+use runtime::program::{Program, Proven, lower};
 use script::NoOps;
 
 /// Of a function that computes `B` of `A`, and `C` of `B`; the lines are those that write `B`. A function whose result is `B`
@@ -10,8 +10,8 @@ fn is_proven(shape: &str, writes: &str) -> bool {
     let allocated = format!("        B = T.alloc_buffer({shape}, \"float32\")\n");
     let read =
         format!("        for i, j in T.grid({}):\n            C[i, j] = B[i, j]\n", shape.trim_matches(['(', ')']));
-    let is_proven = reads_what_it_wrote(&program(shape, "C", &[&allocated, &lines.concat(), &read]));
-    assert_eq!(is_proven, writes_all(&program(shape, "B", &[&lines.concat()])), "{writes}");
+    let is_proven = Proven::of(&program(shape, "C", &[&allocated, &lines.concat(), &read])).reads_what_it_wrote();
+    assert_eq!(is_proven, Proven::of(&program(shape, "B", &[&lines.concat()])).writes_all(), "{writes}");
     is_proven
 }
 
@@ -34,7 +34,7 @@ fn what_comes_after_the_end_is_not_written() {
         &["        for i, j in T.grid(6, 5):\n            B[i, j] = A[i, j]\n"]
     )));
     let returns = "        T.ret(0)\n        for i, j in T.grid(6, 5):\n            B[i, j] = A[i, j]\n";
-    assert!(!writes_all(&program("(6, 5)", "B", &[returns])));
+    assert!(!Proven::of(&program("(6, 5)", "B", &[returns])).writes_all());
 }
 
 /// The loops over rows and columns are one loop.

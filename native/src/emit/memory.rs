@@ -389,7 +389,7 @@ impl Function<'_, '_> {
         if let Some(bytes) = small {
             let slot = self.slot(&format!("a{storage}"), &format!("[{} x i8]", bytes.max(1).next_multiple_of(8)));
             self.allocated.insert(storage, Memory::Stack(slot.clone()));
-            self.fill(&slot, bytes, element);
+            self.fill(storage, &slot, bytes, element);
             return;
         }
         let mut bytes = element.bytes().to_string();
@@ -399,7 +399,7 @@ impl Function<'_, '_> {
             bytes = self.saturating_product(&bytes, &factor);
         }
         let callback = self.callback(Field::Allocate);
-        let fills = if self.module.purpose.fills { FILLED } else { 0 };
+        let fills = if self.module.fills(storage) { FILLED } else { 0 };
         let how = i32::from(element == Scalar::Bool) | fills;
         let args = format!("ptr %context, i64 {storage}, i64 {bytes}, i32 {how}");
         let pointer = self.op(format_args!("call noalias align 64 ptr {callback}({args})"));
@@ -424,8 +424,8 @@ impl Function<'_, '_> {
     }
 
     /// New memory on the stack holds what all new memory holds.
-    fn fill(&mut self, slot: &str, bytes: u64, element: Scalar) {
-        if !self.module.purpose.fills {
+    fn fill(&mut self, storage: u32, slot: &str, bytes: u64, element: Scalar) {
+        if !self.module.fills(storage) {
             return;
         }
         let byte = match self.module.purpose.watched {

@@ -44,7 +44,7 @@ pub(crate) use sites::{INTERPRET, MOST_VALUES, OF_CALLBACK, Site};
 use self::function::Function;
 use self::ranges::Ranges;
 use runtime::Fault;
-use runtime::program::{Affine, Instr, ParamKind, Program, Reg, Scalar, depth, each_instr};
+use runtime::program::{Affine, Instr, ParamKind, Program, Proven, Reg, Scalar, depth, each_instr};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
@@ -53,8 +53,6 @@ use std::fmt::Write;
 pub(crate) struct Purpose {
     /// Whether it tells reads of memory that nothing wrote to, and remembers which statements it reached.
     pub(crate) watched: bool,
-    /// Whether new memory is filled, because the program may read it before it writes it.
-    pub(crate) fills: bool,
     /// Whether the machine converts `float16` by itself.
     pub(crate) half: bool,
     /// Whether it has an instruction for a product and a sum that are rounded once.
@@ -87,8 +85,8 @@ const DEEPEST: usize = 100;
 ///
 /// # Errors
 /// If it has something in it that no code is made for.
-pub(crate) fn emit(program: &Program, purpose: Purpose) -> Result<Emitted, Fault> {
-    let mut module = Module::new(program, ENTRY, purpose);
+pub(crate) fn emit(program: &Program, proven: &Proven, purpose: Purpose) -> Result<Emitted, Fault> {
+    let mut module = Module::new(program, ENTRY, (proven, purpose));
     module.kernel()?;
     let (scalars, sites) = (scalars(program), std::mem::take(&mut module.sites));
     Ok(Emitted { text: text([module]), sites, scalars })
@@ -126,6 +124,8 @@ struct Module<'p> {
     program: &'p Program,
     /// What the names of its functions begin with.
     name: &'p str,
+    /// What is known of its memory.
+    proven: &'p Proven,
     purpose: Purpose,
     ranges: Ranges,
     /// Integer registers that are kept in 64 bits.
@@ -150,7 +150,12 @@ struct Module<'p> {
 }
 
 impl<'p> Module<'p> {
-    fn new(program: &'p Program, name: &'p str, purpose: Purpose) -> Module<'p> {
+    /// Whether new memory is filled, because the program may read it before it writes it.
+    fn fills(&self, storage: u32) -> bool {
+        self.purpose.watched || !self.proven.reads_what_it_wrote_to(storage)
+    }
+
+    fn new(program: &'p Program, name: &'p str, (proven, purpose): (&'p Proven, Purpose)) -> Module<'p> {
         let given = program.params.iter().filter_map(|param| match &param.kind {
             ParamKind::Tensor(of) => Some(of.storage),
             ParamKind::Handle { storage } => Some(*storage),
@@ -160,6 +165,7 @@ impl<'p> Module<'p> {
         Module {
             program,
             name,
+            proven,
             purpose,
             unmasked: tiles::without_masks(program, &ranges),
             ranges,

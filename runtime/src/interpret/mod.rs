@@ -27,7 +27,7 @@ use crate::bind::bind;
 use crate::fault::Fault;
 use crate::kernel::{Arg, Backend, Kernel};
 use crate::limits::Limits;
-use crate::program::{Program, depth, lower, writes_all};
+use crate::program::{Program, Proven, depth, lower};
 use plugin_api::ir::constant::Number;
 use plugin_api::prelude::Body;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -117,7 +117,7 @@ impl Kernel for Interpreted {
     }
 
     fn writes_all(&self) -> bool {
-        *self.writes_all.get_or_init(|| writes_all(&self.program))
+        *self.writes_all.get_or_init(|| Proven::of(&self.program).writes_all())
     }
 
     fn never_executed(&self) -> Option<&str> {

@@ -50,7 +50,7 @@ pub use lower::lower;
 pub use operations::float_operations;
 pub use scalar::{Binary, Math, Scalar, Unary};
 pub use walk::{depth, each_instr, each_instr_mut, each_list};
-pub use written::{reads_what_it_wrote, writes_all};
+pub use written::Proven;
 
 use plugin_api::prelude::Dim;
 

@@ -7,7 +7,7 @@
 //! the tile have ended, the run ends with the buffer. A fused loop counts as those that it was made of.
 
 use super::{Access, Affine, Binary, Instr, Literal, Loop, ParamKind, Program, Reg, Unary, each_instr};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 /// Elements that were written: from a position on, those of runs within runs, as steps and lengths.
 #[derive(Clone, PartialEq)]
@@ -49,29 +49,53 @@ struct Reads<'p> {
     sizes: Vec<Option<i64>>,
     /// In how many loops and branches each storage is allocated: in each iteration it is new memory.
     allocated_in: Vec<usize>,
-    fine: bool,
-    /// Whether there is something after the end.
-    returns_early: bool,
+    /// Storages with an element that may be read before it is written.
+    unproven: BTreeSet<u32>,
+    /// Whether something that comes later may not be executed.
+    jumps: bool,
 }
 
-/// Whether it is proven that a program reads no element of its results, or of memory that it allocates, before it wrote it.
-pub fn reads_what_it_wrote(program: &Program) -> bool {
-    Reads::of(program).fine
+/// What is proven of the memory of a program.
+#[derive(Clone, Debug)]
+pub struct Proven {
+    /// Results and allocations of which an element may be read before it is written.
+    unproven: BTreeSet<u32>,
+    writes_all: bool,
 }
 
-/// Whether it is also proven that a call that ends well has written all elements of the tensors that it writes to.
-pub fn writes_all(program: &Program) -> bool {
-    let reads = Reads::of(program);
-    let is_written = |storage: u32| {
-        !program.storages[storage as usize].is_written
-            || reads.sizes[storage as usize] == Some(0)
-            || reads.facts.iter().any(|fact| fact.storage == storage && reads.is_all(fact))
-    };
-    let mut tensors = program.params.iter().filter_map(|param| match &param.kind {
-        ParamKind::Tensor(of) => Some(of.storage),
-        _ => None,
-    });
-    reads.fine && !reads.returns_early && tensors.all(is_written)
+impl Proven {
+    /// Of a program.
+    pub fn of(program: &Program) -> Proven {
+        let reads = Reads::of(program);
+        let is_written = |storage: u32| {
+            !program.storages[storage as usize].is_written
+                || reads.sizes[storage as usize] == Some(0)
+                || reads.facts.iter().any(|fact| fact.storage == storage && reads.is_all(fact))
+        };
+        let mut tensors = program.params.iter().filter_map(|param| match &param.kind {
+            ParamKind::Tensor(of) => Some(of.storage),
+            _ => None,
+        });
+        let writes_all =
+            !reads.jumps && tensors.all(|storage| !reads.unproven.contains(&storage) && is_written(storage));
+        let all = 0..program.storages.len() as u32;
+        Proven { unproven: if reads.jumps { all.collect() } else { reads.unproven }, writes_all }
+    }
+
+    /// Whether the program reads no element of its results, or of memory that it allocates, before it wrote it.
+    pub fn reads_what_it_wrote(&self) -> bool {
+        self.unproven.is_empty()
+    }
+
+    /// Whether that is so for one storage.
+    pub fn reads_what_it_wrote_to(&self, storage: u32) -> bool {
+        !self.unproven.contains(&storage)
+    }
+
+    /// Whether a call that ends well has written all elements of the tensors that it writes to, each before it is read.
+    pub fn writes_all(&self) -> bool {
+        self.writes_all
+    }
 }
 
 impl<'p> Reads<'p> {
@@ -87,8 +111,8 @@ impl<'p> Reads<'p> {
         }
         let (around, facts, allocated_in) = (Vec::new(), Vec::new(), vec![0; program.storages.len()]);
         let same = HashMap::new();
-        let mut reads =
-            Reads { program, defined, same, around, facts, sizes, allocated_in, fine: true, returns_early: false };
+        let (unproven, jumps) = (BTreeSet::new(), false);
+        let mut reads = Reads { program, defined, same, around, facts, sizes, allocated_in, unproven, jumps };
         reads.find_same();
         reads.list(&program.body);
         reads
@@ -152,11 +176,8 @@ impl<'p> Reads<'p> {
                     self.facts.truncate(before);
                 }
                 // What comes after a jump may not be executed.
-                Instr::Break | Instr::Continue => self.fine = false,
-                Instr::Return(_) => {
-                    self.fine &= self.around.is_empty();
-                    self.returns_early |= at + 1 < list.len();
-                }
+                Instr::Break | Instr::Continue => self.jumps = true,
+                Instr::Return(_) => self.jumps |= !self.around.is_empty() || at + 1 < list.len(),
                 _ => {}
             }
         }
@@ -265,7 +286,9 @@ impl<'p> Reads<'p> {
         }
         let position = self.position(&access.offset);
         let is_known = self.facts.iter().any(|fact| fact.storage == storage && self.has(fact, &position));
-        self.fine &= is_known;
+        if !is_known {
+            self.unproven.insert(storage);
+        }
     }
 
     /// Whether all elements of the memory were written.

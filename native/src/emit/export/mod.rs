@@ -11,7 +11,7 @@ use super::function::Function;
 use super::{FILLED, Field, MOST_VALUES, Module, OF_CALLBACK, Purpose, scalars, text};
 use crate::functions;
 use plugin_api::prelude::Dim;
-use runtime::program::{Instr, ParamKind, Program, Scalar, each_instr};
+use runtime::program::{Instr, ParamKind, Program, Proven, Scalar, each_instr};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -20,6 +20,7 @@ pub(crate) struct Exported {
     /// Its name in the module.
     pub(crate) name: String,
     pub(crate) program: Program,
+    pub(crate) proven: Proven,
     /// What its variables of shapes are called, by their numbers.
     pub(crate) symbols: BTreeMap<u32, String>,
     pub(crate) purpose: Purpose,
@@ -96,7 +97,7 @@ pub(crate) fn why_not(of: &Exported) -> Option<String> {
 pub(crate) fn library(functions: &[Exported]) -> Result<String, (String, String)> {
     let (mut modules, mut hints) = (Vec::new(), 0);
     for of in functions {
-        let mut module = Module::new(&of.program, &of.name, of.purpose);
+        let mut module = Module::new(&of.program, &of.name, (&of.proven, of.purpose));
         // Numbers of metadata are those of the whole text.
         module.hints = hints;
         module.kernel().map_err(|fault| (of.name.clone(), format!("becomes no code: {fault}")))?;

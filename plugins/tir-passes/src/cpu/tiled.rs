@@ -44,26 +44,19 @@ fn nest(schedule: &mut Schedule, block: BlockRef, tile: &Tile) -> Result<Nest, P
             _ => bail!("a loop over several things"),
         }
     }
-    let mut inner = Vec::new();
-    for (at, n) in [tile.channels, tile.rows].into_iter().flatten().filter(|(_, n)| *n > 1) {
-        let [outer, of_tile] = schedule.split(spatial[at], [None, Some(n)])?;
-        spatial[at] = outer;
-        inner.push(of_tile);
+    let (mut inner, mut block_loop) = (Vec::new(), None);
+    let blocks = |at: usize| tile.block.filter(|(of, _)| *of == at).map(|(_, n)| n);
+    for (at, n) in [tile.channels, tile.rows].into_iter().flatten() {
+        let of_tile = Some(n).filter(|n| *n > 1);
+        let parts = part(schedule, &mut spatial[at], [blocks(at), of_tile, None])?;
+        block_loop = block_loop.or(parts[0]);
+        inner.extend(parts[1]);
     }
-    let [mut outer, lanes] = schedule.split(spatial[tile.vector], [None, Some(tile.lanes)])?;
-    if tile.vectors > 1 {
-        let [tiles, vectors] = schedule.split(outer, [None, Some(tile.vectors)])?;
-        outer = tiles;
-        inner.push(vectors);
-    }
-    spatial[tile.vector] = outer;
-    inner.push(lanes);
-    let mut block_loop = None;
-    if let Some((at, n)) = tile.block {
-        let [blocks, rest] = schedule.split(spatial[at], [None, Some(n)])?;
-        spatial[at] = rest;
-        block_loop = Some(blocks);
-    }
+    let vectors = Some(tile.vectors).filter(|n| *n > 1);
+    let [of_block, vectors, lanes] =
+        part(schedule, &mut spatial[tile.vector], [blocks(tile.vector), vectors, Some(tile.lanes)])?;
+    block_loop = block_loop.or(of_block);
+    inner.extend(vectors.into_iter().chain(lanes));
     let [channels, rows] = [tile.channels, tile.rows].map(|of| of.map(|(at, _)| at));
     let of_tile = [channels, rows, Some(tile.vector)];
     let others = (0..spatial.len()).filter(|at| !of_tile.contains(&Some(*at))).map(|at| spatial[at]);
@@ -81,6 +74,26 @@ fn nest(schedule: &mut Schedule, block: BlockRef, tile: &Tile) -> Result<Nest, P
         }
     };
     Ok(Nest { shared, outer, reduced, inner })
+}
+
+/// Splits a loop over parts of the result, which becomes that over tiles: into one over blocks of so many tiles outside of it,
+/// and loops of so many iterations in a tile.
+fn part(
+    schedule: &mut Schedule,
+    of: &mut LoopRef,
+    [block, outer, lanes]: [Option<i64>; 3],
+) -> Result<[Option<LoopRef>; 3], PassError> {
+    let factors: Vec<Option<i64>> =
+        std::iter::once(None).chain([block, outer, lanes].into_iter().filter(Option::is_some)).collect();
+    if factors.len() == 1 {
+        return Ok([None; 3]);
+    }
+    let mut loops = schedule.split_by(*of, &factors)?.into_iter();
+    let mut next = || loops.next().ok_or_else(|| pass_error!("a loop less than factors"));
+    let first = next()?;
+    *of = if block.is_some() { next()? } else { first };
+    let mut in_tile = |n: Option<i64>| n.map(|_| next()).transpose();
+    Ok([block.map(|_| first), in_tile(outer)?, in_tile(lanes)?])
 }
 
 /// Reductions of so few steps are written out, and compute their input where they need it.
