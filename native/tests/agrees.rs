@@ -7,7 +7,7 @@ use generate::{Generator, tensors};
 use native::{Cache, Llvm, Native};
 use plugin_api::ir::constant::Number;
 use plugin_api::prelude::*;
-use runtime::program::{Proven, lower};
+use runtime::program::{ParamKind, Program, Proven, lower};
 use runtime::{Arg, Backend, Fault, Interpreter, Limits, Tensor};
 use script::NoOps;
 use std::sync::Arc;
@@ -29,6 +29,17 @@ fn run(backend: &dyn Backend, body: &Body, mut tensors: Vec<Tensor>, fresh: u8) 
     Ok((tensors, limits.take_unwritten()))
 }
 
+/// The tensors that a program writes to hold one byte; the others are as they are.
+fn filled(program: &Program, mut tensors: Vec<Tensor>, byte: u8) -> Vec<Tensor> {
+    for (param, tensor) in program.params.iter().zip(&mut tensors) {
+        if matches!(&param.kind, ParamKind::Tensor(of) if program.storages[of.storage as usize].is_written) {
+            let byte = if tensor.dtype() == DType::BOOL { byte & 1 } else { byte };
+            tensor.bytes_mut().fill(byte);
+        }
+    }
+    tensors
+}
+
 /// The bits of the elements, where all NaN are one.
 fn bits(tensor: &Tensor) -> Vec<String> {
     tensor.numbers().map(|number| format!("{number:?}")).collect()
@@ -39,16 +50,26 @@ fn generated_functions() {
     let native = Native::new(llvm(), Cache::none());
     let number = |name: &str, usual: u64| std::env::var(name).ok().and_then(|n| n.parse().ok()).unwrap_or(usual);
     let (first, cases) = (number("FIRST", 0), number("CASES", 40));
-    let (mut fine, mut faults, mut proven) = (0, 0, 0);
+    let (mut fine, mut faults, mut proven, mut whole) = (0, 0, 0, 0);
     for seed in first..first + cases {
         let (text, buffers) = Generator::function(seed);
         let (body, inputs) = (body_of(&text), tensors(&buffers, seed));
-        let known = Proven::of(&lower(&body).expect("it lowers"));
+        let program = lower(&body).expect("it lowers");
+        let known = Proven::of(&program);
         let writes_first = known.reads_what_it_wrote();
         let on = |backend: &dyn Backend, fresh| run(backend, &body, inputs.clone(), fresh);
         if let (true, Ok((zeros, _)), Ok((others, _))) = (writes_first, on(&Interpreter, 0), on(&Interpreter, 0xc1)) {
             zeros.iter().zip(&others).for_each(|(a, b)| assert_eq!(bits(a), bits(b), "seed {seed}\n{text}"));
             proven += 1;
+        }
+        if known.writes_all() {
+            let [zeros, others] = [0, 0xc1].map(|byte| filled(&program, inputs.clone(), byte));
+            for backend in [&Interpreter as &dyn Backend, &native] {
+                if let [Ok(zeros), Ok(others)] = [&zeros, &others].map(|inputs| run(backend, &body, inputs.clone(), 0)) {
+                    assert_eq!(zeros.0, others.0, "seed {seed}: what the results held before counts\n{text}");
+                    whole += 1;
+                }
+            }
         }
         for fresh in [0, 0xc1] {
             let [expected, found] =
@@ -73,7 +94,8 @@ fn generated_functions() {
             }
         }
     }
-    println!("{fine} runs agree, {faults} end with the same fault, {proven} functions read what they wrote");
+    println!("{fine} runs agree, {faults} end with the same fault");
+    println!("{proven} functions read what they wrote, {whole} runs wrote whole results");
     assert!(fine > cases, "{fine} of {cases}");
 }
 

@@ -275,7 +275,7 @@ pub(crate) fn execute(
     let mut arrays = Vec::new();
     let args = args.iter().enumerate().map(|(at, value)| given(value, dtype(at), Some(&mut arrays)));
     let args = args.collect::<PyResult<Vec<Value>>>()?;
-    let limits = Limits::with_fresh_bytes(limits.0, limits.1, FRESH);
+    let limits = executor.limits(limits.0, limits.1, FRESH);
     let (has_functions, packed) = (!functions.is_empty(), packed(functions));
     drop(take_raised());
     let result = py.detach(|| {

@@ -14,7 +14,7 @@ struct Shared {
     done: AtomicU64,
     cancelled: AtomicBool,
     unwritten: AtomicBool,
-    spare: Mutex<Spare>,
+    spare: Arc<Mutex<Spare>>,
 }
 
 /// Work that a run may do, unless something else is said: an interpreter built for release does it in about two minutes
@@ -64,9 +64,18 @@ impl Limits {
     /// The same, and memory that the module allocates holds this byte until the module writes to it, rather than 0: a
     /// result that depends on such memory differs from run to run with different bytes.
     pub fn with_fresh_bytes(memory: u64, work: u64, fresh: u8) -> Limits {
+        Limits::sharing(Arc::default(), (memory, work), fresh)
+    }
+
+    /// Limits of another run, which uses the memory that this one dropped, and the other way round.
+    #[must_use]
+    pub fn of_next_run(&self, memory: u64, work: u64, fresh: u8) -> Limits {
+        Limits::sharing(Arc::clone(&self.shared.spare), (memory, work), fresh)
+    }
+
+    fn sharing(spare: Arc<Mutex<Spare>>, (memory, work): (u64, u64), fresh: u8) -> Limits {
         let (used, peak, done) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
         let [cancelled, unwritten] = [false; 2].map(AtomicBool::new);
-        let spare = Mutex::default();
         Limits { shared: Arc::new(Shared { memory, work, used, peak, done, cancelled, unwritten, spare }), fresh }
     }
 

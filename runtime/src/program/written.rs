@@ -407,7 +407,7 @@ fn over(mut fact: Written, var: Reg, min: i64, extent: i64) -> Option<Written> {
         if of != 0 {
             condition.form = condition.form.plus(&var.into(), -of);
             condition.gone.push([of, factor, min, extent]);
-            condition.gone.sort_unstable();
+            condition.join()?;
         }
     }
     fact.base = fact.base.plus(&var.into(), -factor);
@@ -419,10 +419,15 @@ fn over(mut fact: Written, var: Reg, min: i64, extent: i64) -> Option<Written> {
     fact.runs = joined(fact.runs)?;
     let mut conditions = Vec::with_capacity(fact.conditions.len());
     for condition in std::mem::take(&mut fact.conditions) {
-        match condition.cut() {
-            Some((step, n, rest)) if fact.runs.contains(&(step, n)) => {
-                let cut = fact.runs.iter_mut().find(|run| **run == (step, n))?;
-                cut.1 = rest;
+        // The run of which these are the outer steps; each of them may be a run of others.
+        let of = condition.cut().and_then(|(step, n, rest)| {
+            let is_outer = |run: &&mut (i64, i64)| step % run.0 == 0 && (step / run.0).checked_mul(n) == Some(run.1);
+            let run = fact.runs.iter_mut().find(is_outer)?;
+            Some((step / run.0 * rest, run))
+        });
+        match of {
+            Some((rest, run)) => {
+                run.1 = rest;
                 fact.runs = joined(std::mem::take(&mut fact.runs))?;
             }
             _ => conditions.push(condition),
@@ -446,6 +451,24 @@ fn joined(mut all: Vec<(i64, i64)>) -> Option<Vec<(i64, i64)>> {
 }
 
 impl Condition {
+    /// Variables that count on where another one ends are one, as in runs.
+    fn join(&mut self) -> Option<()> {
+        self.gone.sort_unstable();
+        let mut all: Vec<[i64; 4]> = Vec::with_capacity(self.gone.len());
+        for [of, factor, min, extent] in std::mem::take(&mut self.gone) {
+            match all.last_mut() {
+                Some([first, by, 0, n])
+                    if min == 0 && first.checked_mul(*n) == Some(of) && by.checked_mul(*n) == Some(factor) =>
+                {
+                    *n = n.checked_mul(extent)?;
+                }
+                _ => all.push([of, factor, min, extent]),
+            }
+        }
+        self.gone = all;
+        Some(())
+    }
+
     /// The run that it cuts, step and length, and the length that is left: if all of its variables have gone into that run,
     /// which it counts without gaps.
     fn cut(&self) -> Option<(i64, i64, i64)> {

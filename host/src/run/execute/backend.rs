@@ -8,7 +8,7 @@ use native::llvm::VARIABLE;
 use native::{Cache, ExportError, Library, LlvmError, Made, Native, Text};
 use plugin_api::ir::Body;
 use runtime::vm::Kernels;
-use runtime::{Fault, Interpreter};
+use runtime::{Fault, Interpreter, Limits};
 use std::sync::Arc;
 
 /// What executes PrimFuncs. Results have the same bits.
@@ -29,6 +29,8 @@ pub struct Executor {
     /// The kernels, to be given to machines.
     pub kernels: Arc<Kernels>,
     pub(in crate::run) native: Option<Native>,
+    /// Who has the memory that runs dropped.
+    memory: Limits,
 }
 
 impl Executor {
@@ -58,7 +60,12 @@ impl Executor {
             Some(native) => Kernels::new(times.of(native)),
             None => Kernels::new(times.of(Interpreter)),
         });
-        Ok((Executor { kernels, native }, times))
+        Ok((Executor { kernels, native, memory: Limits::unlimited() }, times))
+    }
+
+    /// Limits of a run: bytes of memory, units of work, and what new memory holds. Runs use the memory that earlier ones dropped.
+    pub fn limits(&self, memory: u64, work: u64, fresh: u8) -> Limits {
+        self.memory.of_next_run(memory, work, fresh)
     }
 
     /// What became native code until now.
@@ -82,7 +89,7 @@ impl Executor {
 
     fn of(native: Option<Native>) -> Executor {
         let kernels = Arc::new(native.clone().map_or_else(|| Kernels::new(Interpreter), Kernels::new));
-        Executor { kernels, native }
+        Executor { kernels, native, memory: Limits::unlimited() }
     }
 
     /// The same library, with no kernel yet: for kernels that live as long as a module.

@@ -164,8 +164,11 @@ impl Tile {
             Some((rows, n)) => (rows, operands.loops[rows].1 / n),
             None => (self.vector, ceil(operands.loops[self.vector].1, self.lanes * self.vectors)),
         };
-        let fits = |part: &i64| bytes / tiles * part <= CACHED_PART && ceil(tiles, *part) >= PARTS;
-        // Of rows beyond the last one, of an odd part that one thread does alone, of input that two parts need, and of few parts.
+        // Rows beyond the last one would take a condition.
+        let is_even = |part: i64| self.rows.is_none() || tiles % part == 0;
+        let fits =
+            |part: &i64| bytes / tiles * part <= CACHED_PART && ceil(tiles, *part) >= PARTS && is_even(*part);
+        // Of an odd part that one thread does alone, of input that two parts need, and of few parts.
         let loss = |part: &i64| {
             let parts = ceil(tiles, *part);
             let done = (parts + parts % 2) * part;
