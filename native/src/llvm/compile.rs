@@ -2,7 +2,7 @@
 
 use super::api::Ref;
 use super::{Llvm, LlvmError};
-use std::ffi::c_char;
+use std::ffi::{CStr, c_char};
 use std::ptr::null_mut;
 
 /// What is made of a module.
@@ -15,6 +15,11 @@ pub enum Output {
     /// The text of LLVM after its own passes.
     Optimized,
 }
+
+/// The passes that a module goes through.
+const PIPELINE: &CStr = c"default<O3>";
+/// How they are set up: object code in the cache is that of passes with this name.
+pub(super) const PASSES: &str = "O3 without SLP";
 
 /// Stack for LLVM, whose passes recurse over long chains of instructions. Only what is used takes memory.
 const STACK: usize = 256 << 20;
@@ -138,15 +143,16 @@ impl Held<'_> {
         // SAFETY: the options live until `self` is dropped; the module is valid.
         let error = unsafe {
             self.options = (api.LLVMCreatePassBuilderOptions)();
+            // Vectors of straight code take minutes to find in some functions, and loops have theirs already.
+            (api.LLVMPassBuilderOptionsSetSLPVectorization)(self.options, 0);
             for set in [
                 api.LLVMPassBuilderOptionsSetLoopVectorization,
-                api.LLVMPassBuilderOptionsSetSLPVectorization,
                 api.LLVMPassBuilderOptionsSetLoopUnrolling,
                 api.LLVMPassBuilderOptionsSetLoopInterleaving,
             ] {
                 set(self.options, 1);
             }
-            (api.LLVMRunPasses)(self.module, c"default<O3>".as_ptr(), self.machine, self.options)
+            (api.LLVMRunPasses)(self.module, PIPELINE.as_ptr(), self.machine, self.options)
         };
         api.error(error).map_err(LlvmError::Refused)
     }

@@ -225,7 +225,7 @@ impl Llvm {
     /// What object code depends on, besides its text.
     pub(crate) fn identity(&self) -> String {
         let [triple, cpu, features] = [&self.triple, &self.cpu, &self.features].map(|text| text.to_string_lossy());
-        format!("{} {triple} {cpu} {features}", self.version())
+        format!("{} {triple} {cpu} {features} {}", self.version(), compile::PASSES)
     }
 }
 
