@@ -1,12 +1,12 @@
 //! Kernels of native code.
 
-use crate::awake::Awake;
 use crate::cache::Cache;
 use crate::call::{Ended, call};
 use crate::emit::{self, ENTRY, Emitted, INTERPRET, Purpose};
 use crate::functions;
 use crate::llvm::{Llvm, LlvmError, Loaded, Output};
 use crate::pad::pad;
+use crate::threads::Threads;
 use plugin_api::ir::constant::Number;
 use plugin_api::prelude::Body;
 use runtime::bind::bind;
@@ -33,7 +33,7 @@ struct Shared {
     cache: Cache,
     functions: Vec<usize>,
     made: Arc<Mutex<Made>>,
-    awake: Arc<Awake>,
+    threads: Arc<Threads>,
 }
 
 /// Where code came from, and how long that took.
@@ -78,7 +78,7 @@ impl Native {
             cache,
             functions: functions::table(),
             made,
-            awake: Arc::default(),
+            threads: Arc::default(),
         };
         Native { shared: Arc::new(shared) }
     }
@@ -264,7 +264,7 @@ impl Kernel for Compiled {
         let bound = bind(&self.program, args, limits).map_err(in_function)?;
         let mut marks = vec![0u8; self.marks.len()];
         let tables = (self.shared.functions.as_slice(), marks.as_mut_slice());
-        let around = (limits, &self.shared.awake);
+        let around = (limits, &self.shared.threads);
         let ended = call(code.loaded.entry(), &self.program, &code.scalars, bound, around, tables);
         for (mark, now) in self.marks.iter().zip(marks) {
             mark.fetch_or(now, Ordering::Relaxed);

@@ -1,8 +1,7 @@
 //! A call of native code: what the code is given, and what it calls back.
 
-use crate::awake::Awake;
 use crate::emit::{FILLED, Field, MOST_VALUES, OF_CALLBACK};
-use rayon::prelude::*;
+use crate::threads::Threads;
 use runtime::bind::{Bound, Given};
 use runtime::program::{Program, Reg};
 use runtime::{Fault, Limits, Room};
@@ -60,7 +59,7 @@ const _: () = {
 /// What callbacks need, the same for all threads of a call.
 struct Host<'l> {
     limits: &'l Limits,
-    awake: &'l Arc<Awake>,
+    threads: &'l Arc<Threads>,
     /// The fault of a callback.
     fault: Mutex<Option<Fault>>,
 }
@@ -84,7 +83,7 @@ pub(crate) fn call(
     program: &Program,
     scalars: &[Reg],
     bound: Bound<'_>,
-    (limits, awake): (&Limits, &Arc<Awake>),
+    (limits, threads): (&Limits, &Arc<Threads>),
     (functions, marks): (&[usize], &mut [u8]),
 ) -> Ended {
     let (mut storages, mut sizes) = (Vec::with_capacity(bound.memory.len()), Vec::with_capacity(bound.memory.len()));
@@ -105,7 +104,7 @@ pub(crate) fn call(
             false => bound.ints.iter().find(|(of, _)| of == reg).map_or(0, |(_, value)| *value),
         })
         .collect();
-    let host = Host { limits, awake, fault: Mutex::new(None) };
+    let host = Host { limits, threads, fault: Mutex::new(None) };
     let (mut values, mut own) = ([0i64; MOST_VALUES], Own::new());
     let mut context = Context {
         storages: storages.as_ptr(),
@@ -199,29 +198,25 @@ impl<T> Shared<T> {
     }
 }
 
-/// Parts for each thread: more than one, so that a slow thread does less.
-const PARTS: i64 = 4;
-
 /// Calls a function for all iterations of a loop, in several threads; 1 ends the run.
 unsafe extern "C" fn parallel(context: *mut Context, part: Part, frame: *mut c_void, extent: i64) -> i32 {
-    let parts = extent.min(rayon::current_num_threads() as i64 * PARTS);
-    if extent <= 0 {
-        return 0;
-    }
     // SAFETY: the host outlives the call of the code, and so this callback.
-    let awake = unsafe { (*(*context).host).awake };
+    let threads = unsafe { (*(*context).host).threads };
     let (shared, frame) = (Shared(context), Shared(frame));
-    let execute = |number| {
-        let (first, end) = (extent * number / parts, extent * (number + 1) / parts);
+    let failed = threads.share(usize::try_from(extent).unwrap_or(0), |next| {
         let (mut values, mut own) = ([0i64; MOST_VALUES], Own::new());
         // SAFETY: a copy of plain fields, of which the thread replaces those that it writes.
         let mut local = unsafe { std::ptr::read(shared.get()) };
         (local.values, local.own) = (values.as_mut_ptr(), &raw mut own);
-        // SAFETY: the function was made with the code that calls this; its iterations are independent of the others.
-        let code = unsafe { part(&raw mut local, frame.get(), first, end) };
-        (code != 0).then_some((local.site, local.n_values, values))
-    };
-    let failed = awake.during(|| (0..parts).into_par_iter().find_map_any(execute));
+        while let Some((first, end)) = next() {
+            // SAFETY: the function was made with the code that calls this; its iterations are independent of the others.
+            let code = unsafe { part(&raw mut local, frame.get(), first as i64, end as i64) };
+            if code != 0 {
+                return Some((local.site, local.n_values, values));
+            }
+        }
+        None
+    });
     let Some((site, n_values, values)) = failed else { return 0 };
     // SAFETY: the threads are done, so the context is the caller's alone; its values have room for all.
     unsafe {

@@ -8,8 +8,8 @@
 //! |---|---|
 //! | `emit` | from a loop program to text of LLVM |
 //! | `llvm` | the library: finding it, compiling, loading |
-//! | `awake` | threads that do not fall asleep between loops |
 //! | `call` | a call of the code, and what the code calls back |
+//! | `threads` | loops over threads |
 //! | `functions` | functions of floats that code calls |
 //! | `pad` | rows of private memory become whole vectors |
 //! | `cache` | object code on disk |
@@ -17,7 +17,6 @@
 //! | `header`, `export` | code that other programs load, and how C calls it |
 //! | `link` | from object code to a shared library |
 
-mod awake;
 mod backend;
 mod cache;
 mod call;
@@ -28,6 +27,7 @@ mod header;
 pub mod link;
 pub mod llvm;
 mod pad;
+mod threads;
 
 pub use backend::{Made, Native, Text};
 pub use cache::Cache;

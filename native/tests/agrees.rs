@@ -65,7 +65,8 @@ fn generated_functions() {
         if known.writes_all() {
             let [zeros, others] = [0, 0xc1].map(|byte| filled(&program, inputs.clone(), byte));
             for backend in [&Interpreter as &dyn Backend, &native] {
-                if let [Ok(zeros), Ok(others)] = [&zeros, &others].map(|inputs| run(backend, &body, inputs.clone(), 0)) {
+                if let [Ok(zeros), Ok(others)] = [&zeros, &others].map(|inputs| run(backend, &body, inputs.clone(), 0))
+                {
                     assert_eq!(zeros.0, others.0, "seed {seed}: what the results held before counts\n{text}");
                     whole += 1;
                 }

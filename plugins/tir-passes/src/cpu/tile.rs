@@ -166,8 +166,7 @@ impl Tile {
         };
         // Rows beyond the last one would take a condition.
         let is_even = |part: i64| self.rows.is_none() || tiles % part == 0;
-        let fits =
-            |part: &i64| bytes / tiles * part <= CACHED_PART && ceil(tiles, *part) >= PARTS && is_even(*part);
+        let fits = |part: &i64| bytes / tiles * part <= CACHED_PART && ceil(tiles, *part) >= PARTS && is_even(*part);
         // Of an odd part that one thread does alone, of input that two parts need, and of few parts.
         let loss = |part: &i64| {
             let parts = ceil(tiles, *part);
