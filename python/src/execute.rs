@@ -8,9 +8,10 @@ use crate::module::Module;
 use crate::python_pass::{keep, take_raised};
 use passhost::plugin_api::ir::constant::Number;
 use passhost::plugin_api::ir::{DType, Type};
-use passhost::run::execute::{FRESH, depends_on_unwritten, executing, failed, unwritten};
+use passhost::run::execute::{FRESH, depends_on_unwritten, executing_in_threads, failed, unwritten};
 use passhost::runtime::vm::{Binding, Cause, Failure, Machine, Observer, Packed, Value};
-use passhost::runtime::{Limits, Tensor};
+use passhost::runtime::{Fault, Limits, Tensor};
+use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyNone, PyString, PyTuple};
@@ -24,9 +25,18 @@ pub(crate) struct Array(Tensor);
 #[pymethods]
 impl Array {
     #[new]
-    fn new(dtype: &str, shape: Vec<i64>, data: &[u8]) -> PyResult<Array> {
-        let made = Tensor::new(dtype_of_name(dtype)?, &shape, data);
-        made.map(Array).map_err(|fault| PyValueError::new_err(fault.to_string()))
+    fn new(py: Python<'_>, dtype: &str, shape: Vec<i64>, data: PyBuffer<u8>) -> PyResult<Array> {
+        let wrong = |fault: Fault| PyValueError::new_err(fault.to_string());
+        let mut made = Tensor::unfilled(dtype_of_name(dtype)?, &shape, &Limits::unlimited()).map_err(wrong)?;
+        if made.nbytes() != data.len_bytes() {
+            return Err(PyValueError::new_err(format!(
+                "an array of {dtype} with the shape {shape:?} has {} bytes, but {} are given",
+                made.nbytes(),
+                data.len_bytes()
+            )));
+        }
+        data.copy_to_slice(py, made.bytes_mut())?;
+        Ok(Array(made))
     }
 
     #[getter]
@@ -39,8 +49,18 @@ impl Array {
         PyTuple::new(py, self.0.shape())
     }
 
+    #[getter]
+    fn nbytes(&self) -> usize {
+        self.0.nbytes()
+    }
+
     fn data<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         PyBytes::new(py, self.0.bytes())
+    }
+
+    /// Writes the bytes to a buffer of as many.
+    fn copy_to(&self, py: Python<'_>, to: PyBuffer<u8>) -> PyResult<()> {
+        to.copy_from_slice(py, self.0.bytes())
     }
 
     fn checksum(&self) -> u64 {
@@ -277,20 +297,24 @@ pub(crate) fn execute(
     let args = args.collect::<PyResult<Vec<Value>>>()?;
     let limits = executor.limits(limits.0, limits.1, FRESH);
     let (has_functions, packed) = (!functions.is_empty(), packed(functions));
-    drop(take_raised());
-    let result = py.detach(|| {
+    let run = || {
+        drop(take_raised());
         let (limits_of, looked) = (limits.clone(), Instant::now());
         let mut watching = Watching { limits: limits_of, looked, print, written: BTreeMap::new() };
         let machine = Machine::new(&module.0, &*engine).limits(&limits).packed(packed);
         let mut machine = machine.kernels(&executor.kernels).looking_for_unwritten();
-        let value = executing(&engine, || machine.run(function, args.clone(), &mut watching))?;
+        let value = machine.run(function, args.clone(), &mut watching)?;
         let doubtful = machine.unwritten().filter(|_| !has_functions).cloned();
         let how = (&limits, &executor.kernels);
         let depends = || depends_on_unwritten(&engine, &module.0, function, args, how, &value).unwrap_or(false);
         let at = doubtful.filter(|_| depends());
         Ok((value, watching.written, at))
-    });
-    let (value, written, at) = result.map_err(|failure: Failure| raised_by(py, &engine, module, &failure))?;
+    };
+    // What Python raised is kept by the thread in which that was.
+    let run = || run().map_err(|failure| (failure, take_raised()));
+    let result = py.detach(|| executing_in_threads(&engine, run));
+    let failed = |(failure, raised): (Failure, Option<PyErr>)| raised_by(py, (&engine, module), &failure, raised);
+    let (value, written, at) = result.map_err(failed)?;
     if let Some(at) = at {
         return Err(raised(py, &unwritten(&engine, &module.0, &at)));
     }
@@ -299,9 +323,14 @@ pub(crate) fn execute(
     Ok((taken(py, &value, &arrays)?.unbind(), written, executor.note()))
 }
 
-fn raised_by(py: Python<'_>, engine: &passhost::Engine, module: &Module, failure: &Failure) -> PyErr {
+fn raised_by(
+    py: Python<'_>,
+    (engine, module): (&passhost::Engine, &Module),
+    failure: &Failure,
+    raised_before: Option<PyErr>,
+) -> PyErr {
     let error = failed(engine, &module.0, failure);
-    match take_raised() {
+    match raised_before {
         Some(own) => match own.value(py).call_method1("add_note", (error.to_string(),)) {
             Ok(_) => own,
             Err(error) => error,

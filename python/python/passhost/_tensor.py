@@ -31,6 +31,19 @@ def numpy_dtype(dtype: str) -> np.dtype[Any]:
             raise ValueError(f"NumPy has no type for {dtype}; the package ml_dtypes has some") from None
 
 
+def _element(dtype: str) -> np.dtype[Any]:
+    """The NumPy type of the elements of a data type, or of their bits where NumPy has none."""
+    try:
+        return numpy_dtype(dtype)
+    except ValueError:
+        return np.dtype(_BITS.get(_BYTES.get(dtype, 0), "uint8"))
+
+
+def _flat_bytes(array: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
+    """The memory of a contiguous array."""
+    return array.reshape(-1).view(np.uint8)
+
+
 class Tensor:
     """An array of a module: its elements are those of a NumPy array, which `numpy()` gives.
 
@@ -53,23 +66,26 @@ class Tensor:
         self.shape = tuple(self._array.shape)
 
     @classmethod
-    def _of_bytes(cls, data: bytes, dtype: str, shape: Sequence[int], writeable: bool = False) -> Self:
+    def _of_bytes(cls, data: bytes, dtype: str, shape: Sequence[int]) -> Self:
         """Of its bytes, row by row. Where not even the size of an element is known, the array has the bytes."""
         made = cls.__new__(cls)
         made.dtype, made.shape = dtype, tuple(shape)
         count = int(np.prod(made.shape, dtype=np.int64))
-        try:
-            element = numpy_dtype(dtype)
-        except ValueError:
-            element = np.dtype(_BITS.get(_BYTES.get(dtype, 0), "uint8"))
-        flat = np.frombuffer(bytearray(data) if writeable else data, element)
+        flat = np.frombuffer(data, _element(dtype))
         made._array = flat.reshape(made.shape) if flat.size == count else np.frombuffer(data, np.uint8)
         return made
 
     @classmethod
     def _of(cls, handle: _passhost.Array) -> Self:
         """A result of a function."""
-        return cls._of_bytes(handle.data(), handle.dtype, handle.shape, writeable=True)
+        made = cls.__new__(cls)
+        made.dtype, made.shape = handle.dtype, handle.shape
+        made._array = np.empty(handle.shape, _element(handle.dtype))
+        if made._array.nbytes == handle.nbytes:
+            handle.copy_to(_flat_bytes(made._array))
+        else:
+            made._array = np.frombuffer(bytearray(handle.data()), np.uint8)
+        return made
 
     def _bytes(self) -> bytes:
         """Its bytes, row by row."""
@@ -77,7 +93,7 @@ class Tensor:
 
     def _handle(self) -> _passhost.Array:
         """As the host takes it."""
-        return _passhost.Array(self.dtype, self.shape, self._bytes())
+        return _passhost.Array(self.dtype, self.shape, _flat_bytes(np.ascontiguousarray(self._array)))
 
     @property
     def ndim(self) -> int:
