@@ -15,6 +15,7 @@ pub mod limits;
 pub mod math;
 pub mod program;
 mod room;
+mod spare;
 pub mod tensor;
 pub mod vm;
 

@@ -1,7 +1,7 @@
 //! How much a run may use: memory, work, and whether it goes on at all.
 
 use crate::fault::{Fault, FaultKind};
-use crate::room::Spare;
+use crate::spare::Spare;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

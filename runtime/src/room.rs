@@ -2,7 +2,7 @@
 
 use crate::fault::{Fault, FaultKind};
 use crate::limits::{Charge, Limits};
-use std::collections::VecDeque;
+use crate::spare::bytes_of;
 use std::ops::Range;
 
 /// Words of 8 bytes, which count against the limits of a run until they are dropped. The run keeps dropped memory for what
@@ -108,52 +108,6 @@ impl Drop for Room {
     }
 }
 
-/// Memory that was dropped in a run, the newest last.
-#[derive(Debug, Default)]
-pub(crate) struct Spare {
-    rooms: VecDeque<Vec<u64>>,
-    bytes: u64,
-}
-
-/// Words from which on memory is kept: the allocator has smaller pieces at hand.
-const LEAST: usize = 2048;
-
-impl Spare {
-    /// Memory of so many words, or a few more; what is left is as much as there may be besides memory in use.
-    fn take(&mut self, words: usize, most: u64) -> Option<Vec<u64>> {
-        let fits = |room: &Vec<u64>| (words..=words + words / 8).contains(&room.len());
-        let found = self.rooms.iter().enumerate().rev().filter(|(_, room)| fits(room));
-        let at = found.min_by_key(|(_, room)| room.len()).map(|(at, _)| at);
-        let room = at.and_then(|at| self.rooms.remove(at));
-        self.bytes -= room.as_ref().map_or(0, bytes_of);
-        self.shrink(most);
-        room
-    }
-
-    /// Keeps memory, at most so many bytes of it.
-    fn keep(&mut self, room: Vec<u64>, most: u64) {
-        if room.len() >= LEAST {
-            self.bytes += bytes_of(&room);
-            self.rooms.push_back(room);
-            self.shrink(most);
-        }
-    }
-
-    /// Gives the oldest memory back to the system until there is not more than this.
-    fn shrink(&mut self, most: u64) {
-        while self.bytes > most
-            && let Some(room) = self.rooms.pop_front()
-        {
-            self.bytes -= bytes_of(&room);
-        }
-    }
-}
-
-#[expect(clippy::ptr_arg, reason = "it is mapped over owned vectors")]
-fn bytes_of(room: &Vec<u64>) -> u64 {
-    size_of_val(&room[..]) as u64
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -179,11 +133,11 @@ mod tests {
         let limits = Limits::new(1 << 20, u64::MAX);
         let rooms: Vec<Room> = (0..4).map(|_| Room::any(200_000, &limits).expect("memory")).collect();
         drop(rooms);
-        assert!(limits.spare().bytes >= 600_000);
+        assert!(limits.spare().bytes() >= 600_000);
         let large = Room::any(900_000, &limits).expect("memory");
-        assert!(limits.spare().bytes + limits.memory_used() <= 1 << 20);
+        assert!(limits.spare().bytes() + limits.memory_used() <= 1 << 20);
         drop(large);
-        assert!(limits.spare().bytes <= 1 << 20);
+        assert!(limits.spare().bytes() <= 1 << 20);
     }
 
     #[test]
