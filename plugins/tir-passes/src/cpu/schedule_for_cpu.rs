@@ -14,8 +14,9 @@ declare_pass! {
     ///
     /// A reduction is computed in tiles whose sums stay in registers, and what follows it element by element is computed for
     /// a tile as soon as it is there. The sizes of a tile are those that take the least time for an element by a simple model of
-    /// registers and loads. Of input that is larger than a cache, a part is prepared for some tiles at a time. Other blocks get
-    /// vectors and threads. Each step is one of the schedule library, which refuses what would change the result; a block that a
+    /// registers and loads. Input that is made for the reduction, such as that with a border of zeros, is made part by part, each
+    /// for a few tiles and in their thread; so is a copy of input that is larger than a cache. Other blocks get vectors and
+    /// threads. Each step is one of the schedule library, which refuses what would change the result; a block that a
     /// rule does not fit stays as it is.
     ///
     /// Expects PrimFuncs with blocks; run `s_tir.LowerInitBlock` to `s_tir.LowerOpaqueBlock` afterwards. Keeps the order of
