@@ -282,8 +282,8 @@ impl Kernel for Compiled {
         }
     }
 
-    fn writes_all(&self) -> bool {
-        self.interpreted.writes_all()
+    fn writes_all(&self, param: usize) -> bool {
+        self.interpreted.writes_all(param)
     }
 
     fn never_executed(&self) -> Option<&str> {

@@ -39,8 +39,10 @@ pub trait Kernel: Send + Sync {
     /// specified.
     fn run(&self, args: &mut [Arg<'_>], limits: &Limits) -> Result<Option<Number>, Fault>;
 
-    /// Whether each call that ends well writes all elements of the tensors that the function writes to.
-    fn writes_all(&self) -> bool {
+    /// Whether each call that ends well writes all elements of the tensor of a parameter, which is given by its position, and
+    /// reads none before that.
+    fn writes_all(&self, param: usize) -> bool {
+        let _ = param;
         false
     }
 

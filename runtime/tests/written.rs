@@ -11,7 +11,7 @@ fn is_proven(shape: &str, writes: &str) -> bool {
     let read =
         format!("        for i, j in T.grid({}):\n            C[i, j] = B[i, j]\n", shape.trim_matches(['(', ')']));
     let is_proven = Proven::of(&program(shape, "C", &[&allocated, &lines.concat(), &read])).reads_what_it_wrote();
-    assert_eq!(is_proven, Proven::of(&program(shape, "B", &[&lines.concat()])).writes_all(), "{writes}");
+    assert_eq!(is_proven, Proven::of(&program(shape, "B", &[&lines.concat()])).writes_all(1), "{writes}");
     is_proven
 }
 
@@ -26,12 +26,64 @@ fn program(shape: &str, result: &str, lines: &[&str]) -> Program {
     lower(module.get("f").expect("a function")).expect("it lowers")
 }
 
+/// Whether it is proven of a function of `A` that it writes all of `B`.
+fn writes_all(shape: &str, lines: &str) -> bool {
+    let lines: Vec<String> = lines.lines().map(|line| format!("        {line}\n")).collect();
+    Proven::of(&program(shape, "B", &[&lines.concat()])).writes_all(1)
+}
+
+#[test]
+fn a_result_that_nothing_writes_is_not_whole() {
+    assert!(!writes_all("(6, 5)", "T.evaluate(0)"));
+    assert!(!writes_all(
+        "(6, 5)",
+        "for i, j in T.grid(6, 5):\n    if A[i, j] < T.float32(0):\n        B[i, j] = A[i, j]"
+    ));
+}
+
+#[test]
+fn the_first_iteration_writes_what_depends_on_no_later_one() {
+    let first =
+        |at: &str| writes_all("(64,)", &format!("for i in range(128):\n    if i == 0:\n        B[{at}] = A[0]"));
+    assert!(!first("i // 2"));
+    assert!(!first("i % 64"));
+    let both = "for i in range(64):\n    for k in range(4):\n        if k == 0:\n            B[i] = A[i]";
+    assert!(writes_all("(64,)", both));
+}
+
+#[test]
+fn elements_of_a_view_are_not_those_of_the_buffer() {
+    let view = |dtype: &str| {
+        format!(
+            "V = T.decl_buffer((64,), \"{dtype}\", data=B.data)\nfor i in range(64):\n    V[i] = T.Cast(\"{dtype}\", A[i])"
+        )
+    };
+    assert!(writes_all("(64,)", &view("float32")));
+    assert!(writes_all("(64,)", &view("int32")));
+    assert!(!writes_all("(64,)", &view("int8")));
+    assert!(!writes_all("(64,)", &view("float16")));
+}
+
+#[test]
+fn a_condition_on_what_wraps_around_says_nothing() {
+    let under = |condition: &str| {
+        let lines = format!("for j, i in T.grid(128, 64):\n    if {condition}:\n        B[j * 64 + i] = A[j * 64 + i]");
+        writes_all("(8192,)", &lines)
+    };
+    assert!(under("i < 64"));
+    assert!(under("T.Cast(\"int64\", i) < T.int64(64)"));
+    assert!(!under("T.Cast(\"int32\", T.Cast(\"uint8\", i - 5)) < 64"));
+    assert!(!under("T.Cast(\"uint32\", i - 5) < T.uint32(64)"));
+    assert!(!under("T.Cast(\"float16\", j * 64 + i) < T.float16(8192)"));
+    assert!(!under("i * 100000000 < 6400000000"));
+}
+
 #[test]
 fn what_comes_after_the_end_is_not_written() {
     let all = "        for i, j in T.grid(6, 5):\n            B[i, j] = A[i, j]\n";
-    assert!(Proven::of(&program("(6, 5)", "B", &[all])).writes_all());
+    assert!(Proven::of(&program("(6, 5)", "B", &[all])).writes_all(1));
     let returns = "        T.ret(0)\n        for i, j in T.grid(6, 5):\n            B[i, j] = A[i, j]\n";
-    assert!(!Proven::of(&program("(6, 5)", "B", &[returns])).writes_all());
+    assert!(!Proven::of(&program("(6, 5)", "B", &[returns])).writes_all(1));
 }
 
 /// The loops over rows and columns are one loop.

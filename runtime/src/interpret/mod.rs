@@ -85,14 +85,14 @@ struct Interpreted {
     one_lane: bool,
     /// Whether statements were executed, by the marks of the program.
     reached: Vec<AtomicBool>,
-    writes_all: OnceLock<bool>,
+    proven: OnceLock<Proven>,
 }
 
 impl Interpreted {
     fn new(program: Arc<Program>, one_lane: bool) -> Interpreted {
         let depth = depth(&program.body);
         let reached = program.marks.iter().map(|_| AtomicBool::new(false)).collect();
-        Interpreted { program, depth, one_lane, reached, writes_all: OnceLock::new() }
+        Interpreted { program, depth, one_lane, reached, proven: OnceLock::new() }
     }
 }
 
@@ -116,8 +116,8 @@ impl Kernel for Interpreted {
         }
     }
 
-    fn writes_all(&self) -> bool {
-        *self.writes_all.get_or_init(|| Proven::of(&self.program).writes_all())
+    fn writes_all(&self, param: usize) -> bool {
+        self.proven.get_or_init(|| Proven::of(&self.program)).writes_all(param)
     }
 
     fn never_executed(&self) -> Option<&str> {

@@ -6,7 +6,7 @@
 //! the condition: a tile that is cut at the end of a buffer is initialized and read under the same one. Where all loops of
 //! the tile have ended, the run ends with the buffer. A fused loop counts as those that it was made of.
 
-use super::{Access, Affine, Binary, Instr, Literal, Loop, ParamKind, Program, Reg, Unary, each_instr};
+use super::{Access, Affine, Binary, Instr, Literal, Loop, ParamKind, Program, Reg, Scalar, Unary, each_instr};
 use std::collections::{BTreeSet, HashMap};
 
 /// Elements that were written: from a position on, those of runs within runs, as steps and lengths.
@@ -45,8 +45,9 @@ struct Reads<'p> {
     same: HashMap<Reg, Reg>,
     around: Vec<Around>,
     facts: Vec<Written>,
-    /// Elements of each storage whose size is a number, in those of its buffers.
+    /// Elements of each storage whose size is a number, and their bytes.
     sizes: Vec<Option<i64>>,
+    bytes: Vec<u64>,
     /// In how many loops and branches each storage is allocated: in each iteration it is new memory.
     allocated_in: Vec<usize>,
     /// Storages with an element that may be read before it is written.
@@ -60,26 +61,25 @@ struct Reads<'p> {
 pub struct Proven {
     /// Results and allocations of which an element may be read before it is written.
     unproven: BTreeSet<u32>,
-    writes_all: bool,
+    /// Parameters of which all elements are written, by their positions.
+    whole: BTreeSet<usize>,
 }
 
 impl Proven {
     /// Of a program.
     pub fn of(program: &Program) -> Proven {
         let reads = Reads::of(program);
-        let is_written = |storage: u32| {
-            !program.storages[storage as usize].is_written
-                || reads.sizes[storage as usize] == Some(0)
-                || reads.facts.iter().any(|fact| fact.storage == storage && reads.is_all(fact))
+        let is_whole = |storage: u32| {
+            let is_written = || reads.facts.iter().any(|fact| fact.storage == storage && reads.is_all(fact));
+            !reads.unproven.contains(&storage) && (reads.sizes[storage as usize] == Some(0) || is_written())
         };
-        let mut tensors = program.params.iter().filter_map(|param| match &param.kind {
-            ParamKind::Tensor(of) => Some(of.storage),
-            _ => None,
+        let whole = program.params.iter().enumerate().filter(|(_, param)| match &param.kind {
+            ParamKind::Tensor(of) => !reads.jumps && is_whole(of.storage),
+            _ => false,
         });
-        let writes_all =
-            !reads.jumps && tensors.all(|storage| !reads.unproven.contains(&storage) && is_written(storage));
+        let whole = whole.map(|(at, _)| at).collect();
         let all = 0..program.storages.len() as u32;
-        Proven { unproven: if reads.jumps { all.collect() } else { reads.unproven }, writes_all }
+        Proven { whole, unproven: if reads.jumps { all.collect() } else { reads.unproven } }
     }
 
     /// Whether the program reads no element of its results, or of memory that it allocates, before it wrote it.
@@ -92,9 +92,9 @@ impl Proven {
         !self.unproven.contains(&storage)
     }
 
-    /// Whether a call that ends well has written all elements of the tensors that it writes to, each before it is read.
-    pub fn writes_all(&self) -> bool {
-        self.writes_all
+    /// Whether a call that ends well has written all elements of a parameter, each before it is read.
+    pub fn writes_all(&self, param: usize) -> bool {
+        self.whole.contains(&param)
     }
 }
 
@@ -102,9 +102,10 @@ impl<'p> Reads<'p> {
     fn of(program: &'p Program) -> Reads<'p> {
         let mut defined = HashMap::new();
         each_instr(&program.body, &mut |instr| defined.extend(instr.written().map(|reg| (reg, instr))));
-        let mut sizes = vec![None; program.storages.len()];
+        let (mut sizes, mut bytes) = (vec![None; program.storages.len()], vec![0; program.storages.len()]);
         for param in &program.params {
             if let ParamKind::Tensor(of) = &param.kind {
+                bytes[of.storage as usize] = of.dtype.bytes() as u64;
                 let extents = of.shape.iter().map(|dim| dim.as_int());
                 sizes[of.storage as usize] = extents.into_iter().try_fold(1i64, |all, extent| all.checked_mul(extent?));
             }
@@ -112,7 +113,7 @@ impl<'p> Reads<'p> {
         let (around, facts, allocated_in) = (Vec::new(), Vec::new(), vec![0; program.storages.len()]);
         let same = HashMap::new();
         let (unproven, jumps) = (BTreeSet::new(), false);
-        let mut reads = Reads { program, defined, same, around, facts, sizes, allocated_in, unproven, jumps };
+        let mut reads = Reads { program, defined, same, around, facts, sizes, bytes, allocated_in, unproven, jumps };
         reads.find_same();
         reads.list(&program.body);
         reads
@@ -144,6 +145,9 @@ impl<'p> Reads<'p> {
                 Instr::Load { access, .. } => self.load(access),
                 Instr::Store { access, .. } => {
                     let storage = self.program.buffers[access.buffer as usize].storage;
+                    if !self.counts_elements(access) {
+                        continue;
+                    }
                     self.facts.push(Written {
                         storage,
                         base: self.position(&access.offset),
@@ -151,7 +155,8 @@ impl<'p> Reads<'p> {
                         conditions: Vec::new(),
                     });
                 }
-                Instr::Allocate { storage, factors, .. } => {
+                Instr::Allocate { storage, factors, element, .. } => {
+                    self.bytes[*storage as usize] = element.bytes();
                     self.allocated_in[*storage as usize] = self.around.len();
                     let extents = factors.iter().map(Affine::as_constant);
                     self.sizes[*storage as usize] =
@@ -181,6 +186,12 @@ impl<'p> Reads<'p> {
                 _ => {}
             }
         }
+    }
+
+    /// Whether the positions of an access count elements of its memory, as sizes do.
+    fn counts_elements(&self, access: &Access) -> bool {
+        let buffer = &self.program.buffers[access.buffer as usize];
+        buffer.element.bytes() == self.bytes[buffer.storage as usize]
     }
 
     fn branch(&mut self, list: &'p [Instr], around: Around) {
@@ -285,7 +296,8 @@ impl<'p> Reads<'p> {
             return;
         }
         let position = self.position(&access.offset);
-        let is_known = self.facts.iter().any(|fact| fact.storage == storage && self.has(fact, &position));
+        let is_known = self.counts_elements(access)
+            && self.facts.iter().any(|fact| fact.storage == storage && self.has(fact, &position));
         if !is_known {
             self.unproven.insert(storage);
         }
@@ -354,18 +366,87 @@ impl<'p> Reads<'p> {
                 }
                 let is_one = |var: &Reg| apart.terms.iter().any(|(reg, _)| reg == var);
                 let outside = |around: &&Around| !matches!(around, Around::Loop(var, ..) if is_one(var));
+                let vars: Vec<Reg> = apart.terms.iter().map(|(reg, _)| *reg).collect();
                 let same_in_all = |around: &Around| match around {
                     Around::Loop(..) => true,
-                    Around::Branch(forms) => forms.iter().all(|form| form.terms.iter().all(|(reg, _)| !is_one(reg))),
+                    Around::Branch(forms) => forms.iter().all(|form| self.is_free_of(form, &vars)),
                     Around::Unknown => false,
                 };
                 let outside = self.around.iter().take_while(outside).count();
                 let persists = |fact: &Written| {
                     self.allocated_in[fact.storage as usize] <= outside
-                        && apart.terms.iter().all(|(var, _)| fact.base.factor(*var) == 0)
+                        && self.is_free_of(&fact.base, &vars)
+                        && fact.conditions.iter().all(|condition| self.is_free_of(&condition.form, &vars))
                 };
                 least == 0 && self.around[outside..].iter().all(same_in_all) && self.facts[new..].iter().all(persists)
             }
+            _ => false,
+        }
+    }
+
+    /// Whether it is known that a form does not depend on some variables.
+    fn is_free_of(&self, form: &Affine, vars: &[Reg]) -> bool {
+        form.terms.iter().all(|(reg, _)| !self.may_depend(*reg, vars, 0))
+    }
+
+    fn may_depend(&self, reg: Reg, vars: &[Reg], depth: u32) -> bool {
+        let any = |regs: &[Reg]| depth > 8 || regs.iter().any(|reg| self.may_depend(*reg, vars, depth + 1));
+        if vars.contains(&reg) || self.loop_of(reg).is_some() {
+            return vars.contains(&reg);
+        }
+        match self.defined.get(&reg) {
+            None | Some(Instr::Const { .. }) => false,
+            Some(Instr::Affine { form, .. }) => any(&form.terms.iter().map(|(reg, _)| *reg).collect::<Vec<Reg>>()),
+            Some(Instr::Unary { a, .. }) => any(&[*a]),
+            Some(Instr::Binary { a, b, .. }) => any(&[*a, *b]),
+            Some(_) => true,
+        }
+    }
+
+    /// Between which values a form lies, both included.
+    fn interval(&self, form: &Affine) -> Option<(i128, i128)> {
+        let mut ends = (i128::from(form.constant), i128::from(form.constant));
+        for (reg, factor) in &form.terms {
+            let (min, max) = self.interval_of(*reg, 0)?;
+            let [a, b] = [min, max].map(|end| end.checked_mul(i128::from(*factor)));
+            ends = (ends.0.checked_add(a?.min(b?))?, ends.1.checked_add(a?.max(b?))?);
+        }
+        Some(ends)
+    }
+
+    fn interval_of(&self, reg: Reg, depth: u32) -> Option<(i128, i128)> {
+        if let Some((_, min, extent)) = self.loop_of(reg) {
+            return Some((min.into(), i128::from(min) + i128::from(extent) - 1));
+        }
+        let Some(Instr::Binary { op, a, b, .. }) = self.defined.get(&reg).filter(|_| depth < 8) else { return None };
+        let by = self.form(*b, depth + 1)?.as_constant().filter(|by| *by > 0).map(i128::from)?;
+        match op {
+            Binary::FloorMod => Some((0, by - 1)),
+            Binary::FloorDiv => {
+                let (min, max) = self.interval_of(*a, depth + 1)?;
+                Some((min.div_euclid(by), max.div_euclid(by)))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether a register holds what a form says: nothing wraps around.
+    fn holds(&self, reg: Reg, form: &Affine) -> bool {
+        let (least, most) = match self.program.registers[reg.index()] {
+            // Positions are computed in 64 bits, too.
+            Scalar::Int(64) => return true,
+            Scalar::Int(bits) => (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1),
+            Scalar::UInt(bits) => (0, (1i128 << bits) - 1),
+            _ => return false,
+        };
+        self.interval(form).is_some_and(|(min, max)| min >= least && max <= most)
+    }
+
+    /// Whether a register can hold all values of another one of which it is a cast.
+    fn is_wider(&self, reg: Reg, than: Reg) -> bool {
+        match [reg, than].map(|reg| self.program.registers[reg.index()]) {
+            [Scalar::Int(a), Scalar::Int(b)] | [Scalar::UInt(a), Scalar::UInt(b)] => a >= b,
+            [Scalar::Int(a), Scalar::UInt(b)] => a > b,
             _ => false,
         }
     }
@@ -377,17 +458,25 @@ impl<'p> Reads<'p> {
         }
         match self.defined.get(&reg) {
             Some(Instr::Const { value: Literal::Int(value), .. }) => Some((*value).into()),
-            Some(Instr::Affine { form, .. }) => Some(self.position(form)),
-            Some(Instr::Unary { op: Unary::Cast, a, .. }) => self.form(*a, depth + 1),
+            Some(Instr::Affine { form, .. }) => {
+                let form = self.position(form);
+                Some(if self.holds(reg, &form) { form } else { reg.into() })
+            }
+            Some(Instr::Unary { op: Unary::Cast, a, .. }) => {
+                let form = self.form(*a, depth + 1)?;
+                Some(if self.is_wider(reg, *a) || self.holds(reg, &form) { form } else { reg.into() })
+            }
             Some(Instr::Binary { op: op @ (Binary::Add | Binary::Sub | Binary::Mul), a, b, .. }) => {
                 let (a, b) = (self.form(*a, depth + 1)?, self.form(*b, depth + 1)?);
-                Some(match (op, a.as_constant(), b.as_constant()) {
+                let form = match (op, a.as_constant(), b.as_constant()) {
                     (Binary::Add, ..) => a.plus(&b, 1),
                     (Binary::Sub, ..) => a.plus(&b, -1),
                     (_, _, Some(factor)) => a.times(factor),
                     (_, Some(factor), _) => b.times(factor),
                     _ => reg.into(),
-                })
+                };
+                let holds = self.holds(reg, &form);
+                Some(if holds { form } else { reg.into() })
             }
             _ => Some(self.same.get(&reg).copied().unwrap_or(reg).into()),
         }

@@ -122,12 +122,13 @@ impl Outputs {
         self.types.iter().map(|(dtype, shape)| Ok(Tensor::fresh(*dtype, shape, limits)?)).collect()
     }
 
-    /// The tensors for a kernel, which may write all of them anyway.
-    fn made_for(&self, kernel: &dyn Kernel, limits: &Limits) -> Result<Vec<Tensor>, Cause> {
-        if !kernel.writes_all() {
-            return self.made(limits);
-        }
-        self.types.iter().map(|(dtype, shape)| Ok(Tensor::unfilled(*dtype, shape, limits)?)).collect()
+    /// The tensors for a kernel, which may write all of them anyway. The first one is the argument of a number.
+    fn made_for(&self, kernel: &dyn Kernel, first: usize, limits: &Limits) -> Result<Vec<Tensor>, Cause> {
+        let made = self.types.iter().enumerate().map(|(at, (dtype, shape))| match kernel.writes_all(first + at) {
+            true => Tensor::unfilled(*dtype, shape, limits),
+            false => Tensor::fresh(*dtype, shape, limits),
+        });
+        Ok(made.collect::<Result<_, Fault>>()?)
     }
 
     /// The tensors as the value of the call.
@@ -263,15 +264,17 @@ impl Machine<'_> {
         scalars: &[i64],
     ) -> Result<Vec<Tensor>, Cause> {
         let filled = |limits: &Limits| -> Result<Vec<Tensor>, Cause> {
-            let mut tensors = outputs.made_for(kernel, limits)?;
             let mut list = inputs()?;
+            let mut tensors = outputs.made_for(kernel, list.len(), limits)?;
             list.extend(tensors.iter_mut().map(Arg::Out));
             list.extend(scalars.iter().copied().map(Arg::Int));
             kernel.run(&mut list, limits).map_err(|fault| fault.in_function(name))?;
             Ok(tensors)
         };
         let tensors = filled(&self.limits)?;
-        if !kernel.writes_all() && self.may_be_unwritten(&tensors) {
+        let first = inputs()?.len();
+        let in_doubt = tensors.iter().enumerate().filter(|(at, _)| !kernel.writes_all(first + at));
+        if self.may_be_unwritten(in_doubt.map(|(_, tensor)| tensor)) {
             let other = filled(&self.limits.with_other_fresh_bytes());
             self.limits.take_unwritten();
             if other.ok().as_ref() != Some(&tensors) {

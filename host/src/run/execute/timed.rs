@@ -131,8 +131,8 @@ impl Kernel for TimedKernel {
         result
     }
 
-    fn writes_all(&self) -> bool {
-        self.kernel.writes_all()
+    fn writes_all(&self, param: usize) -> bool {
+        self.kernel.writes_all(param)
     }
 
     fn never_executed(&self) -> Option<&str> {
