@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 /// What is known of the loops of some kernels.
 #[derive(Debug, Default)]
 pub(crate) struct Threads {
-    /// Threads that look for work.
+    /// Threads that look for work, or will.
     looking: AtomicUsize,
     /// Loops so far.
     loops: AtomicU64,
@@ -21,8 +21,8 @@ const PARTS: usize = 4;
 const AWAKE: Duration = Duration::from_micros(500);
 
 thread_local! {
-    /// Whether this thread does its share of a loop, or waits for the others.
-    static IN_LOOP: Cell<bool> = const { Cell::new(false) };
+    /// Whether this thread does its share of a loop, waits for the others, or looks for work.
+    static IS_BUSY: Cell<bool> = const { Cell::new(false) };
 }
 
 impl Threads {
@@ -70,21 +70,29 @@ impl Threads {
     /// Executes a loop, after which so many threads look for work.
     fn awake(self: &Arc<Self>, others: usize, a_loop: impl FnOnce()) {
         self.loops.fetch_add(1, Ordering::Relaxed);
-        let before = IN_LOOP.replace(true);
+        let before = IS_BUSY.replace(true);
         a_loop();
-        for _ in self.looking.load(Ordering::Relaxed)..others {
+        // More threads than processors would take time from each other.
+        let most = std::thread::available_parallelism().map_or(1, usize::from) - 1;
+        let one_more = |looking: usize| (looking < others.min(most)).then_some(looking + 1);
+        while self.looking.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).is_ok() {
             let threads = Arc::clone(self);
             rayon::spawn(move || threads.look());
         }
-        IN_LOOP.set(before);
+        IS_BUSY.set(before);
     }
 
-    /// Executes what there is to do. Returns when there was no loop for a while, and at once in a thread that waits itself.
+    /// Executes what there is to do until there was no loop for a while. A thread that is in a loop, or looks already, has
+    /// enough to do.
     fn look(&self) {
-        if IN_LOOP.get() {
-            return;
+        if !IS_BUSY.replace(true) {
+            self.look_for_a_while();
+            IS_BUSY.set(false);
         }
-        self.looking.fetch_add(1, Ordering::Relaxed);
+        self.looking.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    fn look_for_a_while(&self) {
         let (mut seen, mut since) = (self.loops.load(Ordering::Relaxed), Instant::now());
         while since.elapsed() < AWAKE {
             if rayon::yield_now() != Some(rayon::Yield::Executed) {
@@ -95,6 +103,57 @@ impl Threads {
                 (seen, since) = (loops, Instant::now());
             }
         }
-        self.looking.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Executes a loop, and counts how often each iteration was executed.
+    fn counts(threads: &Arc<Threads>, extent: usize) -> Vec<usize> {
+        let counts: Vec<AtomicUsize> = (0..extent).map(|_| AtomicUsize::new(0)).collect();
+        let none = threads.share(extent, |next| {
+            while let Some((first, end)) = next() {
+                counts[first..end].iter().for_each(|count| drop(count.fetch_add(1, Ordering::Relaxed)));
+            }
+            None::<()>
+        });
+        assert!(none.is_none());
+        counts.into_iter().map(AtomicUsize::into_inner).collect()
+    }
+
+    #[test]
+    fn each_iteration_is_executed_once() {
+        for n in [1, 2, 3, 7] {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(n).build().expect("threads");
+            let threads = Arc::new(Threads::default());
+            for extent in [0, 1, 2, 5, 64, 1000] {
+                assert_eq!(pool.install(|| counts(&threads, extent)), vec![1; extent], "{n} threads");
+                assert_eq!(counts(&threads, extent), vec![1; extent], "from outside of the pool");
+            }
+        }
+    }
+
+    #[test]
+    fn many_loops_take_no_more_stack_than_one() {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(4).stack_size(128 << 10).build().expect("threads");
+        let threads = Arc::new(Threads::default());
+        pool.install(|| (0..50_000).for_each(|_| assert_eq!(counts(&threads, 8), [1; 8])));
+        assert!(threads.looking.load(Ordering::Relaxed) <= 4);
+    }
+
+    #[test]
+    fn a_result_ends_the_loop() {
+        let threads = Arc::new(Threads::default());
+        let found = threads.share(1000, |next| {
+            while let Some((first, end)) = next() {
+                if (first..end).contains(&500) {
+                    return Some(500);
+                }
+            }
+            None
+        });
+        assert_eq!(found, Some(500));
     }
 }

@@ -8,7 +8,7 @@ use crate::module::Module;
 use crate::python_pass::{keep, take_raised};
 use passhost::plugin_api::ir::constant::Number;
 use passhost::plugin_api::ir::{DType, Type};
-use passhost::run::execute::{FRESH, depends_on_unwritten, executing_in_threads, failed, unwritten};
+use passhost::run::execute::{FRESH, depends_on_unwritten, executing, failed, unwritten};
 use passhost::runtime::vm::{Binding, Cause, Failure, Machine, Observer, Packed, Value};
 use passhost::runtime::{Fault, Limits, Tensor};
 use pyo3::buffer::PyBuffer;
@@ -297,24 +297,20 @@ pub(crate) fn execute(
     let args = args.collect::<PyResult<Vec<Value>>>()?;
     let limits = executor.limits(limits.0, limits.1, FRESH);
     let (has_functions, packed) = (!functions.is_empty(), packed(functions));
-    let run = || {
-        drop(take_raised());
+    drop(take_raised());
+    let result = py.detach(|| {
         let (limits_of, looked) = (limits.clone(), Instant::now());
         let mut watching = Watching { limits: limits_of, looked, print, written: BTreeMap::new() };
         let machine = Machine::new(&module.0, &*engine).limits(&limits).packed(packed);
         let mut machine = machine.kernels(&executor.kernels).looking_for_unwritten();
-        let value = machine.run(function, args.clone(), &mut watching)?;
+        let value = executing(&engine, || machine.run(function, args.clone(), &mut watching))?;
         let doubtful = machine.unwritten().filter(|_| !has_functions).cloned();
         let how = (&limits, &executor.kernels);
         let depends = || depends_on_unwritten(&engine, &module.0, function, args, how, &value).unwrap_or(false);
         let at = doubtful.filter(|_| depends());
         Ok((value, watching.written, at))
-    };
-    // What Python raised is kept by the thread in which that was.
-    let run = || run().map_err(|failure| (failure, take_raised()));
-    let result = py.detach(|| executing_in_threads(&engine, run));
-    let failed = |(failure, raised): (Failure, Option<PyErr>)| raised_by(py, (&engine, module), &failure, raised);
-    let (value, written, at) = result.map_err(failed)?;
+    });
+    let (value, written, at) = result.map_err(|failure: Failure| raised_by(py, &engine, module, &failure))?;
     if let Some(at) = at {
         return Err(raised(py, &unwritten(&engine, &module.0, &at)));
     }
@@ -323,14 +319,9 @@ pub(crate) fn execute(
     Ok((taken(py, &value, &arrays)?.unbind(), written, executor.note()))
 }
 
-fn raised_by(
-    py: Python<'_>,
-    (engine, module): (&passhost::Engine, &Module),
-    failure: &Failure,
-    raised_before: Option<PyErr>,
-) -> PyErr {
+fn raised_by(py: Python<'_>, engine: &passhost::Engine, module: &Module, failure: &Failure) -> PyErr {
     let error = failed(engine, &module.0, failure);
-    match raised_before {
+    match take_raised() {
         Some(own) => match own.value(py).call_method1("add_note", (error.to_string(),)) {
             Ok(_) => own,
             Err(error) => error,

@@ -109,6 +109,7 @@ impl Tree {
                 _ => {}
             }
         }
+        self.begins_first(block, &loops[place..])?;
         let values: Vec<Dim> = block.iters.iter().filter_map(|iter| iter.value.as_dim().cloned()).collect();
         let runs: Vec<Runs> = spatial.iter().filter_map(|id| self.runs(*id)).collect();
         let told = Digits::new(&values, &runs).told();
@@ -124,6 +125,26 @@ impl Tree {
             return Err(format!("the initialization of block `{name}` uses the reduction `{}`", iter.name));
         }
         Ok(spatial.into_iter().map(|id| (self.loop_like(id, "_init"), id)).collect())
+    }
+
+    /// The initialization belongs to the first value of each reduction, which must be that of the first iteration.
+    fn begins_first(&self, block: &Block, loops: &[Id]) -> Result<(), String> {
+        let mut first = Meanings::default();
+        for of in loops.iter().filter_map(|id| self.as_loop(*id)) {
+            first.set(of.var, of.min.clone());
+        }
+        let mut analyzer = self.analyzer_at(loops[0]);
+        for iter in block.iters.iter().filter(|iter| iter.is_reduction()) {
+            let value = iter.value.as_dim().and_then(|value| first.dim(value));
+            let begins = value.zip(iter.min.as_dim().cloned()).and_then(|(a, b)| analyzer.prove_equal(&a, &b));
+            if begins != Some(true) {
+                let (name, iter) = (&block.name, &iter.name);
+                return Err(format!(
+                    "the first iteration is not known to be that in which the reduction `{iter}` of block `{name}` begins"
+                ));
+            }
+        }
+        Ok(())
     }
 
     fn init_mentions(&self, block: &Block, iter: &Iter) -> bool {

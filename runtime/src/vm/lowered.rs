@@ -19,7 +19,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Says how an operator is computed: the host, with the plugins that declare operators.
-pub trait Lower: Sync {
+pub trait Lower {
     /// The type of a call. Its arguments have their types already.
     ///
     /// # Errors

@@ -64,14 +64,6 @@ pub fn executing<R>(engine: &Engine, f: impl FnOnce() -> R) -> R {
     with_current(&Executing(engine), 0, f)
 }
 
-/// As [`executing`], in one of the threads that share loops: with another thread there would be one more than processors.
-pub fn executing_in_threads<R: Send>(engine: &Engine, f: impl FnOnce() -> R + Send) -> R {
-    rayon::scope(|_| stacker::maybe_grow(STACK / 2, STACK, || executing(engine, f)))
-}
-
-/// What a thread has at least.
-const STACK: usize = 8 << 20;
-
 /// What memory holds that a module has not written: a large finite float in every width.
 pub const FRESH: u8 = 0x5a;
 

@@ -127,9 +127,9 @@ fn tile_reduction(schedule: &mut Schedule, block: BlockRef, options: &Options) -
     if !info.has_init {
         bail!("no reduction");
     }
-    let is_prepared = |producer: &BlockRef| schedule.block_info(*producer).is_ok_and(|info| !info.is_copy);
-    let is_prepared = schedule.producers(block)?.iter().any(is_prepared);
-    let tile = Tile::of(&info, lanes(&info, options.vector_bytes)?, is_prepared)?;
+    let computes = |producer: &BlockRef| schedule.block_info(*producer).is_ok_and(|info| !info.is_copy);
+    let has_own_input = schedule.producers(block)?.iter().any(computes);
+    let tile = Tile::of(&info, lanes(&info, options.vector_bytes)?, has_own_input)?;
     tiled(schedule, block, &tile)
 }
 

@@ -92,15 +92,15 @@ impl<'i> Operands<'i> {
 }
 
 impl Tile {
-    /// For a reduction: the tile that takes the least time for each element. Where its input is prepared for it, a thread prepares
-    /// what it needs itself: what other threads have in their caches takes long to come.
-    pub(super) fn of(info: &BlockInfo, most_lanes: i64, is_prepared: bool) -> Result<Tile, PassError> {
+    /// For a reduction: the tile that takes the least time for each element. If the function computes input for it alone, each
+    /// thread computes what it needs itself: what others have in their caches takes long to come.
+    pub(super) fn of(info: &BlockInfo, most_lanes: i64, has_own_input: bool) -> Result<Tile, PassError> {
         let operands = Operands::of(info)?;
         let timed =
             Tile::all(&operands, most_lanes)?.into_iter().filter_map(|tile| Some((tile.time(&operands)?, tile)));
         let (_, mut tile) =
             timed.min_by(|(a, _), (b, _)| a.total_cmp(b)).ok_or_else(|| pass_error!("no tile fits into registers"))?;
-        tile.block = tile.block_of(&operands, is_prepared);
+        tile.block = tile.block_of(&operands, has_own_input);
         let numbers: i64 = operands.read(tile.vector, false).map(bytes).sum();
         tile.channels_last = numbers <= 2 * CACHED && (tile.block.is_some() || tile.columns(&operands) >= 2 * PARTS);
         Ok(tile)
@@ -155,9 +155,9 @@ impl Tile {
     }
 
     /// How many tiles together, and along which loop, use a part of the input that stays in the cache.
-    fn block_of(&self, operands: &Operands<'_>, is_prepared: bool) -> Option<(usize, i64)> {
+    fn block_of(&self, operands: &Operands<'_>, has_own_input: bool) -> Option<(usize, i64)> {
         let bytes: i64 = operands.read(self.vector, true).map(bytes).sum();
-        if bytes <= CACHED && !is_prepared || self.channels.is_none() || operands.is_strided(self.vector) {
+        if bytes <= CACHED && !has_own_input || self.channels.is_none() || operands.is_strided(self.vector) {
             return None;
         }
         let (at, tiles) = match self.rows {

@@ -89,7 +89,7 @@ fn part(
         return Ok([None; 3]);
     }
     let mut loops = schedule.split_by(*of, &factors)?.into_iter();
-    let mut next = || loops.next().ok_or_else(|| pass_error!("a loop less than factors"));
+    let mut next = || loops.next().ok_or_else(|| pass_error!("a split gave fewer loops than asked for"));
     let first = next()?;
     *of = if block.is_some() { next()? } else { first };
     let mut in_tile = |n: Option<i64>| n.map(|_| next()).transpose();

@@ -14,7 +14,7 @@ use crate::cli::spared;
 use crate::files::{Output, to_stdout};
 use crate::report::error::{Error, exit};
 use crate::run::execute::backend::Executor;
-use crate::run::execute::{FRESH, depends_on_unwritten, executing_in_threads, failed, unwritten};
+use crate::run::execute::{FRESH, depends_on_unwritten, executing, failed, unwritten};
 use runtime::files::{FileError, write_npz};
 use runtime::vm::Machine;
 use runtime::{Limits, Tensor};
@@ -37,7 +37,7 @@ pub(in crate::cli) fn exec(args: &ExecArgs, messages: Messages) -> Result<u8, Er
     let executor = Executor::new(args.executed.backend.into())?;
     let kernels = &executor.kernels;
     let mut machine = Machine::new(&module, &**engine).limits(&limits).kernels(kernels).looking_for_unwritten();
-    let result = executing_in_threads(engine, || machine.run(&args.function, values, &mut watching));
+    let result = executing(engine, || machine.run(&args.function, values, &mut watching));
     watching.finish();
     executor.note().iter().for_each(|note| messages.tell(&format!("note: {note}")));
     let value = result.map_err(|failure| failed(engine, &module, &failure))?;
