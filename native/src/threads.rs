@@ -115,7 +115,9 @@ mod tests {
         let counts: Vec<AtomicUsize> = (0..extent).map(|_| AtomicUsize::new(0)).collect();
         let none = threads.share(extent, |next| {
             while let Some((first, end)) = next() {
-                counts[first..end].iter().for_each(|count| drop(count.fetch_add(1, Ordering::Relaxed)));
+                for count in &counts[first..end] {
+                    count.fetch_add(1, Ordering::Relaxed);
+                }
             }
             None::<()>
         });
