@@ -31,7 +31,7 @@ fn trial(pass: &'static str) -> Trial {
     let before = match pass {
         "relax.RemovePurityChecking" => "relax.ToNonDataflow",
         "relax.CallTIRRewrite" => "relax.ToNonDataflow,relax.RemovePurityChecking",
-        "relax.RewriteDataflowReshape" => "relax.LegalizeOps",
+        "relax.RewriteDataflowReshape" | "tir.JoinRows" => "relax.LegalizeOps",
         "relax.FuseOps" => "relax.LegalizeOps,relax.AnnotateTIROpPattern",
         "relax.FuseTIR" => "relax.LegalizeOps,relax.AnnotateTIROpPattern,relax.FuseOps",
         _ => "",
