@@ -1,9 +1,12 @@
 """Modules, passes and runs of the host. Private to the package."""
 
-from collections.abc import Buffer, Callable, Sequence
+from collections.abc import Callable, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any, final
+
+import numpy as np
+import numpy.typing as npt
 
 __all__ = [
     "Array",
@@ -87,7 +90,7 @@ class Records:
 
 @final
 class Array:
-    def __new__(cls, dtype: str, shape: Sequence[int], data: Buffer) -> Array: ...
+    def __new__(cls, dtype: str, shape: Sequence[int], data: bytes | npt.NDArray[np.uint8]) -> Array: ...
     @property
     def dtype(self) -> str: ...
     @property
@@ -95,7 +98,7 @@ class Array:
     @property
     def nbytes(self) -> int: ...
     def data(self) -> bytes: ...
-    def copy_to(self, to: Buffer) -> None: ...
+    def copy_to(self, to: npt.NDArray[np.uint8]) -> None: ...
     def checksum(self) -> int: ...
 
 @final
