@@ -7,8 +7,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// What is known of the loops of some kernels.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Threads {
+    /// Threads that may look for work: more of them than processors would take time from each other.
+    most: usize,
     /// Threads that look for work, or will.
     looking: AtomicUsize,
     /// Loops so far.
@@ -23,6 +25,14 @@ const AWAKE: Duration = Duration::from_micros(500);
 thread_local! {
     /// Whether this thread does its share of a loop, waits for the others, or looks for work.
     static IS_BUSY: Cell<bool> = const { Cell::new(false) };
+}
+
+impl Default for Threads {
+    fn default() -> Threads {
+        // The answer is read from files.
+        let most = std::thread::available_parallelism().map_or(1, usize::from) - 1;
+        Threads { most, looking: AtomicUsize::new(0), loops: AtomicU64::new(0) }
+    }
 }
 
 impl Threads {
@@ -72,9 +82,7 @@ impl Threads {
         self.loops.fetch_add(1, Ordering::Relaxed);
         let before = IS_BUSY.replace(true);
         a_loop();
-        // More threads than processors would take time from each other.
-        let most = std::thread::available_parallelism().map_or(1, usize::from) - 1;
-        let one_more = |looking: usize| (looking < others.min(most)).then_some(looking + 1);
+        let one_more = |looking: usize| (looking < others.min(self.most)).then_some(looking + 1);
         while self.looking.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).is_ok() {
             let threads = Arc::clone(self);
             rayon::spawn(move || threads.look());
