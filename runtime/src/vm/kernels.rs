@@ -263,21 +263,21 @@ impl Machine<'_> {
         outputs: &Outputs,
         scalars: &[i64],
     ) -> Result<Vec<Tensor>, Cause> {
-        let filled = |limits: &Limits| -> Result<Vec<Tensor>, Cause> {
+        let filled = |limits: &Limits| -> Result<(Vec<Tensor>, usize), Cause> {
             let mut list = inputs()?;
-            let mut tensors = outputs.made_for(kernel, list.len(), limits)?;
+            let first = list.len();
+            let mut tensors = outputs.made_for(kernel, first, limits)?;
             list.extend(tensors.iter_mut().map(Arg::Out));
             list.extend(scalars.iter().copied().map(Arg::Int));
             kernel.run(&mut list, limits).map_err(|fault| fault.in_function(name))?;
-            Ok(tensors)
+            Ok((tensors, first))
         };
-        let tensors = filled(&self.limits)?;
-        let first = inputs()?.len();
+        let (tensors, first) = filled(&self.limits)?;
         let in_doubt = tensors.iter().enumerate().filter(|(at, _)| !kernel.writes_all(first + at));
         if self.may_be_unwritten(in_doubt.map(|(_, tensor)| tensor)) {
             let other = filled(&self.limits.with_other_fresh_bytes());
             self.limits.take_unwritten();
-            if other.ok().as_ref() != Some(&tensors) {
+            if other.ok().map(|(other, _)| other).as_ref() != Some(&tensors) {
                 self.unwritten = Some(frame.at());
             }
         }
