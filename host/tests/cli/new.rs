@@ -69,8 +69,8 @@ fn cargo_config() -> String {
     let manifest = std::fs::read_to_string(root().join("Cargo.toml")).expect("the workspace manifest");
     let profile = manifest.split("[profile.dev]").nth(1).expect("a profile");
     let (own, others) = profile.split_once("[profile.dev.package.\"*\"]").expect("a profile of dependencies");
-    let ours = ["passhost", "passhost-plugin-api", "passhost-plugin-test", "passhost-registry", "passhost-script"];
-    let ours: String = ours.iter().map(|name| format!("[profile.dev.package.{name}]\n{own}\n")).collect();
+    let ours = manifest.lines().filter_map(|line| line.split_once(" = { path = ").map(|(name, _)| name));
+    let ours: String = ours.map(|name| format!("[profile.dev.package.{name}]\n{own}\n")).collect();
     format!("[profile.dev]\n{own}\n[profile.dev.package.\"*\"]\n{others}\n{ours}\n[net]\noffline = true\n")
 }
 
