@@ -1,6 +1,7 @@
 //! Loops over threads. The caller does a share of each. The others look for work for a while afterwards: to wake one up takes
 //! longer than many loops do.
 
+use rayon::{Scope, ThreadPool, ThreadPoolBuilder};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,6 +16,54 @@ pub(crate) struct Threads {
     looking: AtomicUsize,
     /// Loops so far.
     loops: AtomicU64,
+    /// For callers that are in no pool.
+    beside: Beside,
+}
+
+/// Threads beside one that is in no pool: one less than rayon has, so that with the caller there are as many. They are started
+/// when they are first needed, and once more in a process that is forked, which has none of them.
+#[derive(Debug, Default)]
+struct Beside(Mutex<Option<(u32, Option<Arc<ThreadPool>>)>>);
+
+impl Beside {
+    /// Nothing if they cannot be started, or would be none.
+    fn get(&self) -> Option<Arc<ThreadPool>> {
+        let process = std::process::id();
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, pool)) = known.as_ref().filter(|(of, _)| *of == process) {
+            return pool.clone();
+        }
+        let pool = match rayon::current_num_threads() - 1 {
+            0 => None,
+            others => ThreadPoolBuilder::new().num_threads(others).build().ok().map(Arc::new),
+        };
+        // To end those of another process would wait for locks that nothing gives back.
+        std::mem::forget(known.replace((process, pool.clone())));
+        pool
+    }
+}
+
+/// What helps the current thread.
+enum Helpers {
+    /// The pool that it is in.
+    Own,
+    Beside(Arc<ThreadPool>),
+}
+
+impl Helpers {
+    fn scope<'s, R>(&self, op: impl FnOnce(&Scope<'s>) -> R) -> R {
+        match self {
+            Helpers::Own => rayon::in_place_scope(op),
+            Helpers::Beside(pool) => pool.in_place_scope(op),
+        }
+    }
+
+    fn spawn(&self, op: impl FnOnce() + Send + 'static) {
+        match self {
+            Helpers::Own => rayon::spawn(op),
+            Helpers::Beside(pool) => pool.spawn(op),
+        }
+    }
 }
 
 /// Parts for each thread: more than one, so that a slow thread does less.
@@ -31,11 +80,20 @@ impl Default for Threads {
     fn default() -> Threads {
         // The answer is read from files.
         let most = std::thread::available_parallelism().map_or(1, usize::from) - 1;
-        Threads { most, looking: AtomicUsize::new(0), loops: AtomicU64::new(0) }
+        Threads { most, looking: AtomicUsize::new(0), loops: AtomicU64::new(0), beside: Beside::default() }
     }
 }
 
 impl Threads {
+    /// The number of threads that a loop of this thread has, and what the others are.
+    fn helpers(&self) -> (usize, Helpers) {
+        if rayon::current_thread_index().is_some() {
+            return (rayon::current_num_threads(), Helpers::Own);
+        }
+        let beside = self.beside.get();
+        beside.map_or((1, Helpers::Own), |pool| (pool.current_num_threads() + 1, Helpers::Beside(pool)))
+    }
+
     /// Executes a loop. `work` is called once in each thread, with what says which iterations to do next: the first one, and
     /// the one after the last. If it returns something, the other threads stop, and one of the results is returned.
     ///
@@ -45,7 +103,7 @@ impl Threads {
         extent: usize,
         work: impl Fn(&mut dyn FnMut() -> Option<(usize, usize)>) -> Option<T> + Sync,
     ) -> Option<T> {
-        let threads = rayon::current_num_threads();
+        let (threads, helpers) = self.helpers();
         let parts = extent.min(threads * PARTS);
         let threads = threads.min(parts);
         let taken: Vec<AtomicBool> = (0..parts).map(|_| AtomicBool::new(false)).collect();
@@ -67,8 +125,8 @@ impl Threads {
         match threads {
             0 => {}
             1 => share(0),
-            _ => self.awake(threads - 1, || {
-                rayon::in_place_scope(|scope| {
+            _ => self.awake(&helpers, threads - 1, || {
+                helpers.scope(|scope| {
                     (1..threads).for_each(|thread| scope.spawn(move |_| share(thread)));
                     share(0);
                 });
@@ -78,14 +136,14 @@ impl Threads {
     }
 
     /// Executes a loop, after which so many threads look for work.
-    fn awake(self: &Arc<Self>, others: usize, a_loop: impl FnOnce()) {
+    fn awake(self: &Arc<Self>, helpers: &Helpers, others: usize, a_loop: impl FnOnce()) {
         self.loops.fetch_add(1, Ordering::Relaxed);
         let before = IS_BUSY.replace(true);
         a_loop();
         let one_more = |looking: usize| (looking < others.min(self.most)).then_some(looking + 1);
         while self.looking.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).is_ok() {
             let threads = Arc::clone(self);
-            rayon::spawn(move || threads.look());
+            helpers.spawn(move || threads.look());
         }
         IS_BUSY.set(before);
     }

@@ -158,7 +158,7 @@ impl Tree {
     }
 
     /// The buffer that a block says it reads or writes as the one of a number.
-    fn accessed(&self, id: Id, nth: usize, write: bool) -> Result<Buf, String> {
+    pub(super) fn accessed(&self, id: Id, nth: usize, write: bool) -> Result<Buf, String> {
         let block = self.as_block(id).ok_or("this is no block")?;
         let mut accesses = block.accesses.iter().filter(|access| access.write == write);
         let n = accesses.clone().count();

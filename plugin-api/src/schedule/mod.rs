@@ -48,7 +48,7 @@
 //! | `depend/region` | which part of a buffer is accessed while some loops run |
 //! | `depend/order` | whether iterations can run in another order, or at once |
 //! | `loops`, `kinds` | `split`, `fuse`, `reorder`; `vectorize`, `parallel`, `unroll` |
-//! | `reduction`, `inline`, `compute_at`, `cache` | primitives on blocks |
+//! | `reduction`, `inline`, `compute_at`, `cache`, `layout` | primitives on blocks and their buffers |
 //! | `trace` | what was done, as text |
 
 mod cache;
@@ -56,12 +56,14 @@ mod compute_at;
 mod depend;
 mod inline;
 mod kinds;
+mod layout;
 mod look;
 mod loops;
 mod reduction;
 mod trace;
 mod tree;
 
+pub use layout::Accessed;
 pub use look::{BlockInfo, BufferInfo, IterInfo, IterKind};
 pub use trace::Trace;
 

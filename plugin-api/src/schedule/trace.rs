@@ -1,7 +1,7 @@
 //! What was done to a schedule, as text that can be read and done again.
 
 use super::tree::{Id, Tree};
-use super::{BlockRef, LoopRef, Schedule};
+use super::{Accessed, BlockRef, LoopRef, Schedule};
 use crate::ir::Body;
 use crate::{PassError, bail, pass_error};
 use std::collections::HashMap;
@@ -231,6 +231,20 @@ impl Args<'_> {
             _ => Err(pass_error!("argument 1 is no list of factors")),
         }
     }
+
+    fn accessed(&self) -> Result<Accessed, PassError> {
+        match self.text(1)? {
+            "read" => Ok(Accessed::Read(self.int(2)?)),
+            "write" => Ok(Accessed::Write(self.int(2)?)),
+            other => Err(pass_error!("argument 1 is \"read\" or \"write\", not {other:?}")),
+        }
+    }
+
+    fn order(&self) -> Result<Vec<usize>, PassError> {
+        let wrong = || pass_error!("argument 3 is no list of dimensions");
+        let Some(Arg::Factors(order)) = self.step.args.get(3) else { return Err(wrong()) };
+        order.iter().map(|at| at.and_then(|at| usize::try_from(at).ok()).ok_or_else(wrong)).collect()
+    }
 }
 
 fn apply(step: &Step, sch: &mut Schedule, known: &HashMap<&str, Handle>) -> Result<Vec<Handle>, PassError> {
@@ -253,6 +267,7 @@ fn apply(step: &Step, sch: &mut Schedule, known: &HashMap<&str, Handle>) -> Resu
         "reverse_compute_at" => sch.reverse_compute_at(args.block(0)?, args.a_loop(1)?).map(nothing),
         "cache_read" => sch.cache_read(args.block(0)?, args.int(1)?, args.text(2)?).map(blocks),
         "cache_write" => sch.cache_write(args.block(0)?, args.int(1)?, args.text(2)?).map(blocks),
+        "transform_layout" => sch.transform_layout(args.block(0)?, args.accessed()?, &args.order()?).map(nothing),
         other => Err(pass_error!("there is no primitive `{other}`")),
     }
 }

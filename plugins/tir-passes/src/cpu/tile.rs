@@ -4,7 +4,7 @@ use plugin_api::prelude::*;
 use plugin_api::schedule::{BlockInfo, BufferInfo, IterKind};
 
 /// A part of the result whose sums are kept in registers. Loops are given by their positions among those of the result.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Tile {
     /// The loop whose iterations are lanes.
     pub(super) vector: usize,
@@ -20,6 +20,9 @@ pub(super) struct Tile {
     pub(super) block: Option<(usize, i64)>,
     /// Whether all channels are computed for a tile of the others before the next one: the numbers stay in the cache.
     pub(super) channels_last: bool,
+    /// What is read as vectors is copied first, so that the lanes follow each other: the iterator of the lanes, and which of the
+    /// buffers that are read it is.
+    pub(super) packed: Option<(usize, usize)>,
 }
 
 /// Registers for vectors.
@@ -32,6 +35,9 @@ const CACHED: i64 = 512 << 10;
 const CACHED_PART: i64 = 256 << 10;
 /// Parts of the work, if there are several: enough for threads.
 const PARTS: i64 = 4;
+/// Cycles to copy an element to where the lanes follow each other, and to store one of a tile whose lanes do not.
+const CYCLES_TO_PACK: f64 = 3.0;
+const CYCLES_TO_UNPACK: f64 = 1.5;
 
 /// The loops of a result that is a reduction, and what the operands depend on.
 struct Operands<'i> {
@@ -39,6 +45,8 @@ struct Operands<'i> {
     loops: Vec<(usize, i64)>,
     reads: &'i [BufferInfo],
     reductions: usize,
+    /// How many products make a sum; 1 if that is not known.
+    products: i64,
 }
 
 impl<'i> Operands<'i> {
@@ -47,8 +55,9 @@ impl<'i> Operands<'i> {
         for (at, iter) in info.iters.iter().enumerate().filter(|(_, iter)| iter.kind == IterKind::Spatial) {
             loops.push((at, iter.extent.ok_or_else(|| pass_error!("an extent that is no number"))?));
         }
-        let reductions = info.iters.iter().filter(|iter| iter.kind == IterKind::Reduce).count();
-        Ok(Operands { loops, reads: &info.reads, reductions })
+        let reduced = || info.iters.iter().filter(|iter| iter.kind == IterKind::Reduce);
+        let products = reduced().map(|iter| iter.extent.unwrap_or(1).max(1)).fold(1, i64::saturating_mul);
+        Ok(Operands { loops, reads: &info.reads, reductions: reduced().count(), products })
     }
 
     /// Whether what is read depends on a loop of the result.
@@ -65,6 +74,19 @@ impl<'i> Operands<'i> {
     fn is_strided(&self, vector: usize) -> bool {
         let last = |read: &BufferInfo| read.dims.last().is_some_and(|dim| dim.contains(&self.loops[vector].0));
         self.read(vector, true).any(|read| !last(read))
+    }
+
+    /// The parameter that alone depends on a loop of the channels of a convolution, and on no other loop of the result: it can be
+    /// copied so that the channels follow each other. Its position among what is read.
+    fn filter(&self, channels: usize) -> Option<usize> {
+        let is_filter = |read: &BufferInfo| {
+            let of_channels = read.dims.iter().filter(|dim| dim[..] == [self.loops[channels].0]).count() == 1;
+            let mut others = (0..self.loops.len()).filter(|at| *at != channels);
+            read.is_param && of_channels && !others.any(|at| self.depends(read, at))
+        };
+        let mut depending = self.reads.iter().enumerate().filter(|(_, read)| self.depends(read, channels));
+        let (at, _) = depending.next().filter(|(_, read)| is_filter(read))?;
+        (self.reductions >= 3 && depending.next().is_none()).then_some(at)
     }
 
     /// The loop over whose iterations all vectors are the same: the longest one. Of a convolution with groups, vectors are the
@@ -102,31 +124,56 @@ impl Tile {
             timed.min_by(|(a, _), (b, _)| a.total_cmp(b)).ok_or_else(|| pass_error!("no tile fits into registers"))?;
         tile.block = tile.block_of(&operands, has_own_input);
         let numbers: i64 = operands.read(tile.vector, false).map(bytes).sum();
-        tile.channels_last = numbers <= 2 * CACHED && (tile.block.is_some() || tile.columns(&operands) >= 2 * PARTS);
+        let has_parts = tile.block.is_some() || tile.columns(&operands) >= 2 * PARTS;
+        tile.channels_last = tile.packed.is_some() || numbers <= 2 * CACHED && has_parts;
         Ok(tile)
     }
 
-    /// Tiles of all sizes.
+    /// Tiles of all sizes: with lanes along the last loop, and along the channels of a convolution.
     fn all(operands: &Operands<'_>, most_lanes: i64) -> Result<Vec<Tile>, PassError> {
         let long = operands.loops.iter().rposition(|(_, extent)| *extent > 1);
         let vector = long.ok_or_else(|| pass_error!("a result of one element"))?;
         let channels = operands.channels(vector);
-        let rows = operands.rows(vector, channels);
         // Each lane of a strided vector touches a line of its own: more of them than the first cache keeps apart are slow.
         let (long, most_vectors) =
             if operands.is_strided(vector) { (most_lanes / 2, 1) } else { (most_lanes, MOST_VECTORS) };
         let mut out = Vec::new();
-        for lanes in [most_lanes / 2, long].into_iter().filter(|lanes| *lanes > 1) {
-            for vectors in 1..=ceil(operands.loops[vector].1, lanes).min(most_vectors) {
-                for a in divisors(operands.extent(channels)) {
-                    out.extend(divisors(operands.extent(rows)).map(|b| {
-                        let [channels, rows] = [(channels, a), (rows, b)].map(|(at, n)| at.zip(Some(n)));
-                        Tile { vector, lanes, vectors, channels, rows, block: None, channels_last: false }
-                    }));
-                }
-            }
+        let lanes = [most_lanes / 2, long].into_iter().filter(|lanes| *lanes > 1);
+        for lanes in lanes.clone() {
+            let tile = Tile { vector, lanes, ..Tile::default() };
+            tile.sizes_of(operands, most_vectors, channels, operands.rows(vector, channels), &mut out);
+        }
+        if let Some((channels, filter)) = channels.and_then(|at| Some((at, operands.filter(at)?))) {
+            let packed = Some((operands.loops[channels].0, filter));
+            let tile = Tile { vector: channels, lanes: most_lanes, packed, ..Tile::default() };
+            let rows = operands.others(channels).filter(|at| *at != vector).last();
+            let from = out.len();
+            tile.sizes_of(operands, MOST_VECTORS, Some(vector), rows, &mut out);
+            // Rows differ in what they read.
+            let has_one_row = |tile: &Tile| tile.rows.is_none_or(|(_, n)| n == 1);
+            let kept: Vec<Tile> = out.drain(from..).filter(has_one_row).collect();
+            out.extend(kept);
         }
         Ok(out)
+    }
+
+    /// All sizes of a tile.
+    fn sizes_of(
+        &self,
+        operands: &Operands<'_>,
+        most_vectors: i64,
+        channels: Option<usize>,
+        rows: Option<usize>,
+        out: &mut Vec<Tile>,
+    ) {
+        for vectors in 1..=ceil(operands.loops[self.vector].1, self.lanes).min(most_vectors) {
+            for a in divisors(operands.extent(channels)) {
+                out.extend(divisors(operands.extent(rows)).map(|b| {
+                    let [channels, rows] = [(channels, a), (rows, b)].map(|(at, n)| at.zip(Some(n)));
+                    Tile { vectors, channels, rows, ..self.clone() }
+                }));
+            }
+        }
     }
 
     /// How many channels and rows belong to a tile.
@@ -145,7 +192,16 @@ impl Tile {
         let time = 0.5 + (sums.max(loads) as f64 / 2.0).max(4.0);
         let n = operands.loops[self.vector].1;
         let useful = n as f64 / (ceil(ceil(n, self.lanes), self.vectors) * self.vectors) as f64;
-        fits.then(|| time / (useful * sums as f64))
+        fits.then(|| time / (useful * sums as f64) + self.time_to_pack(operands))
+    }
+
+    /// Cycles for each product that it takes to copy what is read as vectors, and the result.
+    fn time_to_pack(&self, operands: &Operands<'_>) -> f64 {
+        if self.packed.is_none() {
+            return 0.0;
+        }
+        let pixels: i64 = operands.others(self.vector).map(|at| operands.loops[at].1).product();
+        CYCLES_TO_PACK / pixels as f64 + CYCLES_TO_UNPACK / operands.products as f64
     }
 
     /// How many tiles the result has for each tile of channels.
@@ -156,8 +212,10 @@ impl Tile {
 
     /// How many tiles together, and along which loop, use a part of the input that stays in the cache.
     fn block_of(&self, operands: &Operands<'_>, has_own_input: bool) -> Option<(usize, i64)> {
-        let bytes: i64 = operands.read(self.vector, true).map(bytes).sum();
-        if bytes <= CACHED && !has_own_input || self.channels.is_none() || operands.is_strided(self.vector) {
+        let is_packed = self.packed.is_some();
+        let bytes: i64 = operands.read(self.vector, !is_packed).map(bytes).sum();
+        let is_strided = !is_packed && operands.is_strided(self.vector);
+        if bytes <= CACHED && !has_own_input || self.channels.is_none() || is_strided {
             return None;
         }
         let (at, tiles) = match self.rows {

@@ -3,7 +3,7 @@
 use super::schedule_for_cpu::{in_threads, inline_into_consumer, tried};
 use super::tile::Tile;
 use plugin_api::prelude::*;
-use plugin_api::schedule::{BlockRef, IterKind, LoopRef, Schedule};
+use plugin_api::schedule::{Accessed, BlockRef, BufferInfo, IterKind, LoopRef, Schedule};
 
 /// The loops of a tile, and those around it.
 struct Nest {
@@ -23,14 +23,41 @@ pub(super) fn tiled(schedule: &mut Schedule, block: BlockRef, tile: &Tile) -> Re
     let loops = [&nest.shared, &nest.outer, &nest.reduced, &nest.inner].into_iter().flatten();
     schedule.reorder(&loops.copied().collect::<Vec<LoopRef>>())?;
     prepare_input(schedule, block, &nest, tile)?;
+    if let Some((iter, filter)) = tile.packed {
+        pack(schedule, block, iter, filter, tile.lanes)?;
+    }
     let innermost = nest.outer.last().or(nest.shared.last()).copied();
-    follow(schedule, block, innermost.ok_or_else(|| pass_error!("no loop of the result"))?, tile.lanes)?;
+    let last_lanes = tile.channels.filter(|_| tile.packed.is_some()).map_or(tile.lanes, |(_, n)| n);
+    follow(schedule, block, innermost.ok_or_else(|| pass_error!("no loop of the result"))?, last_lanes)?;
     let first = *nest.reduced.first().ok_or_else(|| pass_error!("no loop of what is combined"))?;
     let init = schedule.decompose_reduction(block, first)?;
     in_registers(schedule, &nest.inner)?;
     let loops = schedule.get_loops(init)?;
     in_registers(schedule, &loops[loops.len().saturating_sub(nest.inner.len())..])?;
     in_threads(schedule, &nest.shared);
+    Ok(())
+}
+
+/// Copies the filter that a reduction reads, and has it write its sums, so that an iterator's values follow each other.
+fn pack(schedule: &mut Schedule, block: BlockRef, iter: usize, filter: usize, lanes: i64) -> Result<(), PassError> {
+    let last = |of: &BufferInfo| -> Result<Vec<usize>, PassError> {
+        let at = of.dims.iter().position(|dim| dim[..] == [iter]).ok_or_else(|| pass_error!("no dimension of lanes"))?;
+        Ok((0..of.dims.len()).filter(|dim| *dim != at).chain([at]).collect())
+    };
+    let info = schedule.block_info(block)?;
+    let [read, written] = [info.reads.get(filter), info.writes.first()];
+    let order = last(read.ok_or_else(|| pass_error!("no filter"))?)?;
+    let sums = last(written.ok_or_else(|| pass_error!("no sums"))?)?;
+    schedule.transform_layout(block, Accessed::Write(0), &sums)?;
+    let copy = schedule.cache_read(block, filter, "global")?;
+    schedule.transform_layout(copy, Accessed::Write(0), &order)?;
+    let mut loops: Vec<LoopRef> = schedule.get_loops(copy)?;
+    let channels = loops.remove(order[order.len() - 1]);
+    let [channels, some] = schedule.split(channels, [None, Some(lanes)])?;
+    loops.insert(0, channels);
+    loops.push(some);
+    schedule.reorder(&loops)?;
+    in_threads(schedule, &loops[..loops.len() - 1]);
     Ok(())
 }
 
