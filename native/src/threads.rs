@@ -121,14 +121,22 @@ impl Threads {
                 result.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(ended);
             }
         };
-        let share = &share;
+        let (share, ended) = (&share, &AtomicUsize::new(0));
         match threads {
             0 => {}
             1 => share(0),
             _ => self.awake(&helpers, threads - 1, || {
                 helpers.scope(|scope| {
-                    (1..threads).for_each(|thread| scope.spawn(move |_| share(thread)));
+                    (1..threads).for_each(|thread| {
+                        scope.spawn(move |_| {
+                            share(thread);
+                            ended.fetch_add(1, Ordering::Release);
+                        });
+                    });
                     share(0);
+                    look_until(|| ended.load(Ordering::Acquire) == threads - 1);
+                    // Until the pool knows it, too.
+                    (0..32).for_each(|_| std::hint::spin_loop());
                 });
             }),
         }
@@ -161,14 +169,23 @@ impl Threads {
     fn look_for_a_while(&self) {
         let (mut seen, mut since) = (self.loops.load(Ordering::Relaxed), Instant::now());
         while since.elapsed() < AWAKE {
-            if rayon::yield_now() != Some(rayon::Yield::Executed) {
+            let has_worked = rayon::yield_now() == Some(rayon::Yield::Executed);
+            if !has_worked {
                 std::hint::spin_loop();
             }
             let loops = self.loops.load(Ordering::Relaxed);
-            if loops != seen {
+            if has_worked || loops != seen {
                 (seen, since) = (loops, Instant::now());
             }
         }
+    }
+}
+
+/// Returns when something is so, or after a while: who sleeps until then is woken up late.
+fn look_until(is_so: impl Fn() -> bool) {
+    let since = Instant::now();
+    while !is_so() && since.elapsed() < AWAKE {
+        std::thread::yield_now();
     }
 }
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self, cast
 
@@ -44,6 +46,26 @@ def _flat_bytes(array: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
     return array.reshape(-1).view(np.uint8)
 
 
+_MAKING = threading.Lock()
+"""Held while the array of a result is made."""
+
+
+class _Alone:
+    """What has an attribute that nothing else has."""
+
+    __slots__ = ("_array",)
+
+    def __init__(self) -> None:
+        self._array = object()
+
+    def references(self) -> int:
+        """As many references as are counted of something that only one attribute refers to."""
+        return sys.getrefcount(self._array)
+
+
+_ALONE = _Alone().references()
+
+
 class Tensor:
     """An array of a module: its elements are those of a NumPy array, which `numpy()` gives.
 
@@ -51,8 +73,10 @@ class Tensor:
     if that is not installed.
     """
 
-    __slots__ = ("__weakref__", "_array", "dtype", "shape")
-    _array: npt.NDArray[Any]
+    __slots__ = ("__weakref__", "_array", "_copy", "dtype", "shape")
+    _array: npt.NDArray[Any] | None
+    _copy: _passhost.Array | None
+    """The same elements as the host has them. None as soon as somebody else has the array, and can write to it."""
     dtype: str
     """Name of the data type, as in `float32`."""
     shape: tuple[int, ...]
@@ -60,16 +84,17 @@ class Tensor:
 
     def __init__(self, array: npt.ArrayLike | Tensor, dtype: str | None = None) -> None:
         """Of anything that NumPy takes for an array. An array of this data type is not copied."""
-        values = array._array if isinstance(array, Tensor) else np.asarray(array)
+        values = array.numpy() if isinstance(array, Tensor) else np.asarray(array)
         self.dtype = str(dtype) if dtype is not None else str(values.dtype)
         self._array = _as_elements(values, self.dtype)
+        self._copy = None
         self.shape = tuple(self._array.shape)
 
     @classmethod
     def _of_bytes(cls, data: bytes, dtype: str, shape: Sequence[int]) -> Self:
         """Of its bytes, row by row. Where not even the size of an element is known, the array has the bytes."""
         made = cls.__new__(cls)
-        made.dtype, made.shape = dtype, tuple(shape)
+        made.dtype, made.shape, made._copy = dtype, tuple(shape), None
         count = int(np.prod(made.shape, dtype=np.int64))
         flat = np.frombuffer(data, _element(dtype))
         made._array = flat.reshape(made.shape) if flat.size == count else np.frombuffer(data, np.uint8)
@@ -79,21 +104,23 @@ class Tensor:
     def _of(cls, handle: _passhost.Array) -> Self:
         """A result of a function."""
         made = cls.__new__(cls)
-        made.dtype, made.shape = handle.dtype, handle.shape
-        made._array = np.empty(handle.shape, _element(handle.dtype))
-        if made._array.nbytes == handle.nbytes:
-            handle.copy_to(_flat_bytes(made._array))
-        else:
-            made._array = np.frombuffer(bytearray(handle.data()), np.uint8)
+        made.dtype, made.shape, made._array, made._copy = handle.dtype, handle.shape, None, handle
         return made
 
     def _bytes(self) -> bytes:
         """Its bytes, row by row."""
-        return np.ascontiguousarray(self._array).tobytes()
+        return self._copy.data() if self._copy is not None else np.ascontiguousarray(self.numpy()).tobytes()
 
     def _handle(self) -> _passhost.Array:
-        """As the host takes it."""
-        return _passhost.Array(self.dtype, self.shape, _flat_bytes(np.ascontiguousarray(self._array)))
+        """As the host takes it: a copy of the elements, which is kept as long as nobody can write to the array."""
+        made = self._copy
+        if made is None:
+            made = _passhost.Array(self.dtype, self.shape, _flat_bytes(np.ascontiguousarray(self._array)))
+            # Before the references are counted: who asks for the array now takes this away.
+            self._copy = made
+            if sys.getrefcount(self._array) > _ALONE or self._array is None or self._array.base is not None:
+                self._copy = None
+        return made
 
     @property
     def ndim(self) -> int:
@@ -110,51 +137,71 @@ class Tensor:
     def numpy(self) -> npt.NDArray[Any]:
         """Its elements. What is written to them is seen by other users of this tensor. Those of a constant cannot be
         written.
+
+        A tensor whose array nobody has is given to functions without a copy.
         """
-        return self._array
+        array = self._array
+        if array is None:
+            with _MAKING:
+                array = self._array
+                if array is None:
+                    array = self._array = _array_of(self._copy)
+        self._copy = None
+        return array
 
     def copyfrom(self, source: npt.ArrayLike | Tensor) -> Tensor:
         """Takes the elements of an array of the same shape."""
-        np.copyto(self._array, source._array if isinstance(source, Tensor) else np.asarray(source))
+        np.copyto(self.numpy(), source.numpy() if isinstance(source, Tensor) else np.asarray(source))
         return self
 
     def copyto(self, target: Tensor | Any) -> Tensor:
         """Copies the elements to a tensor of the same shape, or to a new one on a device."""
         if isinstance(target, Tensor):
             return target.copyfrom(self)
-        return Tensor(self._array.copy(), self.dtype)
+        return Tensor(self.numpy().copy(), self.dtype)
 
     def __setitem__(self, at: Any, value: npt.ArrayLike | Tensor) -> None:
         """Writes elements, as in `x[:] = y`."""
-        self._array[at] = value._array if isinstance(value, Tensor) else value
+        self.numpy()[at] = value.numpy() if isinstance(value, Tensor) else value
 
     def __getitem__(self, at: Any) -> Any:
         """Elements as NumPy gives them: `x[0]` of a matrix is its first row."""
-        return self._array[at]
+        return self.numpy()[at]
 
     def __len__(self) -> int:
         """Its first extent."""
-        return len(self._array)
+        return len(self.numpy())
 
     def __bool__(self) -> bool:
         """Of one element, whether it is not 0."""
-        return bool(self._array)
+        return bool(self.numpy())
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
         """For NumPy."""
-        return np.array(self._array, dtype=dtype, copy=copy) if copy else np.asarray(self._array, dtype=dtype)
+        return np.array(self.numpy(), dtype=dtype, copy=copy) if copy else np.asarray(self.numpy(), dtype=dtype)
 
     def __dlpack__(self, **arguments: Any) -> Any:
         """For other libraries of arrays."""
-        return self._array.__dlpack__(**arguments)
+        return self.numpy().__dlpack__(**arguments)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         """The CPU."""
-        return cast("tuple[int, int]", self._array.__dlpack_device__())
+        return cast("tuple[int, int]", self.numpy().__dlpack_device__())
 
     def __repr__(self) -> str:
         """Its elements and data type."""
-        return f"Tensor({self._array!r})"
+        return f"Tensor({self.numpy()!r})"
+
+
+def _array_of(handle: _passhost.Array | None) -> npt.NDArray[Any]:
+    """A new array with the elements of what the host has."""
+    if handle is None:
+        raise AssertionError("a tensor has an array or what the host has")
+    made = np.empty(handle.shape, _element(handle.dtype))
+    if made.nbytes != handle.nbytes:
+        return np.frombuffer(bytearray(handle.data()), np.uint8)
+    handle.copy_to(_flat_bytes(made))
+    return made
 
 
 def bytes_of(value: Any) -> bytes:

@@ -41,7 +41,8 @@ pub(super) fn tiled(schedule: &mut Schedule, block: BlockRef, tile: &Tile) -> Re
 /// Copies the filter that a reduction reads, and has it write its sums, so that an iterator's values follow each other.
 fn pack(schedule: &mut Schedule, block: BlockRef, iter: usize, filter: usize, lanes: i64) -> Result<(), PassError> {
     let last = |of: &BufferInfo| -> Result<Vec<usize>, PassError> {
-        let at = of.dims.iter().position(|dim| dim[..] == [iter]).ok_or_else(|| pass_error!("no dimension of lanes"))?;
+        let at =
+            of.dims.iter().position(|dim| dim[..] == [iter]).ok_or_else(|| pass_error!("no dimension of lanes"))?;
         Ok((0..of.dims.len()).filter(|dim| *dim != at).chain([at]).collect())
     };
     let info = schedule.block_info(block)?;
