@@ -67,7 +67,7 @@ impl Helpers {
 }
 
 /// Parts for each thread: more than one, so that a slow thread does less.
-const PARTS: usize = 4;
+const PARTS: usize = 8;
 /// How long threads look for work after the last loop.
 const AWAKE: Duration = Duration::from_micros(500);
 
