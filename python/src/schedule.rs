@@ -3,7 +3,7 @@
 use crate::errors::not_scheduled;
 use crate::module::Body;
 use passhost::plugin_api::PassError;
-use passhost::plugin_api::schedule::{self, BlockRef, BufferInfo, LoopRef, Trace};
+use passhost::plugin_api::schedule::{self, Accessed, BlockRef, BufferInfo, LoopRef, Trace};
 use pyo3::prelude::*;
 
 /// A block of a schedule.
@@ -173,6 +173,18 @@ impl Schedule {
         scope: &str,
     ) -> PyResult<ScheduleBlock> {
         self.with(py, |own| own.cache_write(block.0, nth, scope)).map(ScheduleBlock)
+    }
+
+    fn transform_layout(
+        &mut self,
+        py: Python<'_>,
+        block: &ScheduleBlock,
+        write: bool,
+        nth: usize,
+        order: Vec<usize>,
+    ) -> PyResult<()> {
+        let of = if write { Accessed::Write(nth) } else { Accessed::Read(nth) };
+        self.with(py, |own| own.transform_layout(block.0, of, &order))
     }
 
     fn decompose_reduction(

@@ -362,3 +362,44 @@ print(caught[0].category.__name__, caught[0].message)
     assert "no_library" in lines[0]
     assert lines[-2] == "128.0"
     assert lines[-1].startswith("RuntimeWarning functions that take long were interpreted: ")
+
+
+@pytest.fixture
+def add_one():
+    return passhost.script.from_source("""
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor((4,), "float32")):
+        return R.add(x, R.const(1, "float32"))
+""")
+
+
+def test_what_is_written_to_an_array_is_seen_by_the_next_call(add_one):
+    tensor = passhost.runtime.tensor(np.zeros(4, "float32"))
+    assert passhost.exec(add_one, tensor).numpy().tolist() == [1, 1, 1, 1]
+    # Nobody else has the array: what the host has is given again.
+    assert tensor._handle() is tensor._handle()
+    array = tensor.numpy()
+    view = array[1:]
+    del array
+    assert passhost.exec(add_one, tensor).numpy().tolist() == [1, 1, 1, 1]
+    view[:] = 5
+    assert passhost.exec(add_one, tensor).numpy().tolist() == [1, 6, 6, 6]
+    del view
+    assert tensor._handle() is tensor._handle()
+    tensor[0] = 7
+    assert passhost.exec(add_one, tensor).numpy().tolist() == [8, 6, 6, 6]
+    own = np.zeros(4, "float32")
+    shared = passhost.runtime.Tensor(own[:])
+    passhost.exec(add_one, shared)
+    own[:] = 2
+    assert passhost.exec(add_one, shared).numpy().tolist() == [3, 3, 3, 3]
+
+
+def test_a_result_is_given_on_without_a_copy(add_one):
+    once = passhost.exec(add_one, passhost.runtime.tensor(np.zeros(4, "float32")))
+    assert once._array is None
+    assert passhost.exec(add_one, once).numpy().tolist() == [2, 2, 2, 2]
+    once.numpy()[:] = 3
+    assert passhost.exec(add_one, once).numpy().tolist() == [4, 4, 4, 4]

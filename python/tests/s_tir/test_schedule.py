@@ -179,6 +179,30 @@ def test_what_is_refused_changes_nothing(two):
     passhost.ir.assert_structural_equal(sch.mod, before)
 
 
+def test_dimensions_of_a_buffer_change_their_order(two):
+    sch = s_tir.Schedule(two)
+    copy = sch.cache_read(sch.get_block("C", "first"), "A", "global")
+    by_name = sch.copy()
+    sch.transform_layout(copy, ("write", 0), lambda i, j: (j, i))
+    assert "A_global[v1, v0] = A[v0, v1]" in sch.mod.script()
+    by_name.transform_layout(by_name.get_block("A_global", "first"), "A_global", lambda i, j: [j, i])
+    passhost.ir.assert_structural_equal(sch.mod, by_name.mod)
+    assert 'transform_layout(b1, "write", 0, [1, 0])' in str(sch.trace)
+    for wrong, kind, message in [
+        (lambda i, j: (i, i), ScheduleError, "does not have each of the 2 dimensions"),
+        (lambda i: (i,), ScheduleError, "does not have each of the 2 dimensions"),
+        (lambda i, j: (i + j, j), ScheduleError, "has no other maps"),
+        (lambda *all: all, ScheduleError, "a parameter for each index"),
+        ([1, 0], TypeError, "index_map is a function"),
+    ]:
+        with pytest.raises(kind, match=message):
+            sch.transform_layout(copy, ("write", 0), wrong)
+    with pytest.raises(ScheduleError, match="the caller of the function sees the layout of `A`"):
+        sch.transform_layout(copy, ("read", 0), lambda i, j: (j, i))
+    with pytest.raises(TypeError, match="takes"):
+        sch.transform_layout(copy, ("out", 0), lambda i, j: (j, i))
+
+
 def test_a_buffer_is_given_by_its_name(two):
     sch = s_tir.Schedule(two)
     c = sch.get_sblock("C", "first")

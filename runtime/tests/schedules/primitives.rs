@@ -2,7 +2,7 @@
 
 use crate::common::{func, reads_back, same_values, text};
 use plugin_api::prelude::*;
-use plugin_api::schedule::{IterKind, Schedule};
+use plugin_api::schedule::{Accessed, IterKind, Schedule};
 
 pub(crate) const MATMUL_RELU: &str = "
 def f(A: T.Buffer((12, 20), \"float32\"), B: T.Buffer((20, 16), \"float32\"), D: T.Buffer((12, 16), \"float32\")):
@@ -87,6 +87,61 @@ fn buffers_are_cached_and_blocks_computed_at_loops() {
         sch.compute_at(b, j)?;
         sch.reverse_compute_at(c, j)
     });
+}
+
+#[test]
+fn dimensions_of_buffers_change_their_order() {
+    let out = check(MATMUL_RELU, |sch| {
+        let block = sch.get_block("C")?;
+        let b = sch.cache_read(block, 1, "global")?;
+        sch.transform_layout(b, Accessed::Write(0), &[1, 0])?;
+        let c = sch.cache_write(block, 0, "local")?;
+        sch.transform_layout(c, Accessed::Read(0), &[1, 0])?;
+        let [i, j, k] = sch.loops(block)?;
+        sch.reorder(&[j, i, k])?;
+        sch.reverse_compute_at(c, j)?;
+        sch.decompose_reduction(block, i).map(drop)
+    });
+    assert!(out.contains("B_global[vj, vk]") && out.contains("C_local[vj, vi] = T.float32(0.0)"), "{out}");
+}
+
+#[test]
+fn a_layout_that_others_see_stays() {
+    let func = func(MATMUL_RELU);
+    let mut sch = Schedule::new(&func).expect("a schedule");
+    let block = sch.get_block("C").expect("a block");
+    for (of, order, why) in [
+        (Accessed::Read(0), &[1, 0][..], "the caller of the function sees the layout of `A`"),
+        (Accessed::Write(0), &[0, 0], "[0, 0] does not have each of the 2 dimensions of `C` once"),
+        (Accessed::Write(0), &[0], "[0] does not have each of the 2 dimensions of `C` once"),
+        (Accessed::Write(1), &[1, 0], "block `C` writes 1 buffers, so there is no number 1"),
+    ] {
+        let error = sch.transform_layout(block, of, order).expect_err("refused").to_string();
+        assert!(error.contains(why), "{error}");
+    }
+    assert!(sch.trace().is_empty() && sch.finish().expect("a body").structural_eq(&func));
+}
+
+const VIEWED: &str = "
+def f(A: T.Buffer((4, 8), \"float32\"), C: T.Buffer((32,), \"float32\")):
+    B = T.alloc_buffer((4, 8))
+    D = T.decl_buffer((32,), data=B.data)
+    for i, j in T.grid(4, 8):
+        with T.sblock(\"B\"):
+            vi, vj = T.axis.remap(\"SS\", [i, j])
+            B[vi, vj] = A[vi, vj] * T.float32(2)
+    for i in range(32):
+        with T.sblock(\"C\"):
+            vi = T.axis.spatial(32, i)
+            C[vi] = D[vi]
+";
+
+#[test]
+fn the_layout_of_a_buffer_with_views_stays() {
+    let mut sch = Schedule::new(&func(VIEWED)).expect("a schedule");
+    let block = sch.get_block("B").expect("a block");
+    let error = sch.transform_layout(block, Accessed::Write(0), &[1, 0]).expect_err("refused").to_string();
+    assert!(error.contains("`B`"), "{error}");
 }
 
 const CHAIN: &str = "

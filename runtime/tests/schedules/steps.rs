@@ -1,7 +1,7 @@
 //! Random primitives.
 
 use plugin_api::prelude::*;
-use plugin_api::schedule::{BlockRef, LoopRef, Schedule};
+use plugin_api::schedule::{Accessed, BlockRef, LoopRef, Schedule};
 
 /// A source of choices.
 pub(crate) struct Choices(pub(crate) u64);
@@ -41,7 +41,7 @@ pub(crate) fn step(sch: &mut Schedule, choices: &mut Choices) -> Result<(), Pass
     let elsewhere = some_loops(sch, other, choices);
     let one = loops.first().copied().ok_or_else(|| PassError::new("no loops"));
     let there = elsewhere.first().copied().ok_or_else(|| PassError::new("no loops"));
-    match choices.below(15) {
+    match choices.below(17) {
         0 | 1 => sch.split(one?, [None, Some(choices.of(&[1, 2, 3, 4, 5]))]).map(drop),
         2 => sch.split(one?, [Some(2), None, Some(choices.of(&[1, 2, 3]))]).map(drop),
         3 => sch.fuse(&loops).map(drop),
@@ -59,6 +59,19 @@ pub(crate) fn step(sch: &mut Schedule, choices: &mut Choices) -> Result<(), Pass
         11 => sch.compute_at(block, there?),
         12 => sch.reverse_compute_at(block, there?),
         13 => sch.cache_read(block, choices.below(2), "local").map(drop),
-        _ => sch.cache_write(block, 0, "local").map(drop),
+        14 => sch.cache_write(block, 0, "local").map(drop),
+        _ => turn(sch, block, choices),
     }
+}
+
+/// Turns the dimensions of a buffer around.
+fn turn(sch: &mut Schedule, block: BlockRef, choices: &mut Choices) -> Result<(), PassError> {
+    let info = sch.block_info(block)?;
+    let nth = choices.below(2);
+    let (buffers, of) = match choices.below(2) {
+        0 => (info.reads, Accessed::Read(nth)),
+        _ => (info.writes, Accessed::Write(nth)),
+    };
+    let rank = buffers.get(nth).map_or(0, |buffer| buffer.ty.shape.len());
+    sch.transform_layout(block, of, &(0..rank).rev().collect::<Vec<usize>>())
 }

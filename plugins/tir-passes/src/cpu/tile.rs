@@ -77,12 +77,14 @@ impl<'i> Operands<'i> {
     }
 
     /// The parameter that alone depends on a loop of the channels of a convolution, and on no other loop of the result: it can be
-    /// copied so that the channels follow each other. Its position among what is read.
+    /// copied so that the channels follow each other. Its position among what is read. Of a large one, what the tiles read after
+    /// each other is so far apart that the cache does not keep it.
     fn filter(&self, channels: usize) -> Option<usize> {
         let is_filter = |read: &BufferInfo| {
             let of_channels = read.dims.iter().filter(|dim| dim[..] == [self.loops[channels].0]).count() == 1;
             let mut others = (0..self.loops.len()).filter(|at| *at != channels);
-            read.is_param && of_channels && !others.any(|at| self.depends(read, at))
+            let is_small = read.is_param && bytes(read) <= CACHED_PART;
+            is_small && of_channels && !others.any(|at| self.depends(read, at))
         };
         let mut depending = self.reads.iter().enumerate().filter(|(_, read)| self.depends(read, channels));
         let (at, _) = depending.next().filter(|(_, read)| is_filter(read))?;

@@ -27,7 +27,8 @@ passhost.error.ScheduleError: `split`: `i` is parallel; do this before
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -362,6 +363,33 @@ class Schedule:
         at = self._buffer("cache_write", name, ref, write_buffer_index)
         return SBlockRV(name, self._changing(name).cache_write(ref, at, _given.text("storage_scope", storage_scope)))
 
+    def transform_layout(
+        self,
+        block: SBlockRV | str,
+        buffer: tuple[str, int] | str | Var,
+        index_map: Callable[..., Sequence[object]],
+        pad_value: object = None,
+        *,
+        assume_injective_transform: bool = False,
+    ) -> None:
+        """Puts the dimensions of a buffer that the function allocates in another order, for all blocks that use it.
+
+        The buffer is one of the block: `("read", 0)`, `("write", 0)`, or its name. `index_map` gives the indices in
+        their new order, as in `lambda i, j: (j, i)`; passhost has no other maps.
+        """
+        name, ref = self._block("transform_layout", block)
+        _only("transform_layout", "pad_value", pad_value, None)
+        if isinstance(buffer, tuple):
+            if len(buffer) != 2 or buffer[0] not in ("read", "write"):
+                raise TypeError(f'transform_layout takes ("read", n), ("write", n) or a name, not {buffer!r}')
+            write, at = buffer[0] == "write", _given.amount("the position of a buffer", buffer[1])
+        else:
+            reads, writes = self._of(name).buffers(ref)
+            wanted = buffer.name if isinstance(buffer, Var) else _given.text("the name of a buffer", buffer)
+            write = wanted in writes
+            at = _position("transform_layout", writes if write else reads, wanted)
+        self._changing(name).transform_layout(ref, write, at, _order(index_map))
+
     def decompose_reduction(self, block: SBlockRV | str, loop: LoopRV) -> SBlockRV:
         """Makes the initialization of a reduction a block of its own, before a loop. Gives that block."""
         name, ref, of = self._pair("decompose_reduction", block, loop)
@@ -373,15 +401,36 @@ class Schedule:
             buffer = buffer.name
         if not isinstance(buffer, str):
             return _given.amount("the position of a buffer", buffer)
-        names = self._of(name).buffers(block)[primitive == "cache_write"]
-        if names.count(buffer) != 1:
-            raise ScheduleError(
-                f"`{primitive}`: {names.count(buffer)} of the buffers {', '.join(names)} are `{buffer}`"
-            )
-        return names.index(buffer)
+        return _position(primitive, self._of(name).buffers(block)[primitive == "cache_write"], buffer)
 
     def _repr_html_(self) -> str:
         return _html.script(self.mod.script())
+
+
+def _position(primitive: str, names: Sequence[str], buffer: str) -> int:
+    """The position of the one buffer of a name."""
+    if names.count(buffer) != 1:
+        raise ScheduleError(f"`{primitive}`: {names.count(buffer)} of the buffers {', '.join(names)} are `{buffer}`")
+    return names.index(buffer)
+
+
+def _order(index_map: object) -> list[int]:
+    """The dimensions of a map of indices, in their new order."""
+    if not callable(index_map):
+        raise TypeError(f"index_map is a function such as `lambda i, j: (j, i)`, not {index_map!r}")
+    parameters = inspect.signature(index_map).parameters.values()
+    if any(
+        parameter.kind not in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD) for parameter in parameters
+    ):
+        raise ScheduleError("`transform_layout`: index_map has a parameter for each index, and no others")
+    indices = [object() for _ in parameters]
+    try:
+        given = list(index_map(*indices))
+        return [next(at for at, index in enumerate(indices) if index is one) for one in given]
+    except (TypeError, StopIteration):
+        raise ScheduleError(
+            "`transform_layout`: passhost puts indices in another order, and has no other maps"
+        ) from None
 
 
 def _only(primitive: str, parameter: str, value: object, known: object) -> None:
