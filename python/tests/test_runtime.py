@@ -1,6 +1,7 @@
 """Executing modules."""
 
 import os
+import signal
 import subprocess
 import sys
 
@@ -403,3 +404,22 @@ def test_a_result_is_given_on_without_a_copy(add_one):
     assert passhost.exec(add_one, once).numpy().tolist() == [2, 2, 2, 2]
     once.numpy()[:] = 3
     assert passhost.exec(add_one, once).numpy().tolist() == [4, 4, 4, 4]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_a_forked_process_has_threads_of_its_own(matmul):
+    scheduled = passhost.passes.tir.ScheduleForCPU()(matmul)
+    assert "T.parallel" in scheduled.script()
+    x = np.random.default_rng(0).standard_normal((128, 128)).astype("float32")
+    expected = passhost.exec(scheduled, x, backend="llvm").numpy()
+    child = os.fork()
+    if child == 0:
+        same = False
+        try:
+            signal.alarm(60)
+            same = np.array_equal(passhost.exec(scheduled, x, backend="llvm").numpy(), expected)
+        finally:
+            os._exit(0 if same else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    np.testing.assert_array_equal(passhost.exec(scheduled, x, backend="llvm").numpy(), expected)

@@ -18,9 +18,9 @@ pub struct Candidate {
     pub from: &'static str,
 }
 
-/// The places, the first one first. A library that the variable names is the only one.
+/// The places, the first one first. A library that the variable names is the only one; an empty name is none.
 pub fn candidates() -> Vec<Candidate> {
-    if let Some(path) = env::var_os(VARIABLE) {
+    if let Some(path) = env::var_os(VARIABLE).filter(|path| !path.is_empty()) {
         return vec![Candidate { path: path.into(), from: VARIABLE }];
     }
     let of_rust = sysroot().map(|root| in_sysroot(&root)).unwrap_or_default();

@@ -130,7 +130,8 @@ impl Llvm {
         let (path, from) = (candidate.path.display().to_string(), candidate.from);
         // SAFETY: initializers of an LLVM library only set up its own tables. A file that is no library is refused.
         let library = unsafe { Library::new(&candidate.path) }.map_err(|error| {
-            let message = error.to_string();
+            // What the system says is the source: a missing file, another library that is needed.
+            let message = std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
             LlvmError::Open { path: path.clone(), from, message }
         })?;
         // LLVM's code and its threads must stay: the library is never closed.
