@@ -4,7 +4,7 @@
 use rayon::{Scope, ThreadPool, ThreadPoolBuilder};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 /// What is known of the loops of some kernels.
@@ -20,16 +20,22 @@ pub(crate) struct Threads {
     beside: Beside,
 }
 
-/// Threads beside one that is in no pool: one less than rayon has, so that with the caller there are as many. They are started
-/// when they are first needed, and once more in a process that is forked, which has none of them.
+/// Threads for callers that are in no pool: one fewer than rayon has, since the caller works, too. They are started when they are
+/// first needed, and again in a forked process, which inherits none of them.
 #[derive(Debug, Default)]
 struct Beside(Mutex<Option<(u32, Option<Arc<ThreadPool>>)>>);
 
 impl Beside {
-    /// Nothing if they cannot be started, or would be none.
-    fn get(&self) -> Option<Arc<ThreadPool>> {
+    /// Nothing if they cannot be started, or would be none; then the caller does all of the work. `looking` counts threads of
+    /// this process.
+    fn get(&self, looking: &AtomicUsize) -> Option<Arc<ThreadPool>> {
         let process = std::process::id();
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // A thread that a fork left behind may hold the lock for ever.
+        let mut known = match self.0.try_lock() {
+            Ok(known) => known,
+            Err(TryLockError::Poisoned(known)) => known.into_inner(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
         if let Some((_, pool)) = known.as_ref().filter(|(of, _)| *of == process) {
             return pool.clone();
         }
@@ -37,8 +43,11 @@ impl Beside {
             0 => None,
             others => ThreadPoolBuilder::new().num_threads(others).build().ok().map(Arc::new),
         };
-        // To end those of another process would wait for locks that nothing gives back.
-        std::mem::forget(known.replace((process, pool.clone())));
+        // The pool of the parent process has no threads here. To drop it would wait for them.
+        if let Some(of_parent) = known.replace((process, pool.clone())) {
+            std::mem::forget(of_parent);
+            looking.store(0, Ordering::Relaxed);
+        }
         pool
     }
 }
@@ -90,7 +99,7 @@ impl Threads {
         if rayon::current_thread_index().is_some() {
             return (rayon::current_num_threads(), Helpers::Own);
         }
-        let beside = self.beside.get();
+        let beside = self.beside.get(&self.looking);
         beside.map_or((1, Helpers::Own), |pool| (pool.current_num_threads() + 1, Helpers::Beside(pool)))
     }
 
@@ -135,7 +144,7 @@ impl Threads {
                     });
                     share(0);
                     look_until(|| ended.load(Ordering::Acquire) == threads - 1);
-                    // Until the pool knows it, too.
+                    // The pool counts a job as done a moment later; until then, the end of the scope would sleep.
                     (0..32).for_each(|_| std::hint::spin_loop());
                 });
             }),
@@ -181,7 +190,7 @@ impl Threads {
     }
 }
 
-/// Returns when something is so, or after a while: who sleeps until then is woken up late.
+/// Waits for a condition without sleeping, but no longer than `AWAKE`: to wake a thread takes long.
 fn look_until(is_so: impl Fn() -> bool) {
     let since = Instant::now();
     while !is_so() && since.elapsed() < AWAKE {

@@ -1,9 +1,13 @@
 """Executing modules."""
 
+import copy
 import os
+import pickle
 import signal
 import subprocess
 import sys
+import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -396,6 +400,67 @@ def test_what_is_written_to_an_array_is_seen_by_the_next_call(add_one):
     passhost.exec(add_one, shared)
     own[:] = 2
     assert passhost.exec(add_one, shared).numpy().tolist() == [3, 3, 3, 3]
+
+
+def test_a_write_between_a_copy_and_its_use_is_seen(add_one):
+    tensor = passhost.runtime.tensor(np.zeros(65536, "float32"))
+    end = threading.Event()
+
+    def read():
+        while not end.is_set():
+            tensor._handle()
+
+    readers = [threading.Thread(target=read) for _ in range(2)]
+    for reader in readers:
+        reader.start()
+    for value in range(300):
+        tensor[:] = value
+        assert np.frombuffer(tensor._handle().data(), "float32")[-1] == value
+    end.set()
+    for reader in readers:
+        reader.join()
+
+
+def test_copies_of_a_tensor(add_one):
+    tensor = passhost.exec(add_one, np.zeros(4, "float32"))
+    passhost.exec(add_one, tensor)
+    shallow, deep, pickled = copy.copy(tensor), copy.deepcopy(tensor), pickle.loads(pickle.dumps(tensor))
+    tensor[:] = 5
+    for other, expected in [(tensor, 6), (shallow, 6), (deep, 2), (pickled, 2)]:
+        assert passhost.exec(add_one, other).numpy().tolist() == [expected] * 4
+
+
+def test_an_array_that_only_a_weak_reference_knows_is_copied(add_one):
+    tensor = passhost.runtime.tensor(np.zeros(4, "float32"))
+    weak = weakref.ref(tensor.numpy())
+    passhost.exec(add_one, tensor)
+    weak()[:] = 5
+    assert passhost.exec(add_one, tensor).numpy().tolist() == [6] * 4
+
+
+@pytest.mark.parametrize("held", [True, False])
+def test_a_tensor_that_is_given_twice_is_one_array(held):
+    mod = passhost.script.from_source("""
+@I.ir_module
+class Module:
+    @T.prim_func(private=True, s_tir=True)
+    def f(x: T.Buffer((4,), "float32")):
+        for i in range(4):
+            with T.sblock("x"):
+                vi = T.axis.spatial(4, i)
+                x[vi] = x[vi] + T.float32(1)
+
+    @R.function(pure=False)
+    def main(x: R.Tensor((4,), "float32"), y: R.Tensor((4,), "float32")):
+        cls = Module
+        z = R.call_tir_inplace(cls.f, (x,), out_ty=R.Tensor((4,), "float32"), inplace_indices=[0])
+        w = R.add(z, y)
+        return w
+""")
+    tensor = passhost.runtime.tensor(np.zeros(4, "float32"))
+    array = tensor.numpy() if held else None
+    assert passhost.exec(mod, tensor, tensor).numpy().tolist() == [2] * 4
+    assert array is None or array.tolist() == [1] * 4
 
 
 def test_a_result_is_given_on_without_a_copy(add_one):

@@ -102,7 +102,7 @@ def serve(program, name):
 
 
 def turn(call):
-    """Seconds of each call in a turn, but of the first."""
+    """Seconds of each call in a turn, except the first."""
     seconds, end = [], time.perf_counter() + 0.02
     call()
     while not seconds or time.perf_counter() < end:

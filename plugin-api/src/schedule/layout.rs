@@ -43,8 +43,8 @@ impl Schedule {
     /// ```
     ///
     /// # Errors
-    /// If the block has no such buffer, the function does not allocate it, or something other than loads and stores uses it; if
-    /// `order` does not have each dimension once.
+    /// If the block has no such buffer, the function does not allocate it, or it is used in another way than by loads and stores
+    /// of single elements in blocks; if `order` does not have each dimension once.
     pub fn transform_layout(&mut self, block: BlockRef, of: Accessed, order: &[usize]) -> Result<(), PassError> {
         let id = self.block_id("transform_layout", block)?;
         let mut tree = self.tree.with_allocations_first();
@@ -78,6 +78,9 @@ impl Tree {
         if !of.ty.strides.is_empty() || of.ty.elem_offset.is_some() || !self.has_elements_only(buffer) {
             return Err(format!("`{name}` is not only loaded and stored element by element"));
         }
+        for user in self.blocks_using(buffer) {
+            self.facts(user)?;
+        }
         let shape = &mut self.buffers[buffer.0 as usize].ty.shape;
         *shape = ordered(shape, order);
         for id in self.subtree(Tree::ROOT) {
@@ -97,10 +100,10 @@ impl Tree {
         Ok(())
     }
 
-    /// Whether a buffer is used by loads and stores of one element alone.
+    /// Whether each use of a buffer is a load or store of a single element.
     fn has_elements_only(&self, buffer: Buf) -> bool {
         let rank = self.buffer(buffer).ty.shape.len();
-        let is_scalar = |index: &Ex| index.as_dim().is_none_or(|dim| dim.dtype().lanes() == 1);
+        let is_scalar = |index: &Ex| index.as_dim().is_some_and(|dim| dim.dtype().lanes() == 1);
         let are_all = |indices: &[Ex]| indices.len() == rank && indices.iter().all(is_scalar);
         let mut uses = 0usize;
         let mut right = 0usize;
@@ -131,9 +134,7 @@ fn with_order(ex: &Ex, buffer: Buf, order: &[usize]) -> Ex {
         if of != buffer {
             return None;
         }
-        let rest = op.ops[1 + indices.len()..].iter().cloned();
-        let indices = ordered(indices, order).into_iter().chain(rest).map(|index| with_order(&index, buffer, order));
-        let ops = std::iter::once(Ex::Buffer(buffer)).chain(indices).collect();
+        let ops = std::iter::once(Ex::Buffer(buffer)).chain(ordered(indices, order)).collect();
         Some(Ex::Op(Arc::new(Op { spec: op.spec, dtype: op.dtype, ops })))
     })
 }

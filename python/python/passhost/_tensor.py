@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import weakref
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self, cast
 
@@ -46,12 +47,12 @@ def _flat_bytes(array: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
     return array.reshape(-1).view(np.uint8)
 
 
-_MAKING = threading.Lock()
-"""Held while the array of a result is made."""
+_LOCK = threading.RLock()
+"""Held while a tensor makes its array from what the host has, or a copy for the host from its array."""
 
 
 class _Alone:
-    """What has an attribute that nothing else has."""
+    """An object whose one attribute holds the only reference to a value."""
 
     __slots__ = ("_array",)
 
@@ -59,7 +60,7 @@ class _Alone:
         self._array = object()
 
     def references(self) -> int:
-        """As many references as are counted of something that only one attribute refers to."""
+        """How many references `sys.getrefcount` counts of that value."""
         return sys.getrefcount(self._array)
 
 
@@ -107,20 +108,36 @@ class Tensor:
         made.dtype, made.shape, made._array, made._copy = handle.dtype, handle.shape, None, handle
         return made
 
+    def __getstate__(self) -> tuple[npt.NDArray[Any], str, tuple[int, ...]]:
+        """For `copy` and `pickle`."""
+        return self.numpy(), self.dtype, self.shape
+
+    def __setstate__(self, state: tuple[npt.NDArray[Any], str, tuple[int, ...]]) -> None:
+        """For `copy` and `pickle`."""
+        self._array, self.dtype, self.shape = state
+        self._copy = None
+
     def _bytes(self) -> bytes:
         """Its bytes, row by row."""
-        return self._copy.data() if self._copy is not None else np.ascontiguousarray(self.numpy()).tobytes()
+        made = self._copy
+        return made.data() if made is not None else np.ascontiguousarray(self.numpy()).tobytes()
 
     def _handle(self) -> _passhost.Array:
-        """As the host takes it: a copy of the elements, which is kept as long as nobody can write to the array."""
-        made = self._copy
-        if made is None:
-            made = _passhost.Array(self.dtype, self.shape, _flat_bytes(np.ascontiguousarray(self._array)))
-            # Before the references are counted: who asks for the array now takes this away.
-            self._copy = made
-            if sys.getrefcount(self._array) > _ALONE or self._array is None or self._array.base is not None:
-                self._copy = None
-        return made
+        """As the host takes it: a copy of the elements, which is kept as long as nobody else can write to the array."""
+        with _LOCK:
+            made = self._copy
+            if made is None:
+                # Nobody gets the array while the lock is held. So if nobody has it now, the copy will be up to date.
+                is_private = self._is_private()
+                made = _passhost.Array(self.dtype, self.shape, _flat_bytes(np.ascontiguousarray(self._array)))
+                self._copy = made if is_private else None
+            return made
+
+    def _is_private(self) -> bool:
+        """Whether nothing else refers to the array or its memory."""
+        if sys.getrefcount(self._array) > _ALONE or self._array is None:
+            return False
+        return bool(self._array.flags.owndata) and not weakref.getweakrefcount(self._array)
 
     @property
     def ndim(self) -> int:
@@ -138,16 +155,13 @@ class Tensor:
         """Its elements. What is written to them is seen by other users of this tensor. Those of a constant cannot be
         written.
 
-        A tensor whose array nobody has is given to functions without a copy.
+        The first call with a tensor copies its elements. As long as nobody keeps this array, later calls do not.
         """
-        array = self._array
-        if array is None:
-            with _MAKING:
-                array = self._array
-                if array is None:
-                    array = self._array = _array_of(self._copy)
-        self._copy = None
-        return array
+        with _LOCK:
+            if self._array is None:
+                self._array = _array_of(self._copy)
+            self._copy = None
+            return self._array
 
     def copyfrom(self, source: npt.ArrayLike | Tensor) -> Tensor:
         """Takes the elements of an array of the same shape."""

@@ -96,12 +96,15 @@ class _Values:
 
     def __init__(self) -> None:
         self.tensors: dict[_passhost.Array, Tensor] = {}
+        self.handles: dict[int, _passhost.Array] = {}
 
     def given(self, value: Any) -> Any:
         """A value for the machine."""
         if isinstance(value, Tensor):
-            handle = value._handle()
+            # A tensor that is given twice is one array, whether it keeps what the host has or not.
+            handle = self.handles.get(id(value)) or value._handle()
             self.tensors[handle] = value
+            self.handles[id(value)] = handle
             return handle
         if isinstance(value, Shape):
             return _passhost.Shape(list(value))
@@ -172,7 +175,12 @@ def _returning(function: Callable[..., Any]) -> Callable[[Sequence[Any]], tuple[
     def call(args: Sequence[Any]) -> tuple[Any, list[tuple[int, Any]]]:
         values = _Values()
         given = [values.taken(arg) for arg in args]
-        result = values.given(function(*given))
+        returned = function(*given)
+        for tensor in given:
+            if isinstance(tensor, Tensor):
+                # What the function may have written to is copied.
+                tensor.numpy()
+        result = values.given(returned)
         written = [
             (at, tensor._handle())
             for at, (before, tensor) in enumerate(zip(args, given, strict=True))

@@ -21,14 +21,21 @@ pub(super) fn fill(dtype: DType, seed: u64, bytes: &mut [u8]) -> Option<()> {
     let mut random = SplitMix(seed);
     let scalar = DType::new(dtype.code(), dtype.bits(), 1);
     word_of(scalar, Number::Int(0))?;
+    // 23 bits, so that the number is exact in float32.
+    let float = |draw: u64| (draw >> 41) as f64 / f64::from(1 << 22) - 1.0;
+    // The most usual elements, without the question for each what they are.
+    if scalar == DType::F32 {
+        let elements = bytes.as_chunks_mut::<4>().0;
+        elements.iter_mut().for_each(|element| *element = (float(random.next()) as f32).to_le_bytes());
+        return Some(());
+    }
     for element in bytes.chunks_exact_mut(scalar.bytes()) {
         let draw = random.next();
         let number = match scalar.code() {
             6 => Number::Bool(draw >> 63 == 1),
             0 => Number::Int((draw >> 60) as i64 - 8),
             1 => Number::UInt(draw >> 60),
-            // 23 bits, so that the number is exact in float32.
-            _ => Number::Float((draw >> 41) as f64 / f64::from(1 << 22) - 1.0),
+            _ => Number::Float(float(draw)),
         };
         let (word, width) = word_of(scalar, number)?;
         element.copy_from_slice(&word.to_le_bytes()[..width]);

@@ -438,17 +438,27 @@ fn random_tensor(
     let is_one = tensor.len() == 1;
     let row: f64 = shape.iter().skip(1).map(|extent| *extent as f64).product();
     let scale = if weight && shape.len() > 1 && row > 0.0 { (6.0 / row).sqrt() } else { 1.0 };
+    let float = |value: f64| match draw.range {
+        _ if draw.variance => 1.0 + value / 2.0,
+        InputRange::Wide => 10.0 * coarse(value),
+        InputRange::Coarse => coarse(value),
+        _ => value * scale,
+    };
     let range = |number: Number| match number {
-        Number::Float(value) if draw.variance => Number::Float(1.0 + value / 2.0),
-        Number::Float(value) if draw.range == InputRange::Wide => Number::Float(10.0 * coarse(value)),
-        Number::Float(value) if draw.range == InputRange::Coarse => Number::Float(coarse(value)),
-        Number::Float(value) => Number::Float(value * scale),
+        Number::Float(value) => Number::Float(float(value)),
         Number::Int(value) => Number::Int(draw.range.integer(value, dtype)),
         Number::UInt(value) => Number::UInt(draw.range.integer(value as i64, dtype) as u64),
         Number::Bool(truth) => Number::Bool(draw.truth.filter(|_| is_one).unwrap_or(truth)),
     };
     let is_usual = draw.range == InputRange::Usual && !draw.variance && scale == 1.0;
     if dtype == DType::BOOL && draw.truth.is_none() || dtype.is_float() && is_usual {
+        return Ok(tensor);
+    }
+    // The most usual elements, without the question for each what they are.
+    if dtype == DType::F32 {
+        for element in tensor.bytes_mut().as_chunks_mut::<4>().0 {
+            *element = (float(f32::from_le_bytes(*element).into()) as f32).to_le_bytes();
+        }
         return Ok(tensor);
     }
     for element in tensor.bytes_mut().chunks_exact_mut(dtype.bytes().max(1)) {

@@ -122,6 +122,39 @@ fn a_layout_that_others_see_stays() {
     assert!(sch.trace().is_empty() && sch.finish().expect("a body").structural_eq(&func));
 }
 
+const VECTORS: &str = "
+def f(A: T.Buffer((4, 8), \"float32\"), C: T.Buffer((4, 8), \"float32\")):
+    B = T.sblock_alloc_buffer((4, 8))
+    for i in range(4):
+        with T.sblock(\"B\"):
+            vi = T.axis.spatial(4, i)
+            B[vi, T.Ramp(0, 1, 8)] = A[vi, T.Ramp(0, 1, 8)]
+    for i, j in T.grid(4, 8):
+        with T.sblock(\"C\"):
+            vi, vj = T.axis.remap(\"SS\", [i, j])
+            C[vi, vj] = B[vi, vj]
+";
+
+const ADDRESSES: &str = "
+def f(A: T.Buffer((4, 8), \"float32\"), C: T.Buffer((4, 8), \"float32\")):
+    B = T.sblock_alloc_buffer((4, 8))
+    for i, j in T.grid(4, 8):
+        with T.sblock(\"C\"):
+            vi, vj = T.axis.remap(\"SS\", [i, j])
+            C[vi, vj] = B[vi, vj]
+    with T.sblock(\"D\"):
+        T.evaluate(T.call_extern(\"int32\", \"f\", T.address_of(B[0, 0])))
+";
+
+#[test]
+fn the_layout_of_vectors_and_of_what_has_an_address_stays() {
+    for source in [VECTORS, ADDRESSES] {
+        let mut sch = Schedule::new(&func(source)).expect("a schedule");
+        let block = sch.get_block("C").expect("a block");
+        assert!(sch.transform_layout(block, Accessed::Read(0), &[1, 0]).is_err(), "{source}");
+    }
+}
+
 const VIEWED: &str = "
 def f(A: T.Buffer((4, 8), \"float32\"), C: T.Buffer((32,), \"float32\")):
     B = T.alloc_buffer((4, 8))

@@ -20,8 +20,8 @@ pub(super) struct Tile {
     pub(super) block: Option<(usize, i64)>,
     /// Whether all channels are computed for a tile of the others before the next one: the numbers stay in the cache.
     pub(super) channels_last: bool,
-    /// What is read as vectors is copied first, so that the lanes follow each other: the iterator of the lanes, and which of the
-    /// buffers that are read it is.
+    /// If the filter is copied first, so that the lanes follow each other in memory: the iterator of the lanes, and the position of
+    /// the filter among what the block reads.
     pub(super) packed: Option<(usize, usize)>,
 }
 
@@ -35,7 +35,7 @@ const CACHED: i64 = 512 << 10;
 const CACHED_PART: i64 = 256 << 10;
 /// Parts of the work, if there are several: enough for threads.
 const PARTS: i64 = 4;
-/// Cycles to copy an element to where the lanes follow each other, and to store one of a tile whose lanes do not.
+/// Cycles to copy an element of a filter, and to store an element of a tile whose lanes do not follow each other in the result.
 const CYCLES_TO_PACK: f64 = 3.0;
 const CYCLES_TO_UNPACK: f64 = 1.5;
 
@@ -77,8 +77,8 @@ impl<'i> Operands<'i> {
     }
 
     /// The parameter that alone depends on a loop of the channels of a convolution, and on no other loop of the result: it can be
-    /// copied so that the channels follow each other. Its position among what is read. Of a large one, what the tiles read after
-    /// each other is so far apart that the cache does not keep it.
+    /// copied so that the channels follow each other. Its position among what is read. In a large one,
+    /// the rows of a tile are so far apart that they share few sets of the cache.
     fn filter(&self, channels: usize) -> Option<usize> {
         let is_filter = |read: &BufferInfo| {
             let of_channels = read.dims.iter().filter(|dim| dim[..] == [self.loops[channels].0]).count() == 1;
@@ -151,7 +151,7 @@ impl Tile {
             let rows = operands.others(channels).filter(|at| *at != vector).last();
             let from = out.len();
             tile.sizes_of(operands, MOST_VECTORS, Some(vector), rows, &mut out);
-            // Rows differ in what they read.
+            // Each row reads other numbers, so several rows in a tile would save no loads.
             let has_one_row = |tile: &Tile| tile.rows.is_none_or(|(_, n)| n == 1);
             let kept: Vec<Tile> = out.drain(from..).filter(has_one_row).collect();
             out.extend(kept);

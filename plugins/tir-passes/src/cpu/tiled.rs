@@ -38,7 +38,7 @@ pub(super) fn tiled(schedule: &mut Schedule, block: BlockRef, tile: &Tile) -> Re
     Ok(())
 }
 
-/// Copies the filter that a reduction reads, and has it write its sums, so that an iterator's values follow each other.
+/// Copies the filter that a reduction reads, and changes the layout of its sums: in both, the iterator of the lanes is last.
 fn pack(schedule: &mut Schedule, block: BlockRef, iter: usize, filter: usize, lanes: i64) -> Result<(), PassError> {
     let last = |of: &BufferInfo| -> Result<Vec<usize>, PassError> {
         let at =
