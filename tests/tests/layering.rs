@@ -159,19 +159,24 @@ fn built_from(which: &[&str], edges: &str) -> BTreeSet<String> {
 /// features of a crate, each of these would build that crate and all above it once more.
 #[test]
 fn programs_plugins_and_tests_share_one_build() {
-    let tests = built_from(&["--workspace"], "normal,build,dev");
-    for package in ["passhost", "passhost-python", "passhost-tir-passes", "template-plugin"] {
+    let all = built_from(&["--workspace"], "normal,build,dev");
+    let own = built_from(&["-p", "template-plugin"], "normal,build,dev");
+    let pairs = [
+        ("passhost", &all),
+        ("passhost-python", &all),
+        ("passhost-tir-passes", &all),
+        ("template-plugin", &all),
+        ("template-plugin", &own),
+    ];
+    for (package, tested) in pairs {
         let alone = built_from(&["-p", package], "normal,build");
-        let other: Vec<&String> = alone.difference(&tests).collect();
+        let other: Vec<&String> = alone.difference(tested).collect();
         assert!(alone.len() > 30, "{alone:?}");
         assert!(
             other.is_empty(),
             "{package}: tests add features, which the host or plugin-api should ask for: {other:#?}"
         );
     }
-    let [alone, tested] =
-        ["normal,build", "normal,build,dev"].map(|edges| built_from(&["-p", "template-plugin"], edges));
-    assert!(alone.is_subset(&tested), "{:#?}", alone.difference(&tested));
 }
 
 #[test]

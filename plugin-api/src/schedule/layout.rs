@@ -1,8 +1,9 @@
 //! `transform_layout`: the dimensions of a buffer in another order.
 
+use super::depend::facts::Touch;
 use super::trace::Arg;
 use super::tree::expr::{Buf, Ex, Op};
-use super::tree::{Id, Tree, What};
+use super::tree::{Tree, What};
 use super::{BlockRef, Schedule};
 use crate::{PassError, pass_error};
 use std::sync::Arc;
@@ -75,21 +76,21 @@ impl Tree {
         if !of.is_allocated {
             return Err(format!("the caller of the function sees the layout of `{name}`"));
         }
-        if !of.ty.strides.is_empty() || of.ty.elem_offset.is_some() || !self.has_elements_only(buffer) {
-            return Err(format!("`{name}` is not only loaded and stored element by element"));
-        }
+        let mut is_plain = of.ty.strides.is_empty() && of.ty.elem_offset.is_none();
+        // What is known of a block says that it uses its buffers by loads and stores alone.
         for user in self.blocks_using(buffer) {
-            self.facts(user)?;
+            let facts = self.facts(user)?;
+            is_plain &= facts.touches.iter().filter(|touch| touch.buffer == buffer).all(is_element);
+        }
+        if !is_plain {
+            return Err(format!("`{name}` is not only loaded and stored element by element"));
         }
         let shape = &mut self.buffers[buffer.0 as usize].ty.shape;
         *shape = ordered(shape, order);
         for id in self.subtree(Tree::ROOT) {
             self.map_own(id, &mut |ex| *ex = with_order(ex, buffer, order));
             match &mut self.node_mut(id).what {
-                What::Store(store) if store.buffer == buffer => {
-                    let with = ordered(&store.indices, order);
-                    store.indices[..rank].clone_from_slice(&with);
-                }
+                What::Store(store) if store.buffer == buffer => store.indices = ordered(&store.indices, order),
                 What::Block(block) => {
                     let accesses = block.accesses.iter_mut().filter(|access| access.buffer == buffer);
                     accesses.for_each(|access| access.ranges = ordered(&access.ranges, order));
@@ -99,31 +100,11 @@ impl Tree {
         }
         Ok(())
     }
+}
 
-    /// Whether each use of a buffer is a load or store of a single element.
-    fn has_elements_only(&self, buffer: Buf) -> bool {
-        let rank = self.buffer(buffer).ty.shape.len();
-        let is_scalar = |index: &Ex| index.as_dim().is_some_and(|dim| dim.dtype().lanes() == 1);
-        let are_all = |indices: &[Ex]| indices.len() == rank && indices.iter().all(is_scalar);
-        let mut uses = 0usize;
-        let mut right = 0usize;
-        let mut count = |ex: &Ex| {
-            ex.each(&mut |part| {
-                uses += usize::from(matches!(part, Ex::Buffer(used) if *used == buffer));
-                let is_right = part.as_load().is_some_and(|(of, indices)| of == buffer && are_all(indices));
-                right += usize::from(is_right);
-            });
-        };
-        let nodes: Vec<Id> = self.subtree(Tree::ROOT);
-        nodes.iter().flat_map(|id| self.own(*id)).for_each(&mut count);
-        self.buffers.iter().flat_map(|other| &other.ops).for_each(&mut count);
-        let is_right_store = |id: &Id| match &self.node(*id).what {
-            What::Store(store) => store.buffer != buffer || are_all(&store.indices),
-            What::Other(other) => other.buffer != Some(buffer),
-            _ => true,
-        };
-        uses == right && nodes.iter().all(is_right_store)
-    }
+/// Whether each index is known, and one number.
+fn is_element(touch: &Touch) -> bool {
+    touch.known().is_some_and(|indices| indices.iter().all(|index| index.dtype().lanes() == 1))
 }
 
 /// Loads of a buffer with their indices in another order.

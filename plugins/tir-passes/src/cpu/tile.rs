@@ -140,42 +140,38 @@ impl Tile {
         let (long, most_vectors) =
             if operands.is_strided(vector) { (most_lanes / 2, 1) } else { (most_lanes, MOST_VECTORS) };
         let mut out = Vec::new();
-        let lanes = [most_lanes / 2, long].into_iter().filter(|lanes| *lanes > 1);
-        for lanes in lanes.clone() {
+        for lanes in [most_lanes / 2, long].into_iter().filter(|lanes| *lanes > 1) {
             let tile = Tile { vector, lanes, ..Tile::default() };
-            tile.sizes_of(operands, most_vectors, channels, operands.rows(vector, channels), &mut out);
+            out.extend(tile.of_all_sizes(operands, most_vectors, [channels, operands.rows(vector, channels)]));
         }
         if let Some((channels, filter)) = channels.and_then(|at| Some((at, operands.filter(at)?))) {
             let packed = Some((operands.loops[channels].0, filter));
             let tile = Tile { vector: channels, lanes: most_lanes, packed, ..Tile::default() };
             let rows = operands.others(channels).filter(|at| *at != vector).last();
-            let from = out.len();
-            tile.sizes_of(operands, MOST_VECTORS, Some(vector), rows, &mut out);
+            let tiles = tile.of_all_sizes(operands, MOST_VECTORS, [Some(vector), rows]);
             // Each row reads other numbers, so several rows in a tile would save no loads.
-            let has_one_row = |tile: &Tile| tile.rows.is_none_or(|(_, n)| n == 1);
-            let kept: Vec<Tile> = out.drain(from..).filter(has_one_row).collect();
-            out.extend(kept);
+            out.extend(tiles.filter(|tile| tile.sizes()[1] == 1));
         }
         Ok(out)
     }
 
-    /// All sizes of a tile.
-    fn sizes_of(
+    /// This tile with all numbers of vectors, channels and rows.
+    fn of_all_sizes(
         &self,
         operands: &Operands<'_>,
         most_vectors: i64,
-        channels: Option<usize>,
-        rows: Option<usize>,
-        out: &mut Vec<Tile>,
-    ) {
-        for vectors in 1..=ceil(operands.loops[self.vector].1, self.lanes).min(most_vectors) {
-            for a in divisors(operands.extent(channels)) {
-                out.extend(divisors(operands.extent(rows)).map(|b| {
+        [channels, rows]: [Option<usize>; 2],
+    ) -> impl Iterator<Item = Tile> {
+        let vectors = 1..=ceil(operands.loops[self.vector].1, self.lanes).min(most_vectors);
+        let [of_channels, of_rows] = [channels, rows].map(|at| operands.extent(at));
+        vectors.flat_map(move |vectors| {
+            divisors(of_channels).flat_map(move |a| {
+                divisors(of_rows).map(move |b| {
                     let [channels, rows] = [(channels, a), (rows, b)].map(|(at, n)| at.zip(Some(n)));
                     Tile { vectors, channels, rows, ..self.clone() }
-                }));
-            }
-        }
+                })
+            })
+        })
     }
 
     /// How many channels and rows belong to a tile.

@@ -345,7 +345,7 @@ class Schedule:
         """
         name, ref = self._block("cache_read", block)
         _only("cache_read", "consumer_blocks", consumer_blocks or None, None)
-        at = self._buffer("cache_read", name, ref, read_buffer_index)
+        at = self._buffer("cache_read", name, ref, read_buffer_index, write=False)
         return SBlockRV(name, self._changing(name).cache_read(ref, at, _given.text("storage_scope", storage_scope)))
 
     def cache_write(
@@ -360,7 +360,7 @@ class Schedule:
         """
         name, ref = self._block("cache_write", block)
         _only("cache_write", "consumer_blocks", consumer_blocks or None, None)
-        at = self._buffer("cache_write", name, ref, write_buffer_index)
+        at = self._buffer("cache_write", name, ref, write_buffer_index, write=True)
         return SBlockRV(name, self._changing(name).cache_write(ref, at, _given.text("storage_scope", storage_scope)))
 
     def transform_layout(
@@ -384,10 +384,9 @@ class Schedule:
                 raise TypeError(f'transform_layout takes ("read", n), ("write", n) or a name, not {buffer!r}')
             write, at = buffer[0] == "write", _given.amount("the position of a buffer", buffer[1])
         else:
-            reads, writes = self._of(name).buffers(ref)
             wanted = buffer.name if isinstance(buffer, Var) else _given.text("the name of a buffer", buffer)
-            write = wanted in writes
-            at = _position("transform_layout", writes if write else reads, wanted)
+            write = wanted in self._of(name).buffers(ref)[True]
+            at = self._buffer("transform_layout", name, ref, wanted, write=write)
         self._changing(name).transform_layout(ref, write, at, _order(index_map))
 
     def decompose_reduction(self, block: SBlockRV | str, loop: LoopRV) -> SBlockRV:
@@ -395,23 +394,21 @@ class Schedule:
         name, ref, of = self._pair("decompose_reduction", block, loop)
         return SBlockRV(name, self._changing(name).decompose_reduction(ref, of))
 
-    def _buffer(self, primitive: str, name: str, block: _passhost.ScheduleBlock, buffer: object) -> int:
+    def _buffer(self, primitive: str, name: str, block: _passhost.ScheduleBlock, buffer: object, *, write: bool) -> int:
         """The position of a buffer among those that a block reads or writes."""
         if isinstance(buffer, Var):
             buffer = buffer.name
         if not isinstance(buffer, str):
             return _given.amount("the position of a buffer", buffer)
-        return _position(primitive, self._of(name).buffers(block)[primitive == "cache_write"], buffer)
+        names = self._of(name).buffers(block)[write]
+        if names.count(buffer) != 1:
+            raise ScheduleError(
+                f"`{primitive}`: {names.count(buffer)} of the buffers {', '.join(names)} are `{buffer}`"
+            )
+        return names.index(buffer)
 
     def _repr_html_(self) -> str:
         return _html.script(self.mod.script())
-
-
-def _position(primitive: str, names: Sequence[str], buffer: str) -> int:
-    """The position of the one buffer of a name."""
-    if names.count(buffer) != 1:
-        raise ScheduleError(f"`{primitive}`: {names.count(buffer)} of the buffers {', '.join(names)} are `{buffer}`")
-    return names.index(buffer)
 
 
 def _order(index_map: object) -> list[int]:
