@@ -79,6 +79,9 @@ impl Tree {
         let mut is_plain = of.ty.strides.is_empty() && of.ty.elem_offset.is_none();
         // What is known of a block says that it uses its buffers by loads and stores alone.
         for user in self.blocks_using(buffer) {
+            if self.as_block(user).is_none() {
+                return Err(format!("`{name}` is used outside of blocks"));
+            }
             let facts = self.facts(user)?;
             is_plain &= facts.touches.iter().filter(|touch| touch.buffer == buffer).all(is_element);
         }
