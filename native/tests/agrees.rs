@@ -129,13 +129,24 @@ class Module:
     }
 }
 
-/// Both backends leave the same bits in the tensors of a function.
+/// Both backends leave the same bits in the tensors of a function, also where native code is watched. Then it has reached the
+/// same statements.
 fn agrees(text: &str, inputs: &[Tensor]) -> Vec<Tensor> {
     let (body, native) = (body_of(text), Native::new(llvm(), Cache::none()));
-    let [expected, found] = [&Interpreter as &dyn Backend, &native]
-        .map(|backend| run(backend, &body, inputs.to_vec(), 0).unwrap_or_else(|fault| panic!("{fault}\n{text}")).0);
-    expected.iter().zip(&found).for_each(|(expected, found)| assert_eq!(bits(expected), bits(found), "{text}"));
-    found
+    let all: [&dyn Backend; 3] = [&Interpreter, &native, &native.remembering()];
+    let [expected, found, watched] = all.map(|backend| {
+        let kernel = backend.prepare(&body).expect("it lowers");
+        let mut tensors = inputs.to_vec();
+        let mut args: Vec<Arg<'_>> = tensors.iter_mut().map(Arg::Out).collect();
+        let done = kernel.run(&mut args, &Limits::with_fresh_bytes(1 << 30, 1 << 40, 0));
+        done.unwrap_or_else(|fault| panic!("{fault}\n{text}"));
+        (tensors, kernel.executed())
+    });
+    for other in [&found, &watched] {
+        expected.0.iter().zip(&other.0).for_each(|(a, b)| assert_eq!(bits(a), bits(b), "{text}"));
+    }
+    assert_eq!(expected.1, watched.1, "{text}");
+    found.0
 }
 
 fn function(params: &str, body: &str) -> String {
@@ -191,6 +202,41 @@ for l in T.vectorized(16):
     let params = "A: T.Buffer((10,), \"float32\"), C: T.Buffer((16,), \"float32\")";
     let left = agrees(&function(params, body), &[random(DType::F32, &[10], 1), random(DType::F32, &[16], 2)]);
     assert_eq!(bits(&left[1])[10..], ["Float(1.0)"; 6].map(String::from));
+}
+
+/// Loops around a reduction become vectors, of any length: also the rest at the end, and elements that are far apart.
+#[test]
+fn reductions_that_ask_for_nothing() {
+    let native = Native::new(llvm(), Cache::none());
+    // The lanes where elements are near, and where they are far apart. The shortest loop leaves it to the one around it.
+    // The lanes where elements are near, and where they are far apart. A loop of 3 leaves it to the one around it.
+    for (extent, near, far) in [(3, 6, 6), (4, 4, 4), (31, 31, 8), (64, 64, 8), (97, 49, 8), (149, 50, 8)] {
+        for (step, dtype) in [(1, "float32"), (2, "float32"), (5, "float32"), (1, "float16"), (1, "int8")] {
+            let row = extent * step + 2;
+            let params = format!(
+                "A: T.Buffer((5, {row}), \"{dtype}\"), B: T.Buffer((6, 5, 3), \"{dtype}\"), \
+                 C: T.Buffer((6, {extent}), \"{dtype}\")"
+            );
+            let body = format!(
+                "for i, j, c, k in T.grid(6, {extent}, 5, 3):
+    with T.sblock(\"C\"):
+        vi, vj, vc, vk = T.axis.remap(\"SSRR\", [i, j, c, k])
+        with T.init():
+            C[vi, vj] = T.{dtype}(1)
+        C[vi, vj] = C[vi, vj] + T.if_then_else(vc < 5, A[vc, vj * {step} + vk], T.{dtype}(2)) * B[vi, vc, vk]"
+            );
+            let text = function(&params, &body);
+            let shapes: [&[i64]; 3] = [&[5, row], &[6, 5, 3], &[6, extent]];
+            let dtype = dtype.parse().expect("a data type");
+            let inputs: Vec<Tensor> = (1..).zip(shapes).map(|(seed, shape)| random(dtype, shape, seed)).collect();
+            agrees(&text, &inputs);
+            let code = native.text(&body_of(&text), native::Text::Written).expect("code");
+            let lanes = if step == 5 { far } else { near };
+            if dtype == DType::F32 {
+                assert!(code.contains(&format!("fmul <{lanes} x float>")), "{lanes}\n{text}\n{code}");
+            }
+        }
+    }
 }
 
 /// The functions that have steps of their own, on vectors and on single numbers, where results are special, too.

@@ -229,7 +229,7 @@ impl<'f, 'p> Function<'f, 'p> {
         if self.is_wide(reg) { "i64" } else { types::of(self.module.scalar(reg)) }
     }
 
-    fn lanes_of(&self, reg: Reg) -> u32 {
+    pub(super) fn lanes_of(&self, reg: Reg) -> u32 {
         let varying = |vector: &&Vector| vector.varying.contains(&reg);
         self.vector.as_ref().filter(varying).map_or(1, |vector| vector.lanes)
     }
@@ -237,7 +237,7 @@ impl<'f, 'p> Function<'f, 'p> {
     fn place_of(&mut self, reg: Reg) -> (String, String, u32) {
         let lanes = self.lanes_of(reg);
         let ty = types::lanes(self.kept(reg), lanes);
-        let name = if lanes == 1 { format!("r{}", reg.0) } else { format!("v{}", reg.0) };
+        let name = if lanes == 1 { format!("r{}", reg.0) } else { format!("v{}x{lanes}", reg.0) };
         let slot = self.slot(&name, &ty);
         (slot, ty, lanes)
     }

@@ -14,7 +14,7 @@ const LONG: u64 = 1 << 21;
 const BUDGET: i64 = 1 << 26;
 
 /// Iterations of a loop that becomes vectors, as far as their time counts.
-const VECTOR: u64 = 4;
+pub(super) const VECTOR: u64 = 4;
 
 impl Function<'_, '_> {
     /// Takes units from the budget. Code of other programs has none.

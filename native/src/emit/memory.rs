@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 /// Bytes of memory that may be on the stack, of one allocation and of all in a function.
 const MOST_ON_STACK: u64 = 32 << 10;
 /// Elements with at most this step are loaded together with what lies between them.
-const MOST_STEP: i64 = 4;
+pub(super) const MOST_STEP: i64 = 4;
 
 impl Function<'_, '_> {
     /// Whether all elements of a buffer lie in its memory, in each call.
@@ -187,7 +187,7 @@ impl Function<'_, '_> {
                 None => self.gather(&at, scalar, step),
             },
         };
-        self.look_for_fresh(buffer, &value);
+        self.look_for_fresh(access, &value);
         let value = self.register_of(scalar, &value);
         self.set(dst, &value);
     }
@@ -287,12 +287,19 @@ impl Function<'_, '_> {
         self.line(format_args!("call void @{name}({ty} {value}, ptr {at}, i32 {align}, {truth} {mask})"));
     }
 
+    /// Whether a read is watched: it may be of memory that nothing wrote to.
+    pub(super) fn is_looked_for(&self, access: &Access) -> bool {
+        let storage = self.module.program.buffers[access.buffer as usize].storage;
+        let is_written = self.module.program.storages[storage as usize].is_written;
+        self.module.purpose.watched && is_written && !self.module.proven.reads_what_it_wrote_to(storage)
+    }
+
     /// Remembers that something was read that nothing wrote.
-    fn look_for_fresh(&mut self, buffer: &Buffer, value: &str) {
-        let may_be_unwritten = self.module.program.storages[buffer.storage as usize].is_written;
-        if !self.module.purpose.watched || !may_be_unwritten {
+    fn look_for_fresh(&mut self, access: &Access, value: &str) {
+        if !self.is_looked_for(access) {
             return;
         }
+        let buffer = &self.module.program.buffers[access.buffer as usize];
         let (base, bits) = (types::in_memory(buffer.element), buffer.element.bytes() * 8);
         let fresh = self.context_field(Field::Fresh, "i64");
         let fresh = if bits == 64 { fresh } else { self.op(format_args!("trunc i64 {fresh} to i{bits}")) };

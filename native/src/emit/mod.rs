@@ -11,6 +11,7 @@
 //! | `types` | LLVM's types of registers and elements |
 //! | `function` | slots, labels, reading and writing registers |
 //! | `statements` | lists, conditions, loops |
+//! | `columns` | loops around reductions that become vectors although nobody asked for it |
 //! | `parallel` | loops over threads |
 //! | `memory` | loads, stores, bounds, allocations |
 //! | `integers`, `floats`, `casts` | operations |
@@ -21,6 +22,7 @@
 //! | `export` | functions that other programs call, and how these check what they are given |
 
 mod casts;
+mod columns;
 mod context;
 mod elementary;
 mod export;
@@ -145,6 +147,8 @@ struct Module<'p> {
     called: BTreeSet<usize>,
     /// Memory that parameters bring: the others are allocated.
     given: BTreeSet<u32>,
+    /// Variables of loops that become vectors although nobody asked for it.
+    columns: BTreeSet<Reg>,
     /// Memory that lanes may write which do not take part.
     unmasked: BTreeSet<u32>,
 }
@@ -167,6 +171,7 @@ impl<'p> Module<'p> {
             name,
             proven,
             purpose,
+            columns: columns::columns(program),
             unmasked: tiles::without_masks(program, &ranges),
             ranges,
             wide: ranges::of_forms(program),

@@ -2,8 +2,9 @@
 
 use super::Field;
 use super::function::{Function, Vector};
-use super::limits::{cost_of, own_cost};
-use super::{read, types};
+use super::limits::{VECTOR, cost_of, own_cost};
+use super::memory::MOST_STEP;
+use super::{columns, read, types};
 use runtime::Fault;
 use runtime::program::{
     Access, Affine, Instr, Literal, Loop, LoopKind, Mark, Note, Reg, Scalar, can_be_shared, each_instr,
@@ -166,18 +167,32 @@ impl Function<'_, '_> {
         self.line(format_args!("store i1 {now}, ptr {slot}"));
     }
 
+    /// Whether something holds in at least one lane. What comes after it has one lane.
+    fn in_any_lane(&mut self, holds: &str) -> String {
+        let lanes = std::mem::replace(&mut self.lanes, 1);
+        if lanes == 1 {
+            return holds.to_string();
+        }
+        let (ty, name) = (types::lanes("i1", lanes), format!("llvm.vector.reduce.or.v{lanes}i1"));
+        self.module.declared.insert(format!("declare i1 @{name}({ty})"));
+        self.op(format_args!("call i1 @{name}({ty} {holds})"))
+    }
+
     fn note(&mut self, note: &Note) {
         if !self.module.purpose.watched {
             return;
         }
         for (mark, truth) in note.marks.into_iter().zip([true, false]) {
             let Some(mark) = mark else { continue };
-            let mut holds = "true".to_string();
-            for (cond, truth) in note.within.iter().copied().chain([(note.cond, truth)]) {
-                let value = self.value(cond);
-                let is = self.op(format_args!("icmp eq i1 {value}, {truth}"));
-                holds = self.op(format_args!("and i1 {holds}, {is}"));
+            let conditions: Vec<(Reg, bool)> = note.within.iter().copied().chain([(note.cond, truth)]).collect();
+            self.lanes = conditions.iter().map(|(cond, _)| self.lanes_of(*cond)).max().unwrap_or(1);
+            let (ty, mut holds) = (self.ty("i1"), self.constant("i1", "true"));
+            for (cond, truth) in conditions {
+                let (value, truth) = (self.value(cond), self.constant("i1", &truth.to_string()));
+                let is = self.op(format_args!("icmp eq {ty} {value}, {truth}"));
+                holds = self.op(format_args!("and {ty} {holds}, {is}"));
             }
+            let holds = self.in_any_lane(&holds);
             self.remember(&format!("mark{mark}"), &holds);
         }
     }
@@ -246,7 +261,7 @@ impl Function<'_, '_> {
 
     fn for_(&mut self, of: &Loop) -> Result<(), Fault> {
         if let Some(vector) = self.vector_of(of) {
-            return self.vector(of, vector);
+            return self.vectors(of, vector);
         }
         let is_parallel = of.kind == LoopKind::Parallel && !self.in_thread && !self.module.purpose.watched;
         if is_parallel && self.vector.is_none() && can_be_shared(of, &self.module.program.buffers) {
@@ -258,6 +273,24 @@ impl Function<'_, '_> {
 
     /// A loop over `first..end`, counted from 0; its variable begins at `min`.
     pub(super) fn loop_(&mut self, of: &Loop, min: &str, [first, end]: [&str; 2]) -> Result<(), Fault> {
+        self.counted(of, [first, end], 1, |function, i| {
+            let value = match min {
+                "0" => i,
+                min => function.op(format_args!("add i64 {min}, {i}")),
+            };
+            function.write(of.var, &value);
+            function.list(&of.body)
+        })
+    }
+
+    /// A loop that counts from `first` up to `end`, in steps.
+    fn counted(
+        &mut self,
+        of: &Loop,
+        [first, end]: [&str; 2],
+        step: i64,
+        body: impl FnOnce(&mut Self, String) -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
         let [enter, top, next, after] = [self.label(), self.label(), self.label(), self.label()];
         let counter = format!("i{}", of.var.0);
         let counter = self.slot(&counter, "i64");
@@ -273,21 +306,16 @@ impl Function<'_, '_> {
         self.go(&top);
         self.start(&top);
         let i = self.op(format_args!("load i64, ptr {counter}"));
-        let value = match min {
-            "0" => i,
-            min => self.op(format_args!("add i64 {min}, {i}")),
-        };
-        self.write(of.var, &value);
         if let Some(cost) = own_cost(of) {
-            self.spend(cost);
+            self.spend(cost.saturating_mul(VECTOR.min(step as u64)));
         }
         self.loops.push([next.clone(), after.clone()]);
-        let done = self.list(&of.body);
+        let done = body(self, i);
         self.loops.pop();
         self.go(&next);
         self.start(&next);
         let i = self.op(format_args!("load i64, ptr {counter}"));
-        let more = self.op(format_args!("add nuw nsw i64 {i}, 1"));
+        let more = self.op(format_args!("add nuw nsw i64 {i}, {step}"));
         self.line(format_args!("store i64 {more}, ptr {counter}"));
         let goes_on = self.op(format_args!("icmp slt i64 {more}, {end}"));
         let hint = self.hint(of);
@@ -311,16 +339,19 @@ impl Function<'_, '_> {
         format!(", !llvm.loop !{n}")
     }
 
-    /// The lanes of a loop that was asked to be vectorized, if they can do the same at the same time.
+    /// The lanes of a loop that was asked to be vectorized, or is a column, if they can do the same at the same time.
     fn vector_of(&mut self, of: &Loop) -> Option<Vector> {
-        let extent = of.extent.as_constant().filter(|extent| (2..=MOST_LANES).contains(extent))?;
-        let asked = of.kind == LoopKind::Vectorized && self.vector.is_none() && !self.module.purpose.watched;
-        if !asked || !can_be_shared(of, &self.module.program.buffers) {
+        let extent = of.extent.as_constant().filter(|extent| *extent >= 2)?;
+        let is_column = self.module.columns.contains(&of.var);
+        let asked = of.kind == LoopKind::Vectorized && extent <= MOST_LANES && !self.module.purpose.watched;
+        let fits = self.vector.is_none() && (asked || is_column);
+        if !fits || !can_be_shared(of, &self.module.program.buffers) {
             return None;
         }
         let mut varying = BTreeSet::from([of.var]);
         self.vary(&of.body, &mut varying);
-        let vector = Vector { var: of.var, lanes: extent as u32, varying };
+        let lanes = if asked { extent } else { columns::lanes(extent, MOST_LANES, is_far(of)) };
+        let vector = Vector { var: of.var, lanes: lanes as u32, varying };
         self.can_be_vector(&of.body, &vector, false).then_some(vector)
     }
 
@@ -354,7 +385,7 @@ impl Function<'_, '_> {
             Instr::Unary { op, a, .. } => self.has_lanes(*op, *a),
             Instr::Binary { op, a, b, .. } => self.binary_has_lanes(*op, [*a, *b]),
             Instr::Load { access, .. } => {
-                let fine = !self.is_checked(access) && straight(&access.offset);
+                let fine = !self.is_checked(access) && !self.is_looked_for(access) && straight(&access.offset);
                 fine && (!masked || follows(access) || access.offset.factor(vector.var) != 0 || self.is_within(access))
             }
             Instr::Store { access, .. } => {
@@ -363,7 +394,10 @@ impl Function<'_, '_> {
             }
             Instr::If { cond, then, otherwise, .. } => {
                 let masked = masked || varies(cond);
-                self.can_be_vector(then, vector, masked) && self.can_be_vector(otherwise, vector, masked)
+                // What is under a mask is not watched.
+                !(masked && self.module.purpose.watched)
+                    && self.can_be_vector(then, vector, masked)
+                    && self.can_be_vector(otherwise, vector, masked)
             }
             Instr::For(of) => uniform(&of.min) && uniform(&of.extent) && self.can_be_vector(&of.body, vector, masked),
             _ => false,
@@ -411,21 +445,52 @@ impl Function<'_, '_> {
         self.op(format_args!("bitcast i{lanes} {bits} to {truth}"))
     }
 
-    /// All iterations of a loop as the lanes of vectors.
-    fn vector(&mut self, of: &Loop, vector: Vector) -> Result<(), Fault> {
+    /// All iterations of a loop as the lanes of one or more vectors.
+    fn vectors(&mut self, of: &Loop, vector: Vector) -> Result<(), Fault> {
+        let (extent, lanes) = (of.extent.as_constant().unwrap_or(0), i64::from(vector.lanes));
         let min = self.form(&of.min);
+        if extent == lanes {
+            self.reach(of.mark);
+            return self.vector(of, vector, &min);
+        }
+        let (end, rest) = (extent - extent % lanes, extent % lanes);
+        let varying = vector.varying.clone();
+        self.counted(of, ["0", &end.to_string()], lanes, |function, i| {
+            let first = function.op(format_args!("add i64 {min}, {i}"));
+            function.vector(of, vector, &first)
+        })?;
+        if rest == 0 {
+            return Ok(());
+        }
+        let first = self.op(format_args!("add i64 {min}, {end}"));
+        self.vector(of, Vector { var: of.var, lanes: rest as u32, varying }, &first)
+    }
+
+    /// The iterations of a loop from a value of its variable on, as the lanes of vectors.
+    fn vector(&mut self, of: &Loop, vector: Vector, first: &str) -> Result<(), Fault> {
         self.lanes = vector.lanes;
         let lanes: Vec<String> = (0..vector.lanes).map(|lane| format!("i64 {lane}")).collect();
-        let first = self.splat("i64", &min);
+        let all = self.splat("i64", first);
         let ty = self.ty("i64");
-        let values = self.op(format_args!("add {ty} {first}, <{}>", lanes.join(", ")));
+        let values = self.op(format_args!("add {ty} {all}, <{}>", lanes.join(", ")));
         self.vector = Some(vector);
         self.write(of.var, &values);
         let base = self.slot(&format!("first{}", of.var.0), "i64");
-        self.line(format_args!("store i64 {min}, ptr {base}"));
+        self.line(format_args!("store i64 {first}, ptr {base}"));
         let done = self.list(&of.body);
         self.vector = None;
         self.lanes = 1;
         done
     }
+}
+
+/// Whether neighbours in a loop read or write elements that are far apart.
+fn is_far(of: &Loop) -> bool {
+    let mut far = false;
+    each_instr(&of.body, &mut |instr| {
+        if let Instr::Load { access, .. } | Instr::Store { access, .. } = instr {
+            far |= !(0..=MOST_STEP).contains(&access.offset.factor(of.var));
+        }
+    });
+    far
 }
