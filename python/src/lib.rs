@@ -25,7 +25,7 @@ mod _passhost {
         check_config, config_options, find_pass, libraries, load, operators, pass_facts, pass_names, register,
     };
     #[pymodule_export]
-    use crate::execute::{Array, Scalar, Shape, execute};
+    use crate::execute::{Array, Memory, Scalar, Shape, execute};
     #[pymodule_export]
     use crate::ir::expand::{expand, function_attrs, print_function};
     #[pymodule_export]

@@ -471,6 +471,52 @@ def test_a_result_is_given_on_without_a_copy(add_one):
     assert passhost.exec(add_one, once).numpy().tolist() == [4, 4, 4, 4]
 
 
+def test_the_array_of_a_result_has_the_memory_of_the_host(add_one):
+    result = passhost.exec(add_one, np.zeros(4, "float32"))
+    array = result.numpy()
+    assert not array.flags.owndata
+    assert array.flags.writeable
+    assert array is result.numpy()
+    part = array[1:3]
+    del result, array
+    for value in range(3):
+        assert passhost.exec(add_one, np.full(4, value, "float32")).numpy().tolist() == [value + 1] * 4
+    part[:] = 9
+    assert part.tolist() == [9, 9]
+
+
+def test_an_array_in_the_memory_of_the_host_is_copied_while_somebody_has_it(add_one):
+    result = passhost.exec(add_one, np.zeros(4, "float32"))
+    assert result.numpy().tolist() == [1] * 4
+    assert result._handle() is result._handle()
+    for hold in [lambda: result.numpy(), lambda: result.numpy().base, lambda: weakref.ref(result.numpy().base)]:
+        held = hold()
+        assert result._handle() is not result._handle()
+        del held
+    assert result._handle() is result._handle()
+
+
+def test_results_that_share_memory_are_copied():
+    mod = passhost.script.from_source("""
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor((4,), "float32")):
+        y = R.add(x, x)
+        z = (y, y, R.const(1, "float32"), x)
+        return z
+""")
+    x = passhost.runtime.tensor(np.ones(4, "float32"))
+    for _ in range(2):
+        first, second, one, same = passhost.exec(mod, x)
+        first.numpy()[:] = 5
+        one.numpy()[...] = 7
+        assert second.numpy().tolist() == [2] * 4
+        assert same is x
+        assert x.numpy().tolist() == [1] * 4
+        assert first.numpy().tolist() == [5] * 4
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
 def test_a_forked_process_has_threads_of_its_own(matmul):

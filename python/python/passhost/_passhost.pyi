@@ -12,6 +12,7 @@ __all__ = [
     "Array",
     "Body",
     "Inferrer",
+    "Memory",
     "Module",
     "Records",
     "Scalar",
@@ -99,7 +100,13 @@ class Array:
     def nbytes(self) -> int: ...
     def data(self) -> bytes: ...
     def copy_to(self, to: npt.NDArray[np.uint8]) -> None: ...
+    def give_away(self) -> Memory | None: ...
     def checksum(self) -> int: ...
+
+@final
+class Memory:
+    @property
+    def __array_interface__(self) -> dict[str, Any]: ...
 
 @final
 class Shape:

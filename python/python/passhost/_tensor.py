@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import threading
 import weakref
@@ -135,9 +136,14 @@ class Tensor:
 
     def _is_private(self) -> bool:
         """Whether nothing else refers to the array or its memory."""
-        if sys.getrefcount(self._array) > _ALONE or self._array is None:
+        if sys.getrefcount(self._array) > _ALONE or self._array is None or weakref.getweakrefcount(self._array):
             return False
-        return bool(self._array.flags.owndata) and not weakref.getweakrefcount(self._array)
+        if self._array.flags.owndata:
+            return True
+        # Memory of the host, of which only the array that views it knows.
+        if self._array.base is None or sys.getrefcount(self._array.base) > _ALONE:
+            return False
+        return isinstance(self._array.base.base, _passhost.Memory) and not weakref.getweakrefcount(self._array.base)
 
     @property
     def ndim(self) -> int:
@@ -155,11 +161,13 @@ class Tensor:
         """Its elements. What is written to them is seen by other users of this tensor. Those of a constant cannot be
         written.
 
-        The first call with a tensor copies its elements. As long as nobody keeps this array, later calls do not.
+        The array of a result has the memory that the function wrote to. The next call with a tensor copies its
+        elements; as long as nobody keeps this array, later calls do not.
         """
         with _LOCK:
             if self._array is None:
-                self._array = _array_of(self._copy)
+                is_alone = sys.getrefcount(self._copy) <= _ALONE
+                self._array = _array_of(self._copy, is_alone)
             self._copy = None
             return self._array
 
@@ -207,13 +215,17 @@ class Tensor:
         return f"Tensor({self.numpy()!r})"
 
 
-def _array_of(handle: _passhost.Array | None) -> npt.NDArray[Any]:
-    """A new array with the elements of what the host has."""
+def _array_of(handle: _passhost.Array | None, is_alone: bool) -> npt.NDArray[Any]:
+    """The elements of what the host has: in its memory if nothing else has that, or as a copy."""
     if handle is None:
         raise AssertionError("a tensor has an array or what the host has")
-    made = np.empty(handle.shape, _element(handle.dtype))
-    if made.nbytes != handle.nbytes:
+    element, shape = _element(handle.dtype), handle.shape
+    if math.prod(shape) * element.itemsize != handle.nbytes:
         return np.frombuffer(bytearray(handle.data()), np.uint8)
+    memory = handle.give_away() if is_alone else None
+    if memory is not None:
+        return np.asarray(memory).view(element).reshape(shape)
+    made = np.empty(shape, element)
     handle.copy_to(_flat_bytes(made))
     return made
 
