@@ -1,5 +1,6 @@
 //! The README's session and its smallest plugin, run as it says.
 
+use super::new::{cargo_config, target};
 use super::{Case, root};
 use std::path::Path;
 use std::process::Command;
@@ -38,6 +39,8 @@ fn the_smallest_plugin_runs_as_written() {
 
     // Beside the clone, which is called passhost.
     let case = Case::new("readme");
+    std::fs::create_dir(case.path(".cargo")).expect("a folder");
+    let case = case.file(".cargo/config.toml", cargo_config());
     std::os::unix::fs::symlink(root(), case.path("passhost")).expect("a link");
     let folder = case.path("nothing");
     std::fs::create_dir_all(folder.join("src")).expect("a folder");
@@ -52,7 +55,7 @@ fn the_smallest_plugin_runs_as_written() {
     for line in &commands {
         let mut shell = Command::new("sh");
         shell.args(["-c", line]).current_dir(&folder).env("PATH", format!("{}:{path}", bin.display()));
-        shell.env("CARGO_TARGET_DIR", bin.parent().expect("a target folder").join("readme"));
+        shell.env("CARGO_TARGET_DIR", target());
         let (stdout, stderr, code) = case.finish(shell, b"");
         assert_eq!(code, 0, "{line}\n{stderr}");
         // A build names the plugin, everything else its pass.
