@@ -239,6 +239,23 @@ fn reductions_that_ask_for_nothing() {
     }
 }
 
+/// Of loops that are each around a reduction, the innermost ones become vectors.
+#[test]
+fn reductions_within_a_loop_that_does_more() {
+    let params = "A: T.Buffer((9, 20), \"float32\"), C: T.Buffer((9, 18), \"float32\"), D: T.Buffer((9,), \"float32\")";
+    let body = "for n in range(9):
+    D[n] = A[n, 3] + T.float32(1)
+    for i in range(18):
+        C[n, i] = T.float32(0)
+        for k in range(3):
+            C[n, i] = C[n, i] + A[n, i + k] * D[n]";
+    let text = function(params, body);
+    agrees(&text, &[random(DType::F32, &[9, 20], 1), random(DType::F32, &[9, 18], 2), random(DType::F32, &[9], 3)]);
+    let native = Native::new(llvm(), Cache::none());
+    let code = native.text(&body_of(&text), native::Text::Written).expect("code");
+    assert!(code.contains("fmul <18 x float>") && !code.contains("<9 x float>"), "{code}");
+}
+
 /// The functions that have steps of their own, on vectors and on single numbers, where results are special, too.
 #[test]
 fn elementary_functions() {

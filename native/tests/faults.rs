@@ -66,6 +66,13 @@ fn files_that_are_no_llvm_are_named() {
     fs::write(&text, "not a library").expect("a file");
     assert!(matches!(refused(&text), LlvmError::Open { .. }));
     assert!(matches!(refused(&folder.path().join("missing.so")), LlvmError::Open { .. }));
+    // The loader of the system would read beyond the end.
+    let own = fs::read(std::env::current_exe().expect("a program")).expect("its bytes");
+    for part in [own.len() / 2, own.len() - 1] {
+        fs::write(&text, &own[..part]).expect("a file");
+        let message = refused(&text).to_string();
+        assert!(message.contains("cannot be opened: the file is damaged: "), "{message}");
+    }
     #[cfg(target_os = "linux")]
     {
         let other = refused(Path::new("libm.so.6")).to_string();

@@ -15,15 +15,26 @@ const FAR: i64 = 8;
 
 /// The variables of these loops.
 pub(super) fn columns(program: &Program) -> BTreeSet<Reg> {
-    let mut out = BTreeSet::new();
-    let mut asks = false;
-    each_instr(&program.body, &mut |instr| {
-        if let Instr::For(of) = instr {
-            asks |= of.kind != LoopKind::Serial;
-            out.extend(column(of).map(|of| of.var));
-        }
-    });
-    if asks { BTreeSet::new() } else { out }
+    let (mut out, mut asks) = (BTreeSet::new(), false);
+    each_instr(&program.body, &mut |instr| asks |= matches!(instr, Instr::For(of) if of.kind != LoopKind::Serial));
+    if !asks {
+        innermost(&program.body, &mut out);
+    }
+    out
+}
+
+/// Adds the innermost ones of a list. Gives whether there are some.
+fn innermost(list: &[Instr], out: &mut BTreeSet<Reg>) -> bool {
+    let mut found = false;
+    for instr in list {
+        found |= match instr {
+            Instr::For(of) => innermost(&of.body, out) || column(of).is_some_and(|of| out.insert(of.var)),
+            Instr::If { then, otherwise, .. } => innermost(then, out) | innermost(otherwise, out),
+            Instr::While { head, body, .. } => innermost(head, out) | innermost(body, out),
+            _ => false,
+        };
+    }
+    found
 }
 
 /// Of loops that are data-parallel together and have a loop in them: the innermost one that is long enough.

@@ -14,23 +14,19 @@
 //! | `columns` | loops around reductions that become vectors although nobody asked for it |
 //! | `parallel` | loops over threads |
 //! | `memory` | loads, stores, bounds, allocations |
-//! | `integers`, `floats`, `casts` | operations |
-//! | `elementary` | exponentials and the like |
+//! | `numbers` | operations |
 //! | `tiles` | memory that lanes need no mask for |
 //! | `limits` | how work is counted |
 //! | `sites` | what can end a run |
 //! | `export` | functions that other programs call, and how these check what they are given |
 
-mod casts;
 mod columns;
 mod context;
-mod elementary;
 mod export;
-mod floats;
 mod function;
-mod integers;
 mod limits;
 mod memory;
+mod numbers;
 mod parallel;
 mod ranges;
 mod sites;

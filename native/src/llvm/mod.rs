@@ -20,8 +20,11 @@ pub(crate) use self::load::Loaded;
 
 use self::api::{Api, Ref};
 use libloading::Library;
+use object::read::ReadCache;
+use object::{FileKind, Object, ObjectSegment};
 use std::ffi::{CStr, CString, c_char};
-use std::path::PathBuf;
+use std::fs::File;
+use std::path::{Path, PathBuf};
 use std::ptr::null_mut;
 use std::sync::Arc;
 
@@ -80,6 +83,22 @@ pub enum LlvmError {
     Load(String),
 }
 
+/// Why a file begins as a library but is none: the loader of the system would read beyond its end, which ends the process. What
+/// is no library at all is left to the loader, and so are names of which only it knows the place.
+fn damaged(path: &Path) -> Option<String> {
+    let file = File::open(path).ok()?;
+    let size = file.metadata().ok()?.len();
+    let content = ReadCache::new(file);
+    FileKind::parse(&content).ok()?;
+    let library = match object::File::parse(&content) {
+        Ok(library) => library,
+        Err(error) => return Some(format!("the file is damaged: {error}")),
+    };
+    let ends = library.segments().map(|segment| segment.file_range()).map(|(first, bytes)| first.saturating_add(bytes));
+    let end = ends.max().filter(|end| *end > size)?;
+    Some(format!("the file is damaged: it has {size} bytes, and its parts end at {end}"))
+}
+
 /// An LLVM library, and the machine that it makes code for.
 pub struct Llvm {
     api: Api,
@@ -128,6 +147,9 @@ impl Llvm {
     /// If it is not there, is no LLVM, is too old, or makes no code for this machine.
     pub fn open(candidate: &Candidate) -> Result<Arc<Llvm>, LlvmError> {
         let (path, from) = (candidate.path.display().to_string(), candidate.from);
+        if let Some(message) = damaged(&candidate.path) {
+            return Err(LlvmError::Open { path, from, message });
+        }
         // SAFETY: initializers of an LLVM library only set up its own tables. A file that is no library is refused.
         let library = unsafe { Library::new(&candidate.path) }.map_err(|error| {
             // What the system says is the source: a missing file, another library that is needed.

@@ -26,6 +26,7 @@
 //! | file | what |
 //! |---|---|
 //! | `affine`, `scalar` | linear forms; data types and operations of registers |
+//! | `conditions` | what conditions say of forms |
 //! | `print` | the text above |
 //! | `walk` | instructions, also those in others |
 //! | `lower` | from a PrimFunc to a program |
@@ -35,6 +36,7 @@
 //! | `operations` | how many operations of floats there are |
 
 mod affine;
+mod conditions;
 mod hoist;
 mod lanes;
 mod lower;

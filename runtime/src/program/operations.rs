@@ -1,41 +1,132 @@
 //! How many operations of floats a program does.
 
-use super::{Affine, Binary, Instr, Program, Reg, Unary};
-use std::collections::HashMap;
+use super::conditions::less_than_zero;
+use super::{Affine, Binary, Instr, Literal, Loop, Program, Reg, Unary, each_instr};
+use std::collections::{BTreeSet, HashMap};
 
 /// How many operations of floats a call does, where these registers have these values. An operation of two numbers is one, and
-/// so is a function of one number; a product and a sum that are rounded once are two. Of two branches, the longer one counts.
-/// `None` if the number of iterations of a loop depends on something else.
+/// so is a function of one number; a product and a sum that are rounded once are two. A branch counts as often as its condition
+/// holds, if that follows from the loops around it, as at the end of a row that is no whole number of tiles. Of other branches,
+/// the longer one counts. `None` if the number of iterations of a loop depends on something else.
 pub fn float_operations(program: &Program, known: &[(Reg, i64)]) -> Option<u64> {
-    let count = Count { program, known: known.iter().copied().collect() };
-    count.of(&program.body)
+    let mut defined = HashMap::new();
+    each_instr(&program.body, &mut |instr| defined.extend(instr.written().map(|reg| (reg, instr))));
+    let (loops, holding) = (Vec::new(), Vec::new());
+    let mut count = Count { program, known: known.iter().copied().collect(), defined, loops, holding };
+    // What is counted with branches is a sum of shares.
+    count.of(&program.body).map(|operations| operations.round() as u64)
 }
+
+/// Combinations of values of loop variables that are tried, at most.
+const MOST_TRIED: i64 = 1 << 16;
+
+/// Steps from a condition back to the loop variables that it depends on, at most.
+const STEPS: u32 = 8;
 
 struct Count<'p> {
     program: &'p Program,
     known: HashMap<Reg, i64>,
+    defined: HashMap<Reg, &'p Instr>,
+    /// Loops around: their variables, first values and iterations.
+    loops: Vec<(Reg, i64, i64)>,
+    /// Forms that are less than 0 in the branches around.
+    holding: Vec<Affine>,
 }
 
-impl Count<'_> {
-    fn of(&self, list: &[Instr]) -> Option<u64> {
-        list.iter().try_fold(0u64, |sum, instr| {
+impl<'p> Count<'p> {
+    fn of(&mut self, list: &'p [Instr]) -> Option<f64> {
+        list.iter().try_fold(0f64, |sum, instr| {
             let n = match instr {
-                Instr::Binary { op, dst, a, .. } => u64::from(self.is_float(*dst) && self.is_float(*a) && counts(*op)),
-                Instr::Unary { op: Unary::Math(_), .. } => 1,
-                Instr::MulAdd { .. } => 2,
-                Instr::For(of) => match self.of(&of.body)? {
-                    0 => 0,
-                    inner => inner.saturating_mul(self.value(&of.extent)?.max(0) as u64),
-                },
-                Instr::If { then, otherwise, .. } => self.of(then)?.max(self.of(otherwise)?),
-                Instr::While { head, body, .. } => match (self.of(head)?, self.of(body)?) {
-                    (0, 0) => 0,
+                Instr::Binary { op, dst, a, .. } => {
+                    f64::from(u8::from(self.is_float(*dst) && self.is_float(*a) && counts(*op)))
+                }
+                Instr::Unary { op: Unary::Math(_), .. } => 1.0,
+                Instr::MulAdd { .. } => 2.0,
+                Instr::For(of) => self.for_(of)?,
+                Instr::If { cond, then, otherwise, .. } => self.if_(*cond, then, otherwise)?,
+                Instr::While { head, body, .. } => match self.of(head)? + self.of(body)? {
+                    0.0 => 0.0,
                     _ => return None,
                 },
-                _ => 0,
+                _ => 0.0,
             };
-            Some(sum.saturating_add(n))
+            Some(sum + n)
         })
+    }
+
+    fn for_(&mut self, of: &'p Loop) -> Option<f64> {
+        let [min, extent] = [&of.min, &of.extent].map(|form| self.value(form));
+        let around = self.loops.len();
+        self.loops.extend(min.zip(extent).map(|(min, extent)| (of.var, min, extent)));
+        let inner = self.of(&of.body);
+        self.loops.truncate(around);
+        match inner? {
+            0.0 => Some(0.0),
+            inner => Some(inner * extent?.max(0) as f64),
+        }
+    }
+
+    fn if_(&mut self, cond: Reg, then: &'p [Instr], otherwise: &'p [Instr]) -> Option<f64> {
+        let forms = less_than_zero(cond, &self.defined, &|reg| (!self.is_float(reg)).then(|| self.form(reg, STEPS)));
+        let share = forms.as_ref().and_then(|forms| self.share(forms));
+        let around = self.holding.len();
+        self.holding.extend(share.and(forms).unwrap_or_default());
+        let then = self.of(then);
+        self.holding.truncate(around);
+        let (then, otherwise) = (then?, self.of(otherwise)?);
+        Some(share.map_or(then.max(otherwise), |share| then * share + otherwise * (1.0 - share)))
+    }
+
+    /// In which part of the iterations around, of those that reach a place, forms are less than 0.
+    fn share(&self, forms: &[Affine]) -> Option<f64> {
+        let all: Vec<&Affine> = self.holding.iter().chain(forms).collect();
+        let regs: BTreeSet<Reg> = all.iter().flat_map(|form| form.terms.iter().map(|(reg, _)| *reg)).collect();
+        let free = regs.into_iter().filter(|reg| !self.known.contains_key(reg));
+        let loops: Vec<(Reg, i64, i64)> =
+            free.map(|reg| self.loops.iter().find(|(var, ..)| *var == reg).copied()).collect::<Option<_>>()?;
+        let tries = loops.iter().try_fold(1i64, |all, (_, _, extent)| all.checked_mul((*extent).max(0)))?;
+        if tries > MOST_TRIED {
+            return None;
+        }
+        let (mut reached, mut held) = (0u32, 0u32);
+        let mut values = self.known.clone();
+        for number in 0..tries {
+            let mut rest = number;
+            for (var, min, extent) in &loops {
+                values.insert(*var, min + rest % extent);
+                rest /= extent;
+            }
+            let holds = |form: &&Affine| value(form, &values).is_some_and(|value| value < 0);
+            if all[..self.holding.len()].iter().all(holds) {
+                reached += 1;
+                held += u32::from(all[self.holding.len()..].iter().all(holds));
+            }
+        }
+        (reached > 0).then(|| f64::from(held) / f64::from(reached))
+    }
+
+    /// A register as a form of others, which are computed in this many steps at most.
+    fn form(&self, reg: Reg, steps: u32) -> Affine {
+        let Some(steps) = steps.checked_sub(1) else { return Affine::from(reg) };
+        match self.defined.get(&reg) {
+            Some(Instr::Affine { form, .. }) => form
+                .terms
+                .iter()
+                .fold(Affine::from(form.constant), |sum, (reg, factor)| sum.plus(&self.form(*reg, steps), *factor)),
+            Some(Instr::Const { value: Literal::Int(value), .. }) => Affine::from(*value),
+            Some(Instr::Unary { op: Unary::Cast, a, .. }) if !self.is_float(*a) => self.form(*a, steps),
+            Some(Instr::Binary { op, a, b, .. }) if !self.is_float(*a) => {
+                let [a, b] = [a, b].map(|reg| self.form(*reg, steps));
+                match (op, a.as_constant(), b.as_constant()) {
+                    (Binary::Add, ..) => a.plus(&b, 1),
+                    (Binary::Sub, ..) => a.plus(&b, -1),
+                    (Binary::Mul, _, Some(factor)) => a.times(factor),
+                    (Binary::Mul, Some(factor), _) => b.times(factor),
+                    _ => Affine::from(reg),
+                }
+            }
+            _ => Affine::from(reg),
+        }
     }
 
     fn is_float(&self, reg: Reg) -> bool {
@@ -43,10 +134,15 @@ impl Count<'_> {
     }
 
     fn value(&self, form: &Affine) -> Option<i64> {
-        form.terms
-            .iter()
-            .try_fold(form.constant, |sum, (reg, factor)| sum.checked_add(self.known.get(reg)?.checked_mul(*factor)?))
+        value(form, &self.known)
     }
+}
+
+/// The value of a form.
+fn value(form: &Affine, known: &HashMap<Reg, i64>) -> Option<i64> {
+    form.terms
+        .iter()
+        .try_fold(form.constant, |sum, (reg, factor)| sum.checked_add(known.get(reg)?.checked_mul(*factor)?))
 }
 
 /// Whether an operation of floats computes something: the sign of another number is only moved.

@@ -6,6 +6,7 @@
 //! the condition: a tile that is cut at the end of a buffer is initialized and read under the same one. Where all loops of
 //! the tile have ended, the run ends with the buffer. A fused loop counts as those that it was made of.
 
+use super::conditions::less_than_zero;
 use super::{Access, Affine, Binary, Instr, Literal, Loop, ParamKind, Program, Reg, Scalar, Unary, each_instr};
 use std::collections::{BTreeSet, HashMap};
 
@@ -165,7 +166,7 @@ impl<'p> Reads<'p> {
                 Instr::For(of) => self.for_(of),
                 Instr::If { cond, then, otherwise, .. } => {
                     let before = self.facts.len();
-                    let forms = self.less_than_zero(*cond);
+                    let forms = less_than_zero(*cond, &self.defined, &|reg| self.form(reg, 0));
                     self.branch(then, forms.clone().map_or(Around::Unknown, Around::Branch));
                     if !self.is_first(*cond, before) {
                         self.under(forms, before);
@@ -206,19 +207,6 @@ impl<'p> Reads<'p> {
         for fact in &mut self.facts[new..] {
             let conditions = forms.iter().map(|form| Condition { form: form.clone(), gone: Vec::new() });
             fact.conditions.extend(conditions);
-        }
-    }
-
-    /// The forms that are less than 0 where a condition holds, if it is made of such comparisons.
-    fn less_than_zero(&self, cond: Reg) -> Option<Vec<Affine>> {
-        match self.defined.get(&cond)? {
-            Instr::Binary { op: Binary::And, a, b, .. } => {
-                let mut all = self.less_than_zero(*a)?;
-                all.extend(self.less_than_zero(*b)?);
-                Some(all)
-            }
-            Instr::Binary { op: Binary::Lt, a, b, .. } => Some(vec![self.form(*a, 0)?.plus(&self.form(*b, 0)?, -1)]),
-            _ => None,
         }
     }
 

@@ -1,7 +1,7 @@
 //! The steps of elementary functions as instructions, on as many lanes as the instruction around has.
 
-use super::function::Function;
-use super::types;
+use crate::emit::function::Function;
+use crate::emit::types;
 use runtime::math::elementary::{LARGE, Steps};
 
 impl Function<'_, '_> {

@@ -1,12 +1,12 @@
 //! Operations on one register, and conversions.
 
-use super::function::Function;
-use super::types;
+use crate::emit::function::Function;
+use crate::emit::types;
 use runtime::program::{Reg, Scalar, Unary};
 
 impl Function<'_, '_> {
     /// An operation on one register.
-    pub(super) fn unary(&mut self, op: Unary, dst: Reg, a: Reg) {
+    pub(in crate::emit) fn unary(&mut self, op: Unary, dst: Reg, a: Reg) {
         let (from, to) = (self.module.scalar(a), self.module.scalar(dst));
         let x = self.value(a);
         let value = match (from.is_float(), to.is_float()) {
@@ -19,7 +19,7 @@ impl Function<'_, '_> {
     }
 
     /// Whether an operation can be done in all lanes of vectors.
-    pub(super) fn has_lanes(&self, op: Unary, a: Reg) -> bool {
+    pub(in crate::emit) fn has_lanes(&self, op: Unary, a: Reg) -> bool {
         match op {
             Unary::Math(math) => {
                 let of = self.module.scalar(a);

@@ -1,12 +1,12 @@
 //! Operations on integers and truth values.
 
-use super::function::Function;
-use super::types;
+use crate::emit::function::Function;
+use crate::emit::types;
 use runtime::program::{Binary, Reg, Scalar};
 
 impl Function<'_, '_> {
     /// An operation on two registers of one type.
-    pub(super) fn binary(&mut self, op: Binary, dst: Reg, [a, b]: [Reg; 2], place: u32) {
+    pub(in crate::emit) fn binary(&mut self, op: Binary, dst: Reg, [a, b]: [Reg; 2], place: u32) {
         let of = self.module.scalar(a);
         if of.is_float() {
             return self.binary_float(op, dst, [a, b]);
@@ -60,7 +60,7 @@ impl Function<'_, '_> {
     }
 
     /// Whether an operation can be done in all lanes of vectors.
-    pub(super) fn binary_has_lanes(&self, op: Binary, [a, b]: [Reg; 2]) -> bool {
+    pub(in crate::emit) fn binary_has_lanes(&self, op: Binary, [a, b]: [Reg; 2]) -> bool {
         match self.module.scalar(a).is_float() {
             true => self.float_has_lanes(op),
             false => !op.divides() || self.module.ranges.reg(b).is_some_and(|(low, high)| low > 0 || high < 0),

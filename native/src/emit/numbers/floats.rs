@@ -1,14 +1,14 @@
 //! Operations on floats. `float16` and `bfloat16` are computed in `float` and rounded after each operation.
 
-use super::Field;
-use super::function::Function;
-use super::types;
+use crate::emit::Field;
+use crate::emit::function::Function;
+use crate::emit::types;
 use crate::functions;
 use runtime::math::elementary;
 use runtime::program::{Binary, Math, Reg, Scalar};
 
 impl Function<'_, '_> {
-    pub(super) fn binary_float(&mut self, op: Binary, dst: Reg, [a, b]: [Reg; 2]) {
+    pub(in crate::emit) fn binary_float(&mut self, op: Binary, dst: Reg, [a, b]: [Reg; 2]) {
         let of = self.module.scalar(a);
         let base = types::of(of);
         let [x, y] = [a, b].map(|reg| self.value(reg));
@@ -45,7 +45,7 @@ impl Function<'_, '_> {
     }
 
     /// `a * b + c`, rounded once: by a function where the machine has no instruction for it.
-    pub(super) fn mul_add(&mut self, dst: Reg, operands: [Reg; 3]) {
+    pub(in crate::emit) fn mul_add(&mut self, dst: Reg, operands: [Reg; 3]) {
         let of = self.module.scalar(dst);
         let base = types::of(of);
         let [a, b, c] = operands.map(|reg| self.value(reg));
@@ -83,19 +83,19 @@ impl Function<'_, '_> {
     }
 
     /// Whether an operation can be done in all lanes of vectors.
-    pub(super) fn float_has_lanes(&self, op: Binary) -> bool {
+    pub(in crate::emit) fn float_has_lanes(&self, op: Binary) -> bool {
         op.is_truth() || functions::of_two(op).is_none()
     }
 
     /// Whether a function can be.
-    pub(super) fn math_has_lanes(&self, math: Math, of: Scalar) -> bool {
+    pub(in crate::emit) fn math_has_lanes(&self, math: Math, of: Scalar) -> bool {
         let steps = if math == Math::Sigmoid { Math::Exp } else { math };
         let own = types::of(of) == "float" && elementary::of::<Function<'_, '_>>(steps).is_some();
         own || simple(math).is_some() || math == Math::Rsqrt
     }
 
     /// A function of one float.
-    pub(super) fn math(&mut self, math: Math, of: Scalar, x: &str) -> String {
+    pub(in crate::emit) fn math(&mut self, math: Math, of: Scalar, x: &str) -> String {
         let base = types::of(of);
         let ty = self.ty(base);
         let value = match (simple(math), math) {
@@ -138,7 +138,7 @@ impl Function<'_, '_> {
     }
 
     /// A number of `float` rounded to a type.
-    pub(super) fn rounded(&mut self, of: Scalar, value: &str) -> String {
+    pub(in crate::emit) fn rounded(&mut self, of: Scalar, value: &str) -> String {
         match of {
             Scalar::F16 => {
                 let (float, half) = (self.ty("float"), self.ty("half"));

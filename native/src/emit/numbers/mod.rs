@@ -1,0 +1,12 @@
+//! Operations on numbers.
+//!
+//! | file | what |
+//! |---|---|
+//! | `integers`, `floats` | operations on two numbers, functions of one |
+//! | `casts` | from one data type to another one |
+//! | `elementary` | exponentials and the like |
+
+mod casts;
+mod elementary;
+mod floats;
+mod integers;
