@@ -266,7 +266,15 @@ fn elementary_functions() {
     for dtype in [DType::F32, DType::F16, DType::BF16] {
         let input = Tensor::from_numbers(dtype, &[512], numbers.iter().copied()).expect("a tensor");
         let params = format!("A: T.Buffer((512,), \"{dtype}\"), C: T.Buffer((512,), \"{dtype}\")");
-        for call in ["T.exp(A[i])", "T.tanh(A[i])", "T.erf(A[i])", "T.sigmoid(A[i])", "T.fma(A[i], A[511 - i], A[i])"] {
+        for call in [
+            "T.exp(A[i])",
+            "T.tanh(A[i])",
+            "T.erf(A[i])",
+            "T.sigmoid(A[i])",
+            "T.fma(A[i], A[511 - i], A[i])",
+            "T.pow(A[i], A[511 - i])",
+            "T.pow(T.abs(A[i]), A[511 - i])",
+        ] {
             let lanes = call.replace("[i]", "[j * 16 + l]").replace("511 - i", "511 - j * 16 - l");
             let vectors =
                 format!("for j in range(32):\n    for l in T.vectorized(16):\n        C[j * 16 + l] = {lanes}");

@@ -1,11 +1,12 @@
 //! Functions of floats with the same bits on every machine.
 //!
 //! Square roots and roundings are exact by IEEE 754, so Rust's own are taken. Exponentials, hyperbolic tangents and error
-//! functions of `float32` are [our own](elementary). Everything else is from the crate `libm`, which is plain arithmetic in a
+//! functions of `float32` are [our own](elementary), and so are [powers](power). Everything else is from the crate `libm`, which is plain arithmetic in a
 //! fixed order; Rust's `f32::exp` and the like call the library of the system, whose last
 //! bits differ from machine to machine. Code that a backend generates has to call these same functions.
 
 pub mod elementary;
+pub mod power;
 
 use self::elementary::OfOne;
 use crate::program::{Binary, Math, Scalar};
@@ -44,7 +45,7 @@ functions! {
 }
 
 macro_rules! of_two {
-    ($name:ident, $ty:ty, $pow:ident, $atan2:ident, $hypot:ident, $next:ident, $ldexp:ident) => {
+    ($name:ident, $ty:ty, $pow:expr, $atan2:ident, $hypot:ident, $next:ident, $ldexp:ident) => {
         #[doc = concat!("An operation on two ", stringify!($ty), "; of comparisons and what only integers have, the first.")]
         pub fn $name(op: Binary) -> fn($ty, $ty) -> $ty {
             match op {
@@ -58,7 +59,7 @@ macro_rules! of_two {
                 Binary::TruncMod => |a, b| a % b,
                 Binary::Min => |a, b| if a < b { a } else { b },
                 Binary::Max => |a, b| if a > b { a } else { b },
-                Binary::Pow => libm::$pow,
+                Binary::Pow => $pow,
                 Binary::Atan2 => libm::$atan2,
                 Binary::CopySign => <$ty>::copysign,
                 Binary::Hypot => libm::$hypot,
@@ -70,8 +71,8 @@ macro_rules! of_two {
     };
 }
 
-of_two!(of_two_f32, f32, powf, atan2f, hypotf, nextafterf, ldexpf);
-of_two!(of_two_f64, f64, pow, atan2, hypot, nextafter, ldexp);
+of_two!(of_two_f32, f32, |x, y| power::pow(&mut OfOne, &x, &y), atan2f, hypotf, nextafterf, ldexpf);
+of_two!(of_two_f64, f64, libm::pow, atan2, hypot, nextafter, ldexp);
 
 /// A comparison of floats.
 pub fn compare<T: PartialOrd>(op: Binary, a: T, b: T) -> bool {

@@ -4,7 +4,7 @@ use crate::emit::Field;
 use crate::emit::function::Function;
 use crate::emit::types;
 use crate::functions;
-use runtime::math::elementary;
+use runtime::math::{elementary, power};
 use runtime::program::{Binary, Math, Reg, Scalar};
 
 impl Function<'_, '_> {
@@ -34,6 +34,7 @@ impl Function<'_, '_> {
                 self.op(format_args!("select {} {first}, {ty} {x}, {ty} {y}", self.ty("i1")))
             }
             Binary::CopySign => self.intrinsic("copysign", base, &[&x, &y], ""),
+            Binary::Pow if base == "float" => power::pow(self, &x, &y),
             op if functions::of_two(op).is_some() => {
                 let number = functions::of_two(op).unwrap_or_default();
                 self.call(number, base, &[&x, &y])
@@ -83,8 +84,8 @@ impl Function<'_, '_> {
     }
 
     /// Whether an operation can be done in all lanes of vectors.
-    pub(in crate::emit) fn float_has_lanes(&self, op: Binary) -> bool {
-        op.is_truth() || functions::of_two(op).is_none()
+    pub(in crate::emit) fn float_has_lanes(&self, op: Binary, of: Scalar) -> bool {
+        op.is_truth() || functions::of_two(op).is_none() || op == Binary::Pow && types::of(of) == "float"
     }
 
     /// Whether a function can be.

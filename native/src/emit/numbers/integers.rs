@@ -61,8 +61,9 @@ impl Function<'_, '_> {
 
     /// Whether an operation can be done in all lanes of vectors.
     pub(in crate::emit) fn binary_has_lanes(&self, op: Binary, [a, b]: [Reg; 2]) -> bool {
-        match self.module.scalar(a).is_float() {
-            true => self.float_has_lanes(op),
+        let of = self.module.scalar(a);
+        match of.is_float() {
+            true => self.float_has_lanes(op, of),
             false => !op.divides() || self.module.ranges.reg(b).is_some_and(|(low, high)| low > 0 || high < 0),
         }
     }

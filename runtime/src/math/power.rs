@@ -1,0 +1,265 @@
+//! Powers of `float32`, computed in `float64`, written once for all backends.
+//!
+//! The largest error is 0.51 units of the last place. What C says of special numbers holds.
+
+use super::elementary::{OfOne, Steps};
+
+/// What a backend does with numbers of `float64`, beside those of `float32`.
+pub trait WideSteps: Steps {
+    /// A number of `float64`.
+    type Wide: Clone;
+
+    /// A constant.
+    fn wide(&mut self, value: f64) -> Self::Wide;
+    /// A number of `float32`.
+    fn widened(&mut self, a: &Self::Number) -> Self::Wide;
+    /// Rounded to `float32`.
+    fn narrowed(&mut self, a: &Self::Wide) -> Self::Number;
+    /// `a + b`.
+    fn wide_add(&mut self, a: &Self::Wide, b: &Self::Wide) -> Self::Wide;
+    /// `a - b`.
+    fn wide_sub(&mut self, a: &Self::Wide, b: &Self::Wide) -> Self::Wide;
+    /// `a * b`.
+    fn wide_mul(&mut self, a: &Self::Wide, b: &Self::Wide) -> Self::Wide;
+    /// `a / b`.
+    fn wide_div(&mut self, a: &Self::Wide, b: &Self::Wide) -> Self::Wide;
+    /// Whether `a < b`; false of NaN.
+    fn wide_less(&mut self, a: &Self::Wide, b: &Self::Wide) -> Self::Truth;
+    /// One of two numbers.
+    fn wide_choose(&mut self, which: &Self::Truth, yes: &Self::Wide, no: &Self::Wide) -> Self::Wide;
+    /// The nearest whole number, of two equally near ones the even one. The number has less than 31 bits.
+    fn wide_nearest(&mut self, a: &Self::Wide) -> (Self::Wide, Self::Whole);
+    /// `2^n`, for `n` from -1022 to 1023.
+    fn wide_power_of_two(&mut self, n: &Self::Whole) -> Self::Wide;
+    /// `n` and `m`, where a positive normal number is `2^n * m`, and `m` is about the root of 0.5 to that of 2. Of other numbers,
+    /// something that is no NaN.
+    fn parts(&mut self, a: &Self::Wide) -> (Self::Wide, Self::Wide);
+}
+
+/// Of numbers this large, the last bit is 1: a sum with a small number is rounded to a whole number.
+pub const WIDE_LARGE: f64 = 6_755_399_441_055_744.0;
+/// The bits of about the root of 0.5.
+pub const ROOT_OF_HALF: i64 = 0x3fe6_a09e_0000_0000;
+
+/// `x^y`.
+pub fn pow<S: WideSteps>(s: &mut S, x: &S::Number, y: &S::Number) -> S::Number {
+    let [zero, one, nan, minus] = [0.0, 1.0, f32::NAN, f32::NEG_INFINITY].map(|number| s.number(number));
+    let size = s.abs(x);
+    let power = of_size(s, &size, y);
+    let [is_whole, is_even] = whole_and_even(s, y);
+    let signed = s.with_sign(&power, x);
+    let of_whole = s.choose(&is_even, &power, &signed);
+    // A negative number has no power that is not whole; -0 and the negative infinity have.
+    let [is_finite, is_negative] = [s.less(&minus, x), s.less(x, &zero)];
+    let of_finite = s.choose(&is_finite, &nan, &power);
+    let of_other = s.choose(&is_negative, &of_finite, &power);
+    let mut out = s.choose(&is_whole, &of_whole, &of_other);
+    for number in [x, y] {
+        let is_number = s.is_number(number);
+        out = s.choose(&is_number, &out, number);
+    }
+    // 1 to the power of anything is 1, and so is anything to the power of 0.
+    let from_one = s.sub(x, &one);
+    for number in [&from_one, y] {
+        let is_zero = is_zero(s, number);
+        out = s.choose(&is_zero, &one, &out);
+    }
+    out
+}
+
+/// Whether a number is 0; NaN is not.
+fn is_zero<S: Steps>(s: &mut S, number: &S::Number) -> S::Truth {
+    let (size, least) = (s.abs(number), s.number(f32::from_bits(1)));
+    s.less(&size, &least)
+}
+
+/// Whether a number is whole, and whether half of it is. An infinite one is both.
+fn whole_and_even<S: WideSteps>(s: &mut S, y: &S::Number) -> [S::Truth; 2] {
+    // From 2^25 on, all numbers are even.
+    let (size, most) = (s.abs(y), s.number(33_554_432.0));
+    let is_small = s.less(&size, &most);
+    let y = s.choose(&is_small, y, &most);
+    let (y, half) = (s.widened(&y), s.wide(0.5));
+    let half = s.wide_mul(&y, &half);
+    [y, half].map(|number| {
+        let (near, _) = s.wide_nearest(&number);
+        let rest = s.wide_sub(&number, &near);
+        let rest = s.narrowed(&rest);
+        is_zero(s, &rest)
+    })
+}
+
+/// The power of a number that is not negative, if that is neither `1^inf` nor `0^0` or the like.
+fn of_size<S: WideSteps>(s: &mut S, size: &S::Number, y: &S::Number) -> S::Number {
+    // A larger exponent has the same powers: 0, 1, or infinity.
+    let (of_y, most) = (s.abs(y), s.number(1e30));
+    let (is_small, largest) = (s.less(&of_y, &most), s.with_sign(&most, y));
+    let y = s.choose(&is_small, y, &largest);
+    let (wide_size, wide_y) = (s.widened(size), s.widened(&y));
+    let logarithm = log2(s, &wide_size);
+    let (is_zero, highest) = (is_zero(s, size), s.number(f32::MAX));
+    let is_infinite = s.less(&highest, size);
+    let [below, above] = [f64::NEG_INFINITY, f64::INFINITY].map(|number| s.wide(number));
+    let logarithm = s.wide_choose(&is_zero, &below, &logarithm);
+    let logarithm = s.wide_choose(&is_infinite, &above, &logarithm);
+    let powers = s.wide_mul(&wide_y, &logarithm);
+    // 2^-160 is 0 as `float32`, and 2^160 is infinite. A NaN becomes one of them.
+    let [low, high] = [-160.0, 160.0].map(|number| s.wide(number));
+    let is_less = s.wide_less(&powers, &high);
+    let powers = s.wide_choose(&is_less, &powers, &high);
+    let is_more = s.wide_less(&low, &powers);
+    let powers = s.wide_choose(&is_more, &powers, &low);
+    let power = exp2(s, &powers);
+    s.narrowed(&power)
+}
+
+/// The logarithm for the base 2 of a positive number.
+fn log2<S: WideSteps>(s: &mut S, x: &S::Wide) -> S::Wide {
+    // log2(m) is 2 / ln 2 times artanh(t), of t = (m - 1) / (m + 1), which is at most 0.172.
+    const FACTORS: [f64; 7] = {
+        let (mut factors, mut at) = ([0.0; 7], 0);
+        while at < factors.len() {
+            factors[at] = 2.0 * std::f64::consts::LOG2_E / (2 * at + 1) as f64;
+            at += 1;
+        }
+        factors
+    };
+    let (n, m) = s.parts(x);
+    let one = s.wide(1.0);
+    let (above, below) = (s.wide_sub(&m, &one), s.wide_add(&m, &one));
+    let t = s.wide_div(&above, &below);
+    let square = s.wide_mul(&t, &t);
+    let sum = polynomial(s, &square, &FACTORS);
+    let part = s.wide_mul(&t, &sum);
+    s.wide_add(&n, &part)
+}
+
+/// `2^x`, of sizes up to 1000.
+fn exp2<S: WideSteps>(s: &mut S, x: &S::Wide) -> S::Wide {
+    // The series of e^(r ln 2), of sizes of r up to a half.
+    const FACTORS: [f64; 10] = {
+        let (mut factors, mut at) = ([1.0; 10], 1);
+        while at < factors.len() {
+            factors[at] = factors[at - 1] * std::f64::consts::LN_2 / at as f64;
+            at += 1;
+        }
+        factors
+    };
+    let (n, whole) = s.wide_nearest(x);
+    let rest = s.wide_sub(x, &n);
+    let sum = polynomial(s, &rest, &FACTORS);
+    let power = s.wide_power_of_two(&whole);
+    s.wide_mul(&sum, &power)
+}
+
+/// A polynomial, the factor of the lowest power first.
+fn polynomial<S: WideSteps>(s: &mut S, x: &S::Wide, factors: &[f64]) -> S::Wide {
+    let mut rest = factors.iter().rev();
+    let first = s.wide(rest.next().copied().unwrap_or_default());
+    rest.fold(first, |sum, factor| {
+        let (product, factor) = (s.wide_mul(&sum, x), s.wide(*factor));
+        s.wide_add(&product, &factor)
+    })
+}
+
+impl WideSteps for OfOne {
+    type Wide = f64;
+
+    fn wide(&mut self, value: f64) -> f64 {
+        value
+    }
+
+    fn widened(&mut self, a: &f32) -> f64 {
+        f64::from(*a)
+    }
+
+    fn narrowed(&mut self, a: &f64) -> f32 {
+        *a as f32
+    }
+
+    fn wide_add(&mut self, a: &f64, b: &f64) -> f64 {
+        a + b
+    }
+
+    fn wide_sub(&mut self, a: &f64, b: &f64) -> f64 {
+        a - b
+    }
+
+    fn wide_mul(&mut self, a: &f64, b: &f64) -> f64 {
+        a * b
+    }
+
+    fn wide_div(&mut self, a: &f64, b: &f64) -> f64 {
+        a / b
+    }
+
+    fn wide_less(&mut self, a: &f64, b: &f64) -> bool {
+        a < b
+    }
+
+    fn wide_choose(&mut self, which: &bool, yes: &f64, no: &f64) -> f64 {
+        if *which { *yes } else { *no }
+    }
+
+    fn wide_nearest(&mut self, a: &f64) -> (f64, i32) {
+        let near = (a + WIDE_LARGE) - WIDE_LARGE;
+        (near, near as i32)
+    }
+
+    fn wide_power_of_two(&mut self, n: &i32) -> f64 {
+        f64::from_bits(((i64::from(*n) + 1023) << 52) as u64)
+    }
+
+    fn parts(&mut self, a: &f64) -> (f64, f64) {
+        let bits = a.to_bits() as i64;
+        let n = (bits - ROOT_OF_HALF) >> 52;
+        (f64::from(n as i32), f64::from_bits((bits - (n << 52)) as u64))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(x: f32, y: f32) -> f32 {
+        pow(&mut OfOne, &x, &y)
+    }
+
+    #[test]
+    fn errors_are_small() {
+        let mut most = 0f64;
+        for n in 0..300_000u32 {
+            // Numbers of all sizes, and exponents for results of all sizes.
+            let x = f32::from_bits(n.wrapping_mul(2_654_435_761) & 0x7fff_ffff);
+            let y = (n % 2999) as f32 * 0.1 - 150.0;
+            let y = if n % 2 == 0 { y } else { y / x.log2() };
+            let exact = libm::pow(x.into(), y.into());
+            let size = (exact as f32).abs();
+            if !size.is_finite() || size == 0.0 {
+                continue;
+            }
+            let place = f64::from(size.next_up()) - f64::from(size);
+            most = most.max((f64::from(of(x, y)) - exact).abs() / place);
+        }
+        assert!(most > 0.4 && most < 0.51, "{most}");
+    }
+
+    #[test]
+    fn special_numbers_are_as_in_c() {
+        let inf = f32::INFINITY;
+        let numbers =
+            [0.0, 1e-45, 1e-20, 0.3, 0.999_999_94, 1.0, 1.000_000_1, 2.5, 7.0, 3e4, 33_554_431.0, 1e20, 3e38, inf];
+        let numbers: Vec<f32> = numbers.into_iter().flat_map(|x: f32| [x, -x]).chain([f32::NAN]).collect();
+        let exponents = [0.0, 1e-45, 0.5, 1.0, 2.0, 3.0, 2.5, 16_777_215.0, 16_777_216.0, 33_554_434.0, 1e31, inf];
+        let exponents: Vec<f32> = exponents.into_iter().flat_map(|y: f32| [y, -y]).chain([f32::NAN]).collect();
+        for x in &numbers {
+            for y in &exponents {
+                let (found, expected) = (of(*x, *y), libm::pow(f64::from(*x), f64::from(*y)) as f32);
+                let same = found.is_nan() && expected.is_nan()
+                    || found.is_sign_negative() == expected.is_sign_negative()
+                        && found.to_bits().abs_diff(expected.to_bits()) <= 1;
+                assert!(same, "{x:?}^{y:?} is {expected:?}, not {found:?}");
+            }
+        }
+    }
+}
