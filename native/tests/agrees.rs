@@ -8,7 +8,7 @@ use native::{Cache, Llvm, Native};
 use plugin_api::ir::constant::Number;
 use plugin_api::prelude::*;
 use runtime::program::{Proven, lower};
-use runtime::{Arg, Backend, Fault, Interpreter, Limits, Tensor};
+use runtime::{Arg, Backend, Fault, FaultKind, Interpreter, Limits, Tensor};
 use script::NoOps;
 use std::sync::Arc;
 
@@ -84,18 +84,18 @@ fn generated_functions() {
                     fine += 1;
                 }
                 (Err(expected), Err(found)) => {
-                    assert_eq!(
-                        std::mem::discriminant(&expected.kind),
-                        std::mem::discriminant(&found.kind),
-                        "seed {seed}: {expected} / {found}"
-                    );
+                    // Data-parallel iterations have no order: where several fail, either may be told.
+                    let may_differ = |kind| matches!(kind, &FaultKind::OutOfBounds { .. } | &FaultKind::DivisionByZero);
+                    let [a, b] = [&expected.kind, &found.kind];
+                    let same = std::mem::discriminant(a) == std::mem::discriminant(b);
+                    assert!(same || may_differ(a) && may_differ(b), "seed {seed}: {expected} / {found}\n{text}");
                     faults += 1;
                 }
                 (expected, found) => panic!("seed {seed}: {expected:?}, native {found:?}\n{text}"),
             }
         }
     }
-    println!("{fine} runs agree, {faults} end with the same fault");
+    println!("{fine} runs agree, {faults} end with a fault");
     println!("{proven} functions read what they wrote, {whole} runs wrote whole results");
     assert!(fine > cases, "{fine} of {cases}");
 }

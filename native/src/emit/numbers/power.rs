@@ -2,7 +2,6 @@
 
 use crate::emit::function::Function;
 use crate::emit::types;
-use runtime::math::elementary::Steps;
 use runtime::math::power::{ROOT_OF_HALF, WIDE_LARGE, WideSteps};
 
 impl Function<'_, '_> {
