@@ -193,7 +193,10 @@ impl Shared {
         let text = text.replace(&format!("@{ENTRY}("), &format!("@{name}("));
         let known = self.cache.get(&key);
         let is_known = known.is_some();
-        let made = || llvm.compile(&text, Output::Object).map_err(|error| refused(&error));
+        let made = || {
+            let object = llvm.compile(&text, Output::Object);
+            object.inspect_err(|error| tracing::warn!("{error}")).map_err(|error| refused(&error))
+        };
         let object = known.map_or_else(made, Ok)?;
         let loaded = Loaded::new(llvm, &object, &name).map_err(|error| refused(&error))?;
         if !is_known {

@@ -66,12 +66,13 @@ fn files_that_are_no_llvm_are_named() {
     fs::write(&text, "not a library").expect("a file");
     assert!(matches!(refused(&text), LlvmError::Open { .. }));
     assert!(matches!(refused(&folder.path().join("missing.so")), LlvmError::Open { .. }));
+    assert!(refused(folder.path()).to_string().ends_with("cannot be opened: it is not a file"));
     // The loader of the system would read beyond the end.
     let own = fs::read(std::env::current_exe().expect("a program")).expect("its bytes");
     for part in [own.len() / 2, own.len() - 1] {
         fs::write(&text, &own[..part]).expect("a file");
         let message = refused(&text).to_string();
-        assert!(message.contains("cannot be opened: the file is damaged: "), "{message}");
+        assert!(message.contains("cannot be opened: it is no whole library: "), "{message}");
     }
     #[cfg(target_os = "linux")]
     {
@@ -141,6 +142,20 @@ fn limits_end_native_code() {
     let zero = Tensor::from_vec(&[1], vec![0i32]).expect("a tensor");
     let fault = run(&native, &endless, &[zero], &Limits::new(1 << 20, 1 << 30)).expect_err("it ends");
     assert!(matches!(fault.kind, FaultKind::TooMuchWork { .. }), "{fault}");
+    // Lanes count, too, whether they were asked for or not.
+    for lanes in ["range", "T.vectorized"] {
+        let long = func(&format!(
+            "    def f(A: T.Buffer((64,), \"float32\"), C: T.Buffer((64,), \"float32\")):
+        for o in range(1000000):
+            for i in {lanes}(64):
+                for k in range(100000):
+                    C[i] = C[i] * T.float32(0.5) + A[i]
+"
+        ));
+        let inputs = [random(&[64], 1), random(&[64], 2)];
+        let fault = run(&native, &long, &inputs, &Limits::new(1 << 20, 1 << 30)).expect_err("it ends");
+        assert!(matches!(fault.kind, FaultKind::TooMuchWork { .. }), "{fault}");
+    }
     let large = func(
         "    def f(n: T.int64, A: T.Buffer((1,), \"int32\")):
         B = T.alloc_buffer((n,), \"int32\")

@@ -19,15 +19,15 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// An array: its elements as bytes in row-major order.
-#[pyclass(module = "passhost._passhost")]
+#[pyclass(frozen, module = "passhost._passhost")]
 pub(crate) struct Array(Tensor);
 
-/// Memory that the host has given away: an array of NumPy has it and keeps it alive.
+/// Memory of an array that NumPy reads and writes, and keeps alive. The host does neither any more: `Tensor.numpy` forgets the
+/// array that it asked for its memory.
 #[pyclass(frozen, module = "passhost._passhost")]
 pub(crate) struct Memory {
-    bytes: usize,
+    tensor: Tensor,
     address: usize,
-    _kept: Tensor,
 }
 
 #[pymethods]
@@ -38,7 +38,7 @@ impl Memory {
         let interface = PyDict::new(py);
         interface.set_item("version", 3)?;
         interface.set_item("typestr", "|u1")?;
-        interface.set_item("shape", (self.bytes,))?;
+        interface.set_item("shape", (self.tensor.nbytes(),))?;
         interface.set_item("data", (self.address, false))?;
         Ok(interface)
     }
@@ -85,12 +85,9 @@ impl Array {
         to.copy_from_slice(py, self.0.bytes())
     }
 
-    /// Its memory, if nothing else has it. Then this array has no elements any more.
-    fn give_away(&mut self) -> Option<Memory> {
-        let mut kept = self.0.take_alone()?;
-        let bytes = kept.bytes_mut();
-        let (bytes, address) = (bytes.len(), bytes.as_mut_ptr().expose_provenance());
-        Some(Memory { bytes, address, _kept: kept })
+    /// Its memory, if nothing else in the host has it.
+    fn memory(&self) -> Option<Memory> {
+        Some(Memory { address: self.0.address()?, tensor: self.0.clone() })
     }
 
     fn checksum(&self) -> u64 {
@@ -161,7 +158,7 @@ fn scalar(value: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Value> {
 /// A value of the machine. If arrays are collected, each tensor has the number of its own.
 fn given(value: &Bound<'_, PyAny>, dtype: Option<DType>, mut arrays: Option<&mut Vec<Py<Array>>>) -> PyResult<Value> {
     if let Ok(array) = value.cast::<Array>() {
-        let tensor = array.borrow().0.clone();
+        let tensor = array.get().0.clone();
         let Some(arrays) = arrays else { return Ok(Value::Tensor(tensor)) };
         arrays.push(array.clone().unbind());
         return Ok(Value::Tensor(tensor.with_origin(arrays.len() as u32 - 1)));
@@ -249,7 +246,7 @@ fn failure(py: Python<'_>, name: &str, error: PyErr) -> Cause {
 fn returned(py: Python<'_>, function: &Py<PyAny>, args: &[Value]) -> PyResult<(Value, Vec<(usize, Tensor)>)> {
     let result = function.bind(py).call1((all(py, args)?,))?;
     let (value, written): (Bound<'_, PyAny>, Vec<(usize, Bound<'_, Array>)>) = result.extract()?;
-    let written = written.into_iter().map(|(at, array)| (at, array.borrow().0.clone()));
+    let written = written.into_iter().map(|(at, array)| (at, array.get().0.clone()));
     Ok((given(&value, None, None)?, written.collect()))
 }
 
@@ -258,7 +255,7 @@ fn fill(py: Python<'_>, function: &Py<PyAny>, args: &[Value], outputs: &mut [Ten
     let filled: Vec<Bound<'_, Array>> = function.bind(py).call1((all(py, args)?, all(py, &empty)?))?.extract()?;
     drop(empty);
     for (output, filled) in outputs.iter_mut().zip(&filled) {
-        let filled = &filled.borrow().0;
+        let filled = &filled.get().0;
         if (filled.dtype(), filled.shape()) != (output.dtype(), output.shape()) {
             return Err(PyValueError::new_err("an output has another shape or data type than before"));
         }

@@ -489,8 +489,14 @@ def test_an_array_in_the_memory_of_the_host_is_copied_while_somebody_has_it(add_
     result = passhost.exec(add_one, np.zeros(4, "float32"))
     assert result.numpy().tolist() == [1] * 4
     assert result._handle() is result._handle()
-    for hold in [lambda: result.numpy(), lambda: result.numpy().base, lambda: weakref.ref(result.numpy().base)]:
-        held = hold()
+    holds = [
+        lambda array: array,
+        lambda array: array.base,
+        lambda array: array.base.base,
+        lambda array: weakref.ref(array.base),
+    ]
+    for hold in holds:
+        held = hold(result.numpy())
         assert result._handle() is not result._handle()
         del held
     assert result._handle() is result._handle()

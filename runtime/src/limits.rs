@@ -1,9 +1,9 @@
 //! How much a run may use: memory, work, and whether it goes on at all.
 
 use crate::fault::{Fault, FaultKind};
-use crate::spare::Spare;
+use crate::spare::{Spare, bytes_of};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 #[derive(Debug)]
 struct Shared {
@@ -14,7 +14,6 @@ struct Shared {
     done: AtomicU64,
     cancelled: AtomicBool,
     unwritten: AtomicBool,
-    spare: Arc<Mutex<Spare>>,
 }
 
 /// Work that a run may do, unless something else is said: an interpreter built for release does it in about two minutes
@@ -45,6 +44,8 @@ const BYTE: u64 = 2;
 #[derive(Clone, Debug)]
 pub struct Limits {
     shared: Arc<Shared>,
+    /// Memory that was dropped.
+    spare: Arc<Mutex<Spare>>,
     /// Each byte of memory that the module has not written yet.
     fresh: u8,
 }
@@ -70,19 +71,19 @@ impl Limits {
     /// Limits of another run, which uses the memory that this one dropped, and the other way round.
     #[must_use]
     pub fn of_next_run(&self, memory: u64, work: u64, fresh: u8) -> Limits {
-        Limits::sharing(Arc::clone(&self.shared.spare), (memory, work), fresh)
+        Limits::sharing(Arc::clone(&self.spare), (memory, work), fresh)
     }
 
     fn sharing(spare: Arc<Mutex<Spare>>, (memory, work): (u64, u64), fresh: u8) -> Limits {
         let (used, peak, done) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
         let [cancelled, unwritten] = [false; 2].map(AtomicBool::new);
-        Limits { shared: Arc::new(Shared { memory, work, used, peak, done, cancelled, unwritten, spare }), fresh }
+        Limits { shared: Arc::new(Shared { memory, work, used, peak, done, cancelled, unwritten }), spare, fresh }
     }
 
     /// The same limits with another byte in memory that the module has not written yet.
     #[must_use]
     pub fn with_other_fresh_bytes(&self) -> Limits {
-        Limits { shared: Arc::clone(&self.shared), fresh: !self.fresh }
+        Limits { fresh: !self.fresh, ..self.clone() }
     }
 
     /// Each byte of memory that the module has not written yet.
@@ -156,7 +157,7 @@ impl Limits {
     /// If they are too many, or that is too much work.
     pub fn memory(&self, bytes: u64) -> Result<Charge, Fault> {
         let before = self.shared.used.fetch_add(bytes, Ordering::Relaxed);
-        let charge = Charge { limits: Some(self.clone()), bytes };
+        let charge = Charge { counted: Some((Arc::clone(&self.shared), Arc::downgrade(&self.spare))), bytes };
         let needed = before.saturating_add(bytes);
         if needed > self.shared.memory {
             return Err(FaultKind::OutOfMemory { needed, limit: self.shared.memory }.into());
@@ -166,30 +167,41 @@ impl Limits {
         Ok(charge)
     }
 
+    #[cfg(test)]
+    pub(crate) fn spare_of_runs(&self) -> &Arc<Mutex<Spare>> {
+        &self.spare
+    }
+
     /// Memory that was dropped in this run.
     pub(crate) fn spare(&self) -> MutexGuard<'_, Spare> {
-        self.shared.spare.lock().unwrap_or_else(PoisonError::into_inner)
+        self.spare.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Bytes that count until this is dropped.
 #[derive(Debug, Default)]
 pub struct Charge {
-    limits: Option<Limits>,
+    /// What counts them, and where memory goes that is dropped, as long as a run or its executor is there.
+    counted: Option<(Arc<Shared>, Weak<Mutex<Spare>>)>,
     bytes: u64,
 }
 
 impl Charge {
-    /// The limits that count them.
-    pub(crate) fn limits(&self) -> Option<&Limits> {
-        self.limits.as_ref()
+    /// Gives the memory back that was charged: to the next ones that ask, or to the system.
+    pub(crate) fn give_back(&self, room: Vec<u64>) {
+        let Some((shared, spare)) = &self.counted else { return };
+        let Some(spare) = spare.upgrade() else { return };
+        let others = shared.used.load(Ordering::Relaxed).saturating_sub(bytes_of(&room));
+        let twice = shared.peak.load(Ordering::Relaxed).saturating_mul(2);
+        let most = twice.min(shared.memory.saturating_sub(others));
+        spare.lock().unwrap_or_else(PoisonError::into_inner).keep(room, most);
     }
 }
 
 impl Drop for Charge {
     fn drop(&mut self) {
-        if let Some(limits) = &self.limits {
-            limits.shared.used.fetch_sub(self.bytes, Ordering::Relaxed);
+        if let Some((shared, _)) = &self.counted {
+            shared.used.fetch_sub(self.bytes, Ordering::Relaxed);
         }
     }
 }

@@ -2,7 +2,6 @@
 
 use crate::fault::{Fault, FaultKind};
 use crate::limits::{Charge, Limits};
-use crate::spare::bytes_of;
 use std::ops::Range;
 
 /// Words of 8 bytes, which count against the limits of a run until they are dropped. The run keeps dropped memory for what
@@ -80,6 +79,11 @@ impl Room {
         bytemuck::cast_slice_mut(self.words_mut())
     }
 
+    /// Where the first one is, for somebody who writes there when nothing here reads.
+    pub(crate) fn address(&self) -> usize {
+        self.all.as_ptr().wrapping_add(self.used.start).expose_provenance()
+    }
+
     /// The words.
     pub fn words(&self) -> &[u64] {
         &self.all[self.used.clone()]
@@ -100,11 +104,7 @@ impl Clone for Room {
 
 impl Drop for Room {
     fn drop(&mut self) {
-        if let Some(limits) = self.charge.limits() {
-            let others = limits.memory_used().saturating_sub(bytes_of(&self.all));
-            let most = limits.memory_peak().saturating_mul(2).min(limits.memory_limit().saturating_sub(others));
-            limits.spare().keep(std::mem::take(&mut self.all), most);
-        }
+        self.charge.give_back(std::mem::take(&mut self.all));
     }
 }
 
@@ -138,6 +138,18 @@ mod tests {
         assert!(limits.spare().bytes() + limits.memory_used() <= 1 << 20);
         drop(large);
         assert!(limits.spare().bytes() <= 1 << 20);
+    }
+
+    #[test]
+    fn memory_that_outlives_its_run_keeps_nothing_else() {
+        let limits = Limits::unlimited();
+        let spare = std::sync::Arc::downgrade(limits.spare_of_runs());
+        let [kept, dropped] = [200_000; 2].map(|bytes| Room::any(bytes, &limits).expect("memory"));
+        drop(dropped);
+        assert!(limits.spare().bytes() >= 200_000);
+        drop(limits);
+        assert!(spare.upgrade().is_none());
+        drop(kept);
     }
 
     #[test]

@@ -64,8 +64,8 @@ fn steps(page: &str) -> Vec<Step> {
     steps
 }
 
-/// Cargo's settings of this workspace, so that what others wrote is not built again. Its own crates are, since they are no part
-/// of the new crate's workspace: without optimization, which takes a third of the time.
+/// Cargo's settings of this workspace, so that what others wrote is not built again. The crates of this workspace are, because
+/// the new crate is not part of it. They are built without optimization: that takes a third of the time.
 pub(crate) fn cargo_config() -> String {
     let manifest = std::fs::read_to_string(root().join("Cargo.toml")).expect("the workspace manifest");
     let profile = manifest.split("[profile.dev]").nth(1).expect("a profile");

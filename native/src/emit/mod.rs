@@ -11,7 +11,7 @@
 //! | `types` | LLVM's types of registers and elements |
 //! | `function` | slots, labels, reading and writing registers |
 //! | `statements` | lists, conditions, loops |
-//! | `columns` | loops around reductions that become vectors although nobody asked for it |
+//! | `unasked` | loops around reductions that become vectors although nobody asked for it |
 //! | `parallel` | loops over threads |
 //! | `memory` | loads, stores, bounds, allocations |
 //! | `numbers` | operations |
@@ -20,7 +20,6 @@
 //! | `sites` | what can end a run |
 //! | `export` | functions that other programs call, and how these check what they are given |
 
-mod columns;
 mod context;
 mod export;
 mod function;
@@ -33,6 +32,7 @@ mod sites;
 mod statements;
 mod tiles;
 mod types;
+mod unasked;
 
 pub(crate) use context::{FILLED, Field};
 pub(crate) use export::{Exported, library, names_of_symbols, shape_text, why_not};
@@ -144,7 +144,7 @@ struct Module<'p> {
     /// Memory that parameters bring: the others are allocated.
     given: BTreeSet<u32>,
     /// Variables of loops that become vectors although nobody asked for it.
-    columns: BTreeSet<Reg>,
+    unasked: BTreeSet<Reg>,
     /// Memory that lanes may write which do not take part.
     unmasked: BTreeSet<u32>,
 }
@@ -167,7 +167,7 @@ impl<'p> Module<'p> {
             name,
             proven,
             purpose,
-            columns: columns::columns(program),
+            unasked: unasked::loops_to_vectorize(program),
             unmasked: tiles::without_masks(program, &ranges),
             ranges,
             wide: ranges::of_forms(program),

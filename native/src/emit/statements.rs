@@ -3,8 +3,7 @@
 use super::Field;
 use super::function::{Function, Vector};
 use super::limits::{VECTOR, cost_of, own_cost};
-use super::memory::MOST_STEP;
-use super::{columns, read, types};
+use super::{read, types, unasked};
 use runtime::Fault;
 use runtime::program::{
     Access, Affine, Instr, Literal, Loop, LoopKind, Mark, Note, Reg, Scalar, can_be_shared, each_instr,
@@ -167,13 +166,12 @@ impl Function<'_, '_> {
         self.line(format_args!("store i1 {now}, ptr {slot}"));
     }
 
-    /// Whether something holds in at least one lane. What comes after it has one lane.
+    /// Whether something holds in at least one lane.
     fn in_any_lane(&mut self, holds: &str) -> String {
-        let lanes = std::mem::replace(&mut self.lanes, 1);
-        if lanes == 1 {
+        if self.lanes == 1 {
             return holds.to_string();
         }
-        let (ty, name) = (types::lanes("i1", lanes), format!("llvm.vector.reduce.or.v{lanes}i1"));
+        let (ty, name) = (self.ty("i1"), format!("llvm.vector.reduce.or.v{}i1", self.lanes));
         self.module.declared.insert(format!("declare i1 @{name}({ty})"));
         self.op(format_args!("call i1 @{name}({ty} {holds})"))
     }
@@ -193,6 +191,7 @@ impl Function<'_, '_> {
                 holds = self.op(format_args!("and {ty} {holds}, {is}"));
             }
             let holds = self.in_any_lane(&holds);
+            self.lanes = 1;
             self.remember(&format!("mark{mark}"), &holds);
         }
     }
@@ -261,7 +260,7 @@ impl Function<'_, '_> {
 
     fn for_(&mut self, of: &Loop) -> Result<(), Fault> {
         if let Some(vector) = self.vector_of(of) {
-            return self.vectors(of, vector);
+            return self.in_vectors(of, vector);
         }
         let is_parallel = of.kind == LoopKind::Parallel && !self.in_thread && !self.module.purpose.watched;
         if is_parallel && self.vector.is_none() && can_be_shared(of, &self.module.program.buffers) {
@@ -279,8 +278,16 @@ impl Function<'_, '_> {
                 min => function.op(format_args!("add i64 {min}, {i}")),
             };
             function.write(of.var, &value);
+            function.spend_for(of, 1);
             function.list(&of.body)
         })
+    }
+
+    /// Counts some iterations of a loop, unless what is around it does.
+    fn spend_for(&mut self, of: &Loop, iterations: u32) {
+        if let Some(cost) = own_cost(of) {
+            self.spend(cost.saturating_mul(VECTOR.min(iterations.into())));
+        }
     }
 
     /// A loop that counts from `first` up to `end`, in steps.
@@ -306,9 +313,6 @@ impl Function<'_, '_> {
         self.go(&top);
         self.start(&top);
         let i = self.op(format_args!("load i64, ptr {counter}"));
-        if let Some(cost) = own_cost(of) {
-            self.spend(cost.saturating_mul(VECTOR.min(step as u64)));
-        }
         self.loops.push([next.clone(), after.clone()]);
         let done = body(self, i);
         self.loops.pop();
@@ -339,18 +343,18 @@ impl Function<'_, '_> {
         format!(", !llvm.loop !{n}")
     }
 
-    /// The lanes of a loop that was asked to be vectorized, or is a column, if they can do the same at the same time.
+    /// The lanes of a loop that was asked to be vectorized, or that `unasked` chose, if they can do the same at the same time.
     fn vector_of(&mut self, of: &Loop) -> Option<Vector> {
         let extent = of.extent.as_constant().filter(|extent| *extent >= 2)?;
-        let is_column = self.module.columns.contains(&of.var);
+        let is_chosen = self.module.unasked.contains(&of.var);
         let asked = of.kind == LoopKind::Vectorized && extent <= MOST_LANES && !self.module.purpose.watched;
-        let fits = self.vector.is_none() && (asked || is_column);
+        let fits = self.vector.is_none() && (asked || is_chosen);
         if !fits || !can_be_shared(of, &self.module.program.buffers) {
             return None;
         }
         let mut varying = BTreeSet::from([of.var]);
         self.vary(&of.body, &mut varying);
-        let lanes = if asked { extent } else { columns::lanes(extent, MOST_LANES, is_far(of)) };
+        let lanes = if asked { extent } else { unasked::lanes(of, extent, MOST_LANES) };
         let vector = Vector { var: of.var, lanes: lanes as u32, varying };
         self.can_be_vector(&of.body, &vector, false).then_some(vector)
     }
@@ -394,7 +398,7 @@ impl Function<'_, '_> {
             }
             Instr::If { cond, then, otherwise, .. } => {
                 let masked = masked || varies(cond);
-                // What is under a mask is not watched.
+                // Watched code has no marks under masks, so such a loop stays as it is.
                 !(masked && self.module.purpose.watched)
                     && self.can_be_vector(then, vector, masked)
                     && self.can_be_vector(otherwise, vector, masked)
@@ -445,29 +449,33 @@ impl Function<'_, '_> {
         self.op(format_args!("bitcast i{lanes} {bits} to {truth}"))
     }
 
-    /// All iterations of a loop as the lanes of one or more vectors.
-    fn vectors(&mut self, of: &Loop, vector: Vector) -> Result<(), Fault> {
+    /// All iterations of a loop as the lanes of one or more vectors. A single one that is left over is done by itself.
+    fn in_vectors(&mut self, of: &Loop, vector: Vector) -> Result<(), Fault> {
         let (extent, lanes) = (of.extent.as_constant().unwrap_or(0), i64::from(vector.lanes));
         let min = self.form(&of.min);
+        let (rest, varying) = (extent % lanes, vector.varying.clone());
         if extent == lanes {
             self.reach(of.mark);
-            return self.vector(of, vector, &min);
+            return self.one_vector(of, vector, &min);
         }
-        let (end, rest) = (extent - extent % lanes, extent % lanes);
-        let varying = vector.varying.clone();
-        self.counted(of, ["0", &end.to_string()], lanes, |function, i| {
+        let end = (extent - rest).to_string();
+        self.counted(of, ["0", &end], lanes, |function, i| {
             let first = function.op(format_args!("add i64 {min}, {i}"));
-            function.vector(of, vector, &first)
+            function.one_vector(of, vector, &first)
         })?;
-        if rest == 0 {
-            return Ok(());
+        match rest {
+            0 => Ok(()),
+            1 => self.loop_(of, &min, [&end, &extent.to_string()]),
+            rest => {
+                let first = self.op(format_args!("add i64 {min}, {end}"));
+                self.one_vector(of, Vector { var: of.var, lanes: rest as u32, varying }, &first)
+            }
         }
-        let first = self.op(format_args!("add i64 {min}, {end}"));
-        self.vector(of, Vector { var: of.var, lanes: rest as u32, varying }, &first)
     }
 
     /// The iterations of a loop from a value of its variable on, as the lanes of vectors.
-    fn vector(&mut self, of: &Loop, vector: Vector, first: &str) -> Result<(), Fault> {
+    fn one_vector(&mut self, of: &Loop, vector: Vector, first: &str) -> Result<(), Fault> {
+        self.spend_for(of, vector.lanes);
         self.lanes = vector.lanes;
         let lanes: Vec<String> = (0..vector.lanes).map(|lane| format!("i64 {lane}")).collect();
         let all = self.splat("i64", first);
@@ -482,15 +490,4 @@ impl Function<'_, '_> {
         self.lanes = 1;
         done
     }
-}
-
-/// Whether neighbours in a loop read or write elements that are far apart.
-fn is_far(of: &Loop) -> bool {
-    let mut far = false;
-    each_instr(&of.body, &mut |instr| {
-        if let Instr::Load { access, .. } | Instr::Store { access, .. } = instr {
-            far |= !(0..=MOST_STEP).contains(&access.offset.factor(of.var));
-        }
-    });
-    far
 }

@@ -83,20 +83,25 @@ pub enum LlvmError {
     Load(String),
 }
 
-/// Why a file begins as a library but is none: the loader of the system would read beyond its end, which ends the process. What
-/// is no library at all is left to the loader, and so are names of which only it knows the place.
+/// Says what is wrong with what is no file, or with a file that begins like a library but is cut off. The loader of the system
+/// would wait for the one, and read beyond the end of the other, which ends the process. Other files are left to it, and so are
+/// names of which only it knows the place.
 fn damaged(path: &Path) -> Option<String> {
-    let file = File::open(path).ok()?;
-    let size = file.metadata().ok()?.len();
-    let content = ReadCache::new(file);
-    FileKind::parse(&content).ok()?;
+    let metadata = path.metadata().ok()?;
+    if !metadata.is_file() {
+        return Some("it is not a file".to_string());
+    }
+    let content = ReadCache::new(File::open(path).ok()?);
+    let kind = FileKind::parse(&content).ok()?;
+    let is_library =
+        matches!(kind, FileKind::Elf32 | FileKind::Elf64 | FileKind::MachO64 | FileKind::Pe32 | FileKind::Pe64);
     let library = match object::File::parse(&content) {
         Ok(library) => library,
-        Err(error) => return Some(format!("the file is damaged: {error}")),
+        Err(error) => return is_library.then(|| format!("it is no whole library: {error}")),
     };
     let ends = library.segments().map(|segment| segment.file_range()).map(|(first, bytes)| first.saturating_add(bytes));
-    let end = ends.max().filter(|end| *end > size)?;
-    Some(format!("the file is damaged: it has {size} bytes, and its parts end at {end}"))
+    let end = ends.max().filter(|end| *end > metadata.len())?;
+    Some(format!("it is no whole library: it has {} bytes, and its parts end at {end}", metadata.len()))
 }
 
 /// An LLVM library, and the machine that it makes code for.

@@ -140,10 +140,12 @@ class Tensor:
             return False
         if self._array.flags.owndata:
             return True
-        # Memory of the host, of which only the array that views it knows.
-        if self._array.base is None or sys.getrefcount(self._array.base) > _ALONE:
+        # The memory is the host's. Only the array may refer to it, through its base.
+        base = self._array.base
+        if base is None or not isinstance(base.base, _passhost.Memory) or weakref.getweakrefcount(base):
             return False
-        return isinstance(self._array.base.base, _passhost.Memory) and not weakref.getweakrefcount(self._array.base)
+        del base
+        return max(sys.getrefcount(self._array.base), sys.getrefcount(self._array.base.base)) <= _ALONE
 
     @property
     def ndim(self) -> int:
@@ -161,8 +163,8 @@ class Tensor:
         """Its elements. What is written to them is seen by other users of this tensor. Those of a constant cannot be
         written.
 
-        The array of a result has the memory that the function wrote to. The next call with a tensor copies its
-        elements; as long as nobody keeps this array, later calls do not.
+        The array of a result has the memory that the function wrote to. After this, the next call with the tensor copies
+        its elements once. As long as somebody keeps the array, each call copies them.
         """
         with _LOCK:
             if self._array is None:
@@ -222,7 +224,7 @@ def _array_of(handle: _passhost.Array | None, is_alone: bool) -> npt.NDArray[Any
     element, shape = _element(handle.dtype), handle.shape
     if math.prod(shape) * element.itemsize != handle.nbytes:
         return np.frombuffer(bytearray(handle.data()), np.uint8)
-    memory = handle.give_away() if is_alone else None
+    memory = handle.memory() if is_alone else None
     if memory is not None:
         return np.asarray(memory).view(element).reshape(shape)
     made = np.empty(shape, element)

@@ -6,8 +6,8 @@ use std::collections::{BTreeSet, HashMap};
 
 /// How many operations of floats a call does, where these registers have these values. An operation of two numbers is one, and
 /// so is a function of one number; a product and a sum that are rounded once are two. A branch counts as often as its condition
-/// holds, if that follows from the loops around it, as at the end of a row that is no whole number of tiles. Of other branches,
-/// the longer one counts. `None` if the number of iterations of a loop depends on something else.
+/// holds, if that follows from a few thousand iterations of the loops around it, as at the end of a row that is no whole number
+/// of tiles. Of other branches, the longer one counts. `None` if the number of iterations of a loop depends on something else.
 pub fn float_operations(program: &Program, known: &[(Reg, i64)]) -> Option<u64> {
     let mut defined = HashMap::new();
     each_instr(&program.body, &mut |instr| defined.extend(instr.written().map(|reg| (reg, instr))));
@@ -18,7 +18,7 @@ pub fn float_operations(program: &Program, known: &[(Reg, i64)]) -> Option<u64> 
 }
 
 /// Combinations of values of loop variables that are tried, at most.
-const MOST_TRIED: i64 = 1 << 16;
+const MOST_TRIED: i64 = 1 << 12;
 
 /// Steps from a condition back to the loop variables that it depends on, at most.
 const STEPS: u32 = 8;
@@ -69,11 +69,20 @@ impl<'p> Count<'p> {
     fn if_(&mut self, cond: Reg, then: &'p [Instr], otherwise: &'p [Instr]) -> Option<f64> {
         let forms = less_than_zero(cond, &self.defined, &|reg| (!self.is_float(reg)).then(|| self.form(reg, STEPS)));
         let share = forms.as_ref().and_then(|forms| self.share(forms));
-        let around = self.holding.len();
-        self.holding.extend(share.and(forms).unwrap_or_default());
-        let then = self.of(then);
-        self.holding.truncate(around);
-        let (then, otherwise) = (then?, self.of(otherwise)?);
+        let forms = share.and(forms).unwrap_or_default();
+        // Where one form is not less than 0, its opposite is: -form - 1.
+        let opposite = match &forms[..] {
+            [form] => vec![Affine::from(-1).plus(form, -1)],
+            _ => Vec::new(),
+        };
+        let [then, otherwise] = [(then, forms), (otherwise, opposite)].map(|(list, holds)| {
+            let around = self.holding.len();
+            self.holding.extend(holds);
+            let operations = self.of(list);
+            self.holding.truncate(around);
+            operations
+        });
+        let (then, otherwise) = (then?, otherwise?);
         Some(share.map_or(then.max(otherwise), |share| then * share + otherwise * (1.0 - share)))
     }
 
@@ -114,7 +123,7 @@ impl<'p> Count<'p> {
                 .iter()
                 .fold(Affine::from(form.constant), |sum, (reg, factor)| sum.plus(&self.form(*reg, steps), *factor)),
             Some(Instr::Const { value: Literal::Int(value), .. }) => Affine::from(*value),
-            Some(Instr::Unary { op: Unary::Cast, a, .. }) if !self.is_float(*a) => self.form(*a, steps),
+            Some(Instr::Unary { op: Unary::Cast, a, .. }) if self.keeps(*a, reg) => self.form(*a, steps),
             Some(Instr::Binary { op, a, b, .. }) if !self.is_float(*a) => {
                 let [a, b] = [a, b].map(|reg| self.form(*reg, steps));
                 match (op, a.as_constant(), b.as_constant()) {
@@ -127,6 +136,12 @@ impl<'p> Count<'p> {
             }
             _ => Affine::from(reg),
         }
+    }
+
+    /// Whether all integers of one register are numbers of the type of another one.
+    fn keeps(&self, from: Reg, to: Reg) -> bool {
+        let [(least, most), (low, high)] = [from, to].map(|reg| self.program.registers[reg.index()].range());
+        !self.is_float(from) && !self.is_float(to) && low <= least && most <= high
     }
 
     fn is_float(&self, reg: Reg) -> bool {

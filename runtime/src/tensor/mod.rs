@@ -221,11 +221,9 @@ impl Tensor {
         &mut Arc::make_mut(&mut self.storage).bytes_mut()[..bytes]
     }
 
-    /// This tensor, if no other one shares its data. What stays behind has no elements.
-    pub fn take_alone(&mut self) -> Option<Tensor> {
-        Arc::get_mut(&mut self.storage)?;
-        let empty = Tensor { shape: [0].into(), bytes: 0, storage: Arc::new(Room::of(&[])), ..self.clone() };
-        Some(std::mem::replace(self, empty))
+    /// Where its data is, if no other tensor shares it: for somebody who writes there while nothing reads this tensor.
+    pub fn address(&self) -> Option<usize> {
+        (Arc::strong_count(&self.storage) == 1).then(|| self.storage.address())
     }
 
     /// Its data in words of 8 bytes, the last one filled up.

@@ -24,7 +24,7 @@ fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
     let mut out = std::io::stdout().lock();
     writeln!(out, "{llvm:?}")?;
     let native = Native::new(llvm, cache);
-    let (mut same, mut faults, mut seen, mut differ) = (0, 0, HashSet::new(), 0);
+    let (mut same, mut faults, mut seen, mut differ, mut unread) = (0, 0, HashSet::new(), 0, 0);
     let mut not: BTreeMap<String, usize> = BTreeMap::new();
     let mut sums = [Duration::ZERO; 3];
     for path in &args {
@@ -32,7 +32,10 @@ fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
         for (at, text) in texts(path)? {
             let module: Module = match script::read(&text, engine()) {
                 Ok(module) => module,
-                Err(_) => continue,
+                Err(_) => {
+                    unread += 1;
+                    continue;
+                }
             };
             for (name, body) in prim_funcs(&module).filter(|(_, body)| seen.insert(body.structural_hash())) {
                 let symbolic = body.sym_name(0).is_some();
@@ -60,6 +63,8 @@ fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
         writeln!(out, "{path}: interpreted {interpreted:.1?}, native {native:.1?}, first calls {first:.1?}")?;
     }
     writeln!(out, "{same} calls have the same bits, {faults} the same fault, {differ} differ")?;
+    let made = native.made().compiled + native.made().cached;
+    writeln!(out, "{} functions, of {made} code was made; {unread} modules cannot be read", seen.len())?;
     let mut not: Vec<(String, usize)> = not.into_iter().collect();
     not.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
     not.iter().try_for_each(|(why, n)| writeln!(out, "not called: {n} x {why}"))?;

@@ -1,0 +1,89 @@
+//! Loops around reductions that become vectors although nobody asked for it.
+//!
+//! Each step of a reduction waits for the one before: a product of matrices without a schedule adds one element in the
+//! time in which the machine could add a hundred. Where the loops around the reduction are data-parallel, several of their
+//! iterations advance together. Each one adds in the order that is written, so the bits are the same. In a program that
+//! asks for vectors, threads or unrolled loops, the author has decided, and nothing is added. Nothing is added either where
+//! LLVM finds vectors by itself: it writes out short reductions, and it may reorder sums of integers.
+
+use runtime::program::{Access, Instr, Loop, LoopKind, Program, Reg, each_instr};
+use std::collections::BTreeSet;
+
+/// Shorter loops stay as they are.
+const FEWEST: i64 = 4;
+/// So does what is around a reduction of fewer steps.
+const SHORT: i64 = 64;
+/// Most lanes if neighbours in the loop are far apart in memory: they are loaded one by one.
+const FAR: i64 = 8;
+/// Neighbours that are at most so many elements apart are near.
+pub(super) const NEAR: i64 = 4;
+
+/// The variables of the loops that become vectors.
+pub(super) fn loops_to_vectorize(program: &Program) -> BTreeSet<Reg> {
+    let (mut out, mut has_schedule) = (BTreeSet::new(), false);
+    each_instr(&program.body, &mut |instr| {
+        has_schedule |= matches!(instr, Instr::For(of) if of.kind != LoopKind::Serial)
+    });
+    if !has_schedule {
+        innermost(&program.body, program, &mut out);
+    }
+    out
+}
+
+/// Adds the innermost ones of a list. True if it added one.
+fn innermost(list: &[Instr], program: &Program, out: &mut BTreeSet<Reg>) -> bool {
+    let mut found = false;
+    for instr in list {
+        found |= match instr {
+            Instr::For(of) => {
+                innermost(&of.body, program, out) || chosen(of, program).is_some_and(|of| out.insert(of.var))
+            }
+            Instr::If { then, otherwise, .. } => innermost(then, program, out) | innermost(otherwise, program, out),
+            Instr::While { head, body, .. } => innermost(head, program, out) | innermost(body, program, out),
+            _ => false,
+        };
+    }
+    found
+}
+
+/// Of loops that are data-parallel together and have a long loop in them that stores floats: the innermost one that is long
+/// enough.
+fn chosen<'p>(first: &'p Loop, program: &Program) -> Option<&'p Loop> {
+    let (mut of, mut found) = (first, None);
+    for left in (0..first.lanes).rev() {
+        if of.extent.as_constant().is_some_and(|extent| extent >= FEWEST) {
+            found = Some(of);
+        }
+        match &of.body[..] {
+            [Instr::For(inner)] if left > 0 => of = inner,
+            _ => break,
+        }
+    }
+    found.filter(|_| of.body.iter().any(|instr| matches!(instr, Instr::For(of) if is_long(of, 1, program))))
+}
+
+/// Whether a loop, together with those around it, has many iterations and stores floats.
+fn is_long(of: &Loop, around: i64, program: &Program) -> bool {
+    let steps = around.saturating_mul(of.extent.as_constant().unwrap_or(SHORT).max(1));
+    let is_float = |access: &Access| program.buffers[access.buffer as usize].element.is_float();
+    of.body.iter().any(|instr| match instr {
+        Instr::For(inner) => is_long(inner, steps, program),
+        Instr::Store { access, .. } => steps >= SHORT && is_float(access),
+        Instr::If { then, otherwise, .. } => {
+            let stores = |instr: &Instr| matches!(instr, Instr::Store { access, .. } if is_float(access));
+            steps >= SHORT && then.iter().chain(otherwise).any(stores)
+        }
+        _ => false,
+    })
+}
+
+/// The lanes of such a loop, at most so many.
+pub(super) fn lanes(of: &Loop, extent: i64, most: i64) -> i64 {
+    let mut far = false;
+    each_instr(&of.body, &mut |instr| {
+        if let Instr::Load { access, .. } | Instr::Store { access, .. } = instr {
+            far |= !(0..=NEAR).contains(&access.offset.factor(of.var));
+        }
+    });
+    extent.min(if far { FAR } else { most })
+}
