@@ -163,8 +163,8 @@ class Tensor:
         """Its elements. What is written to them is seen by other users of this tensor. Those of a constant cannot be
         written.
 
-        The array of a result has the memory that the function wrote to. After this, the next call with the tensor copies
-        its elements once. As long as somebody keeps the array, each call copies them.
+        The array of a result has the memory that the function wrote to. After this, the next call with the tensor
+        copies its elements once. As long as somebody keeps the array, each call copies them.
         """
         with _LOCK:
             if self._array is None:
