@@ -18,9 +18,9 @@ class Module:
             B[i, j] = A[i, j] * scale
 
     @T.prim_func(s_tir=True)
-    def powers(A: T.Buffer((4,), "float32"), B: T.Buffer((4,), "float32")):
+    def sines(A: T.Buffer((4,), "float32"), B: T.Buffer((4,), "float32")):
         for i in range(4):
-            B[i] = T.pow(A[i], T.float32(1.5))
+            B[i] = T.sin(A[i])
 "#;
 
 /// Without plugins, as no pass runs.
