@@ -233,7 +233,7 @@ mod tests {
     fn many_loops_take_no_more_stack_than_one() {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(4).stack_size(128 << 10).build().expect("threads");
         let threads = Arc::new(Threads::default());
-        pool.install(|| (0..50_000).for_each(|_| assert_eq!(counts(&threads, 8), [1; 8])));
+        pool.install(|| (0..10_000).for_each(|_| assert_eq!(counts(&threads, 8), [1; 8])));
         assert!(threads.looking.load(Ordering::Relaxed) <= 4);
     }
 

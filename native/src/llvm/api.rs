@@ -54,8 +54,6 @@ functions! {
     LLVMPrintModuleToString: fn(Ref) -> *mut c_char,
     LLVMCreatePassBuilderOptions: fn() -> Ref,
     LLVMDisposePassBuilderOptions: fn(Ref),
-    LLVMPassBuilderOptionsSetLoopVectorization: fn(Ref, c_int),
-    LLVMPassBuilderOptionsSetSLPVectorization: fn(Ref, c_int),
     LLVMPassBuilderOptionsSetLoopUnrolling: fn(Ref, c_int),
     LLVMPassBuilderOptionsSetLoopInterleaving: fn(Ref, c_int),
     LLVMRunPasses: fn(Ref, *const c_char, Ref, Ref) -> Ref,

@@ -19,7 +19,7 @@ pub enum Output {
 /// The passes that a module goes through.
 const PIPELINE: &CStr = c"default<O3>";
 /// How they are set up: object code in the cache is that of passes with this name.
-pub(super) const PASSES: &str = "O3 without SLP";
+pub(super) const PASSES: &str = "O3";
 
 /// Stack for LLVM, whose passes recurse over long chains of instructions. Only what is used takes memory.
 const STACK: usize = 256 << 20;
@@ -143,13 +143,8 @@ impl Held<'_> {
         // SAFETY: the options live until `self` is dropped; the module is valid.
         let error = unsafe {
             self.options = (api.LLVMCreatePassBuilderOptions)();
-            // Vectors of straight code take minutes to find in some functions, and loops have theirs already.
-            (api.LLVMPassBuilderOptionsSetSLPVectorization)(self.options, 0);
-            for set in [
-                api.LLVMPassBuilderOptionsSetLoopVectorization,
-                api.LLVMPassBuilderOptionsSetLoopUnrolling,
-                api.LLVMPassBuilderOptionsSetLoopInterleaving,
-            ] {
+            // Vectors of loops and of straight code are on in this pipeline, whatever the options say.
+            for set in [api.LLVMPassBuilderOptionsSetLoopUnrolling, api.LLVMPassBuilderOptionsSetLoopInterleaving] {
                 set(self.options, 1);
             }
             (api.LLVMRunPasses)(self.module, PIPELINE.as_ptr(), self.machine, self.options)
