@@ -1,7 +1,6 @@
 //! Loads and stores, their bounds, and memory that is allocated.
 
 use super::function::{Function, Memory};
-use super::unasked::NEAR;
 use super::{FILLED, Field};
 use super::{read, types};
 use runtime::program::{Access, Affine, Buffer, Instr, Reg, Scalar, each_instr};
@@ -9,6 +8,8 @@ use std::collections::BTreeSet;
 
 /// Bytes of memory that may be on the stack, of one allocation and of all in a function.
 const MOST_ON_STACK: u64 = 32 << 10;
+/// Elements with at most this step are loaded together with what lies between them.
+pub(super) const MOST_STEP: i64 = 4;
 
 impl Function<'_, '_> {
     /// Whether all elements of a buffer lie in its memory, in each call.
@@ -176,7 +177,7 @@ impl Function<'_, '_> {
                 Some(mask) if !self.is_own(access) => self.masked_load(&at, scalar, (self.lanes, &mask)),
                 _ => self.op(format_args!("load <{lanes} x {base}>, ptr {at}, align {align}")),
             },
-            (_, 2..=NEAR) => self.load_with_step(access, &at, scalar, step as u32),
+            (_, 2..=MOST_STEP) => self.load_with_step(access, &at, scalar, step as u32),
             (_, 0) => {
                 let one = self.op(format_args!("load {base}, ptr {at}, align {align}"));
                 self.splat(base, &one)

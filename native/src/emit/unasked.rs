@@ -6,6 +6,7 @@
 //! asks for vectors, threads or unrolled loops, the author has decided, and nothing is added. Nothing is added either where
 //! LLVM finds vectors by itself: it writes out short reductions, and it may reorder sums of integers.
 
+use super::memory::MOST_STEP;
 use runtime::program::{Access, Instr, Loop, LoopKind, Program, Reg, each_instr};
 use std::collections::BTreeSet;
 
@@ -15,8 +16,6 @@ const FEWEST: i64 = 4;
 const SHORT: i64 = 64;
 /// Most lanes if neighbours in the loop are far apart in memory: they are loaded one by one.
 const FAR: i64 = 8;
-/// Neighbours that are at most so many elements apart are near.
-pub(super) const NEAR: i64 = 4;
 
 /// The variables of the loops that become vectors.
 pub(super) fn loops_to_vectorize(program: &Program) -> BTreeSet<Reg> {
@@ -82,7 +81,7 @@ pub(super) fn lanes(of: &Loop, extent: i64, most: i64) -> i64 {
     let mut far = false;
     each_instr(&of.body, &mut |instr| {
         if let Instr::Load { access, .. } | Instr::Store { access, .. } = instr {
-            far |= !(0..=NEAR).contains(&access.offset.factor(of.var));
+            far |= !(0..=MOST_STEP).contains(&access.offset.factor(of.var));
         }
     });
     extent.min(if far { FAR } else { most })
