@@ -24,21 +24,20 @@ fn returned(instr: &Instr, out: &mut BTreeSet<Reg>) {
     }
 }
 
-/// How many instructions a loop becomes, and those in it, if that is known.
-fn unrolled(of: &Loop) -> Option<u64> {
-    let extent = of.extent.as_constant()?.max(0) as u64;
-    let mut size = 1u64;
-    for instr in &of.body {
-        size = size.saturating_add(match instr {
-            Instr::For(inner) if inner.kind == LoopKind::Unrolled => unrolled(inner)?,
-            _ => {
-                let mut all = 0;
-                each_instr(std::slice::from_ref(instr), &mut |_| all += 1);
-                all
-            }
-        });
-    }
-    Some(size.saturating_mul(extent))
+/// How many instructions a list becomes where the loops in it are unrolled that ask for it.
+fn unrolled(list: &[Instr]) -> u64 {
+    list.iter().fold(0, |size: u64, instr| {
+        let inner = instr.lists().map(unrolled).into_iter().fold(1, u64::saturating_add);
+        size.saturating_add(match instr {
+            Instr::For(of) if of.kind == LoopKind::Unrolled => inner.saturating_mul(times(of).unwrap_or(1)),
+            _ => inner,
+        })
+    })
+}
+
+/// How often a loop is executed, if that is known.
+fn times(of: &Loop) -> Option<u64> {
+    of.extent.as_constant().map(|extent| extent.max(0) as u64)
 }
 
 impl Function<'_, '_> {
@@ -331,7 +330,9 @@ impl Function<'_, '_> {
     /// The hint that a loop gives to LLVM.
     fn hint(&mut self, of: &Loop) -> String {
         let what = match of.kind {
-            LoopKind::Unrolled if unrolled(of).is_some_and(|size| size <= MOST_UNROLLED) => {
+            LoopKind::Unrolled
+                if times(of).is_some_and(|times| times.saturating_mul(unrolled(&of.body)) <= MOST_UNROLLED) =>
+            {
                 "!\"llvm.loop.unroll.full\""
             }
             LoopKind::Vectorized => "!\"llvm.loop.vectorize.enable\", i1 true",

@@ -3,8 +3,8 @@
 use super::{Instr, Reg};
 
 impl Instr {
-    /// The lists of instructions in it.
-    fn lists(&self) -> [&[Instr]; 2] {
+    /// The lists in it; empty ones where it has fewer.
+    pub fn lists(&self) -> [&[Instr]; 2] {
         match self {
             Instr::For(of) => [&of.body, &[]],
             Instr::If { then, otherwise, .. } => [then, otherwise],
