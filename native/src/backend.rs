@@ -161,7 +161,8 @@ impl Ready {
 
     /// What its code is made for in this process.
     pub(crate) fn purpose(&self, llvm: &Llvm, watched: bool) -> Purpose {
-        Purpose { watched, half: llvm.has_half(), mul_add: llvm.has_mul_add(), standalone: false }
+        let [half, mul_add, hides_masks] = [llvm.has_half(), llvm.has_mul_add(), llvm.loops_over_selects()];
+        Purpose { watched, half, mul_add, hides_masks, standalone: false }
     }
 
     fn emitted(&self, llvm: &Llvm, watched: bool) -> Result<Emitted, Fault> {

@@ -103,21 +103,60 @@ fn generated_functions() {
 /// Each iteration allocates memory of its own, so only the first one finds its initialization.
 #[test]
 fn memory_that_iterations_allocate_is_new() {
-    let text = "# from tvm.script import ir as I
+    reads_unwritten(
+        "        for k in range(4):
+            B = T.alloc_buffer((1,), \"float32\")
+            if k == 0:
+                B[0] = T.float32(0.0)
+            B[0] = B[0] + A[k]
+            C[k] = B[0]
+",
+    );
+}
+
+#[test]
+fn memory_that_nothing_writes_is_new() {
+    let scopes = ["global", "shared.dyn", "warp"];
+    for lines in scopes.map(|scope| {
+        format!(
+            "        B = T.alloc_buffer((4,), \"float32\", scope=\"{scope}\")
+        for k in range(4):
+            C[k] = B[k]
+"
+        )
+    }) {
+        reads_unwritten(&lines);
+    }
+}
+
+/// Threads have little stack: what does not fit is allocated.
+#[test]
+fn many_small_buffers() {
+    let n = 80;
+    let lines: Vec<String> = (0..n).map(|b| format!("B{b} = T.alloc_buffer((8192,), \"float32\")")).collect();
+    let writes: Vec<String> =
+        (0..n).map(|b| format!("for k in range(8192):\n        B{b}[k] = A[i] + T.Cast(\"float32\", k)")).collect();
+    let reads: Vec<String> = (0..n).map(|b| format!("B{b}[C[i] * 0]")).collect();
+    let lines = [lines, writes, vec![format!("D[i] = {}", reads.join(" + "))]].concat();
+    let body = format!("for i in T.parallel(4):\n    {}", lines.join("\n    "));
+    let params = "A: T.Buffer((4,), \"float32\"), C: T.Buffer((4,), \"int32\"), D: T.Buffer((4,), \"float32\")";
+    let tensors = [random(DType::F32, &[4], 1), random(DType::I32, &[4], 2), random(DType::F32, &[4], 3)];
+    agrees(&function(params, &body), &tensors);
+}
+
+/// A function of `A` and `C` reads memory that it did not write. Both backends find the same there, and tell it.
+fn reads_unwritten(lines: &str) {
+    let text = format!(
+        "# from tvm.script import ir as I
 # from tvm.script import tirx as T
 
 @I.ir_module
 class Module:
     @T.prim_func(s_tir=True)
     def f(A: T.Buffer((4,), \"float32\"), C: T.Buffer((4,), \"float32\")):
-        for k in range(4):
-            B = T.alloc_buffer((1,), \"float32\")
-            if k == 0:
-                B[0] = T.float32(0.0)
-            B[0] = B[0] + A[k]
-            C[k] = B[0]
-";
-    let (body, native) = (body_of(text), Native::new(llvm(), Cache::none()));
+{lines}"
+    );
+    let (body, native) = (body_of(&text), Native::new(llvm(), Cache::none()));
     assert!(!Proven::of(&lower(&body).expect("it lowers")).reads_what_it_wrote());
     let inputs: Vec<Tensor> =
         (1..3).map(|seed| Tensor::random(DType::F32, &[4], seed, &Limits::unlimited()).expect("a tensor")).collect();

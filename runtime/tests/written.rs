@@ -132,3 +132,9 @@ fn a_tile_that_is_cut_ends_with_the_buffer() {
                  B[i, j * 4 + k] = A[i, j * 4 + k]";
     assert!(!is_proven("(6, 10)", other));
 }
+
+#[test]
+fn memory_that_nothing_writes_is_not_proven() {
+    let lines = ["        B = T.alloc_buffer((4,), \"float32\")\n", "        C[0] = B[0] + A[0]\n"];
+    assert!(!Proven::of(&program("(4,)", "C", &lines)).reads_what_it_wrote());
+}

@@ -1,4 +1,4 @@
-//! How work is counted: a budget in each function, and a callback where it is spent.
+//! How much code there may be, and how work is counted: a budget in each function, and a callback where it is spent.
 //!
 //! A loop that is known to be short counts with what is around it. So the innermost loops have no counting in them, and no
 //! loop runs long without it. What counts here counts at least as much in the interpreter, so native code reaches no limit
@@ -16,7 +16,24 @@ const BUDGET: i64 = 1 << 26;
 /// Iterations of a loop that becomes vectors, as far as their time counts.
 pub(super) const VECTOR: u64 = 4;
 
+/// Loops of one function are unrolled into so many instructions at most: one of them, and all.
+const MOST_UNROLLED: u64 = 4096;
+const ALL_UNROLLED: u64 = 1 << 14;
+/// Lanes of the widest registers.
+const LANES: u64 = 16;
+
 impl Function<'_, '_> {
+    /// Whether a loop that asks for it is unrolled: its extent is known, and LLVM can work through what it becomes.
+    pub(super) fn may_be_unrolled(&mut self, of: &Loop) -> bool {
+        let size = size_of(of, size(&of.body));
+        let all = self.unrolled.saturating_add(size);
+        let may = of.extent.as_constant().is_some() && size <= MOST_UNROLLED && all <= ALL_UNROLLED;
+        if may {
+            self.unrolled = all;
+        }
+        may
+    }
+
     /// Takes units from the budget. Code of other programs has none.
     pub(super) fn spend(&mut self, units: u64) {
         if self.module.purpose.standalone {
@@ -73,6 +90,30 @@ pub(crate) fn of_list(list: &[Instr]) -> Option<u64> {
         };
         Some(sum.saturating_add(units))
     })
+}
+
+/// About how many instructions of a processor a list becomes where the loops in it are unrolled that ask for it.
+fn size(list: &[Instr]) -> u64 {
+    list.iter().fold(0, |sum: u64, instr| {
+        let inner = instr.lists().map(size).into_iter().fold(0, u64::saturating_add);
+        sum.saturating_add(match instr {
+            Instr::For(of) => size_of(of, inner),
+            Instr::Unary { op: Unary::Math(_), .. }
+            | Instr::Binary { op: Binary::Pow | Binary::Atan2 | Binary::Hypot, .. } => cost(instr),
+            _ => inner.saturating_add(1),
+        })
+    })
+}
+
+/// Of a loop, from that of its body.
+fn size_of(of: &Loop, body: u64) -> u64 {
+    let extent = of.extent.as_constant().map_or(1, |extent| extent.max(0) as u64);
+    let times = match of.kind {
+        LoopKind::Unrolled => extent,
+        LoopKind::Vectorized => extent.div_ceil(LANES),
+        _ => 1,
+    };
+    body.saturating_add(1).saturating_mul(times)
 }
 
 fn cost(instr: &Instr) -> u64 {

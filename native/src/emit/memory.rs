@@ -6,8 +6,10 @@ use super::{read, types};
 use runtime::program::{Access, Affine, Buffer, Instr, Reg, Scalar, each_instr};
 use std::collections::BTreeSet;
 
-/// Bytes of memory that may be on the stack, of one allocation and of all in a function.
+/// Bytes of memory that may be on the stack: of one allocation, and of all in a function. A thread has 2 MiB, and at most two
+/// functions with allocations are on its stack.
 const MOST_ON_STACK: u64 = 32 << 10;
+const ALL_ON_STACK: u64 = 256 << 10;
 /// Elements with at most this step are loaded together with what lies between them.
 pub(super) const MOST_STEP: i64 = 4;
 
@@ -290,8 +292,8 @@ impl Function<'_, '_> {
     /// Whether a read is watched: it may be of memory that nothing wrote to.
     pub(super) fn is_looked_for(&self, access: &Access) -> bool {
         let storage = self.module.program.buffers[access.buffer as usize].storage;
-        let is_written = self.module.program.storages[storage as usize].is_written;
-        self.module.purpose.watched && is_written && !self.module.proven.reads_what_it_wrote_to(storage)
+        let is_input = self.module.program.is_input(storage);
+        self.module.purpose.watched && !is_input && !self.module.proven.reads_what_it_wrote_to(storage)
     }
 
     /// Remembers that something was read that nothing wrote.
@@ -352,6 +354,7 @@ impl Function<'_, '_> {
                     Some(_) if self.module.unmasked.contains(&buffer.storage) => value,
                     Some(mask) => {
                         let before = self.op(format_args!("load {ty}, ptr {at}, align {align}"));
+                        let mask = if self.module.purpose.hides_masks { self.hidden(&mask) } else { mask };
                         self.op(format_args!("select <{lanes} x i1> {mask}, {ty} {value}, {ty} {before}"))
                     }
                 };
@@ -392,8 +395,10 @@ impl Function<'_, '_> {
     }
 
     pub(super) fn allocate(&mut self, storage: u32, element: Scalar, factors: &[Affine]) {
-        let small = self.module.ranges.bytes(storage).filter(|bytes| *bytes <= MOST_ON_STACK);
+        let left = ALL_ON_STACK - self.on_stack;
+        let small = self.module.ranges.bytes(storage).filter(|bytes| *bytes <= MOST_ON_STACK.min(left));
         if let Some(bytes) = small {
+            self.on_stack += bytes;
             let slot = self.slot(&format!("a{storage}"), &format!("[{} x i8]", bytes.max(1).next_multiple_of(8)));
             self.allocated.insert(storage, Memory::Stack(slot.clone()));
             self.fill(storage, &slot, bytes, element);

@@ -57,6 +57,8 @@ pub(crate) struct Purpose {
     pub(crate) mul_add: bool,
     /// Whether other programs load it: then there is nobody to call back.
     pub(crate) standalone: bool,
+    /// Whether each select is kept from seeing that it has the mask of another one: see `Llvm::loops_over_selects`.
+    pub(crate) hides_masks: bool,
 }
 
 /// A program as text of LLVM.
@@ -156,11 +158,6 @@ impl<'p> Module<'p> {
     }
 
     fn new(program: &'p Program, name: &'p str, (proven, purpose): (&'p Proven, Purpose)) -> Module<'p> {
-        let given = program.params.iter().filter_map(|param| match &param.kind {
-            ParamKind::Tensor(of) => Some(of.storage),
-            ParamKind::Handle { storage } => Some(*storage),
-            ParamKind::Scalar(_) => None,
-        });
         let ranges = Ranges::of(program);
         Module {
             program,
@@ -179,7 +176,7 @@ impl<'p> Module<'p> {
             outlined: 0,
             texts: 0,
             called: BTreeSet::new(),
-            given: given.collect(),
+            given: program.given().collect(),
         }
     }
 

@@ -6,7 +6,7 @@ use runtime::program::Access;
 use runtime::{Fault, FaultKind};
 
 /// Most values that a site notes.
-pub(crate) const MOST_VALUES: usize = 24;
+pub(crate) const MOST_VALUES: usize = 128;
 /// The number that says that the callback knows the fault, and the one that asks for the interpreter.
 pub(crate) const OF_CALLBACK: i64 = -1;
 pub(crate) const INTERPRET: i64 = -2;
@@ -83,7 +83,7 @@ impl Function<'_, '_> {
         let at = self.context_at(Field::Site);
         self.line(format_args!("store i64 {site}, ptr {at}, align 8"));
         let at = self.context_at(Field::NValues);
-        self.line(format_args!("store i64 {}, ptr {at}, align 8", values.len()));
+        self.line(format_args!("store i64 {}, ptr {at}, align 8", values.len().min(MOST_VALUES)));
         let all = self.context_field(Field::Values, "ptr");
         for (n, value) in values.iter().take(MOST_VALUES).enumerate() {
             let at = self.op(format_args!("getelementptr i64, ptr {all}, i64 {n}"));

@@ -14,30 +14,11 @@ use std::fmt::Write;
 /// Vectors have at most so many lanes.
 const MOST_LANES: i64 = 64;
 
-/// A loop is unrolled into so many instructions at most.
-const MOST_UNROLLED: u64 = 4096;
-
 /// Adds the register that a copy writes.
 fn returned(instr: &Instr, out: &mut BTreeSet<Reg>) {
     if let Instr::Copy { dst, .. } = instr {
         out.insert(*dst);
     }
-}
-
-/// How many instructions a list becomes where the loops in it are unrolled that ask for it.
-fn unrolled(list: &[Instr]) -> u64 {
-    list.iter().fold(0, |size: u64, instr| {
-        let inner = instr.lists().map(unrolled).into_iter().fold(1, u64::saturating_add);
-        size.saturating_add(match instr {
-            Instr::For(of) if of.kind == LoopKind::Unrolled => inner.saturating_mul(times(of).unwrap_or(1)),
-            _ => inner,
-        })
-    })
-}
-
-/// How often a loop is executed, if that is known.
-fn times(of: &Loop) -> Option<u64> {
-    of.extent.as_constant().map(|extent| extent.max(0) as u64)
 }
 
 impl Function<'_, '_> {
@@ -330,11 +311,7 @@ impl Function<'_, '_> {
     /// The hint that a loop gives to LLVM.
     fn hint(&mut self, of: &Loop) -> String {
         let what = match of.kind {
-            LoopKind::Unrolled
-                if times(of).is_some_and(|times| times.saturating_mul(unrolled(&of.body)) <= MOST_UNROLLED) =>
-            {
-                "!\"llvm.loop.unroll.full\""
-            }
+            LoopKind::Unrolled if self.may_be_unrolled(of) => "!\"llvm.loop.unroll.full\"",
             LoopKind::Vectorized => "!\"llvm.loop.vectorize.enable\", i1 true",
             _ => return String::new(),
         };
@@ -441,10 +418,20 @@ impl Function<'_, '_> {
     /// Lanes that take part, as a value that LLVM does not look into. Of lanes that it knows, it makes shuffles after each
     /// operation; of others a mask, which costs nothing.
     fn as_unknown(&mut self, mask: &str) -> String {
+        let zero = self.unknown_zero();
+        self.with_zero(mask, zero)
+    }
+
+    /// Lanes that take part, as a value that is nowhere else.
+    pub(super) fn hidden(&mut self, mask: &str) -> String {
+        let zero = self.op(format_args!("call i64 asm sideeffect \"\", \"=r,0\"(i64 0)"));
+        self.with_zero(mask, &zero)
+    }
+
+    fn with_zero(&mut self, mask: &str, zero: &str) -> String {
         let (lanes, truth) = (self.lanes, self.ty("i1"));
         let bits = self.op(format_args!("bitcast {truth} {mask} to i{lanes}"));
         let wide = if lanes < 64 { self.op(format_args!("zext i{lanes} {bits} to i64")) } else { bits };
-        let zero = self.unknown_zero();
         let same = self.op(format_args!("xor i64 {wide}, {zero}"));
         let bits = if lanes < 64 { self.op(format_args!("trunc i64 {same} to i{lanes}")) } else { same };
         self.op(format_args!("bitcast i{lanes} {bits} to {truth}"))

@@ -247,6 +247,12 @@ impl Llvm {
         self.has_on_x86("+fma")
     }
 
+    /// Whether it never ends where vectors are selected twice by the same masks, as `a ? w : b ? w : a ? w : x`, and are wider than the
+    /// registers. LLVM 19 does that for processors with AVX-512; 18 and 20 do not.
+    pub(crate) fn loops_over_selects(&self) -> bool {
+        self.version[0] == 19
+    }
+
     /// Other machines than x86 have what is asked for.
     fn has_on_x86(&self, wanted: &str) -> bool {
         let triple = self.triple.to_string_lossy();

@@ -6,7 +6,7 @@
 
 use std::ffi::CString;
 
-/// What unrolls nothing that nobody asked for: scalars instead of memory, simple loops, and nothing computed twice.
+/// Scalars instead of memory, simple loops, short ones unrolled, and nothing computed twice.
 const SIMPLIFY: &str = "
     sroa<modify-cfg>, early-cse<memssa>, simplifycfg, COMBINE, jump-threading, correlated-propagation, simplifycfg, COMBINE, reassociate,
     loop-mssa(

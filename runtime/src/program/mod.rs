@@ -102,6 +102,20 @@ impl Program {
             && (buffers, symbols) == (&other.buffers, &other.symbols)
             && (places, body) == (&other.places, &other.body)
     }
+
+    /// The memory that a call brings, in its parameters. The program allocates the other storages.
+    pub fn given(&self) -> impl Iterator<Item = u32> + '_ {
+        self.params.iter().filter_map(|param| match &param.kind {
+            ParamKind::Tensor(of) => Some(of.storage),
+            ParamKind::Handle { storage } => Some(*storage),
+            ParamKind::Scalar(_) => None,
+        })
+    }
+
+    /// Whether memory is an input: a call brings it, and nothing writes to it.
+    pub fn is_input(&self, storage: u32) -> bool {
+        !self.storages[storage as usize].is_written && self.given().any(|given| given == storage)
+    }
 }
 
 /// A parameter.

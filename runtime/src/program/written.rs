@@ -280,7 +280,7 @@ impl<'p> Reads<'p> {
 
     fn load(&mut self, access: &Access) {
         let storage = self.program.buffers[access.buffer as usize].storage;
-        if !self.program.storages[storage as usize].is_written {
+        if self.program.is_input(storage) {
             return;
         }
         let position = self.position(&access.offset);

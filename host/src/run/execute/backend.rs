@@ -148,7 +148,7 @@ fn native(backend: Backend) -> Option<Native> {
 
 fn no_llvm(error: &LlvmError) -> Error {
     Error::Request {
-        message: format!("--backend llvm: {error}"),
+        message: format!("no native code: {error}"),
         help: format!(
             "{VARIABLE}=FILE names an LLVM library (16 or newer); rustc has one, and `passhost doctor` shows what is found"
         ),
