@@ -58,6 +58,7 @@ const _: () = {
 
 /// What callbacks need, the same for all threads of a call.
 struct Host<'l> {
+    program: &'l Program,
     limits: &'l Limits,
     threads: &'l Arc<Threads>,
     /// The fault of a callback.
@@ -104,7 +105,7 @@ pub(crate) fn call(
             false => bound.ints.iter().find(|(of, _)| of == reg).map_or(0, |(_, value)| *value),
         })
         .collect();
-    let host = Host { limits, threads, fault: Mutex::new(None) };
+    let host = Host { program, limits, threads, fault: Mutex::new(None) };
     let (mut values, mut own) = ([0i64; MOST_VALUES], Own::new());
     let mut context = Context {
         storages: storages.as_ptr(),
@@ -172,7 +173,8 @@ unsafe extern "C" fn allocate(context: *mut Context, storage: i64, bytes: i64, h
         match Room::any(bytes, host.limits) {
             Ok(new) => drop(own.insert(storage, new)),
             Err(fault) => {
-                context.fail(fault);
+                let name = &host.program.storages[storage as usize].name;
+                context.fail(fault.at(format!("the allocation of `{name}`")));
                 return null_mut();
             }
         }

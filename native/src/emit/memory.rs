@@ -346,7 +346,7 @@ impl Function<'_, '_> {
         let (at, step) = self.element(access);
         match (lanes, step) {
             (1, _) => self.line(format_args!("store {base} {value}, ptr {at}, align {align}")),
-            (lanes, 1) => {
+            (_, 1) => {
                 let ty = self.ty(base);
                 let value = match self.lanes_that_take_part() {
                     None => value,
@@ -354,8 +354,7 @@ impl Function<'_, '_> {
                     Some(_) if self.module.unmasked.contains(&buffer.storage) => value,
                     Some(mask) => {
                         let before = self.op(format_args!("load {ty}, ptr {at}, align {align}"));
-                        let mask = if self.module.purpose.hides_masks { self.hidden(&mask) } else { mask };
-                        self.op(format_args!("select <{lanes} x i1> {mask}, {ty} {value}, {ty} {before}"))
+                        self.merged(&ty, &mask, [&value, &before])
                     }
                 };
                 self.line(format_args!("store {ty} {value}, ptr {at}, align {align}"));

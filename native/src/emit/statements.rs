@@ -93,10 +93,17 @@ impl Function<'_, '_> {
             Some(slot) => {
                 let (truth, ty) = (self.ty("i1"), self.ty(types::of(self.module.scalar(dst))));
                 let (before, mask) = (self.value(dst), self.op(format_args!("load {truth}, ptr {slot}")));
-                self.op(format_args!("select {truth} {mask}, {ty} {value}, {ty} {before}"))
+                self.merged(&ty, &mask, [&value, &before])
             }
         };
         self.set(dst, &value);
+    }
+
+    /// A value in the lanes that take part, and what was there before in the others.
+    pub(super) fn merged(&mut self, ty: &str, mask: &str, [value, before]: [&str; 2]) -> String {
+        let truth = self.ty("i1");
+        let mask = if self.module.purpose.hides_masks { self.hidden(mask) } else { mask.to_string() };
+        self.op(format_args!("select {truth} {mask}, {ty} {value}, {ty} {before}"))
     }
 
     fn const_(&mut self, dst: Reg, value: Literal) {
@@ -423,7 +430,7 @@ impl Function<'_, '_> {
     }
 
     /// Lanes that take part, as a value that is nowhere else.
-    pub(super) fn hidden(&mut self, mask: &str) -> String {
+    fn hidden(&mut self, mask: &str) -> String {
         let zero = self.op(format_args!("call i64 asm sideeffect \"\", \"=r,0\"(i64 0)"));
         self.with_zero(mask, &zero)
     }
