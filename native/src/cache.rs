@@ -40,7 +40,10 @@ impl Cache {
 
     /// The object code of a name, if it is there and whole.
     pub(crate) fn get(&self, key: &str) -> Option<Vec<u8>> {
-        let mut bytes = fs::read(self.path(key)?).ok()?;
+        let path = self.path(key)?;
+        // To read a pipe would wait, and to read a device might not end.
+        fs::metadata(&path).ok().filter(fs::Metadata::is_file)?;
+        let mut bytes = fs::read(&path).ok()?;
         let sum = bytes.split_off(bytes.len().checked_sub(8)?);
         if sum == xxh3_64(&bytes).to_le_bytes() {
             return Some(bytes);

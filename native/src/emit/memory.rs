@@ -10,6 +10,8 @@ use std::collections::BTreeSet;
 /// functions with allocations are on its stack.
 const MOST_ON_STACK: u64 = 32 << 10;
 const ALL_ON_STACK: u64 = 256 << 10;
+/// What each of them is aligned to.
+const ALIGN: u64 = 64;
 /// Elements with at most this step are loaded together with what lies between them.
 pub(super) const MOST_STEP: i64 = 4;
 
@@ -395,9 +397,9 @@ impl Function<'_, '_> {
 
     pub(super) fn allocate(&mut self, storage: u32, element: Scalar, factors: &[Affine]) {
         let left = ALL_ON_STACK - self.on_stack;
-        let small = self.module.ranges.bytes(storage).filter(|bytes| *bytes <= MOST_ON_STACK.min(left));
-        if let Some(bytes) = small {
-            self.on_stack += bytes;
+        let small = self.module.ranges.bytes(storage).filter(|bytes| *bytes <= MOST_ON_STACK);
+        if let Some(bytes) = small.filter(|bytes| bytes.next_multiple_of(ALIGN) <= left) {
+            self.on_stack += bytes.next_multiple_of(ALIGN);
             let slot = self.slot(&format!("a{storage}"), &format!("[{} x i8]", bytes.max(1).next_multiple_of(8)));
             self.allocated.insert(storage, Memory::Stack(slot.clone()));
             self.fill(storage, &slot, bytes, element);

@@ -247,8 +247,8 @@ impl Llvm {
         self.has_on_x86("+fma")
     }
 
-    /// Whether it never ends where vectors are selected twice by the same masks, as `a ? w : b ? w : a ? w : x`, and are wider than the
-    /// registers. LLVM 19 does that for processors with AVX-512; 18 and 20 do not.
+    /// Whether it never ends on vectors that are selected by the same masks again, as in `a ? w : b ? w : a ? w : x`, and have other
+    /// lanes than registers have. LLVM 19 does that for processors with AVX-512; 18 and 20 do not.
     pub(crate) fn loops_over_selects(&self) -> bool {
         self.version[0] == 19
     }
