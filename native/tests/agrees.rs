@@ -104,28 +104,23 @@ fn generated_functions() {
 #[test]
 fn memory_that_iterations_allocate_is_new() {
     reads_unwritten(
-        "        for k in range(4):
-            B = T.alloc_buffer((1,), \"float32\")
-            if k == 0:
-                B[0] = T.float32(0.0)
-            B[0] = B[0] + A[k]
-            C[k] = B[0]
-",
+        "for k in range(4):
+    B = T.alloc_buffer((1,), \"float32\")
+    if k == 0:
+        B[0] = T.float32(0.0)
+    B[0] = B[0] + A[k]
+    C[k] = B[0]",
     );
 }
 
 #[test]
 fn memory_that_nothing_writes_is_new() {
-    let scopes = ["global", "shared.dyn", "warp"];
-    for lines in scopes.map(|scope| {
-        format!(
-            "        B = T.alloc_buffer((4,), \"float32\", scope=\"{scope}\")
-        for k in range(4):
-            C[k] = B[k]
-"
-        )
-    }) {
-        reads_unwritten(&lines);
+    for scope in ["global", "shared.dyn", "warp"] {
+        reads_unwritten(&format!(
+            "B = T.alloc_buffer((4,), \"float32\", scope=\"{scope}\")
+for k in range(4):
+    C[k] = B[k]"
+        ));
     }
 }
 
@@ -146,16 +141,7 @@ fn many_small_buffers() {
 
 /// A function of `A` and `C` reads memory that it did not write. Both backends find the same there, and tell it.
 fn reads_unwritten(lines: &str) {
-    let text = format!(
-        "# from tvm.script import ir as I
-# from tvm.script import tirx as T
-
-@I.ir_module
-class Module:
-    @T.prim_func(s_tir=True)
-    def f(A: T.Buffer((4,), \"float32\"), C: T.Buffer((4,), \"float32\")):
-{lines}"
-    );
+    let text = function("A: T.Buffer((4,), \"float32\"), C: T.Buffer((4,), \"float32\")", lines);
     let (body, native) = (body_of(&text), Native::new(llvm(), Cache::none()));
     assert!(!Proven::of(&lower(&body).expect("it lowers")).reads_what_it_wrote());
     let inputs: Vec<Tensor> =
