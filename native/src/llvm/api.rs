@@ -54,8 +54,6 @@ functions! {
     LLVMPrintModuleToString: fn(Ref) -> *mut c_char,
     LLVMCreatePassBuilderOptions: fn() -> Ref,
     LLVMDisposePassBuilderOptions: fn(Ref),
-    LLVMPassBuilderOptionsSetLoopUnrolling: fn(Ref, c_int),
-    LLVMPassBuilderOptionsSetLoopInterleaving: fn(Ref, c_int),
     LLVMRunPasses: fn(Ref, *const c_char, Ref, Ref) -> Ref,
     LLVMGetErrorMessage: fn(Ref) -> *mut c_char,
     LLVMDisposeErrorMessage: fn(*mut c_char),

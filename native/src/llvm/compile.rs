@@ -2,7 +2,7 @@
 
 use super::api::Ref;
 use super::{Llvm, LlvmError};
-use std::ffi::{CStr, c_char};
+use std::ffi::c_char;
 use std::ptr::null_mut;
 
 /// What is made of a module.
@@ -15,11 +15,6 @@ pub enum Output {
     /// The text of LLVM after its own passes.
     Optimized,
 }
-
-/// The passes that a module goes through.
-const PIPELINE: &CStr = c"default<O3>";
-/// How they are set up: object code in the cache is that of passes with this name.
-pub(super) const PASSES: &str = "O3";
 
 /// Stack for LLVM, whose passes recurse over long chains of instructions. Only what is used takes memory.
 const STACK: usize = 256 << 20;
@@ -140,14 +135,10 @@ impl Held<'_> {
 
     fn optimize(&mut self) -> Result<(), LlvmError> {
         let api = &self.llvm.api;
-        // SAFETY: the options live until `self` is dropped; the module is valid.
+        // SAFETY: the options and the text of the passes live until `self` is dropped; the module is valid.
         let error = unsafe {
             self.options = (api.LLVMCreatePassBuilderOptions)();
-            // Vectors of loops and of straight code are on in this pipeline, whatever the options say.
-            for set in [api.LLVMPassBuilderOptionsSetLoopUnrolling, api.LLVMPassBuilderOptionsSetLoopInterleaving] {
-                set(self.options, 1);
-            }
-            (api.LLVMRunPasses)(self.module, PIPELINE.as_ptr(), self.machine, self.options)
+            (api.LLVMRunPasses)(self.module, self.llvm.passes.as_ptr(), self.machine, self.options)
         };
         api.error(error).map_err(LlvmError::Refused)
     }

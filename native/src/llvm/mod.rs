@@ -12,6 +12,7 @@ mod api;
 mod compile;
 mod find;
 mod load;
+mod passes;
 
 pub use self::compile::Output;
 pub(crate) use self::find::sysroot;
@@ -113,6 +114,7 @@ pub struct Llvm {
     triple: CString,
     cpu: CString,
     features: CString,
+    passes: CString,
     target: Ref,
     jit: Ref,
     in_memory: load::InMemory,
@@ -192,6 +194,7 @@ impl Llvm {
             triple,
             cpu,
             features,
+            passes: passes::passes(version[0]),
             target,
             jit,
             in_memory: load::InMemory::default(),
@@ -259,7 +262,7 @@ impl Llvm {
     /// What object code depends on, besides its text.
     pub(crate) fn identity(&self) -> String {
         let [triple, cpu, features] = [&self.triple, &self.cpu, &self.features].map(|text| text.to_string_lossy());
-        format!("{} {triple} {cpu} {features} {}", self.version(), compile::PASSES)
+        format!("{} {triple} {cpu} {features} {}", self.version(), self.passes.to_string_lossy())
     }
 }
 
