@@ -15,10 +15,10 @@ declare_pass! {
     /// A reduction is computed in tiles whose sums stay in registers, and what follows it element by element is computed for
     /// a tile as soon as it is there. The sizes of a tile are those that take the least time for an element by a simple model of
     /// registers and loads. Input that is made for the reduction, such as that with a border of zeros, is made part by part, each
-    /// for a few tiles and in their thread; so is a copy of input that is larger than a cache. Where the width of a
-    /// convolution is no multiple of a vector, the lanes are channels, and the filter is copied so that its channels follow each
-    /// other. Other blocks get vectors and threads. Each step is one of the schedule library, which refuses what would change the result; a block that a
-    /// rule does not fit stays as it is.
+    /// for a few tiles and in their thread; so is a copy of input that is larger than a cache and read often, whose rows then
+    /// follow each other. Where the width of a convolution is no multiple of a vector, the lanes are channels, and the filter is
+    /// copied so that its channels follow each other. Other blocks get vectors and threads. Each step is one of the schedule
+    /// library, which refuses what would change the result; a block that a rule does not fit stays as it is.
     ///
     /// Expects PrimFuncs with blocks; run `s_tir.LowerInitBlock` to `s_tir.LowerOpaqueBlock` afterwards. Keeps the order of
     /// sums, so results have the same bits.

@@ -23,6 +23,9 @@ pub(super) struct Tile {
     /// If the filter is copied first, so that the lanes follow each other in memory: the iterator of the lanes, and the position of
     /// the filter among what the block reads.
     pub(super) packed: Option<(usize, usize)>,
+    /// What is read as vectors so often that a copy of the part for a block pays, in which the rows are next to each other: its
+    /// position among what the block reads.
+    pub(super) copied: Option<usize>,
 }
 
 /// Registers for vectors.
@@ -33,6 +36,8 @@ const MOST_VECTORS: i64 = 4;
 /// Bytes of input that are read again and again: of all of it, and of a part where that is too much.
 const CACHED: i64 = 512 << 10;
 const CACHED_PART: i64 = 256 << 10;
+/// How often each part of the input is read if a copy of it pays.
+const OFTEN: i64 = 8;
 /// Parts of the work, if there are several: enough for threads.
 const PARTS: i64 = 4;
 /// Cycles to copy an element of a filter, and to store an element of a tile whose lanes do not follow each other in the result.
@@ -125,6 +130,7 @@ impl Tile {
         let (_, mut tile) =
             timed.min_by(|(a, _), (b, _)| a.total_cmp(b)).ok_or_else(|| pass_error!("no tile fits into registers"))?;
         tile.block = tile.block_of(&operands, has_own_input);
+        tile.copied = tile.block.and_then(|_| tile.read_often(&operands));
         let numbers: i64 = operands.read(tile.vector, false).map(bytes).sum();
         let has_parts = tile.block.is_some() || tile.columns(&operands) >= 2 * PARTS;
         tile.channels_last = tile.packed.is_some() || numbers <= 2 * CACHED && has_parts;
@@ -206,6 +212,13 @@ impl Tile {
     fn columns(&self, operands: &Operands<'_>) -> i64 {
         let rows = operands.extent(self.rows.map(|(at, _)| at)) / self.sizes()[1];
         rows * ceil(operands.loops[self.vector].1, self.lanes * self.vectors)
+    }
+
+    /// What is read as vectors, if most of the tiles of a block read the same.
+    fn read_often(&self, operands: &Operands<'_>) -> Option<usize> {
+        let (at, n) = self.channels.filter(|_| self.packed.is_none())?;
+        let read = operands.reads.iter().position(|read| operands.depends(read, self.vector))?;
+        (operands.loops[at].1 / n >= OFTEN).then_some(read)
     }
 
     /// How many tiles together, and along which loop, use a part of the input that stays in the cache.

@@ -131,6 +131,14 @@ const FEW_STEPS: i64 = 4;
 fn prepare_input(schedule: &mut Schedule, block: BlockRef, nest: &Nest, tile: &Tile) -> Result<(), PassError> {
     let producers = schedule.producers(block)?;
     let at = nest.shared.last().copied().filter(|_| tile.block.is_some());
+    if let (Some(read), Some(at)) = (tile.copied.filter(|_| producers.is_empty()), at) {
+        tried(schedule, |trial| {
+            let copy = trial.cache_read(block, read, "global")?;
+            trial.compute_at(copy, at)?;
+            vectors_of_last(trial, copy, tile.lanes);
+            Ok(())
+        });
+    }
     let mut steps = 1;
     for of in &nest.reduced {
         steps *= schedule.loop_extent(*of)?.as_int().unwrap_or(FEW_STEPS + 1).min(FEW_STEPS + 1);
