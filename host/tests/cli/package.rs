@@ -7,9 +7,19 @@ use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::PathBuf;
+use std::process::Command;
 
 fn template() -> String {
     root().join("plugins/template").to_string_lossy().into_owned()
+}
+
+/// A command that packages. What it builds is not optimized: that would take most of the time, and no test looks at it.
+fn package(case: &Case, args: &[&str]) -> Command {
+    let mut command = case.command(args);
+    for (setting, value) in [("OPT_LEVEL", "0"), ("LTO", "off"), ("CODEGEN_UNITS", "16")] {
+        command.env(format!("CARGO_PROFILE_RELEASE_{setting}"), value);
+    }
+    command
 }
 
 /// The one wheel in a folder, and its files by name.
@@ -31,7 +41,7 @@ fn wheel(case: &Case, folder: &str) -> (PathBuf, BTreeMap<String, Vec<u8>>) {
 #[test]
 fn a_wheel_has_the_library_a_manifest_and_an_entry_point() {
     let case = Case::new("package");
-    let (stdout, stderr, code) = case.run(&["package", &template()], b"");
+    let (stdout, stderr, code) = case.finish(package(&case, &["package", &template()]), b"");
     assert_eq!(code, 0, "{stdout}{stderr}");
     let (path, files) = wheel(&case, "dist");
     let name = path.file_name().expect("a name").to_string_lossy().into_owned();
@@ -57,7 +67,7 @@ fn a_wheel_has_the_library_a_manifest_and_an_entry_point() {
     let (listed, stderr, code) = case.run(&["list", "--manifest", "template_plugin/passes.toml"], b"");
     assert!(code == 0 && listed.contains("template_plugin.FoldRepeated"), "{listed}{stderr}");
 
-    let (stdout, stderr, code) = case.run(&["package", &template(), "-o", "again"], b"");
+    let (stdout, stderr, code) = case.finish(package(&case, &["package", &template(), "-o", "again"]), b"");
     assert_eq!(code, 0, "{stdout}{stderr}");
     assert!(std::fs::read(&path).expect("a wheel") == std::fs::read(wheel(&case, "again").0).expect("a wheel"));
 }
@@ -66,13 +76,14 @@ fn a_wheel_has_the_library_a_manifest_and_an_entry_point() {
 fn libraries_for_other_systems_are_of_the_same_crate() {
     let case = Case::new("package_systems");
     let library = case.path("libtemplate_plugin.so");
-    let (stdout, stderr, code) = case.run(&["package", &template(), "-o", "one"], b"");
+    let (stdout, stderr, code) = case.finish(package(&case, &["package", &template(), "-o", "one"]), b"");
     assert_eq!(code, 0, "{stdout}{stderr}");
     let (_, files) = wheel(&case, "one");
     let built = files.iter().find(|(name, _)| name.ends_with("libtemplate_plugin.so")).expect("the library").1;
     std::fs::write(library, built).expect("a file");
     let other = "aarch64-unknown-linux-gnu=libtemplate_plugin.so";
-    let (stdout, stderr, code) = case.run(&["package", &template(), "-o", "both", "--library", other], b"");
+    let (stdout, stderr, code) =
+        case.finish(package(&case, &["package", &template(), "-o", "both", "--library", other]), b"");
     assert_eq!(code, 0, "{stdout}{stderr}");
     let (path, files) = wheel(&case, "both");
     assert!(path.ends_with("template_plugin-0.1.0-py3-none-any.whl"), "{}", path.display());
@@ -93,7 +104,7 @@ fn libraries_for_other_systems_are_of_the_same_crate() {
         &["package", "nowhere"],
         &["package", &template(), "-o", "small.py"],
     ] {
-        shown += &case.shown(args, case.command(args), b"");
+        shown += &case.shown(args, package(&case, args), b"");
     }
     case.golden(&shown.replace(&*root().to_string_lossy(), "$ROOT"));
 }

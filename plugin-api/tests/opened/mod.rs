@@ -20,7 +20,8 @@ pub(crate) fn library(name: &str) -> PathBuf {
         let exe = std::env::current_exe().unwrap();
         let folder = exe.parent().and_then(Path::parent).unwrap();
         let release = folder.file_name().is_some_and(|name| name == "release");
-        let args = ["build", "--offline", "--examples", "--quiet", "-p", "passhost-plugin-api"];
+        // With the features that the whole workspace asks for, as `cargo test --workspace` has built them already.
+        let args = ["build", "--offline", "--workspace", "--examples", "--quiet"];
         let mut cargo = Command::new(std::env::var("CARGO").unwrap_or_else(|_| "cargo".into()));
         cargo.args(args).args(release.then_some("--release")).env("CARGO_TARGET_DIR", folder.parent().unwrap());
         assert!(cargo.status().unwrap().success(), "the examples do not build");
