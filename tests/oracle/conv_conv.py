@@ -2,27 +2,22 @@
 
     PYTHONPATH=python/python ../oracle-venv/bin/python tests/oracle/conv_conv.py [--rounds N]
 
-Needs `onnx` and `onnxruntime` beside TVM, and the Python package: `python build_backend.py --release` in `python/` builds it.
-The modules are those of the document, whose examples are run. Each program runs in a process of its own, with two threads,
-and they take turns: a program calls the function for 20 ms, at least twice, since the first call finds caches that others
-filled. The table has the median of all turns' medians. Results must be close to those of onnxruntime.
+Needs `onnx` and `onnxruntime` beside TVM, and the Python package: `python build_backend.py --release` in `python/`
+builds it. The modules are those of the document, whose examples are run. The table has the median of the medians of all
+turns, with two threads each (`turns.py`). Results must be close to those of onnxruntime.
 """
 
 import argparse
 import contextlib
 import doctest
 import io
-import os
 import pathlib
 import statistics
-import subprocess
-import sys
-import time
+import tempfile
 
-import numpy as np
+import turns
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-THREADS = "2"
 
 
 def document():
@@ -70,7 +65,7 @@ def in_onnxruntime(_):
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     checker.check_model(model)
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = int(THREADS)
+    options.intra_op_num_threads = int(turns.THREADS)
     session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
     return lambda: session.run(None, {"x": arrays[0]})[0], arrays
 
@@ -91,87 +86,23 @@ def in_tvm(_):
 PROGRAMS = {"passhost": in_passhost, "onnxruntime": in_onnxruntime, "TVM, untuned": in_tvm}
 
 
-def serve(program, name):
-    """Runs once for each line that it reads, and writes seconds; the first result goes to a file."""
-    call, _ = PROGRAMS[program](name)
-    path = sys.stdin.readline().strip()
-    np.save(path, call())
-    print("ready", flush=True)
-    for _ in sys.stdin:
-        print(statistics.median(turn(call)), flush=True)
-
-
-def turn(call):
-    """Seconds of each call in a turn, except the first."""
-    seconds, end = [], time.perf_counter() + 0.02
-    call()
-    while not seconds or time.perf_counter() < end:
-        start = time.perf_counter()
-        call()
-        seconds.append(time.perf_counter() - start)
-    return seconds
-
-
-class Program:
-    """A program in a process of its own."""
-
-    def __init__(self, program, name, path):
-        """Starts it and runs it once."""
-        environment = dict(os.environ, TVM_NUM_THREADS=THREADS, RAYON_NUM_THREADS=THREADS)
-        command = [sys.executable, __file__, "--serve", program, name]
-        self.process = subprocess.Popen(command, stdin=-1, stdout=-1, text=True, env=environment)
-        self.path, self.seconds = path, []
-        self.said(str(path))
-
-    def said(self, line):
-        """What it answers to a line."""
-        self.process.stdin.write(line + "\n")
-        self.process.stdin.flush()
-        answer = self.process.stdout.readline()
-        if not answer:
-            raise SystemExit(f"a program ended: {self.process.args}")
-        return answer
-
-    def run(self):
-        """Runs it once more."""
-        self.seconds.append(float(self.said("run")))
-
-    @property
-    def result(self):
-        """What it computes."""
-        return np.load(self.path)
-
-
 def main():
     """Prints the table."""
-    import tempfile
-
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--serve", nargs=2)
     options = parser.parse_args()
     if options.serve:
-        return serve(*options.serve)
+        program, name = options.serve
+        return turns.serve(PROGRAMS[program](name)[0])
     rows = [("passhost", name) for name in ("unscheduled", "reordered", "tiled", "ScheduleForCPU", "one rounding")]
-    rows += [("onnxruntime", ""), ("TVM, untuned", "")]
+    rows += [("TVM, untuned", ""), ("onnxruntime", "")]
+    programs = {f"{program} {name}".strip(): [__file__, "--serve", program, name] for program, name in rows}
     with tempfile.TemporaryDirectory() as folder:
-        programs = {
-            f"{program} {name}".strip(): Program(program, name, pathlib.Path(folder) / f"{at}.npy")
-            for at, (program, name) in enumerate(rows)
-        }
-        for _ in range(options.rounds):
-            for program in programs.values():
-                program.run()
-        reference = programs["onnxruntime"].result
-        for name, program in programs.items():
-            apart = np.abs(program.result - reference).max() / np.abs(reference).max()
-            if not apart < 1e-4:
-                raise SystemExit(f"{name} computes something else: {apart}")
-            program.process.stdin.close()
-            program.process.wait()
-    medians = {name: statistics.median(program.seconds) * 1e3 for name, program in programs.items()}
-    print(f"median of {options.rounds} runs, {THREADS} threads\n\n| program | ms | of onnxruntime's speed | x TVM, untuned |")
-    print("|---|---|---|---|")
+        seconds = turns.measure(programs, options.rounds, pathlib.Path(folder))
+    medians = {name: statistics.median(of) * 1e3 for name, of in seconds.items()}
+    print(f"median of {options.rounds} turns, {turns.THREADS} threads")
+    print("\n| program | ms | of onnxruntime's speed | x TVM, untuned |\n|---|---|---|---|")
     for name, ms in medians.items():
         print(f"| {name} | {ms:.2f} | {medians['onnxruntime'] / ms:.2f} | {medians['TVM, untuned'] / ms:.1f} |")
 

@@ -1,0 +1,89 @@
+"""Programs that are measured in turns, each in a process of its own.
+
+A process is stopped while others have their turn: threads of OpenBLAS look for work for a tenth of a second after a
+call, and would take a core from the next program. In its turn, a program calls its function for 20 ms, at least twice,
+since the first call finds caches that others filled.
+"""
+
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import time
+
+import numpy as np
+
+THREADS = "2"
+
+
+def serve(function):
+    """Calls a function for one turn for each line that it reads, and writes the median of its seconds.
+
+    The first result goes to a file.
+    """
+    path = sys.stdin.readline().strip()
+    np.save(path, function())
+    print("ready", flush=True)
+    for _ in sys.stdin:
+        print(statistics.median(turn(function)), flush=True)
+
+
+def turn(function):
+    """Seconds of each call in a turn, except the first."""
+    seconds, end = [], time.perf_counter() + 0.02
+    function()
+    while not seconds or time.perf_counter() < end:
+        start = time.perf_counter()
+        function()
+        seconds.append(time.perf_counter() - start)
+    return seconds
+
+
+class Program:
+    """A program in a process of its own: a command that ends in `serve`."""
+
+    def __init__(self, arguments, path):
+        """Starts it and runs it once; its result goes to `path`."""
+        names = ("TVM_NUM_THREADS", "RAYON_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+        environment = os.environ | dict.fromkeys(names, THREADS)
+        command = [sys.executable, *arguments]
+        self.process = subprocess.Popen(command, stdin=-1, stdout=-1, text=True, env=environment)
+        self.path, self.seconds = path, []
+        self.said(str(path))
+
+    def said(self, line):
+        """What it answers to a line."""
+        self.process.send_signal(signal.SIGCONT)
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+        answer = self.process.stdout.readline()
+        if not answer:
+            raise SystemExit(f"a program ended: {self.process.args}")
+        self.process.send_signal(signal.SIGSTOP)
+        return answer
+
+    def end(self):
+        """Ends it, and gives the result that it computed."""
+        self.process.send_signal(signal.SIGCONT)
+        self.process.stdin.close()
+        self.process.wait()
+        return np.load(self.path)
+
+
+def measure(programs, rounds, folder):
+    """Seconds of each program in each round, for the arguments of each by name.
+
+    Each result has to be close to that of `reference`, the last one.
+    """
+    started = {name: Program(arguments, folder / f"{at}.npy") for at, (name, arguments) in enumerate(programs.items())}
+    for _ in range(rounds):
+        for program in started.values():
+            program.seconds.append(float(program.said("run")))
+    results = {name: program.end() for name, program in started.items()}
+    *_, reference = results.values()
+    for name, result in results.items():
+        apart = np.abs(result - reference).max() / np.abs(reference).max()
+        if not apart < 1e-4:
+            raise SystemExit(f"{name} computes something else: {apart}")
+    return {name: program.seconds for name, program in started.items()}
