@@ -230,6 +230,41 @@ for l in T.vectorized(16):
     assert_eq!(bits(&left[1])[10..], ["Float(1.0)"; 6].map(String::from));
 }
 
+/// Conditions that are about something else than the position of an element: the masks stay.
+#[test]
+fn conditions_on_anything_else() {
+    let conditions = [
+        "I[l] < 2",
+        "u * 3 + l < 16",
+        "I[u] + l < 12",
+        "u < 2 and l < 10",
+        "l < 10 and I[u] < 2",
+        "l + u - l < 2",
+        "I[l] + l < 12",
+    ];
+    let params = "A: T.Buffer((2,), \"float32\"), I: T.Buffer((16,), \"int32\"), C: T.Buffer((2, 16), \"float32\")";
+    let mut indices = random(DType::I32, &[16], 2);
+    for (n, bytes) in (0i32..).zip(indices.bytes_mut().chunks_mut(4)) {
+        bytes.copy_from_slice(&(n * 7 % 5).to_ne_bytes());
+    }
+    let inputs = [random(DType::F32, &[2], 1), indices, random(DType::F32, &[2, 16], 3)];
+    for (condition, guard) in conditions.iter().flat_map(|of| [(of, ""), (of, "if l < 10:\n            ")]) {
+        let body = format!(
+            "for v in range(2):
+    B = T.alloc_local((16,))
+    for l in T.vectorized(16):
+        {guard}B[l] = T.float32(1)
+    for u in range(4):
+        for l in T.vectorized(16):
+            if {condition}:
+                B[l] = T.Cast(\"float32\", u) + A[v]
+    for l in T.vectorized(16):
+        {guard}C[v, l] = B[l]"
+        );
+        agrees(&function(params, &body), &inputs);
+    }
+}
+
 /// Loops around a reduction become vectors, of any length: also the rest at the end, and elements that are far apart.
 #[test]
 fn reductions_that_ask_for_nothing() {

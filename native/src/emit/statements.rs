@@ -6,13 +6,33 @@ use super::limits::{VECTOR, cost_of, own_cost};
 use super::{read, types, unasked};
 use runtime::Fault;
 use runtime::program::{
-    Access, Affine, Instr, Literal, Loop, LoopKind, Mark, Note, Reg, Scalar, can_be_shared, each_instr,
+    Access, Affine, Instr, Literal, Loop, LoopKind, Mark, Note, Program, Reg, Scalar, can_be_shared, each_instr,
 };
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
 /// Vectors have at most so many lanes.
 const MOST_LANES: i64 = 64;
+
+/// The registers that may differ between the iterations of a loop.
+pub(super) fn varying(program: &Program, of: &Loop) -> BTreeSet<Reg> {
+    let mut varying = BTreeSet::from([of.var]);
+    each_instr(&of.body, &mut |instr| {
+        // What branches return differs as their condition does.
+        if let Instr::If { cond, then, otherwise, .. } = instr
+            && varying.contains(cond)
+        {
+            each_instr(then, &mut |instr| returned(instr, &mut varying));
+            each_instr(otherwise, &mut |instr| returned(instr, &mut varying));
+        }
+        let mut varies = false;
+        read(instr, program, &mut |reg| varies |= varying.contains(&reg));
+        if let Some(dst) = instr.written().filter(|_| varies) {
+            varying.insert(dst);
+        }
+    });
+    varying
+}
 
 /// Adds the register that a copy writes.
 fn returned(instr: &Instr, out: &mut BTreeSet<Reg>) {
@@ -337,28 +357,10 @@ impl Function<'_, '_> {
         if !fits || !can_be_shared(of, &self.module.program.buffers) {
             return None;
         }
-        let mut varying = BTreeSet::from([of.var]);
-        self.vary(&of.body, &mut varying);
+        let varying = varying(self.module.program, of);
         let lanes = if asked { extent } else { unasked::lanes(of, extent, MOST_LANES) };
         let vector = Vector { var: of.var, lanes: lanes as u32, varying };
         self.can_be_vector(&of.body, &vector, false).then_some(vector)
-    }
-
-    fn vary(&self, list: &[Instr], varying: &mut BTreeSet<Reg>) {
-        each_instr(list, &mut |instr| {
-            // What branches return differs as their condition does.
-            if let Instr::If { cond, then, otherwise, .. } = instr
-                && varying.contains(cond)
-            {
-                each_instr(then, &mut |instr| returned(instr, varying));
-                each_instr(otherwise, &mut |instr| returned(instr, varying));
-            }
-            let mut varies = false;
-            read(instr, self.module.program, &mut |reg| varies |= varying.contains(&reg));
-            if let Some(dst) = instr.written().filter(|_| varies) {
-                varying.insert(dst);
-            }
-        });
     }
 
     /// Whether a list can be done in all lanes at once. Where lanes are masked, what does not take part must not be touched.

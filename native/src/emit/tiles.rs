@@ -3,10 +3,11 @@
 //! A tile of 16 columns may belong to a row of 28 elements: of the second tile, 12 lanes take part. If all that touches the
 //! memory of the tile is under a condition on the position in it, and that is always the same one, then the other lanes touch
 //! only elements that no lane uses that takes part. So they may compute what they like, and LLVM keeps the tile in registers
-//! without a mask after each operation.
+//! without a mask after each operation. A condition on anything else, such as on what is in memory, needs its mask.
 
 use super::ranges::Ranges;
-use runtime::program::{Access, Affine, Binary, Instr, Literal, LoopKind, Program, Reg, each_instr, each_list};
+use super::statements::varying;
+use runtime::program::{Access, Affine, Binary, Instr, Literal, Loop, LoopKind, Program, Reg, each_instr, each_list};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The storages that need no mask.
@@ -31,8 +32,9 @@ pub(super) fn without_masks(program: &Program, ranges: &Ranges) -> BTreeSet<u32>
     out
 }
 
-/// That an index and a number that stays the same are less than a number: the dimension of the index, and the numbers.
-type Condition = (usize, Affine, i64);
+/// That an index and a number that stays the same are less than a number: the dimension of the index, and the numbers. Without a
+/// dimension, that the number alone is less.
+type Condition = (Option<usize>, Affine, i64);
 
 /// A storage while its accesses are looked at.
 struct Tile<'p> {
@@ -42,9 +44,9 @@ struct Tile<'p> {
     storage: u32,
     /// Registers that are written while the storage is there.
     inner: BTreeSet<Reg>,
-    /// The variable of the loop around that becomes vectors.
-    lane: Option<Reg>,
-    /// Conditions around, within that loop.
+    /// The loops around that are to become vectors: one of them does.
+    vectors: Vec<&'p Loop>,
+    /// Conditions around, within those loops.
     around: Vec<Reg>,
     /// The conditions of all accesses so far.
     conditions: Option<Vec<Condition>>,
@@ -60,12 +62,12 @@ impl<'p> Tile<'p> {
     ) -> Tile<'p> {
         let mut inner = BTreeSet::new();
         each_instr(list, &mut |instr| inner.extend(instr.written()));
-        let (lane, around, conditions) = (None, Vec::new(), None);
-        Tile { program, ranges, definitions, storage, inner, lane, around, conditions }
+        let (vectors, around, conditions) = (Vec::new(), Vec::new(), None);
+        Tile { program, ranges, definitions, storage, inner, vectors, around, conditions }
     }
 
     /// Whether all accesses in a list have the same conditions as those before.
-    fn list(&mut self, list: &[Instr]) -> bool {
+    fn list(&mut self, list: &'p [Instr]) -> bool {
         list.iter().all(|instr| match instr {
             Instr::Load { access, .. } | Instr::Store { access, .. } => {
                 self.program.buffers[access.buffer as usize].storage != self.storage || self.access(access)
@@ -73,21 +75,18 @@ impl<'p> Tile<'p> {
             // The memory would be another one, which all of this is not about.
             Instr::Allocate { storage, .. } => *storage != self.storage,
             Instr::For(of) => {
-                let outer = (self.lane, std::mem::take(&mut self.around));
-                // What is around a loop of vectors is the same in all lanes.
-                if outer.0.is_some() {
-                    self.around.clone_from(&outer.1);
-                } else if of.kind == LoopKind::Vectorized {
-                    self.lane = Some(of.var);
-                }
+                let outer = self.vectors.len();
+                self.vectors.extend((of.kind == LoopKind::Vectorized).then_some(&**of));
                 let good = self.list(&of.body);
-                (self.lane, self.around) = outer;
+                self.vectors.truncate(outer);
                 good
             }
             Instr::If { cond, then, otherwise, .. } => {
-                self.around.push(*cond);
+                let outer = self.around.len();
+                // What is around a loop of vectors is the same in all lanes.
+                self.around.extend((!self.vectors.is_empty()).then_some(*cond));
                 let good = self.list(then);
-                self.around.pop();
+                self.around.truncate(outer);
                 good && !self.touches(otherwise)
             }
             Instr::While { head, body, .. } => !self.touches(head) && !self.touches(body),
@@ -107,12 +106,13 @@ impl<'p> Tile<'p> {
     }
 
     fn access(&mut self, access: &Access) -> bool {
-        let Some(lane) = self.lane.filter(|lane| access.offset.factor(*lane) == 1) else { return false };
+        if self.vectors.first().is_none_or(|of| access.offset.factor(of.var) != 1) {
+            return false;
+        }
         let mut conditions = Vec::new();
-        for cond in &self.around {
-            let Some(bounds) = self.bounds(*cond) else { return false };
-            // What does not depend on the lane masks none.
-            for (form, bound) in bounds.into_iter().filter(|(form, _)| form.factor(lane) != 0) {
+        for cond in self.masking() {
+            let Some(bounds) = self.bounds(cond) else { return false };
+            for (form, bound) in bounds {
                 let Some((dim, rest)) = self.position(access, &form) else { return false };
                 conditions.push((dim, rest, bound));
             }
@@ -120,9 +120,21 @@ impl<'p> Tile<'p> {
         *self.conditions.get_or_insert_with(|| conditions.clone()) == conditions
     }
 
+    /// The conditions around that may differ between lanes. The others are branches, and mask none.
+    fn masking(&self) -> Vec<Reg> {
+        if self.around.is_empty() {
+            return Vec::new();
+        }
+        let varying: Vec<BTreeSet<Reg>> = self.vectors.iter().map(|of| varying(self.program, of)).collect();
+        self.around.iter().copied().filter(|cond| varying.iter().any(|of| of.contains(cond))).collect()
+    }
+
     /// The dimension of whose index a form is the sum, and what else it has, which stays the same.
-    fn position(&self, access: &Access, form: &Affine) -> Option<(usize, Affine)> {
+    fn position(&self, access: &Access, form: &Affine) -> Option<(Option<usize>, Affine)> {
         let same = |rest: &Affine| rest.terms.iter().all(|(reg, _)| !self.inner.contains(reg));
+        if same(form) {
+            return Some((None, form.clone()));
+        }
         let buffer = &self.program.buffers[access.buffer as usize];
         access.index.iter().enumerate().find_map(|(dim, index)| {
             let rest = form.plus(&self.resolved(index), -1);
@@ -132,7 +144,7 @@ impl<'p> Tile<'p> {
                 dim => buffer.strides[dim - 1].as_constant().zip(buffer.strides[dim].as_constant()).map(|(a, b)| a / b),
             };
             let within = self.ranges.form(index).zip(row).is_some_and(|((first, last), row)| first >= 0 && last < row);
-            (same(&rest) && within).then_some((dim, rest))
+            (same(&rest) && within).then_some((Some(dim), rest))
         })
     }
 
