@@ -6,23 +6,19 @@
 //! without a mask after each operation. A condition on anything else, such as on what is in memory, needs its mask.
 
 use super::ranges::Ranges;
+use super::read;
 use super::statements::varying;
 use runtime::program::{Access, Affine, Binary, Instr, Literal, Loop, LoopKind, Program, Reg, each_instr, each_list};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// The storages that need no mask.
 pub(super) fn without_masks(program: &Program, ranges: &Ranges) -> BTreeSet<u32> {
-    let mut definitions: BTreeMap<Reg, Option<&Instr>> = BTreeMap::new();
-    each_instr(&program.body, &mut |instr| {
-        if let Some(reg) = instr.written() {
-            definitions.entry(reg).and_modify(|of| *of = None).or_insert(Some(instr));
-        }
-    });
+    let known = Known::of(program, ranges);
     let mut out = BTreeSet::new();
     each_list(&program.body, &mut |list| {
         for (at, instr) in list.iter().enumerate() {
             if let Instr::Allocate { storage, .. } = instr {
-                let mut tile = Tile::new(program, ranges, &definitions, *storage, &list[at + 1..]);
+                let mut tile = Tile::new(&known, *storage, &list[at + 1..]);
                 if tile.list(&list[at + 1..]) && tile.conditions.is_some() {
                     out.insert(*storage);
                 }
@@ -32,17 +28,89 @@ pub(super) fn without_masks(program: &Program, ranges: &Ranges) -> BTreeSet<u32>
     out
 }
 
+/// Sums of more registers than this are not written out.
+const MOST_TERMS: usize = 16;
+
+/// What is known of registers.
+struct Known<'p> {
+    program: &'p Program,
+    ranges: &'p Ranges,
+    /// The instructions that write them; nothing if there are several.
+    definitions: BTreeMap<Reg, Option<&'p Instr>>,
+    /// Integers that are sums, down to registers that are no sums and are written once.
+    sums: BTreeMap<Reg, Affine>,
+    /// The first registers that hold such quotients and remainders.
+    quotients: HashMap<(Binary, Affine, Affine), Reg>,
+}
+
+impl<'p> Known<'p> {
+    fn of(program: &'p Program, ranges: &'p Ranges) -> Known<'p> {
+        let mut definitions: BTreeMap<Reg, Option<&Instr>> = BTreeMap::new();
+        each_instr(&program.body, &mut |instr| {
+            if let Some(reg) = instr.written() {
+                definitions.entry(reg).and_modify(|of| *of = None).or_insert(Some(instr));
+            }
+        });
+        let mut known = Known { program, ranges, definitions, sums: BTreeMap::new(), quotients: HashMap::new() };
+        each_instr(&program.body, &mut |instr| {
+            let sum = instr.written().and_then(|reg| Some((reg, known.sum(reg, instr)?)));
+            known.sums.extend(sum);
+        });
+        known
+    }
+
+    /// Whether a register is not written several times. What nobody writes is given.
+    fn is_fixed(&self, reg: Reg) -> bool {
+        self.definitions.get(&reg).is_none_or(Option::is_some)
+    }
+
+    fn are_fixed(&self, form: &Affine) -> bool {
+        form.terms.iter().all(|(reg, _)| self.is_fixed(*reg))
+    }
+
+    /// The sum that an instruction writes, if the register holds it.
+    fn sum(&mut self, reg: Reg, instr: &Instr) -> Option<Affine> {
+        let of = |reg: &Reg| Affine::from(*reg);
+        let number = |reg: &Reg| self.sums.get(reg)?.as_constant();
+        let sum = match instr {
+            Instr::Const { value: Literal::Int(value), .. } => Affine::from(*value),
+            Instr::Affine { form, .. } => form.clone(),
+            Instr::Binary { op: Binary::Add, a, b, .. } => of(a).plus(&of(b), 1),
+            Instr::Binary { op: Binary::Sub, a, b, .. } => of(a).plus(&of(b), -1),
+            Instr::Binary { op: Binary::Mul, a, b, .. } => {
+                let (of, factor) = number(b).map(|n| (a, n)).or_else(|| Some((b, number(a)?)))?;
+                Affine::from(0).plus(&Affine::from(*of), factor)
+            }
+            Instr::Binary { op: op @ (Binary::FloorDiv | Binary::FloorMod), a, b, .. } => {
+                let [a, b] = [a, b].map(|reg| self.written_out(&of(reg)));
+                [&a, &b].into_iter().all(|of| self.are_fixed(of)).then_some(())?;
+                of(self.quotients.entry((*op, a, b)).or_insert(reg))
+            }
+            _ => return None,
+        };
+        let (low, high) = self.program.registers[reg.index()].range();
+        let (least, most) = self.ranges.form(&sum)?;
+        (self.is_fixed(reg) && self.are_fixed(&sum) && low <= least && most <= high).then(|| self.written_out(&sum))
+    }
+
+    /// A form in which registers that are sums are written out.
+    fn written_out(&self, form: &Affine) -> Affine {
+        form.terms.iter().fold(Affine::from(form.constant), |sum, (reg, factor)| match self.sums.get(reg) {
+            Some(of) if sum.terms.len() + of.terms.len() <= MOST_TERMS => sum.plus(of, *factor),
+            _ => sum.plus(&Affine::from(*reg), *factor),
+        })
+    }
+}
+
 /// That an index and a number that stays the same are less than a number: the dimension of the index, and the numbers. Without a
 /// dimension, that the number alone is less.
 type Condition = (Option<usize>, Affine, i64);
 
 /// A storage while its accesses are looked at.
 struct Tile<'p> {
-    program: &'p Program,
-    ranges: &'p Ranges,
-    definitions: &'p BTreeMap<Reg, Option<&'p Instr>>,
+    known: &'p Known<'p>,
     storage: u32,
-    /// Registers that are written while the storage is there.
+    /// Registers that may change while the storage is there.
     inner: BTreeSet<Reg>,
     /// The loops around that are to become vectors: one of them does.
     vectors: Vec<&'p Loop>,
@@ -53,24 +121,23 @@ struct Tile<'p> {
 }
 
 impl<'p> Tile<'p> {
-    fn new(
-        program: &'p Program,
-        ranges: &'p Ranges,
-        definitions: &'p BTreeMap<Reg, Option<&'p Instr>>,
-        storage: u32,
-        list: &'p [Instr],
-    ) -> Tile<'p> {
+    fn new(known: &'p Known<'p>, storage: u32, list: &'p [Instr]) -> Tile<'p> {
         let mut inner = BTreeSet::new();
-        each_instr(list, &mut |instr| inner.extend(instr.written()));
+        each_instr(list, &mut |instr| {
+            let computes = matches!(instr, Instr::Const { .. } | Instr::Affine { .. } | Instr::Binary { .. });
+            let mut varies = !computes;
+            read(instr, known.program, &mut |reg| varies |= inner.contains(&reg));
+            inner.extend(instr.written().filter(|reg| varies || !known.is_fixed(*reg)));
+        });
         let (vectors, around, conditions) = (Vec::new(), Vec::new(), None);
-        Tile { program, ranges, definitions, storage, inner, vectors, around, conditions }
+        Tile { known, storage, inner, vectors, around, conditions }
     }
 
     /// Whether all accesses in a list have the same conditions as those before.
     fn list(&mut self, list: &'p [Instr]) -> bool {
         list.iter().all(|instr| match instr {
             Instr::Load { access, .. } | Instr::Store { access, .. } => {
-                self.program.buffers[access.buffer as usize].storage != self.storage || self.access(access)
+                self.known.program.buffers[access.buffer as usize].storage != self.storage || self.access(access)
             }
             // The memory would be another one, which all of this is not about.
             Instr::Allocate { storage, .. } => *storage != self.storage,
@@ -99,7 +166,7 @@ impl<'p> Tile<'p> {
         let mut found = false;
         each_instr(list, &mut |instr| {
             if let Instr::Load { access, .. } | Instr::Store { access, .. } = instr {
-                found |= self.program.buffers[access.buffer as usize].storage == self.storage;
+                found |= self.known.program.buffers[access.buffer as usize].storage == self.storage;
             }
         });
         found
@@ -125,7 +192,7 @@ impl<'p> Tile<'p> {
         if self.around.is_empty() {
             return Vec::new();
         }
-        let varying: Vec<BTreeSet<Reg>> = self.vectors.iter().map(|of| varying(self.program, of)).collect();
+        let varying: Vec<BTreeSet<Reg>> = self.vectors.iter().map(|of| varying(self.known.program, of)).collect();
         self.around.iter().copied().filter(|cond| varying.iter().any(|of| of.contains(cond))).collect()
     }
 
@@ -135,25 +202,25 @@ impl<'p> Tile<'p> {
         if same(form) {
             return Some((None, form.clone()));
         }
-        let buffer = &self.program.buffers[access.buffer as usize];
+        let buffer = &self.known.program.buffers[access.buffer as usize];
         access.index.iter().enumerate().find_map(|(dim, index)| {
-            let rest = form.plus(&self.resolved(index), -1);
+            let rest = form.plus(&self.known.written_out(index), -1);
             // Beyond the end of a row, the next row begins.
             let row = match dim {
                 0 => Some(i64::MAX),
                 dim => buffer.strides[dim - 1].as_constant().zip(buffer.strides[dim].as_constant()).map(|(a, b)| a / b),
             };
-            let within = self.ranges.form(index).zip(row).is_some_and(|((first, last), row)| first >= 0 && last < row);
+            let within =
+                self.known.ranges.form(index).zip(row).is_some_and(|((first, last), row)| first >= 0 && last < row);
             (same(&rest) && within).then_some((Some(dim), rest))
         })
     }
 
     /// What a condition says: forms that are less than numbers.
     fn bounds(&self, cond: Reg) -> Option<Vec<(Affine, i64)>> {
-        match (*self.definitions.get(&cond)?)? {
-            Instr::Binary { op: Binary::Lt, a, b, .. } => {
-                Some(vec![(self.resolved(&Affine::from(*a)), self.resolved(&Affine::from(*b)).as_constant()?)])
-            }
+        let written = |reg: &Reg| self.known.written_out(&Affine::from(*reg));
+        match (*self.known.definitions.get(&cond)?)? {
+            Instr::Binary { op: Binary::Lt, a, b, .. } => Some(vec![(written(a), written(b).as_constant()?)]),
             Instr::Binary { op: Binary::And, a, b, .. } => {
                 let mut all = self.bounds(*a)?;
                 all.extend(self.bounds(*b)?);
@@ -161,20 +228,5 @@ impl<'p> Tile<'p> {
             }
             _ => None,
         }
-    }
-
-    /// A form in which registers that are forms are written out.
-    fn resolved(&self, form: &Affine) -> Affine {
-        let constant = Affine { constant: form.constant, terms: Vec::new() };
-        form.terms.iter().fold(constant, |sum, (reg, factor)| {
-            let (low, high) = self.program.registers[reg.index()].range();
-            let fits = |form: &Affine| self.ranges.form(form).is_some_and(|(least, most)| low <= least && most <= high);
-            let meaning = match self.definitions.get(reg) {
-                Some(Some(Instr::Affine { form, .. })) if fits(form) => self.resolved(form),
-                Some(Some(Instr::Const { value: Literal::Int(value), .. })) => Affine::from(*value),
-                _ => Affine::from(*reg),
-            };
-            sum.plus(&meaning, *factor)
-        })
     }
 }
