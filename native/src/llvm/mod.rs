@@ -131,6 +131,15 @@ impl std::fmt::Debug for Llvm {
     }
 }
 
+/// The processor's features that a version makes right code with. With the instructions of AVX-512 for `half`, LLVM 16 and 19 select
+/// wrong lanes of vectors of 20 or 24 elements; 22 does not.
+fn usable(features: CString, major: u32) -> CString {
+    if major >= 22 {
+        return features;
+    }
+    CString::new(features.to_string_lossy().replace("+avx512fp16", "-avx512fp16")).unwrap_or(features)
+}
+
 impl Llvm {
     /// The first library that can be used. One that [`VARIABLE`] names is the only one that is tried.
     ///
@@ -193,7 +202,7 @@ impl Llvm {
             version,
             triple,
             cpu,
-            features,
+            features: usable(features, version[0]),
             passes: passes::passes(version[0]),
             target,
             jit,
