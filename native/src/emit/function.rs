@@ -24,8 +24,6 @@ pub(super) struct Function<'f, 'p> {
     pub(super) allocated: BTreeMap<u32, Memory>,
     /// Bytes of it that are on the stack.
     pub(super) on_stack: u64,
-    /// Instructions of the loops that are unrolled.
-    pub(super) unrolled: u64,
     /// The loop whose iterations are the lanes of vectors.
     pub(super) vector: Option<Vector>,
     /// The slot of the lanes that take part, if some do not.
@@ -66,7 +64,6 @@ impl<'f, 'p> Function<'f, 'p> {
             loops: Vec::new(),
             allocated: BTreeMap::new(),
             on_stack: 0,
-            unrolled: 0,
             vector: None,
             mask: None,
             lanes: 1,

@@ -16,20 +16,25 @@ const BUDGET: i64 = 1 << 26;
 /// Iterations of a loop that becomes vectors, as far as their time counts.
 pub(super) const VECTOR: u64 = 4;
 
-/// Loops of one function are unrolled into so many instructions at most: one of them, and all.
+/// Loops of a PrimFunc are unrolled into so many instructions at most: one of them, and all. A loop that becomes vectors has no more
+/// than all.
 const MOST_UNROLLED: u64 = 4096;
 const ALL_UNROLLED: u64 = 1 << 14;
+/// LLVM is not to look for vectors in a loop of more instructions: it compares each access with all others.
+const MOST_TO_VECTORIZE: u64 = 512;
 /// Lanes of the widest registers.
 const LANES: u64 = 16;
+/// What an instruction counts whose lanes are masked.
+const MASKED: u64 = 4;
 
 impl Function<'_, '_> {
     /// Whether a loop that asks for it is unrolled: its extent is known, and LLVM can work through what it becomes.
     pub(super) fn may_be_unrolled(&mut self, of: &Loop) -> bool {
-        let size = size_of(of, size(&of.body));
-        let all = self.unrolled.saturating_add(size);
+        let size = size_of(of);
+        let all = self.module.unrolled.saturating_add(size);
         let may = of.extent.as_constant().is_some() && size <= MOST_UNROLLED && all <= ALL_UNROLLED;
         if may {
-            self.unrolled = all;
+            self.module.unrolled = all;
         }
         may
     }
@@ -92,28 +97,52 @@ pub(crate) fn of_list(list: &[Instr]) -> Option<u64> {
     })
 }
 
-/// About how many instructions of a processor a list becomes where the loops in it are unrolled that ask for it.
-fn size(list: &[Instr]) -> u64 {
-    list.iter().fold(0, |sum: u64, instr| {
-        let inner = instr.lists().map(size).into_iter().fold(0, u64::saturating_add);
-        sum.saturating_add(match instr {
-            Instr::For(of) => size_of(of, inner),
-            Instr::Unary { op: Unary::Math(_), .. }
-            | Instr::Binary { op: Binary::Pow | Binary::Atan2 | Binary::Hypot, .. } => cost(instr),
-            _ => inner.saturating_add(1),
-        })
-    })
+/// Whether LLVM can work through a loop that becomes vectors.
+pub(super) fn may_be_vector(of: &Loop) -> bool {
+    size_of(of) <= ALL_UNROLLED
 }
 
-/// Of a loop, from that of its body.
-fn size_of(of: &Loop, body: u64) -> u64 {
+/// Whether it would take LLVM long to look for vectors in a loop.
+pub(super) fn is_large(of: &Loop) -> bool {
+    size_of(of) > MOST_TO_VECTORIZE
+}
+
+/// About how many instructions of a processor a loop becomes where the loops in it are unrolled that ask for it.
+fn size_of(of: &Loop) -> u64 {
+    size(of, Lanes::One)
+}
+
+/// In how many lanes something is done.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Lanes {
+    One,
+    All,
+    Masked,
+}
+
+fn size(of: &Loop, lanes: Lanes) -> u64 {
     let extent = of.extent.as_constant().map_or(1, |extent| extent.max(0) as u64);
-    let times = match of.kind {
-        LoopKind::Unrolled => extent,
-        LoopKind::Vectorized => extent.div_ceil(LANES),
-        _ => 1,
+    let (times, within) = match of.kind {
+        LoopKind::Unrolled => (extent, lanes),
+        LoopKind::Vectorized if lanes == Lanes::One => (extent.div_ceil(LANES), Lanes::All),
+        _ => (1, lanes),
     };
-    body.saturating_add(1).saturating_mul(times)
+    size_of_list(&of.body, within).saturating_add(1).saturating_mul(times)
+}
+
+fn size_of_list(list: &[Instr], lanes: Lanes) -> u64 {
+    let own = if lanes == Lanes::Masked { MASKED } else { 1 };
+    list.iter().fold(0, |sum: u64, instr| {
+        let inner =
+            |lanes| instr.lists().into_iter().map(|list| size_of_list(list, lanes)).fold(own, u64::saturating_add);
+        sum.saturating_add(match instr {
+            Instr::For(of) => size(of, lanes),
+            Instr::If { .. } if lanes != Lanes::One => inner(Lanes::Masked),
+            Instr::Unary { op: Unary::Math(_), .. }
+            | Instr::Binary { op: Binary::Pow | Binary::Atan2 | Binary::Hypot, .. } => cost(instr),
+            _ => inner(lanes),
+        })
+    })
 }
 
 fn cost(instr: &Instr) -> u64 {

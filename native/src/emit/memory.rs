@@ -6,10 +6,10 @@ use super::{read, types};
 use runtime::program::{Access, Affine, Buffer, Instr, Reg, Scalar, each_instr};
 use std::collections::BTreeSet;
 
-/// Bytes of memory that may be on the stack: of one allocation, and of all in a function. A thread has 2 MiB, and at most two
-/// functions with allocations are on its stack.
+/// Bytes of memory that may be on the stack: of one allocation, and of all in a function. At most two functions with allocations
+/// are on the stack of a thread, which may be that of the caller, and small.
 const MOST_ON_STACK: u64 = 32 << 10;
-const ALL_ON_STACK: u64 = 256 << 10;
+const ALL_ON_STACK: u64 = 64 << 10;
 /// What each of them is aligned to.
 const ALIGN: u64 = 64;
 /// Elements with at most this step are loaded together with what lies between them.

@@ -139,6 +139,8 @@ struct Module<'p> {
     metadata: String,
     hints: usize,
     outlined: usize,
+    /// Instructions of the loops that are unrolled.
+    unrolled: u64,
     /// How many constant texts there are.
     texts: usize,
     /// Functions of floats that are called, by their numbers.
@@ -174,6 +176,7 @@ impl<'p> Module<'p> {
             metadata: String::new(),
             hints: 0,
             outlined: 0,
+            unrolled: 0,
             texts: 0,
             called: BTreeSet::new(),
             given: program.given().collect(),

@@ -2,7 +2,7 @@
 
 use super::Field;
 use super::function::{Function, Vector};
-use super::limits::{VECTOR, cost_of, own_cost};
+use super::limits::{VECTOR, cost_of, is_large, may_be_vector, own_cost};
 use super::{read, types, unasked};
 use runtime::Fault;
 use runtime::program::{
@@ -339,6 +339,7 @@ impl Function<'_, '_> {
     fn hint(&mut self, of: &Loop) -> String {
         let what = match of.kind {
             LoopKind::Unrolled if self.may_be_unrolled(of) => "!\"llvm.loop.unroll.full\"",
+            _ if is_large(of) => "!\"llvm.loop.vectorize.enable\", i1 false",
             LoopKind::Vectorized => "!\"llvm.loop.vectorize.enable\", i1 true",
             _ => return String::new(),
         };
@@ -354,7 +355,7 @@ impl Function<'_, '_> {
         let is_chosen = self.module.unasked.contains(&of.var);
         let asked = of.kind == LoopKind::Vectorized && extent <= MOST_LANES && !self.module.purpose.watched;
         let fits = self.vector.is_none() && (asked || is_chosen);
-        if !fits || !can_be_shared(of, &self.module.program.buffers) {
+        if !fits || !may_be_vector(of) || !can_be_shared(of, &self.module.program.buffers) {
             return None;
         }
         let varying = varying(self.module.program, of);

@@ -37,7 +37,7 @@ const MOST_VECTORS: i64 = 4;
 const CACHED: i64 = 512 << 10;
 const CACHED_PART: i64 = 256 << 10;
 /// How often each part of the input is read if a copy of it pays.
-const OFTEN: i64 = 8;
+const OFTEN: i64 = 3;
 /// Parts of the work, if there are several: enough for threads.
 const PARTS: i64 = 4;
 /// Cycles to copy an element of a filter, and to store an element of a tile whose lanes do not follow each other in the result.
