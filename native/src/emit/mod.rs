@@ -16,7 +16,7 @@
 //! | `memory` | loads, stores, bounds, allocations |
 //! | `numbers` | operations |
 //! | `tiles` | memory that lanes need no mask for |
-//! | `limits` | how work is counted |
+//! | `limits` | how work is counted, and how much code there may be |
 //! | `sites` | what can end a run |
 //! | `export` | functions that other programs call, and how these check what they are given |
 
@@ -57,7 +57,7 @@ pub(crate) struct Purpose {
     pub(crate) mul_add: bool,
     /// Whether other programs load it: then there is nobody to call back.
     pub(crate) standalone: bool,
-    /// Whether each select is kept from seeing that it has the mask of another one: see `Llvm::loops_over_selects`.
+    /// Whether LLVM is kept from seeing that what masked lanes keep has the mask of something else: see `Llvm::loops_over_selects`.
     pub(crate) hides_masks: bool,
 }
 
@@ -266,5 +266,83 @@ fn read(instr: &Instr, program: &Program, f: &mut impl FnMut(Reg)) {
         Instr::Return(reg) => reg.iter().copied().for_each(f),
         Instr::Allocate { factors, .. } => factors.iter().for_each(|of| form(of, f)),
         Instr::Const { .. } | Instr::Break | Instr::Continue => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Purpose, emit};
+    use runtime::program::{Proven, lower};
+    use script::NoOps;
+
+    fn emitted(body: &str, hides_masks: bool) -> String {
+        let head =
+            "# from tvm.script import ir as I\n# from tvm.script import tirx as T\n\n@I.ir_module\nclass Module:\n";
+        let params = "A: T.Buffer((64, 64), \"float32\"), C: T.Buffer((64, 64), \"float32\")";
+        let lines: String = body.lines().map(|line| format!("        {line}\n")).collect();
+        let text = format!("{head}    @T.prim_func(s_tir=True)\n    def f({params}):\n{lines}");
+        let module = script::read(&text, &NoOps).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        let program = lower(module.get("f").expect("a function")).expect("it lowers");
+        let purpose = Purpose { watched: false, half: true, mul_add: true, standalone: false, hides_masks };
+        emit(&program, &Proven::of(&program), purpose).expect("it is emitted").text
+    }
+
+    /// How often masked lanes keep what they had.
+    fn kept(text: &str) -> usize {
+        text.lines().filter(|line| line.contains(" = select <16 x i1>") && line.contains("<16 x float>")).count()
+    }
+
+    /// A tile at the end of rows; the sum goes on under another condition.
+    fn tile(condition: &str) -> String {
+        format!(
+            "for p in T.parallel(8):
+    B = T.alloc_local((4, 16))
+    for i in T.unroll(4):
+        for l in T.vectorized(16):
+            if p % 4 * 16 + l < 55:
+                B[i, l] = T.float32(0)
+    for k in range(64):
+        for i in T.unroll(4):
+            for l in T.vectorized(16):
+                if {condition}:
+                    B[i, l] = B[i, l] + A[k, p % 4 * 16 + l] * A[i, k]
+    for i in range(4):
+        for l in T.vectorized(16):
+            if p % 4 * 16 + l < 55:
+                C[i, p % 4 * 16 + l] = B[i, l]"
+        )
+    }
+
+    /// Sums, quotients and remainders are the same wherever they are computed.
+    #[test]
+    fn tiles_at_the_end_of_rows_have_no_masks() {
+        assert_eq!(kept(&emitted(&tile("p % 4 * 16 + l < 55"), false)), 0);
+        assert_eq!(kept(&emitted(&tile("p % 4 * 16 + l < 54"), false)), 2);
+        assert_eq!(kept(&emitted(&tile("p % 8 * 16 + l < 55"), false)), 2);
+    }
+
+    #[test]
+    fn masks_are_hidden_from_each_other() {
+        let [seen, hidden] = [false, true].map(|hides| emitted(&tile("p % 8 * 16 + l < 55"), hides));
+        let asms = |text: &str| text.matches("asm sideeffect").count();
+        assert_eq!((asms(&seen), asms(&hidden)), (0, kept(&hidden)));
+    }
+
+    #[test]
+    fn not_all_loops_are_unrolled() {
+        let lines = |kind: &str, n: usize| -> usize {
+            let one = |k| {
+                format!(
+                    "for p{k} in {kind}(4):\n    for i{k} in T.unroll(64):\n        C[p{k}, i{k}] = A[p{k}, i{k}] + A[i{k}, {k}]"
+                )
+            };
+            let body: Vec<String> = (0..n).map(one).collect();
+            emitted(&body.join("\n"), false).matches("llvm.loop.unroll.full").count()
+        };
+        assert_eq!(lines("range", 3), 3);
+        for kind in ["range", "T.parallel"] {
+            let granted = lines(kind, 60);
+            assert!((20..59).contains(&granted), "{granted}");
+        }
     }
 }

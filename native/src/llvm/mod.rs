@@ -356,3 +356,14 @@ fn initialize(library: &Library) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::usable;
+
+    #[test]
+    fn old_versions_do_without_instructions_for_half() {
+        let of = |major| usable(c"+avx512f,+avx512fp16,+f16c".into(), major).into_string().expect("a text");
+        assert_eq!([19, 22].map(of), ["+avx512f,-avx512fp16,+f16c", "+avx512f,+avx512fp16,+f16c"]);
+    }
+}
