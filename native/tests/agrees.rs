@@ -265,6 +265,53 @@ fn conditions_on_anything_else() {
     }
 }
 
+/// Conditions that are the same as text, where other elements are meant, or none: the masks stay.
+#[test]
+fn positions_that_are_no_elements() {
+    let twice = |declared: &str, extent: usize, lanes: usize, condition: &str, element: &str| {
+        let loops = |from: &str, to: &str| {
+            format!(
+                "for k in range({extent}):\n    for l in T.vectorized({lanes}):\n        if {condition}:\n            {to} = {from}\n"
+            )
+        };
+        format!("{declared}\n{}{}", loops("A[k + l]", element), loops(element, "C[k + l]"))
+    };
+    let view = "B = T.alloc_local((32,))\nV = T.decl_buffer((16,), data=B.data, elem_offset=8)
+for l in T.vectorized(16):
+    if l < 12:
+        V[l] = A[l]
+for l in T.vectorized(16):
+    if l < 12:
+        B[l] = A[l + 16]
+for l in T.vectorized(16):
+    if l < 12:
+        C[l] = V[l] + B[l]";
+    let signs = "B = T.alloc_local((T.int64(16),))
+for l in T.vectorized(T.uint64(16)):
+    if l - T.uint64(5) < T.uint64(18446744073709551615):
+        B[l] = A[l + T.uint64(20)]
+for l in T.vectorized(T.int64(16)):
+    if l - T.int64(5) < T.int64(-1):
+        B[l] = A[l]
+for l in T.vectorized(T.uint64(16)):
+    if l - T.uint64(5) < T.uint64(18446744073709551615):
+        C[l] = B[l]";
+    let nothing = "B = T.alloc_local((4, 16, 0))
+for i in range(4):
+    for l in T.vectorized(16):
+        C[i * 16 + l] = A[l]
+        for z in range(0):
+            if l < 12:
+                B[i, z, l] = A[l]";
+    let across = twice("B = T.alloc_local((16, 16))", 16, 4, "l < 1", "B[l, 15 - k - 15 * l]");
+    let strides = "B = T.alloc_local((128,))\nV = T.decl_buffer((32, 4), data=B.data, strides=[1, 16])";
+    let strided = twice(strides, 3, 20, "l < 16", "V[l, 2 - k]");
+    let params = "A: T.Buffer((64,), \"float32\"), C: T.Buffer((64,), \"float32\")";
+    for body in [view, signs, nothing, &across, &strided] {
+        agrees(&function(params, body), &[random(DType::F32, &[64], 1), random(DType::F32, &[64], 2)]);
+    }
+}
+
 /// Loops around a reduction become vectors, of any length: also the rest at the end, and elements that are far apart.
 #[test]
 fn reductions_that_ask_for_nothing() {

@@ -6,7 +6,7 @@
 
 use super::Field;
 use super::function::Function;
-use runtime::program::{Binary, Instr, Loop, LoopKind, Unary};
+use runtime::program::{Binary, Instr, Loop, LoopKind, Reg, Unary};
 
 /// A loop of more units counts by itself.
 const LONG: u64 = 1 << 21;
@@ -30,7 +30,9 @@ const MASKED: u64 = 4;
 impl Function<'_, '_> {
     /// Whether a loop that asks for it is unrolled: its extent is known, and LLVM can work through what it becomes.
     pub(super) fn may_be_unrolled(&mut self, of: &Loop) -> bool {
-        let size = size_of(of);
+        let around = Lanes { of: self.vector.as_ref().map(|vector| vector.var), masked: self.mask.is_some() };
+        let vectors = self.vector.as_ref().map_or(1, |vector| u64::from(vector.lanes).div_ceil(LANES));
+        let size = size(of, around).saturating_mul(vectors);
         let all = self.module.unrolled.saturating_add(size);
         let may = of.extent.as_constant().is_some() && size <= MOST_UNROLLED && all <= ALL_UNROLLED;
         if may {
@@ -99,45 +101,50 @@ pub(crate) fn of_list(list: &[Instr]) -> Option<u64> {
 
 /// Whether LLVM can work through a loop that becomes vectors.
 pub(super) fn may_be_vector(of: &Loop) -> bool {
-    size_of(of) <= ALL_UNROLLED
+    size(of, Lanes::default()) <= ALL_UNROLLED
 }
 
 /// Whether it would take LLVM long to look for vectors in a loop.
 pub(super) fn is_large(of: &Loop) -> bool {
-    size_of(of) > MOST_TO_VECTORIZE
+    size_of_list(&of.body, Lanes::default()) > MOST_TO_VECTORIZE
+}
+
+/// In which lanes something is done.
+#[derive(Clone, Copy, Default)]
+struct Lanes {
+    /// The variable of the loop whose iterations they are.
+    of: Option<Reg>,
+    /// Whether some do not take part.
+    masked: bool,
 }
 
 /// About how many instructions of a processor a loop becomes where the loops in it are unrolled that ask for it.
-fn size_of(of: &Loop) -> u64 {
-    size(of, Lanes::One)
-}
-
-/// In how many lanes something is done.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Lanes {
-    One,
-    All,
-    Masked,
-}
-
 fn size(of: &Loop, lanes: Lanes) -> u64 {
     let extent = of.extent.as_constant().map_or(1, |extent| extent.max(0) as u64);
     let (times, within) = match of.kind {
         LoopKind::Unrolled => (extent, lanes),
-        LoopKind::Vectorized if lanes == Lanes::One => (extent.div_ceil(LANES), Lanes::All),
+        LoopKind::Vectorized if lanes.of.is_none() => {
+            (extent.div_ceil(LANES), Lanes { of: Some(of.var), masked: false })
+        }
         _ => (1, lanes),
     };
     size_of_list(&of.body, within).saturating_add(1).saturating_mul(times)
 }
 
 fn size_of_list(list: &[Instr], lanes: Lanes) -> u64 {
-    let own = if lanes == Lanes::Masked { MASKED } else { 1 };
+    let own = if lanes.masked { MASKED } else { 1 };
     list.iter().fold(0, |sum: u64, instr| {
         let inner =
             |lanes| instr.lists().into_iter().map(|list| size_of_list(list, lanes)).fold(own, u64::saturating_add);
         sum.saturating_add(match instr {
             Instr::For(of) => size(of, lanes),
-            Instr::If { .. } if lanes != Lanes::One => inner(Lanes::Masked),
+            Instr::If { .. } if lanes.of.is_some() => inner(Lanes { masked: true, ..lanes }),
+            // Elements that do not follow each other are accessed one by one.
+            Instr::Load { access, .. } | Instr::Store { access, .. }
+                if lanes.of.is_some_and(|var| !matches!(access.offset.factor(var), 0 | 1)) =>
+            {
+                own.saturating_mul(LANES)
+            }
             Instr::Unary { op: Unary::Math(_), .. }
             | Instr::Binary { op: Binary::Pow | Binary::Atan2 | Binary::Hypot, .. } => cost(instr),
             _ => inner(lanes),

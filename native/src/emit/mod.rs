@@ -51,7 +51,7 @@ use std::fmt::Write;
 pub(crate) struct Purpose {
     /// Whether it tells reads of memory that nothing wrote to, and remembers which statements it reached.
     pub(crate) watched: bool,
-    /// Whether the machine converts `float16` by itself.
+    /// Whether there is code for `float16`: see `Llvm::has_half`.
     pub(crate) half: bool,
     /// Whether it has an instruction for a product and a sum that are rounded once.
     pub(crate) mul_add: bool,
@@ -204,7 +204,9 @@ impl<'p> Module<'p> {
             return Err(Fault::unsupported("a function as large as this one in native code"));
         }
         if !self.purpose.half && self.program.registers.contains(&Scalar::F16) {
-            return Err(Fault::unsupported("numbers of float16 in native code on this machine"));
+            return Err(Fault::unsupported(
+                "numbers of float16 in native code on this machine, by this version of LLVM",
+            ));
         }
         stacker::grow(STACK, || self.entry())
     }

@@ -8,7 +8,9 @@
 use super::ranges::Ranges;
 use super::read;
 use super::statements::varying;
-use runtime::program::{Access, Affine, Binary, Instr, Literal, Loop, LoopKind, Program, Reg, each_instr, each_list};
+use runtime::program::{
+    Access, Affine, Binary, Instr, Literal, Loop, LoopKind, Program, Reg, Scalar, each_instr, each_list,
+};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// The storages that need no mask.
@@ -88,7 +90,8 @@ impl<'p> Known<'p> {
             }
             _ => return None,
         };
-        let (low, high) = self.program.registers[reg.index()].range();
+        let scalar = self.program.registers[reg.index()];
+        let (low, high) = if scalar == Scalar::UInt(64) { (0, i64::MAX) } else { scalar.range() };
         let (least, most) = self.ranges.form(&sum)?;
         (self.is_fixed(reg) && self.are_fixed(&sum) && low <= least && most <= high).then(|| self.written_out(&sum))
     }
@@ -110,6 +113,8 @@ type Condition = (Option<usize>, Affine, i64);
 struct Tile<'p> {
     known: &'p Known<'p>,
     storage: u32,
+    /// The buffer by which it is accessed: by another one, an element has another position.
+    buffer: Option<u32>,
     /// Registers that may change while the storage is there.
     inner: BTreeSet<Reg>,
     /// The loops around that are to become vectors: one of them does.
@@ -130,7 +135,7 @@ impl<'p> Tile<'p> {
             inner.extend(instr.written().filter(|reg| varies || !known.is_fixed(*reg)));
         });
         let (vectors, around, conditions) = (Vec::new(), Vec::new(), None);
-        Tile { known, storage, inner, vectors, around, conditions }
+        Tile { known, storage, buffer: None, inner, vectors, around, conditions }
     }
 
     /// Whether all accesses in a list have the same conditions as those before.
@@ -173,7 +178,8 @@ impl<'p> Tile<'p> {
     }
 
     fn access(&mut self, access: &Access) -> bool {
-        if self.vectors.first().is_none_or(|of| access.offset.factor(of.var) != 1) {
+        let is_one = *self.buffer.get_or_insert(access.buffer) == access.buffer;
+        if !is_one || self.vectors.first().is_none_or(|of| access.offset.factor(of.var) != 1) {
             return false;
         }
         let mut conditions = Vec::new();
@@ -203,23 +209,31 @@ impl<'p> Tile<'p> {
             return Some((None, form.clone()));
         }
         let buffer = &self.known.program.buffers[access.buffer as usize];
-        access.index.iter().enumerate().find_map(|(dim, index)| {
+        // Beyond the end of a row, the next row begins.
+        let row = |dim: usize| match dim {
+            0 => Some(i64::MAX),
+            dim => buffer.strides[dim - 1].as_constant()?.checked_div(buffer.strides[dim].as_constant()?),
+        };
+        let is_within = |dim: usize| {
+            let range = self.known.ranges.form(&access.index[dim]).zip(row(dim));
+            range.is_some_and(|((first, last), row)| first >= 0 && last < row)
+        };
+        let (dim, rest) = access.index.iter().enumerate().find_map(|(dim, index)| {
             let rest = form.plus(&self.known.written_out(index), -1);
-            // Beyond the end of a row, the next row begins.
-            let row = match dim {
-                0 => Some(i64::MAX),
-                dim => buffer.strides[dim - 1].as_constant().zip(buffer.strides[dim].as_constant()).map(|(a, b)| a / b),
-            };
-            let within =
-                self.known.ranges.form(index).zip(row).is_some_and(|((first, last), row)| first >= 0 && last < row);
-            (same(&rest) && within).then_some((Some(dim), rest))
-        })
+            same(&rest).then_some((dim, rest))
+        })?;
+        let is_place = buffer.is_distinct() && (dim..access.index.len()).all(is_within);
+        is_place.then_some((Some(dim), rest))
     }
 
     /// What a condition says: forms that are less than numbers.
     fn bounds(&self, cond: Reg) -> Option<Vec<(Affine, i64)>> {
         let written = |reg: &Reg| self.known.written_out(&Affine::from(*reg));
         match (*self.known.definitions.get(&cond)?)? {
+            // Numbers without a sign have another order.
+            Instr::Binary { op: Binary::Lt, a, .. } if self.known.program.registers[a.index()] == Scalar::UInt(64) => {
+                None
+            }
             Instr::Binary { op: Binary::Lt, a, b, .. } => Some(vec![(written(a), written(b).as_constant()?)]),
             Instr::Binary { op: Binary::And, a, b, .. } => {
                 let mut all = self.bounds(*a)?;

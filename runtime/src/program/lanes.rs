@@ -198,7 +198,7 @@ fn are_apart(forms: &[&Affine], var: Reg, ranges: &BTreeMap<Reg, (i128, i128)>) 
 
 impl Buffer {
     /// Whether different indices are different elements: each stride is at least what the dimensions after it reach.
-    fn is_distinct(&self) -> bool {
+    pub fn is_distinct(&self) -> bool {
         let dims = self.strides.iter().zip(&self.shape).rev();
         let mut reach = Affine::from(1);
         for (stride, extent) in dims {
