@@ -246,7 +246,8 @@ impl Engine {
         })?;
         let limits = isolation.map_or_else(Limits::default, |isolation| isolation.limits.clone());
         let limits = plugin.limits.clone().within(&limits);
-        Ok(Some(Start { program, limits, echo: true, fates: Arc::clone(&self.fates) }))
+        let (fates, talk) = (Arc::clone(&self.fates), Arc::default());
+        Ok(Some(Start { program, limits, echo: true, fates, talk }))
     }
 
     /// Whether the process of a plugin died, or was ended: in a pass or a rule, in a checker or an instrument, or when it

@@ -37,6 +37,11 @@ impl Limits {
         Limits { memory: Some(u64::MAX), read: all(), write: all(), network: true, env, ..Limits::default() }
     }
 
+    /// Whether all files may be written: what else can be done to a file is allowed then, too.
+    pub(crate) fn is_everything(&self) -> bool {
+        self.write.iter().any(|path| path.as_os_str() == "/")
+    }
+
     /// Whether it may see an environment variable.
     pub(crate) fn sees(&self, variable: &str) -> bool {
         let named = |pattern: &str| match pattern.strip_suffix('*') {

@@ -86,6 +86,8 @@ impl fmt::Display for How {
             End::Signal(libc::SIGABRT) if matches!(self.1, libc::SIGSEGV | libc::SIGBUS) => {
                 f.write_str("overflowed its stack")
             }
+            // Its keeper ended it then.
+            End::Signal(libc::SIGKILL) if self.1 == libc::SIGSTOP => f.write_str(STOPPED),
             End::Signal(signal) | End::Asked(signal) => match signal_word(signal) {
                 Some("SIGKILL") => f.write_str("was killed (SIGKILL), as systems do that run out of memory"),
                 Some("SIGXCPU") => f.write_str("took more time than the system allows (SIGXCPU)"),
@@ -143,14 +145,23 @@ pub(super) fn line(board: &Board, end: &End) -> Line {
 /// What stands before the note of a worker on its own end.
 pub(crate) const MARK: &str = "\u{1}passhost-worker ";
 
+/// What happened to a worker that nobody lets go on.
+pub(crate) const STOPPED: &str = "was stopped by a signal, and did not go on";
+
 /// What a worker notes of its own end: the signal or 0, whether a foreign thread got it, and the function.
 pub(super) fn mark(board: &Board) -> Line {
     let blame = Blame::of(board);
+    let pass = blame.code.filter(|frame| frame.kind() == Some(Kind::Pass));
+    mark_of(blame.first, blame.foreign, pass.map(|frame| &frame.about as _))
+}
+
+/// The same, where it is known.
+pub(super) fn mark_of(signal: i32, foreign: bool, function: Option<&dyn fmt::Display>) -> Line {
     let mut line = Line { bytes: [0; 1024], len: 0 };
     // Writing into memory does not fail.
-    let _ = write!(line, "{MARK}{} {} ", blame.first, u8::from(blame.foreign));
-    if let Some(frame) = blame.code.filter(|frame| frame.kind() == Some(Kind::Pass)) {
-        let _ = write!(line, "{}", frame.about);
+    let _ = write!(line, "{MARK}{signal} {} ", u8::from(foreign));
+    if let Some(function) = function {
+        let _ = write!(line, "{function}");
     }
     let _ = line.write_str("\n");
     line

@@ -5,13 +5,15 @@
 mod board;
 #[cfg(unix)]
 mod ends;
+#[cfg(target_os = "linux")]
+pub(crate) mod keeper;
 #[cfg(unix)]
 mod unix;
 
 use board::{Board, Slot};
 pub(crate) use board::{Call, Kind};
 #[cfg(unix)]
-pub(crate) use ends::{MARK, ended};
+pub(crate) use ends::{MARK, STOPPED, ended};
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::path::Path;
@@ -186,4 +188,14 @@ pub(crate) fn is_original() -> bool {
     return unix::is_original();
     #[cfg(not(unix))]
     true
+}
+
+/// Processor time of a process and of those that it waited for.
+#[cfg(unix)]
+pub(crate) fn processor_time(pid: u32) -> Option<std::time::Duration> {
+    let facts = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name stands in parentheses, and may have any character.
+    let (_, facts) = facts.rsplit_once(')')?;
+    let ticks: u64 = facts.split_whitespace().skip(11).take(4).filter_map(|number| number.parse::<u64>().ok()).sum();
+    Some(std::time::Duration::from_secs_f64(ticks as f64 / rustix::param::clock_ticks_per_second() as f64))
 }

@@ -2,7 +2,7 @@
 #![allow(unsafe_code, reason = "fork, shared memory, signal handlers and exit handlers have no safe interface")]
 
 use super::board::{Board, Slot};
-use super::ends::{End, Line, line, mark};
+use super::ends::{End, Line, line, mark, mark_of};
 use super::{OWN, SHARED, SLOT, board};
 use crate::report::error::exit;
 use libc::{c_int, pid_t, siginfo_t};
@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::time::Duration;
 
 /// Without a child, so that a debugger sees one process; then `_exit` and `exec` go unnoticed.
-const ALONE: &str = "PASSHOST_ONE_PROCESS";
+pub(super) const ALONE: &str = "PASSHOST_ONE_PROCESS";
 
 /// Signals that end a process which makes a mistake. They come on the thread that made it.
 const CRASHES: [c_int; 7] =
@@ -106,7 +106,7 @@ fn die_with(parent: pid_t) {
     let _ = parent;
 }
 
-fn set(signals: impl IntoIterator<Item = c_int>) -> libc::sigset_t {
+pub(super) fn set(signals: impl IntoIterator<Item = c_int>) -> libc::sigset_t {
     let mut set = MaybeUninit::uninit();
     // SAFETY: `sigemptyset` fills the set, and the numbers are those of signals.
     unsafe {
@@ -232,11 +232,12 @@ extern "C" fn crashed(signal: c_int, info: *mut siginfo_t, _: *mut c_void) {
             die_alone(board, End::Signal(signal));
         }
     }
-    let before = CRASHES.iter().position(|other| *other == signal).and_then(|at| BEFORE[at].get());
+    let mistake = CRASHES.iter().position(|other| *other == signal);
+    let before = mistake.and_then(|at| BEFORE[at].get());
     // SAFETY: the action is the one that was installed before ours; all calls are allowed in a handler. The signal of a
     // mistake comes again, one that was sent does not; the handlers of the standard library count on the former.
     unsafe {
-        let sent = info.is_null() || (*info).si_code <= 0;
+        let sent = mistake.is_none() || info.is_null() || (*info).si_code <= 0;
         match before.filter(|_| !sent) {
             Some(before) => libc::sigaction(signal, before, std::ptr::null_mut()),
             None => libc::signal(signal, libc::SIG_DFL) as c_int,
@@ -266,6 +267,11 @@ fn die_alone(board: &Board, end: End) -> ! {
     write(&line(board, &end));
     // SAFETY: a call without pointers, allowed in a handler.
     unsafe { libc::_exit(exit::PLUGIN.into()) }
+}
+
+/// Notes a signal that a worker got, for its host.
+pub(super) fn write_mark(signal: c_int) {
+    write(&mark_of(signal, false, None));
 }
 
 fn write(line: &Line) {

@@ -17,8 +17,14 @@ fn lock(known: &Mutex<Known>) -> MutexGuard<'_, Known> {
     known.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Writes the answer to a question. The table of what both know is free while the host works.
-pub(super) fn answer(known: &Mutex<Known>, from: &mut Reader<'_>, out: &mut Writer) -> Result<(), Forged> {
+/// Writes the answer to a question; an evaluation has the lower one of its limits and these. The table of what both know is
+/// free while the host works.
+pub(super) fn answer(
+    known: &Mutex<Known>,
+    most: EvaluationLimits,
+    from: &mut Reader<'_>,
+    out: &mut Writer,
+) -> Result<(), Forged> {
     match from.byte()? {
         ask::INFER => {
             let part = take_call(&mut lock(known), from)?;
@@ -36,7 +42,8 @@ pub(super) fn answer(known: &Mutex<Known>, from: &mut Reader<'_>, out: &mut Writ
         }
         ask::EVALUATE => {
             let function = lock(known).take_body(from)?;
-            let limits = EvaluationLimits { memory: from.number()?, work: from.number()? };
+            let (memory, work) = (from.number()?.min(most.memory), from.number()?.min(most.work));
+            let limits = EvaluationLimits { memory, work };
             let none = || EvaluationError::new(Reason::NoHost, "no host runs this code, so nothing is evaluated");
             let answer = with_services(|services| services.evaluate(&function, limits)).unwrap_or_else(|| Err(none()));
             put_evaluated(&mut lock(known), out, &answer);
@@ -67,43 +74,73 @@ pub(super) fn answer(known: &Mutex<Known>, from: &mut Reader<'_>, out: &mut Writ
     Ok(())
 }
 
-/// Takes what has no answer.
+/// Takes what has no answer. Beyond what a call and a run may tell, it counts for nothing.
 pub(super) fn hear(worker: &Worker, known: &Mutex<Known>, from: &mut Reader<'_>) -> Result<(), Forged> {
     let what = from.byte()?;
     let spans = || worker.spans.lock().unwrap_or_else(PoisonError::into_inner);
     match what {
-        tell::DIAGNOSE | tell::LABEL => {
-            let severity = severity(from.byte()?)?;
-            let function = from.maybe_text()?;
-            let node = Some(from.number()?).filter(|node| *node != u64::MAX).map(|node| node as usize);
-            let diagnostic = Diagnostic { severity, function, node, message: from.text()? };
-            let _ = with_services(|services| match what {
-                tell::LABEL => services.label(&diagnostic),
-                _ => services.diagnose(&diagnostic),
-            });
-        }
+        tell::DIAGNOSE | tell::LABEL => diagnose(worker, what, from)?,
         tell::STATISTIC => {
             let (name, n) = (from.text()?, from.number()?);
-            let _ = with_services(|services| services.statistic(name, n));
+            if worker.counts(name) {
+                let _ = with_services(|services| services.statistic(name, n));
+            }
         }
         tell::SHOW => {
             let module = lock(known).take_module(from)?;
             let header = from.text()?;
-            let _ = with_services(|services| services.show_module(&module, header));
+            let bytes: usize = module.functions().map(|(name, body)| name.len() + body.byte_size()).sum();
+            if worker.hears((bytes + header.len()) as u64) {
+                let _ = with_services(|services| services.show_module(&module, header));
+            }
         }
         tell::LOG => logs::log(worker, from)?,
-        tell::SPAN => spans().make(from)?,
+        tell::SPAN => {
+            let span = logs::span(from)?;
+            if worker.hears(span.bytes()) {
+                spans().make(span);
+            }
+        }
         tell::RECORD => {
-            let number = from.number()?;
-            spans().record(number, from)?;
+            let (number, values) = (from.number()?, logs::pairs(from)?);
+            if worker.hears(logs::bytes(&values)) {
+                spans().record(number, &values);
+            }
         }
         tell::ENTER => spans().enter(from.number()?),
         tell::EXIT => spans().exit(from.number()?),
         tell::CLOSE => spans().close(from.number()?),
-        tell::HERE => worker.here.store(true, Ordering::Relaxed),
+        tell::HERE => {
+            let kept = from.byte()? != 0;
+            if !worker.here.swap(true, Ordering::Relaxed) {
+                worker.kept.store(kept, Ordering::Relaxed);
+            }
+        }
         tell::FOLLOWS => spans().follows(from.number()?, from.number()?),
         _ => return Err(Forged::new("it tells what there is not")),
     }
+    Ok(())
+}
+
+/// A diagnostic or a label of the last one.
+fn diagnose(worker: &Worker, what: u8, from: &mut Reader<'_>) -> Result<(), Forged> {
+    let severity = severity(from.byte()?)?;
+    let function = from.maybe_text()?;
+    let node = Some(from.number()?).filter(|node| *node != u64::MAX).map(|node| node as usize);
+    let message = from.text()?;
+    let heard = worker.hears((message.len() + function.map_or(0, str::len)) as u64);
+    let error = severity == Severity::Error && what == tell::DIAGNOSE;
+    let message = match heard {
+        true => Some(message),
+        false if error => worker.talk().hears_error(message),
+        false => None,
+    };
+    let Some(message) = message else { return Ok(()) };
+    let diagnostic = Diagnostic { severity, function: function.filter(|_| heard), node, message };
+    let _ = with_services(|services| match what {
+        tell::LABEL => services.label(&diagnostic),
+        _ => services.diagnose(&diagnostic),
+    });
     Ok(())
 }
 

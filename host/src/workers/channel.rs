@@ -6,8 +6,9 @@ use plugin_api::abi::relay::Buffer;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// What a frame is.
@@ -27,7 +28,7 @@ const INLINE: usize = 1 << 15;
 const MOST_INLINE: u64 = 64 << 20;
 
 /// No frame is longer.
-const MOST: u64 = 8 << 30;
+pub(super) const MOST: u64 = 8 << 30;
 
 /// Kind, whether it lies in memory, length.
 const HEAD: usize = 16;
@@ -42,6 +43,8 @@ pub(super) struct Channel {
     pending: Mutex<Vec<u8>>,
     /// Bytes of the socket that belong to no frame yet.
     received: Mutex<Vec<u8>>,
+    /// A frame that is longer is none.
+    most: AtomicU64,
 }
 
 fn lost(what: &str) -> io::Error {
@@ -50,7 +53,13 @@ fn lost(what: &str) -> io::Error {
 
 impl Channel {
     pub(super) fn new(socket: UnixStream, outbox: File, inbox: File) -> Channel {
-        Channel { socket, outbox, inbox, pending: Mutex::default(), received: Mutex::default() }
+        let (pending, received) = Default::default();
+        Channel { socket, outbox, inbox, pending, received, most: AtomicU64::new(MOST) }
+    }
+
+    /// From now on, no frame may be longer than this.
+    pub(super) fn set_most(&self, bytes: u64) {
+        self.most.store(bytes.min(MOST), Ordering::Relaxed);
     }
 
     pub(super) fn socket(&self) -> BorrowedFd<'_> {
@@ -109,7 +118,7 @@ impl Channel {
             return Ok(Some(frame));
         }
         let start = received.len();
-        let room = wanted(&received).clamp(1 << 16, 1 << 24);
+        let room = self.wanted(&received).clamp(1 << 16, 1 << 24);
         received.resize(start + room, 0);
         let read = (&self.socket).read(&mut received[start..]);
         received.truncate(start + *read.as_ref().unwrap_or(&0));
@@ -124,11 +133,14 @@ impl Channel {
     /// Takes the first frame out of what was received.
     fn whole(&self, received: &mut Vec<u8>) -> io::Result<Option<(Frame, Buffer)>> {
         let Some((head, rest)) = received.split_first_chunk::<HEAD>() else { return Ok(None) };
-        let (kind, far, len) = read_head(head)?;
+        let (kind, far, len) = read_head(head, self.most.load(Ordering::Relaxed))?;
         let mut buffer;
         if far {
+            if !holds(&self.inbox, len as u64)? {
+                return Err(lost(SHORT));
+            }
             buffer = Buffer::zeroed(len);
-            self.inbox.read_exact_at(buffer.bytes_mut(), 0).map_err(|_| lost("a message is longer than its memory"))?;
+            self.inbox.read_exact_at(buffer.bytes_mut(), 0).map_err(|_| lost(SHORT))?;
             received.drain(..HEAD);
         } else {
             let Some(bytes) = rest.get(..len) else { return Ok(None) };
@@ -137,6 +149,13 @@ impl Channel {
             received.drain(..HEAD + len);
         }
         Ok(Some((kind, buffer)))
+    }
+
+    /// How many bytes the frame still needs that began to arrive.
+    fn wanted(&self, received: &[u8]) -> usize {
+        let most = self.most.load(Ordering::Relaxed);
+        let head = received.first_chunk::<HEAD>().and_then(|head| read_head(head, most).ok());
+        head.map_or(0, |(_, far, len)| if far { 0 } else { (HEAD + len).saturating_sub(received.len()) })
     }
 
     /// Waits for the next frame.
@@ -158,7 +177,16 @@ fn put(out: &mut Vec<u8>, frame: Frame, bytes: &[u8], far: bool) {
     }
 }
 
-fn read_head(head: &[u8; HEAD]) -> io::Result<(Frame, bool, usize)> {
+/// Whether memory has so many bytes that somebody wrote. A hole takes memory only where it is copied to.
+fn holds(memory: &File, len: u64) -> io::Result<bool> {
+    let facts = memory.metadata()?;
+    let written = if cfg!(target_os = "linux") { 512 * facts.blocks() } else { u64::MAX };
+    Ok(facts.len() >= len && written >= len)
+}
+
+const SHORT: &str = "a message is longer than its memory";
+
+fn read_head(head: &[u8; HEAD], most: u64) -> io::Result<(Frame, bool, usize)> {
     let word = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
     let kind = match word(0) {
         1 => Frame::Call,
@@ -168,16 +196,10 @@ fn read_head(head: &[u8; HEAD]) -> io::Result<(Frame, bool, usize)> {
     };
     let len = u64::from(word(12)) << 32 | u64::from(word(8));
     let far = word(4) != 0;
-    if len > MOST || !far && len > MOST_INLINE {
-        return Err(lost("it announces a message that is too long"));
+    if len > most || !far && len > MOST_INLINE {
+        return Err(lost(&format!("it announces a message of {len} bytes, which is too long")));
     }
     Ok((kind, far, len as usize))
-}
-
-/// How many bytes the frame still needs that began to arrive.
-fn wanted(received: &[u8]) -> usize {
-    let head = received.first_chunk::<HEAD>().and_then(|head| read_head(head).ok());
-    head.map_or(0, |(_, far, len)| if far { 0 } else { (HEAD + len).saturating_sub(received.len()) })
 }
 
 /// Memory that another process can open by its descriptor.
@@ -259,6 +281,32 @@ mod tests {
         (&a.socket).write_all(&head).expect("sent");
         assert_eq!(b.wait().err().map(|error| error.kind()), Some(io::ErrorKind::InvalidData));
         drop(a);
+    }
+
+    /// Whoever announces much and writes little makes the other end take little.
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn memory_with_holes_is_no_message() {
+        let (a, b) = pair();
+        a.outbox.write_all_at(&[1; 4096], (3 << 30) - 4096).expect("written");
+        let mut head = Vec::new();
+        put(&mut head, Frame::Reply, &[], true);
+        head[8..16].copy_from_slice(&(3u64 << 30).to_le_bytes());
+        (&a.socket).write_all(&head).expect("sent");
+        assert_eq!(b.wait().err().map(|error| error.to_string()).as_deref(), Some(SHORT));
+    }
+
+    #[test]
+    fn a_frame_has_a_limit_that_can_be_lower() {
+        let long = vec![7; 3 * INLINE];
+        let (a, b) = pair();
+        b.set_most(long.len() as u64);
+        a.send(Frame::Reply, &long).expect("sent");
+        assert_eq!(b.wait().expect("a frame").1.bytes(), long);
+        b.set_most(long.len() as u64 - 1);
+        a.send(Frame::Reply, &long).expect("sent");
+        let error = b.wait().err().map(|error| error.to_string());
+        assert_eq!(error, Some(format!("it announces a message of {} bytes, which is too long", long.len())));
     }
 
     #[test]

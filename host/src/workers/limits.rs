@@ -29,20 +29,134 @@ pub(super) fn path(bytes: &[u8]) -> PathBuf {
     PathBuf::from(std::ffi::OsStr::from_bytes(bytes))
 }
 
-/// Bounds this process; gives what the system does not offer.
+/// Which bounds of a worker hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Bounds {
+    /// Only files that are granted are opened.
+    pub(super) files: bool,
+    /// Signals and abstract sockets do not leave the worker.
+    pub(super) scopes: bool,
+    /// Calls of the system that lead out of the bounds fail; why not.
+    pub(super) calls: Result<(), String>,
+    /// There is no network, unless it is granted.
+    pub(super) network: bool,
+    #[cfg(target_os = "linux")]
+    pub(super) spaces: Spaces,
+}
+
+impl Bounds {
+    /// What the plugin can do though the manifest does not grant it, as nothing else prevents it.
+    pub(super) fn missing(&self) -> Vec<String> {
+        let files = (!self.files).then(|| "the system does not restrict files (Landlock)".to_string());
+        let calls = self.calls.as_ref().err();
+        files
+            .into_iter()
+            .chain(calls.map(|why| format!("the system does not restrict calls (seccomp: {why})")))
+            .collect()
+    }
+}
+
+/// A bound that `doctor` shows.
+pub(crate) struct Holding {
+    pub(crate) what: &'static str,
+    pub(crate) holds: bool,
+    /// What makes it hold, or what that it does not hold means.
+    pub(crate) means: &'static str,
+    pub(crate) enables: &'static str,
+}
+
+/// Each bound: what makes it hold, what it means that it does not, and what it is for.
+const BOUNDS: [(&str, &str, &str, &str); 7] = [
+    (
+        "isolation: files",
+        "Landlock",
+        "no Landlock: an isolated plugin opens what the user may open",
+        "isolated plugins: `read` and `write`",
+    ),
+    (
+        "isolation: calls",
+        "seccomp",
+        "no seccomp: it also changes modes and owners of files, and has a network",
+        "modes and owners of files, shared memory, `network`",
+    ),
+    (
+        "isolation: scopes",
+        "Landlock's scopes",
+        "an older Landlock: numbers of processes are compared instead",
+        "signals, abstract sockets",
+    ),
+    (
+        "isolation: processes",
+        "a name space of the worker",
+        "no name space: it sees others, and may signal only itself; what it starts ends with its group",
+        "other processes; an end of all that it starts",
+    ),
+    (
+        "isolation: number",
+        "2048 threads and processes",
+        "no name space for users: only processes are counted, five times a second",
+        "processes without end",
+    ),
+    (
+        "isolation: ipc",
+        "a name space of the worker",
+        "no name space: seccomp refuses it instead",
+        "System V memory and queues",
+    ),
+    (
+        "isolation: network",
+        "a name space without network",
+        "no name space: seccomp refuses sockets instead",
+        "plugins without `network`",
+    ),
+];
+
+/// What [`Bounds::holding`] wrote.
+pub(crate) fn read_holding(text: &str) -> Option<Vec<Holding>> {
+    let all: Vec<bool> = text.trim().chars().map(|c| c == '1').collect();
+    let holding = |((what, found, missing, enables), holds): (_, &bool)| {
+        let means = if *holds { found } else { missing };
+        Holding { what, holds: *holds, means, enables }
+    };
+    (all.len() == BOUNDS.len()).then(|| BOUNDS.into_iter().zip(&all).map(holding).collect())
+}
+
+impl Bounds {
+    /// A digit for each of [`BOUNDS`].
+    pub(super) fn holding(&self) -> String {
+        #[cfg(target_os = "linux")]
+        let [processes, users, ipc] = [self.spaces.processes, self.spaces.users, self.spaces.ipc];
+        #[cfg(not(target_os = "linux"))]
+        let [processes, users, ipc] = [false; 3];
+        let all = [self.files, self.calls.is_ok(), self.scopes, processes, users, ipc, self.network];
+        all.map(|holds| if holds { '1' } else { '0' }).iter().collect()
+    }
+}
+
+/// Open files of a worker, signals that wait for it, and memory that stays in memory.
+const FILES: u64 = 4096;
+const SIGNALS: u64 = 4096;
+const LOCKED: u64 = 8 << 20;
+/// Threads and processes of a worker, where they can be counted.
+const PROCESSES: u64 = 2048;
+
+/// Bounds this process.
 ///
 /// # Errors
 /// If a bound cannot be set.
-pub(super) fn bound(limits: &Limits, library: &std::fs::File) -> Result<Vec<String>, String> {
-    use rustix::process::{Resource, Rlimit, setrlimit};
-    let set = |resource, most: u64| {
-        let lower = rustix::process::getrlimit(resource).maximum.map_or(most, |hard| hard.min(most));
-        setrlimit(resource, Rlimit { current: Some(lower), maximum: Some(lower) }).map_err(|error| error.to_string())
+pub(super) fn bound(limits: &Limits, spaces: Spaces, library: &std::fs::File) -> Result<Bounds, String> {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let to = |resource, current: Option<u64>, most: u64| {
+        let lower = getrlimit(resource).maximum.map_or(most, |hard| hard.min(most));
+        let current = current.map_or(lower, |current| current.min(lower));
+        setrlimit(resource, Rlimit { current: Some(current), maximum: Some(lower) }).map_err(|error| error.to_string())
     };
+    let set = |resource, most: u64| to(resource, None, most);
     if let Some(memory) = limits.memory.filter(|memory| *memory < u64::MAX) {
         // What is shared with the host does not count, and no file is larger than the memory.
         set(Resource::Data, memory)?;
         set(Resource::Fsize, memory)?;
+        to(Resource::Stack, getrlimit(Resource::Stack).current, memory)?;
     }
     if let Some(cpu) = limits.cpu {
         // At the soft limit a signal comes that says so, and a second later the end.
@@ -51,116 +165,37 @@ pub(super) fn bound(limits: &Limits, library: &std::fs::File) -> Result<Vec<Stri
         setrlimit(Resource::Cpu, limit).map_err(|error| error.to_string())?;
     }
     set(Resource::Core, 0)?;
-    sandbox::enter(limits, library)
+    set(Resource::Nofile, FILES)?;
+    #[cfg(target_os = "linux")]
+    {
+        set(Resource::Sigpending, SIGNALS)?;
+        set(Resource::Memlock, LOCKED)?;
+        set(Resource::Msgqueue, 0)?;
+        set(Resource::Nice, 0)?;
+        set(Resource::Rtprio, 0)?;
+        // Elsewhere, all processes of the user count.
+        if spaces.users {
+            set(Resource::Nproc, PROCESSES)?;
+        }
+    }
+    sandbox::enter(limits, spaces, library)
 }
 
 #[cfg(target_os = "linux")]
-mod sandbox {
-    use super::Limits;
-    use landlock::{
-        ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr,
-        RulesetCreatedAttr, RulesetStatus, path_beneath_rules,
-    };
-    use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, SeccompRule};
-    use std::collections::BTreeMap;
+use super::sandbox;
+#[cfg(target_os = "linux")]
+pub(super) use crate::process::keeper::Spaces;
 
-    /// Folders with what the dynamic loader and the standard library read.
-    const SYSTEM: [&str; 12] = [
-        "/usr",
-        "/lib",
-        "/lib64",
-        "/lib32",
-        "/bin",
-        "/sbin",
-        "/opt",
-        "/nix",
-        "/gnu",
-        "/etc/ld.so.cache",
-        "/etc/ld.so.conf",
-        "/etc/localtime",
-    ];
-    /// Devices, and facts about the process.
-    const FACTS: [&str; 7] = [
-        "/proc/self",
-        "/proc/cpuinfo",
-        "/proc/meminfo",
-        "/sys/fs/cgroup",
-        "/sys/devices/system",
-        "/dev/urandom",
-        "/dev/random",
-    ];
-
-    pub(super) fn enter(limits: &Limits, library: &std::fs::File) -> Result<Vec<String>, String> {
-        let mut missing = Vec::new();
-        if !files(limits, library).map_err(|error| error.to_string())? {
-            missing.push("the system does not restrict files (Landlock)".to_string());
-        }
-        if let Err(error) = calls(limits) {
-            missing.push(format!("the system does not restrict calls (seccomp: {error})"));
-        }
-        Ok(missing)
-    }
-
-    fn files(limits: &Limits, library: &std::fs::File) -> Result<bool, Box<dyn std::error::Error>> {
-        let abi = ABI::V4;
-        let (read, all) = (AccessFs::from_read(abi), AccessFs::from_all(abi));
-        let rules = Ruleset::default().set_compatibility(CompatLevel::BestEffort).handle_access(all)?;
-        let rules = if limits.network { rules } else { rules.handle_access(AccessNet::from_all(abi))? };
-        let here =
-            |paths: &[std::path::PathBuf]| paths.iter().filter(|path| path.exists()).cloned().collect::<Vec<_>>();
-        let mut rules = rules.create()?.add_rules(path_beneath_rules(SYSTEM.iter().chain(&FACTS), read))?;
-        rules = rules.add_rules(path_beneath_rules(["/dev/null"], all))?;
-        rules = rules.add_rules(path_beneath_rules(here(&limits.read), read))?;
-        rules = rules.add_rules(path_beneath_rules(here(&limits.write), all))?;
-        // A private copy in memory has no path: there is nothing to allow, and a rule for it is an error.
-        if std::os::unix::fs::MetadataExt::nlink(&library.metadata()?) > 0 {
-            let itself = AccessFs::ReadFile | AccessFs::Execute;
-            rules = rules.add_rule(PathBeneath::new(library, itself))?;
-        }
-        Ok(rules.restrict_self()?.ruleset != RulesetStatus::NotEnforced)
-    }
-
-    /// Calls that would lead out of the process group, to other processes, or to the network, fail.
-    fn calls(limits: &Limits) -> Result<(), String> {
-        let always = [
-            libc::SYS_setsid,
-            libc::SYS_setpgid,
-            libc::SYS_ptrace,
-            libc::SYS_process_vm_readv,
-            libc::SYS_process_vm_writev,
-            libc::SYS_pidfd_getfd,
-            libc::SYS_mount,
-            libc::SYS_unshare,
-            libc::SYS_setns,
-            libc::SYS_io_uring_setup,
-            libc::SYS_bpf,
-            libc::SYS_keyctl,
-            libc::SYS_perf_event_open,
-        ];
-        let network = [
-            libc::SYS_socket,
-            libc::SYS_socketpair,
-            libc::SYS_connect,
-            libc::SYS_bind,
-            libc::SYS_listen,
-            libc::SYS_accept4,
-        ];
-        let calls = always.into_iter().chain(network.into_iter().filter(|_| !limits.network));
-        let rules: BTreeMap<i64, Vec<SeccompRule>> = calls.map(|call| (call, Vec::new())).collect();
-        let arch = std::env::consts::ARCH.try_into().map_err(|_| "this processor is not known".to_string())?;
-        let refused = SeccompAction::Errno(libc::EPERM.cast_unsigned());
-        let filter =
-            SeccompFilter::new(rules, SeccompAction::Allow, refused, arch).map_err(|error| error.to_string())?;
-        let program: BpfProgram = filter.try_into().map_err(|error: seccompiler::BackendError| error.to_string())?;
-        seccompiler::apply_filter(&program).map_err(|error| error.to_string())
-    }
-}
+/// Other systems have none.
+#[cfg(not(target_os = "linux"))]
+pub(super) type Spaces = ();
 
 #[cfg(not(target_os = "linux"))]
 mod sandbox {
-    use super::Limits;
+    use super::{Bounds, Limits, Spaces};
 
-    pub(super) fn enter(_: &Limits, _: &std::fs::File) -> Result<Vec<String>, String> {
-        Ok(vec!["this system does not restrict files and network of a process".to_string()])
+    pub(super) fn enter(_: &Limits, _: Spaces, _: &std::fs::File) -> Result<Bounds, String> {
+        let calls = Err("this system does not restrict files and network of a process".to_string());
+        Ok(Bounds { files: true, scopes: false, calls, network: false })
     }
 }

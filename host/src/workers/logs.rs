@@ -39,7 +39,7 @@ impl Spans {
     }
 
     pub(super) fn enter(&mut self, number: u64) {
-        let Some(span) = self.open.get(&number).cloned() else { return };
+        let Some(span) = self.open.get(&number).filter(|_| self.entered.len() < MOST).cloned() else { return };
         span.with_subscriber(|(id, subscriber)| subscriber.enter(id));
         self.entered.push((number, span));
     }
@@ -61,35 +61,61 @@ impl Spans {
         }
     }
 
-    pub(super) fn record(&self, number: u64, from: &mut Reader<'_>) -> Result<(), Forged> {
-        let values = pairs(from)?;
+    pub(super) fn record(&self, number: u64, values: &[(String, String)]) {
         if let Some(span) = self.open.get(&number) {
-            for (name, value) in &values {
+            for (name, value) in values {
                 span.record(name.as_str(), display(value));
             }
         }
-        Ok(())
     }
 
     /// Makes a span of the host's for one of the worker.
-    pub(super) fn make(&mut self, from: &mut Reader<'_>) -> Result<(), Forged> {
-        let number = from.number()?;
-        let (level, place) = (level(from)?, place(from)?);
-        let name = from.text()?.to_string();
-        let parent = match (from.byte()?, from.number()?) {
-            (0, _) => Parent::Current,
-            (1, _) => Parent::None,
-            (_, parent) => self.open.get(&parent).cloned().map_or(Parent::Current, Parent::Span),
-        };
-        let fields = (0..from.count()?).map(|_| from.text().map(str::to_string)).collect::<Result<_, _>>()?;
-        let (target, file, line) = place;
-        let span = LogSpan { level, name, target, file, line, parent, fields, values: pairs(from)? };
-        let Some(sink) = log_sink().filter(|sink| self.open.len() < MOST && sink.span_enabled(&span)) else {
-            return Ok(());
-        };
-        self.open.insert(number, sink.span(&span));
-        Ok(())
+    pub(super) fn make(&mut self, new: NewSpan) {
+        let NewSpan { number, mut span, parent } = new;
+        if let Some(parent) = parent {
+            span.parent = self.open.get(&parent).cloned().map_or(Parent::Current, Parent::Span);
+        }
+        if let Some(sink) = log_sink().filter(|sink| self.open.len() < MOST && sink.span_enabled(&span)) {
+            self.open.insert(number, sink.span(&span));
+        }
     }
+}
+
+/// A span of a worker, with its number and that of its parent.
+pub(super) struct NewSpan {
+    number: u64,
+    span: LogSpan,
+    parent: Option<u64>,
+}
+
+impl NewSpan {
+    /// What its texts take.
+    pub(super) fn bytes(&self) -> u64 {
+        let LogSpan { name, target, file, fields, values, .. } = &self.span;
+        let names: usize = fields.iter().map(String::len).sum();
+        (name.len() + target.len() + file.len() + names) as u64 + bytes(values)
+    }
+}
+
+/// Reads a span.
+pub(super) fn span(from: &mut Reader<'_>) -> Result<NewSpan, Forged> {
+    let number = from.number()?;
+    let (level, place) = (level(from)?, place(from)?);
+    let name = from.text()?.to_string();
+    let (parent, of) = match (from.byte()?, from.number()?) {
+        (0, _) => (Parent::Current, None),
+        (1, _) => (Parent::None, None),
+        (_, of) => (Parent::Current, Some(of)),
+    };
+    let fields = (0..from.count()?).map(|_| from.text().map(str::to_string)).collect::<Result<_, _>>()?;
+    let (target, file, line) = place;
+    let span = LogSpan { level, name, target, file, line, parent, fields, values: pairs(from)? };
+    Ok(NewSpan { number, span, parent: of })
+}
+
+/// What names and values take.
+pub(super) fn bytes(pairs: &[(String, String)]) -> u64 {
+    pairs.iter().map(|(name, value)| (name.len() + value.len()) as u64).sum()
 }
 
 /// An event of the worker.
@@ -98,6 +124,10 @@ pub(super) fn log(worker: &Worker, from: &mut Reader<'_>) -> Result<(), Forged> 
     let (target, file, line) = place(from)?;
     let message = from.text()?.to_string();
     let event = LogEvent { level, target, file, line, message, fields: pairs(from)? };
+    let texts = event.target.len() + event.file.len() + event.message.len();
+    if !worker.hears(texts as u64 + bytes(&event.fields)) {
+        return Ok(());
+    }
     worker.logged(&format!("{level} {}: {}", event.target, event.message));
     if let Some(sink) = log_sink().filter(|sink| sink.enabled(event.level, &event.target)) {
         sink.log(&event);
@@ -120,6 +150,7 @@ fn place(from: &mut Reader<'_>) -> Result<(String, String, u32), Forged> {
     Ok((from.text()?.to_string(), from.text()?.to_string(), from.number()? as u32))
 }
 
-fn pairs(from: &mut Reader<'_>) -> Result<Vec<(String, String)>, Forged> {
+/// Names and values of fields.
+pub(super) fn pairs(from: &mut Reader<'_>) -> Result<Vec<(String, String)>, Forged> {
     (0..from.count()?).map(|_| Ok((from.text()?.to_string(), from.text()?.to_string()))).collect()
 }

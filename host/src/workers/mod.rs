@@ -8,6 +8,8 @@ mod answers;
 mod apart;
 mod call_key;
 #[cfg(unix)]
+mod census;
+#[cfg(unix)]
 mod channel;
 #[cfg(unix)]
 mod limits;
@@ -15,14 +17,19 @@ mod limits;
 mod logs;
 #[cfg(unix)]
 mod remote;
+#[cfg(target_os = "linux")]
+mod sandbox;
 #[cfg(unix)]
 mod serve;
+#[cfg(unix)]
+mod talk;
 #[cfg(unix)]
 mod words;
 #[cfg(unix)]
 mod worker;
 
 pub(crate) use call_key::call_key;
+pub(crate) use limits::Holding;
 pub use limits::Limits;
 pub(crate) use worker::{COMMAND, Fates, Start};
 
@@ -62,7 +69,22 @@ pub enum Opened {
 /// Serves a host if this process was started as a worker, and then gives the exit code to end with. A program that other
 /// programs name as their worker calls this first of all.
 pub fn worker() -> Option<u8> {
-    (std::env::args_os().nth(1)? == COMMAND).then(serve::run)
+    let mut args = std::env::args_os().skip(1);
+    (args.next()? == COMMAND)
+        .then(|| if args.next().is_some_and(|what| what == HOLDS) { serve::show() } else { serve::run() })
+}
+
+/// Asks a worker which bounds it has, instead of a plugin.
+const HOLDS: &str = "holds";
+
+/// Which bounds workers have on this machine: this program tries them in a process of its own.
+pub(crate) fn holding() -> Result<Vec<Holding>, String> {
+    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    let mut worker = std::process::Command::new(program);
+    worker.args([COMMAND, HOLDS]).stdin(std::process::Stdio::null());
+    let output = worker.output().map_err(|error| error.to_string())?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    limits::read_holding(&text).ok_or_else(|| "a worker does not say it".to_string())
 }
 
 /// Opening takes milliseconds; after this it will not end.
@@ -81,7 +103,7 @@ pub(crate) fn try_out(listed: &Listed, limits: Option<&Limits>) -> Result<(), Er
     let most = Limits { timeout: Some(OPENING), ..Limits::default() };
     let limits = limits.cloned().unwrap_or_else(Limits::everything).within(&most);
     let echo = tracing::enabled!(tracing::Level::DEBUG);
-    Worker::try_out(listed, &Start { program, limits, echo, fates: Arc::default() })
+    Worker::try_out(listed, &Start { program, limits, echo, fates: Arc::default(), talk: Arc::default() })
 }
 
 impl Opened {

@@ -1,7 +1,7 @@
 //! The worker: opens one plugin, and does what the host calls until the host lets it end.
 
 use super::channel::{Channel, Frame, receive_files};
-use super::limits;
+use super::limits::{self, Spaces};
 use super::remote::{self, Header, Remote, Session};
 use super::words::{call, event, tell};
 use crate::plugins::library::Library;
@@ -32,9 +32,53 @@ struct Opened {
     last: Cell<u64>,
 }
 
-/// The process of a worker; gives its exit code.
+/// The process of a worker, or its keeper; gives its exit code.
 pub(super) fn run() -> u8 {
-    match connect().map(|(channel, library)| serve(channel, library)) {
+    match kept() {
+        Ok(spaces) => work(spaces),
+        Err(code) => code,
+    }
+}
+
+/// Writes which bounds hold, instead of serving a host; gives the exit code.
+pub(super) fn show() -> u8 {
+    use std::io::Write;
+    let spaces = match kept() {
+        Ok(spaces) => spaces,
+        Err(code) => return code,
+    };
+    let limits = limits::Limits { memory: Some(1 << 30), ..limits::Limits::default() };
+    let bounds = File::open("/dev/null").map_err(|error| error.to_string());
+    let bounds = bounds.and_then(|library| limits::bound(&limits, spaces, &library));
+    let written =
+        bounds.map_err(io::Error::other).and_then(|bounds| io::stdout().write_all(bounds.holding().as_bytes()));
+    if written.is_ok() { exit::DONE } else { exit::FAULT }
+}
+
+/// What this process has for itself, if it is the worker.
+///
+/// # Errors
+/// The exit code of a keeper.
+pub(super) fn kept() -> Result<Spaces, u8> {
+    #[cfg(target_os = "linux")]
+    return match process::keeper::keep() {
+        process::keeper::Side::Worker(spaces) => Ok(spaces),
+        process::keeper::Side::Keeper(code) => Err(code),
+    };
+    #[cfg(not(target_os = "linux"))]
+    Ok(())
+}
+
+/// Whether a process of this worker waits until all others of it have ended.
+fn is_kept(spaces: Spaces) -> bool {
+    #[cfg(target_os = "linux")]
+    return spaces.processes;
+    #[cfg(not(target_os = "linux"))]
+    false
+}
+
+fn work(spaces: Spaces) -> u8 {
+    match connect().map(|(channel, library)| serve(channel, spaces, library)) {
         Ok(Ok(())) => exit::DONE,
         // The host is gone, or sends what no host of this version does: there is none to tell it.
         Ok(Err(_)) | Err(_) => exit::FAULT,
@@ -74,7 +118,7 @@ fn watch(channel: &'static Channel) {
     let _ = std::thread::Builder::new().name("host".to_string()).stack_size(1 << 16).spawn(wait);
 }
 
-fn serve(channel: &'static Channel, library: File) -> Result<(), Forged> {
+fn serve(channel: &'static Channel, spaces: Spaces, library: File) -> Result<(), Forged> {
     process::watch_worker();
     remote::start_log(channel);
     let session = Session::new(channel);
@@ -93,8 +137,8 @@ fn serve(channel: &'static Channel, library: File) -> Result<(), Forged> {
             (call::OPEN, None) => {
                 let Some(library) = library.take() else { return Err(Forged::new("there is no library")) };
                 // Whatever ends this process from now on, it was a worker. A host that is gone shows at the reply.
-                let _ = channel.tell(&[tell::HERE], true);
-                opened = open(library, &mut from, &mut out)?;
+                let _ = channel.tell(&[tell::HERE, u8::from(is_kept(spaces))], true);
+                opened = open(library, spaces, &mut from, &mut out)?;
                 watch(channel);
             }
             (call::QUIT, _) => {
@@ -110,7 +154,7 @@ fn serve(channel: &'static Channel, library: File) -> Result<(), Forged> {
 }
 
 /// Opens the plugin within its limits.
-fn open(library: File, from: &mut Reader<'_>, out: &mut Writer) -> Result<Option<Opened>, Forged> {
+fn open(library: File, spaces: Spaces, from: &mut Reader<'_>, out: &mut Writer) -> Result<Option<Opened>, Forged> {
     let version = from.text()?;
     let number = from.number()?;
     let file = limits::path(from.block()?);
@@ -134,7 +178,7 @@ fn open(library: File, from: &mut Reader<'_>, out: &mut Writer) -> Result<Option
         file: file.as_os_str().as_encoded_bytes(),
         about: "",
     });
-    let bounded = limits::bound(&limits, &library);
+    let bounded = limits::bound(&limits, spaces, &library).map(|bounds| bounds.missing());
     let refuse = |message: String, help: &str| Error::Plugin { path: file.clone(), message, help: help.to_string() };
     let missing = bounded.as_ref().map_or(&[][..], Vec::as_slice);
     out.number(missing.len() as u64);

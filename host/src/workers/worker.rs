@@ -1,15 +1,18 @@
 //! A worker process as its host sees it: its start, calls, and its end.
 
 use super::answers::{answer, hear};
-use super::channel::{Channel, Frame, memory, send_files};
+use super::census;
+use super::channel::{Channel, Frame, MOST, memory, send_files};
 use super::limits::{self, Limits, amount};
 use super::logs::Spans;
+use super::talk::{Heard, Talk};
 use super::words::call;
 use crate::plugins::loader::Listed;
 use crate::process::{self, MARK};
 use crate::report::error::{Error, exit};
 use plugin_api::abi::host::{current_opt_level, max_level, with_services};
 use plugin_api::abi::relay::{Forged, Known, Reader, Writer};
+use plugin_api::services::evaluation::EvaluationLimits;
 use rustix::event::{PollFd, PollFlags, poll};
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Read, Write};
@@ -18,7 +21,7 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -37,8 +40,16 @@ const FLOOD: u64 = 64 << 20;
 /// What may be left in the pipe of a process that ended: more than any pipe has.
 const LAST: u64 = 4 << 20;
 
-/// Messages that may come after the time of a call is over: what was on its way.
-const ON_ITS_WAY: u32 = 10_000;
+/// What may come after the time of a call is over, as it was on its way: messages, their bytes, and for how long.
+const ON_ITS_WAY: (u32, usize, Duration) = (10_000, 4 << 20, Duration::from_secs(1));
+
+/// A message of a worker has no more bytes than these and [`TIMES`] all that it was given, unless the manifest says how much
+/// memory it may use. All messages of one call have twice as many.
+const ALWAYS: u64 = 1 << 30;
+const TIMES: u64 = 4;
+
+/// How often the processes of a worker are counted, while it works.
+const CENSUS: Duration = Duration::from_millis(200);
 
 /// How long a process has to end that closed its end of the socket, or that was asked to.
 const PATIENCE: Duration = Duration::from_millis(200);
@@ -52,6 +63,8 @@ pub(crate) struct Start {
     /// What it says on standard error goes to that of this process.
     pub(crate) echo: bool,
     pub(crate) fates: Arc<Fates>,
+    /// What the workers of this plugin told.
+    pub(crate) talk: Arc<Talk>,
 }
 
 /// What became of the workers of an engine.
@@ -129,6 +142,12 @@ enum Cause {
     Flood(u64),
     /// The system did not take what it is to work on.
     Unsent(io::Error),
+    /// The system does not say what the worker sends.
+    Unheard(io::Error),
+    /// A signal stopped it, and nobody lets it go on.
+    Stopped,
+    /// Its processes take more than they may.
+    Excess(String),
 }
 
 /// What it said on standard error.
@@ -157,11 +176,21 @@ pub(crate) struct Worker {
     known: Mutex<Known>,
     /// Whether it said that it is a worker.
     pub(super) here: AtomicBool,
+    /// Whether its process is that of a keeper, which ends all others when it is asked to.
+    pub(super) kept: AtomicBool,
     pub(super) spans: Mutex<Spans>,
     dead: Mutex<Option<Death>>,
     taken: Mutex<bool>,
     free: Condvar,
     start: Start,
+    /// When the outermost call that runs has to be over.
+    deadline: Mutex<Option<Instant>>,
+    /// Bytes that were sent to it.
+    given: AtomicU64,
+    /// Processor time that it used, once it ended.
+    used: Mutex<Duration>,
+    /// When its processes were counted, and whether they had too much.
+    counted: Mutex<(Instant, bool)>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -211,17 +240,24 @@ impl Worker {
         // What fails here shows as the end of the process.
         let _ = rustix::io::ioctl_fionbio(&said.pipe, true);
         let _ = send_files(&own, &[&inbox, &outbox]);
+        // One that reads nothing keeps nobody who writes.
+        let _ = own.set_write_timeout(Some(start.limits.timeout().max(Duration::from_millis(1))));
         let worker = Worker {
             channel: Channel::new(own, outbox, inbox),
             child: Mutex::new(child),
             said: Mutex::new(said),
             known: Mutex::new(Known::new(true)),
             here: AtomicBool::new(false),
+            kept: AtomicBool::new(false),
             spans: Mutex::default(),
             dead: Mutex::default(),
             taken: Mutex::default(),
             free: Condvar::new(),
             start: start.clone(),
+            deadline: Mutex::default(),
+            given: AtomicU64::new(0),
+            used: Mutex::default(),
+            counted: Mutex::new((Instant::now(), false)),
         };
         let missing = worker.open(&listed.file)?;
         Ok((worker, missing))
@@ -286,10 +322,9 @@ impl Worker {
         if self.is_dead() {
             return None;
         }
-        let mut child = lock(&self.child);
-        let status = child.try_wait().ok().flatten()?;
+        let status = self.status()?;
         status.signal().filter(|signal| BY_OTHERS.contains(signal))?;
-        kill(&mut child);
+        self.kill();
         let how = process::ended(&status, 0);
         let death = Death { who: WORKER, how: how.clone(), said: String::new(), function: None };
         *lock(&self.dead) = Some(death);
@@ -308,10 +343,11 @@ impl Worker {
             let how = format!("{} before this call", death.how);
             return Err(Death { how, function: None, ..death.clone() });
         }
-        let deadline = Instant::now() + self.start.limits.timeout();
         let depth = lock(&self.spans).begin();
+        let deadline = self.deadline_of(depth);
         if depth == 0 {
             lock(&self.said).begin_call();
+            self.start.talk.begin_call(with_services(|services| services.run()).flatten().unwrap_or(0));
         }
         let mut out = Writer::of(what);
         {
@@ -320,11 +356,7 @@ impl Worker {
             put_context(&mut out);
             put(&mut known, &mut out);
         }
-        let reply = self.channel.send(Frame::Call, out.bytes()).map_err(|error| match error.kind() {
-            io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => Cause::Gone,
-            _ => Cause::Unsent(error),
-        });
-        let reply = reply.and_then(|()| self.converse(deadline));
+        let reply = self.send(Frame::Call, out.bytes()).and_then(|()| self.converse(deadline));
         lock(&self.spans).end(depth);
         let reply = reply.map_err(|cause| self.die(cause))?;
         let mut from = Reader::new(reply.bytes());
@@ -332,28 +364,69 @@ impl Worker {
         taken.map_err(|Forged(why)| self.die(Cause::Nonsense(why)))
     }
 
+    /// When a call has to be over: one within another one has no more time than that.
+    fn deadline_of(&self, depth: usize) -> Instant {
+        let own = Instant::now() + self.start.limits.timeout();
+        let mut outer = lock(&self.deadline);
+        let deadline = outer.filter(|_| depth > 0).map_or(own, |outer| outer.min(own));
+        *outer = Some(deadline);
+        deadline
+    }
+
+    fn send(&self, frame: Frame, bytes: &[u8]) -> Result<(), Cause> {
+        self.given.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        self.channel.send(frame, bytes).map_err(|error| match error.kind() {
+            io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => Cause::Gone,
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => Cause::Late(self.start.limits.timeout()),
+            _ => Cause::Unsent(error),
+        })
+    }
+
+    /// How many bytes a message of it may have.
+    fn most(&self) -> u64 {
+        let limits = &self.start.limits;
+        let given = self.given.load(Ordering::Relaxed);
+        let most = limits.memory.unwrap_or_else(|| limits.memory().min(ALWAYS + TIMES.saturating_mul(given)));
+        most.min(MOST)
+    }
+
     /// Answers until the reply comes.
     fn converse(&self, deadline: Instant) -> Result<plugin_api::abi::relay::Buffer, Cause> {
-        let mut late = 0;
+        let (mut late, mut late_bytes, mut received) = (0, 0, 0u64);
         loop {
+            let most = self.most();
+            self.channel.set_most(most);
             let (frame, buffer) = self.next(deadline)?;
-            late += u32::from(frame == Frame::Tell && Instant::now() >= deadline);
-            if late > ON_ITS_WAY {
-                return Err(Cause::Late(self.start.limits.timeout()));
+            let len = buffer.bytes().len();
+            received += len as u64;
+            if received > 2 * most {
+                return Err(Cause::Nonsense(format!("it sent more than {} in one call", amount(2 * most))));
+            }
+            let over = Instant::now().saturating_duration_since(deadline);
+            if frame != Frame::Reply && !over.is_zero() {
+                (late, late_bytes) = (late + 1, late_bytes + len);
+                let (messages, bytes, time) = ON_ITS_WAY;
+                if frame == Frame::Call || late > messages || late_bytes > bytes || over > time {
+                    return Err(Cause::Late(self.start.limits.timeout()));
+                }
             }
             let mut from = Reader::new(buffer.bytes());
-            let done = match frame {
+            let nonsense = |Forged(why)| Cause::Nonsense(why);
+            match frame {
                 Frame::Reply => return Ok(buffer),
-                Frame::Tell => hear(self, &self.known, &mut from).and_then(|()| from.end()),
+                Frame::Tell => hear(self, &self.known, &mut from).and_then(|()| from.end()).map_err(nonsense)?,
                 Frame::Call => {
                     let mut out = Writer::default();
-                    answer(&self.known, &mut from, &mut out).and_then(|()| from.end()).map(|()| {
+                    let left = deadline.saturating_duration_since(Instant::now());
+                    let most = bounds(left, self.start.limits.memory());
+                    answer(&self.known, most, &mut from, &mut out).and_then(|()| from.end()).map_err(nonsense)?;
+                    match self.send(Frame::Reply, out.bytes()) {
                         // One that is gone shows when the next message is read.
-                        let _ = self.channel.send(Frame::Reply, out.bytes());
-                    })
+                        Ok(()) | Err(Cause::Gone) => {}
+                        Err(other) => return Err(other),
+                    }
                 }
-            };
-            done.map_err(|Forged(why)| Cause::Nonsense(why))?;
+            }
         }
     }
 
@@ -367,7 +440,7 @@ impl Worker {
                 return Ok(frame);
             }
             let mut said = lock(&self.said);
-            let (news, words) = {
+            let (news, words, nothing) = {
                 let (socket, pipe) = (self.channel.socket(), said.pipe.as_fd());
                 let mut wanted =
                     [PollFd::from_borrowed_fd(socket, PollFlags::IN), PollFd::from_borrowed_fd(pipe, PollFlags::IN)];
@@ -375,9 +448,12 @@ impl Worker {
                 let n = if said.closed() { 1 } else { 2 };
                 let pause = deadline.saturating_duration_since(Instant::now()).min(Duration::from_millis(50));
                 let pause = rustix::event::Timespec { tv_sec: 0, tv_nsec: pause.as_nanos().max(1_000_000) as _ };
-                let found = poll(&mut wanted[..n], Some(&pause));
-                let is = |at: usize| at < n && found.is_ok() && !wanted[at].revents().is_empty();
-                (is(0), is(1))
+                let found = match poll(&mut wanted[..n], Some(&pause)) {
+                    Err(rustix::io::Errno::INTR) => 0,
+                    found => found.map_err(|error| Cause::Unheard(error.into()))?,
+                };
+                let is = |at: usize| at < n && found > 0 && !wanted[at].revents().is_empty();
+                (is(0), is(1), found == 0)
             };
             if words {
                 // No more than that: whoever reads our standard error may be slower than the plugin.
@@ -387,34 +463,88 @@ impl Worker {
                 }
             }
             drop(said);
-            if news {
-                if let Some(frame) = self.channel.receive().map_err(gone)? {
-                    return Ok(frame);
-                }
-            } else if Instant::now() >= deadline {
+            let frame = if news { self.channel.receive().map_err(gone)? } else { None };
+            if let Some(frame) = frame {
+                return Ok(frame);
+            }
+            // A message that goes on and on is none.
+            if Instant::now() >= deadline {
                 return Err(Cause::Late(self.start.limits.timeout()));
-            } else if !words && matches!(lock(&self.child).try_wait(), Ok(Some(_))) && !self.channel.has_news() {
+            }
+            self.count()?;
+            if nothing && self.status().is_some() && !self.channel.has_news() {
                 // A copy that it made of itself keeps the socket open.
                 return Err(Cause::Gone);
+            } else if nothing && is_stopped(&lock(&self.child)) {
+                return Err(Cause::Stopped);
             }
+        }
+    }
+
+    /// Counts from time to time what its processes take together.
+    ///
+    /// # Errors
+    /// If that is too much. A process that just starts a program seems to be two for a moment.
+    fn count(&self) -> Result<(), Cause> {
+        let mut counted = lock(&self.counted);
+        let (at, before) = *counted;
+        if at.elapsed() < CENSUS {
+            return Ok(());
+        }
+        let own = if self.kept.load(Ordering::Relaxed) { 3 } else { 1 };
+        let most = self.start.limits.memory();
+        let census = census::of(lock(&self.child).id(), own, most);
+        let excess = census.memory > most;
+        *counted = (Instant::now(), excess);
+        if census.processes > census::PROCESSES {
+            return Err(Cause::Excess(format!("has more than {} processes", census::PROCESSES)));
+        }
+        if excess && before {
+            let what = format!("needs more than the {} of memory that it may use", amount(most));
+            return Err(Cause::Excess(format!(
+                "{what}: its {} processes have {} MiB",
+                census.processes,
+                census.memory >> 20
+            )));
+        }
+        Ok(())
+    }
+
+    /// How it ended, if it did. Its processor time is known until somebody asks this.
+    fn status(&self) -> Option<ExitStatus> {
+        let mut child = lock(&self.child);
+        if self.start.limits.cpu.is_some()
+            && let Some(used) = time_of_ended(&child)
+        {
+            *lock(&self.used) = used;
+        }
+        child.try_wait().ok().flatten()
+    }
+
+    fn ended(&self, patience: Duration) -> Option<ExitStatus> {
+        let start = Instant::now();
+        loop {
+            let status = self.status();
+            if status.is_some() || start.elapsed() > patience {
+                return status;
+            }
+            std::thread::sleep(Duration::from_micros(200));
         }
     }
 
     /// Ends the process and all that it started; says what happened.
     fn die(&self, cause: Cause) -> Death {
-        let mut child = lock(&self.child);
         let status = match cause {
-            Cause::Gone => ended(&mut child, PATIENCE),
+            Cause::Gone => self.ended(PATIENCE),
             // It may still say on which function it worked.
             Cause::Late(_) => {
-                signal(&child, rustix::process::Signal::ABORT);
-                ended(&mut child, PATIENCE);
+                signal(&lock(&self.child), rustix::process::Signal::ABORT);
+                self.ended(PATIENCE);
                 None
             }
-            Cause::Nonsense(_) | Cause::Flood(_) | Cause::Unsent(_) => None,
+            _ => None,
         };
-        kill(&mut child);
-        drop(child);
+        self.kill();
         let mut said = lock(&self.said);
         said.hear_the_rest(self.start.echo);
         let mark = Mark::of(said.mark.as_deref());
@@ -431,6 +561,12 @@ impl Worker {
                 self.start.fates.lacking.store(true, Ordering::Relaxed);
                 format!("cannot be sent what it is to work on: {error}")
             }
+            Cause::Unheard(error) => {
+                self.start.fates.lacking.store(true, Ordering::Relaxed);
+                format!("cannot be listened to: {error}")
+            }
+            Cause::Stopped => process::STOPPED.to_string(),
+            Cause::Excess(what) => what,
         };
         // A signal that ends what takes too long meets any thread.
         let who = if mark.foreign && !is_late { THREAD } else { WORKER };
@@ -447,7 +583,7 @@ impl Worker {
         let limits = &self.start.limits;
         let text = process::ended(status, mark.signal);
         match (status.signal(), limits.cpu) {
-            (Some(libc::SIGXCPU), Some(cpu)) => {
+            (Some(signal), Some(cpu)) if signal == libc::SIGXCPU || self.is_used_up(signal, cpu, mark) => {
                 format!("used more than its {} of processor time (SIGXCPU)", seconds(cpu))
             }
             (Some(libc::SIGABRT), _) if said.starved => {
@@ -455,6 +591,16 @@ impl Worker {
             }
             _ => text,
         }
+    }
+
+    /// Whether it was killed because it went on after the signal that says that its processor time is over.
+    fn is_used_up(&self, signal: i32, cpu: Duration, mark: &Mark<'_>) -> bool {
+        signal == libc::SIGKILL && (mark.signal == libc::SIGXCPU || *lock(&self.used) >= cpu)
+    }
+
+    /// Ends the process and those that it started.
+    fn kill(&self) {
+        kill(&mut lock(&self.child), self.kept.load(Ordering::Relaxed));
     }
 
     /// Asks it to end. An end that is none in order is an error.
@@ -469,7 +615,7 @@ impl Worker {
         let status = self.wait_for_end();
         match status {
             Some(status) if status.success() => {
-                kill(&mut lock(&self.child));
+                self.kill();
                 let how = "was dismissed".to_string();
                 let death = Death { who: WORKER, how, said: String::new(), function: None };
                 *lock(&self.dead) = Some(death);
@@ -485,7 +631,7 @@ impl Worker {
         let limit = self.start.limits.timeout().min(QUIT);
         let start = Instant::now();
         loop {
-            let status = ended(&mut lock(&self.child), Duration::from_millis(5));
+            let status = self.ended(Duration::from_millis(5));
             lock(&self.said).hear_the_rest(self.start.echo);
             if status.is_some() || start.elapsed() > limit {
                 return status;
@@ -503,7 +649,7 @@ const QUIT: Duration = Duration::from_secs(5);
 impl Drop for Worker {
     fn drop(&mut self) {
         if !self.is_dead() {
-            kill(&mut lock(&self.child));
+            self.kill();
         }
     }
 }
@@ -533,19 +679,6 @@ fn put_context(out: &mut Writer) {
     }
 }
 
-fn ended(child: &mut Child, patience: Duration) -> Option<ExitStatus> {
-    let start = Instant::now();
-    loop {
-        if let Ok(Some(status)) = child.try_wait() {
-            return Some(status);
-        }
-        if start.elapsed() > patience {
-            return None;
-        }
-        std::thread::sleep(Duration::from_micros(200));
-    }
-}
-
 fn pid(child: &Child) -> Option<rustix::process::Pid> {
     rustix::process::Pid::from_raw(child.id().cast_signed())
 }
@@ -556,14 +689,48 @@ fn signal(child: &Child, signal: rustix::process::Signal) {
     }
 }
 
-/// Ends the process and those that it started.
-fn kill(child: &mut Child) {
+/// Ends the process and those that it started. One that is kept is asked, as it waits until all have ended.
+fn kill(child: &mut Child, kept: bool) {
+    if kept {
+        signal(child, rustix::process::Signal::TERM);
+        let start = Instant::now();
+        while matches!(child.try_wait(), Ok(None)) && start.elapsed() < KEEPER {
+            std::thread::sleep(Duration::from_micros(100));
+        }
+    }
     if let Some(pid) = pid(child) {
         let _ = rustix::process::kill_process_group(pid, rustix::process::Signal::KILL);
     }
     let _ = child.kill();
     let _ = child.wait();
 }
+
+/// How long the keeper of a worker has to end it.
+const KEEPER: Duration = Duration::from_secs(2);
+
+/// Whether a signal stopped the process.
+fn is_stopped(child: &Child) -> bool {
+    use rustix::process::{WaitId, WaitIdOptions, waitid};
+    let asked = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    pid(child).is_some_and(|pid| matches!(waitid(WaitId::Pid(pid), asked), Ok(Some(status)) if status.stopped()))
+}
+
+/// Processor time of a process that ended, and of those that it waited for, before anybody asks how it ended.
+fn time_of_ended(child: &Child) -> Option<Duration> {
+    use rustix::process::{WaitId, WaitIdOptions, waitid};
+    let asked = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    waitid(WaitId::Pid(pid(child)?), asked).ok()??;
+    process::processor_time(child.id())
+}
+
+/// What the host may do for a question of a worker: no longer than the call may take, and with no more memory than the
+/// worker.
+fn bounds(left: Duration, memory: u64) -> EvaluationLimits {
+    EvaluationLimits { memory, work: (left.as_secs_f64() * WORK).min(1e18) as u64 }
+}
+
+/// Units of work in a second, at least.
+const WORK: f64 = 1e10;
 
 /// What a crash handler noted: a signal or 0, whether a foreign thread got it, the function.
 struct Mark<'a> {
@@ -693,7 +860,29 @@ impl Said {
     }
 }
 
+/// Whether something is heard; says once that nothing is any more.
+fn warned(heard: Heard) -> bool {
+    if let Heard::Last(what) = &heard {
+        tracing::warn!("{WORKER} {what}");
+    }
+    heard == Heard::Yes
+}
+
 impl Worker {
+    /// Whether a message of it is heard that takes so many bytes here.
+    pub(super) fn hears(&self, bytes: u64) -> bool {
+        warned(self.start.talk.hears(bytes))
+    }
+
+    /// Whether a statistic of it is counted.
+    pub(super) fn counts(&self, name: &str) -> bool {
+        warned(self.start.talk.counts(name))
+    }
+
+    pub(super) fn talk(&self) -> &Talk {
+        &self.start.talk
+    }
+
     /// A line of its log, for the case that it is one of its last.
     pub(super) fn logged(&self, line: &str) {
         let mut said = lock(&self.said);

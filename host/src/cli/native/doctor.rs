@@ -5,6 +5,7 @@ use crate::cli::show::table;
 use crate::files::to_stdout;
 use crate::report::error::Error;
 use crate::run::execute::backend::native_cache;
+use crate::workers::{Holding, holding};
 use native::Llvm;
 use std::process::{Command, Stdio};
 use std::thread::available_parallelism;
@@ -36,7 +37,7 @@ fn findings() -> Vec<Finding> {
     let cache = cache.folder().map(|folder| folder.display().to_string()).ok_or_else(|| "no home folder".to_string());
     let python = "import importlib.metadata as m; print(m.version('apache-tvm'))";
     let finding = |what, found, enables| Finding { what, found, enables };
-    vec![
+    let mut all = vec![
         finding("LLVM", llvm.map_err(|error| error.to_string()), "native code: exec, validate, emit"),
         finding("vectors", vectors, "the width of what T.vectorized becomes"),
         finding("cores", cores, "passes over functions, T.parallel, builds"),
@@ -45,7 +46,23 @@ fn findings() -> Vec<Finding> {
         finding("cargo", said("cargo", &["--version"]), "the same"),
         finding("python3", said("python3", &["--version"]), "the Python package"),
         finding("apache-tvm", said("python3", &["-c", python]), "comparisons with TVM, which passhost does not need"),
-    ]
+    ];
+    all.extend(isolation());
+    all
+}
+
+/// Which bounds the process of a plugin has.
+fn isolation() -> Vec<Finding> {
+    let found = |bound: Holding| {
+        let found = if bound.holds { Ok(bound.means.to_string()) } else { Err(bound.means.to_string()) };
+        Finding { what: bound.what, found, enables: bound.enables }
+    };
+    match holding() {
+        Ok(bounds) => bounds.into_iter().map(found).collect(),
+        Err(error) => {
+            vec![Finding { what: "isolation", found: Err(error), enables: "plugins in processes of their own" }]
+        }
+    }
 }
 
 /// The first line that a program prints.

@@ -1,0 +1,96 @@
+//! What the processes of a worker take together. The system's limits count each alone.
+
+use std::fs::read_to_string;
+use std::path::Path;
+
+/// A worker with more processes than these ends.
+pub(super) const PROCESSES: usize = 2048;
+
+/// What was counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Census {
+    pub(super) processes: usize,
+    /// Bytes of memory; unless there are others, those that the process's own limit counts.
+    pub(super) memory: u64,
+}
+
+/// Counts a process and all that it started, of which so many belong to the worker itself; `most`: bytes beyond which it
+/// matters how much memory it is.
+pub(super) fn of(process: u32, own: usize, most: u64) -> Census {
+    let mut all = vec![process];
+    let mut at = 0;
+    while at < all.len() && all.len() <= PROCESSES {
+        all.extend(children(all[at]));
+        at += 1;
+    }
+    let processes = all.len();
+    if processes <= own {
+        return Census { processes, memory: 0 };
+    }
+    let sum = |each: fn(u32) -> Option<u64>| all.iter().filter_map(|process| each(*process)).sum();
+    let memory = sum(resident);
+    // What a copy of a process shares with it counts once.
+    let memory =
+        if memory > most { sum(|process| proportional(process).or_else(|| resident(process))) } else { memory };
+    Census { processes, memory }
+}
+
+fn children(process: u32) -> Vec<u32> {
+    let threads = std::fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+    let children = |thread: &Path| read_to_string(thread.join("children")).unwrap_or_default();
+    let all = threads.map(|thread| children(&thread.path()));
+    all.flat_map(|text| text.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>()).collect()
+}
+
+/// Memory of its own that a process has, with what it shares.
+fn resident(process: u32) -> Option<u64> {
+    fields(&format!("/proc/{process}/status"), &["RssAnon:", "RssShmem:", "VmSwap:"])
+}
+
+/// The same, of which what several have is divided among them.
+fn proportional(process: u32) -> Option<u64> {
+    fields(&format!("/proc/{process}/smaps_rollup"), &["Pss_Anon:", "Pss_Shmem:", "SwapPss:"])
+}
+
+/// The sum of some fields in kB; nothing where there is none.
+fn fields(path: &str, names: &[&str]) -> Option<u64> {
+    let text = read_to_string(path).ok()?;
+    let value =
+        |name: &&str| text.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace().next()?.parse().ok();
+    let all: Vec<u64> = names.iter().filter_map(value).collect();
+    (!all.is_empty()).then(|| all.iter().sum::<u64>() << 10)
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+    use std::process::{Command, Stdio};
+
+    #[test]
+    fn a_process_and_its_children_are_counted() {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "sleep 60 & sleep 60 & wait"]).stdin(Stdio::null());
+        let mut child = shell.spawn().expect("a shell");
+        let start = std::time::Instant::now();
+        let mut census = of(child.id(), 1, 0);
+        while census.processes < 3 && start.elapsed().as_secs() < 20 {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+            census = of(child.id(), 1, 0);
+        }
+        let alone = of(child.id(), 3, 0);
+        children(child.id()).into_iter().for_each(|pid| {
+            let _ = Command::new("kill").arg(pid.to_string()).status();
+        });
+        let _ = child.wait();
+        assert!(census.processes == 3 && census.memory > 0, "{census:?}");
+        assert_eq!(alone, Census { processes: 3, memory: 0 });
+    }
+
+    #[test]
+    fn proportional_memory_is_no_more_than_resident_memory() {
+        let own = std::process::id();
+        let (all, part) = (resident(own).expect("memory"), proportional(own).expect("memory"));
+        assert!(part > 0 && part <= all + (1 << 20), "{part} of {all}");
+        assert_eq!(resident(u32::MAX), None);
+    }
+}
