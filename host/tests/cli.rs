@@ -7,6 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
+#[path = "cli/attacks.rs"]
+#[cfg(target_os = "linux")]
+mod attacks;
 #[path = "cli/bad_plugins.rs"]
 #[cfg(target_os = "linux")]
 mod bad_plugins;

@@ -1,0 +1,551 @@
+//! A plugin that wants to do harm, in a process of its own: what it tries is refused, what it does to itself ends within its
+//! limits, and nothing is left behind. The plugin is `tests/bad-plugins/zoo/examples/zoo_attacks.rs`. What has to hold on a
+//! machine is what `doctor` says of it.
+
+use super::Case;
+use super::bad_plugins::example;
+use std::collections::BTreeMap;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// No operator is in it, so that no plugin but the one that attacks is opened.
+const IDENTITY: &str = r#"
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor((2,), dtype="float32")) -> R.Tensor((2,), dtype="float32"):
+        return x
+"#;
+
+const REFUSED: &[i32] = &[libc::EPERM, libc::EACCES, libc::ENOSYS];
+
+/// Whether an attack with such an error did nothing, where it is no refusal.
+fn is_harmless(way: &str, error: i32) -> bool {
+    let more: &[i32] = match way {
+        // A name space has no such process, user or signal.
+        "pidfd of peer" => &[libc::EINVAL, libc::ESRCH, libc::ENOPROTOOPT, libc::EBADF, libc::ENOTSOCK],
+        "another user" | "other groups" => &[libc::EINVAL],
+        "rename" | "link" => &[libc::EXDEV],
+        "private memory" | "memory written later" | "locked memory" | "address 0" => &[libc::ENOMEM],
+        // There is none.
+        "terminal" => &[libc::ENXIO],
+        "disk" | "passwords" | "core pattern" | "cgroup" | "shared memory file" => &[libc::ENOENT],
+        _ if OF_OTHERS.contains(&way) => &[libc::ESRCH, libc::ENOENT],
+        _ => &[],
+    };
+    REFUSED.contains(&error) || more.contains(&error)
+}
+
+/// Attacks on another process: a worker with a name space of its own does not see it.
+const OF_OTHERS: &[&str] = &[
+    "kill",
+    "kill with nothing",
+    "kill group",
+    "kill all",
+    "tkill",
+    "tgkill",
+    "rt_sigqueueinfo",
+    "rt_tgsigqueueinfo",
+    "pidfd_open",
+    "pidfd of peer",
+    "prlimit",
+    "prlimit read",
+    "setpriority",
+    "setpriority group",
+    "setpriority user",
+    "getpriority",
+    "sched_setaffinity",
+    "sched_setscheduler",
+    "sched_setparam",
+    "sched_setattr",
+    "ioprio_set",
+    "ioprio_set user",
+    "process_vm_readv",
+    "process_vm_writev",
+    "ptrace",
+    "kcmp",
+    "move_pages",
+    "migrate_pages",
+    "get_robust_list",
+    "share a core",
+];
+
+/// Calls that nothing but seccomp, or the lack of rights, refuses.
+const CALLS: &[&str] = &[
+    "signals of a file",
+    "process group",
+    "session",
+    "higher priority",
+    "real time",
+    "process_madvise",
+    "ptrace me",
+    "pidfd_getfd",
+    "more rights",
+    "another user",
+    "other groups",
+    "more memory",
+    "more files",
+    "mount",
+    "umount",
+    "pivot_root",
+    "chroot",
+    "unshare users",
+    "unshare mounts",
+    "setns",
+    "clone users",
+    "clone network",
+    "clone for parent",
+    "clone3",
+    "open_tree",
+    "fsopen",
+    "move_mount",
+    "handle of a file",
+    "open_by_handle_at",
+    "personality",
+    "reboot",
+    "kexec_load",
+    "init_module",
+    "delete_module",
+    "swapon",
+    "swapoff",
+    "acct",
+    "syslog",
+    "quotactl",
+    "sethostname",
+    "setdomainname",
+    "settimeofday",
+    "clock_settime",
+    "adjtimex",
+    "vhangup",
+    "calls to come",
+    "bpf",
+    "perf_event_open",
+    "userfaultfd",
+    "io_uring_setup",
+    "io_setup",
+    "keyctl",
+    "add_key",
+    "request_key",
+    "inotify",
+    "inotify_add_watch",
+    "fanotify",
+    "lease",
+    "notify",
+    "fchmod",
+    "fchmodat",
+    "fchmodat2",
+    "fchown",
+    "fchownat",
+    "utimensat",
+    "futimens",
+    "setxattr",
+    "lsetxattr",
+    "fsetxattr",
+    "removexattr",
+    "setxattrat",
+    "flags of a file",
+    "verity",
+    "create with rights",
+    "openat2",
+    "shared memory",
+    "validated shared memory",
+    "a second stack",
+    "private memory",
+    "address 0",
+    "memory written later",
+    "locked memory",
+    "memfd_create",
+    "memfd_secret",
+    "shmget",
+    "semget",
+    "msgget",
+    "mq_open",
+    "large pipe",
+    "socket",
+    "local socket",
+    "raw socket",
+    "netlink",
+    "socketpair",
+    "connect",
+    "bind",
+    "listen",
+    "TIOCSTI",
+    "TIOCSCTTY",
+    "TIOCLINUX",
+];
+
+/// Calls that other processors do not have.
+#[cfg(target_arch = "x86_64")]
+const CALLS_HERE: &[&str] =
+    &["chmod", "chown", "lchown", "utime", "utimes", "futimesat", "iopl", "ioperm", "modify_ldt", "x32"];
+#[cfg(not(target_arch = "x86_64"))]
+const CALLS_HERE: &[&str] = &[];
+
+/// Files that no grant names, which Landlock refuses.
+const FILES: &[&str] = &[
+    "read",
+    "write",
+    "open and cut off",
+    "truncate",
+    "unlink",
+    "rename",
+    "link",
+    "symlink",
+    "create",
+    "temporary file",
+    "shared memory file",
+    "folder",
+    "pipe",
+    "device",
+    "environment of another",
+    "memory of another",
+    "files of another",
+    "terminal",
+    "disk",
+    "passwords",
+    "list of users",
+    "core pattern",
+    "cgroup",
+    "own library",
+];
+
+/// A case whose plugin attacks.
+fn case(name: &'static str) -> Case {
+    Case::empty(name).file("m.py", IDENTITY).file("victim", "as it was").libraries(&[example("attacks")])
+}
+
+/// A user who may do nothing that others may not; tests that run as one have no need of it.
+const NOBODY: u32 = 65_534;
+
+fn is_root() -> bool {
+    std::fs::metadata("/proc/self").expect("this process").uid() == 0
+}
+
+/// The users as which attacks run: whoever runs the tests, and an ordinary one.
+fn users() -> Vec<Option<u32>> {
+    if is_root() { vec![None, Some(NOBODY)] } else { vec![None] }
+}
+
+impl Case {
+    /// The program, which an ordinary user can start, and its files, which are that user's.
+    fn of_user(&self, user: Option<u32>, args: &[&str]) -> Command {
+        let Some(user) = user else { return self.command(args) };
+        let program = self.path("program");
+        if !program.exists() {
+            std::fs::copy(env!("CARGO_BIN_EXE_passhost"), &program).expect("a copy");
+            std::fs::copy(example("attacks"), self.path("libzoo_attacks.so")).expect("a copy");
+            std::fs::write(self.path("passes.toml"), "[[plugin]]\npath = \"libzoo_attacks.so\"\n").expect("a manifest");
+        }
+        for name in [".", "m.py", "victim", "program", "libzoo_attacks.so", "passes.toml"] {
+            std::os::unix::fs::chown(self.path(name), Some(user), Some(user)).expect("the owner");
+        }
+        let mut command = Command::new(program);
+        command.args(args).current_dir(self.folder.path()).env_remove("PASSHOST_LOG");
+        command.env("XDG_CACHE_HOME", self.path("cache")).uid(user).gid(user);
+        command
+    }
+
+    /// Whether `doctor` says that a bound holds here.
+    fn holds(&self, user: Option<u32>, bound: &str) -> bool {
+        let (found, said, code) = self.finish(self.of_user(user, &["doctor", "--json"]), b"");
+        assert_eq!(code, 0, "{said}");
+        let all: serde_json::Value = serde_json::from_str(&found).expect("JSON");
+        let row = &all[format!("isolation: {bound}")];
+        assert!(row.is_object(), "doctor says nothing of {bound}: {found}");
+        row["found"].is_string()
+    }
+
+    /// Processes that work in the folder of this case.
+    fn processes(&self) -> Vec<PathBuf> {
+        let folder = std::fs::canonicalize(self.folder.path()).expect("the folder");
+        let all = std::fs::read_dir("/proc").expect("processes").flatten().map(|entry| entry.path());
+        all.filter(|process| std::fs::read_link(process.join("cwd")).is_ok_and(|cwd| cwd == folder)).collect()
+    }
+}
+
+/// A process that is none of the plugin.
+struct Victim(Child);
+
+impl Victim {
+    fn start(user: Option<u32>) -> Victim {
+        let mut command = Command::new("sleep");
+        command.arg("600").process_group(0).current_dir("/").stdin(Stdio::null());
+        user.iter().for_each(|user| _ = command.uid(*user).gid(*user));
+        Victim(command.spawn().expect("sleep"))
+    }
+
+    fn facts(&self, file: &str) -> String {
+        std::fs::read_to_string(format!("/proc/{}/{file}", self.0.id())).expect("it lives")
+    }
+
+    /// What an attack changes.
+    fn state(&self) -> (String, String, Vec<String>) {
+        let facts = self.facts("stat");
+        let (_, facts) = facts.rsplit_once(')').expect("a name");
+        // Whether it is stopped; priority, nice value, policy.
+        let state = facts.split_whitespace().next().expect("a state").replace(['S', 'R', 'D'], "runs");
+        let numbers = [15, 16, 38].map(|at| facts.split_whitespace().nth(at).unwrap_or_default().to_string());
+        let allowed: String = self.facts("status").lines().filter(|line| line.starts_with("Cpus_allowed")).collect();
+        (state, self.facts("limits") + &allowed, numbers.to_vec())
+    }
+}
+
+impl Drop for Victim {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// What is known of a file that nobody may change.
+fn facts(path: PathBuf) -> (u32, u32, u32, i64, i64, u64, String) {
+    let facts = std::fs::metadata(&path).expect("the file");
+    let content = std::fs::read_to_string(&path).unwrap_or_default();
+    (facts.mode(), facts.uid(), facts.gid(), facts.mtime(), facts.mtime_nsec(), facts.nlink(), content)
+}
+
+/// Files of a case, but for those that passhost writes.
+fn names(case: &Case) -> Vec<String> {
+    let all = std::fs::read_dir(case.folder.path()).expect("the folder").flatten();
+    all.map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .filter(|name| name != "cache" && name != "passes.lock")
+        .collect()
+}
+
+/// What became of each way, as the plugin says it.
+fn outcomes(said: &str) -> BTreeMap<&str, &str> {
+    said.lines().filter_map(|line| line.trim().rsplit_once(": ")).collect()
+}
+
+#[test]
+fn what_a_plugin_has_no_business_with_is_refused() {
+    let ways = users().into_iter().flat_map(|user| [(user, false), (user, true)]);
+    for (user, without_spaces) in ways {
+        let case = case("attacks_refused");
+        // The program and its files are there before anything is compared.
+        let (files, calls) = (case.holds(user, "files"), case.holds(user, "calls"));
+        let mut ways = if files { FILES.to_vec() } else { Vec::new() };
+        ways.extend(OF_OTHERS.iter().chain(CALLS).chain(CALLS_HERE).filter(|_| calls));
+        let victim = Victim::start(user);
+        std::fs::set_permissions(case.path("victim"), PermissionsExt::from_mode(0o640)).expect("a mode");
+        let before = (victim.state(), facts(case.path("victim")), names(&case));
+        let pass = format!(
+            "zoo.Attacks{{ways=\"{}\", victim={}, file=\"{}\"}}",
+            ways.join(","),
+            victim.0.id(),
+            case.path("victim").display()
+        );
+        let mut command = case.of_user(user, &["run", "m.py", "--isolate", "--plugin-memory", "256MiB"]);
+        command.args(["--passes", &pass]);
+        if without_spaces {
+            command.env("PASSHOST_ONE_PROCESS", "1");
+        }
+        let (_, said, code) = case.finish(command, b"");
+        assert_eq!(code, 3, "{said}");
+        assert!(said.contains("step 1, pass `zoo.Attacks` of plugin `passhost-zoo`"), "{said}");
+        assert_eq!(said.contains("does not restrict"), !(files && calls), "{said}");
+        let outcomes = outcomes(&said);
+        let mut wrong = Vec::new();
+        for way in &ways {
+            let outcome = *outcomes.get(way).unwrap_or(&"not tried");
+            let error = outcome.strip_prefix("errno ").and_then(|number| number.parse().ok());
+            if !error.is_some_and(|error| is_harmless(way, error)) {
+                wrong.push(format!("{way}: {outcome}"));
+            }
+        }
+        let how = if without_spaces { "without name spaces" } else { "with name spaces" };
+        assert!(wrong.is_empty(), "as user {user:?}, {how}, of {} attacks: {wrong:#?}", ways.len());
+        assert_eq!((victim.state(), facts(case.path("victim")), names(&case)), before, "as user {user:?}");
+        assert!(case.processes().is_empty(), "as user {user:?}");
+    }
+}
+
+/// How a run with a way to do harm ends: exit code, what is said, and the longest time beyond the time limit.
+struct Ended {
+    said: String,
+    code: i32,
+    time: Duration,
+}
+
+/// Runs one way to do harm, within a second for each call.
+fn harm(case: &Case, user: Option<u32>, how: &str, more: &[&str]) -> Ended {
+    let pass = format!("zoo.Harms{{how=\"{how}\"}}");
+    let before = names(case);
+    let mut command = case.of_user(user, &["run", "m.py", "--isolate", "--passes", &pass]);
+    let temporary = case.path("cache");
+    std::fs::create_dir_all(&temporary).expect("a folder");
+    user.iter().for_each(|user| std::os::unix::fs::chown(&temporary, Some(*user), Some(*user)).expect("the owner"));
+    command.args(more).env("TMPDIR", &temporary).stdout(Stdio::null()).stderr(Stdio::piped()).stdin(Stdio::null());
+    let start = Instant::now();
+    let output = command.spawn().expect("the program").wait_with_output().expect("an end");
+    let time = start.elapsed();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(case.processes().is_empty(), "{how}: {:?}: {said:.2000}", case.processes());
+    assert_eq!(names(case), before, "{how}");
+    assert!(said.len() < 100 << 20, "{how}: {} bytes", said.len());
+    Ended { said, code: output.status.code().unwrap_or(-1), time }
+}
+
+impl Ended {
+    fn end(&self) -> &str {
+        let at = self.said.len().saturating_sub(4000);
+        &self.said[(at..).find(|at| self.said.is_char_boundary(*at)).unwrap_or(0)..]
+    }
+}
+
+const LATE: &str = "its worker took longer than the 1 s that a call may take (timeout)";
+
+/// Whoever harms its own process only: how that is called, or nothing, where the run is not disturbed.
+const OF_ITSELF: &[(&str, &str)] = &[
+    ("stop", "its worker was stopped by a signal, and did not go on"),
+    ("kill of own group", "its worker was killed (SIGKILL)"),
+    ("core", "its worker was killed by SIGABRT"),
+    ("another program", "its worker closed its pipe, and did not end"),
+    ("timer", "its worker was killed by SIGALRM"),
+    ("spin", LATE),
+    ("deaf", LATE),
+    ("bomb", LATE),
+    ("memory of children", "its worker needs more than the 256 MiB of memory that it may use"),
+    ("no more files", ""),
+    ("no larger files", ""),
+    ("open files", ""),
+    ("no standard error", ""),
+    ("folder and mask", ""),
+    ("threads", ""),
+    ("daemon", ""),
+    ("child that is deaf", ""),
+    ("child that is stopped", ""),
+];
+
+#[test]
+fn who_harms_itself_ends_within_its_limits() {
+    for user in users() {
+        let case = case("attacks_on_itself");
+        let alone = case.holds(user, "processes");
+        // A worker that sees no other process has no parent: it meets itself.
+        let met = |what| if alone { what } else { "" };
+        let parent = [("stop of parent", met(OF_ITSELF[0].1)), ("kill of parent", met(OF_ITSELF[1].1))];
+        for (how, what) in OF_ITSELF.iter().chain(&parent) {
+            // What takes no time has more of it, as machines are busy.
+            let limit = if *what == LATE { "1s" } else { "30s" };
+            let ended = harm(&case, user, how, &["--plugin-timeout", limit, "--plugin-memory", "256MiB"]);
+            let said = ended.end();
+            assert_eq!(ended.code, if what.is_empty() { 0 } else { 3 }, "{how}, as user {user:?}: {said}");
+            assert!(said.contains(what), "{how}, as user {user:?}: {said}");
+            let named = said.contains("step 1, pass `zoo.Harms` of plugin `passhost-zoo`");
+            assert!(named || what.is_empty(), "{how}: {said}");
+            assert!(ended.time < Duration::from_secs(28), "{how}, as user {user:?}: {:?}", ended.time);
+        }
+    }
+}
+
+/// Where the system gives no name spaces, the process group is what ends.
+#[test]
+fn without_name_spaces_nothing_is_left_either() {
+    let case = case("attacks_without_name_spaces");
+    let expected = |wanted: &str| OF_ITSELF.iter().find(|(how, _)| *how == wanted).expect("a way").1;
+    for how in
+        ["stop", "kill of own group", "another program", "deaf", "memory of children", "daemon", "child that is deaf"]
+    {
+        let what = expected(how);
+        let limit = if what == LATE { "1s" } else { "30s" };
+        let pass = format!("zoo.Harms{{how=\"{how}\"}}");
+        let mut command = case.command(&["run", "m.py", "--isolate", "--passes", &pass, "--plugin-timeout", limit]);
+        command.args(["--plugin-memory", "256MiB"]).env("TMPDIR", case.folder.path()).env("PASSHOST_ONE_PROCESS", "1");
+        let (_, said, code) = case.finish(command, b"");
+        assert_eq!(code, if what.is_empty() { 0 } else { 3 }, "{how}: {said}");
+        assert!(said.contains(what), "{how}: {said}");
+        let start = Instant::now();
+        while !case.processes().is_empty() && start.elapsed() < Duration::from_secs(5) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert!(case.processes().is_empty(), "{how}: {:?}", case.processes());
+    }
+    // What a call that would reach others meets there.
+    for how in ["stop of parent", "kill of parent"] {
+        let pass = format!("zoo.Harms{{how=\"{how}\"}}");
+        let mut command = case.command(&["run", "m.py", "--isolate", "--passes", &pass]);
+        let (_, said, code) = case.finish(
+            {
+                command.env("PASSHOST_ONE_PROCESS", "1");
+                command
+            },
+            b"",
+        );
+        assert_eq!(code, 0, "{how}: {said}");
+    }
+}
+
+#[test]
+fn processor_time_is_called_so() {
+    let case = case("attacks_on_processor_time");
+    for how in ["spin", "spin on"] {
+        let ended = harm(&case, None, how, &["--plugin-cpu", "1s", "--plugin-timeout", "60s"]);
+        let what = "its worker used more than its 1 s of processor time (SIGXCPU)";
+        assert!(ended.code == 3 && ended.said.contains(what), "{how}: {}", ended.end());
+    }
+}
+
+/// Messages that are none, or that take more than they say.
+#[test]
+fn what_is_forged_costs_the_host_little() {
+    let case = case("attacks_by_messages");
+    let none = "its worker sent an answer that is none: ";
+    for (how, what) in [
+        ("hole", format!("{none}a message is longer than its memory")),
+        ("long", format!("{none}it announces a message of 18446744073709551615 bytes, which is too long")),
+        ("count", format!("{none}a message announces 18446744073709551615 items")),
+        ("unfinished", LATE.to_string()),
+        ("questions", LATE.to_string()),
+        ("files", LATE.to_string()),
+    ] {
+        // A hole is longer than what memory is by default only where there is much of it.
+        let memory = if how == "hole" { "8GiB" } else { "256MiB" };
+        let limit = if what == LATE { "1s" } else { "30s" };
+        let ended = harm(&case, None, how, &["--plugin-timeout", limit, "--plugin-memory", memory]);
+        assert!(ended.code == 3 && ended.said.contains(&what), "{how}: {}", ended.end());
+        assert!(ended.time < Duration::from_secs(28), "{how}: {:?}", ended.time);
+    }
+}
+
+/// A host that has less memory than the message announces reads what was written of it, and no more.
+#[test]
+fn a_message_with_holes_takes_no_memory() {
+    let case = case("attacks_by_holes");
+    let pass = "zoo.Harms{how=hole}";
+    let args = ["run", "m.py", "--isolate", "--plugin-memory", "8GiB", "--plugin-timeout", "30s", "--passes", pass];
+    let mut command = Command::new("bash");
+    command.args(["-c", "ulimit -v 2000000; exec \"$0\" \"$@\""]).arg(env!("CARGO_BIN_EXE_passhost")).args(args);
+    command.current_dir(case.folder.path()).env("TMPDIR", case.folder.path());
+    let (_, said, code) = case.finish(command, b"");
+    assert!(code == 3 && said.contains("a message is longer than its memory"), "{code}: {said}");
+}
+
+/// What is told without end, with the line that says that no more is shown.
+#[test]
+fn what_is_told_without_end() {
+    let case = case("attacks_by_talk");
+    let call = "its worker told more than 16 MiB in one call; what else it tells in it is not shown";
+    for (how, what) in [
+        ("diagnostics", call),
+        ("short diagnostics", call),
+        ("log", call),
+        ("modules", call),
+        ("statistics", "its worker counts more than 10000 statistics"),
+        ("standard error", ""),
+        ("standard output", ""),
+    ] {
+        let ended = harm(&case, None, how, &["--plugin-timeout", "2s"]);
+        let late = "its worker took longer than the 2 s that a call may take (timeout)";
+        assert!(ended.code == 3 && ended.said.contains(late), "{how}: {}", ended.end());
+        assert!(ended.said.contains(what), "{how}: {}", ended.end());
+        assert!(ended.time < Duration::from_secs(30), "{how}: {:?}", ended.time);
+    }
+    // An error makes its step fail, however much was told before it.
+    let ended = harm(&case, None, "an error among diagnostics", &[]);
+    assert!(ended.code == 3 && ended.said.contains("this is wrong"), "{}", ended.end());
+    assert_eq!(harm(&case, None, "one statistic", &["--statistics"]).code, 0);
+}
