@@ -2,7 +2,7 @@
 #![allow(unsafe_code, reason = "fork, shared memory, signal handlers and exit handlers have no safe interface")]
 
 use super::board::{Board, Slot};
-use super::ends::{End, Line, line, mark, mark_of};
+use super::ends::{End, Line, line, mark};
 use super::{OWN, SHARED, SLOT, board};
 use crate::report::error::exit;
 use libc::{c_int, pid_t, siginfo_t};
@@ -270,8 +270,9 @@ fn die_alone(board: &Board, end: End) -> ! {
 }
 
 /// Notes a signal that a worker got, for its host.
+#[cfg(target_os = "linux")]
 pub(super) fn write_mark(signal: c_int) {
-    write(&mark_of(signal, false, None));
+    write(&super::ends::mark_of(signal, false, None));
 }
 
 fn write(line: &Line) {

@@ -74,6 +74,49 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// What a plugin says of a failure is no longer than this.
+const LONGEST: usize = 1 << 20;
+
+fn cut(text: &mut String) {
+    if text.len() > LONGEST {
+        text.truncate(text.floor_char_boundary(LONGEST));
+        text.push_str(" [...]");
+    }
+}
+
+/// How code of the plugin ended.
+fn outcome(from: &mut Reader<'_>) -> Result<Result<(), RunFailure>, Forged> {
+    let cut_failure = |mut failure: RunFailure| {
+        match &mut failure {
+            RunFailure::Error(error) => {
+                cut(&mut error.message);
+                error.function.iter_mut().for_each(cut);
+            }
+            RunFailure::Panic(text) | RunFailure::Protocol(text) => cut(text),
+            RunFailure::Ended { message, function } => {
+                cut(message);
+                function.iter_mut().for_each(cut);
+            }
+        }
+        failure
+    };
+    Ok(Outcome::take(from)?.map_err(cut_failure))
+}
+
+/// The error of a rule.
+fn cut_answer(mut error: InferError) -> InferError {
+    match &mut error {
+        InferError::Wrong(text) | InferError::Panicked(text) | InferError::NoHost(text) => cut(text),
+        InferError::UnknownOp { name, near } => {
+            cut(name);
+            near.truncate(10);
+            near.iter_mut().for_each(cut);
+        }
+        _ => {}
+    }
+    error
+}
+
 /// The error of a pass whose worker is gone.
 fn ended(death: Death) -> RunFailure {
     RunFailure::Ended { message: death.to_string(), function: death.function }
@@ -140,7 +183,7 @@ impl Apart {
             put_values(out, options);
             known.put_module(out, module);
         };
-        let take = |known: &mut Known, from: &mut Reader<'_>| match Outcome::take(from)? {
+        let take = |known: &mut Known, from: &mut Reader<'_>| match outcome(from)? {
             Ok(()) => known.take_module(from).map(Ok),
             Err(failure) => Ok(Err(failure)),
         };
@@ -164,7 +207,7 @@ impl Apart {
             }
         };
         let take = |known: &mut Known, from: &mut Reader<'_>| {
-            let one = |_| match Outcome::take(from)? {
+            let one = |_| match outcome(from)? {
                 Ok(()) => known.take_body(from).map(Ok),
                 Err(failure) => Ok(Err(failure)),
             };
@@ -198,7 +241,7 @@ impl Apart {
             out.text(name);
             known.put_body(out, body);
         };
-        let checked = turn.worker.call(call::CHECK, put, |_, from| Outcome::take(from));
+        let checked = turn.worker.call(call::CHECK, put, |_, from| outcome(from));
         checked.map_err(|death| RunFailure::Protocol(format!("failed on function `{name}`: {death}")))?
     }
 
@@ -224,7 +267,7 @@ impl Apart {
                 known.insert(key, inferred.clone());
             }
         }
-        answer
+        answer.map_err(cut_answer)
     }
 
     /// Asks an operator for the legalization of a call.
@@ -236,7 +279,8 @@ impl Apart {
             part.put(known, out);
         };
         let take = |known: &mut Known, from: &mut Reader<'_>| part.take_legalized(known, from, call);
-        turn.worker.call(call::LEGALIZE, put, take).map_err(|death| InferError::Panicked(death.to_string()))?
+        let answer = turn.worker.call(call::LEGALIZE, put, take);
+        answer.map_err(|death| InferError::Panicked(death.to_string()))?.map_err(cut_answer)
     }
 
     /// Makes an instrument, which stays in its worker.
@@ -246,7 +290,7 @@ impl Apart {
             out.number(at as u64);
             put_values(out, options);
         };
-        let take = |_: &mut Known, from: &mut Reader<'_>| match Outcome::take(from)? {
+        let take = |_: &mut Known, from: &mut Reader<'_>| match outcome(from)? {
             Ok(()) => from.number().map(Ok),
             Err(failure) => Ok(Err(failure)),
         };
@@ -299,8 +343,8 @@ impl ApartInstrument {
             });
         };
         let take = |_: &mut Known, from: &mut Reader<'_>| {
-            let (panicked, outcome) = (from.byte()? != 0, Outcome::take(from)?);
-            Ok((panicked, outcome, from.byte()? != 0))
+            let (panicked, ended) = (from.byte()? != 0, outcome(from)?);
+            Ok((panicked, ended, from.byte()? != 0))
         };
         let (panicked, outcome, agrees) =
             turn.worker.call(call::EVENT, put, take).map_err(|death| PassError::new(death.to_string()))?;
@@ -365,7 +409,7 @@ impl ApartInstrument {
         }
         let turn = Turn::of(&self.worker);
         let number = self.number;
-        turn.worker.call(call::DROP, |_, out| out.number(number), |_, from| Outcome::take(from)).map_err(ended)?
+        turn.worker.call(call::DROP, |_, out| out.number(number), |_, from| outcome(from)).map_err(ended)?
     }
 }
 

@@ -547,5 +547,7 @@ fn what_is_told_without_end() {
     // An error makes its step fail, however much was told before it.
     let ended = harm(&case, None, "an error among diagnostics", &[]);
     assert!(ended.code == 3 && ended.said.contains("this is wrong"), "{}", ended.end());
+    let ended = harm(&case, None, "long error", &[]);
+    assert!(ended.code == 3 && ended.said.contains(" [...]") && ended.said.len() < 8 << 20, "{}", ended.end());
     assert_eq!(harm(&case, None, "one statistic", &["--statistics"]).code, 0);
 }

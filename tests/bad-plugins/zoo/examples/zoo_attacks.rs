@@ -617,6 +617,7 @@ fn talks(how: &str, module: &Module, ctx: &Ctx) -> Result<(), PassError> {
         "modules" => loop {
             ctx.show_module(module, &long)?;
         },
+        "long error" => bail!("{}", "all is well ".repeat(20 << 20)),
         "standard error" => while std::io::stderr().write_all(long.as_bytes()).is_ok() {},
         "standard output" => while std::io::stdout().write_all(long.as_bytes()).is_ok() {},
         _ => {}
