@@ -59,7 +59,7 @@ pub(super) fn function(te: &Te<'_>, results: &[TeTensor]) -> Result<Legalized, I
     }
     emit.b.end();
     let variables = emit.symbols.iter().map(|(id, here)| (Sym { id: *id, dtype: here.dtype }, *here)).collect();
-    let function = finished(emit.b)?;
+    let function = finished(emit.b, te)?;
     Ok(Legalized { name: te.name.clone(), function, args, symbols, variables })
 }
 
@@ -71,8 +71,24 @@ fn computed<'t>(tensor: &'t TeTensor, step: &'t Step) -> &'t [TeTensor] {
     }
 }
 
-fn finished(b: BodyBuilder) -> Result<Body, InferError> {
-    b.finish().map_err(|why| InferError::wrong(format!("its legalization is not a valid PrimFunc: {why}")))
+fn finished(b: BodyBuilder, te: &Te<'_>) -> Result<Body, InferError> {
+    b.finish().map_err(|why| {
+        let of = operand_types(te).join(", ");
+        let remedy = "convert the operands with R.astype, and report it, as this is a fault of the operator's plugin";
+        InferError::wrong(format!("it cannot be legalized for operands of {of}: {why}; {remedy}"))
+    })
+}
+
+/// The data types of the tensors that a call has.
+fn operand_types(te: &Te<'_>) -> Vec<String> {
+    let mut types: Vec<String> = Vec::new();
+    for (tensor, _) in te.tensors.borrow().iter().filter(|(_, source)| matches!(source, Source::Input(..))) {
+        let dtype = tensor.dtype.to_string();
+        if !types.contains(&dtype) {
+            types.push(dtype);
+        }
+    }
+    types
 }
 
 impl Emit<'_, '_> {
@@ -171,6 +187,9 @@ impl Emit<'_, '_> {
             return self.scatter(tensor, step, scatter);
         }
         let reduced = self.axes_of(step);
+        if reduced.iter().any(|axis| axis.extent.as_int() == Some(0)) {
+            return self.of_nothing(tensor, step);
+        }
         let axes: Vec<(Axis, u32)> = step
             .axes
             .iter()
@@ -178,6 +197,20 @@ impl Emit<'_, '_> {
             .chain(reduced.into_iter().map(|one| (one, axis::REDUCE)))
             .collect();
         self.nested(&step.name, &axes, |emit| emit.block(tensor, step));
+    }
+
+    /// What a reduction over no elements gives: what it starts with. Its block would never run.
+    fn of_nothing(&mut self, tensor: &TeTensor, step: &Step) {
+        let starts = match &*step.value.node {
+            Node::Reduce(reduction) => vec![(tensor.clone(), reduction.start.clone())],
+            Node::Pair(pair) => pair.tensors.iter().cloned().zip(pair.start.iter().cloned()).collect(),
+            _ => Vec::new(),
+        };
+        for (tensor, value) in starts {
+            let Step { name, axes, place, notes, .. } = step;
+            let (name, axes, place, notes) = (name.clone(), axes.clone(), place.clone(), notes.clone());
+            self.nest(&tensor, &Step { name, axes, value, place, notes });
+        }
     }
 
     /// All elements as they are at first, and then the changes of some, in order.

@@ -174,9 +174,13 @@ impl TeExpr {
         TeExpr::new(Node::Index(dim), dtype)
     }
 
-    /// An integer.
+    /// An integer. One that its data type does not have wraps around, as in arithmetic: -1 of uint8 is 255, and of uint64 the
+    /// greatest one. TVM reads no numbers from 2^63 on, so these are written as the complement of others.
     pub fn int(value: i64, dtype: DType) -> TeExpr {
-        TeExpr::of_dim(Dim::int(value, dtype))
+        match dtype == DType::U64 && value < 0 {
+            true => TeExpr::of_dim(Dim::int(!value, dtype)).math("bitwise_not"),
+            false => TeExpr::of_dim(Dim::int(wrapped(value, dtype), dtype)),
+        }
     }
 
     /// A float, rounded to its data type.
@@ -237,8 +241,14 @@ impl TeExpr {
             return self.clone();
         }
         match (self.as_int(), self.as_float()) {
+            (Some(value), _) if dtype.is_float() && self.dtype == DType::U64 => {
+                TeExpr::float(value as u64 as f64, dtype)
+            }
             (Some(value), _) if dtype.is_float() => TeExpr::float(value as f64, dtype),
             (Some(value), _) if dtype.is_int() => TeExpr::int(value, dtype),
+            (_, Some(value)) if dtype.is_float() && !dtype.has_float(value) => {
+                TeExpr::float(f64::INFINITY.copysign(value), dtype)
+            }
             (_, Some(value)) if dtype.is_float() => TeExpr::float(value, dtype),
             (_, Some(value)) if dtype.is_int() && value.trunc().abs() < 2f64.powi(31) => {
                 TeExpr::int(value as i64, dtype)
@@ -254,6 +264,14 @@ impl TeExpr {
                 format!("an operation on {} and {}; bring both to one data type with `cast`", self.dtype, other.dtype);
             return TeExpr::new(Node::Fault(message), self.dtype);
         }
+        if let Some((name, wanted)) = not_defined(op, self.dtype) {
+            return self.refused(name, wanted);
+        }
+        if self.dtype == DType::BOOL
+            && let Some(truth) = self.of_truths(op, &other)
+        {
+            return truth;
+        }
         let dtype = if (prim::EQ..=prim::OR).contains(&op) { DType::BOOL } else { self.dtype };
         if let Some(known) = computed(op, self, &other, dtype) {
             return known;
@@ -267,8 +285,30 @@ impl TeExpr {
         made.bounded()
     }
 
-    /// A call of an operator of TIR such as `pow`, of this and other operands. The result has this data type.
+    /// Arithmetic and comparisons of truth values in logic, as no code is made of the others: a sum is `or`, a product
+    /// `and`. Quotients and shifts are those of the numbers 0 and 1. `None` for what is logic already.
+    fn of_truths(&self, op: u16, other: &TeExpr) -> Option<TeExpr> {
+        let as_numbers = || self.cast(DType::I8).binary(op, other.cast(DType::I8)).cast(DType::BOOL);
+        Some(match op {
+            prim::ADD | prim::MAX => self.or(other),
+            prim::MUL | prim::MIN => self.and(other),
+            prim::SUB | prim::NE => self.bit_xor(other),
+            prim::EQ => self.bit_xor(other).negated(),
+            prim::LT => self.negated().and(other),
+            prim::LE => self.negated().or(other),
+            prim::GT => self.and(other.negated()),
+            prim::GE => self.or(other.negated()),
+            prim::FLOORDIV | prim::FLOORMOD | prim::TRUNCDIV | prim::TRUNCMOD | prim::SHL | prim::SHR => as_numbers(),
+            _ => return None,
+        })
+    }
+
+    /// A call of an operator of TIR such as `pow`, of this and other operands. The result has this data type. Functions of
+    /// real numbers take floats; of others, the function is refused when it is [finished](super::Te::finish).
     pub fn math_with(&self, op: &str, others: &[TeExpr]) -> TeExpr {
+        if !self.dtype.is_float() && OF_FLOATS.contains(&op) {
+            return self.refused(&format!("T.{op}"), "floats");
+        }
         let args = std::iter::once(self.clone()).chain(others.iter().cloned()).collect();
         TeExpr::new(Node::Call(format!("tirx.{op}"), args), self.dtype).bounded()
     }
@@ -298,12 +338,26 @@ impl TeExpr {
         TeExpr::new(Node::Call("tirx.if_then_else".to_string(), args), dtype).bounded()
     }
 
+    /// An operation that its data type does not have.
+    fn refused(&self, name: &str, wanted: &str) -> TeExpr {
+        let message = format!("`{name}` takes {wanted}, found {}; convert the operands with R.astype", self.dtype);
+        TeExpr::new(Node::Fault(message), self.dtype)
+    }
+
     /// Whether it does not hold.
     pub fn negated(&self) -> TeExpr {
+        if self.dtype != DType::BOOL {
+            return self.refused("not", "truth values");
+        }
         TeExpr::new(Node::Unary(prim::NOT, self.clone()), DType::BOOL).bounded()
     }
 
     fn reduced(&self, op: u16, start: TeExpr, axes: &[&TeExpr]) -> TeExpr {
+        let op = match op {
+            prim::ADD | prim::MAX if self.dtype == DType::BOOL => prim::OR,
+            prim::MUL | prim::MIN if self.dtype == DType::BOOL => prim::AND,
+            op => op,
+        };
         let reduction = Reduction { op, value: self.clone(), axes: symbols(axes), start };
         TeExpr::new(Node::Reduce(reduction), self.dtype)
     }
@@ -326,6 +380,72 @@ impl TeExpr {
     /// Its smallest value over some axes.
     pub fn smallest(&self, axes: &[&TeExpr]) -> TeExpr {
         self.reduced(prim::MIN, greatest_value(self.dtype), axes)
+    }
+}
+
+/// Operators of TIR that take floats only.
+const OF_FLOATS: [&str; 35] = [
+    "exp",
+    "exp2",
+    "exp10",
+    "erf",
+    "log",
+    "log2",
+    "log10",
+    "log1p",
+    "sqrt",
+    "rsqrt",
+    "pow",
+    "power",
+    "sigmoid",
+    "tanh",
+    "sin",
+    "cos",
+    "tan",
+    "sinh",
+    "cosh",
+    "asin",
+    "acos",
+    "atan",
+    "asinh",
+    "acosh",
+    "atanh",
+    "atan2",
+    "hypot",
+    "floor",
+    "ceil",
+    "trunc",
+    "round",
+    "nearbyint",
+    "fmod",
+    "copysign",
+    "nextafter",
+];
+
+/// The name of an operation that a data type does not have, and which types do.
+fn not_defined(op: u16, dtype: DType) -> Option<(&'static str, &'static str)> {
+    let (name, wanted) = match op {
+        prim::AND => ("and", "truth values"),
+        prim::OR => ("or", "truth values"),
+        prim::BITAND => ("&", "integers"),
+        prim::BITOR => ("|", "integers"),
+        prim::BITXOR => ("^", "integers"),
+        prim::SHL => ("<<", "integers"),
+        prim::SHR => (">>", "integers"),
+        _ => return None,
+    };
+    let has = if wanted == "integers" { !dtype.is_float() } else { dtype == DType::BOOL };
+    (!has).then_some((name, wanted))
+}
+
+/// The integer of a data type that is this one but for a multiple of its numbers; of bool, whether it is not 0.
+fn wrapped(value: i64, dtype: DType) -> i64 {
+    let unused = 64 - u32::from(dtype.bits().clamp(1, 64));
+    match dtype.code() {
+        0 => value << unused >> unused,
+        1 => ((value as u64) << unused >> unused) as i64,
+        6 => (value != 0).into(),
+        _ => value,
     }
 }
 
@@ -353,7 +473,7 @@ pub fn greatest_value(dtype: DType) -> TeExpr {
     match (dtype.is_float(), dtype.code()) {
         (true, _) => TeExpr::float(greatest_float(dtype), dtype),
         (_, 0) => TeExpr::int(i64::MAX >> (64 - bits), dtype),
-        (_, 1) => TeExpr::int((u64::MAX >> (64 - bits)) as i64, dtype),
+        (_, 1) => TeExpr::int(-1, dtype),
         _ => TeExpr::int(1, dtype),
     }
 }

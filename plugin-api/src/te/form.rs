@@ -44,7 +44,7 @@ fn sum_of(dim: &Dim) -> Option<Sum> {
     }
     let Dim::Expr(expr) = dim else { return Some(Sum::of(dim.clone())) };
     match &**expr {
-        DimExpr::Binary(op, _, a, b) if dtype.is_int() => match *op {
+        DimExpr::Binary(op, _, a, b) if is_index(dtype) => match *op {
             prim::ADD => sum_of(a)?.plus(&sum_of(b)?, 1),
             prim::SUB => sum_of(a)?.plus(&sum_of(b)?, -1),
             prim::MUL => sum_of(a)?.times(&sum_of(b)?),
@@ -58,6 +58,12 @@ fn sum_of(dim: &Dim) -> Option<Sum> {
     }
 }
 
+/// Whether arithmetic of a data type is that of places, which do not overflow. That of others wraps around, so it stays as it
+/// is written.
+fn is_index(dtype: DType) -> bool {
+    dtype.code() == 0 && dtype.bits() >= 32
+}
+
 fn binary(op: u16, dtype: DType, a: Dim, b: Dim) -> Dim {
     Dim::Expr(Arc::new(DimExpr::Binary(op, dtype, a, b)))
 }
@@ -65,8 +71,9 @@ fn binary(op: u16, dtype: DType, a: Dim, b: Dim) -> Dim {
 /// An operation of two operands, or its value.
 fn folded(op: u16, dtype: DType, a: Dim, b: Dim) -> Dim {
     match (a.as_int(), b.as_int()) {
-        (Some(x), Some(y)) => match fold(op, x, y) {
-            Some(value) => Dim::int(value, dtype),
+        (Some(x), Some(y)) => match fold(op, x, y).filter(|_| a.dtype() != DType::U64 || (x >= 0 && y >= 0)) {
+            Some(value) if dtype.has_integer(value.into()) => Dim::int(value, dtype),
+            Some(_) => binary(op, dtype, a, b),
             None => binary(op, dtype, a, b),
         },
         _ => binary(op, dtype, a, b),

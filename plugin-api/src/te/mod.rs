@@ -507,6 +507,9 @@ fn number(value: Value<'_>) -> Option<TeExpr> {
         let dtype = constant.dtype();
         return match dtype.is_float() {
             true => constant.cast::<f64>().ok()?.next().map(|number| TeExpr::float(number, dtype)),
+            false if dtype == DType::U64 => {
+                constant.cast::<u64>().ok()?.next().map(|number| TeExpr::int(number as i64, dtype))
+            }
             false => constant.cast::<i64>().ok()?.next().map(|number| TeExpr::int(number, dtype)),
         };
     }
