@@ -9,6 +9,7 @@ use crate::vm::failure::Cause;
 use crate::vm::value::Value;
 use plugin_api::ir::constant::{Element, Number};
 use plugin_api::prelude::DType;
+use std::cmp::Ordering;
 
 /// Units of work for an element that is read.
 const READ: u64 = 100;
@@ -78,49 +79,138 @@ fn integers(shape: &[i64], values: impl IntoIterator<Item = i64>, limits: &Limit
     Ok(Value::Tensor(out))
 }
 
-/// The different elements of a tensor, and as flags say where each is first, which one each element is, and how many
-/// there are of each.
+/// The different elements of a tensor, or the different slices along an axis, and as flags say where each is first, which one
+/// each is, and how many there are of each. They are sorted, or in the order in which they come first.
 fn unique(args: &[Value], limits: &Limits) -> Result<Value, Cause> {
     let x = tensor(args, 0)?;
     let flag = |i: usize| args.get(i).and_then(Value::as_int).is_some_and(|flag| flag != 0);
-    if args.get(5).is_some_and(|axis| axis.as_int().is_some()) && x.shape().len() != 1 {
-        return Err(Fault::unsupported("`relax.unique` along an axis of several").into());
-    }
     let n = x.len() as u64;
     limits.work(SORTED.saturating_mul(n))?;
     let _room = limits.memory(n.saturating_mul(SORTED_BYTES))?;
-    let numbers: Vec<Number> = x.numbers().collect();
-    let mut sorted: Vec<usize> = (0..numbers.len()).collect();
-    sorted.sort_by(|a, b| order(numbers[*a], numbers[*b]));
-    // For each different element the position of its first one, and how many there are.
-    let mut groups: Vec<(usize, i64)> = Vec::new();
-    let mut group_of = vec![0i64; numbers.len()];
-    for at in sorted {
-        match groups.last_mut().filter(|(first, _)| order(numbers[*first], numbers[at]).is_eq()) {
-            Some((_, count)) => *count += 1,
-            None => groups.push((at, 1)),
-        }
-        group_of[at] = groups.len() as i64 - 1;
+    let slices = Slices::of(x, args.get(5).and_then(Value::as_int))?;
+    let mut groups = slices.groups();
+    if !flag(1) {
+        groups.order_by_first();
     }
-    let n = [groups.len() as i64];
-    let mut out = Tensor::zeros(x.dtype(), &n, limits)?;
-    let width = x.dtype().bytes();
-    for (to, (first, _)) in out.bytes_mut().chunks_exact_mut(width.max(1)).zip(&groups) {
-        to.copy_from_slice(&x.bytes()[first * width..(first + 1) * width]);
-    }
-    let mut fields = vec![Value::Tensor(out)];
+    let n = [groups.firsts.len() as i64];
+    let mut fields = vec![Value::Tensor(slices.picked(&groups.firsts, limits)?)];
     if flag(2) {
-        fields.push(integers(&n, groups.iter().map(|(first, _)| *first as i64), limits)?);
+        fields.push(integers(&n, groups.firsts.iter().map(|first| *first as i64), limits)?);
     }
     if flag(3) {
-        fields.push(integers(&[group_of.len() as i64], group_of, limits)?);
+        fields.push(integers(&[groups.of.len() as i64], groups.of.iter().map(|of| *of as i64), limits)?);
     }
     if flag(4) {
-        fields.push(integers(&n, groups.iter().map(|(_, count)| *count), limits)?);
+        fields.push(integers(&n, groups.counts.iter().copied(), limits)?);
     }
     match fields.len() {
         1 => Ok(fields.swap_remove(0)),
         _ => Value::tuple(fields),
+    }
+}
+
+/// A tensor as slices along an axis, or as its elements.
+struct Slices<'t> {
+    x: &'t Tensor,
+    numbers: Vec<Number>,
+    /// The shape of what is picked, where the extent of the axis is how many are picked.
+    shape: Vec<i64>,
+    axis: usize,
+    /// Parts of a slice, slices, and successive elements of a part.
+    outer: usize,
+    extent: usize,
+    inner: usize,
+}
+
+impl<'t> Slices<'t> {
+    fn of(x: &'t Tensor, axis: Option<i64>) -> Result<Slices<'t>, Cause> {
+        let numbers: Vec<Number> = x.numbers().collect();
+        if numbers.len() < x.len() {
+            return Err(Fault::unsupported(format!("numbers of {}", x.dtype())).into());
+        }
+        let Some(axis) = axis else {
+            let extent = x.len();
+            return Ok(Slices { x, numbers, shape: vec![extent as i64], axis: 0, outer: 1, extent, inner: 1 });
+        };
+        let ndim = x.shape().len() as i64;
+        let at = usize::try_from(if axis < 0 { axis + ndim } else { axis }).ok().filter(|at| *at < ndim as usize);
+        let Some(axis) = at else {
+            return Err(Cause::mismatch("the axis", axis.to_string(), format!("one of {ndim} axes")));
+        };
+        let product = |dims: &[i64]| dims.iter().product::<i64>() as usize;
+        let (before, after) = (product(&x.shape()[..axis]), product(&x.shape()[axis + 1..]));
+        let extent = x.shape()[axis] as usize;
+        Ok(Slices { x, numbers, shape: x.shape().to_vec(), axis, outer: before, extent, inner: after })
+    }
+
+    /// The positions of the elements of a slice, as ranges.
+    fn parts(&self, slice: usize) -> impl Iterator<Item = std::ops::Range<usize>> + '_ {
+        (0..self.outer).map(move |outer| {
+            let start = (outer * self.extent + slice) * self.inner;
+            start..start + self.inner
+        })
+    }
+
+    fn compare(&self, a: usize, b: usize) -> Ordering {
+        let pairs = self.parts(a).flatten().zip(self.parts(b).flatten());
+        let mut orders = pairs.map(|(a, b)| order(self.numbers[a], self.numbers[b]));
+        orders.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+    }
+
+    /// Equal slices together, sorted.
+    fn groups(&self) -> Groups {
+        let mut sorted: Vec<usize> = (0..self.extent).collect();
+        // Of equal ones, the first one stays the first.
+        sorted.sort_by(|a, b| self.compare(*a, *b));
+        let mut groups = Groups { firsts: Vec::new(), counts: Vec::new(), of: vec![0; self.extent] };
+        for at in sorted {
+            match groups.firsts.last().zip(groups.counts.last_mut()) {
+                Some((first, count)) if self.compare(*first, at).is_eq() => *count += 1,
+                _ => {
+                    groups.firsts.push(at);
+                    groups.counts.push(1);
+                }
+            }
+            groups.of[at] = groups.firsts.len() - 1;
+        }
+        groups
+    }
+
+    /// A tensor of some slices.
+    fn picked(&self, slices: &[usize], limits: &Limits) -> Result<Tensor, Cause> {
+        let mut shape = self.shape.clone();
+        shape[self.axis] = slices.len() as i64;
+        let mut out = Tensor::zeros(self.x.dtype(), &shape, limits)?;
+        let width = self.x.dtype().bytes();
+        let size = (self.inner * width).max(1);
+        for (k, to) in out.bytes_mut().chunks_exact_mut(size).enumerate() {
+            let (outer, slice) = (k / slices.len(), slices[k % slices.len()]);
+            let from = (outer * self.extent + slice) * self.inner * width;
+            to.copy_from_slice(&self.x.bytes()[from..from + size]);
+        }
+        Ok(out)
+    }
+}
+
+/// Slices that are equal to each other.
+struct Groups {
+    /// For each group its first slice, and how many there are.
+    firsts: Vec<usize>,
+    counts: Vec<i64>,
+    /// For each slice its group.
+    of: Vec<usize>,
+}
+
+impl Groups {
+    /// Puts the groups into the order of their first slices.
+    fn order_by_first(&mut self) {
+        let mut order: Vec<usize> = (0..self.firsts.len()).collect();
+        order.sort_by_key(|group| self.firsts[*group]);
+        let mut place = vec![0; order.len()];
+        order.iter().enumerate().for_each(|(at, group)| place[*group] = at);
+        self.firsts = order.iter().map(|group| self.firsts[*group]).collect();
+        self.counts = order.iter().map(|group| self.counts[*group]).collect();
+        self.of.iter_mut().for_each(|group| *group = place[*group]);
     }
 }
 
