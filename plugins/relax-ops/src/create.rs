@@ -2,8 +2,6 @@
 
 use crate::declare::*;
 use crate::type_rules::*;
-use plugin_api::arith::apply;
-use plugin_api::ir::records::prim::{ADD, FLOORDIV, SUB};
 use plugin_api::ir::{Call, DType, Dim, TensorType, Type};
 use plugin_api::metadata::{ArgKind, AttrType};
 use plugin_api::typing::operators::{ArgDecl, AttrDecl, DefaultDecl, InferError, OpDecl};
@@ -207,6 +205,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
 
 fn filled(call: Call<'_>) -> Inferred {
     let (ndim, dims) = shape(call, 0)?;
+    not_negative(dims.as_deref())?;
     let Some(dtype) = asked_dtype(call, "dtype") else {
         return wrong("needs a data type, such as dtype=\"float32\"".to_string());
     };
@@ -225,6 +224,7 @@ fn fill(call: Call<'_>) -> Result<TensorType, InferError> {
 
 fn full(call: Call<'_>) -> Inferred {
     let ((ndim, dims), value) = (shape(call, 0)?, fill(call)?);
+    not_negative(dims.as_deref())?;
     let dtype = out_dtype(call, "dtype", value.dtype);
     Ok(Type::Tensor(TensorType { dtype, ndim, shape: dims, vdevice: None }))
 }
@@ -271,12 +271,8 @@ fn steps(start: &Dim, end: &Dim, step: &Dim) -> Result<Option<Dim>, InferError> 
     if step == 0 {
         return wrong("a step of 0 never ends".to_string());
     }
-    let (span, by) =
-        if step > 0 { (apply(SUB, end, start), step) } else { (apply(SUB, start, end), step.saturating_neg()) };
-    if let Some(span) = span.as_int().filter(|span| *span < 0) {
-        return wrong(format!("the end lies {} before the start", span.unsigned_abs()));
-    }
-    Ok(Some(apply(FLOORDIV, &apply(ADD, &span, &Dim::Int(by - 1)), &Dim::Int(by))))
+    let bounds = if step > 0 { (start, end) } else { (end, start) };
+    Ok(Some(steps_between(bounds, if step > 0 { step } else { step.saturating_neg() })))
 }
 
 fn hamming_window(call: Call<'_>) -> Inferred {
@@ -292,6 +288,7 @@ fn hamming_window(call: Call<'_>) -> Inferred {
 fn eye(call: Call<'_>) -> Inferred {
     let dtype = out_dtype(call, "dtype", DType::F32);
     let dims = scalar(call, 0)?.zip(scalar(call, 1)?).map(|(n, m)| vec![n, m]);
+    not_negative(dims.as_deref())?;
     Ok(Type::Tensor(TensorType { dtype, ndim: 2, shape: dims, vdevice: None }))
 }
 

@@ -1,6 +1,7 @@
 //! Short forms for declarations, and what the rules of several families need.
 
-use plugin_api::arith::prove_equal;
+use plugin_api::arith::{Analyzer, Bounds, apply, prove_equal};
+use plugin_api::ir::records::prim::{ADD, FLOORDIV, MAX, SUB};
 use plugin_api::ir::{Call, DType, Dim, TensorType, Type, Value};
 use plugin_api::metadata::{ArgKind, AttrType};
 use plugin_api::typing::operators::{ArgDecl, AttrDecl, DefaultDecl, InferError, InferFn, OpDecl};
@@ -179,6 +180,33 @@ fn product_of(dims: &[Dim]) -> Dim {
 /// How often something is repeated, which must not be negative.
 pub(crate) fn times(repeats: i64) -> Result<Dim, InferError> {
     if repeats < 0 { wrong(format!("repeats must not be negative, found {repeats}")) } else { Ok(Dim::Int(repeats)) }
+}
+
+/// How many steps of a length there are from a start to before an end: none where the end is before the start. No symbolic
+/// dimension is negative, so most numbers of steps are not either; of the others, the larger one of them and 0 counts.
+pub(crate) fn steps_between((start, end): (&Dim, &Dim), by: i64) -> Dim {
+    let span = apply(SUB, end, start);
+    let steps = apply(FLOORDIV, &apply(ADD, &span, &Dim::Int(by.saturating_sub(1))), &Dim::Int(by));
+    if is_never_negative(&steps) { steps } else { apply(MAX, &steps, &Dim::Int(0)) }
+}
+
+/// Whether a dimension is at least 0 where all symbolic variables are.
+pub(crate) fn is_never_negative(dim: &Dim) -> bool {
+    if let Some(value) = dim.as_int() {
+        return value >= 0;
+    }
+    let mut analyzer = Analyzer::new();
+    dim.vars(&mut |sym| analyzer.bind_bounds(sym, Bounds::at_least(0)));
+    analyzer.can_prove_greater_equal(dim, &Dim::Int(0))
+}
+
+/// An error if a dimension of a shape is known to be negative.
+pub(crate) fn not_negative(dims: Option<&[Dim]>) -> Result<(), InferError> {
+    let mut all = dims.into_iter().flatten().enumerate();
+    match all.find(|(_, dim)| dim.as_int().is_some_and(|dim| dim < 0)) {
+        Some((axis, dim)) => wrong(format!("dimension {axis} of the shape is {}; it must not be negative", show(dim))),
+        None => Ok(()),
+    }
 }
 
 /// An attribute of integers; `None` where it is `None`.

@@ -3,7 +3,7 @@
 use crate::declare::*;
 use crate::type_rules::*;
 use plugin_api::arith::apply;
-use plugin_api::ir::records::prim::{ADD, FLOORDIV, MAX, MIN, SUB};
+use plugin_api::ir::records::prim::{ADD, MAX, MIN};
 use plugin_api::ir::{Call, Dim, Expr, TensorType, Type, Value};
 use plugin_api::metadata::{ArgKind, AttrType};
 use plugin_api::typing::operators::{ArgDecl, AttrDecl, DefaultDecl, InferError, OpDecl};
@@ -223,15 +223,14 @@ fn strided_slice(call: Call<'_>) -> Inferred {
     Ok(with_shape(&x, x.ndim, Some(out)))
 }
 
-/// Number of elements of a slice. Negative bounds count from the end, and bounds outside are moved to the ends, unless all
-/// are known to be inside. As TVM it says a length below 0 where the end is known to be before the begin, and counts any
-/// step of bounds that are inside as one forward.
+/// Number of elements of a slice, none where the end is before the begin. Negative bounds count from the end, and bounds
+/// outside are moved to the ends, unless all are known to be inside.
 fn slice_length(size: &Dim, begin: &Dim, end: &Dim, stride: i64, inbound: bool) -> Dim {
-    if inbound {
-        let span = apply(SUB, end, begin);
-        return apply(FLOORDIV, &apply(ADD, &span, &Dim::Int(stride.saturating_sub(1))), &Dim::Int(stride));
-    }
     let forward = stride > 0;
+    let by = if forward { stride } else { stride.saturating_neg() };
+    if inbound {
+        return steps_between(if forward { (begin, end) } else { (end, begin) }, by);
+    }
     let place = |bound: &Dim| {
         let bound = match bound.as_int() {
             Some(value) if value < 0 => apply(ADD, bound, size),
@@ -247,10 +246,15 @@ fn slice_length(size: &Dim, begin: &Dim, end: &Dim, stride: i64, inbound: bool) 
         let inside = below.as_int().is_none() && bound.as_int().is_some_and(|bound| bound >= 0);
         if inside { below } else { apply(MAX, &below, &Dim::Int(low)) }
     };
+    // Of two bounds that count from one end, the same one is before the other at any size.
+    if let (Some(from), Some(to)) = (begin.as_int(), end.as_int())
+        && (from < 0) == (to < 0)
+        && (if forward { to <= from } else { from <= to })
+    {
+        return Dim::Int(0);
+    }
     let (begin, end) = (place(begin), place(end));
-    let (span, by) =
-        if forward { (apply(SUB, &end, &begin), stride) } else { (apply(SUB, &begin, &end), stride.saturating_neg()) };
-    apply(FLOORDIV, &apply(ADD, &span, &Dim::Int(by - 1)), &Dim::Int(by))
+    steps_between(if forward { (&begin, &end) } else { (&end, &begin) }, by)
 }
 
 fn dynamic_slice(call: Call<'_>) -> Inferred {

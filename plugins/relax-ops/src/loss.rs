@@ -142,7 +142,8 @@ fn nll(call: Call<'_>) -> Inferred {
     }
 }
 
-/// Query `(B, S, N, H)`, key `(B, T, N, H)`, value `(B, T, N, V)`: the result is `(B, S, N, V)`.
+/// Query `(B, S, N, H)`, key `(B, T, M, H)`, value `(B, T, M, V)`: the result is `(B, S, N, V)`. There are as many heads of
+/// keys as of queries, or each is shared by a group of queries.
 fn attention(call: Call<'_>) -> Inferred {
     let (q, k, v) = (tensor(call, 0)?, tensor(call, 1)?, tensor(call, 2)?);
     let dtype = same_dtype(same_dtype(q.dtype, k.dtype)?, v.dtype)?;
@@ -159,13 +160,18 @@ fn attention(call: Call<'_>) -> Inferred {
     let pairs = [
         ("batches", &q[0], &k[0]),
         ("batches", &q[0], &v[0]),
-        ("heads", &q[2], &k[2]),
-        ("heads", &q[2], &v[2]),
+        ("heads of key and value", &k[2], &v[2]),
         ("widths", &q[3], &k[3]),
         ("sequence lengths", &k[1], &v[1]),
     ];
     if let Some((what, a, b)) = pairs.into_iter().find(|(_, a, b)| prove_equal(a, b) == Some(false)) {
         return wrong(format!("{what} of {} and of {} do not fit", show(a), show(b)));
+    }
+    if let (Some(queries), Some(keys)) = (q[2].as_int(), k[2].as_int())
+        && queries != keys
+        && (keys < 1 || queries % keys != 0)
+    {
+        return wrong(format!("{queries} heads of queries are not a multiple of {keys} heads of keys"));
     }
     let dims = q[..3].iter().chain(&v[3..]).cloned().collect();
     Ok(with_shape(&like, 4, Some(dims)))

@@ -3,7 +3,7 @@
 use crate::declare::*;
 use crate::split::split;
 use crate::type_rules::*;
-use plugin_api::arith::{apply, prove_equal};
+use plugin_api::arith::{apply, prove_equal, simplify};
 use plugin_api::ir::records::prim::{ADD, FLOORDIV, MUL};
 use plugin_api::ir::{Call, DType, Dim, TensorType, Type};
 use plugin_api::metadata::{ArgKind, AttrType};
@@ -256,16 +256,13 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     ),
 ];
 
+/// In the shape, 0 keeps the dimension of the tensor, and -1 is worked out, as in TVM and ONNX.
 fn reshape(call: Call<'_>) -> Inferred {
     let (x, (ndim, dims)) = (tensor(call, 0)?, shape(call, 1)?);
-    if let Some((axis, dim)) =
-        dims.iter().flatten().enumerate().find(|(_, dim)| dim.as_int().is_some_and(|dim| dim < 0))
-    {
-        let dim = show(dim);
-        return wrong(format!(
-            "dimension {axis} of the shape is {dim}; write its length, which is not worked out here"
-        ));
-    }
+    let dims = match dims {
+        Some(dims) => Some(worked_out(x.shape.as_deref(), kept(x.shape.as_deref(), dims)?)?),
+        None => None,
+    };
     if let (Some(from), Some(to)) = (&x.shape, &dims) {
         let (a, b) = (elements(from)?, elements(to)?);
         if prove_equal(&a, &b) == Some(false) {
@@ -275,8 +272,58 @@ fn reshape(call: Call<'_>) -> Inferred {
     Ok(with_shape(&x, ndim, dims))
 }
 
+/// The dimensions of a new shape, where 0 is that of the tensor at the same place. A tensor without elements also has shapes
+/// in which 0 is a length: those that fit as they are, but not with the dimensions of the tensor.
+fn kept(from: Option<&[Dim]>, mut dims: Vec<Dim>) -> Result<Vec<Dim>, InferError> {
+    let is_zero = |dim: &Dim| dim.as_int() == Some(0);
+    let Some(from) = from.filter(|_| dims.iter().any(is_zero)) else { return Ok(dims) };
+    let is_empty = from.iter().any(is_zero);
+    let given = dims.clone();
+    for (axis, dim) in dims.iter_mut().enumerate().filter(|(_, dim)| is_zero(dim)) {
+        match from.get(axis) {
+            Some(same) => *dim = same.clone(),
+            None if is_empty => return Ok(given),
+            None => {
+                return wrong(format!(
+                    "dimension {axis} of the shape is 0, but the tensor has {} dimensions",
+                    from.len()
+                ));
+            }
+        }
+    }
+    let fits = dims.iter().any(|dim| is_zero(dim) || dim.as_int() == Some(-1));
+    Ok(if is_empty && !fits { given } else { dims })
+}
+
+/// The dimensions of a new shape, of which one may be -1: what the others leave of the elements.
+fn worked_out(from: Option<&[Dim]>, mut dims: Vec<Dim>) -> Result<Vec<Dim>, InferError> {
+    let is_open = |dim: &Dim| dim.as_int() == Some(-1);
+    if let Some((axis, dim)) = dims.iter().enumerate().find(|(_, dim)| dim.as_int().is_some_and(|dim| dim < -1)) {
+        return wrong(format!("dimension {axis} of the shape is {}; it must be a length, 0 or -1", show(dim)));
+    }
+    let Some(open) = dims.iter().position(is_open) else { return Ok(dims) };
+    if dims[open + 1..].iter().any(is_open) {
+        return wrong("two dimensions of the shape are -1; only one can be worked out".to_string());
+    }
+    let Some(from) = from else {
+        return wrong("a dimension of the shape is -1, but the shape of the tensor is not known".to_string());
+    };
+    let others: Vec<Dim> = dims.iter().filter(|dim| !is_open(dim)).cloned().collect();
+    let (all, known) = (elements(from)?, elements(&others)?);
+    let rest = match (all.as_int(), known.as_int()) {
+        (_, Some(0)) => return wrong(format!("dimension {open} of the shape is -1, and could be any beside a 0")),
+        (Some(all), Some(known)) if all % known != 0 => {
+            return wrong(format!("{all} elements do not fit a shape of {known} and a dimension that is worked out"));
+        }
+        _ => simplify(&apply(FLOORDIV, &all, &known)),
+    };
+    dims[open] = rest;
+    Ok(dims)
+}
+
 fn broadcast_to(call: Call<'_>) -> Inferred {
     let (x, (ndim, dims)) = (tensor(call, 0)?, shape(call, 1)?);
+    not_negative(dims.as_deref())?;
     if let (Some(from), Some(to)) = (&x.shape, &dims) {
         if from.len() > to.len() {
             return wrong(format!("{} dimensions do not broadcast to {}", from.len(), to.len()));
@@ -527,7 +574,8 @@ fn pad(call: Call<'_>) -> Inferred {
     }
     let add =
         |(dim, sides): (&Dim, &[i64])| sides.iter().fold(dim.clone(), |dim, side| apply(ADD, &dim, &Dim::Int(*side)));
-    let dims = x.shape.as_ref().map(|dims| dims.iter().zip(width.chunks(2)).map(add).collect());
+    let dims: Option<Vec<Dim>> = x.shape.as_ref().map(|dims| dims.iter().zip(width.chunks(2)).map(add).collect());
+    not_negative(dims.as_deref())?;
     Ok(with_shape(&x, x.ndim, dims))
 }
 

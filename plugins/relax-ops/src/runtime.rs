@@ -204,8 +204,9 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
         DATA,
         &[attr("dst_vdevice", AttrType::Any)],
         |call| {
-            // Which device it is, the module's global infos say, which a rule does not see.
-            Ok(Type::Tensor(TensorType { vdevice: None, ..tensor(call, 0)? }))
+            // Which device it is, the module's global infos say, which a rule does not see: a reader writes it into the type.
+            let vdevice = call.ty().to_owned().as_tensor().and_then(|said| said.vdevice);
+            Ok(Type::Tensor(TensorType { vdevice, ..tensor(call, 0)? }))
         },
     ),
     op(

@@ -2,8 +2,7 @@
 
 use crate::create::scalar;
 use crate::declare::*;
-use plugin_api::arith::{apply, prove_equal};
-use plugin_api::ir::records::prim::{ADD, FLOORDIV, SUB};
+use plugin_api::arith::prove_equal;
 use plugin_api::ir::{Call, DType, Dim, TensorType, Type};
 use plugin_api::metadata::{ArgKind, AttrType};
 use plugin_api::typing::operators::{ArgDecl, DefaultDecl, InferError, OpDecl};
@@ -161,14 +160,13 @@ fn slice_scatter(call: Call<'_>) -> Inferred {
     if let Some(step) = step.as_ref().and_then(Dim::as_int).filter(|step| *step < 1) {
         return wrong(format!("step must be at least 1, found {step}"));
     }
-    let span = start.zip(end).map(|(start, end)| apply(SUB, &end, &start));
-    if let Some(span) = span.as_ref().and_then(Dim::as_int).filter(|span| *span < 0) {
-        return wrong(format!("the end lies {} before the start", span.unsigned_abs()));
+    if let Some((start, end)) = start.as_ref().and_then(Dim::as_int).zip(end.as_ref().and_then(Dim::as_int))
+        && end < start
+    {
+        return wrong(format!("the end lies {} before the start", start.abs_diff(end)));
     }
-    let length = span.zip(step).map(|(span, step)| {
-        let last = apply(SUB, &step, &Dim::Int(1));
-        apply(FLOORDIV, &apply(ADD, &span, &last), &step)
-    });
+    let by = step.as_ref().and_then(Dim::as_int);
+    let length = start.zip(end).zip(by).map(|((start, end), by)| steps_between((&start, &end), by));
     if let (Some(dims), Some(put), Some(at), Some(length)) = (&x.shape, &src.shape, at, length) {
         for (i, (dim, put)) in dims.iter().zip(put).enumerate() {
             let (what, dim) = if i == at { ("the range", &length) } else { ("the input", dim) };

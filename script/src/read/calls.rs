@@ -5,7 +5,7 @@ use super::types::{accept, keyword};
 use super::{Read, path_after, span};
 use crate::words::diagnostic::Diagnostic;
 use plugin_api::ir::records::{LEAF_BIT, flag, kind, tykind};
-use plugin_api::ir::{Attr, AttrsId, Type, TypeId, V};
+use plugin_api::ir::{Attr, AttrsId, Dim, TensorType, Type, TypeId, V};
 use plugin_api::metadata::{ArgInfo, ArgKind, AttrInfo, AttrType, OpInfo};
 use plugin_api::typing::operator_checks::{
     add_defaults, canonical_attr, n_positional, signature, takes_any_attributes, type_name,
@@ -170,7 +170,43 @@ impl<'a> FnReader<'a> {
             self.type_args(name, types, &mut values)?;
         }
         let v = self.b.call(callee, &values, attrs, TypeId::NONE, false, None);
-        self.infer(v, span(call), self.scope.text.get(span(&*call.func)).unwrap_or("the call"))
+        let what = self.scope.text.get(span(&*call.func)).unwrap_or("the call");
+        let v = self.infer(v, span(call), what)?;
+        match name {
+            "reshape" => self.with_known_shape(v, &values, span(call), what),
+            "to_vdevice" => Ok(self.on_device(v)),
+            _ => Ok(v),
+        }
+    }
+
+    /// A call of `R.reshape` whose shape says 0 or -1, with the shape that these stand for, as TVM makes it.
+    fn with_known_shape(&mut self, v: V, values: &[V], at: Range<usize>, what: &str) -> Read<V> {
+        let stands_for = |dim: &Dim| matches!(dim.as_int(), Some(0 | -1));
+        let given = values.get(1).and_then(|shape| match self.b.type_owned(self.b.type_of(*shape)) {
+            Type::Shape { dims: Some(dims), .. } if dims.iter().any(stands_for) => Some(dims),
+            _ => None,
+        });
+        let (Some(given), Type::Tensor(found)) = (given, self.b.type_owned(self.b.type_of(v))) else { return Ok(v) };
+        let Some(dims) = found.shape.filter(|dims| *dims != given) else { return Ok(v) };
+        let (callee, attrs) = (self.b.op("relax.reshape"), AttrsId::NONE);
+        self.b.truncate(self.b.n_nodes() - 1);
+        let shape = self.b.shape(&dims);
+        let v = self.b.call(callee, &[values[0], shape], attrs, TypeId::NONE, false, None);
+        self.infer(v, at, what)
+    }
+
+    /// A call of `R.to_vdevice` with its result on the device that it names. The rule of the operator does not know the
+    /// devices of the module.
+    fn on_device(&mut self, v: V) -> V {
+        let device = self.b.with(v, |value| {
+            let name = value.as_call()?.attr("dst_vdevice")?;
+            self.scope.vdevices.find(name.as_str()?)
+        });
+        if let (Some(device), Type::Tensor(found)) = (device, self.b.type_owned(self.b.type_of(v))) {
+            let ty = self.b.ty(&Type::Tensor(TensorType { vdevice: Some(device), ..found }));
+            self.b.set_type(v, ty);
+        }
+        v
     }
 
     /// The symbol in `R.ExternFunc("symbol")`.
