@@ -4,6 +4,7 @@ use super::blocks::{map, math, reshaped, transposed, with};
 use super::reduce::reduce;
 use super::{Legal, Row, cannot, float_attr};
 use crate::declare::text;
+use plugin_api::arith::prove_equal;
 use plugin_api::ir::{Call, Dim};
 use plugin_api::te::{Note, Te, TeExpr, TeTensor};
 
@@ -20,14 +21,16 @@ fn heads(te: &Te<'_>, x: &TeTensor) -> TeTensor {
     reshaped(te, &x, &[batch * heads, places, depth])
 }
 
-/// The product of matrices in a batch, the second one transposed or not.
-fn batch_matmul(te: &Te<'_>, name: &str, a: &TeTensor, b: &TeTensor, is_transposed: bool) -> TeTensor {
+/// The product of matrices in a batch, the second one transposed or not. Each of the second is used for `group` of the first,
+/// one after the other.
+fn batch_matmul(te: &Te<'_>, name: &str, a: &TeTensor, b: &TeTensor, group: &Dim, is_transposed: bool) -> TeTensor {
     let columns = if is_transposed { 1 } else { 2 };
     let k = te.reduce_axis("k", &a.shape()[2]);
     let shape = [a.shape()[0].clone(), a.shape()[1].clone(), b.shape()[columns].clone()];
     let notes = [("layout_free_placeholders", Note::Tensors(vec![b.clone()]))];
     te.compute_with(name, &shape, &notes, |i| {
-        let second = if is_transposed { b.at([&i[0], &i[2], &k]) } else { b.at([&i[0], &k, &i[2]]) };
+        let of = &i[0] / group;
+        let second = if is_transposed { b.at([&of, &i[2], &k]) } else { b.at([&of, &k, &i[2]]) };
         (a.at([&i[0], &i[1], &k]) * second).sum(&[&k])
     })
 }
@@ -65,6 +68,15 @@ fn masked(te: &Te<'_>, x: &TeTensor, offset: &Dim) -> TeTensor {
     with(te, "T_divide", &exp, &sum, |exp, sum| exp / sum)
 }
 
+/// How many heads of the query share one of the key: those that follow each other.
+fn group_of(queries: &Dim, keys: &Dim) -> Option<Dim> {
+    match (queries.as_int(), keys.as_int()) {
+        _ if prove_equal(queries, keys) == Some(true) => Some(Dim::Int(1)),
+        (Some(queries), Some(keys)) if keys > 0 && queries % keys == 0 => Some(Dim::Int(queries / keys)),
+        _ => None,
+    }
+}
+
 fn attention(call: Call<'_>, name: &str) -> Legal {
     let te = Te::new(name, call);
     let (q, k, v) = (te.input(0)?, te.input(1)?, te.input(2)?);
@@ -77,8 +89,13 @@ fn attention(call: Call<'_>, name: &str) -> Legal {
     }
     let (places, keys, depth) = (q.shape()[1].clone(), k.shape()[1].clone(), q.shape()[3].clone());
     let out_shape = [0, 2, 1].map(|axis| q.shape()[axis].clone());
+    let Some(group) =
+        group_of(&q.shape()[2], &k.shape()[2]).filter(|_| prove_equal(&k.shape()[2], &v.shape()[2]) == Some(true))
+    else {
+        return cannot("its numbers of heads are not known to fit");
+    };
     let (queries, dtype) = (heads(&te, &q), q.dtype());
-    let mut p = batch_matmul(&te, "T_batch_matmul_NT", &queries, &heads(&te, &k), true);
+    let mut p = batch_matmul(&te, "T_batch_matmul_NT", &queries, &heads(&te, &k), &group, true);
     p = match float_attr(call, "scale") {
         Some(scale) => map(&te, "T_multiply", &p, |p| p * scale),
         None => map(&te, "T_divide", &p, |p| p / TeExpr::of_dim(depth).cast(dtype).math("sqrt")),
@@ -99,7 +116,7 @@ fn attention(call: Call<'_>, name: &str) -> Legal {
         },
         Some(other) => return cannot(format!("it is not legalized for the mask `{other}`")),
     };
-    let out = batch_matmul(&te, "T_batch_matmul_NN", &shares, &heads(&te, &v), false);
+    let out = batch_matmul(&te, "T_batch_matmul_NN", &shares, &heads(&te, &v), &group, false);
     let width = v.shape()[3].clone();
     let mut wide = out_shape.to_vec();
     wide.push(width.clone());

@@ -110,10 +110,12 @@ fn conv(call: Call<'_>, name: &str, n: usize) -> Legal {
 }
 
 /// Zeros between the elements along each axis.
-fn dilated(te: &Te<'_>, x: &TeTensor, strides: &[i64]) -> TeTensor {
+fn dilated(te: &Te<'_>, name: &str, x: &TeTensor, strides: &[i64]) -> TeTensor {
     let sizes = x.shape().iter().zip(strides);
-    let shape: Vec<Dim> = sizes.map(|(size, stride)| (size.clone() - 1) * *stride + 1).collect();
-    te.compute("data_dilate", &shape, |i| {
+    let shape: Vec<Dim> = sizes
+        .map(|(size, stride)| if *stride == 1 { size.clone() } else { (size.clone() - 1) * *stride + 1 })
+        .collect();
+    te.compute(name, &shape, |i| {
         let index: Vec<TeExpr> = i.iter().zip(strides).map(|(at, stride)| at / *stride).collect();
         let hits = i.iter().zip(strides).filter(|(_, stride)| **stride != 1).map(|(at, stride)| (at % *stride).eq(0));
         let value = x.at(&index);
@@ -130,9 +132,6 @@ fn transposed(call: Call<'_>, name: &str, kernel_name: &str, layouts: [&str; 2])
     }
     let n = layouts[0].len() - 2;
     let Some(spatial) = Spatial::of(call, n) else { return cannot("its padding or strides fit no number of axes") };
-    if spatial.dilation.iter().any(|dilation| *dilation != 1) {
-        return cannot("it is legalized without dilation only");
-    }
     let more = ints(call, "output_padding").unwrap_or_else(|| vec![0; n]);
     let groups = int(call, "groups").unwrap_or(1);
     let te = Te::new(name, call);
@@ -140,7 +139,11 @@ fn transposed(call: Call<'_>, name: &str, kernel_name: &str, layouts: [&str; 2])
     let (x, w) = (te.input(0)?, te.input(1)?);
     let dtype = out_dtype(call, "out_dtype", x.dtype());
     let zero = TeExpr::int(0, plugin_api::ir::DType::I64).cast(x.dtype());
-    let data = dilated(&te, &x, &[&[1, 1][..], &spatial.strides[..]].concat());
+    let data = dilated(&te, "data_dilate", &x, &[&[1, 1][..], &spatial.strides[..]].concat());
+    let w = match spatial.dilation.iter().all(|dilation| *dilation == 1) {
+        true => w,
+        false => dilated(&te, "kernel_dilate", &w, &[&[1, 1][..], &spatial.dilation[..]].concat()),
+    };
     let edge = |axis: usize| w.shape()[2 + axis].clone() - 1;
     let mut pads = vec![(Dim::Int(0), Dim::Int(0)); 2];
     pads.extend((0..n).map(|axis| {

@@ -1,9 +1,9 @@
 //! Operators that work on each element.
 
 use super::blocks::{divide, map, map2, math};
-use super::{Legal, Row, axis_of, cannot, float_attr, result_shape};
+use super::{Known, Legal, Row, axis_of, cannot, float_attr, number_arg, result_shape};
 use crate::declare::{int, out_dtype};
-use plugin_api::ir::{Call, DType};
+use plugin_api::ir::{Call, DType, Dim};
 use plugin_api::te::{Te, TeExpr, TeOperand, TeTensor, greatest_value, least_value};
 use plugin_api::typing::legalized::Legalized;
 
@@ -24,9 +24,9 @@ pub(super) const ROWS: &[Row] = &[
     ("relax.bitwise_not", |call| tagged_unary(call, "tir_bitwise_not", "T_bitwise_not", |x| x.math("bitwise_not"))),
     ("relax.exp", |call| unary(call, "tir_exp", |x| x.math("exp"))),
     ("relax.floor", |call| unary(call, "tir_floor", |x| rounded(x, "floor"))),
-    ("relax.isnan", |call| unary(call, "tir_isnan", |x| x.test("isnan"))),
+    ("relax.isnan", |call| unary(call, "tir_isnan", is_nan)),
     ("relax.log", |call| unary(call, "tir_log", |x| x.math("log"))),
-    ("relax.negative", |call| unary(call, "tir_negative", |x| -x)),
+    ("relax.negative", negative),
     ("relax.round", |call| unary(call, "tir_round", |x| rounded(x, "nearbyint"))),
     ("relax.rsqrt", |call| unary(call, "tir_rsqrt", |x| x.math("rsqrt"))),
     ("relax.sigmoid", |call| unary(call, "tir_sigmoid", |x| x.math("sigmoid"))),
@@ -53,10 +53,10 @@ pub(super) const ROWS: &[Row] = &[
     ("relax.subtract", |call| binary(call, "subtract", |a, b| a - b)),
     ("relax.multiply", |call| binary(call, "multiply", |a, b| a * b)),
     ("relax.divide", |call| binary(call, "divide", divide)),
-    ("relax.floor_divide", |call| quotient(call, "floor_divide", floor_divide)),
+    ("relax.floor_divide", |call| binary(call, "floor_divide", floor_divide)),
     ("relax.mod", |call| binary(call, "mod", |a, b| a.trunc_mod(b))),
-    ("relax.floor_mod", |call| quotient(call, "floor_mod", floor_mod)),
-    ("relax.power", |call| binary(call, "power", |a, b| a.math_with("pow", &[b]))),
+    ("relax.floor_mod", |call| binary(call, "floor_mod", floor_mod)),
+    ("relax.power", power),
     ("relax.atan2", |call| binary(call, "atan2", |a, b| a.math_with("atan2", &[b]))),
     ("relax.maximum", |call| binary(call, "maximum", |a, b| a.max(b))),
     ("relax.minimum", |call| binary(call, "minimum", |a, b| a.min(b))),
@@ -112,14 +112,6 @@ fn binary(call: Call<'_>, name: &str, f: impl FnOnce(TeExpr, TeExpr) -> TeExpr) 
     te.finish(&[out])
 }
 
-/// As [`binary`], for quotients that are rounded, which truth values do not have.
-fn quotient(call: Call<'_>, name: &str, f: impl FnOnce(TeExpr, TeExpr) -> TeExpr) -> Legal {
-    match call.ty().dtype() == DType::BOOL {
-        true => cannot("it is not legalized for truth values"),
-        false => binary(call, name, f),
-    }
-}
-
 /// A float as a whole number; what is not a float is one already.
 fn rounded(x: TeExpr, op: &str) -> TeExpr {
     if x.dtype().is_float() { x.math(op) } else { x }
@@ -129,7 +121,32 @@ fn absolute(x: TeExpr) -> TeExpr {
     if x.dtype().is_float() {
         return x.math("fabs");
     }
+    if !is_signed(x.dtype()) {
+        return x;
+    }
     TeExpr::int(0, DType::I64).le(x.cast(DType::I64)).select(&x, TeExpr::int(0, x.dtype()) - &x)
+}
+
+/// Whether a data type has numbers below 0.
+fn is_signed(dtype: DType) -> bool {
+    dtype.is_float() || dtype.code() == 0
+}
+
+fn negative(call: Call<'_>) -> Legal {
+    match call.ty().dtype() {
+        DType::BOOL => cannot("truth values have no negative; write R.logical_not, or convert them with R.astype"),
+        dtype if !is_signed(dtype) => unary(call, "tir_negative", |x| TeExpr::int(0, dtype) - x),
+        _ => unary(call, "tir_negative", |x| -x),
+    }
+}
+
+/// What holds of all numbers that are not floats.
+fn truth(value: bool) -> TeExpr {
+    TeExpr::int(value.into(), DType::BOOL)
+}
+
+fn is_nan(x: TeExpr) -> TeExpr {
+    if x.dtype().is_float() { x.test("isnan") } else { truth(false) }
 }
 
 fn infinity(x: &TeExpr) -> TeExpr {
@@ -137,10 +154,16 @@ fn infinity(x: &TeExpr) -> TeExpr {
 }
 
 fn is_infinite(x: TeExpr) -> TeExpr {
+    if !x.dtype().is_float() {
+        return truth(false);
+    }
     x.math("fabs").eq(infinity(&x)).and(x.test("isnan").negated())
 }
 
 fn is_finite(x: TeExpr) -> TeExpr {
+    if !x.dtype().is_float() {
+        return truth(true);
+    }
     x.math("fabs").ne(infinity(&x)).or(x.test("isnan")).and(x.test("isnan").negated())
 }
 
@@ -165,6 +188,12 @@ fn erf(call: Call<'_>) -> Legal {
 }
 
 fn sign(x: TeExpr) -> TeExpr {
+    if x.dtype() == DType::BOOL {
+        return x;
+    }
+    if !is_signed(x.dtype()) {
+        return x.min(1);
+    }
     let of = |value: i64| TeExpr::int(value, DType::I64).cast(x.dtype());
     let (number, zero) = match x.dtype().is_float() {
         true => (x.clone(), of(0)),
@@ -179,6 +208,39 @@ fn floor_divide(a: TeExpr, b: TeExpr) -> TeExpr {
 
 fn floor_mod(a: TeExpr, b: TeExpr) -> TeExpr {
     if a.dtype().is_float() { &a - (&a / &b).math("floor") * b } else { a % b }
+}
+
+/// Of floats as the function of TIR, of integers by squaring.
+fn power(call: Call<'_>) -> Legal {
+    let dtype = call.ty().dtype();
+    if dtype.is_float() {
+        return binary(call, "power", |a, b| a.math_with("pow", &[b]));
+    }
+    if !dtype.is_int() {
+        return cannot(format!("it is legalized for numbers, found {dtype}; convert the operands with R.astype"));
+    }
+    let te = Te::new("power", call);
+    let (a, b) = (te.operand(0)?, te.operand(1)?);
+    let shape = result_shape(call)?;
+    let bit = te.reduce_axis("k", &Dim::Int(dtype.bits().into()));
+    let one = || TeExpr::int(1, dtype);
+    // For each bit of the exponent: the power so far, and the base to the power of the bit.
+    let [power, _] = te.compute_pair("T_power", &shape, [one(), one()], &[&bit], |i, [power, square]| {
+        let base = bit.eq(0).select(a.broadcast_at(i, &shape), &square * &square);
+        let counts = b.broadcast_at(i, &shape).shift_right(bit.cast(dtype)).bit_and(1).eq(1);
+        [counts.select(&power * &base, &power), base]
+    });
+    let out = te.compute("T_power", &shape, |i| {
+        let (base, exponent, power) = (a.broadcast_at(i, &shape), b.broadcast_at(i, &shape), power.at(i));
+        if !is_signed(dtype) {
+            return power;
+        }
+        // One over a whole number, without the fraction: only of 1 and -1 something is left.
+        let of_minus_one = exponent.bit_and(1).eq(1).select(-1, one());
+        let fraction = base.eq(1).select(one(), base.eq(-1).select(of_minus_one, 0));
+        exponent.lt(0).select(fraction, power)
+    });
+    te.finish(&[out])
 }
 
 /// 0 of a data type is less than the element.
@@ -281,9 +343,27 @@ fn clip(call: Call<'_>) -> Legal {
     let (TeOperand::Number(low), TeOperand::Number(high)) = (te.operand(1)?, te.operand(2)?) else {
         return cannot("the bounds are not numbers");
     };
-    let (low, high) = (low.cast(x.dtype()), high.cast(x.dtype()));
+    let bound = |i: usize, number: TeExpr| match number_arg(call, i).filter(|_| !x.dtype().is_float()) {
+        Some(number) => TeExpr::int(nearest_integer(number, x.dtype()), x.dtype()),
+        None => number.cast(x.dtype()),
+    };
+    let (low, high) = (bound(1, low), bound(2, high));
     let out = map(&te, "compute", &x, |x| x.min(high).max(low));
     te.finish(&[out])
+}
+
+/// The whole number of a data type next to a number, which is cut towards 0. Of uint64, those from 2^63 on are negative.
+fn nearest_integer(number: Known, dtype: DType) -> i64 {
+    let number = match number {
+        Known::Int(value) => value,
+        Known::Float(value) => value as i128,
+    };
+    let bits = u32::from(dtype.bits().clamp(1, 64));
+    match dtype.code() {
+        0 => number.clamp(-1 << (bits - 1), (1 << (bits - 1)) - 1) as i64,
+        1 => number.clamp(0, (1 << bits) - 1) as u64 as i64,
+        _ => number.clamp(0, 1) as i64,
+    }
 }
 
 fn astype(call: Call<'_>) -> Legal {
@@ -371,7 +451,7 @@ fn dequantize(call: Call<'_>) -> Legal {
         let moved = x.at(i).cast(exact) - along(&zero, &x, axis, i).cast(exact);
         let out = moved.cast(DType::F32) * along(&scale, &x, axis, i).cast(DType::F32);
         match to {
-            DType::F32 => out,
+            DType::F32 | DType::F64 => out.cast(to),
             _ => out.min(greatest_value(to).cast(DType::F32)).max(least_value(to).cast(DType::F32)).cast(to),
         }
     });

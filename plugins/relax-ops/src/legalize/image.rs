@@ -1,9 +1,9 @@
 //! Images.
 
-use super::{Legal, Row, cannot, result_shape};
-use crate::declare::text;
+use super::{Legal, Row, cannot, float_attr, number_of, result_shape};
+use crate::declare::{int, text};
 use plugin_api::ir::{Call, DType, Dim};
-use plugin_api::te::{Te, TeExpr};
+use plugin_api::te::{Te, TeExpr, TeTensor};
 
 pub(super) const ROWS: &[Row] = &[
     ("relax.image.resize2d", |call| resize(call, "resize2d", [("NHWC", &[1, 2]), ("NCHW", &[2, 3])])),
@@ -19,30 +19,44 @@ fn float(value: f64) -> TeExpr {
 struct Places<'c> {
     mode: &'c str,
     rounding: &'c str,
+    /// The region that `tf_crop_and_resize` cuts out: all starts, then all ends, from 0 to 1.
+    region: Vec<f64>,
 }
 
 impl Places<'_> {
-    /// The place along an axis, as a number with a fraction.
-    fn of(&self, at: &TeExpr, from: i64, to: i64) -> Option<TeExpr> {
+    fn crops(&self) -> bool {
+        self.mode == "tf_crop_and_resize"
+    }
+
+    /// The place along an axis, as a number with a fraction. `k` is the number of the axis among those that are resized.
+    fn of(&self, at: &TeExpr, k: usize, from: i64, to: i64) -> Option<TeExpr> {
         let (from, to, at) = (from as f64, to as f64, at.cast(DType::F32));
         let scale = |from: f64, to: f64| float(f64::from((from / to) as f32));
         Some(match self.mode {
-            "half_pixel" => (at + 0.5) * scale(from, to) - 0.5,
+            "align_corners" | "pytorch_half_pixel" if to <= 1.0 => float(0.0),
+            "half_pixel" | "pytorch_half_pixel" => (at + 0.5) * scale(from, to) - 0.5,
             "align_corners" => scale(from - 1.0, to - 1.0) * at,
             "asymmetric" => scale(from, to) * at,
+            "tf_half_pixel_for_nn" => (at + 0.5) * scale(from, to),
+            "tf_crop_and_resize" => {
+                let (start, end) = (*self.region.get(k)?, *self.region.get(k + self.region.len() / 2)?);
+                match to > 1.0 {
+                    true => at * scale((end - start) * (from - 1.0), to - 1.0) + start * (from - 1.0),
+                    false => float(0.5 * (start + end) * (from - 1.0)),
+                }
+            }
             _ => return None,
         })
     }
 
     /// The nearest whole place.
     fn nearest(&self, place: TeExpr) -> Option<TeExpr> {
-        let place = match (self.rounding, self.mode) {
-            ("round", _) => place.math("round"),
-            ("round_prefer_floor", _) => (place - 0.5).math("ceil"),
-            ("round_prefer_ceil", _) => (place + 0.5).math("floor"),
-            ("floor", "align_corners") => (place + 1e-5).math("floor"),
-            ("floor", _) => (place + 1e-5).math("floor"),
-            ("ceil", _) => (place - 1e-5).math("ceil"),
+        let place = match self.rounding {
+            "round" => place.math("round"),
+            "round_prefer_floor" => (place - 0.5).math("ceil"),
+            "round_prefer_ceil" => (place + 0.5).math("floor"),
+            "floor" => (place + 1e-5).math("floor"),
+            "ceil" => (place - 1e-5).math("ceil"),
             _ => return None,
         };
         Some(place.cast(DType::I64))
@@ -76,67 +90,199 @@ fn within(at: TeExpr, size: &Dim) -> TeExpr {
     at.min(TeExpr::of_dim(size.clone()) - 1).max(0)
 }
 
+/// An axis that is resized.
+struct Resized {
+    axis: usize,
+    from: i64,
+    to: i64,
+    /// What an index is divided by in integers, where that gives its place.
+    divisor: Option<i64>,
+}
+
 /// Images and volumes. The last of the layouts is that without one.
 fn resize(call: Call<'_>, name: &str, layouts: [(&str, &[usize]); 2]) -> Legal {
     let layout = text(call, "layout").unwrap_or(layouts[1].0);
     let Some((_, axes)) = layouts.into_iter().find(|(known, _)| *known == layout) else {
         return cannot(format!("it is not legalized for the layout `{layout}`"));
     };
-    let nearest = match text(call, "method") {
-        Some("nearest_neighbor") => true,
-        Some("linear") => false,
-        _ => return cannot("it is legalized for the methods `nearest_neighbor` and `linear` only"),
-    };
     let mode = text(call, "coordinate_transformation_mode").unwrap_or("half_pixel");
     let usual = if mode == "align_corners" { "round" } else { "floor" };
     let rounding = text(call, "rounding_method").filter(|name| !name.is_empty()).unwrap_or(usual);
-    let places = Places { mode, rounding };
+    let region: Option<Vec<f64>> = call.attr("roi").and_then(|roi| roi.items().map(number_of).collect());
+    let places = Places { mode, rounding, region: region.unwrap_or_default() };
+    if places.crops() && (axes.len() != 2 || places.region.len() != 4) {
+        return cannot("it is legalized with `tf_crop_and_resize` for images and a `roi` of four numbers only");
+    }
     let te = Te::new(name, call);
     te.name_axes("i");
     let x = te.input(0)?;
     let shape = result_shape(call)?;
-    let known = axes.iter().all(|axis| x.shape()[*axis].as_int().and(shape[*axis].as_int()).is_some());
-    if !known || (!nearest && x.dtype() != DType::F32) {
-        return cannot("it is legalized for known sizes only, and linearly for float32");
-    }
-    if call.ty().dtype() != x.dtype() {
-        return cannot("it is legalized for results of the data type of the image only");
-    }
     // Of images, not of volumes, an axis that becomes a whole number of times as long is divided in integers.
     let divides = axes.len() == 2 && mode == "asymmetric" && rounding == "floor";
-    let divisor = |axis: &usize| {
-        let (from, to) = x.shape()[*axis].as_int().zip(shape[*axis].as_int()).filter(|(from, _)| *from > 0)?;
-        let is_exact = to % from == 0 && (to / from) as f64 <= 1.0 / (1e-5 * (from + 1) as f64);
-        (divides && is_exact).then_some(to / from)
+    let resized = |axis: &usize| {
+        let (from, to) = x.shape()[*axis].as_int().zip(shape[*axis].as_int())?;
+        let is_exact = from > 0 && to % from == 0 && (to / from) as f64 <= 1.0 / (1e-5 * (from + 1) as f64);
+        Some(Resized { axis: *axis, from, to, divisor: (divides && is_exact).then(|| to / from) })
     };
-    let mut found = true;
-    let out = te.compute("resize", &shape, |i| {
-        let place = |axis: &usize| {
-            let (from, to) = x.shape()[*axis].as_int().zip(shape[*axis].as_int())?;
-            places.of(&i[*axis], from, to)
-        };
-        let pixel = |at: &[TeExpr]| {
-            let mut index = i.to_vec();
-            axes.iter().zip(at).for_each(|(axis, at)| index[*axis] = within(at.clone(), &x.shape()[*axis]));
-            x.at(&index)
-        };
-        let nearest_place = |axis: &usize| match divisor(axis) {
-            Some(by) => Some(i[*axis].trunc_div(by)),
-            None => places.nearest(place(axis)?),
-        };
-        let value = if nearest {
-            axes.iter().map(nearest_place).collect::<Option<Vec<TeExpr>>>().map(|at| pixel(&at))
-        } else {
-            let between = axes.iter().map(|axis| place(axis).map(Between::of)).collect::<Option<Vec<Between>>>();
-            between.map(|between| mean(&between, &[], &pixel))
-        };
-        found = value.is_some();
-        value.unwrap_or_else(|| TeExpr::int(0, DType::I64).cast(x.dtype()))
-    });
-    match found {
-        true => te.finish(&[out]),
-        false => cannot("it is legalized for the places `half_pixel`, `align_corners` and `asymmetric` only"),
+    let Some(resized) = axes.iter().map(resized).collect::<Option<Vec<Resized>>>() else {
+        return cannot("it is legalized for known sizes only");
+    };
+    let to = call.ty().dtype();
+    let out = match text(call, "method") {
+        Some("nearest_neighbor") => nearest(&te, &x, &shape, &places, &resized, to),
+        Some("linear") => linear(&te, &x, &shape, &places, &resized, to),
+        Some("cubic") => cubic(&te, &x, &shape, &places, &resized, to),
+        method => {
+            let known = "`nearest_neighbor`, `linear` and `cubic`";
+            return cannot(format!("it has the methods {known}, found `{}`", method.unwrap_or("")));
+        }
+    };
+    match out {
+        Some(out) => te.finish(&[out]),
+        None => cannot(format!("there are no places `{mode}` that are rounded by `{rounding}`")),
     }
+}
+
+/// A place in the data: that of a result, with other indices along the axes that are resized.
+fn pixel(x: &TeTensor, resized: &[Resized], i: &[TeExpr], at: &[TeExpr]) -> TeExpr {
+    let mut index = i.to_vec();
+    for (one, at) in resized.iter().zip(at) {
+        index[one.axis] = within(at.clone(), &x.shape()[one.axis]);
+    }
+    x.at(&index)
+}
+
+/// A value of the result; with `tf_crop_and_resize`, another one outside of the image.
+fn cropped(te: &Te<'_>, places: &[TeExpr], crops: bool, resized: &[Resized], value: TeExpr) -> TeExpr {
+    if !crops {
+        return value;
+    }
+    let other =
+        TeExpr::float(float_attr(te.call(), "extrapolation_value").unwrap_or(0.0), DType::F64).cast(value.dtype());
+    resized.iter().zip(places).fold(value, |value, (one, place)| {
+        let outside = place.lt(0.0).or(place.gt((one.from - 1) as f64));
+        outside.if_then_else(&other, value)
+    })
+}
+
+/// The places of all axes that are resized.
+fn all_places(places: &Places<'_>, resized: &[Resized], i: &[TeExpr]) -> Option<Vec<TeExpr>> {
+    resized.iter().enumerate().map(|(k, one)| places.of(&i[one.axis], k, one.from, one.to)).collect()
+}
+
+/// A value of the result from the places of an element, or nothing if there are no such places.
+fn resized_by(te: &Te<'_>, shape: &[Dim], value: impl FnOnce(&[TeExpr]) -> Option<TeExpr>) -> Option<TeTensor> {
+    let mut found = true;
+    let out = te.compute("resize", shape, |i| {
+        let value = value(i);
+        found = value.is_some();
+        value.unwrap_or_else(|| float(0.0))
+    });
+    found.then_some(out)
+}
+
+fn nearest(
+    te: &Te<'_>,
+    x: &TeTensor,
+    shape: &[Dim],
+    places: &Places<'_>,
+    resized: &[Resized],
+    to: DType,
+) -> Option<TeTensor> {
+    resized_by(te, shape, |i| {
+        let at = all_places(places, resized, i)?;
+        let whole = |(one, place): (&Resized, &TeExpr)| match one.divisor {
+            Some(by) => Some(i[one.axis].trunc_div(by)),
+            None => places.nearest(place.clone()),
+        };
+        let whole = resized.iter().zip(&at).map(whole).collect::<Option<Vec<TeExpr>>>()?;
+        Some(cropped(te, &at, places.crops(), resized, pixel(x, resized, i, &whole).cast(to)))
+    })
+}
+
+/// Between the places before and after, along one axis after the other; in single precision.
+fn linear(
+    te: &Te<'_>,
+    x: &TeTensor,
+    shape: &[Dim],
+    places: &Places<'_>,
+    resized: &[Resized],
+    to: DType,
+) -> Option<TeTensor> {
+    resized_by(te, shape, |i| {
+        let at = all_places(places, resized, i)?;
+        let between: Vec<Between> = at.iter().cloned().map(Between::of).collect();
+        let value = mean(&between, &[], &|at| pixel(x, resized, i, at).cast(DType::F32)).cast(to);
+        Some(cropped(te, &at, places.crops(), resized, value))
+    })
+}
+
+/// Weights of the place before the last one before, and of the three after it, along an axis.
+fn cubic_weights(te: &Te<'_>, places: &Places<'_>, k: usize, one: &Resized) -> Option<TeTensor> {
+    let alpha = float_attr(te.call(), "cubic_alpha").unwrap_or(-0.75);
+    let excludes = int(te.call(), "cubic_exclude").is_some_and(|excludes| excludes != 0);
+    let mut found = true;
+    let shape = [Dim::Int(one.to), Dim::Int(4)];
+    let weights = te.compute("resize_weights", &shape, |i| {
+        let Some(place) = places.of(&i[0], k, one.from, one.to) else {
+            found = false;
+            return float(0.0);
+        };
+        let Between { before, part: t } = Between::of(place);
+        let (t2, t3) = (&t * &t, &t * &t * &t);
+        let weights = [
+            (&t3 - &t2 * 2.0 + &t) * alpha,
+            &t3 * (alpha + 2.0) - &t2 * (alpha + 3.0) + 1.0,
+            &t2 * (2.0 * alpha + 3.0) - &t3 * (alpha + 2.0) - &t * alpha,
+            (t2 - t3) * alpha,
+        ];
+        let [first, second, third, last] = weights;
+        let weight = i[1].eq(0).select(first, i[1].eq(1).select(second, i[1].eq(2).select(third, last)));
+        let at = before + &i[1] - 1;
+        match excludes {
+            true => at.lt(0).or(at.ge(one.from)).select(0.0, weight),
+            false => weight,
+        }
+    });
+    if !excludes {
+        return found.then_some(weights);
+    }
+    let tap = te.reduce_axis("k", &Dim::Int(4));
+    let sum = te.compute("resize_weights_red", &shape[..1], |i| weights.at([&i[0], &tap]).sum(&[&tap]));
+    let share = te.compute("resize_weights", &shape, |i| weights.at(i) / sum.at([&i[0]]));
+    found.then_some(share)
+}
+
+/// Over four places along each axis, by the weights of a cubic spline; in single precision.
+fn cubic(
+    te: &Te<'_>,
+    x: &TeTensor,
+    shape: &[Dim],
+    places: &Places<'_>,
+    resized: &[Resized],
+    to: DType,
+) -> Option<TeTensor> {
+    let weights = resized.iter().enumerate().map(|(k, one)| cubic_weights(te, places, k, one));
+    let weights = weights.collect::<Option<Vec<TeTensor>>>()?;
+    let taps: Vec<TeExpr> = (0..resized.len()).map(|k| te.reduce_axis(&format!("k{k}"), &Dim::Int(4))).collect();
+    let mut found = true;
+    let sum = te.compute("resize_sum", shape, |i| {
+        let Some(at) = all_places(places, resized, i) else {
+            found = false;
+            return float(0.0);
+        };
+        let at: Vec<TeExpr> = at.into_iter().map(Between::of).zip(&taps).map(|(one, k)| one.before + k - 1).collect();
+        let each = weights.iter().zip(resized).zip(&taps).map(|((weights, one), k)| weights.at([&i[one.axis], k]));
+        let value = each.fold(pixel(x, resized, i, &at).cast(DType::F32), |value, weight| value * weight);
+        value.sum(&taps.iter().collect::<Vec<_>>())
+    });
+    if !found {
+        return None;
+    }
+    resized_by(te, shape, |i| {
+        let at = all_places(places, resized, i)?;
+        Some(cropped(te, &at, places.crops(), resized, sum.at(i).cast(to)))
+    })
 }
 
 /// What the length of the grid is short of 2, so that its end is within it.

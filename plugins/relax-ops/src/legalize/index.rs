@@ -158,7 +158,12 @@ fn strided_slice(call: Call<'_>) -> Legal {
                 TeExpr::of_dim(Dim::Int(*begin))
             }
             (None, true) => TeExpr::of_dim(Dim::Int(*begin)).min(size),
-            (None, false) => return cannot("it counts from the end of an axis whose length is not known"),
+            (None, false) => {
+                let (low, high) = if *stride > 0 { (0, 0) } else { (-1, -1) };
+                let from =
+                    if *begin < 0 { TeExpr::of_dim(size.clone()) + *begin } else { TeExpr::int(*begin, size.dtype()) };
+                from.min(TeExpr::of_dim(size.clone()) + high).max(low)
+            }
         });
     }
     let name = if unsized_axis { "T_dynamic_strided_slice_with_axes" } else { "T_strided_slice_with_axes" };

@@ -19,7 +19,7 @@ mod reduce;
 mod scatter;
 mod shape;
 
-use plugin_api::ir::{Attr, Call, Dim, DimExpr, Type};
+use plugin_api::ir::{Attr, AttrView, Call, DType, Dim, DimExpr, Type};
 use plugin_api::typing::legalized::Legalized;
 use plugin_api::typing::operators::{InferError, LegalizeFn, OpDecl};
 
@@ -99,6 +99,27 @@ fn int_arg(call: Call<'_>, i: usize) -> Option<i64> {
     }
 }
 
+/// An argument that is a known number.
+fn number_arg(call: Call<'_>, i: usize) -> Option<Known> {
+    match call.arg(i)?.ty().to_owned() {
+        Type::Prim { value: Some(Dim::Expr(expr)), .. } => match *expr {
+            DimExpr::Float(bits, _) => Some(Known::Float(f64::from_bits(bits))),
+            DimExpr::Int(value, DType::U64) => Some(Known::Int(i128::from(value as u64))),
+            DimExpr::Int(value, _) => Some(Known::Int(value.into())),
+            _ => None,
+        },
+        Type::Prim { value: Some(dim), .. } => dim.as_int().map(|value| Known::Int(value.into())),
+        _ => None,
+    }
+}
+
+/// A number that is known.
+#[derive(Clone, Copy)]
+enum Known {
+    Int(i128),
+    Float(f64),
+}
+
 /// The dimensions of the result of a call.
 fn result_shape(call: Call<'_>) -> Result<Vec<Dim>, InferError> {
     match call.ty().to_owned() {
@@ -121,7 +142,11 @@ fn numbers(call: Call<'_>, i: usize) -> Result<Vec<i64>, InferError> {
 
 /// A number in an attribute.
 fn float_attr(call: Call<'_>, key: &str) -> Option<f64> {
-    let attr = call.attr(key)?;
+    number_of(call.attr(key)?)
+}
+
+/// An attribute that is a number.
+fn number_of(attr: AttrView<'_>) -> Option<f64> {
     attr.as_float().or_else(|| attr.as_int().map(|value| value as f64)).or_else(|| match attr.to_owned() {
         Attr::Dim(Dim::Expr(expr)) => match *expr {
             DimExpr::Float(bits, _) => Some(f64::from_bits(bits)),

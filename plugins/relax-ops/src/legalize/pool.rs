@@ -1,6 +1,6 @@
 //! Pools.
 
-use super::blocks::{padded, raveled};
+use super::blocks::{divide, padded, raveled};
 use super::conv::Spatial;
 use super::{Legal, Row, cannot, result_shape};
 use crate::declare::{flag, ints, text};
@@ -79,7 +79,7 @@ fn pool(call: Call<'_>, name: &str, n: usize, kind: Kind) -> Legal {
         let each = axes.iter().enumerate().map(|(at, axis)| counted.along(at, &i[*axis], &x.shape()[*axis]));
         let count = each.reduce(|all, one| all * one).unwrap_or_else(|| TeExpr::int(1, DType::I64));
         let count = if counted.with_padding { count } else { count.max(1) };
-        sum.at(i) / count.cast(x.dtype())
+        divide(sum.at(i), count.cast(x.dtype()))
     });
     te.finish(&[out])
 }
@@ -125,40 +125,93 @@ impl Counted<'_> {
     }
 }
 
-/// A mean over windows that divide the data evenly.
+/// A mean over windows that cover the data, of about one size.
 fn adaptive(call: Call<'_>, name: &str, n: usize) -> Legal {
     let Some(axes) = spatial_axes(call, n) else { return cannot("it is not legalized for its layouts") };
     let te = Te::new(name, call);
     let x = te.input(0)?;
     let shape = result_shape(call)?;
-    let ratio = |axis: &usize| {
-        let (from, to) = (&x.shape()[*axis], &shape[*axis]);
-        match (from.as_int(), to.as_int()) {
-            (Some(from), Some(to)) if to > 0 && from % to == 0 => Some(from / to),
-            _ => (from == to).then_some(1),
+    let parts: Vec<Part> = axes.iter().map(|axis| Part::of(&x.shape()[*axis], &shape[*axis])).collect();
+    let k = window(&te, &parts.iter().map(Part::longest).collect::<Vec<_>>());
+    let sum = te.compute("adaptive_pool_sum", &shape, |i| {
+        let (mut index, mut inside) = (i.to_vec(), Vec::new());
+        for ((part, axis), k) in parts.iter().zip(&axes).zip(&k) {
+            index[*axis] = part.start(&i[*axis]) + k;
+            inside.extend(part.length(&i[*axis]).map(|length| k.lt(length)));
         }
-    };
-    let Some(ratios) = axes.iter().map(ratio).collect::<Option<Vec<i64>>>() else {
-        return cannot("the size of its result does not divide that of its data");
-    };
-    let sum = adaptive_sum(&te, &x, &axes, &ratios, &shape);
+        let value = x.at(&index);
+        let zero = TeExpr::int(0, DType::I64).cast(x.dtype());
+        let inside = inside.into_iter().reduce(|all, one| all.and(one));
+        let value = inside.map_or(value.clone(), |inside| inside.if_then_else(value, zero));
+        value.sum(&k.iter().collect::<Vec<_>>())
+    });
     let notes = rule("adaptive_pool_avg");
-    let count: i64 = ratios.iter().product();
     let out = te.compute_with("adaptive_pool_avg", &shape, &notes, |i| {
-        sum.at(i) / TeExpr::int(count, DType::I64).cast(x.dtype())
+        let each = parts.iter().zip(&axes);
+        let one = || TeExpr::int(1, DType::I64);
+        let same = each.clone().fold(one(), |all, (part, _)| part.ratio().map_or(all.clone(), |ratio| all * ratio));
+        let lengths = each.filter_map(|(part, axis)| part.length(&i[*axis]));
+        divide(sum.at(i), lengths.fold(same, |all, one| all * one).cast(x.dtype()))
     });
     te.finish(&[out])
 }
 
-fn adaptive_sum(te: &Te<'_>, x: &TeTensor, axes: &[usize], ratios: &[i64], shape: &[Dim]) -> TeTensor {
-    let k = window(te, &ratios.iter().map(|size| Dim::Int(*size)).collect::<Vec<_>>());
-    te.compute("adaptive_pool_sum", shape, |i| {
-        let mut index = i.to_vec();
-        for (at, axis) in axes.iter().enumerate() {
-            index[*axis] = &i[*axis] * ratios[at] + &k[at];
+/// How an axis is divided into windows.
+enum Part {
+    /// Into windows of one length.
+    Even(i64),
+    /// Of this length, into as many windows, which overlap where they do not divide it.
+    Uneven(Dim, Dim),
+}
+
+impl Part {
+    fn of(from: &Dim, to: &Dim) -> Part {
+        match (from.as_int(), to.as_int()) {
+            (Some(from), Some(to)) if to > 0 && from % to == 0 => Part::Even(from / to),
+            _ if from == to => Part::Even(1),
+            _ => Part::Uneven(from.clone(), to.clone()),
         }
-        x.at(&index).sum(&k.iter().collect::<Vec<_>>())
-    })
+    }
+
+    fn ratio(&self) -> Option<i64> {
+        match self {
+            Part::Even(ratio) => Some(*ratio),
+            Part::Uneven(..) => None,
+        }
+    }
+
+    /// The length of the longest window.
+    fn longest(&self) -> Dim {
+        match self {
+            Part::Even(ratio) => Dim::Int(*ratio),
+            Part::Uneven(from, to) => match (from.as_int(), to.as_int()) {
+                (Some(from), Some(to)) if to > 0 => {
+                    let length = |i: i64| ((i + 1) * from + to - 1) / to - i * from / to;
+                    Dim::Int((0..to).map(length).max().unwrap_or(0))
+                }
+                _ => (from.clone() + to.clone() - 1).floor_div(to.clone()) + 1,
+            },
+        }
+    }
+
+    /// Where the window at an index starts.
+    fn start(&self, at: &TeExpr) -> TeExpr {
+        match self {
+            Part::Even(ratio) => at * *ratio,
+            Part::Uneven(from, to) => at * from / to,
+        }
+    }
+
+    /// The length of the window at an index, where not all are of one length.
+    fn length(&self, at: &TeExpr) -> Option<TeExpr> {
+        match self {
+            Part::Even(_) => None,
+            Part::Uneven(from, to) => {
+                let end = ((at + 1) * from + (TeExpr::of_dim(to.clone()) - 1)) / to;
+                Some(end - self.start(at))
+            }
+        }
+    }
 }
 
 /// A pool of which the gradient is computed.

@@ -10,8 +10,8 @@ use plugin_api::te::{Te, TeExpr, TeTensor, greatest_value, least_value};
 pub(super) const ROWS: &[Row] = &[
     ("relax.sum", |call| reduction_from(call, "sum", TeExpr::sum, 0)),
     ("relax.prod", |call| reduction_from(call, "prod", TeExpr::prod, 1)),
-    ("relax.max", |call| reduction(call, "max", TeExpr::largest)),
-    ("relax.min", |call| reduction(call, "min", TeExpr::smallest)),
+    ("relax.max", |call| extreme(call, "max", TeExpr::largest)),
+    ("relax.min", |call| extreme(call, "min", TeExpr::smallest)),
     ("relax.argmax", |call| arg_reduction(call, "argmax", least_value, |a, b| a.gt(b))),
     ("relax.argmin", |call| arg_reduction(call, "argmin", greatest_value, |a, b| a.lt(b))),
     ("relax.collapse_sum_to", collapse_sum),
@@ -88,6 +88,25 @@ fn reduction_from(call: Call<'_>, name: &str, f: Reduce, of_nothing: i64) -> Leg
     te.finish(&[out])
 }
 
+/// Whether some results are made of no elements.
+fn is_of_nothing(x: &TeTensor, axes: &[usize]) -> bool {
+    let is_empty = |axis: usize| x.shape()[axis].as_int() == Some(0);
+    axes.iter().any(|axis| is_empty(*axis)) && !(0..x.ndim()).any(|axis| !axes.contains(&axis) && is_empty(axis))
+}
+
+/// The largest or smallest element, which a tensor without elements does not have.
+fn extreme(call: Call<'_>, name: &str, f: Reduce) -> Legal {
+    let x = Te::new(name, call).input(0)?;
+    match is_of_nothing(&x, &reduced_axes(call, &x)) {
+        true => no_extreme(name, x.dtype()),
+        false => reduction(call, name, f),
+    }
+}
+
+fn no_extreme(name: &str, dtype: DType) -> Legal {
+    cannot(format!("no elements of {dtype} have no {name}; an axis that it reduces has a length of 0"))
+}
+
 /// The place of the element that `is_better` than all others; of several, the first.
 fn arg_reduction(
     call: Call<'_>,
@@ -101,6 +120,9 @@ fn arg_reduction(
         Some(axis) => vec![axis_of(axis, x.ndim())],
         None => (0..x.ndim()).collect(),
     };
+    if is_of_nothing(&x, &axes) {
+        return no_extreme(name, x.dtype());
+    }
     let over: Vec<TeExpr> = axes.iter().map(|axis| te.reduce_axis(&format!("k{axis}"), &x.shape()[*axis])).collect();
     let keep = flag(call, "keepdims");
     let shape = reduced_shape(&x, &axes, keep);
@@ -108,7 +130,9 @@ fn arg_reduction(
     let sizes: Vec<Dim> = axes.iter().map(|axis| x.shape()[*axis].clone()).collect();
     let dtype = call.ty().dtype();
     let place = raveled(&over, &sizes).cast(dtype);
-    let start = [TeExpr::int(-1, dtype), worst(x.dtype())];
+    // Integers can all be the worst one: then the first place is that of the first. Of floats, the start is as in TVM.
+    let first = if x.dtype().is_float() { -1 } else { 0 };
+    let start = [TeExpr::int(first, dtype), worst(x.dtype())];
     let over: Vec<&TeExpr> = over.iter().collect();
     let [best, _] = te.compute_pair(&format!("{block}_temp"), &shape, start, &over, |i, [at, best]| {
         let mut kept = i.iter();
@@ -151,44 +175,62 @@ fn collapse_sum(call: Call<'_>) -> Legal {
     te.finish(&[out])
 }
 
-/// The mean over some axes, which are in the order in which a call mentions them.
-fn mean_of(te: &Te<'_>, x: &TeTensor, axes: &[usize], keep: bool) -> TeTensor {
+/// The data type in which a mean is computed: 64 bits for integers of 8 and 16 bits, which do not have most sums and numbers
+/// of elements, and for truth values.
+fn wide(dtype: DType) -> DType {
+    if dtype.is_float() || dtype.bits() >= 32 { dtype } else { DType::I64 }
+}
+
+/// The mean over some axes, which are in the order in which a call mentions them, of a data type.
+fn mean_of(te: &Te<'_>, x: &TeTensor, axes: &[usize], keep: bool, to: DType) -> TeTensor {
     let sizes = axes.iter().map(|axis| x.shape()[*axis].clone());
-    let count = TeExpr::of_dim(sizes.reduce(|all, one| all * one).unwrap_or(Dim::Int(1))).cast(x.dtype());
+    let count = TeExpr::of_dim(sizes.reduce(|all, one| all * one).unwrap_or(Dim::Int(1))).cast(wide(x.dtype()));
     let axes = sorted(axes);
-    let sum = reduce(te, &format!("{}_red", x.name()), x, &axes, keep, TeExpr::sum);
-    map(te, "T_divide", &sum, |sum| divide(sum, count))
+    let wide_sum: Reduce = |x, over| x.cast(wide(x.dtype())).sum(over);
+    let sum = reduce(te, &format!("{}_red", x.name()), x, &axes, keep, wide_sum);
+    map(te, "T_divide", &sum, |sum| divide(sum, count).cast(to))
 }
 
 /// The mean of the squared distances from the mean.
 fn variance_of(te: &Te<'_>, x: &TeTensor, axes: &[usize], keep: bool) -> TeTensor {
-    let mean = mean_of(te, x, axes, true);
-    let apart = te.compute("T_subtract", x.shape(), |i| x.at(i) - mean.broadcast_at(i, x.shape()));
+    let wide = wide(x.dtype());
+    let mean = mean_of(te, x, axes, true, wide);
+    let apart = te.compute("T_subtract", x.shape(), |i| x.at(i).cast(wide) - mean.broadcast_at(i, x.shape()));
     let squared = map2(te, "T_multiply", &apart, &apart, |a, b| a * b);
-    mean_of(te, &squared, axes, keep)
+    mean_of(te, &squared, axes, keep, x.dtype())
+}
+
+/// A mean of elements, for results that have some; that of no floats is not a number.
+fn averaged(call: Call<'_>, name: &str, f: impl FnOnce(&Te<'_>, &TeTensor, &[usize], bool) -> TeTensor) -> Legal {
+    let te = Te::new(name, call);
+    let x = te.input(0)?;
+    let axes = reduced_axes(call, &x);
+    if !axes.iter().any(|axis| x.shape()[*axis].as_int() == Some(0)) {
+        let out = f(&te, &x, &axes, flag(call, "keepdims"));
+        return te.finish(&[out]);
+    }
+    if is_of_nothing(&x, &axes) && !x.dtype().is_float() {
+        return no_extreme(name, x.dtype());
+    }
+    let nothing = TeExpr::float(f64::NAN, DType::F32).cast(x.dtype());
+    let out = te.compute("T_full", &result_shape(call)?, |_| nothing);
+    te.finish(&[out])
 }
 
 fn mean(call: Call<'_>) -> Legal {
-    let te = Te::new("mean", call);
-    let x = te.input(0)?;
-    let out = mean_of(&te, &x, &reduced_axes(call, &x), flag(call, "keepdims"));
-    te.finish(&[out])
+    averaged(call, "mean", |te, x, axes, keep| mean_of(te, x, axes, keep, x.dtype()))
 }
 
 fn variance(call: Call<'_>) -> Legal {
-    let te = Te::new("variance", call);
-    let x = te.input(0)?;
-    let out = variance_of(&te, &x, &reduced_axes(call, &x), flag(call, "keepdims"));
-    te.finish(&[out])
+    averaged(call, "variance", variance_of)
 }
 
 fn std(call: Call<'_>) -> Legal {
-    let te = Te::new("std", call);
-    let x = te.input(0)?;
-    let variance = variance_of(&te, &x, &reduced_axes(call, &x), flag(call, "keepdims"));
-    te.name_axes("i");
-    let out = map(&te, "compute", &variance, |x| x.math("sqrt"));
-    te.finish(&[out])
+    averaged(call, "std", |te, x, axes, keep| {
+        let variance = variance_of(te, x, axes, keep);
+        te.name_axes("i");
+        map(te, "compute", &variance, |x| x.math("sqrt"))
+    })
 }
 
 /// The indices without one of them.
@@ -281,6 +323,9 @@ fn median(call: Call<'_>) -> Legal {
         [axis] => (x.clone(), axis_of(axis, x.ndim())),
         _ => return cannot("it is legalized for one axis or all"),
     };
+    if is_of_nothing(&x, &[axis]) {
+        return no_extreme("median", x.dtype());
+    }
     let size = x.shape()[axis].clone();
     let ranks = ranks(&te, &x, axis);
     let k = te.reduce_axis("k", &size);

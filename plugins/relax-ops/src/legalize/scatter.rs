@@ -14,6 +14,7 @@ pub(super) const ROWS: &[Row] = &[
     ("relax.grad.take_backward", take_backward),
     ("relax.cumsum", |call| cumulated(call, "cumsum", 0, |before, x| before + x)),
     ("relax.cumprod", |call| cumulated(call, "cumprod", 1, |before, x| before * x)),
+    ("relax.multinomial_from_uniform", multinomial),
 ];
 
 /// What an element becomes, from its value so far and an update.
@@ -82,7 +83,7 @@ fn slice_scatter(call: Call<'_>) -> Legal {
     let (Some(start), Some(end), Some(step)) = (int_arg(call, 2), int_arg(call, 3), int_arg(call, 4)) else {
         return cannot("start, end or step are not known");
     };
-    if step < 1 || start < 0 || end < start {
+    if step < 1 || start < 0 {
         return cannot("its slice does not go forward from the start of the axis");
     }
     let axis = axis_of(int(call, "axis").unwrap_or(0), x.ndim());
@@ -123,6 +124,33 @@ fn take_backward(call: Call<'_>) -> Legal {
     let zeros = te.compute("T_full", x.shape(), |_| zero);
     let all: Vec<&TeExpr> = k.iter().collect();
     let out = te.scatter("take_backward", &zeros, &all, &place, |old| old.at(&place) + gradient.at(&k));
+    te.finish(&[out])
+}
+
+/// For each sample the first place of its row at which the sum of the probabilities up to there is greater than the sample.
+fn multinomial(call: Call<'_>) -> Legal {
+    let te = Te::new("multinomial_from_uniform", call);
+    let (probabilities, samples, rows) = (te.input(0)?, te.input(1)?, te.input(2)?);
+    if probabilities.ndim() != 2 || samples.ndim() != rows.ndim() {
+        return cannot("it is legalized for a matrix of probabilities, and a sample for each row that is asked for");
+    }
+    if samples.dtype() != probabilities.dtype() {
+        return cannot("its samples have another data type than its probabilities");
+    }
+    let at = over(&te, &probabilities);
+    let start = map(&te, "T_copy", &probabilities, |x| x);
+    let sums = te.scatter("cumsum", &start, &[&at[0], &at[1]], &at, |so_far| {
+        let before = so_far.at([at[0].clone(), &at[1] - 1]);
+        at[1].lt(1).if_then_else(so_far.at(&at), before + so_far.at(&at))
+    });
+    let size = &probabilities.shape()[1];
+    let k = te.reduce_axis("k", size);
+    let passed = te.compute("passed", rows.shape(), |i| {
+        sums.at([rows.at(i), k.clone()]).le(samples.at(i)).cast(DType::I64).sum(&[&k])
+    });
+    let last = TeExpr::of_dim(size.clone()).cast(DType::I64) - 1;
+    let dtype = call.ty().dtype();
+    let out = map(&te, "T_cast", &passed, |passed| passed.min(last).cast(dtype));
     te.finish(&[out])
 }
 
