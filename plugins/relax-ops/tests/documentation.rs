@@ -1,41 +1,14 @@
 //! Each operator says what it does and which type a call has, with an example that holds.
 
 mod common;
+#[path = "common/examples.rs"]
+mod examples;
 
 use common::Ops;
+use examples::{Example, example};
 use plugin_api::ir::Type;
-use plugin_api::metadata::{doc_lines, summary};
 use plugin_api::typing::operators::OpDecl;
 use plugin_api::typing::relations::{Relation, relation};
-
-/// The example of a documentation: parameters, call and type.
-struct Example {
-    params: String,
-    call: String,
-    ty: String,
-}
-
-/// What is missing in the documentation of an operator.
-fn example(decl: &OpDecl) -> Result<Example, String> {
-    if !summary(decl.doc).ends_with('.') {
-        return Err("begins with no sentence".to_string());
-    }
-    if !doc_lines(decl.doc).any(|line| line.starts_with("Type: ") && line.ends_with('.')) {
-        return Err("has no rule for the type: `Type: that of the tensor.`".to_string());
-    }
-    let code: Vec<String> =
-        doc_lines(decl.doc).filter_map(|line| Some(line.strip_prefix("    ")?.to_string())).collect();
-    let (params, call, ty) = match code.as_slice() {
-        [params, call, ty] => (params.clone(), call, ty),
-        [call, ty] => (String::new(), call, ty),
-        _ => return Err("has no example: parameters, a call, and its type after `# `".to_string()),
-    };
-    if !call.starts_with(&format!("{}(", decl.name.replacen("relax", "R", 1))) {
-        return Err(format!("its example does not call it: {call}"));
-    }
-    let ty = ty.strip_prefix("# ").ok_or("its example does not say the type after `# `")?.to_string();
-    Ok(Example { params, call: call.clone(), ty })
-}
 
 /// Why the call of an example has another type than it says.
 fn fault(ops: &Ops, Example { params, call, ty }: &Example) -> Option<String> {
