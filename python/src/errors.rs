@@ -19,7 +19,7 @@ fn class(error: &Error) -> &'static str {
         Error::Registry(_) => "name",
         Error::Plan(_) => "plan",
         Error::Config { .. } => "config",
-        Error::Input { .. } => "text",
+        Error::Input { .. } | Error::InputFile { .. } => "text",
         Error::IllFormed { .. } => "ill-formed",
         Error::Step { .. } => "step",
         Error::Instrument { .. } => "instrument",

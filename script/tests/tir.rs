@@ -78,7 +78,10 @@ fn faults_are_told_with_their_place() {
     refused("vi = T.axis.S(4, n)", "is outside a block", "T.axis.S");
     refused("for i in T.thread_binding(4):\n    T.evaluate(i)", "which thread is not said", "T.thread_binding(4)");
     refused("assert n == 4", "an assertion needs a message", "assert n == 4");
-    refused("T.evaluate(0 < n < 4)", "not chained", "0 < n < 4");
+    refused("with T.launch_thread(n, 4):\n    T.evaluate(n)", "`n` is not a thread", "n");
+    refused("T.evaluate(T.infinity(\"int32\"))", "T.infinity is not defined for int32", "\"int32\"");
+    refused("T.evaluate(A.access_ptr(\"x\"))", "expected \"r\", \"w\" or \"rw\"", "\"x\"");
+    refused("T.evaluate(n.data)", "expected a buffer, found `n`", "n");
     refused(
         "try:\n    T.evaluate(n)\nfinally:\n    T.evaluate(n)",
         "expected a statement of TIR",
@@ -89,7 +92,113 @@ fn faults_are_told_with_their_place() {
         "layouts other than the default",
         "T.TileLayout(T.S[4:1])",
     );
-    refused("\"text\"", "a string is not a statement", "\"text\"");
+    let matched = |text: &str, message: &str| {
+        let call = format!("T.match_buffer({text})");
+        let body = format!("with T.sblock(\"b\"):\n    C = {call}\n    C[0] = T.float32(0)");
+        refused(&body, message, &call);
+    };
+    matched("A[0, 0:4], (16,)", "dimension 0 of the region has an extent of 4, and of the buffer 16");
+    matched("A[0:2, 0:4], (4,)", "leaves out a dimension of the region whose extent is 2");
+    matched("A[0, 0:4], (4,), \"int32\"", "the region is of float32, and the buffer of int32");
+}
+
+/// What people write, and what it is read as.
+#[test]
+fn what_python_and_helper_functions_say_is_read() {
+    let written = [
+        ("B[0] = T.ceildiv(B[1], 4)", "B[0] = (B[1] + 4 - 1) // 4"),
+        ("B[0] = T.ceildiv(7, 4)", "B[0] = 2"),
+        ("B[0] = T.ceildiv(n, n + 1)", "B[0] = (n + (n + 1) - 1) // (n + 1)"),
+        ("B[0] = T.max_value(\"int32\")", "B[0] = 2147483647"),
+        ("A[0, 0] = T.min_value(\"float32\")", "A[0, 0] = T.float32(-340282346638528859811704183484516925440.0)"),
+        ("A[0, 0] = T.infinity(\"float32\")", "A[0, 0] = T.float32(\"inf\")"),
+        ("D[0] = 0 < B[0] < n < 7", "D[0] = 0 < B[0] and B[0] < n and n < 7"),
+        ("D[0] = 1 < 2 < B[0]", "D[0] = T.And(T.bool(True), 2 < B[0])"),
+        ("D[0] = False and B[0] > 0", "D[0] = T.bool(False)"),
+        ("D[0] = True and B[0] > 0", "D[0] = T.And(T.bool(True), B[0] > 0)"),
+        ("B[0] = 3 if 1 < 2 else n", "B[0] = 3"),
+        ("\"\"\"Doc.\"\"\"\nB[0] = 1", "B[0] = 1"),
+        (
+            "T.evaluate(A.access_ptr(\"rw\", offset=4))",
+            "T.tvm_access_ptr(T.type_annotation(\"float32\"), A.data, 4, 252, 3)",
+        ),
+        (
+            "T.evaluate(A.access_ptr(\"r\", offset=n))",
+            "T.tvm_access_ptr(T.type_annotation(\"float32\"), A.data, n, 256 - n, 1)",
+        ),
+        ("T.evaluate(A.ptr_to([0, n]))", "T.address_of(A[0, n])"),
+        ("B[0] = A.shape[-1]", "B[0] = 16"),
+        ("for i, j in T.grid(*A.shape):\n    B[i] = j", "for i, j in T.grid(16, 16):\n    B[i] = j"),
+        ("for i in T.serial(1, stop=4):\n    B[i] = i", "for i in range(1, 4):\n    B[i] = i"),
+        ("k: T.int32 = 0\nT.evaluate(k.source.data)", "k: T.int32 = 0\nT.evaluate(k.source.data)"),
+        ("k: T.i32 = 0\nk.source[0] = 3", "k: T.int32 = 0\nk = 3"),
+        ("k = T.bind(B[0])\nB[1] = k", "k: T.let[T.int32] = B[0]\nB[1] = k"),
+        ("C = A\nC[0, 0] = T.float32(1)", "A[0, 0] = T.float32(1.0)"),
+        ("[k, l] = [1, 2]\nB[0] = k + l", "k: T.int32 = 1\nl: T.int32 = 2\nB[0] = k + l"),
+        ("assert n > 0, (\"ValueError\", \"n\")", "assert n > 0, (\"ValueError\", [\"n\"])"),
+        ("A[0, 0] = T.bf16(1)", "A[0, 0] = T.Cast(\"float32\", T.bfloat16(1.0))"),
+        ("T.evaluate(T.max_value(\"bfloat16\"))", "T.evaluate(T.bfloat16(340282346638528859811704183484516925440.0))"),
+    ];
+    let params =
+        "A: T.Buffer((16, 16), \"float32\"), B: T.Buffer((16,), \"int32\"), D: T.Buffer((16,), \"bool\"), n: T.int32";
+    for (text, expected) in written {
+        let read = read(&module(params, text), &NoOps).unwrap_or_else(|error| panic!("{text}: {error}"));
+        let printed = print(&read, &NoOps).expect("everything in it has a text");
+        let body: Vec<&str> = printed.lines().filter_map(|line| line.strip_prefix("        ")).collect();
+        assert_eq!(body.join("\n"), expected, "{text}");
+        let again = script::read(&printed, &NoOps).unwrap_or_else(|error| panic!("{printed}: {error}"));
+        assert!(again.structural_eq(&read), "{text}");
+    }
+}
+
+#[test]
+fn type_parameters_are_symbolic_variables() {
+    let text = module("a: T.Buffer((k, 4), \"float32\")", "a[0, 0] = T.float32(1.0)").replace("def f(", "def f[k](");
+    let printed = print(&read(&text, &NoOps).expect("it is read"), &NoOps).expect("everything in it has a text");
+    assert!(printed.contains("k = TypeVar(\"k\")") && printed.contains("T.Buffer((k, 4), \"float32\")"), "{printed}");
+    let bounded = text.replace("[k](", "[k: int](");
+    assert!(faults(&bounded).diagnostics[0].message.contains("a type parameter is the name"), "a bound");
+}
+
+/// A public function has its name as its symbol, whether the text says so or not.
+#[test]
+fn a_symbol_that_is_the_name_says_nothing() {
+    let text = module("n: T.int32", "T.evaluate(n)").replace("private=True, ", "");
+    let with =
+        text.replace("        T.evaluate", "        T.func_attr({\"global_symbol\": \"f\"})\n        T.evaluate");
+    let (text, with) = (read(&text, &NoOps).expect("it is read"), read(&with, &NoOps).expect("it is read"));
+    assert!(text.structural_eq(&with));
+}
+
+#[test]
+fn a_text_of_another_version_is_recognized() {
+    let first = |text: &str| faults(text).diagnostics[0].clone();
+    let text = module("n: T.int32", "T.evaluate(n)");
+    let after = first(&text.replace("@T.prim_func", "@Ts.prim_func"));
+    assert!(after.message.contains("written for a TVM after 0.27"), "{}", after.message);
+    let old = first(&module("n: T.int32", "with T.block(\"b\"):\n    T.store(n, n)"));
+    assert!(old.message.contains("written for a TVM before 0.27"), "{}", old.message);
+    assert!(old.help.is_some_and(|help| help.contains("`T.block` is `T.sblock`")), "the new name");
+    let import = first(&format!("# from tvm.script import tir as T\n{}", module("n: T.int32", "T.evaluate(m)")));
+    assert!(import.message.contains("`from tvm.script import tir`"), "{}", import.message);
+    let other = first(&module("n: T.int32", "T.evaluate(m)"));
+    assert!(other.message.contains("undefined variable `m`"), "{}", other.message);
+}
+
+/// TVM does not read slices with a negative step, nor views of another data type without a layout.
+#[test]
+fn what_tvm_does_not_read_is_printed_otherwise() {
+    let params = "A: T.Buffer((16, 16), \"float32\"), o: T.Buffer((32,), \"int32\"), n: T.int32";
+    for (text, expected) in [
+        ("o[31 - n * 8:31 - n * 8 + -8:-1] = T.Broadcast(1, 8)", "o[T.Ramp(31 - n * 8, -1, 8)] = T.Broadcast(1, 8)"),
+        ("o[n:n + 16:2] = T.Broadcast(1, 8)", "o[n:n + 16:2] = T.Broadcast(1, 8)"),
+        ("v = A.view(\"int32\")\nv[0, 0] = 1", "v = T.decl_buffer((16, 16), \"int32\", data=A.data)\nv[0, 0] = 1"),
+    ] {
+        let read = read(&module(params, text), &NoOps).unwrap_or_else(|error| panic!("{text}: {error}"));
+        let printed = print(&read, &NoOps).expect("everything in it has a text");
+        let body: Vec<&str> = printed.lines().filter_map(|line| line.strip_prefix("        ")).collect();
+        assert_eq!(body.join("\n"), expected, "{text}");
+    }
 }
 
 #[test]

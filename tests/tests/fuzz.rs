@@ -67,6 +67,14 @@ fn modules() -> Vec<String> {
     out
 }
 
+/// Modules as people write them.
+fn written() -> Vec<String> {
+    let texts = files(&root().join("tests/goldens/written")).into_values();
+    let written =
+        |text: Vec<u8>| String::from_utf8(text).expect("a text").split("# is read as\n").next().map(str::to_string);
+    texts.filter_map(written).collect()
+}
+
 /// Kinds of everything in a body.
 fn kinds(body: &Body) -> BTreeSet<(u8, u16)> {
     let raw = body.raw();
@@ -170,13 +178,14 @@ fn seeds_are_accepted() {
     if std::env::var_os("BLESS").is_some() {
         let own = std::fs::read(root().join("passes.toml")).expect("the default manifest");
         let readable = |text: &String| text.len() < 3_000 && script::read(text, &fuzz::SomeOps).is_ok();
-        let texts = modules().into_iter().filter(readable).map(String::into_bytes);
+        let texts = modules().into_iter().filter(readable).take(12).chain(written().into_iter().filter(readable));
+        let texts = texts.map(String::into_bytes);
         for (target, seeds) in [
             ("lockfile", vec![lockfile().into_bytes(), write(&Entries::new()).into_bytes()]),
             ("manifest", vec![own, MANIFEST.into()]),
             ("metadata", metadata()),
             ("seal", bodies()),
-            ("text", texts.take(12).chain((0..8).map(|seed| fuzz::generated(seed).into_bytes())).collect()),
+            ("text", texts.chain((0..8).map(|seed| fuzz::generated(seed).into_bytes())).collect()),
         ] {
             let folder = folder("seeds", target);
             let _ = std::fs::remove_dir_all(&folder);

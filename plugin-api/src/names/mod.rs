@@ -111,6 +111,9 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<
         if bound < worst.max(best.first().map_or(0.0, |(score, _)| score - SPREAD)) {
             break;
         }
+        if best.iter().any(|(_, known)| *known == candidate) {
+            continue;
+        }
         best.push((score(candidate), candidate));
         best.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
         best.truncate(SHOWN);

@@ -27,7 +27,8 @@ pub fn signature(info: &OpInfo) -> String {
     let (positional, named) = info.attrs.split_at(n_positional(info));
     let named = named.first().map(|_| "*".to_string()).into_iter().chain(named.iter().map(attr));
     let parts: Vec<String> = args.chain(positional.iter().map(attr)).chain(named).collect();
-    format!("{}({})", info.name.replacen("relax.", "R.", 1), parts.join(", "))
+    // An operator of another namespace is written with it: `R.acme.swish_glu`.
+    format!("R.{}({})", info.name.strip_prefix("relax.").unwrap_or(&info.name), parts.join(", "))
 }
 
 /// How many attributes may be written without their names.

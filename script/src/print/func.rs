@@ -347,8 +347,11 @@ impl<'b> Writer<'_, '_, 'b> {
                     self.p.dotted(rest, "operator");
                 }
                 None => {
-                    self.p.uses_tir = true;
-                    self.p.out.push_str("T.");
+                    // `R.` also stands before an operator of a plugin, unless Relax has one of that name.
+                    let ops = self.p.ops;
+                    let declared = ops.op_info(name).is_some() && ops.op_info(&format!("relax.{name}")).is_none();
+                    self.p.uses_tir |= !declared;
+                    self.p.out.push_str(if declared { "R." } else { "T." });
                     self.p.dotted(name, "operator");
                 }
             },

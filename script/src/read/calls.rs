@@ -5,14 +5,15 @@ use super::types::{accept, keyword};
 use super::{Read, path_after, span};
 use crate::words::diagnostic::Diagnostic;
 use plugin_api::ir::records::{LEAF_BIT, flag, kind, tykind};
-use plugin_api::ir::{Attr, AttrsId, Dim, TensorType, Type, TypeId, V};
+use plugin_api::ir::{Attr, AttrsId, DType, Dim, NodeSpec, TensorType, Type, TypeId, V};
 use plugin_api::metadata::{ArgInfo, ArgKind, AttrInfo, AttrType, OpInfo};
 use plugin_api::typing::operator_checks::{
     add_defaults, canonical_attr, n_positional, signature, takes_any_attributes, type_name,
 };
 use plugin_api::typing::operators::InferError;
 use plugin_api::typing::relations::{call_result, calls_are_pure};
-use ruff_python_ast::{Expr, ExprCall, Keyword};
+use ruff_python_ast::visitor::{Visitor, walk_expr};
+use ruff_python_ast::{Expr, ExprCall, ExprName, Keyword};
 use std::ops::Range;
 
 /// Keywords whose values are types of results rather than attributes.
@@ -34,7 +35,10 @@ impl<'a> FnReader<'a> {
         }
         if let Some(name) = path_after(text, &call.func, "T") {
             if name.contains('.') {
-                return self.opaque_call(name, call);
+                return match self.is_operator(name) {
+                    true => self.operator(name, call),
+                    false => self.opaque_call(name, call),
+                };
             }
             let dim = self.dim_call(call)?;
             return Ok(self.b.prim_value(&dim));
@@ -44,6 +48,10 @@ impl<'a> FnReader<'a> {
             && !self.is_module(&method.value)
         {
             return self.astype(&method.value, call);
+        }
+        if let Some(name) = path(&call.func).filter(|name| self.is_operator(name)) {
+            let message = format!("the operator `{name}` is called without `R.`");
+            return Err(Diagnostic::new(span(&*call.func), message).help(format!("write `R.{name}(...)`")));
         }
         let callee = self.expr(&call.func)?;
         if let Some(keyword) = call.arguments.keywords.first() {
@@ -90,9 +98,34 @@ impl<'a> FnReader<'a> {
         let [value, ty] = &*call.arguments.args else {
             return Err(Diagnostic::new(span(call), "expected R.match_cast(value, type)"));
         };
+        self.name_dims(ty)?;
         let value = self.expr(value)?;
         let ty = self.type_id(ty)?;
-        Ok(self.b.node(plugin_api::ir::NodeSpec::new(kind::MATCH_CAST).ty(ty), &[value], None))
+        Ok(self.b.node(NodeSpec::new(kind::MATCH_CAST).ty(ty), &[value], None))
+    }
+
+    /// A type that is checked can have the shape of a variable, `R.Tensor(lv, "float32")`. Where the type of `lv` does not
+    /// say the dimensions, they get names: `R.match_cast(lv, R.Shape([lv_0, lv_1]))`.
+    fn name_dims(&mut self, ty: &'a Expr) -> Read<()> {
+        let mut shapes = ShapeNames { text: self.scope.text, names: Vec::new() };
+        shapes.visit_expr(ty);
+        for variable in shapes.names {
+            let (name, at) = (variable.id.as_str(), span(variable));
+            let shape = self.lookup(name, at.clone())?;
+            let Type::Shape { ndim, dims: None } = self.b.type_owned(self.b.type_of(shape)) else { continue };
+            if self.named_dims.contains_key(&shape) {
+                continue;
+            }
+            let Ok(ndim) = usize::try_from(ndim) else { return Err(unknown_rank(name, at)) };
+            let dims: Vec<Dim> = (0..ndim).map(|i| Dim::Var(self.b.sym(&format!("{name}_{i}"), DType::I64))).collect();
+            let known = self.b.ty(&Type::shape(dims.clone()));
+            self.open_block();
+            let cast = self.b.node(NodeSpec::new(kind::MATCH_CAST).ty(known), &[shape], None);
+            self.bind_here(name, &at, cast, None)?;
+            self.named_dims.insert(shape, dims);
+            self.types.clear();
+        }
+        Ok(())
     }
 
     /// A call of an operator that no plugin declares, kept as it stands. Its type is what its binding declares; it counts
@@ -110,7 +143,7 @@ impl<'a> FnReader<'a> {
                     return Err(Diagnostic::new(span(keyword), format!("attribute `{key}` is given twice")));
                 }
                 Some(key) => attrs.push((key.as_str(), self.attr(&keyword.value)?)),
-                None => return Err(Diagnostic::new(span(keyword), "`**` is not read in a call")),
+                None => return Err(starred(keyword)),
             }
         }
         Ok(self.kept(name, span(&*call.func), &values, attrs))
@@ -161,12 +194,16 @@ impl<'a> FnReader<'a> {
             values.push(self.operand(value, Some(arg))?);
         }
         self.no_gap(info, call, values.len())?;
+        let given = values.len() + usize::from(info.name == "relax.arange") * 2;
         let least = info.args.iter().filter(|arg| !arg.optional && !arg.name.starts_with('*')).count();
-        if values.len() < least {
+        if values.is_empty() && least > 0 || given < least {
             return Err(self.wrong_number(info, call, values.len()));
         }
-        let attrs = self.op_attrs(info, call, &rest)?;
-        for (name, types) in types {
+        self.add_operands(&info.name, &mut values);
+        let attrs = self.op_attrs(info, call, &rest, &values)?;
+        // Its arguments say what it gives, and TVM reads no types here.
+        let said = info.name == "relax.builtin.alloc_tensor" && !self.scope.as_written;
+        for (name, types) in types.into_iter().filter(|_| !said) {
             self.type_args(name, types, &mut values)?;
         }
         let v = self.b.call(callee, &values, attrs, TypeId::NONE, false, None);
@@ -257,10 +294,18 @@ impl<'a> FnReader<'a> {
         }
         // The same operator; the name only says that the result is a DTensor.
         let name = if name == "dist.call_tir" { "call_tir" } else { name };
-        let info = self.scope.ops.op_info(&format!("relax.{name}"))?;
+        let ops = self.scope.ops;
+        // `R.acme.swish_glu` is also the operator `acme.swish_glu`, where there is none of Relax.
+        let info = ops.op_info(&format!("relax.{name}")).or_else(|| ops.op_info(name))?;
         let known = (info, self.b.op(&info.name));
         self.operators.insert(name, known);
         Some(known)
+    }
+
+    /// Whether a plugin declares an operator of this name that is not one of Relax: it is written `R.acme.swish_glu`.
+    fn is_operator(&self, name: &str) -> bool {
+        let ops = self.scope.ops;
+        name.contains('.') && ops.op_info(name).is_some() && ops.op_info(&format!("relax.{name}")).is_none()
     }
 
     /// An argument that is given by name can only follow one that is there: calls have no gaps.
@@ -286,7 +331,7 @@ impl<'a> FnReader<'a> {
     }
 
     /// Attributes: those that are written, checked, and defaults of the others. Equal texts are read once.
-    fn op_attrs(&mut self, info: &OpInfo, call: &'a ExprCall, positional: &[&'a Expr]) -> Read<AttrsId> {
+    fn op_attrs(&mut self, info: &OpInfo, call: &'a ExprCall, positional: &[&'a Expr], values: &[V]) -> Read<AttrsId> {
         let keywords = &call.arguments.keywords;
         let is_operand = |keyword: &Keyword| {
             let name = keyword.arg.as_ref().map_or("", |arg| arg.as_str());
@@ -320,24 +365,20 @@ impl<'a> FnReader<'a> {
             entries.push((attr.name.as_str(), self.checked(attr, value)?));
         }
         for keyword in keywords.iter().filter(|keyword| !other(keyword)) {
-            let name = keyword.arg.as_ref().map_or("**", |arg| arg.as_str());
+            let Some(name) = keyword.arg.as_ref().map(|arg| arg.as_str()) else { return Err(starred(keyword)) };
             if takes_any_attributes(info) {
                 entries.push((name, self.attr(&keyword.value)?));
                 continue;
             }
             let Some(attr) = info.attrs.iter().find(|attr| attr.name == name) else {
-                if info.args.iter().any(|arg| arg.name == name) {
-                    let message = format!("argument `{name}` is given twice: by position and by name");
-                    return Err(Diagnostic::new(span(keyword), message).help(signature(info)));
-                }
-                return Err(Diagnostic::new(span(keyword), format!("{} has no attribute `{name}`", info.name))
-                    .help(signature(info)));
+                return Err(no_attribute(info, name, keyword));
             };
             if entries.iter().any(|(known, _)| *known == name) {
                 return Err(Diagnostic::new(span(keyword), format!("attribute `{name}` is given twice")));
             }
             entries.push((attr.name.as_str(), self.checked(attr, &keyword.value)?));
         }
+        self.add_attributes(&info.name, values, &mut entries);
         if let Some(missing) = add_defaults(info, &mut entries) {
             let message = format!("{} needs the attribute `{}`", info.name, missing.name);
             return Err(Diagnostic::new(span(call), message).help(signature(info)));
@@ -353,6 +394,13 @@ impl<'a> FnReader<'a> {
     /// Types that a call gives. Several results are a tuple: `out_ty=[A, B]`.
     fn type_args(&mut self, name: &str, types: &'a Expr, values: &mut Vec<V>) -> Read<()> {
         let result = matches!(name, "out_ty" | "out_sinfo");
+        self.exact_shapes = result;
+        let read = self.types_of_results(result, types, values);
+        self.exact_shapes = false;
+        read
+    }
+
+    fn types_of_results(&mut self, result: bool, types: &'a Expr, values: &mut Vec<V>) -> Read<()> {
         let items = match types {
             Expr::List(list) => &list.elts,
             Expr::Tuple(tuple) => &tuple.elts,
@@ -453,6 +501,51 @@ fn positional_types<'a>(
         Some((name, again)) => Err(Diagnostic::new(span(*again), format!("argument `{name}` is given twice"))),
         None => Ok((types, attrs)),
     }
+}
+
+/// `a.b.c` as a text; nothing of anything else.
+fn path(expr: &Expr) -> Option<String> {
+    match expr {
+        Expr::Name(name) => Some(name.id.to_string()),
+        Expr::Attribute(attribute) => Some(format!("{}.{}", path(&attribute.value)?, attribute.attr)),
+        _ => None,
+    }
+}
+
+/// A shape of which nothing says the dimensions.
+pub(super) fn unknown_rank(name: &str, at: Range<usize>) -> Diagnostic {
+    Diagnostic::new(at, format!("the dimensions of the shape `{name}` are not known here"))
+        .help(format!("name them first: `shape = R.match_cast({name}, R.Shape([a, b]))`, then R.Tensor((a, b), ...)"))
+}
+
+/// The variables that types name as their shape.
+struct ShapeNames<'a> {
+    text: &'a str,
+    names: Vec<&'a ExprName>,
+}
+
+impl<'a> Visitor<'a> for ShapeNames<'a> {
+    fn visit_expr(&mut self, expr: &'a Expr) {
+        if let Expr::Call(call) = expr
+            && path_after(self.text, &call.func, "R") == Some("Tensor")
+            && let Some(Expr::Name(name)) = call.arguments.args.first().or_else(|| keyword(call, "shape"))
+        {
+            self.names.push(name);
+        }
+        walk_expr(self, expr);
+    }
+}
+
+fn no_attribute(info: &OpInfo, name: &str, keyword: &Keyword) -> Diagnostic {
+    let message = match info.args.iter().any(|arg| arg.name == name) {
+        true => format!("argument `{name}` is given twice: by position and by name"),
+        false => format!("{} has no attribute `{name}`", info.name),
+    };
+    Diagnostic::new(span(keyword), message).help(signature(info))
+}
+
+fn starred(keyword: &Keyword) -> Diagnostic {
+    Diagnostic::new(span(keyword), "`**` is not read in a call").help("write each attribute with its name: axis=1")
 }
 
 fn is_type_keyword(keyword: &Keyword) -> bool {

@@ -7,6 +7,7 @@ use super::types::{accept, int, keyword, sym_declaration};
 use super::{Read, is_path, span};
 use crate::metadata::Object;
 use crate::words::diagnostic::Diagnostic;
+use crate::words::dtypes::dtype_named;
 use plugin_api::ir::records::MAX_DEPTH;
 use plugin_api::ir::{Attr, DType, Dim, MAX_SIZE, Sym, Type, V};
 use plugin_api::names::{did_you_mean, nearest};
@@ -254,7 +255,7 @@ impl<'a> FnReader<'a> {
         // TVM prints the first, and has both.
         let name = if name == "R.dist.device_mesh" { "R.device_mesh".to_string() } else { name };
         if let (Some(dtype), [value]) = (name.strip_prefix("T."), &*call.arguments.args)
-            && let Ok(dtype) = dtype.parse::<DType>()
+            && let Some(dtype) = dtype_named(dtype)
         {
             let typed = match scalar(value) {
                 Some(Scalar::Float(value)) if dtype.is_float() => Some(Dim::float(value, dtype)),

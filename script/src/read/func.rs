@@ -15,7 +15,7 @@ use plugin_api::ir::erase::seen_outside;
 use plugin_api::ir::records::{flag, kind};
 use plugin_api::ir::{Attr, AttrsId, Body, BodyBuilder, DType, Dim, NodeSpec, Sym, Type, TypeId, V};
 use plugin_api::typing::relations::{Relation, relation};
-use ruff_python_ast::{Expr, Stmt, StmtFunctionDef, StmtReturn};
+use ruff_python_ast::{Expr, Stmt, StmtFunctionDef, StmtReturn, TypeParam};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
@@ -55,6 +55,10 @@ pub(crate) struct FnReader<'a> {
     /// Whether unknown names in dimensions become symbolic variables (in strings).
     pub(crate) implicit_syms: bool,
     pub(crate) types: HashMap<&'a str, TypeId, RandomState>,
+    /// Names of the dimensions of shapes whose type does not say them.
+    pub(crate) named_dims: HashMap<V, Vec<Dim>, RandomState>,
+    /// Whether the type that is being read must say its shape: something is allocated for it.
+    pub(crate) exact_shapes: bool,
     /// Whether the type that is being read mentions a variable.
     pub(crate) speaks_of_values: bool,
     pub(crate) calls: HashMap<Box<[u32]>, (TypeId, bool), RandomState>,
@@ -65,6 +69,8 @@ pub(crate) struct FnReader<'a> {
     pub(crate) operators: HashMap<&'a str, (&'a plugin_api::metadata::OpInfo, V), RandomState>,
     /// Attributes so far of each function that is open.
     func_attrs: Vec<Vec<(String, Attr)>>,
+    /// Name of the function of the module, if it is not private.
+    public: Option<&'a str>,
     /// Whether each function that is open is declared pure.
     pure: Vec<bool>,
     /// Names that were declared as `n = TypeVar("n")` above a local function.
@@ -96,10 +102,6 @@ fn decorator(def: &StmtFunctionDef) -> Read<Decorator> {
     if let Some(second) = def.decorator_list.get(1) {
         return Err(Diagnostic::new(span(second), "a second decorator").help("a function has exactly one"));
     }
-    if def.is_async || def.type_params.is_some() {
-        let message = format!("function `{}` must be a plain `def`", def.name);
-        return Err(Diagnostic::new(span(&def.name), message).help("remove `async` and type parameters"));
-    }
     plain_parameters(def)?;
     if !is_path(decorated_by(&decorator.expression).0, &["R", "function"]) {
         return Err(Diagnostic::new(span(decorator), "expected `@R.function`"));
@@ -114,8 +116,33 @@ fn decorator(def: &StmtFunctionDef) -> Read<Decorator> {
     Ok(found)
 }
 
-/// Refuses parameters that the IR has no place for.
+/// The type parameters of `def f[n, m](...)`: symbolic variables, as if `n = TypeVar("n")` stood above the function.
+pub(super) fn type_params(def: &StmtFunctionDef) -> Read<Vec<&str>> {
+    let params = def.type_params.as_deref().map_or(&[][..], |params| &params.type_params);
+    let mut names = Vec::with_capacity(params.len());
+    for param in params {
+        match param {
+            TypeParam::TypeVar(var) if var.bound.is_none() && var.default.is_none() => names.push(var.name.as_str()),
+            other => {
+                return Err(Diagnostic::new(span(other), "a type parameter is the name of a symbolic variable")
+                    .help(format!("def {}[n](...), without bounds and default values", def.name)));
+            }
+        }
+    }
+    Ok(names)
+}
+
+/// Whether an attribute of a function says what its name says: the symbol of a function that others see.
+pub(super) fn is_implied(key: &str, value: &Attr, public: Option<&str>) -> bool {
+    key == "global_symbol" && matches!(value, Attr::Str(symbol) if public == Some(symbol.as_str()))
+}
+
+/// Refuses functions and parameters that the IR has no place for.
 pub(super) fn plain_parameters(def: &StmtFunctionDef) -> Read<()> {
+    if def.is_async {
+        let message = format!("function `{}` must be a plain `def`", def.name);
+        return Err(Diagnostic::new(span(&def.name), message).help("remove `async`"));
+    }
     let all = &def.parameters;
     let mut seen: HashMap<&str, Range<usize>> = HashMap::new();
     for name in all.args.iter().map(|param| &param.parameter.name) {
@@ -148,6 +175,8 @@ impl<'a> FnReader<'a> {
             index_syms: HashMap::default(),
             implicit_syms: false,
             types: HashMap::default(),
+            named_dims: HashMap::default(),
+            exact_shapes: false,
             speaks_of_values: false,
             calls: HashMap::default(),
             globals: HashMap::default(),
@@ -155,6 +184,7 @@ impl<'a> FnReader<'a> {
             attrs_op: HashMap::default(),
             operators: HashMap::default(),
             func_attrs: Vec::new(),
+            public: None,
             pure: Vec::new(),
             local_type_vars: HashSet::default(),
             modules: HashSet::from_iter(["cls", scope.class]),
@@ -169,6 +199,7 @@ impl<'a> FnReader<'a> {
     pub(crate) fn signature(def: &'a StmtFunctionDef, scope: &Scope<'a>) -> Read<(Type, u32)> {
         let facts = decorator(def)?;
         let mut reader = FnReader::new(scope);
+        reader.local_type_vars.extend(type_params(def)?);
         let mut params = Vec::new();
         for param in &def.parameters.args {
             let ty = reader.param_type(&param.parameter)?;
@@ -262,12 +293,17 @@ impl<'a> FnReader<'a> {
     fn define_function(&mut self, def: &'a StmtFunctionDef, name: Option<(&'a str, u16)>) -> Read<V> {
         let facts = decorator(def)?;
         let mut flags = if facts.private { flag::PRIVATE } else { 0 };
+        if name.is_none() && !facts.private {
+            self.public = Some(def.name.as_str());
+        }
         flags |= if facts.pure { 0 } else { flag::IMPURE };
         flags |= name.map_or(0, |(_, flags)| flags);
         let function = self.b.begin_function(flags, AttrsId::NONE, name.map(|(name, _)| name));
         let outer_dataflow = std::mem::replace(&mut self.in_dataflow, false);
         // Symbolic variables that a local function brings in end with it, and so does what texts of types mean.
         let outer = name.is_some().then(|| (self.syms.clone(), std::mem::take(&mut self.types)));
+        let own_type_vars: Vec<&str> = type_params(def)?;
+        let own_type_vars: Vec<&str> = own_type_vars.into_iter().filter(|n| self.local_type_vars.insert(n)).collect();
         let first_sym = self.b.n_syms();
         self.pure.push(facts.pure);
         self.enter();
@@ -303,6 +339,9 @@ impl<'a> FnReader<'a> {
         if let Some((syms, types)) = outer {
             (self.syms, self.types) = (syms, types);
         }
+        own_type_vars.iter().for_each(|name| {
+            self.local_type_vars.remove(name);
+        });
         self.in_dataflow = outer_dataflow;
         Ok(function)
     }
@@ -413,7 +452,11 @@ impl<'a> FnReader<'a> {
                             let message = format!("function attribute `{key}` is given twice");
                             return Err(Diagnostic::new(span(dict), message).help("remove one of them"));
                         }
-                        entries.push((key, value));
+                        // A function that others see has its name as its symbol.
+                        let public = self.public.filter(|_| self.func_attrs.len() == 1 && !self.scope.as_written);
+                        if !is_implied(&key, &value, public) {
+                            entries.push((key, value));
+                        }
                     }
                     let attrs = self.b.attrs(entries.iter().map(|(k, v): &(String, Attr)| (k.as_str(), v.clone())));
                     if let Some(last) = self.func_attrs.last_mut() {
@@ -498,7 +541,7 @@ impl<'a> FnReader<'a> {
     }
 
     /// Binds a value in the block that is open.
-    fn bind_here(&mut self, name: &str, at: &Range<usize>, v: V, annotation: Option<&'a Expr>) -> Read<V> {
+    pub(crate) fn bind_here(&mut self, name: &str, at: &Range<usize>, v: V, annotation: Option<&'a Expr>) -> Read<V> {
         let v = self.bind_value(name, v, annotation)?;
         self.name_scalar(v, name);
         if self.in_dataflow {

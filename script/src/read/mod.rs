@@ -2,6 +2,7 @@
 
 mod calls;
 mod constants;
+mod defaults;
 mod exprs;
 mod func;
 pub(crate) mod guard;
@@ -15,6 +16,7 @@ use crate::Operators;
 use crate::metadata::{Metadata, Object};
 use crate::words::devices::Devices;
 use crate::words::diagnostic::{Diagnostic, ReadError};
+use crate::words::dtypes::dtype_named;
 use func::FnReader;
 use plugin_api::ir::records::leaf;
 use plugin_api::ir::{Attr, Module, SealError, Type};
@@ -57,6 +59,8 @@ pub(crate) struct Scope<'a> {
     /// What the function that is read did not know when it was read first.
     pub(crate) again: Again<'a>,
     pub(crate) options: ReadOptions,
+    /// Whether what says nothing is kept: the host compares what it printed with what is read.
+    pub(crate) as_written: bool,
 }
 
 /// A function that calls another one before the text says what that gives is read twice: then the call has its type, and a
@@ -158,6 +162,8 @@ pub(crate) struct Around<'a> {
     /// Number of device meshes of its module.
     pub(crate) meshes: usize,
     pub(crate) options: ReadOptions,
+    /// Whether the text is one that the host printed.
+    pub(crate) as_written: bool,
 }
 
 /// Reads a text of functions of a module that has more than these. Nobody reads its warnings, and its errors are about a
@@ -167,6 +173,7 @@ pub(crate) struct Around<'a> {
 /// As [`read`].
 pub(crate) fn read_within<'a>(text: &'a str, around: Around<'a>, ops: &'a dyn Operators) -> Result<Module, ReadError> {
     guard::check(text)?;
+    let around = Around { as_written: true, ..around };
     let read = stacker::maybe_grow(STACK, STACK, || suggestions(0, || read_shallow(text, around, ops)));
     read.map(|read| read.module)
 }
@@ -180,7 +187,7 @@ fn read_shallow<'a>(text: &'a str, around: Around<'a>, ops: &'a dyn Operators) -
         Diagnostic::new(span(&error.location), message).label("here")
     })?;
     crate::words::spelling::check(text, parsed.tokens())?;
-    let Around { functions: globals, vdevices, meshes, options } = around;
+    let Around { functions: globals, vdevices, meshes, options, as_written } = around;
     let mut scope = Scope {
         text,
         ops,
@@ -194,10 +201,20 @@ fn read_shallow<'a>(text: &'a str, around: Around<'a>, ops: &'a dyn Operators) -
         contradictions: RefCell::default(),
         again: Again::default(),
         options,
+        as_written,
     };
-    let top = top::read(&parsed.syntax().body, &mut scope)?;
-    scope.class = top.class;
-    let module = module(&top, &mut scope)?;
+    let body = &parsed.syntax().body;
+    let module = top::read(body, &mut scope).and_then(|top| {
+        scope.class = top.class;
+        module(&top, &mut scope)
+    });
+    let module = module.map_err(|mut error| {
+        // Why it is refused is then most often the version.
+        if !scope.as_written {
+            error.diagnostics.splice(0..0, crate::words::versions::of_another(text, body));
+        }
+        error
+    })?;
     let opaque = scope.opaque.take();
     let opaque_calls = opaque.values().map(|(_, calls)| calls).sum();
     let unknown = opaque.into_iter().map(|(name, (at, calls))| unknown_operator(&name, at, calls, ops));
@@ -270,7 +287,7 @@ fn module<'a>(top: &Top<'a>, scope: &mut Scope<'a>) -> Result<Module, ReadError>
 
 /// The scalar that a TIR function returns.
 fn tir_result(def: &StmtFunctionDef, text: &str) -> Option<Type> {
-    let dtype = path_after(text, def.returns.as_deref()?, "T")?.parse().ok()?;
+    let dtype = dtype_named(path_after(text, def.returns.as_deref()?, "T")?)?;
     Some(Type::Prim { dtype, value: None })
 }
 

@@ -5,11 +5,12 @@ use super::func::FnReader;
 use super::ops::{binary_op, compare_op, named_op};
 use super::{Read, is_path, path_after, span};
 use crate::words::diagnostic::Diagnostic;
+use crate::words::dtypes::{Extreme, dtype_named, extreme};
 use crate::words::folding::{Constant, Folded, folded, wrapped};
 use plugin_api::ir::records::prim;
 use plugin_api::ir::{DTensorType, DType, Dim, DimExpr, TensorType, Type, TypeId};
 use plugin_api::names::listed;
-use ruff_python_ast::{BoolOp, Expr, ExprCall, ExprName, Keyword, Number, Operator, UnaryOp};
+use ruff_python_ast::{BoolOp, Expr, ExprCall, ExprCompare, ExprName, Keyword, Number, Operator, UnaryOp};
 use std::sync::Arc;
 
 impl<'a> FnReader<'a> {
@@ -42,7 +43,7 @@ impl<'a> FnReader<'a> {
                     Some("Shape") => Ok(Type::Shape { ndim: -1, dims: None }),
                     Some("Any" | "Object") => Ok(Type::Object),
                     Some("Callable") => Ok(Type::opaque_callable()),
-                    _ => match path_after(text, expr, "T").and_then(|name| name.parse().ok()) {
+                    _ => match path_after(text, expr, "T").and_then(dtype_named) {
                         Some(dtype) => Ok(Type::Prim { dtype, value: None }),
                         None => Err(not_a_type(expr)),
                     },
@@ -143,7 +144,13 @@ impl<'a> FnReader<'a> {
     fn shape_of(&mut self, variable: &ExprName) -> Read<(i32, Option<Vec<Dim>>)> {
         self.speaks_of_values = true;
         let shape = self.lookup(variable.id.as_str(), span(variable))?;
+        if let Some(dims) = self.named_dims.get(&shape) {
+            return Ok((dims.len() as i32, Some(dims.clone())));
+        }
         match self.b.type_owned(self.b.type_of(shape)) {
+            Type::Shape { dims: None, .. } if self.exact_shapes => {
+                Err(super::calls::unknown_rank(variable.id.as_str(), span(variable)))
+            }
             Type::Shape { ndim, dims } => Ok((ndim, dims)),
             _ => {
                 let message = format!("`{}` is not a shape", variable.id);
@@ -302,16 +309,26 @@ impl<'a> FnReader<'a> {
                 }
                 computed(op, left, right, span(expr))
             }
-            Expr::Compare(compare) => match (&*compare.ops, &*compare.comparators) {
-                ([op], [right]) => {
-                    let op = compare_op(*op).ok_or_else(|| not_a_dim(expr))?;
-                    computed(op, self.dim(&compare.left)?, self.dim(right)?, span(expr))
-                }
-                _ => Err(not_a_dim(expr)),
-            },
+            Expr::Compare(compare) => self.compared(compare, expr),
             Expr::Call(call) => self.dim_call(call),
             _ => Err(not_a_dim(expr)),
         }
+    }
+
+    /// `a < b`; `a < b < c` is `a < b and b < c`.
+    fn compared(&mut self, compare: &ExprCompare, expr: &Expr) -> Read<Dim> {
+        let (mut left, mut all) = (self.dim(&compare.left)?, None);
+        for (op, right) in compare.ops.iter().zip(&compare.comparators) {
+            let op = compare_op(*op).ok_or_else(|| not_a_dim(expr))?;
+            let right = self.dim(right)?;
+            let holds = computed(op, left, right.clone(), span(expr))?;
+            all = Some(match all {
+                Some(before) => computed(prim::AND, before, holds, span(expr))?,
+                None => holds,
+            });
+            left = right;
+        }
+        all.ok_or_else(|| not_a_dim(expr))
     }
 
     /// A call that makes a dimension, such as `T.min(n, 4)`.
@@ -324,11 +341,14 @@ impl<'a> FnReader<'a> {
                 let value = self.dim(value)?;
                 Ok(Dim::Expr(Arc::new(DimExpr::Unary(prim::NOT, DType::BOOL, value))))
             }
+            (Some("ceildiv"), [a, b]) => ceildiv(self.dim(a)?, self.dim(b)?, span(call)),
+            (Some(limit @ ("min_value" | "max_value" | "infinity")), [dtype]) => limit_of(limit, dtype),
             (Some("if_then_else"), [cond, then, other]) => {
                 Ok(Dim::if_then_else(self.dim(cond)?, self.dim(then)?, self.dim(other)?))
             }
             (Some(name), [a, b]) if let Some(op) = named_op(name) => {
                 let (a, b) = (self.dim(a)?, self.dim(b)?);
+                no_bools(op, &a, &b, &span(call))?;
                 // Of floats, `T.Div` is the true quotient.
                 let float = op == prim::TRUNCDIV && (has_float(&a) || has_float(&b));
                 let op = if float { prim::DIV } else { op };
@@ -338,17 +358,16 @@ impl<'a> FnReader<'a> {
                     false => computed(op, a, b, span(call)),
                 }
             }
-            (Some(name), [Expr::StringLiteral(text)]) => match (name.parse::<DType>(), not_finite(text.value.to_str()))
-            {
-                (Ok(dtype), Some(value)) if dtype.is_float() => Ok(Dim::float(value, dtype)),
+            (Some(name), [Expr::StringLiteral(text)]) => match (dtype_named(name), not_finite(text.value.to_str())) {
+                (Some(dtype), Some(value)) if dtype.is_float() => Ok(Dim::float(value, dtype)),
                 _ => Err(not_a_dim(&call.func)),
             },
-            (Some(name), [value]) => match name.parse::<DType>() {
-                Ok(dtype) if dtype.is_int() && wide_int(value).is_some_and(|v| dtype.has_integer(v)) => {
+            (Some(name), [value]) => match dtype_named(name) {
+                Some(dtype) if dtype.is_int() && wide_int(value).is_some_and(|v| dtype.has_integer(v)) => {
                     // Integers without a sign wrap into the 64 bits of the record.
                     Ok(Dim::int(wide_int(value).unwrap_or(0) as i64, dtype))
                 }
-                Ok(dtype) => match self.dim(value)? {
+                Some(dtype) => match self.dim(value)? {
                     Dim::Int(v) if dtype.is_float() => float(v as f64, dtype, span(value)),
                     Dim::Int(v) if !dtype.has_integer(v.into()) => {
                         Err(Diagnostic::new(span(value), format!("{v} does not fit {dtype}")))
@@ -359,7 +378,7 @@ impl<'a> FnReader<'a> {
                         None => Ok(cast(dtype, other)),
                     },
                 },
-                Err(_) => Err(not_a_dim(&call.func)),
+                None => Err(not_a_dim(&call.func)),
             },
             _ => Err(not_a_dim(&call.func)),
         }
@@ -429,6 +448,7 @@ fn whole(item: &Expr, dim: Dim) -> Read<Dim> {
 /// # Errors
 /// If something is divided by zero, or an integer leaves 64 bits; at `at`.
 fn computed(op: u16, a: Dim, b: Dim, at: std::ops::Range<usize>) -> Read<Dim> {
+    no_bools(op, &a, &b, &at)?;
     let dtype = if matches!(a, Dim::Int(_)) { b.dtype() } else { a.dtype() };
     if matches!(op, prim::MIN | prim::MAX) && matches!((&a, &b), (Dim::Var(a), Dim::Var(b)) if a == b) {
         return Ok(a);
@@ -452,6 +472,38 @@ fn computed(op: u16, a: Dim, b: Dim, at: std::ops::Range<usize>) -> Read<Dim> {
         Some(Folded::ByZero) => return Err(Diagnostic::new(at, "this divides by zero")),
         _ => Dim::binary(op, a, b),
     })
+}
+
+/// `(a + b - 1) // b`.
+fn ceildiv(a: Dim, b: Dim, at: std::ops::Range<usize>) -> Read<Dim> {
+    let sum = computed(prim::ADD, a, b.clone(), at.clone())?;
+    let one = if b.dtype() == DType::I64 { Dim::Int(1) } else { Dim::int(1, b.dtype()) };
+    computed(prim::FLOORDIV, computed(prim::SUB, sum, one, at.clone())?, b, at)
+}
+
+/// `T.max_value("int64")` and the like.
+fn limit_of(limit: &str, expr: &Expr) -> Read<Dim> {
+    let dtype = dtype_of(expr)?;
+    let found = match limit {
+        "infinity" => dtype.is_float().then_some(Extreme::Float(f64::INFINITY)),
+        limit => extreme(dtype, limit == "max_value"),
+    };
+    match found {
+        Some(Extreme::Int(value)) if dtype == DType::I64 => Ok(Dim::Int(value)),
+        Some(Extreme::Int(value)) => Ok(Dim::int(value, dtype)),
+        Some(Extreme::Float(value)) => Ok(Dim::float(value, dtype)),
+        None => Err(Diagnostic::new(span(expr), format!("T.{limit} is not defined for {dtype}"))),
+    }
+}
+
+/// Refuses bools as operands of arithmetic.
+fn no_bools(op: u16, a: &Dim, b: &Dim, at: &std::ops::Range<usize>) -> Read<()> {
+    let arithmetic = matches!(op, prim::ADD..=prim::MAX | prim::DIV | prim::SHL | prim::SHR);
+    if arithmetic && [a, b].iter().any(|operand| operand.dtype() == DType::BOOL) {
+        return Err(Diagnostic::new(at.clone(), "a bool is not a dimension, and is not calculated with")
+            .help("write the number, 0 or 1; T.Cast(\"int64\", n > 4) makes one of a comparison"));
+    }
+    Ok(())
 }
 
 /// A dimension as far as it is a constant.
@@ -498,6 +550,8 @@ pub(super) fn has_float(dim: &Dim) -> bool {
             DimExpr::Int(..) => false,
             DimExpr::Float(..) => true,
             DimExpr::Binary(_, _, a, b) => has_float(a) || has_float(b),
+            // A cast to an integer ends it.
+            DimExpr::Unary(prim::CAST, dtype, _) => dtype.is_float(),
             DimExpr::Unary(_, _, a) => has_float(a),
         },
     }
@@ -578,5 +632,5 @@ pub(crate) fn sym_declaration(text: &str, expr: &Expr) -> Option<DType> {
     let Expr::Call(call) = expr else { return None };
     let empty = call.arguments.args.is_empty() && call.arguments.keywords.is_empty();
     let name = path_after(text, &call.func, "T").filter(|_| empty)?;
-    if is_path(&call.func, &["T", "handle"]) { None } else { name.parse().ok() }
+    if is_path(&call.func, &["T", "handle"]) { None } else { dtype_named(name) }
 }

@@ -3,7 +3,9 @@
 
 pub(crate) mod devices;
 pub(crate) mod diagnostic;
+pub(crate) mod dtypes;
 pub(crate) mod folding;
 pub(crate) mod operators;
 pub(crate) mod spelling;
 pub(crate) mod tir_ops;
+pub(crate) mod versions;

@@ -21,9 +21,7 @@ declare_pass! {
     /// @R.function
     /// def main(x: R.Tensor((2, 3), "float32")):
     ///     R.func_attr({"relax.force_pure": True})
-    ///     alloc = R.builtin.alloc_tensor(
-    ///         R.shape([2, 3]), R.dtype("float32"), 0, R.str("global"), ty_args=(R.Tensor((2, 3), "float32"),)
-    ///     )
+    ///     alloc = R.builtin.alloc_tensor(R.shape([2, 3]), R.dtype("float32"), 0, R.str("global"))
     ///     _: R.Any = R.call_packed("my.copy", x, alloc)
     ///     y = alloc
     ///     return y
@@ -127,13 +125,11 @@ impl<'b> Written<'b, '_> {
         };
         let (device, scope) = self.devices.of_tensor(tensor);
         let builder = rw.edit().builder();
-        let result = builder.ty(&ty);
         let args = [
             builder.shape(shape),
             builder.dtype(tensor.dtype),
             builder.prim_value(&Dim::Int(device)),
             builder.string(scope),
-            builder.type_arg(result),
         ];
         let allocated = rw.call("relax.builtin.alloc_tensor", &args, &[], &ty);
         let allocated = rw.emit(allocated, "alloc");

@@ -26,7 +26,7 @@ impl<'b> Tir<'_, '_, 'b> {
         if Self::is_named(value) {
             self.push_name(value);
             if self.is_scalar(value) {
-                self.push(".buffer");
+                self.push(".source");
             }
             return;
         }
@@ -342,9 +342,11 @@ impl<'b> Tir<'_, '_, 'b> {
     /// `A[i, j]`, with the indices from the operand `first` on; only what is stored to is written with slices.
     pub(super) fn element(&mut self, buffer: Value<'b>, value: Value<'b>, first: usize) {
         self.push_name(buffer);
-        let first_one = || value.operand(first).is_some_and(|index| self.int_of(index) == Some((0, DType::I32)));
-        if self.is_scalar(buffer) && first_one() {
-            return;
+        if self.is_scalar(buffer) {
+            if value.operand(first).is_some_and(|index| self.int_of(index) == Some((0, DType::I32))) {
+                return;
+            }
+            self.push(".source");
         }
         if first >= value.n_operands() {
             return self.push("[()]");
@@ -375,7 +377,9 @@ impl<'b> Tir<'_, '_, 'b> {
     /// An index; a vector of steps of one number is a slice.
     fn index(&mut self, index: Value<'b>) {
         let stride = index.operand(1).and_then(|stride| self.int_of(stride));
-        let Some((step, dtype)) = stride.filter(|_| index.kind() == kind::RAMP) else { return self.expr(index, 0) };
+        // TVM does not read a slice back whose step is negative.
+        let stride = stride.filter(|(step, _)| *step > 0 && index.kind() == kind::RAMP);
+        let Some((step, dtype)) = stride else { return self.expr(index, 0) };
         let (Some(base), Some(lanes)) = (index.operand(0), index.operand(2)) else { return };
         if !self.lanes_of_slice(lanes, step, dtype) {
             return self.expr(index, 0);

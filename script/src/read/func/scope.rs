@@ -21,6 +21,8 @@ impl<'a> FnReader<'a> {
     }
 
     pub(super) fn leave_names(&mut self) {
+        // What named the dimensions may be inside the scope.
+        self.named_dims.clear();
         for name in self.scopes.pop().unwrap_or_default() {
             let Some(local) = self.locals.remove(name) else { continue };
             self.forget_scalar(name, local.v);
@@ -34,7 +36,7 @@ impl<'a> FnReader<'a> {
     }
 
     /// Opens a binding block where none is open.
-    pub(super) fn open_block(&mut self) {
+    pub(crate) fn open_block(&mut self) {
         if !self.in_dataflow && self.blocks.last() != Some(&Open::Block) {
             self.close_block();
             self.b.begin_block();

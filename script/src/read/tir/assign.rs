@@ -1,7 +1,7 @@
 //! What `name = …` declares in a PrimFunc.
 
 use crate::read::tir::arith::is_number;
-use crate::read::tir::buffer::{BufferFacts, handle_type, typed};
+use crate::read::tir::buffer::{BufferCall, BufferFacts, handle_type, typed};
 use crate::read::tir::stmt::one;
 use crate::read::tir::{E, HERE, Is, TirReader};
 use crate::read::types::{accept, keyword, sym_declaration};
@@ -68,22 +68,16 @@ impl<'a> TirReader<'a> {
             return self.declare(name, dtype);
         }
         if let Some((callee, call)) = self.tir_call_of(value) {
-            let plain = BufferFacts { keywords: &["annotations"], ..BufferFacts::default() };
-            let local = BufferFacts { scope: "local", ..plain };
-            let shared = BufferFacts { scope: "shared", ..plain };
-            let none = BufferFacts::default();
+            if let Some((facts, of)) = self.new_buffer_facts(callee) {
+                return self.new_buffer(name, call, facts, of);
+            }
             match callee {
                 "handle" => {
                     let ty = handle_type(call)?;
                     let ty = self.b.ty(&ty);
                     return self.var(name, ty, DType::HANDLE);
                 }
-                "Buffer" | "buffer_decl" => return self.new_buffer(name, call, none, buffer_of::FREE),
-                "sblock_alloc_buffer" => return self.new_buffer(name, call, none, buffer_of::BLOCK),
-                "alloc_buffer" if self.old => return self.new_buffer(name, call, none, buffer_of::BLOCK),
-                "alloc_buffer" => return self.new_buffer(name, call, plain, buffer_of::ALLOC),
-                "alloc_local" => return self.new_buffer(name, call, local, buffer_of::ALLOC),
-                "alloc_shared" => return self.new_buffer(name, call, shared, buffer_of::ALLOC),
+                "bind" => return self.bound_to(name, call),
                 "decl_buffer" => return self.decl_buffer(name, call),
                 "decl_scalar" => {
                     return self.scalar_buffer(name, call, "", &["dtype", "data", "scope", "elem_offset"]);
@@ -107,6 +101,10 @@ impl<'a> TirReader<'a> {
         {
             return self.view(name, &method.value, call);
         }
+        if let Some(buffer) = self.other_name(name, value) {
+            self.define_name(name, buffer);
+            return Ok(());
+        }
         match self.known(name).filter(|e| e.is == Is::Scalar || self.b.kind(e.v) == kind::BIND) {
             Some(_) => {
                 let value = self.value(value)?;
@@ -121,6 +119,27 @@ impl<'a> TirReader<'a> {
                 self.bind(name, None, value)
             }
         }
+    }
+
+    /// What a call says that makes a buffer without data, and which kind of buffer it is.
+    fn new_buffer_facts(&self, callee: &str) -> Option<(BufferFacts, u32)> {
+        let plain = BufferFacts { keywords: &["annotations"], ..BufferFacts::default() };
+        let none = BufferFacts::default();
+        Some(match callee {
+            "Buffer" | "buffer" | "buffer_decl" => (none, buffer_of::FREE),
+            "sblock_alloc_buffer" => (BufferFacts { without_bytes: true, ..none }, buffer_of::BLOCK),
+            "alloc_buffer" if self.old => (none, buffer_of::BLOCK),
+            "alloc_buffer" => (plain, buffer_of::ALLOC),
+            "alloc_local" => (BufferFacts { scope: "local", ..plain }, buffer_of::ALLOC),
+            "alloc_shared" => (BufferFacts { scope: "shared", ..plain }, buffer_of::ALLOC),
+            _ => return None,
+        })
+    }
+
+    /// The buffer that `name = A` gives another name.
+    fn other_name(&self, name: &str, value: &Expr) -> Option<E> {
+        let buffer = self.known(value.as_name_expr()?.id.as_str()).filter(|e| e.is == Is::Buffer)?;
+        self.known(name).is_none_or(|e| e.is != Is::Scalar).then_some(buffer)
     }
 
     /// Another value for a scalar or variable that is there.
@@ -201,7 +220,7 @@ impl<'a> TirReader<'a> {
     }
 
     fn new_buffer(&mut self, name: &'a str, call: &'a ExprCall, facts: BufferFacts, of: u32) -> Read<()> {
-        if let Some(data) = keyword(call, "data").filter(|data| !data.is_none_literal_expr()) {
+        if let Some(data) = BufferCall::new(call, 0, facts).given("data") {
             return Err(Diagnostic::new(span(data), "an allocation has no data yet").help("T.decl_buffer(..., data=p)"));
         }
         let annotations = keyword(call, "annotations").map(|dict| self.plain_dict(dict)).transpose()?;
@@ -213,7 +232,7 @@ impl<'a> TirReader<'a> {
     }
 
     fn decl_buffer(&mut self, name: &'a str, call: &'a ExprCall) -> Read<()> {
-        let data = keyword(call, "data").filter(|data| !data.is_none_literal_expr());
+        let data = BufferCall::new(call, 0, BufferFacts::default()).given("data");
         let data = data.map(|data| self.value(data)).transpose()?;
         let (mut buffer, extras) = self.buffer_type(call, 0, BufferFacts::default())?;
         let Some(data) = data else {
@@ -285,10 +304,54 @@ impl<'a> TirReader<'a> {
             Some(handle) => handle.v,
             None => self.access(source, 2)?,
         };
-        let (buffer, extras) =
-            self.buffer_type(call, 1, BufferFacts { wide_strides: true, ..BufferFacts::default() })?;
+        let (buffer, extras) = self.buffer_type(
+            call,
+            1,
+            BufferFacts { wide_strides: true, without_bytes: true, ..BufferFacts::default() },
+        )?;
+        if handle.is_none() {
+            self.fits_region(source, &buffer, call)?;
+        }
         let ops: Vec<V> = std::iter::once(source).chain(extras).collect();
         self.add_buffer(name, buffer, buffer_of::MATCH, &ops, AttrsId::NONE);
+        Ok(())
+    }
+
+    /// Refuses a buffer that does not match its region: another data type, or extents that differ. A region may have more
+    /// dimensions than the buffer; the first ones have an extent of 1 then.
+    fn fits_region(&self, region: V, buffer: &BufferType, call: &ExprCall) -> Read<()> {
+        let (dtype, extents) = self.b.with(region, |region| {
+            let dtype = region.operand(0).map_or(DType::VOID, |source| source.ty().dtype());
+            let extents = (2..region.n_operands()).step_by(2);
+            let extents: Vec<Option<i64>> = extents
+                .map(|i| region.operand(i).and_then(|extent| extent.dim()).and_then(|dim| dim.as_int()))
+                .collect();
+            (dtype, extents)
+        });
+        let refused = |message: String| {
+            let fault = Diagnostic::new(span(call), message);
+            Err(fault
+                .help("a matched buffer has the data type and the extents of its region: T.match_buffer(A[0:4], (4,))"))
+        };
+        if dtype != buffer.dtype {
+            return refused(format!("the region is of {dtype}, and the buffer of {}", buffer.dtype));
+        }
+        let Some(more) = extents.len().checked_sub(buffer.shape.len()) else {
+            let (region, own) = (extents.len(), buffer.shape.len());
+            return refused(format!("the region has {region} dimensions, and the buffer {own}"));
+        };
+        if let Some(extent) = extents[..more].iter().flatten().find(|extent| **extent != 1) {
+            return refused(format!("the buffer leaves out a dimension of the region whose extent is {extent}, not 1"));
+        }
+        for (at, (extent, dim)) in extents[more..].iter().zip(&buffer.shape).enumerate() {
+            if let (Some(extent), Some(own)) = (extent, dim.as_int())
+                && *extent != own
+            {
+                return refused(format!(
+                    "dimension {at} of the region has an extent of {extent}, and of the buffer {own}"
+                ));
+            }
+        }
         Ok(())
     }
 
@@ -384,9 +447,9 @@ impl<'a> TirReader<'a> {
         Ok(())
     }
 
-    pub(super) fn assign_all(&mut self, names: &'a ruff_python_ast::ExprTuple, value: &'a Expr) -> Read<()> {
+    pub(super) fn assign_all(&mut self, names: &'a [Expr], value: &'a Expr) -> Read<()> {
         let mut targets = Vec::new();
-        for name in &names.elts {
+        for name in names {
             match name {
                 Expr::Name(name) => targets.push((name.id.as_str(), span(name))),
                 other => return Err(Diagnostic::new(span(other), "expected a variable")),
@@ -399,10 +462,13 @@ impl<'a> TirReader<'a> {
             let names: Vec<&'a str> = targets.iter().map(|(name, _)| *name).collect();
             return self.scope_ids(&names, callee, call);
         }
-        if let Expr::Tuple(values) = value
-            && values.elts.len() == targets.len()
-        {
-            return targets.iter().zip(&values.elts).try_for_each(|((name, _), value)| self.assign(name, value));
+        let values = match value {
+            Expr::Tuple(values) => Some(&values.elts),
+            Expr::List(values) => Some(&values.elts),
+            _ => None,
+        };
+        if let Some(values) = values.filter(|values| values.len() == targets.len()) {
+            return targets.iter().zip(values).try_for_each(|((name, _), value)| self.assign(name, value));
         }
         Err(Diagnostic::new(span(value), "expected T.axis.remap, or as many values as variables"))
     }

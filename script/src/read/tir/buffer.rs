@@ -7,6 +7,7 @@ use crate::read::tir::{E, HERE, Is, TirReader};
 use crate::read::types::{accept, cast, dtype_of, has_float, int, keyword, negated, wide_int};
 use crate::read::{Read, path_after, span};
 use crate::words::diagnostic::Diagnostic;
+use crate::words::dtypes::dtype_named;
 use plugin_api::ir::records::{buffer_of, prim};
 use plugin_api::ir::{BufferType, DType, Dim, DimExpr, Type, TypeId, V};
 use ruff_python_ast::{BoolOp, Expr, ExprCall, Number, UnaryOp};
@@ -19,8 +20,51 @@ pub(super) struct BufferFacts {
     pub(super) scope: &'static str,
     /// Further keywords that the call takes.
     pub(super) keywords: &'static [&'static str],
+    /// Whether the call takes no `byte_offset` among its arguments by position.
+    pub(super) without_bytes: bool,
     /// Whether strides that are brought in by name have the data type of the first extent; otherwise they have 32 bits.
     pub(super) wide_strides: bool,
+}
+
+/// The arguments of a call that describes a buffer: what they are called by position, after the first `skip`.
+#[derive(Clone, Copy)]
+pub(super) struct BufferCall<'a> {
+    call: &'a ExprCall,
+    skip: usize,
+    without_bytes: bool,
+}
+
+impl<'a> BufferCall<'a> {
+    pub(super) fn new(call: &'a ExprCall, skip: usize, facts: BufferFacts) -> BufferCall<'a> {
+        BufferCall { call, skip, without_bytes: facts.without_bytes }
+    }
+
+    fn names(self) -> impl Iterator<Item = &'static str> {
+        const NAMES: &[&str] = &[
+            "shape",
+            "dtype",
+            "data",
+            "strides",
+            "elem_offset",
+            "byte_offset",
+            "scope",
+            "align",
+            "offset_factor",
+            "layout",
+        ];
+        NAMES.iter().copied().filter(move |name| !(self.without_bytes && *name == "byte_offset"))
+    }
+
+    /// An argument, by position or by name.
+    pub(super) fn argument(self, name: &str) -> Option<&'a Expr> {
+        let at = self.names().position(|known| known == name);
+        at.and_then(|at| self.call.arguments.args.get(self.skip + at)).or_else(|| keyword(self.call, name))
+    }
+
+    /// An argument that is not `None`.
+    pub(super) fn given(self, name: &str) -> Option<&'a Expr> {
+        self.argument(name).filter(|value| !value.is_none_literal_expr())
+    }
 }
 
 impl<'a> TirReader<'a> {
@@ -38,10 +82,10 @@ impl<'a> TirReader<'a> {
                 };
                 Ok((self.b.ty(&ty), DType::HANDLE))
             }
-            Some(name) if call.is_none_or(|call| call.arguments.is_empty()) => match name.parse::<DType>() {
-                Ok(dtype) if dtype.is_known() => Ok((self.prim_type(dtype), dtype)),
-                Ok(_) => Ok((self.b.ty(&void_type()), DType::VOID)),
-                Err(_) => Err(not_a_type(expr)),
+            Some(name) if call.is_none_or(|call| call.arguments.is_empty()) => match dtype_named(name) {
+                Some(dtype) if dtype.is_known() => Ok((self.prim_type(dtype), dtype)),
+                Some(_) => Ok((self.b.ty(&void_type()), DType::VOID)),
+                None => Err(not_a_type(expr)),
             },
             _ => Err(not_a_type(expr)),
         }
@@ -79,6 +123,7 @@ impl<'a> TirReader<'a> {
             "data",
             "strides",
             "elem_offset",
+            "byte_offset",
             "scope",
             "align",
             "offset_factor",
@@ -93,11 +138,11 @@ impl<'a> TirReader<'a> {
                 return Err(Diagnostic::new(span(keyword), format!("no argument `{name}` here")).help(usage));
             }
         }
-        let argument = |at: usize, name: &str| call.arguments.args.get(skip + at).or_else(|| keyword(call, name));
-        if let Some(extra) = call.arguments.args.get(skip + 2) {
+        let arguments = BufferCall::new(call, skip, facts);
+        if let Some(extra) = call.arguments.args.get(skip + arguments.names().count()) {
             return Err(Diagnostic::new(span(extra), "too many arguments").help(usage));
         }
-        let Some(shape) = argument(0, "shape") else {
+        let Some(shape) = arguments.argument("shape") else {
             return Err(Diagnostic::new(span(call), "a buffer needs a shape").help(usage));
         };
         let mut extras = Vec::new();
@@ -107,10 +152,10 @@ impl<'a> TirReader<'a> {
             one => std::slice::from_ref(one),
         };
         let shape = shape.iter().map(|dim| self.buffer_dim(dim, &mut extras)).collect::<Read<Vec<Dim>>>()?;
-        let dtype = argument(1, "dtype").map_or(Ok(DType::F32), dtype_of)?;
+        let dtype = arguments.argument("dtype").map_or(Ok(DType::F32), dtype_of)?;
         let mut buffer = BufferType { tiled: !self.s_tir, ..BufferType::new(shape, dtype) };
         buffer.scope = facts.scope.to_string();
-        if let Some(strides) = keyword(call, "strides").filter(|strides| !strides.is_none_literal_expr()) {
+        if let Some(strides) = arguments.given("strides") {
             let named = if facts.wide_strides { variable_dtype(&buffer) } else { DType::I32 };
             let items = match strides {
                 Expr::Tuple(tuple) => &*tuple.elts,
@@ -125,13 +170,13 @@ impl<'a> TirReader<'a> {
                 });
             }
         }
-        self.buffer_place(call, &mut buffer, &mut extras)?;
+        self.buffer_place(arguments, &mut buffer, &mut extras)?;
         Ok((buffer, extras))
     }
 
     /// Offset, scope, alignment, layout.
-    fn buffer_place(&mut self, call: &'a ExprCall, buffer: &mut BufferType, extras: &mut Vec<V>) -> Read<()> {
-        let given = |name| keyword(call, name).filter(|value| !value.is_none_literal_expr());
+    fn buffer_place(&mut self, arguments: BufferCall<'a>, buffer: &mut BufferType, extras: &mut Vec<V>) -> Read<()> {
+        let given = |name| arguments.given(name);
         if let Some(scope) = given("scope") {
             let Expr::StringLiteral(scope) = scope else {
                 return Err(Diagnostic::new(span(scope), "expected a memory scope such as \"shared\""));
@@ -160,7 +205,11 @@ impl<'a> TirReader<'a> {
             }
             None => {}
         }
-        match keyword(call, "layout") {
+        if let Some(bytes) = given("byte_offset") {
+            return Err(Diagnostic::new(span(bytes), "an offset in bytes is not read")
+                .help("elem_offset=n says the offset in elements"));
+        }
+        match arguments.argument("layout") {
             None => {}
             Some(Expr::NoneLiteral(_)) => buffer.tiled = false,
             Some(Expr::StringLiteral(text)) if text.value.to_str() == "default" => buffer.tiled = true,
@@ -227,7 +276,7 @@ impl<'a> TirReader<'a> {
             return Ok(Some(Dim::Var(*sym)));
         }
         let dtype = self.declared.get(name).copied();
-        let type_var = self.scope.type_vars.contains(name);
+        let type_var = self.scope.type_vars.contains(name) || self.type_params.contains(&name);
         let dtype = match (dtype, type_var, quoted) {
             (Some(dtype), ..) => dtype,
             (None, true, _) if self.in_signature => DType::I64,
@@ -325,11 +374,11 @@ impl<'a> TirReader<'a> {
         let untyped = (is_untyped(a), is_untyped(b));
         let (x, y) = match (x.as_int(), y.as_int()) {
             (Some(v), _) if untyped == (true, false) && y.dtype().is_int() || is_narrower(x.dtype(), y.dtype()) => {
-                (Dim::int(v, y.dtype()), y)
+                (fitting(v, y.dtype(), span(a))?, y)
             }
             (_, Some(v)) if untyped == (false, true) && x.dtype().is_int() || is_narrower(y.dtype(), x.dtype()) => {
-                let dtype = x.dtype();
-                (x, Dim::int(v, dtype))
+                let right = fitting(v, x.dtype(), span(b))?;
+                (x, right)
             }
             _ => (x, y),
         };
@@ -362,9 +411,9 @@ impl<'a> TirReader<'a> {
                 Some(op) => self.dim_pair(op, a, b, quoted)?,
                 None => None,
             },
-            (name, [value]) => match (name.parse::<DType>(), int(value)) {
-                (Ok(dtype), Some(value)) if dtype.is_int() => Some(Dim::int(value, dtype)),
-                (Ok(dtype), None) if dtype.is_int() => match self.dim(value, quoted)? {
+            (name, [value]) => match (dtype_named(name), int(value)) {
+                (Some(dtype), Some(value)) if dtype.is_int() => Some(fitting(value, dtype, span(call))?),
+                (Some(dtype), None) if dtype.is_int() => match self.dim(value, quoted)? {
                     Some(dim) => match dim.as_int() {
                         Some(value) if dtype.has_integer(value.into()) => Some(Dim::int(value, dtype)),
                         _ => Some(cast(dtype, dim)),
@@ -375,6 +424,18 @@ impl<'a> TirReader<'a> {
             },
             _ => None,
         })
+    }
+}
+
+/// An integer of a data type.
+///
+/// # Errors
+/// If that has no such integer; at `at`.
+fn fitting(value: i64, dtype: DType, at: std::ops::Range<usize>) -> Read<Dim> {
+    match dtype.has_integer(value.into()) {
+        true => Ok(Dim::int(value, dtype)),
+        false => Err(Diagnostic::new(at, format!("{value} does not fit {dtype}"))
+            .help("T.Cast(\"int32\", n) converts an integer of another type")),
     }
 }
 

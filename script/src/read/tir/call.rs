@@ -8,6 +8,7 @@ use crate::read::tir::{E, Is, TirReader};
 use crate::read::types::{accept, accept_named, dtype_of, keyword, wide_int};
 use crate::read::{Read, is_path, path_after, span};
 use crate::words::diagnostic::Diagnostic;
+use crate::words::dtypes::dtype_named;
 use crate::words::tir_ops::{self, Place, Result as OpResult};
 use plugin_api::ir::records::{flag, kind};
 use plugin_api::ir::{Attr, DType, NodeSpec, Type, TypeId, V};
@@ -46,16 +47,15 @@ impl<'a> TirReader<'a> {
             return Ok(typed(v, TypeId::NONE, DType::VOID));
         }
         if let Expr::Attribute(method) = &*call.func
-            && method.attr.as_str() == "vload"
+            && let Some(found) = self.method(method, call)?
         {
-            let buffer = self.buffer(&method.value)?;
-            return self.vload(buffer, call);
+            return Ok(found);
         }
         Err(Diagnostic::new(span(&*call.func), "expected a function of TIR, such as T.exp, or one of the module"))
     }
 
     /// `A.vload([i], predicate=p)`, `A.vload([i], "float32x4")`.
-    fn vload(&mut self, buffer: E, call: &'a ExprCall) -> Read<E> {
+    pub(super) fn vload(&mut self, buffer: E, call: &'a ExprCall) -> Read<E> {
         accept(call, 2, &["begin", "dtype", "predicate"], "A.vload([i], \"float32x4\")")?;
         let mut ops = vec![buffer.v];
         let Some(indices) = call.arguments.args.first() else {
@@ -119,7 +119,7 @@ impl<'a> TirReader<'a> {
             .collect()
     }
 
-    fn values<const N: usize>(&mut self, call: &'a ExprCall, name: &str) -> Read<[E; N]> {
+    pub(super) fn values<const N: usize>(&mut self, call: &'a ExprCall, name: &str) -> Read<[E; N]> {
         if call.arguments.args.len() != N || !call.arguments.keywords.is_empty() {
             let message = format!("T.{name} takes {N} arguments, found {}", call.arguments.args.len());
             return Err(Diagnostic::new(span(call), message));
@@ -143,7 +143,7 @@ impl<'a> TirReader<'a> {
                 self.operator_function(op, a, b, from, span(call))
             };
         }
-        if let (Ok(dtype), [value]) = (name.parse::<DType>(), &**args) {
+        if let (Some(dtype), [value]) = (dtype_named(name), &**args) {
             return self.immediate(dtype, value);
         }
         match name {
@@ -164,7 +164,9 @@ impl<'a> TirReader<'a> {
                 one_of_type(a, b, &span(call), || "the values of a Select".to_string())?;
                 Ok(self.node(NodeSpec::new(kind::SELECT), &[cond.v, a.v, b.v], a.dtype))
             }
-            "Ramp" => {
+            "ceildiv" => self.ceildiv(call),
+            "min_value" | "max_value" | "infinity" => self.extreme(name, call),
+            "Ramp" | "ramp" => {
                 let [base, stride, lanes] = self.values(call, name)?;
                 self.one_lane(base, &args[0])?;
                 self.one_lane(stride, &args[1])?;
@@ -172,7 +174,7 @@ impl<'a> TirReader<'a> {
                 let count = self.lane_count(lanes, span(&args[2]))?;
                 Ok(self.node(NodeSpec::new(kind::RAMP), &[base.v, stride.v, lanes.v], with_lanes(base.dtype, count)))
             }
-            "Broadcast" => {
+            "Broadcast" | "broadcast" => {
                 let [value, lanes] = self.values(call, name)?;
                 self.one_lane(value, &args[0])?;
                 let count = self.lane_count(lanes, span(&args[1]))?;

@@ -4,10 +4,12 @@ use crate::metadata::Object;
 use crate::read::ops::{binary_op, compare_op};
 use crate::read::tir::arith::promoted;
 use crate::read::tir::buffer::{is_narrower, typed};
+use crate::read::tir::sugar::python_truth;
 use crate::read::tir::{E, HERE, Is, TirReader};
 use crate::read::types::int;
 use crate::read::{Read, path_after, span};
 use crate::words::diagnostic::Diagnostic;
+use crate::words::dtypes::dtype_named;
 use plugin_api::ir::records::{flag, kind, prim};
 use plugin_api::ir::{DType, Dim, DimExpr, Expr as View, NodeSpec, Type, TypeId, V, Value};
 use ruff_python_ast::{
@@ -100,6 +102,9 @@ impl<'a> TirReader<'a> {
             }
             Expr::BoolOp(logic) => self.logic(logic, expr),
             Expr::Compare(compare) => self.comparison(compare, expr),
+            Expr::If(choice) if let Some(always) = python_truth(&choice.test) => {
+                self.value(if always { &choice.body } else { &choice.orelse })
+            }
             Expr::If(choice) => {
                 let cond = self.value(&choice.test)?;
                 let (then, other) = (self.value(&choice.body)?, self.value(&choice.orelse)?);
@@ -161,26 +166,48 @@ impl<'a> TirReader<'a> {
     fn logic(&mut self, logic: &'a ExprBoolOp, expr: &'a Expr) -> Read<E> {
         let op = if logic.op == BoolOp::And { prim::AND } else { prim::OR };
         let from = self.b.n_nodes();
-        let mut all: Option<E> = None;
-        for value in &logic.values {
-            let next = self.value(value)?;
-            all = Some(match all {
+        // What Python knows of the values so far: it looks at no further ones once they decide.
+        let decides = logic.op == BoolOp::Or;
+        let (mut all, mut known): (Option<E>, Option<bool>) = (None, None);
+        for (i, value) in logic.values.iter().enumerate() {
+            known = python_truth(value).filter(|_| i == 0 || known.is_some());
+            let next = match python_truth(value) {
+                Some(truth) => self.truth(truth),
+                None => self.value(value)?,
+            };
+            all = Some(match all.filter(|_| known.is_none()) {
                 Some(before) => self.operator(op, before, next, from, span(expr))?,
                 None => next,
             });
+            if known == Some(decides) {
+                break;
+            }
         }
         all.ok_or_else(|| not_a_value(expr))
     }
 
-    /// `a < b`.
+    /// `a < b`; `a < b < c` is `a < b and b < c`.
     fn comparison(&mut self, compare: &'a ExprCompare, expr: &'a Expr) -> Read<E> {
-        let ([op], [right]) = (&*compare.ops, &*compare.comparators) else {
-            return Err(Diagnostic::new(span(expr), "comparisons are not chained in TIR").help("a < b and b < c"));
-        };
-        let Some(op) = compare_op(*op) else { return Err(not_a_value(expr)) };
-        let from = self.b.n_nodes();
-        let (a, b) = (self.value(&compare.left)?, self.value(right)?);
-        self.operator(op, a, b, from, span(expr))
+        if let Some(truth) = python_truth(expr).filter(|_| compare.ops.len() > 1) {
+            return Ok(self.truth(truth));
+        }
+        let (from, at) = (self.b.n_nodes(), span(expr));
+        let (mut before, mut left) = (from, self.value(&compare.left)?);
+        let mut all: Option<E> = None;
+        for (i, (op, right)) in compare.ops.iter().zip(&compare.comparators).enumerate() {
+            let Some(op) = compare_op(*op) else { return Err(not_a_value(expr)) };
+            let right = self.value(right)?;
+            let result = self.operator(op, left, right, before, at.clone())?;
+            all = Some(match all {
+                Some(all) => self.operator(prim::AND, all, result, from, at.clone())?,
+                None => result,
+            });
+            if i + 1 < compare.ops.len() {
+                before = self.b.n_nodes();
+                left = self.again(right);
+            }
+        }
+        all.ok_or_else(|| not_a_value(expr))
     }
 
     /// `A[i, j]`, `A.strides[0]`, `metadata["ir.StringImm"][0]`.
@@ -193,6 +220,11 @@ impl<'a> TirReader<'a> {
                 return Err(Diagnostic::new(span(&*subscript.slice), "expected the number of a dimension"));
             };
             return self.buffer_part(buffer, index.saturating_add(2), span(subscript));
+        }
+        if let Expr::Attribute(attribute) = &*subscript.value
+            && attribute.attr.as_str() == "shape"
+        {
+            return self.extent(&attribute.value, &subscript.slice);
         }
         match self.scope.metadata(expr)? {
             Some(Object::Str(text)) => {
@@ -241,9 +273,9 @@ impl<'a> TirReader<'a> {
 
     /// A buffer by its name.
     pub(super) fn buffer(&mut self, expr: &'a Expr) -> Read<E> {
-        // `x.buffer` is the buffer of a scalar that is used by its name.
+        // `x.source` is the buffer of a scalar that is used by its name; `x.buffer` says the same in older texts.
         let named = match expr {
-            Expr::Attribute(attribute) if attribute.attr.as_str() == "buffer" => &*attribute.value,
+            Expr::Attribute(attribute) if matches!(attribute.attr.as_str(), "source" | "buffer") => &*attribute.value,
             other => other,
         };
         if let Expr::Name(name) = named {
@@ -252,7 +284,9 @@ impl<'a> TirReader<'a> {
                 return Ok(e);
             }
         }
-        Err(Diagnostic::new(span(expr), "expected a buffer"))
+        let found = self.scope.text.get(span(expr)).unwrap_or("").lines().next().unwrap_or("").to_string();
+        Err(Diagnostic::new(span(expr), format!("expected a buffer, found `{found}`"))
+            .help("name a buffer: `A[i]`, `A.data`; the buffer of a scalar variable `x` is `x.source`"))
     }
 
     /// `a:b:c` as an index is a vector of indices.
@@ -425,14 +459,14 @@ impl<'a> TirReader<'a> {
         let part = match attribute.attr.as_str() {
             "data" => 0,
             "elem_offset" => 1,
-            "buffer" => return self.buffer(expr),
+            "source" | "buffer" => return self.buffer(expr),
             _ => return Err(not_a_value(expr)),
         };
         let buffer = self.buffer(&attribute.value)?;
         self.buffer_part(buffer, part, span(attribute))
     }
 
-    fn buffer_part(&mut self, buffer: E, part: u32, at: Range<usize>) -> Read<E> {
+    pub(super) fn buffer_part(&mut self, buffer: E, part: u32, at: Range<usize>) -> Read<E> {
         let (dtype, scope, strides) = self.b.with(buffer.v, |value| {
             let ty = value.ty();
             (ty.dtype(), ty.buffer_scope().to_string(), ty.buffer().map_or(0, |buffer| buffer.strides_len))
@@ -455,7 +489,7 @@ impl<'a> TirReader<'a> {
     }
 
     /// A dimension as the expression that its text is.
-    fn dim_value(&mut self, dim: &Dim) -> E {
+    pub(super) fn dim_value(&mut self, dim: &Dim) -> E {
         let Dim::Expr(expr) = dim else {
             let v = match dim {
                 Dim::Var(sym) => self.node_of(*sym),
@@ -550,7 +584,7 @@ impl<'a> TirReader<'a> {
 fn int_of(expr: &Expr) -> Option<i64> {
     match expr {
         Expr::Call(call) => match (&*call.func, &*call.arguments.args) {
-            (Expr::Attribute(attribute), [value]) if attribute.attr.parse::<DType>().is_ok() => int(value),
+            (Expr::Attribute(attribute), [value]) if dtype_named(&attribute.attr).is_some() => int(value),
             _ => None,
         },
         other => int(other),

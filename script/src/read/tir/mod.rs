@@ -7,14 +7,16 @@ mod call;
 mod expr;
 mod matched;
 mod stmt;
+mod sugar;
 mod view;
 
-use crate::read::func::FnReader;
+use crate::read::func::{FnReader, is_implied};
 use crate::read::tir::buffer::BufferFacts;
 use crate::read::tir::matched::Matched;
 use crate::read::top::flags;
 use crate::read::{Read, Scope, is_path, path_after, sealed, span};
 use crate::words::diagnostic::Diagnostic;
+use crate::words::dtypes::dtype_named;
 use foldhash::fast::RandomState;
 use plugin_api::ir::records::{flag, kind};
 use plugin_api::ir::{Attr, AttrsId, Body, BodyBuilder, DType, Dim, NodeSpec, Sym, Type, TypeId, V};
@@ -65,6 +67,10 @@ pub(super) struct TirReader<'a> {
     log: Vec<(&'a str, Option<E>)>,
     /// Where the names of the innermost schedulable block begin in the log.
     block: usize,
+    /// Type parameters of the function.
+    pub(super) type_params: Vec<&'a str>,
+    /// Name of the function, if it is not private.
+    public: Option<&'a str>,
     /// Symbolic variables by name: those of the signature, and those that a quoted shape brings in.
     pub(super) syms: HashMap<String, Sym, RandomState>,
     /// Symbolic variables that stand for nodes, by operand word.
@@ -120,6 +126,8 @@ impl<'a> TirReader<'a> {
             names: HashMap::default(),
             log: Vec::new(),
             block: 0,
+            type_params: Vec::new(),
+            public: None,
             syms: HashMap::default(),
             sym_of: BTreeMap::new(),
             declared: HashMap::default(),
@@ -155,6 +163,8 @@ impl<'a> TirReader<'a> {
     fn define(&mut self, def: &'a StmtFunctionDef) -> Read<()> {
         let private = self.decorator(def)?;
         crate::read::func::plain_parameters(def)?;
+        self.type_params = crate::read::func::type_params(def)?;
+        self.public = (!private).then_some(def.name.as_str());
         let ret = match def.returns.as_deref() {
             Some(Expr::NoneLiteral(_)) | None => TypeId::NONE,
             Some(ret) => self.value_type(ret)?.0,
@@ -176,7 +186,7 @@ impl<'a> TirReader<'a> {
             };
             match self.matched.get(name).copied() {
                 Some(Matched { name, call }) => {
-                    let facts = BufferFacts { wide_strides: true, ..BufferFacts::default() };
+                    let facts = BufferFacts { wide_strides: true, without_bytes: true, ..BufferFacts::default() };
                     self.buffer_param(name, call, 1, facts)?;
                 }
                 None => self.param(name, annotation)?,
@@ -213,7 +223,7 @@ impl<'a> TirReader<'a> {
         for param in &def.parameters.args {
             let annotation = param.parameter.annotation.as_deref();
             let dtype = annotation.and_then(|annotation| path_after(self.scope.text, annotation, "T"));
-            if let Some(dtype) = dtype.and_then(|name| name.parse().ok()) {
+            if let Some(dtype) = dtype.and_then(dtype_named) {
                 self.declared.insert(param.parameter.name.as_str(), dtype);
             }
         }
@@ -243,7 +253,7 @@ impl<'a> TirReader<'a> {
 
     fn param(&mut self, name: &'a str, annotation: &'a Expr) -> Read<()> {
         if let Expr::Call(call) = annotation
-            && path_after(self.scope.text, &call.func, "T") == Some("Buffer")
+            && matches!(path_after(self.scope.text, &call.func, "T"), Some("Buffer" | "buffer"))
         {
             return self.buffer_param(name, call, 0, BufferFacts::default());
         }
@@ -306,7 +316,11 @@ impl<'a> TirReader<'a> {
                 let message = format!("function attribute `{key}` is given twice");
                 return Err(Diagnostic::new(span(dict), message).help("remove one of them"));
             }
-            self.func_attrs.push((key, value));
+            // A function that others see has its name as its symbol.
+            let implied = !self.scope.as_written && is_implied(&key, &value, self.public);
+            if !implied {
+                self.func_attrs.push((key, value));
+            }
         }
         self.set_func_attrs();
         Ok(())

@@ -4,6 +4,7 @@ use crate::read::ops::binary_op;
 use crate::read::tir::arith::is_number;
 use crate::read::tir::buffer::typed;
 use crate::read::tir::call::times;
+use crate::read::tir::sugar::python_truth;
 use crate::read::tir::{E, Is, TirReader};
 use crate::read::types::{accept, keyword, sym_declaration};
 use crate::read::{Read, path_after, span, unexpected};
@@ -19,7 +20,8 @@ impl<'a> TirReader<'a> {
             Stmt::Expr(expr) => self.expression(&expr.value),
             Stmt::Assign(assign) => match assign.targets.as_slice() {
                 [Expr::Name(name)] => self.assign(name.id.as_str(), &assign.value),
-                [Expr::Tuple(names)] => self.assign_all(names, &assign.value),
+                [Expr::Tuple(names)] => self.assign_all(&names.elts, &assign.value),
+                [Expr::List(names)] => self.assign_all(&names.elts, &assign.value),
                 [Expr::Subscript(target)] => {
                     let value = self.value(&assign.value)?;
                     self.store(target, value)
@@ -110,8 +112,9 @@ impl<'a> TirReader<'a> {
             {
                 return self.vstore(&method.value, call);
             }
+            // A docstring is a comment.
             if expr.is_string_literal_expr() {
-                return Err(Diagnostic::new(span(expr), "a string is not a statement").help("write it as a comment"));
+                return Ok(());
             }
             let e = self.value(expr)?;
             self.effect(kind::EVALUATE, &[e.v]);
@@ -313,7 +316,13 @@ impl<'a> TirReader<'a> {
                 Ok(())
             }
             Expr::Name(var) => {
-                let var = self.lookup(var.id.as_str(), span(var))?;
+                let (name, at) = (var.id.as_str(), span(var));
+                let var = self.lookup(name, at.clone())?;
+                let is_thread = self.b.with(var.v, |value| value.kind() == kind::VAR && value.attr("thread").is_some());
+                if !is_thread {
+                    return Err(Diagnostic::new(at, format!("`{name}` is not a thread"))
+                        .help(format!("declare it with `{name} = T.env_thread(\"threadIdx.x\")`")));
+                }
                 self.b.begin(NodeSpec::new(kind::LAUNCH), &[extent.v, var.v], None);
                 Ok(())
             }
@@ -395,17 +404,7 @@ impl<'a> TirReader<'a> {
                     Expr::Tuple(tuple) => &*tuple.elts,
                     one => std::slice::from_ref(one),
                 };
-                let extents = &*call.arguments.args;
-                if targets.len() != extents.len() || !call.arguments.keywords.is_empty() {
-                    let message = format!("{} variables for {} extents", targets.len(), extents.len());
-                    return Err(Diagnostic::new(span(&*stmt.target), message));
-                }
-                for (target, extent) in targets.iter().zip(extents) {
-                    let Expr::Name(name) = target else { return Err(wrong(span(target))) };
-                    let extent = self.value(extent)?;
-                    let min = typed(self.imm(0, extent.dtype), extent.ty, extent.dtype);
-                    self.begin_for(name.id.as_str(), min, extent, None, AttrsId::NONE);
-                }
+                self.grid(targets, call, span(&*stmt.target))?;
                 targets.len()
             }
             (_, Expr::Name(var)) => {
@@ -418,6 +417,40 @@ impl<'a> TirReader<'a> {
         (0..regions).for_each(|_| self.b.end());
         self.leave(mark);
         Ok(())
+    }
+
+    /// `for i, j in T.grid(16, n)`, `for i, j in T.grid(*A.shape)`: a loop for each extent, or for each start and extent.
+    fn grid(&mut self, targets: &'a [Expr], call: &'a ExprCall, at: Range<usize>) -> Read<()> {
+        let usage = "for i, j in T.grid(16, n), for i, j in T.grid(*A.shape)";
+        let named = call.arguments.keywords.first();
+        if let Some(named) = named {
+            return Err(Diagnostic::new(span(named), "no such argument of a loop").help(usage));
+        }
+        let mut left = targets.iter();
+        let mut n_extents = 0;
+        for extent in &call.arguments.args {
+            let ranges = match (self.starred_shape(extent)?, extent) {
+                (Some(extents), _) => extents.into_iter().map(|extent| (None, extent)).collect(),
+                (None, Expr::Tuple(pair)) if pair.elts.len() == 2 => {
+                    vec![(Some(self.value(&pair.elts[0])?), self.value(&pair.elts[1])?)]
+                }
+                (None, extent) => vec![(None, self.value(extent)?)],
+            };
+            for (min, extent) in ranges {
+                n_extents += 1;
+                let Some(target) = left.next() else { continue };
+                let Expr::Name(name) = target else {
+                    return Err(Diagnostic::new(span(target), "expected a variable of a loop").help(usage));
+                };
+                let zero = typed(self.imm(0, extent.dtype), extent.ty, extent.dtype);
+                self.begin_for(name.id.as_str(), min.unwrap_or(zero), extent, None, AttrsId::NONE);
+            }
+        }
+        if n_extents == targets.len() {
+            return Ok(());
+        }
+        let message = format!("{} variables for {n_extents} extents", targets.len());
+        Err(Diagnostic::new(at, message).help(usage))
     }
 
     fn begin_for(&mut self, name: &'a str, min: E, extent: E, step: Option<V>, attrs: AttrsId) {
@@ -454,6 +487,8 @@ impl<'a> TirReader<'a> {
                     some => entries.push(("annotations", Attr::dict(some))),
                 },
                 (Some("step"), value) => step = Some(value),
+                (Some("start"), value) if bounds.is_empty() => bounds.push(value),
+                (Some("stop"), value) if bounds.len() == 1 => bounds.push(value),
                 (Some("unroll"), Expr::BooleanLiteral(value)) if !value.value => {
                     entries.push(("annotations", Attr::dict([("disable_unroll".to_string(), Attr::Bool(true))])));
                 }
@@ -485,8 +520,8 @@ impl<'a> TirReader<'a> {
 
     fn if_(&mut self, stmt: &'a StmtIf) -> Read<()> {
         // What Python decides, the text does not say twice: TVM reads one branch.
-        if let Expr::BooleanLiteral(always) = &*stmt.test {
-            return self.decided(stmt, always.value);
+        if let Some(always) = python_truth(&stmt.test) {
+            return self.decided(stmt, always);
         }
         let cond = self.value(&stmt.test)?;
         self.b.begin(NodeSpec::new(kind::COND), &[cond.v], None);
@@ -590,7 +625,7 @@ impl<'a> TirReader<'a> {
                 _ => 3,
             },
             Stmt::Assign(assign) => match self.tir_call_of(&assign.value).map(|(name, _)| name) {
-                Some("Buffer" | "buffer_decl") => 0,
+                Some("Buffer" | "buffer" | "buffer_decl") => 0,
                 Some(name) if name.starts_with("axis.") => 0,
                 _ if declares(&assign.value) => DECLARES,
                 _ => 3,
@@ -642,10 +677,15 @@ impl<'a> TirReader<'a> {
         match message {
             Some(Expr::Tuple(tuple)) if tuple.elts.len() == 2 => {
                 ops.push(self.value_or_text(&tuple.elts[0])?.v);
-                let Expr::List(parts) = &tuple.elts[1] else {
-                    return Err(Diagnostic::new(span(&tuple.elts[1]), "expected a list of the parts of the message"));
+                let parts = match &tuple.elts[1] {
+                    Expr::List(parts) => &*parts.elts,
+                    text @ Expr::StringLiteral(_) => std::slice::from_ref(text),
+                    other => {
+                        let message = "expected a list of the parts of the message, or a string";
+                        return Err(Diagnostic::new(span(other), message));
+                    }
                 };
-                for part in &parts.elts {
+                for part in parts {
                     ops.push(self.value_or_text(part)?.v);
                 }
             }

@@ -1,0 +1,80 @@
+//! Data types by the names that stand after `T.`.
+
+use plugin_api::ir::DType;
+
+/// The data type that `T.name` is: its own name, or one of TVM's short ones, such as `f32`.
+pub(crate) fn dtype_named(name: &str) -> Option<DType> {
+    let whole = match name {
+        "boolean" => "bool",
+        "bf16" => "bfloat16",
+        "f16" => "float16",
+        "f32" => "float32",
+        "f64" => "float64",
+        "i8" => "int8",
+        "i16" => "int16",
+        "i32" => "int32",
+        "i64" => "int64",
+        "u8" => "uint8",
+        "u16" => "uint16",
+        "u32" => "uint32",
+        "u64" => "uint64",
+        name => name,
+    };
+    whole.parse().ok()
+}
+
+/// The least or the greatest number of a data type, as TVM has them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Extreme {
+    Int(i64),
+    Float(f64),
+}
+
+/// The greatest number of a data type, or the least one; `None` where TVM has none.
+pub(crate) fn extreme(dtype: DType, greatest: bool) -> Option<Extreme> {
+    if dtype.lanes() != 1 {
+        return None;
+    }
+    let (code, bits) = (dtype.code(), u32::from(dtype.bits()));
+    let float = match (code, bits) {
+        (0, 1..=64) => {
+            let half = 1i128 << (bits - 1);
+            let value = if greatest { half - 1 } else { -half };
+            return i64::try_from(value).ok().map(Extreme::Int);
+        }
+        // Integers without a sign wrap into the 64 bits of a record.
+        (1, 1..=64) => return Some(Extreme::Int(if greatest { (u64::MAX >> (64 - bits)) as i64 } else { 0 })),
+        (2, 16) => 65504.0,
+        // Of bfloat16, TVM takes the numbers of float32.
+        (2, 32) | (4, 16) => f64::from(f32::MAX),
+        (2, 64) => f64::MAX,
+        _ => match dtype.to_string().as_str() {
+            "float8_e4m3fn" => 448.0,
+            "float8_e5m2" => 57344.0,
+            _ => return None,
+        },
+    };
+    Some(Extreme::Float(if greatest { float } else { -float }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_names_are_data_types() {
+        assert_eq!((dtype_named("f16"), dtype_named("u64")), (Some(DType::F16), Some(DType::U64)));
+        assert_eq!((dtype_named("boolean"), dtype_named("int32x4").map(DType::lanes)), (Some(DType::BOOL), Some(4)));
+        assert_eq!((dtype_named("f128"), dtype_named("Buffer")), (None, None));
+    }
+
+    #[test]
+    fn extremes_are_those_of_the_data_type() {
+        let both = |dtype| (extreme(dtype, false), extreme(dtype, true));
+        assert_eq!(both(DType::I8), (Some(Extreme::Int(-128)), Some(Extreme::Int(127))));
+        assert_eq!(both(DType::I64), (Some(Extreme::Int(i64::MIN)), Some(Extreme::Int(i64::MAX))));
+        assert_eq!(both(DType::U64), (Some(Extreme::Int(0)), Some(Extreme::Int(-1))), "the 64 bits of the record");
+        assert_eq!(both(DType::F16), (Some(Extreme::Float(-65504.0)), Some(Extreme::Float(65504.0))));
+        assert_eq!(both(DType::BOOL), (None, None));
+    }
+}

@@ -1,0 +1,115 @@
+"""Every public name of `tvm.script`'s namespaces `R`, `T` and `I`, in the forms in which people write it: what TVM reads,
+passhost must read as the same module.
+
+    ../oracle-venv/bin/python tests/oracle/parser_sweep.py [--only R.add,T.ceildiv] [--jobs N] [--show N] [--save FILE.jsonl] [--forms FILE.jsonl]
+
+For each callable the script makes small modules with arguments by position, by name and left out, of several kinds
+(`parser_forms.py` has them, and the constructs of Python that no name stands for). What TVM does not read is left out. Of
+the rest, TVM reads what passhost prints, and both must be structurally equal. The last lines are `forms: N of M` and
+`names: N of M`. Exit code 1 if a name that `parser_forms.OTHER` does not list has a form that is read otherwise.
+"""
+
+import argparse
+import collections
+import json
+import pathlib
+import sys
+
+import corpus
+import parser_forms
+import workers
+
+ROOT = pathlib.Path(__file__).parent.parent.parent
+
+
+def read(text):
+    import tvm
+
+    read = tvm.script.from_source(text, check_well_formed=False)
+    return read if isinstance(read, tvm.IRModule) else tvm.IRModule.from_expr(read)
+
+
+def accepted(name):
+    """The modules of a name that TVM reads; each with the text of the form."""
+    forms = parser_forms.SUGAR[name] if name in parser_forms.SUGAR else parser_forms.forms(name, readable)
+    return [form for form in forms if readable(form[1])]
+
+
+def readable(text):
+    try:
+        read(text)
+    except BaseException:
+        return False
+    return True
+
+
+def compare(case):
+    """Nothing if both are the same module, else why not."""
+    import tvm_ffi
+
+    text, (printed, why) = case
+    if why:
+        return f"passhost: {why.splitlines()[0]}"
+    try:
+        ours = read(printed)
+    except BaseException as error:
+        return f"TVM does not read what passhost prints: {corpus.first_line(error)}"
+    theirs = read(text)
+    if tvm_ffi.structural_equal(theirs, ours, map_free_vars=True):
+        return None
+    return "another module"
+
+
+def main():
+    options = argparse.ArgumentParser()
+    options.add_argument("--only", default="")
+    options.add_argument("--jobs", type=int, default=2)
+    options.add_argument("--show", type=int, default=2)
+    options.add_argument("--save", type=pathlib.Path, help="writes the forms that TVM reads to a file, and stops")
+    options.add_argument("--forms", type=pathlib.Path, help="takes the forms from such a file")
+    options.add_argument("--binary", type=pathlib.Path, default=ROOT / "target/debug/conformance")
+    options = options.parse_args()
+    if options.forms:
+        cases = [json.loads(line) for line in options.forms.read_text().splitlines()]
+        sys.exit(judge(list(dict.fromkeys(case["name"] for case in cases)), cases, options))
+    names = options.only.split(",") if options.only else parser_forms.names() + list(parser_forms.SUGAR)
+    found, cases = {}, []
+    for at, forms in workers.run(accepted, names, options.jobs, seconds=600):
+        found[names[at]] = forms if isinstance(forms, list) else []
+        if not isinstance(forms, list):
+            print(f"{names[at]}: TVM {forms}", flush=True)
+    for name in names:
+        cases += [{"id": f"{name} {i}", "name": name, "form": form, "text": text}
+                  for i, (form, text) in enumerate(found[name])]
+    if options.save:
+        options.save.write_text("".join(json.dumps(case) + "\n" for case in cases))
+        return
+    sys.exit(judge(names, cases, options))
+
+
+def judge(names, cases, options):
+    printed = corpus.printed_by_passhost(options.binary, [{"id": case["id"], "text": case["text"]} for case in cases])
+    given = [(case["text"], printed.get(case["id"], (None, "passhost ended"))) for case in cases]
+    wrong = collections.defaultdict(list)
+    for at, why in workers.run(compare, given, options.jobs):
+        if why:
+            wrong[cases[at]["name"]].append((cases[at]["form"], why))
+    count = collections.Counter(case["name"] for case in cases)
+    unexplained = 0
+    for name in names:
+        if name in wrong:
+            reason = parser_forms.OTHER.get(name)
+            unexplained += reason is None
+            print(f"{name}: {count[name] - len(wrong[name])} of {count[name]}" + (f": {reason}" if reason else ""))
+            for form, why in sorted(wrong[name])[: options.show]:
+                print(f"    {form}\n        {why}")
+    tried = [name for name in names if count[name]]
+    bad = sum(map(len, wrong.values()))
+    print(f"not read by TVM in any form: {' '.join(name for name in names if not count[name])}")
+    print(f"forms: {len(cases) - bad} of {len(cases)}")
+    print(f"names: {sum(name not in wrong for name in tried)} of {len(tried)}")
+    return 1 if unexplained else 0
+
+
+if __name__ == "__main__":
+    main()
