@@ -136,7 +136,7 @@ fn what_python_and_helper_functions_say_is_read() {
         ("C = A\nC[0, 0] = T.float32(1)", "A[0, 0] = T.float32(1.0)"),
         ("[k, l] = [1, 2]\nB[0] = k + l", "k: T.int32 = 1\nl: T.int32 = 2\nB[0] = k + l"),
         ("assert n > 0, (\"ValueError\", \"n\")", "assert n > 0, (\"ValueError\", [\"n\"])"),
-        ("A[0, 0] = T.bf16(1)", "A[0, 0] = T.Cast(\"float32\", T.bfloat16(1.0))"),
+        ("T.evaluate(T.bf16(1))", "T.evaluate(T.bfloat16(1.0))"),
         ("T.evaluate(T.max_value(\"bfloat16\"))", "T.evaluate(T.bfloat16(340282346638528859811704183484516925440.0))"),
     ];
     let params =

@@ -10,6 +10,14 @@ const ZEROS: &[(&str, &str, usize)] = &[("relax.image.resize2d", "roi", 4), ("re
 impl FnReader<'_> {
     /// Completes the operands of a call: `R.arange(5)` is `R.arange(0, 5, 1)`.
     pub(super) fn add_operands(&mut self, op: &str, values: &mut Vec<V>) {
+        if let ("relax.image.resize2d", [data, size]) = (op, &values[..])
+            && let Some(dim) = self.b.with(*size, |size| size.dim())
+        {
+            // One extent for height and width.
+            let shape = self.b.shape(&[dim.clone(), dim]);
+            *values = vec![*data, shape];
+            return;
+        }
         if op != "relax.arange" {
             return;
         }

@@ -11,8 +11,10 @@ use crate::words::dtypes::dtype_named;
 use plugin_api::ir::records::MAX_DEPTH;
 use plugin_api::ir::{Attr, DType, Dim, MAX_SIZE, Sym, Type, V};
 use plugin_api::names::{did_you_mean, nearest};
-use ruff_python_ast::{Expr, ExprCall};
+use ruff_python_ast::{Expr, ExprCall, ExprLambda};
 use std::ops::Range;
+
+const INDEX_MAP: &str = "T.index_map(lambda i, j: (j, i // 4, i % 4))";
 
 /// So many parts a type may have in a text of any length; beyond, half as many as the text has bytes.
 const SMALL_TYPE: u64 = 512;
@@ -48,6 +50,10 @@ impl<'a> FnReader<'a> {
             }),
             Expr::Call(call) => self.call(call),
             Expr::Tuple(tuple) => self.tuple_of(&tuple.elts),
+            Expr::List(list) => self.tuple_of(&list.elts),
+            Expr::If(choice) if let Expr::BooleanLiteral(always) = &*choice.test => {
+                self.value(if always.value { &choice.body } else { &choice.orelse })
+            }
             Expr::Subscript(subscript) => {
                 match self.scope.metadata(expr)? {
                     Some(Object::Tensor(tensor, ty)) => return Ok(self.b.constant(&tensor, &ty)),
@@ -226,6 +232,8 @@ impl<'a> FnReader<'a> {
             Expr::List(list) => list.elts.iter().map(|item| self.attr(item)).collect::<Read<_>>().map(Attr::List),
             Expr::Tuple(tuple) => tuple.elts.iter().map(|item| self.attr(item)).collect::<Read<_>>().map(Attr::List),
             Expr::Dict(_) => self.attr_dict(expr).map(Attr::dict),
+            // A function of indices.
+            Expr::Lambda(lambda) => self.indices(lambda, span(expr)),
             Expr::Call(call) if !is_path(&call.func, &["float"]) => self.object(call),
             Expr::Subscript(_) => match self.scope.metadata(expr)? {
                 Some(Object::Tensor(tensor, ty)) => Ok(Attr::Tensor(tensor, ty)),
@@ -250,7 +258,7 @@ impl<'a> FnReader<'a> {
             return Err(Diagnostic::new(span(call), "expected an attribute, such as T.target({...})"));
         };
         if name == "T.index_map" {
-            return self.index_map(name, call);
+            return self.index_map(call);
         }
         // TVM prints the first, and has both.
         let name = if name == "R.dist.device_mesh" { "R.device_mesh".to_string() } else { name };
@@ -284,12 +292,18 @@ impl<'a> FnReader<'a> {
         Ok(Attr::Object(name, args.into()))
     }
 
-    /// `T.index_map(lambda i, j: (j, i // 4))`: a list of the variables, and a list of the new indices.
-    fn index_map(&mut self, name: String, call: &'a ExprCall) -> Read<Attr> {
-        const USAGE: &str = "T.index_map(lambda i, j: (j, i // 4, i % 4))";
-        accept(call, 1, &[], USAGE)?;
-        let wrong = || Diagnostic::new(span(call), "expected a function of indices").help(USAGE);
-        let [Expr::Lambda(lambda)] = &*call.arguments.args else { return Err(wrong()) };
+    /// `T.index_map(lambda i, j: (j, i // 4))`.
+    fn index_map(&mut self, call: &'a ExprCall) -> Read<Attr> {
+        accept(call, 1, &[], INDEX_MAP)?;
+        match &*call.arguments.args {
+            [Expr::Lambda(lambda)] => self.indices(lambda, span(call)),
+            _ => Err(Diagnostic::new(span(call), "expected a function of indices").help(INDEX_MAP)),
+        }
+    }
+
+    /// A function of indices: a list of its variables, and a list of the new indices.
+    fn indices(&mut self, lambda: &'a ExprLambda, at: Range<usize>) -> Read<Attr> {
+        let wrong = || Diagnostic::new(at.clone(), "expected a function of indices").help(INDEX_MAP);
         let parameters = lambda.parameters.as_deref();
         let args = parameters.map_or(&[][..], |parameters| &parameters.args);
         if parameters.is_some_and(|all| all.len() != args.len()) || args.iter().any(|arg| arg.default.is_some()) {
@@ -315,7 +329,7 @@ impl<'a> FnReader<'a> {
         };
         self.syms = outer;
         let results = Attr::List(results?.into_iter().map(Attr::Dim).collect());
-        Ok(Attr::Object(name, [(None, Attr::list(variables)), (None, results)].into()))
+        Ok(Attr::Object("T.index_map".to_string(), [(None, Attr::list(variables)), (None, results)].into()))
     }
 }
 

@@ -11,7 +11,6 @@ const BEFORE: &[(&str, &str)] = &[
     ("I.GlobalVar", "a function by its name, `cls.f`"),
     ("R.Object", "R.Any"),
     ("R.match_shape", "R.match_cast"),
-    ("T.Ptr", "T.handle(\"float32\", \"global\")"),
     ("T.allocate", "T.alloc_buffer"),
     ("T.allocate_const", "a constant of the Relax function"),
     ("T.block", "T.sblock"),

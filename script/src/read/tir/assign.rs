@@ -101,6 +101,9 @@ impl<'a> TirReader<'a> {
         {
             return self.view(name, &method.value, call);
         }
+        if let Some(buffer) = self.known(name).filter(|e| self.has_one_element(*e)) {
+            return self.store_alone(buffer, value);
+        }
         if let Some(buffer) = self.other_name(name, value) {
             self.define_name(name, buffer);
             return Ok(());
@@ -134,6 +137,20 @@ impl<'a> TirReader<'a> {
             "alloc_shared" => (BufferFacts { scope: "shared", ..plain }, buffer_of::ALLOC),
             _ => return None,
         })
+    }
+
+    /// Writes to the one element of a buffer.
+    fn store_alone(&mut self, buffer: E, value: &'a Expr) -> Read<()> {
+        let value = self.value(value)?;
+        let (stored, zero) = (self.stored(value, buffer.dtype), self.imm(0, DType::I32));
+        self.effect(kind::STORE, &[buffer.v, stored, zero]);
+        Ok(())
+    }
+
+    /// Whether a buffer has one element: `name = value` writes to that.
+    fn has_one_element(&self, e: E) -> bool {
+        e.is == Is::Buffer
+            && matches!(self.b.type_owned(e.ty), Type::Buffer(ty) if matches!(&ty.shape[..], [one] if one.as_int() == Some(1)))
     }
 
     /// The buffer that `name = A` gives another name.
@@ -396,7 +413,9 @@ impl<'a> TirReader<'a> {
                     .help("T.axis.spatial, T.axis.reduce, T.axis.scan, T.axis.opaque, T.axis.remap"));
             }
         };
-        let [domain, value] = &*call.arguments.args else {
+        accept(call, 2, &["dom", "binding"], "T.axis.spatial(16, i)")?;
+        let argument = |at: usize, name: &str| call.arguments.args.get(at).or_else(|| keyword(call, name));
+        let (Some(domain), Some(value)) = (argument(0, "dom"), argument(1, "binding")) else {
             return Err(Diagnostic::new(span(call), "expected an extent and a value").help("T.axis.spatial(16, i)"));
         };
         let (min, extent) = match domain {

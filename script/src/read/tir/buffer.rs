@@ -3,6 +3,7 @@
 use crate::read::ops::{binary_op, compare_op, named_op};
 use crate::read::tir::arith::promoted;
 use crate::read::tir::call::void_type;
+use crate::read::tir::sugar::python_int;
 use crate::read::tir::{E, HERE, Is, TirReader};
 use crate::read::types::{accept, cast, dtype_of, has_float, int, keyword, negated, wide_int};
 use crate::read::{Read, path_after, span};
@@ -75,6 +76,11 @@ impl<'a> TirReader<'a> {
             path => (path, None),
         };
         match path_after(self.scope.text, path, "T") {
+            Some("ptr") if let Some(call) = call => {
+                let Type::Pointer { dtype, scope } = handle_type(call)? else { return Err(not_a_type(expr)) };
+                let scope = if scope.is_empty() { "global".to_string() } else { scope };
+                Ok((self.b.ty(&Type::Pointer { dtype, scope }), DType::HANDLE))
+            }
             Some("handle") => {
                 let ty = match call {
                     Some(call) => handle_type(call)?,
@@ -291,6 +297,9 @@ impl<'a> TirReader<'a> {
     /// A dimension; `None` if it is an expression that dimensions cannot say.
     fn dim(&mut self, expr: &Expr, quoted: bool) -> Read<Option<Dim>> {
         Ok(match expr {
+            Expr::BinOp(_) | Expr::Call(_) if let Some(value) = python_int(expr) => {
+                Some(fitting(value, DType::I32, span(expr))?)
+            }
             Expr::NumberLiteral(_) | Expr::UnaryOp(_) if wide_int(expr).is_some() => {
                 int(expr).map(|value| Dim::int(value, DType::I32))
             }

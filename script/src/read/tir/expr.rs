@@ -4,7 +4,7 @@ use crate::metadata::Object;
 use crate::read::ops::{binary_op, compare_op};
 use crate::read::tir::arith::promoted;
 use crate::read::tir::buffer::{is_narrower, typed};
-use crate::read::tir::sugar::python_truth;
+use crate::read::tir::sugar::{PythonNumber, python_number, python_truth};
 use crate::read::tir::{E, HERE, Is, TirReader};
 use crate::read::types::int;
 use crate::read::{Read, path_after, span};
@@ -81,6 +81,11 @@ impl<'a> TirReader<'a> {
 
     /// Any expression.
     pub(super) fn expr(&mut self, expr: &'a Expr) -> Read<E> {
+        match python_number(expr) {
+            Some(PythonNumber::Int(value)) => return Ok(self.number(value)),
+            Some(PythonNumber::Float(value)) => return Ok(self.float(value, DType::F32, Is::Literal)),
+            None => {}
+        }
         match expr {
             Expr::Name(name) => self.lookup(name.id.as_str(), span(name)),
             Expr::NumberLiteral(number) => match &number.value {
@@ -541,20 +546,29 @@ impl<'a> TirReader<'a> {
             one => std::slice::from_ref(one),
         };
         let rank = self.rank(buffer);
-        if items.len() != rank {
+        // `A[()]`: nothing of a buffer without dimensions.
+        if items.len() > rank || items.is_empty() && rank > 0 {
             let message = format!("{} ranges for a buffer of {rank} dimensions", items.len());
             return Err(Diagnostic::new(span(&*subscript.slice), message));
         }
+        let Type::Buffer(ty) = self.b.type_owned(buffer.ty) else {
+            return Err(Diagnostic::new(span(&*subscript.value), "expected a buffer"));
+        };
         let mut ops = vec![buffer.v];
-        for item in items {
-            let (start, extent) = self.range_of(item)?;
+        for (item, dim) in items.iter().zip(&ty.shape) {
+            let (start, extent) = self.range_of(item, dim)?;
             ops.extend([start.v, extent.v]);
+        }
+        // All of the dimensions that are left out.
+        for dim in &ty.shape[items.len().min(rank)..] {
+            let zero = self.imm(0, dim.dtype());
+            ops.extend([zero, self.dim_value(dim).v]);
         }
         Ok(ops)
     }
 
-    /// Start and extent of `0:4`, or of the single index `i`.
-    fn range_of(&mut self, item: &'a Expr) -> Read<(E, E)> {
+    /// Start and extent of `0:4`, or of the single index `i`; `:4` begins at 0, and `2:` goes to the end.
+    fn range_of(&mut self, item: &'a Expr, dim: &Dim) -> Read<(E, E)> {
         let Expr::Slice(slice) = item else {
             let start = self.value(item)?;
             let one = self.imm_of(1, start.dtype, Is::Value);
@@ -562,7 +576,23 @@ impl<'a> TirReader<'a> {
         };
         match (&slice.lower, &slice.upper, &slice.step) {
             (Some(lower), Some(upper), None) => self.bounds(lower, upper, false),
-            _ => Err(Diagnostic::new(span(slice), "a range has a start and an end").help("A[0:16, 0:n]")),
+            (None, None, None) => {
+                let zero = self.imm_of(0, dim.dtype(), Is::Value);
+                Ok((zero, self.dim_value(dim)))
+            }
+            (None, Some(upper), None) => {
+                let upper = self.value(upper)?;
+                let zero = self.imm_of(0, upper.dtype, Is::Value);
+                Ok((zero, upper))
+            }
+            (Some(lower), None, None) => {
+                let (lower, from) = (self.value(lower)?, self.b.n_nodes());
+                let end = self.dim_value(dim);
+                let again = self.again(lower);
+                let extent = self.operator_function(prim::SUB, end, again, from, span(slice))?;
+                Ok((lower, extent))
+            }
+            _ => Err(Diagnostic::new(span(slice), "a range of a region has no step").help("A[0:16, 0:n]")),
         }
     }
 

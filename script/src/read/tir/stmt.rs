@@ -141,6 +141,7 @@ impl<'a> TirReader<'a> {
                 Ok(())
             }
             ("attr", _) => self.attr(call),
+            ("Assert", [cond, message]) => self.assert(cond, Some(message), span(call)),
             ("launch_thread", _) => self.launch(call, None),
             _ => {
                 let value = self.value(expr)?;
@@ -588,6 +589,7 @@ impl<'a> TirReader<'a> {
                     self.b.begin(NodeSpec::new(kind::INIT), &[], None);
                 }
                 "attr" => self.attr(call)?,
+                "Assert" => self.expression(&item.context_expr)?,
                 "launch_thread" => self.launch(call, var)?,
                 _ => {
                     return Err(Diagnostic::new(at, format!("`T.{name}` opens no scope"))

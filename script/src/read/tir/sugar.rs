@@ -7,7 +7,7 @@ use crate::words::diagnostic::Diagnostic;
 use crate::words::dtypes::{Extreme, extreme};
 use plugin_api::ir::records::{kind, prim};
 use plugin_api::ir::{BufferType, DType, NodeSpec, Type};
-use ruff_python_ast::{BoolOp, CmpOp, Expr, ExprAttribute, ExprCall, UnaryOp};
+use ruff_python_ast::{BoolOp, CmpOp, Expr, ExprAttribute, ExprCall, Operator, UnaryOp};
 use std::ops::Range;
 
 impl<'a> TirReader<'a> {
@@ -59,6 +59,14 @@ impl<'a> TirReader<'a> {
             "vload" => {
                 let buffer = self.buffer(&method.value)?;
                 self.vload(buffer, call).map(Some)
+            }
+            "astype" => {
+                accept(call, 1, &["dtype"], "value.astype(\"float16\")")?;
+                let Some(dtype) = call.arguments.args.first().or_else(|| keyword(call, "dtype")) else {
+                    return Err(Diagnostic::new(span(call), "expected a data type").help("value.astype(\"float16\")"));
+                };
+                let (dtype, value) = (dtype_of(dtype)?, self.value(&method.value)?);
+                Ok(Some(self.converted(value, dtype)))
             }
             "access_ptr" => {
                 let buffer = self.buffer(&method.value)?;
@@ -227,6 +235,62 @@ fn access_mask(call: &ExprCall, mask: Option<&Expr>, usage: &str) -> Read<i64> {
 fn text_of(expr: &Expr) -> Option<&str> {
     match expr {
         Expr::StringLiteral(text) => Some(text.value.to_str()),
+        _ => None,
+    }
+}
+
+/// A number that Python computes before TVM sees it.
+#[derive(Clone, Copy)]
+pub(super) enum PythonNumber {
+    Int(i64),
+    Float(f64),
+}
+
+/// The number in `2 ** 3`, `~3`, `int(3)`, `float("inf")`, `min(3, 4)`; nothing of what TVM computes itself.
+pub(super) fn python_number(expr: &Expr) -> Option<PythonNumber> {
+    match expr {
+        Expr::UnaryOp(unary) if unary.op == UnaryOp::Invert => {
+            int(&unary.operand).map(|value| PythonNumber::Int(!value))
+        }
+        Expr::BinOp(power) if power.op == Operator::Pow => {
+            let (base, exponent) = (int(&power.left)?, u32::try_from(int(&power.right)?).ok()?);
+            base.checked_pow(exponent).map(PythonNumber::Int)
+        }
+        Expr::Call(call) if call.arguments.keywords.is_empty() => {
+            let Expr::Name(function) = &*call.func else { return None };
+            let numbers = || call.arguments.args.iter().map(int).collect::<Option<Vec<i64>>>();
+            match (function.id.as_str(), &*call.arguments.args) {
+                ("float", [Expr::StringLiteral(text)]) => text.value.to_str().parse().ok().map(PythonNumber::Float),
+                ("float", [value]) => int(value).map(|value| PythonNumber::Float(value as f64)),
+                ("int", [value]) => int(value).map(PythonNumber::Int),
+                ("min", [_, _, ..]) => numbers()?.into_iter().min().map(PythonNumber::Int),
+                ("max", [_, _, ..]) => numbers()?.into_iter().max().map(PythonNumber::Int),
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}
+
+/// The integer that Python computes of integers: `128 * 2`, `1 << 3`.
+pub(super) fn python_int(expr: &Expr) -> Option<i64> {
+    let Expr::BinOp(binary) = expr else {
+        return match python_number(expr) {
+            Some(PythonNumber::Int(value)) => Some(value),
+            Some(PythonNumber::Float(_)) => None,
+            None => int(expr),
+        };
+    };
+    let (a, b) = (python_int(&binary.left)?, python_int(&binary.right)?);
+    match binary.op {
+        Operator::Add => a.checked_add(b),
+        Operator::Sub => a.checked_sub(b),
+        Operator::Mult => a.checked_mul(b),
+        Operator::FloorDiv if b > 0 => a.checked_div_euclid(b),
+        Operator::Mod if b > 0 => a.checked_rem_euclid(b),
+        Operator::LShift => u32::try_from(b).ok().filter(|b| *b < 63).and_then(|b| a.checked_mul(1 << b)),
+        Operator::RShift => u32::try_from(b).ok().and_then(|b| a.checked_shr(b)),
+        Operator::Pow => u32::try_from(b).ok().and_then(|b| a.checked_pow(b)),
         _ => None,
     }
 }
