@@ -2,7 +2,7 @@
 
 use super::conditions::{Condition, parts_of};
 use super::linear::{add, mul, sub};
-use super::reached::{Ends, Reached, ends_of};
+use super::reached::{Ends, Reached, Running};
 use super::region::{Bounds, Range};
 use crate::arith::{Analyzer, index_to_dim, index_to_dim_of_atoms, prim, substitute, symbol_of, value_of_atom};
 use crate::ir::records::{buffer_of, kind};
@@ -189,12 +189,10 @@ impl<'a, 'b> Content<'a, 'b> {
             }
             _ => value.operands().for_each(|operand| self.expression(operand)),
         }
+        if let Some(running) = Running::of(value) {
+            self.enter(value, &running);
+        }
         match value.stmt() {
-            Some(Stmt::For { var, min, extent, .. }) => self.enter(value, var, Some(min), extent),
-            Some(Stmt::Launch { extent, .. }) => {
-                let var = value.operand(1).or_else(|| value.region().children().next());
-                var.into_iter().for_each(|var| self.enter(value, var, None, extent));
-            }
             Some(Stmt::If { cond }) => {
                 let branches = value.if_branches().zip([false, true]);
                 let branches = branches.map(|(branch, negated)| (branch, Condition { cond, negated }));
@@ -210,13 +208,9 @@ impl<'a, 'b> Content<'a, 'b> {
         }
     }
 
-    fn enter(&mut self, header: Value<'b>, var: Value<'b>, min: Option<Value<'b>>, extent: Value<'b>) {
-        let min = match min {
-            Some(min) => self.dim(min),
-            None => Some(Dim::int(0, extent.ty().dtype())),
-        };
-        if let (Some(sym), Some(min), Some(extent)) = (symbol_of(var), min, self.dim(extent)) {
-            self.loops.open(header, (sym, ends_of(sym, min, extent)));
+    fn enter(&mut self, header: Value<'b>, running: &Running<'b>) {
+        if let (Some(sym), Some(ends)) = (symbol_of(running.var), running.ends(|value| self.dim(value))) {
+            self.loops.open(header, (sym, ends));
         }
     }
 

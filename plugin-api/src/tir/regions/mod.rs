@@ -5,6 +5,7 @@
 //! | `linear` | indices as sums, in the form in which TVM writes them |
 //! | `conditions` | conditions that hold where a value is |
 //! | `reached` | between what an index lies while variables run, under conditions |
+//! | `lasting` | which indices have one value in all iterations of the loops around them |
 //! | `region` | parts of buffers, and how two become one |
 //! | `detect` | what a block or loop accesses of the buffers around it |
 //! | `complete` | the regions of blocks that do not say them |
@@ -12,6 +13,7 @@
 mod complete;
 pub mod conditions;
 mod detect;
+pub mod lasting;
 pub mod linear;
 pub mod reached;
 pub mod region;

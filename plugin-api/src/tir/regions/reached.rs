@@ -2,8 +2,8 @@
 
 use super::conditions::{Condition, as_less_or_equal, parts_of};
 use super::linear::{Linear, add, cast, parts, sub, widened};
-use crate::arith::{Analyzer, index_to_dim_of_atoms, prim};
-use crate::ir::{DType, Dim, Expr, Sym, Value};
+use crate::arith::{Analyzer, index_to_dim_of_atoms, prim, symbol_of};
+use crate::ir::{DType, Dim, Expr, Stmt, Sym, Value};
 use std::collections::HashMap;
 
 /// How many variables are replaced one after the other.
@@ -12,8 +12,42 @@ const MAX_REPLACED: usize = 64;
 /// Start and last value of each variable.
 pub type Ends = HashMap<Sym, (Dim, Dim)>;
 
+/// A loop, or what threads execute: its variable, and the expressions of its range.
+#[derive(Clone, Copy, Debug)]
+pub struct Running<'b> {
+    /// The variable.
+    pub var: Value<'b>,
+    /// Where it starts, if that is not 0.
+    pub min: Option<Value<'b>>,
+    /// How many values it has.
+    pub extent: Value<'b>,
+}
+
+impl<'b> Running<'b> {
+    /// Returns the variable that a statement lets run; `None` if it is not a loop over a range.
+    pub fn of(stmt: Value<'b>) -> Option<Running<'b>> {
+        match stmt.stmt()? {
+            Stmt::For { var, min, extent, .. } => Some(Running { var, min: Some(min), extent }),
+            Stmt::Launch { extent, .. } => {
+                let var = stmt.operand(1).or_else(|| stmt.region().children().next())?;
+                Some(Running { var, min: None, extent })
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns the start and the last value; `dim` says what an expression is. `None` if it is not known what one of them is.
+    pub fn ends(&self, dim: impl Fn(Value<'b>) -> Option<Dim>) -> Option<(Dim, Dim)> {
+        let min = match self.min {
+            Some(min) => dim(min)?,
+            None => Dim::int(0, self.extent.ty().dtype()),
+        };
+        Some(ends_of(symbol_of(self.var)?, min, dim(self.extent)?))
+    }
+}
+
 /// Start and last value of the variable of a loop.
-pub fn ends_of(sym: Sym, min: Dim, extent: Dim) -> (Dim, Dim) {
+fn ends_of(sym: Sym, min: Dim, extent: Dim) -> (Dim, Dim) {
     let last = sub(add(min.clone(), extent), Dim::int(1, sym.dtype));
     (min, Linear::of(&last).to_dim(sym.dtype).unwrap_or(last))
 }

@@ -1,20 +1,20 @@
 //! What is accessed of the buffers that a function allocates.
 
 use super::names::Names;
-use plugin_api::arith::{self, atom_of, index_to_dim, index_to_dim_of_atoms, symbol_of, value_of_atom};
+use plugin_api::arith::{self, atom_of, index_to_dim_of_atoms, symbol_of, value_of_atom};
 use plugin_api::prelude::*;
 use plugin_api::tir::RegionAccess;
 use plugin_api::tir::regions::conditions::Conditions;
+use plugin_api::tir::regions::lasting::Lasting;
 use plugin_api::tir::regions::linear::{add, sub};
-use plugin_api::tir::regions::reached::{Ends, Reached, ends_of};
+use plugin_api::tir::regions::reached::{Ends, Reached, Running};
 use plugin_api::tir::regions::region::{Bounds, Part, Range};
-use std::collections::HashSet;
 
 /// A loop or thread around the current place.
 struct Around {
     sym: Sym,
-    /// Its start and last value.
-    ends: (Dim, Dim),
+    /// Its start and last value, if these are arithmetic of integers.
+    ends: Option<(Dim, Dim)>,
     /// Kind of the threads; `None` of a loop.
     thread: Option<String>,
 }
@@ -36,8 +36,13 @@ struct Start<'b> {
     min: Value<'b>,
     /// How far it is from there to the last element of the vector.
     steps: i64,
-    /// Whether a load or call in it uses what runs.
-    varies: bool,
+}
+
+impl<'b> Start<'b> {
+    fn of(index: Value<'b>) -> Start<'b> {
+        let (min, steps) = steps(index).unwrap_or((index, 0));
+        Start { min, steps }
+    }
 }
 
 /// What is accessed of each buffer that a function allocates.
@@ -51,9 +56,7 @@ pub(super) struct Accesses<'b> {
     names: Names,
     /// Blocks around the current place.
     blocks: OpenScopes<Value<'b>>,
-    /// Nested expressions that read an element of a buffer which the function allocates, and what they are in an index.
-    reading: ValueSet<'b>,
-    read: HashSet<Sym>,
+    lasting: Lasting<'b>,
 }
 
 impl<'b> Accesses<'b> {
@@ -75,8 +78,7 @@ impl<'b> Accesses<'b> {
             buffers: Vec::new(),
             names: Names::default(),
             blocks: OpenScopes::new(),
-            reading: ValueSet::new(body),
-            read: HashSet::new(),
+            lasting: Lasting::of(body),
         }
     }
 
@@ -92,14 +94,13 @@ impl<'b> Accesses<'b> {
         }
         self.enter_loop(value);
         if let (Some(Stmt::Bind { value: named }), Some(sym)) = (value.stmt(), symbol_of(value)) {
-            self.names.insert(sym, index_to_dim(named));
+            self.names.insert(sym, index_to_dim_of_atoms(named));
         }
         if let Some(ty) = value.as_buffer_type().filter(|_| is_allocated(value)) {
             let (depth, names) = (self.around.len(), self.names.len());
             self.accessed.insert(value, Accessed { depth, names, scope: ty.scope, bounds: None });
             self.buffers.push(value);
         }
-        self.note_reading(value);
         if let Some(access) = value.as_element_access() {
             self.access(access.buffer, &Part::element(&access.indices));
         }
@@ -112,30 +113,12 @@ impl<'b> Accesses<'b> {
         Ok(())
     }
 
-    /// Operands come before the expression that they are nested in.
-    fn note_reading(&mut self, value: Value<'b>) {
-        let reads = value.as_element_access().is_some_and(|access| is_allocated(access.buffer));
-        if !value.is_nested() || !reads && !value.operands().any(|operand| self.reading.contains(operand)) {
-            return;
-        }
-        self.reading.insert(value);
-        if let Some(Dim::Var(sym)) = index_to_dim_of_atoms(value) {
-            self.read.insert(sym);
-        }
-    }
-
+    /// A loop whose range is not arithmetic runs as well: nothing is known of what it reaches.
     fn enter_loop(&mut self, value: Value<'b>) {
-        let (var, min, extent, thread) = match value.stmt() {
-            Some(Stmt::For { var, min, extent, .. }) => (Some(var), index_to_dim(min), extent, value.attr("thread")),
-            Some(Stmt::Launch { extent, .. }) => {
-                let zero = Dim::int(0, extent.ty().dtype());
-                (value.region().children().next(), Some(zero), extent, value.attr("thread"))
-            }
-            _ => return,
-        };
-        if let (Some(sym), Some(min), Some(extent)) = (var.and_then(symbol_of), min, index_to_dim(extent)) {
-            let thread = thread.and_then(|thread| thread.as_str()).map(str::to_string);
-            self.around.open(value, Around { sym, ends: ends_of(sym, min, extent), thread });
+        let Some(running) = Running::of(value) else { return };
+        if let Some(sym) = symbol_of(running.var) {
+            let thread = value.attr("thread").and_then(|thread| thread.as_str()).map(str::to_string);
+            self.around.open(value, Around { sym, ends: running.ends(index_to_dim_of_atoms), thread });
         }
     }
 
@@ -162,39 +145,62 @@ impl<'b> Accesses<'b> {
     /// A part of a buffer is accessed.
     fn access(&mut self, buffer: Value<'b>, parts: &[Part<'b>]) {
         let Some(accessed) = self.accessed.get(buffer) else { return };
-        let running = self.running(accessed, parts);
-        let (names, before) = (&self.names, accessed.names);
-        let runs = |sym: Sym| running.contains_key(&sym) || names.is_since(sym, before);
-        let starts: Vec<Start<'b>> = parts.iter().map(|part| start(part.min, runs)).collect();
-        let known = |end: &Dim| {
-            let mut known = true;
-            end.vars(&mut |sym| known &= !names.is_since(sym, before));
-            known
-        };
+        let (running, unknown) = self.running(accessed, parts);
         let mut reached = Reached::new(&mut self.analyzer, running, self.conditions.active());
-        let bounds = parts.iter().zip(starts).map(|(part, start)| {
+        let ends = parts.iter().map(|part| {
+            let start = Start::of(part.min);
             // Where any other vector begins is not known.
-            let begins = !start.varies && start.min.ty().dtype().lanes() == 1;
-            let Some(first) = index_to_dim_of_atoms(start.min).filter(|_| begins) else { return Bounds::UNKNOWN };
+            let is_scalar = start.min.ty().dtype().lanes() == 1;
+            let first = index_to_dim_of_atoms(start.min).filter(|_| is_scalar)?;
             let last = match part.extent.and_then(index_to_dim_of_atoms) {
                 _ if start.steps > 0 => add(first.clone(), Dim::int(start.steps, first.dtype())),
                 Some(extent) => sub(add(first.clone(), extent), Dim::int(1, first.dtype())),
                 None => first.clone(),
             };
-            Bounds { min: reached.ends(&first).0.filter(known), max: reached.ends(&last).1.filter(known) }
+            Some((reached.ends(&first).0, reached.ends(&last).1))
+        });
+        let ends: Vec<_> = ends.map(Option::unwrap_or_default).collect();
+        let bounds = ends.into_iter().map(|(min, max)| Bounds {
+            min: min.and_then(|min| self.least(min, buffer, &unknown)),
+            max: max.filter(|max| self.is_most(max, buffer, &unknown)),
         });
         let bounds = bounds.collect();
         self.join(buffer, bounds);
     }
 
+    /// The least index of an access in terms of what is the same for all accesses of the buffer, else a number.
+    fn least(&mut self, min: Dim, buffer: Value<'b>, unknown: &[Sym]) -> Option<Dim> {
+        let mut runs = false;
+        min.vars(&mut |sym| runs |= unknown.contains(&sym));
+        if !runs && self.lasting.lasts_from(&min, buffer) {
+            return Some(min);
+        }
+        let least = self.analyzer.const_bounds(&min).min;
+        (least >= 0).then(|| Dim::int(least, min.dtype()))
+    }
+
+    /// Whether the greatest index of an access is in terms of what is the same for all accesses of the buffer, or of loads and
+    /// the like, of which nothing but the range of their data type is used.
+    fn is_most(&self, max: &Dim, buffer: Value<'b>, unknown: &[Sym]) -> bool {
+        let mut known = true;
+        max.vars(&mut |sym| {
+            let is_computed = || value_of_atom(self.body, sym).is_some_and(Value::is_nested);
+            let lasts = || !unknown.contains(&sym) && self.lasting.lasts_from(&Dim::Var(sym), buffer);
+            known = known && (is_computed() || lasts());
+        });
+        known
+    }
+
     /// What runs between the allocation of a buffer and an access of it: loops, threads that share its memory, and names that
-    /// the access uses.
-    fn running(&self, accessed: &Accessed, parts: &[Part<'b>]) -> Ends {
-        let mut running = Ends::new();
+    /// the access uses. And the variables of those loops whose ends are not known.
+    fn running(&self, accessed: &Accessed, parts: &[Part<'b>]) -> (Ends, Vec<Sym>) {
+        let (mut running, mut unknown) = (Ends::new(), Vec::new());
         for (i, around) in self.around.iter().enumerate() {
             let shared = around.thread.as_deref().is_some_and(|thread| is_shared(&accessed.scope, thread));
-            if i >= accessed.depth || shared {
-                running.insert(around.sym, around.ends.clone());
+            match &around.ends {
+                _ if i < accessed.depth && !shared => {}
+                Some(ends) => drop(running.insert(around.sym, ends.clone())),
+                None => unknown.push(around.sym),
             }
         }
         for value in parts.iter().flat_map(|part| [Some(part.min), part.extent]).flatten() {
@@ -202,7 +208,7 @@ impl<'b> Accesses<'b> {
                 self.names.add_to(&mut running, &dim, accessed.names);
             }
         }
-        running
+        (running, unknown)
     }
 
     fn join(&mut self, buffer: Value<'b>, new: Vec<Bounds>) {
@@ -239,20 +245,9 @@ impl<'b> Accesses<'b> {
         Ok(regions)
     }
 
-    /// Whether an end of a region depends on what is in a buffer that the function allocates: that changes, and the access
-    /// that reads it may itself get another index, which would then be made of itself.
-    fn reads_allocated(&self, end: &Dim) -> bool {
-        let mut found = false;
-        end.vars(&mut |sym| found |= self.read.contains(&sym));
-        found
-    }
-
     fn range(&mut self, bounds: Bounds, shape: &Dim, strict: bool) -> Range {
         let whole = Range::whole(shape.clone());
         let (Some(min), Some(max)) = (bounds.min, bounds.max) else { return whole };
-        if self.reads_allocated(&min) {
-            return whole;
-        }
         let (min, max) = (self.as_number(min), self.as_number(max));
         let extent = add(sub(max, min.clone()), Dim::int(1, min.dtype()));
         let mut extent = self.analyzer.simplify(&extent);
@@ -280,12 +275,6 @@ impl<'b> Accesses<'b> {
     }
 }
 
-/// Where an access with an index begins, if it is known what runs.
-fn start<'b>(index: Value<'b>, runs: impl Fn(Sym) -> bool) -> Start<'b> {
-    let (min, steps) = steps(index).unwrap_or((index, 0));
-    Start { min, steps, varies: has_atom_of(min, |var| symbol_of(var).is_some_and(&runs)) }
-}
-
 /// Whether an index has a load or the like in it.
 fn has_nested(body: &Body, index: &Dim) -> bool {
     let mut found = false;
@@ -295,21 +284,6 @@ fn has_nested(body: &Body, index: &Dim) -> bool {
 
 fn is_allocated(buffer: Value<'_>) -> bool {
     buffer.is_block_buffer() || buffer.is_allocation()
-}
-
-/// Whether a load or call inside an index uses a variable that runs: nothing is known of its value then.
-fn has_atom_of<'b>(index: Value<'b>, runs: impl Fn(Value<'b>) -> bool) -> bool {
-    let mut work = vec![(index, false)];
-    while let Some((value, inside)) = work.pop() {
-        if inside && runs(value) {
-            return true;
-        }
-        if value.is_nested() {
-            let inside = inside || !matches!(value.view(), Expr::Arith { .. });
-            work.extend(value.operands().map(|operand| (operand, inside)));
-        }
-    }
-    false
 }
 
 /// Whether threads of a kind share memory of a scope.

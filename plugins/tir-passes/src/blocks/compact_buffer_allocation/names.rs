@@ -22,11 +22,6 @@ impl Names {
         self.values.len()
     }
 
-    /// Whether a symbol is a name that was given after `before` others.
-    pub(super) fn is_since(&self, sym: Sym, before: usize) -> bool {
-        self.of.get(&sym).is_some_and(|at| *at >= before)
-    }
-
     /// A name that an index uses, also through others or loops, only has the value that it means.
     pub(super) fn add_to(&self, running: &mut Ends, index: &Dim, before: usize) {
         let mut work = Vec::new();

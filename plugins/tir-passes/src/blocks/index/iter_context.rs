@@ -5,6 +5,7 @@ use plugin_api::arith::{index_to_dim, symbol_of, value_of_atom};
 use plugin_api::prelude::*;
 use plugin_api::tir::regions::conditions::{Condition, Conditions, as_less_or_equal, parts_of};
 use plugin_api::tir::regions::linear::{Linear, sub};
+use plugin_api::tir::regions::reached::Running;
 use plugin_api::walk::visitors::post_order_visit_value;
 
 /// Loops that were entered, and conditions that hold, while a body is walked in order.
@@ -25,14 +26,8 @@ impl<'b> IterContext<'b> {
     /// Goes on to a value; to be called for each value in order.
     pub(crate) fn go_to(&mut self, value: Value<'b>) {
         self.conditions.go_to(value);
-        let (var, min, extent) = match value.stmt() {
-            Some(Stmt::For { var, min, extent, .. }) => (var, index_to_dim(min), extent),
-            Some(Stmt::Launch { extent, .. }) => match value.region().children().next() {
-                Some(var) => (var, Some(Dim::int(0, extent.ty().dtype())), extent),
-                None => return,
-            },
-            _ => return,
-        };
+        let Some(Running { var, min, extent }) = Running::of(value) else { return };
+        let min = min.map_or(Some(Dim::int(0, extent.ty().dtype())), index_to_dim);
         if let (Some(var), Some(min), Some(extent)) = (symbol_of(var), min, index_to_dim(extent)) {
             let mut others = Vec::new();
             [&min, &extent].iter().for_each(|dim| dim.vars(&mut |sym| others.push(sym)));
