@@ -1,9 +1,10 @@
 //! Allocates each buffer of a block in the innermost loop or block around all of its accesses.
 
+use plugin_api::arith::value_of_atom;
 use plugin_api::prelude::*;
 use plugin_api::tir::regions::region::Range;
 use plugin_api::tir::regions::{Accessed, BufferRegion, Detector};
-use plugin_api::tir::{BlockIter, PrimExpr, Tir};
+use plugin_api::tir::{BlockIter, PrimExpr, RegionAccess, Tir};
 use plugin_api::walk::visitors::post_order_visit_value;
 use std::collections::BTreeMap;
 
@@ -51,7 +52,8 @@ fn plan_and_update(body: &Body, _: &Ctx) -> Result<Body, PassError> {
     }
     let (places, scopes) = Places::of(body);
     let (scope_of, unused) = (ValueMap::new(body), ValueSet::new(body));
-    let mut planned = Planned { detector: Detector::new(body), at: BTreeMap::new(), scope_of, unused, scopes };
+    let (detector, at) = (Detector::new(body), BTreeMap::new());
+    let mut planned = Planned { body, detector, at, scope_of, unused, scopes };
     for buffer in body.values().filter(|value| value.is_block_buffer()) {
         let Some(scope) = places.get(buffer).copied() else {
             planned.unused.insert(buffer);
@@ -249,6 +251,7 @@ fn visit_values_of<'b>(value: Value<'b>, mut visit: impl FnMut(Value<'b>)) {
 
 /// Buffers that are allocated somewhere else than before.
 struct Planned<'b> {
+    body: &'b Body,
     detector: Detector<'b>,
     /// Those of each scope.
     at: BTreeMap<usize, Vec<Value<'b>>>,
@@ -268,7 +271,29 @@ impl<'b> Planned<'b> {
             value.as_region_access().is_some_and(|access| !value.is_nested() && self.is_inside(access.buffer, value));
         if self.unused.contains(value) || is_access_of_what_it_allocates {
             rw.edit().discard(value);
+        } else if let Some(access) = value.as_region_access().filter(|_| !value.is_nested()) {
+            self.widen(value, &access, rw)?;
         }
+        Ok(())
+    }
+
+    /// A block cannot say that it accesses an element whose index it reads from a buffer that it allocates itself: it accesses
+    /// any element then.
+    fn widen(&self, value: Value<'b>, access: &RegionAccess<'b>, rw: &mut Rewriter<'b>) -> Result<(), PassError> {
+        let is_own = |buffer: Value<'b>| self.is_inside(buffer, value);
+        let reads_own =
+            |(min, extent): &(Value<'b>, Value<'b>)| loads_from(*min, is_own) || loads_from(*extent, is_own);
+        let Some(ty) = access.buffer.as_buffer_type().filter(|_| access.ranges.iter().any(reads_own)) else {
+            return Ok(());
+        };
+        let (buffer, ranges) = rw.tir(|t| {
+            let ranges = access.ranges.iter().zip(&ty.shape).map(|(range, shape)| match reads_own(range) {
+                true => (t.int(0, shape.dtype()).v(), t.index(shape).v()),
+                false => (t.value(range.0).v(), t.value(range.1).v()),
+            });
+            (t.buffer(access.buffer).v(), ranges.collect::<Vec<(V, V)>>())
+        })?;
+        rw.edit().set_region(value, buffer, &ranges);
         Ok(())
     }
 
@@ -311,11 +336,36 @@ impl<'b> Planned<'b> {
             regions.retain(|region| !is_opaque(region));
             regions.extend(opaque.iter().cloned());
         }
-        let inside = |region: &BufferRegion<'b>| {
-            self.scope_of.get(region.buffer).is_some_and(|of| self.scopes.common(*of, scope) == scope)
+        let inside =
+            |buffer: Value<'b>| self.scope_of.get(buffer).is_some_and(|of| self.scopes.common(*of, scope) == scope);
+        let body = self.body;
+        let reads_inside = |dim: &Dim| {
+            let mut found = false;
+            dim.vars(&mut |sym| found |= value_of_atom(body, sym).is_some_and(|atom| loads_from(atom, inside)));
+            found
         };
-        [reads, writes].map(|regions| regions.into_iter().filter(|region| !inside(region)).collect())
+        [reads, writes].map(|mut regions| {
+            regions.retain(|region| !inside(region.buffer));
+            for region in &mut regions {
+                let shape = region.buffer.as_buffer_type().map(|ty| ty.shape).unwrap_or_default();
+                for (range, extent) in region.ranges.iter_mut().zip(shape) {
+                    if reads_inside(&range.min) || reads_inside(&range.extent) {
+                        *range = Range::whole(extent);
+                    }
+                }
+            }
+            regions
+        })
     }
+}
+
+/// Whether an expression loads from a buffer of some kind.
+fn loads_from<'b>(root: Value<'b>, is_of_kind: impl Fn(Value<'b>) -> bool) -> bool {
+    let mut found = false;
+    post_order_visit_value(root, |part| {
+        found |= part.as_element_access().is_some_and(|access| is_of_kind(access.buffer));
+    });
+    found
 }
 
 fn written<'s>(t: &'s Tir<'_, '_>, ranges: &[Range]) -> Vec<(PrimExpr<'s>, PrimExpr<'s>)> {
