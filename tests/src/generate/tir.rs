@@ -192,7 +192,16 @@ impl Tir<'_, '_> {
             buffer.strides = buffer.shape.iter().map(|_| self.number(self.c.within(1, 32))).collect();
         }
         if self.c.one_in(4) {
-            buffer.elem_offset = Some(self.number(self.c.of(&[8, 16])));
+            buffer.elem_offset = Some(match self.c.below(3) {
+                // A variable that the buffer brings in.
+                2 => {
+                    let (dtype, offset) = (self.index, self.b.sym("elem_offset", self.index));
+                    let v = self.b.scalar(&Dim::Var(offset));
+                    self.vars.push(E { v, dtype });
+                    Dim::Var(offset)
+                }
+                which => self.number([8, 16][which]),
+            });
         }
         if self.c.one_in(4) {
             buffer.scope = self.c.of(&["shared", "local", "global.vtcm"]).to_string();

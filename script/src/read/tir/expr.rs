@@ -484,13 +484,16 @@ impl<'a> TirReader<'a> {
         if part >= 2 && part - 2 >= strides {
             return Err(Diagnostic::new(at, format!("the buffer has {strides} strides")));
         }
-        // An offset or a stride has the data type that the buffer says.
-        let dtype = match self.b.type_owned(buffer.ty) {
-            Type::Buffer(buffer) if part == 1 => buffer.offset().dtype(),
-            Type::Buffer(buffer) => buffer.strides.get(part as usize - 2).map_or(DType::I32, Dim::dtype),
-            _ => DType::I32,
+        // An offset or a stride is the number or variable that the buffer has there: TVM reads it so, and passes write it so.
+        let dim = match self.b.type_owned(buffer.ty) {
+            Type::Buffer(buffer) if part == 1 => Some(buffer.offset()),
+            Type::Buffer(buffer) => buffer.strides.get(part as usize - 2).cloned(),
+            _ => None,
         };
-        Ok(self.node(spec, &[buffer.v], dtype))
+        match dim {
+            Some(dim) => Ok(self.dim_value(&dim)),
+            None => Ok(self.node(spec, &[buffer.v], DType::I32)),
+        }
     }
 
     /// A dimension as the expression that its text is.
