@@ -69,9 +69,18 @@ fn loop_partition(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
         hints: hints.collect(),
         known: HashSet::new(),
         fixed: HashMap::new(),
+        left: MOST_COPIES,
+        missed: ValueSet::new(body),
     };
-    split.rewrite(body)
+    let out = split.rewrite(body)?;
+    for stmt in body.values().filter(|value| split.missed.contains(*value)) {
+        ctx.diagnostics().missed(stmt, "the loop is not split: its parts would be written too often");
+    }
+    Ok(out)
 }
+
+/// Most nodes that parts of loops are written as: each loop in a loop that is split multiplies them.
+const MOST_COPIES: usize = 1 << 20;
 
 struct Partition<'b> {
     /// Whether loops of known bounds are split without a hint.
@@ -84,6 +93,10 @@ struct Partition<'b> {
     known: HashSet<Value<'b>>,
     /// Variables of loops of one iteration, and of those of which one iteration is being written.
     fixed: HashMap<Value<'b>, i64>,
+    /// Nodes that may still be written as parts.
+    left: usize,
+    /// Loops that are not split, as there would be too many parts.
+    missed: ValueSet<'b>,
 }
 
 /// A part of a loop: its variable is what it was, less all of `offsets`.
@@ -170,8 +183,16 @@ impl<'b> Partition<'b> {
             let (interval, conditions) = common(&solved, range, holds, hint)?;
             Some((interval, conditions, holds))
         });
-        match found {
-            Some((interval, conditions, holds)) => self.split(part, interval, (&conditions, holds), w),
+        let cost = part.stmt.region().nodes().count().saturating_mul(3);
+        let left = self.left.checked_sub(cost);
+        if found.is_some() && left.is_none() {
+            self.missed.insert(part.stmt);
+        }
+        match found.zip(left) {
+            Some(((interval, conditions, holds), left)) => {
+                self.left = left;
+                self.split(part, interval, (&conditions, holds), w)
+            }
             None => {
                 let points = !solved.is_empty() && solved.iter().all(|(_, _, interval)| interval.is_point());
                 let unroll = hint && self.unrolls && part.max > part.min && !solved.is_empty() && !points;

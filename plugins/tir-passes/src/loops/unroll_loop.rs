@@ -67,13 +67,19 @@ fn unroll_loop(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
         local_access: UNROLL_LOCAL_ACCESS.get(ctx) != 0,
     };
     let mut choice = Choice { limits, analyzer: Analyzer::new(), local: HashSet::new(), chosen: HashMap::new() };
-    choice.content(body.root())?;
+    let all = choice.content(body.root())?;
+    if all.copies > MOST_COPIES {
+        bail!(at body.root(), "the loops of this function would be written out as {} statements, and {MOST_COPIES} are the most; unroll fewer of them", all.copies);
+    }
     if choice.chosen.is_empty() {
         return Ok(body.clone());
     }
     ctx.statistic("loops unrolled", choice.chosen.len());
     Unroll { chosen: choice.chosen }.rewrite(body)
 }
+
+/// Most statements that loops are written out as: more do not fit into memory, or into a processor's cache.
+const MOST_COPIES: i64 = 1 << 17;
 
 /// What the config says.
 #[derive(Clone, Copy)]
@@ -89,6 +95,10 @@ struct Limits {
 #[derive(Clone, Copy, Default)]
 struct Count {
     steps: i64,
+    /// Statements.
+    written: i64,
+    /// Statements that are copies for the iterations of loops.
+    copies: i64,
     /// Loops within each other that are written out.
     unrolled: i64,
     /// Loops within each other that stay.
@@ -121,6 +131,8 @@ impl<'b> Choice<'b> {
         for child in stmt.region().children() {
             let count = self.stmt(child)?;
             all.steps = all.steps.saturating_add(count.steps);
+            all.written = all.written.saturating_add(count.written);
+            all.copies = all.copies.saturating_add(count.copies);
             all.unrolled = all.unrolled.max(count.unrolled);
             all.kept = all.kept.max(count.kept);
         }
@@ -131,6 +143,14 @@ impl<'b> Choice<'b> {
         if self.limits.local_access {
             self.note_local_access(stmt);
         }
+        let mut count = self.count(stmt)?;
+        if stmt.stmt().is_some() {
+            count.written = count.written.saturating_add(1);
+        }
+        Ok(count)
+    }
+
+    fn count(&mut self, stmt: Value<'b>) -> Result<Count, PassError> {
         match stmt.stmt() {
             Some(Stmt::Store { .. } | Stmt::Evaluate(_)) => Ok(Count { steps: 1, ..Count::default() }),
             Some(Stmt::For { .. }) => self.visit_for(stmt),
@@ -154,8 +174,12 @@ impl<'b> Choice<'b> {
     fn visit_for(&mut self, stmt: Value<'b>) -> Result<Count, PassError> {
         let Some(Stmt::For { var, extent, kind, .. }) = stmt.stmt() else { return Ok(Count::default()) };
         let mut count = self.content(stmt)?;
-        let n = self.analyzer.index_bounds(extent).constant().filter(|n| (0..=i64::from(i32::MAX)).contains(n));
+        let known = self.analyzer.index_bounds(extent).constant();
+        let n = known.filter(|n| (0..=i64::from(i32::MAX)).contains(n));
         let marked = kind == "unroll";
+        if let Some(n) = known.filter(|n| marked && *n > i64::from(i32::MAX)) {
+            return Err(too_many(stmt, var, n, i64::MAX));
+        }
         if marked && n.is_none() {
             let name = var.name().unwrap_or("_");
             bail!(at stmt, "the loop over `{name}` is marked as `unroll`, but its number of iterations is not known; make it a serial loop, or bind the number before this pass");
@@ -182,7 +206,14 @@ impl<'b> Choice<'b> {
         }
         let single = max_extent == 1 && n.is_some_and(|n| n <= 1);
         match n {
-            Some(n) if unrolls && explicit || single => drop(self.chosen.insert(stmt, Chosen::WriteOut(n))),
+            Some(n) if unrolls && explicit || single => {
+                count.written = count.written.saturating_mul(n);
+                count.copies = count.written;
+                if count.copies > MOST_COPIES {
+                    return Err(too_many(stmt, var, n, count.copies));
+                }
+                self.chosen.insert(stmt, Chosen::WriteOut(n));
+            }
             _ if unrolls && !marked => drop(self.chosen.insert(stmt, Chosen::Mark)),
             _ => {}
         }
@@ -202,6 +233,14 @@ impl<'b> Choice<'b> {
             }
         }
     }
+}
+
+/// The error of a loop that would be written out as too many statements.
+fn too_many(stmt: Value<'_>, var: Value<'_>, n: i64, copies: i64) -> PassError {
+    let name = var.name().unwrap_or("_");
+    let statements = if copies == i64::MAX { String::new() } else { format!(", {copies} statements") };
+    pass_error!("the loop over `{name}` has {n} iterations{statements}, which are too many to be written out: {MOST_COPIES} statements are the most; make it a serial loop, or split it and unroll the inner loop")
+        .at(stmt)
 }
 
 /// Writes the chosen loops out.

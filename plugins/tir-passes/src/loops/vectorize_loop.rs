@@ -196,7 +196,12 @@ impl<'b> Vectorize<'b> {
         extent: Value<'b>,
         w: &mut Again<'b>,
     ) -> Result<(), PassError> {
-        if extent.dim().and_then(|extent| extent.as_int()).is_some_and(|extent| extent < 1) {
+        let n = extent.dim().and_then(|extent| extent.as_int());
+        if let Some(n) = n.filter(|n| *n > i64::from(i16::MAX)) {
+            let name = var.name().unwrap_or("_");
+            bail!(at stmt, "the vectorized loop over `{name}` has {n} iterations, and a vector has {} lanes at most; split the loop, and vectorize the inner one", i16::MAX);
+        }
+        if n.is_some_and(|n| n < 1) {
             let name = var.name().unwrap_or("_");
             bail!(at stmt, "the vectorized loop over `{name}` has no iteration, and no vector has no lanes; make it a serial loop, or run tirx.RemoveNoOp before");
         }
