@@ -364,24 +364,24 @@ impl<'b> Tir<'_, '_, 'b> {
     }
 
     /// Whether TVM reads lanes back as they are when they are in a slice: a number, or `T.vscale() * 4`.
-    fn lanes_of_slice(&self, lanes: Value<'_>, step: i64, dtype: DType) -> bool {
+    fn lanes_of_slice(&self, lanes: Value<'_>, dtype: DType) -> bool {
         if self.int_of(lanes).is_some() {
             return true;
         }
         let scales = lanes.operand(0).is_some_and(|a| a.as_call_to("tirx.vscale").is_some());
         let is_product = lanes.kind() == kind::ARITH && lanes.node().is_some_and(|node| node.a == u32::from(prim::MUL));
         let number = lanes.operand(1).and_then(|n| self.int_of(n));
-        scales && is_product && number.is_some_and(|(n, _)| n > 1) && step > 0 && dtype == DType::I32
+        scales && is_product && number.is_some_and(|(n, _)| n > 1) && dtype == DType::I32
     }
 
-    /// An index; a vector of steps of one number is a slice.
+    /// An index; a vector of steps of one positive number is a slice. TVM does not read slices in other steps as it prints them.
     fn index(&mut self, index: Value<'b>) {
         let stride = index.operand(1).and_then(|stride| self.int_of(stride));
         // TVM does not read a slice back whose step is negative.
         let stride = stride.filter(|(step, _)| *step > 0 && index.kind() == kind::RAMP);
         let Some((step, dtype)) = stride else { return self.expr(index, 0) };
         let (Some(base), Some(lanes)) = (index.operand(0), index.operand(2)) else { return };
-        if !self.lanes_of_slice(lanes, step, dtype) {
+        if step <= 0 || !self.lanes_of_slice(lanes, dtype) {
             return self.expr(index, 0);
         }
         self.expr(base, 0);
