@@ -8,8 +8,8 @@ declare_pass! {
     /// Multiplies and adds floats with one rounding: `a * b + c` becomes `T.fma(a, b, c)`.
     ///
     /// Processors do that with one instruction, in the time of a product. A sum of products is computed in the same order,
-    /// and is a little more precise; so its last bits differ from those without this pass. If both operands of a sum are
-    /// products, the first one is fused.
+    /// and is a little more precise; so its last bits differ from those without this pass, which its tolerance allows. If both
+    /// operands of a sum are products, the first one is fused.
     ///
     /// Expects any PrimFunc. Keeps integers, and differences.
     ///
@@ -25,7 +25,11 @@ declare_pass! {
     ///     for i in range(8):
     ///         C[i] = T.fma(A[i], B[i], C[i])
     /// ```
-    pub prim_func pass FUSE_MULTIPLY_ADD = "tir.FuseMultiplyAdd" { opt_level: 0, run: fuse_multiply_add }
+    pub prim_func pass FUSE_MULTIPLY_ADD = "tir.FuseMultiplyAdd" {
+        opt_level: 0,
+        run: fuse_multiply_add,
+        tolerance: Tolerance::Reassociated { rtol: 1e-5, atol: 1e-6 },
+    }
 }
 
 fn fuse_multiply_add(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
