@@ -4,7 +4,7 @@ use super::expr::{Buf, Ex};
 use super::{Access, Block, Id, Loop, Other, Store, Tree, What};
 use crate::PassError;
 use crate::arith::value_of_atom;
-use crate::ir::records::{flag, kind};
+use crate::ir::records::{buffer_of, flag, kind};
 use crate::ir::{Attr, AttrsId, Body, DType, Dim, NodeSpec, Sym, Type, TypeId, V, Value};
 use crate::rewrite::Edit;
 use crate::tir::regions::complete_regions;
@@ -141,6 +141,9 @@ impl Write<'_, '_> {
             let condition = self.expr(condition)?;
             self.edit.node(NodeSpec::new(kind::WHERE).flags(flag::IMPURE), &[condition], None);
         }
+        let (free, head): (Vec<Id>, Vec<Id>) = of.head.iter().partition(|id| is_free_buffer(self.tree, **id));
+        // Regions may mention them: TVM writes so of a buffer that is allocated in the block.
+        self.all(&free)?;
         if !of.found_again {
             of.accesses.iter().try_for_each(|access| self.access(access))?;
         }
@@ -151,7 +154,7 @@ impl Write<'_, '_> {
         for buffer in &of.allocs {
             self.alloc(*buffer)?;
         }
-        self.all(&of.head)?;
+        self.all(&head)?;
         if let Some(init) = of.init {
             self.statement(init)?;
         }
@@ -257,4 +260,9 @@ impl Write<'_, '_> {
             None => Ok(self.edit.builder().scalar(&Dim::Var(sym))),
         }
     }
+}
+
+/// Whether a statement is a buffer that nothing allocates.
+fn is_free_buffer(tree: &Tree, id: Id) -> bool {
+    matches!(&tree.node(id).what, What::Other(of) if of.spec.kind == kind::BUFFER && of.spec.a == buffer_of::FREE)
 }

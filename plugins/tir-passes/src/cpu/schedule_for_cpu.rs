@@ -70,7 +70,10 @@ fn schedule_for_cpu(body: &Body, options: &Options, ctx: &Ctx) -> Result<Body, P
         scheduled += usize::from(is_scheduled);
     }
     ctx.statistic("blocks scheduled", scheduled);
-    schedule.finish()
+    schedule.finish().or_else(|error| {
+        ctx.diagnostics().missed(body.root(), &format!("the function is not scheduled: {error}"));
+        Ok(body.clone())
+    })
 }
 
 /// Does something to a schedule, which stays as it is if that fails.
