@@ -1,10 +1,12 @@
 """Runs TVM's passes over modules that were recorded for other purposes, and writes these runs as recorded runs of passes are.
 
-    ../oracle-venv/bin/python tests/oracle/cross.py FILE.jsonl… [--count N] [--seed N] [--passes NAME…] > NEW.jsonl
+    ../oracle-venv/bin/python tests/oracle/cross.py FILE.jsonl… [--count N] [--seed N] [--passes NAME…] [--lowering] > NEW.jsonl
     cargo run --release -p passhost-tests --bin conformance -- passes NEW.jsonl
 
 Each file has one JSON object a line with `text`, or with `before`. Passes of TIR also run on what the passes before them in a
 pipeline make of a module. Of runs that change nothing, one in seven is written; runs in which TVM raises an error are left out.
+With `--lowering`, modules of any size go through the passes of lowering, each on what those before it made, and every run is
+written. `llm_kernels.py` writes kernels of language models for that.
 """
 
 import argparse
@@ -25,6 +27,10 @@ LOWER = """s_tir.LowerInitBlock s_tir.PlanAndUpdateBufferAllocationLocation s_ti
 LOWERED = """s_tir.HoistIfThenElse s_tir.LoopPartition s_tir.StmtSimplify tirx.CommonSubexprElim tirx.FlattenBuffer
     tirx.NarrowDataType tirx.RemoveNoOp tirx.StmtSimplify tirx.StorageRewrite tirx.UnrollLoop tirx.VectorizeLoop
     tirx.ConvertSSA""".split()
+# Each of them follows what the ones before it made.
+LOWERING = [*LOWER[:5], "s_tir.StmtSimplify", LOWER[5], *"""tirx.FlattenBuffer s_tir.LoopPartition tirx.VectorizeLoop tirx.NarrowDataType
+    tirx.StorageRewrite s_tir.HoistIfThenElse tirx.UnrollLoop tirx.StmtSimplify tirx.RemoveNoOp tirx.CommonSubexprElim
+    tirx.ConvertSSA""".split()]  # fmt: skip
 # Names of passes that are not those of their factories, and arguments without a default.
 FACTORIES = {"DecomposeOps": "DecomposeOpsForInference"}
 KEYWORDS = {"TopologicalSort": {"order": "depth-first", "direction": "from-inputs"}}
@@ -55,6 +61,21 @@ def starts(name, module):
         yield module
 
 
+def lowered(case):
+    """The runs of the passes of lowering, one after the other; one that TVM refuses is left out."""
+    import tvm
+
+    out, module = [], tvm.script.from_source(case[0])
+    for name in LOWERING:
+        try:
+            result = after(name, module)
+        except Exception:  # pylint: disable=broad-except
+            continue
+        out.append((name, module.script(show_meta=True), result.script(show_meta=True)))
+        module = result
+    return out
+
+
 def runs(case):
     """Name, text before and text after of each run over a module; nothing if TVM does not read it."""
     import tvm
@@ -81,20 +102,21 @@ def main():
     parser.add_argument("--count", default=500, type=int)
     parser.add_argument("--seed", default=1, type=int)
     parser.add_argument("--passes", nargs="*", default=[])
+    parser.add_argument("--lowering", action="store_true", help="all of the passes of lowering, over modules of any size")
     parser.add_argument("--jobs", default=1, type=int)
     args = parser.parse_args()
     choose, texts = random.Random(args.seed), set()
     for line in (line for file in args.files for line in pathlib.Path(file).read_text().splitlines()):
         record = json.loads(line)
-        texts.update(text for text in (record.get("text"), record.get("before")) if text and len(text) < MOST_CHARACTERS)
+        texts.update(text for text in (record.get("text"), record.get("before")) if text and (args.lowering or len(text) < MOST_CHARACTERS))
     texts = sorted(texts)
     texts = choose.sample(texts, min(args.count, len(texts)))
     context = {"opt_level": 2, "required_pass": [], "disabled_pass": [], "config": {}, "config_exact": True, "target": None}
     ended = 0
-    for at, found in workers.run(runs, [(text, args.passes) for text in texts], args.jobs, seconds=60):
+    for at, found in workers.run(lowered if args.lowering else runs, [(text, args.passes) for text in texts], args.jobs, seconds=60):
         ended += isinstance(found, str)
         for n, (name, before, result) in enumerate([] if isinstance(found, str) else found):
-            if before != result or choose.random() < 1 / 7:
+            if args.lowering or before != result or choose.random() < 1 / 7:
                 case = {"id": f"{name}-{at}-{n}", "pass": name, "args": ARGUMENTS.get(name, []), "kwargs": KEYWORDS.get(name, {})}
                 print(json.dumps({**case, "ctx": context, "before": before, "after": result, "raised": None}), flush=True)
     print(f"{ended} of {len(texts)} modules ended TVM's process", file=sys.stderr)
