@@ -276,7 +276,11 @@ fn reshape(call: Call<'_>) -> Inferred {
 /// in which 0 is a length: those that fit as they are, but not with the dimensions of the tensor.
 fn kept(from: Option<&[Dim]>, mut dims: Vec<Dim>) -> Result<Vec<Dim>, InferError> {
     let is_zero = |dim: &Dim| dim.as_int() == Some(0);
-    let Some(from) = from.filter(|_| dims.iter().any(is_zero)) else { return Ok(dims) };
+    let Some(axis) = dims.iter().position(is_zero) else { return Ok(dims) };
+    let Some(from) = from else {
+        let message = "which keeps the dimension of the tensor, but the shape of the tensor is not known";
+        return wrong(format!("dimension {axis} of the shape is 0, {message}"));
+    };
     let is_empty = from.iter().any(is_zero);
     let given = dims.clone();
     for (axis, dim) in dims.iter_mut().enumerate().filter(|(_, dim)| is_zero(dim)) {

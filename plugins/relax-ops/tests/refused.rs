@@ -34,6 +34,11 @@ fn what_cannot_be_is_refused_with_the_reason() {
             "R.reshape(x, R.shape([-1]))",
             "the shape of the tensor is not known",
         ),
+        (
+            "x: R.Tensor(ndim=2, dtype=\"float32\")",
+            "R.reshape(x, R.shape([0, 4]))",
+            "dimension 0 of the shape is 0, which keeps",
+        ),
         (SMALL, "R.zeros(R.shape([2, -3]), dtype=\"int8\")", "dimension 1 of the shape is -3; it must not be negative"),
         (SMALL, "R.nn.pad(x, pad_width=[0, 0, -2, -2])", "dimension 1 of the shape is -1; it must not be negative"),
         (SMALL, "R.reshape(x, R.shape([7]))", "6 elements do not fit a shape of 7"),
@@ -143,6 +148,7 @@ fn to_vdevice_is_on_the_device_that_it_names() {
         let start = format!("{name}: R.Tensor((4,), dtype=\"float32\", vdevice=\"llvm:0:global\") =");
         assert!(printed.lines().any(|line| line.trim().starts_with(&start)), "{printed}");
     }
+    assert!(printed.contains("R.to_vdevice(x, dst_vdevice=\"llvm:0:global\")"), "{printed}");
 }
 
 fn module(param: &str, call: &str) -> String {

@@ -232,14 +232,19 @@ impl<'a> FnReader<'a> {
         self.infer(v, at, what)
     }
 
-    /// A call of `R.to_vdevice` with its result on the device that it names. The rule of the operator does not know the
-    /// devices of the module.
+    /// A call of `R.to_vdevice` with its result on the device that it names, by its whole name as TVM prints it. The rule of the
+    /// operator does not know the devices of the module.
     fn on_device(&mut self, v: V) -> V {
         let device = self.b.with(v, |value| {
             let name = value.as_call()?.attr("dst_vdevice")?;
             self.scope.vdevices.find(name.as_str()?)
         });
-        if let (Some(device), Type::Tensor(found)) = (device, self.b.type_owned(self.b.type_of(v))) {
+        let Some(device) = device else { return v };
+        if let Some(name) = self.scope.vdevices.name(device) {
+            let attrs = self.b.attrs([("dst_vdevice", Attr::Str(name.to_string()))]);
+            self.b.set_attrs(v, attrs);
+        }
+        if let Type::Tensor(found) = self.b.type_owned(self.b.type_of(v)) {
             let ty = self.b.ty(&Type::Tensor(TensorType { vdevice: Some(device), ..found }));
             self.b.set_type(v, ty);
         }
