@@ -189,7 +189,7 @@ const PLUGIN_KEYS: &[Key] = &[
         name: "write",
         ty: "list of strings",
         default: "`[]`",
-        doc: "Files and folders that the process of the plugin may read and write.",
+        doc: "Files and folders that the process of the plugin may read and write. It does not change their modes, owners and times.",
         example: "[[plugin]]\npath = \"lib/libacme.so\"\nisolate = true\nwrite = [\"cache\"]\n",
     },
     Key {

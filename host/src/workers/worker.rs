@@ -51,8 +51,8 @@ const TIMES: u64 = 4;
 /// How often the processes of a worker are counted, while it works.
 const CENSUS: Duration = Duration::from_millis(200);
 
-/// How long a process has to end that closed its end of the socket, or that was asked to.
-const PATIENCE: Duration = Duration::from_millis(200);
+/// How long a process has to end that closed its end of the socket, or that was asked to. Its keeper ends all others first.
+const PATIENCE: Duration = Duration::from_millis(500);
 
 /// How a worker is started.
 #[derive(Clone, Debug)]
