@@ -301,6 +301,10 @@ impl Kernel for Compiled {
         let own = self.marks.iter().map(|mark| mark.load(Ordering::Relaxed) != 0);
         own.zip(interpreted).map(|(own, interpreted)| own || interpreted).collect()
     }
+
+    fn trips(&self) -> Vec<[bool; 3]> {
+        self.interpreted.trips()
+    }
 }
 
 /// The type of the result, if the program has one.

@@ -98,6 +98,23 @@ pub enum FaultKind {
         /// Bytes of data.
         bytes: u64,
     },
+    /// Iterations of a loop that may run at the same time, or in another order, depend on each other.
+    #[error(
+        "iterations {} and {} of the {kind} loop over `{name}` use element {element} of `{of}`, and one of them changes it",
+        iterations[0], iterations[1]
+    )]
+    Race {
+        /// Kind of the loop: parallel, vectorized or thread-bound.
+        kind: &'static str,
+        /// Name of its variable.
+        name: String,
+        /// Name of the memory.
+        of: String,
+        /// Position of the element in this memory.
+        element: i64,
+        /// The two iterations, counted from 0.
+        iterations: [i64; 2],
+    },
     /// An assertion of the module does not hold.
     #[error("{message}")]
     Assertion {

@@ -57,4 +57,10 @@ pub trait Kernel: Send + Sync {
     fn executed(&self) -> Vec<bool> {
         Vec::new()
     }
+
+    /// Of each loop whose extent is not a constant: whether some call gave it no iteration, one, and more. Empty if the
+    /// backend does not know.
+    fn trips(&self) -> Vec<[bool; 3]> {
+        Vec::new()
+    }
 }

@@ -21,7 +21,7 @@ pub mod vm;
 
 pub use by_body::ByBody;
 pub use fault::{Fault, FaultKind, Place};
-pub use interpret::{Interpreter, OneLane};
+pub use interpret::{Interpreter, OneLane, Watching};
 pub use kernel::{Arg, Backend, Kernel};
 pub use limits::{Limits, USUAL_WORK};
 pub use room::Room;

@@ -14,6 +14,7 @@ struct Shared {
     done: AtomicU64,
     cancelled: AtomicBool,
     unwritten: AtomicBool,
+    overflowed: AtomicBool,
 }
 
 /// Work that a run may do, unless something else is said: an interpreter built for release does it in about two minutes
@@ -76,8 +77,12 @@ impl Limits {
 
     fn sharing(spare: Arc<Mutex<Spare>>, (memory, work): (u64, u64), fresh: u8) -> Limits {
         let (used, peak, done) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
-        let [cancelled, unwritten] = [false; 2].map(AtomicBool::new);
-        Limits { shared: Arc::new(Shared { memory, work, used, peak, done, cancelled, unwritten }), spare, fresh }
+        let [cancelled, unwritten, overflowed] = [false; 3].map(AtomicBool::new);
+        Limits {
+            shared: Arc::new(Shared { memory, work, used, peak, done, cancelled, unwritten, overflowed }),
+            spare,
+            fresh,
+        }
     }
 
     /// The same limits with another byte in memory that the module has not written yet.
@@ -129,6 +134,16 @@ impl Limits {
     /// Whether such memory may count since this was asked last.
     pub fn take_unwritten(&self) -> bool {
         self.shared.unwritten.swap(false, Ordering::Relaxed)
+    }
+
+    /// Notes that a signed integer of 32 or 64 bits overflowed.
+    pub fn note_overflow(&self) {
+        self.shared.overflowed.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether one did. Only a run that is watched notes it.
+    pub fn has_overflowed(&self) -> bool {
+        self.shared.overflowed.load(Ordering::Relaxed)
     }
 
     /// Ends the run at its next step, from any thread.

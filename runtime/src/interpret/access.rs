@@ -5,6 +5,7 @@ use super::cost;
 use super::exec::Exec;
 use super::floats::of_f16;
 use super::memory::{self, Column, Positions};
+use super::watch::Touch;
 use crate::fault::{Fault, FaultKind};
 use crate::program::{Access, Affine, Buffer, Reg, Scalar};
 use plugin_api::prelude::Bf16;
@@ -118,6 +119,27 @@ impl Exec<'_, '_> {
         self.at(fault, access.place)
     }
 
+    /// The bytes of an element, where one iteration runs at a time.
+    fn element(&self, access: &Access, positions: &Positions) -> Vec<u8> {
+        let buffer = &self.program.buffers[access.buffer as usize];
+        let (width, at) = (buffer.element.bytes() as usize, positions.at(0, &self.shape));
+        let bytes = self.memory[buffer.storage as usize].as_bytes();
+        let start = usize::try_from(at).ok().and_then(|at| at.checked_mul(width));
+        start.and_then(|start| bytes.get(start..)?.get(..width)).unwrap_or_default().to_vec()
+    }
+
+    /// Tells the watch of an access; `writes` is none of a load, else whether a store changes the element.
+    fn touched(&mut self, access: &Access, positions: &Positions, writes: Option<bool>) -> Result<(), Fault> {
+        let Some(watch) = &mut self.watch else { return Ok(()) };
+        let storage = self.program.buffers[access.buffer as usize].storage;
+        let position = positions.at(0, &self.shape);
+        let touch = Touch { storage, position, writes };
+        match watch.touch(self.program, touch) {
+            None => Ok(()),
+            Some(conflict) => Err(self.at(conflict, access.place)),
+        }
+    }
+
     pub(super) fn load(&mut self, dst: Reg, access: &Access) -> Result<(), Fault> {
         let mut positions = take(&mut self.positions);
         let done = self.bounds(access, &mut positions).and_then(|()| {
@@ -125,6 +147,7 @@ impl Exec<'_, '_> {
             self.resolved(&access.offset, &positions)?;
             let buffer = &self.program.buffers[access.buffer as usize];
             self.count(cost::access(&positions, &self.shape, &self.mask, buffer.element))?;
+            self.touched(access, &positions, None)?;
             let place = (&positions, &self.shape, &self.mask);
             let at = dst.index();
             let memory = &self.memory[buffer.storage as usize];
@@ -174,13 +197,17 @@ impl Exec<'_, '_> {
             self.count(cost::access(&positions, &self.shape, &self.mask, buffer.element))?;
             let place = (&positions, &self.shape, &self.mask);
             let at = src.index();
+            let old = self.watch.is_some().then(|| self.element(access, &positions));
             let memory = &mut self.memory[buffer.storage as usize];
             let from = match buffer.element {
                 Scalar::F64 => Column::Double(&mut self.doubles[at]),
                 element if element.is_float() => Column::Single(&mut self.singles[at]),
                 _ => Column::Int(&mut self.ints[at]),
             };
-            memory::store(memory, buffer.element, place, from).ok_or_else(|| self.beyond(access))
+            memory::store(memory, buffer.element, place, from).ok_or_else(|| self.beyond(access))?;
+            let Some(old) = old else { return Ok(()) };
+            let changes = old != self.element(access, &positions);
+            self.touched(access, &positions, Some(changes))
         });
         self.positions = positions;
         done

@@ -6,6 +6,7 @@ use super::exec::Exec;
 use super::floats::{self, single_of};
 use super::ints;
 use super::memory::bits_of;
+use super::watch::overflows;
 use crate::fault::{Fault, FaultKind};
 use crate::math::{narrow, round};
 use crate::program::{Affine, Binary, Instr, Literal, Reg, Scalar, Unary};
@@ -100,6 +101,9 @@ impl<'p> Exec<'p, '_> {
 
     fn form(&mut self, dst: Reg, form: &Affine) {
         let (scalar, at) = (self.scalar(dst), dst.index());
+        if self.watch.is_some() {
+            self.note_overflow(scalar, self.exact(form));
+        }
         let mut positions = take(&mut self.positions);
         self.resolve(form, &mut positions);
         let mut out = take(&mut self.ints[at]);
@@ -123,6 +127,10 @@ impl<'p> Exec<'p, '_> {
         let (a, b) = (a.index(), b.index());
         match (bank(of), op.is_truth()) {
             (Bank::Int, _) => {
+                if self.watch.is_some() {
+                    let [x, y] = [a, b].map(|at| i128::from(self.ints[at].at(0, &self.shape)));
+                    self.note_overflow(of, exact(op, x, y));
+                }
                 if let (Some(x), Some(y)) = (self.ints[a].uniform(), self.ints[b].uniform())
                     && let Some(value) = ints::operation(op, of, x, y)
                 {
@@ -160,6 +168,18 @@ impl<'p> Exec<'p, '_> {
         Ok(())
     }
 
+    /// A form in one iteration, without wrapping.
+    fn exact(&self, form: &Affine) -> i128 {
+        let value = |reg: Reg| i128::from(self.ints[reg.index()].at(0, &self.shape));
+        form.terms.iter().fold(form.constant.into(), |sum, (reg, factor)| sum + value(*reg) * i128::from(*factor))
+    }
+
+    fn note_overflow(&self, scalar: Scalar, exact: i128) {
+        if overflows(scalar, exact) {
+            self.limits.note_overflow();
+        }
+    }
+
     fn mul_add(&mut self, dst: Reg, operands: [Reg; 3]) {
         let (of, at, [a, b, c]) = (self.scalar(dst), dst.index(), operands.map(Reg::index));
         if bank(of) == Bank::Double {
@@ -189,7 +209,12 @@ impl<'p> Exec<'p, '_> {
                 self.ints[at] = out;
             }
             (Bank::Int, _) => self.int_to_float(op, (from, to), at, a),
-            (_, Bank::Int) => self.float_to_int(op, (from, to), at, a),
+            (_, Bank::Int) => {
+                if self.watch.is_some() && op == Unary::Cast && to != Scalar::Bool {
+                    self.note_cast(bank(from), to, a);
+                }
+                self.float_to_int(op, (from, to), at, a);
+            }
             (Bank::Single, Bank::Single) => {
                 let mut out = take(&mut self.singles[at]);
                 match op {
@@ -209,6 +234,15 @@ impl<'p> Exec<'p, '_> {
             (Bank::Double, Bank::Single) => {
                 map_lanes(&self.doubles[a], &mut self.singles[at], &shape, |a| narrow(to, a));
             }
+        }
+    }
+
+    /// A float becomes an integer: what it becomes if the type does not hold it is not defined.
+    fn note_cast(&self, from: Bank, to: Scalar, a: usize) {
+        let value = if from == Bank::Double { self.doubles[a].at(0) } else { self.singles[a].at(0).into() };
+        let (low, high) = if to == Scalar::UInt(64) { (0.0, u64::MAX as f64) } else { to.float_range() };
+        if !(value.trunc() >= low && value.trunc() <= high) {
+            self.limits.note_overflow();
         }
     }
 
@@ -325,6 +359,18 @@ impl<'p> Exec<'p, '_> {
         };
         let broken = || FaultKind::Assertion { message: message.to_string() };
         if all { Ok(()) } else { Err(self.at(broken(), place)) }
+    }
+}
+
+/// The result of an operation whose result can be larger than its operands; 0 of others.
+fn exact(op: Binary, a: i128, b: i128) -> i128 {
+    match op {
+        Binary::Add => a + b,
+        Binary::Sub => a - b,
+        Binary::Mul => a * b,
+        Binary::TruncDiv | Binary::FloorDiv if b == -1 => -a,
+        Binary::Shl if (0..64).contains(&b) => a << b,
+        _ => 0,
     }
 }
 

@@ -1,9 +1,11 @@
 //! Statements: lists, loops, conditions, allocations.
 
+use super::Seen;
 use super::columns::{DIMS, Floats, Ints, MOST_LANES, Mask, Shape};
 use super::cost;
 use super::ints::Rooms;
 use super::memory::{Memory, Positions};
+use super::watch::{Watch, Watched};
 use crate::bind::Bound;
 use crate::fault::Fault;
 use crate::limits::Limits;
@@ -11,7 +13,7 @@ use crate::program::{Affine, Instr, Loop, Mark, Note, Program, Reg, Scalar};
 use crate::room::Room;
 use plugin_api::ir::constant::Number;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 /// Units of work between two looks at the limits.
 const BULK: u64 = 1 << 20;
@@ -38,10 +40,10 @@ pub(super) struct Exec<'p, 'm> {
     pub(super) rooms: Rooms,
     pub(super) positions: Positions,
     pub(super) limits: &'p Limits,
-    /// By the marks of the program.
-    reached: &'p [AtomicBool],
+    seen: &'p Seen,
     work: u64,
     use_lanes: bool,
+    pub(super) watch: Option<Watch<'p>>,
 }
 
 impl<'p, 'm> Exec<'p, 'm> {
@@ -50,7 +52,7 @@ impl<'p, 'm> Exec<'p, 'm> {
         program: &'p Program,
         bound: Bound<'m>,
         (limits, work): (&'p Limits, u64),
-        (reached, use_lanes): (&'p [AtomicBool], bool),
+        (seen, use_lanes): (&'p Seen, bool),
     ) -> Exec<'p, 'm> {
         let n = program.registers.len();
         let (mut ints, mut singles, mut doubles) = (Vec::new(), Vec::new(), Vec::new());
@@ -77,10 +79,16 @@ impl<'p, 'm> Exec<'p, 'm> {
             rooms,
             positions,
             limits,
-            reached,
+            seen,
             work,
             use_lanes,
+            watch: None,
         }
+    }
+
+    /// The same run, watched. Its loops run one iteration at a time.
+    pub(super) fn watched(self, watched: &'p Watched) -> Exec<'p, 'm> {
+        Exec { watch: Some(Watch::new(watched)), use_lanes: false, ..self }
     }
 
     pub(super) fn run(mut self) -> Result<Option<Number>, Fault> {
@@ -113,9 +121,7 @@ impl<'p, 'm> Exec<'p, 'm> {
 
     /// Remembers that statements with this mark are executed.
     fn reach(&self, mark: Mark) {
-        if let Some(reached) = mark.and_then(|mark| self.reached.get(mark as usize)) {
-            reached.store(true, Ordering::Relaxed);
-        }
+        self.seen.reach(mark);
     }
 
     /// The lanes that take part.
@@ -127,7 +133,8 @@ impl<'p, 'm> Exec<'p, 'm> {
     /// Remembers which values a condition has in the lanes that take part.
     pub(super) fn note(&self, note: &Note) {
         for (mark, truth) in note.marks.into_iter().zip([true, false]) {
-            let new = mark.and_then(|mark| self.reached.get(mark as usize)).filter(|it| !it.load(Ordering::Relaxed));
+            let new =
+                mark.and_then(|mark| self.seen.reached.get(mark as usize)).filter(|it| !it.load(Ordering::Relaxed));
             let Some(new) = new else { continue };
             let is =
                 |lane: usize, (cond, truth): (Reg, bool)| (self.ints[cond.index()].at(lane, &self.shape) != 0) == truth;
@@ -140,6 +147,7 @@ impl<'p, 'm> Exec<'p, 'm> {
 
     /// Remembers whether a loop has iterations.
     fn entered(&self, mark: Mark, extent: i64) {
+        self.seen.trip(mark, extent);
         match extent > 0 {
             true => self.reach(mark),
             false => self.limits.note_unwritten(),
@@ -194,15 +202,26 @@ impl<'p, 'm> Exec<'p, 'm> {
             return Ok(Flow::Next);
         }
         self.entered(of.mark, extent);
+        let is_watched = self.watch.as_mut().is_some_and(|watch| watch.begin(of));
+        let mut ended = Flow::Next;
         for i in 0..extent {
             self.ints[of.var.index()].set(min.wrapping_add(i));
+            if is_watched {
+                self.watch.iter_mut().for_each(|watch| watch.iteration(i));
+            }
             match self.list(&of.body)? {
                 Flow::Next | Flow::Continue => {}
                 Flow::Break => break,
-                flow => return Ok(flow),
+                flow => {
+                    ended = flow;
+                    break;
+                }
             }
         }
-        Ok(Flow::Next)
+        if is_watched {
+            self.watch.iter_mut().for_each(Watch::end);
+        }
+        Ok(ended)
     }
 
     /// Runs a loop, and those directly in it, many iterations at a time. False if there are too few for that.
@@ -212,7 +231,7 @@ impl<'p, 'm> Exec<'p, 'm> {
         for of in loops.iter_mut().skip(DIMS - usize::from(of.lanes).min(DIMS)) {
             let Some(current) = next else { break };
             *of = Some((current.var, self.value(&current.min), self.value(&current.extent)));
-            marks.extend(current.mark);
+            marks.extend(current.mark.map(|mark| (mark, self.value(&current.extent))));
             next = match &current.body[..] {
                 [Instr::For(inner)] => Some(inner),
                 _ => None,
@@ -236,7 +255,10 @@ impl<'p, 'm> Exec<'p, 'm> {
                 innermost = inner;
             }
         }
-        marks.into_iter().for_each(|mark| self.reach(Some(mark)));
+        for (mark, extent) in marks {
+            self.reach(Some(mark));
+            self.seen.trip(Some(mark), extent);
+        }
         let done = self.tiles(&loops, extents, tile, &innermost.body);
         (self.shape, self.mask) = (Shape::new([1; DIMS]), None);
         done.map(|()| true)
@@ -341,6 +363,7 @@ impl<'p, 'm> Exec<'p, 'm> {
         place: u32,
     ) -> Result<(), Fault> {
         let at = storage as usize;
+        self.watch.iter_mut().for_each(|watch| watch.allocated(storage));
         self.memory[at] = Memory::None;
         let factors: Vec<u64> = factors.iter().map(|factor| self.value(factor).max(0) as u64).collect();
         let bytes = match factors.contains(&0) {

@@ -45,6 +45,11 @@ impl Memory<'_> {
         }
     }
 
+    /// Its bytes.
+    pub(super) fn as_bytes(&self) -> &[u8] {
+        self.elements::<u8>()
+    }
+
     fn elements<T: Pod>(&self) -> &[T] {
         let (words, bytes): (&[u64], usize) = match self {
             Memory::None => (&[], 0),

@@ -13,6 +13,7 @@
 //! | `access` | loads and stores, bounds |
 //! | `columns`, `memory` | registers of many lanes; elements of storages |
 //! | `ints`, `floats` | operations |
+//! | `watch` | whether iterations that may run at the same time depend on each other |
 
 mod access;
 mod columns;
@@ -22,15 +23,18 @@ mod exec;
 mod floats;
 mod ints;
 mod memory;
+mod watch;
 
+use self::watch::Watched;
 use crate::bind::bind;
 use crate::fault::Fault;
 use crate::kernel::{Arg, Backend, Kernel};
 use crate::limits::Limits;
-use crate::program::{Program, Proven, depth, lower};
+use crate::program::{Instr, Mark, Program, Proven, depth, each_instr, lower, lower_strictly};
 use plugin_api::ir::constant::Number;
+use plugin_api::ir::records::kind;
 use plugin_api::prelude::Body;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// Executes loop programs itself: exact, deterministic, on any machine.
@@ -58,6 +62,29 @@ pub struct Interpreter;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OneLane;
 
+/// The interpreter with one iteration at a time, as TIR is defined rather than as it is usually compiled: a parallel,
+/// vectorized or thread-bound loop whose iterations depend on each other is a [fault](crate::FaultKind::Race), a `Select`
+/// evaluates both of its values, and [`Limits::has_overflowed`] tells whether a signed integer overflowed.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Watching;
+
+impl Backend for Watching {
+    fn prepare(&self, func: &Body) -> Result<Arc<dyn Kernel>, Fault> {
+        let program = Arc::new(lower_strictly(func)?);
+        let watched = Watched::of(&program);
+        Ok(Arc::new(Interpreted { watched: Some(watched), ..Interpreted::new(program, true) }))
+    }
+}
+
+impl Watching {
+    /// Whether a run of a function can show more than one of the [`Interpreter`]: it has a loop of which it is not proven that
+    /// its iterations are independent, or a `Select`.
+    pub fn is_worth_it(func: &Body) -> bool {
+        let has_select = func.values().any(|value| value.kind() == kind::SELECT);
+        has_select || lower(func).is_ok_and(|program| Watched::of(&program).has_loops())
+    }
+}
+
 impl Backend for Interpreter {
     fn prepare(&self, func: &Body) -> Result<Arc<dyn Kernel>, Fault> {
         Ok(Interpreter.of(Arc::new(lower(func)?)))
@@ -83,16 +110,57 @@ struct Interpreted {
     /// How deep its statements are nested.
     depth: usize,
     one_lane: bool,
-    /// Whether statements were executed, by the marks of the program.
-    reached: Vec<AtomicBool>,
+    watched: Option<Watched>,
+    seen: Seen,
     proven: OnceLock<Proven>,
 }
 
 impl Interpreted {
     fn new(program: Arc<Program>, one_lane: bool) -> Interpreted {
         let depth = depth(&program.body);
+        let seen = Seen::of(&program);
+        Interpreted { program, depth, one_lane, watched: None, seen, proven: OnceLock::new() }
+    }
+}
+
+/// What calls of a program executed, by its marks.
+struct Seen {
+    reached: Vec<AtomicBool>,
+    /// Of loops: bits for no iteration, one, and more.
+    trips: Vec<AtomicU8>,
+    /// Whether it is the mark of a loop whose extent is not a constant.
+    is_counted: Vec<bool>,
+}
+
+impl Seen {
+    fn of(program: &Program) -> Seen {
         let reached = program.marks.iter().map(|_| AtomicBool::new(false)).collect();
-        Interpreted { program, depth, one_lane, reached, proven: OnceLock::new() }
+        let trips = program.marks.iter().map(|_| AtomicU8::new(0)).collect();
+        let mut is_counted = vec![false; program.marks.len()];
+        each_instr(&program.body, &mut |instr| {
+            if let Instr::For(of) = instr
+                && of.extent.as_constant().is_none()
+                && let Some(counted) = of.mark.and_then(|mark| is_counted.get_mut(mark as usize))
+            {
+                *counted = true;
+            }
+        });
+        Seen { reached, trips, is_counted }
+    }
+
+    /// Statements with this mark are executed.
+    fn reach(&self, mark: Mark) {
+        if let Some(reached) = mark.and_then(|mark| self.reached.get(mark as usize)) {
+            reached.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// A loop has so many iterations.
+    fn trip(&self, mark: Mark, extent: i64) {
+        let Some(mark) = mark.map(|mark| mark as usize).filter(|mark| self.is_counted.get(*mark) == Some(&true)) else {
+            return;
+        };
+        self.trips[mark].fetch_or(1 << extent.clamp(0, 2), Ordering::Relaxed);
     }
 }
 
@@ -107,7 +175,11 @@ impl Kernel for Interpreted {
         let mut execute = || {
             let bound = bind(program, args, limits)?;
             let work = cost::call(program, self.depth >= SHALLOW);
-            exec::Exec::new(program, bound, (limits, work), (&self.reached, !self.one_lane)).run()
+            let exec = exec::Exec::new(program, bound, (limits, work), (&self.seen, !self.one_lane));
+            match &self.watched {
+                None => exec.run(),
+                Some(watched) => exec.watched(watched).run(),
+            }
         };
         let out = if self.depth < SHALLOW { execute() } else { stacker::grow(STACK, execute) };
         match program.name.as_str() {
@@ -121,12 +193,18 @@ impl Kernel for Interpreted {
     }
 
     fn never_executed(&self) -> Option<&str> {
-        let mut all = self.program.marks.iter().zip(&self.reached);
+        let mut all = self.program.marks.iter().zip(&self.seen.reached);
         let never = |(text, reached): &(&String, &AtomicBool)| !text.is_empty() && !reached.load(Ordering::Relaxed);
         all.find(never).map(|(text, _)| text.as_str())
     }
 
     fn executed(&self) -> Vec<bool> {
-        self.reached.iter().map(|reached| reached.load(Ordering::Relaxed)).collect()
+        self.seen.reached.iter().map(|reached| reached.load(Ordering::Relaxed)).collect()
+    }
+
+    fn trips(&self) -> Vec<[bool; 3]> {
+        let bits = self.seen.trips.iter().map(|trips| trips.load(Ordering::Relaxed));
+        let counted = bits.zip(&self.seen.is_counted).filter(|(_, is_counted)| **is_counted);
+        counted.map(|(bits, _)| [0, 1, 2].map(|bit| bits >> bit & 1 == 1)).collect()
     }
 }

@@ -34,6 +34,7 @@
 //! | `hoist` | what is the same in all iterations moves before a loop |
 //! | `written` | whether memory is read only after it was written |
 //! | `operations` | how many operations of floats there are |
+//! | `positions` | which parameters decide positions and extents |
 
 mod affine;
 mod conditions;
@@ -41,6 +42,7 @@ mod hoist;
 mod lanes;
 mod lower;
 mod operations;
+mod positions;
 mod print;
 mod scalar;
 mod walk;
@@ -48,13 +50,15 @@ mod written;
 
 pub use affine::Affine;
 pub use lanes::can_be_shared;
-pub use lower::lower;
+pub use lower::{lower, lower_strictly};
 pub use operations::float_operations;
+pub use positions::positions;
 pub use scalar::{Binary, Math, Scalar, Unary};
 pub use walk::{depth, each_instr, each_instr_mut, each_list};
 pub use written::Proven;
 
 use plugin_api::prelude::Dim;
+use std::collections::BTreeMap;
 
 /// A register: written by one instruction, or by a [`Instr::Copy`] at the end of each of two branches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -90,6 +94,10 @@ pub struct Program {
     /// Statements that are executed only if a condition holds or a loop has iterations: what each begins with. Empty for
     /// those that are proven to be never executed.
     pub marks: Vec<String>,
+    /// Names of loops by their variables, for messages.
+    pub loops: BTreeMap<Reg, String>,
+    /// Whether the function has blocks: buffers that it allocates need not be where they will be.
+    pub has_blocks: bool,
     /// What is executed.
     pub body: Vec<Instr>,
 }
@@ -97,7 +105,7 @@ pub struct Program {
 impl Program {
     /// Whether both are executed in the same way: they are the same but for the names of the functions.
     pub fn executes_same(&self, other: &Program) -> bool {
-        let Program { name: _, params, registers, storages, buffers, symbols, places, marks: _, body } = self;
+        let Program { params, registers, storages, buffers, symbols, places, body, .. } = self;
         (params, registers, storages) == (&other.params, &other.registers, &other.storages)
             && (buffers, symbols) == (&other.buffers, &other.symbols)
             && (places, body) == (&other.places, &other.body)

@@ -81,6 +81,14 @@ impl Scalar {
     }
 }
 
+impl Scalar {
+    /// [`Scalar::range`] as floats.
+    pub fn float_range(self) -> (f64, f64) {
+        let (low, high) = self.range();
+        (low as f64, high as f64)
+    }
+}
+
 impl std::fmt::Display for Scalar {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {

@@ -158,6 +158,14 @@ impl Kernel for RememberingKernel {
     fn never_executed(&self) -> Option<&str> {
         self.kernel.never_executed()
     }
+
+    fn executed(&self) -> Vec<bool> {
+        self.kernel.executed()
+    }
+
+    fn trips(&self) -> Vec<[bool; 3]> {
+        self.kernel.trips()
+    }
 }
 
 #[cfg(test)]

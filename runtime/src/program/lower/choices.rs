@@ -36,7 +36,7 @@ impl Lower {
         let (a, mut then) = self.chosen((cond, true), |lower| lower.expr(values[0], lane))?;
         let (b, mut otherwise) = self.chosen((cond, false), |lower| lower.expr(values[1], lane))?;
         let dst = self.reg(self.scalar(a));
-        if then.iter().chain(&otherwise).all(cannot_fail) {
+        if self.strict || then.iter().chain(&otherwise).all(cannot_fail) {
             self.note(cond, marks);
             then.into_iter().chain(otherwise).for_each(|instr| self.emit(instr));
             self.emit(Instr::Select { dst, cond, then: a, otherwise: b });

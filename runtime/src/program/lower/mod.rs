@@ -22,13 +22,22 @@ use std::collections::HashMap;
 /// If it is no PrimFunc, or has something in it that the runtime does not execute.
 pub fn lower(func: &Body) -> Result<Program, Fault> {
     // Statements may be nested 1,000 deep.
-    stacker::grow(STACK, || lowered(func))
+    stacker::grow(STACK, || lowered(func, false))
+}
+
+/// As [`lower`], where a `Select` evaluates both of its values, as its definition has it: a value that is not chosen can
+/// fail. What compiles TIR need not do that, so a module that relies on a choice is at its mercy.
+///
+/// # Errors
+/// As [`lower`].
+pub fn lower_strictly(func: &Body) -> Result<Program, Fault> {
+    stacker::grow(STACK, || lowered(func, true))
 }
 
 /// Stack for that.
 const STACK: usize = 32 << 20;
 
-fn lowered(func: &Body) -> Result<Program, Fault> {
+fn lowered(func: &Body, strict: bool) -> Result<Program, Fault> {
     if func.kind() != BodyKind::PrimFunc {
         return Err(Fault::unsupported("this function: it is no PrimFunc"));
     }
@@ -39,7 +48,7 @@ fn lowered(func: &Body) -> Result<Program, Fault> {
     let (scalars, buffers, pointers, symbols) = Default::default();
     let (code, blocks, statement, chosen_by) = (vec![Vec::new()], Vec::new(), 0, Vec::new());
     let mut lower =
-        Lower { program, analyzers, scalars, buffers, pointers, symbols, code, blocks, statement, chosen_by };
+        Lower { program, analyzers, scalars, buffers, pointers, symbols, code, blocks, statement, chosen_by, strict };
     let placed = lower.function(root);
     let place = lower.program.places.last().cloned();
     let named = |fault: Fault| if name.is_empty() { fault } else { fault.in_function(name) };
@@ -77,6 +86,8 @@ struct Lower {
     statement: usize,
     /// Conditions, with the value that they have where the current expression is used, although it is always computed.
     chosen_by: Vec<(Reg, bool)>,
+    /// Whether a `Select` evaluates both values.
+    strict: bool,
 }
 
 /// What an expression or statement is called in a message.
@@ -231,6 +242,7 @@ impl Lower {
     fn loop_var(&mut self, var: Value<'_>) -> Result<Reg, Fault> {
         let scalar = scalar_of(dtype_of(var))?;
         let reg = self.reg(scalar);
+        self.program.loops.insert(reg, name_of(var).to_string());
         self.bind(var, Bound::Form(reg.into()));
         Ok(reg)
     }

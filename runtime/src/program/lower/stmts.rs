@@ -82,6 +82,7 @@ impl Lower {
             None => self.loop_over(stmt, var, min, extent, kind),
             Some(step) => {
                 let counter = self.reg(Scalar::Int(64));
+                self.program.loops.insert(counter, super::name_of(var).to_string());
                 let factor = step.as_constant().unwrap_or(1);
                 self.bind(var, Bound::Form(min.plus(&counter.into(), factor)));
                 let (body, mark) = self.marked(None, |lower| lower.region(stmt))?;
@@ -200,6 +201,7 @@ impl Lower {
 
     fn block(&mut self, stmt: Value<'_>) -> Result<(), Fault> {
         self.blocks.push(name_of(stmt).to_string());
+        self.program.has_blocks = true;
         let out = match stmt.block_condition() {
             None => self.block_content(stmt),
             Some(cond) => {

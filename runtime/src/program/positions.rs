@@ -1,0 +1,80 @@
+//! Which parameters decide where elements are and how often loops run: integers of these have to be small, those of others
+//! may be anything.
+
+use super::{Affine, Instr, ParamKind, Program, Reg, each_instr};
+use std::collections::{BTreeSet, HashMap};
+
+/// The parameters of which an integer reaches an index, an extent or the condition of a `while`, by their numbers.
+pub fn positions(program: &Program) -> BTreeSet<usize> {
+    let mut flow = Flow::default();
+    for (at, param) in program.params.iter().enumerate() {
+        match &param.kind {
+            ParamKind::Scalar(reg) => drop(flow.registers.insert(*reg, BTreeSet::from([at]))),
+            ParamKind::Tensor(of) => drop(flow.memory.insert(of.storage, BTreeSet::from([at]))),
+            ParamKind::Handle { storage } => drop(flow.memory.insert(*storage, BTreeSet::from([at]))),
+        }
+    }
+    // What a loop writes in one iteration, it may read in the next one.
+    loop {
+        let before = flow.size();
+        each_instr(&program.body, &mut |instr| flow.through(program, instr));
+        if flow.size() == before {
+            return flow.found;
+        }
+    }
+}
+
+/// The parameters whose values are in a register or in memory.
+#[derive(Default)]
+struct Flow {
+    registers: HashMap<Reg, BTreeSet<usize>>,
+    memory: HashMap<u32, BTreeSet<usize>>,
+    found: BTreeSet<usize>,
+}
+
+impl Flow {
+    fn size(&self) -> usize {
+        let all = self.registers.values().chain(self.memory.values());
+        all.map(BTreeSet::len).sum::<usize>() + self.found.len()
+    }
+
+    fn of(&self, regs: impl IntoIterator<Item = Reg>) -> BTreeSet<usize> {
+        regs.into_iter().filter_map(|reg| self.registers.get(&reg)).flatten().copied().collect()
+    }
+
+    fn form(&self, form: &Affine) -> BTreeSet<usize> {
+        self.of(form.terms.iter().map(|(reg, _)| *reg))
+    }
+
+    fn into(&mut self, dst: Reg, from: BTreeSet<usize>) {
+        self.registers.entry(dst).or_default().extend(from);
+    }
+
+    fn through(&mut self, program: &Program, instr: &Instr) {
+        let storage = |buffer: u32| program.buffers[buffer as usize].storage;
+        match instr {
+            Instr::Affine { dst, form } => self.into(*dst, self.form(form)),
+            Instr::Unary { dst, a, .. } => self.into(*dst, self.of([*a])),
+            Instr::Binary { dst, a, b, .. } => self.into(*dst, self.of([*a, *b])),
+            Instr::Select { dst, then, otherwise, .. } => self.into(*dst, self.of([*then, *otherwise])),
+            Instr::Copy { dst, src } => self.into(*dst, self.of([*src])),
+            Instr::Load { dst, access } => {
+                self.found.extend(access.index.iter().flat_map(|form| self.form(form)).collect::<Vec<_>>());
+                let from = self.memory.get(&storage(access.buffer)).cloned().unwrap_or_default();
+                self.into(*dst, from);
+            }
+            Instr::Store { src, access } => {
+                self.found.extend(access.index.iter().flat_map(|form| self.form(form)).collect::<Vec<_>>());
+                let from = self.of([*src]);
+                self.memory.entry(storage(access.buffer)).or_default().extend(from);
+            }
+            Instr::Check { form, .. } => self.found.extend(self.form(form)),
+            Instr::For(of) => self.found.extend(self.form(&of.min).into_iter().chain(self.form(&of.extent))),
+            Instr::While { cond, .. } => self.found.extend(self.of([*cond])),
+            Instr::Allocate { factors, .. } => {
+                self.found.extend(factors.iter().flat_map(|form| self.form(form)).collect::<Vec<_>>());
+            }
+            _ => {}
+        }
+    }
+}
