@@ -5,7 +5,7 @@ use plugin_api::ir::constant::Number;
 use plugin_api::ir::{BodyKind, Module};
 use plugin_api::prelude::{Body, Dim, Sym};
 use runtime::program::{ParamKind, Program, lower};
-use runtime::vm::{InputRange, Inputs};
+use runtime::vm::Inputs;
 use runtime::{Arg, Backend, Fault, Interpreter, Limits, Tensor};
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::discriminant;
@@ -159,7 +159,7 @@ fn arguments(program: &Program, body: &Body, extent: i64, seed: u64) -> Result<V
         ParamKind::Tensor(of) => {
             let shape: Result<Vec<i64>, _> = of.shape.iter().map(|dim| Inputs::extent(dim, &values, body)).collect();
             let shape = shape.map_err(|why| why.to_string())?;
-            let tensor = Inputs::tensor(of.dtype, &shape, seed * 64 + at, InputRange::Usual, &limits);
+            let tensor = Inputs::default().tensor("", of.dtype, &shape, seed * 64 + at, &limits);
             tensor.map(Owned::Tensor).map_err(|error| error.to_string())
         }
         ParamKind::Handle { .. } => Err("a pointer to memory of any type".to_string()),

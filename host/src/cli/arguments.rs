@@ -68,16 +68,19 @@ pub(super) enum Command {
     Exec(ExecArgs),
     /// Runs passes over a module, and checks that each of them preserved what the module computes.
     ///
-    /// The functions that a pass changed are executed before and after it, with random inputs: several extents for each
-    /// symbolic dimension, among them 0, 1 and a prime, and more values for a function that needs little work. The results
-    /// are compared within the tolerance that the pass declares (`passhost explain PASS` shows it). Of a difference, the
-    /// report has the output, the largest error, and the first binding whose value differs. A function with a branch, or a
-    /// value of a choice, that no input reaches is not called the same, but not validated. The module is not written.
+    /// The functions that a pass changed are executed before and after it, with several extents for each symbolic dimension
+    /// and with random values. A function that needs little work gets more inputs: extents around constants of the code,
+    /// special values, the whole range of integers, and data until each branch is taken. The results are compared within the
+    /// tolerance that the pass declares (`passhost explain PASS` shows it). Of a difference, the report has the output, the
+    /// largest error, and the first binding whose value differs. Loops that may run in parallel are checked for races. The
+    /// verdict says what the inputs covered, and what the budget left out. A function with a branch, or a value of a choice,
+    /// that no input reaches is not called the same, but not validated. The module is not written.
     ///
     /// The exit code is 1 if a value differs, 4 if the check itself failed, and 5 if values of a pass could not be compared.
     #[command(after_help = "Examples:
   passhost validate model.py
   passhost validate model.py --passes 'relax.LegalizeOps,relax.FuseOps,relax.FuseTIR' --dim n=16
+  passhost validate model.py --passes acme.GroupConvolutions --inputs data.npz --range mask=0:1
   passhost validate model.py --passes acme.GroupConvolutions --seed 7 --json")]
     Validate(ValidateArgs),
     /// Runs the step of a bundle again that failed, and the steps after it.
@@ -471,7 +474,8 @@ pub(super) struct Executed {
     pub(super) input: PathBuf,
     /// Extent of a symbolic dimension of generated inputs: 'n=5'. May be repeated.
     ///
-    /// Default: 8 for `exec`; `validate` tries several, with 0, 1 and a prime.
+    /// Default: 8 for `exec`; `validate` tries several: 0, 1, 2, primes, extents around powers of two, and those above the
+    /// constants of the code.
     #[arg(long, value_name = "NAME=N")]
     pub(super) dim: Vec<String>,
     /// Memory that tensors may take at a time: 512MiB, 2GiB. Default: half of the memory of this machine.
@@ -647,6 +651,20 @@ pub(super) struct ValidateArgs {
     /// The seed of the inputs. They are the same for each seed on every machine.
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     pub(super) seed: u64,
+    /// Arrays for the parameters, by their names, as numpy.savez writes them; see `exec`.
+    ///
+    /// They are one more input of each function that has a parameter of such a name. Its other parameters are random.
+    #[arg(long, value_name = "FILE")]
+    pub(super) inputs: Option<PathBuf>,
+    /// Least and greatest random value of all parameters, '0:1', or of one, 'x=-5:5'. May be repeated.
+    ///
+    /// A value outside of the range is replaced by one in it. Default: each kind of values has its own range; integers that
+    /// decide positions and extents are small.
+    #[arg(long, value_name = "[NAME=]LO:HI", allow_hyphen_values = true)]
+    pub(super) range: Vec<String>,
+    /// Inputs for each size of the symbolic dimensions, each with another seed.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub(super) inputs_per_size: u16,
     #[command(flatten)]
     pub(super) limit: LimitArg,
     /// Units of work that each function may take for each pass; see `exec`.

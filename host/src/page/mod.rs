@@ -10,7 +10,7 @@ use crate::instruments::memory::bytes_of;
 use crate::instruments::trace::Trace;
 use crate::report::error::Error;
 use crate::run::RunReport;
-use crate::run::validate::ValidatedStep;
+use crate::run::validate::{Checked, ValidatedStep};
 use functions::{Printer, changes, functions};
 use minijinja::{Environment, context};
 use registry::{Pipeline, Plan};
@@ -28,6 +28,8 @@ pub struct About<'a> {
     pub summary: Value,
     /// Where the time went.
     pub trace: &'a Trace,
+    /// The verdicts of the validation; empty without one.
+    pub checked: &'a [Checked],
 }
 
 /// All that the page shows.
@@ -66,10 +68,18 @@ pub fn data(engine: &Engine, about: &About<'_>, report: &RunReport, steps: &[Val
         "summary": about.summary,
         "timeline": trace["traceEvents"],
         "passes": passes,
+        "validation": about.checked.iter().map(verdict).collect::<Vec<_>>(),
         "counts": counts.collect::<Vec<_>>(),
         "diagnostics": reports,
         "functions": functions(&report.module, &printer)?,
     }))
+}
+
+/// A verdict, with what a table says of it.
+fn verdict(checked: &Checked) -> Value {
+    let mut value = checked.value();
+    (value["word"], value["what"]) = (checked.word().into(), checked.what().into());
+    value
 }
 
 /// The page of data.

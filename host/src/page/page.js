@@ -62,6 +62,13 @@
     return node;
   };
 
+  // The verdicts of a validation; a page of an older run has none.
+  const validation = data.validation || [];
+  const different = validation.filter(it => it.verdict === "different" || it.verdict === "checker_failed");
+  const verdictOf = pass => validation.filter(it => it.step === pass.step && it.pass === pass.pass);
+  const bindingOf = it => it.binding ? `first in ${it.binding.name || "the result"} of ${it.binding.function}: ${it.binding.text}` : "";
+  const detailsOf = it => it.error || it.order || it.assertion || it.signature || bindingOf(it);
+
   const byName = new Map(data.functions.map(it => [it.name, it]));
   const sections = {
     Summary: () => {
@@ -75,11 +82,20 @@
           step.bindings ? `${step.bindings.before} → ${step.bindings.after}` : "", step.reason];
       });
       return [el("p", { class: "soft" }, `${data.pipeline}; passhost ${data.passhost}`),
+        different.length ? el("p", { class: "bad" }, `${different.length} of ${validation.length} validated passes changed values; see Validation.`) : null,
         data.failed ? el("p", { class: "bad" }, "The run failed; see Diagnostics.") : null,
         table(["step", "plugin", "outcome", "time#", "verification#", "bindings#", "why"], steps)];
     },
     Plan: () => [table(["#", "step", "plugin", "why"], data.plan.map((line, i) =>
       [String(i + 1), "\u00a0".repeat(2 * line.depth) + line.text, line.plugin, line.reason]))],
+    Validation: () => [validation.length
+      ? table(["pass", "plugin", "contract", "verdict", "what", "where"], validation.map(it => {
+        const at = data.passes.findIndex(pass => pass.step === it.step && pass.pass === it.pass);
+        const name = `${it.step} ${it.pass}`;
+        return [at >= 0 ? link(name, () => go("Passes", at)) : name, it.plugin, it.tolerance,
+          el("span", { class: different.includes(it) ? "bad" : null }, it.word), it.what, detailsOf(it)];
+      }))
+      : el("p", {}, "The run was not validated; --validate does so.")],
     Timeline: () => [timeline()],
     Passes: wanted => data.passes.map((pass, i) => passOf(pass, i === wanted)),
     Functions: wanted => [callGraph(), ...data.functions.map(it => functionOf(it, it.name === wanted))],
@@ -111,6 +127,7 @@
       `${pass.bindings[0]} → ${pass.bindings[1]} bindings; ${bytes(pass.bytes[0])} → ${bytes(pass.bytes[1])}`)];
     return folded(title, () => el("div", {}, ...data.counts.filter(it => it.pass === pass.pass)
       .map(it => el("p", { class: "soft" }, `${it.name}: ${it.value}${inAll}`)),
+      ...verdictOf(pass).map(it => el("p", { class: different.includes(it) ? "bad" : "soft" }, `${it.word}: ${it.what}`)),
       ...data.diagnostics.filter(it => isOf(it, pass)).map(said),
       ...pass.changes.map(it => folded(
         [el("code", {}, it.function), ` ${it.kind} `, el("span", { class: "soft" }, `+${it.plus} −${it.minus}`)],
@@ -274,6 +291,6 @@
       if (next) next.focus();
     }
   });
-  document.getElementById("input").title = "Keys: / search, 1 to 7 sections, j and k next and previous, Enter opens";
+  document.getElementById("input").title = "Keys: / search, 1 to 8 sections, j and k next and previous, Enter opens";
   go("Summary");
 })();

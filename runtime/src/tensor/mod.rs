@@ -2,6 +2,7 @@
 
 mod random;
 
+pub(crate) use self::random::SplitMix;
 use crate::fault::{Fault, FaultKind};
 use crate::limits::Limits;
 use crate::room::Room;

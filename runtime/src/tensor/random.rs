@@ -5,10 +5,14 @@ use plugin_api::ir::constant::Number;
 use plugin_api::prelude::DType;
 
 /// The generator SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
-struct SplitMix(u64);
+pub(crate) struct SplitMix(u64);
 
 impl SplitMix {
-    fn next(&mut self) -> u64 {
+    pub(crate) fn new(seed: u64) -> SplitMix {
+        SplitMix(seed)
+    }
+
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let word = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -18,7 +22,7 @@ impl SplitMix {
 
 /// Fills the data of a tensor. `None` if Rust has no type for the elements.
 pub(super) fn fill(dtype: DType, seed: u64, bytes: &mut [u8]) -> Option<()> {
-    let mut random = SplitMix(seed);
+    let mut random = SplitMix::new(seed);
     let scalar = DType::new(dtype.code(), dtype.bits(), 1);
     word_of(scalar, Number::Int(0))?;
     // 23 bits, so that the number is exact in float32.

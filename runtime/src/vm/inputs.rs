@@ -1,5 +1,6 @@
 //! Arguments of a function: arrays by the names of its parameters, and random ones for the others.
 
+use super::draw::{self, Between, Drawn, InputRange};
 use super::failure::Cause;
 use super::symbols::Symbols;
 use super::value::{Scalar, Value, shape_text};
@@ -113,30 +114,28 @@ pub struct Inputs {
     pub range: InputRange,
     /// What truth values of one element are; without it, they are random.
     pub truth: Option<bool>,
+    /// Least and greatest random values.
+    pub bounds: Bounds,
+    /// Constants of the code that uses the values: some values are these, where there are special ones.
+    pub constants: Vec<f64>,
 }
 
-/// Which random values there are.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum InputRange {
-    /// Those of [`Inputs`].
-    #[default]
-    Usual,
-    /// Integers from -8 to 7 (from 0 to 15 if they have no sign), and floats from -1.5 to 1.5 that are multiples of 0.5: some
-    /// of them are equal, some are 0, and sums of them are exact.
-    Coarse,
-    /// As `Coarse`, but floats are 10 times as large, and integers of 32 bits are multiples of 2^24 + 1, which `float32` does
-    /// not hold, and those of 64 bits of 2^30 + 1.
-    Wide,
+/// Least and greatest random values of parameters. Those of a name count before others.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Bounds {
+    /// Of all numbers.
+    pub all: Option<Between>,
+    /// Of integers.
+    pub integers: Option<Between>,
+    /// By the names of parameters.
+    pub by_name: BTreeMap<String, Between>,
 }
 
-impl InputRange {
-    fn integer(self, value: i64, dtype: DType) -> i64 {
-        match (self, dtype.bits()) {
-            (InputRange::Usual, _) => value & 3,
-            (InputRange::Wide, 64) => value * ((1 << 30) + 1),
-            (InputRange::Wide, 32) => value * ((1 << 24) + 1),
-            _ => value,
-        }
+impl Bounds {
+    /// Those of a parameter.
+    pub fn of(&self, name: &str, dtype: DType) -> Option<Between> {
+        let of_type = self.integers.filter(|_| !dtype.is_float());
+        self.by_name.get(name).copied().or(of_type).or(self.all)
     }
 }
 
@@ -174,7 +173,9 @@ impl Inputs {
                 None => {
                     let seed = xxhash_rust::xxh3::xxh3_64_with_seed(part.name.as_bytes(), self.seed.unwrap_or(0));
                     let variance = variances.contains(&part.param.word());
-                    let draw = Draw { variance, range: self.range, truth: self.truth };
+                    let (range, truth, constants) = (self.range, self.truth, self.constants.as_slice());
+                    let bounds = &self.bounds;
+                    let draw = Draw { variance, range, truth, between: None, bounds, constants };
                     random(part, seed, draw, (&symbols, body), limits).map_err(|error| match error {
                         InputError::Cause(cause) => InputError::NotMade { name: part.name.clone(), cause },
                         other => other,
@@ -197,18 +198,29 @@ impl Inputs {
         tensors.flatten().collect()
     }
 
-    /// One random tensor.
+    /// The names of the parts of the parameters, as arrays have them.
+    pub fn names(body: &Body) -> Vec<String> {
+        let Some(function) = body.function() else { return Vec::new() };
+        let params: Vec<Node<'_>> = function.params().collect();
+        parts(function, &params).into_iter().map(|part| part.name).collect()
+    }
+
+    /// One random tensor, of a parameter with this name.
     ///
     /// # Errors
     /// If there is no such tensor, or not so much memory.
     pub fn tensor(
+        &self,
+        name: &str,
         dtype: DType,
         shape: &[i64],
         seed: u64,
-        range: InputRange,
         limits: &Limits,
     ) -> Result<Tensor, InputError> {
-        Ok(random_tensor(dtype, shape, seed, (Draw { variance: false, range, truth: None }, false), limits)?)
+        let (range, constants, bounds) = (self.range, self.constants.as_slice(), &self.bounds);
+        let between = bounds.of(name, dtype);
+        let draw = Draw { variance: false, range, truth: None, between, bounds, constants };
+        Ok(random_tensor(dtype, shape, seed, (draw, false), limits)?)
     }
 
     /// A dimension of a body, where its variables have these values, by their numbers.
@@ -377,7 +389,7 @@ fn usual(ndim: i32) -> Vec<i64> {
 fn random(
     part: &Part<'_>,
     seed: u64,
-    draw: Draw,
+    draw: Draw<'_>,
     (symbols, body): (&Symbols, &Body),
     limits: &Limits,
 ) -> Result<Value, InputError> {
@@ -391,7 +403,8 @@ fn random(
             let dtype = if dtype.is_known() { *dtype } else { DType::F32 };
             // Caffe2 calls a running variance `riv`.
             let says_so = |word: &str| word.starts_with("var") || word == "riv";
-            let draw = Draw { variance: draw.variance || part.name.split('_').any(says_so), ..draw };
+            let variance = draw.variance || part.name.split('_').any(says_so);
+            let draw = Draw { variance, between: draw.bounds.of(&part.name, dtype), ..draw };
             let tensor = random_tensor(dtype, &shape, seed, (draw, part.weight), limits);
             let tensor = tensor.map_err(|fault| match fault.kind {
                 FaultKind::OutOfMemory { .. } | FaultKind::TooMuchWork { .. } => fault.into(),
@@ -405,6 +418,7 @@ fn random(
             Ok(Value::Scalar(Scalar { number: symbols.number(dim, body)?, dtype: *dtype }))
         }
         Type::Prim { dtype, value: None } => {
+            let draw = Draw { between: draw.bounds.of(&part.name, *dtype), ..draw };
             let drawn = random_tensor(*dtype, &[], seed, (draw, false), limits)?;
             let number = drawn.number(0).ok_or_else(|| not(&format!("no number of {dtype} can be drawn")))?;
             Ok(Value::Scalar(Scalar { number, dtype: *dtype }))
@@ -416,10 +430,14 @@ fn random(
 
 /// How the elements of a tensor are drawn.
 #[derive(Clone, Copy)]
-struct Draw {
+struct Draw<'a> {
     variance: bool,
     range: InputRange,
     truth: Option<bool>,
+    /// Those of the parameter.
+    between: Option<Between>,
+    bounds: &'a Bounds,
+    constants: &'a [f64],
 }
 
 /// A multiple of 0.5 from -1.5 to 1.5, of a float from -1 to 1.
@@ -431,9 +449,17 @@ fn random_tensor(
     dtype: DType,
     shape: &[i64],
     seed: u64,
-    (draw, weight): (Draw, bool),
+    (draw, weight): (Draw<'_>, bool),
     limits: &Limits,
 ) -> Result<Tensor, Fault> {
+    // Variances are positive, whatever the others are.
+    let is_drawn = draw.range.is_special() && !(draw.variance && dtype.is_float()) || draw.between.is_some();
+    if is_drawn && (dtype != DType::BOOL || draw.truth.is_none()) {
+        let mut tensor = Tensor::zeros(dtype, shape, limits)?;
+        let drawn = Drawn { range: draw.range, between: draw.between, constants: draw.constants };
+        let filled = draw::fill(dtype, seed, drawn, tensor.bytes_mut());
+        return filled.map(|()| tensor).ok_or_else(|| Fault::unsupported(format!("numbers of {dtype}")));
+    }
     let mut tensor = Tensor::random(dtype, shape, seed, limits)?;
     let is_one = tensor.len() == 1;
     let row: f64 = shape.iter().skip(1).map(|extent| *extent as f64).product();

@@ -14,6 +14,7 @@ use crate::report::error::Error;
 use crate::run::{Failure, PassDiagnostic, RunReport, Runner};
 use plugin_api::ir::Module;
 use registry::Plan;
+use runtime::vm::{Between, Bounds};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -93,6 +94,27 @@ pub(super) fn dims(args: &Executed) -> Result<BTreeMap<String, i64>, Error> {
         if let Some(other) = out.insert(name.to_string(), extent).filter(|other| *other != extent) {
             let message = format!("--dim {given}: `{name}` is {other} already");
             return Err(Error::Request { message, help: "give one extent to each dimension".to_string() });
+        }
+    }
+    Ok(out)
+}
+
+/// The bounds of `--range`.
+pub(super) fn bounds(ranges: &[String]) -> Result<Bounds, Error> {
+    let mut out = Bounds::default();
+    for given in ranges {
+        let (name, range) = given.split_once('=').map_or((None, given.as_str()), |(name, range)| (Some(name), range));
+        let parsed = range.split_once(':').and_then(|(low, high)| {
+            let [low, high] = [low, high].map(|end| end.trim().parse::<f64>().ok().filter(|end| end.is_finite()));
+            Some(Between { low: low?, high: high? })
+        });
+        let Some(between) = parsed.filter(|between| between.low <= between.high) else {
+            let message = format!("--range {given}: two numbers are needed, the least and the greatest");
+            return Err(Error::Request { message, help: "as in --range -1:1 or --range x=0:255".to_string() });
+        };
+        match name.map(str::trim) {
+            Some(name) => drop(out.by_name.insert(name.to_string(), between)),
+            None => out.all = Some(between),
         }
     }
     Ok(out)

@@ -2,7 +2,8 @@
 
 use crate::files::from_start;
 use crate::report::error::Error;
-use plugin_api::ir::{Body, Module};
+use plugin_api::ir::Module;
+use plugin_api::prelude::DType;
 use runtime::files::{FileError, read_npz};
 use runtime::vm::{Cause, InputError, Inputs, Value};
 use runtime::{Fault, FaultKind, Limits, Tensor};
@@ -26,7 +27,8 @@ impl Asked<'_> {
     pub(super) fn values(&self, module: &Module, limits: &Limits) -> Result<Vec<Value>, Error> {
         // The machine says what is wrong with a function that is not there, or of another kind.
         let Some(body) = module.get(self.function) else { return Ok(Vec::new()) };
-        let arrays = self.inputs.map(|path| arrays(path, body, limits)).transpose()?.unwrap_or_default();
+        let dtypes = Inputs::dtypes(body);
+        let arrays = self.inputs.map(|path| arrays(path, &dtypes, limits)).transpose()?.unwrap_or_default();
         let inputs = Inputs { arrays, seed: self.random, dims: self.dims.clone(), ..Inputs::default() };
         inputs.arguments(body, limits).map_err(|error| self.wrong(&error))
     }
@@ -65,8 +67,15 @@ fn limit(fault: &Fault) -> Option<&'static str> {
     }
 }
 
-/// The arrays of a file.
-fn arrays(path: &Path, body: &Body, limits: &Limits) -> Result<BTreeMap<String, Tensor>, Error> {
+/// The arrays of a file. `dtypes` has the data types of raw bytes, by the names of the arrays.
+///
+/// # Errors
+/// If it cannot be read.
+pub(super) fn arrays(
+    path: &Path,
+    dtypes: &BTreeMap<String, DType>,
+    limits: &Limits,
+) -> Result<BTreeMap<String, Tensor>, Error> {
     let wrong = |error: &FileError| Error::Request {
         message: format!("inputs {}: {error}", path.display()),
         help: match error {
@@ -77,7 +86,6 @@ fn arrays(path: &Path, body: &Body, limits: &Limits) -> Result<BTreeMap<String, 
         .to_string(),
     };
     let file = File::open(from_start(path)).and_then(seekable).map_err(|error| wrong(&error.into()))?;
-    let dtypes = Inputs::dtypes(body);
     let meant = |name: &str| dtypes.get(name).copied();
     read_npz(BufReader::new(file), &meant, limits).map_err(|error| wrong(&error))
 }

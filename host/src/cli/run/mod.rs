@@ -168,8 +168,11 @@ fn go(
     if let Some(error) = report.error.as_ref().or(report.failures.first()) {
         fails(error, report.failed_at.as_ref().unwrap_or(&whole), &report.diagnostics);
     }
+    let checked = steps.as_ref().filter(|_| args.validate);
+    let checked = checked.map(|steps| validate::after_run(&engine, steps, messages));
     let written_page = page.zip(steps.as_ref()).map(|(page, steps)| {
-        page.write(&engine, (input.origin(), &written.pipeline, &plan), seen, &report, &steps.seen())
+        let checked = checked.as_deref().unwrap_or_default();
+        page.write(&engine, (input.origin(), &written.pipeline, &plan), seen, &report, (&steps.seen(), checked))
     });
     tell_limit(args, [&whole.before, &report.module], messages);
     let unmet: Vec<Error> =
@@ -178,8 +181,8 @@ fn go(
     let code = concluded(args, &engine, report, output, (seen, written_page), messages)?;
     let unmet = if code == exit::DONE { unmet } else { Vec::new() };
     unmet.first().into_iter().for_each(|error| fails(error, &whole, &said));
-    let Some(steps) = steps.filter(|_| args.validate) else { return Error::unless_any(unmet, Ok(code)) };
-    let validated = validate::after_run(&engine, &steps, messages);
+    let Some(checked) = checked else { return Error::unless_any(unmet, Ok(code)) };
+    let validated = validate::conclude(&checked, messages);
     if validated != exit::DONE {
         let message = "the values before and after a pass differ".to_string();
         fails(&Error::Unmet { message, help: "see the table of the validation".to_string() }, &whole, &said);

@@ -6,7 +6,7 @@ use crate::files::Output;
 use crate::page::{self, About};
 use crate::report::error::Error;
 use crate::run::RunReport;
-use crate::run::validate::ValidatedStep;
+use crate::run::validate::{Checked, ValidatedStep};
 use registry::{Pipeline, Plan};
 use std::path::Path;
 
@@ -37,11 +37,11 @@ impl Page {
         (input, pipeline, plan): (&str, &Pipeline, &Plan),
         seen: &instruments::Seen,
         report: &RunReport,
-        steps: &[ValidatedStep],
+        (steps, checked): (&[ValidatedStep], &[Checked]),
     ) -> Result<(), Error> {
         let Some(trace) = &seen.trace else { return Ok(()) };
         let summary = show::summary_json(report, engine.registry());
-        let data = page::data(engine, &About { input, pipeline, plan, summary, trace }, report, steps)?;
+        let data = page::data(engine, &About { input, pipeline, plan, summary, trace, checked }, report, steps)?;
         self.file.write(&if self.is_data { format!("{data}\n") } else { page::html(&data)? })
     }
 }

@@ -1,14 +1,17 @@
 //! The inputs to execute a function with.
 
 use super::Validation;
+use super::constants::Constants;
 use super::units::{Unit, buffer_of};
 use crate::run::execute;
 use plugin_api::ir::constant::Number;
 use plugin_api::ir::records::kind;
-use plugin_api::prelude::{Body, BodyKind, Module, Sym, Type};
-use runtime::vm::{InputRange, Inputs, Scalar, USUAL_EXTENT, Value};
+use plugin_api::prelude::{Body, BodyKind, Expr, Module, Sym, Type};
+use runtime::program::{self, lower};
+use runtime::vm::{Between, Bounds, InputRange, Inputs, Scalar, USUAL_EXTENT, Value};
 use runtime::{Limits, Tensor};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// One input.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,6 +28,24 @@ pub struct Case {
     pub truth: Option<bool>,
     /// What memory holds that the module has not written.
     pub fresh: u8,
+    /// What it is for.
+    pub aim: Aim,
+}
+
+/// What an input is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Aim {
+    /// It belongs to the first few, which each function gets.
+    #[default]
+    First,
+    /// It has arrays of a file.
+    Given,
+    /// The extents of its dimensions: around powers of two, and around constants of the code.
+    Size,
+    /// The kind of its values.
+    Values,
+    /// Statements, or numbers of iterations, that the others did not reach.
+    Coverage,
 }
 
 impl Case {
@@ -34,27 +55,68 @@ impl Case {
     }
 }
 
+/// Which integers an input has, if others make the function fail before the pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Integers {
+    /// Those of the kind of values.
+    Any,
+    /// Any, but in parameters that decide positions and extents: those are from 0 to this.
+    Positions(i64),
+    /// From 0 to this.
+    All(i64),
+}
+
+impl Integers {
+    /// Those to try one after the other, until the function can be executed before the pass.
+    pub(super) fn of(case: &Case) -> [Integers; 5] {
+        let most = [7, 3, 15, 1, 5, 31, 2][case.number % 7];
+        let first = match case.aim {
+            Aim::First if !case.range.is_special() => Integers::Any,
+            _ => Integers::Positions(most),
+        };
+        [first, Integers::Positions(3), Integers::All(7), Integers::All(3), Integers::All(1)]
+    }
+}
+
 /// Extents of the first input: different primes, so that no two dimensions are mixed up.
 const PRIMES: [i64; 6] = [7, 5, 11, 3, 13, 2];
 /// Extents of another input: no primes.
 const COMPOSITES: [i64; 6] = [4, 6, 9, 8, 10, 12];
+/// Extents around powers of two, and the smallest ones.
+const AROUND: [i64; 6] = [2, 17, 15, 33, 16, 31];
 /// The code of unsigned integers, as DLPack has it.
 const UINT: u8 = 1;
 /// Numbers that PrimFuncs are called with.
 const NUMBERS: [i64; 6] = [1, 5, 2, 0, 7, -3];
 /// Of so many variables, each is 0 and 1 in an input.
 const VARIED: usize = 3;
+/// Most constants of the code whose neighbours are extents.
+const MOST_CONSTANTS: usize = 6;
 
 /// Bytes of a finite float that is large and positive, or large and negative, in each width.
 const FRESH: [u8; 2] = [execute::FRESH, execute::FRESH | 0x80];
 
+/// The kinds of values of the inputs that look for faults at special values, in the order of what they find.
+const VALUES: [InputRange; 8] = [
+    InputRange::Wide,
+    InputRange::Extremes,
+    InputRange::Full,
+    InputRange::Infinite,
+    InputRange::Nan,
+    InputRange::Halves,
+    InputRange::Exponents,
+    InputRange::Coarse,
+];
+/// Inputs for what no other one reached, at most.
+const MOST_MORE: usize = 24;
+/// Units of work that are little, a few operators that are called by name, and those that more inputs are worth.
+pub(super) const LITTLE: u64 = 120_000_000;
+const MUCH: u64 = 3_000_000_000;
+
 /// The inputs of a function: several extents for each symbolic dimension, with 0, 1 and a prime. After those follow more,
 /// for functions that need little work or have branches that no other input reaches.
-pub(super) fn of(body: &Body, how: &Validation) -> Vec<Case> {
-    let names = match body.kind() {
-        BodyKind::Function => Inputs::symbolic_dims(body),
-        _ => prim_func_symbols(body).into_values().collect(),
-    };
+pub(super) fn of(body: &Body, how: &Validation, source: &Source) -> Vec<Case> {
+    let names = symbols(body);
     let free: Vec<&String> = names.iter().filter(|name| !how.dims.contains_key(*name)).collect();
     let with = |extent: &dyn Fn(usize) -> i64| -> BTreeMap<String, i64> {
         let given = how.dims.iter().filter(|(name, _)| names.contains(*name)).map(|(name, n)| (name.clone(), *n));
@@ -62,74 +124,197 @@ pub(super) fn of(body: &Body, how: &Validation) -> Vec<Case> {
     };
     let prime = |i: usize| PRIMES[i % PRIMES.len()];
     let (usual, coarse) = (InputRange::Usual, InputRange::Coarse);
-    let mut all = vec![(with(&prime), usual, None), (with(&prime), coarse, None)];
+    let mut all = vec![(with(&prime), usual, None, Aim::First), (with(&prime), coarse, None, Aim::First)];
+    let mut add = |dims, range, truth, aim| all.push((dims, range, truth, aim));
     if !free.is_empty() {
-        all.push((with(&|i| COMPOSITES[i % COMPOSITES.len()]), coarse, None));
-        all.push((with(&|_| USUAL_EXTENT), usual, None));
-        all.push((with(&|_| 1), coarse, None));
+        add(with(&|i| COMPOSITES[i % COMPOSITES.len()]), coarse, None, Aim::First);
+        add(with(&|_| USUAL_EXTENT), usual, None, Aim::First);
+        add(with(&|_| 1), coarse, None, Aim::First);
         for one in 0..free.len().min(VARIED) {
             for extent in [0, 1] {
-                all.push((with(&|i| if i == one { extent } else { prime(i) }), usual, None));
+                add(with(&|i| if i == one { extent } else { prime(i) }), usual, None, Aim::First);
             }
+        }
+        add(with(&|_| 0), usual, None, Aim::Size);
+        // Above each constant first, then at it: a limit is often one of the two.
+        let constants: Vec<i64> = source.constants.extents.iter().copied().take(MOST_CONSTANTS).collect();
+        let around = constants.iter().map(|n| n + 1).chain(AROUND).chain(constants.iter().copied());
+        for (at, extent) in around.enumerate() {
+            let one = at % free.len();
+            add(with(&|i| if i == one { extent } else { prime(i) }), [usual, coarse][at % 2], None, Aim::Size);
+        }
+        for extent in constants.iter().map(|n| n + 1).filter(|_| free.len() > 1) {
+            add(with(&|_| extent), usual, None, Aim::Size);
         }
     }
     let truths = [Some(true), Some(false), None];
-    let ranges = [InputRange::Wide, coarse];
-    all.extend((0..MOST_MORE).map(|i| (with(&prime), ranges[i % ranges.len()], truths[i % truths.len()])));
-    let case = |(number, (dims, range, truth))| Case {
+    let mut at = 0;
+    let mut truth = || {
+        at += 1;
+        truths[(at - 1) % truths.len()]
+    };
+    VALUES.iter().for_each(|range| add(with(&prime), *range, truth(), Aim::Values));
+    let ranges = [InputRange::Wide, coarse, InputRange::Extremes, InputRange::Full];
+    (0..MOST_MORE).for_each(|i| add(with(&prime), ranges[i % ranges.len()], truth(), Aim::Coverage));
+    let given = source.has_given(body).then(|| (with(&prime), usual, None, Aim::Given));
+    let all = all.into_iter().flat_map(|one| std::iter::repeat_n(one, how.inputs_per_size.max(1)));
+    let case = |(number, (dims, range, truth, aim))| Case {
         number,
         seed: how.seed.wrapping_mul(1_000).wrapping_add(number as u64),
         dims,
         range,
         truth,
         fresh: FRESH[number % FRESH.len()],
+        aim,
     };
-    all.into_iter().enumerate().map(case).collect()
+    all.chain(given).enumerate().map(case).collect()
 }
 
-/// How many of the inputs of a function are tried if those before them needed this much work, and whether statements are
-/// left that none of them has reached.
-pub(super) fn wanted(cases: &[Case], work: u64, is_missing: bool) -> usize {
-    let first = cases.len().saturating_sub(MOST_MORE);
-    match is_missing {
-        true if work <= MUCH => cases.len(),
-        false if work <= LITTLE => first + MORE,
-        _ => first,
+/// The names of the symbolic dimensions of the parameters of a function.
+fn symbols(body: &Body) -> BTreeSet<String> {
+    match body.kind() {
+        BodyKind::Function => Inputs::symbolic_dims(body),
+        _ => prim_func_symbols(body).into_values().collect(),
     }
 }
 
-/// Inputs that a function gets beyond those for its dimensions: as many if it needs little work, and at most.
-const MORE: usize = 6;
-const MOST_MORE: usize = 24;
-/// Units of work that are little, a few operators that are called by name, and those that more inputs are worth.
-const LITTLE: u64 = 60_000_000;
-const MUCH: u64 = 3_000_000_000;
+/// Whether an input is tried if those before it needed this much work: of statements, and of numbers of iterations of loops,
+/// some are left that none of them has reached.
+pub(super) fn is_wanted(case: &Case, work: u64, is_missing: bool, has_other_trips: bool) -> bool {
+    match case.aim {
+        Aim::First | Aim::Given => true,
+        Aim::Size | Aim::Values => work <= LITTLE,
+        Aim::Coverage => is_missing && work <= MUCH || has_other_trips && work <= LITTLE,
+    }
+}
+
+/// What the values of the inputs of a function come from.
+pub(super) struct Source {
+    how: Arc<Validation>,
+    pub(super) constants: Constants,
+    /// Names of parameters that decide positions and extents.
+    positions: BTreeSet<String>,
+}
+
+impl Source {
+    pub(super) fn new(how: Arc<Validation>, constants: Constants, module: &Module, unit: &Unit) -> Source {
+        Source { how, constants, positions: positions(module, unit) }
+    }
+
+    fn bounds(&self, integers: Integers) -> Bounds {
+        let mut bounds = self.how.bounds.clone();
+        let to = |most: i64| Between { low: 0.0, high: most as f64 };
+        match integers {
+            Integers::Any => {}
+            Integers::Positions(most) => {
+                let names = self.positions.iter().filter(|name| !self.how.bounds.by_name.contains_key(*name));
+                bounds.by_name.extend(names.map(|name| (name.clone(), to(most))));
+            }
+            Integers::All(most) => bounds.integers = Some(to(most)),
+        }
+        bounds
+    }
+
+    fn inputs(&self, case: &Case, integers: Integers) -> Inputs {
+        Inputs {
+            arrays: BTreeMap::new(),
+            seed: Some(case.seed),
+            dims: case.dims.clone(),
+            range: case.range,
+            truth: case.truth,
+            bounds: self.bounds(integers),
+            constants: self.constants.values.clone(),
+        }
+    }
+
+    /// The arrays of the file that a function has parameters for.
+    fn given(&self, body: &Body) -> BTreeMap<String, Tensor> {
+        let names: BTreeSet<String> = match body.kind() {
+            BodyKind::Function => Inputs::dtypes(body).into_keys().chain(Inputs::names(body)).collect(),
+            _ => {
+                let params = body.root().region().children().filter(|value| value.kind() == kind::PARAM);
+                params.filter_map(|param| Some(param.name()?.to_string())).collect()
+            }
+        };
+        let given = self.how.arrays.iter().filter(|(name, _)| names.contains(*name));
+        given.map(|(name, array)| (name.clone(), array.clone())).collect()
+    }
+
+    fn has_given(&self, body: &Body) -> bool {
+        !self.given(body).is_empty()
+    }
+
+    /// The arguments of a function.
+    ///
+    /// # Errors
+    /// Why there are none.
+    pub(super) fn arguments(
+        &self,
+        module: &Module,
+        unit: &Unit,
+        (case, integers): (&Case, Integers),
+        limits: &Limits,
+    ) -> Result<Vec<Value>, String> {
+        let body = module.get(unit.name()).ok_or("there is no such function")?;
+        let mut inputs = self.inputs(case, integers);
+        if case.aim == Aim::Given {
+            inputs.arrays = self.given(body);
+            // Extents are those of the arrays, but where no array has a dimension.
+            inputs.dims = self.how.dims.clone();
+            inputs.dims.retain(|name, _| case.dims.contains_key(name));
+        }
+        match unit {
+            Unit::Function(_) => inputs.arguments(body, limits).map_err(|error| error.to_string()),
+            Unit::PrimFunc(_) => prim_func_arguments(body, case, &inputs, limits),
+        }
+    }
+}
+
+/// The parameters of a function that decide positions and extents: of a PrimFunc itself, or of those that a Relax function
+/// hands its own parameters to.
+fn positions(module: &Module, unit: &Unit) -> BTreeSet<String> {
+    let Some(body) = module.get(unit.name()) else { return BTreeSet::new() };
+    if let Unit::PrimFunc(_) = unit {
+        let at = lower(body).map(|program| program::positions(&program)).unwrap_or_default();
+        let params = body.root().region().children().filter(|value| value.kind() == kind::PARAM && !value.is_nested());
+        return params
+            .enumerate()
+            .filter(|(i, _)| at.contains(i))
+            .filter_map(|(_, p)| p.name())
+            .map(str::to_string)
+            .collect();
+    }
+    let mut out = BTreeSet::new();
+    for call in body.values().filter_map(|value| value.as_call()) {
+        let args: Vec<plugin_api::prelude::Value<'_>> = call.value().operands().collect();
+        let callee = args.iter().position(|arg| matches!(arg.view(), Expr::GlobalVar(_)));
+        let Some((at, Expr::GlobalVar(name))) = callee.map(|at| (at, args[at].view())) else { continue };
+        let Some(kernel) = module.get(name).filter(|body| body.kind() == BodyKind::PrimFunc) else { continue };
+        let decide = lower(kernel).map(|program| program::positions(&program)).unwrap_or_default();
+        let handed = args[at + 1..].iter().flat_map(|arg| match arg.view() {
+            Expr::Tuple(tuple) => tuple.operands().collect(),
+            _ => vec![*arg],
+        });
+        let params = handed.enumerate().filter(|(i, arg)| decide.contains(i) && arg.kind() == kind::PARAM);
+        out.extend(params.filter_map(|(_, param)| param.name()).map(str::to_string));
+    }
+    out
+}
+
+/// A number that a PrimFunc is called with: of the inputs that look for special values and branches, every second one is a
+/// constant of the code, or next to it.
+fn number(case: &Case, parameter: usize, constants: &[f64]) -> i64 {
+    let at = case.number + parameter;
+    let is_constant = case.aim >= Aim::Values && case.number.is_multiple_of(2);
+    match constants.get(at / 2 % constants.len().max(1)).filter(|_| is_constant) {
+        Some(constant) => (*constant as i64).saturating_add([1, 0, -1][at / 2 % 3]),
+        None => NUMBERS[at % NUMBERS.len()],
+    }
+}
 
 /// The names of the symbolic dimensions of the parameters of all functions.
 pub fn symbolic_dims(module: &Module) -> BTreeSet<String> {
-    let of = |body: &Body| -> Vec<String> {
-        match body.kind() {
-            BodyKind::Function => Inputs::symbolic_dims(body).into_iter().collect(),
-            _ => prim_func_symbols(body).into_values().collect(),
-        }
-    };
-    module.functions().flat_map(|(_, body)| of(body)).collect()
-}
-
-/// The arguments of a function.
-///
-/// # Errors
-/// Why there are none.
-pub(super) fn arguments(module: &Module, unit: &Unit, case: &Case, limits: &Limits) -> Result<Vec<Value>, String> {
-    let body = module.get(unit.name()).ok_or("there is no such function")?;
-    match unit {
-        Unit::Function(_) => {
-            let (seed, dims, range, truth) = (Some(case.seed), case.dims.clone(), case.range, case.truth);
-            let inputs = Inputs { arrays: BTreeMap::new(), seed, dims, range, truth };
-            inputs.arguments(body, limits).map_err(|error| error.to_string())
-        }
-        Unit::PrimFunc(_) => prim_func_arguments(body, case, limits),
-    }
+    module.functions().flat_map(|(_, body)| symbols(body)).collect()
 }
 
 /// The variables of the shapes of parameters, by their numbers, with their names.
@@ -151,7 +336,7 @@ fn prim_func_symbols(body: &Body) -> BTreeMap<u32, String> {
 }
 
 /// Tensors for all buffers, also those that the function writes to, and numbers.
-fn prim_func_arguments(body: &Body, case: &Case, limits: &Limits) -> Result<Vec<Value>, String> {
+fn prim_func_arguments(body: &Body, case: &Case, inputs: &Inputs, limits: &Limits) -> Result<Vec<Value>, String> {
     let root = body.root();
     let symbols = prim_func_symbols(body);
     // Strides and offsets are those of compact tensors, which the runtime checks.
@@ -163,16 +348,35 @@ fn prim_func_arguments(body: &Body, case: &Case, limits: &Limits) -> Result<Vec<
         let name = param.name().unwrap_or("_").to_string();
         let buffer = buffer_of(body, param);
         let seed = case.seed.wrapping_mul(31).wrapping_add(i as u64);
+        if let Some(array) = inputs.arrays.get(&name) {
+            out.push(match buffer {
+                Some(_) => Value::Tensor(array.clone()),
+                None => {
+                    let number = array.number(0).ok_or_else(|| format!("the parameter `{name}` has no number"))?;
+                    Value::Scalar(Scalar { number, dtype: param.ty().dtype() })
+                }
+            });
+            continue;
+        }
         match buffer.map_or_else(|| param.ty().to_owned(), |buffer| buffer.ty().to_owned()) {
             Type::Buffer(ty) => {
                 let shape: Result<Vec<i64>, _> =
                     ty.shape.iter().map(|dim| Inputs::extent(dim, &values, body)).collect();
                 let shape = shape.map_err(|why| format!("the parameter `{name}` has no shape: {why}"))?;
-                out.push(Value::Tensor(tensor(ty.dtype, &shape, seed, case, limits)?));
+                let tensor = inputs.tensor(&name, ty.dtype, &shape, seed, limits).map_err(|error| error.to_string());
+                out.push(Value::Tensor(tensor?));
+            }
+            Type::Prim { dtype, .. }
+                if inputs.bounds.by_name.contains_key(&name)
+                    && param.symbol().is_none_or(|sym| !values.contains_key(&sym.id)) =>
+            {
+                let one = inputs.tensor(&name, dtype, &[], seed, limits).map_err(|error| error.to_string())?;
+                let number = one.number(0).ok_or_else(|| format!("no number of {dtype} can be drawn"))?;
+                out.push(Value::Scalar(Scalar { number, dtype }));
             }
             Type::Prim { dtype, .. } => {
                 let extent = param.symbol().and_then(|sym| values.get(&sym.id)).copied();
-                let number = extent.unwrap_or(NUMBERS[(case.number + i) % NUMBERS.len()]);
+                let number = extent.unwrap_or_else(|| number(case, i, &inputs.constants));
                 out.push(match dtype.is_float() {
                     true => Value::Scalar(Scalar { number: Number::Float(number as f64 / 2.0), dtype }),
                     false => Value::int(if dtype.code() == UINT { number.abs() } else { number }, dtype),
@@ -182,16 +386,4 @@ fn prim_func_arguments(body: &Body, case: &Case, limits: &Limits) -> Result<Vec<
         }
     }
     Ok(out)
-}
-
-fn tensor(
-    dtype: plugin_api::prelude::DType,
-    shape: &[i64],
-    seed: u64,
-    case: &Case,
-    limits: &Limits,
-) -> Result<Tensor, String> {
-    // Passes over TIR take it that no integer overflows.
-    let range = if case.range == InputRange::Wide { InputRange::Coarse } else { case.range };
-    Inputs::tensor(dtype, shape, seed, range, limits).map_err(|error| error.to_string())
 }

@@ -1,6 +1,7 @@
 //! A pass with its verdict, as it is shown.
 
 use super::compare::Mismatch;
+use super::coverage::Coverage;
 use super::steps::ValidatedStep;
 use super::verdict::{Difference, Same, Verdict, What};
 use plugin_api::metadata::Tolerance;
@@ -66,12 +67,14 @@ impl Checked {
                 put("functions", same.functions.into());
                 put("inputs", same.inputs.into());
                 put("largest_error", json!(same.largest));
+                put("coverage", covered(&same.coverage));
             }
             Verdict::NotValidated { why } | Verdict::CheckerFailed { why } => put("why", why.as_str().into()),
             Verdict::Different(difference) => {
                 put("function", difference.function.as_str().into());
                 put("input", (difference.case.number + 1).into());
                 put("dims", json!(difference.case.dims));
+                put("values", difference.case.range.name().into());
                 let (key, what) = what(&difference.what);
                 put(key, what);
                 put("binding", difference.binding.as_ref().map_or(Value::Null, |binding| {
@@ -97,7 +100,8 @@ pub(crate) fn short(error: f64) -> String {
 }
 
 fn said_of_same(same: &Same) -> String {
-    let executed = format!("{}, {}", plural(same.functions, "function"), plural(same.inputs, "input"));
+    let (functions, inputs) = (plural(same.functions, "function"), plural(same.inputs, "input"));
+    let executed = format!("{functions}, {inputs}: {}", same.coverage.short());
     match same.largest > 0.0 {
         true => format!("{executed}, largest error {}", short(same.largest)),
         false => executed,
@@ -112,6 +116,8 @@ fn said_of(difference: &Difference) -> String {
         }
         What::Value { output, .. } => format!("`{function}`: {output} is of another kind"),
         What::Fails { .. } => format!("`{function}` cannot be executed any more"),
+        What::Accepts { .. } => format!("`{function}` has lost an assertion"),
+        What::Unordered { .. } => format!("`{function}` depends on the order of execution"),
         What::Signature { .. } => format!("`{function}` takes other arguments"),
         What::Gone => format!("`{function}` is gone"),
     }
@@ -125,9 +131,23 @@ fn what(what: &What) -> (&'static str, Value) {
             ("output", value)
         }
         What::Fails { why } => ("error", why.as_str().into()),
+        What::Accepts { why } => ("assertion", why.as_str().into()),
+        What::Unordered { why } => ("order", why.as_str().into()),
         What::Signature { why } => ("signature", why.as_str().into()),
         What::Gone => ("signature", "gone".into()),
     }
+}
+
+fn covered(coverage: &Coverage) -> Value {
+    let ranges: Vec<&str> = coverage.ranges.iter().map(|range| range.name()).collect();
+    let left_out: Vec<&str> = coverage.left_out.iter().map(|aim| aim.name()).collect();
+    json!({
+        "values": ranges, "sizes": coverage.sizes, "left_out": left_out,
+        "branches": { "reached": coverage.parts.0, "of": coverage.parts.1 },
+        "loops": { "reached": coverage.loops.0, "of": coverage.loops.1 },
+        "mode": coverage.mode.map(|mode| json!({ "of": mode.of, "calls": mode.calls })),
+        "watched": coverage.watched, "violations": coverage.violations, "refused": coverage.refused,
+    })
 }
 
 fn mismatched(mismatch: &Mismatch) -> Value {

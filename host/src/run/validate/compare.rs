@@ -4,7 +4,7 @@ use super::sides::Computed;
 use plugin_api::ir::constant::{Element, Number};
 use plugin_api::metadata::Tolerance;
 use runtime::Tensor;
-use runtime::vm::{Value, number_text, shape_text};
+use runtime::vm::{InputRange, Value, number_text, shape_text};
 use std::collections::BTreeSet;
 
 /// How far values may differ.
@@ -26,6 +26,11 @@ impl Allowed {
     /// Whether floats may differ at all.
     pub(super) fn is_loose(&self) -> bool {
         self.rtol > 0.0 || self.atol > 0.0
+    }
+
+    /// Whether a contract promises something of such values. Sums in another order differ where a number is not finite.
+    pub(super) fn promises(&self, range: InputRange) -> bool {
+        !range.is_not_finite() || !self.is_loose() || self.any_float
     }
 
     /// How far floats of a tensor may differ: relative to its largest finite element, because what is added up in another
@@ -281,6 +286,32 @@ pub(super) fn is_nearer(before: &Value, after: &Value, precise: &Value, allowed:
                 }
             }
             (old, new, _) => {
+                if one(old, new, allowed).0.is_some() {
+                    return false;
+                }
+            }
+        }
+    }
+    true
+}
+
+/// Whether values are the same, where the ones before are finite.
+pub(super) fn agree_where_finite(before: &Value, after: &Value, allowed: &Allowed) -> bool {
+    let mut work = vec![(before, after)];
+    while let Some((before, after)) = work.pop() {
+        match (before, after) {
+            (Value::Tuple(old), Value::Tuple(new)) if old.fields().len() == new.fields().len() => {
+                work.extend(old.fields().iter().zip(new.fields()));
+            }
+            (Value::Tensor(old), Value::Tensor(new)) if old.dtype().is_float() && old.shape() == new.shape() => {
+                let most = allowed.of_tensor(old);
+                let finite = old.numbers().zip(new.numbers()).filter(|(old, _)| f64::of(*old).is_finite());
+                let is_far = |(old, new): (Number, Number)| differs(old, new).is_some_and(|error| error > most);
+                if finite.into_iter().any(is_far) {
+                    return false;
+                }
+            }
+            (old, new) => {
                 if one(old, new, allowed).0.is_some() {
                     return false;
                 }

@@ -7,8 +7,11 @@
 //! | `seen` | what of a function decides its values |
 //! | `units` | the functions to execute for a change |
 //! | `cases` | the inputs to execute them with |
+//! | `constants` | constants of the code, which extents and values lie around |
+//! | `coverage` | what the inputs covered |
 //! | `modes` | both modules as for inference or training, if the contract is about one of these |
 //! | `sides` | executing a function before and after |
+//! | `order` | races, and values that are not chosen |
 //! | `remembering` | what both sides share is executed once |
 //! | `compare` | comparing two values |
 //! | `pairing` | the first binding whose value differs |
@@ -20,7 +23,10 @@
 mod cases;
 mod checked;
 mod compare;
+mod constants;
+mod coverage;
 mod modes;
+mod order;
 mod pairing;
 mod precise;
 mod reached;
@@ -31,16 +37,20 @@ mod steps;
 mod units;
 mod verdict;
 
-pub use self::cases::{Case, symbolic_dims};
+pub use self::cases::{Aim, Case, symbolic_dims};
 pub use self::checked::Checked;
 pub(crate) use self::checked::short;
 pub use self::compare::Mismatch;
+pub use self::coverage::{Coverage, Mode};
 pub use self::steps::{ChangedSteps, ValidatedStep};
 pub use self::verdict::{Difference, Divergence, Same, Verdict, What};
 
+use self::cases::{Integers, Source};
 use self::compare::Allowed;
+use self::constants::Constants;
+use self::order::Order;
 use self::reached::Unreached;
-use self::sides::{Side, Sides};
+use self::sides::{Computed, Side, Sides};
 use self::units::Unit;
 use crate::engine::Engine;
 use crate::run::execute::backend::Executor;
@@ -48,9 +58,10 @@ use crate::run::execute::executing;
 use plugin_api::abi::in_process::caught;
 use plugin_api::metadata::Tolerance;
 use plugin_api::prelude::{Body, BodyKind, Module};
-use runtime::Limits;
-use runtime::vm::Value;
+use runtime::vm::{Bounds, InputRange, Value};
+use runtime::{Limits, Tensor};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// The part of the memory that intermediate results may take in addition.
 const REMEMBERED: u64 = 4;
@@ -70,6 +81,12 @@ pub struct Validation {
     pub work: u64,
     /// What executes PrimFuncs.
     pub executor: Executor,
+    /// Least and greatest random values.
+    pub bounds: Bounds,
+    /// Arrays by the names of parameters: another input of functions that have such parameters.
+    pub arrays: BTreeMap<String, Tensor>,
+    /// Inputs for each size of the symbolic dimensions.
+    pub inputs_per_size: usize,
 }
 
 impl Validation {
@@ -82,6 +99,9 @@ impl Validation {
             memory,
             work: runtime::USUAL_WORK,
             executor: Executor::default(),
+            bounds: Bounds::default(),
+            arrays: BTreeMap::new(),
+            inputs_per_size: 1,
         }
     }
 }
@@ -90,7 +110,7 @@ impl Validation {
 /// next one.
 pub struct Validator<'e> {
     engine: &'e Engine,
-    how: Validation,
+    how: Arc<Validation>,
     sides: Sides,
 }
 
@@ -98,7 +118,7 @@ impl<'e> Validator<'e> {
     /// A validator that has executed nothing yet.
     pub fn new(engine: &'e Engine, how: Validation) -> Validator<'e> {
         let sides = Sides::new(how.memory / REMEMBERED, &how.executor);
-        Validator { engine, how, sides }
+        Validator { engine, how: Arc::new(how), sides }
     }
 
     /// Compares the modules before and after a pass. `progress` hears what is being executed.
@@ -111,7 +131,13 @@ impl<'e> Validator<'e> {
         }
         let engine = self.engine;
         let check = || match modes::of(engine, step) {
-            Ok(Some(step)) => self.changed(&step, progress),
+            Ok(Some((step, mode))) => match self.changed(&step, progress) {
+                Verdict::Same(mut same) => {
+                    same.coverage.mode = mode;
+                    Verdict::Same(same)
+                }
+                other => other,
+            },
             Ok(None) => self.changed(step, progress),
             Err(error) => Verdict::CheckerFailed { why: error.to_string() },
         };
@@ -159,121 +185,161 @@ impl<'e> Validator<'e> {
             return verdict;
         }
         let from = arguments_for(step);
-        let cases = cases::of(from.get(unit.name()).unwrap_or(body), &self.how);
-        let allowed = Allowed::of(step.tolerance);
-        let (mut same, mut tells) = (Same::default(), false);
-        let (mut unusable, mut unknown) = (None, None);
-        let mut work = self.how.work;
-        let mut unreached = Unreached::of(step, unit, changed, &self.sides.kernels);
-        for case in &cases {
-            let wanted = cases::wanted(&cases, self.how.work - work, unreached.first(step).is_some());
-            if case.number >= wanted {
-                break;
-            }
-            progress(&format!("{}: `{}`, input {} of {wanted}", step.pass, unit.name(), case.number + 1));
-            let limits = Limits::with_fresh_bytes(self.how.memory, work, case.fresh);
-            match self.case(step, unit, case, &allowed, &limits, &mut unreached) {
-                Tried::Same { largest, tells: more } => {
-                    same.one(largest);
-                    tells |= more;
-                }
-                Tried::Unusable(why) => {
-                    unusable.get_or_insert(why);
-                }
-                Tried::Unknown(why) => {
-                    unknown.get_or_insert(why);
-                }
-                Tried::Limit(_) if same.inputs > 0 => break,
-                Tried::Limit(why) => {
-                    unknown.get_or_insert(why);
-                    break;
-                }
-                Tried::Different(difference) => return Verdict::Different(difference),
-            }
-            work = work.saturating_sub(limits.work_done());
-        }
-        let why = match unknown {
-            Some(why) => why,
-            None if same.inputs == 0 => match unusable {
-                Some(why) => format!("no input can be executed {why}"),
-                None => "it has no inputs".to_string(),
-            },
-            None => match unreached.first(step) {
-                Some(what) => format!("no input reaches {what}"),
-                None if !tells => "all numbers of its results are NaN, whatever the input".to_string(),
-                None => return Verdict::Same(same),
-            },
+        let constants = Constants::of(&step.before, &step.after, unit);
+        let source = Source::new(Arc::clone(&self.how), constants, from, unit);
+        let cases = cases::of(from.get(unit.name()).unwrap_or(body), &self.how, &source);
+        let mut done = Done {
+            same: Same::default(),
+            tells: false,
+            unusable: None,
+            unknown: None,
+            unreached: Unreached::of(step, unit, changed, &self.sides.kernels),
+            order: Order::new(step, unit, changed),
         };
-        Verdict::NotValidated { why }
+        let about = About { step, unit, source: &source, allowed: Allowed::of(step.tolerance) };
+        let mut work = self.how.work;
+        for case in cases.iter().filter(|case| about.allowed.promises(case.range)) {
+            if !done.wants(step, case, self.how.work - work) {
+                continue;
+            }
+            progress(&format!("{}: `{}`, input {} of {}", step.pass, unit.name(), case.number + 1, cases.len()));
+            let (tried, took) = self.attempts(&about, case, work, &mut done);
+            work = work.saturating_sub(took);
+            match done.add(case, tried) {
+                None => {}
+                Some(Ended::Limit) => break,
+                Some(Ended::Different(difference)) => return Verdict::Different(difference),
+            }
+        }
+        done.verdict(step)
+    }
+
+    /// One function, with one input: where it fails before the pass, with smaller integers. Gives the work that it took, too.
+    fn attempts(&mut self, about: &About<'_>, case: &Case, work: u64, done: &mut Done) -> (Tried, u64) {
+        let most = if case.aim == Aim::First || case.aim == Aim::Given { work } else { work.min(OPTIONAL) };
+        let mut took = 0;
+        let mut first = None;
+        for integers in Integers::of(case) {
+            let limits = Limits::with_fresh_bytes(self.how.memory, most, case.fresh);
+            let tried = self.case(about, (case, integers), &limits, done);
+            took += limits.work_done();
+            match tried {
+                Tried::Unusable { why, may_be_integers: true } if case.aim != Aim::Given => {
+                    first.get_or_insert(why);
+                }
+                tried => return (tried, took),
+            }
+        }
+        (Tried::Unusable { why: first.unwrap_or_default(), may_be_integers: false }, took)
     }
 
     /// One function, with one input.
     fn case(
         &mut self,
-        step: &ValidatedStep,
-        unit: &Unit,
-        case: &Case,
-        allowed: &Allowed,
+        about: &About<'_>,
+        (case, integers): (&Case, Integers),
         limits: &Limits,
-        unreached: &mut Unreached,
+        done: &mut Done,
     ) -> Tried {
-        let args = match cases::arguments(arguments_for(step), unit, case, limits) {
+        let About { step, unit, source, allowed } = about;
+        let unusable = |why, may_be_integers| Tried::Unusable { why, may_be_integers };
+        let args = match source.arguments(arguments_for(step), unit, (case, integers), limits) {
             Ok(args) => args,
-            Err(why) => return Tried::Unusable(format!("before the pass: {why}")),
+            Err(why) => return unusable(format!("before the pass: {why}"), false),
         };
         let engine = self.engine;
         let first = self.sides.execute(engine, &step.before, unit, case, &args, limits);
+        let difference =
+            |what| Difference { function: unit.name().to_string(), case: case.clone(), what, binding: None };
         let before = match first.side {
             Side::Value(value) => value,
             Side::Limit(why) => return Tried::Limit(why),
-            Side::Cannot(why) | Side::Refuses(why, _) | Side::Fails(why, _) => {
-                return Tried::Unusable(format!("before the pass: {why}"));
+            Side::Fails(why, _) => return unusable(format!("before the pass: {why}"), true),
+            Side::Cannot(why) | Side::Refuses(why, _) => return unusable(format!("before the pass: {why}"), false),
+            Side::Asserts(why) => {
+                let after = self.sides.execute(engine, &step.after, unit, case, &args, limits);
+                return match after.side {
+                    Side::Value(_) => Tried::Different(Box::new(difference(What::Accepts { why }))),
+                    _ => Tried::Violates(format!("before the pass: {why}")),
+                };
             }
         };
-        let difference =
-            |what| Difference { function: unit.name().to_string(), case: case.clone(), what, binding: None };
         let left = limits.work_limit().saturating_sub(limits.work_done());
         let second = self.sides.execute(engine, &step.after, unit, case, &args, limits);
         let found = match second.side {
             Side::Value(after) => {
-                unreached.executed(&first.branches, &second.branches);
-                if compare::has_function(&before.value) {
-                    return Tried::Unknown("it returns a function, which nothing calls".to_string());
+                done.unreached.executed(&first.branches, &second.branches);
+                match self.compared(about, (case, &args), (&before, &after), limits, done) {
+                    Ok(what) => difference(what),
+                    Err(tried) => return tried,
                 }
-                let found = compare::computed(&before, &after, &args, allowed);
-                let same = || Tried::Same { largest: found.largest, tells: !compare::is_nan(&before.value) };
-                let Some((output, mismatch)) = &found.worst else { return same() };
-                let values = (&before.value, &after.value);
-                let is_better = || precise::explains(engine, step, unit, &args, values, allowed, limits);
-                if allowed.is_loose() && is_better() {
-                    return same();
-                }
-                let has_new = makes_prim_funcs(step);
-                let (module, value) = if has_new { (&step.after, &after.value) } else { (&step.before, &before.value) };
-                if case.has_empty_dim() && self.is_unwritten(module, unit, case, &args, value) {
-                    let when = if has_new { "after" } else { "before" };
-                    let why = "the pass: a dimension is 0, and the result is memory that nothing was written to";
-                    return Tried::Unusable(format!("{when} {why}"));
-                }
-                let output = unit.output_name(&step.before, output.clone());
-                difference(What::Value { output, mismatch: mismatch.clone() })
             }
             // Where little was left, the limit says nothing of the pass.
             Side::Limit(why) if left / MUCH_MORE < first.work => return Tried::Limit(format!("after the pass, {why}")),
             Side::Limit(why) | Side::Cannot(why) => return Tried::Unknown(format!("after the pass, {why}")),
             Side::Refuses(why, _) if step.tolerance == Tolerance::Specialized => {
-                return Tried::Unusable(format!("after the pass: {why}"));
+                return unusable(format!("after the pass: {why}"), false);
             }
+            Side::Asserts(why) => difference(What::Fails { why }),
             Side::Refuses(why, at) | Side::Fails(why, at) => {
                 let binding = at.and_then(|at| pairing::failing(engine, &step.after, &at));
                 Difference { binding, ..difference(What::Fails { why }) }
             }
         };
-        let binding = match found.binding {
-            Some(binding) => Some(binding),
-            None => pairing::first_difference(engine, step, unit, &args, allowed, limits, &self.sides.kernels),
+        let binding = match (&found.what, &found.binding) {
+            (What::Unordered { .. }, _) => None,
+            (_, Some(binding)) => Some(binding.clone()),
+            _ => pairing::first_difference(engine, step, unit, &args, allowed, limits, &self.sides.kernels),
         };
         Tried::Different(Box::new(Difference { binding, ..found }))
+    }
+
+    /// Compares what both sides computed.
+    ///
+    /// # Errors
+    /// What follows if they do not differ.
+    fn compared(
+        &self,
+        about: &About<'_>,
+        (case, args): (&Case, &[Value]),
+        (before, after): (&Computed, &Computed),
+        limits: &Limits,
+        done: &mut Done,
+    ) -> Result<What, Tried> {
+        let About { step, unit, allowed, .. } = about;
+        let (engine, memory) = (self.engine, self.how.memory);
+        if compare::has_function(&before.value) {
+            return Err(Tried::Unknown("it returns a function, which nothing calls".to_string()));
+        }
+        let unusable = |why: String| Err(Tried::Unusable { why, may_be_integers: false });
+        let found = compare::computed(before, after, args, allowed);
+        let same = || Tried::Same { largest: found.largest, tells: !compare::is_nan(&before.value) };
+        let Some((output, mismatch)) = &found.worst else {
+            let why = done.order.introduced(engine, step, unit, (case, args), memory);
+            return why.map(|why| What::Unordered { why }).ok_or_else(same);
+        };
+        let values = (&before.value, &after.value);
+        if allowed.is_loose() && precise::explains(engine, step, unit, args, values, allowed, limits) {
+            return Err(same());
+        }
+        let is_special = case.range.is_special();
+        if allowed.is_loose() && is_special && precise::agree(engine, step, unit, args, allowed, limits) != Some(false)
+        {
+            return unusable("before the pass: a type of the module does not hold a value".to_string());
+        }
+        let may_overflow = is_special || case.range == InputRange::Wide;
+        if may_overflow && done.order.overflows(engine, step, unit, (case, args), memory) {
+            return unusable("before the pass: a number overflows".to_string());
+        }
+        let has_new = makes_prim_funcs(step);
+        let (module, value) = if has_new { (&step.after, &after.value) } else { (&step.before, &before.value) };
+        if case.has_empty_dim() && self.is_unwritten(module, unit, case, args, value) {
+            let when = if has_new { "after" } else { "before" };
+            let why = "the pass: a dimension is 0, and the result is memory that nothing was written to";
+            return unusable(format!("{when} {why}"));
+        }
+        let output = unit.output_name(&step.before, output.clone());
+        Ok(What::Value { output, mismatch: mismatch.clone() })
     }
 
     /// Whether a result depends on what memory holds that the module has not written.
@@ -298,6 +364,16 @@ fn makes_prim_funcs(step: &ValidatedStep) -> bool {
 
 /// How much more work a pass may make of what little of it took before.
 const MUCH_MORE: u64 = 8;
+/// Units of work for an input that is not one of the first.
+const OPTIONAL: u64 = 4 * cases::LITTLE;
+
+/// The function that is validated.
+struct About<'a> {
+    step: &'a ValidatedStep,
+    unit: &'a Unit,
+    source: &'a Source,
+    allowed: Allowed,
+}
 
 /// What one input leads to.
 enum Tried {
@@ -306,13 +382,99 @@ enum Tried {
         largest: f64,
         tells: bool,
     },
-    /// The module before the pass cannot be executed with it, or the one after it need not.
-    Unusable(String),
+    /// The module before the pass cannot be executed with it, or the one after it need not. Smaller integers may be fine.
+    Unusable {
+        why: String,
+        may_be_integers: bool,
+    },
+    /// It violates an assertion on both sides.
+    Violates(String),
     /// What the module after the pass computes is not known, or not whether it is the same.
     Unknown(String),
     /// The limit of work is reached, and there is none left for more inputs.
     Limit(String),
     Different(Box<Difference>),
+}
+
+/// What is known of a function after some inputs.
+struct Done {
+    same: Same,
+    tells: bool,
+    unusable: Option<String>,
+    unknown: Option<String>,
+    unreached: Unreached,
+    order: Order,
+}
+
+/// Why no more inputs are tried.
+enum Ended {
+    Limit,
+    Different(Box<Difference>),
+}
+
+impl Done {
+    /// Whether an input is tried after those before it took this much work. What the budget leaves out is remembered.
+    fn wants(&mut self, step: &ValidatedStep, case: &Case, work: u64) -> bool {
+        let is_missing = self.unreached.first(step).is_some();
+        let loops = self.unreached.loops();
+        let is_unviolated = self.unreached.asserts() && self.same.coverage.violations == 0;
+        let is_wanted = cases::is_wanted(case, work, is_missing, is_unviolated || loops.0 < loops.1);
+        if !is_wanted && (case.aim != Aim::Coverage || is_missing) {
+            self.same.coverage.left_out.insert(case.aim);
+        }
+        is_wanted
+    }
+
+    /// What an input led to; gives why no more are tried, if so.
+    fn add(&mut self, case: &Case, tried: Tried) -> Option<Ended> {
+        match tried {
+            Tried::Same { largest, tells } => {
+                self.same.one(largest);
+                self.same.coverage.case(case);
+                self.tells |= tells;
+            }
+            Tried::Unusable { why, .. } => {
+                self.same.coverage.refused += 1;
+                self.unusable.get_or_insert(why);
+            }
+            Tried::Violates(why) => {
+                self.same.coverage.violations += 1;
+                self.unusable.get_or_insert(why);
+            }
+            Tried::Unknown(why) => {
+                self.unknown.get_or_insert(why);
+            }
+            Tried::Limit(_) if self.same.inputs > 0 && case.aim != Aim::First => {
+                self.same.coverage.left_out.insert(case.aim);
+            }
+            Tried::Limit(_) if self.same.inputs > 0 => return Some(Ended::Limit),
+            Tried::Limit(why) => {
+                self.unknown.get_or_insert(why);
+                return Some(Ended::Limit);
+            }
+            Tried::Different(difference) => return Some(Ended::Different(difference)),
+        }
+        None
+    }
+
+    fn verdict(mut self, step: &ValidatedStep) -> Verdict {
+        let coverage = &mut self.same.coverage;
+        (coverage.parts, coverage.loops) = (self.unreached.parts(), self.unreached.loops());
+        coverage.watched = self.order.watched;
+        let why = match self.unknown {
+            Some(why) => why,
+            None if self.same.inputs == 0 => match self.unusable {
+                Some(why) => format!("no input can be executed {why}"),
+                None => "it has no inputs".to_string(),
+            },
+            None => match self.unreached.first(step) {
+                Some(what) => format!("no input reaches {what}"),
+                None if !self.tells => "all numbers of its results are NaN, whatever the input".to_string(),
+                None => return Verdict::Same(self.same),
+            },
+        };
+        Verdict::NotValidated { why }
+    }
 }
 
 /// What follows if a function is not there after a pass, or has other parameters.

@@ -1,6 +1,6 @@
 //! The same module in float64, so that a more accurate result is not blamed.
 
-use super::compare::{Allowed, is_nearer};
+use super::compare::{Allowed, agree_where_finite, is_nearer};
 use super::sides::execute;
 use super::steps::ValidatedStep;
 use super::units::Unit;
@@ -29,6 +29,23 @@ pub(super) fn explains(
         execute(engine, &module, unit, &args?, limits, &kernels, &mut ()).ok()
     };
     precise().is_some_and(|precise| is_nearer(before, after, &precise, allowed))
+}
+
+/// Whether the module after the pass computes what the one before it does, once both compute all floats in float64: then the
+/// values differ because a type of the module does not hold them, as where a product overflows. Where the one before it has
+/// no finite value even so, nothing was promised. `None` if that cannot be found out.
+pub(super) fn agree(
+    engine: &Engine,
+    step: &ValidatedStep,
+    unit: &Unit,
+    args: &[Value],
+    allowed: &Allowed,
+    limits: &Limits,
+) -> Option<bool> {
+    let args: Vec<Value> = args.iter().map(widened).collect::<Option<_>>()?;
+    let kernels = Arc::new(Kernels::default());
+    let of = |module: &Module| execute(engine, &in_float64(module)?, unit, &args, limits, &kernels, &mut ()).ok();
+    Some(agree_where_finite(&of(&step.before)?, &of(&step.after)?, allowed))
 }
 
 /// A module that computes all floats in float64; `None` if there is none.

@@ -28,6 +28,10 @@ pub(super) struct Unreached {
     before: BTreeSet<Branch>,
     after: BTreeSet<Branch>,
     prim_funcs: Vec<(String, Arc<dyn Kernel>)>,
+    /// How many branches there are.
+    branches: usize,
+    /// Whether a function asserts something.
+    asserts: bool,
 }
 
 impl Unreached {
@@ -41,13 +45,35 @@ impl Unreached {
                 prim_funcs.extend(body.and_then(|body| Some(((*name).to_string(), kernels.get(body).ok()?))));
             }
         }
-        Unreached { before, after, prim_funcs }
+        let branches = before.len() + after.len();
+        let names = reach(&step.before, unit.name());
+        let mut bodies = names.iter().filter(|name| changed.contains(*name)).filter_map(|name| step.before.get(name));
+        let asserts = bodies.any(|body| body.values().any(|value| value.kind() == kind::ASSERT));
+        Unreached { before, after, prim_funcs, branches, asserts }
     }
 
     /// An input was executed on both sides.
     pub(super) fn executed(&mut self, before: &Branches, after: &Branches) {
         self.before.retain(|branch| !before.0.contains(branch));
         self.after.retain(|branch| !after.0.contains(branch));
+    }
+
+    /// Whether a function asserts something before the pass.
+    pub(super) fn asserts(&self) -> bool {
+        self.asserts
+    }
+
+    /// How many of the parts that may or may not be executed were, and how many there are.
+    pub(super) fn parts(&self) -> (usize, usize) {
+        let executed: Vec<bool> = self.prim_funcs.iter().flat_map(|(_, kernel)| kernel.executed()).collect();
+        let reached = self.branches - self.before.len() - self.after.len();
+        (reached + executed.iter().filter(|executed| **executed).count(), self.branches + executed.len())
+    }
+
+    /// How many of the loops whose extent is not a constant had no iteration, one, and more, and how many there are.
+    pub(super) fn loops(&self) -> (usize, usize) {
+        let trips: Vec<[bool; 3]> = self.prim_funcs.iter().flat_map(|(_, kernel)| kernel.trips()).collect();
+        (trips.iter().filter(|trips| **trips == [true; 3]).count(), trips.len())
     }
 
     /// The first of what no input has reached.

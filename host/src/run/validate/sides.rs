@@ -28,6 +28,8 @@ pub(super) enum Side {
     Value(Computed),
     /// A limit was reached.
     Limit(String),
+    /// An assertion of the module does not hold.
+    Asserts(String),
     /// The runtime cannot execute it.
     Cannot(String),
     /// A value has another type than what is written, and where.
@@ -173,7 +175,8 @@ fn prim_func(body: &Body, name: &str, args: &[Value], limits: &Limits, kernels: 
     Value::tuple(out)
 }
 
-fn side_of(failure: &Failure) -> Side {
+/// What came of an execution that failed.
+pub(super) fn side_of(failure: &Failure) -> Side {
     let text = failure.to_string();
     let at = failure.at.first().cloned();
     let fails = || Side::Fails(text.clone(), at.clone());
@@ -182,6 +185,7 @@ fn side_of(failure: &Failure) -> Side {
             FaultKind::TooMuchWork { .. } => Side::Limit(format!("work limit: {text}")),
             FaultKind::OutOfMemory { .. } => Side::Limit(format!("memory limit: {text}")),
             FaultKind::Unsupported { .. } | FaultKind::Cancelled => Side::Cannot(text),
+            FaultKind::Assertion { .. } => Side::Asserts(text),
             _ => fails(),
         },
         Cause::NotExecuted { .. }

@@ -2,6 +2,7 @@
 
 use super::cases::Case;
 use super::compare::Mismatch;
+use super::coverage::Coverage;
 
 /// What is known of a pass after it was validated.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,7 +28,7 @@ pub enum Verdict {
 }
 
 /// How much was compared.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Same {
     /// Functions that were executed.
     pub functions: usize,
@@ -35,6 +36,8 @@ pub struct Same {
     pub inputs: usize,
     /// The largest difference of two numbers.
     pub largest: f64,
+    /// What the inputs covered.
+    pub coverage: Coverage,
 }
 
 impl Same {
@@ -50,6 +53,7 @@ impl Same {
         self.functions += other.functions;
         self.inputs += other.inputs;
         self.largest = self.largest.max(other.largest);
+        self.coverage.add(&other.coverage);
     }
 }
 
@@ -76,6 +80,17 @@ pub enum What {
         output: String,
         /// How they differ.
         mismatch: Mismatch,
+    },
+    /// After the pass, the function accepts an input that violates an assertion of the module before it.
+    Accepts {
+        /// The assertion.
+        why: String,
+    },
+    /// After the pass, iterations of a loop that may run at the same time depend on each other, or a value that a `Select`
+    /// does not choose cannot be computed. That was not so before the pass.
+    Unordered {
+        /// Which.
+        why: String,
     },
     /// After the pass, the function cannot be executed.
     Fails {

@@ -3,8 +3,9 @@
 
 mod show;
 
-use super::executed::{dims, memory, prepared, usual_memory};
+use super::executed::{bounds, dims, memory, prepared, usual_memory};
 use super::in_the_original_process;
+use super::inputs::arrays;
 use crate::cli::arguments::ValidateArgs;
 use crate::cli::messages::Messages;
 use crate::engine::Engine;
@@ -13,11 +14,16 @@ use crate::instruments::Instrument;
 use crate::report::Report;
 use crate::report::error::{Error, exit};
 use crate::run::execute::backend::Executor;
-use crate::run::validate::{ChangedSteps, Checked, Validation, Validator, Verdict, symbolic_dims};
+use crate::run::validate::{ChangedSteps, Checked, ValidatedStep, Validation, Validator, Verdict, symbolic_dims};
 use indicatif::{ProgressBar, ProgressStyle};
 use plugin_api::ir::Module;
+use plugin_api::ir::records::kind;
 use plugin_api::names::visible::visible_line;
 use plugin_api::names::{did_you_mean, nearest};
+use plugin_api::prelude::{Body, BodyKind, DType};
+use runtime::vm::Inputs;
+use runtime::{Limits, Tensor};
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::IsTerminal;
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,17 +39,21 @@ pub(in crate::cli) fn validate(args: &ValidateArgs, messages: Messages) -> Resul
         function: args.function.clone(),
         work: args.limit_work,
         executor: executor.clone(),
+        bounds: bounds(&args.range)?,
+        inputs_per_size: args.inputs_per_size.into(),
         ..Validation::new(args.seed, memory(&args.executed))
     };
     let prepared = prepared(&args.executed.input, &args.executed.isolate, &args.select, messages)?;
     known_function(args.function.as_deref(), &prepared.module)?;
     known_dims(how.dims.keys(), &prepared.module)?;
+    known_params(how.bounds.by_name.keys(), "--range", &prepared.module)?;
+    let how = Validation { arrays: given(args, &prepared.module, &how)?, ..how };
     let (engine, steps) = (&prepared.engine, ChangedSteps::default());
     let runner = prepared.runner(messages).rewrites(args.limit.rewrites.clone());
     let runner = runner.instrument(collecting(&steps, engine));
     let report = prepared.run(runner, messages)?;
     messages.reports(report.warnings.iter().map(Report::warning), "warnings");
-    let checked = check(engine, &steps, how, messages);
+    let checked = check(engine, steps.take(), how, messages);
     executor.note().iter().for_each(|note| messages.tell(&format!("note: {note}")));
     in_the_original_process()?;
     // Of a run whose first pass failed, there is the error only.
@@ -58,12 +68,15 @@ pub(super) fn collecting(steps: &ChangedSteps, engine: &Engine) -> Instrument {
     Instrument::new("passhost.validate", steps.instrument(engine.registry()))
 }
 
-/// Validates the passes of a run that is over, and shows the verdicts on standard error; gives the exit code. That values
-/// could not be compared does not spoil the run.
-pub(super) fn after_run(engine: &Arc<Engine>, steps: &ChangedSteps, messages: Messages) -> u8 {
-    let checked = check(engine, steps, Validation::new(USUAL_SEED, usual_memory()), messages);
-    messages.table("validation", || show::text(&checked, USUAL_SEED), || show::values(&checked));
-    match code(&checked) {
+/// Validates the passes of a run that is over.
+pub(super) fn after_run(engine: &Arc<Engine>, steps: &ChangedSteps, messages: Messages) -> Vec<Checked> {
+    check(engine, steps.seen(), Validation::new(USUAL_SEED, usual_memory()), messages)
+}
+
+/// Shows the verdicts on standard error; gives the exit code. That values could not be compared does not spoil the run.
+pub(super) fn conclude(checked: &[Checked], messages: Messages) -> u8 {
+    messages.table("validation", || show::text(checked, USUAL_SEED), || show::values(checked));
+    match code(checked) {
         exit::NOT_VALIDATED => exit::DONE,
         code => code,
     }
@@ -85,9 +98,36 @@ fn known_dims<'n>(names: impl Iterator<Item = &'n String>, module: &Module) -> R
     Err(Error::Request { message, help: "--dim gives an extent to a symbolic dimension of the parameters".into() })
 }
 
+/// The arrays of `--inputs`.
+fn given(args: &ValidateArgs, module: &Module, how: &Validation) -> Result<BTreeMap<String, Tensor>, Error> {
+    let Some(path) = &args.inputs else { return Ok(BTreeMap::new()) };
+    let dtypes: BTreeMap<String, DType> = module.functions().flat_map(|(_, body)| Inputs::dtypes(body)).collect();
+    let arrays = arrays(path, &dtypes, &Limits::new(how.memory, u64::MAX))?;
+    known_params(arrays.keys(), "--inputs", module)?;
+    Ok(arrays)
+}
+
+fn known_params<'n>(names: impl Iterator<Item = &'n String>, option: &str, module: &Module) -> Result<(), Error> {
+    let known: BTreeSet<String> = module.functions().flat_map(|(_, body)| parameters(body)).collect();
+    let Some(name) = names.into_iter().find(|name| !known.contains(*name)) else { return Ok(()) };
+    let near = did_you_mean(&nearest(name, known.iter().map(String::as_str)));
+    let message = format!("{option}: no function of the module has a parameter `{name}`{near}");
+    Err(Error::Request { message, help: "a field of a tuple is named x_0, x_1, and so on".into() })
+}
+
+/// The names of the parameters of a function, as arrays have them.
+fn parameters(body: &Body) -> BTreeSet<String> {
+    match body.kind() {
+        BodyKind::Function => Inputs::dtypes(body).into_keys().chain(Inputs::names(body)).collect(),
+        _ => {
+            let params = body.root().region().children().filter(|value| value.kind() == kind::PARAM);
+            params.filter_map(|param| param.name()).map(str::to_string).collect()
+        }
+    }
+}
+
 /// All verdicts, in the order of the passes.
-fn check(engine: &Engine, steps: &ChangedSteps, how: Validation, messages: Messages) -> Vec<Checked> {
-    let steps = steps.take();
+fn check(engine: &Engine, steps: Vec<ValidatedStep>, how: Validation, messages: Messages) -> Vec<Checked> {
     let on_terminal = std::io::stderr().is_terminal() && !messages.is_json();
     let bar = on_terminal.then(|| ProgressBar::new(steps.len() as u64));
     let style = "{bar:30} {pos} of {len} passes, {elapsed}  {wide_msg}";

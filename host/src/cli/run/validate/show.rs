@@ -53,6 +53,8 @@ fn full(out: &mut String, one: &Checked, difference: &Difference, seed: u64) {
     match &difference.what {
         What::Value { output, mismatch } => row(output, told(mismatch)),
         What::Fails { why } => row("error", why.clone()),
+        What::Accepts { why } => row("lost", format!("{why}; after the pass, the function accepts this input")),
+        What::Unordered { why } => row("order", why.clone()),
         What::Signature { why } => row("signature", why.clone()),
         What::Gone => row("signature", "the module after the pass does not have the function".to_string()),
     }
@@ -62,7 +64,8 @@ fn full(out: &mut String, one: &Checked, difference: &Difference, seed: u64) {
         row("its value", binding.mismatch.as_ref().map_or_else(|| binding.value.clone(), told));
     }
     let dims: String = difference.case.dims.iter().map(|(name, extent)| format!(", {name} = {extent}")).collect();
-    row("input", format!("--seed {seed}, input {}{dims}", difference.case.number + 1));
+    let (number, values) = (difference.case.number + 1, difference.case.range.name());
+    row("input", format!("--seed {seed}, input {number}, {values} values{dims}"));
     let title = format!("{} of plugin `{}` changed what `{}` computes", one.pass, one.plugin, difference.function);
     let _ = writeln!(out, "{}", visible_line(&title));
     out.push_str(&table(&rows));

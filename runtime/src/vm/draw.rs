@@ -1,0 +1,354 @@
+//! Draws the elements of random tensors: a pure function of data type, kind of values and seed, the same on every machine.
+//!
+//! | kind | floats | integers |
+//! |---|---|---|
+//! | `Usual`, `Coarse`, `Wide` | from -1 to 1; multiples of 0.5; multiples of 5 | small; multiples of 2^24 + 1 and 2^30 + 1 |
+//! | `Full` | every bit of the mantissa, exponents from -4 to 3 | the whole range of the type, with its ends |
+//! | `Halves` | half-way cases: of rounding to an integer, and to a narrower float type | around powers of two |
+//! | `Extremes` | zeros of both signs, the largest, smallest and denormal numbers, constants of the code | ends of the type and of narrower ones, constants of the code |
+//! | `Exponents` | every finite exponent, also of denormals | every width |
+//! | `Infinite` | every eighth element is infinite | as `Extremes` |
+//! | `Nan` | every eighth element is NaN | as `Extremes` |
+
+use crate::tensor::{SplitMix, word_of};
+use plugin_api::ir::constant::{Element, Number};
+use plugin_api::prelude::DType;
+
+/// Which random values there are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum InputRange {
+    /// Those of [`Inputs`](super::Inputs).
+    #[default]
+    Usual,
+    /// Integers from -8 to 7 (from 0 to 15 if they have no sign), and floats from -1.5 to 1.5 that are multiples of 0.5: some
+    /// of them are equal, some are 0, and sums of them are exact.
+    Coarse,
+    /// As `Coarse`, but floats are 10 times as large, and integers of 32 bits are multiples of 2^24 + 1, which `float32` does
+    /// not hold, and those of 64 bits of 2^30 + 1.
+    Wide,
+    /// Floats with all bits of their mantissa, and integers over the whole range of their type.
+    Full,
+    /// Half-way cases of rounding.
+    Halves,
+    /// Finite values at the ends of what the type holds, zeros of both signs, and constants of the code.
+    Extremes,
+    /// Floats of every exponent, and integers of every width.
+    Exponents,
+    /// Infinities among other floats.
+    Infinite,
+    /// NaN among other floats.
+    Nan,
+}
+
+impl InputRange {
+    /// Whether values are those of a round that looks for faults at special values: a contract that allows differences
+    /// promises less there.
+    pub fn is_special(self) -> bool {
+        !matches!(self, InputRange::Usual | InputRange::Coarse | InputRange::Wide)
+    }
+
+    /// Whether floats need not be finite.
+    pub fn is_not_finite(self) -> bool {
+        matches!(self, InputRange::Infinite | InputRange::Nan)
+    }
+
+    /// The name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            InputRange::Usual => "usual",
+            InputRange::Coarse => "coarse",
+            InputRange::Wide => "wide",
+            InputRange::Full => "full mantissa and range",
+            InputRange::Halves => "half-way",
+            InputRange::Extremes => "extreme",
+            InputRange::Exponents => "all exponents",
+            InputRange::Infinite => "infinite",
+            InputRange::Nan => "NaN",
+        }
+    }
+
+    /// An integer of the small generator, as the first three kinds have it.
+    pub(super) fn integer(self, value: i64, dtype: DType) -> i64 {
+        match (self, dtype.bits()) {
+            (InputRange::Usual, _) => value & 3,
+            (InputRange::Wide, 64) => value * ((1 << 30) + 1),
+            (InputRange::Wide, 32) => value * ((1 << 24) + 1),
+            _ => value,
+        }
+    }
+}
+
+/// Least and greatest value of a parameter. Other values are replaced by ones between them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Between {
+    /// The least value.
+    pub low: f64,
+    /// The greatest value.
+    pub high: f64,
+}
+
+impl Between {
+    fn holds(self, value: f64) -> bool {
+        self.low <= value && value <= self.high
+    }
+
+    fn integer(self, random: &mut SplitMix) -> i64 {
+        let (low, high) = (self.low.ceil() as i64, self.high.floor() as i64);
+        let n = (i128::from(high) - i128::from(low) + 1).max(1);
+        (i128::from(low) + i128::from(random.next()) % n) as i64
+    }
+}
+
+/// What is drawn.
+#[derive(Clone, Copy)]
+pub(super) struct Drawn<'a> {
+    pub(super) range: InputRange,
+    pub(super) between: Option<Between>,
+    /// Constants of the code that uses the values, which decide branches.
+    pub(super) constants: &'a [f64],
+}
+
+/// The shape of a float type: bits of the mantissa, and exponents of the smallest normal number and of the largest one.
+#[derive(Clone, Copy)]
+struct Format {
+    mantissa: i32,
+    least: i32,
+    most: i32,
+}
+
+impl Format {
+    fn of(dtype: DType) -> Option<Format> {
+        let (mantissa, least, most) = match DType::new(dtype.code(), dtype.bits(), 1) {
+            DType::F16 => (10, -14, 15),
+            DType::BF16 => (7, -126, 127),
+            DType::F32 => (23, -126, 127),
+            DType::F64 => (52, -1022, 1023),
+            _ => return None,
+        };
+        Some(Format { mantissa, least, most })
+    }
+
+    fn largest(self) -> f64 {
+        (2.0 - power(-self.mantissa)) * power(self.most)
+    }
+
+    fn denormal(self) -> f64 {
+        power(self.least - self.mantissa)
+    }
+}
+
+/// A power of two, also one that is denormal.
+fn power(exponent: i32) -> f64 {
+    let half = exponent / 2;
+    f64::powi(2.0, half) * f64::powi(2.0, exponent - half)
+}
+
+/// Fills the data of a tensor. `None` if Rust has no type for the elements.
+pub(super) fn fill(dtype: DType, seed: u64, drawn: Drawn<'_>, bytes: &mut [u8]) -> Option<()> {
+    let mut random = SplitMix::new(seed ^ 0x5eed_0000 ^ (drawn.range as u64) << 40);
+    let scalar = DType::new(dtype.code(), dtype.bits(), 1);
+    word_of(scalar, Number::Int(0))?;
+    let width = scalar.bytes();
+    // One element at least is special, and few enough are that others show something.
+    let n = bytes.len() / width.max(1);
+    let every = if n < 16 { 4 } else { 8 };
+    let first = random.next() as usize % n.max(1);
+    for (at, element) in bytes.chunks_exact_mut(width).enumerate() {
+        let is_special = at == first || random.next().is_multiple_of(every);
+        let number = number(scalar, drawn, is_special, &mut random);
+        let (word, width) = word_of(scalar, number)?;
+        element.copy_from_slice(&word.to_le_bytes()[..width]);
+    }
+    Some(())
+}
+
+fn number(dtype: DType, drawn: Drawn<'_>, is_special: bool, random: &mut SplitMix) -> Number {
+    let number = match dtype.code() {
+        6 => return Number::Bool(random.next() >> 63 == 1),
+        0 => Number::Int(integer(dtype, drawn, is_special, random)),
+        1 => Number::UInt(integer(dtype, drawn, is_special, random) as u64),
+        _ => Number::Float(float(dtype, drawn, is_special, random)),
+    };
+    let Some(between) = drawn.between.filter(|between| !between.holds(f64::of(number))) else { return number };
+    match number {
+        Number::Float(_) => Number::Float(between.low + (between.high - between.low) * unit(random)),
+        Number::UInt(_) => Number::UInt(between.integer(random) as u64),
+        _ => Number::Int(between.integer(random)),
+    }
+}
+
+/// From 0 to 1, with 53 bits.
+fn unit(random: &mut SplitMix) -> f64 {
+    (random.next() >> 11) as f64 / (1u64 << 53) as f64
+}
+
+fn sign(random: &mut SplitMix) -> f64 {
+    if random.next() >> 63 == 1 { -1.0 } else { 1.0 }
+}
+
+fn pick<T: Copy>(of: &[T], random: &mut SplitMix) -> Option<T> {
+    of.get(random.next() as usize % of.len().max(1)).copied()
+}
+
+/// A float of an exponent from `low` to `high`, with all bits of the mantissa.
+fn full(low: i32, high: i32, random: &mut SplitMix) -> f64 {
+    let exponent = low + (random.next() % (high - low + 1) as u64) as i32;
+    sign(random) * (1.0 + unit(random)) * power(exponent)
+}
+
+fn float(dtype: DType, drawn: Drawn<'_>, is_special: bool, random: &mut SplitMix) -> f64 {
+    let Some(format) = Format::of(dtype) else { return (full(-2, 1, random) * 2.0).round() / 2.0 };
+    match drawn.range {
+        InputRange::Usual => 2.0 * unit(random) - 1.0,
+        InputRange::Coarse => (full(-2, 0, random) * 2.0).round() / 2.0,
+        InputRange::Wide => (full(-2, 0, random) * 2.0).round() * 5.0,
+        InputRange::Full => full(-4, 3, random),
+        InputRange::Exponents => full(format.least - format.mantissa / 2, format.most - 1, random),
+        InputRange::Halves => half_way(format, random),
+        InputRange::Infinite if is_special => sign(random) * f64::INFINITY,
+        InputRange::Nan if is_special => f64::NAN,
+        InputRange::Extremes => extreme(format, drawn.constants, random),
+        InputRange::Infinite | InputRange::Nan => full(-4, 3, random),
+    }
+}
+
+/// Between two integers, or between two numbers of a narrower type.
+fn half_way(format: Format, random: &mut SplitMix) -> f64 {
+    let narrower: Vec<i32> = [7, 10, 23].into_iter().filter(|bits| *bits < format.mantissa).collect();
+    match pick(&narrower, random).filter(|_| random.next().is_multiple_of(2)) {
+        Some(bits) => {
+            let odd = 2 * (random.next() % (1 << bits)) + 1;
+            sign(random) * (1.0 + odd as f64 * power(-bits - 1)) * power((random.next() % 4) as i32)
+        }
+        None => sign(random) * ((random.next() % 8) as f64 + 0.5),
+    }
+}
+
+fn extreme(format: Format, constants: &[f64], random: &mut SplitMix) -> f64 {
+    match random.next() % 4 {
+        0 => full(-4, 3, random),
+        1 if !constants.is_empty() => {
+            let constant = pick(constants, random).unwrap_or_default();
+            let step = constant.abs().max(power(format.least)) * power(-format.mantissa);
+            constant + pick(&[0.0, 0.0, step, -step], random).unwrap_or_default()
+        }
+        1 | 2 => sign(random) * pick(&[0.0, 0.0, 1.0, 0.5, 2.0, 10.0, 100.0, 1000.0], random).unwrap_or_default(),
+        _ => {
+            let most = format.largest();
+            let all = [most, most / 2.0, power(format.least), format.denormal(), format.denormal() * 3.0];
+            let more = [most.sqrt(), power(format.mantissa) - 0.5, power(format.mantissa + 1)];
+            sign(random) * pick(&[&all[..], &more].concat(), random).unwrap_or_default()
+        }
+    }
+}
+
+fn integer(dtype: DType, drawn: Drawn<'_>, is_special: bool, random: &mut SplitMix) -> i64 {
+    let bits = u32::from(dtype.bits()).clamp(1, 64);
+    let (signed, draw) = (dtype.code() == 0, random.next());
+    let cut = |value: u64| match signed {
+        true => ((value << (64 - bits)) as i64) >> (64 - bits),
+        false => (value << (64 - bits) >> (64 - bits)) as i64,
+    };
+    let least = if signed { cut(1 << (bits - 1)) } else { 0 };
+    let most = if signed { !least } else { cut(u64::MAX) };
+    let small = cut(draw >> 60).wrapping_sub(if signed { 8 } else { 0 });
+    match drawn.range {
+        InputRange::Usual => small & 3,
+        InputRange::Coarse => small,
+        InputRange::Wide => drawn.range.integer(small, dtype),
+        InputRange::Full if is_special => pick(&[least, most, 0, cut(1), cut(u64::MAX)], random).unwrap_or_default(),
+        InputRange::Full => cut(draw),
+        InputRange::Exponents => cut(draw >> (random.next() % u64::from(bits))),
+        _ => match draw % 4 {
+            0 => small,
+            1 if !drawn.constants.is_empty() => {
+                let constant = pick(drawn.constants, random).unwrap_or_default() as i64;
+                cut(constant.wrapping_add((random.next() % 3) as i64 - 1) as u64)
+            }
+            1 | 2 => {
+                let power = 1i64.wrapping_shl((random.next() % u64::from(bits)) as u32);
+                cut(power.wrapping_add((random.next() % 3) as i64 - 1) as u64)
+            }
+            _ => pick(&[least, most, most - 1, least.wrapping_add(1), cut(0x7fff), cut(0x8000)], random)
+                .unwrap_or_default(),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Limits, Tensor};
+
+    const ALL: [InputRange; 6] = [
+        InputRange::Full,
+        InputRange::Halves,
+        InputRange::Extremes,
+        InputRange::Exponents,
+        InputRange::Infinite,
+        InputRange::Nan,
+    ];
+
+    fn drawn(dtype: DType, range: InputRange, between: Option<Between>) -> Tensor {
+        let mut tensor = Tensor::zeros(dtype, &[400], &Limits::unlimited()).expect("a tensor");
+        fill(dtype, 7, Drawn { range, between, constants: &[64.0] }, tensor.bytes_mut()).expect("numbers");
+        tensor
+    }
+
+    fn floats(dtype: DType, range: InputRange) -> Vec<f64> {
+        drawn(dtype, range, None).numbers().map(f64::of).collect()
+    }
+
+    #[test]
+    fn each_kind_of_floats_has_what_it_is_for() {
+        for (dtype, most, least) in
+            [(DType::F16, 65504.0, 6e-8), (DType::F32, f64::from(f32::MAX), 1.5e-45), (DType::F64, f64::MAX, 5e-324)]
+        {
+            let of = |range| floats(dtype, range);
+            let extremes = of(InputRange::Extremes);
+            assert!(extremes.iter().all(|value| value.is_finite()), "{dtype}");
+            assert!(extremes.contains(&most) && extremes.contains(&-most) && extremes.contains(&64.0), "{dtype}");
+            assert!(extremes.iter().any(|value| *value > 0.0 && *value <= least), "{dtype} has denormals");
+            assert!(extremes.iter().any(|value| *value == 0.0 && value.is_sign_negative()), "{dtype} has -0.0");
+            let infinite = of(InputRange::Infinite).iter().filter(|value| value.is_infinite()).count();
+            assert!((20..100).contains(&infinite), "{infinite} of {dtype}");
+            let nan = of(InputRange::Nan).iter().filter(|value| value.is_nan()).count();
+            assert!((20..100).contains(&nan), "{nan} of {dtype}");
+            assert!(of(InputRange::Halves).iter().any(|value| value.abs() == 2.5), "{dtype}");
+            let exponents = of(InputRange::Exponents);
+            let wide = exponents.iter().any(|v| v.abs() > most.sqrt()) && exponents.iter().any(|v| v.abs() < 1e-4);
+            assert!(wide && exponents.iter().all(|value| value.is_finite()), "{dtype}");
+        }
+        let mantissa = floats(DType::F64, InputRange::Full);
+        assert!(mantissa.iter().filter(|value| f64::from(**value as f32) != **value).count() > 350, "full mantissas");
+    }
+
+    #[test]
+    fn integers_have_the_ends_of_their_type_and_of_narrower_ones() {
+        for (dtype, low, high) in
+            [(DType::I8, -128, 127), (DType::I32, -(1 << 31), (1 << 31) - 1), (DType::I64, i64::MIN, i64::MAX)]
+        {
+            let of = |range| -> Vec<i64> { drawn(dtype, range, None).numbers().map(i64::of).collect() };
+            for range in [InputRange::Full, InputRange::Extremes] {
+                assert!(of(range).contains(&low) && of(range).contains(&high), "{dtype} {range:?}");
+            }
+            assert!(of(InputRange::Extremes).contains(&65) || dtype == DType::I8, "a constant and its neighbours");
+            let large = of(InputRange::Full).iter().filter(|value| value.unsigned_abs() > high as u64 / 8).count();
+            assert!(large > 200, "{large} of {dtype}");
+        }
+        let unsigned: Vec<i64> = drawn(DType::U8, InputRange::Full, None).numbers().map(i64::of).collect();
+        assert!(unsigned.contains(&0) && unsigned.contains(&255) && unsigned.iter().all(|v| (0..256).contains(v)));
+    }
+
+    #[test]
+    fn values_stay_between_the_bounds_and_depend_on_the_seed_alone() {
+        for dtype in [DType::F16, DType::F32, DType::I32, DType::I64, DType::U8] {
+            for range in ALL.into_iter().chain([InputRange::Usual, InputRange::Coarse, InputRange::Wide]) {
+                let between = Some(Between { low: 0.0, high: 3.0 });
+                let tensor = drawn(dtype, range, between);
+                assert!(tensor.numbers().map(f64::of).all(|value| (0.0..=3.0).contains(&value)), "{dtype} {range:?}");
+                assert_eq!(tensor, drawn(dtype, range, between));
+            }
+        }
+    }
+}
