@@ -4,4 +4,6 @@
 mod alarms;
 mod contracts;
 mod miscompiles;
+mod mutants;
 mod planted;
+mod shipped;

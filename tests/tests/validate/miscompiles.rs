@@ -1,9 +1,11 @@
 //! Each planted fault is found, and the first binding whose value differs is the right one.
 
+use super::mutants::{self, Mutant};
 use super::planted::{Planted, all, more_accurate};
 use passhost::run::validate::Verdict;
 use passhost::{Engine, Manifest};
 use passhost_tests::{root, shared_engine, validation};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
 /// The standard operators and passes, and the passes with a fault each.
@@ -91,4 +93,64 @@ fn a_more_accurate_result_is_not_blamed() {
     let verdict = validation::verdict(engine(), &steps[0], 1);
     let Verdict::Same(same) = &verdict else { panic!("{verdict:?}") };
     assert!(same.largest > 0.1, "the values differ by {}", same.largest);
+}
+
+/// The verdict on a mutant; why it is no fair one, if so.
+fn judged(mutant: &Mutant, seed: u64) -> Result<Verdict, String> {
+    let read = |text: &str| script::read(text, engine()).map_err(|errors| format!("{errors:?}\n{text}"));
+    let (before, after) = (read(&mutant.before)?, read(&mutant.after)?);
+    let pass = if mutant.before.contains("@R.function") { "relax.CanonicalizeBindings" } else { "tirx.StmtSimplify" };
+    let step = validation::step(engine(), pass, &before, &after).ok_or("no such pass")?;
+    let step = passhost::run::validate::ValidatedStep { tolerance: mutant.tolerance, ..step };
+    Ok(validation::verdict(engine(), &step, seed))
+}
+
+/// `VALIDATE_SEED=7` takes another seed, `VALIDATE_KIND=race` one kind.
+#[test]
+fn mutants_of_each_kind_are_found() {
+    let seed = std::env::var("VALIDATE_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
+    let only = std::env::var("VALIDATE_KIND").ok();
+    let mut mutants = mutants::all();
+    mutants.retain(|mutant| only.as_ref().is_none_or(|only| mutant.kind == only));
+    let mut kinds: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
+    for mutant in &mutants {
+        let verdict = judged(mutant, seed).unwrap_or_else(|why| panic!("{}: {}: {why}", mutant.kind, mutant.name));
+        let counted = kinds.entry(mutant.kind).or_default();
+        counted.1 += 1;
+        match verdict {
+            Verdict::Different(_) => counted.0 += 1,
+            verdict => println!("not found: {}: {}: {verdict:?}", mutant.kind, mutant.name),
+        }
+    }
+    kinds.iter().for_each(|(kind, (found, of))| println!("{kind}: {found} of {of}"));
+    let found: usize = kinds.values().map(|(found, _)| found).sum();
+    println!("found {found} of {}", mutants.len());
+    assert!(only.is_some() || mutants.len() >= 200, "{} mutants", mutants.len());
+    assert!(found * 100 >= mutants.len() * 97, "found {found} of {}", mutants.len());
+}
+
+/// The modules of the mutants give no alarm if a pass does nothing wrong.
+#[test]
+fn right_passes_over_modules_of_mutants_are_not_blamed() {
+    let passes = "tirx.StmtSimplify,s_tir.CompactBufferAllocation,tirx.FlattenBuffer,tirx.NarrowDataType{target_bits=64},\
+                  s_tir.HoistIfThenElse,tirx.UnrollLoop,tirx.RemoveNoOp,tirx.VectorizeLoop,tirx.CommonSubexprElim";
+    let known: Vec<&str> = passes
+        .split(',')
+        .filter(|pass| {
+            let name = pass.split('{').next().unwrap_or_default();
+            engine().registry().passes().any(|(_, info)| info.name == name)
+        })
+        .collect();
+    let mut before = BTreeSet::new();
+    for mutant in mutants::all().iter().filter(|mutant| before.insert(mutant.before.clone())) {
+        let module = script::read(&mutant.before, engine()).expect("a module");
+        for pass in &known {
+            let Ok((steps, None)) = validation::steps(engine(), pass, &module) else { continue };
+            for step in steps {
+                let verdict = validation::verdict(engine(), &step, 1);
+                let is_blamed = matches!(verdict, Verdict::Different(_) | Verdict::CheckerFailed { .. });
+                assert!(!is_blamed, "{pass} over {}: {verdict:?}", mutant.before);
+            }
+        }
+    }
 }
