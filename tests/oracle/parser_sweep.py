@@ -33,10 +33,18 @@ def read(text):
     return tvm.IRModule({re.search(r"def (\w+)", text)[1]: read})
 
 
-def accepted(name):
-    """The modules of a name that TVM reads; each with the text of the form."""
-    forms = parser_forms.SUGAR[name] if name in parser_forms.SUGAR else parser_forms.forms(name, readable)
-    return [form for form in forms if readable(form[1])]
+def accepted(case):
+    """The modules of a name that TVM reads, each with the text of the form; at most so many are tried."""
+    name, left = case
+    if name in parser_forms.SUGAR:
+        return [form for form in parser_forms.SUGAR[name] if readable(form[1])]
+
+    def within_budget(text):
+        nonlocal left
+        left -= 1
+        return left >= 0 and readable(text)
+
+    return parser_forms.forms(name, within_budget)
 
 
 def readable(text):
@@ -76,6 +84,7 @@ def main():
     options = argparse.ArgumentParser()
     options.add_argument("--only", default="")
     options.add_argument("--jobs", type=int, default=2)
+    options.add_argument("--budget", type=int, default=400, help="so many modules are tried for a name")
     options.add_argument("--show", type=int, default=2)
     options.add_argument("--save", type=pathlib.Path, help="writes the forms that TVM reads to a file, and stops")
     options.add_argument("--forms", type=pathlib.Path, help="takes the forms from such a file")
@@ -86,7 +95,8 @@ def main():
         sys.exit(judge(list(dict.fromkeys(case["name"] for case in cases)), cases, options))
     names = options.only.split(",") if options.only else parser_forms.names() + list(parser_forms.SUGAR)
     found, cases = {}, []
-    for at, forms in workers.run(accepted, names, options.jobs, seconds=600):
+    given = [(name, options.budget) for name in names]
+    for at, forms in workers.run(accepted, given, options.jobs, seconds=600):
         found[names[at]] = forms if isinstance(forms, list) else []
         if not isinstance(forms, list):
             print(f"{names[at]}: TVM {forms}", flush=True)
