@@ -1,7 +1,7 @@
 //! Whether a TIR function has an effect: Relax calls it as its body says.
 
 use crate::ir::records::{buffer_of, kind};
-use crate::ir::{Body, BodyKind, Type, Value};
+use crate::ir::{Body, BodyKind, Expr, Stmt, Type, Value};
 
 /// Operators of TIR, without `tirx.`, that change or ask for something outside of the function. Those with a dot in their
 /// name, of one device or library, are taken to.
@@ -102,6 +102,28 @@ impl Body {
                 kind::CALL => value.as_call().and_then(|call| call.op()).is_some_and(is_pure_operator),
                 _ => true,
             })
+    }
+
+    /// The parameters of a TIR function whose buffers it stores to, or hands to something that may, by their positions.
+    pub fn written_params(&self) -> Vec<usize> {
+        let params: Vec<u32> =
+            self.values().filter(|value| value.kind() == kind::PARAM).map(|param| param.word()).collect();
+        let mut written = vec![false; params.len()];
+        for value in self.values().filter(|_| self.kind() == BodyKind::PrimFunc) {
+            let buffer = match (value.stmt(), value.view()) {
+                (Some(Stmt::Store { buffer, .. }), _) => buffer,
+                (None, Expr::BufferPart { buffer, part: 0 }) => buffer,
+                _ => continue,
+            };
+            // A buffer is made of another one, or of a parameter.
+            let mut source = Some(buffer);
+            while let Some(of) = source {
+                params.iter().position(|param| *param == of.word()).into_iter().for_each(|at| written[at] = true);
+                source =
+                    of.operand(0).filter(|next| matches!(of.kind(), kind::BUFFER | kind::ACCESS) && !next.is_leaf());
+            }
+        }
+        (0..params.len()).filter(|at| written[*at]).collect()
     }
 
     /// The type of a TIR function as Relax functions see it; `None` of anything else.

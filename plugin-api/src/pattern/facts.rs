@@ -3,6 +3,7 @@
 
 use crate::ir::records::{LEAF_BIT, LeafRec, NONE, kind, leaf};
 use crate::ir::{Body, Call, Module, Value};
+use crate::walk::in_place::{InPlace, WrittenParams};
 use crate::walk::users::{Regions, Users};
 use std::cell::OnceCell;
 
@@ -16,11 +17,13 @@ pub(super) struct Facts<'m, 'b> {
     origins: Vec<u32>,
     users: OnceCell<Users>,
     regions: OnceCell<Regions<'b>>,
+    in_place: OnceCell<InPlace<'b>>,
 }
 
 impl<'m, 'b> Facts<'m, 'b> {
     pub(super) fn of(body: &'b Body, module: Option<&'m Module>) -> Facts<'m, 'b> {
-        Facts { body, module, origins: origins(body), users: OnceCell::new(), regions: OnceCell::new() }
+        let (users, regions, in_place) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
+        Facts { body, module, origins: origins(body), users, regions, in_place }
     }
 
     /// The value that a word means, whatever names it got.
@@ -51,6 +54,18 @@ impl<'m, 'b> Facts<'m, 'b> {
         let regions = self.regions.get_or_init(|| self.body.regions());
         let around = |at: &u32| regions.around(self.value(*at));
         nodes.windows(2).all(|pair| around(&pair[0]) == around(&pair[1]))
+    }
+
+    /// What calls of the function write to their arguments.
+    pub(super) fn in_place(&self) -> &InPlace<'b> {
+        self.in_place.get_or_init(|| {
+            let alone = InPlace::of(self.body);
+            // Without the module, functions that are called may write: nothing to ask it for if none may.
+            match self.module.filter(|_| !alone.is_empty()) {
+                Some(module) => InPlace::in_module(self.body, &WrittenParams::of(module)),
+                None => alone,
+            }
+        })
     }
 
     /// An argument of a call; of the PrimFunc that is called, if `prim`.

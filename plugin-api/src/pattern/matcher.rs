@@ -34,7 +34,9 @@ pub trait Reporter {
     fn tried(&self, function: &str, at: Value<'_>, pattern: &Pattern, explanation: &Explanation<'_>);
 }
 
-/// A pattern that is ready to be searched for. Passes get one from [`Ctx::matcher`](crate::prelude::Ctx::matcher), which
+/// A pattern that is ready to be searched for. A call that writes to its argument
+/// ([`InPlace`](crate::walk::in_place::InPlace)) between the parts of a match is an obstacle: a match can always be computed
+/// at its root. Passes get one from [`Ctx::matcher`](crate::prelude::Ctx::matcher), which
 /// also reports why a pattern did not match, if the user wants to know.
 ///
 /// ```
@@ -162,7 +164,7 @@ impl<'m, 'b> Search<'m, 'b> {
     /// Whether the pattern matches at a value; what is wanted of that is reported.
     fn tries(&mut self, value: Value<'b>) -> bool {
         let may_start = self.machine.may_start(self.machine.facts.origin_of(value));
-        let matches = may_start && self.machine.run(value.word());
+        let matches = may_start && self.machine.run(value.word()) && self.is_steady(value);
         let wanted = match &self.wanted {
             Wanted::Nothing => false,
             Wanted::Missed => !matches && may_start,
@@ -174,6 +176,13 @@ impl<'m, 'b> Search<'m, 'b> {
             return matches && self.machine.run(value.word());
         }
         matches
+    }
+
+    /// Whether what was matched would be the same if all of it were computed at the root: no call between writes to what it
+    /// reads.
+    fn is_steady(&self, root: Value<'b>) -> bool {
+        let (in_place, body) = (self.machine.facts.in_place(), self.body);
+        in_place.is_empty() || self.machine.all_inner(|at| in_place.may_move(body.value_at(at as usize), root))
     }
 
     fn report(&mut self, value: Value<'b>) {

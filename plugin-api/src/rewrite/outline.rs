@@ -7,6 +7,7 @@ use crate::ir::{
     Attr, AttrView, AttrsId, Body, BodyBuilder, Dim, ModuleEdit, NodeSpec, Sym, Ty, Type, TypeId, V, Value,
 };
 use crate::rewrite::Edit;
+use crate::walk::in_place::InPlace;
 use crate::walk::users::{Users, statement_in};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,6 +28,8 @@ struct Facts {
     parents: Vec<u32>,
     /// For each symbolic variable the first node with it in its type.
     first_seen: Vec<usize>,
+    /// Whether a call may write to an argument.
+    has_writes: bool,
 }
 
 impl Facts {
@@ -43,7 +46,8 @@ impl Facts {
                 });
             }
         }
-        Facts { users: body.users(), parents: body.parents(), first_seen }
+        let has_writes = !InPlace::of(body).is_empty();
+        Facts { users: body.users(), parents: body.parents(), first_seen, has_writes }
     }
 }
 
@@ -95,7 +99,8 @@ impl Edit<'_> {
     ///
     /// # Errors
     /// If the group cannot be one call: a binding outside it uses the group and is used by it; a binding would have to move
-    /// and has an effect; a member has an effect; or nothing uses the group.
+    /// and has an effect; a member has an effect; nothing uses the group; or a call between its members writes to what they
+    /// read ([`InPlace::may_group`] tells).
     pub fn outline(
         &mut self,
         module: &mut ModuleEdit,
@@ -127,6 +132,9 @@ impl Edit<'_> {
             return Err(PassError::new(message).at(value));
         }
         let behind = self.find_place(&group, facts)?;
+        if facts.has_writes {
+            group.stays_right(self.place().position().0 as usize, &behind)?;
+        }
         let function = group.function(attrs)?;
         let name = module.add(hint, function.clone());
         self.put_call(&group, &function, &name);
@@ -388,6 +396,27 @@ impl<'b> Group<'b> {
             }
         }
         self.extra = needed.into_iter().filter(|sym| !known.contains(sym) && !defined.contains(sym)).collect();
+        Ok(())
+    }
+
+    /// Checks that what the group reads, and what moves behind it, is the same at the place of the call.
+    fn stays_right(&self, place: usize, behind: &[usize]) -> Result<(), PassError> {
+        let in_place = InPlace::of(self.body);
+        for value in self.statements().chain(behind.iter().map(|at| self.body.value_at(*at))) {
+            let at = value.index().unwrap_or(place);
+            let between = (at.min(place)..at.max(place)).filter(|between| !self.members.contains(between));
+            let moves = between.into_iter().all(|other| in_place.may_move_to(value, other..other + 1));
+            if !moves {
+                let name = value.name().unwrap_or("_");
+                let message =
+                    format!("a call between `{name}` and the rest of the group writes to what it reads; leave it out");
+                return Err(PassError::new(message).at(value));
+            }
+        }
+        if !in_place.writes_only_own(&self.statements().collect::<Vec<_>>()) {
+            let message = "the group writes to a value that it does not make; leave the call that writes out";
+            return Err(PassError::new(message).at(self.last()));
+        }
         Ok(())
     }
 

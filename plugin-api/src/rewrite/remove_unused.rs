@@ -5,10 +5,12 @@ use crate::ir::make::validate::is_nested;
 use crate::ir::records::{LEAF_BIT, NONE, NodeRec, flag, kind};
 use crate::ir::{Body, SealError, Sym, Value};
 use crate::rewrite::outline::symbols_of;
+use crate::walk::in_place::{InPlace, WrittenParams};
+use std::collections::HashSet;
 
 /// The body without bindings that nobody uses, also in branches and nested functions, and without blocks that became
 /// empty. As TVM's `remove_all_unused`: what has an effect stays, and so does every match_cast, as it checks and may
-/// define symbolic variables. Linear; the same handle if there is nothing to remove.
+/// define symbolic variables. A call that writes to its argument stays if that memory is used later, or comes from outside. Linear; the same handle if there is nothing to remove.
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -36,6 +38,20 @@ use crate::rewrite::outline::symbols_of;
 /// # Errors
 /// None on a valid body; the result is validated all the same.
 pub fn remove_all_unused(body: &Body) -> Result<Body, SealError> {
+    without_unused(body, InPlace::of(body))
+}
+
+/// As [`remove_all_unused`], where it is known which arguments the functions of the module write to: calls stay that write to
+/// what is used later.
+///
+/// # Errors
+/// As [`remove_all_unused`].
+pub fn remove_all_unused_in(body: &Body, written: &WrittenParams) -> Result<Body, SealError> {
+    without_unused(body, InPlace::in_module(body, written))
+}
+
+fn without_unused<'b>(body: &'b Body, in_place: InPlace<'b>) -> Result<Body, SealError> {
+    let mut updates = Updates { in_place, read: HashSet::new() };
     let parents = body.parents();
     let raw = body.raw();
     let nodes = raw.nodes();
@@ -50,9 +66,14 @@ pub fn remove_all_unused(body: &Body) -> Result<Body, SealError> {
         // Of kinds that are not known, and of TIR, a name does not mean that only users count.
         let removable =
             value.is_bound() && (is_expression(node) || node.kind == kind::FUNC && i > 0) || value.is_nested();
-        let wanted = live[i] || !removable || effects.get(i) == Some(&true) || symbols.owns_one(value);
-        live[i] = wanted && region_lives(body, &parents, &live, &mut regions, parents[i]);
+        let wanted = live[i]
+            || !removable
+            || effects.get(i) == Some(&true)
+            || symbols.owns_one(value)
+            || updates.are_seen(value);
+        live[i] = wanted && region_lives(body, &parents, &live, &mut regions, &updates, parents[i]);
         if live[i] {
+            updates.used_by(value);
             for op in raw.operands()[node.op_range()].iter().filter(|op| **op & LEAF_BIT == 0) {
                 live[*op as usize] = true;
             }
@@ -90,6 +111,31 @@ impl Symbols {
     }
 }
 
+/// Calls that write to what is used later.
+struct Updates<'b> {
+    in_place: InPlace<'b>,
+    /// Memory that something uses which lives, and comes later.
+    read: HashSet<u32>,
+}
+
+impl<'b> Updates<'b> {
+    /// Whether a value writes to memory that is used later, or that is visible outside of the function.
+    fn are_seen(&self, value: Value<'_>) -> bool {
+        if self.in_place.is_empty() {
+            return false;
+        }
+        let written = self.in_place.kept_writes(self.in_place.own(value));
+        written.into_iter().any(|root| self.read.contains(&root) || self.in_place.is_from_outside(root))
+    }
+
+    fn used_by(&mut self, value: Value<'_>) {
+        if !self.in_place.is_empty() {
+            let used = self.in_place.own(value).operands();
+            used.for_each(|used| self.read.extend(self.in_place.roots(used)));
+        }
+    }
+}
+
 /// For each node whether it has an effect, as [`Value::has_effect`] says, or is a match_cast or holds one; in one pass, as
 /// that asks what is nested. Empty where nothing is one.
 fn effects(body: &Body) -> Vec<bool> {
@@ -113,7 +159,14 @@ fn effects(body: &Body) -> Vec<bool> {
 
 /// Whether the content of a region is wanted: an If or function that nobody uses is dead with all that it holds.
 /// Blocks and branches have no users; what holds them decides.
-fn region_lives(body: &Body, parents: &[u32], live: &[bool], known: &mut [Option<bool>], header: u32) -> bool {
+fn region_lives(
+    body: &Body,
+    parents: &[u32],
+    live: &[bool],
+    known: &mut [Option<bool>],
+    updates: &Updates<'_>,
+    header: u32,
+) -> bool {
     if header == NONE || header == 0 {
         return true;
     }
@@ -122,8 +175,8 @@ fn region_lives(body: &Body, parents: &[u32], live: &[bool], known: &mut [Option
         return known;
     }
     let value = body.value_at(at);
-    let wanted = !value.has(flag::OWNER) || live[at] || value.has_effect();
-    let lives = wanted && region_lives(body, parents, live, known, parents[at]);
+    let wanted = !value.has(flag::OWNER) || live[at] || value.has_effect() || updates.are_seen(value);
+    let lives = wanted && region_lives(body, parents, live, known, updates, parents[at]);
     known[at] = Some(lives);
     lives
 }

@@ -12,8 +12,7 @@ use crate::kernel::{Arg, Backend, Kernel};
 use crate::limits::Limits;
 use crate::tensor::Tensor;
 use plugin_api::ir::constant::Number;
-use plugin_api::ir::records::kind;
-use plugin_api::ir::{BodyKind, Call, Stmt, Value as Node};
+use plugin_api::ir::{BodyKind, Call, Value as Node};
 use plugin_api::prelude::{Body, DType, Dim, Expr, Type};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -72,27 +71,6 @@ pub(super) struct PrimFunc {
     kernel: Arc<dyn Kernel>,
     /// The parameters that it writes to, by their positions.
     written: BTreeSet<usize>,
-}
-
-/// The parameters whose buffers a PrimFunc stores to, or hands to something that may.
-fn written(function: &Body) -> BTreeSet<usize> {
-    let params: Vec<u32> =
-        function.values().filter(|value| value.kind() == kind::PARAM).map(|param| param.word()).collect();
-    let mut out = BTreeSet::new();
-    for value in function.values() {
-        let buffer = match (value.stmt(), value.view()) {
-            (Some(Stmt::Store { buffer, .. }), _) => buffer,
-            (None, Expr::BufferPart { buffer, part: 0 }) => buffer,
-            _ => continue,
-        };
-        // A buffer is made of another one, or of a parameter.
-        let mut source = Some(buffer);
-        while let Some(value) = source {
-            out.extend(params.iter().position(|param| *param == value.word()));
-            source = value.operand(0).filter(|of| matches!(value.kind(), kind::BUFFER | kind::ACCESS) && !of.is_leaf());
-        }
-    }
-    out
 }
 
 /// The tensors that a call makes.
@@ -194,7 +172,7 @@ impl Machine<'_> {
             return Err(Cause::OtherFunction { name, found, wanted });
         }
         let kernel = self.kernels.get(body).map_err(|fault| fault.in_function(name))?;
-        let function = Arc::new(PrimFunc { kernel, written: written(body) });
+        let function = Arc::new(PrimFunc { kernel, written: body.written_params().into_iter().collect() });
         self.prim_funcs.insert(name.to_string(), Arc::clone(&function));
         Ok(function)
     }

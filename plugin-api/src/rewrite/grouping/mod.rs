@@ -11,6 +11,7 @@ use crate::ir::records::{flag, kind};
 use crate::ir::{Attr, AttrsId, Block, Body, Dim, Module, ModuleEdit, NodeSpec, Type, TypeId, V, Value};
 use crate::names::function_name;
 use crate::rewrite::Edit;
+use crate::walk::in_place::WrittenParams;
 use crate::walk::value_map::ValueMap;
 use order::{Item, Plans};
 use std::collections::HashMap;
@@ -129,12 +130,17 @@ impl<'b> Groups<'b> {
 pub struct GroupedFunctions {
     functions: ModuleEdit,
     constants: Constants,
+    /// What the functions of the module write to.
+    written: WrittenParams,
     /// The functions with a number of nodes; filled when the first function is made.
     known: HashMap<usize, Vec<Known>>,
     /// For each name the first number that may be free after it.
     numbers: HashMap<String, usize>,
     /// What groups of the function that is being changed call, by their forms.
     callees: HashMap<Vec<u32>, V, foldhash::fast::RandomState>,
+    /// How the function that is being changed names the functions that it calls: each in one way, because a type with symbolic
+    /// variables is another one each time that it is written.
+    named: HashMap<String, V, foldhash::fast::RandomState>,
 }
 
 /// A function that groups may share.
@@ -150,9 +156,11 @@ impl GroupedFunctions {
         GroupedFunctions {
             functions: module.edit(),
             constants,
+            written: WrittenParams::of(module),
             known: HashMap::new(),
             numbers: HashMap::new(),
             callees: HashMap::default(),
+            named: HashMap::default(),
         }
     }
 
@@ -164,9 +172,12 @@ impl GroupedFunctions {
         if groups.is_empty() {
             return Ok(());
         }
-        self.callees.clear();
         let mut edit = groups.body.edit();
-        let mut plans = Plans::of(groups);
+        self.callees.clear();
+        self.named.clear();
+        let operands = groups.body.values().flat_map(Value::operands).filter(|operand| operand.is_leaf());
+        self.named.extend(operands.filter_map(|leaf| Some((leaf.as_global()?.to_string(), edit.v(leaf)))));
+        let mut plans = Plans::of(groups, &self.written);
         for block in groups.body.dataflow_blocks() {
             let items = plans.plan(block)?;
             self.rewrite_block(block, &items, &plans, &mut edit)?;
@@ -226,8 +237,10 @@ impl GroupedFunctions {
         }
         let function = outlined.function()?;
         let name = self.add(&function, &outlined.hint());
-        let ty = Importer::of(&function).ty(edit.builder(), function.root().ty());
-        let callee = edit.builder().global_var(&name, ty);
+        let callee = *self.named.entry(name).or_insert_with_key(|name| {
+            let ty = Importer::of(&function).ty(edit.builder(), function.root().ty());
+            edit.builder().global_var(name, ty)
+        });
         self.callees.extend(form.map(|form| (form, callee)));
         Ok(callee)
     }

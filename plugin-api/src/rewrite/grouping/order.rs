@@ -3,8 +3,9 @@
 use super::Groups;
 use crate::PassError;
 use crate::ir::{Block, Value};
-use crate::walk::in_place::InPlace;
+use crate::walk::in_place::{InPlace, WrittenParams};
 use crate::walk::value_map::{ValueMap, ValueSet};
+use std::collections::{HashMap, HashSet};
 
 /// What a block consists of in the end: a binding that is in no group, or the call of a group.
 #[derive(Clone, Copy)]
@@ -37,16 +38,18 @@ pub(super) struct Plans<'g, 'b> {
 }
 
 impl<'g, 'b> Plans<'g, 'b> {
-    pub(super) fn of(groups: &'g Groups<'b>) -> Plans<'g, 'b> {
+    pub(super) fn of(groups: &'g Groups<'b>, written: &WrittenParams) -> Plans<'g, 'b> {
+        let in_place = InPlace::in_module(groups.body, written);
+        let own = |group: &super::Group<'b>| in_place.is_empty() || in_place.writes_only_own(&group.members);
         Plans {
+            apart: groups.groups.iter().map(|group| !own(group)).collect(),
             groups,
             items: Vec::new(),
             item_of: ValueMap::new(groups.body),
             item_of_group: vec![None; groups.len()],
             outputs: vec![Vec::new(); groups.len()],
             is_output: ValueSet::new(groups.body),
-            in_place: InPlace::of(groups.body),
-            apart: vec![false; groups.len()],
+            in_place,
         }
     }
 
@@ -56,7 +59,8 @@ impl<'g, 'b> Plans<'g, 'b> {
     }
 
     /// The items of a block, in order; nothing if it has no groups. What a call writes in place is read before and after the
-    /// call as it was: groups that would need a value from before as well as after it are left alone.
+    /// call as it was: groups that would need a value from before as well as after it are left alone, and so are those that
+    /// write to what they do not make, because what calls their functions could not see that.
     ///
     /// # Errors
     /// If two groups need each other, or a group has bindings of another block, too.
@@ -66,7 +70,8 @@ impl<'g, 'b> Plans<'g, 'b> {
         }
         let first = self.items.len();
         let mut needs = self.needs(block, first)?;
-        let stuck = if self.in_place.is_empty() { Vec::new() } else { stuck(&needs) };
+        let is_ordered = !self.in_place.is_empty() || !defined_by(block).is_empty();
+        let stuck = if is_ordered { stuck(&needs) } else { Vec::new() };
         if !stuck.is_empty() {
             for item in stuck {
                 if let Item::Group(group) = self.items[first + item] {
@@ -103,30 +108,30 @@ impl<'g, 'b> Plans<'g, 'b> {
         if !self.in_place.is_empty() {
             self.keep_order_of_writes(block, first, &mut needs);
         }
+        self.keep_symbols_defined(block, first, &mut needs);
         Ok(needs)
     }
 
     /// What reads memory before a call writes to it comes before the call, and what reads it after comes after.
     fn keep_order_of_writes(&self, block: Block<'b>, first: usize, needs: &mut [Vec<usize>]) {
-        let mut readers: ValueMap<'b, Vec<usize>> = ValueMap::new(self.groups.body);
-        let mut writer: ValueMap<'b, usize> = ValueMap::new(self.groups.body);
-        for binding in block.bindings() {
+        let bindings: Vec<Value<'b>> = block.bindings().collect();
+        for (at, earlier) in self.in_place.order(&bindings).into_iter().enumerate() {
+            let own = self.item_of[bindings[at]] - first;
+            let items = earlier.into_iter().map(|other| self.item_of[bindings[other]] - first);
+            needs[own].extend(items.filter(|item| *item != own));
+        }
+    }
+
+    /// What mentions a symbolic variable comes after the binding of the block that defines it.
+    fn keep_symbols_defined(&self, block: Block<'b>, first: usize, needs: &mut [Vec<usize>]) {
+        let defined = defined_by(block);
+        for binding in block.bindings().filter(|_| !defined.is_empty()) {
             let own = self.item_of[binding] - first;
-            binding.each_use(|_, _, used| {
-                let memory = self.in_place.memory(used);
-                if !self.in_place.is_written(memory) {
-                    return;
-                }
-                needs[own].extend(writer.get(memory).filter(|writer| **writer != own));
-                match readers.get_mut(memory) {
-                    Some(readers) => readers.push(own),
-                    None => drop(readers.insert(memory, vec![own])),
-                }
-            });
-            for memory in self.in_place.writes(binding) {
-                let before = readers.remove(memory).unwrap_or_default();
-                needs[own].extend(before.into_iter().filter(|reader| *reader != own));
-                writer.insert(memory, own);
+            for part in binding.with_nested().into_iter().chain(binding.region().nodes()) {
+                part.each_symbol(&mut |sym| {
+                    let by = defined.get(&sym.id).map(|by| self.item_of[*by] - first);
+                    needs[own].extend(by.filter(|item| *item != own && !needs[own].contains(item)));
+                });
             }
         }
     }
@@ -188,6 +193,31 @@ impl<'g, 'b> Plans<'g, 'b> {
             format!("the group of `{name}` uses a value that is computed from the group; it cannot become one call");
         PassError::new(message).at(value)
     }
+}
+
+/// The bindings of a block that define symbolic variables, by the numbers of these: scalars, and casts before which nothing
+/// mentions the variable.
+fn defined_by(block: Block<'_>) -> HashMap<u32, Value<'_>> {
+    let (mut defined, mut mentioned) = (HashMap::new(), HashSet::new());
+    if !block.bindings().any(|binding| binding.is_match_cast() || binding.symbol().is_some()) {
+        return defined;
+    }
+    let first = block.header().index().unwrap_or(0);
+    let before = (0..first).map(|at| block.header().sibling(at));
+    before.for_each(|value| value.each_symbol(&mut |sym| _ = mentioned.insert(sym.id)));
+    for binding in block.bindings() {
+        let mut of_cast = Vec::new();
+        if binding.is_match_cast() {
+            binding.ty().to_owned().each_defined(&mut |sym| of_cast.push(sym.id));
+        }
+        let new = of_cast.into_iter().filter(|sym| !mentioned.contains(sym));
+        defined.extend(new.map(|sym| (sym, binding)));
+        defined.extend(binding.symbol().map(|sym| (sym.id, binding)));
+        for part in binding.with_nested().into_iter().chain(binding.region().nodes()) {
+            part.each_symbol(&mut |sym| _ = mentioned.insert(sym.id));
+        }
+    }
+    defined
 }
 
 /// The items that need themselves, also through others, or something that does.

@@ -1,0 +1,229 @@
+//! Which values may have the same memory.
+
+use super::Map;
+use crate::ir::records::{flag, kind, tykind};
+use crate::ir::{Body, Call, Expr, Ty, Value};
+
+/// Operators whose result has the memory of their first argument.
+const VIEWS: &[&str] = &[
+    "relax.reshape",
+    "relax.memory.view",
+    "relax.memory.ensure_zero_offset",
+    "relax.memory.alloc_tensor",
+    "relax.vm.alloc_tensor",
+    "relax.to_vdevice",
+    "relax.hint_on_device",
+    "relax.builtin.stop_lift_params",
+];
+
+/// What is known of a value is at most so many memories; where there are more, they count as one.
+const MOST: usize = 16;
+const MOST_OF_TUPLE: usize = 256;
+
+/// The memory of values: for each the first values that have parts of it.
+pub(super) struct Memory<'b> {
+    body: &'b Body,
+    /// Of values that have not only their own.
+    of: Map<Vec<u32>>,
+    /// Memories that count as an earlier one.
+    joined: Map<u32>,
+}
+
+/// Adds what is missing.
+pub(super) fn add(roots: &mut Vec<u32>, more: &[u32]) {
+    for root in more {
+        if !roots.contains(root) {
+            roots.push(*root);
+        }
+    }
+}
+
+impl<'b> Memory<'b> {
+    /// Each value has its own.
+    pub(super) fn none(body: &'b Body) -> Memory<'b> {
+        Memory { body, of: Map::default(), joined: Map::default() }
+    }
+
+    pub(super) fn of(body: &'b Body) -> Memory<'b> {
+        let mut memory = Memory::none(body);
+        let owners = body.values().any(|value| value.has(flag::OWNER));
+        let regions = owners.then(|| body.regions());
+        for value in body.values() {
+            if let Some(roots) = memory.found(value) {
+                let most = if matches!(value.view(), Expr::Tuple(_)) { MOST_OF_TUPLE } else { MOST };
+                let roots = memory.limited(roots, most);
+                memory.of.insert(value.word(), roots);
+            }
+            if let (Expr::Yield(result), Some(regions)) = (value.view(), &regions) {
+                let branch = regions.around(value);
+                let whole =
+                    branch.filter(|branch| branch.kind() == kind::BRANCH).and_then(|branch| regions.around(branch));
+                if let Some(whole) = whole.or(branch).filter(|whole| whole.kind() != kind::FUNC) {
+                    let mut roots = memory.of.remove(&whole.word()).unwrap_or_default();
+                    add(&mut roots, &memory.of_value(result));
+                    let roots = memory.limited(roots, MOST);
+                    memory.of.insert(whole.word(), roots);
+                }
+            }
+        }
+        memory
+    }
+
+    /// The memory of a value. Operators, shapes, scalars and the like have none.
+    pub(super) fn of_value(&self, value: Value<'b>) -> Vec<u32> {
+        if value.is_leaf() && value.as_constant().is_none() || !may_have_memory(value.ty()) {
+            return Vec::new();
+        }
+        match self.of.get(&value.word()) {
+            None => vec![self.first(value.word())],
+            Some(roots) if self.joined.is_empty() => roots.clone(),
+            Some(roots) => {
+                let mut found = Vec::with_capacity(roots.len());
+                roots.iter().for_each(|root| add(&mut found, &[self.first(*root)]));
+                found
+            }
+        }
+    }
+
+    /// The memory that a memory counts as.
+    fn first(&self, root: u32) -> u32 {
+        let mut root = root;
+        while let Some(earlier) = self.joined.get(&root) {
+            root = *earlier;
+        }
+        root
+    }
+
+    /// The memories, or the first of them if there are too many: they count as one from now on.
+    fn limited(&mut self, roots: Vec<u32>, most: usize) -> Vec<u32> {
+        let Some(first) = roots.iter().map(|root| self.first(*root)).min().filter(|_| roots.len() > most) else {
+            return roots;
+        };
+        for root in roots {
+            let root = self.first(root);
+            if root != first {
+                self.joined.insert(root, first);
+            }
+        }
+        vec![first]
+    }
+
+    /// The memory of a value that has not only its own.
+    fn found(&self, value: Value<'b>) -> Option<Vec<u32>> {
+        match value.view() {
+            Expr::Param => self.of_param(value),
+            Expr::Alias(source) | Expr::MatchCast(source) => Some(self.of_value(source)),
+            Expr::Tuple(tuple) => Some(self.of_all(tuple.operands())),
+            Expr::TupleGet { tuple, index } => Some(self.of_element(tuple, index as usize)),
+            Expr::Function(_) => Some(self.of_all(value.region().free_vars())),
+            Expr::Call(call) => self.of_call(call),
+            _ => None,
+        }
+    }
+
+    /// A call of a private or local function may pass one value twice, so its parameters may have one memory.
+    fn of_param(&self, param: Value<'b>) -> Option<Vec<u32>> {
+        let root = self.body.function().filter(|function| !function.is_private());
+        let params = root.map(|function| function.params().any(|other| other == param));
+        if params == Some(true) {
+            return None;
+        }
+        let mut at = param.index()?;
+        while at > 0 && self.body.value_at(at - 1).kind() == kind::PARAM {
+            at -= 1;
+        }
+        let first = (at..=param.index()?).map(|at| self.body.value_at(at)).find(|other| may_have_memory(other.ty()));
+        first.map(|first| vec![first.word()])
+    }
+
+    fn of_call(&self, call: Call<'b>) -> Option<Vec<u32>> {
+        match call.op() {
+            Some("relax.call_tir_inplace" | "relax.call_inplace_packed") => {
+                let mut roots = vec![call.value().word()];
+                for argument in in_place_arguments(call) {
+                    add(&mut roots, &self.of_value(argument));
+                }
+                let all = indices(call).all(|index| index >= 0);
+                roots.retain(|root| !all || *root != call.value().word());
+                Some(roots)
+            }
+            Some(op) if VIEWS.contains(&op) => call.arg(0).map(|source| self.of_value(source)),
+            Some("relax.call_tir" | "relax.call_dps_packed" | "relax.call_tir_with_grad") => None,
+            Some(op) if !calls_a_function(op) && op != "relax.make_closure" => None,
+            _ if call.ty().is_tuple() && call.ty().children().len() == 0 => None,
+            // A function may return what it likes of its arguments.
+            _ => {
+                let mut roots = self.of_all(call.args());
+                add(&mut roots, &self.of_value(call.callee()));
+                add(&mut roots, &[call.value().word()]);
+                Some(roots)
+            }
+        }
+    }
+
+    fn of_all(&self, values: impl IntoIterator<Item = Value<'b>>) -> Vec<u32> {
+        let mut roots = Vec::new();
+        values.into_iter().for_each(|value| add(&mut roots, &self.of_value(value)));
+        roots
+    }
+
+    /// The memory of an element of a tuple; that of the whole tuple if it is not known what it consists of.
+    fn of_element(&self, tuple: Value<'b>, index: usize) -> Vec<u32> {
+        let mut source = tuple;
+        while let Expr::Alias(of) | Expr::MatchCast(of) = source.view() {
+            source = of;
+        }
+        let element = match source.view() {
+            Expr::Tuple(parts) => parts.operand(index),
+            Expr::Call(call) if call.op() == Some("relax.call_tir_inplace") => {
+                let at = indices(call).nth(index).and_then(|at| usize::try_from(at).ok());
+                match at {
+                    Some(at) => arguments(call).into_iter().nth(at),
+                    None => return vec![self.first(source.word())],
+                }
+            }
+            _ => None,
+        };
+        element.map_or_else(|| self.of_value(tuple), |element| self.of_value(element))
+    }
+}
+
+/// What a call says about which arguments it writes its results to.
+fn indices(call: Call<'_>) -> impl Iterator<Item = i64> {
+    call.attr("inplace_indices").and_then(|indices| indices.as_ints()).unwrap_or_default().into_iter()
+}
+
+/// The arguments that such a call counts.
+fn arguments<'b>(call: Call<'b>) -> Vec<Value<'b>> {
+    if call.op() == Some("relax.call_inplace_packed") {
+        return call.args().skip(1).collect();
+    }
+    let Some(mut given) = call.arg(1) else { return Vec::new() };
+    while let Expr::Alias(of) = given.view() {
+        given = of;
+    }
+    match given.view() {
+        Expr::Tuple(parts) => parts.operands().collect(),
+        _ => vec![given],
+    }
+}
+
+/// The arguments in whose place a call writes results; all of them if a tuple hides which.
+pub(super) fn in_place_arguments<'b>(call: Call<'b>) -> Vec<Value<'b>> {
+    let arguments = arguments(call);
+    let places: Vec<usize> = indices(call).filter_map(|index| usize::try_from(index).ok()).collect();
+    match arguments.as_slice() {
+        [one] if one.ty().is_tuple() && !places.is_empty() => arguments,
+        _ => places.into_iter().filter_map(|place| arguments.get(place).copied()).collect(),
+    }
+}
+
+/// Returns true if an operator calls a function that is its first argument.
+pub(super) fn calls_a_function(op: &str) -> bool {
+    op.starts_with("relax.call_") || op.starts_with("relax.invoke_")
+}
+
+/// Returns true if values of a type have memory that can be written to. What is not known does.
+fn may_have_memory(ty: Ty<'_>) -> bool {
+    !matches!(ty.kind(), tykind::SHAPE | tykind::PRIM)
+}

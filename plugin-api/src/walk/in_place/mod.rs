@@ -1,0 +1,326 @@
+//! What calls write in the place of their arguments, and what this means for the order of bindings.
+
+mod memory;
+mod written_params;
+
+pub use written_params::WrittenParams;
+
+use crate::ir::records::kind;
+use crate::ir::{Body, Value};
+use memory::{Memory, add};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use written_params::Certainty;
+
+type Map<T> = HashMap<u32, T, foldhash::fast::RandomState>;
+type Set = HashSet<u32, foldhash::fast::RandomState>;
+
+/// The values of a function whose memory a call writes to, as `R.call_tir_inplace` does.
+///
+/// A call that writes to its argument is not an effect in the sense of [`Value::has_effect`], but it orders every read and
+/// every write of that memory. A pass that moves, merges, groups or removes bindings asks here first:
+///
+/// | question | method |
+/// |---|---|
+/// | May this binding be computed elsewhere? | [`InPlace::may_move`] |
+/// | May these two bindings become one value? | [`InPlace::may_merge`] |
+/// | May these bindings become one call? | [`InPlace::may_group`] |
+/// | In which order must these bindings stay? | [`InPlace::order`] |
+/// | Is this memory ever written? | [`InPlace::is_written`] |
+///
+/// [`Matcher`](crate::pattern::Matcher), [`GroupedFunctions`](crate::rewrite::grouping::GroupedFunctions),
+/// [`Edit::outline`](crate::rewrite::Edit::outline) and [`remove_all_unused`](crate::rewrite::remove_unused::remove_all_unused)
+/// ask by themselves.
+///
+/// Several values can have the same memory: other names of a value, a tuple and its elements, a reshape or a view, tensors of
+/// one storage, the result of a branch and of its If, what a call writes in place and its result, and whatever a function
+/// may return of its arguments. The parameters of a private function are taken to have one memory, because a call can pass
+/// one value twice.
+///
+/// | call | writes to |
+/// |---|---|
+/// | `R.call_tir_inplace`, `R.call_inplace_packed` | the arguments that `inplace_indices` names |
+/// | a function of the module, if the analysis has the module ([`InPlace::in_module`]) | the arguments that the function writes to |
+/// | a function of the module, otherwise; a local function | perhaps all arguments |
+/// | anything else with an effect, but for printing, assertions and allocations | perhaps all arguments |
+///
+/// ```
+/// use plugin_api::prelude::*;
+///
+/// /// Whether a value keeps its elements as long as the function runs.
+/// fn is_lasting<'b>(body: &'b Body, value: Value<'b>) -> bool {
+///     !InPlace::of(body).is_written(value)
+/// }
+/// ```
+pub struct InPlace<'b> {
+    body: &'b Body,
+    /// Nothing if no call writes.
+    memory: Memory<'b>,
+    /// What calls write, by the position of the call.
+    writes: BTreeMap<u32, Write>,
+    /// Positions of the calls that write to a memory, in order.
+    writers: Map<Vec<u32>>,
+    /// Memory that is certainly written.
+    written: Set,
+}
+
+/// What a call writes.
+struct Write {
+    /// The memory: first values that have it.
+    roots: Vec<u32>,
+    certainty: Certainty,
+}
+
+impl<'b> InPlace<'b> {
+    /// What the calls of a function write, without knowledge of the functions that it calls.
+    pub fn of(body: &'b Body) -> InPlace<'b> {
+        InPlace::new(body, None)
+    }
+
+    /// What the calls of a function of a module write.
+    ///
+    /// ```
+    /// use plugin_api::prelude::*;
+    ///
+    /// /// How many calls write to their arguments.
+    /// fn writing_calls(module: &Module) -> usize {
+    ///     let written = WrittenParams::of(module);
+    ///     let functions = module.functions().filter(|(_, body)| body.function().is_some());
+    ///     let writes = |body| {
+    ///         let in_place = InPlace::in_module(body, &written);
+    ///         Body::values(body).filter(|value| !in_place.writes(*value).is_empty()).count()
+    ///     };
+    ///     functions.map(|(_, body)| writes(body)).sum()
+    /// }
+    /// # assert_eq!(writing_calls(&Module::new([])), 0);
+    /// ```
+    pub fn in_module(body: &'b Body, written: &WrittenParams) -> InPlace<'b> {
+        InPlace::new(body, Some(written))
+    }
+
+    fn new(body: &'b Body, functions: Option<&WrittenParams>) -> InPlace<'b> {
+        let mut found = InPlace {
+            body,
+            memory: Memory::none(body),
+            writes: BTreeMap::new(),
+            writers: Map::default(),
+            written: Set::default(),
+        };
+        if !body.values().any(|value| written_params::may_write(value, functions)) {
+            return found;
+        }
+        found.memory = Memory::of(body);
+        let mut by_local_functions = Vec::new();
+        for value in body.values() {
+            if let Some(write) = found.written_by(value, functions) {
+                found.writes.insert(value.word(), write);
+            }
+        }
+        for local in body.values().filter(|value| value.as_function().is_some() && value.index() != Some(0)) {
+            let inside = found.writes.range(local.region().range().start as u32..local.end() as u32);
+            inside.for_each(|(_, write)| add(&mut by_local_functions, &write.roots));
+        }
+        let local_calls = body.values().filter(|value| written_params::calls_a_value(*value));
+        for call in local_calls.filter(|_| !by_local_functions.is_empty()) {
+            let write = found.writes.entry(call.word());
+            add(
+                &mut write.or_insert(Write { roots: Vec::new(), certainty: Certainty::Perhaps }).roots,
+                &by_local_functions,
+            );
+        }
+        for (at, write) in &found.writes {
+            for root in &write.roots {
+                found.writers.entry(*root).or_default().push(*at);
+            }
+            if write.certainty == Certainty::Certain {
+                found.written.extend(&write.roots);
+            }
+        }
+        found
+    }
+
+    /// What a node writes; `None` if it does not write.
+    fn written_by(&self, value: Value<'b>, functions: Option<&WrittenParams>) -> Option<Write> {
+        let (arguments, certainty) = written_params::written_arguments(value, functions)?;
+        let mut roots = Vec::new();
+        for argument in arguments {
+            // The elements of a tuple that is written here are arguments of their own.
+            add(&mut roots, &self.memory.of_value(argument));
+        }
+        (!roots.is_empty()).then_some(Write { roots, certainty })
+    }
+
+    /// Returns true if no call writes, or may write, to an argument.
+    pub fn is_empty(&self) -> bool {
+        self.writes.is_empty()
+    }
+
+    /// The first value that has the memory of a value. Of a value with several, such as a tuple, the value itself.
+    pub fn memory(&self, value: Value<'b>) -> Value<'b> {
+        match self.memory.of_value(value).as_slice() {
+            [root] => Value::of_word(self.body, *root),
+            _ => value,
+        }
+    }
+
+    /// Returns true if a call certainly writes to the memory of a value. Calls that only may write, such as those of packed
+    /// functions with an effect, do not count.
+    pub fn is_written(&self, value: Value<'b>) -> bool {
+        !self.written.is_empty() && self.memory.of_value(value).iter().any(|root| self.written.contains(root))
+    }
+
+    /// Returns true if a call writes to the memory of a value, or may.
+    pub fn may_be_written(&self, value: Value<'b>) -> bool {
+        !self.is_empty() && self.memory.of_value(value).iter().any(|root| self.writers.contains_key(root))
+    }
+
+    /// Returns true if two values may have common memory. It is always false where [`InPlace::is_empty`].
+    pub fn share(&self, a: Value<'b>, b: Value<'b>) -> bool {
+        let other = self.memory.of_value(b);
+        !self.is_empty() && self.memory.of_value(a).iter().any(|root| other.contains(root))
+    }
+
+    /// The memory that a value certainly writes to, if it is a call that writes in place.
+    pub fn writes(&self, value: Value<'b>) -> Vec<Value<'b>> {
+        let write =
+            self.writes.get(&value.word()).filter(|write| write.certainty == Certainty::Certain && !value.is_leaf());
+        write.into_iter().flat_map(|write| &write.roots).map(|root| Value::of_word(self.body, *root)).collect()
+    }
+
+    /// Returns true if a statement, or what is nested in it or in its branches, writes or may write.
+    pub fn has_write(&self, statement: Value<'b>) -> bool {
+        !self.is_empty() && !self.accesses(statement).1.is_empty()
+    }
+
+    /// Returns true if a binding can be computed at the place of another value of its block instead: nothing between them
+    /// writes to what it reads, or uses what it writes. Whether its operands are visible there is another question.
+    pub fn may_move(&self, binding: Value<'b>, to: Value<'b>) -> bool {
+        let (Some(from), Some(to)) = (binding.index(), to.index()) else { return true };
+        self.may_move_to(binding, if from < to { from..to } else { to..from })
+    }
+
+    /// Returns true if nothing at these positions, but for the binding itself, forbids to move it over them.
+    pub(crate) fn may_move_to(&self, binding: Value<'b>, over: std::ops::Range<usize>) -> bool {
+        if self.is_empty() {
+            return true;
+        }
+        let (reads, writes) = self.accesses(binding);
+        let own = statement_range(binding);
+        let free = |root: &u32| {
+            let at = self.writers.get(root).into_iter().flatten().map(|at| *at as usize);
+            !at.into_iter().any(|at| over.contains(&at) && !own.contains(&at))
+        };
+        let untouched = || {
+            let others = over.clone().filter(|at| !own.contains(at)).map(|at| self.body.value_at(at));
+            !others.flat_map(Value::operands).any(|used| {
+                let used = self.memory.of_value(used);
+                writes.iter().any(|root| used.contains(root))
+            })
+        };
+        reads.iter().chain(&writes).all(free) && (writes.is_empty() || untouched())
+    }
+
+    /// Returns true if a binding that computes the same as an earlier one can become another name of it: what they read is
+    /// the same at both places, and neither is ever written.
+    pub fn may_merge(&self, first: Value<'b>, again: Value<'b>) -> bool {
+        if self.is_empty() {
+            return true;
+        }
+        let (Some(from), Some(to)) = (first.index(), again.index()) else { return true };
+        let lasting = |value: Value<'b>| !self.may_be_written(value) && self.accesses(value).1.is_empty();
+        lasting(first) && lasting(again) && self.may_move_to(first, from..to) && self.may_move_to(again, from..to)
+    }
+
+    /// Returns true if bindings of one block can become one call of a function, at the place of the last one: each of them may
+    /// [move](InPlace::may_move) there, and they write only to what they make. So no such function writes to its parameters.
+    pub fn may_group(&self, bindings: &[Value<'b>]) -> bool {
+        let Some(last) = bindings.iter().copied().max_by_key(|binding| binding.index()).filter(|_| !self.is_empty())
+        else {
+            return true;
+        };
+        self.writes_only_own(bindings)
+            && bindings.iter().all(|binding| {
+                let between = binding.index().unwrap_or(0)..last.index().unwrap_or(0);
+                let inside = |at: usize| bindings.iter().any(|member| statement_range(*member).contains(&at));
+                between.clone().all(|at| inside(at) || self.may_move_to(*binding, at..at + 1))
+            })
+    }
+
+    /// Returns true if what bindings write was made by one of them.
+    pub(crate) fn writes_only_own(&self, bindings: &[Value<'b>]) -> bool {
+        bindings.iter().flat_map(|binding| self.accesses(*binding).1).all(|root| {
+            let made = |binding: &Value<'b>| statement_range(*binding).contains(&(root as usize));
+            bindings.iter().any(made)
+        })
+    }
+
+    /// For each of some statements, in program order, the numbers of those before it that must stay before it because of what
+    /// one of both writes. An update comes after the reads and updates before it, and a read comes after the last update.
+    pub fn order(&self, statements: &[Value<'b>]) -> Vec<Vec<usize>> {
+        let mut after = vec![Vec::new(); statements.len()];
+        if self.is_empty() {
+            return after;
+        }
+        let (mut readers, mut writer): (Map<Vec<usize>>, Map<usize>) = Default::default();
+        for (at, statement) in statements.iter().enumerate() {
+            let (reads, writes) = self.accesses(*statement);
+            for root in reads.iter().filter(|root| self.writers.contains_key(root)) {
+                after[at].extend(writer.get(root));
+                readers.entry(*root).or_default().push(at);
+            }
+            for root in &writes {
+                after[at].extend(writer.insert(*root, at));
+                after[at].extend(readers.remove(root).into_iter().flatten());
+            }
+            after[at].sort_unstable();
+            after[at].dedup();
+            after[at].retain(|other| *other != at);
+        }
+        after
+    }
+
+    /// What a statement reads and what it writes, with what is nested in it and in its branches.
+    fn accesses(&self, statement: Value<'b>) -> (Vec<u32>, Vec<u32>) {
+        let (mut reads, mut writes) = (Vec::new(), Vec::new());
+        statement.each_use(|_, _, used| add(&mut reads, &self.memory.of_value(used)));
+        let inside = statement.region();
+        for part in statement.with_nested().into_iter().chain(inside.nodes()) {
+            let write = self.writes.get(&part.word()).filter(|_| !part.is_leaf());
+            write.into_iter().for_each(|write| add(&mut writes, &write.roots));
+        }
+        (reads, writes)
+    }
+
+    /// The memory that a statement writes to, for those who remove what is not used: that of functions of the module that were
+    /// not looked into counts, and that of packed and local functions does not.
+    pub(crate) fn kept_writes(&self, statement: Value<'b>) -> Vec<u32> {
+        let mut roots = Vec::new();
+        for part in statement.with_nested().into_iter().chain(statement.region().nodes()).filter(|part| !part.is_leaf())
+        {
+            let write = self.writes.get(&part.word()).filter(|write| write.certainty != Certainty::Perhaps);
+            write.into_iter().for_each(|write| add(&mut roots, &write.roots));
+        }
+        roots
+    }
+
+    /// A value of the function, for as long as the analysis lives.
+    pub(crate) fn own(&self, value: Value<'_>) -> Value<'b> {
+        Value::of_word(self.body, value.word())
+    }
+
+    /// The memory that a value has: the first values with it.
+    pub(crate) fn roots(&self, value: Value<'b>) -> Vec<u32> {
+        self.memory.of_value(value)
+    }
+
+    /// Returns true if memory is there before the function begins: that of a parameter or constant.
+    pub(crate) fn is_from_outside(&self, root: u32) -> bool {
+        let value = Value::of_word(self.body, root);
+        value.is_leaf() || value.kind() == kind::PARAM
+    }
+}
+
+/// Positions of a statement, what is nested in it and its content.
+fn statement_range(statement: Value<'_>) -> std::ops::Range<usize> {
+    let first = statement.with_nested().into_iter().filter_map(Value::index).min();
+    first.map_or(0..0, |first| first..statement.end().max(first + 1))
+}
