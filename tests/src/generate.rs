@@ -5,6 +5,7 @@
 
 mod algebra;
 mod choices;
+mod in_place;
 mod relax;
 mod tir;
 mod tir_expr;
@@ -12,6 +13,7 @@ mod tir_stmt;
 mod values;
 
 pub use choices::{Choices, bytes_of};
+pub use in_place::in_place_module;
 
 use plugin_api::ir::records::kind;
 use plugin_api::prelude::*;

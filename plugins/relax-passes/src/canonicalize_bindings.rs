@@ -100,7 +100,8 @@ fn use_constants(edit: &mut Edit<'_>, renewed: &ValueSet<'_>, ctx: &Ctx) {
     // Few functions have such variables; only those are counted through.
     let uses = LazyCell::new(|| ctx.analysis::<UseCounts>(body));
     let used = |value: Value<'_>| uses.of(value) > 0 && !renewed.contains(value);
-    for value in body.bindings() {
+    let in_place = InPlace::of(body);
+    for value in body.bindings().filter(|value| !in_place.may_be_written(*value)) {
         let known = match value.view() {
             Expr::Alias(source) => Some(source),
             Expr::TupleGet { tuple, index } => element(edit, tuple, index),

@@ -10,6 +10,7 @@ declare_pass! {
     /// Removes bindings whose value is never used, and functions that nothing calls.
     ///
     /// Expects any module. Keeps everything with an effect, every match_cast, and functions that others can call.
+    /// Keeps a call that writes to its argument if that is used later, or comes from outside of the function.
     /// Never changes the order of what stays.
     ///
     /// ```relax before
@@ -41,9 +42,10 @@ fn dead_code_elimination(module: &Module, options: &Options, ctx: &Ctx) -> Resul
         let near = nearest(unknown, module.functions().map(|(name, _)| name));
         bail!(option "`entry_functions` names `{unknown}`, which is not in the module{}", did_you_mean(&near));
     }
+    let written = WrittenParams::of(module);
     let cleaned = module.map_functions(|name, body| match body.function() {
         Some(function) if !function.skips_optimization() => {
-            remove_all_unused(body).map_err(|error| PassError::from(error).in_function(name))
+            remove_all_unused_in(body, &written).map_err(|error| PassError::from(error).in_function(name))
         }
         _ => Ok(body.clone()),
     })?;

@@ -9,7 +9,7 @@ declare_pass! {
     /// Computes equal values once: a binding that repeats an earlier value becomes another name for it.
     ///
     /// Expects any function, best in A-normal form. Keeps effects, every binding and its name. Never uses a value where
-    /// it is not visible.
+    /// it is not visible, or a value from before a call that writes to what it is computed from.
     ///
     /// ```relax before
     /// @R.function
@@ -49,6 +49,7 @@ pub(crate) fn without_repeats(body: &Body, call_only: bool) -> Result<(Body, usi
     let repeats = Repeats { first: ValueMap::new(body), function: body.root().region() };
     let mut cse = Cse {
         edit: body.edit(),
+        in_place: InPlace::of(body),
         numbers: ValueNumbers::new(),
         seen: ScopedMap::new(),
         repeats,
@@ -63,6 +64,7 @@ pub(crate) fn without_repeats(body: &Body, call_only: bool) -> Result<(Body, usi
 
 struct Cse<'b> {
     edit: Edit<'b>,
+    in_place: InPlace<'b>,
     /// What values compute.
     numbers: ValueNumbers,
     /// Values seen so far in the function that is open, by what they compute.
@@ -138,6 +140,10 @@ impl<'b> ScopeVisitor<'b> for Cse<'b> {
         // An output of a dataflow block is visible after it, though a variable of the block may replace it inside.
         let level = self.seen.depth() - if repeated.is_some() && !value.is_dataflow_var() { 2 } else { 1 };
         let Some(first) = self.seen.insert_if_new(level, computes, value) else { return };
+        if !self.in_place.may_merge(first, value) {
+            // What comes next is rather the same as this one.
+            return self.seen.insert_at(level, computes, value);
+        }
         self.edit.make_alias(value, first);
         self.repeats.first.insert(value, first);
         self.merged += 1;

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 declare_pass! {
     /// Sorts the bindings of dataflow blocks in the order in which a search over what uses what meets them.
     ///
-    /// The search starts at the parameters, or at the results. Expects any function. Keeps what is computed, and all bindings
-    /// outside of dataflow blocks. A block stays as it is if it defines a local function, or if a symbolic
+    /// The search starts at the parameters, or at the results. Expects any function. Keeps what is computed, all bindings
+    /// outside of dataflow blocks, and the order of a call that writes to its argument and of what reads that. A block stays as it is if it defines a local function, or if a symbolic
     /// variable would be used before the match_cast that defines it.
     ///
     /// ```relax before
@@ -47,10 +47,10 @@ declare_pass! {
 
 fn topological_sort(body: &Body, options: &Options, ctx: &Ctx) -> Result<Body, PassError> {
     let (depth_first, from_inputs) = (options.order == "depth-first", options.direction == "from-inputs");
-    let (mut edit, regions) = (body.edit(), body.regions());
+    let (mut edit, regions, in_place) = (body.edit(), body.regions(), InPlace::of(body));
     let mut sorted = 0;
     for function in body.values().filter_map(Value::as_function) {
-        let graph = Graph::of(function.value(), &regions);
+        let graph = Graph::of(function.value(), &regions, &in_place);
         let ranks = graph.search(depth_first, from_inputs);
         for block in blocks_of(function) {
             let mut order: Vec<Value<'_>> = block.bindings().collect();
@@ -113,7 +113,7 @@ struct Graph<'b> {
 }
 
 impl<'b> Graph<'b> {
-    fn of(function: Value<'b>, regions: &Regions<'b>) -> Graph<'b> {
+    fn of(function: Value<'b>, regions: &Regions<'b>, in_place: &InPlace<'b>) -> Graph<'b> {
         let n = function.region().nodes().len();
         let none = vec![Vec::new(); n + 2];
         let mut graph =
@@ -130,6 +130,7 @@ impl<'b> Graph<'b> {
                 _ => {}
             }
         }
+        graph.keep_order_of_writes(in_place);
         graph.close();
         graph
     }
@@ -163,6 +164,18 @@ impl<'b> Graph<'b> {
         let mut mentioned = Vec::new();
         value.each_symbol(&mut |sym| mentioned.extend(self.scalars.get(&sym).filter(|scalar| **scalar != user)));
         mentioned.into_iter().for_each(|scalar| self.add(scalar, user));
+    }
+
+    /// A call that writes to its argument comes after what reads that before it, and before what reads it later.
+    fn keep_order_of_writes(&mut self, in_place: &InPlace<'b>) {
+        let blocks = self.function.as_function().into_iter().flat_map(blocks_of).filter(|_| !in_place.is_empty());
+        for bindings in blocks.map(|block| block.bindings().collect::<Vec<_>>()) {
+            for (at, earlier) in in_place.order(&bindings).into_iter().enumerate() {
+                let Some(user) = self.node(bindings[at]) else { continue };
+                let needs: Vec<usize> = earlier.into_iter().filter_map(|other| self.node(bindings[other])).collect();
+                needs.into_iter().for_each(|need| self.add(need, user));
+            }
+        }
     }
 
     /// What needs nothing needs the input; what nothing uses, the output uses, before anything else.

@@ -5,6 +5,7 @@ mod between;
 mod faults;
 mod forms;
 mod identity;
+mod in_place;
 mod limits;
 mod normal;
 mod passes;

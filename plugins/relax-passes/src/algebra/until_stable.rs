@@ -73,15 +73,17 @@ pub(super) fn simplified(mut body: Body, ctx: &Ctx) -> Result<Body, PassError> {
     }
 }
 
-/// Stretches of bindings that may change their order: parts of a block without effects and branches.
+/// Stretches of bindings that may change their order: parts of a block without effects, branches and calls
+/// that write to their arguments.
 pub(super) struct Stretches<'b> {
     of: ValueMap<'b, usize>,
     n: usize,
+    in_place: InPlace<'b>,
 }
 
 impl<'b> Stretches<'b> {
     pub(super) fn of(body: &'b Body) -> Stretches<'b> {
-        let mut stretches = Stretches { of: ValueMap::new(body), n: 0 };
+        let mut stretches = Stretches { of: ValueMap::new(body), n: 0, in_place: InPlace::of(body) };
         visit_scopes(body, &mut stretches);
         stretches
     }
@@ -107,7 +109,9 @@ impl<'b> ScopeVisitor<'b> for Stretches<'b> {
     }
 
     fn value(&mut self, value: Value<'b>) {
-        self.n += usize::from(value.has_effect());
+        let writes = usize::from(self.in_place.has_write(value));
+        self.n += usize::from(value.has_effect()) + writes;
         self.of.insert(value, self.n);
+        self.n += writes;
     }
 }

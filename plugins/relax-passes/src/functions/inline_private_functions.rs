@@ -47,7 +47,7 @@ fn inline_private_functions(module: &Module, ctx: &Ctx) -> Result<Module, PassEr
             inlined.insert(name, body.inline_calls(|callee| inlined.get(callee))?);
         }
     }
-    let mut edit = module.edit();
+    let (mut edit, written) = (module.edit(), WrittenParams::of(module));
     for (name, body) in module.functions().filter(|(_, body)| body.function().is_some()) {
         if inlined.contains_key(name) {
             edit.remove(name);
@@ -56,7 +56,7 @@ fn inline_private_functions(module: &Module, ctx: &Ctx) -> Result<Module, PassEr
         let with_content = body.inline_calls(|callee| inlined.get(callee)).map_err(|error| error.in_function(name))?;
         if !with_content.same(body) {
             let typed = narrow_results(&infer_types(&with_content, ctx)?, ctx)?;
-            edit.set(name, remove_all_unused(&canonicalize(&typed, ctx)?)?);
+            edit.set(name, remove_all_unused_in(&canonicalize(&typed, ctx)?, &written)?);
         }
     }
     ctx.statistic("functions inlined", inlined.len());

@@ -59,9 +59,11 @@ pub(crate) fn remove_unused_parameters(module: &Module, ctx: &Ctx) -> Result<Mod
     );
     let mut edit = module.edit();
     changed.iter().for_each(|(name, used)| edit.set(*name, used.body.clone()));
-    map_relax(&edit.finish(), |body| {
+    let edited = edit.finish();
+    let written = WrittenParams::of(&edited);
+    map_relax(&edited, |body| {
         let called = with_used_arguments(body, &changed)?;
-        if called.same(body) { Ok(called) } else { Ok(remove_all_unused(&called)?) }
+        if called.same(body) { Ok(called) } else { Ok(remove_all_unused_in(&called, &written)?) }
     })
 }
 

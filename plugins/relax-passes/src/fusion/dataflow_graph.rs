@@ -16,9 +16,10 @@ struct Node<'b> {
 }
 
 impl<'b> DataflowGraph<'b> {
-    pub(super) fn of(body: &'b Body, module: &Module) -> DataflowGraph<'b> {
+    pub(super) fn of(body: &'b Body, module: &Module, written: &WrittenParams) -> DataflowGraph<'b> {
         let mut graph = DataflowGraph { nodes: Vec::new() };
-        let patterns = Patterns { module, weights: weight_params(body) };
+        let in_place = InPlace::in_module(body, written);
+        let patterns = Patterns { module, weights: weight_params(body), in_place };
         let mut node_of: ValueMap<'b, usize> = ValueMap::new(body);
         let blocks = body.function().into_iter().flat_map(Function::blocks).filter_map(Value::as_block);
         for binding in blocks.filter(|block| block.is_dataflow()).flat_map(Block::bindings) {
@@ -60,11 +61,17 @@ impl<'b> DataflowGraph<'b> {
 struct Patterns<'m, 'b> {
     module: &'m Module,
     weights: ValueSet<'b>,
+    in_place: InPlace<'b>,
 }
 
 impl<'b> Patterns<'_, 'b> {
-    /// To take a weight out of a tuple is nothing that a group does.
+    /// To take a weight out of a tuple is nothing that a group does. Neither is to write to a value that no call of a dataflow
+    /// block makes: no group would contain it.
     fn of(&self, binding: Value<'b>) -> Pattern {
+        let made = |memory: Value<'b>| memory.is_dataflow_var() && memory.as_call().is_some();
+        if !self.in_place.writes(binding).into_iter().all(made) {
+            return Pattern::Opaque;
+        }
         match binding.view() {
             Expr::Call(call) => called_prim_func(call).map_or(Pattern::Opaque, |callee| self.of_prim_func(callee)),
             Expr::TupleGet { tuple, .. } if !self.weights.contains(tuple) => Pattern::Injective,

@@ -12,8 +12,8 @@ declare_pass! {
     /// what is between them, allow that. The attribute `op_pattern` of a PrimFunc says which one it has; AnnotateTIROpPattern
     /// sets it. Constants become parameters. The config option `relax.FuseOps.max_depth` limits the size of a group.
     ///
-    /// Expects functions in A-normal form. Keeps what is computed. Never groups bindings outside of dataflow blocks, or
-    /// functions marked `Primitive` or `Codegen`.
+    /// Expects functions in A-normal form. Keeps what is computed. Never groups bindings outside of dataflow blocks, functions
+    /// marked `Primitive` or `Codegen`, or a call that writes to a value without what makes that value.
     ///
     /// ```relax before
     /// @T.prim_func(private=True)
@@ -72,9 +72,9 @@ fn fuse_ops(module: &Module, options: &Options, ctx: &Ctx) -> Result<Module, Pas
     }
     let most = usize::try_from(FUSE_OPS_MAX_DEPTH.get(ctx)).unwrap_or(usize::MAX);
     let mut grouped = GroupedFunctions::new(module, Constants::Lifted);
-    let mut formed = 0;
+    let (mut formed, written) = (0, WrittenParams::of(module));
     for (name, body) in module.functions().filter(|(_, body)| body.function().is_some_and(is_looked_into)) {
-        let graph = DataflowGraph::of(body, module);
+        let graph = DataflowGraph::of(body, module, &written);
         let mut groups = Groups::new(body);
         for group in partition(&graph, most) {
             groups.add(group.into_iter().map(|node| graph.binding(node)), &[("Primitive", Attr::Bool(true))]);

@@ -107,9 +107,45 @@ fn call_prim_funcs(body: &Body, made: &BTreeMap<&str, Joined>) -> Result<Body, P
             flatten(v, arg, rw, &mut args)?;
         }
         let callee = rw.edit().function_of(name, &joined.prim_func);
-        let new = rw.call_tir(callee, &args, joined.in_place.as_deref(), &value.ty().to_owned());
+        let new = match joined.outputs_are_results() {
+            true => rw.call_tir(callee, &args, joined.in_place.as_deref(), &value.ty().to_owned()),
+            false => results_of(callee, &args, joined, value, rw)?,
+        };
         Ok::<_, PassError>(Action::Replace(new))
     })
+}
+
+/// Calls a PrimFunc whose outputs are not the results of the function one by one, and takes the results from them.
+fn results_of(callee: V, args: &[V], joined: &Joined, value: Value<'_>, rw: &mut Rewriter<'_>) -> Result<V, PassError> {
+    let ty = value.ty().to_owned();
+    let fields = if let Type::Tuple(fields) = &ty { fields.to_vec() } else { vec![ty.clone()] };
+    if fields.len() != joined.results.len() {
+        bail!(at value, "a function marked `Primitive` that writes to its argument must return tensors, or one tuple of them");
+    }
+    let mut types = Vec::new();
+    for (output, place) in joined.in_place.iter().flatten().enumerate() {
+        let result = joined.results.iter().position(|result| *result == output);
+        let argument = usize::try_from(*place).ok().and_then(|place| args.get(place).copied());
+        types.push(match (result, argument) {
+            (Some(result), _) => fields[result].clone(),
+            (None, Some(argument)) => rw.with(argument, |argument| argument.ty().to_owned()),
+            (None, None) => bail!(at value, "an output of the function is neither a result nor an argument"),
+        });
+    }
+    let single = if let [one] = types.as_slice() { Some(one.clone()) } else { None };
+    let out = single.clone().unwrap_or_else(|| Type::tuple(types));
+    let call = rw.call_tir(callee, args, joined.in_place.as_deref(), &out);
+    let call = rw.emit(call, "lv");
+    let mut elements = Vec::new();
+    for output in &joined.results {
+        elements.push(if single.is_some() { call } else { rw.tuple_get(call, *output as u32) });
+    }
+    if let (Type::Tensor(_), [one]) = (&ty, elements.as_slice()) {
+        return Ok(*one);
+    }
+    let named = elements.into_iter().map(|element| if element == call { call } else { rw.emit(element, "lv") });
+    let named: Vec<V> = named.collect();
+    Ok(rw.tuple(&named))
 }
 
 /// An argument as PrimFuncs take it: a tensor, a scalar, the elements of a tuple, the dimensions of a shape.

@@ -7,15 +7,26 @@ use plugin_api::tir::{Join, JoinArg, JoinParam, JoinedBuffer};
 /// A PrimFunc, and what it returns in the place of an argument.
 pub(super) struct Joined {
     pub(super) prim_func: Body,
-    /// For each result the number of the argument in whose place it is written, -1 for one of its own; `None` if all have
+    /// For each output the number of the argument in whose place it is written, -1 for one of its own; `None` if all have
     /// places of their own.
     pub(super) in_place: Option<Vec<i64>>,
+    /// The output that each result of the function is. Outputs that no result is are arguments that are written to.
+    pub(super) results: Vec<usize>,
+}
+
+impl Joined {
+    /// Whether the outputs are the results of the function, in their order.
+    pub(super) fn outputs_are_results(&self) -> bool {
+        let outputs = self.in_place.as_ref().map_or(self.results.len(), Vec::len);
+        outputs == self.results.len() && self.results.iter().copied().eq(0..outputs)
+    }
 }
 
 /// # Errors
 /// If the function does something else than to call PrimFuncs.
 pub(super) fn joined(body: &Body, module: &Module) -> Result<Joined, PassError> {
-    let mut plan = Plan { join: Join::new(body), module, buffers: ValueMap::new(body), params: Vec::new() };
+    let mut plan =
+        Plan { join: Join::new(body), module, buffers: ValueMap::new(body), params: Vec::new(), written: Vec::new() };
     let function = body.function().into_iter();
     for param in function.clone().flat_map(Function::params) {
         let buffers =
@@ -37,6 +48,8 @@ struct Plan<'m> {
     /// The tensors that a value consists of.
     buffers: ValueMap<'m, Vec<JoinedBuffer>>,
     params: Vec<JoinParam>,
+    /// The buffers that calls write to in place.
+    written: Vec<JoinedBuffer>,
 }
 
 impl<'m> Plan<'m> {
@@ -136,28 +149,41 @@ impl<'m> Plan<'m> {
         let mut results = Vec::new();
         for at in 0..n_tensors(&call.ty().to_owned()) {
             match taken.get(at).copied().flatten().and_then(|index| inputs.get(index)) {
-                Some(JoinArg::Buffer(buffer)) => results.push(*buffer),
+                Some(JoinArg::Buffer(buffer)) => {
+                    self.written.push(*buffer);
+                    results.push(*buffer);
+                }
                 _ => results.extend(new.next()),
             }
         }
         Ok(results)
     }
 
+    /// Each buffer is one output, however many results it is. A parameter that is written to is an output, too, so that the
+    /// call of the PrimFunc says so.
     fn finish(mut self, results: &[JoinedBuffer]) -> Result<Joined, PassError> {
-        let mut places = Vec::new();
         let inputs = self.params.clone();
-        for (at, result) in results.iter().enumerate() {
-            if results[..at].contains(result) {
-                bail!("a function marked `Primitive` returns one value twice; return it once");
+        let place_of = |buffer: &JoinedBuffer| {
+            inputs.iter().position(|input| matches!(input, JoinParam::Buffer(input) if input == buffer))
+        };
+        let updated = self.written.iter().filter(|buffer| place_of(buffer).is_some());
+        let mut outputs: Vec<JoinedBuffer> = Vec::new();
+        for buffer in results.iter().chain(updated) {
+            if !outputs.contains(buffer) {
+                outputs.push(*buffer);
             }
-            let place = inputs.iter().position(|input| matches!(input, JoinParam::Buffer(buffer) if buffer == result));
+        }
+        let mut places = Vec::new();
+        for output in &outputs {
+            let place = place_of(output);
             places.push(place.map_or(-1, |place| place as i64));
             if place.is_none() {
-                self.params.push(JoinParam::Buffer(*result));
+                self.params.push(JoinParam::Buffer(*output));
             }
         }
         let in_place = places.iter().any(|place| *place >= 0).then_some(places);
-        Ok(Joined { prim_func: self.join.finish(&self.params)?, in_place })
+        let results = results.iter().filter_map(|result| outputs.iter().position(|output| output == result)).collect();
+        Ok(Joined { prim_func: self.join.finish(&self.params)?, in_place, results })
     }
 }
 

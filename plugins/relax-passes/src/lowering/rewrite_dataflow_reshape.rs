@@ -58,12 +58,12 @@ declare_pass! {
 fn rewrite_dataflow_reshape(module: &Module, ctx: &Ctx) -> Result<Module, PassError> {
     let prim_funcs = module.functions().filter(|(_, body)| body.kind() == BodyKind::PrimFunc);
     let reshaping: BTreeSet<&str> = prim_funcs.filter(|(_, body)| reshapes(body)).map(|(name, _)| name).collect();
-    let mut rewritten = 0;
+    let (mut rewritten, written) = (0, WrittenParams::of(module));
     let result = module.map_functions(|name, body| {
         if body.function().is_none_or(|function| function.skips_optimization()) {
             return Ok(body.clone());
         }
-        let in_place = InPlace::of(body);
+        let in_place = InPlace::in_module(body, &written);
         body.rewrite(|value, rw| match reshaped(value, &reshaping) {
             Some((source, shape)) if !in_place.is_written(value) && !in_place.is_written(source) => {
                 rewritten += 1;
