@@ -7,6 +7,7 @@ mod compact;
 mod limit;
 mod origins;
 mod scalars;
+mod shared;
 mod unshare;
 
 use super::Operand;
@@ -605,6 +606,8 @@ impl<'b> Edit<'b> {
         }
         if self.is_tir() {
             self.unshare()?;
+        } else {
+            self.name_shared();
         }
         self.drop_unused_nested();
         // Stable: items at one place keep the order in which they were added.
