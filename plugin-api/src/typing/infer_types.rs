@@ -72,9 +72,9 @@ fn with_types(body: &Body, infer: &dyn Infer, declared: Declared) -> Result<Body
         let same = |ty: &Type| match (value.symbol(), ty) {
             // A scalar variable is a symbolic variable, whatever its value is.
             (Some(sym), Type::Prim { dtype, .. }) => sym.dtype == *dtype,
-            // Two functions are compared as ones whose symbolic variables are not the same; these are. And the text of
-            // what has no name does not say its type, which is read as that of its parts.
-            _ if value.kind() == kind::FUNC || !value.is_bound() => value.ty().to_owned() == *ty,
+            // Two functions are compared as ones whose symbolic variables are not the same; these are. And the text does not
+            // say the type of what has no name, of another name, or of a tuple: it is read as that of its parts.
+            _ if value.kind() == kind::FUNC || is_of_parts(value) => value.ty().to_owned() == *ty,
             _ => value.ty().is_known() && relation(&value.ty().to_owned(), ty) == Relation::Equal,
         };
         // Of a value that has no name but this one, less may be said than is known.
@@ -91,6 +91,11 @@ fn with_types(body: &Body, infer: &dyn Infer, declared: Declared) -> Result<Body
     })?;
     bound.into_iter().for_each(|(binding, source)| bind_at_own_type(&mut edit, binding, source));
     Ok(edit.finish()?)
+}
+
+/// Whether the type of a value is that of what it consists of, in the same form.
+fn is_of_parts(value: Value<'_>) -> bool {
+    !value.is_bound() || matches!(value.kind(), kind::ALIAS | kind::TUPLE | kind::TUPLE_GET)
 }
 
 /// The nested expression that a binding at another type has.

@@ -2,7 +2,7 @@
 
 use crate::PassError;
 use crate::ir::records::{flag, kind};
-use crate::ir::{AttrsId, Body, NodeSpec, Ty, TypeId, V, Value};
+use crate::ir::{AttrsId, Body, NodeSpec, Ty, Type, TypeId, V, Value};
 use crate::rewrite::Edit;
 use crate::typing::infer_types;
 use crate::typing::operators::Infer;
@@ -170,8 +170,12 @@ fn name_nested(edit: &mut Edit<'_>, body: &Body, around: &[u32]) {
     }
 }
 
-/// Names a nested value. A scalar variable is a symbolic variable too.
+/// Names a nested value. A scalar variable is a symbolic variable too. A variable has a type, also where nobody knows the
+/// operator.
 fn named(edit: &mut Edit<'_>, v: V, name: &str) {
+    if edit.with(v, |v| !v.ty().is_known()) {
+        edit.set_type(v, &Type::Object);
+    }
     edit.builder().make_symbol(v, name);
     edit.bind(v, name);
 }
