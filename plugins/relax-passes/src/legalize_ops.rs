@@ -44,11 +44,18 @@ declare_pass! {
     pub module pass LEGALIZE_OPS = "relax.LegalizeOps" {
         opt_level: 0,
         preserves: ["relax.no_dataflow"],
+        options: Options {
+            /// Operators whose calls stay as they are, such as `relax.nn.conv2d`.
+            skip_ops: Vec<String> = [],
+            /// Warn of each call of an operator without a legalization, in place of a remark.
+            enable_warning: bool = false,
+        },
         run: legalize_ops,
     }
 }
 
-fn legalize_ops(module: &Module, ctx: &Ctx) -> Result<Module, PassError> {
+fn legalize_ops(module: &Module, options: &Options, ctx: &Ctx) -> Result<Module, PassError> {
+    options.skip_ops.iter().try_for_each(|op| ctx.check_operator(op)).map_err(PassError::of_option)?;
     let mut functions = PrimFuncs { module: module.edit(), by_hash: BTreeMap::new(), numbers: BTreeMap::new() };
     let mut count = 0;
     for (name, body) in module.functions().filter(|(_, body)| body.function().is_some()) {
@@ -57,12 +64,15 @@ fn legalize_ops(module: &Module, ctx: &Ctx) -> Result<Module, PassError> {
             let Some((call, op)) = value.as_call().and_then(|call| Some((call, call.op()?))) else {
                 return Ok(Action::Keep);
             };
+            if options.skip_ops.iter().any(|skipped| skipped == op) {
+                return Ok(Action::Keep);
+            }
             let form = value_form(value);
             if let Some(call) = known.get(&form.key) {
                 count += 1;
                 return Ok(Action::Replace(call.write(&form, rw)));
             }
-            let Some(legalized) = legalization(call, op, ctx, name)? else { return Ok(Action::Keep) };
+            let Some(legalized) = legalization(call, op, options, (ctx, name))? else { return Ok(Action::Keep) };
             count += 1;
             let v = match legalized.replacement() {
                 Some(Replacement::Function(function)) => {
@@ -95,7 +105,12 @@ fn legalize_ops(module: &Module, ctx: &Ctx) -> Result<Module, PassError> {
 }
 
 /// The legalization of a call; a remark says why a call has none.
-fn legalization(call: Call<'_>, op: &str, ctx: &Ctx, function: &str) -> Result<Option<Legalized>, PassError> {
+fn legalization(
+    call: Call<'_>,
+    op: &str,
+    options: &Options,
+    (ctx, function): (&Ctx, &str),
+) -> Result<Option<Legalized>, PassError> {
     let stays = |why: &str| {
         ctx.diagnostics().in_function(function).remark(call.value(), &format!("`{op}` stays as it is: {why}"));
         Ok(None)
@@ -106,6 +121,11 @@ fn legalization(call: Call<'_>, op: &str, ctx: &Ctx, function: &str) -> Result<O
     match ctx.legalize(call) {
         Ok(Some(legalized)) => Ok(Some(legalized)),
         Ok(None) if CALLS.iter().any(|prefix| op.starts_with(prefix)) => Ok(None),
+        Ok(None) if options.enable_warning => {
+            let what = format!("`{op}` stays as it is: it has no legalization");
+            ctx.diagnostics().in_function(function).warning(call.value(), &what);
+            Ok(None)
+        }
         Ok(None) => stays("it has no legalization"),
         Err(InferError::Panicked(fault)) => Err(PassError::new(fault).at(call.value())),
         Err(error) => stays(&error.to_string()),

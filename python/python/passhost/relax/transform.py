@@ -193,9 +193,12 @@ def LegalizeOps(
     >>> [var.name_hint for var in made.get_global_vars()]
     ['main', 'multiply']
     """
+    options: dict[str, Any] = {}
     if skip_ops:
-        raise ValueError("passhost's LegalizeOps has no skip_ops")
-    standard = PluginPass("relax.LegalizeOps")
+        options["skip_ops"] = [getattr(op, "name", op) for op in skip_ops]
+    if enable_warning:
+        options["enable_warning"] = True
+    standard = PluginPass("relax.LegalizeOps", options)
     if not customize_legalize_map:
         return standard
     functions = {getattr(op, "name", op): function for op, function in customize_legalize_map.items()}
