@@ -10,9 +10,11 @@ pub(crate) struct Devices {
 impl Devices {
     pub(crate) fn of(module: &Module) -> Devices {
         let devices = module.global_infos().and_then(|infos| infos.get("vdevice"));
+        // I.vdevice(target, vdevice_id, memory_scope)
         let scope = |device: AttrView<'_>| {
-            let scope = device.items().filter_map(|part| part.as_str()).last();
-            scope.unwrap_or("global").to_string()
+            let named = device.items().find(|part| part.key() == Some("memory_scope"));
+            let third = || device.items().nth(2).filter(|part| part.key().is_none());
+            named.or_else(third).and_then(|scope| scope.as_str()).unwrap_or("global").to_string()
         };
         Devices { scopes: devices.into_iter().flat_map(AttrView::items).map(scope).collect() }
     }

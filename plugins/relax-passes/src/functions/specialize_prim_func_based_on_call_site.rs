@@ -49,9 +49,9 @@ fn specialize_prim_func_based_on_call_site(module: &Module, ctx: &Ctx) -> Result
     let devices = Devices::of(module);
     let mut scopes: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     let primitive = |body: &Body| body.root().attr("Primitive").and_then(AttrView::as_int).is_some_and(|n| n != 0);
-    for (name, body) in module.functions().filter(|(_, body)| body.function().is_some() && !primitive(body)) {
+    for (_, body) in module.functions().filter(|(_, body)| body.function().is_some() && !primitive(body)) {
         for call in body.values().filter_map(|value| value.as_call_to("relax.call_tir")) {
-            let of_call = scopes_of(call, &devices).map_err(|error| error.in_function(name))?;
+            let of_call = scopes_of(call, &devices);
             let callee = call.arg(0).and_then(|callee| module.get_entry(callee.as_global()?));
             scopes.extend(callee.zip(of_call).map(|((callee, _), of_call)| (callee, of_call)));
         }
@@ -63,17 +63,18 @@ fn specialize_prim_func_based_on_call_site(module: &Module, ctx: &Ctx) -> Result
     })
 }
 
-/// The memory of each tensor that a call passes and returns; `None` if its arguments have no names of their own. A result
+/// The memory of each value that a call passes and returns; `None` if its arguments have no names of their own. A result
 /// that names no device is where the one before it is, as in TVM.
-fn scopes_of<'m>(call: Call<'_>, devices: &'m Devices) -> Result<Option<Vec<&'m str>>, PassError> {
-    let Some(args) = call.arg(1).filter(|args| matches!(args.view(), Expr::Tuple(_))) else { return Ok(None) };
-    let Some(result) = call.type_args().next() else { return Ok(None) };
+fn scopes_of<'m>(call: Call<'_>, devices: &'m Devices) -> Option<Vec<&'m str>> {
+    let args = call.arg(1).filter(|args| matches!(args.view(), Expr::Tuple(_)))?;
+    let result = call.type_args().next()?;
     let mut scopes = Vec::new();
     for ty in args.operands().map(Value::ty) {
-        let Type::Tensor(tensor) = ty.to_owned() else {
-            bail!(at call.value(), "an argument of `call_tir` is not a tensor, so it has no memory");
-        };
-        scopes.push(devices.of_tensor(&tensor).1);
+        // A scalar has no memory; its parameter is not a buffer.
+        scopes.push(match ty.to_owned() {
+            Type::Tensor(tensor) => devices.of_tensor(&tensor).1,
+            _ => "global",
+        });
     }
     let mut scope = "global";
     for ty in if result.is_tuple() { result.children().collect() } else { vec![result] } {
@@ -82,7 +83,7 @@ fn scopes_of<'m>(call: Call<'_>, devices: &'m Devices) -> Result<Option<Vec<&'m 
         }
         scopes.push(scope);
     }
-    Ok(Some(scopes))
+    Some(scopes)
 }
 
 /// A PrimFunc of which the first buffers are in these memories.
