@@ -393,7 +393,10 @@ fn row_10_config_values_that_do_not_fit_name_key_type_range_default_and_doc() {
          `limits` (liblimits.so): How many."
     );
     assert_eq!(error("other.key", OptionValue::Int(1)), "no config option `other.key`");
-    for (value, what) in [(OptionValue::Int(100), "not in 0..=99"), (OptionValue::Bool(true), "of type int")] {
+    let as_int = registry::registry::config::check(&registry, "t.limit", &OptionValue::Bool(true));
+    assert_eq!(as_int, Ok(OptionValue::Int(1)), "a bool is an integer, as in TVM");
+    let text = OptionValue::Str("many".into());
+    for (value, what) in [(OptionValue::Int(100), "not in 0..=99"), (text, "of type int")] {
         let text = error("t.limit", value);
         assert!([what, "limits", "16", "How many."].iter().all(|part| text.contains(part)), "{text}");
     }

@@ -308,7 +308,8 @@ impl Engine {
         if self.lock.stale().contains(folder) { Vec::new() } else { declared::unexported(folder, &listed.meta) }
     }
 
-    /// The value of a config option as its declaration has it: integers widen to float.
+    /// The value of a config option as its declaration has it: integers widen to float, and a bool is an integer
+    /// and the other way round.
     ///
     /// # Errors
     /// If no plugin has the key, or the value does not fit. Of a key that a plugin declares and does not export, the error

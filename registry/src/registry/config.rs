@@ -1,7 +1,7 @@
 //! Config values, compared with the options that plugins declare.
 
 use crate::registry::Registry;
-use plugin_api::metadata::{ConfigInfo, OptionValue, summary};
+use plugin_api::metadata::{ConfigInfo, OptionType, OptionValue, summary};
 use plugin_api::names::{did_you_mean, listed, nearest};
 
 /// Why a config value cannot be used.
@@ -81,14 +81,20 @@ pub fn entry(before: &str, text: &str) -> Result<(String, OptionValue), String> 
     Ok((key.to_string(), parsed))
 }
 
-/// The value of a key as its option has it: integers widen to float.
+/// The value of a key as its option has it: integers widen to float, and a bool is an integer and the other way round, as in
+/// TVM.
 ///
 /// # Errors
 /// If no plugin declares the key, or the value does not fit.
 pub fn check(registry: &Registry, key: &str, value: &OptionValue) -> Result<OptionValue, ConfigError> {
     let Some((info, _)) = registry.config(key) else { return Err(unknown(registry, key, value)) };
     let (key, found) = (key.to_string(), value.to_string());
-    let Some(value) = value.clone().coerce(info.ty) else {
+    let value = match (value, info.ty) {
+        (OptionValue::Bool(value), OptionType::Int) => OptionValue::Int(i64::from(*value)),
+        (OptionValue::Int(value), OptionType::Bool) => OptionValue::Bool(*value != 0),
+        (value, _) => value.clone(),
+    };
+    let Some(value) = value.coerce(info.ty) else {
         return Err(ConfigError::WrongType { key, found, ty: info.ty.to_string(), about: about(registry, info) });
     };
     if info.allowed.has(&value) {
