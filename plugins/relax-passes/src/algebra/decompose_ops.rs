@@ -7,7 +7,8 @@ declare_pass! {
     /// Replaces operators by simpler ones, for a model that is not trained.
     ///
     /// `batch_norm` becomes arithmetic with the moving mean and variance. `tensor_to_shape` becomes a call of the virtual machine,
-    /// and a shape of new symbolic variables. Expects functions in A-normal form. Keeps what is computed, up to rounding.
+    /// and a shape of new symbolic variables. Expects functions in A-normal form. Keeps what is computed, up to rounding, but for
+    /// `batch_norm` with `training=True`, of which a warning says that its result changes.
     ///
     /// ```relax before
     /// @R.function
@@ -40,7 +41,28 @@ declare_pass! {
 }
 
 fn decompose_ops_for_inference(module: &Module, options: &Options, ctx: &Ctx) -> Result<Module, PassError> {
-    map_wanted(module, &options.func_name, |_, body| decompose(body, ctx))
+    map_wanted(module, &options.func_name, |name, body| {
+        warn_of_training(name, body, ctx);
+        decompose(body, ctx)
+    })
+}
+
+/// Says once for each function that the statistics of batches are no longer used: the values change.
+fn warn_of_training(name: &str, body: &Body, ctx: &Ctx) {
+    let trains = |call: &Call<'_>| call.attr("training").and_then(AttrView::as_bool).unwrap_or(false);
+    let calls = body.values().filter(|value| value.is_binding());
+    let mut calls = calls.filter_map(|value| value.as_call_to("relax.nn.batch_norm")).filter(trains);
+    if let Some(first) = calls.next() {
+        let more = match calls.count() {
+            0 => String::new(),
+            more => format!(", and {more} more"),
+        };
+        let message = format!(
+            "`batch_norm` with `training=True`{more}: decomposed for inference, it normalizes by the moving mean and variance, not \
+             by those of the batch, so its result changes; `relax.DecomposeOpsForTraining` keeps it"
+        );
+        ctx.diagnostics().in_function(name).warning(first.value(), &message);
+    }
 }
 
 /// Changes the function of this name, or all functions if it is empty.
