@@ -535,6 +535,12 @@ impl Error {
         let function = function.as_ref().map(|name| format!("in function `{name}`"));
         let file = file.as_ref().map(|file| format!("plugin file {}", file.display()));
         report.notes.extend(function.into_iter().chain(file));
+        if *cause == Cause::IllFormed {
+            report.notes.push(format!(
+                "the fault is in pass `{pass}` of plugin `{plugin}`, not in the input; `--bundle FILE` writes a file that shows \
+                 it to the author of the plugin"
+            ));
+        }
         report.help(kept.help("the module before this step", "the module before this step"))
     }
 }
