@@ -1,26 +1,48 @@
 //! Object code on disk, by its content.
+//!
+//! What is read is executed, so the folder must be the user's own: the folder and its files belong to the user, and nobody else
+//! may write to them. Each file ends with a keyed hash (HMAC-SHA256) of its name and its content. The key is a random file in the
+//! folder that only the user can read. A file that was damaged, renamed or made elsewhere has no right hash, and is made again.
 
-use std::fs;
-use std::io::Write;
+use sha2::{Digest, Sha256};
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
-use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
+use std::sync::{Arc, OnceLock};
+
+/// The file with the key.
+const SECRET: &str = "key";
+/// Bytes of the key and of a hash.
+const HASH: usize = 32;
+/// Larger files are neither read nor written: no PrimFunc has that much code.
+const LARGEST: u64 = 64 << 20;
 
 /// A folder of object code. Files have the hash of what they were made from as names; a file that cannot be read or is
 /// damaged is made again, and a folder that cannot be written is no fault.
 #[derive(Clone, Debug)]
 pub struct Cache {
     folder: Option<PathBuf>,
+    /// The key, once the folder was looked at; nothing if it is not used.
+    secret: Arc<OnceLock<Option<Secret>>>,
+}
+
+struct Secret([u8; HASH]);
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Secret")
+    }
 }
 
 impl Cache {
     /// In a folder, which is made when it is needed.
     pub fn new(folder: impl Into<PathBuf>) -> Cache {
-        Cache { folder: Some(folder.into()) }
+        Cache { folder: Some(folder.into()), secret: Arc::default() }
     }
 
     /// None: everything is compiled.
     pub fn none() -> Cache {
-        Cache { folder: None }
+        Cache { folder: None, secret: Arc::default() }
     }
 
     /// The folder.
@@ -30,36 +52,43 @@ impl Cache {
 
     /// The name of what is made from texts.
     pub(crate) fn key(texts: &[&str]) -> String {
-        let mut all = String::new();
+        let mut hash = Sha256::new();
         for text in texts {
-            all.push_str(&format!("{} ", text.len()));
-            all.push_str(text);
+            hash.update((text.len() as u64).to_le_bytes());
+            hash.update(text);
         }
-        format!("{:032x}", xxh3_128(all.as_bytes()))
+        hash.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
     }
 
     /// The object code of a name, if it is there and whole.
     pub(crate) fn get(&self, key: &str) -> Option<Vec<u8>> {
-        let path = self.path(key)?;
-        // To read a pipe would wait, and to read a device might not end.
-        fs::metadata(&path).ok().filter(fs::Metadata::is_file)?;
-        let mut bytes = fs::read(&path).ok()?;
-        let sum = bytes.split_off(bytes.len().checked_sub(8)?);
-        if sum == xxh3_64(&bytes).to_le_bytes() {
+        let (secret, path) = (self.secret()?, self.path(key)?);
+        let mut bytes = match read(&path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
+            Err(error) => {
+                tracing::warn!("{} in the cache of native code is not used: {error}", path.display());
+                return None;
+            }
+        };
+        let hash = bytes.len().checked_sub(HASH).map(|length| bytes.split_off(length));
+        if hash.is_some_and(|hash| is_same(&hash, &secret.hash(key, &bytes))) {
             return Some(bytes);
         }
-        tracing::warn!("{key} in the cache of native code is damaged, and is made again");
+        tracing::warn!("{key} in the cache of native code is damaged or of another user, and is made again");
         None
     }
 
     /// Keeps object code. Two processes may do so at once: a file appears whole.
     pub(crate) fn put(&self, key: &str, bytes: &[u8]) {
-        let Some(path) = self.path(key) else { return };
+        let (Some(secret), Some(path)) = (self.secret(), self.path(key)) else { return };
+        if bytes.len() as u64 + HASH as u64 > LARGEST {
+            return;
+        }
         let Some(folder) = path.parent() else { return };
-        let written = fs::create_dir_all(folder).and_then(|()| {
-            let mut file = tempfile::NamedTempFile::new_in(folder)?;
+        let written = tempfile::NamedTempFile::new_in(folder).and_then(|mut file| {
             file.write_all(bytes)?;
-            file.write_all(&xxh3_64(bytes).to_le_bytes())?;
+            file.write_all(&secret.hash(key, bytes))?;
             file.persist(&path).map(drop).map_err(|error| error.error)
         });
         if let Err(error) = written {
@@ -69,5 +98,239 @@ impl Cache {
 
     fn path(&self, key: &str) -> Option<PathBuf> {
         Some(self.folder.as_ref()?.join(format!("{key}.o")))
+    }
+
+    /// The key of the folder, which is looked at once.
+    fn secret(&self) -> Option<&Secret> {
+        let folder = self.folder.as_ref()?;
+        let look = || match Secret::of(folder) {
+            Ok(secret) => Some(secret),
+            // To read and write is a convenience, but a folder of somebody else is a danger.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied && folder.is_dir() => {
+                tracing::warn!("the cache of native code {} is not used: {error}", folder.display());
+                None
+            }
+            Err(error) => {
+                tracing::debug!("the cache of native code {} is not used: {error}", folder.display());
+                None
+            }
+        };
+        self.secret.get_or_init(look).as_ref()
+    }
+}
+
+impl Secret {
+    /// The key of a folder. Both are made if they are not there.
+    fn of(folder: &Path) -> io::Result<Secret> {
+        make(folder)?;
+        own(&fs::metadata(folder)?, "the folder")?;
+        let path = folder.join(SECRET);
+        if let Some(secret) = Secret::read(&path) {
+            return Ok(secret);
+        }
+        let mut secret = [0; HASH];
+        getrandom::fill(&mut secret).map_err(io::Error::other)?;
+        // Temporary files are the user's own, and nobody else's.
+        let mut file = tempfile::NamedTempFile::new_in(folder)?;
+        file.write_all(&secret)?;
+        match file.persist_noclobber(&path) {
+            Ok(_) => Ok(Secret(secret)),
+            // Another process was quicker, or what is there is of no use.
+            Err(error) => match Secret::read(&path) {
+                Some(secret) => Ok(secret),
+                None => error.file.persist(&path).map(|_| Secret(secret)).map_err(|error| error.error),
+            },
+        }
+    }
+
+    fn read(path: &Path) -> Option<Secret> {
+        let file = open(path).ok()?;
+        is_private(&file.metadata().ok()?).then_some(())?;
+        let mut bytes = Vec::new();
+        file.take(HASH as u64 + 1).read_to_end(&mut bytes).ok()?;
+        bytes.try_into().ok().map(Secret)
+    }
+
+    /// HMAC-SHA256 of an entry. Names have one length, so no name continues in the content.
+    fn hash(&self, name: &str, content: &[u8]) -> [u8; HASH] {
+        const BLOCK: usize = 64;
+        let padded = |with: u8| {
+            let mut block = [with; BLOCK];
+            block.iter_mut().zip(self.0).for_each(|(byte, key)| *byte ^= key);
+            block
+        };
+        let inner = Sha256::new().chain_update(padded(0x36)).chain_update(name).chain_update(content).finalize();
+        Sha256::new().chain_update(padded(0x5c)).chain_update(inner).finalize().into()
+    }
+}
+
+/// Compares all bytes, whichever differ.
+fn is_same(one: &[u8], other: &[u8; HASH]) -> bool {
+    one.len() == HASH && one.iter().zip(other).fold(0, |differs, (one, other)| differs | (one ^ other)) == 0
+}
+
+/// Reads a file of the user's own that is not too large.
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let file = open(path)?;
+    let data = file.metadata()?;
+    own(&data, "it")?;
+    let too_large = || io::Error::other(format!("it has more than {} MiB", LARGEST >> 20));
+    if data.len() > LARGEST {
+        return Err(too_large());
+    }
+    let mut bytes = Vec::with_capacity(usize::try_from(data.len()).unwrap_or(0));
+    // It may grow meanwhile.
+    file.take(LARGEST + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > LARGEST { Err(too_large()) } else { Ok(bytes) }
+}
+
+/// Opens a regular file: no link, and without waiting for a pipe or a device.
+fn open(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NOFOLLOW | libc::O_NONBLOCK);
+    if !fs::symlink_metadata(path)?.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
+    let file = options.open(path)?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is not a regular file")) }
+}
+
+/// Makes a folder of the user's own.
+fn make(folder: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}
+
+/// Refuses what belongs to another user, or what others can write to.
+#[cfg(unix)]
+fn own(data: &Metadata, what: &str) -> io::Result<()> {
+    use std::os::unix::fs::MetadataExt;
+    let denied = |why: String| Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+    let (owner, user) = (data.uid(), user());
+    if owner != user {
+        return denied(format!(
+            "{what} belongs to user {owner}, and this is user {user}; name another folder in XDG_CACHE_HOME"
+        ));
+    }
+    if data.mode() & 0o022 != 0 {
+        return denied(format!("other users can write to {what}; `chmod go-w` prevents that"));
+    }
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn own(_: &Metadata, _: &str) -> io::Result<()> {
+    Ok(())
+}
+
+/// Whether nobody else can read a file.
+#[cfg(unix)]
+fn is_private(data: &Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    data.uid() == user() && data.mode() & 0o077 == 0
+}
+
+#[cfg(not(unix))]
+fn is_private(_: &Metadata) -> bool {
+    true
+}
+
+#[cfg(unix)]
+#[allow(unsafe_code, reason = "the user has no safe interface")]
+fn user() -> u32 {
+    // SAFETY: a call without arguments that cannot fail.
+    unsafe { libc::geteuid() }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    const NAMES: [&str; 2] = ["00000000000000000000000000000001", "00000000000000000000000000000002"];
+
+    fn filled() -> (tempfile::TempDir, PathBuf) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let own = folder.path().join("native");
+        let cache = Cache::new(&own);
+        for (at, name) in NAMES.iter().enumerate() {
+            cache.put(name, &[at as u8; 100]);
+            assert_eq!(cache.get(name), Some(vec![at as u8; 100]));
+        }
+        (folder, own)
+    }
+
+    fn mode(path: &Path, mode: u32) {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("a mode");
+    }
+
+    #[test]
+    fn an_entry_has_one_name_and_one_key() {
+        let (_folder, own) = filled();
+        let [a, b] = NAMES.map(|name| own.join(format!("{name}.o")));
+        assert_eq!(fs::metadata(own.join(SECRET)).expect("a key").permissions().mode() & 0o777, 0o600);
+        let saved = fs::read(&a).expect("an entry");
+        fs::copy(&b, &a).expect("a copy");
+        assert_eq!(Cache::new(&own).get(NAMES[0]), None, "another entry");
+        for bit in 0..saved.len() * 8 {
+            let mut damaged = saved.clone();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            fs::write(&a, damaged).expect("written");
+            assert_eq!(Cache::new(&own).get(NAMES[0]), None, "bit {bit}");
+        }
+        fs::write(&a, &saved).expect("written");
+        assert!(Cache::new(&own).get(NAMES[0]).is_some());
+        // Entries of another folder have another key, and a key that others could read counts as known to them.
+        let (_other, other) = filled();
+        fs::copy(other.join(format!("{}.o", NAMES[0])), &a).expect("a copy");
+        assert_eq!(Cache::new(&own).get(NAMES[0]), None);
+        mode(&own.join(SECRET), 0o644);
+        assert_eq!(Cache::new(&own).get(NAMES[1]), None);
+        assert_eq!(fs::metadata(own.join(SECRET)).expect("a key").permissions().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn what_others_can_write_to_is_not_used() {
+        let (_folder, own) = filled();
+        let entry = own.join(format!("{}.o", NAMES[0]));
+        for (path, wrong, right) in [(&own, 0o777, 0o700), (&own, 0o720, 0o700), (&entry, 0o606, 0o600)] {
+            mode(path, wrong);
+            let cache = Cache::new(&own);
+            assert_eq!(cache.get(NAMES[0]), None, "{wrong:o}");
+            let files = fs::read_dir(&own).expect("a folder").count();
+            if path == &own {
+                cache.put("00000000000000000000000000000003", b"x");
+                assert_eq!(fs::read_dir(&own).expect("a folder").count(), files);
+            }
+            mode(path, right);
+            assert!(Cache::new(&own).get(NAMES[0]).is_some());
+        }
+    }
+
+    #[test]
+    fn files_of_other_kinds_are_not_waited_for() {
+        let (folder, own) = filled();
+        let entry = own.join(format!("{}.o", NAMES[0]));
+        let elsewhere = folder.path().join("elsewhere");
+        fs::rename(&entry, &elsewhere).expect("moved");
+        symlink(&elsewhere, &entry).expect("a link");
+        assert_eq!(Cache::new(&own).get(NAMES[0]), None);
+        fs::remove_file(&entry).expect("removed");
+        let pipe = std::process::Command::new("mkfifo").arg(&entry).status().expect("mkfifo");
+        assert!(pipe.success());
+        assert_eq!(Cache::new(&own).get(NAMES[0]), None);
+        fs::remove_file(&entry).expect("removed");
+        fs::create_dir(&entry).expect("a folder");
+        assert_eq!(Cache::new(&own).get(NAMES[0]), None);
+        fs::remove_dir(&entry).expect("removed");
+        File::create(&entry).expect("a file").set_len(6 << 30).expect("a large file");
+        assert_eq!(Cache::new(&own).get(NAMES[0]), None);
+        Cache::new(&own).put(NAMES[0], b"x");
+        assert_eq!(Cache::new(&own).get(NAMES[0]), Some(b"x".to_vec()), "it is made again");
     }
 }
