@@ -176,6 +176,8 @@ impl Past {
 pub struct Part {
     /// What became of the first passes, which are not called.
     pub past: Vec<Past>,
+    /// Number of the step with which the rest must begin, if that is known.
+    pub first: Option<usize>,
     /// Only this pass is called.
     pub only: Option<PassId>,
     /// No pass is called after this one.
@@ -185,6 +187,10 @@ pub struct Part {
 /// What is left of a [`Part`] while a run goes on.
 pub(super) struct Rest {
     past: VecDeque<Past>,
+    /// How many of them there were.
+    given: usize,
+    /// The step with which the rest must begin, until it does.
+    first: Option<usize>,
     only: Option<PassId>,
     until: Option<PassId>,
     over: bool,
@@ -192,7 +198,52 @@ pub(super) struct Rest {
 
 impl Rest {
     pub(super) fn of(part: &Part) -> Rest {
-        Rest { past: part.past.iter().copied().collect(), only: part.only, until: part.until, over: false }
+        let (past, given) = (part.past.iter().copied().collect(), part.past.len());
+        Rest { past, given, first: part.first, only: part.only, until: part.until, over: false }
+    }
+
+    /// Notes that a step begins, if no pass is left that ran before.
+    ///
+    /// # Errors
+    /// If another step should be the first one.
+    pub(super) fn begins(&mut self, number: usize) -> Result<(), Error> {
+        match self.first {
+            Some(first) if !self.is_past() && first != number => {
+                Err(self.inconsistent(Some(first), &format!("with them, the run continues at step {number}")))
+            }
+            Some(_) if !self.is_past() => {
+                self.first = None;
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Notes that a step begins that contains others, which may begin with it.
+    pub(super) fn whole_begins(&mut self, number: usize) {
+        self.first.take_if(|first| self.past.is_empty() && *first == number);
+    }
+
+    /// Checks that the rest has begun.
+    ///
+    /// # Errors
+    /// If all passes ran before, or the plan has no such step.
+    pub(super) fn has_begun(&self) -> Result<(), Error> {
+        match self.first {
+            None if !self.is_past() => Ok(()),
+            first => Err(self.inconsistent(first, "with them, nothing is left to run")),
+        }
+    }
+
+    fn inconsistent(&self, first: Option<usize>, what: &str) -> Error {
+        let entries = if self.given == 1 { "1 entry".to_string() } else { format!("{} entries", self.given) };
+        let failed = first.map_or_else(|| "no step failed".to_string(), |step| format!("step {step} failed"));
+        Error::Unmet {
+            message: format!("`past` has {entries}, but {failed}: {what}"),
+            help:
+                "the bundle was changed or belongs to another plan; use the bundle as `passhost run --bundle` wrote it"
+                    .to_string(),
+        }
     }
 
     /// Whether passes are left that ran before.

@@ -172,7 +172,8 @@ impl<'r> Run<'r> {
                 self.stopped(stop, driver)?;
             }
         }
-        Ok(())
+        // After a failure, the rest need not have begun.
+        if self.errors.is_empty() { self.rest.has_begun() } else { Ok(()) }
     }
 
     /// What becomes of a step that was not done, of the steps that need or contain it, and of the run.
@@ -225,6 +226,7 @@ impl<'r> Run<'r> {
 
     /// Runs a pass, unless it is not one of those to call, its plugin is not called any more, or it failed before.
     fn run(&mut self, job: &Job<'_>, driver: &mut Driver<'_>) -> Result<(), Stop> {
+        self.rest.begins(job.number).map_err(Stop::Failed)?;
         if let Some((past, why)) = self.rest.instead(job.pass) {
             self.past.push(past);
             return match past {

@@ -63,6 +63,7 @@ impl Rounds {
 impl<'r> Run<'r> {
     /// A whole begins, if the instruments let it.
     pub(super) fn begin(&mut self, step: Cow<'r, Step>, number: usize, facts: &Facts) -> Result<(), Stop> {
+        self.rest.whole_begins(number);
         let before = self.module.clone();
         let pass = self.facts_of(&step, number);
         self.services.set_pass(pass.name);

@@ -108,6 +108,43 @@ fn expectations_and_values_are_replayed() {
 }
 
 #[test]
+fn a_bundle_whose_past_does_not_lead_to_its_step_runs_nothing() {
+    let case = case("a_bundle_whose_past_does_not_lead_to_its_step_runs_nothing", 6);
+    for (passes, step, past, others) in [
+        ("relax.Normalize,bad.Fails,relax.DeadCodeElimination", 2, &["unchanged"][..], &[0, 2, 3, 4, 40][..]),
+        (
+            "relax.Normalize,Sequential(name=inner)[relax.Normalize,bad.Fails],relax.Normalize",
+            4,
+            &["unchanged"; 2],
+            &[1, 3, 5],
+        ),
+    ] {
+        let (_, said, code) = case.run(&["run", "m.py", "-o", "o.py", "--passes", passes, "--bundle", "b.json"], b"");
+        assert_eq!(code, 3, "{said}");
+        let text = std::fs::read_to_string(case.path("b.json")).expect("the bundle");
+        let mut bundle: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        assert_eq!((&bundle["past"], &bundle["failed"]["position"]), (&past.into(), &step.into()));
+        for n in others {
+            bundle["past"] = vec!["unchanged"; *n].into();
+            std::fs::write(case.path("b.json"), bundle.to_string()).expect("written");
+            for more in [&[][..], &["--only", "relax.Normalize"]] {
+                let args: Vec<&str> = ["replay", "b.json", "-o", "out.py"].iter().chain(more).copied().collect();
+                let (_, said, code) = case.run(&args, b"");
+                let what = format!("`past` has {n} entr{}, but step {step} failed", if *n == 1 { "y" } else { "ies" });
+                assert!(code == 1 && said.contains(&what) && !case.path("out.py").exists(), "{n} {more:?}: {said}");
+            }
+        }
+        bundle["past"] = past.into();
+        for position in [1, step - 1, step + 1, 40] {
+            bundle["failed"]["position"] = position.into();
+            std::fs::write(case.path("b.json"), bundle.to_string()).expect("written");
+            let (_, said, code) = case.run(&["replay", "b.json", "-o", "out.py"], b"");
+            assert!(code == 1 && said.contains(&format!("but step {position} failed")), "{position}: {said}");
+        }
+    }
+}
+
+#[test]
 fn replay_steps_through_the_rest() {
     let case = case("replay_steps_through_the_rest", 6);
     let passes = "relax.Normalize,bad.Fails,relax.DeadCodeElimination";

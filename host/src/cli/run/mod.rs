@@ -84,8 +84,8 @@ struct Job {
 #[derive(Default)]
 struct Names {
     past: Vec<Past>,
-    /// How many steps of the plan are before the one that failed.
-    before: usize,
+    /// The step that failed; nothing if a run begins with its first one.
+    first: Option<usize>,
     only: Option<String>,
     until: Option<String>,
 }
@@ -98,7 +98,8 @@ impl Names {
     fn part(self, plan: &Plan, engine: &Engine) -> Result<Part, Error> {
         let registry = engine.registry();
         let steps: Vec<Option<PassId>> = plan.lines(registry).iter().map(|line| line.unit.pass()).collect();
-        let left: Vec<PassId> = steps.iter().skip(self.before).copied().flatten().collect();
+        let left: Vec<PassId> =
+            steps.iter().skip(self.first.map_or(0, |step| step.saturating_sub(1))).copied().flatten().collect();
         let find = |name: Option<String>, option: &str| {
             let Some(name) = name else { return Ok(None) };
             let pass = registry.find(&name)?;
@@ -106,7 +107,7 @@ impl Names {
                 return Ok(Some(pass));
             }
             let why = match steps.contains(&Some(pass)) {
-                true => format!("it ran before the bundle, which begins with step {}", self.before + 1),
+                true => format!("it ran before the bundle, which begins with step {}", self.first.unwrap_or(1)),
                 false => "the plan does not have this pass".to_string(),
             };
             let known: BTreeSet<&str> = left.iter().map(|pass| &*registry.pass(*pass).name).collect();
@@ -114,7 +115,7 @@ impl Names {
             Err(Error::Request { message: format!("{option} {name}: {why}"), help })
         };
         let (only, until) = (find(self.only, "--only")?, find(self.until, "--until")?);
-        Ok(Part { past: self.past, only, until })
+        Ok(Part { past: self.past, first: self.first, only, until })
     }
 }
 

@@ -84,8 +84,12 @@ pub(in crate::cli) fn replay(
     };
     let asked = select::asked_again(&bundle.asked)?;
     let input = Input::text(format!("<{}>", args.bundle.display()), bundle.module.as_str());
-    let before = bundle.failed.position.map_or(0, |step| step.saturating_sub(1));
-    let names = Names { past: bundle.past.clone(), before, only: args.only.clone(), until: args.until.clone() };
+    let names = Names {
+        past: bundle.past.clone(),
+        first: bundle.failed.position,
+        only: args.only.clone(),
+        until: args.until.clone(),
+    };
     let bundling = Bundling::to(args.new_bundle.as_ref())?;
     let job = Job { manifest, keeper, asked, input: input.strict(run.strict), names };
     let result = go(job, run, (&output, &bundling), seen, messages);
