@@ -47,6 +47,9 @@ mod isolation;
 #[path = "cli/large.rs"]
 #[cfg(target_os = "linux")]
 mod large;
+#[path = "cli/llvm.rs"]
+#[cfg(target_os = "linux")]
+mod llvm;
 #[path = "cli/lock.rs"]
 #[cfg(unix)]
 mod lock;

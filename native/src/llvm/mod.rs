@@ -4,6 +4,7 @@
 //! | file | what |
 //! |---|---|
 //! | `find` | where a library may be |
+//! | `probe` | a trial of a library in a copy of this process |
 //! | `api` | the functions that are used |
 //! | `compile` | from text to object code or assembly |
 //! | `load` | object code in memory |
@@ -13,6 +14,8 @@ mod compile;
 mod find;
 mod load;
 mod passes;
+#[cfg(unix)]
+mod probe;
 
 pub use self::compile::Output;
 pub(crate) use self::find::sysroot;
@@ -105,6 +108,19 @@ fn damaged(path: &Path) -> Option<String> {
     Some(format!("it is no whole library: it has {} bytes, and its parts end at {end}", metadata.len()))
 }
 
+/// Tries a library that the user named, if this system can make a copy of the process.
+fn trial(candidate: &Candidate) -> Result<(), LlvmError> {
+    #[cfg(unix)]
+    if candidate.from == VARIABLE && damaged(&candidate.path).is_none() {
+        let (path, from) = (candidate.path.display().to_string(), candidate.from);
+        if let Some(message) = probe::failure(candidate) {
+            return Err(LlvmError::Open { path, from, message });
+        }
+    }
+    let _ = candidate;
+    Ok(())
+}
+
 /// An LLVM library, and the machine that it makes code for.
 pub struct Llvm {
     api: Api,
@@ -132,14 +148,19 @@ impl std::fmt::Debug for Llvm {
 }
 
 impl Llvm {
-    /// The first library that can be used. One that [`VARIABLE`] names is the only one that is tried.
+    /// The first library that can be used. One that [`VARIABLE`] names is the only one that is tried, in a copy of this process
+    /// first: it may be anything.
     ///
     /// # Errors
     /// If there is none: why the one that is named cannot be used, or else that none was found.
     pub fn find() -> Result<Arc<Llvm>, LlvmError> {
         let mut named = None;
         for candidate in candidates() {
-            match Llvm::open(&candidate) {
+            let opened = match trial(&candidate) {
+                Ok(()) => Llvm::open(&candidate),
+                Err(error) => Err(error),
+            };
+            match opened {
                 Ok(llvm) => return Ok(llvm),
                 Err(error) if candidate.from == VARIABLE => named = Some(error),
                 Err(error) => tracing::debug!("{error}"),

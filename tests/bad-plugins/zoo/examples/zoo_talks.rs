@@ -36,6 +36,10 @@ extern "C" fn construct() {
             let line = [b"all is well\n".as_slice(); 4096].concat();
             while std::io::stderr().write_all(&line).is_ok() {}
         }
+        Ok("crash") => std::process::abort(),
+        Ok("loop") => loop {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        },
         Ok("forge") => {
             let _ = std::io::stdout().write_all(ANSWER);
             std::process::exit(0);

@@ -1,0 +1,95 @@
+//! Tries a library in a copy of this process. While a library is loaded, its code runs: it may end the process, or never end.
+
+use super::{Candidate, Llvm};
+use libc::{c_int, pid_t};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+/// How long a library may take to be loaded: longer than a slow disk needs.
+const PATIENCE: Duration = Duration::from_secs(15);
+/// Bytes by which a copy says that it came to its end.
+const TOKEN: usize = 16;
+
+/// Returns what happened instead, if the library cannot be opened or refused within the copy. Nothing if no copy can be made.
+pub(super) fn failure(candidate: &Candidate) -> Option<String> {
+    let (ours, theirs) = pipe()?;
+    // A library that writes to all open files does not know these bytes.
+    let mut token = [0; TOKEN];
+    getrandom::fill(&mut token).ok()?;
+    // SAFETY: the copy has one thread. It opens the library, writes the token, and ends without running handlers of its parent.
+    match unsafe { libc::fork() } {
+        -1 => None,
+        0 => attempt(candidate, &theirs, &token),
+        child => {
+            drop(theirs);
+            let answer = answer(&ours);
+            if answer.is_none() {
+                // SAFETY: a child of this process that was not waited for.
+                unsafe { libc::kill(child, libc::SIGKILL) };
+            }
+            let end = wait(child);
+            match answer {
+                Some(answer) if answer == token => None,
+                Some(_) => Some(format!("it ended the process that loaded it, {end}")),
+                None => Some(format!("it was not loaded within {} s", PATIENCE.as_secs())),
+            }
+        }
+    }
+}
+
+/// The copy's part.
+fn attempt(candidate: &Candidate, to: &OwnedFd, token: &[u8; TOKEN]) -> ! {
+    // SAFETY: calls without pointers, or with pointers to texts and bytes that live during the call. The alarm ends a copy whose
+    // parent is gone. `_exit` runs no exit handlers.
+    unsafe {
+        libc::signal(libc::SIGALRM, libc::SIG_DFL);
+        libc::alarm(2 * PATIENCE.as_secs() as u32);
+        let nothing = libc::open(c"/dev/null".as_ptr(), libc::O_WRONLY);
+        libc::dup2(nothing, libc::STDOUT_FILENO);
+        libc::dup2(nothing, libc::STDERR_FILENO);
+        drop(Llvm::open(candidate));
+        libc::write(to.as_raw_fd(), token.as_ptr().cast(), TOKEN);
+        libc::_exit(0)
+    }
+}
+
+fn pipe() -> Option<(OwnedFd, OwnedFd)> {
+    let (reader, writer) = std::io::pipe().ok()?;
+    Some((reader.into(), writer.into()))
+}
+
+/// Waits for the first bytes: zeros if the other end was closed before; nothing if neither happened in time.
+fn answer(from: &OwnedFd) -> Option<[u8; TOKEN]> {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        let mut poll = libc::pollfd { fd: from.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        // SAFETY: one record that lives during the call.
+        match unsafe { libc::poll(&raw mut poll, 1, c_int::try_from(left.as_millis()).unwrap_or(c_int::MAX)) } {
+            0 => return None,
+            1 => {
+                let mut bytes = [0; TOKEN];
+                // SAFETY: room for the bytes, which lives during the call. So few are written at once.
+                unsafe { libc::read(from.as_raw_fd(), bytes.as_mut_ptr().cast(), TOKEN) };
+                return Some(bytes);
+            }
+            _ if left.is_zero() => return None,
+            _ => {}
+        }
+    }
+}
+
+/// Waits for the end of the copy, and says how it ended.
+fn wait(child: pid_t) -> String {
+    let mut status = 0;
+    // SAFETY: the status lives during the call.
+    while unsafe { libc::waitpid(child, &raw mut status, 0) } == -1 {
+        if std::io::Error::last_os_error().kind() != std::io::ErrorKind::Interrupted {
+            return "in an unknown way".to_string();
+        }
+    }
+    match libc::WIFSIGNALED(status) {
+        true => format!("by signal {}", libc::WTERMSIG(status)),
+        false => format!("with exit code {}", libc::WEXITSTATUS(status)),
+    }
+}
