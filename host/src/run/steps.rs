@@ -12,6 +12,7 @@ use crate::engine::Engine;
 use crate::instruments::Instruments;
 use crate::report::error::{Error, Kept};
 use crate::verify::Unverified;
+use plugin_api::declare::diagnostics::Severity;
 use plugin_api::ir::{Body, Module};
 use plugin_api::metadata::OptionValue;
 use registry::{Driver, Job, OwnerId, PassId, Plan, Resume, Step, Todo};
@@ -301,9 +302,23 @@ impl<'r> Run<'r> {
 
     /// Hands on what was reported since.
     pub(super) fn hear(&mut self) {
+        self.drop_repeated();
         let said = self.services.said.borrow();
         self.runner.hears.iter().for_each(|hears| said[self.heard..].iter().for_each(hears));
         self.heard = said.len();
+    }
+}
+
+impl Run<'_> {
+    /// Warnings that are about no function are repeated by each call of a pass.
+    fn drop_repeated(&mut self) {
+        let mut said = self.services.said.borrow_mut();
+        for new in said.split_off(self.heard) {
+            let is_of_all = new.function.is_none() && new.place.is_none() && new.severity == Severity::Warning;
+            if !(is_of_all && said.contains(&new)) {
+                said.push(new);
+            }
+        }
     }
 }
 

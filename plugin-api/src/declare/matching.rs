@@ -2,8 +2,19 @@
 
 use crate::declare::diagnostics::Severity;
 use crate::declare::pass::Ctx;
-use crate::ir::Value;
+use crate::ir::{AttrsId, BodyBuilder, Type, Value};
+use crate::names::did_you_mean;
 use crate::pattern::{Explanation, Matcher, Pattern, Reporter, Wanted};
+use crate::services;
+use crate::typing::operators::InferError;
+use std::cell::RefCell;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+thread_local! {
+    /// Operators of patterns that plugins declare.
+    static DECLARED: RefCell<HashSet<Arc<str>>> = RefCell::default();
+}
 
 impl Ctx {
     /// A matcher of a pattern. It reports why the pattern did not match, if the user asks for that: `passhost run --missed`
@@ -19,8 +30,44 @@ impl Ctx {
     ///     ctx.matcher(&pattern).rewrite(body, |found, rw| Ok(Action::Replace(rw.v(found.get("inner")?))))
     /// }
     /// ```
+    ///
+    /// An operator that no plugin declares, and that is like one of those that are declared, is reported as a warning: such a
+    /// pattern matches nothing.
     pub fn matcher<'c>(&'c self, pattern: &Pattern) -> Matcher<'c> {
-        Matcher::new(pattern).reports_to(self)
+        let matcher = Matcher::new(pattern).reports_to(self);
+        if self.run().is_some() {
+            matcher.operators().for_each(|name| self.look_for_operator(name));
+        }
+        matcher
+    }
+
+    fn look_for_operator(&self, name: &Arc<str>) {
+        if DECLARED.with_borrow(|known| known.contains(name)) {
+            return;
+        }
+        match near_operators(name) {
+            None => drop(DECLARED.with_borrow_mut(|known| known.insert(Arc::clone(name)))),
+            Some(near) if near.is_empty() => {}
+            Some(near) => {
+                let near = did_you_mean(&near);
+                self.warn_of_all(&format!("a pattern has the operator `{name}`, which no plugin declares{near}"));
+            }
+        }
+    }
+}
+
+/// Names that are like that of an operator which no plugin declares; `None` if one does, or nobody knows.
+fn near_operators(name: &str) -> Option<Vec<String>> {
+    let mut b = BodyBuilder::new();
+    b.begin_function(0, AttrsId::NONE, None);
+    let (op, ty) = (b.op(name), b.ty(&Type::Object));
+    let call = b.call(op, &[], AttrsId::NONE, ty, false, None);
+    b.end_function(call, ty);
+    let body = b.finish().ok()?;
+    let call = body.values().find_map(Value::as_call)?;
+    match services::infer(call) {
+        Err(InferError::UnknownOp { near, .. }) => Some(near),
+        _ => None,
     }
 }
 

@@ -112,6 +112,12 @@ impl Ctx {
         services::diagnose(self.run, severity, place, message);
     }
 
+    /// Reports something that is about no function. The host shows it once.
+    pub(crate) fn warn_of_all(&self, message: &str) {
+        let place = Place { index: NO_FUNCTION, name: "", node: None };
+        services::diagnose(self.run, Severity::Warning, place, message);
+    }
+
     pub(crate) fn label(&self, function: &str, at: Value<'_>, text: &str) {
         let place = Place { index: self.function.get(), name: function, node: at.index() };
         services::label(self.run, place, text);

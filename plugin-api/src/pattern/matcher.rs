@@ -13,6 +13,7 @@ use crate::ir::{Body, Module, Value};
 use crate::rewrite::mutators::{Action, Rewriter};
 use crate::rewrite::remove_unused::remove_all_unused;
 use crate::walk::value_map::{ValueMap, ValueSet};
+use std::sync::Arc;
 
 /// What the user of a pass wants to know about its patterns.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,6 +77,11 @@ impl<'p> Matcher<'p> {
     /// Reports to this one why the pattern did not match.
     pub fn reports_to(self, reporter: &'p dyn Reporter) -> Matcher<'p> {
         Matcher { reporter: Some(reporter), ..self }
+    }
+
+    /// Operators that the pattern has.
+    pub(crate) fn operators(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.program.ops.iter()
     }
 
     /// Functions that are called are those of this module:
