@@ -172,28 +172,7 @@ fn products(opened: &Opened) {
     assert_eq!(bits(&out), expected);
 
     let wide = dl(&xs, &[40, 24], 2);
-    let strides = [1, 24];
-    let transposed = DlTensor { strides: strides.as_ptr(), ..a.clone() };
-    let odd = DlTensor { offset: 2, ..a.clone() };
-    let cases = [
-        (null(), "the argument is NULL"),
-        (&raw const wide, "extent 0 of the argument is another one"),
-        (
-            &raw const transposed,
-            "the elements of the argument do not follow each other in the order of the indices, without gaps",
-        ),
-        (&raw const odd, "the data of the argument is not aligned to 4 bytes"),
-        (&DlTensor { ndim: 3, ..a.clone() }, "the argument has another number of dimensions"),
-        (&DlTensor { bits: 64, ..a.clone() }, "the argument has another data type"),
-        (&DlTensor { code: 0, ..a.clone() }, "the argument has another data type"),
-        (&DlTensor { device: [2, 0], ..a.clone() }, "the argument is not in the memory of the CPU"),
-        (&DlTensor { data: null(), ..a.clone() }, "the data of the argument is NULL"),
-    ];
-    for (given, why) in cases {
-        // SAFETY: what is wrong is found before memory is touched.
-        let found = said(unsafe { matmul(given, &raw const b, &raw const c) });
-        assert_eq!(found, format!("`matmul_relu`: parameter `A` is a tensor of float32 and shape [24, 40], but {why}"));
-    }
+    refuses(matmul, [&a, &b, &c, &wide]);
     let same = DlTensor { data: c.data, ..b.clone() };
     // SAFETY: as above.
     let found = said(unsafe { matmul(&raw const a, &raw const same, &raw const c) });
@@ -211,10 +190,51 @@ fn products(opened: &Opened) {
     let code = unsafe { safe(std::ptr::null_mut(), args.as_ptr(), 3, &raw mut result) };
     assert_eq!((code, result.index, result.bits), (0, 0, 0));
     assert_eq!(bits(&again), expected);
+    // SAFETY: as above; nothing is read through NULL.
+    unsafe {
+        assert_eq!(safe(std::ptr::null_mut(), std::ptr::null(), 3, &raw mut result), -1);
+        assert_eq!(safe(std::ptr::null_mut(), args.as_ptr(), 3, std::ptr::null_mut()), -1);
+        let nothing = [any(70, 0), any(7, 0), any(70, 0)];
+        assert_eq!(safe(std::ptr::null_mut(), nothing.as_ptr(), 3, &raw mut result), -1);
+    }
     let wrong = [any(7, &raw const wide as u64), any(7, &raw const b as u64), any(1, 5)];
     for count in [2, 3] {
         // SAFETY: as above; nobody is there to take the error, so only the code tells it.
         assert_eq!(unsafe { safe(std::ptr::null_mut(), wrong.as_ptr(), count, &raw mut result) }, -1);
+    }
+}
+
+/// What is wrong with the first argument is said.
+fn refuses(matmul: Matmul, [a, b, c, wide]: [&DlTensor; 4]) {
+    let strides = [1, 24];
+    let transposed = DlTensor { strides: strides.as_ptr(), ..a.clone() };
+    let odd = DlTensor { offset: 2, ..a.clone() };
+    let cases = [
+        (null(), "the argument is NULL"),
+        (wide, "extent 0 of the argument is another one"),
+        (
+            &raw const transposed,
+            "the elements of the argument do not follow each other in the order of the indices, without gaps",
+        ),
+        (&raw const odd, "the data of the argument is not aligned to 4 bytes"),
+        (&DlTensor { ndim: 3, ..a.clone() }, "the argument has another number of dimensions"),
+        (&DlTensor { bits: 64, ..a.clone() }, "the argument has another data type"),
+        (&DlTensor { code: 0, ..a.clone() }, "the argument has another data type"),
+        (&DlTensor { device: [2, 0], ..a.clone() }, "the argument is not in the memory of the CPU"),
+        (&DlTensor { data: null(), ..a.clone() }, "the data of the argument is NULL"),
+        (&DlTensor { data: null(), offset: 64, ..a.clone() }, "the data of the argument is NULL"),
+        (&DlTensor { shape: null(), ..a.clone() }, "the shape of the argument is NULL"),
+        (&DlTensor { ndim: -1, shape: null(), ..a.clone() }, "the argument has another number of dimensions"),
+        (&DlTensor { ndim: i32::MAX, shape: null(), ..a.clone() }, "the argument has another number of dimensions"),
+        (
+            &DlTensor { offset: u64::MAX - 63, ..a.clone() },
+            "the data of the argument ends beyond the memory of the process",
+        ),
+    ];
+    for (given, why) in cases {
+        // SAFETY: what is wrong is found before memory is touched.
+        let found = said(unsafe { matmul(given, b, c) });
+        assert_eq!(found, format!("`matmul_relu`: parameter `A` is a tensor of float32 and shape [24, 40], but {why}"));
     }
 }
 

@@ -130,6 +130,10 @@ impl Check<'_> {
     /// The extents. A variable gets its value where it is first seen.
     fn shape(&self, out: &mut Function<'_, '_>, symbols: &mut BTreeMap<u32, String>) -> Vec<String> {
         let shape = self.field(out, SHAPE, "ptr");
+        if !self.of.shape.is_empty() {
+            let there = out.op(format_args!("icmp ne ptr {shape}, null"));
+            self.unless(out, &there, "the shape of the argument is NULL");
+        }
         let mut extents = Vec::new();
         for (n, dim) in self.of.shape.iter().enumerate() {
             let at = out.op(format_args!("getelementptr i64, ptr {shape}, i64 {n}"));
@@ -213,11 +217,12 @@ impl Check<'_> {
     fn memory(&self, out: &mut Function<'_, '_>, elements: &str) -> Memory {
         let storage = self.of.storage;
         let data = self.field(out, DATA, "ptr");
+        let start = out.op(format_args!("ptrtoint ptr {data} to i64"));
         let offset = self.field(out, OFFSET, "i64");
         let data = out.op(format_args!("getelementptr i8, ptr {data}, i64 {offset}"));
-        let first = out.op(format_args!("ptrtoint ptr {data} to i64"));
+        let first = out.op(format_args!("add i64 {start}, {offset}"));
         let [there, empty] =
-            [("ne", first.as_str()), ("eq", elements)].map(|(how, of)| out.op(format_args!("icmp {how} i64 {of}, 0")));
+            [("ne", start.as_str()), ("eq", elements)].map(|(how, of)| out.op(format_args!("icmp {how} i64 {of}, 0")));
         let fine = out.op(format_args!("or i1 {there}, {empty}"));
         self.unless(out, &fine, "the data of the argument is NULL");
         let align = out.module.align(storage);
@@ -228,6 +233,10 @@ impl Check<'_> {
         put(out, "storages", storage as usize, "ptr", &data);
         put(out, "sizes", storage as usize, "i64", &bytes);
         let end = out.op(format_args!("add i64 {first}, {bytes}"));
+        let [begins, ends] =
+            [(&start, &first), (&first, &end)].map(|(from, to)| out.op(format_args!("icmp ule i64 {from}, {to}")));
+        let within = out.op(format_args!("and i1 {begins}, {ends}"));
+        self.unless(out, &within, "the data of the argument ends beyond the memory of the process");
         let is_written = out.module.program.storages[storage as usize].is_written;
         Memory { name: self.param.name.clone(), is_written, first, end }
     }

@@ -207,10 +207,16 @@ fn for_tvm(module: &mut Module<'_>) {
     let head = format!("define i32 @__tvm_ffi_{name}(ptr %self, ptr %given, i32 %count, ptr %result)");
     let mut out = Function::new(module, head);
     let args = out.slot("args", &format!("[{} x i64]", program.params.len().max(1)));
-    let right = out.op(format_args!("icmp eq i32 %count, {}", program.params.len()));
+    let mut right = out.op(format_args!("icmp eq i32 %count, {}", program.params.len()));
+    if !program.params.is_empty() {
+        let given = out.op(format_args!("icmp ne ptr %given, null"));
+        right = out.op(format_args!("and i1 {right}, {given}"));
+    }
     let names: Vec<String> = program.params.iter().map(|param| format!("`{}`", param.name)).collect();
     let all = format!("`{name}` takes {} arguments: {}", names.len(), names.join(", "));
     out.unless_wrong(&right, &all, Failure::Raise);
+    let there = out.op(format_args!("icmp ne ptr %result, null"));
+    out.unless_wrong(&there, &format!("`{name}` has no place for its result"), Failure::Raise);
     for (at, param) in program.params.iter().enumerate() {
         let at_type = out.op(format_args!("getelementptr i8, ptr %given, i64 {}", 16 * at));
         let ty = out.op(format_args!("load i32, ptr {at_type}, align 8"));
@@ -264,6 +270,8 @@ fn is_one_of(out: &mut Function<'_, '_>, ty: &str, types: [i32; 2]) -> [String; 
 
 fn tensor_of_any(out: &mut Function<'_, '_>, ty: &str, bits: &str) -> OfAny {
     let [_, object, right] = is_one_of(out, ty, [TENSOR_POINTER, TENSOR]);
+    let there = out.op(format_args!("icmp ne i64 {bits}, 0"));
+    let object = out.op(format_args!("and i1 {object}, {there}"));
     let header = out.op(format_args!("select i1 {object}, i64 {OBJECT}, i64 0"));
     let value = out.op(format_args!("add i64 {bits}, {header}"));
     (value, right, "a tensor")
