@@ -3,6 +3,7 @@
 use crate::cache::Cache;
 use crate::call::{Ended, call};
 use crate::emit::{self, ENTRY, Emitted, INTERPRET, Purpose};
+use crate::forks;
 use crate::functions;
 use crate::llvm::{Llvm, LlvmError, Loaded, Output};
 use crate::pad::pad;
@@ -10,6 +11,7 @@ use crate::threads::Threads;
 use plugin_api::ir::constant::Number;
 use plugin_api::prelude::Body;
 use runtime::bind::bind;
+use runtime::fork;
 use runtime::program::{Instr, Program, Proven, Reg, Scalar, each_instr, lower};
 use runtime::{Arg, Backend, Fault, FaultKind, Interpreter, Kernel, Limits};
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -70,6 +72,7 @@ impl Native {
 
     /// With the library that is found when it is first needed. Without one, everything is interpreted.
     pub fn finding(cache: Cache) -> Native {
+        forks::watch();
         let (llvm, made) = Default::default();
         let shared = Shared {
             remembers: false,
@@ -269,7 +272,7 @@ impl Kernel for Compiled {
         let mut marks = vec![0u8; self.marks.len()];
         let tables = (self.shared.functions.as_slice(), marks.as_mut_slice());
         let around = (limits, &self.shared.threads);
-        let ended = call(code.loaded.entry(), &self.program, &code.scalars, bound, around, tables);
+        let ended = fork::outside(|| call(code.loaded.entry(), &self.program, &code.scalars, bound, around, tables));
         for (mark, now) in self.marks.iter().zip(marks) {
             mark.fetch_or(now, Ordering::Relaxed);
         }

@@ -10,6 +10,7 @@
 //! | `llvm` | the library: finding it, compiling, loading |
 //! | `call` | a call of the code, and what the code calls back |
 //! | `threads` | loops over threads |
+//! | `forks` | forks of the process |
 //! | `functions` | functions of floats that code calls |
 //! | `pad` | rows of private memory become whole vectors |
 //! | `cache` | object code on disk |
@@ -22,6 +23,7 @@ mod cache;
 mod call;
 mod emit;
 mod export;
+mod forks;
 mod functions;
 mod header;
 pub mod link;

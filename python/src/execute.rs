@@ -10,7 +10,7 @@ use passhost::plugin_api::ir::constant::Number;
 use passhost::plugin_api::ir::{DType, Type};
 use passhost::run::execute::{FRESH, depends_on_unwritten, executing, failed, unwritten};
 use passhost::runtime::vm::{Binding, Cause, Failure, Machine, Observer, Packed, Value};
-use passhost::runtime::{Fault, Limits, Tensor};
+use passhost::runtime::{Fault, Limits, Tensor, fork};
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -225,14 +225,19 @@ fn packed(functions: Vec<(String, Py<PyAny>, Py<PyAny>)>) -> Packed {
     for (name, returning, filling) in functions {
         let of = name.clone();
         packed.add_writing(name.clone(), move |args, _| {
-            Python::attach(|py| returned(py, &returning, args).map_err(|error| failure(py, &of, error)))
+            attached(|py| returned(py, &returning, args).map_err(|error| failure(py, &of, error)))
         });
         let of = name.clone();
         packed.add_filling(name, move |args, outputs, _| {
-            Python::attach(|py| fill(py, &filling, args, outputs).map_err(|error| failure(py, &of, error)))
+            attached(|py| fill(py, &filling, args, outputs).map_err(|error| failure(py, &of, error)))
         });
     }
     packed
+}
+
+/// Calls Python while a module is executed. Another thread that holds the interpreter may fork.
+fn attached<R>(call: impl FnOnce(Python<'_>) -> R) -> R {
+    fork::outside(|| Python::attach(call))
 }
 
 fn all<'py>(py: Python<'py>, values: &[Value]) -> PyResult<Vec<Bound<'py, PyAny>>> {
@@ -284,7 +289,7 @@ impl Observer for Watching {
     fn before(&mut self, _: &Binding<'_>) {
         if self.looked.elapsed() > Duration::from_millis(100) {
             self.looked = Instant::now();
-            Python::attach(|py| py.check_signals().unwrap_or_else(|error| self.stop(py, error)));
+            attached(|py| py.check_signals().unwrap_or_else(|error| self.stop(py, error)));
         }
     }
 
@@ -293,7 +298,7 @@ impl Observer for Watching {
     }
 
     fn printed(&mut self, text: &str) {
-        Python::attach(|py| self.print.call1(py, (text,)).map_or_else(|error| self.stop(py, error), drop));
+        attached(|py| self.print.call1(py, (text,)).map_or_else(|error| self.stop(py, error), drop));
     }
 }
 
@@ -316,7 +321,8 @@ pub(crate) fn execute(
     backend: Named,
 ) -> PyResult<Executed> {
     let engine = engine::current(py)?;
-    let executor = py.detach(|| module.2.get(backend)).map_err(|error| raised_as(py, &error, "execution"))?;
+    let executor =
+        py.detach(|| fork::inside(|| module.2.get(backend))).map_err(|error| raised_as(py, &error, "execution"))?;
     let dtypes = scalar_types(module, function);
     let dtype = |at: usize| dtypes.get(at).copied().flatten();
     let mut arrays = Vec::new();
@@ -325,7 +331,7 @@ pub(crate) fn execute(
     let limits = executor.limits(limits.0, limits.1, FRESH);
     let (has_functions, packed) = (!functions.is_empty(), packed(functions));
     drop(take_raised());
-    let result = py.detach(|| {
+    let execute = || {
         let (limits_of, looked) = (limits.clone(), Instant::now());
         let mut watching = Watching { limits: limits_of, looked, print, written: BTreeMap::new() };
         let machine = Machine::new(&module.0, &*engine).limits(&limits).packed(packed);
@@ -336,7 +342,8 @@ pub(crate) fn execute(
         let depends = || depends_on_unwritten(&engine, &module.0, function, args, how, &value).unwrap_or(false);
         let at = doubtful.filter(|_| depends());
         Ok((value, watching.written, at))
-    });
+    };
+    let result = py.detach(|| fork::inside(execute));
     let (value, written, at) = result.map_err(|failure: Failure| raised_by(py, &engine, module, &failure))?;
     if let Some(at) = at {
         return Err(raised(py, &unwritten(&engine, &module.0, &at)));

@@ -9,6 +9,7 @@ pub mod bind;
 pub mod by_body;
 pub mod fault;
 pub mod files;
+pub mod fork;
 pub mod interpret;
 pub mod kernel;
 pub mod limits;

@@ -1,9 +1,10 @@
 //! How much a run may use: memory, work, and whether it goes on at all.
 
 use crate::fault::{Fault, FaultKind};
+use crate::fork;
 use crate::spare::{Spare, bytes_of};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 #[derive(Debug)]
 struct Shared {
@@ -151,6 +152,17 @@ impl Limits {
         self.shared.cancelled.store(true, Ordering::Relaxed);
     }
 
+    /// Checks that so many units of work are left. Counts none.
+    ///
+    /// # Errors
+    /// If they are too many.
+    pub fn has_work(&self, units: u64) -> Result<(), Fault> {
+        match self.work_done().saturating_add(units) > self.shared.work {
+            true => Err(FaultKind::TooMuchWork { limit: self.shared.work }.into()),
+            false => Ok(()),
+        }
+    }
+
     /// Counts units of work.
     ///
     /// # Errors
@@ -187,8 +199,13 @@ impl Limits {
         &self.spare
     }
 
-    /// Memory that was dropped in this run.
-    pub(crate) fn spare(&self) -> MutexGuard<'_, Spare> {
+    /// Memory that was dropped in this run, if it is large enough for so many words, and the rest stays within the bytes.
+    pub(crate) fn take_spare(&self, words: usize, most: u64) -> Option<Vec<u64>> {
+        fork::inside(|| self.spare.lock().unwrap_or_else(PoisonError::into_inner).take(words, most))
+    }
+
+    #[cfg(test)]
+    pub(crate) fn spare(&self) -> std::sync::MutexGuard<'_, Spare> {
         self.spare.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -209,7 +226,7 @@ impl Charge {
         let others = shared.used.load(Ordering::Relaxed).saturating_sub(bytes_of(&room));
         let twice = shared.peak.load(Ordering::Relaxed).saturating_mul(2);
         let most = twice.min(shared.memory.saturating_sub(others));
-        spare.lock().unwrap_or_else(PoisonError::into_inner).keep(room, most);
+        fork::inside(|| spare.lock().unwrap_or_else(PoisonError::into_inner).keep(room, most));
     }
 }
 

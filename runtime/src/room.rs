@@ -46,7 +46,7 @@ impl Room {
         let words = usize::try_from(bytes.div_ceil(8)).map_err(|_| too_much())?;
         let room = words.checked_next_multiple_of(LINE).and_then(|lines| lines.checked_add(LINE - 1));
         let room = room.ok_or_else(too_much)?;
-        let kept = limits.spare().take(room, limits.memory_limit().saturating_sub(limits.memory_used()));
+        let kept = limits.take_spare(room, limits.memory_limit().saturating_sub(limits.memory_used()));
         let is_new = kept.is_none();
         if is_new {
             // What the machine does not have is a fault; `vec!` alone would end the process.

@@ -1,0 +1,29 @@
+//! Tells the runtime of forks of this process.
+#![allow(unsafe_code, reason = "handlers of forks have no safe interface")]
+
+/// Installs the handlers, once.
+pub(crate) fn watch() {
+    #[cfg(unix)]
+    {
+        static WATCHED: std::sync::Once = std::sync::Once::new();
+        // SAFETY: functions without arguments, which do not unwind, and take no locks.
+        WATCHED.call_once(|| unsafe {
+            libc::pthread_atfork(Some(before), Some(after_in_parent), Some(after_in_child));
+        });
+    }
+}
+
+#[cfg(unix)]
+extern "C" fn before() {
+    runtime::fork::before();
+}
+
+#[cfg(unix)]
+extern "C" fn after_in_parent() {
+    runtime::fork::after_in_parent();
+}
+
+#[cfg(unix)]
+extern "C" fn after_in_child() {
+    runtime::fork::after_in_child();
+}

@@ -1,0 +1,136 @@
+//! Forks of a process in which other threads execute modules.
+//!
+//! A forked process has one thread. A lock that another thread held at that moment is held for ever, and what it made half-way
+//! stays half made. So a thread that takes locks to execute is *inside*, and a fork waits until no other thread is. Threads are
+//! outside while they run loop programs or call functions of the program, which may take long, and may need a lock that the thread
+//! which forks holds. The host installs [`before`], [`after_in_parent`] and [`after_in_child`] as handlers.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Threads that are inside.
+static INSIDE: AtomicUsize = AtomicUsize::new(0);
+/// Whether a thread forks, or waits to.
+static FORKS: AtomicBool = AtomicBool::new(false);
+/// How long a fork waits. Afterwards it goes on: to wait for ever would be worse.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+thread_local! {
+    /// How often this thread went in.
+    static DEPTH: Cell<usize> = const { Cell::new(0) };
+}
+
+fn go_in() {
+    loop {
+        while FORKS.load(Ordering::SeqCst) {
+            thread::sleep(Duration::from_micros(20));
+        }
+        INSIDE.fetch_add(1, Ordering::SeqCst);
+        if !FORKS.load(Ordering::SeqCst) {
+            return;
+        }
+        INSIDE.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+fn go_out() {
+    INSIDE.fetch_sub(1, Ordering::SeqCst);
+}
+
+/// Sets how often this thread went in, and what the others see of that. Gives what it was before.
+fn set_depth(depth: usize) -> usize {
+    let before = DEPTH.replace(depth);
+    match (before, depth) {
+        (0, 1..) => go_in(),
+        (1.., 0) => go_out(),
+        _ => {}
+    }
+    before
+}
+
+/// Restores the depth, also after a panic.
+struct Restored(usize);
+
+impl Drop for Restored {
+    fn drop(&mut self) {
+        set_depth(self.0);
+    }
+}
+
+/// Does something that takes locks: no other thread forks meanwhile.
+pub fn inside<R>(act: impl FnOnce() -> R) -> R {
+    let _restored = Restored(set_depth(DEPTH.get() + 1));
+    act()
+}
+
+/// Does something that may take long, and holds no locks: other threads may fork meanwhile.
+pub fn outside<R>(act: impl FnOnce() -> R) -> R {
+    let _restored = Restored(set_depth(0));
+    act()
+}
+
+/// To be called before this thread forks.
+pub fn before() {
+    while FORKS.swap(true, Ordering::SeqCst) {
+        thread::sleep(Duration::from_micros(20));
+    }
+    let own = usize::from(DEPTH.get() > 0);
+    let since = Instant::now();
+    while INSIDE.load(Ordering::SeqCst) > own && since.elapsed() < PATIENCE {
+        thread::sleep(Duration::from_micros(20));
+    }
+}
+
+/// To be called in the parent process after a fork.
+pub fn after_in_parent() {
+    FORKS.store(false, Ordering::SeqCst);
+}
+
+/// To be called in the new process after a fork: the other threads are gone.
+pub fn after_in_child() {
+    INSIDE.store(usize::from(DEPTH.get() > 0), Ordering::SeqCst);
+    FORKS.store(false, Ordering::SeqCst);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicU32;
+
+    #[test]
+    fn a_fork_waits_for_others_inside() {
+        let inner = AtomicU32::new(0);
+        let is_over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    while !is_over.load(Ordering::SeqCst) {
+                        inside(|| {
+                            inside(|| inner.fetch_add(1, Ordering::SeqCst));
+                            outside(|| {
+                                inner.fetch_sub(1, Ordering::SeqCst);
+                                inside(|| ());
+                                thread::yield_now();
+                                inner.fetch_add(1, Ordering::SeqCst);
+                            });
+                            inner.fetch_sub(1, Ordering::SeqCst);
+                        });
+                    }
+                });
+            }
+            for turn in 0..200 {
+                let fork = || {
+                    before();
+                    // Those that are just going in or out are not counted.
+                    assert_eq!(INSIDE.load(Ordering::SeqCst), usize::from(turn % 2 == 0), "others are inside");
+                    after_in_parent();
+                };
+                if turn % 2 == 0 { inside(fork) } else { fork() }
+            }
+            is_over.store(true, Ordering::SeqCst);
+        });
+        assert_eq!(inner.load(Ordering::SeqCst), 0);
+    }
+}
