@@ -6,7 +6,7 @@
 
 use super::Field;
 use super::function::Function;
-use runtime::program::{Binary, Instr, Loop, LoopKind, Reg, Unary};
+use runtime::program::{Access, Binary, Instr, Loop, LoopKind, Reg, Unary};
 
 /// A loop of more units counts by itself.
 const LONG: u64 = 1 << 21;
@@ -22,6 +22,10 @@ const MOST_UNROLLED: u64 = 4096;
 const ALL_UNROLLED: u64 = 1 << 14;
 /// LLVM is not to look for vectors in a loop of more instructions: it compares each access with all others.
 const MOST_TO_VECTORIZE: u64 = 512;
+/// Elements that are as far apart as lines of the cache.
+const LINE: u64 = 16;
+/// What an access counts that may wait for memory in each iteration.
+const FAR: u64 = 60;
 /// Lanes of the widest registers.
 const LANES: u64 = 16;
 /// What an instruction counts whose lanes are masked.
@@ -68,13 +72,13 @@ impl Function<'_, '_> {
 pub(super) fn own_cost(of: &Loop) -> Option<u64> {
     match total(of) {
         Some(units) if units <= LONG => None,
-        _ => Some(cost_of(&of.body)),
+        _ => Some(cost_of(&of.body, Some(of))),
     }
 }
 
-/// What a list counts where it is executed, without loops that count by themselves.
-pub(super) fn cost_of(list: &[Instr]) -> u64 {
-    list.iter().fold(1, |sum: u64, instr| sum.saturating_add(cost(instr)))
+/// What a list counts where it is executed, without loops that count by themselves. The loop is the innermost one around it.
+pub(super) fn cost_of(list: &[Instr], around: Option<&Loop>) -> u64 {
+    list.iter().fold(1, |sum: u64, instr| sum.saturating_add(cost(instr, around)))
 }
 
 /// What a loop counts altogether, if that is known.
@@ -83,7 +87,7 @@ fn total(of: &Loop) -> Option<u64> {
     if of.kind == LoopKind::Vectorized {
         extent = extent.min(VECTOR);
     }
-    Some(extent.saturating_mul(cost_of(&of.body)))
+    Some(extent.saturating_mul(cost_of(&of.body, Some(of))))
 }
 
 /// What a list counts altogether, if that is known.
@@ -93,10 +97,22 @@ pub(crate) fn of_list(list: &[Instr]) -> Option<u64> {
             Instr::For(of) => of_list(&of.body)?.saturating_mul(of.extent.as_constant()?.max(0) as u64),
             Instr::If { then, otherwise, .. } => of_list(then)?.max(of_list(otherwise)?),
             Instr::While { .. } => return None,
-            other => cost(other),
+            other => cost(other, None),
         };
         Some(sum.saturating_add(units))
     })
+}
+
+/// Whether each iteration of a loop may access another line of the cache: by its variable, or by what it computes.
+fn is_far(access: &Access, around: &Loop) -> bool {
+    if access.offset.factor(around.var).unsigned_abs() >= LINE {
+        return true;
+    }
+    let is_index = |instr: &Instr| {
+        matches!(instr, Instr::Load { .. }) && instr.written().is_some_and(|reg| access.offset.factor(reg) != 0)
+    };
+    // In long lists, the other instructions count enough.
+    around.body.len() <= 64 && around.body.iter().any(is_index)
 }
 
 /// Whether LLVM can work through a loop that becomes vectors.
@@ -146,14 +162,14 @@ fn size_of_list(list: &[Instr], lanes: Lanes) -> u64 {
                 own.saturating_mul(LANES)
             }
             Instr::Unary { op: Unary::Math(_), .. }
-            | Instr::Binary { op: Binary::Pow | Binary::Atan2 | Binary::Hypot, .. } => cost(instr),
+            | Instr::Binary { op: Binary::Pow | Binary::Atan2 | Binary::Hypot, .. } => cost(instr, None),
             _ => inner(lanes),
         })
     })
 }
 
-fn cost(instr: &Instr) -> u64 {
-    let list = |list: &[Instr]| list.iter().fold(0, |sum: u64, instr| sum.saturating_add(cost(instr)));
+fn cost(instr: &Instr, around: Option<&Loop>) -> u64 {
+    let list = |list: &[Instr]| list.iter().fold(0, |sum: u64, instr| sum.saturating_add(cost(instr, around)));
     match instr {
         Instr::For(of) => total(of).filter(|units| *units <= LONG).unwrap_or(8),
         Instr::If { then, otherwise, .. } => 2 + list(then).max(list(otherwise)),
@@ -161,7 +177,9 @@ fn cost(instr: &Instr) -> u64 {
         Instr::Unary { op: Unary::Math(_), .. } => 50,
         Instr::Binary { op: Binary::Pow | Binary::Atan2 | Binary::Hypot, .. } => 150,
         Instr::Binary { op, .. } if op.divides() => 20,
-        Instr::Load { .. } | Instr::Store { .. } => 3,
+        Instr::Load { access, .. } | Instr::Store { access, .. } => {
+            if around.is_some_and(|around| is_far(access, around)) { FAR } else { 3 }
+        }
         Instr::Allocate { .. } => 1_000,
         _ => 1,
     }

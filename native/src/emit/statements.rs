@@ -251,7 +251,7 @@ impl Function<'_, '_> {
         let [top, inside, end] = [self.label(), self.label(), self.label()];
         self.go(&top);
         self.start(&top);
-        self.spend(cost_of(head) + cost_of(body));
+        self.spend(cost_of(head, None) + cost_of(body, None));
         self.list(head)?;
         let holds = self.value(cond);
         self.branch(&holds, &inside, &end);

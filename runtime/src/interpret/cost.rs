@@ -6,7 +6,7 @@
 
 use super::columns::{Mask, Shape};
 use super::memory::Positions;
-use crate::program::{Affine, Binary, Math, Program, Scalar, Unary};
+use crate::program::{Affine, Binary, Instr, Math, Program, Scalar, Unary, each_instr};
 
 /// An instruction, whatever it does: to look at it, and to find its registers.
 pub(super) const INSTRUCTION: u64 = 200;
@@ -35,6 +35,38 @@ pub(super) fn call(program: &Program, own_stack: bool) -> u64 {
     let (once, param, thing) = CALL;
     let stack = if own_stack { OWN_STACK } else { 0 };
     once + param * program.params.len() as u64 + thing * things as u64 + stack
+}
+
+/// What a list costs at least: nothing for what is executed an unknown number of times.
+///
+/// An instruction that is executed for all lanes at once costs [`INSTRUCTION`], which is more than a third of a unit for each lane.
+pub(super) fn least(list: &[Instr]) -> u64 {
+    thirds(list) / 3
+}
+
+fn thirds(list: &[Instr]) -> u64 {
+    let mut sum = 0u64;
+    for instr in list {
+        sum = sum.saturating_add(match instr {
+            Instr::For(of) if !may_be_left(&of.body) => {
+                thirds(&of.body).saturating_mul(of.extent.as_constant().unwrap_or(0).max(0) as u64)
+            }
+            Instr::If { then, otherwise, .. } => thirds(then).min(thirds(otherwise)),
+            Instr::For(_) | Instr::While { .. } => 0,
+            _ => 1,
+        });
+        if may_be_left(std::slice::from_ref(instr)) {
+            break;
+        }
+    }
+    sum
+}
+
+/// Whether something in a list ends it, or what contains it.
+fn may_be_left(list: &[Instr]) -> bool {
+    let mut found = false;
+    each_instr(list, &mut |instr| found |= matches!(instr, Instr::Break | Instr::Continue | Instr::Return(_)));
+    found
 }
 
 /// A form that is the same in all lanes.

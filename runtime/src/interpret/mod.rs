@@ -28,6 +28,7 @@ mod watch;
 use self::watch::Watched;
 use crate::bind::bind;
 use crate::fault::Fault;
+use crate::fork;
 use crate::kernel::{Arg, Backend, Kernel};
 use crate::limits::Limits;
 use crate::program::{Instr, Mark, Program, Proven, depth, each_instr, lower, lower_strictly};
@@ -109,6 +110,8 @@ struct Interpreted {
     program: Arc<Program>,
     /// How deep its statements are nested.
     depth: usize,
+    /// Units of work that it takes at least.
+    least: u64,
     one_lane: bool,
     watched: Option<Watched>,
     seen: Seen,
@@ -117,9 +120,9 @@ struct Interpreted {
 
 impl Interpreted {
     fn new(program: Arc<Program>, one_lane: bool) -> Interpreted {
-        let depth = depth(&program.body);
+        let (depth, least) = (depth(&program.body), cost::least(&program.body));
         let seen = Seen::of(&program);
-        Interpreted { program, depth, one_lane, watched: None, seen, proven: OnceLock::new() }
+        Interpreted { program, depth, least, one_lane, watched: None, seen, proven: OnceLock::new() }
     }
 }
 
@@ -174,12 +177,14 @@ impl Kernel for Interpreted {
         let program = &self.program;
         let mut execute = || {
             let bound = bind(program, args, limits)?;
+            // What cannot end within the limit does not begin.
+            limits.has_work(self.least)?;
             let work = cost::call(program, self.depth >= SHALLOW);
             let exec = exec::Exec::new(program, bound, (limits, work), (&self.seen, !self.one_lane));
-            match &self.watched {
+            fork::outside(|| match &self.watched {
                 None => exec.run(),
                 Some(watched) => exec.watched(watched).run(),
-            }
+            })
         };
         let out = if self.depth < SHALLOW { execute() } else { stacker::grow(STACK, execute) };
         match program.name.as_str() {
