@@ -1,5 +1,6 @@
 //! Calls: of functions, closures and packed functions, and of the operators that the machine executes itself.
 
+use super::bind::Binder;
 use super::failure::Cause;
 use super::kernels::told;
 use super::machine::{Frame, Machine, Next, Target};
@@ -9,7 +10,8 @@ use super::value::{Callee, Value};
 use crate::fault::{Fault, FaultKind};
 use crate::tensor::{Tensor, size_of};
 use plugin_api::ir::{BodyKind, Call, Value as Node};
-use plugin_api::prelude::Expr;
+use plugin_api::prelude::{Expr, Type};
+use std::sync::Arc;
 
 impl Machine<'_> {
     /// Any call.
@@ -28,7 +30,9 @@ impl Machine<'_> {
             }
             _ => {
                 let args = frame.values(call.args())?;
-                self.call_value(&frame.value(call.callee())?, args, observer)
+                let callee = frame.value(call.callee())?;
+                let next = self.call_value(&callee, args, observer)?;
+                returned(frame, call, &callee, next)
             }
         }
     }
@@ -104,16 +108,19 @@ impl Machine<'_> {
                 told(value, observer)
             }
             "relax.call_packed" | "relax.call_pure_packed" | "relax.call_inplace_packed" => {
-                if let Some(value) = self.call_writing(frame, call, observer)? {
-                    return told(value, observer);
-                }
+                let written = self.call_writing(frame, call, observer)?;
                 let mut args = frame.values(call.args())?;
                 let callee = if args.is_empty() { Value::Null } else { args.remove(0) };
-                self.call_value(&callee, args, observer)
+                let next = match written {
+                    Some(value) => told(value, observer)?,
+                    None => self.call_value(&callee, args, observer)?,
+                };
+                returned(frame, call, &callee, next)
             }
             "relax.call_builtin_with_ctx" | "relax.invoke_closure" | "relax.invoke_pure_closure" => {
                 let (callee, args) = callee_and_tuple(frame, call)?;
-                self.call_value(&callee, args, observer)
+                let next = self.call_value(&callee, args, observer)?;
+                returned(frame, call, &callee, next)
             }
             "relax.make_closure" => {
                 let (callee, bound) = callee_and_tuple(frame, call)?;
@@ -204,6 +211,20 @@ impl Machine<'_> {
             (other, _) => Err(Cause::mismatch("what is allocated", other.described(), "a shape")),
         }
     }
+}
+
+/// Compares what a packed function returned with the type of the call, which `ty_args` says.
+fn returned(frame: &mut Frame, call: Call<'_>, callee: &Value, next: Next) -> Result<Next, Cause> {
+    let (Next::Value(value), Value::Packed(name)) = (&next, callee) else { return Ok(next) };
+    let ty = call.ty().to_owned();
+    // What returns nothing is written as what returns a tuple of nothing.
+    if !matches!((&ty, value), (Type::Tuple(fields), Value::Null) if fields.is_empty()) {
+        let plan = Arc::clone(&frame.plan);
+        let mut binder = Binder::new(&mut frame.symbols, &plan.body);
+        binder.bind(&format!("the result of `{name}`"), &ty, value)?;
+        binder.finish()?;
+    }
+    Ok(next)
 }
 
 /// The first argument, and the fields of the second one.

@@ -236,6 +236,39 @@ fn packed_functions_are_found_by_name() {
 }
 
 #[test]
+fn results_of_packed_functions_have_the_type_of_the_call() {
+    let results: [(fn() -> Value, &str); 5] = [
+        (|| value(1.0), ""),
+        (|| Value::Null, "is no value, but a tensor of float32 of shape () is expected"),
+        (|| Value::Str("x".into()), "is a string, but a tensor of float32 of shape () is expected"),
+        (|| Value::Tensor(Tensor::from_vec(&[], vec![1.0f64]).expect("a tensor")), "has dtype float64, but float32"),
+        (|| Value::Tensor(Tensor::from_vec(&[1], vec![1.0f32]).expect("a tensor")), "has ndim 1, but 0"),
+    ];
+    for op in ["relax.call_packed", "relax.call_pure_packed"] {
+        for (result, why) in results {
+            let main = function(&[("x", scalar())], move |b, params| {
+                let ty = b.ty(&scalar());
+                let (op, callee, out) = (b.op(op), b.extern_func("my.f", TypeId::NONE), b.type_arg(ty));
+                b.call(op, &[callee, params[0], out], AttrsId::NONE, ty, false, Some("y"))
+            });
+            let module = Module::new([("main", main)]);
+            for writes in [false, true] {
+                let mut packed = Packed::standard();
+                match writes {
+                    false => packed.add("my.f", move |_, _| Ok(result())),
+                    true => packed.add_writing("my.f", move |_, _| Ok((result(), Vec::new()))),
+                }
+                let machine = Machine::new(&module, &NoLegalization).packed(packed);
+                let found = { machine }.run("main", vec![value(1.5)], &mut ());
+                let found = found.err().map(|failure| failure.to_string()).unwrap_or_default();
+                assert_eq!(found.is_empty(), why.is_empty(), "{found}");
+                assert!(found.contains(why) && found.contains("the result of `my.f`") != why.is_empty(), "{found}");
+            }
+        }
+    }
+}
+
+#[test]
 fn tuples_are_nested_so_deep_only() {
     let mut value = Value::Null;
     for _ in 0..DEEPEST_VALUE {
