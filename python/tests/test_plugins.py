@@ -27,7 +27,7 @@ def listed(environment=None, path=()):
     ran = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, env=environment, check=False, timeout=60
     )
-    return ran.stdout.split() if ran.returncode == 0 else ran.stderr
+    return ran.stdout.split() if ran.returncode == 0 and not ran.stderr else ran.stderr + ran.stdout
 
 
 def installed(folder, manifest):
@@ -60,7 +60,43 @@ def test_plugins_of_installed_packages_are_listed(tmp_path):
     # Its name is taken by the standard plugin, and the error names both.
     assert "acme.GroupConvolutions" in listed(path=[tmp_path])
     (package / "passes.toml").write_text("plugin = 3")
-    assert "the entry point 'some' of passhost.plugins must name a package" in listed(path=[tmp_path])
+    assert "its entry point 'some' of passhost.plugins names some_passes, which raised" in listed(path=[tmp_path])
+
+
+@pytest.mark.parametrize(
+    ("code", "what"),
+    [
+        ("import no_such_module_at_all", "ModuleNotFoundError: No module named 'no_such_module_at_all'"),
+        ("import sys; sys.exit(0)", "called sys.exit(0)"),
+        ("raise RuntimeError('no licence')", "RuntimeError: no licence"),
+        ("def f(:", "SyntaxError"),
+        (None, "ModuleNotFoundError: No module named 'some_passes'"),
+    ],
+)
+def test_a_package_that_is_broken_is_left_out(tmp_path, code, what):
+    package = installed(tmp_path, "")
+    other = tmp_path / "other_passes"
+    shutil.copytree(package, other)
+    (other / "passes.toml").write_text("")
+    info = tmp_path / "other_passes-2.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: other-passes\nVersion: 2.0\n")
+    (info / "entry_points.txt").write_text("[passhost.plugins]\nzother = other_passes\n")
+    (other / "__init__.py").write_text("print('other is there')")
+    if code is None:
+        shutil.rmtree(package)
+    else:
+        (package / "__init__.py").write_text(code)
+    said = listed(path=[tmp_path])
+    assert what in said and "the plugins of the package some-passes 1.0 are not loaded" in said
+    assert "other is there" in said and "relax" in said
+
+
+def test_a_plugin_that_is_refused_leaves_the_others(tmp_path):
+    package = installed(tmp_path, '[[plugin]]\npath = "libother.so"\n')
+    shutil.copy(library("conv_grouping"), package / "libother.so")
+    said = listed(path=[tmp_path])
+    assert "the plugins of the package some-passes 1.0 are not loaded" in said and "relax" in said
 
 
 def test_a_plugin_packed_as_a_wheel(tmp_path):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 import threading
+import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 from passhost import _passhost
-from passhost.error import PasshostError
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -34,7 +34,7 @@ def ensure_loaded() -> None:
     """Loads the plugins of the process, unless that was done.
 
     They are those of the manifest that `$PASSHOST_MANIFEST` names; without it, the standard ones and those of installed
-    packages.
+    packages. A package that is broken is left out with a warning.
     """
     if _loaded:
         return
@@ -49,24 +49,59 @@ def ensure_loaded() -> None:
 
         standard = standard_manifest()
         text = standard.read_text(encoding="utf-8")
-        for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
-            text += "".join(f"\n[[plugin]]\npath = {json.dumps(path)}\n" for path in _libraries(point))
-        _passhost.load(standard, text)
+        points = sorted(entry_points(group=GROUP), key=lambda point: point.name)
+        parts = [(point, part) for point in points if (part := _part(point))]
+        if parts:
+            try:
+                _passhost.load(standard, text + "".join(part for _, part in parts))
+            except Exception:
+                _passhost.load(standard, _those_that_load(standard, text, parts))
+        else:
+            _passhost.load(standard, text)
         _loaded[:] = [standard]
 
 
-def _libraries(point: EntryPoint) -> list[str]:
-    """The plugins of an installed package, by their absolute paths."""
+def _those_that_load(standard: Path, text: str, parts: list[tuple[EntryPoint, str]]) -> str:
+    """The manifest with the plugins of those packages that can be loaded, one after the other."""
+    _passhost.load(standard, text)
+    for point, part in parts:
+        try:
+            _passhost.load(standard, text + part)
+            text += part
+        except Exception as error:
+            _warn(point, error)
+    return text
+
+
+def _part(point: EntryPoint) -> str:
+    """The plugins of an installed package as part of a manifest; nothing of one that is broken, with a warning.
+
+    To import a package runs its code, which may raise anything. What a user does, such as Ctrl-C, is raised on.
+    """
     from pathlib import Path
 
-    manifest = Path(str(import_module(point.value).__file__)).parent / "passes.toml"
     try:
-        return [os.fspath(library) for library in _passhost.libraries(manifest)]
-    except PasshostError as error:
-        error.add_note(
-            f"the entry point {point.name!r} of {GROUP} must name a package that has a passes.toml with its plugins"
-        )
-        raise
+        file = import_module(point.value).__file__
+        if file is None:
+            raise ImportError(f"{point.value} has no __init__.py")
+        libraries = [os.fspath(library) for library in _passhost.libraries(Path(file).parent / "passes.toml")]
+    except (Exception, SystemExit) as error:
+        _warn(point, error)
+        return ""
+    return "".join(f"\n[[plugin]]\npath = {json.dumps(path)}\n" for path in libraries)
+
+
+def _warn(point: EntryPoint, error: BaseException) -> None:
+    package = f"the package {point.dist.name} {point.dist.version}" if point.dist else "an installed package"
+    what = f"raised {type(error).__name__}: {error}"
+    if isinstance(error, SystemExit):
+        what = f"called sys.exit({error.code!r})"
+    warnings.warn(
+        f"the plugins of {package} are not loaded: its entry point {point.name!r} of {GROUP} names {point.value}, "
+        f"which {what}; an entry point names a package that has a passes.toml with its plugins",
+        RuntimeWarning,
+        stacklevel=3,
+    )
 
 
 def load(manifest: str | os.PathLike[str]) -> None:
