@@ -53,8 +53,8 @@ pub(crate) fn libraries(py: Python<'_>, manifest: PathBuf) -> PyResult<Vec<PathB
 }
 
 /// Adds a pass over modules that is a function of Python, and gives its full name: `name`, if that has a namespace, else
-/// one in the namespace `python`. If the name is taken, that is an error if `strict` and the name has a namespace; else the
-/// pass gets a number.
+/// one in the namespace `python`. If the name is taken, `strict` and with a namespace, the pass takes the place of an earlier
+/// one of Python, and a pass of a plugin is an error; else the pass gets a number.
 #[pyfunction]
 pub(crate) fn register(
     py: Python<'_>,
@@ -74,7 +74,11 @@ pub(crate) fn register(
     let engine = engine.as_mut().ok_or_else(|| PyRuntimeError::new_err("no manifest was loaded"))?;
     let name = full_name(engine, name, strict);
     let info = PassInfo { opt_level, required, doc, ..PassInfo::new(&name) };
-    let added = Arc::make_mut(engine).add_pass(python_pass::made(info, function));
+    let (made, engine) = (python_pass::made(info, function), Arc::make_mut(engine));
+    if strict && engine.replace_pass(made.clone()).map_err(|error| raised(py, &error))? {
+        return Ok(name);
+    }
+    let added = engine.add_pass(made);
     added.map(|_| name).map_err(|error| raised(py, &error))
 }
 

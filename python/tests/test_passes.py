@@ -137,8 +137,34 @@ def test_what_a_pass_of_a_plugin_requires_can_be_a_python_pass(mod):
     assert ran == ["first", "second"]
     with pytest.raises(PlanError, match=r"test\.First.* is disabled"), PassContext(disabled_pass=["test.First"]):
         second(mod)
-    with pytest.raises(ValueError, match=r"test\.First"):
-        module_pass(opt_level=0, name="test.First")(lambda mod, ctx: mod)
+
+
+def test_a_pass_that_is_made_again_takes_the_place_of_the_first(mod):
+    ran = []
+
+    def made(word, level):
+        @module_pass(opt_level=level, name="test.Again")
+        def again(mod, ctx):
+            ran.append(word)
+            return mod
+
+        return again
+
+    first = made("first", 0)
+    before = Sequential([first])
+    before(mod)
+    second = made("second", 1)
+    assert passhost._passhost.pass_facts("test.Again")["opt_level"] == 1
+    user = module_pass(opt_level=0, required=["test.Again"], name="test.UsesAgain")(lambda mod, ctx: mod)
+    user(mod)
+    # An object that is still used does what it did, under a name of its own.
+    before(mod)
+    first(mod)
+    Sequential([second])(mod)
+    assert ran == ["first", "second", "first", "first", "second"]
+    assert [step.name for step in Sequential([first, second]).plan().steps] == ["test.Again_2", "test.Again"]
+    with pytest.raises(NameNotFoundError, match=r"relax\.Normalize"):
+        module_pass(opt_level=0, name="relax.Normalize")(lambda mod, ctx: mod)
 
 
 def test_classes_are_passes(mod):
@@ -229,8 +255,10 @@ def test_what_is_not_a_module_or_pass(mod):
         relax.Normalize()(3)
     with pytest.raises(TypeError, match="Expected passes to be a list of Pass objects"):
         Sequential([lambda mod: mod])
-    with pytest.raises(TypeError, match="Expected passes to be a list of Pass objects, but 3 is none"):
+    with pytest.raises(TypeError, match="Expected passes to be a list of Pass objects, but found an object of int"):
         Sequential(3)
+    with pytest.raises(TypeError, match=r"item 1 is relax.Normalize, which makes a pass when it is called"):
+        Sequential([relax.Normalize(), passhost.passes.relax.Normalize])
     with pytest.raises(TypeError, match="the name of a pass is a string, not None"):
         passhost.tvm.tvm_pass(None)
     with pytest.raises(TypeError, match="from_tvm takes an IRModule of TVM, not 3"):

@@ -16,7 +16,7 @@ use crate::report::Report;
 use crate::report::error::Error;
 use crate::workers::{self, Fates, Isolation, Limits, Opened, Start};
 use plugin_api::ir::Call;
-use plugin_api::metadata::{ConfigInfo, OpInfo, OptionValue};
+use plugin_api::metadata::{ConfigInfo, OpInfo, OptionValue, PassInfo};
 use plugin_api::typing::legalized::Legalized;
 use plugin_api::typing::operators::{Infer, InferError, Inferred};
 use registry::{Brought, ConfigError, Owner, OwnerId, PassId, Plan, Registry};
@@ -166,16 +166,27 @@ impl Engine {
     /// If its name is taken or is not one, or it declares options, which closures do not get.
     pub fn add_pass(&mut self, pass: MadePass) -> Result<PassId, Error> {
         let info = pass.info().clone();
-        if let Some(option) = info.options.first() {
-            return Err(Error::Request {
-                message: format!("pass `{}` is made at run time, but declares the option `{}`", info.name, option.name),
-                help: "let its closure have the value, or make it a pass of a plugin".to_string(),
-            });
-        }
+        check_made(&info)?;
         let id = PassId(self.registry.passes().count());
         self.registry.add(Owner::embedder(), Brought::passes(vec![info]))?;
         self.providers.push(Provider::Program(Some(Box::new(pass))));
         Ok(id)
+    }
+
+    /// Puts a pass that this program made in the place of an earlier one with the same name. Returns false if another plugin
+    /// has the name, or nothing.
+    ///
+    /// # Errors
+    /// As [`Engine::add_pass`].
+    pub fn replace_pass(&mut self, pass: MadePass) -> Result<bool, Error> {
+        let info = pass.info().clone();
+        let Some(id) = self.registry.find_full(&info.name) else { return Ok(false) };
+        let owner = self.registry.pass_place(id).0;
+        let Some(Provider::Program(Some(made))) = self.providers.get_mut(owner.0) else { return Ok(false) };
+        check_made(&info)?;
+        **made = pass;
+        self.registry.replace_pass(id, info);
+        Ok(true)
     }
 
     /// Declares a config option of this program. Its owner is `host`.
@@ -603,4 +614,13 @@ impl script::Operators for Engine {
     fn near_ops(&self, name: &str) -> Vec<String> {
         self.registry.near_operators(name)
     }
+}
+
+/// Closures have the values of their options.
+fn check_made(info: &PassInfo) -> Result<(), Error> {
+    let Some(option) = info.options.first() else { return Ok(()) };
+    Err(Error::Request {
+        message: format!("pass `{}` is made at run time, but declares the option `{}`", info.name, option.name),
+        help: "let its closure have the value, or make it a pass of a plugin".to_string(),
+    })
 }

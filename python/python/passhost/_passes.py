@@ -237,9 +237,14 @@ class MadePass(Pass):
         self._info, self._function = info, function
         self._taken = False
         """Whether a plugin that was loaded after it has a pass of its name."""
+        self._replaced = False
+        """Whether a pass that was made later has its name."""
         name = _host_name(info.name)
         with _plugins.loading:
             self._name = self._tell(name, not Compat.tvm)
+            earlier = _made.get(self._name)
+            if earlier is not None:
+                earlier._replaced = True
             _made[self._name] = self
 
     def _tell(self, name: str, strict: bool) -> str:
@@ -296,6 +301,12 @@ class MadePass(Pass):
         return self._info
 
     def _asked(self) -> AskedPass:
+        if self._replaced:
+            # The host knows it under a new name from now on.
+            with _plugins.loading:
+                self._name = self._tell(self._name, strict=False)
+                self._replaced = False
+                _made[self._name] = self
         if self._taken:
             raise NameNotFoundError(
                 f"the pass {self._name} that Python made cannot run: since passhost.load, a plugin has a pass of that "

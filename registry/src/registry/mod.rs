@@ -383,6 +383,25 @@ impl Registry {
         self.passes.push(known);
     }
 
+    /// Gives a pass other facts. Its name stays; plans that were made before are of another registry.
+    ///
+    /// # Panics
+    /// If the name is another one.
+    pub fn replace_pass(&mut self, at: PassId, info: PassInfo) {
+        let known = &mut self.passes[at.0];
+        assert_eq!(known.info.name, info.name, "a pass keeps its name");
+        known.info = info;
+        self.state = State::default();
+        self.establishing.values_mut().for_each(|passes| passes.retain(|pass| *pass != at));
+        for property in self.passes[at.0].info.contract.establishes.clone() {
+            let passes = self.establishing.entry(property).or_default();
+            if !passes.contains(&at) {
+                passes.push(at);
+                passes.sort();
+            }
+        }
+    }
+
     /// Whether all of it fits; gives the members of its composite passes.
     fn check(&self, owner: &Owner, brought: &Brought) -> Result<Vec<Vec<Stage>>, RegistryError> {
         let mut fresh = HashSet::new();
