@@ -9,7 +9,7 @@ import time
 import pytest
 
 import passhost
-from passhost.error import IllFormedError, PassFailedError, PasshostError
+from passhost.error import IllFormedError, PassFailedError, PasshostError, ScriptError
 from passhost.relax import op
 from passhost.relax.expr_functor import PyExprMutator, PyExprVisitor, mutator, visitor
 from passhost.relax.transform import dataflowblock_pass, function_pass
@@ -39,6 +39,17 @@ def refused(made, mod, kind, message):
     assert mod.script() == before
     assert relax.DeadCodeElimination()(mod) is not mod
     return caught.value
+
+
+def test_what_is_no_source_of_a_module():
+    for source in ["def @x", "\0", "", "class"]:
+        with pytest.raises(ScriptError):
+            passhost.script.from_source(source)
+    with pytest.raises(TypeError, match=r"not an object of builtins.bytes; decode it"):
+        passhost.script.from_source(b"class")
+    family = type("Module", (), {"__module__": "torch.nn.modules.module"})
+    with pytest.raises(TypeError, match=r"TVM makes a module of it \(tvm.relax.frontend.torch"):
+        passhost.script.from_source(type("Own", (family,), {})())
 
 
 def test_a_pass_that_returns_none(mod):

@@ -83,6 +83,24 @@ def test_facts_of_a_pass_as_text():
     assert repr(PassInfo(1, "my.Pass", ["a", "b"])) == 'PassInfo(opt_level=1, name="my.Pass", required=["a", "b"])'
 
 
+@pytest.mark.parametrize("result", [np.zeros((3, 3), "float32"), np.zeros((2, 4)), None, "x", 1.0])
+def test_packed_functions_return_what_the_call_says(result):
+    @passhost.runtime.register_global_func("test.returns", override=True)
+    def returns(x):
+        return result if not isinstance(result, np.ndarray) else passhost.runtime.tensor(result)
+
+    mod = passhost.script.from_source("""
+@I.ir_module
+class Module:
+    @R.function(pure=False)
+    def main(x: R.Tensor((2, 4), "float32")):
+        y = R.call_packed("test.returns", x, ty_args=(R.Tensor((2, 4), "float32"),))
+        return y
+""")
+    with pytest.raises(passhost.error.ExecutionError, match=r"the result of `test.returns`"):
+        passhost.exec(mod, passhost.runtime.tensor(np.zeros((2, 4), "float32")))
+
+
 def test_packed_functions_write_to_their_arguments():
     @passhost.runtime.register_global_func("test.written", override=True)
     def written(a, b):

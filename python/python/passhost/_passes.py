@@ -366,6 +366,20 @@ class ModulePass(MadePass):
         return self._function(mod, ctx)  # type: ignore[no-any-return]
 
 
+def _other_than_pass(value: object) -> str:
+    """What is in the place of a pass, and what to do about it."""
+    if isinstance(value, str):
+        return f"the string {value!r}; passhost.passes has passes by their names, as passhost.passes.relax.Normalize()"
+    if isinstance(value, Pass):
+        return "one pass; put it into a list"
+    name = getattr(value, "_name", None) or getattr(value, "__name__", None)
+    if callable(value) and name is not None:
+        if (getattr(value, "__module__", None) or "passhost").startswith("passhost"):
+            return f"{name}, which makes a pass when it is called; write {name}()"
+        return f"the function {name}; module_pass makes a pass of it"
+    return f"an object of {type(value).__name__}"
+
+
 class Sequential(Pass):
     """Passes that run one after the other as one.
 
@@ -384,11 +398,12 @@ class Sequential(Pass):
         """Of these passes, in order."""
         self._info = PassInfo(opt_level, name, required, traceable)
         if passes is not None and not isinstance(passes, Iterable):
-            raise TypeError(f"Expected passes to be a list of Pass objects, but {passes!r} is none")
+            raise TypeError(f"Expected passes to be a list of Pass objects, but found {_other_than_pass(passes)}")
         self._passes = list(passes or ())
-        for member in self._passes:
+        for at, member in enumerate(self._passes):
             if not isinstance(member, Pass):
-                raise TypeError(f"Expected passes to be a list of Pass objects, but {member!r} is none")
+                found = _other_than_pass(member)
+                raise TypeError(f"Expected passes to be a list of Pass objects, but item {at} is {found}")
 
     @property
     def info(self) -> PassInfo:

@@ -14,6 +14,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from typing import Any
 
@@ -32,8 +33,27 @@ def from_source(
     return _read(source, origin, strict, unchecked=not check_well_formed)
 
 
+def _no_text(source: object) -> str:
+    """What is wrong with a source that is something else than a text."""
+    kind = type(source)
+    words = f"source is the text of a module, not an object of {kind.__module__}.{kind.__qualname__}"
+    frontends = {"torch": "torch.from_exported_program", "onnx": "onnx.from_onnx"}
+    families = [base.__module__.partition(".")[0] for base in kind.__mro__]
+    frontend = next((frontends[family] for family in families if family in frontends), None)
+    if frontend is not None:
+        return f"{words}; TVM makes a module of it (tvm.relax.frontend.{frontend}), whose script() is such a text"
+    if isinstance(source, IRModule):
+        return f"{words}; it is a module already"
+    if isinstance(source, os.PathLike):
+        return f"{words}; read the file, as with Path.read_text()"
+    if isinstance(source, bytes):
+        return f"{words}; decode it, as with source.decode()"
+    return words
+
+
 def _read(source: str, origin: str, strict: bool = False, unchecked: bool = False) -> IRModule:
-    _given.text("source", source)
+    if not isinstance(source, str):
+        raise TypeError(_no_text(source))
     _given.text("origin", origin)
     _plugins.ensure_loaded()
     handle, said = _passhost.read_module(origin, source, strict, unchecked)
