@@ -26,8 +26,13 @@ pub enum LinkError {
         message: String,
     },
     /// A file of its own.
-    #[error("the linker's files: {0}")]
-    File(#[from] io::Error),
+    #[error("the files of the linker cannot be written to {folder}: {error}", folder = folder.display())]
+    File {
+        /// The folder for temporary files.
+        folder: PathBuf,
+        /// What the system says.
+        error: io::Error,
+    },
 }
 
 /// A program that links.
@@ -67,13 +72,14 @@ pub fn shared(object: &[u8]) -> Result<Vec<u8>, LinkError> {
     if !cfg!(unix) {
         return Err(LinkError::System);
     }
-    let folder = tempfile::tempdir()?;
+    let file = |error| LinkError::File { folder: std::env::temp_dir(), error };
+    let folder = tempfile::tempdir().map_err(file)?;
     let [from, to] = ["kernels.o", "kernels.so"].map(|name| folder.path().join(name));
-    fs::write(&from, object)?;
+    fs::write(&from, object).map_err(file)?;
     let linkers = linkers();
     for linker in &linkers {
         if linked(linker, &from, &to)? {
-            return Ok(fs::read(&to)?);
+            return fs::read(&to).map_err(file);
         }
     }
     let names: Vec<String> = linkers.iter().map(|linker| format!("`{}`", linker.program.to_string_lossy())).collect();

@@ -4,7 +4,7 @@
 use super::arguments::{RunArgs, Select};
 use super::manifest_path;
 use crate::engine::search;
-use crate::files::{Identity, Output, follow, from_start, identity};
+use crate::files::{Identity, Output, Written, follow, from_start, identity};
 use crate::plugins::crates::{Look, ReadByRuns, Survey};
 use crate::plugins::hashes::Hashes;
 use crate::plugins::lock::path_of;
@@ -51,6 +51,12 @@ fn refused(shown: &Path, option: &str, what: &str) -> Error {
 /// # Errors
 /// The first output that does.
 pub(super) fn check(args: &RunArgs) -> Result<Survey, Error> {
+    let survey = check_places(args)?;
+    args.output.iter().try_for_each(|shown| Written::Module.check(shown))?;
+    Ok(survey)
+}
+
+fn check_places(args: &RunArgs) -> Result<Survey, Error> {
     let (outputs, mut survey) = (outputs(args)?, Survey::default());
     if outputs.is_empty() && args.look.dump_folder().is_none() {
         return Ok(survey);

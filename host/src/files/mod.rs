@@ -166,6 +166,70 @@ impl Output {
     }
 }
 
+/// What a command writes.
+#[derive(Clone, Copy)]
+pub(crate) enum Written {
+    /// TVMScript.
+    Module,
+    /// Arrays.
+    Arrays,
+    /// Code of a machine.
+    Code,
+}
+
+/// Ends of names of files that hold models, arrays or code in a form of their own.
+const FORMS: [&str; 26] = [
+    "a",
+    "bc",
+    "dll",
+    "dylib",
+    "gguf",
+    "h5",
+    "hdf5",
+    "html",
+    "keras",
+    "ll",
+    "mlir",
+    "mlmodel",
+    "npy",
+    "npz",
+    "o",
+    "onnx",
+    "pb",
+    "pbtxt",
+    "pt",
+    "pt2",
+    "pth",
+    "safetensors",
+    "so",
+    "tar",
+    "tflite",
+    "zip",
+];
+
+impl Written {
+    /// Refuses a file that is named like one of another form, which would be misread later.
+    ///
+    /// # Errors
+    /// If it is.
+    pub(crate) fn check(self, shown: &Path) -> Result<(), Error> {
+        let (what, end, own): (_, _, &[&str]) = match self {
+            Written::Module => ("TVMScript", "py", &[]),
+            Written::Arrays => ("arrays", "npz", &["npz"]),
+            Written::Code => ("code of a machine", "so", &["a", "bc", "dll", "dylib", "ll", "o", "so"]),
+        };
+        let found = shown.extension().and_then(|end| end.to_str()).map(str::to_lowercase).unwrap_or_default();
+        if own.contains(&found.as_str()) || !FORMS.contains(&found.as_str()) {
+            return Ok(());
+        }
+        let message = format!(
+            "the result is {what}, and would be written to a file named .{found}; name it .{end} (run writes TVMScript, exec .npz \
+             files, and emit LLVM IR, assembly, objects and shared libraries)"
+        );
+        Err(Error::Output { path: shown.to_path_buf(), message })
+    }
+}
+
 /// Writes to standard output.
 ///
 /// # Errors
@@ -408,7 +472,10 @@ fn through(path: &Path) -> io::Result<File> {
 
 /// Writes through what `content` writes; that may seek, which pipes and devices cannot.
 fn copy_through(path: &Path, content: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
-    let mut complete = tempfile::tempfile()?;
+    let no_room = |error: io::Error| {
+        io::Error::new(error.kind(), format!("no temporary file in {}: {error}", std::env::temp_dir().display()))
+    };
+    let mut complete = tempfile::tempfile().map_err(no_room)?;
     content(&mut complete)?;
     complete.rewind()?;
     io::copy(&mut complete, &mut through(path)?).map(|_| ())

@@ -1,6 +1,6 @@
 //! Writes the module after passes into a folder, one numbered file each.
 
-use crate::files::from_start;
+use crate::files::replace;
 use crate::report::error::Error;
 use plugin_api::PassError;
 use plugin_api::declare::instrument::{PassFacts, PassInstrument};
@@ -41,7 +41,7 @@ impl Dump {
 
     fn write(&mut self, pass: &str, text: &str) {
         let path = self.folder.join(format!("{:03}_{}.py", self.written, file_name(pass)));
-        match std::fs::write(from_start(&path), text) {
+        match replace(&path, text) {
             Ok(()) => self.written += 1,
             Err(error) => *self.failure.borrow_mut() = Some(Error::Write { path, message: error.to_string() }),
         }

@@ -238,6 +238,67 @@ fn output_that_cannot_be_written_in_the_end() {
     assert_eq!(text(&case.path("small.py")), SMALL);
 }
 
+/// Each file that a command writes, where the disk has no room: a limit of the sizes of files is such a disk.
+#[test]
+#[cfg(target_os = "linux")]
+fn files_that_have_no_room() {
+    let case = Case::empty("no_room").file("passes.toml", "").file("m.py", super::llvm::DOUBLE);
+    for (args, path) in [
+        (&["run", "m.py", "--passes", "", "-o", "out.py"][..], "out.py"),
+        (&["run", "m.py", "--passes", "", "--report", "page.html"], "page.html"),
+        (&["run", "m.py", "--passes", "", "--report", "page.json"], "page.json"),
+        (&["run", "m.py", "--passes", "", "--trace", "trace.json"], "trace.json"),
+        (&["exec", "m.py", "--random", "1", "-o", "values.npz"], "values.npz"),
+        (&["exec", "m.py", "--random", "1", "--backend", "llvm", "-o", "values.npz"], "values.npz"),
+        (&["emit", "m.py", "-o", "m.ll"], "m.ll"),
+        (&["emit", "m.py", "--kind", "object", "-o", "m.o"], "m.o"),
+        (&["new", "my-passes", "--api", &super::root().to_string_lossy()], "my-passes"),
+    ] {
+        let mut command = case.command(&[]);
+        let program = command.get_program().to_owned();
+        let cache = case.path("cache");
+        command = Command::new("sh");
+        command.args(["-c", "ulimit -f 0; exec \"$0\" \"$@\""]).arg(&program).args(args);
+        command.current_dir(case.folder.path()).env("XDG_CACHE_HOME", cache);
+        let (stdout, stderr, code) = case.finish(command, b"");
+        assert!(code == 4 && stderr.contains("File too large"), "{args:?}: {code} {stdout}{stderr}");
+        assert!(stderr.contains(path), "{args:?}: {stderr}");
+        let left = std::fs::metadata(case.path(path)).map(|found| found.len());
+        assert!(left.is_err(), "{args:?} left {left:?}");
+    }
+}
+
+/// A folder for temporary files that is not there is named, and so is the variable.
+#[test]
+#[cfg(target_os = "linux")]
+fn no_folder_for_temporary_files() {
+    let case = Case::empty("no_temporary_files").file("passes.toml", "").file("m.py", super::llvm::DOUBLE);
+    let mut command = case.command(&["emit", "m.py", "--function", "double", "--kind", "shared", "-o", "k.so"]);
+    command.env("TMPDIR", "/nowhere/at/all");
+    let (_, said, code) = case.finish(command, b"");
+    assert!(
+        code == 4 && said.contains("/nowhere/at/all") && said.contains("TMPDIR") && !said.contains("compiler"),
+        "{said}"
+    );
+}
+
+/// Files of other formats are not written under their names.
+#[test]
+#[cfg(target_os = "linux")]
+fn names_of_other_formats() {
+    let case = Case::empty("other_formats").file("passes.toml", "").file("m.py", super::llvm::DOUBLE);
+    for (args, what) in [
+        (&["run", "m.py", "--passes", "", "-o", "m.onnx"][..], "the result is TVMScript"),
+        (&["run", "m.py", "--passes", "", "-o", "m.PT"], "the result is TVMScript"),
+        (&["exec", "m.py", "--random", "1", "-o", "m.onnx"], "the result is arrays"),
+        (&["emit", "m.py", "--kind", "shared", "-o", "m.onnx"], "the result is code of a machine"),
+    ] {
+        let (_, said, code) = case.run(args, b"");
+        assert!(code == 2 && said.contains(what) && said.contains("run writes TVMScript"), "{args:?}: {said}");
+        assert!(!case.path(args[args.len() - 1]).exists());
+    }
+}
+
 /// What nobody can get is never a success: neither of a run, nor of a list, nor of help.
 #[test]
 fn standard_output_that_is_closed() {

@@ -5,7 +5,7 @@ use super::{FileError, Meant};
 use crate::limits::Limits;
 use crate::tensor::Tensor;
 use std::collections::BTreeMap;
-use std::io::{Read, Seek, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipArchive, ZipWriter};
 
@@ -19,6 +19,41 @@ fn archive(error: zip::result::ZipError) -> FileError {
     match error {
         zip::result::ZipError::Io(error) => FileError::Archive { why: error.to_string() },
         other => FileError::Archive { why: other.to_string() },
+    }
+}
+
+/// An archive that is written is not damaged: the system refuses.
+fn refused(error: zip::result::ZipError) -> FileError {
+    FileError::Io(match error {
+        zip::result::ZipError::Io(error) => error,
+        other => io::Error::other(other.to_string()),
+    })
+}
+
+/// What is written to until it fails. The writer of archives tries to end an archive that failed, and would print why it cannot.
+struct UntilItFails<W> {
+    to: W,
+    failed: bool,
+}
+
+impl<W: Write> Write for UntilItFails<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.failed {
+            return Ok(bytes.len());
+        }
+        let written = self.to.write(bytes);
+        self.failed = written.as_ref().is_err_and(|error| error.kind() != io::ErrorKind::Interrupted);
+        written
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if self.failed { Ok(()) } else { self.to.flush().inspect_err(|_| self.failed = true) }
+    }
+}
+
+impl<W: Seek> Seek for UntilItFails<W> {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        if self.failed { Ok(0) } else { self.to.seek(to).inspect_err(|_| self.failed = true) }
     }
 }
 
@@ -76,14 +111,14 @@ pub fn write_npz<'t>(
     arrays: impl IntoIterator<Item = (&'t str, &'t Tensor)>,
     to: impl Write + Seek,
 ) -> Result<(), FileError> {
-    let mut files = ZipWriter::new(to);
+    let mut files = ZipWriter::new(UntilItFails { to, failed: false });
     for (name, tensor) in arrays {
         let options = SimpleFileOptions::default().compression_method(CompressionMethod::Stored);
         let options = options.last_modified_time(zip::DateTime::default()).large_file(tensor.nbytes() >= LARGE);
-        files.start_file(format!("{name}.npy"), options).map_err(archive)?;
+        files.start_file(format!("{name}.npy"), options).map_err(refused)?;
         write_npy(tensor, name, &mut files)?;
     }
-    files.finish().map_err(archive)?;
+    files.finish().map_err(refused)?;
     Ok(())
 }
 

@@ -5,7 +5,7 @@ use crate::cli::arguments::{EmitArgs, EmitKind};
 use crate::cli::messages::Messages;
 use crate::cli::run::executed::prepared;
 use crate::cli::spared;
-use crate::files::Output;
+use crate::files::{Output, Written};
 use crate::report::error::{Error, exit};
 use crate::run::execute::backend::{Backend, Executor};
 use native::Text;
@@ -17,7 +17,10 @@ pub(in crate::cli) fn emit(args: &EmitArgs, messages: Messages) -> Result<(), Er
         Some(of) => {
             let output = match &args.output {
                 None => Output::Stdout,
-                Some(shown) => spared::output(&args.select, (shown, "-o"), &[("the module", args.input.as_path())])?,
+                Some(shown) => {
+                    Written::Code.check(shown)?;
+                    spared::output(&args.select, (shown, "-o"), &[("the module", args.input.as_path())])?
+                }
             };
             let (module, executor) = ready(args, messages)?;
             output.write(&text(&asked(&module, args)?, args.kind, of, &executor)?)

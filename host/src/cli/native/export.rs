@@ -3,10 +3,11 @@
 use crate::cli::arguments::{EmitArgs, EmitKind};
 use crate::cli::messages::Messages;
 use crate::cli::spared;
-use crate::files::Output;
+use crate::files::{Output, Written};
 use crate::report::error::Error;
 use crate::run::execute::backend::Executor;
-use native::{ExportError, Library, LlvmError, link};
+use native::link::{self, LinkError};
+use native::{ExportError, Library, LlvmError};
 use plugin_api::ir::Body;
 use std::path::{Path, PathBuf};
 
@@ -27,6 +28,7 @@ impl Files {
                 "name its file with -o; its header is written beside it",
             )
         })?;
+        Written::Code.check(shown)?;
         let header = shown.with_extension("h");
         if shown == header {
             return Err(request(
@@ -52,10 +54,7 @@ impl Files {
     ) -> Result<(), Error> {
         let Library { object, header } = executor.export(functions).map_err(refused)?;
         let code = match kind {
-            EmitKind::Shared => link::shared(&object).map_err(|error| Error::Request {
-                message: error.to_string(),
-                help: "install a C compiler, or take --kind object, which needs no linker".to_string(),
-            })?,
+            EmitKind::Shared => link::shared(&object).map_err(not_linked)?,
             _ => object,
         };
         self.code.1.write_bytes(&code)?;
@@ -63,6 +62,18 @@ impl Files {
         messages.tell(&format!("wrote {} and its header {}", self.code.0.display(), self.header.0.display()));
         Ok(())
     }
+}
+
+fn not_linked(error: LinkError) -> Error {
+    let help = match error {
+        LinkError::File { folder, error } => {
+            let message = format!("the linker's files cannot be written there: {error}; TMPDIR names another folder");
+            return Error::Write { path: folder, message };
+        }
+        LinkError::Refused { .. } => "the linker says why; --kind object needs no linker",
+        _ => "install a C compiler, or take --kind object, which needs no linker",
+    };
+    Error::Request { message: error.to_string(), help: help.to_string() }
 }
 
 fn refused(error: ExportError) -> Error {

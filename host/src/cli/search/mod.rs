@@ -20,7 +20,7 @@ use super::select::request;
 use super::{load, manifest_path, spared};
 use crate::context::PassContext;
 use crate::engine::Engine;
-use crate::files::Output;
+use crate::files::{Output, Written};
 use crate::plugins::lock::Mode;
 use crate::report::error::Error;
 use clap::Args;
@@ -59,6 +59,7 @@ pub(super) struct SearchArgs {
 impl SearchArgs {
     /// The file for the module that is found, which must not be one that the search reads.
     fn output(&self, shown: &Path) -> Result<Output, Error> {
+        Written::Module.check(shown)?;
         spared::output(&self.select, (shown, "-o"), &[("the input", &self.input)])
     }
 }

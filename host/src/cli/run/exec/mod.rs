@@ -11,7 +11,7 @@ use super::results::{Shown, results};
 use crate::cli::arguments::ExecArgs;
 use crate::cli::messages::Messages;
 use crate::cli::spared;
-use crate::files::{Output, to_stdout};
+use crate::files::{Output, Written, to_stdout};
 use crate::report::error::{Error, exit};
 use crate::run::execute::backend::Executor;
 use crate::run::execute::{FRESH, depends_on_unwritten, executing, failed, unwritten};
@@ -63,6 +63,7 @@ pub(in crate::cli) fn exec(args: &ExecArgs, messages: Messages) -> Result<u8, Er
 /// Where the results go, if anywhere.
 fn output(args: &ExecArgs) -> Result<Option<Output>, Error> {
     let Some(shown) = &args.output else { return Ok(None) };
+    Written::Arrays.check(shown)?;
     let mut others = vec![("the module", args.executed.input.as_path())];
     others.extend(args.inputs.as_deref().map(|path| ("the file of the inputs", path)));
     match spared::output(&args.select, (shown, "-o"), &others)? {
