@@ -30,14 +30,14 @@ use crate::report::error::{Error, Problem, exit};
 use crate::report::{Grade, Report};
 use clap::{ColorChoice, Parser};
 use std::ffi::OsString;
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tracing_subscriber::EnvFilter;
 
 /// Commands that run code of plugins, or write temporary files.
-const SUPERVISED: [&str; 12] = [
+const SUPERVISED: [&str; 14] = [
     "run",
     "replay",
     "bisect",
@@ -50,6 +50,8 @@ const SUPERVISED: [&str; 12] = [
     "lock",
     "explain-match",
     "blame",
+    "new",
+    "package",
 ];
 
 /// Runs the command line of this process.
@@ -110,12 +112,26 @@ fn refused(error: &clap::Error) -> u8 {
         return written.map_or_else(|error| messages.error(&error), |()| exit::DONE);
     }
     if messages.is_json() {
-        let text = error.to_string();
+        let text = plainer(error.to_string());
         messages.report(&Report::error(text.trim_start_matches("error: ").trim_end()));
     } else {
-        let _ = error.print();
+        let _ = anstream::stderr().lock().write_all(plainer(error.render().ansi().to_string()).as_bytes());
     }
     exit::REQUEST
+}
+
+/// Messages of the standard library about numbers, and what they mean.
+const OF_NUMBERS: [(&str, &str); 6] = [
+    ("invalid digit found in string", "expected an integer, such as 7"),
+    ("cannot parse integer from empty string", "expected an integer, such as 7, found nothing"),
+    ("number too large to fit in target type", "the number is too large"),
+    ("number too small to fit in target type", "the number is too small"),
+    ("invalid float literal", "expected a number, such as 0.5"),
+    ("cannot parse float from empty string", "expected a number, such as 0.5, found nothing"),
+];
+
+fn plainer(text: String) -> String {
+    OF_NUMBERS.iter().fold(text, |text, (from, to)| text.replace(from, to))
 }
 
 /// The arguments of this process; what is not UTF-8 in them, which clap refuses, can at least be shown.

@@ -1,5 +1,6 @@
 //! `passhost new`: writes a plugin crate, which is the one in `plugins/template` under another name.
 
+use crate::process;
 use crate::report::error::Error;
 use clap::Args;
 use std::path::{Component, Path, PathBuf};
@@ -84,15 +85,39 @@ pub(in crate::cli) fn new(args: &NewArgs) -> Result<String, Error> {
     let api = api(args.api.as_deref())?;
     let failed =
         |path: &Path, error: std::io::Error| Error::Write { path: path.to_path_buf(), message: error.to_string() };
-    std::fs::create_dir_all(folder).map_err(|error| failed(folder, error))?;
-    let real = folder.canonicalize().map_err(|error| failed(folder, error))?;
+    let last = folder.file_name().filter(|_| !folder.is_dir());
+    // All is written to a folder of its own first, so that whatever ends this process leaves no part of a crate.
+    let around = if last.is_some() { folder.parent().unwrap_or(Path::new("")) } else { folder };
+    let around = if around.as_os_str().is_empty() { Path::new(".") } else { around };
+    std::fs::create_dir_all(around).map_err(|error| failed(around, error))?;
+    let real = around.canonicalize().map_err(|error| failed(around, error))?;
+    let real = last.map_or_else(|| real.clone(), |last| real.join(last));
+    let draft = tempfile::Builder::new().prefix(DRAFT).tempdir_in(around).map_err(|error| failed(around, error))?;
+    let _noted = process::temporary(draft.path());
+    let whole = draft.path().join("crate");
     for (file, text) in FILES {
-        let path = folder.join(file);
-        let parent = path.parent().unwrap_or(folder);
+        let path = whole.join(file);
+        let parent = path.parent().unwrap_or(&whole);
         std::fs::create_dir_all(parent).map_err(|error| failed(parent, error))?;
         std::fs::write(&path, fill(file, text, &name, &api, &real)).map_err(|error| failed(&path, error))?;
     }
+    put_in_place(&whole, folder, last.is_some()).map_err(|error| failed(folder, error))?;
     Ok(said(folder, &api))
+}
+
+/// How folders begin whose content is not yet a crate.
+const DRAFT: &str = ".passhost-new-";
+
+/// Moves a crate to its folder, or its parts into a folder that is there.
+fn put_in_place(whole: &Path, folder: &Path, is_new: bool) -> std::io::Result<()> {
+    if is_new {
+        return std::fs::rename(whole, folder);
+    }
+    for part in std::fs::read_dir(whole)? {
+        let part = part?;
+        std::fs::rename(part.path(), folder.join(part.file_name()))?;
+    }
+    Ok(())
 }
 
 /// The name of the crate.
@@ -149,13 +174,18 @@ fn check_folder(folder: &Path) -> Result<(), Error> {
     let shown = folder.display();
     let help = "name another folder, or remove this one";
     match std::fs::read_dir(folder) {
-        Ok(mut entries) => match entries.next() {
+        Ok(entries) => match entries.flatten().find(|entry| !is_draft(entry)) {
             Some(_) => Err(refuse(format!("{shown} exists and is not empty"), help)),
             None => Ok(()),
         },
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(refuse(format!("{shown} cannot become the folder of a crate: {error}"), help)),
     }
+}
+
+/// Whether it is left of a command that was killed, and goes away now.
+fn is_draft(entry: &std::fs::DirEntry) -> bool {
+    entry.file_name().to_string_lossy().starts_with(DRAFT) && std::fs::remove_dir_all(entry.path()).is_ok()
 }
 
 fn api(arg: Option<&str>) -> Result<Api, Error> {
