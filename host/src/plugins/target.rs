@@ -1,7 +1,28 @@
 //! Compilation targets.
 
 use crate::report::error::Error;
+use plugin_api::names::{did_you_mean, nearest};
 use std::fmt;
+
+/// Kinds of targets that TVM has. Plugins may know others.
+const KINDS: [&str; 13] = [
+    "c",
+    "composite",
+    "cuda",
+    "ext_dev",
+    "hexagon",
+    "llvm",
+    "metal",
+    "nvptx",
+    "opencl",
+    "rocm",
+    "test",
+    "vulkan",
+    "webgpu",
+];
+/// Words for processors, with the kind that was meant.
+const PROCESSORS: [(&str, &str); 5] =
+    [("cpu", "llvm"), ("x86", "llvm"), ("x86_64", "llvm"), ("arm", "llvm"), ("gpu", "cuda")];
 
 /// A compilation target: a name such as `llvm`, or a JSON object with a `kind` or a `tag`, which is a name, too.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,22 +44,37 @@ impl Target {
             let in_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/');
             name.starts_with(char::is_alphabetic) && name.chars().all(in_name)
         };
+        let misspelt = |name: &str| match meant(name) {
+            near if near.is_empty() => Ok(Target(text.to_string())),
+            near => Err(wrong(&format!("has the unknown kind `{name}`{}", did_you_mean(&near)))),
+        };
         if !text.starts_with('{') {
-            return if is_name(text) {
-                Ok(Target(text.to_string()))
-            } else {
-                Err(wrong("is neither a name nor a JSON object"))
-            };
+            return if is_name(text) { misspelt(text) } else { Err(wrong("is neither a name nor a JSON object")) };
         }
         let json: serde_json::Value =
             serde_json::from_str(text).map_err(|error| wrong(&format!("is not JSON: {error}")))?;
         let named = ["kind", "tag"].into_iter().find_map(|key| Some((key, json.get(key)?)));
         match named {
+            Some(("kind", serde_json::Value::String(name))) if is_name(name) => misspelt(name),
             Some((_, serde_json::Value::String(name))) if is_name(name) => Ok(Target(text.to_string())),
             Some((key, _)) => Err(wrong(&format!("has a `{key}` that is not a name"))),
             None => Err(wrong("has neither a `kind` nor a `tag`")),
         }
     }
+}
+
+/// Kinds that were probably meant by a name that is none; nothing if it may be a kind of a plugin.
+fn meant(name: &str) -> Vec<String> {
+    // Tags have a slash.
+    if KINDS.contains(&name) || name.contains('/') {
+        return Vec::new();
+    }
+    if let Some((_, kind)) = PROCESSORS.iter().find(|(word, _)| *word == name) {
+        return vec![(*kind).to_string()];
+    }
+    let same_start = |kind: &&str| kind.chars().next().is_some_and(|c| name.to_lowercase().starts_with(c));
+    let close = |kind: &&str| kind.len() > 1 && kind.len().abs_diff(name.len()) <= 2 && same_start(kind);
+    nearest(name, KINDS.into_iter().filter(close))
 }
 
 impl fmt::Display for Target {
@@ -53,10 +89,22 @@ mod tests {
 
     #[test]
     fn a_target_has_a_name() {
-        for right in
-            ["llvm", "nvidia/nvidia-a100", r#"{"kind": "llvm", "mcpu": "native"}"#, r#"{"tag": "raspberry-pi/4b"}"#]
-        {
+        for right in [
+            "llvm",
+            "nvidia/nvidia-a100",
+            r#"{"kind": "llvm", "mcpu": "native"}"#,
+            r#"{"tag": "raspberry-pi/4b"}"#,
+            "acme-npu",
+        ] {
             assert_eq!(Target::parse(right).expect(right).to_string(), right);
+        }
+        for (wrong, kind) in
+            [("cudaa", "cuda"), ("lllvm", "llvm"), ("LLVM", "llvm"), ("gpu", "cuda"), ("vulcan", "vulkan")]
+        {
+            for text in [wrong.to_string(), format!("{{\"kind\": \"{wrong}\"}}")] {
+                let error = Target::parse(&text).expect_err(wrong).to_string();
+                assert_eq!(error, format!("target `{text}` has the unknown kind `{wrong}`; did you mean `{kind}`?"));
+            }
         }
         for wrong in
             ["", "x y", "{}", r#"{"kind": ""}"#, r#"{"kind": 1}"#, r#"{"tag": ""}"#, r#"{"kind": "", "tag": "a"}"#]
