@@ -5,6 +5,7 @@
 
 use plugin_api::metadata::{Allowed, OptionInfo, OptionType, OptionValue, PassInfo};
 use plugin_api::names::{did_you_mean, listed, nearest};
+use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
 use std::ops::Range;
@@ -120,7 +121,7 @@ pub enum PipelineError {
         /// Position in bytes.
         at: usize,
         /// What was expected there.
-        expected: &'static str,
+        expected: Cow<'static, str>,
     },
     /// An option that there is none of.
     #[error("{what} `{pass}` has no option `{option}`{}; its options: {}", did_you_mean(.near), listed(known))]
@@ -256,12 +257,13 @@ impl Pipeline {
         let mut stages = Vec::new();
         parser.space();
         while parser.at < text.len() {
-            stages.push(parser.stage()?);
+            let stage = parser.stage()?;
             parser.space();
             if parser.at < text.len() {
-                parser.expect(',', "`,` or the end")?;
+                parser.after(&stage, "`,` or the end")?;
                 parser.space();
             }
+            stages.push(stage);
         }
         Ok(Pipeline { stages })
     }
@@ -443,16 +445,16 @@ struct Parser<'a> {
 }
 
 impl Parser<'_> {
-    fn error(&self, expected: &'static str) -> PipelineError {
+    fn error(&self, expected: impl Into<Cow<'static, str>>) -> PipelineError {
         self.error_at(self.at, expected)
     }
 
-    fn error_at(&self, at: usize, expected: &'static str) -> PipelineError {
+    fn error_at(&self, at: usize, expected: impl Into<Cow<'static, str>>) -> PipelineError {
         let what = match self.what {
             Named::Pass => "pipeline",
             Named::Instrument => "instrument",
         };
-        PipelineError::Syntax { what, text: self.text.to_string(), at, expected }
+        PipelineError::Syntax { what, text: self.text.to_string(), at, expected: expected.into() }
     }
 
     fn space(&mut self) {
@@ -484,9 +486,10 @@ impl Parser<'_> {
 
     fn stage(&mut self) -> Result<Stage, PipelineError> {
         let start = self.at;
-        let name = self.name(match self.what {
-            Named::Pass => "the name of a pass",
-            Named::Instrument => "the name of an instrument",
+        let name = self.name(match (self.what, self.peek()) {
+            (Named::Pass, Some('*')) => "the name of a pass (there are no wildcards; `all()` means all passes)",
+            (Named::Pass, _) => "the name of a pass",
+            (Named::Instrument, _) => "the name of an instrument",
         })?;
         let span = start..self.at;
         let behind = self.text[self.at..].trim_start();
@@ -514,6 +517,31 @@ impl Parser<'_> {
         }
         let options = if self.peek() == Some('{') { self.options('}', "`,` or `}`")? } else { Vec::new() };
         Ok(Stage { name, options, form: Form::Pass, span })
+    }
+
+    /// The comma after a pass. What other languages write instead has an answer of its own.
+    fn after(&mut self, stage: &Stage, expected: &'static str) -> Result<(), PipelineError> {
+        let has_begun = self.text[..self.at].ends_with(char::is_whitespace);
+        match self.peek() {
+            Some(',') => {
+                self.at += 1;
+                Ok(())
+            }
+            Some('(') if stage.form == Form::Pass && stage.options.is_empty() => {
+                let rest = &self.text[self.at + 1..];
+                let options =
+                    rest.split_once(')').map(|(options, _)| options.trim()).filter(|options| options.len() < 60);
+                let options = options.filter(|options| options.contains('=')).unwrap_or("option=value");
+                Err(self.error(format!("options in braces, as in `{}{{{options}}}`", stage.name)))
+            }
+            Some('*' | '?') => Err(self.error(
+                "the whole name of a pass (there are no wildcards; `all(opt_level=1)` means all up to a level)",
+            )),
+            Some(c) if has_begun && c.is_alphanumeric() => {
+                Err(self.error(format!("{expected} (passes have commas between them)")))
+            }
+            _ => Err(self.error(expected)),
+        }
     }
 
     /// The options of `repeat`: its limit can be there without its name.
@@ -546,6 +574,11 @@ impl Parser<'_> {
             self.expect('=', "`=`")?;
             let value = OptionValue::parse_at(self.text, &mut self.at, 0);
             options.push((key, value.map_err(|(at, expected)| self.error_at(at, expected))?));
+            self.space();
+            // A word ends before any other sign.
+            if self.peek().is_some_and(|c| !(c.is_alphanumeric() || ",()[]{}".contains(c))) {
+                return Err(self.error(format!("{expected}, or quotes around the whole value, as in \"a=b\"")));
+            }
             self.separator(end, expected)?;
         }
         self.at += 1;
@@ -562,8 +595,13 @@ impl Parser<'_> {
         let mut members = Vec::new();
         self.space();
         while self.peek() != Some(']') {
-            members.push(self.stage()?);
-            self.separator(']', "`,` or `]`")?;
+            let stage = self.stage()?;
+            self.space();
+            if self.peek() != Some(']') {
+                self.after(&stage, "`,` or `]`")?;
+                self.space();
+            }
+            members.push(stage);
         }
         self.at += 1;
         self.depth -= 1;

@@ -502,3 +502,28 @@ fn what_members_require_changes_the_whole() {
     assert_eq!(outcomes(&registry, "Sequential(name=s)[t.C]", &["A"], &["C"]), "A:Changed B:Unchanged s:Changed");
     assert_eq!(outcomes(&registry, "Sequential(name=s)[repeat(limit=1)[t.A]]", &["A"], &[]), "A:Changed s:Unchanged");
 }
+
+/// What other languages write instead has an answer that says how it is written here.
+#[test]
+fn common_mistakes_in_pipelines_have_a_remedy() {
+    let said = |text: &str| Pipeline::parse(text).expect_err(text).beside_its_text();
+    for (text, what) in [
+        ("t.A(n=1)", "expected options in braces, as in `t.A{n=1}`, found `(`"),
+        ("t.A()", "expected options in braces, as in `t.A{option=value}`, found `(`"),
+        ("Sequential[t.A(n=1),t.B]", "expected options in braces, as in `t.A{n=1}`, found `(`"),
+        ("t.A t.B", "expected `,` or the end (passes have commas between them), found `t`"),
+        ("Sequential[t.A t.B]", "expected `,` or `]` (passes have commas between them), found `t`"),
+        (
+            "t.*",
+            "expected the whole name of a pass (there are no wildcards; `all(opt_level=1)` means all up to a level), found `*`",
+        ),
+        ("*", "expected the name of a pass (there are no wildcards; `all()` means all passes), found `*`"),
+        ("t.A{map=[n=8]}", "expected `,` or `]`, or quotes around the whole value, as in [\"n=16\"], found `=`"),
+        ("t.A{map=n=8}", "expected `,` or `}`, or quotes around the whole value, as in \"a=b\", found `=`"),
+        ("t.A{path=a/b}", "expected `,` or `}`, or quotes around the whole value, as in \"a=b\", found `/`"),
+        ("t.A;t.B", "expected `,` or the end, found `;`"),
+        ("t.A->t.B", "expected `,` or the end, found `-`"),
+    ] {
+        assert_eq!(said(text), format!("in the pipeline: {what}"), "{text}");
+    }
+}

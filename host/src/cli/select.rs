@@ -33,13 +33,15 @@ pub(super) struct Written {
     start: Option<usize>,
     /// All of it in the text.
     whole: Range<usize>,
+    /// Pipelines of the manifest, whose names are no names of passes.
+    others: Vec<String>,
 }
 
 impl Written {
     /// Reads a pipeline that is all of a text; `passes` is the text without what is only for people, at the same places.
-    fn parse(origin: PathBuf, text: &str, passes: &str) -> Result<Written, Error> {
+    fn parse(origin: PathBuf, (text, passes): (&str, &str), others: Vec<String>) -> Result<Written, Error> {
         let (pipeline, whole) = (Pipeline::default(), 0..text.len());
-        Written { pipeline, origin, text: text.into(), start: Some(0), whole }.read(passes)
+        Written { pipeline, origin, text: text.into(), start: Some(0), whole, others }.read(passes)
     }
 
     /// Reads a pipeline of a manifest.
@@ -49,7 +51,8 @@ impl Written {
         // A string with escapes says something else than what is there.
         let start = written.find(&named.passes).map(|at| whole.start + at);
         let (origin, text) = (manifest.path.clone(), Arc::clone(&manifest.text));
-        Written { pipeline: Pipeline::default(), origin, text, start, whole }.read(&named.passes)
+        let others = manifest.pipelines.keys().cloned().collect();
+        Written { pipeline: Pipeline::default(), origin, text, start, whole, others }.read(&named.passes)
     }
 
     fn read(mut self, pipeline: &str) -> Result<Written, Error> {
@@ -62,7 +65,23 @@ impl Written {
         let Error::Plan(wrong) = &error else { return error };
         let Some(span) = wrong.span() else { return error };
         let span = self.start.map_or(self.whole.clone(), |start| start + span.start..start + span.end);
+        let error = self.other(&span).unwrap_or(error);
         Error::Entry { path: self.origin.clone(), text: Arc::clone(&self.text), span, error: Box::new(error) }
+    }
+
+    /// What is wrong if the name of a pipeline is where a pass should be.
+    fn other(&self, span: &Range<usize>) -> Option<Error> {
+        let (before, after) = (self.text.get(..span.start)?, self.text.get(span.start..)?);
+        let is_end = |c: char| c == ',' || c.is_whitespace() || "[](){}\"".contains(c);
+        let start = before.rfind(is_end).map_or(0, |at| at + 1);
+        let end = after.find(is_end).map_or(self.text.len(), |at| span.start + at);
+        let name = self.text.get(start..end)?;
+        self.others.iter().any(|other| other == name).then(|| Error::Request {
+            message: format!("`{name}` is a pipeline of the manifest, and a pass is expected here"),
+            help: format!(
+                "run the pipeline with --pipeline {name}; `passhost plan --pipeline {name}` shows its passes"
+            ),
+        })
     }
 
     /// The plan of it in a context.
@@ -150,7 +169,7 @@ pub(super) fn request(select: &Select, manifest: &Manifest) -> Result<Asked, Err
     }];
     let mut target = select.target.as_deref().map(Target::parse).transpose()?;
     let written = match &select.passes {
-        Some(text) => from_file(text)?,
+        Some(text) => from_file(text, manifest)?,
         None => {
             let (name, pipeline) = named_pipeline(select.pipeline.as_deref(), manifest)?;
             selections.push(selection(format!("pipeline `{name}`"), &pipeline.settings));
@@ -177,7 +196,8 @@ fn on_line(entries: &[String]) -> Result<Vec<(String, OptionValue)>, Error> {
 pub(super) fn asked_again(asked: &bundle::Asked) -> Result<Asked, Error> {
     let (manifest, pipeline) = (BTreeMap::new(), BTreeMap::new());
     let config = Config { manifest, pipeline, line: on_line(&asked.config)? };
-    let written = Written::parse(PathBuf::from("<the pipeline of the bundle>"), &asked.pipeline, &asked.pipeline)?;
+    let written =
+        Written::parse("<the pipeline of the bundle>".into(), (&asked.pipeline, &asked.pipeline), Vec::new())?;
     let tvm_compat = asked.flags.iter().any(|flag| flag == "tvm-compat");
     let request = Request { selections: asked.selections.clone(), tvm_compat, ..Request::default() };
     let target = asked.target.as_deref().map(Target::parse).transpose()?;
@@ -218,15 +238,16 @@ pub(super) fn named_pipeline<'m>(
 }
 
 /// A pipeline, or `@FILE` that holds one.
-fn from_file(text: &str) -> Result<Written, Error> {
-    let Some(path) = text.strip_prefix('@') else { return Written::parse(PathBuf::from("<--passes>"), text, text) };
+fn from_file(text: &str, manifest: &Manifest) -> Result<Written, Error> {
+    let others = manifest.pipelines.keys().cloned().collect();
+    let Some(path) = text.strip_prefix('@') else { return Written::parse("<--passes>".into(), (text, text), others) };
     let wrong = |why: String| Error::Request {
         message: format!("pipeline file {path}: {why}"),
         help: "--passes @FILE reads a pipeline from a file".to_string(),
     };
     let bytes = read_small(Path::new(path)).map_err(|error| wrong(error.to_string()))?;
     let text = String::from_utf8(bytes).map_err(|error| wrong(error.utf8_error().to_string()))?;
-    Written::parse(PathBuf::from(path), &text, &without_comments(&text))
+    Written::parse(PathBuf::from(path), (&text, &without_comments(&text)), others)
 }
 
 /// A text with blanks for its byte order mark and for comments, which go from a `#` outside of quotes to the end of the

@@ -128,8 +128,13 @@ fn parse_list(text: &str, at: &mut usize, depth: u32) -> Result<OptionValue, (us
             return Ok(OptionValue::List(items.into()));
         }
         if !items.is_empty() {
-            if !text[*at..].starts_with(',') {
-                return Err((*at, "`,` or `]`"));
+            match text[*at..].chars().next() {
+                Some(',') => {}
+                // A word ends before any other sign.
+                Some(c) if !(c.is_alphanumeric() || "()[]{}".contains(c)) => {
+                    return Err((*at, "`,` or `]`, or quotes around the whole value, as in [\"n=16\"]"));
+                }
+                _ => return Err((*at, "`,` or `]`")),
             }
             *at += 1;
             skip_space(text, at);
