@@ -88,10 +88,13 @@ pub fn depends_on_unwritten(
 /// The value of a run depends on memory that nothing wrote to; `at` is the first call that leaves some as it was.
 pub fn unwritten(engine: &Engine, module: &Module, at: &At) -> Error {
     Error::Execution {
-        message: "the result depends on memory that nothing wrote to".to_string(),
+        message: format!("the result of `{}` depends on elements that no statement wrote", at.function),
         place: Shown::new(engine, module, "the module that was executed").place(&at.function, at.node),
-        notes: vec!["this call reads such memory, or leaves a part of its result as it was".to_string()],
-        help: "write all elements before they are read; a reduction over an axis without elements writes none"
+        notes: vec![match &at.binding {
+            Some(name) => format!("the call of `{name}` reads such elements, or leaves a part of its result unwritten"),
+            None => "this call reads such elements, or leaves a part of its result unwritten".to_string(),
+        }],
+        help: "initialize all elements, as with `T.init()` of a reduction, or let its loops cover the whole buffer"
             .to_string(),
         function: Some(at.function.clone()),
         code: exit::INPUT,

@@ -88,7 +88,7 @@ pub enum SealError {
         name: String,
     },
     /// An operand that refers to its own node or a later one.
-    #[error("node {index}{}: uses `{name}` before its definition", named(.user))]
+    #[error("node {index}{}: `{name}` is used here, before its definition; move the definition before its first use", named(.user))]
     UseBeforeDef {
         /// Node that uses it.
         index: usize,
@@ -109,7 +109,7 @@ pub enum SealError {
     },
     /// A nested expression without a user, or with more than one.
     #[error(
-        "node {index}: a nested expression has {uses} users; exactly one is allowed: give it a name (in a rewrite with `rw.emit`)"
+        "node {index}: an expression without a name has {uses} users, and exactly one is allowed; bind it to a variable, which `rw.emit` does in a rewrite"
     )]
     UnboundUses {
         /// Which node.
