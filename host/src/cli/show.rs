@@ -219,6 +219,11 @@ pub(super) fn plan_warning(warning: &Warning) -> Report {
 
 /// What each step did, for programs.
 pub(super) fn summary_json(report: &RunReport, registry: &Registry) -> serde_json::Value {
+    summary_rows(report, registry, usize::MAX).into()
+}
+
+/// The first rows of it.
+pub(super) fn summary_rows(report: &RunReport, registry: &Registry, most: usize) -> Vec<serde_json::Value> {
     let step = |(nesting, step): (usize, &StepReport)| {
         let ran = step.fate.ran();
         let pass = step.unit.pass();
@@ -241,7 +246,7 @@ pub(super) fn summary_json(report: &RunReport, registry: &Registry) -> serde_jso
         }
         value
     };
-    report.rows().map(step).collect()
+    report.rows().take(most).map(step).collect()
 }
 
 /// What each step did.

@@ -91,18 +91,36 @@ impl Trace {
     pub fn json(&self) -> String {
         let now = (self.0.clock)();
         let events = self.events();
-        let mut threads: Vec<usize> = events.iter().map(|event| event.thread).collect();
-        threads.sort_unstable();
-        threads.dedup();
-        let mut lines = vec![named("process_name", 0, "passhost".to_string())];
-        lines.extend(threads.into_iter().map(|thread| {
-            let name = if thread == 1 { "run".to_string() } else { format!("functions {}", thread - 1) };
-            named("thread_name", thread, name)
-        }));
-        lines.extend(events.iter().map(|event| event.json(now)));
-        let lines: Vec<String> = lines.iter().map(Value::to_string).collect();
-        format!("{{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n{}\n]}}\n", lines.join(",\n"))
+        let mut out = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[".to_string();
+        // One at a time: of a long run, all of them as values take gigabytes.
+        for (at, line) in lines(&events, now).enumerate() {
+            out.push_str(if at == 0 { "\n" } else { ",\n" });
+            out.push_str(&line.to_string());
+        }
+        out.push_str("\n]}\n");
+        out
     }
+
+    /// The first events, and how many there are besides.
+    pub fn first(&self, most: usize) -> (Vec<Value>, usize) {
+        let now = (self.0.clock)();
+        let events = self.events();
+        let shown = &events[..events.len().min(most)];
+        (lines(shown, now).collect(), events.len() - shown.len())
+    }
+}
+
+/// Events as values, after the names of their threads.
+fn lines(events: &[Event], now: Duration) -> impl Iterator<Item = Value> {
+    let mut threads: Vec<usize> = events.iter().map(|event| event.thread).collect();
+    threads.sort_unstable();
+    threads.dedup();
+    let names = threads.into_iter().map(|thread| {
+        let name = if thread == 1 { "run".to_string() } else { format!("functions {}", thread - 1) };
+        named("thread_name", thread, name)
+    });
+    let process = named("process_name", 0, "passhost".to_string());
+    std::iter::once(process).chain(names).chain(events.iter().map(move |event| event.json(now)))
 }
 
 /// The name of a thread, or of the process.

@@ -24,13 +24,18 @@ pub struct About<'a> {
     pub pipeline: &'a Pipeline,
     /// Its plan.
     pub plan: &'a Plan,
-    /// The rows of the summary.
-    pub summary: Value,
+    /// The first rows of the summary.
+    pub summary: Vec<Value>,
     /// Where the time went.
     pub trace: &'a Trace,
     /// The verdicts of the validation; empty without one.
     pub checked: &'a [Checked],
 }
+
+/// Of a longer run, so many steps are shown: nobody reads more, and a browser does not show more.
+pub const MOST_ROWS: usize = 5_000;
+/// Events of the timeline of so many steps.
+const MOST_EVENTS: usize = 10 * MOST_ROWS;
 
 /// All that the page shows.
 ///
@@ -43,8 +48,8 @@ pub fn data(engine: &Engine, about: &About<'_>, report: &RunReport, steps: &[Val
         let plugin = line.unit.pass().map(|pass| registry.pass_owner(pass).name.as_str());
         json!({ "text": line.text, "plugin": plugin, "depth": line.depth + line.nesting, "reason": line.reason })
     };
-    let mut passes = Vec::with_capacity(steps.len());
-    for step in steps {
+    let mut passes = Vec::with_capacity(steps.len().min(MOST_ROWS));
+    for step in steps.iter().take(MOST_ROWS) {
         passes.push(json!({
             "step": step.position,
             "pass": step.pass,
@@ -58,15 +63,22 @@ pub fn data(engine: &Engine, about: &About<'_>, report: &RunReport, steps: &[Val
     let failures = report.error.iter().chain(&report.failures).flat_map(Error::reports);
     let reports: Vec<Value> = said.chain(failures).map(|report| report.value()).collect();
     let counts = report.statistics.iter().map(|it| json!({ "pass": it.pass, "name": it.name, "value": it.sum }));
-    let trace: Value = serde_json::from_str(&about.trace.json()).unwrap_or_default();
+    let (timeline, more_events) = about.trace.first(MOST_EVENTS);
+    let lines = about.plan.lines(registry);
+    let left_out = json!({
+        "steps": report.rows().count().saturating_sub(MOST_ROWS),
+        "plan": lines.len().saturating_sub(MOST_ROWS),
+        "events": more_events,
+    });
     Ok(json!({
         "passhost": env!("CARGO_PKG_VERSION"),
         "input": about.input,
         "pipeline": about.pipeline.to_string(),
         "failed": report.error.is_some(),
-        "plan": about.plan.lines(registry).iter().map(line).collect::<Vec<_>>(),
+        "left_out": left_out,
+        "plan": lines.iter().take(MOST_ROWS).map(line).collect::<Vec<_>>(),
         "summary": about.summary,
-        "timeline": trace["traceEvents"],
+        "timeline": timeline,
         "passes": passes,
         "validation": about.checked.iter().map(verdict).collect::<Vec<_>>(),
         "counts": counts.collect::<Vec<_>>(),

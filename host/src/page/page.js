@@ -84,6 +84,7 @@
       return [el("p", { class: "soft" }, `${data.pipeline}; passhost ${data.passhost}`),
         different.length ? el("p", { class: "bad" }, `${different.length} of ${validation.length} validated passes changed values; see Validation.`) : null,
         data.failed ? el("p", { class: "bad" }, "The run failed; see Diagnostics.") : null,
+        data.left_out.steps ? el("p", { class: "soft" }, `${data.left_out.steps} more steps are not shown`) : null,
         table(["step", "plugin", "outcome", "time#", "verification#", "bindings#", "why"], steps)];
     },
     Plan: () => [table(["#", "step", "plugin", "why"], data.plan.map((line, i) =>

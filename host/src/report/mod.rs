@@ -179,7 +179,8 @@ impl Report {
         });
         let places: Vec<serde_json::Value> = places.collect();
         let mut line = serde_json::json!({
-            "level": level, "message": self.title, "places": places, "notes": self.notes, "help": self.help,
+            "level": level, "message": short(&self.title), "places": places,
+            "notes": self.notes.iter().map(|note| short(note)).collect::<Vec<_>>(), "help": self.help,
             "rendered": self.render(false),
         });
         for (what, name) in &self.about {
@@ -204,21 +205,33 @@ impl Report {
         for (excerpt, (text, places, line)) in self.excerpts.iter().zip(&clipped) {
             let annotations = places.iter().map(|place| {
                 let kind = if place.primary { AnnotationKind::Primary } else { AnnotationKind::Context };
-                let label = Some(visible(&place.label)).filter(|label| !label.is_empty());
+                let label = Some(visible(&short(&place.label)).into_owned()).filter(|label| !label.is_empty());
                 kind.span(place.span.clone()).label(label)
             });
             let snippet = Snippet::source(text.as_str()).path(excerpt.origin.as_str()).line_start(*line);
             elements.push(snippet.annotations(annotations).into());
         }
-        elements.extend(self.notes.iter().map(|note| Level::NOTE.message(visible(note)).into()));
-        elements.extend(self.help.iter().map(|help| Level::HELP.message(visible(help)).into()));
-        let title = level.primary_title(visible(&self.title));
+        elements.extend(self.notes.iter().map(|note| Level::NOTE.message(visible(&short(note)).into_owned()).into()));
+        elements.extend(self.help.iter().map(|help| Level::HELP.message(visible(&short(help)).into_owned()).into()));
+        let title = level.primary_title(visible(&short(&self.title)).into_owned());
         let groups: &[Group<'_>] = &[title.elements(elements)];
         let renderer = if styled { Renderer::styled() } else { Renderer::plain() };
         let mut out = renderer.render(groups);
         out.push('\n');
         out
     }
+}
+
+/// Bytes of a text that are shown. Plugins can report texts of any length, and to lay them out takes a second for some MiB.
+const SHOWN: usize = 1 << 20;
+
+/// The beginning of a text, with how much there is besides.
+fn short(text: &str) -> Cow<'_, str> {
+    if text.len() <= SHOWN {
+        return Cow::Borrowed(text);
+    }
+    let begin = &text[..text.floor_char_boundary(SHOWN)];
+    Cow::Owned(format!("{begin}... ({} more bytes)", text.len() - begin.len()))
 }
 
 /// The lines that matter, whole: the renderer cuts long ones itself, and counts columns from their start.

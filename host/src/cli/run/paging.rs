@@ -40,7 +40,7 @@ impl Page {
         (steps, checked): (&[ValidatedStep], &[Checked]),
     ) -> Result<(), Error> {
         let Some(trace) = &seen.trace else { return Ok(()) };
-        let summary = show::summary_json(report, engine.registry());
+        let summary = show::summary_rows(report, engine.registry(), page::MOST_ROWS);
         let data = page::data(engine, &About { input, pipeline, plan, summary, trace, checked }, report, steps)?;
         self.file.write(&if self.is_data { format!("{data}\n") } else { page::html(&data)? })
     }

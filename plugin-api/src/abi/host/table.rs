@@ -26,6 +26,9 @@ fn guarded<R>(fallback: R, f: impl FnOnce() -> R) -> R {
     })
 }
 
+/// More than any module has: a larger number is an error of the plugin, which the host cannot follow.
+const MOST_FUNCTIONS: usize = 1 << 24;
+
 pub(crate) static SERVICES: Services = Services {
     size: std::mem::size_of::<Services>() as u32,
     reserved: 0,
@@ -90,6 +93,12 @@ extern "C" fn host_module(
     meta: *const BodyHdr,
 ) -> *const ModuleHdr {
     guarded(std::ptr::null(), || {
+        if n > MOST_FUNCTIONS {
+            crate::abi::host::no_module(format!(
+                "passed {n} functions for one module to the host; {MOST_FUNCTIONS} is the limit"
+            ));
+            return std::ptr::null();
+        }
         let mut functions = Vec::with_capacity(n);
         for i in 0..n {
             // SAFETY: the plugin passes `n` names and `n` handles.
@@ -121,6 +130,12 @@ extern "C" fn host_module_with(
     n: usize,
 ) -> *const ModuleHdr {
     guarded(std::ptr::null(), || {
+        let most = Module::borrowed(module).map_or(0, |module| module.len());
+        if n > most {
+            let why = format!("passed {n} changed functions to the host for a module that has {most}");
+            crate::abi::host::no_module(why);
+            return std::ptr::null();
+        }
         let mut changed = Vec::with_capacity(n);
         for i in 0..n {
             // SAFETY: the plugin passes `n` positions and `n` handles.
