@@ -2,7 +2,7 @@
 
 use super::{Case, root};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// A step of the page.
 #[derive(Debug, PartialEq, Eq)]
@@ -227,6 +227,37 @@ fn where_the_api_comes_from() {
     assert!(read("three/Cargo.toml").contains("passhost-plugin-api = { git = \"https://example.org/passhost\" }\n"));
     assert!(read("three/passes.toml").contains("crate = \"passhost/plugins/relax-ops\"\n"));
     assert!(read("three/.gitignore").ends_with("/passhost\n"));
+}
+
+/// Whenever it is killed, the folder is whole or not there, and the same command makes it.
+#[test]
+fn a_command_that_is_killed_leaves_no_part_of_a_crate() {
+    let case = Case::new("new_killed");
+    let api = root().to_string_lossy().into_owned();
+    let args = ["new", "my-passes", "--api", api.as_str()];
+    let folder = case.path("my-passes");
+    for turn in 0..20 {
+        let mut child =
+            case.command(&args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the binary runs");
+        std::thread::sleep(std::time::Duration::from_micros(700 * turn));
+        child.kill().expect("it is a child");
+        child.wait().expect("it ends");
+        // Its child ends with it, a moment later.
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        if folder.exists() {
+            for file in ["Cargo.toml", "passes.toml", "src/share_calls.rs", "tests/goldens/share_calls.txt"] {
+                assert!(folder.join(file).exists(), "turn {turn}: {file} is missing");
+            }
+            std::fs::remove_dir_all(&folder).expect("a folder");
+        }
+        let (_, said, code) = case.run(&args, b"");
+        assert_eq!(code, 0, "turn {turn}: {said}");
+        std::fs::remove_dir_all(&folder).expect("a folder");
+    }
+    std::fs::create_dir(&folder).expect("a folder");
+    std::fs::create_dir(folder.join(".passhost-new-left")).expect("a folder");
+    let (_, said, code) = case.run(&args, b"");
+    assert!(code == 0 && !folder.join(".passhost-new-left").exists(), "{said}");
 }
 
 #[test]

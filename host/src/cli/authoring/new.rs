@@ -97,9 +97,9 @@ pub(in crate::cli) fn new(args: &NewArgs) -> Result<String, Error> {
     let whole = draft.path().join("crate");
     for (file, text) in FILES {
         let path = whole.join(file);
-        let parent = path.parent().unwrap_or(&whole);
-        std::fs::create_dir_all(parent).map_err(|error| failed(parent, error))?;
-        std::fs::write(&path, fill(file, text, &name, &api, &real)).map_err(|error| failed(&path, error))?;
+        let written = std::fs::create_dir_all(path.parent().unwrap_or(&whole));
+        let written = written.and_then(|()| std::fs::write(&path, fill(file, text, &name, &api, &real)));
+        written.map_err(|error| failed(&folder.join(file), error))?;
     }
     put_in_place(&whole, folder, last.is_some()).map_err(|error| failed(folder, error))?;
     Ok(said(folder, &api))
