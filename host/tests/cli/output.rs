@@ -250,7 +250,7 @@ fn files_that_have_no_room() {
         (&["run", "m.py", "--passes", "", "--trace", "trace.json"], "trace.json"),
         (&["exec", "m.py", "--random", "1", "-o", "values.npz"], "values.npz"),
         (&["exec", "m.py", "--random", "1", "--backend", "llvm", "-o", "values.npz"], "values.npz"),
-        (&["emit", "m.py", "-o", "m.ll"], "m.ll"),
+        (&["emit", "m.py", "--kind", "llvm-ir", "-o", "m.ll"], "m.ll"),
         (&["emit", "m.py", "--kind", "object", "-o", "m.o"], "m.o"),
         (&["new", "my-passes", "--api", &super::root().to_string_lossy()], "my-passes"),
     ] {

@@ -42,7 +42,9 @@ fn attempt(candidate: &Candidate, to: &OwnedFd, token: &[u8; TOKEN]) -> ! {
     // SAFETY: calls without pointers, or with pointers to texts and bytes that live during the call. The alarm ends a copy whose
     // parent is gone. `_exit` runs no exit handlers.
     unsafe {
-        libc::signal(libc::SIGALRM, libc::SIG_DFL);
+        for signal in [libc::SIGALRM, libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGABRT] {
+            libc::signal(signal, libc::SIG_DFL);
+        }
         libc::alarm(2 * PATIENCE.as_secs() as u32);
         let nothing = libc::open(c"/dev/null".as_ptr(), libc::O_WRONLY);
         libc::dup2(nothing, libc::STDOUT_FILENO);
