@@ -135,7 +135,8 @@ fn is_signed(dtype: DType) -> bool {
 fn negative(call: Call<'_>) -> Legal {
     match call.ty().dtype() {
         DType::BOOL => cannot("truth values have no negative; write R.logical_not, or convert them with R.astype"),
-        dtype if !is_signed(dtype) => unary(call, "tir_negative", |x| TeExpr::int(0, dtype) - x),
+        // TVM simplifies a difference of unsigned integers as if it were never below 0, and 0 - x to 0.
+        dtype if !is_signed(dtype) => unary(call, "tir_negative", |x| x.math("bitwise_not") + 1),
         _ => unary(call, "tir_negative", |x| -x),
     }
 }
