@@ -1,4 +1,4 @@
-//! What people write with Python and with TVM's helper functions: the expressions that TVM makes of it.
+//! Reads Python and helper functions of TVM in PrimFuncs as the expressions that TVM makes of them.
 
 use crate::read::tir::{E, Is, TirReader};
 use crate::read::types::{accept, dtype_of, int, keyword};
@@ -140,7 +140,7 @@ impl<'a> TirReader<'a> {
         Ok(self.intrinsic("tvm_access_ptr", &[element, data, start, extent, mask], handle, DType::HANDLE))
     }
 
-    /// Where an access begins, in elements of so many lanes.
+    /// Returns the start of an access, in elements of so many lanes.
     fn start_of(&mut self, ty: &BufferType, offset: E, lanes: i64, from: u32, at: &Range<usize>) -> Read<E> {
         let own = ty.offset();
         if lanes == 1 {
@@ -154,7 +154,7 @@ impl<'a> TirReader<'a> {
         self.operator_function(prim::FLOORDIV, own, lanes, from, at.clone())
     }
 
-    /// How many elements of so many lanes are behind an offset.
+    /// Returns the number of elements, of so many lanes, from an offset to the end.
     fn extent_of(&mut self, ty: &BufferType, offset: E, lanes: i64, from: u32, at: &Range<usize>) -> Read<E> {
         let mut extent = self.imm_of(1, DType::I32, Is::Value);
         let factors = match (ty.strides.first(), ty.shape.first()) {
@@ -219,7 +219,7 @@ impl<'a> TirReader<'a> {
     }
 }
 
-/// What an access does: 1 reads, 2 writes.
+/// Returns the mask of an access: 1 for reading, 2 for writing.
 fn access_mask(call: &ExprCall, mask: Option<&Expr>, usage: &str) -> Read<i64> {
     let wrong = |at: Range<usize>| Diagnostic::new(at, "expected \"r\", \"w\" or \"rw\"").help(usage);
     let Some(mask) = mask else { return Err(wrong(span(call))) };
@@ -295,7 +295,7 @@ pub(super) fn python_int(expr: &Expr) -> Option<i64> {
     }
 }
 
-/// What Python says of a condition that it decides itself: `True`, `not False`, `1 < 2`.
+/// Returns the truth of a condition that Python evaluates before TVM sees it: `True`, `not False`, `1 < 2`.
 pub(super) fn python_truth(expr: &Expr) -> Option<bool> {
     match expr {
         Expr::BooleanLiteral(value) => Some(value.value),
