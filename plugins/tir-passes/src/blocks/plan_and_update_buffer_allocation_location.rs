@@ -1,5 +1,8 @@
 //! Allocates each buffer of a block in the innermost loop or block around all of its accesses.
 
+mod carried;
+
+use carried::CarriedValues;
 use plugin_api::arith::value_of_atom;
 use plugin_api::prelude::*;
 use plugin_api::tir::regions::region::Range;
@@ -13,8 +16,8 @@ declare_pass! {
     ///
     /// A loop gets a block for its content, which allocates the buffer. Blocks around a buffer no longer say that they access
     /// it. A buffer stays outside of loops that a block binds to an iterator that is no spatial one, if it accesses the buffer
-    /// with that iterator; a buffer in global memory is allocated for each thread block at the outermost. A buffer that nothing
-    /// accesses is not allocated.
+    /// with that iterator, and outside of loops whose iterations may read what earlier ones wrote; a buffer in global memory is
+    /// allocated for each thread block at the outermost. A buffer that nothing accesses is not allocated.
     ///
     /// Expects no blocks with an initialization: s_tir.LowerInitBlock lowers these.
     ///
@@ -52,13 +55,21 @@ fn plan_and_update(body: &Body, _: &Ctx) -> Result<Body, PassError> {
     }
     let (places, scopes) = Places::of(body);
     let (scope_of, unused) = (ValueMap::new(body), ValueSet::new(body));
-    let (detector, at) = (Detector::new(body), BTreeMap::new());
+    let (detector, at, carried) = (Detector::new(body), BTreeMap::new(), CarriedValues::of(body));
     let mut planned = Planned { body, detector, at, scope_of, unused, scopes };
     for buffer in body.values().filter(|value| value.is_block_buffer()) {
-        let Some(scope) = places.get(buffer).copied() else {
+        let Some(mut scope) = places.get(buffer).copied() else {
             planned.unused.insert(buffer);
             continue;
         };
+        // Each iteration gets a buffer of its own, so none may read what another one wrote.
+        let around = planned.scopes.around(buffer);
+        while planned.scopes.is_within(scope, around)
+            && runs_in_order(planned.scopes.header(scope))
+            && carried.reads_what_is_left(buffer, planned.scopes.header(scope))
+        {
+            scope = planned.scopes.all[scope].around;
+        }
         planned.scope_of.insert(buffer, scope);
         if planned.scopes.header_around(buffer) != planned.scopes.header(scope) {
             planned.at.entry(scope).or_default().push(buffer);
@@ -72,6 +83,15 @@ fn plan_and_update(body: &Body, _: &Ctx) -> Result<Body, PassError> {
         planned.visit(value, rw)?;
         Ok::<_, PassError>(Action::Keep)
     })
+}
+
+/// Whether the iterations of a loop run one after the other, so that one can use what another one left. Those of a parallel loop
+/// each need a buffer of their own.
+fn runs_in_order(scope: Value<'_>) -> bool {
+    match scope.stmt() {
+        Some(Stmt::For { kind, .. }) => matches!(kind, "serial" | "unroll"),
+        _ => true,
+    }
 }
 
 /// The function, a loop or a block.
@@ -130,6 +150,11 @@ impl<'b> Scopes<'b> {
             if of_a.depth >= of_b.depth { a = of_a.around } else { b = of_b.around }
         }
         a
+    }
+
+    /// Whether a scope is in another one, and is not that itself.
+    fn is_within(&self, inner: usize, outer: usize) -> bool {
+        inner != outer && self.common(inner, outer) == outer
     }
 
     /// The outer one of two scopes, one of which is around the other.
