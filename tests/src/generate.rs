@@ -4,6 +4,7 @@
 //! bytes shrinks modules, and a fuzzer that changes bytes changes modules.
 
 mod algebra;
+pub mod carried;
 mod choices;
 mod in_place;
 mod relax;

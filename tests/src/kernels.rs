@@ -85,6 +85,15 @@ pub fn compare(native: &Native, body: &Body, extent: i64, seed: u64) -> Verdict 
     }
 }
 
+/// The bits of tensors as a PrimFunc leaves them, which it takes as its arguments.
+///
+/// # Errors
+/// If it cannot be executed with them.
+pub fn executed(backend: &dyn Backend, body: &Body, tensors: &[Tensor]) -> Result<Vec<u64>, Fault> {
+    let args = tensors.iter().cloned().map(Owned::Tensor).collect();
+    run(backend, body, args, &Limits::new(MEMORY, WORK)).map(|left| bits(&left))
+}
+
 /// What the last of some calls resulted in, and the time of the fastest one. They take about 50 ms together.
 fn fastest<T>(f: impl Fn() -> T) -> (T, Duration) {
     let timed = || {

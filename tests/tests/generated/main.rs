@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod between;
+mod carried;
 mod faults;
 mod forms;
 mod identity;

@@ -1,0 +1,111 @@
+//! Passes of TIR keep the values of functions that carry them from one iteration to the next (`tests/src/generate/carried.rs`).
+
+use super::passes::report;
+use super::{cases, choices, shown};
+use passhost_tests::engine;
+use passhost_tests::generate::carried::{COUNTS, ELEMENTS, MOST, carried_text};
+use passhost_tests::generate::{Choices, bytes_of};
+use passhost_tests::kernels::executed;
+use plugin_api::prelude::*;
+use proptest::prelude::*;
+use registry::Pipeline;
+use runtime::{Interpreter, Tensor};
+use std::path::Path;
+
+/// Runs with other arguments.
+const RUNS: u64 = 6;
+
+/// Passes that are given up if they refuse a function: they expect that others ran before.
+fn single_passes() -> Vec<&'static str> {
+    let of_tir = |name: &&str| ["tir.", "tirx.", "s_tir."].iter().any(|kind| name.starts_with(kind));
+    engine().registry().passes().map(|(_, pass)| pass.name.as_str()).filter(of_tir).collect()
+}
+
+/// The passes of a pipeline of the default manifest.
+fn pipeline(name: &str) -> Vec<String> {
+    let manifest =
+        std::fs::read_to_string(Path::new(passhost_tests::root()).join("passes.toml")).expect("the manifest");
+    let start = manifest.find(&format!("\n{name} = \"\"\"")).expect("the pipeline") + name.len() + 7;
+    let text: String = manifest[start..].split("\"\"\"").next().unwrap_or("").split_whitespace().collect();
+    let text = text.replace('\\', "");
+    Pipeline::parse(&text).expect("a pipeline");
+    text.split(',').map(str::to_string).collect()
+}
+
+fn arguments(run: u64) -> Vec<Tensor> {
+    let bytes = bytes_of(run, 64);
+    let of = |elements: i64, from: usize, f: &dyn Fn(u8) -> i32| {
+        let values = (0..elements as usize).map(|i| f(bytes[from + i])).collect();
+        Tensor::from_vec::<i32>(&[elements], values).expect("a tensor")
+    };
+    let count = |byte: u8| if run == 0 { MOST as i32 } else { i32::from(byte) % (MOST as i32 + 1) };
+    let any = |byte: u8| i32::from(byte) - 60;
+    vec![of(COUNTS, 0, &count), of(ELEMENTS, 8, &any), of(ELEMENTS, 24, &any)]
+}
+
+/// What the only function of a module leaves in its arguments, for each run.
+fn left(module: &Module) -> Vec<Result<Vec<u64>, String>> {
+    let (_, body) = module.functions().next().expect("one function");
+    (0..RUNS).map(|run| executed(&Interpreter, body, &arguments(run)).map_err(|fault| fault.to_string())).collect()
+}
+
+fn parsed(bytes: &[u8]) -> (String, Module) {
+    let text = carried_text(&Choices::new(bytes));
+    let module = script::read(&text, engine()).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    (text, module)
+}
+
+/// Runs a pass; `None` if it refuses the module.
+fn after(pass: &str, module: &Module) -> Result<Module, String> {
+    let report = report(pass, module, |runner| runner);
+    report.error.map_or(Ok(report.module), |error| Err(error.to_string()))
+}
+
+/// Each pass, and each step of the pipelines, leaves the same values. Each pipeline comes to its end.
+fn keeps_values(bytes: &[u8]) {
+    let (text, module) = parsed(bytes);
+    let expected = left(&module);
+    assert!(expected.iter().all(Result::is_ok), "{expected:?}\n{text}");
+    for pass in single_passes() {
+        match after(pass, &module) {
+            Ok(out) => {
+                assert!(left(&out) == expected, "{pass}\n{text}\n{}\n{:?}\n{expected:?}", shown(&out), left(&out))
+            }
+            Err(error) => {
+                let blamed =
+                    ["ill-formed", "panicked", "contract", "not valid"].iter().any(|word| error.contains(word));
+                assert!(!blamed, "{pass}: {error}\n{text}");
+            }
+        }
+    }
+    for name in ["lower-tir", "native"] {
+        let mut at = module.clone();
+        for pass in pipeline(name) {
+            let out = after(&pass, &at).unwrap_or_else(|error| panic!("{name}, {pass}: {error}\n{}", shown(&at)));
+            let found = left(&out);
+            assert!(found == expected, "{name}, {pass}\n{}\n{}\n{found:?}\n{expected:?}", shown(&at), shown(&out));
+            at = out;
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(40))]
+
+    #[test]
+    fn values_that_iterations_carry_stay(bytes in choices()) {
+        keeps_values(&bytes);
+    }
+}
+
+/// What the generator is for is in what it makes.
+#[test]
+fn iterations_carry_values() {
+    let texts: Vec<String> = (0..200).map(|seed| carried_text(&Choices::new(&bytes_of(seed, 500)))).collect();
+    for part in
+        ["in range(N[", "T.min(N[", "while p[0]", "T.axis.opaque(", "% 4])", "N[1] = (", "if i1 == 0:", "T.likely("]
+    {
+        let n = texts.iter().filter(|text| text.contains(part)).count();
+        assert!(n >= 5, "{part}: {n}");
+    }
+}
