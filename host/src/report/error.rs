@@ -537,8 +537,8 @@ impl Error {
         report.notes.extend(function.into_iter().chain(file));
         if *cause == Cause::IllFormed {
             report.notes.push(format!(
-                "the fault is in pass `{pass}` of plugin `{plugin}`, not in the input; `--bundle FILE` writes a file that shows \
-                 it to the author of the plugin"
+                "the input is well-formed, so the fault is in pass `{pass}` or in an operator that it uses; `--bundle FILE` \
+                 writes a file for the author of plugin `{plugin}`"
             ));
         }
         report.help(kept.help("the module before this step", "the module before this step"))
