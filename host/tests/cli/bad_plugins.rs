@@ -459,7 +459,7 @@ pipelines.late = { passes = \"zoo.Asks\", config = { zoo.rate = 2 } }
 [config]
 zoo.limit = 1025
 zoo.limt = 1
-zoo.unroll.explicit = 1
+zoo.unroll.explicit = \"yes\"
 \"zoo.rate\" = \"all\"
 \"zoo.unroll\" = 3
 ";
