@@ -3,8 +3,10 @@
 
 use super::units::PRIMITIVE;
 use plugin_api::PassError;
+use plugin_api::ir::records::kind;
 use plugin_api::prelude::{Body, BodyKind, Value};
-use runtime::program::lower;
+use runtime::Fault;
+use runtime::program::{Program, lower, lower_strictly};
 use runtime::vm::NUM_INPUT;
 
 /// Attributes of Relax functions that somebody looks at: who makes inputs, and who chooses what is executed.
@@ -17,11 +19,21 @@ pub(super) fn executes_same(a: &Body, b: &Body) -> bool {
     }
     match (a.kind(), b.kind()) {
         (BodyKind::PrimFunc, BodyKind::PrimFunc) => {
-            a.is_private() == b.is_private() && lower(a).is_ok_and(|a| lower(b).is_ok_and(|b| a.executes_same(&b)))
+            let same = |lower: fn(&Body) -> Result<Program, Fault>| {
+                lower(a).is_ok_and(|a| lower(b).is_ok_and(|b| a.executes_same(&b)))
+            };
+            // A `Select` and a choice differ only where both values are evaluated.
+            a.is_private() == b.is_private()
+                && same(lower)
+                && (!has_select(a) && !has_select(b) || same(lower_strictly))
         }
         (BodyKind::Function, BodyKind::Function) => plain(a).is_ok_and(|a| plain(b).is_ok_and(|b| a.structural_eq(&b))),
         _ => false,
     }
+}
+
+fn has_select(body: &Body) -> bool {
+    body.values().any(|value| value.kind() == kind::SELECT)
 }
 
 /// A Relax function without the attributes that nobody looks at, and so the functions in it.
