@@ -433,6 +433,10 @@ impl Done {
                 self.same.coverage.case(case);
                 self.tells |= tells;
             }
+            // Who gives an input wants it compared.
+            Tried::Unusable { why, .. } if case.aim == Aim::Given => {
+                self.unknown.get_or_insert(format!("the given arrays cannot be used {why}"));
+            }
             Tried::Unusable { why, .. } => {
                 self.same.coverage.refused += 1;
                 self.unusable.get_or_insert(why);
