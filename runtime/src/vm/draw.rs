@@ -170,6 +170,16 @@ fn number(dtype: DType, drawn: Drawn<'_>, is_special: bool, random: &mut SplitMi
         _ => Number::Float(float(dtype, drawn, is_special, random)),
     };
     let Some(between) = drawn.between.filter(|between| !between.holds(f64::of(number))) else { return number };
+    // Constants of the code, and numbers next to them, are tried as often as others.
+    let constant = pick(drawn.constants, random).map(|it| it + pick(&[0.0, 1.0, -1.0], random).unwrap_or_default());
+    let is_constant = random.next().is_multiple_of(2);
+    if let Some(constant) = constant.filter(|constant| is_constant && between.holds(*constant)) {
+        return match number {
+            Number::Float(_) => Number::Float(constant),
+            Number::UInt(_) => Number::UInt(constant as u64),
+            _ => Number::Int(constant as i64),
+        };
+    }
     match number {
         Number::Float(_) => Number::Float(between.low + (between.high - between.low) * unit(random)),
         Number::UInt(_) => Number::UInt(between.integer(random) as u64),

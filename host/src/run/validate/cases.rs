@@ -69,12 +69,12 @@ pub(super) enum Integers {
 impl Integers {
     /// Those to try one after the other, until the function can be executed before the pass.
     pub(super) fn of(case: &Case) -> [Integers; 5] {
-        let most = [7, 3, 15, 1, 5, 31, 2][case.number % 7];
+        let most = [8, 3, 15, 1, 6, 31, 2][case.number % 7];
         let first = match case.aim {
             Aim::First if !case.range.is_special() => Integers::Any,
             _ => Integers::Positions(most),
         };
-        [first, Integers::Positions(3), Integers::All(7), Integers::All(3), Integers::All(1)]
+        [first, Integers::Positions(8), Integers::Positions(3), Integers::All(7), Integers::All(1)]
     }
 }
 
