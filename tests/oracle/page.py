@@ -12,7 +12,7 @@ from pathlib import Path
 
 from playwright.sync_api import Locator, Page, sync_playwright
 
-SECTIONS = ["Summary", "Plan", "Timeline", "Passes", "Functions", "Counts", "Diagnostics"]
+SECTIONS = ["Summary", "Plan", "Timeline", "Passes", "Functions", "Counts", "Diagnostics", "Validation"]
 MOST_SECONDS = 2.0
 
 

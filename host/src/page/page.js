@@ -89,14 +89,6 @@
     },
     Plan: () => [table(["#", "step", "plugin", "why"], data.plan.map((line, i) =>
       [String(i + 1), "\u00a0".repeat(2 * line.depth) + line.text, line.plugin, line.reason]))],
-    Validation: () => [validation.length
-      ? table(["pass", "plugin", "contract", "verdict", "what", "where"], validation.map(it => {
-        const at = data.passes.findIndex(pass => pass.step === it.step && pass.pass === it.pass);
-        const name = `${it.step} ${it.pass}`;
-        return [at >= 0 ? link(name, () => go("Passes", at)) : name, it.plugin, it.tolerance,
-          el("span", { class: different.includes(it) ? "bad" : null }, it.word), it.what, detailsOf(it)];
-      }))
-      : el("p", {}, "The run was not validated; --validate does so.")],
     Timeline: () => [timeline()],
     Passes: wanted => data.passes.map((pass, i) => passOf(pass, i === wanted)),
     Functions: wanted => [callGraph(), ...data.functions.map(it => functionOf(it, it.name === wanted))],
@@ -106,6 +98,14 @@
     Diagnostics: () => data.diagnostics.length
       ? data.diagnostics.map(it => el("div", {}, ...whereOf(it), said(it)))
       : [el("p", {}, "No pass said anything.")],
+    Validation: () => [validation.length
+      ? table(["pass", "plugin", "contract", "verdict", "what", "where"], validation.map(it => {
+        const at = data.passes.findIndex(pass => pass.step === it.step && pass.pass === it.pass);
+        const name = `${it.step} ${it.pass}`;
+        return [at >= 0 ? link(name, () => go("Passes", at)) : name, it.plugin, it.tolerance,
+          el("span", { class: different.includes(it) ? "bad" : null }, it.word), it.what, detailsOf(it)];
+      }))
+      : el("p", {}, "The run was not validated; --validate does so.")],
   };
 
   // What a pass said, and links to the pass and to the function.

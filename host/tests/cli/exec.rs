@@ -378,7 +378,7 @@ fn without_work(text: &str) -> String {
 }
 
 /// An `.npz` file as NumPy writes it: stored files of the format 1.0.
-fn npz(arrays: &[(&str, &str, &str, &[u8])]) -> Vec<u8> {
+pub(super) fn npz(arrays: &[(&str, &str, &str, &[u8])]) -> Vec<u8> {
     let (mut out, mut directory) = (Vec::new(), Vec::new());
     for (name, descr, shape, data) in arrays {
         let mut file = b"\x93NUMPY\x01\x00".to_vec();

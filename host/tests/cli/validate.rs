@@ -1,6 +1,6 @@
 //! `passhost validate` and `run --validate`: verdicts, the first binding whose value differs, and requests that are wrong.
 
-use super::exec::WRONG;
+use super::exec::{WRONG, npz};
 use super::{Case, transcript};
 
 const MODULE: &str = r#"
@@ -116,11 +116,64 @@ fn validate_modules_that_go_wrong() {
 #[test]
 fn a_run_that_is_validated() {
     let case = case("a_run_that_is_validated", MODULE);
-    let (_, said, code) =
-        case.run(&["run", "m.py", "-o", "out.py", "--validate", "--passes", "wrong.Subtraction"], b"");
+    let (_, said, code) = case.run(
+        &["run", "m.py", "-o", "out.py", "--validate", "--report", "page.json", "--passes", "wrong.Subtraction"],
+        b"",
+    );
     assert_eq!(code, 1, "{said}");
+    let page = std::fs::read_to_string(case.path("page.json")).expect("the data of the page");
+    let page: serde_json::Value = serde_json::from_str(&page).expect("JSON");
+    let verdict = &page["validation"][0];
+    assert_eq!((&verdict["pass"], &verdict["word"]), (&"wrong.Subtraction".into(), &"different".into()), "{verdict}");
+    assert_eq!(verdict["binding"]["name"], "d", "{verdict}");
     assert!(said.contains("wrong.Subtraction of plugin `passhost-miscompiles` changed what `main` computes"), "{said}");
     let (_, said, code) =
         case.run(&["run", "m.py", "-o", "out.py", "--validate", "--passes", "relax.LegalizeOps"], b"");
     assert_eq!(code, 0, "{said}");
+}
+
+/// What a pass drops is seen with a negative number only.
+const POSITIVE: &str = r#"
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor((4,), "float32"), y: R.Tensor((4,), "float32")):
+        with R.dataflow():
+            a = R.nn.relu(x)
+            gv = R.multiply(a, y)
+            R.output(gv)
+        return gv
+"#;
+
+#[test]
+fn validate_with_chosen_inputs() {
+    let numbers: Vec<u8> = [-1.0f32, 2.0, 3.0, 4.0].iter().flat_map(|number| number.to_le_bytes()).collect();
+    let case = case("validate_with_chosen_inputs", POSITIVE)
+        .file("x.npz", npz(&[("x", "<f4", "(4,)", &numbers)]))
+        .file("short.npz", npz(&[("x", "<f4", "(2,)", &numbers[..8])]))
+        .file("z.npz", npz(&[("z", "<f4", "(4,)", &numbers)]));
+    let of = |more: &[&str]| case.run(&[&["validate", "m.py", "--passes", "wrong.Relu"][..], more].concat(), b"");
+    let (out, said, code) = of(&[]);
+    assert_eq!(code, 1, "{out}{said}");
+    let (out, said, code) = of(&["--range", "1:2"]);
+    assert_eq!(code, 0, "all numbers are positive: {out}{said}");
+    let (out, said, code) = of(&["--range", "x=1:2", "--inputs-per-size", "3"]);
+    assert_eq!(code, 0, "{out}{said}");
+    let (out, said, code) = of(&["--range", "y=1:2"]);
+    assert_eq!(code, 1, "`x` has any number: {out}{said}");
+    let (out, said, code) = of(&["--range", "1:2", "--inputs", "x.npz"]);
+    assert_eq!(code, 1, "{out}{said}");
+    assert!(out.contains("at [0]: "), "{out}");
+    let (out, said, code) = of(&["--range", "1:2", "--inputs", "short.npz"]);
+    assert_eq!(code, 5, "{out}{said}");
+    assert!(out.contains("the given arrays cannot be used before the pass"), "{out}");
+    for (more, message) in [
+        (["--inputs", "z.npz"], "--inputs: no function of the module has a parameter `z`"),
+        (["--range", "z=0:1"], "--range: no function of the module has a parameter `z`"),
+        (["--range", "2:1"], "--range 2:1: two numbers are needed, the least and the greatest"),
+    ] {
+        let (out, said, code) = of(&more);
+        assert_eq!(code, 2, "{out}{said}");
+        assert!(said.contains(message), "{said}");
+    }
 }
