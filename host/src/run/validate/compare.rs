@@ -14,13 +14,20 @@ pub(super) struct Allowed {
     atol: f64,
     /// Floats may have another float type.
     any_float: bool,
+    /// Nothing is promised where numbers are not finite: floats are computed in another order.
+    only_finite: bool,
 }
 
 impl Allowed {
     /// What a contract allows.
     pub(super) fn of(tolerance: Tolerance) -> Allowed {
         let (rtol, atol) = tolerance.limits();
-        Allowed { rtol, atol, any_float: matches!(tolerance, Tolerance::Precision { .. }) }
+        let any_float = matches!(tolerance, Tolerance::Precision { .. });
+        let only_finite = matches!(
+            tolerance,
+            Tolerance::Reassociated { .. } | Tolerance::Inference { .. } | Tolerance::Training { .. }
+        );
+        Allowed { rtol, atol, any_float, only_finite }
     }
 
     /// Whether floats may differ at all.
@@ -28,9 +35,14 @@ impl Allowed {
         self.rtol > 0.0 || self.atol > 0.0
     }
 
+    /// Whether a contract promises less where a type does not hold an intermediate result.
+    pub(super) fn is_of_held_values(&self) -> bool {
+        self.any_float || self.only_finite
+    }
+
     /// Whether a contract promises something of such values. Sums in another order differ where a number is not finite.
     pub(super) fn promises(&self, range: InputRange) -> bool {
-        !range.is_not_finite() || !self.is_loose() || self.any_float
+        !range.is_not_finite() || !self.only_finite
     }
 
     /// How far floats of a tensor may differ: relative to its largest finite element, because what is added up in another
@@ -330,8 +342,19 @@ mod tests {
         Value::Tensor(Tensor::from_vec(&[values.len() as i64], values).expect("a tensor"))
     }
 
-    const LOOSE: Allowed = Allowed { rtol: 1e-3, atol: 0.0, any_float: false };
-    const EXACT: Allowed = Allowed { rtol: 0.0, atol: 0.0, any_float: false };
+    const LOOSE: Allowed = Allowed { rtol: 1e-3, atol: 0.0, any_float: false, only_finite: true };
+    const EXACT: Allowed = Allowed { rtol: 0.0, atol: 0.0, any_float: false, only_finite: false };
+
+    #[test]
+    fn a_contract_of_another_order_promises_nothing_of_numbers_that_are_not_finite() {
+        let promises = |tolerance, range| Allowed::of(tolerance).promises(range);
+        let (rtol, atol) = (0.0, 0.0);
+        for range in [InputRange::Infinite, InputRange::Nan] {
+            assert!(promises(Tolerance::Exact, range) && promises(Tolerance::Precision { rtol, atol }, range));
+            assert!(!promises(Tolerance::Reassociated { rtol, atol }, range));
+        }
+        assert!(promises(Tolerance::Reassociated { rtol, atol }, InputRange::Extremes));
+    }
 
     #[test]
     fn zeros_and_nans_of_all_kinds_are_the_same() {

@@ -323,7 +323,9 @@ impl<'e> Validator<'e> {
             return Err(same());
         }
         let is_special = case.range.is_special();
-        if allowed.is_loose() && is_special && precise::agree(engine, step, unit, args, allowed, limits) != Some(false)
+        if allowed.is_of_held_values()
+            && is_special
+            && precise::agree(engine, step, unit, args, allowed, limits) != Some(false)
         {
             return unusable("before the pass: a type of the module does not hold a value".to_string());
         }
