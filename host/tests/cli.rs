@@ -564,7 +564,7 @@ fn a_failure_leaves_the_last_good_module() {
 /// Many errors: the first ones, and how many more there are.
 #[test]
 fn many_errors_are_counted() {
-    let text: String = (0..50).map(|i| format!("@R.function\ndef f{i}(x: R.Object):\n    return y\n")).collect();
+    let text: String = (0..50).map(|i| format!("@R.function\ndef f{i}(x: R.Any):\n    return y\n")).collect();
     let case = Case::new("many").standard().file("bad.py", format!("@I.ir_module\nclass Module:\n{}", indent(&text)));
     let (_, stderr, code) = case.run(&["run", "bad.py", "--passes", ""], b"");
     assert_eq!(code, 1, "{stderr}");

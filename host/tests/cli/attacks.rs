@@ -548,6 +548,6 @@ fn what_is_told_without_end() {
     let ended = harm(&case, None, "an error among diagnostics", &[]);
     assert!(ended.code == 3 && ended.said.contains("this is wrong"), "{}", ended.end());
     let ended = harm(&case, None, "long error", &[]);
-    assert!(ended.code == 3 && ended.said.contains(" [...]") && ended.said.len() < 8 << 20, "{}", ended.end());
+    assert!(ended.code == 3 && ended.said.contains(" more bytes)") && ended.said.len() < 8 << 20, "{}", ended.end());
     assert_eq!(harm(&case, None, "one statistic", &["--statistics"]).code, 0);
 }
