@@ -227,7 +227,7 @@ extern "C" fn crashed(signal: c_int, info: *mut siginfo_t, _: *mut c_void) {
     if board.is_busy() && is_original() {
         super::blame(slot, signal.cast_unsigned());
         if WORKER.load(Ordering::Acquire) {
-            write(&mark(board));
+            write_own_mark(board);
         } else if !SUPERVISED.load(Ordering::Acquire) {
             die_alone(board, End::Signal(signal));
         }
@@ -262,7 +262,15 @@ extern "C" fn exited() {
     }
 }
 
-/// Writes who ended the process, and ends it.
+/// Notes the end of a worker. Its buffer is not part of the handler's frame: the alternate stack has 8 KiB, and two handlers run on
+/// it when the standard library reports an overflow and aborts.
+#[inline(never)]
+fn write_own_mark(board: &Board) {
+    write(&mark(board));
+}
+
+/// Writes who ended the process, and ends it. As [`write_own_mark`], it is no part of the handler's frame.
+#[inline(never)]
 fn die_alone(board: &Board, end: End) -> ! {
     write(&line(board, &end));
     // SAFETY: a call without pointers, allowed in a handler.
