@@ -73,16 +73,24 @@ fn said(program: &str, args: &[&str]) -> Result<String, String> {
     if output.status.success() && !text.is_empty() { Ok(text) } else { Err("not found".to_string()) }
 }
 
+/// Reasons with more characters stand below the table, which cuts what is long.
+const LONGEST_REASON: usize = 100;
+
 fn text(findings: &[Finding]) -> String {
     let mut rows = vec![["WHAT", "FOUND", "FOR"].map(str::to_string).to_vec()];
+    let mut below = String::new();
     for finding in findings {
         let found = match &finding.found {
             Ok(found) => found.clone(),
+            Err(why) if why.chars().count() > LONGEST_REASON => {
+                below.push_str(&format!("{}: {why}\n", finding.what));
+                "- (see below)".to_string()
+            }
             Err(why) => format!("- ({why})"),
         };
         rows.push(vec![finding.what.to_string(), found, finding.enables.to_string()]);
     }
-    table(&rows)
+    table(&rows) + &below
 }
 
 fn json(findings: &[Finding]) -> String {
