@@ -33,7 +33,7 @@ pub(super) struct Written {
     start: Option<usize>,
     /// All of it in the text.
     whole: Range<usize>,
-    /// Pipelines of the manifest, whose names are no names of passes.
+    /// Pipelines of the manifest that the text names, where only passes can be.
     others: Vec<String>,
 }
 
@@ -51,7 +51,7 @@ impl Written {
         // A string with escapes says something else than what is there.
         let start = written.find(&named.passes).map(|at| whole.start + at);
         let (origin, text) = (manifest.path.clone(), Arc::clone(&manifest.text));
-        let others = manifest.pipelines.keys().cloned().collect();
+        let others = pipelines_in(&named.passes, manifest);
         Written { pipeline: Pipeline::default(), origin, text, start, whole, others }.read(&named.passes)
     }
 
@@ -72,9 +72,8 @@ impl Written {
     /// What is wrong if the name of a pipeline is where a pass should be.
     fn other(&self, span: &Range<usize>) -> Option<Error> {
         let (before, after) = (self.text.get(..span.start)?, self.text.get(span.start..)?);
-        let is_end = |c: char| c == ',' || c.is_whitespace() || "[](){}\"".contains(c);
-        let start = before.rfind(is_end).map_or(0, |at| at + 1);
-        let end = after.find(is_end).map_or(self.text.len(), |at| span.start + at);
+        let start = before.rfind(ends_name).map_or(0, |at| at + 1);
+        let end = after.find(ends_name).map_or(self.text.len(), |at| span.start + at);
         let name = self.text.get(start..end)?;
         self.others.iter().any(|other| other == name).then(|| Error::Request {
             message: format!("`{name}` is a pipeline of the manifest, and a pass is expected here"),
@@ -239,15 +238,26 @@ pub(super) fn named_pipeline<'m>(
 
 /// A pipeline, or `@FILE` that holds one.
 fn from_file(text: &str, manifest: &Manifest) -> Result<Written, Error> {
-    let others = manifest.pipelines.keys().cloned().collect();
-    let Some(path) = text.strip_prefix('@') else { return Written::parse("<--passes>".into(), (text, text), others) };
+    let Some(path) = text.strip_prefix('@') else {
+        return Written::parse("<--passes>".into(), (text, text), pipelines_in(text, manifest));
+    };
     let wrong = |why: String| Error::Request {
         message: format!("pipeline file {path}: {why}"),
         help: "--passes @FILE reads a pipeline from a file".to_string(),
     };
     let bytes = read_small(Path::new(path)).map_err(|error| wrong(error.to_string()))?;
     let text = String::from_utf8(bytes).map_err(|error| wrong(error.utf8_error().to_string()))?;
-    Written::parse(PathBuf::from(path), (&text, &without_comments(&text)), others)
+    Written::parse(PathBuf::from(path), (&text, &without_comments(&text)), pipelines_in(&text, manifest))
+}
+
+/// Pipelines of a manifest whose names a text has. It is looked at once, so many pipelines take time in proportion.
+fn pipelines_in(text: &str, manifest: &Manifest) -> Vec<String> {
+    text.split(ends_name).filter(|name| manifest.pipelines.contains_key(*name)).map(str::to_string).collect()
+}
+
+/// Whether a character ends a name in a pipeline.
+fn ends_name(c: char) -> bool {
+    c == ',' || c.is_whitespace() || "[](){}\"".contains(c)
 }
 
 /// A text with blanks for its byte order mark and for comments, which go from a `#` outside of quotes to the end of the
