@@ -606,10 +606,11 @@ impl<'b> Edit<'b> {
         }
         if self.is_tir() {
             self.unshare()?;
-        } else {
-            self.name_shared();
         }
         self.drop_unused_nested();
+        if !self.is_tir() {
+            self.name_shared();
+        }
         // Stable: items at one place keep the order in which they were added.
         self.side.sort_by_key(|(place, _)| *place);
         let old = std::mem::take(&mut self.b.pool.s);
