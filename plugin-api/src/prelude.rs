@@ -20,14 +20,14 @@ pub use crate::pattern::{
 };
 pub use crate::rewrite::grouping::{Constants, GroupedFunctions, Groups};
 pub use crate::rewrite::mutators::{Action, ExprMutator, Rewriter, StmtMutator};
-pub use crate::rewrite::remove_unused::{remove_all_unused, remove_all_unused_in};
+pub use crate::rewrite::remove_unused::remove_all_unused;
 pub use crate::rewrite::{Edit, Operand};
 pub use crate::services::evaluation::{ConstantValue, Evaluated, EvaluationError, EvaluationLimits, Reason};
 pub use crate::typing::legalized::Legalized;
 pub use crate::typing::operators::{ArgDecl, AttrDecl, DefaultDecl, Infer, InferError, Inferred, OpDecl};
 pub use crate::walk::disjoint_sets::DisjointSets;
 pub use crate::walk::functor::ExprFunctor;
-pub use crate::walk::in_place::{InPlace, WrittenParams};
+pub use crate::walk::in_place::InPlace;
 pub use crate::walk::open_scopes::OpenScopes;
 pub use crate::walk::scoped_map::ScopedMap;
 pub use crate::walk::scopes::{Scope, ScopeVisitor, visit_scopes};

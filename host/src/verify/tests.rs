@@ -3,7 +3,9 @@
 use super::*;
 use plugin_api::ir::records::{flag, kind};
 use plugin_api::prelude::*;
+use plugin_api::rewrite::remove_unused::remove_all_unused_in;
 use plugin_api::typing::operators::{InferError, Inferred};
+use plugin_api::walk::in_place::WrittenParams;
 use script::Operators;
 
 /// Every operator gives what its first argument is.
@@ -180,7 +182,8 @@ fn a_function_that_is_gone_is_found_behind_one_that_nothing_calls_any_more() {
     });
     let module = bb.get().expect("builds");
     // The call of `a` goes; its leaf stays in the table, before that of `b`.
-    let main = remove_all_unused(module.get("main").expect("is there")).expect("valid");
+    let written = WrittenParams::of(&module);
+    let main = remove_all_unused_in(module.get("main").expect("is there"), &written).expect("valid");
     let mut edit = module.edit();
     edit.set("main", main);
     edit.remove("a");

@@ -4,6 +4,8 @@
 //! changes the order of what stays.
 
 use plugin_api::prelude::*;
+use plugin_api::rewrite::remove_unused::remove_all_unused_in;
+use plugin_api::walk::in_place::WrittenParams;
 use std::collections::BTreeSet;
 
 declare_pass! {

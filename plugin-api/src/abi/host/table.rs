@@ -26,9 +26,6 @@ fn guarded<R>(fallback: R, f: impl FnOnce() -> R) -> R {
     })
 }
 
-/// More than any module has: a larger number is an error of the plugin, which the host cannot follow.
-const MOST_FUNCTIONS: usize = 1 << 24;
-
 pub(crate) static SERVICES: Services = Services {
     size: std::mem::size_of::<Services>() as u32,
     reserved: 0,
@@ -92,6 +89,8 @@ extern "C" fn host_module(
     n: usize,
     meta: *const BodyHdr,
 ) -> *const ModuleHdr {
+    // More than any module has: a larger number is an error of the plugin, which the host cannot follow.
+    const MOST_FUNCTIONS: usize = 1 << 24;
     guarded(std::ptr::null(), || {
         if n > MOST_FUNCTIONS {
             crate::abi::host::no_module(format!(

@@ -80,6 +80,7 @@ impl<'b> InPlace<'b> {
     ///
     /// ```
     /// use plugin_api::prelude::*;
+    /// use plugin_api::walk::in_place::WrittenParams;
     ///
     /// /// How many calls write to their arguments.
     /// fn writing_calls(module: &Module) -> usize {

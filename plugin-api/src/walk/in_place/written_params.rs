@@ -13,6 +13,7 @@ const WRITE_NOTHING: &[&str] = &["relax.print", "relax.assert_op"];
 ///
 /// ```
 /// use plugin_api::prelude::*;
+/// use plugin_api::walk::in_place::WrittenParams;
 /// use plugin_api::tir::prim_func;
 ///
 /// // A[0] = B[0]

@@ -3,7 +3,9 @@
 use super::callers::only_called;
 use crate::canonicalize_bindings::canonicalize;
 use plugin_api::prelude::*;
+use plugin_api::rewrite::remove_unused::remove_all_unused_in;
 use plugin_api::typing::infer_types::{infer_types, narrow_results};
+use plugin_api::walk::in_place::WrittenParams;
 use std::collections::{BTreeMap, BTreeSet};
 
 declare_pass! {

@@ -2,6 +2,8 @@
 
 use super::callers::{map_relax, only_called};
 use plugin_api::prelude::*;
+use plugin_api::rewrite::remove_unused::remove_all_unused_in;
+use plugin_api::walk::in_place::WrittenParams;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 declare_pass! {

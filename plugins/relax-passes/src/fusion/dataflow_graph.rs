@@ -3,6 +3,7 @@
 use crate::functions::weights::weight_params;
 use crate::lowering::op_pattern::Pattern;
 use plugin_api::prelude::*;
+use plugin_api::walk::in_place::WrittenParams;
 
 /// The bindings of the dataflow blocks of a function; edges lead from a value to its users, which come later.
 pub(super) struct DataflowGraph<'b> {
