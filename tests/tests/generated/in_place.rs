@@ -37,7 +37,7 @@ const FIRST: usize = 7;
 #[test]
 fn updates_stay_where_they_are() {
     let asked = std::env::var("IN_PLACE_MODULES").ok().and_then(|text| text.parse().ok());
-    let (modules, mut same, mut not, mut wrong) = (asked.unwrap_or(60u64), 0, Vec::new(), Vec::new());
+    let (modules, mut same, mut not, mut wrong) = (asked.unwrap_or(30u64), 0, Vec::new(), Vec::new());
     for seed in 0..modules {
         let text = in_place_module(&Choices::new(&bytes_of(seed + 1, 100)));
         let module = script::read(&text, engine()).unwrap_or_else(|error| panic!("{error}\n{text}"));
