@@ -250,7 +250,7 @@ struct Known<'b> {
     /// The value that a variable is another name for, or the element of a tuple that it is.
     sources: ValueMap<'b, Value<'b>>,
     /// Values that calls write to: another name for a constant is not one for long.
-    written: InPlace<'b>,
+    written: Written<'b>,
     root: Value<'b>,
     /// The last nested function: what it uses from outside may have symbolic variables that it does not.
     nested: Option<Region<'b>>,
@@ -259,7 +259,7 @@ struct Known<'b> {
 impl<'b> Known<'b> {
     fn new(body: &'b Body) -> Known<'b> {
         let (values, sources) = (ValueMap::new(body), ValueMap::new(body));
-        Known { values, sources, written: InPlace::of(body), root: body.root(), nested: None }
+        Known { values, sources, written: Written::of(body), root: body.root(), nested: None }
     }
 
     /// Goes on to the next value in program order. Whether it is another name for a constant or a shape.
@@ -269,7 +269,7 @@ impl<'b> Known<'b> {
                 self.nested = Some(value.region());
                 return false;
             }
-            Expr::Alias(_) | Expr::TupleGet { .. } if self.written.may_be_written(value) => return false,
+            Expr::Alias(_) | Expr::TupleGet { .. } if self.written.has(value) => return false,
             Expr::Alias(of) => self.source(of),
             Expr::TupleGet { tuple, index } => match (self.source(tuple).view(), self.values.get(self.source(tuple))) {
                 (Expr::Tuple(fields), _) => match fields.operand(index as usize) {
@@ -352,6 +352,29 @@ impl<'b> Known<'b> {
             };
             rw.edit().set_operand(call.value(), at, shape);
         }
+    }
+}
+
+/// Values that calls write to, or may: functions with an effect count, functions of the module do not, because they are evaluated.
+struct Written<'b> {
+    in_place: InPlace<'b>,
+    by_functions: ValueSet<'b>,
+}
+
+impl<'b> Written<'b> {
+    fn of(body: &'b Body) -> Written<'b> {
+        let in_place = InPlace::of(body);
+        let mut by_functions = ValueSet::new(body);
+        for call in body.values().filter(|value| value.has_effect()).filter_map(Value::as_call) {
+            if call.op().is_none_or(|op| op.starts_with("relax.call_") || op.starts_with("relax.invoke_")) {
+                by_functions.extend(call.args().map(|argument| in_place.memory(argument)));
+            }
+        }
+        Written { in_place, by_functions }
+    }
+
+    fn has(&self, value: Value<'b>) -> bool {
+        self.in_place.is_written(value) || self.by_functions.contains(self.in_place.memory(value))
     }
 }
 
