@@ -316,6 +316,7 @@ fn inferred<'b>(edit: &mut Edit<'b>, value: Value<'b>, infer: &dyn Infer) -> Res
         Expr::Tuple(tuple) => tuple.operands().map(|item| known(Some(item))).collect::<Option<_>>().map(Type::Tuple),
         Expr::TupleGet { tuple, index } => match known(Some(tuple)) {
             Some(Type::Tuple(items)) => items.into_iter().nth(index as usize),
+            Some(Type::Object) => Some(Type::Object),
             _ => None,
         },
         Expr::Alias(source) => known(Some(source)),

@@ -518,13 +518,14 @@ impl BodyBuilder {
         self.pool.type_rec(TypeRec { kind: tykind::TUPLE, flags: tyflag::TYPES, dtype: 0, ndim, off, len, aux: NONE })
     }
 
-    /// Element `index` of a tuple; its type is that of the element where it is known.
+    /// Element `index` of a tuple; its type is that of the element where it is known, and any of a value of any type.
     pub fn tuple_get(&mut self, tuple: V, index: u32, name: Option<&str>) -> V {
         let ty = {
             let raw = self.raw();
             let ty = Ty { raw: &raw, id: self.type_of(tuple).0 };
             let element = ty.is_tuple().then(|| ty.children().nth(index as usize)).flatten();
-            element.map_or(NONE, Ty::id)
+            let any = ty.is_known() && ty.kind() == tykind::OBJECT;
+            element.map_or(if any { ty.id() } else { NONE }, Ty::id)
         };
         self.node(NodeSpec::new(kind::TUPLE_GET).ty(TypeId(ty)).a(index), &[tuple], name)
     }
