@@ -123,9 +123,10 @@ fn results_of(callee: V, args: &[V], joined: &Joined, value: Value<'_>, rw: &mut
         bail!(at value, "a function marked `Primitive` that writes to its argument must return tensors, or one tuple of them");
     }
     let mut types = Vec::new();
-    for (output, place) in joined.in_place.iter().flatten().enumerate() {
+    for output in 0..joined.n_outputs {
         let result = joined.results.iter().position(|result| *result == output);
-        let argument = usize::try_from(*place).ok().and_then(|place| args.get(place).copied());
+        let place = joined.in_place.as_ref().and_then(|places| usize::try_from(*places.get(output)?).ok());
+        let argument = place.and_then(|place| args.get(place).copied());
         types.push(match (result, argument) {
             (Some(result), _) => fields[result].clone(),
             (None, Some(argument)) => rw.with(argument, |argument| argument.ty().to_owned()),

@@ -12,13 +12,14 @@ pub(super) struct Joined {
     pub(super) in_place: Option<Vec<i64>>,
     /// The output that each result of the function is. Outputs that no result is are arguments that are written to.
     pub(super) results: Vec<usize>,
+    /// Number of outputs.
+    pub(super) n_outputs: usize,
 }
 
 impl Joined {
     /// Whether the outputs are the results of the function, in their order.
     pub(super) fn outputs_are_results(&self) -> bool {
-        let outputs = self.in_place.as_ref().map_or(self.results.len(), Vec::len);
-        outputs == self.results.len() && self.results.iter().copied().eq(0..outputs)
+        self.results.iter().copied().eq(0..self.n_outputs)
     }
 }
 
@@ -181,9 +182,10 @@ impl<'m> Plan<'m> {
                 self.params.push(JoinParam::Buffer(*output));
             }
         }
+        let n_outputs = outputs.len();
         let in_place = places.iter().any(|place| *place >= 0).then_some(places);
         let results = results.iter().filter_map(|result| outputs.iter().position(|output| output == result)).collect();
-        Ok(Joined { prim_func: self.join.finish(&self.params)?, in_place, results })
+        Ok(Joined { prim_func: self.join.finish(&self.params)?, in_place, results, n_outputs })
     }
 }
 
