@@ -58,7 +58,7 @@ pub trait Kernel: Send + Sync {
         Vec::new()
     }
 
-    /// Of each loop whose extent is not a constant: whether some call gave it no iteration, one, and more. Empty if the
+    /// Of each loop whose extent is read from memory: whether some call gave it no iteration, one, and more. Empty if the
     /// backend does not know.
     fn trips(&self) -> Vec<[bool; 3]> {
         Vec::new()

@@ -31,7 +31,7 @@ use crate::fault::Fault;
 use crate::fork;
 use crate::kernel::{Arg, Backend, Kernel};
 use crate::limits::Limits;
-use crate::program::{Instr, Mark, Program, Proven, depth, each_instr, lower, lower_strictly};
+use crate::program::{Instr, Mark, Program, Proven, depth, each_instr, from_memory, lower, lower_strictly};
 use plugin_api::ir::constant::Number;
 use plugin_api::ir::records::kind;
 use plugin_api::prelude::Body;
@@ -131,7 +131,7 @@ struct Seen {
     reached: Vec<AtomicBool>,
     /// Of loops: bits for no iteration, one, and more.
     trips: Vec<AtomicU8>,
-    /// Whether it is the mark of a loop whose extent is not a constant.
+    /// Whether it is the mark of a loop whose extent is data.
     is_counted: Vec<bool>,
 }
 
@@ -140,9 +140,10 @@ impl Seen {
         let reached = program.marks.iter().map(|_| AtomicBool::new(false)).collect();
         let trips = program.marks.iter().map(|_| AtomicU8::new(0)).collect();
         let mut is_counted = vec![false; program.marks.len()];
+        let data = from_memory(program);
         each_instr(&program.body, &mut |instr| {
             if let Instr::For(of) = instr
-                && of.extent.as_constant().is_none()
+                && of.extent.terms.iter().any(|(reg, _)| data.contains(reg))
                 && let Some(counted) = of.mark.and_then(|mark| is_counted.get_mut(mark as usize))
             {
                 *counted = true;

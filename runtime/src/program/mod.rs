@@ -52,7 +52,7 @@ pub use affine::Affine;
 pub use lanes::can_be_shared;
 pub use lower::{lower, lower_strictly};
 pub use operations::float_operations;
-pub use positions::positions;
+pub use positions::{from_memory, positions};
 pub use scalar::{Binary, Math, Scalar, Unary};
 pub use walk::{depth, each_instr, each_instr_mut, each_list};
 pub use written::Proven;

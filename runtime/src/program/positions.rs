@@ -24,6 +24,26 @@ pub fn positions(program: &Program) -> BTreeSet<usize> {
     }
 }
 
+/// The registers whose values are read from memory, or computed from such ones.
+pub fn from_memory(program: &Program) -> BTreeSet<Reg> {
+    let mut out = BTreeSet::new();
+    each_instr(&program.body, &mut |instr| {
+        let is_read = |reg: &Reg| out.contains(reg);
+        let depends = match instr {
+            Instr::Load { .. } => true,
+            Instr::Affine { form, .. } => form.terms.iter().any(|(reg, _)| is_read(reg)),
+            Instr::Unary { a, .. } | Instr::Copy { src: a, .. } => is_read(a),
+            Instr::Binary { a, b, .. } => is_read(a) || is_read(b),
+            Instr::Select { cond, then, otherwise, .. } => [cond, then, otherwise].into_iter().any(is_read),
+            _ => false,
+        };
+        if let Some(dst) = instr.written().filter(|_| depends) {
+            out.insert(dst);
+        }
+    });
+    out
+}
+
 /// The parameters whose values are in a register or in memory.
 #[derive(Default)]
 struct Flow {

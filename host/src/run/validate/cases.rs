@@ -10,7 +10,7 @@ use plugin_api::prelude::{Body, BodyKind, Expr, Module, Sym, Type};
 use runtime::program::{self, lower};
 use runtime::vm::{Between, Bounds, InputRange, Inputs, Scalar, USUAL_EXTENT, Value};
 use runtime::{Limits, Tensor};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 /// One input.
@@ -110,7 +110,7 @@ const VALUES: [InputRange; 8] = [
 /// Inputs for what no other one reached, at most.
 const MOST_MORE: usize = 24;
 /// Units of work that are little, a few operators that are called by name, and those that more inputs are worth.
-pub(super) const LITTLE: u64 = 120_000_000;
+pub(super) const LITTLE: u64 = 250_000_000;
 const MUCH: u64 = 3_000_000_000;
 
 /// The inputs of a function: several extents for each symbolic dimension, with 0, 1 and a prime. After those follow more,
@@ -154,6 +154,10 @@ pub(super) fn of(body: &Body, how: &Validation, source: &Source) -> Vec<Case> {
         truths[(at - 1) % truths.len()]
     };
     VALUES.iter().for_each(|range| add(with(&prime), *range, truth(), Aim::Values));
+    // Where the budget ends, it ends for sizes and for values.
+    let aims = [Aim::Size, Aim::Values].map(|aim| all.extract_if(.., |one| one.3 == aim).collect::<VecDeque<_>>());
+    all.extend(taking_turns(aims));
+    let mut add = |dims, range, truth, aim| all.push((dims, range, truth, aim));
     let ranges = [InputRange::Wide, coarse, InputRange::Extremes, InputRange::Full];
     (0..MOST_MORE).for_each(|i| add(with(&prime), ranges[i % ranges.len()], truth(), Aim::Coverage));
     let given = source.has_given(body).then(|| (with(&prime), usual, None, Aim::Given));
@@ -168,6 +172,15 @@ pub(super) fn of(body: &Body, how: &Validation, source: &Source) -> Vec<Case> {
         aim,
     };
     all.chain(given).enumerate().map(case).collect()
+}
+
+/// The elements of two lists, one of each in turn.
+fn taking_turns<T>([mut a, mut b]: [VecDeque<T>; 2]) -> Vec<T> {
+    let mut out = Vec::with_capacity(a.len() + b.len());
+    while !a.is_empty() || !b.is_empty() {
+        out.extend(a.pop_front().into_iter().chain(b.pop_front()));
+    }
+    out
 }
 
 /// The names of the symbolic dimensions of the parameters of a function.

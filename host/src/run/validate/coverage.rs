@@ -13,7 +13,7 @@ pub struct Coverage {
     pub sizes: BTreeMap<String, BTreeSet<i64>>,
     /// Parts that may or may not be executed, such as branches: how many were, and how many there are.
     pub parts: (usize, usize),
-    /// Loops whose extent is not a constant: how many had no iteration, one, and more, and how many there are.
+    /// Loops whose extent is data: how many had no iteration, one, and more, and how many there are.
     pub loops: (usize, usize),
     /// Inputs with which races and values that are not chosen were looked for.
     pub watched: usize,
@@ -76,7 +76,7 @@ impl Coverage {
             out.push(format!("{} of {} branches", self.parts.0, self.parts.1));
         }
         if self.loops.1 > 0 {
-            out.push(format!("{} of {} loops with 0, 1 and more iterations", self.loops.0, self.loops.1));
+            out.push(format!("{} of {} loops over data with 0, 1 and more iterations", self.loops.0, self.loops.1));
         }
         let left_out: Vec<&str> = self.left_out.iter().map(|aim| aim.name()).collect();
         if !left_out.is_empty() {

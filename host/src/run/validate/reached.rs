@@ -70,7 +70,7 @@ impl Unreached {
         (reached + executed.iter().filter(|executed| **executed).count(), self.branches + executed.len())
     }
 
-    /// How many of the loops whose extent is not a constant had no iteration, one, and more, and how many there are.
+    /// How many of the loops whose extent is data had no iteration, one, and more, and how many there are.
     pub(super) fn loops(&self) -> (usize, usize) {
         let trips: Vec<[bool; 3]> = self.prim_funcs.iter().flat_map(|(_, kernel)| kernel.trips()).collect();
         (trips.iter().filter(|trips| **trips == [true; 3]).count(), trips.len())
