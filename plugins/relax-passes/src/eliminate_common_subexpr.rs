@@ -27,7 +27,7 @@ declare_pass! {
     ///     c = R.nn.relu(a)
     ///     return c
     /// ```
-    pub function pass ELIMINATE_COMMON_SUBEXPR = "relax.EliminateCommonSubexpr" {
+    pub module pass ELIMINATE_COMMON_SUBEXPR = "relax.EliminateCommonSubexpr" {
         opt_level: 1,
         preserves: ["relax.Normalize", "relax.anf", "relax.no_dataflow"],
         options: Options {
@@ -38,18 +38,32 @@ declare_pass! {
     }
 }
 
-fn eliminate_common_subexpr(body: &Body, options: &Options, ctx: &Ctx) -> Result<Body, PassError> {
-    let (body, merged) = without_repeats(body, options.call_only)?;
-    ctx.statistic("bindings merged", merged);
-    Ok(body)
+/// It works on the module because calls of functions that write to their arguments are not equal.
+fn eliminate_common_subexpr(module: &Module, options: &Options, ctx: &Ctx) -> Result<Module, PassError> {
+    let (written, mut all) = (WrittenParams::of(module), 0);
+    let result = module.map_functions(|name, body| match body.function() {
+        Some(function) if !function.skips_optimization() => {
+            let in_place = InPlace::in_module(body, &written);
+            let (body, merged) = merged(body, in_place, options.call_only).map_err(|error| error.in_function(name))?;
+            all += merged;
+            Ok::<_, PassError>(body)
+        }
+        _ => Ok(body.clone()),
+    })?;
+    ctx.statistic("bindings merged", all);
+    Ok(result)
 }
 
 /// The function with equal values computed once, and how many bindings became other names; others run it at their end.
 pub(crate) fn without_repeats(body: &Body, call_only: bool) -> Result<(Body, usize), PassError> {
+    merged(body, InPlace::of(body), call_only)
+}
+
+fn merged<'b>(body: &'b Body, in_place: InPlace<'b>, call_only: bool) -> Result<(Body, usize), PassError> {
     let repeats = Repeats { first: ValueMap::new(body), function: body.root().region() };
     let mut cse = Cse {
         edit: body.edit(),
-        in_place: InPlace::of(body),
+        in_place,
         numbers: ValueNumbers::new(),
         seen: ScopedMap::new(),
         repeats,
