@@ -6,8 +6,7 @@
 //! | `steps` | an instrument that keeps the modules before and after each pass |
 //! | `seen` | what of a function decides its values |
 //! | `units` | the functions to execute for a change |
-//! | `cases` | the inputs to execute them with |
-//! | `constants` | constants of the code, which extents and values lie around |
+//! | `cases` | the inputs to execute them with, some of them around constants of the code |
 //! | `coverage` | what the inputs covered |
 //! | `modes` | both modules as for inference or training, if the contract is about one of these |
 //! | `sides` | executing a function before and after |
@@ -23,7 +22,6 @@
 mod cases;
 mod checked;
 mod compare;
-mod constants;
 mod coverage;
 mod modes;
 mod order;
@@ -45,9 +43,8 @@ pub use self::coverage::{Coverage, Mode};
 pub use self::steps::{ChangedSteps, ValidatedStep};
 pub use self::verdict::{Difference, Divergence, Same, Verdict, What};
 
-use self::cases::{Integers, Source};
+use self::cases::{Constants, Integers, Source};
 use self::compare::Allowed;
-use self::constants::Constants;
 use self::order::Order;
 use self::reached::Unreached;
 use self::sides::{Computed, Side, Sides};

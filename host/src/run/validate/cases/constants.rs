@@ -1,17 +1,17 @@
 //! The constants of the code before and after a pass: extents and values that lie around them decide which way it goes.
 
-use super::units::{Unit, reach};
+use crate::run::validate::units::{Unit, reach};
 use plugin_api::ir::DimExpr;
 use plugin_api::prelude::{Body, BodyKind, Dim, Module, Type};
 use std::collections::BTreeSet;
 
 /// Constants of the functions that a function reaches.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Constants {
+pub(in crate::run::validate) struct Constants {
     /// Integers that may bound an extent, those that only one side has first.
-    pub(super) extents: Vec<i64>,
+    pub(in crate::run::validate) extents: Vec<i64>,
     /// All numbers that values are compared or computed with.
-    pub(super) values: Vec<f64>,
+    pub(in crate::run::validate) values: Vec<f64>,
 }
 
 /// Extents that are looked at: larger ones take too long.
@@ -21,7 +21,7 @@ const MOST: usize = 32;
 
 impl Constants {
     /// Of a function on both sides of a pass.
-    pub(super) fn of(before: &Module, after: &Module, unit: &Unit) -> Constants {
+    pub(in crate::run::validate) fn of(before: &Module, after: &Module, unit: &Unit) -> Constants {
         let [before, after] = [before, after].map(|module| Numbers::of(module, unit.name()));
         let is_extent = |n: &i64| (2..=LARGEST).contains(n);
         let new = before.integers.symmetric_difference(&after.integers).copied();

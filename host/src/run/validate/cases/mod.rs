@@ -1,7 +1,9 @@
 //! The inputs to execute a function with.
 
+mod constants;
+
+pub(super) use self::constants::Constants;
 use super::Validation;
-use super::constants::Constants;
 use super::units::{Unit, buffer_of};
 use crate::run::execute;
 use plugin_api::ir::constant::Number;
