@@ -1,7 +1,7 @@
 //! Expressions: numbers, variables, arithmetic, loads, calls of known functions.
 
 use crate::verify::plain_tir::Plain;
-use crate::verify::plain_tir::tables::{Number, PlainBuffer, PlainType, Tables};
+use crate::verify::plain_tir::tables::{Number, PlainBuffer, PlainType, Tables, extents_of};
 use plugin_api::ir::records::*;
 use plugin_api::ir::{DType, RawView};
 
@@ -162,6 +162,20 @@ impl<'r> Expressions<'r> {
         let (buffer, bounds) = self.operands(node).split_first()?;
         (bounds.len() == 2 * self.buffer(*buffer)?.rank as usize).then_some(())?;
         bounds.chunks_exact(2).try_for_each(|bounds| self.range(bounds[0], bounds[1]).map(drop))
+    }
+
+    /// A region that a buffer matches: it has the buffer's data type, and its extents where both are numbers.
+    pub(super) fn matched(&self, region: u32, buffer: &PlainBuffer, ty: u32) -> Plain {
+        let node = self.raw.nodes().get(region as usize).filter(|node| node.kind == kind::ACCESS)?;
+        let (source, bounds) = self.operands(node).split_first()?;
+        (self.buffer(*source)?.dtype == buffer.dtype).then_some(())?;
+        let extents: Vec<Option<i64>> =
+            bounds.chunks_exact(2).map(|bounds| self.index(bounds[1]).and_then(|extent| extent.int())).collect();
+        let (left_out, shown) = extents.split_at(extents.len().checked_sub(buffer.rank as usize)?);
+        let own = extents_of(self.raw, ty)?;
+        let fits = left_out.iter().flatten().all(|extent| *extent == 1)
+            && shown.iter().zip(own).all(|(extent, own)| extent.is_none_or(|extent| extent == own));
+        fits.then_some(())
     }
 
     /// The buffer and its indices, of a load or store.

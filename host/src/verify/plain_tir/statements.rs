@@ -271,7 +271,7 @@ impl Statements<'_> {
             // One of a single element is written as a variable, with the store after it.
             (buffer_of::ALLOC, []) => (!buffer.is_scalar).then_some(()),
             (buffer_of::MATCH, [source]) if is(*source, kind::PARAM) => self.of.pointer(*source).map(drop),
-            (buffer_of::MATCH, [source]) => is(*source, kind::ACCESS).then_some(()),
+            (buffer_of::MATCH, [source]) => self.of.matched(*source, &buffer, node.ty),
             (buffer_of::DECL, [data]) => {
                 let (dtype, scope) = self.of.pointer(*data)?;
                 // Over the data of another buffer it can be written as a view.

@@ -127,6 +127,12 @@ fn plain_buffer(raw: &RawView<'_>, rec: &TypeRec, allowed: fn(DType) -> bool) ->
     Some((PlainBuffer { dtype, rank: buffer.shape_len, scope: buffer.scope, is_scalar }, tiled))
 }
 
+/// The extents of a buffer, by its type.
+pub(super) fn extents_of(raw: &RawView<'_>, ty: u32) -> Option<Vec<i64>> {
+    let buffer = raw.buffers().get(raw.types().get(ty as usize)?.aux as usize)?;
+    raw.list(buffer.shape_off, buffer.shape_len).iter().map(|id| extent(raw, *id)).collect()
+}
+
 /// An extent of a buffer.
 fn extent(raw: &RawView<'_>, id: u32) -> Option<i64> {
     let rec = raw.prims().get(id as usize).filter(|rec| rec.op == prim::INT && rec.flags == 0)?;
