@@ -53,7 +53,6 @@ fn parameters_are_plain() {
 fn functions_are_plain() {
     let text = module(X, "return x");
     refused(&text.replace("    def", "    async def"), "plain `def`", "main");
-    refused(&text.replace("def main", "def main[T]"), "plain `def`", "main");
     refused(&text.replace("    def", "    @R.function\n    def"), "a second decorator", "@R.function");
 }
 

@@ -12,8 +12,8 @@ fn row_10_config_that_does_not_fit_is_an_error() {
     let about = "it is of type int, default 4, range 0..=16, declared by `host`: How many at most.";
     let near = format!("the context: no config option `t.limt`; did you mean `t.limit`? I{}", &about[1..]);
     assert_eq!(error("t.limt", OptionValue::Int(1)), near);
-    let wrong = error("t.limit", OptionValue::Bool(true));
-    assert_eq!(wrong, format!("the context: config option `t.limit` is set to `true`, but {about}"));
+    let wrong = error("t.limit", OptionValue::Float(1.5));
+    assert_eq!(wrong, format!("the context: config option `t.limit` is set to `1.5`, but {about}"));
     let far = error("t.limit", OptionValue::Int(17));
     assert_eq!(far, format!("the context: config option `t.limit` is `17`, which is not in 0..=16; {about}"));
 }

@@ -92,7 +92,7 @@ impl<'b> InPlace<'b> {
     ///     };
     ///     functions.map(|(_, body)| writes(body)).sum()
     /// }
-    /// # assert_eq!(writing_calls(&Module::new([])), 0);
+    /// # assert_eq!(writing_calls(&Module::new::<&str>([])), 0);
     /// ```
     pub fn in_module(body: &'b Body, written: &WrittenParams) -> InPlace<'b> {
         InPlace::new(body, Some(written))

@@ -38,6 +38,8 @@ struct Loop {
 /// All reads and writes of the buffers that blocks of a function allocate.
 pub(super) struct CarriedValues<'b> {
     body: &'b Body,
+    /// The position of each value in the function.
+    order: ValueMap<'b, usize>,
     lasting: Lasting<'b>,
     loops: Vec<Loop>,
     /// The loop of each variable.
@@ -49,9 +51,9 @@ pub(super) struct CarriedValues<'b> {
 
 impl<'b> CarriedValues<'b> {
     pub(super) fn of(body: &'b Body) -> CarriedValues<'b> {
-        let (lasting, touches) = (Lasting::of(body), ValueMap::new(body));
+        let (order, lasting, touches) = (ValueMap::new(body), Lasting::of(body), ValueMap::new(body));
         let (loops, headers, values) = (Vec::new(), HashMap::new(), HashMap::new());
-        let mut carried = CarriedValues { body, lasting, loops, headers, touches, values };
+        let mut carried = CarriedValues { body, order, lasting, loops, headers, touches, values };
         carried.collect();
         carried
     }
@@ -60,14 +62,15 @@ impl<'b> CarriedValues<'b> {
         let (mut loops, mut whiles, mut blocks) = (OpenScopes::new(), OpenScopes::new(), OpenScopes::new());
         let mut conditions = Conditions::new(self.body);
         let said = said_by_blocks(self.body);
-        for value in self.body.values() {
+        for (at, value) in self.body.values().enumerate() {
+            self.order.insert(value, at);
             loops.go_to(value);
             whiles.go_to(value);
             blocks.go_to(value);
             conditions.go_to(value);
-            self.enter(value, &mut loops);
+            self.enter((at, value), &mut loops);
             match value.stmt() {
-                Some(Stmt::While { .. }) => whiles.open(value, value.index().unwrap_or(0)),
+                Some(Stmt::While { .. }) => whiles.open(value, at),
                 Some(Stmt::Block) => blocks.open(value, value),
                 _ => {}
             }
@@ -76,7 +79,7 @@ impl<'b> CarriedValues<'b> {
             }
             for (buffer, is_write, ranges) in self.touched(value, &blocks) {
                 let touch = Touch {
-                    at: value.index().unwrap_or(0),
+                    at,
                     is_write,
                     ranges,
                     loops: loops.iter().copied().collect(),
@@ -92,12 +95,11 @@ impl<'b> CarriedValues<'b> {
     }
 
     /// Notes what a loop, a block or a name defines.
-    fn enter(&mut self, value: Value<'b>, loops: &mut OpenScopes<usize>) {
+    fn enter(&mut self, (header, value): (usize, Value<'b>), loops: &mut OpenScopes<usize>) {
         if let Some(running) = Running::of(value)
             && let Some(sym) = symbol_of(running.var)
         {
             let ends = running.ends(|value| self.dim(value));
-            let header = value.index().unwrap_or(0);
             loops.open(value, self.loops.len());
             self.headers.insert(sym, header);
             self.loops.push(Loop { header, sym, ends });
@@ -152,7 +154,7 @@ impl<'b> CarriedValues<'b> {
     /// Whether an execution of a scope may read what an earlier execution of it left in a buffer: something in it reads what
     /// nothing before it in the scope is known to have written.
     pub(super) fn reads_what_is_left(&self, buffer: Value<'b>, scope: Value<'b>) -> bool {
-        let (Some(all), Some(start)) = (self.touches.get(buffer), scope.index()) else { return false };
+        let (Some(all), Some(start)) = (self.touches.get(buffer), self.order.get(scope).copied()) else { return false };
         let range = scope.region().range();
         let inside = || all.iter().filter(|touch| range.contains(&touch.at));
         let (reads, writes) = inside().partition::<Vec<&Touch<'b>>, _>(|touch| !touch.is_write);
@@ -174,8 +176,8 @@ impl<'b> CarriedValues<'b> {
     where
         'b: 't,
     {
-        let (Some(from), Some(to)) = (buffer.index(), scope.index()) else { return false };
-        let between = |at: &usize| (from..=to).contains(at);
+        let (Some(from), Some(to)) = (self.order.get(buffer), self.order.get(scope)) else { return false };
+        let between = |at: &usize| (from..=to).contains(&at);
         let touches: Vec<&Touch<'b>> = touches.collect();
         let Some(first) = touches.first() else { return true };
         if first.whiles.iter().any(between) {
@@ -248,7 +250,7 @@ impl<'b> CarriedValues<'b> {
             return None;
         }
         for condition in write.conditions.iter().filter(|condition| !read.conditions.contains(condition)) {
-            let is_outside = condition.0.index().is_some_and(|at| at <= scope);
+            let is_outside = self.order.get(condition.0).is_some_and(|at| *at <= scope);
             let is_same = |dim: Dim| self.is_the_same(&dim, buffer, scope);
             if !is_outside && !self.dim(condition.0).is_some_and(is_same) {
                 return None;
