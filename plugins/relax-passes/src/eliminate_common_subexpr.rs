@@ -4,6 +4,7 @@
 //! where it is not visible: what a branch, a dataflow block or a nested function computes stays there.
 
 use plugin_api::prelude::*;
+use plugin_api::walk::in_place::WrittenParams;
 
 declare_pass! {
     /// Computes equal values once: a binding that repeats an earlier value becomes another name for it.
