@@ -227,7 +227,10 @@ extern "C" fn crashed(signal: c_int, info: *mut siginfo_t, _: *mut c_void) {
     if board.is_busy() && is_original() {
         super::blame(slot, signal.cast_unsigned());
         if WORKER.load(Ordering::Acquire) {
-            write_own_mark(board);
+            // An abort after an overflow finds too little stack to note it again, and the first signal is what counts.
+            if !MARKED.swap(true, Ordering::AcqRel) {
+                write_own_mark(board);
+            }
         } else if !SUPERVISED.load(Ordering::Acquire) {
             die_alone(board, End::Signal(signal));
         }
@@ -261,6 +264,9 @@ extern "C" fn exited() {
         die_alone(board, End::Exit);
     }
 }
+
+/// Whether this worker has noted the signal that ends it.
+static MARKED: AtomicBool = AtomicBool::new(false);
 
 /// Notes the end of a worker. Its buffer is not part of the handler's frame: the alternate stack has 8 KiB, and two handlers run on
 /// it when the standard library reports an overflow and aborts.
