@@ -7,7 +7,6 @@
 mod bind;
 mod calls;
 mod count;
-mod draw;
 mod failure;
 mod inputs;
 mod kernels;
@@ -22,9 +21,8 @@ mod tests;
 mod value;
 
 pub use count::calls_of;
-pub use draw::{Between, InputRange};
 pub use failure::{At, Cause, Failure};
-pub use inputs::{Bounds, InputError, Inputs, NUM_INPUT, USUAL_EXTENT};
+pub use inputs::{Between, Bounds, InputError, InputRange, Inputs, NUM_INPUT, USUAL_EXTENT};
 pub use kernels::Kernels;
 pub use lowered::{Lower, NoLegalization};
 pub use machine::{DEEPEST, Machine};

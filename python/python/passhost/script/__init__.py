@@ -36,7 +36,8 @@ def from_source(
 def _no_text(source: object) -> str:
     """What is wrong with a source that is something else than a text."""
     kind = type(source)
-    words = f"source is the text of a module, not an object of {kind.__module__}.{kind.__qualname__}"
+    found = "None" if source is None else f"an object of {kind.__module__}.{kind.__qualname__}"
+    words = f"source is the text of a module, not {found}"
     frontends = {"torch": "torch.from_exported_program", "onnx": "onnx.from_onnx"}
     families = [base.__module__.partition(".")[0] for base in kind.__mro__]
     frontend = next((frontends[family] for family in families if family in frontends), None)

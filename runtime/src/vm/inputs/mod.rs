@@ -1,6 +1,9 @@
 //! Arguments of a function: arrays by the names of its parameters, and random ones for the others.
 
-use super::draw::{self, Between, Drawn, InputRange};
+mod draw;
+
+use self::draw::Drawn;
+pub use self::draw::{Between, InputRange};
 use super::failure::Cause;
 use super::symbols::Symbols;
 use super::value::{Scalar, Value, shape_text};
