@@ -17,11 +17,12 @@
 //! | `store`, `facts` | expressions and assumptions while they are analysed |
 //! | `simplify` | the walk that applies the rules |
 //! | `sum`, `rules`, `split`, `order` | rules of sums; of division; of `x // c` beside `x % c`; of `min`, `max`, comparisons, choices |
-//! | `bounds`, `modular` | constant bounds; remainders |
+//! | `bounds`, `modular`, `fits` | constant bounds; remainders; which sums overflow nowhere |
 
 mod analyzer;
 mod bounds;
 mod facts;
+mod fits;
 mod form;
 mod index;
 mod modular;
@@ -44,7 +45,7 @@ pub use to_dim::{FIRST_ATOM, atom_of, index_to_dim, index_to_dim_of_atoms, symbo
 
 /// Operations on dimensions and in TIR expressions, such as [`prim::ADD`].
 pub use crate::ir::records::prim;
-use crate::ir::{Dim, DimExpr, Sym};
+use crate::ir::{DType, Dim, DimExpr, Sym};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -77,6 +78,12 @@ pub fn fold(op: u16, a: i64, b: i64) -> Option<i64> {
         prim::OR => truth(a != 0 || b != 0),
         _ => None,
     }
+}
+
+/// Value of an operation on integers of a data type; `None` where it has none, or where an operand of `uint64` is above the
+/// greatest `i64`, in which it would be negative.
+pub fn fold_as(op: u16, operands: DType, a: i64, b: i64) -> Option<i64> {
+    if operands == DType::U64 && (a < 0 || b < 0) { None } else { fold(op, a, b) }
 }
 
 /// The same dimension in one form: equal sums of products come out equal. Nothing is assumed of variables; with an

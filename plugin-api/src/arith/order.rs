@@ -106,6 +106,10 @@ impl Store {
             op = if op == prim::MIN { prim::MAX } else { prim::MIN };
             factor = factor.checked_neg()?;
         }
+        let given = [a.clone(), b.clone()];
+        if ![&x, &y].iter().all(|side| self.fits_where_one(side, &given, dtype)) {
+            return None;
+        }
         let (mut x, mut y) = (self.build(&x, dtype)?, self.build(&y, dtype)?);
         // A number comes last.
         let swap = match (self.as_int(x), self.as_int(y)) {
@@ -150,8 +154,9 @@ impl Store {
         let index = |id: Id| is_index(self.at(id).dtype);
         let id = if index(a) && index(b) {
             let dtype = if self.as_int(a).is_some() { self.at(b).dtype } else { self.at(a).dtype };
-            let difference = self.plus(&self.sum_of(a), &self.sum_of(b), -1);
-            difference.and_then(|sum| self.deeper(|store| store.compare_to_0(op, sum, dtype)))
+            let given = [self.sum_of(a), self.sum_of(b)];
+            let difference = self.plus(&given[0], &given[1], -1);
+            difference.and_then(|sum| self.deeper(|store| store.compare_to_0(op, sum, &given, dtype)))
         } else {
             let reflexive = a == b && !self.at(a).dtype.is_float() && self.at(a).op != prim::FLOAT;
             reflexive.then(|| self.truth(matches!(op, prim::EQ | prim::LE)))
@@ -168,9 +173,10 @@ impl Store {
         }
     }
 
-    fn compare_to_0(&mut self, op: u16, mut sum: Sum, dtype: DType) -> Option<Id> {
+    /// The comparison of a difference with 0; `None` if a side of it may not fit its data type. Those that are `given` fit.
+    fn compare_to_0(&mut self, op: u16, mut sum: Sum, given: &[Sum], dtype: DType) -> Option<Id> {
         if matches!(op, prim::EQ | prim::NE) {
-            return self.equal_to_0(op, sum, dtype);
+            return self.equal_to_0(op, sum, given, dtype);
         }
         if op == prim::LE {
             sum = sum.shift(-1)?;
@@ -180,7 +186,7 @@ impl Store {
             return Some(self.truth(!never));
         }
         if op == prim::LT
-            && let Some(known) = self.less_of_parts(&sum, dtype)
+            && let Some(known) = self.less_of_parts(&sum, given, dtype)
         {
             return Some(known);
         }
@@ -201,6 +207,9 @@ impl Store {
         } else {
             (prim::LT, above.shift(less.u.checked_neg()?)?, below)
         };
+        if ![&left, &right].iter().all(|side| self.fits_where_one(side, given, dtype)) {
+            return None;
+        }
         let (left, right) = (self.build(&left, dtype)?, self.build(&right, dtype)?);
         Some(self.binary(op, DType::BOOL, left, right))
     }
@@ -211,9 +220,10 @@ impl Store {
         // atom < u, or atom >= u.
         let u = if sign > 0 { less.u } else { 1i64.checked_sub(less.u)? };
         let ask = |store: &mut Store, part: Id, u: i64| {
-            let sum = store.sum_of(part).shift(u.checked_neg()?)?;
+            let part = store.sum_of(part);
+            let sum = part.clone().shift(u.checked_neg()?)?;
             let (op, sum) = if sign > 0 { (prim::LT, sum) } else { (prim::LE, sum.scale(-1)?) };
-            store.deeper(|store| store.compare_to_0(op, sum, dtype))
+            store.deeper(|store| store.compare_to_0(op, sum, &[part], dtype))
         };
         if let Some((x, c)) = self.by_constant(atom, prim::FLOORDIV) {
             let u = u.checked_mul(c).filter(|u| Bounds::of_dtype(dtype).contains(*u))?;
@@ -233,7 +243,7 @@ impl Store {
 
     /// `d * a + rest < 0` with a sum `a`: if the rest is less than `d` and not negative, `a < 0`; if it is `x % m` and `d`
     /// divides `m`, `a + x // d % (m // d) < 0`.
-    fn less_of_parts(&mut self, sum: &Sum, dtype: DType) -> Option<Id> {
+    fn less_of_parts(&mut self, sum: &Sum, given: &[Sum], dtype: DType) -> Option<Id> {
         let several = sum.terms.iter().filter(|(_, c)| c.abs() > 1);
         let (n, d) = several.fold((0, gcd(0, sum.k.into())), |(n, d), (_, c)| (n + 1, gcd(d, (*c).into())));
         let d = i64::try_from(d).ok().filter(|d| n > 0 && *d > 1)?;
@@ -259,7 +269,8 @@ impl Store {
             }
             _ => return None,
         };
-        self.deeper(|store| store.compare_to_0(prim::LT, sum, dtype))
+        let given: Vec<Sum> = given.iter().map(|given| given.split(d).0.divide(d)).collect();
+        self.deeper(|store| store.compare_to_0(prim::LT, sum, &given, dtype))
     }
 
     /// `sum < 0` as `T < u`.
@@ -270,7 +281,8 @@ impl Store {
         Some(Less { terms, u: i64::try_from(u).ok()? })
     }
 
-    fn equal_to_0(&mut self, op: u16, sum: Sum, dtype: DType) -> Option<Id> {
+    /// Sides that wrap around are equal where those that were given are.
+    fn equal_to_0(&mut self, op: u16, sum: Sum, given: &[Sum], dtype: DType) -> Option<Id> {
         let bounds = self.tight_bounds(&sum);
         let g = sum.divisor().max(1);
         let never = !bounds.contains(0) || !self.sum_modular(&sum).contains(0) || sum.k % g != 0;
@@ -279,10 +291,10 @@ impl Store {
         }
         // What differs from the least or the greatest value is greater or less.
         if op == prim::NE && bounds.min >= 0 {
-            return self.compare_to_0(prim::LT, sum.scale(-1)?, dtype);
+            return self.compare_to_0(prim::LT, sum.scale(-1)?, given, dtype);
         }
         if op == prim::NE && bounds.max <= 0 {
-            return self.compare_to_0(prim::LT, sum, dtype);
+            return self.compare_to_0(prim::LT, sum, given, dtype);
         }
         let sign = if sum.terms.first().is_some_and(|(_, c)| *c < 0) { -1 } else { 1 };
         let terms = sum.terms.iter().map(|(id, c)| (*id, c / g * sign)).collect();

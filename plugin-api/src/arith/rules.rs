@@ -1,5 +1,9 @@
 //! Rules of division: what the divisor divides is taken out, and so is what is known to lie below it.
+//!
+//! A sum of integers that wraps around is the same sum; a division of it is another one. So the dividend that a rule writes
+//! must fit its data type wherever the dividend that was given does: [`Store::fits_where`] decides that, for comparisons, too.
 
+use super::bounds::Bounds;
 use super::modular::gcd;
 use super::store::{Id, Store};
 use super::sum::Sum;
@@ -37,7 +41,10 @@ impl Store {
     fn div(&mut self, a: &Sum, b: &Sum, dtype: DType) -> Option<Sum> {
         match b.as_int() {
             Some(0) => None,
-            Some(c) if c < 0 => self.div_const(&a.scale(-1)?, c.checked_neg()?, dtype),
+            Some(c) if c < 0 => {
+                let opposite = a.scale(-1).filter(|opposite| self.fits_where(opposite, a, dtype))?;
+                self.div_const(&opposite, c.checked_neg()?, dtype)
+            }
             Some(c) => self.div_const(a, c, dtype),
             None => self.div_any(a, b, dtype),
         }
@@ -46,7 +53,10 @@ impl Store {
     fn rem(&mut self, a: &Sum, b: &Sum, dtype: DType) -> Option<Sum> {
         match b.as_int() {
             Some(0) => None,
-            Some(c) if c < 0 => self.rem_const(&a.scale(-1)?, c.checked_neg()?, dtype)?.scale(-1),
+            Some(c) if c < 0 => {
+                let opposite = a.scale(-1).filter(|opposite| self.fits_where(opposite, a, dtype))?;
+                self.rem_const(&opposite, c.checked_neg()?, dtype)?.scale(-1)
+            }
             Some(c) => self.rem_const(a, c, dtype),
             None => self.rem_any(a, b, dtype),
         }
@@ -75,12 +85,15 @@ impl Store {
         Some((whole.divide(g).shift(q)?, rest.shift(q.checked_mul(g)?.checked_neg()?)?))
     }
 
-    /// What is taken out of a division by `c`, and the rest, its constant within `0..c`.
-    fn take_out(sum: &Sum, c: i64) -> (Sum, Sum) {
-        let (mut whole, mut rest) = sum.split(c);
-        whole = whole.divide(c);
-        (whole.k, rest.k) = (rest.k.div_euclid(c), rest.k.rem_euclid(c));
-        (whole, rest)
+    /// What is taken out of a division by `c`, and the rest: its constant within `0..c`, or nearer to 0, or as it was, so that
+    /// the rest fits its data type.
+    fn take_out(&self, sum: &Sum, c: i64, dtype: DType) -> (Sum, Sum) {
+        let (whole, rest) = sum.split(c);
+        let whole = whole.divide(c);
+        let by = |(q, k)| (Sum { k: q, ..whole.clone() }, Sum { k, ..rest.clone() });
+        let candidates = [(rest.k.div_euclid(c), rest.k.rem_euclid(c)), (rest.k / c, rest.k % c)].map(by);
+        let fitting = candidates.into_iter().find(|(_, rest)| self.fits_where(rest, sum, dtype));
+        fitting.unwrap_or_else(|| (Sum::default(), sum.clone()))
     }
 
     pub(super) fn div_const(&mut self, a: &Sum, c: i64, dtype: DType) -> Option<Sum> {
@@ -90,7 +103,7 @@ impl Store {
         if let Some(q) = self.block(a, c) {
             return Some(Sum::int(q));
         }
-        let (whole, rest) = Store::take_out(a, c);
+        let (whole, rest) = self.take_out(a, c, dtype);
         let rest = self.div_rest(&rest, c, dtype)?;
         self.plus(&whole, &rest, 1)
     }
@@ -115,8 +128,9 @@ impl Store {
             // ((x // d) + k) // c is (x + k * d) // (d * c).
             if let Some((x, d)) = self.by_constant(atom, prim::FLOORDIV)
                 && let (Some(by), Some(k)) = (d.checked_mul(c), rest.k.checked_mul(d))
-                && super::Bounds::of_dtype(dtype).contains(by)
-                && let Some(x) = self.sum_of(x).shift(k)
+                && Bounds::of_dtype(dtype).contains(by)
+                && let inner = self.sum_of(x)
+                && let Some(x) = inner.clone().shift(k).filter(|x| self.fits_where(x, &inner, dtype))
             {
                 return self.deeper(|store| store.div_const(&x, by, dtype));
             }
@@ -142,8 +156,8 @@ impl Store {
         if let Some(q) = self.block(a, c) {
             return a.clone().shift(q.checked_mul(c)?.checked_neg()?);
         }
-        let rest = Store::take_out(a, c).1;
-        let rest = self.without_remainders(&rest, c)?;
+        let rest = self.take_out(a, c, dtype).1;
+        let rest = self.without_remainders(&rest, c, dtype)?;
         let set = self.sum_modular(&rest);
         if set.coeff % c == 0 {
             return Some(Sum::int(set.base.rem_euclid(c)));
@@ -155,15 +169,17 @@ impl Store {
         let least = |v: i64| if v.rem_euclid(c) > c / 2 { v.rem_euclid(c) - c } else { v.rem_euclid(c) };
         let less = Sum { terms: rest.terms.iter().map(|(id, v)| (*id, least(*v))).collect(), k: rest.k };
         if less != rest
+            && self.fits_where(&less, &rest, dtype)
             && let Some(out) = self.rem_of_parts(&less, c, dtype)
         {
             return Some(out);
         }
         // As in TVM, several terms keep their coefficients.
-        let mut kept = rest;
+        let mut kept = rest.clone();
         if let [(_, v)] = &mut kept.terms[..] {
             *v = v.rem_euclid(c);
         }
+        let kept = [kept, less].into_iter().find(|sum| self.fits_where(sum, &rest, dtype)).unwrap_or(rest);
         self.opaque(prim::FLOORMOD, &kept, &Sum::int(c), dtype)
     }
 
@@ -187,7 +203,7 @@ impl Store {
     }
 
     /// Within a remainder by `c`, `(x % m) * k` is `x * k` if `c` divides `m * k`.
-    fn without_remainders(&mut self, sum: &Sum, c: i64) -> Option<Sum> {
+    fn without_remainders(&mut self, sum: &Sum, c: i64, dtype: DType) -> Option<Sum> {
         let mut out = Sum::int(sum.k);
         for (id, k) in &sum.terms {
             let inner = self.by_constant(*id, prim::FLOORMOD);
@@ -196,7 +212,9 @@ impl Store {
                 None => self.plus(&out, &Sum::atom(*id), *k)?,
             };
         }
-        Some(Store::take_out(&out, c).1)
+        // Where a remainder was left out, the sum is another one, and only its bounds can say that it fits.
+        let known = if self.fits_where(&out, sum, dtype) { &out } else { sum };
+        Some(self.take_out(known, c, dtype).1)
     }
 
     /// A divisor that is no constant. It is never 0.
@@ -208,6 +226,9 @@ impl Store {
         if self.within(&rest, b) {
             return Some(whole);
         }
+        if !self.fits_where(&rest, a, dtype) {
+            return None;
+        }
         let rest = self.opaque(prim::FLOORDIV, &rest, b, dtype)?;
         self.plus(&whole, &rest, 1)
     }
@@ -217,7 +238,11 @@ impl Store {
             return Some(Sum::int(0));
         }
         let (_, rest) = self.take_factor(a, b, dtype)?;
-        if self.within(&rest, b) { Some(rest) } else { self.opaque(prim::FLOORMOD, &rest, b, dtype) }
+        match self.within(&rest, b) {
+            true => Some(rest),
+            false if self.fits_where(&rest, a, dtype) => self.opaque(prim::FLOORMOD, &rest, b, dtype),
+            false => None,
+        }
     }
 
     /// Whether `0 <= a < b`.
@@ -272,7 +297,7 @@ impl Store {
             let floor = if op == prim::TRUNCDIV { prim::FLOORDIV } else { prim::FLOORMOD };
             return self.divide(floor, a, b, dtype);
         }
-        if let Some(q) = multiple(&x, &y).filter(|q| super::Bounds::of_dtype(dtype).contains(*q)) {
+        if let Some(q) = multiple(&x, &y).filter(|q| Bounds::of_dtype(dtype).contains(*q)) {
             return self.int(if op == prim::TRUNCDIV { q } else { 0 }, dtype);
         }
         let out = y.as_int().filter(|c| *c > 0).and_then(|c| self.truncated_by(op, &x, c, dtype));
@@ -292,7 +317,7 @@ impl Store {
             return Some(if op == prim::TRUNCDIV { x } else { Sum::int(0) });
         }
         if let Some((inner, d)) = x.as_term().filter(|(_, c)| *c == 1).and_then(|(id, _)| self.by_constant(id, op)) {
-            let whole = d.checked_mul(c).filter(|by| super::Bounds::of_dtype(dtype).contains(*by));
+            let whole = d.checked_mul(c).filter(|by| Bounds::of_dtype(dtype).contains(*by));
             match (op, whole) {
                 (prim::TRUNCDIV, Some(by)) => return self.opaque(op, &self.sum_of(inner), &Sum::int(by), dtype),
                 (prim::TRUNCMOD, _) if d % c == 0 => {

@@ -83,7 +83,9 @@ impl Store {
     /// The sum that a canonical expression is; one atom where 64 bits do not suffice.
     pub(super) fn sum_of(&self, id: Id) -> Sum {
         match self.as_int(id) {
-            Some(k) => Sum::int(k),
+            Some(k) if Bounds::of_dtype(self.at(id).dtype).contains(k) => Sum::int(k),
+            // Of 64 bits without a sign, the greater half is negative here.
+            Some(_) => Sum::atom(id),
             None => self.flatten(id, |_| None).unwrap_or_else(|| Sum::atom(id)),
         }
     }

@@ -1,7 +1,7 @@
 //! Expressions of elements.
 
 use super::TeTensor;
-use crate::arith::fold;
+use crate::arith::fold_as;
 use crate::ir::records::prim;
 use crate::ir::{DType, Dim, DimExpr, Sym};
 use std::ops::{Add, Div, Mul, Neg, Rem, Sub};
@@ -506,7 +506,7 @@ fn of_one_type(a: Operand, b: Operand) -> (TeExpr, TeExpr) {
 /// What is computed at once of an operation.
 fn computed(op: u16, a: &TeExpr, b: &TeExpr, dtype: DType) -> Option<TeExpr> {
     if let (Some(x), Some(y)) = (a.as_int(), b.as_int()) {
-        let value = fold(op, x, y).filter(|value| dtype.has_integer((*value).into()))?;
+        let value = fold_as(op, a.dtype, x, y).filter(|value| dtype.has_integer((*value).into()))?;
         return Some(TeExpr::int(value, dtype));
     }
     if let (Some(x), Some(y)) = (a.as_float(), b.as_float()) {

@@ -4,7 +4,7 @@
 //! one of TVM: a sum of splits `index % upper // lower * scale`, by scale and `lower`, then the constant, then what is
 //! subtracted.
 
-use crate::arith::fold;
+use crate::arith::fold_as;
 use crate::ir::records::prim;
 use crate::ir::{DType, Dim, DimExpr};
 use std::sync::Arc;
@@ -71,10 +71,9 @@ fn binary(op: u16, dtype: DType, a: Dim, b: Dim) -> Dim {
 /// An operation of two operands, or its value.
 fn folded(op: u16, dtype: DType, a: Dim, b: Dim) -> Dim {
     match (a.as_int(), b.as_int()) {
-        (Some(x), Some(y)) => match fold(op, x, y).filter(|_| a.dtype() != DType::U64 || (x >= 0 && y >= 0)) {
+        (Some(x), Some(y)) => match fold_as(op, a.dtype(), x, y) {
             Some(value) if dtype.has_integer(value.into()) => Dim::int(value, dtype),
-            Some(_) => binary(op, dtype, a, b),
-            None => binary(op, dtype, a, b),
+            _ => binary(op, dtype, a, b),
         },
         _ => binary(op, dtype, a, b),
     }

@@ -1,7 +1,7 @@
 //! Expressions of TIR with the operators of Rust: `i * 4 + j`.
 
 use super::{ExprArg, Tir};
-use crate::arith::fold;
+use crate::arith::fold_as;
 use crate::ir::records::{kind, prim};
 use crate::ir::{DType, Dim, NodeSpec, Sym, V};
 use std::fmt;
@@ -238,7 +238,7 @@ fn folded<'t>(op: u16, a: PrimExpr<'t>, b: PrimExpr<'t>) -> Option<PrimExpr<'t>>
     let zero = || Some(a.made(a.tir.int(0, a.dtype), a.dtype));
     match (op, a.as_int(), b.as_int()) {
         (_, Some(x), Some(y)) if a.dtype.is_int() => {
-            let value = fold(op, x, y).filter(|value| dtype.has_integer((*value).into()))?;
+            let value = fold_as(op, a.dtype, x, y).filter(|value| dtype.has_integer((*value).into()))?;
             Some(a.made(a.tir.int(value, dtype), dtype))
         }
         (prim::ADD, Some(0), _) | (prim::MUL, Some(1), _) => Some(b),

@@ -1,0 +1,64 @@
+//! Which sums fit their data type wherever others do.
+//!
+//! TIR's integers do not overflow. A sum that wraps around half-way is right again in the end, but not in what is divided or
+//! compared: `(0 - a) % m` is not `a * (m - 1) % m` where that product wraps around.
+
+use super::bounds::Bounds;
+use super::store::{Id, Store};
+use super::sum::Sum;
+use super::to_dim::FIRST_ATOM;
+use crate::ir::DType;
+use crate::ir::records::prim;
+
+/// The greatest multiple of a symbolic variable of 64 bits that is taken to fit.
+const MAX_MULTIPLE: u64 = 1 << 16;
+/// Largest expression in which symbolic variables are looked for.
+const MAX_SIZE: u32 = 64;
+
+impl Store {
+    /// Returns true if a sum fits its data type for all values for which `given` does: its bounds say so, it is the same
+    /// sum or an atom, or it is a multiple of the same atom whose numbers are nearer to 0.
+    pub(super) fn fits_where(&self, sum: &Sum, given: &Sum, dtype: DType) -> bool {
+        if sum == given || matches!(sum.terms[..], [] | [(_, 1)]) && sum.k == 0 {
+            return true;
+        }
+        let (range, bounds) = (Bounds::of_dtype(dtype), self.sum_bounds(sum));
+        if bounds.is_finite() && range.contains(bounds.min) && range.contains(bounds.max) {
+            return true;
+        }
+        if self.is_of_dimensions(sum, dtype) {
+            return true;
+        }
+        let ([(atom, c)], [(of, was)]) = (&sum.terms[..], &given.terms[..]) else { return false };
+        let towards_0 =
+            |now: i64, was: i64| now.signum() * was.signum() >= 0 && now.unsigned_abs() <= was.unsigned_abs();
+        // The multiple alone may not fit; at most half of it does.
+        let half = towards_0(*c, *was) && c.unsigned_abs() <= was.unsigned_abs() / 2;
+        let multiple = if c == was { c.abs() == 1 || sum.k == given.k } else { half };
+        atom == of && multiple && towards_0(sum.k, given.k)
+    }
+
+    /// The same for one of several sums.
+    pub(super) fn fits_where_one(&self, sum: &Sum, given: &[Sum], dtype: DType) -> bool {
+        self.fits_where(sum, &Sum::default(), dtype) || given.iter().any(|given| self.fits_where(sum, given, dtype))
+    }
+
+    /// Returns true for small multiples of symbolic variables of 64 bits: they are extents, far below what 64 bits hold.
+    /// A value that is loaded may be anything.
+    fn is_of_dimensions(&self, sum: &Sum, dtype: DType) -> bool {
+        let is_small = |(id, c): &(Id, i64)| c.unsigned_abs() <= MAX_MULTIPLE && self.is_dimension(*id);
+        dtype == DType::I64 && sum.k.unsigned_abs() < 1 << 61 && sum.terms.iter().all(is_small)
+    }
+
+    fn is_dimension(&self, id: Id) -> bool {
+        let is_known = |id: &Id| {
+            let node = self.at(*id);
+            match node.op {
+                prim::VAR => node.a < FIRST_ATOM.into(),
+                prim::INT => true,
+                op => (prim::ADD..=prim::MAX).contains(&op),
+            }
+        };
+        self.size[id as usize] <= MAX_SIZE && self.parts(id).iter().all(is_known)
+    }
+}
