@@ -20,6 +20,8 @@ pub struct Importer<'a> {
     dicts: Slots,
     syms: Slots,
     nodes: Slots,
+    /// Leaves that name a function of the module, by the word of the name: those that were brought.
+    functions: HashMap<u64, Vec<u32>, foldhash::fast::RandomState>,
     with_names: bool,
     same_numbers: bool,
 }
@@ -76,6 +78,7 @@ impl<'a> Importer<'a> {
             dicts,
             syms: new(),
             nodes: new(),
+            functions: HashMap::default(),
             with_names: true,
             same_numbers: false,
         }
@@ -276,11 +279,33 @@ impl<'a> Importer<'a> {
             return known;
         }
         let mut rec = self.from.leaves()[id as usize];
-        rec.ty = self.ty_id(pool, rec.ty);
-        rec.val = self.value(pool, rec.flags, rec.val);
-        let new = pool.leaf_rec(rec);
+        let new = match self.same_function(id, &rec) {
+            Some(other) => self.leaf_id(pool, other),
+            None => {
+                rec.ty = self.ty_id(pool, rec.ty);
+                rec.val = self.value(pool, rec.flags, rec.val);
+                pool.leaf_rec(rec)
+            }
+        };
         *slot(&mut self.leaves, id, self.from.leaves().len()) = new;
         new
+    }
+
+    /// A leaf that was brought and names the same function of the module, with the same type up to the symbolic variables that
+    /// are the type's own. A text has one type for both.
+    fn same_function(&mut self, id: u32, rec: &LeafRec) -> Option<u32> {
+        if rec.kind != leaf::GLOBAL_VAR || rec.ty == NONE {
+            return None;
+        }
+        let from = self.from;
+        let others = self.functions.entry(rec.val).or_default();
+        let ty_of = |leaf: u32| from.leaves()[leaf as usize].ty;
+        let same = |other: &u32| ty_of(*other) != rec.ty && of_type(from, ty_of(*other)) == of_type(from, rec.ty);
+        let found = others.iter().copied().find(same);
+        if found.is_none() {
+            others.push(id);
+        }
+        found
     }
 
     /// Brings a type.
@@ -365,6 +390,15 @@ impl<'a> Importer<'a> {
         b.end();
         Some(v)
     }
+}
+
+/// What a type alone consists of, without the names of its variables.
+fn of_type(from: &RawView<'_>, ty: u32) -> (Vec<TypeRec>, Vec<u32>, Vec<PrimRec>, Vec<BufferRec>, Vec<u8>) {
+    let (mut importer, mut pool) = (Importer::of_few(from), Pool::default());
+    importer.with_names = false;
+    importer.ty_id(&mut pool, ty);
+    let Sections { types, lists, prims, buffers, str_bytes, .. } = pool.s;
+    (types, lists, prims, buffers, str_bytes)
 }
 
 /// The same body with tables in order of first use, without names: equal bodies give equal sections.

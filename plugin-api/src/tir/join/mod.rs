@@ -5,7 +5,7 @@ mod write;
 
 use crate::PassError;
 use crate::ir::records::{buffer_of, kind};
-use crate::ir::{Body, BufferType, Dim, Sym, Value};
+use crate::ir::{Body, BufferType, DType, Dim, Sym, Value};
 use foldhash::fast::RandomState;
 use shapes::Shapes;
 use std::collections::HashMap;
@@ -194,12 +194,12 @@ fn params(function: &Body) -> Result<Vec<(Value<'_>, Option<Value<'_>>)>, PassEr
     for param in children().filter(|value| value.kind() == kind::PARAM) {
         let buffer = match param.as_buffer_type() {
             Some(_) => Some(param),
-            None if param.ty().dtype().is_int() => None,
+            None if is_number(param.ty().dtype()) => None,
             None => match matched(param) {
                 Some(buffer) => Some(buffer),
                 None => {
                     let name = param.name().unwrap_or("_");
-                    return Err(PassError::new(format!("the parameter `{name}` is neither a buffer nor an integer")));
+                    return Err(PassError::new(format!("the parameter `{name}` is neither a buffer nor a number")));
                 }
             },
         };
@@ -209,6 +209,10 @@ fn params(function: &Body) -> Result<Vec<(Value<'_>, Option<Value<'_>>)>, PassEr
         params.push((param, buffer));
     }
     Ok(params)
+}
+
+fn is_number(dtype: DType) -> bool {
+    dtype.is_int() || dtype.is_float() || dtype == DType::BOOL
 }
 
 /// The block that is all that a function does, if the text says it.

@@ -1,5 +1,6 @@
 //! What the symbolic variables of a function mean where it is taken over.
 
+use crate::arith::{prove_equal, substitute};
 use crate::ir::{Dim, DimExpr, Sym};
 use std::collections::HashMap;
 
@@ -18,14 +19,17 @@ impl Shapes {
         self.dims.get(&sym.id)
     }
 
-    /// Finds variables of a shape in another one that it is equal to.
+    /// Finds out what the dimensions are that are variables of their own.
     pub(super) fn learn(&mut self, shape: &[Dim], other: &[Dim]) {
         for (dim, other) in shape.iter().zip(other) {
-            self.fits(dim, other);
+            if let Dim::Var(sym) = dim {
+                self.bind(*sym, other);
+            }
         }
     }
 
-    /// Says what differs if a shape cannot be equal to another one.
+    /// Says what differs if a shape cannot be equal to another one. Variables that no dimension of its own says are found in
+    /// expressions that are written alike.
     pub(super) fn check(&mut self, shape: &[Dim], other: &[Dim]) -> Result<(), String> {
         if shape.len() != other.len() {
             return Err(format!("{} dimensions and {}", shape.len(), other.len()));
@@ -38,28 +42,32 @@ impl Shapes {
 
     /// Whether a dimension can be equal to another one; says what its variables are then.
     fn fits(&mut self, dim: &Dim, other: &Dim) -> bool {
-        if let (Some(a), Some(b)) = (dim.as_int(), other.as_int()) {
-            return a == b;
+        if self.knows_all(dim) {
+            let meant = substitute(dim, &|sym| self.dims.get(&sym.id).cloned());
+            // Two expressions may be equal though they look different.
+            return prove_equal(&meant, other) != Some(false);
         }
         match (dim, other) {
-            (Dim::Var(sym), _) => match self.dims.get(&sym.id) {
-                // Two expressions may be equal though they look different.
-                Some(known) => known.as_int().zip(other.as_int()).is_none_or(|(a, b)| a == b),
-                None => {
-                    self.bind(*sym, other);
-                    true
-                }
-            },
-            (Dim::Expr(expr), Dim::Expr(other_expr)) if same_operation(expr, other_expr) => {
-                let pairs = operands(expr).into_iter().zip(operands(other_expr));
-                pairs.fold(true, |fits, (a, b)| self.fits(a, b) && fits)
+            (Dim::Var(sym), _) => {
+                self.bind(*sym, other);
+                true
             }
-            _ => self.knows_all(dim),
+            (Dim::Expr(expr), Dim::Expr(other_expr)) if same_operation(expr, other_expr) => {
+                let before = self.dims.clone();
+                let pairs = operands(expr).into_iter().zip(operands(other_expr));
+                let fits = pairs.fold(true, |fits, (a, b)| self.fits(a, b) && fits);
+                // `n * 2` beside `2 * m` does not say that `n` is 2.
+                if !fits {
+                    self.dims = before;
+                }
+                fits
+            }
+            _ => false,
         }
     }
 
     fn knows_all(&self, dim: &Dim) -> bool {
-        let mut known = dim.as_int().is_none();
+        let mut known = true;
         dim.vars(&mut |sym| known &= self.dims.contains_key(&sym.id));
         known
     }
