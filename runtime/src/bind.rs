@@ -175,6 +175,19 @@ fn compact(shape: &[i64]) -> Vec<i64> {
     strides
 }
 
+/// The value of an operation in a dimension; `None` where it has none that fits 64 bits.
+pub(crate) fn computed(op: u16, x: i64, y: i64) -> Option<i64> {
+    match op {
+        prim::SHL => u32::try_from(y).ok().and_then(|y| x.checked_shl(y)),
+        prim::SHR => u32::try_from(y).ok().and_then(|y| x.checked_shr(y)),
+        prim::BITAND => Some(x & y),
+        prim::BITOR => Some(x | y),
+        prim::BITXOR => Some(x ^ y),
+        prim::DIV => x.checked_div(y),
+        op => fold(op, x, y),
+    }
+}
+
 /// A dimension whose variables are known.
 fn value_of(dim: &Dim, symbols: &BTreeMap<u32, i64>) -> Option<i64> {
     let expr = match dim {
@@ -188,7 +201,7 @@ fn value_of(dim: &Dim, symbols: &BTreeMap<u32, i64>) -> Option<i64> {
             let (then, otherwise) = both.choice()?;
             value_of(if value_of(cond, symbols)? != 0 { then } else { otherwise }, symbols)
         }
-        DimExpr::Binary(op, _, a, b) => fold(*op, value_of(a, symbols)?, value_of(b, symbols)?),
+        DimExpr::Binary(op, _, a, b) => computed(*op, value_of(a, symbols)?, value_of(b, symbols)?),
         DimExpr::Unary(prim::NOT, _, a) => Some((value_of(a, symbols)? == 0).into()),
         DimExpr::Unary(_, dtype, a) => {
             let value = value_of(a, symbols)?;

@@ -371,10 +371,14 @@ fn squeeze(call: Call<'_>) -> Inferred {
     };
     let Some(at) = axes(&given, x.ndim)? else { return Ok(with_shape(&x, -1, None)) };
     let Some(dims) = &x.shape else { return Ok(with_shape(&x, x.ndim - at.len() as i32, None)) };
-    // As in TVM, an axis that is named but known to be longer than 1 stays.
-    let goes = |i: usize, dim: &Dim| at.contains(&i) && dim.as_int().is_none_or(|size| size == 1);
+    let goes = |i: usize, dim: &Dim| at.contains(&i) && may_be_squeezed(dim);
     let keep = dims.iter().enumerate().filter(|(i, dim)| !goes(*i, dim));
     Ok(with_shape(&x, -1, Some(keep.map(|(_, dim)| dim.clone()).collect())))
+}
+
+/// Returns false for an axis that `R.squeeze` keeps although it is named: as in TVM, one that is known to be longer than 1.
+pub(crate) fn may_be_squeezed(dim: &Dim) -> bool {
+    dim.as_int().is_none_or(|size| size == 1)
 }
 
 fn permute_dims(call: Call<'_>) -> Inferred {

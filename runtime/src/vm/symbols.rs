@@ -1,8 +1,9 @@
 //! Symbolic variables, and the value of dimensions that mention them.
 
 use super::failure::Cause;
+use crate::bind::computed;
 use crate::fault::FaultKind;
-use plugin_api::arith::{fold, prim};
+use plugin_api::arith::prim;
 use plugin_api::ir::constant::{Element, Number};
 use plugin_api::ir::{DimExpr, Sym};
 use plugin_api::prelude::{Body, DType, Dim};
@@ -99,16 +100,9 @@ fn operation(op: u16, a: Number, b: Number) -> Result<Number, Cause> {
     if divides && y == 0 {
         return Err(FaultKind::DivisionByZero.into());
     }
-    let value = match op {
-        prim::SHL => u32::try_from(y).ok().and_then(|y| x.checked_shl(y)),
-        prim::SHR => u32::try_from(y).ok().and_then(|y| x.checked_shr(y)),
-        prim::BITAND => Some(x & y),
-        prim::BITOR => Some(x | y),
-        prim::BITXOR => Some(x ^ y),
-        prim::DIV => x.checked_div(y),
-        op => fold(op, x, y),
-    };
-    value.map(Number::Int).ok_or_else(|| Cause::NoExtent { why: format!("it does not fit 64 bits ({x} and {y})") })
+    computed(op, x, y)
+        .map(Number::Int)
+        .ok_or_else(|| Cause::NoExtent { why: format!("it does not fit 64 bits ({x} and {y})") })
 }
 
 fn of_floats(op: u16, x: f64, y: f64) -> Result<Number, Cause> {

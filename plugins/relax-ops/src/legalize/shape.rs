@@ -3,6 +3,7 @@
 use super::blocks::{reshaped, transposed};
 use super::{Legal, Row, axis_of, cannot, result_shape, result_shapes};
 use crate::declare::{int, ints, text};
+use crate::manipulate::may_be_squeezed;
 use plugin_api::arith::product;
 use plugin_api::ir::{Call, Dim, Type};
 use plugin_api::te::{Te, TeExpr};
@@ -52,7 +53,10 @@ fn squeeze(call: Call<'_>) -> Legal {
     let x = te.input(0)?;
     let n = x.ndim();
     let gone: Vec<usize> = match ints(call, "axis") {
-        Some(axes) => axes.into_iter().map(|axis| axis_of(axis, n)).collect(),
+        Some(axes) => {
+            let named = axes.into_iter().map(|axis| axis_of(axis, n));
+            named.filter(|axis| may_be_squeezed(&x.shape()[*axis])).collect()
+        }
         None => (0..n).filter(|axis| x.shape()[*axis].as_int() == Some(1)).collect(),
     };
     let out = te.compute("T_squeeze", &result_shape(call)?, |i| {
