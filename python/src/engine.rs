@@ -4,11 +4,12 @@ use crate::errors::raised;
 use crate::python_pass;
 use crate::values::{Given, taken};
 use passhost::plugin_api::metadata::{ArgKind, AttrDefault, AttrType, OpInfo, OptionValue, PassInfo, Required};
+use passhost::report::error::Problem;
 use passhost::{Engine, Error, Manifest};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -27,19 +28,32 @@ pub(crate) fn current(_: Python<'_>) -> PyResult<Arc<Engine>> {
     engine.clone().ok_or_else(|| PyRuntimeError::new_err("no manifest was loaded"))
 }
 
+/// Lists the plugins of a manifest. One that asks for a process of its own is an error: here, all are in this process.
+fn listed(path: &Path, text: Option<&str>) -> Result<Engine, Error> {
+    let manifest = match text {
+        Some(text) => Manifest::parse(path, text)?,
+        None => Manifest::load(path)?,
+    };
+    let isolated = manifest.plugins.iter().filter(|plugin| plugin.isolate);
+    let problems: Vec<Problem> = isolated
+        .map(|plugin| Problem {
+            message: format!("`{}` asks for a process of its own, which Python does not give to plugins", plugin.from),
+            span: Some(plugin.span.clone()),
+            help: "use the command line, `python -m passhost run`, or leave out `isolate`".to_string(),
+        })
+        .collect();
+    if !problems.is_empty() {
+        return Err(Error::Manifest { path: manifest.path, text: manifest.text, problems });
+    }
+    Engine::new(&manifest)
+}
+
 /// Lists the plugins of a manifest and makes them those of the process. Passes that Python made before are forgotten.
 /// `text` is that of the manifest where it is not in the file.
 #[pyfunction]
 #[pyo3(signature = (manifest, text = None))]
 pub(crate) fn load(py: Python<'_>, manifest: PathBuf, text: Option<&str>) -> PyResult<()> {
-    let listed = || {
-        let manifest = match text {
-            Some(text) => Manifest::parse(&manifest, text)?,
-            None => Manifest::load(&manifest)?,
-        };
-        Engine::new(&manifest)
-    };
-    let engine = py.detach(listed).map_err(|error| raised(py, &error))?;
+    let engine = py.detach(|| listed(&manifest, text)).map_err(|error| raised(py, &error))?;
     *ENGINE.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(engine));
     LOADS.fetch_add(1, Ordering::AcqRel);
     Ok(())
@@ -48,7 +62,7 @@ pub(crate) fn load(py: Python<'_>, manifest: PathBuf, text: Option<&str>) -> PyR
 /// The libraries of a manifest, in its order. They are opened to be checked.
 #[pyfunction]
 pub(crate) fn libraries(py: Python<'_>, manifest: PathBuf) -> PyResult<Vec<PathBuf>> {
-    let engine = py.detach(|| Engine::new(&Manifest::load(&manifest)?)).map_err(|error| raised(py, &error))?;
+    let engine = py.detach(|| listed(&manifest, None)).map_err(|error| raised(py, &error))?;
     Ok(engine.registry().owners().filter_map(|(_, owner)| owner.file.clone()).collect())
 }
 

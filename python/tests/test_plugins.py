@@ -63,9 +63,31 @@ def test_plugins_of_installed_packages_are_listed(tmp_path):
     assert "its entry point 'some' of passhost.plugins names some_passes, which raised" in listed(path=[tmp_path])
 
 
+def test_a_plugin_that_asks_for_a_process_of_its_own_is_refused(tmp_path):
+    manifest = tmp_path / "passes.toml"
+    manifest.write_text(f'[[plugin]]\npath = "{library("tir_passes")}"\nisolate = true\n')
+    with pytest.raises(ManifestError, match="asks for a process of its own"):
+        passhost.load(manifest)
+    package = installed(tmp_path, '[[plugin]]\npath = "libother.so"\nisolate = true\n')
+    shutil.copy(library("conv_grouping"), package / "libother.so")
+    assert "asks for a process of its own" in listed(path=[tmp_path])
+
+
+def test_packages_with_damaged_metadata_are_left_out(tmp_path):
+    package = installed(tmp_path, "")
+    (tmp_path / "some_passes-1.0.dist-info" / "entry_points.txt").write_bytes(b"[passhost.plugins]\n\xff\xfe = x\n")
+    assert "cannot be read" in listed(path=[tmp_path])
+    assert package.exists()
+
+
 @pytest.mark.parametrize(
     ("code", "what"),
     [
+        (
+            "class E(Exception):\n    def __str__(self): raise SystemExit(0)\nraise E()",
+            "raised E, which cannot be shown",
+        ),
+        ("raise GeneratorExit('x')", "raised GeneratorExit: x"),
         ("import no_such_module_at_all", "ModuleNotFoundError: No module named 'no_such_module_at_all'"),
         ("import sys; sys.exit(0)", "called sys.exit(0)"),
         ("raise RuntimeError('no licence')", "RuntimeError: no licence"),

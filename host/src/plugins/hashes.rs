@@ -22,6 +22,9 @@ pub(crate) fn hex(digest: &[u8]) -> String {
 /// A file that changed a moment ago can change again without a sign: times are as coarse as this on some systems.
 const SETTLED: Duration = Duration::from_secs(2);
 
+/// A memory that is larger is not read: the hash of a file takes about 200 bytes.
+const LARGEST: u64 = 16 << 20;
+
 /// What tells a file from what it was: device, inode, size, time of change and of modification (seconds, nanoseconds).
 pub(crate) type Stamp = [i128; 7];
 
@@ -49,7 +52,9 @@ impl Hashes {
     }
 
     fn at(memory: PathBuf) -> Hashes {
-        let text = std::fs::read_to_string(&memory).unwrap_or_default();
+        // A pipe would wait for its writer, and a device may have no end.
+        let is_file = std::fs::metadata(&memory).is_ok_and(|found| found.is_file() && found.len() <= LARGEST);
+        let text = if is_file { std::fs::read_to_string(&memory).unwrap_or_default() } else { String::new() };
         // A line that is damaged is one that is not there.
         let known = text.lines().filter_map(read_line).collect();
         Hashes { memory: Some(memory), known, used: BTreeMap::new() }

@@ -42,14 +42,25 @@ fn children(process: u32) -> Vec<u32> {
     all.flat_map(|text| text.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>()).collect()
 }
 
-/// Memory of its own that a process has, with what it shares.
+/// Memory of the kernel that an open file holds, such as a full pipe.
+const OF_A_FILE: u64 = 8 << 10;
+
+/// Memory of its own that a process has, with what it shares, its page tables and its files.
 fn resident(process: u32) -> Option<u64> {
-    fields(&format!("/proc/{process}/status"), &["RssAnon:", "RssShmem:", "VmSwap:"])
+    let own = fields(&format!("/proc/{process}/status"), &["RssAnon:", "RssShmem:", "VmSwap:", "VmPTE:"])?;
+    Some(own + files(process))
 }
 
 /// The same, of which what several have is divided among them.
 fn proportional(process: u32) -> Option<u64> {
-    fields(&format!("/proc/{process}/smaps_rollup"), &["Pss_Anon:", "Pss_Shmem:", "SwapPss:"])
+    let own = fields(&format!("/proc/{process}/smaps_rollup"), &["Pss_Anon:", "Pss_Shmem:", "SwapPss:"])?;
+    Some(own + fields(&format!("/proc/{process}/status"), &["VmPTE:"]).unwrap_or(0) + files(process))
+}
+
+fn files(process: u32) -> u64 {
+    let open = std::fs::read_dir(format!("/proc/{process}/fd")).map_or(0, |files| files.count());
+    // The first ones are those of each process.
+    (open as u64).saturating_sub(16) * OF_A_FILE
 }
 
 /// The sum of some fields in kB; nothing where there is none.

@@ -133,12 +133,15 @@ impl Bounds {
     }
 }
 
-/// Open files of a worker, signals that wait for it, and memory that stays in memory.
-const FILES: u64 = 4096;
+/// Open files of a worker, signals that wait for it, and memory that stays in memory. A file can hold memory of the kernel.
+const FILES: u64 = 1024;
 const SIGNALS: u64 = 4096;
 const LOCKED: u64 = 8 << 20;
 /// Threads and processes of a worker, where they can be counted.
 const PROCESSES: u64 = 2048;
+/// Addresses of a worker beside its memory, for libraries, stacks and messages. Their page tables, which no limit counts, take at
+/// most a 512th of this.
+const ADDRESSES: u64 = 16 << 30;
 
 /// Bounds this process.
 ///
@@ -155,6 +158,7 @@ pub(super) fn bound(limits: &Limits, spaces: Spaces, library: &std::fs::File) ->
     if let Some(memory) = limits.memory.filter(|memory| *memory < u64::MAX) {
         // What is shared with the host does not count, and no file is larger than the memory.
         set(Resource::Data, memory)?;
+        set(Resource::As, memory.saturating_add(ADDRESSES))?;
         set(Resource::Fsize, memory)?;
         to(Resource::Stack, getrlimit(Resource::Stack).current, memory)?;
     }

@@ -159,6 +159,13 @@ const NEVER: &[i64] = &[
     libc::SYS_keyctl,
     libc::SYS_add_key,
     libc::SYS_request_key,
+    libc::SYS_seccomp,
+    444, // landlock_create_ruleset
+    445, // landlock_add_rule
+    446, // landlock_restrict_self
+    // Pages that a pipe holds count for nobody.
+    libc::SYS_vmsplice,
+    libc::SYS_tee,
     459, // lsm_get_self_attr
     460, // lsm_set_self_attr
     461, // lsm_list_modules
@@ -227,6 +234,10 @@ const SHARED: &[i64] = &[
     libc::SYS_mq_unlink,
 ];
 
+/// Kinds of sockets that lead to other machines, and `AF_NETLINK`, by which programs learn of interfaces. Sockets of this machine
+/// (`AF_UNIX`) lead to its services.
+const DOMAINS: [i64; 3] = [libc::AF_INET as i64, libc::AF_INET6 as i64, libc::AF_NETLINK as i64];
+
 const NETWORK: &[i64] = &[
     libc::SYS_socket,
     libc::SYS_socketpair,
@@ -280,8 +291,8 @@ fn of_other_processes(sees_others: bool) -> Result<Vec<Refused>, String> {
         (libc::SYS_getpriority, of_which(libc::PRIO_USER as i32)?),
         // `IOPRIO_WHO_USER`.
         (libc::SYS_ioprio_set, of_which(3)?),
-        // `PR_SCHED_CORE` shares a core with another process.
-        (libc::SYS_prctl, vec![is(0, 62)?]),
+        // `PR_SCHED_CORE` shares a core with another process; a filter of calls is memory of the kernel.
+        (libc::SYS_prctl, vec![is(0, 62)?, is(0, libc::PR_SET_SECCOMP)?]),
     ];
     if sees_others {
         for call in [
@@ -332,20 +343,28 @@ const IOCTLS: [i64; 10] = [
 /// Commands of `ioctl` for sockets are between these.
 const OF_SOCKETS: (u64, u64) = (0x8900, 0x89ff);
 
+/// Commands of `fcntl` for signals and news about files, for a lease and, where only some files are granted, for locks: others wait
+/// for these.
+fn commands(limits: &Limits) -> Vec<i32> {
+    let mut all = vec![libc::F_SETOWN, 15, 10, libc::F_SETLEASE, libc::F_NOTIFY];
+    if !limits.is_everything() {
+        all.extend([libc::F_SETLK, libc::F_SETLKW, libc::F_OFD_SETLK, libc::F_OFD_SETLKW]);
+    }
+    all
+}
+
 /// Calls that fail with some arguments.
-fn by_arguments() -> Result<Vec<Refused>, String> {
+fn by_arguments(limits: &Limits) -> Result<Vec<Refused>, String> {
     let mut ioctls = Vec::new();
     for (op, end) in [(SeccompCmpOp::Lt, OF_SOCKETS.0), (SeccompCmpOp::Gt, OF_SOCKETS.1)] {
         let mut all = none_of(1, &IOCTLS)?;
         all.push(when(1, op, end)?);
         ioctls.push(all);
     }
-    // Signals and news about files, and a lease, for which others wait.
-    let commands = [libc::F_SETOWN, 15, 10, libc::F_SETLEASE, libc::F_NOTIFY];
     let apart = APART.into_iter().map(|flag| Ok(vec![has(0, flag)?])).collect::<Result<_, String>>()?;
     let mut refused = vec![
         (libc::SYS_ioctl, ioctls),
-        (libc::SYS_fcntl, commands.into_iter().map(|command| is(1, command)).collect::<Result<_, _>>()?),
+        (libc::SYS_fcntl, commands(limits).into_iter().map(|command| is(1, command)).collect::<Result<_, _>>()?),
         (libc::SYS_clone, apart),
         (libc::SYS_openat, new_with_rights(2, 3)?),
         (libc::SYS_mkdirat, rights_in(2)?),
@@ -380,13 +399,14 @@ fn shared_memory() -> Result<Refused, String> {
 /// Calls that would lead out of these bounds fail with EPERM.
 fn calls(limits: &Limits, spaces: Spaces) -> Result<(), String> {
     let mut always: Vec<i64> = [NEVER, NEVER_HERE].concat();
-    let mut some = by_arguments()?;
+    let mut some = by_arguments(limits)?;
     if !limits.is_everything() {
-        always.extend([METADATA, METADATA_HERE, SHARED].concat());
+        always.extend([METADATA, METADATA_HERE, SHARED, &[libc::SYS_flock]].concat());
         some.push(shared_memory()?);
     }
-    if !limits.network {
-        always.extend(NETWORK);
+    match limits.network {
+        true => some.push((libc::SYS_socket, vec![none_of(0, &DOMAINS)?])),
+        false => always.extend(NETWORK),
     }
     some.extend(of_other_processes(!spaces.processes)?);
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> = always.into_iter().map(|call| (call, Vec::new())).collect();
@@ -399,7 +419,8 @@ fn calls(limits: &Limits, spaces: Spaces) -> Result<(), String> {
     let refused = SeccompAction::Errno(libc::EPERM.cast_unsigned());
     let filter = SeccompFilter::new(rules, SeccompAction::Allow, refused, arch).map_err(|error| error.to_string())?;
     let program: BpfProgram = filter.try_into().map_err(|error: seccompiler::BackendError| error.to_string())?;
-    for program in [&program[..], &unknown_calls()] {
+    // After the last one, no more are taken.
+    for program in [&unknown_calls(), &program[..]] {
         seccompiler::apply_filter(program).map_err(|error| error.to_string())?;
     }
     Ok(())

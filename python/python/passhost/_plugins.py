@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import threading
 import warnings
 from importlib import import_module
@@ -45,12 +46,9 @@ def ensure_loaded() -> None:
         if named:
             load(named)
             return
-        from importlib.metadata import entry_points
-
         standard = standard_manifest()
         text = standard.read_text(encoding="utf-8")
-        points = sorted(entry_points(group=GROUP), key=lambda point: point.name)
-        parts = [(point, part) for point in points if (part := _part(point))]
+        parts = [(point, part) for point in _points() if (part := _part(point))]
         if parts:
             try:
                 _passhost.load(standard, text + "".join(part for _, part in parts))
@@ -73,10 +71,26 @@ def _those_that_load(standard: Path, text: str, parts: list[tuple[EntryPoint, st
     return text
 
 
+def _points() -> list[EntryPoint]:
+    """The entry points of all installed packages; those of a package whose metadata is damaged are left out with a warning."""
+    from importlib.metadata import distributions
+
+    points: dict[tuple[str, str], EntryPoint] = {}
+    for distribution in distributions():
+        try:
+            for point in distribution.entry_points.select(group=GROUP):
+                # The first package of a name on the path counts.
+                points.setdefault((distribution.name, point.name), point)
+        except Exception as error:
+            where = getattr(distribution, "_path", "an unknown place")
+            _say(f"the metadata of the installed package at {where} cannot be read: {_described(error)}")
+    return sorted(points.values(), key=lambda point: point.name)
+
+
 def _part(point: EntryPoint) -> str:
     """The plugins of an installed package as part of a manifest; nothing of one that is broken, with a warning.
 
-    To import a package runs its code, which may raise anything. What a user does, such as Ctrl-C, is raised on.
+    To import a package runs its code, which may raise anything. Only Ctrl-C is raised on.
     """
     from pathlib import Path
 
@@ -85,7 +99,9 @@ def _part(point: EntryPoint) -> str:
         if file is None:
             raise ImportError(f"{point.value} has no __init__.py")
         libraries = [os.fspath(library) for library in _passhost.libraries(Path(file).parent / "passes.toml")]
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         _warn(point, error)
         return ""
     return "".join(f"\n[[plugin]]\npath = {json.dumps(path)}\n" for path in libraries)
@@ -93,15 +109,30 @@ def _part(point: EntryPoint) -> str:
 
 def _warn(point: EntryPoint, error: BaseException) -> None:
     package = f"the package {point.dist.name} {point.dist.version}" if point.dist else "an installed package"
-    what = f"raised {type(error).__name__}: {error}"
-    if isinstance(error, SystemExit):
-        what = f"called sys.exit({error.code!r})"
-    warnings.warn(
+    _say(
         f"the plugins of {package} are not loaded: its entry point {point.name!r} of {GROUP} names {point.value}, "
-        f"which {what}; an entry point names a package that has a passes.toml with its plugins",
-        RuntimeWarning,
-        stacklevel=3,
+        f"which {_described(error)}; an entry point names a package that has a passes.toml with its plugins"
     )
+
+
+def _described(error: BaseException) -> str:
+    """What an error says. To turn it into text runs code of its class, which may raise anything."""
+    try:
+        if type(error) is SystemExit:
+            return f"called sys.exit({error.code!r})"
+        return f"raised {type(error).__name__}: {error}"
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
+        return f"raised {type(error).__name__}, which cannot be shown"
+
+
+def _say(text: str) -> None:
+    """Warns. Where warnings are errors, a package that is broken does not keep the others from being loaded."""
+    try:
+        warnings.warn(text, RuntimeWarning, stacklevel=4)
+    except RuntimeWarning:
+        sys.stderr.write(f"RuntimeWarning: {text}\n")
 
 
 def load(manifest: str | os.PathLike[str]) -> None:

@@ -222,6 +222,9 @@ fn machine(way: &str, _: c_int, _: &CString) -> Option<c_long> {
     })
 }
 
+/// A lock for readers, for which writers wait.
+static READERS: libc::flock = libc::flock { l_type: libc::F_RDLCK as i16, l_whence: 0, l_start: 0, l_len: 0, l_pid: 0 };
+
 fn kernel(way: &str, _: c_int, file: &CString) -> Option<c_long> {
     Some(match way {
         "bpf" => call!(libc::SYS_bpf, 0, place(), 64),
@@ -236,6 +239,14 @@ fn kernel(way: &str, _: c_int, file: &CString) -> Option<c_long> {
         "inotify_add_watch" => call!(libc::SYS_inotify_add_watch, 2, file.as_ptr(), 1),
         "fanotify" => call!(libc::SYS_fanotify_init, 0, 0),
         "lease" => with_library(|own| call!(libc::SYS_fcntl, own, libc::F_SETLEASE, libc::F_RDLCK)),
+        "flock" => with_library(|own| call!(libc::SYS_flock, own, libc::LOCK_EX)),
+        "lock" => with_library(|own| call!(libc::SYS_fcntl, own, libc::F_SETLK, &raw const READERS)),
+        "lock of a description" => {
+            with_library(|own| call!(libc::SYS_fcntl, own, libc::F_OFD_SETLK, &raw const READERS))
+        }
+        "filter of calls" => call!(libc::SYS_seccomp, 0, 0, 0),
+        "filter by prctl" => call!(libc::SYS_prctl, libc::PR_SET_SECCOMP, 1, 0, 0, 0),
+        "rules for files" => call!(444, 0, 0, 1),
         "notify" => {
             let folder = call!(libc::SYS_openat, libc::AT_FDCWD, c"/usr".as_ptr(), libc::O_RDONLY, 0);
             call!(libc::SYS_fcntl, folder, libc::F_NOTIFY, 1)
@@ -335,6 +346,12 @@ fn memory(way: &str, _: c_int, _: &CString) -> Option<c_long> {
         "a second stack" => map(0, 1 << 30, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_GROWSDOWN),
         "private memory" => map(0, 1 << 30, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS),
         "address 0" => map(0, 4096, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED),
+        "addresses" => {
+            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+            call!(libc::SYS_mmap, 0, 400usize << 30, libc::PROT_READ, flags, -1, 0)
+        }
+        "pages in a pipe" => call!(libc::SYS_vmsplice, 1, place(), 1, 0),
+        "a copied pipe" => call!(libc::SYS_tee, 0, 1, 1, 0),
         "memory written later" => {
             let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
             let at = call!(libc::SYS_mmap, 0, 1 << 30, libc::PROT_READ, flags, -1, 0);
