@@ -13,8 +13,8 @@ declare_pass! {
     /// Calls of PrimFuncs are folded everywhere; calls of operators in dataflow blocks, through their legalizations.
     /// Arguments may be constants, shapes, numbers, variables for these, tuples and their elements. Expects any function,
     /// after ConvertToDataflow for the most. Keeps what has an effect or may differ each time, calls of packed functions,
-    /// calls without arguments, large tensors that an operator makes of a shape alone, and what fails when it is
-    /// computed: `passhost run --missed` says why. Never lets the constants of a function grow beyond a budget.
+    /// calls without arguments, what another call may write to, large tensors that an operator makes of a shape alone,
+    /// and what fails when it is computed: `passhost run --missed` says why. Never lets the constants of a function grow beyond a budget.
     ///
     /// ```relax before
     /// @R.function
@@ -147,6 +147,9 @@ impl<'b> Folder<'b> {
     /// What a call of known arguments evaluates to; an error says why it stays.
     fn evaluated(&mut self, call: Call<'b>) -> Result<ConstantValue, String> {
         self.check(call)?;
+        if self.known.written.keeps(call.value()) {
+            return Err("a call may write to its result".to_string());
+        }
         if self.left.work == 0 {
             return Err("the evaluations before it used up the work that `max_work` allows".to_string());
         }
@@ -249,7 +252,7 @@ struct Known<'b> {
     values: ValueMap<'b, ConstantValue>,
     /// The value that a variable is another name for, or the element of a tuple that it is.
     sources: ValueMap<'b, Value<'b>>,
-    /// Values that calls write to: another name for a constant is not one for long.
+    /// Values that calls write to, or may.
     written: Written<'b>,
     root: Value<'b>,
     /// The last nested function: what it uses from outside may have symbolic variables that it does not.
@@ -269,7 +272,7 @@ impl<'b> Known<'b> {
                 self.nested = Some(value.region());
                 return false;
             }
-            Expr::Alias(_) | Expr::TupleGet { .. } if self.written.has(value) => return false,
+            Expr::Alias(_) | Expr::TupleGet { .. } if self.written.keeps(value) => return false,
             Expr::Alias(of) => self.source(of),
             Expr::TupleGet { tuple, index } => match (self.source(tuple).view(), self.values.get(self.source(tuple))) {
                 (Expr::Tuple(fields), _) => match fields.operand(index as usize) {
@@ -355,26 +358,29 @@ impl<'b> Known<'b> {
     }
 }
 
-/// Values that calls write to, or may: functions with an effect count, functions of the module do not, because they are evaluated.
+/// Values that calls write to, or may. One constant has many users, so it cannot take the place of such a value.
 struct Written<'b> {
     in_place: InPlace<'b>,
-    by_functions: ValueSet<'b>,
+    /// Who uses a value, and where; nothing if no call writes.
+    uses: Option<(Users, Regions<'b>)>,
 }
 
 impl<'b> Written<'b> {
     fn of(body: &'b Body) -> Written<'b> {
         let in_place = InPlace::of(body);
-        let mut by_functions = ValueSet::new(body);
-        for call in body.values().filter(|value| value.has_effect()).filter_map(Value::as_call) {
-            if call.op().is_none_or(|op| op.starts_with("relax.call_") || op.starts_with("relax.invoke_")) {
-                by_functions.extend(call.args().map(|argument| in_place.memory(argument)));
-            }
-        }
-        Written { in_place, by_functions }
+        let uses = (!in_place.is_empty()).then(|| (body.users(), body.regions()));
+        Written { in_place, uses }
     }
 
-    fn has(&self, value: Value<'b>) -> bool {
-        self.in_place.is_written(value) || self.by_functions.contains(self.in_place.memory(value))
+    /// Whether a value must stay. The result of a call that nothing but one call of a function uses may become a constant: of a
+    /// constant, each call is given a copy.
+    fn keeps(&self, value: Value<'b>) -> bool {
+        let Some((users, regions)) = self.uses.as_ref().filter(|_| self.in_place.may_be_written(value)) else {
+            return false;
+        };
+        let user = users.only(value).filter(|user| user.as_call().is_some_and(|call| call.op().is_none()));
+        let is_argument = value.as_call().is_some() && user.is_some_and(|user| regions.same(value, user));
+        !is_argument || self.in_place.is_written(value)
     }
 }
 

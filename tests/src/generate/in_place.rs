@@ -124,7 +124,7 @@ impl Writer<'_> {
     }
 
     fn statement(&mut self, flows: bool) {
-        match self.c.below(if flows { 11 } else { 13 }) {
+        match self.c.below(if flows { 13 } else { 15 }) {
             0 | 1 => {
                 let (op, a) = (self.c.of(&["exp", "negative", "nn.relu"]), self.any());
                 self.bind(None, &format!("R.{op}({})", a.name));
@@ -170,12 +170,25 @@ impl Writer<'_> {
                     self.bind(None, &format!("cls.update({}, {})", a.name, b.name));
                 }
             }
-            11 => self.branches(),
+            11 => {
+                let constant = self.constant();
+                self.bind(None, &constant);
+            }
+            12 => {
+                let constant = self.constant();
+                self.bind(None, &format!("R.call_tir(cls.neg, ({constant},), out_ty={TY})"));
+            }
+            13 => self.branches(),
             _ => {
                 let a = self.any();
                 self.bind(Some(a.memory), &format!("R.match_cast({}, {TY})", a.name));
             }
         }
+    }
+
+    /// One of few, so that some are equal.
+    fn constant(&self) -> String {
+        format!("R.const([1.0, 2.0, 3.0, {}.0], \"float32\")", self.c.below(2))
     }
 
     fn update(&mut self, a: &Known, function: &str, args: &str) {
