@@ -4,6 +4,7 @@ use passhost::run::validate::Verdict;
 use passhost_tests::engine;
 use passhost_tests::generate::{Choices, bytes_of, in_place_module};
 use passhost_tests::validation::{steps, verdict};
+use plugin_api::walk::in_place::WrittenParams;
 
 /// Passes of Relax that take a module as it is written, the first ones also as the first of two passes.
 const PASSES: &[&str] = &[
@@ -57,4 +58,14 @@ fn updates_stay_where_they_are() {
     }
     assert!(wrong.is_empty(), "{} of {same}:\n{}", wrong.len(), wrong.join("\n"));
     assert!(not.len() * 20 <= same, "{} of {same} were not executed:\n{}", not.len(), not.join("\n"));
+}
+
+/// A call may pass one value twice, but that is known at the call: a parameter counts if the function writes to it itself.
+#[test]
+fn a_private_function_writes_to_the_parameter_that_it_updates() {
+    let module = script::read(&in_place_module(&Choices::new(&bytes_of(1, 100))), engine()).expect("is read");
+    let written = WrittenParams::of(&module);
+    assert_eq!(written.of_function("update"), [0], "`t`, not `u`");
+    assert_eq!(written.of_function("add_to"), [0]);
+    assert_eq!(written.of_function("neg"), [1]);
 }

@@ -27,6 +27,8 @@ pub(super) struct Memory<'b> {
     of: Map<Vec<u32>>,
     /// Memories that count as an earlier one.
     joined: Map<u32>,
+    /// Whether each parameter of the function has its own, if it is private, too.
+    apart: bool,
 }
 
 /// Adds what is missing.
@@ -41,11 +43,12 @@ pub(super) fn add(roots: &mut Vec<u32>, more: &[u32]) {
 impl<'b> Memory<'b> {
     /// Each value has its own.
     pub(super) fn none(body: &'b Body) -> Memory<'b> {
-        Memory { body, of: Map::default(), joined: Map::default() }
+        Memory { body, of: Map::default(), joined: Map::default(), apart: false }
     }
 
-    pub(super) fn of(body: &'b Body) -> Memory<'b> {
-        let mut memory = Memory::none(body);
+    /// The memory of the values of a function; with that of its parameters `apart` even if a call may pass one value twice.
+    pub(super) fn of(body: &'b Body, apart: bool) -> Memory<'b> {
+        let mut memory = Memory { apart, ..Memory::none(body) };
         let owners = body.values().any(|value| value.has(flag::OWNER));
         let regions = owners.then(|| body.regions());
         for value in body.values() {
@@ -123,7 +126,7 @@ impl<'b> Memory<'b> {
 
     /// A call of a private or local function may pass one value twice, so its parameters may have one memory.
     fn of_param(&self, param: Value<'b>) -> Option<Vec<u32>> {
-        let root = self.body.function().filter(|function| !function.is_private());
+        let root = self.body.function().filter(|function| self.apart || !function.is_private());
         let params = root.map(|function| function.params().any(|other| other == param));
         if params == Some(true) {
             return None;

@@ -73,7 +73,7 @@ struct Write {
 impl<'b> InPlace<'b> {
     /// What the calls of a function write, without knowledge of the functions that it calls.
     pub fn of(body: &'b Body) -> InPlace<'b> {
-        InPlace::new(body, None)
+        InPlace::new(body, None, false)
     }
 
     /// What the calls of a function of a module write.
@@ -95,10 +95,15 @@ impl<'b> InPlace<'b> {
     /// # assert_eq!(writing_calls(&Module::new::<&str>([])), 0);
     /// ```
     pub fn in_module(body: &'b Body, written: &WrittenParams) -> InPlace<'b> {
-        InPlace::new(body, Some(written))
+        InPlace::new(body, Some(written), false)
     }
 
-    fn new(body: &'b Body, functions: Option<&WrittenParams>) -> InPlace<'b> {
+    /// The same, with each parameter as a memory of its own: which of them the function itself writes to.
+    fn of_params(body: &'b Body, written: &WrittenParams) -> InPlace<'b> {
+        InPlace::new(body, Some(written), true)
+    }
+
+    fn new(body: &'b Body, functions: Option<&WrittenParams>, apart: bool) -> InPlace<'b> {
         let mut found = InPlace {
             body,
             memory: Memory::none(body),
@@ -109,7 +114,7 @@ impl<'b> InPlace<'b> {
         if !body.values().any(|value| written_params::may_write(value, functions)) {
             return found;
         }
-        found.memory = Memory::of(body);
+        found.memory = Memory::of(body, apart);
         let mut by_local_functions = Vec::new();
         for value in body.values() {
             if let Some(write) = found.written_by(value, functions) {

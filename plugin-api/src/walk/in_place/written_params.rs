@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 /// Operators with an effect that write to no argument.
 const WRITE_NOTHING: &[&str] = &["relax.print", "relax.assert_op"];
 
-/// The parameters that the functions of a module write to: PrimFuncs by their stores, Relax functions by their calls.
+/// The parameters that the functions of a module write to: PrimFuncs by their stores, Relax functions by their calls. A call
+/// that passes one value twice writes to the value if the function writes to either parameter.
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -42,7 +43,7 @@ impl WrittenParams {
         while changed {
             changed = false;
             for (name, body) in module.functions().filter(|(_, body)| body.function().is_some()) {
-                let in_place = InPlace::in_module(body, &written);
+                let in_place = InPlace::of_params(body, &written);
                 let params = body.function().into_iter().flat_map(|function| function.params()).enumerate();
                 let now: Vec<usize> =
                     params.filter(|(_, param)| in_place.may_be_written(*param)).map(|(at, _)| at).collect();
