@@ -5,6 +5,7 @@ use crate::dead_code_elimination::without_dead_code;
 use crate::functions::expand_tuple_arguments::expand_tuple_arguments;
 use crate::functions::remove_unused_parameters::remove_unused_parameters;
 use plugin_api::prelude::*;
+use plugin_api::walk::in_place::WrittenParams;
 use std::collections::BTreeMap;
 
 declare_pass! {
@@ -85,6 +86,7 @@ fn fuse_tir(module: &Module, ctx: &Ctx) -> Result<Module, PassError> {
             made.insert(name, joined(body, module).map_err(|error| error.in_function(name))?);
         }
     }
+    keep_given_one_memory_twice(module, &mut made, ctx);
     ctx.statistic("functions made", made.len());
     let called = module.map_functions(|name, body| match (made.get(name), body.function()) {
         (Some(joined), _) => Ok(joined.prim_func.clone()),
@@ -92,6 +94,32 @@ fn fuse_tir(module: &Module, ctx: &Ctx) -> Result<Module, PassError> {
         (None, None) => Ok(body.clone()),
     })?;
     without_dead_code(&called, ctx)
+}
+
+/// Leaves functions out that write to a parameter and are called with another one in the same memory: of the arguments of a
+/// PrimFunc, none may be in the memory of one that is written to.
+fn keep_given_one_memory_twice(module: &Module, made: &mut BTreeMap<&str, Joined>, ctx: &Ctx) {
+    if made.values().all(|joined| joined.in_place.is_none()) {
+        return;
+    }
+    let written = WrittenParams::of(module);
+    for (name, body) in module.functions().filter(|(_, body)| body.function().is_some()) {
+        let in_place = InPlace::in_module(body, &written);
+        for call in body.values().filter_map(Value::as_call) {
+            let Some(callee) = call.global().filter(|callee| made.contains_key(callee)) else { continue };
+            let args: Vec<Value<'_>> = call.args().collect();
+            let is_given_twice = |at: &usize| {
+                let others = args.iter().enumerate().filter(|(other, _)| other != at);
+                args.get(*at).is_some_and(|arg| others.into_iter().any(|(_, other)| in_place.share(*arg, *other)))
+            };
+            if written.of_function(callee).iter().any(is_given_twice) {
+                let why =
+                    format!("`{callee}` is not fused: it writes to an argument whose memory another argument may have");
+                ctx.diagnostics().in_function(name).missed(call.value(), &why);
+                made.remove(callee);
+            }
+        }
+    }
 }
 
 /// The function with `R.call_tir` where it called functions of which PrimFuncs were made.
