@@ -91,7 +91,7 @@ mod outcome;
 mod tests;
 
 use outcome::{Outcome, Setup};
-use passhost::plugins::declared;
+use passhost::plugins::declared::{self, UnknownInPattern};
 use passhost::{Engine, Manifest, create_module_pass};
 use plugin_api::declare::declarations::PluginDecl;
 use plugin_api::metadata::PassInfo;
@@ -196,7 +196,8 @@ fn problems(folder: &Path, plugin: &'static PluginDecl, only: Option<&str>) -> V
         return vec![format!("passes.toml lists no plugin `{}` with passes; add `crate = \".\"` to it", plugin.name)];
     }
     let missing = unexported(&tested.engine, plugin, folder);
-    let mut problems: Vec<Problem> = missing.into_iter().map(Problem::of).collect();
+    let missing = missing.into_iter().chain(unknown_in_patterns(&tested.engine, folder));
+    let mut problems: Vec<Problem> = missing.map(Problem::of).collect();
     let mut stems: BTreeMap<String, &str> = BTreeMap::new();
     for (id, info) in own.into_iter().filter(|(_, info)| is_wanted(&stem(&info.name))) {
         stems.insert(stem(&info.name), &info.name);
@@ -237,6 +238,12 @@ fn unexported(engine: &Engine, plugin: &PluginDecl, folder: &Path) -> Vec<String
     let listed = owner.and_then(|(id, _)| engine.listed(id));
     let found = listed.map_or(Vec::new(), |listed| declared::unexported(folder, &listed.meta));
     found.iter().map(|found| format!("{found}; {}", found.remedy())).collect()
+}
+
+/// A problem for each operator that a pattern names and nobody declares: such a pattern matches nothing, in any case.
+fn unknown_in_patterns(engine: &Engine, folder: &Path) -> Vec<String> {
+    let found = declared::unknown_in_patterns(folder, engine.registry());
+    found.iter().map(|found| format!("{found}; {}", UnknownInPattern::REMEDY)).collect()
 }
 
 /// Instruments of a plugin, by name.

@@ -5,7 +5,7 @@ use super::messages::Messages;
 use super::select::{Written, checked_settings, selection};
 use crate::engine::Engine;
 use crate::files::to_stdout;
-use crate::plugins::declared::Unexported;
+use crate::plugins::declared::{Unexported, UnknownInPattern};
 use crate::plugins::lock::{Keeper, Mode};
 use crate::plugins::manifest::{Manifest, NamedPipeline};
 use crate::report::Report;
@@ -55,6 +55,7 @@ pub(super) fn check(path: &Path, locked: bool, loads: bool, messages: Messages) 
     if complete {
         errors.extend(few_suggestions(|| wrong_passes(checker, &errors)));
         errors.extend(few_suggestions(|| unknown_names(registry, messages)));
+        errors.extend(few_suggestions(|| unknown_in_patterns(&engine)));
         let all = std::iter::once(&manifest.settings).chain(manifest.pipelines.values().map(|named| &named.settings));
         let problems =
             few_suggestions(|| all.flat_map(|settings| checked_settings(&settings.config, &engine).1).collect());
@@ -116,6 +117,19 @@ fn unknown_names(registry: &Registry, messages: Messages) -> Vec<Error> {
     messages.reports(others.iter().map(unknown_name), "warnings");
     let help = || "correct the declaration of the pass, or list the plugin that has the name".to_string();
     wrong.into_iter().map(|unknown| Error::Request { message: unknown.to_string(), help: help() }).collect()
+}
+
+/// Operators in patterns that nothing provides.
+fn unknown_in_patterns(engine: &Engine) -> Vec<Error> {
+    let of_owner = |(id, owner): (OwnerId, &Owner)| -> Vec<Error> {
+        let message = |found: &UnknownInPattern| format!("plugin `{}`: {found}", owner.name);
+        let error = |found: &UnknownInPattern| Error::Request {
+            message: message(found),
+            help: UnknownInPattern::REMEDY.to_string(),
+        };
+        engine.unknown_in_patterns(id).iter().map(error).collect()
+    };
+    engine.registry().owners().flat_map(of_owner).collect()
 }
 
 /// Warns of what the sources of plugins declare and the plugins do not export: no pipeline finds it.

@@ -6,7 +6,7 @@ use crate::engine::made::{Code, MadePass};
 use crate::files::{Identity, identity};
 use crate::instruments::trace::{self, Trace};
 use crate::plugins::crates::{Found, Watcher};
-use crate::plugins::declared::{self, Unexported};
+use crate::plugins::declared::{self, Unexported, UnknownInPattern};
 use crate::plugins::library::Library;
 use crate::plugins::loader::{self, Listed};
 use crate::plugins::lock::{Compared, CratePin, Keeper, Mode};
@@ -315,8 +315,20 @@ impl Engine {
     /// What the sources of a plugin declare and the plugin does not export. Only a plugin that is listed as a crate has
     /// sources; those that are newer than its library are not looked at.
     pub fn unexported(&self, owner: OwnerId) -> Vec<Unexported> {
-        let Some(Plugin { listed, folder: Some(folder), .. }) = self.plugin(owner) else { return Vec::new() };
-        if self.lock.stale().contains(folder) { Vec::new() } else { declared::unexported(folder, &listed.meta) }
+        let Some((listed, folder)) = self.sources(owner) else { return Vec::new() };
+        declared::unexported(folder, &listed.meta)
+    }
+
+    /// Operators that the sources of a plugin name in patterns, and that no plugin declares.
+    pub fn unknown_in_patterns(&self, owner: OwnerId) -> Vec<UnknownInPattern> {
+        let Some((_, folder)) = self.sources(owner) else { return Vec::new() };
+        declared::unknown_in_patterns(folder, &self.registry)
+    }
+
+    /// A plugin that is listed as a crate, and the folder of its sources, if they are not newer than its library.
+    fn sources(&self, owner: OwnerId) -> Option<(&Listed, &PathBuf)> {
+        let Plugin { listed, folder: Some(folder), .. } = self.plugin(owner)? else { return None };
+        (!self.lock.stale().contains(folder)).then_some((listed, folder))
     }
 
     /// The value of a config option as its declaration has it: integers widen to float, and a bool is an integer

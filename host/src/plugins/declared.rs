@@ -1,6 +1,9 @@
-//! What the sources of a plugin declare, but the plugin does not export: the compiler finds nothing wrong with it.
+//! What is wrong in the sources of a plugin, though the compiler finds nothing: what they declare and the plugin does not
+//! export, and operators in patterns that nobody declares.
 
 use plugin_api::metadata::PluginMeta;
+use plugin_api::names::did_you_mean;
+use registry::Registry;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -84,15 +87,71 @@ pub fn unexported(folder: &Path, meta: &PluginMeta) -> Vec<Unexported> {
 
 fn unexported_of(folder: &Path, is_exported: impl Fn(Kind, &str) -> bool) -> Vec<Unexported> {
     let mut found = Vec::new();
-    for path in sources(&folder.join("src")) {
-        let text = std::fs::read_to_string(&path).unwrap_or_default();
-        let file = path.strip_prefix(folder).unwrap_or(&path);
-        for (kind, name, line) in declared(&text) {
-            if !is_exported(kind, &name) {
-                found.push(Unexported { kind, name, file: file.to_path_buf(), line });
+    for (file, text) in texts(folder) {
+        let wrong = declared(&text).into_iter().filter(|(kind, name, _)| !is_exported(*kind, name));
+        found.extend(wrong.map(|(kind, name, line)| Unexported { kind, name, file: file.clone(), line }));
+    }
+    found
+}
+
+/// An operator in a pattern that no plugin declares: such a pattern matches nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownInPattern {
+    /// Its name.
+    pub name: String,
+    /// File, as the folder of the crate has it.
+    pub file: PathBuf,
+    /// Line of the name, from 1.
+    pub line: usize,
+    /// Operators with a name like it.
+    pub near: Vec<String>,
+}
+
+impl UnknownInPattern {
+    /// What to do.
+    pub const REMEDY: &'static str = "correct the name, or list the plugin that declares the operator";
+}
+
+impl fmt::Display for UnknownInPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let UnknownInPattern { name, file, line, near } = self;
+        let near = did_you_mean(near);
+        write!(f, "{}:{line} has a pattern with the operator `{name}`, which no plugin declares{near}", file.display())
+    }
+}
+
+/// Operators that the sources of a crate name in patterns and that no plugin declares, in the order of the files. Names of a
+/// namespace in which nobody declares operators are left out, unless they are like another: their plugin may not be listed.
+pub fn unknown_in_patterns(folder: &Path, registry: &Registry) -> Vec<UnknownInPattern> {
+    let namespace = |name: &str| name.split('.').next().unwrap_or_default().to_string();
+    let mut found = Vec::new();
+    for (file, text) in texts(folder) {
+        for (name, line) in in_patterns(&text).into_iter().filter(|(name, _)| registry.operator(name).is_none()) {
+            let near = registry.near_operators(&name);
+            if !near.is_empty() || registry.operators().any(|(op, _)| namespace(&op.name) == namespace(&name)) {
+                found.push(UnknownInPattern { name, file: file.clone(), line, near });
             }
         }
     }
+    found
+}
+
+/// The operators that a text names in patterns, with their lines. Comments are left out, and the tests at its end.
+fn in_patterns(text: &str) -> Vec<(String, usize)> {
+    let code = text.lines().take_while(|line| line.trim() != "#[cfg(test)]");
+    let code: Vec<&str> = code.map(|line| if line.trim_start().starts_with('/') { "" } else { line }).collect();
+    let code = code.join("\n");
+    let mut found = Vec::new();
+    for start in ["is_op(", "is_commutative("] {
+        for (at, _) in code.match_indices(start) {
+            let is_longer = code[..at].ends_with(|before: char| before.is_alphanumeric() || before == '_');
+            let name = code[at + start.len()..].trim_start();
+            let place = code.len() - name.len();
+            let name = name.strip_prefix('"').and_then(|name| name.split_once('"')).filter(|_| !is_longer);
+            found.extend(name.map(|(name, _)| (name.to_string(), 1 + code[..place].matches('\n').count())));
+        }
+    }
+    found.sort_by_key(|(_, line)| *line);
     found
 }
 
@@ -122,6 +181,14 @@ fn declared(text: &str) -> Vec<(Kind, String, usize)> {
         }
     }
     found
+}
+
+/// The sources of a crate: files, as its folder has them, and their texts.
+fn texts(folder: &Path) -> impl Iterator<Item = (PathBuf, String)> + use<'_> {
+    sources(&folder.join("src")).into_iter().map(move |path| {
+        let text = std::fs::read_to_string(&path).unwrap_or_default();
+        (path.strip_prefix(folder).unwrap_or(&path).to_path_buf(), text)
+    })
 }
 
 /// Rust files in a folder and those below it, sorted.
@@ -166,6 +233,14 @@ mod tests {
                 (Kind::Instrument, "acme.Counter", 21),
             ]
         );
+    }
+
+    #[test]
+    fn operators_in_patterns_are_found() {
+        let text = "let a = is_op(\"relax.add\", [wildcard()]);\n// is_op(\"no\", ..)\nlet b = is_commutative(\n    \
+                    \"relax.multiply\", a, is_op(NAME, ..));\nthis_op(\"no\");\n    #[cfg(test)]\nis_op(\"no\", ..);\n";
+        let found = in_patterns(text);
+        assert_eq!(found, [("relax.add".to_string(), 1), ("relax.multiply".to_string(), 4)]);
     }
 
     #[test]

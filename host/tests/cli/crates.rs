@@ -1,5 +1,6 @@
 //! Plugins that are listed as crates: which one cargo builds, and which library is whose.
 
+use super::lock::{built, mine};
 use super::{Case, root};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -173,4 +174,45 @@ fn a_build_that_waits_for_another_cargo_says_so() {
 
 fn library(name: &str) -> String {
     format!("{}{name}{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX)
+}
+
+/// A pattern with an operator of its own plugin, and one with a misspelt one, which the compiler cannot know.
+const PATTERN: &str = r#"//! A plugin.
+use plugin_api::prelude::*;
+
+declare_pass! {
+    /// Does nothing.
+    pub function pass LOOK = "mine.Look" { opt_level: 0, run: look }
+}
+
+fn look(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
+    let pattern = is_op("mine.twice", [is_op("mine.twise", ..)]);
+    ctx.statistic("found", ctx.matcher(&pattern).on(body).all().count());
+    Ok(body.clone())
+}
+
+const TWICE: OpDecl = OpDecl {
+    name: "mine.twice",
+    doc: "`2 x`.",
+    args: &[ArgDecl { name: "x", ..ArgDecl::EMPTY }],
+    infer: |call| call.arg(0).map(|x| x.ty().to_owned()).ok_or_else(|| InferError::wrong("no argument")),
+    ..OpDecl::EMPTY
+};
+
+export_plugin! { operators: [TWICE], passes: [LOOK] }
+"#;
+
+#[test]
+fn a_misspelt_operator_in_a_pattern_is_an_error() {
+    let case = mine("pattern", PATTERN);
+    for args in [&["check"][..], &["check", "--no-load"]] {
+        let (said, code) = built(&case, args);
+        let expected = "error: plugin `mine_pattern`: src/lib.rs:10 has a pattern with the operator `mine.twise`, which no \
+                        plugin declares; did you mean `mine.twice`?";
+        assert!(code == 2 && said.contains(expected), "exit {code}: {said}");
+    }
+    let right = PATTERN.replace("twise", "twice");
+    std::fs::write(case.path("mine/src/lib.rs"), right).expect("a file");
+    let (said, code) = built(&case, &["check"]);
+    assert!(code == 0 && said.ends_with("no problems\n"), "exit {code}: {said}");
 }
