@@ -1,8 +1,9 @@
 //! From the text of a module to object code.
 
 use super::api::Ref;
+use super::passes::Effort;
 use super::{Llvm, LlvmError};
-use std::ffi::c_char;
+use std::ffi::{CStr, c_char};
 use std::ptr::null_mut;
 
 /// What is made of a module.
@@ -65,9 +66,10 @@ impl Llvm {
             context
         };
         let mut held = Held { llvm: self, context, module: null_mut(), machine: null_mut(), options: null_mut() };
+        let effort = Effort::of(text);
         held.parse(text)?;
-        held.make_machine()?;
-        held.optimize()?;
+        held.make_machine(effort.level)?;
+        held.optimize(if effort.is_quick { &self.passes.quick } else { &self.passes.all })?;
         match output {
             // SAFETY: the module is valid; the text is disposed of where it is taken.
             Output::Optimized => unsafe {
@@ -111,17 +113,15 @@ impl Held<'_> {
         Ok(())
     }
 
-    fn make_machine(&mut self) -> Result<(), LlvmError> {
+    fn make_machine(&mut self, level: i32) -> Result<(), LlvmError> {
         let (api, llvm) = (&self.llvm.api, self.llvm);
-        const AGGRESSIVE: i32 = 3;
         const POSITION_INDEPENDENT: i32 = 2;
         const DEFAULT_MODEL: i32 = 0;
         // SAFETY: the target and the texts live as long as `llvm`; the layout is disposed of after it was copied.
         unsafe {
             let texts = [&llvm.triple, &llvm.cpu, &llvm.features].map(|text| text.as_ptr());
             let make = api.LLVMCreateTargetMachine;
-            self.machine =
-                make(llvm.target, texts[0], texts[1], texts[2], AGGRESSIVE, POSITION_INDEPENDENT, DEFAULT_MODEL);
+            self.machine = make(llvm.target, texts[0], texts[1], texts[2], level, POSITION_INDEPENDENT, DEFAULT_MODEL);
             if self.machine.is_null() {
                 return Err(LlvmError::Refused("it makes no code for this machine".to_string()));
             }
@@ -133,12 +133,12 @@ impl Held<'_> {
         Ok(())
     }
 
-    fn optimize(&mut self) -> Result<(), LlvmError> {
+    fn optimize(&mut self, passes: &CStr) -> Result<(), LlvmError> {
         let api = &self.llvm.api;
         // SAFETY: the options and the text of the passes live until `self` is dropped; the module is valid.
         let error = unsafe {
             self.options = (api.LLVMCreatePassBuilderOptions)();
-            (api.LLVMRunPasses)(self.module, self.llvm.passes.as_ptr(), self.machine, self.options)
+            (api.LLVMRunPasses)(self.module, passes.as_ptr(), self.machine, self.options)
         };
         api.error(error).map_err(LlvmError::Refused)
     }

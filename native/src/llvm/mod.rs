@@ -130,7 +130,7 @@ pub struct Llvm {
     triple: CString,
     cpu: CString,
     features: CString,
-    passes: CString,
+    passes: passes::Passes,
     target: Ref,
     jit: Ref,
     in_memory: load::InMemory,
@@ -215,7 +215,7 @@ impl Llvm {
             triple,
             cpu,
             features,
-            passes: passes::passes(version[0]),
+            passes: passes::Passes::new(version[0]),
             target,
             jit,
             in_memory: load::InMemory::default(),
@@ -284,7 +284,8 @@ impl Llvm {
     /// What object code depends on, besides its text.
     pub(crate) fn identity(&self) -> String {
         let [triple, cpu, features] = [&self.triple, &self.cpu, &self.features].map(|text| text.to_string_lossy());
-        format!("{} {triple} {cpu} {features} {}", self.version(), self.passes.to_string_lossy())
+        let [all, quick] = [&self.passes.all, &self.passes.quick].map(|passes| passes.to_string_lossy());
+        format!("{} {triple} {cpu} {features} {all} {quick}", self.version())
     }
 }
 
