@@ -326,3 +326,17 @@ fn what_a_loop_knows_stays_in_it() {
     let values: Vec<String> = stores(&simple).iter().map(|store| text(store.operand(1).expect("a value"))).collect();
     assert_eq!(values, ["1".into(), "i".into(), "i".into(), format!("{}(n, 0)", prim::GT)]);
 }
+
+/// Each value is that of the variable before it and 1. If each were put together anew from all before it, this would take minutes.
+#[test]
+fn a_chain_of_values_takes_time_in_proportion() {
+    const N: u32 = 20_000;
+    let var = |id: u32| Dim::Var(Sym { id, dtype: DType::I64 });
+    let mut analyzer = Analyzer::new();
+    for id in 1..=N {
+        let value = Dim::binary(prim::ADD, var(id - 1), Dim::Int(1));
+        analyzer.bind_value(Sym { id, dtype: DType::I64 }, &value);
+    }
+    let whole = Dim::binary(prim::ADD, var(0), Dim::Int(N.into()));
+    assert_eq!(analyzer.simplify(&var(N)), whole);
+}

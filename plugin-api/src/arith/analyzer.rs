@@ -130,10 +130,14 @@ impl Analyzer {
     /// ```
     pub fn bind_value(&mut self, sym: Sym, value: &Dim) {
         self.forget(sym);
-        let mut cyclic = false;
-        self.simplify(value).vars(&mut |other| cyclic |= other.id == sym.id);
+        let (mut cyclic, mut chained) = (false, false);
+        value.vars(&mut |other| chained |= self.values.contains_key(&other.id));
+        let simple = self.simplify(value);
+        simple.vars(&mut |other| cyclic |= other.id == sym.id);
         if !cyclic {
-            Arc::make_mut(&mut self.values).insert(sym.id, value.clone());
+            // In a chain of values, each has those before it put in once. Else products keep the order in which they are written.
+            let value = if chained { simple } else { value.clone() };
+            Arc::make_mut(&mut self.values).insert(sym.id, value);
             self.ready = false;
         }
     }
