@@ -6,7 +6,7 @@ use registry::Registry;
 use std::sync::Arc;
 
 /// A diagnostic that a pass or an instrument reported.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PassDiagnostic {
     /// Full name of the pass.
     pub pass: String,

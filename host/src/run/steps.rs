@@ -6,7 +6,7 @@ use super::provenance::Provenance;
 use super::rows::Rows;
 use super::services::RunServices;
 use super::wholes::Whole;
-use super::{Failure, Fate, Past, RunReport, Runner, statistics};
+use super::{Failure, Fate, PassDiagnostic, Past, RunReport, Runner, statistics};
 use crate::context::Asked;
 use crate::engine::Engine;
 use crate::instruments::Instruments;
@@ -56,6 +56,8 @@ pub(super) struct Run<'r> {
     pub(super) warned: HashSet<String>,
     /// How many of the diagnostics were heard.
     heard: usize,
+    /// Warnings that are about no function, which were heard.
+    of_all: HashSet<PassDiagnostic>,
 }
 
 /// The options of each pass that failed, and the module on which it did.
@@ -117,6 +119,7 @@ impl<'r> Run<'r> {
             warnings: Vec::new(),
             warned: HashSet::new(),
             heard: 0,
+            of_all: HashSet::new(),
         }
     }
 
@@ -315,7 +318,7 @@ impl Run<'_> {
         let mut said = self.services.said.borrow_mut();
         for new in said.split_off(self.heard) {
             let is_of_all = new.function.is_none() && new.place.is_none() && new.severity == Severity::Warning;
-            if !(is_of_all && said.contains(&new)) {
+            if !is_of_all || self.of_all.insert(new.clone()) {
                 said.push(new);
             }
         }
