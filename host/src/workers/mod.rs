@@ -18,6 +18,7 @@ mod logs;
 #[cfg(unix)]
 mod remote;
 #[cfg(target_os = "linux")]
+mod said;
 mod sandbox;
 #[cfg(unix)]
 mod serve;

@@ -5,40 +5,29 @@ use super::census;
 use super::channel::{Channel, Frame, MOST, memory, send_files};
 use super::limits::{self, Limits, amount};
 use super::logs::Spans;
+use super::said::{FLOOD, Mark, Said};
 use super::talk::{Heard, Talk};
 use super::words::call;
 use crate::plugins::loader::Listed;
-use crate::process::{self, MARK};
+use crate::process;
 use crate::report::error::{Error, exit};
 use plugin_api::abi::host::{current_opt_level, max_level, with_services};
 use plugin_api::abi::relay::{Forged, Known, Reader, Writer};
 use plugin_api::services::evaluation::EvaluationLimits;
 use rustix::event::{PollFd, PollFlags, poll};
 use std::hash::{BuildHasher, RandomState};
-use std::io::{self, Read, Write};
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The hidden command of a worker.
 pub(crate) const COMMAND: &str = "worker-process";
-
-/// What is shown of the last that it said.
-const SAID: usize = 2000;
-
-/// What is shown of the first that it said in a call, where the last is not all: the reason stands before a backtrace.
-const FIRST: usize = 400;
-
-/// A plugin that is only tried and says more than this does nothing else. Of one that runs, no more is shown.
-const FLOOD: u64 = 64 << 20;
-
-/// What may be left in the pipe of a process that ended: more than any pipe has.
-const LAST: u64 = 4 << 20;
 
 /// What may come after the time of a call is over, as it was on its way: messages, their bytes, and for how long.
 const ON_ITS_WAY: (u32, usize, Duration) = (10_000, 4 << 20, Duration::from_secs(1));
@@ -130,7 +119,7 @@ fn not_started(program: &Path, error: &io::Error) -> Error {
 const NAME_ONE: &str =
     "name a program that calls `passhost::worker` first, such as passhost itself, and leave it where it is";
 
-const WORKER: &str = "its worker";
+pub(super) const WORKER: &str = "its worker";
 const THREAD: &str = "a thread that it started in its worker";
 
 /// Why a worker gives no answer.
@@ -148,24 +137,6 @@ enum Cause {
     Stopped,
     /// Its processes take more than they may.
     Excess(String),
-}
-
-/// What it said on standard error.
-struct Said {
-    pipe: ChildStderr,
-    tail: Vec<u8>,
-    /// The start of what it said in this call, and the length of all that.
-    first: Vec<u8>,
-    in_call: usize,
-    total: u64,
-    /// Bytes that went to standard error of this process.
-    echoed: u64,
-    /// What a crash handler noted.
-    mark: Option<String>,
-    /// Whether its standard library said that there is no memory.
-    starved: bool,
-    /// The start of a line that may be such a note.
-    line: Vec<u8>,
 }
 
 /// A worker process. One thread has its turn at a time.
@@ -731,134 +702,6 @@ fn bounds(left: Duration, memory: u64) -> EvaluationLimits {
 
 /// Units of work in a second, at least.
 const WORK: f64 = 1e10;
-
-/// What a crash handler noted: a signal or 0, whether a foreign thread got it, the function.
-struct Mark<'a> {
-    signal: i32,
-    foreign: bool,
-    function: Option<&'a str>,
-}
-
-impl Mark<'_> {
-    fn of(line: Option<&str>) -> Mark<'_> {
-        let mut words = line.unwrap_or_default().splitn(3, ' ');
-        let signal = words.next().and_then(|word| word.parse().ok()).unwrap_or(0);
-        let foreign = words.next() == Some("1");
-        Mark { signal, foreign, function: words.next().filter(|name| !name.is_empty()) }
-    }
-}
-
-impl Said {
-    fn on(pipe: ChildStderr) -> Said {
-        let (tail, first, line) = Default::default();
-        Said { pipe, tail, first, in_call: 0, total: 0, echoed: 0, mark: None, starved: false, line }
-    }
-
-    /// What comes now is of another call.
-    fn begin_call(&mut self) {
-        self.first.clear();
-        self.in_call = 0;
-    }
-
-    fn closed(&self) -> bool {
-        self.total == u64::MAX
-    }
-
-    /// Reads what a process that ended, or is to end, left.
-    fn hear_the_rest(&mut self, echo: bool) {
-        let before = self.total;
-        while !self.closed() && self.total - before < LAST && self.hear_some(echo) {}
-    }
-
-    /// Reads a part of what there is; gives whether there was any.
-    fn hear_some(&mut self, echo: bool) -> bool {
-        let mut buffer = [0; 1 << 14];
-        match self.pipe.read(&mut buffer) {
-            Ok(0) => {
-                self.line_ended(echo);
-                self.total = u64::MAX;
-                false
-            }
-            Ok(n) => {
-                self.total += n as u64;
-                self.lines(&buffer[..n], echo);
-                true
-            }
-            Err(error) => error.kind() == io::ErrorKind::Interrupted,
-        }
-    }
-
-    /// Passes on what was said, but for notes of the crash handler.
-    fn lines(&mut self, bytes: &[u8], echo: bool) {
-        for part in bytes.split_inclusive(|byte| *byte == b'\n') {
-            self.line.extend_from_slice(part);
-            let mark = MARK.as_bytes();
-            let n = self.line.len().min(mark.len());
-            if self.line[..n] == mark[..n] && !part.ends_with(b"\n") && self.line.len() < 2000 {
-                continue;
-            }
-            self.line_ended(echo);
-        }
-    }
-
-    fn line_ended(&mut self, echo: bool) {
-        let line = std::mem::take(&mut self.line);
-        if let Some(mark) = line.strip_prefix(MARK.as_bytes()) {
-            self.mark = Some(String::from_utf8_lossy(mark).trim_end_matches('\n').to_string());
-            return;
-        }
-        if echo {
-            self.echo(&line);
-        }
-        self.starved |= line.starts_with(b"memory allocation of ");
-        self.note(&line);
-    }
-
-    /// Passes a line on, up to a limit: a plugin must not fill the disk with it.
-    fn echo(&mut self, line: &[u8]) {
-        let before = self.echoed;
-        self.echoed += line.len() as u64;
-        // Nothing can be said about standard error being gone.
-        if self.echoed <= FLOOD {
-            let _ = io::stderr().write_all(line);
-        } else if before <= FLOOD {
-            let size = amount(FLOOD);
-            tracing::warn!("{WORKER} wrote more than {size} to standard error; what else it writes is not shown");
-        }
-    }
-
-    /// Keeps the end of what was said.
-    fn note(&mut self, bytes: &[u8]) {
-        let room = FIRST.saturating_sub(self.first.len());
-        self.first.extend_from_slice(&bytes[..room.min(bytes.len())]);
-        self.in_call = self.in_call.saturating_add(bytes.len());
-        self.tail.extend_from_slice(bytes);
-        if self.tail.len() > 4 * SAID {
-            let from = self.tail.len() - SAID;
-            self.tail.drain(..from);
-        }
-    }
-
-    fn quoted(&self) -> String {
-        let end = &self.tail[self.tail.len().saturating_sub(SAID)..];
-        // Whole lines, if there is more than one.
-        let cut = if end.len() < self.tail.len() { end.iter().position(|byte| *byte == b'\n') } else { None };
-        let end = &end[cut.map_or(0, |at| at + 1)..];
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_string();
-        match (text(end), self.first_line()) {
-            (last, _) if last.is_empty() => String::new(),
-            (last, Some(first)) if self.in_call > end.len() + FIRST => {
-                format!("; it said: {}\n[...]\n{last}", text(first))
-            }
-            (last, _) => format!("; it said: {last}"),
-        }
-    }
-
-    /// The first line of this call, or its start.
-    fn first_line(&self) -> Option<&[u8]> {
-        self.first.split(|byte| *byte == b'\n').find(|line| !line.trim_ascii().is_empty())
-    }
-}
 
 /// Whether something is heard; says once that nothing is any more.
 fn warned(heard: Heard) -> bool {

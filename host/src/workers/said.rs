@@ -1,0 +1,165 @@
+//! What a worker says on standard error, and what its crash handler notes there.
+
+use super::limits::amount;
+use super::worker::WORKER;
+use crate::process::MARK;
+use std::io::{self, Read, Write};
+use std::process::ChildStderr;
+
+/// What is shown of the last that it said.
+const SAID: usize = 2000;
+
+/// What is shown of the first that it said in a call, where the last is not all: the reason stands before a backtrace.
+const FIRST: usize = 400;
+
+/// A plugin that is only tried and says more than this does nothing else. Of one that runs, no more is shown.
+pub(super) const FLOOD: u64 = 64 << 20;
+
+/// What may be left in the pipe of a process that ended: more than any pipe has.
+const LAST: u64 = 4 << 20;
+
+/// What it said on standard error.
+pub(super) struct Said {
+    pub(super) pipe: ChildStderr,
+    tail: Vec<u8>,
+    /// The start of what it said in this call, and the length of all that.
+    first: Vec<u8>,
+    in_call: usize,
+    pub(super) total: u64,
+    /// Bytes that went to standard error of this process.
+    echoed: u64,
+    /// What a crash handler noted.
+    pub(super) mark: Option<String>,
+    /// Whether its standard library said that there is no memory.
+    pub(super) starved: bool,
+    /// The start of a line that may be such a note.
+    line: Vec<u8>,
+}
+
+/// What a crash handler noted: a signal or 0, whether a foreign thread got it, the function.
+pub(super) struct Mark<'a> {
+    pub(super) signal: i32,
+    pub(super) foreign: bool,
+    pub(super) function: Option<&'a str>,
+}
+
+impl Mark<'_> {
+    pub(super) fn of(line: Option<&str>) -> Mark<'_> {
+        let mut words = line.unwrap_or_default().splitn(3, ' ');
+        let signal = words.next().and_then(|word| word.parse().ok()).unwrap_or(0);
+        let foreign = words.next() == Some("1");
+        Mark { signal, foreign, function: words.next().filter(|name| !name.is_empty()) }
+    }
+}
+
+impl Said {
+    pub(super) fn on(pipe: ChildStderr) -> Said {
+        let (tail, first, line) = Default::default();
+        Said { pipe, tail, first, in_call: 0, total: 0, echoed: 0, mark: None, starved: false, line }
+    }
+
+    /// What comes now is of another call.
+    pub(super) fn begin_call(&mut self) {
+        self.first.clear();
+        self.in_call = 0;
+    }
+
+    pub(super) fn closed(&self) -> bool {
+        self.total == u64::MAX
+    }
+
+    /// Reads what a process that ended, or is to end, left.
+    pub(super) fn hear_the_rest(&mut self, echo: bool) {
+        let before = self.total;
+        while !self.closed() && self.total - before < LAST && self.hear_some(echo) {}
+    }
+
+    /// Reads a part of what there is; gives whether there was any.
+    pub(super) fn hear_some(&mut self, echo: bool) -> bool {
+        let mut buffer = [0; 1 << 14];
+        match self.pipe.read(&mut buffer) {
+            Ok(0) => {
+                self.line_ended(echo);
+                self.total = u64::MAX;
+                false
+            }
+            Ok(n) => {
+                self.total += n as u64;
+                self.lines(&buffer[..n], echo);
+                true
+            }
+            Err(error) => error.kind() == io::ErrorKind::Interrupted,
+        }
+    }
+
+    /// Passes on what was said, but for notes of the crash handler.
+    fn lines(&mut self, bytes: &[u8], echo: bool) {
+        for part in bytes.split_inclusive(|byte| *byte == b'\n') {
+            self.line.extend_from_slice(part);
+            let mark = MARK.as_bytes();
+            let n = self.line.len().min(mark.len());
+            if self.line[..n] == mark[..n] && !part.ends_with(b"\n") && self.line.len() < 2000 {
+                continue;
+            }
+            self.line_ended(echo);
+        }
+    }
+
+    fn line_ended(&mut self, echo: bool) {
+        let line = std::mem::take(&mut self.line);
+        if let Some(mark) = line.strip_prefix(MARK.as_bytes()) {
+            self.mark = Some(String::from_utf8_lossy(mark).trim_end_matches('\n').to_string());
+            return;
+        }
+        if echo {
+            self.echo(&line);
+        }
+        self.starved |= line.starts_with(b"memory allocation of ");
+        self.note(&line);
+    }
+
+    /// Passes a line on, up to a limit: a plugin must not fill the disk with it.
+    fn echo(&mut self, line: &[u8]) {
+        let before = self.echoed;
+        self.echoed += line.len() as u64;
+        // Nothing can be said about standard error being gone.
+        if self.echoed <= FLOOD {
+            let _ = io::stderr().write_all(line);
+        } else if before <= FLOOD {
+            let size = amount(FLOOD);
+            tracing::warn!("{WORKER} wrote more than {size} to standard error; what else it writes is not shown");
+        }
+    }
+
+    /// Keeps the end of what was said.
+    pub(super) fn note(&mut self, bytes: &[u8]) {
+        let room = FIRST.saturating_sub(self.first.len());
+        self.first.extend_from_slice(&bytes[..room.min(bytes.len())]);
+        self.in_call = self.in_call.saturating_add(bytes.len());
+        self.tail.extend_from_slice(bytes);
+        if self.tail.len() > 4 * SAID {
+            let from = self.tail.len() - SAID;
+            self.tail.drain(..from);
+        }
+    }
+
+    pub(super) fn quoted(&self) -> String {
+        let end = &self.tail[self.tail.len().saturating_sub(SAID)..];
+        // Whole lines, if there is more than one.
+        let cut = if end.len() < self.tail.len() { end.iter().position(|byte| *byte == b'\n') } else { None };
+        let end = &end[cut.map_or(0, |at| at + 1)..];
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_string();
+        match (text(end), self.first_line()) {
+            (last, _) if last.is_empty() => String::new(),
+            (last, Some(first)) if self.in_call > end.len() + FIRST => {
+                format!("; it said: {}\n[...]\n{last}", text(first))
+            }
+            (last, _) => format!("; it said: {last}"),
+        }
+    }
+
+    /// The first line of this call, or its start.
+    fn first_line(&self) -> Option<&[u8]> {
+        self.first.split(|byte| *byte == b'\n').find(|line| !line.trim_ascii().is_empty())
+    }
+}
