@@ -14,6 +14,12 @@ use plugin_api::ir::{BufferType, DType, Dim, DimExpr, Type, TypeId, V};
 use ruff_python_ast::{BoolOp, Expr, ExprCall, Number, UnaryOp};
 use std::sync::Arc;
 
+/// The arguments of a buffer, in their order.
+const NAMES: &[&str] =
+    &["shape", "dtype", "data", "strides", "elem_offset", "byte_offset", "scope", "align", "offset_factor", "layout"];
+/// Those that have no place.
+const ONLY_KEYWORDS: &[&str] = &["buffer_type", "axis_separators"];
+
 /// What is said about a buffer outside its type.
 #[derive(Clone, Copy, Default)]
 pub(super) struct BufferFacts {
@@ -41,18 +47,6 @@ impl<'a> BufferCall<'a> {
     }
 
     fn names(self) -> impl Iterator<Item = &'static str> {
-        const NAMES: &[&str] = &[
-            "shape",
-            "dtype",
-            "data",
-            "strides",
-            "elem_offset",
-            "byte_offset",
-            "scope",
-            "align",
-            "offset_factor",
-            "layout",
-        ];
         NAMES.iter().copied().filter(move |name| !(self.without_bytes && *name == "byte_offset"))
     }
 
@@ -123,24 +117,10 @@ impl<'a> TirReader<'a> {
         skip: usize,
         facts: BufferFacts,
     ) -> Read<(BufferType, Vec<V>)> {
-        const KEYWORDS: &[&str] = &[
-            "shape",
-            "dtype",
-            "data",
-            "strides",
-            "elem_offset",
-            "byte_offset",
-            "scope",
-            "align",
-            "offset_factor",
-            "layout",
-            "buffer_type",
-            "axis_separators",
-        ];
         let usage = "T.Buffer((n, 16), \"float32\", strides=(16, 1), elem_offset=0, scope=\"global\", align=64)";
         for keyword in &call.arguments.keywords {
             let name = keyword.arg.as_ref().map_or("**", |arg| arg.as_str());
-            if !KEYWORDS.contains(&name) && !facts.keywords.contains(&name) {
+            if ![NAMES, ONLY_KEYWORDS, facts.keywords].iter().any(|known| known.contains(&name)) {
                 return Err(Diagnostic::new(span(keyword), format!("no argument `{name}` here")).help(usage));
             }
         }
