@@ -170,10 +170,15 @@ fn all_places(places: &Places<'_>, resized: &[Resized], i: &[TeExpr]) -> Option<
     resized.iter().enumerate().map(|(k, one)| places.of(&i[one.axis], k, one.from, one.to)).collect()
 }
 
-/// A value of the result from the places of an element, or nothing if there are no such places.
-fn resized_by(te: &Te<'_>, shape: &[Dim], value: impl FnOnce(&[TeExpr]) -> Option<TeExpr>) -> Option<TeTensor> {
+/// A tensor from the places of an element, or nothing if there are no such places.
+fn computed(
+    te: &Te<'_>,
+    name: &str,
+    shape: &[Dim],
+    value: impl FnOnce(&[TeExpr]) -> Option<TeExpr>,
+) -> Option<TeTensor> {
     let mut found = true;
-    let out = te.compute("resize", shape, |i| {
+    let out = te.compute(name, shape, |i| {
         let value = value(i);
         found = value.is_some();
         value.unwrap_or_else(|| float(0.0))
@@ -189,7 +194,7 @@ fn nearest(
     resized: &[Resized],
     to: DType,
 ) -> Option<TeTensor> {
-    resized_by(te, shape, |i| {
+    computed(te, "resize", shape, |i| {
         let at = all_places(places, resized, i)?;
         let whole = |(one, place): (&Resized, &TeExpr)| match one.divisor {
             Some(by) => Some(i[one.axis].trunc_div(by)),
@@ -209,7 +214,7 @@ fn linear(
     resized: &[Resized],
     to: DType,
 ) -> Option<TeTensor> {
-    resized_by(te, shape, |i| {
+    computed(te, "resize", shape, |i| {
         let at = all_places(places, resized, i)?;
         let between: Vec<Between> = at.iter().cloned().map(Between::of).collect();
         let value = mean(&between, &[], &|at| pixel(x, resized, i, at).cast(DType::F32)).cast(to);
@@ -221,14 +226,9 @@ fn linear(
 fn cubic_weights(te: &Te<'_>, places: &Places<'_>, k: usize, one: &Resized) -> Option<TeTensor> {
     let alpha = float_attr(te.call(), "cubic_alpha").unwrap_or(-0.75);
     let excludes = int(te.call(), "cubic_exclude").is_some_and(|excludes| excludes != 0);
-    let mut found = true;
     let shape = [Dim::Int(one.to), Dim::Int(4)];
-    let weights = te.compute("resize_weights", &shape, |i| {
-        let Some(place) = places.of(&i[0], k, one.from, one.to) else {
-            found = false;
-            return float(0.0);
-        };
-        let Between { before, part: t } = Between::of(place);
+    let weights = computed(te, "resize_weights", &shape, |i| {
+        let Between { before, part: t } = Between::of(places.of(&i[0], k, one.from, one.to)?);
         let (t2, t3) = (&t * &t, &t * &t * &t);
         let weights = [
             (&t3 - &t2 * 2.0 + &t) * alpha,
@@ -239,18 +239,17 @@ fn cubic_weights(te: &Te<'_>, places: &Places<'_>, k: usize, one: &Resized) -> O
         let [first, second, third, last] = weights;
         let weight = i[1].eq(0).select(first, i[1].eq(1).select(second, i[1].eq(2).select(third, last)));
         let at = before + &i[1] - 1;
-        match excludes {
+        Some(match excludes {
             true => at.lt(0).or(at.ge(one.from)).select(0.0, weight),
             false => weight,
-        }
-    });
+        })
+    })?;
     if !excludes {
-        return found.then_some(weights);
+        return Some(weights);
     }
     let tap = te.reduce_axis("k", &Dim::Int(4));
     let sum = te.compute("resize_weights_red", &shape[..1], |i| weights.at([&i[0], &tap]).sum(&[&tap]));
-    let share = te.compute("resize_weights", &shape, |i| weights.at(i) / sum.at([&i[0]]));
-    found.then_some(share)
+    Some(te.compute("resize_weights", &shape, |i| weights.at(i) / sum.at([&i[0]])))
 }
 
 /// Over four places along each axis, by the weights of a cubic spline; in single precision.
@@ -265,21 +264,14 @@ fn cubic(
     let weights = resized.iter().enumerate().map(|(k, one)| cubic_weights(te, places, k, one));
     let weights = weights.collect::<Option<Vec<TeTensor>>>()?;
     let taps: Vec<TeExpr> = (0..resized.len()).map(|k| te.reduce_axis(&format!("k{k}"), &Dim::Int(4))).collect();
-    let mut found = true;
-    let sum = te.compute("resize_sum", shape, |i| {
-        let Some(at) = all_places(places, resized, i) else {
-            found = false;
-            return float(0.0);
-        };
+    let sum = computed(te, "resize_sum", shape, |i| {
+        let at = all_places(places, resized, i)?;
         let at: Vec<TeExpr> = at.into_iter().map(Between::of).zip(&taps).map(|(one, k)| one.before + k - 1).collect();
         let each = weights.iter().zip(resized).zip(&taps).map(|((weights, one), k)| weights.at([&i[one.axis], k]));
         let value = each.fold(pixel(x, resized, i, &at).cast(DType::F32), |value, weight| value * weight);
-        value.sum(&taps.iter().collect::<Vec<_>>())
-    });
-    if !found {
-        return None;
-    }
-    resized_by(te, shape, |i| {
+        Some(value.sum(&taps.iter().collect::<Vec<_>>()))
+    })?;
+    computed(te, "resize", shape, |i| {
         let at = all_places(places, resized, i)?;
         Some(cropped(te, &at, places.crops(), resized, sum.at(i).cast(to)))
     })
