@@ -4,6 +4,9 @@ use crate::fault::{Fault, FaultKind};
 use plugin_api::names::did_you_mean;
 use std::fmt;
 
+/// Why an operator is not executed whose plugin has no rule for that.
+pub const NO_LEGALIZATION: &str = "it has no legalization";
+
 /// Why a function has no result.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
@@ -50,7 +53,7 @@ pub enum Cause {
     NotExecuted {
         /// Its name.
         name: String,
-        /// Why not.
+        /// Why not; [`NO_LEGALIZATION`] if its plugin has no rule for it, else what is in the way of the rule.
         why: String,
     },
     /// An operator does not take these arguments.

@@ -1,6 +1,6 @@
 //! Operators through their legalizations: the call with the types that its arguments have now becomes a PrimFunc.
 
-use super::failure::Cause;
+use super::failure::{Cause, NO_LEGALIZATION};
 use super::kernels::{Outputs, argument};
 use super::machine::{Frame, Machine, Next};
 use super::observe::Observer;
@@ -166,7 +166,7 @@ impl Machine<'_> {
     fn lowered_call(&self, alone: &Alone) -> Result<Lowered, Refused> {
         let value = Node::of_word(&alone.body, alone.call);
         let Some(call) = value.as_call() else { return Err(Refused::Why("it is no call".to_string())) };
-        let no_legalization = || Refused::Why("it has no legalization".to_string());
+        let no_legalization = || Refused::Why(NO_LEGALIZATION.to_string());
         let legalized = self.lower.lower(call).map_err(Refused::Why)?.ok_or_else(no_legalization)?;
         let unknown = || Refused::Why("its legalization has an argument that the call does not have".to_string());
         let source = |arg: LegalizedArg| alone.source(arg).ok_or_else(unknown);

@@ -14,7 +14,7 @@ use plugin_api::ir::{Body, Call, Module, Type};
 use plugin_api::metadata::OptionValue;
 use plugin_api::typing::legalized::Legalized;
 use plugin_api::typing::operators::{Infer, InferError, Inferred};
-use runtime::vm::{At, Cause, Failure, Kernels, Lower, Machine, Value};
+use runtime::vm::{At, Cause, Failure, Kernels, Lower, Machine, NO_LEGALIZATION, Value};
 use runtime::{FaultKind, Limits};
 use std::sync::Arc;
 
@@ -161,7 +161,10 @@ fn help(cause: &Cause, asked: bool) -> String {
              registers others"
         }
         Cause::NotTaken { .. } => "the shapes and values before it lead to this; --trace shows them",
-        Cause::NotExecuted { .. } => "its plugin must declare a legalization, or a pass must replace the operator",
+        Cause::NotExecuted { why, .. } if why == NO_LEGALIZATION => {
+            "its plugin must declare a legalization, or a pass must replace the operator"
+        }
+        Cause::NotExecuted { .. } => "change the call or what it is given, or run a pass that replaces the operator",
         Cause::TooDeep { .. } | Cause::NestedValue { .. } => "end the recursion of the module earlier",
         _ => help_of_types(asked),
     };

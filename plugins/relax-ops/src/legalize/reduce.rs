@@ -98,13 +98,13 @@ fn is_of_nothing(x: &TeTensor, axes: &[usize]) -> bool {
 fn extreme(call: Call<'_>, name: &str, f: Reduce) -> Legal {
     let x = Te::new(name, call).input(0)?;
     match is_of_nothing(&x, &reduced_axes(call, &x)) {
-        true => no_extreme(name, x.dtype()),
+        true => no_extreme(name),
         false => reduction(call, name, f),
     }
 }
 
-fn no_extreme(name: &str, dtype: DType) -> Legal {
-    cannot(format!("no elements of {dtype} have no {name}; an axis that it reduces has a length of 0"))
+fn no_extreme(name: &str) -> Legal {
+    cannot(format!("an axis that it reduces has a length of 0, and there is no {name} of no elements"))
 }
 
 /// The place of the element that `is_better` than all others; of several, the first.
@@ -121,7 +121,7 @@ fn arg_reduction(
         None => (0..x.ndim()).collect(),
     };
     if is_of_nothing(&x, &axes) {
-        return no_extreme(name, x.dtype());
+        return no_extreme(name);
     }
     let over: Vec<TeExpr> = axes.iter().map(|axis| te.reduce_axis(&format!("k{axis}"), &x.shape()[*axis])).collect();
     let keep = flag(call, "keepdims");
@@ -210,7 +210,7 @@ fn averaged(call: Call<'_>, name: &str, f: impl FnOnce(&Te<'_>, &TeTensor, &[usi
         return te.finish(&[out]);
     }
     if is_of_nothing(&x, &axes) && !x.dtype().is_float() {
-        return no_extreme(name, x.dtype());
+        return no_extreme(name);
     }
     let nothing = TeExpr::float(f64::NAN, DType::F32).cast(x.dtype());
     let out = te.compute("T_full", &result_shape(call)?, |_| nothing);
@@ -324,7 +324,7 @@ fn median(call: Call<'_>) -> Legal {
         _ => return cannot("it is legalized for one axis or all"),
     };
     if is_of_nothing(&x, &[axis]) {
-        return no_extreme("median", x.dtype());
+        return no_extreme("median");
     }
     let size = x.shape()[axis].clone();
     let ranks = ranks(&te, &x, axis);
