@@ -84,6 +84,22 @@ fn arguments_that_nothing_takes_are_refused() {
     refused(&module(X, &flow.replace("dataflow()", "dataflow(1)")), "expected `with R.dataflow():`", "R.dataflow(1)");
 }
 
+/// Python would take both, for its own reasons.
+#[test]
+fn what_only_python_would_calculate_is_refused() {
+    let text = module("a: T.int64, x: R.Tensor((a + True, 2), \"float32\")", "return x");
+    refused(&text, "a bool is not a dimension", "a + True");
+    let text = module(X, "y: R.Any = R.call_pure_packed(\"f\", x, **-0.0, ty_args=(R.Any,))\nreturn y");
+    refused(&text, "`**` is not read in a call", "**-0.0");
+}
+
+#[test]
+fn models_of_python_are_no_modules() {
+    let text = "import torch\nclass Net(torch.nn.Module):\n    def forward(self, x):\n        return x\n";
+    refused(text, "class `Net` is a model in Python, not a module in TVMScript", "Net");
+    refused("class Net:\n    x = 1\n", "class `Net` is not a module", "Net");
+}
+
 #[test]
 fn integers_of_64_bits_stay() {
     let number = "-9223372036854775808, \"int64\"";

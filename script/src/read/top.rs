@@ -89,8 +89,7 @@ fn decorated(class: &StmtClassDef) -> Read<()> {
     let (module, other): (Vec<&Decorator>, Vec<_>) =
         class.decorator_list.iter().partition(|decorator| is_module(decorated_by(&decorator.expression).0));
     if module.is_empty() {
-        let message = format!("class `{}` is not a module", class.name);
-        return Err(Diagnostic::new(span(&class.name), message).help("write `@I.ir_module` above it"));
+        return Err(undecorated(class));
     }
     if let Some(decorator) = other.first() {
         let message = "only `@I.ir_module` decorates a module; what this would do to it is not known here";
@@ -101,6 +100,24 @@ fn decorated(class: &StmtClassDef) -> Read<()> {
     }
     // TVM checks less of a module that says so; what the IR cannot hold is refused all the same.
     module.iter().try_for_each(|decorator| flags(&decorator.expression, &["check_well_formed", "s_tir"]).map(drop))
+}
+
+/// A class that is no module, but perhaps a model of another framework.
+fn undecorated(class: &StmtClassDef) -> Diagnostic {
+    let name = &class.name;
+    let is_model = |base: &Expr| match base {
+        Expr::Attribute(base) => base.attr.as_str() == "Module",
+        Expr::Name(base) => base.id.as_str() == "Module",
+        _ => false,
+    };
+    let (message, help) = match class.bases().iter().any(is_model) {
+        true => (
+            format!("class `{name}` is a model in Python, not a module in TVMScript"),
+            "import the model into TVM first, and write what `mod.script()` returns",
+        ),
+        false => (format!("class `{name}` is not a module"), "write `@I.ir_module` above it"),
+    };
+    Diagnostic::new(span(name), message).help(help)
 }
 
 fn is_module(path: &Expr) -> bool {
