@@ -278,6 +278,8 @@ fn what_new_refuses() {
         &["/"],
         &["match"],
         &["plugin-api"],
+        &["passhost"],
+        &["passhost-runtime"],
         &["mine", "--api", "empty"],
         &["empty"],
     ] {
