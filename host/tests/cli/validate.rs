@@ -170,7 +170,9 @@ fn validate_with_chosen_inputs() {
     for (more, message) in [
         (["--inputs", "z.npz"], "--inputs: no function of the module has a parameter `z`"),
         (["--range", "z=0:1"], "--range: no function of the module has a parameter `z`"),
-        (["--range", "2:1"], "--range 2:1: two numbers are needed, the least and the greatest"),
+        (["--range", "2:1"], "--range 2:1: the least number comes first"),
+        (["--range", "2"], "--range 2: two numbers are needed, the least and the greatest"),
+        (["--range", "0:inf"], "--range 0:inf: both ends must be finite"),
     ] {
         let (out, said, code) = of(&more);
         assert_eq!(code, 2, "{out}{said}");

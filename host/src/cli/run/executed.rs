@@ -105,13 +105,19 @@ pub(super) fn bounds(ranges: &[String]) -> Result<Bounds, Error> {
     for given in ranges {
         let (name, range) = given.split_once('=').map_or((None, given.as_str()), |(name, range)| (Some(name), range));
         let parsed = range.split_once(':').and_then(|(low, high)| {
-            let [low, high] = [low, high].map(|end| end.trim().parse::<f64>().ok().filter(|end| end.is_finite()));
+            let [low, high] = [low, high].map(|end| end.trim().parse::<f64>().ok());
             Some(Between { low: low?, high: high? })
         });
-        let Some(between) = parsed.filter(|between| between.low <= between.high) else {
-            let message = format!("--range {given}: two numbers are needed, the least and the greatest");
-            return Err(Error::Request { message, help: "as in --range -1:1 or --range x=0:255".to_string() });
+        let between = match parsed {
+            Some(Between { low, high }) if !(low.is_finite() && high.is_finite()) => Err("both ends must be finite"),
+            Some(Between { low, high }) if low > high => Err("the least number comes first"),
+            Some(between) => Ok(between),
+            None => Err("two numbers are needed, the least and the greatest"),
         };
+        let between = between.map_err(|why| Error::Request {
+            message: format!("--range {given}: {why}"),
+            help: "as in --range -1:1 or --range x=0:255".to_string(),
+        })?;
         match name.map(str::trim) {
             Some(name) => drop(out.by_name.insert(name.to_string(), between)),
             None => out.all = Some(between),
