@@ -11,6 +11,7 @@ mod limits;
 mod normal;
 mod passes;
 mod patterns;
+mod rebound;
 mod simple;
 mod text;
 mod visits;

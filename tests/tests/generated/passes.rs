@@ -12,7 +12,7 @@ use registry::{Pipeline, Plan, Request};
 use std::collections::BTreeMap;
 
 /// A pass as it is tried.
-struct Trial {
+pub(super) struct Trial {
     pass: &'static str,
     /// Passes that have to run before it, as its documentation says, or without which it finds nothing to do.
     before: &'static str,
@@ -21,7 +21,7 @@ struct Trial {
 }
 
 /// All passes, composite ones too. `TRY_PASS` says a single one.
-fn trials() -> Vec<Trial> {
+pub(super) fn trials() -> Vec<Trial> {
     let asked = std::env::var("TRY_PASS").ok();
     let wanted = |name: &&str| asked.as_deref().is_none_or(|asked| asked == *name);
     engine().registry().passes().map(|(_, pass)| pass.name.as_str()).filter(wanted).map(trial).collect()
@@ -46,8 +46,12 @@ fn trial(pass: &'static str) -> Trial {
 }
 
 impl Trial {
+    pub(super) fn name(&self) -> &str {
+        self.pass
+    }
+
     /// What the pass gets; `None` if what runs before it refuses the module.
-    fn prepared(&self, module: &Module) -> Option<Module> {
+    pub(super) fn prepared(&self, module: &Module) -> Option<Module> {
         match self.pass {
             "relax.NormalizeGlobalVar" => Some(visible_elsewhere(module)),
             _ => run(self.before, module, |runner| runner).ok(),
@@ -60,7 +64,7 @@ impl Trial {
     }
 
     /// Runs the pass and looks at what it returned; `None` if it refused the module.
-    fn checked(&self, module: &Module) -> Option<Module> {
+    pub(super) fn checked(&self, module: &Module) -> Option<Module> {
         let pass = self.pass;
         let once = match self.run(module, 1) {
             Ok(once) => once,
