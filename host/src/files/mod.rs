@@ -178,7 +178,7 @@ pub(crate) enum Written {
 }
 
 /// Ends of names of files that hold models, arrays or code in a form of their own.
-const FORMS: [&str; 26] = [
+const FORMS: [&str; 28] = [
     "a",
     "bc",
     "dll",
@@ -187,6 +187,7 @@ const FORMS: [&str; 26] = [
     "h5",
     "hdf5",
     "html",
+    "json",
     "keras",
     "ll",
     "mlir",
@@ -200,6 +201,7 @@ const FORMS: [&str; 26] = [
     "pt",
     "pt2",
     "pth",
+    "py",
     "safetensors",
     "so",
     "tar",
@@ -214,7 +216,7 @@ impl Written {
     /// If it is.
     pub(crate) fn check(self, shown: &Path) -> Result<(), Error> {
         let (what, end, own): (_, _, &[&str]) = match self {
-            Written::Module => ("TVMScript", "py", &[]),
+            Written::Module => ("TVMScript", "py", &["py"]),
             Written::Arrays => ("arrays", "npz", &["npz"]),
             Written::Code => ("code of a machine", "so", &["a", "bc", "dll", "dylib", "ll", "o", "so"]),
         };
