@@ -452,7 +452,7 @@ impl Engine {
 
 /// A plugin whose process did not end in order.
 fn after_the_end(plugin: &Plugin, how: &str) -> Error {
-    let message = format!("plugin `{}`: {how}, after the run had come to its end", plugin.listed.meta.name);
+    let message = format!("plugin `{}`: {how}", plugin.listed.meta.name);
     let help = "the result is complete; correct what the plugin does when its process ends".to_string();
     Error::Ended { message, help, code: crate::report::error::exit::PLUGIN }
 }

@@ -303,7 +303,7 @@ impl Apart {
         let workers = std::mem::take(&mut *lock(&self.workers));
         let quit = |worker: Arc<Worker>| Turn::of(&worker).worker.quit().err();
         let living = workers.into_iter().filter(|worker| !self.was_killed(worker));
-        living.filter_map(quit).map(|death| death.to_string()).collect()
+        living.filter_map(quit).map(|death| death.after_the_end()).collect()
     }
 }
 

@@ -86,6 +86,11 @@ impl std::fmt::Display for Death {
 }
 
 impl Death {
+    /// How it ended after everything was done, as in `its worker was killed by SIGSEGV, after …; it said: …`.
+    pub(super) fn after_the_end(&self) -> String {
+        format!("{} {}, after the run had come to its end{}", self.who, self.how, self.said)
+    }
+
     /// The error of a program that never said that it is a worker.
     fn refuses_program(self, program: &Path) -> Error {
         let message = format!("the program {} was started as a worker and is none: it {}", program.display(), self.how);
