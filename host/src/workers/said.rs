@@ -3,7 +3,8 @@
 use super::limits::amount;
 use super::worker::WORKER;
 use crate::process::MARK;
-use std::io::{self, Read, Write};
+use plugin_api::names::visible::visible;
+use std::io::{self, IsTerminal, Read, Write};
 use std::process::ChildStderr;
 
 /// What is shown of the last that it said.
@@ -124,7 +125,12 @@ impl Said {
         self.echoed += line.len() as u64;
         // Nothing can be said about standard error being gone.
         if self.echoed <= FLOOD {
-            let _ = io::stderr().write_all(line);
+            let mut stderr = io::stderr();
+            // A plugin must not act on a terminal. Files and pipes get the bytes.
+            let _ = match stderr.is_terminal() {
+                true => stderr.write_all(visible(&String::from_utf8_lossy(line)).as_bytes()),
+                false => stderr.write_all(line),
+            };
         } else if before <= FLOOD {
             let size = amount(FLOOD);
             tracing::warn!("{WORKER} wrote more than {size} to standard error; what else it writes is not shown");
