@@ -45,10 +45,22 @@ fn lowered(func: &Body, strict: bool) -> Result<Program, Fault> {
     let name = root.attr("global_symbol").and_then(|attr| attr.as_str()).or(root.name()).unwrap_or_default();
     let program = Program { name: name.to_string(), ..Program::default() };
     let analyzers = vec![Analyzer::of_body(func)];
-    let (scalars, buffers, pointers, symbols) = Default::default();
+    let (scalars, buffers, pointers, symbols, hidden) = Default::default();
     let (code, blocks, statement, chosen_by) = (vec![Vec::new()], Vec::new(), 0, Vec::new());
-    let mut lower =
-        Lower { program, analyzers, scalars, buffers, pointers, symbols, code, blocks, statement, chosen_by, strict };
+    let mut lower = Lower {
+        program,
+        analyzers,
+        scalars,
+        buffers,
+        pointers,
+        symbols,
+        hidden,
+        code,
+        blocks,
+        statement,
+        chosen_by,
+        strict,
+    };
     let placed = lower.function(root);
     let place = lower.program.places.last().cloned();
     let named = |fault: Fault| if name.is_empty() { fault } else { fault.in_function(name) };
@@ -68,6 +80,15 @@ enum Bound {
     Regs(Vec<Reg>),
 }
 
+/// What a variable was before a second definition of it.
+struct Hidden {
+    /// Its operand word.
+    var: u32,
+    bound: Option<Bound>,
+    /// What shapes call it, and its value there.
+    symbol: Option<(u32, Option<Affine>)>,
+}
+
 struct Lower {
     program: Program,
     /// What is known at the current place, the innermost condition last.
@@ -78,6 +99,8 @@ struct Lower {
     /// Storages that handles point to.
     pointers: HashMap<u32, u32>,
     symbols: HashMap<u32, Affine>,
+    /// Values that variables had before the regions around the current place gave them others, the latest last.
+    hidden: Vec<Hidden>,
     /// Lists of instructions that are open, the innermost last.
     code: Vec<Vec<Instr>>,
     /// Names of blocks around the current place.
@@ -238,6 +261,28 @@ impl Lower {
         self.scalars.insert(var.word(), bound);
     }
 
+    /// As [`Lower::bind`], of a variable that has a value already: it has the new one up to the end of the region.
+    fn bind_again(&mut self, var: Value<'_>, bound: Bound) {
+        let symbol = symbol_of(var).map(|sym| (sym.id, self.symbols.get(&sym.id).cloned()));
+        self.hidden.push(Hidden { var: var.word(), bound: self.scalars.get(&var.word()).cloned(), symbol });
+        self.bind(var, bound);
+    }
+
+    /// Gives variables the values back that they had when so few were hidden.
+    fn end_region(&mut self, hidden: usize) {
+        for Hidden { var, bound, symbol } in self.hidden.split_off(hidden).into_iter().rev() {
+            match bound {
+                Some(bound) => drop(self.scalars.insert(var, bound)),
+                None => drop(self.scalars.remove(&var)),
+            }
+            match symbol {
+                Some((sym, Some(form))) => drop(self.symbols.insert(sym, form)),
+                Some((sym, None)) => drop(self.symbols.remove(&sym)),
+                None => {}
+            }
+        }
+    }
+
     /// Makes a loop variable; what it is in the program is an integer of 64 bits if that is its type, else one of 32.
     fn loop_var(&mut self, var: Value<'_>) -> Result<Reg, Fault> {
         let scalar = scalar_of(dtype_of(var))?;
@@ -253,6 +298,7 @@ impl Lower {
 
     /// The nodes directly in a region that do something by themselves.
     fn region(&mut self, of: Value<'_>) -> Result<(), Fault> {
+        let hidden = self.hidden.len();
         for child in of.region().children() {
             let declares = Lower::is_kind(
                 child,
@@ -262,6 +308,7 @@ impl Lower {
                 self.child(child)?;
             }
         }
+        self.end_region(hidden);
         Ok(())
     }
 }

@@ -9,6 +9,9 @@ use plugin_api::ir::records::{kind, prim};
 use plugin_api::prelude::*;
 use plugin_api::tir::BlockIter;
 
+/// The attribute of statements that are left out.
+const SKIPPED: &str = "pragma_debug_skip_region";
+
 impl Lower {
     /// A node directly in a region.
     pub(super) fn child(&mut self, value: Value<'_>) -> Result<(), Fault> {
@@ -28,6 +31,8 @@ impl Lower {
             Stmt::Evaluate(expr) => self.evaluate(expr),
             Stmt::While { cond } => self.while_(value, cond),
             Stmt::If { cond } => self.if_(value, cond),
+            // As tirx.RemoveNoOp has it, which every pipeline of TVM runs.
+            Stmt::Attr { key, .. } if key == SKIPPED => Ok(()),
             Stmt::Attr { .. } => self.region(value),
             Stmt::Launch { extent, .. } => self.launch(value, extent),
             Stmt::Assert { cond } => self.assert(value, cond),
@@ -166,7 +171,7 @@ impl Lower {
         self.place(|| format!("the variable `{}`", name_of(stmt)));
         self.define(stmt, value)?;
         if let (Some(before), Some(bound)) = (stmt.operand(1), self.scalars.get(&stmt.word()).cloned()) {
-            self.bind(before, bound);
+            self.bind_again(before, bound);
         }
         Ok(())
     }
