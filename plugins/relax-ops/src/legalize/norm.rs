@@ -50,6 +50,17 @@ fn common(a: &Dim, b: &Dim) -> Dim {
     }
 }
 
+/// Whether a call multiplies by `gamma` (`scale`), or adds `beta` (`center`).
+fn is_set(call: Call<'_>, key: &str) -> bool {
+    call.attr(key).and_then(|attr| attr.as_bool()).unwrap_or(true)
+}
+
+/// Times `gamma` and plus `beta`, as far as the call asks for it. TVM does both whatever it asks for, but for `batch_norm`.
+fn scaled(call: Call<'_>, normal: TeExpr, gamma: TeExpr, beta: TeExpr) -> TeExpr {
+    let times = if is_set(call, "scale") { normal * gamma } else { normal };
+    if is_set(call, "center") { times + beta } else { times }
+}
+
 fn batch_norm(call: Call<'_>) -> Legal {
     let te = Te::new("batch_norm", call);
     let (x, gamma, beta, mean, variance) = (te.input(0)?, te.input(1)?, te.input(2)?, te.input(3)?, te.input(4)?);
@@ -76,10 +87,10 @@ fn batch_norm(call: Call<'_>) -> Legal {
     let epsilon = float_attr(call, "epsilon").unwrap_or(1e-5);
     let deviation = math(&te, &map(&te, "T_add", &all(&te, &spread), |x| x + epsilon), "sqrt");
     let mut out = with(&te, "T_divide", &minus(&te, &shaped), &deviation, |x, by| x / by);
-    if flag(call, "scale") {
+    if is_set(call, "scale") {
         out = with(&te, "T_multiply", &out, &all(&te, &gamma), |x, by| x * by);
     }
-    if flag(call, "center") {
+    if is_set(call, "center") {
         out = with(&te, "T_add", &out, &all(&te, &beta), |x, more| x + more);
     }
     let momentum = float_attr(call, "momentum").unwrap_or(0.1);
@@ -124,7 +135,7 @@ fn layer_norm(call: Call<'_>) -> Legal {
         let (outer, inner) = (pick(i, &axes, false), pick(i, &axes, true));
         let scale = (spread.at(&outer) / &count + epsilon).math("rsqrt");
         let normal = ((x.at(i).cast(to) - mean.at(&outer)) * scale).cast(x.dtype());
-        normal * gamma.at(&inner) + beta.at(&inner)
+        scaled(call, normal, gamma.at(&inner), beta.at(&inner))
     });
     te.finish(&[out])
 }
@@ -169,7 +180,7 @@ fn group_norm(call: Call<'_>) -> Legal {
     let out = te.compute("T_group_norm", &shape, |i| {
         let (outer, inner) = (pick(i, &reduced, false), &i[channel..channel + 2]);
         let normal = normal(wide.at(i), [sum.at(&outer), squares.at(&outer)], &count, epsilon).cast(x.dtype());
-        normal * gamma.at(inner) + beta.at(inner)
+        scaled(call, normal, gamma.at(inner), beta.at(inner))
     });
     let out = reshaped(&te, &out, x.shape());
     te.finish(&[out])
@@ -189,7 +200,7 @@ fn instance_norm(call: Call<'_>) -> Legal {
     let out = te.compute("T_instance_norm", x.shape(), |i| {
         let outer = pick(i, &axes, false);
         let normal = normal(x.at(i), [sum.at(&outer), squares.at(&outer)], &count, epsilon);
-        normal * gamma.at([&i[channel]]) + beta.at([&i[channel]])
+        scaled(call, normal, gamma.at([&i[channel]]), beta.at([&i[channel]]))
     });
     te.finish(&[out])
 }
