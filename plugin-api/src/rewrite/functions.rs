@@ -3,6 +3,7 @@
 use crate::PassError;
 use crate::ir::records::flag;
 use crate::ir::{Module, TypeId};
+use crate::names::FreshNames;
 use crate::rewrite::Edit;
 use std::collections::BTreeMap;
 
@@ -30,6 +31,29 @@ impl Edit<'_> {
 }
 
 impl Module {
+    /// The name of each function outside of the module: of a public one its `global_symbol`, if it has one. A private function
+    /// that is in the way of such a name has another one here.
+    ///
+    /// # Errors
+    /// If two public functions have one name.
+    pub fn visible_names(&self) -> Result<BTreeMap<String, String>, PassError> {
+        let (private, public): (Vec<_>, Vec<_>) = self.functions().partition(|(_, body)| body.is_private());
+        let (mut names, mut taken) = (BTreeMap::new(), FreshNames::default());
+        for (name, body) in public {
+            let symbol = body.root().attr("global_symbol").and_then(|attr| attr.as_str()).unwrap_or(name);
+            if !taken.reserve(symbol) {
+                return Err(PassError::new(format!(
+                    "two public functions have the global symbol `{symbol}`; `{name}` is one of them: give it another one"
+                )));
+            }
+            names.insert(name.to_string(), symbol.to_string());
+        }
+        for (name, _) in private {
+            names.insert(name.to_string(), taken.fresh(name));
+        }
+        Ok(names)
+    }
+
     /// Renames functions, and each use of them in the module. `names` maps old names to new ones; a function that it does
     /// not mention keeps its name. The same handle if no name changes.
     ///

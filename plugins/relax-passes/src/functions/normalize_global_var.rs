@@ -1,7 +1,6 @@
 //! Gives each public function the name under which it is visible outside its module.
 
 use plugin_api::prelude::*;
-use std::collections::BTreeMap;
 
 declare_pass! {
     /// Gives each public function the name under which it is visible outside its module.
@@ -27,29 +26,11 @@ declare_pass! {
 }
 
 fn normalize_global_var(module: &Module, ctx: &Ctx) -> Result<Module, PassError> {
-    let (private, public): (Vec<_>, Vec<_>) = module.functions().partition(|(_, body)| body.is_private());
-    let (mut names, mut taken) = (BTreeMap::new(), FreshNames::default());
-    for (name, body) in public {
-        let symbol = symbol(body).unwrap_or(name);
-        if !taken.reserve(symbol) {
-            bail!(
-                "two public functions have the global symbol `{symbol}`; `{name}` is one of them: give it another one"
-            );
-        }
-        names.insert(name.to_string(), symbol.to_string());
-    }
-    for (name, _) in private {
-        names.insert(name.to_string(), taken.fresh(name));
-    }
+    let names = module.visible_names()?;
     ctx.statistic("functions renamed", names.iter().filter(|(old, new)| old != new).count());
     module.rename_functions(&names)?.map_functions(|_, body| {
         let mut edit = body.edit();
         edit.remove_attr(body.root(), "global_symbol");
         Ok(edit.finish()?)
     })
-}
-
-/// The name under which a function says that it is visible, where it says so.
-fn symbol(body: &Body) -> Option<&str> {
-    body.root().attr("global_symbol")?.as_str()
 }
