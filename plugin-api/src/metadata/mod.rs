@@ -15,7 +15,7 @@ use std::collections::HashSet;
 use std::fmt::{self, Write};
 
 pub use allowed::Allowed;
-pub use tolerance::Tolerance;
+pub use tolerance::{NARROW_ROUNDINGS, Tolerance};
 
 /// Everything in one metadata section.
 #[derive(Clone, Debug, PartialEq)]

@@ -3,6 +3,10 @@
 use super::wire::tolerance;
 use std::fmt;
 
+/// Roundings by which values of a float type of less than 32 bits may differ where a contract allows floats to differ at all:
+/// `rtol` and `atol` are those of `float32` and wider types.
+pub const NARROW_ROUNDINGS: f64 = 8.0;
+
 /// What a pass promises of the values that a module computes before and after it. `passhost validate` compares them.
 ///
 /// ```
@@ -19,7 +23,8 @@ pub enum Tolerance {
     #[default]
     Exact,
     /// Floats are computed in another order, or with fewer roundings. They differ by at most `atol`, plus `rtol` times the
-    /// largest value of the tensor.
+    /// largest value of the tensor. What a function computes in `float16` or `bfloat16` may differ by 8 roundings of that
+    /// type, too.
     Reassociated {
         /// Relative to the largest value of the tensor.
         rtol: f64,

@@ -1,8 +1,10 @@
 //! Comparing two values: integers exactly, floats within a tolerance.
 
 use super::sides::Computed;
+use super::units::{Unit, reach};
 use plugin_api::ir::constant::{Element, Number};
-use plugin_api::metadata::Tolerance;
+use plugin_api::metadata::{NARROW_ROUNDINGS, Tolerance};
+use plugin_api::prelude::{DType, Module};
 use runtime::Tensor;
 use runtime::vm::{InputRange, Value, number_text, shape_text};
 use std::collections::BTreeSet;
@@ -14,6 +16,8 @@ pub(super) struct Allowed {
     atol: f64,
     /// Floats may have another float type.
     any_float: bool,
+    /// Roundings of the narrowest float type before the pass.
+    roundings: f64,
     /// Nothing is promised where numbers are not finite: floats are computed in another order.
     only_finite: bool,
 }
@@ -27,7 +31,14 @@ impl Allowed {
             tolerance,
             Tolerance::Reassociated { .. } | Tolerance::Inference { .. } | Tolerance::Training { .. }
         );
-        Allowed { rtol, atol, any_float, only_finite }
+        Allowed { rtol, atol, any_float, roundings: 0.0, only_finite }
+    }
+
+    /// Of a function: what it computes in a narrow type before the pass differs by the roundings of that type.
+    pub(super) fn of_types(self, module: &Module, unit: &Unit) -> Allowed {
+        let bodies = reach(module, unit.name()).into_iter().filter_map(|name| module.get(name));
+        let dtypes = bodies.flat_map(|body| body.values().map(|value| value.ty().dtype()).collect::<Vec<_>>());
+        Allowed { roundings: dtypes.map(roundings).fold(self.roundings, f64::max), ..self }
     }
 
     /// Whether floats may differ at all.
@@ -52,8 +63,19 @@ impl Allowed {
             return 0.0;
         }
         let sizes = tensor.numbers().map(|number| f64::of(number).abs()).filter(|size| size.is_finite());
-        self.atol + self.rtol * sizes.fold(0.0, f64::max)
+        let rtol = self.rtol.max(self.roundings).max(roundings(tensor.dtype()));
+        self.atol + rtol * sizes.fold(0.0, f64::max)
     }
+}
+
+/// What some roundings of a float type that is narrower than 32 bits make of 1.
+fn roundings(dtype: DType) -> f64 {
+    let mantissa = match DType::new(dtype.code(), dtype.bits(), 1) {
+        DType::F16 => 10,
+        DType::BF16 => 7,
+        _ => return 0.0,
+    };
+    NARROW_ROUNDINGS * f64::powi(0.5, mantissa + 1)
 }
 
 /// How two values differ.
@@ -333,17 +355,50 @@ pub(super) fn agree_where_finite(before: &Value, after: &Value, allowed: &Allowe
     true
 }
 
+/// Whether values are the same, where two runs before the pass had the same ones, and some of theirs differ.
+pub(super) fn agree_where_same(before: &Value, again: &Value, after: &Value, allowed: &Allowed) -> bool {
+    let mut differs_itself = false;
+    let mut work = vec![(before, again, after)];
+    while let Some((before, again, after)) = work.pop() {
+        match (before, again, after) {
+            (Value::Tuple(old), Value::Tuple(other), Value::Tuple(new))
+                if old.fields().len() == new.fields().len() && old.fields().len() == other.fields().len() =>
+            {
+                let fields = old.fields().iter().zip(other.fields()).zip(new.fields());
+                work.extend(fields.map(|((old, other), new)| (old, other, new)));
+            }
+            (Value::Tensor(old), Value::Tensor(other), Value::Tensor(new))
+                if old.dtype() == new.dtype() && old.shape() == new.shape() && old.shape() == other.shape() =>
+            {
+                let most = if old.dtype().is_float() { allowed.of_tensor(old) } else { 0.0 };
+                for ((old, other), new) in old.numbers().zip(other.numbers()).zip(new.numbers()) {
+                    if differs(old, other).is_some() {
+                        differs_itself = true;
+                    } else if differs(old, new).is_some_and(|error| error > most) {
+                        return false;
+                    }
+                }
+            }
+            (old, _, new) => {
+                if one(old, new, allowed).0.is_some() {
+                    return false;
+                }
+            }
+        }
+    }
+    differs_itself
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plugin_api::prelude::DType;
 
     fn value(values: Vec<f32>) -> Value {
         Value::Tensor(Tensor::from_vec(&[values.len() as i64], values).expect("a tensor"))
     }
 
-    const LOOSE: Allowed = Allowed { rtol: 1e-3, atol: 0.0, any_float: false, only_finite: true };
-    const EXACT: Allowed = Allowed { rtol: 0.0, atol: 0.0, any_float: false, only_finite: false };
+    const LOOSE: Allowed = Allowed { rtol: 1e-3, atol: 0.0, any_float: false, roundings: 0.0, only_finite: true };
+    const EXACT: Allowed = Allowed { rtol: 0.0, atol: 0.0, any_float: false, roundings: 0.0, only_finite: false };
 
     #[test]
     fn a_contract_of_another_order_promises_nothing_of_numbers_that_are_not_finite() {
@@ -394,6 +449,29 @@ mod tests {
         assert!(!is_same(&new, &double, &LOOSE));
         assert!(is_same(&new, &double, &Allowed { any_float: true, ..LOOSE }));
         assert_eq!(double.as_tensor().map(Tensor::dtype), Some(DType::F64));
+    }
+
+    #[test]
+    fn what_is_not_the_same_twice_is_not_compared() {
+        let (before, again) = (value(vec![1.0, 2.0, 3.0]), value(vec![1.0, 7.0, 3.0]));
+        assert!(agree_where_same(&before, &again, &value(vec![1.0, 5.0, 3.0]), &EXACT));
+        assert!(!agree_where_same(&before, &again, &value(vec![1.0, 5.0, 4.0]), &EXACT), "the last one is defined");
+        assert!(!agree_where_same(&before, &before, &before, &EXACT), "all are defined");
+    }
+
+    #[test]
+    fn a_narrow_type_errs_by_its_own_roundings() {
+        let half = |values: [f64; 2]| {
+            let numbers = values.into_iter().map(Number::Float);
+            Value::Tensor(Tensor::from_numbers(DType::F16, &[2], numbers).expect("a tensor"))
+        };
+        let tight = Allowed { rtol: 1e-5, ..LOOSE };
+        assert!(is_same(&half([1.0, 0.25]), &half([1.0, 0.2510]), &tight));
+        assert!(!is_same(&half([1.0, 0.25]), &half([1.0, 0.26]), &tight));
+        assert!(!is_same(&half([1.0, 0.25]), &half([1.0, 0.2510]), &EXACT));
+        assert!(!is_same(&value(vec![1.0, 0.25]), &value(vec![1.0, 0.2510]), &tight));
+        let of_half = Allowed { roundings: roundings(DType::F16), ..tight };
+        assert!(is_same(&value(vec![1.0, 0.25]), &value(vec![1.0, 0.2510]), &of_half));
     }
 
     #[test]

@@ -8,6 +8,7 @@
 //! | `units` | the functions to execute for a change |
 //! | `cases` | the inputs to execute them with, some of them around constants of the code |
 //! | `coverage` | what the inputs covered |
+//! | `names` | both modules with the names that functions have outside of them |
 //! | `modes` | both modules as for inference or training, if the contract is about one of these |
 //! | `sides` | executing a function before and after |
 //! | `order` | races, and values that are not chosen |
@@ -24,6 +25,7 @@ mod checked;
 mod compare;
 mod coverage;
 mod modes;
+mod names;
 mod order;
 mod pairing;
 mod precise;
@@ -35,7 +37,7 @@ mod steps;
 mod units;
 mod verdict;
 
-pub use self::cases::{Aim, Case, symbolic_dims};
+pub use self::cases::{Aim, Case, parameter_names, symbolic_dims};
 pub use self::checked::Checked;
 pub(crate) use self::checked::short;
 pub use self::compare::Mismatch;
@@ -127,6 +129,8 @@ impl<'e> Validator<'e> {
             return Verdict::NotValidated { why: "its contract promises nothing about values".to_string() };
         }
         let engine = self.engine;
+        let named = names::of(step);
+        let step = named.as_ref().unwrap_or(step);
         let check = || match modes::of(engine, step) {
             Ok(Some((step, mode))) => match self.changed(&step, progress) {
                 Verdict::Same(mut same) => {
@@ -193,7 +197,8 @@ impl<'e> Validator<'e> {
             unreached: Unreached::of(step, unit, changed, &self.sides.kernels),
             order: Order::new(step, unit, changed),
         };
-        let about = About { step, unit, source: &source, allowed: Allowed::of(step.tolerance) };
+        let about =
+            About { step, unit, source: &source, allowed: Allowed::of(step.tolerance).of_types(&step.before, unit) };
         let mut work = self.how.work;
         for case in cases.iter().filter(|case| about.allowed.promises(case.range)) {
             if !done.wants(step, case, self.how.work - work) {
@@ -216,7 +221,7 @@ impl<'e> Validator<'e> {
         let most = if case.aim == Aim::First || case.aim == Aim::Given { work } else { work.min(OPTIONAL) };
         let mut took = 0;
         let mut first = None;
-        for integers in Integers::of(case) {
+        for integers in Integers::of(case, &about.source.constants) {
             let limits = Limits::with_fresh_bytes(self.how.memory, most, case.fresh);
             let tried = self.case(about, (case, integers), &limits, done);
             took += limits.work_done();
@@ -326,26 +331,48 @@ impl<'e> Validator<'e> {
         {
             return unusable("before the pass: a type of the module does not hold a value".to_string());
         }
+        if done.order.is_unordered(engine, step, unit, (case, args), memory) {
+            return unusable(
+                "before the pass: the result depends on the order of a loop whose iterations may run at the same time"
+                    .to_string(),
+            );
+        }
         let may_overflow = is_special || case.range == InputRange::Wide;
         if may_overflow && done.order.overflows(engine, step, unit, (case, args), memory) {
             return unusable("before the pass: a number overflows".to_string());
         }
-        let has_new = makes_prim_funcs(step);
-        let (module, value) = if has_new { (&step.after, &after.value) } else { (&step.before, &before.value) };
-        if case.has_empty_dim() && self.is_unwritten(module, unit, case, args, value) {
-            let when = if has_new { "after" } else { "before" };
-            let why = "the pass: a dimension is 0, and the result is memory that nothing was written to";
-            return unusable(format!("{when} {why}"));
+        if self.is_unwritten(about, (case, args), values) {
+            return unusable("before the pass: the result is memory that nothing was written to".to_string());
+        }
+        let is_new = |value: &Value, again: &Value| !compare::is_same(value, again, &Allowed::of(Tolerance::Exact));
+        if case.has_empty_dim()
+            && makes_prim_funcs(step)
+            && self.again(&step.after, unit, case, args).is_some_and(|again| is_new(&after.value, &again))
+        {
+            let why = "after the pass: a dimension is 0, and the result is memory that nothing was written to";
+            return unusable(why.to_string());
         }
         let output = unit.output_name(&step.before, output.clone());
         Ok(What::Value { output, mismatch: mismatch.clone() })
     }
 
-    /// Whether a result depends on what memory holds that the module has not written.
-    fn is_unwritten(&self, module: &Module, unit: &Unit, case: &Case, args: &[Value], value: &Value) -> bool {
+    /// Whether values differ only where the result before the pass is what memory holds that nothing wrote to.
+    fn is_unwritten(
+        &self,
+        about: &About<'_>,
+        (case, args): (&Case, &[Value]),
+        (before, after): (&Value, &Value),
+    ) -> bool {
+        !compare::is_same(before, after, &about.allowed)
+            && self
+                .again(&about.step.before, about.unit, case, args)
+                .is_some_and(|again| compare::agree_where_same(before, &again, after, &about.allowed))
+    }
+
+    /// The result where memory that nothing wrote to holds something else.
+    fn again(&self, module: &Module, unit: &Unit, case: &Case, args: &[Value]) -> Option<Value> {
         let other = Limits::with_fresh_bytes(self.how.memory, self.how.work, !case.fresh);
-        let again = sides::execute(self.engine, module, unit, args, &other, &self.sides.kernels, &mut ());
-        again.is_ok_and(|again| !compare::is_same(value, &again, &Allowed::of(Tolerance::Exact)))
+        sides::execute(self.engine, module, unit, args, &other, &self.sides.kernels, &mut ()).ok()
     }
 }
 
@@ -416,8 +443,8 @@ impl Done {
     fn wants(&mut self, step: &ValidatedStep, case: &Case, work: u64) -> bool {
         let is_missing = self.unreached.first(step).is_some();
         let loops = self.unreached.loops();
-        let is_unviolated = self.unreached.asserts() && self.same.coverage.violations == 0;
-        let is_wanted = cases::is_wanted(case, work, is_missing, is_unviolated || loops.0 < loops.1);
+        // Few inputs show that a condition of an assertion is another one.
+        let is_wanted = cases::is_wanted(case, work, is_missing, self.unreached.asserts() || loops.0 < loops.1);
         if !is_wanted && (case.aim != Aim::Coverage || is_missing) {
             self.same.coverage.left_out.insert(case.aim);
         }

@@ -46,10 +46,7 @@ impl Order {
             return None;
         }
         let limits = Limits::with_fresh_bytes(memory, self.left, case.fresh);
-        let side = |module: &Module| {
-            let done = execute(engine, module, unit, args, &limits, &self.kernels, &mut ());
-            done.map_or_else(|failure| side_of(&failure), |_| Side::Cannot(String::new()))
-        };
+        let side = |module: &Module| self.side(engine, module, unit, args, &limits);
         let (after, fails) = match side(&step.after) {
             Side::Fails(why, _) => (Some(why), true),
             Side::Limit(_) => (None, true),
@@ -60,6 +57,24 @@ impl Order {
         self.left = self.left.saturating_sub(limits.work_done());
         self.watched += usize::from(!fails);
         after.filter(|_| !before_fails)
+    }
+
+    /// Whether the function depends on an order of execution before the pass, or on values that are not chosen.
+    pub(super) fn is_unordered(
+        &self,
+        engine: &Engine,
+        step: &ValidatedStep,
+        unit: &Unit,
+        (case, args): (&Case, &[Value]),
+        memory: u64,
+    ) -> bool {
+        let limits = Limits::with_fresh_bytes(memory, MOST_OF_OVERFLOWS, case.fresh);
+        matches!(self.side(engine, &step.before, unit, args, &limits), Side::Fails(..))
+    }
+
+    fn side(&self, engine: &Engine, module: &Module, unit: &Unit, args: &[Value], limits: &Limits) -> Side {
+        let done = execute(engine, module, unit, args, limits, &self.kernels, &mut ());
+        done.map_or_else(|failure| side_of(&failure), |_| Side::Cannot(String::new()))
     }
 
     /// Whether a number overflows before the pass: what the function computes then is up to what compiles it.

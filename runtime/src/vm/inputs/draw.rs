@@ -9,6 +9,8 @@
 //! | `Exponents` | every finite exponent, also of denormals | every width |
 //! | `Infinite` | every eighth element is infinite | as `Extremes` |
 //! | `Nan` | every eighth element is NaN | as `Extremes` |
+//! | `Constants` | constants of the code, and the numbers next to them | the same |
+//! | `Regular` | all elements are equal, or in order | the same |
 
 use crate::tensor::{SplitMix, word_of};
 use plugin_api::ir::constant::{Element, Number};
@@ -38,6 +40,10 @@ pub enum InputRange {
     Infinite,
     /// NaN among other floats.
     Nan,
+    /// Constants of the code and the numbers next to them, which decide branches; some other values.
+    Constants,
+    /// All elements are equal, or they go up or down.
+    Regular,
 }
 
 impl InputRange {
@@ -64,6 +70,8 @@ impl InputRange {
             InputRange::Exponents => "all exponents",
             InputRange::Infinite => "infinite",
             InputRange::Nan => "NaN",
+            InputRange::Constants => "around constants",
+            InputRange::Regular => "equal or in order",
         }
     }
 
@@ -151,12 +159,41 @@ pub(super) fn fill(dtype: DType, seed: u64, drawn: Drawn<'_>, bytes: &mut [u8]) 
     let width = scalar.bytes();
     // One element at least is special, and few enough are that others show something.
     let n = bytes.len() / width.max(1);
+    if drawn.range == InputRange::Regular {
+        return regular(scalar, n, drawn, &mut random, bytes);
+    }
     let every = if n < 16 { 4 } else { 8 };
     let first = random.next() as usize % n.max(1);
     for (at, element) in bytes.chunks_exact_mut(width).enumerate() {
         let is_special = at == first || random.next().is_multiple_of(every);
         let number = number(scalar, drawn, is_special, &mut random);
         let (word, width) = word_of(scalar, number)?;
+        element.copy_from_slice(&word.to_le_bytes()[..width]);
+    }
+    Some(())
+}
+
+/// Fills the data of a tensor with elements that are equal, or go up or down.
+fn regular(dtype: DType, n: usize, drawn: Drawn<'_>, random: &mut SplitMix, bytes: &mut [u8]) -> Option<()> {
+    let step = pick(&[0, 0, 1, -1], random).unwrap_or_default();
+    let base = if step == 0 { pick(&[0, 0, 1, 2, -1, -3], random).unwrap_or_default() } else { -(n as i64) / 2 * step };
+    let (low, high) = drawn.between.map_or((f64::NEG_INFINITY, f64::INFINITY), |between| (between.low, between.high));
+    for (at, element) in bytes.chunks_exact_mut(dtype.bytes()).enumerate() {
+        let value = base + step * at as i64;
+        // Of a type that does not hold them all, some are there several times.
+        let value = if dtype.is_float() {
+            value.clamp(-128, 127)
+        } else {
+            value.rem_euclid(256) - if base < 0 { 128 } else { 0 }
+        };
+        let held = (value as f64).clamp(low, high);
+        let number = match dtype.code() {
+            6 => Number::Bool(base.rem_euclid(2) == 1),
+            0 => Number::Int(held as i64),
+            1 => Number::UInt(held.abs() as u64),
+            _ => Number::Float(held / if drawn.between.is_some() { 1.0 } else { 2.0 }),
+        };
+        let (word, width) = word_of(dtype, number)?;
         element.copy_from_slice(&word.to_le_bytes()[..width]);
     }
     Some(())
@@ -218,6 +255,8 @@ fn float(dtype: DType, drawn: Drawn<'_>, is_special: bool, random: &mut SplitMix
         InputRange::Infinite if is_special => sign(random) * f64::INFINITY,
         InputRange::Nan if is_special => f64::NAN,
         InputRange::Extremes => extreme(format, drawn.constants, random),
+        InputRange::Constants => near_constant(format, drawn.constants, random),
+        InputRange::Regular => 0.0,
         InputRange::Infinite | InputRange::Nan => full(-4, 3, random),
     }
 }
@@ -234,14 +273,19 @@ fn half_way(format: Format, random: &mut SplitMix) -> f64 {
     }
 }
 
+/// A constant of the code, or a number next to it: the next one that the type holds, or 1 more or less.
+fn near_constant(format: Format, constants: &[f64], random: &mut SplitMix) -> f64 {
+    let Some(constant) = pick(constants, random).filter(|_| !random.next().is_multiple_of(8)) else {
+        return full(-2, 2, random);
+    };
+    let step = constant.abs().max(power(format.least)) * power(-format.mantissa);
+    constant + pick(&[0.0, 0.0, 0.0, step, -step, 1.0, -1.0], random).unwrap_or_default()
+}
+
 fn extreme(format: Format, constants: &[f64], random: &mut SplitMix) -> f64 {
     match random.next() % 4 {
         0 => full(-4, 3, random),
-        1 if !constants.is_empty() => {
-            let constant = pick(constants, random).unwrap_or_default();
-            let step = constant.abs().max(power(format.least)) * power(-format.mantissa);
-            constant + pick(&[0.0, 0.0, step, -step], random).unwrap_or_default()
-        }
+        1 if !constants.is_empty() => near_constant(format, constants, random),
         1 | 2 => sign(random) * pick(&[0.0, 0.0, 1.0, 0.5, 2.0, 10.0, 100.0, 1000.0], random).unwrap_or_default(),
         _ => {
             let most = format.largest();
@@ -269,7 +313,8 @@ fn integer(dtype: DType, drawn: Drawn<'_>, is_special: bool, random: &mut SplitM
         InputRange::Full if is_special => pick(&[least, most, 0, cut(1), cut(u64::MAX)], random).unwrap_or_default(),
         InputRange::Full => cut(draw),
         InputRange::Exponents => cut(draw >> (random.next() % u64::from(bits))),
-        _ => match draw % 4 {
+        InputRange::Regular => 0,
+        _ => match if drawn.range == InputRange::Constants { u64::from(!draw.is_multiple_of(8)) } else { draw % 4 } {
             0 => small,
             1 if !drawn.constants.is_empty() => {
                 let constant = pick(drawn.constants, random).unwrap_or_default() as i64;
@@ -290,7 +335,9 @@ mod tests {
     use super::*;
     use crate::{Limits, Tensor};
 
-    const ALL: [InputRange; 6] = [
+    const ALL: [InputRange; 8] = [
+        InputRange::Constants,
+        InputRange::Regular,
         InputRange::Full,
         InputRange::Halves,
         InputRange::Extremes,
@@ -331,6 +378,30 @@ mod tests {
         }
         let mantissa = floats(DType::F64, InputRange::Full);
         assert!(mantissa.iter().filter(|value| f64::from(**value as f32) != **value).count() > 350, "full mantissas");
+    }
+
+    #[test]
+    fn constants_come_with_their_neighbours() {
+        let found = floats(DType::F32, InputRange::Constants);
+        let next = f64::from(f32::from_bits(64f32.to_bits() + 1));
+        assert!([64.0, 63.0, 65.0, next].iter().all(|value| found.contains(value)), "{found:?}");
+        let ints: Vec<i64> = drawn(DType::I8, InputRange::Constants, None).numbers().map(i64::of).collect();
+        assert!([63, 64, 65].iter().all(|value| ints.contains(value)), "{ints:?}");
+    }
+
+    #[test]
+    fn regular_elements_are_equal_or_in_order() {
+        let (mut equal, mut up, mut down) = (0, 0, 0);
+        for seed in 0..40 {
+            let mut tensor = Tensor::zeros(DType::F32, &[9], &Limits::unlimited()).expect("a tensor");
+            let drawn = Drawn { range: InputRange::Regular, between: None, constants: &[] };
+            fill(DType::F32, seed, drawn, tensor.bytes_mut()).expect("numbers");
+            let values: Vec<f64> = tensor.numbers().map(f64::of).collect();
+            equal += usize::from(values.windows(2).all(|pair| pair[0] == pair[1]));
+            up += usize::from(values.windows(2).all(|pair| pair[0] < pair[1]));
+            down += usize::from(values.windows(2).all(|pair| pair[0] > pair[1]));
+        }
+        assert!(equal + up + down == 40 && equal > 0 && up > 0 && down > 0, "{equal} {up} {down}");
     }
 
     #[test]

@@ -14,13 +14,14 @@ use crate::instruments::Instrument;
 use crate::report::Report;
 use crate::report::error::{Error, exit};
 use crate::run::execute::backend::Executor;
-use crate::run::validate::{ChangedSteps, Checked, ValidatedStep, Validation, Validator, Verdict, symbolic_dims};
+use crate::run::validate::{
+    ChangedSteps, Checked, ValidatedStep, Validation, Validator, Verdict, parameter_names, symbolic_dims,
+};
 use indicatif::{ProgressBar, ProgressStyle};
 use plugin_api::ir::Module;
-use plugin_api::ir::records::kind;
 use plugin_api::names::visible::visible_line;
 use plugin_api::names::{did_you_mean, nearest};
-use plugin_api::prelude::{Body, BodyKind, DType};
+use plugin_api::prelude::DType;
 use runtime::vm::Inputs;
 use runtime::{Limits, Tensor};
 use std::collections::{BTreeMap, BTreeSet};
@@ -108,22 +109,11 @@ fn given(args: &ValidateArgs, module: &Module, how: &Validation) -> Result<BTree
 }
 
 fn known_params<'n>(names: impl Iterator<Item = &'n String>, option: &str, module: &Module) -> Result<(), Error> {
-    let known: BTreeSet<String> = module.functions().flat_map(|(_, body)| parameters(body)).collect();
+    let known: BTreeSet<String> = module.functions().flat_map(|(_, body)| parameter_names(body)).collect();
     let Some(name) = names.into_iter().find(|name| !known.contains(*name)) else { return Ok(()) };
     let near = did_you_mean(&nearest(name, known.iter().map(String::as_str)));
     let message = format!("{option}: no function of the module has a parameter `{name}`{near}");
     Err(Error::Request { message, help: "a field of a tuple is named x_0, x_1, and so on".into() })
-}
-
-/// The names of the parameters of a function, as arrays have them.
-fn parameters(body: &Body) -> BTreeSet<String> {
-    match body.kind() {
-        BodyKind::Function => Inputs::dtypes(body).into_keys().chain(Inputs::names(body)).collect(),
-        _ => {
-            let params = body.root().region().children().filter(|value| value.kind() == kind::PARAM);
-            params.filter_map(|param| param.name()).map(str::to_string).collect()
-        }
-    }
 }
 
 /// All verdicts, in the order of the passes.

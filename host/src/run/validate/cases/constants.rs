@@ -29,10 +29,50 @@ impl Constants {
         let extents = new.filter(is_extent).chain(shared.filter(is_extent)).collect();
         let integers = before.integers.union(&after.integers).map(|n| *n as f64);
         let floats = before.floats.union(&after.floats).map(|bits| f64::from_bits(*bits));
-        let values = floats.chain(integers).filter(|value| value.is_finite()).take(MOST).collect();
+        let mut values: Vec<f64> = floats.chain(integers).filter(|value| value.is_finite()).take(MOST).collect();
+        let derived = derived(&values);
+        // At least every second one is a constant itself.
+        let times = if values.is_empty() { 0 } else { derived.len().div_ceil(values.len()).max(1) };
+        values = values.repeat(times).into_iter().chain(derived).collect();
         Constants { extents, values }
     }
+
+    /// Extents at which a product of constants or the square of an extent decides, at most so many.
+    pub(in crate::run::validate) fn derived_extents(&self, most: usize) -> Vec<i64> {
+        let mut out = Vec::new();
+        for (at, a) in self.extents.iter().enumerate().take(FEW) {
+            let products = self.extents[at..].iter().take(FEW).map(|b| a * b);
+            out.extend(products.flat_map(|n| [n + 1, n]).filter(|n| *n <= LARGEST));
+        }
+        let roots =
+            self.values.iter().filter(|value| (16.0..1e7).contains(*value)).map(|value| value.sqrt() as i64 + 1);
+        let mut out: Vec<i64> = roots.chain(out).filter(|n| !self.extents.contains(n)).collect();
+        let mut seen = BTreeSet::new();
+        out.retain(|n| seen.insert(*n));
+        out.truncate(most);
+        out
+    }
 }
+
+/// What conditions on sums, products and powers compare with: numbers between two constants, their sum, product and quotient,
+/// and roots.
+fn derived(constants: &[f64]) -> Vec<f64> {
+    let some: Vec<f64> =
+        constants.iter().copied().filter(|value| value.abs() > 1.0 || value.fract() != 0.0).take(FEW).collect();
+    let mut out = Vec::new();
+    for (at, a) in some.iter().enumerate() {
+        out.extend([a.abs().sqrt(), -a]);
+        for b in &some[at + 1..] {
+            out.extend([(a + b) / 2.0, a + b, a * b, a / b, b / a]);
+        }
+    }
+    out.retain(|value| value.is_finite() && !constants.contains(value));
+    out.truncate(MOST);
+    out
+}
+
+/// Of so many constants, each pair is looked at.
+const FEW: usize = 5;
 
 /// The numbers of some functions; floats by their bits.
 #[derive(Default)]

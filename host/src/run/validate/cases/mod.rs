@@ -69,14 +69,23 @@ pub(super) enum Integers {
 }
 
 impl Integers {
-    /// Those to try one after the other, until the function can be executed before the pass.
-    pub(super) fn of(case: &Case) -> [Integers; 5] {
+    /// Those to try one after the other, until the function can be executed before the pass. Every second input has
+    /// positions up to a constant of the code, which is often the extent of what they are positions in.
+    pub(super) fn of(case: &Case, constants: &Constants) -> Vec<Integers> {
         let most = [8, 3, 15, 1, 6, 31, 2][case.number % 7];
+        let bounds: Vec<i64> = constants.extents.iter().map(|n| n - 1).take(MOST_CONSTANTS).collect();
+        let bound = bounds.get(case.number / 2 % bounds.len().max(1)).filter(|_| case.number.is_multiple_of(2));
         let first = match case.aim {
             Aim::First if !case.range.is_special() => Integers::Any,
             _ => Integers::Positions(most),
         };
-        [first, Integers::Positions(8), Integers::Positions(3), Integers::All(7), Integers::All(1)]
+        let rest = [first, Integers::Positions(8), Integers::Positions(3), Integers::All(7), Integers::All(1)];
+        bound
+            .map(|bound| Integers::Positions(*bound))
+            .filter(|_| first != Integers::Any)
+            .into_iter()
+            .chain(rest)
+            .collect()
     }
 }
 
@@ -99,18 +108,24 @@ const MOST_CONSTANTS: usize = 6;
 const FRESH: [u8; 2] = [execute::FRESH, execute::FRESH | 0x80];
 
 /// The kinds of values of the inputs that look for faults at special values, in the order of what they find.
-const VALUES: [InputRange; 8] = [
+const VALUES: [InputRange; 10] = [
     InputRange::Wide,
     InputRange::Extremes,
+    InputRange::Constants,
     InputRange::Full,
     InputRange::Infinite,
     InputRange::Nan,
     InputRange::Halves,
     InputRange::Exponents,
+    InputRange::Regular,
     InputRange::Coarse,
 ];
 /// Inputs for what no other one reached, at most.
-const MOST_MORE: usize = 24;
+const MOST_MORE: usize = 32;
+/// Most sizes at products and roots of constants.
+const MOST_DERIVED: usize = 6;
+/// Larger extents, at which sums no longer fit into narrow types.
+const LARGE: [i64; 3] = [67, 307, 1031];
 /// Units of work that are little, a few operators that are called by name, and those that more inputs are worth.
 pub(super) const LITTLE: u64 = 250_000_000;
 const MUCH: u64 = 3_000_000_000;
@@ -124,7 +139,6 @@ pub(super) fn of(body: &Body, how: &Validation, source: &Source) -> Vec<Case> {
         let given = how.dims.iter().filter(|(name, _)| names.contains(*name)).map(|(name, n)| (name.clone(), *n));
         given.chain(free.iter().enumerate().map(|(i, name)| ((*name).clone(), extent(i)))).collect()
     };
-    let prime = |i: usize| PRIMES[i % PRIMES.len()];
     let (usual, coarse) = (InputRange::Usual, InputRange::Coarse);
     let mut all = vec![(with(&prime), usual, None, Aim::First), (with(&prime), coarse, None, Aim::First)];
     let mut add = |dims, range, truth, aim| all.push((dims, range, truth, aim));
@@ -137,17 +151,8 @@ pub(super) fn of(body: &Body, how: &Validation, source: &Source) -> Vec<Case> {
                 add(with(&|i| if i == one { extent } else { prime(i) }), usual, None, Aim::First);
             }
         }
-        add(with(&|_| 0), usual, None, Aim::Size);
-        // Above each constant first, then at it: a limit is often one of the two.
-        let constants: Vec<i64> = source.constants.extents.iter().copied().take(MOST_CONSTANTS).collect();
-        let around = constants.iter().map(|n| n + 1).chain(AROUND).chain(constants.iter().copied());
-        for (at, extent) in around.enumerate() {
-            let one = at % free.len();
-            add(with(&|i| if i == one { extent } else { prime(i) }), [usual, coarse][at % 2], None, Aim::Size);
-        }
-        for extent in constants.iter().map(|n| n + 1).filter(|_| free.len() > 1) {
-            add(with(&|_| extent), usual, None, Aim::Size);
-        }
+        let sizes = sizes(free.len(), &source.constants);
+        sizes.iter().for_each(|(extents, range)| add(with(&|i| extents[i]), *range, None, Aim::Size));
     }
     let truths = [Some(true), Some(false), None];
     let mut at = 0;
@@ -160,7 +165,14 @@ pub(super) fn of(body: &Body, how: &Validation, source: &Source) -> Vec<Case> {
     let aims = [Aim::Size, Aim::Values].map(|aim| all.extract_if(.., |one| one.3 == aim).collect::<VecDeque<_>>());
     all.extend(taking_turns(aims));
     let mut add = |dims, range, truth, aim| all.push((dims, range, truth, aim));
-    let ranges = [InputRange::Wide, coarse, InputRange::Extremes, InputRange::Full];
+    let ranges = [
+        InputRange::Constants,
+        coarse,
+        InputRange::Extremes,
+        InputRange::Wide,
+        InputRange::Constants,
+        InputRange::Full,
+    ];
     (0..MOST_MORE).for_each(|i| add(with(&prime), ranges[i % ranges.len()], truth(), Aim::Coverage));
     let given = source.has_given(body).then(|| (with(&prime), usual, None, Aim::Given));
     let all = all.into_iter().flat_map(|one| std::iter::repeat_n(one, how.inputs_per_size.max(1)));
@@ -174,6 +186,32 @@ pub(super) fn of(body: &Body, how: &Validation, source: &Source) -> Vec<Case> {
         aim,
     };
     all.chain(given).enumerate().map(case).collect()
+}
+
+fn prime(dimension: usize) -> i64 {
+    PRIMES[dimension % PRIMES.len()]
+}
+
+/// Extents for so many dimensions, with the kind of values: around powers of two and constants of the code, related to each
+/// other, and large.
+fn sizes(dimensions: usize, code: &Constants) -> Vec<(Vec<i64>, InputRange)> {
+    let (usual, coarse) = (InputRange::Usual, InputRange::Coarse);
+    let all = |extent: &dyn Fn(usize) -> i64| (0..dimensions).map(extent).collect::<Vec<i64>>();
+    let one = |at: usize, extent: i64| all(&|i| if i == at % dimensions { extent } else { prime(i) });
+    let mut out = vec![(vec![0; dimensions], usual)];
+    // Above each constant first, then at it: a limit is often one of the two.
+    let constants: Vec<i64> = code.extents.iter().copied().take(MOST_CONSTANTS).collect();
+    let around = constants.iter().map(|n| n + 1).chain(AROUND).chain(constants.iter().copied());
+    out.extend(around.enumerate().map(|(at, extent)| (one(at, extent), [usual, coarse][at % 2])));
+    if dimensions > 1 {
+        // One more than the one before, one less, twice, and half.
+        out.extend([all(&|i| 7 + i as i64), all(&|i| (9 - i as i64).max(1))].map(|extents| (extents, usual)));
+        out.extend([all(&|i| 5 << i.min(4)), all(&|i| 48 >> i.min(4))].map(|extents| (extents, usual)));
+        out.extend(constants.iter().map(|n| (vec![n + 1; dimensions], usual)));
+    }
+    let more = code.derived_extents(MOST_DERIVED).into_iter().chain(LARGE);
+    out.extend(more.enumerate().map(|(at, extent)| (one(at, extent), coarse)));
+    out
 }
 
 /// The elements of two lists, one of each in turn.
@@ -244,13 +282,7 @@ impl Source {
 
     /// The arrays of the file that a function has parameters for.
     fn given(&self, body: &Body) -> BTreeMap<String, Tensor> {
-        let names: BTreeSet<String> = match body.kind() {
-            BodyKind::Function => Inputs::dtypes(body).into_keys().chain(Inputs::names(body)).collect(),
-            _ => {
-                let params = body.root().region().children().filter(|value| value.kind() == kind::PARAM);
-                params.filter_map(|param| Some(param.name()?.to_string())).collect()
-            }
-        };
+        let names = parameter_names(body);
         let given = self.how.arrays.iter().filter(|(name, _)| names.contains(*name));
         given.map(|(name, array)| (name.clone(), array.clone())).collect()
     }
@@ -330,6 +362,17 @@ fn number(case: &Case, parameter: usize, constants: &[f64]) -> i64 {
 /// The names of the symbolic dimensions of the parameters of all functions.
 pub fn symbolic_dims(module: &Module) -> BTreeSet<String> {
     module.functions().flat_map(|(_, body)| symbols(body)).collect()
+}
+
+/// The names of the parameters of a function, as arrays have them.
+pub fn parameter_names(body: &Body) -> BTreeSet<String> {
+    match body.kind() {
+        BodyKind::Function => Inputs::dtypes(body).into_keys().chain(Inputs::names(body)).collect(),
+        _ => {
+            let params = body.root().region().children().filter(|value| value.kind() == kind::PARAM);
+            params.filter_map(|param| param.name()).map(str::to_string).collect()
+        }
+    }
 }
 
 /// The variables of the shapes of parameters, by their numbers, with their names.
