@@ -6,4 +6,5 @@ mod contracts;
 mod miscompiles;
 mod mutants;
 mod planted;
+mod rarer;
 mod shipped;

@@ -2,6 +2,7 @@
 
 use super::mutants::{self, Mutant};
 use super::planted::{Planted, all, more_accurate};
+use super::rarer;
 use passhost::run::validate::Verdict;
 use passhost::{Engine, Manifest};
 use passhost_tests::{root, shared_engine, validation};
@@ -110,7 +111,7 @@ fn judged(mutant: &Mutant, seed: u64) -> Result<Verdict, String> {
 fn mutants_of_each_kind_are_found() {
     let seed = std::env::var("VALIDATE_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
     let only = std::env::var("VALIDATE_KIND").ok();
-    let mut mutants = mutants::all();
+    let mut mutants = [mutants::all(), rarer::all()].into_iter().flatten().collect::<Vec<_>>();
     mutants.retain(|mutant| only.as_ref().is_none_or(|only| mutant.kind == only));
     let mut kinds: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
     let mut missed = Vec::new();
@@ -125,7 +126,8 @@ fn mutants_of_each_kind_are_found() {
     kinds.iter().for_each(|(kind, (found, of))| println!("{kind}: {found} of {of}"));
     let found: usize = kinds.values().map(|(found, _)| found).sum();
     println!("found {found} of {}", mutants.len());
-    assert!(only.is_some() || mutants.len() >= 200, "{} mutants", mutants.len());
+    missed.iter().for_each(|missed| println!("not found: {missed}"));
+    assert!(only.is_some() || mutants.len() >= 350, "{} mutants", mutants.len());
     assert!(found * 100 >= mutants.len() * 97, "found {found} of {}\n{}", mutants.len(), missed.join("\n"));
 }
 
@@ -142,7 +144,7 @@ fn right_passes_over_modules_of_mutants_are_not_blamed() {
         })
         .collect();
     let mut before = BTreeSet::new();
-    for mutant in mutants::all().iter().filter(|mutant| before.insert(mutant.before.clone())) {
+    for mutant in mutants::all().iter().chain(&rarer::all()).filter(|mutant| before.insert(mutant.before.clone())) {
         let module = script::read(&mutant.before, engine()).expect("a module");
         for pass in &known {
             let Ok((steps, None)) = validation::steps(engine(), pass, &module) else { continue };

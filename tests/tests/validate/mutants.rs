@@ -16,12 +16,12 @@ pub(crate) struct Mutant {
 }
 
 /// A PrimFunc of lines, with buffers of a shape and a type each.
-fn tir(params: &str, body: &str) -> String {
+pub(crate) fn tir(params: &str, body: &str) -> String {
     let lines: String = body.lines().map(|line| format!("        {line}\n")).collect();
     format!("@I.ir_module\nclass Module:\n    @T.prim_func\n    def main({params}):\n{lines}")
 }
 
-fn buffers(shape: &str, types: &[(&str, &str)]) -> String {
+pub(crate) fn buffers(shape: &str, types: &[(&str, &str)]) -> String {
     let one = |(name, dtype): &(&str, &str)| format!("{name}: T.Buffer({shape}, \"{dtype}\")");
     types.iter().map(one).collect::<Vec<_>>().join(", ")
 }
