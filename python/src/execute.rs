@@ -22,6 +22,12 @@ use std::time::{Duration, Instant};
 #[pyclass(frozen, module = "passhost._passhost")]
 pub(crate) struct Array(Tensor);
 
+impl Array {
+    pub(crate) fn tensor(&self) -> &Tensor {
+        &self.0
+    }
+}
+
 /// Memory of an array that NumPy reads and writes, and keeps alive. The host does neither any more: `Tensor.numpy` forgets the
 /// array that it asked for its memory.
 #[pyclass(frozen, module = "passhost._passhost")]

@@ -2,18 +2,22 @@
 
 use crate::engine;
 use crate::errors::raised_as;
+use crate::execute::Array;
 use crate::executors::{Named, fresh};
 use crate::module::Module;
 use crate::python_pass::take_raised;
 use crate::run::{Asked, Ran, Settings, ended, report};
 use passhost::Instrument;
-use passhost::run::validate::{ChangedSteps, Checked, Validation, Validator, symbolic_dims};
+use passhost::run::validate::{ChangedSteps, Checked, Validation, Validator, parameter_names, symbolic_dims};
+use passhost::runtime::vm::{Between, Bounds};
+use plugin_api::names::{did_you_mean, nearest};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// How passes are validated, as Python says it: the seed of all inputs, extents of symbolic dimensions, the function to
-/// execute, the most bytes, the most units of work unless that is the usual number, and what executes PrimFuncs.
+/// execute, the most bytes, the most units of work unless that is the usual number, what executes PrimFuncs, arrays by the
+/// names of parameters, least and greatest values of a parameter or of all, and how many inputs each size gets.
 #[derive(FromPyObject)]
 pub(crate) struct How {
     seed: u64,
@@ -22,11 +26,14 @@ pub(crate) struct How {
     memory: u64,
     work: Option<u64>,
     backend: Named,
+    inputs: BTreeMap<String, Py<Array>>,
+    ranges: Vec<(Option<String>, f64, f64)>,
+    inputs_per_size: usize,
 }
 
 impl How {
     fn checked(self, py: Python<'_>, module: &Module) -> PyResult<Validation> {
-        let How { seed, dims, function, memory, work, backend } = self;
+        let How { seed, dims, function, memory, work, backend, inputs, ranges, inputs_per_size } = self;
         if let Some(name) = function.as_deref().filter(|name| module.0.get(name).is_none()) {
             return Err(PyValueError::new_err(format!("the module has no function `{name}`")));
         }
@@ -38,10 +45,26 @@ impl How {
         if let Some((name, extent)) = dims.iter().find(|(_, extent)| **extent < 0) {
             return Err(PyValueError::new_err(format!("the dimension `{name}` cannot have the extent {extent}")));
         }
+        let params: BTreeSet<String> = module.0.functions().flat_map(|(_, body)| parameter_names(body)).collect();
+        let named = inputs.keys().chain(ranges.iter().filter_map(|(name, ..)| name.as_ref()));
+        if let Some(name) = named.into_iter().find(|name| !params.contains(*name)) {
+            let near = did_you_mean(&nearest(name, params.iter().map(String::as_str)));
+            let message = format!("no function of the module has a parameter `{name}`{near}");
+            return Err(PyValueError::new_err(message));
+        }
+        let mut bounds = Bounds::default();
+        for (name, low, high) in ranges {
+            let between = Between { low, high };
+            match name {
+                Some(name) => drop(bounds.by_name.insert(name, between)),
+                None => bounds.all = Some(between),
+            }
+        }
+        let arrays = inputs.into_iter().map(|(name, array)| (name, array.get().tensor().clone())).collect();
         let usual = Validation::new(seed, memory);
         let work = work.unwrap_or(usual.work);
         let executor = py.detach(|| fresh(backend)).map_err(|error| raised_as(py, &error, "execution"))?;
-        Ok(Validation { dims, function, work, executor, ..usual })
+        Ok(Validation { dims, function, work, executor, bounds, arrays, inputs_per_size, ..usual })
     }
 }
 

@@ -90,3 +90,78 @@ def test_what_validation_takes(mod):
     with pytest.raises(TypeError, match="dims is a dict of extents by the names of dimensions, not 3"):
         passhost.validate(mod, passes, dims=3)
     assert passhost.validate(mod, passes, seed=np.int64(3)).is_same
+
+
+@module_pass(opt_level=0, name="test.Rare")
+def rare(mod, ctx):
+    """Wrong where an element is from 40.25 to 40.5, which no random input has."""
+    changed = mod.clone()
+    changed["main"] = passhost.script.from_source(RARE)["main"]
+    return changed
+
+
+COPY = """
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor((3,), "float32")) -> R.Tensor((3,), "float32"):
+        y: R.Tensor((3,), "float32") = R.negative(R.negative(x))
+        return y
+"""
+RARE = """
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor((3,), "float32")) -> R.Tensor((3,), "float32"):
+        y: R.Tensor((3,), "float32") = R.where(
+            R.equal(R.floor(R.multiply(x, R.const(4, "float32"))), R.const(161, "float32")),
+            R.const(0, "float32"),
+            x,
+        )
+        return y
+"""
+
+
+def test_given_inputs_are_one_more_input():
+    mod = passhost.script.from_source(COPY)
+    array = np.array([1, 40.25, 3], "float32")
+    found = passhost.validate(mod, rare, inputs={"x": array}).different
+    assert [one.name for one in found] == ["test.Rare"]
+    assert passhost.validate(mod, rare).is_same, "only the given array shows it"
+    same = passhost.validate(mod, relax.LegalizeOps(), inputs={"x": array})
+    usual = passhost.validate(mod, relax.LegalizeOps())
+    assert same.verdicts[0].facts["inputs"] == usual.verdicts[0].facts["inputs"] + 1
+
+
+def test_ranges_confine_random_values():
+    mod = passhost.script.from_source(COPY)
+    [found] = passhost.validate(mod, rare, ranges={"x": (40.26, 40.49)}).different
+    assert 40.25 < float(found.facts["output"]["before"]) < 40.5
+    assert passhost.validate(mod, relax.LegalizeOps(), ranges=(0, 1)).is_same
+
+
+def test_inputs_for_each_size():
+    mod = passhost.script.from_source(COPY)
+    facts = [
+        passhost.validate(mod, relax.LegalizeOps(), inputs_per_size=n, seed=5).verdicts[0].facts for n in (1, 3)
+    ]
+    assert facts[1]["inputs"] == 3 * facts[0]["inputs"]
+
+
+def test_what_the_options_of_inputs_refuse():
+    mod, passes = passhost.script.from_source(COPY), relax.LegalizeOps()
+    with pytest.raises(ValueError, match="no function of the module has a parameter `z`"):
+        passhost.validate(mod, passes, inputs={"z": np.zeros(3, "float32")})
+    with pytest.raises(ValueError, match="no function of the module has a parameter `z`"):
+        passhost.validate(mod, passes, ranges={"z": (0, 1)})
+    with pytest.raises(TypeError, match="inputs is a dict of arrays"):
+        passhost.validate(mod, passes, inputs=[1])
+    with pytest.raises(TypeError, match="ranges is a pair of numbers"):
+        passhost.validate(mod, passes, ranges=3)
+    with pytest.raises(ValueError, match=r"ranges\['x'\] is a pair of numbers"):
+        passhost.validate(mod, passes, ranges={"x": (1, 0)})
+    with pytest.raises(ValueError, match="inputs_per_size is an integer from 1 to 1000, not 0"):
+        passhost.validate(mod, passes, inputs_per_size=0)
+    checked = passhost.validate(mod, passes, inputs={"x": np.zeros(4, "float32")})
+    assert checked.verdicts[0].verdict == "not_validated"
+    assert "the given arrays cannot be used" in checked.verdicts[0].what

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -10,8 +11,10 @@ from typing import Any, NamedTuple
 from passhost import _given, _html, _passhost
 from passhost._context import PassContext
 from passhost._memory import usual_memory
+from passhost._numpy import is_real
 from passhost._passes import Pass, Sequential
 from passhost.ir.module import IRModule
+from passhost.runtime import tensor
 
 __all__ = ["Validation", "Verdict", "validate"]
 
@@ -75,29 +78,36 @@ class _How(NamedTuple):
     memory: int
     work: int | None
     backend: str
+    inputs: dict[str, Any]
+    ranges: list[tuple[str | None, float, float]]
+    inputs_per_size: int
 
 
-def _how(
-    seed: int,
-    dims: Mapping[str, int] | None,
-    function: str | None,
-    limit_memory: int | None,
-    limit_work: int | None,
-    backend: str,
-) -> _How:
-    if dims is not None and not isinstance(dims, Mapping):
-        raise TypeError(f"dims is a dict of extents by the names of dimensions, not {dims!r}")
-    return _How(
-        _given.amount("seed", seed),
-        {
-            _given.text("a name in dims", name): _given.integer(f"dims[{name!r}]", at)
-            for name, at in (dims or {}).items()
-        },
-        None if function is None else _given.text("function", function),
-        usual_memory() if limit_memory is None else _given.amount("limit_memory", limit_memory),
-        None if limit_work is None else _given.amount("limit_work", limit_work),
-        _given.backend(backend),
-    )
+def _between(what: str, value: object) -> tuple[float, float]:
+    if not isinstance(value, tuple | list) or len(value) != 2 or not all(map(is_real, value)):
+        raise TypeError(f"{what} is a pair of numbers, the least and the greatest, not {value!r}")
+    low, high = map(float, value)
+    if not (math.isfinite(low) and math.isfinite(high) and low <= high):
+        raise ValueError(f"{what} is a pair of numbers, the least and the greatest, not {value!r}")
+    return low, high
+
+
+def _ranges(value: object) -> list[tuple[str | None, float, float]]:
+    if value is None:
+        return []
+    if not isinstance(value, Mapping):
+        return [(None, *_between("ranges", value))]
+    return [
+        (_given.text("a name in ranges", name), *_between(f"ranges[{name!r}]", pair)) for name, pair in value.items()
+    ]
+
+
+def _arrays(inputs: object) -> dict[str, Any]:
+    if inputs is None:
+        return {}
+    if not isinstance(inputs, Mapping):
+        raise TypeError(f"inputs is a dict of arrays by the names of parameters, not {inputs!r}")
+    return {_given.text("a name in inputs", name): tensor(array)._handle() for name, array in inputs.items()}
 
 
 def validate(
@@ -110,6 +120,9 @@ def validate(
     limit_memory: int | None = None,
     limit_work: int | None = None,
     backend: str = "auto",
+    inputs: Mapping[str, Any] | None = None,
+    ranges: tuple[float, float] | Mapping[str, tuple[float, float]] | None = None,
+    inputs_per_size: int = 1,
 ) -> Validation:
     """Runs passes in the current context, and checks that each of them preserved what the module computes.
 
@@ -117,6 +130,10 @@ def validate(
     pass declares. `dims` gives extents to symbolic dimensions, which otherwise get several. `function` is executed
     instead of each public function that a change reaches. Limits are as for `passhost validate`, and `backend` is
     as for `passhost.exec`.
+
+    `inputs` has arrays by the names of parameters: they are one more input of each function that has such a parameter.
+    `ranges` is the least and the greatest random value of all parameters, `(0, 1)`, or of some, `{"x": (-5, 5)}`.
+    Each size of the symbolic dimensions gets `inputs_per_size` inputs. `seed` chooses other random values.
 
     >>> import passhost
     >>> mod = passhost.script.from_source('''
@@ -133,7 +150,22 @@ def validate(
     if not isinstance(mod, IRModule):
         raise TypeError(f"an IRModule is validated, not {type(mod).__name__}")
     asked = passes if isinstance(passes, Pass) else Sequential(passes, name="validated")
-    how = _how(seed, dims, function, limit_memory, limit_work, backend)
+    if dims is not None and not isinstance(dims, Mapping):
+        raise TypeError(f"dims is a dict of extents by the names of dimensions, not {dims!r}")
+    how = _How(
+        seed=_given.amount("seed", seed),
+        dims={
+            _given.text("a name in dims", name): _given.integer(f"dims[{name!r}]", at)
+            for name, at in (dims or {}).items()
+        },
+        function=None if function is None else _given.text("function", function),
+        memory=usual_memory() if limit_memory is None else _given.amount("limit_memory", limit_memory),
+        work=None if limit_work is None else _given.amount("limit_work", limit_work),
+        backend=_given.backend(backend),
+        inputs=_arrays(inputs),
+        ranges=_ranges(ranges),
+        inputs_per_size=_given.integer("inputs_per_size", inputs_per_size, 1, 1000),
+    )
     context = PassContext.current()
     ran, checked = _passhost.validate(mod._handle(), asked._asked(), context._settings(), how)
     return Validation(asked._ended(mod, ran), tuple(_verdict(line, what) for line, what in checked))
