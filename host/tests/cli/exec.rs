@@ -598,3 +598,35 @@ fn modules_that_go_wrong() {
     let commands: Vec<&[&str]> = functions.iter().map(Vec::as_slice).collect();
     check(&case("exec_wrong"), &commands);
 }
+
+const TRAINING: &str = r#"
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor((2, 3, 4, 4), "float32"), g: R.Tensor((3,), "float32"), b: R.Tensor((3,), "float32"), m: R.Tensor((3,), "float32"), v: R.Tensor((3,), "float32")):
+        n = R.nn.batch_norm(x, g, b, m, v, axis=1, training=TRAINS)
+        return n[0]
+"#;
+
+/// The pipeline `native` decomposes for inference, which changes what a model computes that is being trained.
+#[test]
+fn exec_says_that_a_pipeline_computes_as_for_inference() {
+    let manifest = std::fs::read_to_string(super::root().join("passes.toml")).expect("the manifest");
+    let line = manifest.split("\nnative = ").nth(1).and_then(|rest| rest.split("\n\n").next()).expect("the pipeline");
+    let crates = ["plugins/relax-ops", "plugins/relax-passes", "plugins/tir-passes"];
+    let entry = |folder: &&str| format!("[[plugin]]\ncrate = \"{}\"\n", super::root().join(folder).display());
+    let text = crates.iter().map(entry).collect::<String>() + "[pipelines]\nnative = " + line + "\n";
+    for (trains, warns) in [("True", true), ("False", false)] {
+        let module = TRAINING.replace("TRAINS", trains);
+        let case = Case::new("exec_training").file("m.py", &module).file("passes.toml", &text);
+        let (said, code) = {
+            let (_, err, code) = case.run(&["exec", "m.py", "--pipeline", "native", "--random", "1"], b"");
+            (err, code)
+        };
+        assert_eq!(code, 0, "{said}");
+        let warning = "warning: `batch_norm` with `training=True`: decomposed for inference";
+        assert_eq!(said.contains(warning), warns, "training={trains}: {said}");
+        let (_, err, _) = case.run(&["exec", "m.py", "--random", "1"], b"");
+        assert!(!err.contains("decomposed"), "without passes, nothing changes: {err}");
+    }
+}
