@@ -21,6 +21,8 @@ pub struct Coverage {
     pub violations: usize,
     /// Inputs that the function does not take before the pass.
     pub refused: usize,
+    /// Inputs with a dimension of 0 that have a result before the pass, and none after it.
+    pub lost: usize,
     /// What the budget left out.
     pub left_out: BTreeSet<Aim>,
     /// The mode that the contract is about, if calls before the pass compute as in the other one: the pass changes what they
@@ -57,6 +59,7 @@ impl Coverage {
         self.watched += other.watched;
         self.violations += other.violations;
         self.refused += other.refused;
+        self.lost += other.lost;
         self.left_out.extend(&other.left_out);
     }
 
@@ -77,6 +80,10 @@ impl Coverage {
         }
         if self.loops.1 > 0 {
             out.push(format!("{} of {} loops over data with 0, 1 and more iterations", self.loops.0, self.loops.1));
+        }
+        if self.lost > 0 {
+            let plural = if self.lost == 1 { "" } else { "s" };
+            out.push(format!("no result after the pass for {} input{plural} with a dimension of 0", self.lost));
         }
         let left_out: Vec<&str> = self.left_out.iter().map(|aim| aim.name()).collect();
         if !left_out.is_empty() {

@@ -349,8 +349,9 @@ impl<'e> Validator<'e> {
             && makes_prim_funcs(step)
             && self.again(&step.after, unit, case, args).is_some_and(|again| is_new(&after.value, &again))
         {
-            let why = "after the pass: a dimension is 0, and the result is memory that nothing was written to";
-            return unusable(why.to_string());
+            return Err(Tried::Lost(
+                "after the pass: a dimension is 0, and the result is memory that nothing was written to".to_string(),
+            ));
         }
         let output = unit.output_name(&step.before, output.clone());
         Ok(What::Value { output, mismatch: mismatch.clone() })
@@ -413,6 +414,8 @@ enum Tried {
         why: String,
         may_be_integers: bool,
     },
+    /// It has a result before the pass, and none after it, as TVM has it.
+    Lost(String),
     /// It violates an assertion on both sides.
     Violates(String),
     /// What the module after the pass computes is not known, or not whether it is the same.
@@ -465,6 +468,10 @@ impl Done {
             }
             Tried::Unusable { why, .. } => {
                 self.same.coverage.refused += 1;
+                self.unusable.get_or_insert(why);
+            }
+            Tried::Lost(why) => {
+                self.same.coverage.lost += 1;
                 self.unusable.get_or_insert(why);
             }
             Tried::Violates(why) => {
