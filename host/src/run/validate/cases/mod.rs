@@ -127,7 +127,7 @@ const MOST_DERIVED: usize = 6;
 /// Larger extents, at which sums no longer fit into narrow types.
 const LARGE: [i64; 3] = [67, 307, 1031];
 /// Units of work that are little, a few operators that are called by name, and those that more inputs are worth.
-pub(super) const LITTLE: u64 = 250_000_000;
+pub(super) const LITTLE: u64 = 400_000_000;
 const MUCH: u64 = 3_000_000_000;
 
 /// The inputs of a function: several extents for each symbolic dimension, with 0, 1 and a prime. After those follow more,
