@@ -254,6 +254,51 @@ def products():
                 case(f"einsum {dtype}", f'R.einsum(({{0}}, {{1}}), subscripts="{how}")', [x, y], np.asarray(np.einsum(how, x, y)).astype(dtype))
 
 
+def subscripts():
+    some = [((2, 3, 4), (2, 4, 2), "...ij,...jk->...ik"), ((2, 1, 3), (4, 3), "...i,...i->..."), ((2, 3), (4, 2, 3), "...,...->..."), ((2, 3), (4, 3), "ij,...j->...i")]
+    for a, b, how in [*some, ((2, 3), (3, 2), "ij,jk"), ((3, 2), (2, 3), "b...,...a"), ((2, 3), (3,), "...j,j"), ((2, 2), (2,), "ii,i->i")]:
+        x, y = random(a, "int32"), random(b, "int32")
+        case(f"einsum {how}", f'R.einsum(({{0}}, {{1}}), subscripts="{how}")', [x, y], np.einsum(how, x, y))
+    x = random((2, 3), "int32")
+    case("einsum of one", 'R.einsum(({0},), subscripts="ba")', [x], np.einsum("ba", x))
+
+
+def squeezes():
+    """An axis that is named but longer than 1 stays."""
+    for shape, axes, result in [((2, 4, 1), [0, 2], (2, 4)), ((2, 4, 1), [1], (2, 4, 1)), ((1, 3, 1), [-1], (1, 3)), ((1, 1), None, ()), ((1, 2, 1), [0, 1, 2], (2,))]:
+        x = random(shape, "int32")
+        case(f"squeeze {axes}", f"R.squeeze({{0}}, axis={axes})", [x], x.reshape(result))
+
+
+def medians():
+    for dtype in ("float32", "float64"):
+        nan = np.nan
+        for row in [[3, nan, 1], [nan, nan, nan, nan], [nan, 2], [np.inf, 1, -np.inf], [5, 1, 5, 5, 1]]:
+            x = np.array([row, row[::-1]], dtype)
+            lower = np.sort(x, axis=1)[:, (len(row) - 1) // 2]
+            case(f"median {dtype}", "R.median({0}, axis=None)", [x[0]], np.array(nan if np.isnan(x[0]).any() else lower[0], dtype))
+
+
+def extremes_of_infinities():
+    """TVM starts reductions at the least finite value and at the place -1."""
+    for dtype in ("float16", "float32", "float64"):
+        most, inf = np.finfo(dtype).max, np.inf
+        for values in [[-inf, -inf, -inf], [inf, inf], [most, most], [-most, -most], [-inf, 1, -inf], [inf, -inf]]:
+            x = np.array([values], dtype)
+            for name in ("max", "min", "argmax", "argmin"):
+                out = np.asarray(getattr(x, name)(axis=1))
+                case(f"{name} {dtype} infinities", f"R.{name}({{0}}, axis=1)", [x], out.astype("int64") if "arg" in name else out)
+    x = np.full((1, 1, 3, 3), -np.inf, "float32")
+    case("max_pool2d infinities", "R.nn.max_pool2d({0}, pool_size=(2, 2), padding=(1, 1))", [x], np.full((1, 1, 4, 4), -np.inf, "float32"))
+
+
+def sums_of_powers():
+    for dtype in ("float32", "float64"):
+        x = np.array([1000, -1000, 0, np.inf, -np.inf, np.inf, -np.inf, 1, 88.5, -104], dtype)
+        y = np.array([1000, -1000, 0, 1, 2, np.inf, -np.inf, -np.inf, 0, -104], dtype)
+        case(f"log_add_exp {dtype}", "R.log_add_exp({0}, {1})", [x, y], np.logaddexp(x, y).astype(dtype), symbolic=[("n",), ("n",)])
+
+
 def slices():
     x = random((5, 7), "float32")
     for begin, end, step in itertools.product([-9, -2, 0, 3, 9], [-9, -2, 0, 4, 9], [-2, -1, 1, 3]):
@@ -398,5 +443,5 @@ def samples():
         case("multinomial_from_uniform", f'R.multinomial_from_uniform({{0}}, {{1}}, {{2}}, dtype="{dtype}")', [p, u, i], np.array(out, dtype))
 
 
-for table in (unary, binary, reductions, products, slices, uniques, windows, images, attention, samples):
+for table in (unary, binary, reductions, products, slices, uniques, windows, images, attention, samples, subscripts, squeezes, medians, extremes_of_infinities, sums_of_powers):
     table()

@@ -11,9 +11,10 @@ use std::sync::Arc;
 /// What an element is computed from: elements of other tensors, indices and numbers. A clone costs nothing.
 ///
 /// `+`, `-`, `*` and `/` compute as in TVMScript; `/` and `%` of integers round down. A number beside an expression has its
-/// data type. Operations on numbers are computed, and `x + 0`, `x * 1` and the like are `x`, as in TVM. Of floats, `x + 0.0` is
-/// `x` too, with the sign of a zero; `x * 0.0` and `0.0 / x` stay, unlike in TVM: of infinity or no number, they are no number. An element that is nested more than 500 deep is refused when the function
-/// is [finished](super::Te::finish).
+/// data type. Operations on numbers are computed, and `x + 0`, `x * 1` and the like are `x`, as in TVM. Of floats, `x - 0.0`
+/// and `x + -0.0` are `x` too. Unlike in TVM, `x + 0.0` stays, which is another zero of `-0.0`, and so do `x * 0.0` and
+/// `0.0 / x`, which are no number of infinity or no number. An element that is nested more than 500 deep is refused when the
+/// function is [finished](super::Te::finish).
 #[derive(Clone, Debug)]
 pub struct TeExpr {
     pub(super) node: Rc<Node>,
@@ -372,14 +373,24 @@ impl TeExpr {
         self.reduced(prim::MUL, Operand::Int(1).expr(self.dtype), axes)
     }
 
-    /// Its largest value over some axes.
+    /// Its largest value over some axes, or the least finite value if that is larger, as in TVM.
     pub fn largest(&self, axes: &[&TeExpr]) -> TeExpr {
-        self.reduced(prim::MAX, least_value(self.dtype), axes)
+        self.largest_from(least_value(self.dtype), axes)
     }
 
-    /// Its smallest value over some axes.
+    /// The largest of a start and its values over some axes.
+    pub fn largest_from(&self, start: TeExpr, axes: &[&TeExpr]) -> TeExpr {
+        self.reduced(prim::MAX, start, axes)
+    }
+
+    /// Its smallest value over some axes, or the greatest finite value if that is smaller, as in TVM.
     pub fn smallest(&self, axes: &[&TeExpr]) -> TeExpr {
-        self.reduced(prim::MIN, greatest_value(self.dtype), axes)
+        self.smallest_from(greatest_value(self.dtype), axes)
+    }
+
+    /// The smallest of a start and its values over some axes.
+    pub fn smallest_from(&self, start: TeExpr, axes: &[&TeExpr]) -> TeExpr {
+        self.reduced(prim::MIN, start, axes)
     }
 }
 
@@ -514,10 +525,15 @@ fn computed(op: u16, a: &TeExpr, b: &TeExpr, dtype: DType) -> Option<TeExpr> {
     }
     let is = |e: &TeExpr, v: i64| e.as_int() == Some(v) || e.as_float() == Some(v as f64);
     let is_zero = |e: &TeExpr| e.as_int() == Some(0);
+    // What changes nothing if it is added: of floats the negative zero, as `-0.0 + 0.0` is `0.0`.
+    let adds_nothing = |e: &TeExpr, negative: bool| {
+        is_zero(e) || e.as_float().is_some_and(|v| v == 0.0 && v.is_sign_negative() == negative)
+    };
     match op {
-        prim::ADD if is(a, 0) => Some(b.clone()),
+        prim::ADD if adds_nothing(a, true) => Some(b.clone()),
         prim::MUL if is(a, 1) => Some(b.clone()),
-        prim::ADD | prim::SUB if is(b, 0) => Some(a.clone()),
+        prim::ADD if adds_nothing(b, true) => Some(a.clone()),
+        prim::SUB if adds_nothing(b, false) => Some(a.clone()),
         prim::MUL | prim::DIV | prim::FLOORDIV if is(b, 1) => Some(a.clone()),
         prim::MUL if is_zero(a) => Some(a.clone()),
         prim::MUL if is_zero(b) => Some(b.clone()),
@@ -663,6 +679,14 @@ mod tests {
             assert!(deep.fault().is_some_and(|why| why.contains("nested more than 500 deep")));
         }
         assert!((0..400).fold(value, |all, _| all.math("exp")).fault().is_none());
+    }
+
+    #[test]
+    fn what_is_added_to_a_float_is_dropped_only_if_it_changes_no_zero() {
+        let x = || TeExpr::float(1.0, DType::F32).math("exp");
+        let stays = |e: TeExpr| e.depth > x().depth;
+        assert!(stays(x() + 0.0) && stays(0.0 + x()) && stays(x() - -0.0));
+        assert!(!stays(x() + -0.0) && !stays(-0.0 + x()) && !stays(x() - 0.0));
     }
 
     #[test]

@@ -37,8 +37,8 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     op(
         "relax.einsum",
         documented!(
-            "Sum of products, with the dimensions named by letters.",
-            "the dimensions of the letters after `->`, or of those that appear once",
+            "Sum of products, with the dimensions named by letters; `...` stands for those that are broadcast.",
+            "the dimensions of the letters after `->`; without it those of `...`, then those of the letters that appear once, in order",
             r#"a: R.Tensor((2, 3), "float32"), b: R.Tensor((3, 4), "float32")"#,
             r#"R.einsum((a, b), subscripts="ij,jk->ik")"#,
             r#"R.Tensor((2, 4), "float32")"#
@@ -101,46 +101,112 @@ fn outer(call: Call<'_>) -> Inferred {
     Ok(with_shape(&like, 2, dims))
 }
 
-/// Each letter stands for one dimension; without `->` the result has the letters that occur once, in order.
+/// What an einsum calls the axes of its operands and of its result.
+pub(crate) struct Subscripts {
+    pub(crate) inputs: Vec<Vec<char>>,
+    pub(crate) output: Vec<char>,
+}
+
+/// The name of an axis that `...` stands for, the last one first: none that a text has.
+fn unnamed(from_the_end: usize) -> char {
+    u32::try_from(from_the_end).ok().and_then(|n| char::from_u32(0xE000 + n)).unwrap_or('\u{E000}')
+}
+
+fn called(name: char) -> String {
+    if ('\u{E000}'..='\u{F8FF}').contains(&name) { "an axis of `...`".to_string() } else { format!("`{name}`") }
+}
+
+impl Subscripts {
+    /// Those of a call with operands of so many dimensions; `None` if `...` stands for a number of them that is not known.
+    /// Without `->`, the result has the axes of `...` and then the letters that occur once, in order.
+    pub(crate) fn of_call(call: Call<'_>, ndims: &[Option<usize>]) -> Result<Option<Subscripts>, String> {
+        let subscripts = text(call, "subscripts").unwrap_or_default().replace(' ', "");
+        let (inputs, output) = subscripts.split_once("->").map_or((subscripts.as_str(), None), |(i, o)| (i, Some(o)));
+        let terms: Vec<&str> = inputs.split(',').collect();
+        if terms.len() != ndims.len() {
+            return Err(format!("\"{subscripts}\" names {} operands, found {}", terms.len(), ndims.len()));
+        }
+        let (mut inputs, mut most) = (Vec::new(), 0);
+        for (term, ndim) in terms.iter().zip(ndims) {
+            let letters = term.replacen("...", "", 1);
+            if letters.contains('.') {
+                return Err(format!("\"{term}\" has dots that are no `...`"));
+            }
+            if letters.len() == term.len() {
+                if let Some(ndim) = ndim.filter(|ndim| *ndim != term.len()) {
+                    return Err(format!("\"{term}\" stands for {} dimensions, found {ndim}", term.len()));
+                }
+                inputs.push(term.chars().collect());
+                continue;
+            }
+            let Some(ndim) = ndim else { return Ok(None) };
+            let Some(more) = ndim.checked_sub(letters.len()) else {
+                return Err(format!("\"{term}\" stands for at least {} dimensions, found {ndim}", letters.len()));
+            };
+            most = most.max(more);
+            inputs.push(expanded(term, more));
+        }
+        let output = match output {
+            Some(output) if most > 0 && !output.contains("...") => {
+                return Err(format!("the result \"{output}\" has no `...`, for which the operands have axes"));
+            }
+            Some(output) => expanded(output, most),
+            None => {
+                let all: Vec<char> = inputs.iter().flatten().copied().collect();
+                let once = |name: &char| all.iter().filter(|other| *other == name).count() == 1;
+                let mut letters: Vec<char> =
+                    all.iter().filter(|name| name.is_alphabetic() && once(name)).copied().collect();
+                letters.sort_unstable();
+                (0..most).rev().map(unnamed).chain(letters).collect()
+            }
+        };
+        Ok(Some(Subscripts { inputs, output }))
+    }
+}
+
+/// The names in a term in which `...` stands for so many axes.
+fn expanded(term: &str, axes: usize) -> Vec<char> {
+    let (before, after) = term.split_once("...").unwrap_or((term, ""));
+    let axes = if before.len() == term.len() { 0 } else { axes };
+    before.chars().chain((0..axes).rev().map(unnamed)).chain(after.chars()).collect()
+}
+
+/// Each name stands for one dimension.
 fn einsum(call: Call<'_>) -> Inferred {
     let operands = tensors(call, 0)?;
-    let subscripts: String = text(call, "subscripts").unwrap_or_default().chars().filter(|c| *c != ' ').collect();
-    let (inputs, output) = subscripts.split_once("->").map_or((subscripts.as_str(), None), |(i, o)| (i, Some(o)));
-    let terms: Vec<&str> = inputs.split(',').collect();
-    if terms.len() != operands.len() {
-        return wrong(format!("\"{subscripts}\" names {} operands, found {}", terms.len(), operands.len()));
-    }
     let Some(first) = operands.first() else { return wrong("needs at least one tensor".to_string()) };
     let mut dtype = first.dtype;
+    for t in &operands {
+        dtype = same_dtype(dtype, t.dtype)?;
+    }
+    let like = TensorType { dtype, ..first.clone() };
+    let ndims: Vec<Option<usize>> = operands.iter().map(|t| usize::try_from(t.ndim).ok()).collect();
+    let Subscripts { inputs, output } = match Subscripts::of_call(call, &ndims) {
+        Ok(Some(subscripts)) => subscripts,
+        Ok(None) => return Ok(with_shape(&like, -1, None)),
+        Err(why) => return wrong(why),
+    };
     let mut sizes: BTreeMap<char, Dim> = BTreeMap::new();
     let mut known = true;
-    for (term, t) in terms.iter().zip(&operands) {
-        dtype = same_dtype(dtype, t.dtype)?;
-        if term.contains('.') {
-            return Ok(with_shape(&TensorType { dtype, ..first.clone() }, -1, None));
-        }
-        if t.ndim >= 0 && t.ndim as usize != term.len() {
-            return wrong(format!("\"{term}\" stands for {} dimensions, found {}", term.len(), t.ndim));
-        }
+    for (names, t) in inputs.iter().zip(&operands) {
         let Some(dims) = &t.shape else {
             known = false;
             continue;
         };
-        for (letter, dim) in term.chars().zip(dims) {
-            match sizes.get(&letter).map(|size| (size, prove_equal(size, dim))) {
+        for (name, dim) in names.iter().zip(dims) {
+            match sizes.get(name).map(|size| (size, prove_equal(size, dim))) {
                 Some((size, Some(false))) if size.as_int() != Some(1) && dim.as_int() != Some(1) => {
-                    return wrong(format!("`{letter}` is {} in one operand and {} in another", show(size), show(dim)));
+                    let (size, dim) = (show(size), show(dim));
+                    return wrong(format!("{} is {size} in one operand and {dim} in another", called(*name)));
                 }
                 Some((size, _)) if size.as_int() != Some(1) => {}
                 _ => {
-                    sizes.insert(letter, dim.clone());
+                    sizes.insert(*name, dim.clone());
                 }
             }
         }
     }
-    let implied: String = sizes.keys().filter(|letter| inputs.matches(**letter).count() == 1).collect();
-    let output = output.unwrap_or(&implied);
     let ndim = output.len() as i32;
-    let dims = if known { output.chars().map(|letter| sizes.get(&letter).cloned()).collect() } else { None };
-    Ok(with_shape(&TensorType { dtype, ..first.clone() }, ndim, dims))
+    let dims = if known { output.iter().map(|name| sizes.get(name).cloned()).collect() } else { None };
+    Ok(with_shape(&like, ndim, dims))
 }

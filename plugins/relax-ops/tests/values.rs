@@ -91,3 +91,25 @@ fn values_are_those_of_numpy() {
         lines.lines().filter_map(|line| Some(format!("{}\n    {}", line, fault(&ops, line)?))).collect();
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), lines.lines().count(), wrong.join("\n"));
 }
+
+/// What `values.txt` cannot say, as a text has no name for such numbers: the logarithm of 0 is minus infinity, `0 / 0` no number.
+const OF_NO_NUMBERS: &str = r#"R.max(R.log(R.zeros(R.shape([3]), dtype="float32")), axis=[0]) | float32 [] -inf
+R.min(R.negative(R.log(R.zeros(R.shape([3]), dtype="float64"))), axis=[0]) | float64 [] inf
+R.argmax(R.log(R.zeros(R.shape([1, 3]), dtype="float32")), axis=1) | int64 [1] 0
+R.argmax(R.log(R.zeros(R.shape([1, 3]), dtype="float16")), axis=1) | int64 [1] 0
+R.argmin(R.negative(R.log(R.zeros(R.shape([1, 3]), dtype="float32"))), axis=1) | int64 [1] 0
+R.nn.max_pool2d(R.log(R.zeros(R.shape([1, 1, 2, 1]), dtype="float32")), pool_size=(2, 2), padding=(1, 1)) | float32 [1,1,3,2] -inf -inf -inf -inf -inf -inf
+R.log_add_exp(R.const([1000.0, -1000.0, 3.0, 88.5], "float32"), R.const([1000.0, -1000.0, -500.0, 0.0], "float32")) | float32 [4] 1000.6931 -999.3069 3 88.5
+R.log_add_exp(R.log(R.const([0.0, 0.0], "float32")), R.log(R.const([0.0, 1.0], "float32"))) | float32 [2] -inf 0
+R.median(R.divide(R.const([3.0, 0.0, 1.0], "float32"), R.const([1.0, 0.0, 1.0], "float32")), axis=None) | float32 [] NaN
+R.divide(R.const([1.0, 1.0], "float32"), R.add(R.negative(R.const([0.0, 1.0], "float32")), R.const(0.0, "float32"))) | float32 [2] inf -1
+R.divide(R.const([1.0, 1.0], "float32"), R.subtract(R.negative(R.const([0.0, 1.0], "float32")), R.const(0.0, "float32"))) | float32 [2] -inf -1
+R.arange(R.prim_value(T.float32(0.0)), R.prim_value(T.float32(1.0)), R.prim_value(T.float32(0.25)), dtype="float32") | float32 [4] 0 0.25 0.5 0.75"#;
+
+#[test]
+fn values_of_infinities_are_those_of_numpy() {
+    let ops = Ops::new();
+    let wrong: Vec<String> =
+        OF_NO_NUMBERS.lines().filter_map(|line| Some(format!("{}\n    {}", line, fault(&ops, line)?))).collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

@@ -96,16 +96,16 @@ fn arange(call: Call<'_>) -> Legal {
     }
 }
 
-/// `start + index * step`, in integers.
+/// `start + index * step`, in the data type of both.
 fn computed_arange(call: Call<'_>, dtype: DType, shape: &[Dim]) -> Legal {
     let te = Te::new("arange", call);
     let (TeOperand::Number(start), TeOperand::Number(step)) = (te.operand(0)?, te.operand(2)?) else {
         return cannot("start or step are not numbers");
     };
-    if start.dtype() != DType::I64 || step.dtype() != DType::I64 {
-        return cannot("start or step are not integers of 64 bits, and it is not a constant");
+    if start.dtype() != step.dtype() || !(start.dtype() == DType::I64 || start.dtype().is_float()) {
+        return cannot("start and step are neither both integers of 64 bits nor both floats, and it is not a constant");
     }
-    let out = te.compute("T_arange", shape, |i| (&i[0] * step + start).cast(dtype));
+    let out = te.compute("T_arange", shape, |i| (i[0].cast(step.dtype()) * step + start).cast(dtype));
     te.finish(&[out])
 }
 

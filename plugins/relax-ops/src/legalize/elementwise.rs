@@ -60,7 +60,7 @@ pub(super) const ROWS: &[Row] = &[
     ("relax.atan2", |call| binary(call, "atan2", |a, b| a.math_with("atan2", &[b]))),
     ("relax.maximum", |call| binary(call, "maximum", |a, b| a.max(b))),
     ("relax.minimum", |call| binary(call, "minimum", |a, b| a.min(b))),
-    ("relax.log_add_exp", |call| binary(call, "log_add_exp", |a, b| (a.math("exp") + b.math("exp")).math("log"))),
+    ("relax.log_add_exp", |call| binary(call, "log_add_exp", log_add_exp)),
     ("relax.bitwise_and", |call| binary(call, "bitwise_and", |a, b| a.bit_and(b))),
     ("relax.bitwise_or", |call| binary(call, "bitwise_or", |a, b| a.bit_or(b))),
     ("relax.bitwise_xor", |call| binary(call, "bitwise_xor", |a, b| a.bit_xor(b))),
@@ -209,6 +209,14 @@ fn floor_divide(a: TeExpr, b: TeExpr) -> TeExpr {
 
 fn floor_mod(a: TeExpr, b: TeExpr) -> TeExpr {
     if a.dtype().is_float() { &a - (&a / &b).math("floor") * b } else { a % b }
+}
+
+/// The logarithm of the sum of two powers of e, from the greater one, so that none of them is infinite. Of two equal ones, as
+/// of infinities, the difference is not taken.
+fn log_add_exp(a: TeExpr, b: TeExpr) -> TeExpr {
+    let apart = (&a - &b).math("fabs") * -1.0;
+    let sum = a.max(&b) + apart.math("exp").math("log1p");
+    a.eq(&b).select(&a + std::f64::consts::LN_2, sum)
 }
 
 /// Of floats as the function of TIR, of integers by squaring.

@@ -4,6 +4,7 @@ use super::blocks::{map, map2, padded, with};
 use super::reduce::reduce;
 use super::{Legal, Row, cannot, float_attr, result_shape};
 use crate::declare::{int, ints, out_dtype, text};
+use crate::linear::Subscripts;
 use plugin_api::ir::{Call, DType, Dim};
 use plugin_api::te::{Te, TeExpr, TeTensor};
 use plugin_api::typing::operators::InferError;
@@ -61,14 +62,12 @@ fn outer(call: Call<'_>) -> Legal {
 fn einsum(call: Call<'_>) -> Legal {
     let te = Te::new("einsum", call);
     let operands = te.inputs(0)?;
-    let subscripts = text(call, "subscripts").unwrap_or_default().replace(' ', "");
-    let Some((inputs, output)) = subscripts.split_once("->") else { return cannot("its subscripts have no `->`") };
-    let inputs: Vec<Vec<char>> = inputs.split(',').map(|names| names.chars().collect()).collect();
-    let output: Vec<char> = output.chars().collect();
-    let fits = inputs.iter().map(Vec::len).eq(operands.iter().map(TeTensor::ndim));
-    if !fits || subscripts.contains('.') {
-        return cannot("its subscripts do not name each axis of its operands");
-    }
+    let ndims: Vec<Option<usize>> = operands.iter().map(|operand| Some(operand.ndim())).collect();
+    let Subscripts { inputs, output } = match Subscripts::of_call(call, &ndims) {
+        Ok(Some(subscripts)) => subscripts,
+        Ok(None) => return cannot("its subscripts do not name each axis of its operands"),
+        Err(why) => return cannot(why),
+    };
     let shape = result_shape(call)?;
     let mut summed: Vec<(char, Dim)> = Vec::new();
     for (name, size) in inputs.iter().flatten().zip(operands.iter().flat_map(|operand| operand.shape())) {
@@ -78,7 +77,10 @@ fn einsum(call: Call<'_>) -> Legal {
             _ => {}
         }
     }
-    let reduced: Vec<TeExpr> = summed.iter().map(|(name, size)| te.reduce_axis(&name.to_string(), size)).collect();
+    let reduced: Vec<TeExpr> = summed
+        .iter()
+        .map(|(name, size)| te.reduce_axis(&name.to_string().replace(|c: char| !c.is_ascii(), "k"), size))
+        .collect();
     let out = te.compute("T_einsum", &shape, |i| {
         let free = output.iter().zip(&shape).zip(i);
         let axes: BTreeMap<char, (&Dim, &TeExpr)> = free

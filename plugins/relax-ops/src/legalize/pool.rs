@@ -2,10 +2,11 @@
 
 use super::blocks::{divide, padded, raveled};
 use super::conv::Spatial;
+use super::reduce::lowest;
 use super::{Legal, Row, cannot, result_shape};
 use crate::declare::{flag, ints, text};
 use plugin_api::ir::{Attr, Call, DType, Dim};
-use plugin_api::te::{Note, Te, TeExpr, TeTensor, least_value};
+use plugin_api::te::{Note, Te, TeExpr, TeTensor};
 
 pub(super) const ROWS: &[Row] = &[
     ("relax.nn.max_pool1d", |call| pool(call, "max_pool1d", 1, Kind::Max)),
@@ -58,7 +59,7 @@ fn pool(call: Call<'_>, name: &str, n: usize, kind: Kind) -> Legal {
         let more = if flag(call, "ceil_mode") { spatial.strides[k] - 1 } else { 0 };
         pads[*axis] = (Dim::Int(spatial.padding[k].0), Dim::Int(spatial.padding[k].1 + more));
     }
-    let fill = if kind == Kind::Max { least_value(x.dtype()) } else { TeExpr::int(0, DType::I64).cast(x.dtype()) };
+    let fill = if kind == Kind::Max { lowest(x.dtype()) } else { TeExpr::int(0, DType::I64).cast(x.dtype()) };
     let pads_any = spatial.padding.iter().any(|pad| *pad != (0, 0)) || flag(call, "ceil_mode");
     let data = if pads_any { padded(&te, "pad_temp", &x, &pads, fill) } else { x.clone() };
     let k = window(&te, &sizes.iter().map(|size| Dim::Int(*size)).collect::<Vec<_>>());
@@ -70,7 +71,8 @@ fn pool(call: Call<'_>, name: &str, n: usize, kind: Kind) -> Legal {
     };
     let over: Vec<&TeExpr> = k.iter().collect();
     if kind == Kind::Max {
-        let out = te.compute_with("pool_max", &shape, &rule("pool_max"), |i| element(i).largest(&over));
+        let out = te
+            .compute_with("pool_max", &shape, &rule("pool_max"), |i| element(i).largest_from(lowest(x.dtype()), &over));
         return te.finish(&[out]);
     }
     let sum = te.compute("pool_sum", &shape, |i| element(i).sum(&over));
@@ -267,7 +269,7 @@ impl Backward {
     fn largest(&self, te: &Te<'_>, data: &TeTensor, windows: &[Dim]) -> TeTensor {
         let over: Vec<TeExpr> =
             ["dh", "dw"].iter().zip(&self.sizes).map(|(name, size)| te.reduce_axis(name, &Dim::Int(*size))).collect();
-        let start = [TeExpr::int(-1, DType::I64), least_value(data.dtype())];
+        let start = [TeExpr::int(0, DType::I64), lowest(data.dtype())];
         let over: Vec<&TeExpr> = over.iter().collect();
         let [place, _] = te.compute_pair("maxpool_grad_argmax", windows, start, &over, |i, [at, best]| {
             let mut index = i.to_vec();
@@ -295,7 +297,7 @@ fn backward(call: Call<'_>, name: &str, kind: Kind) -> Legal {
     }
     let is_padded = pads.iter().any(|pad| *pad != (Dim::Int(0), Dim::Int(0)));
     let largest = (kind == Kind::Max).then(|| {
-        let data = if is_padded { padded(&te, "pad_temp", &x, &pads, least_value(x.dtype())) } else { x.clone() };
+        let data = if is_padded { padded(&te, "pad_temp", &x, &pads, lowest(x.dtype())) } else { x.clone() };
         (pool.largest(&te, &data, gradient.shape()), data)
     });
     let back = [0, 1].map(|k| {

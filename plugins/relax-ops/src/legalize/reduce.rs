@@ -10,10 +10,10 @@ use plugin_api::te::{Te, TeExpr, TeTensor, greatest_value, least_value};
 pub(super) const ROWS: &[Row] = &[
     ("relax.sum", |call| reduction_from(call, "sum", TeExpr::sum, 0)),
     ("relax.prod", |call| reduction_from(call, "prod", TeExpr::prod, 1)),
-    ("relax.max", |call| extreme(call, "max", TeExpr::largest)),
-    ("relax.min", |call| extreme(call, "min", TeExpr::smallest)),
-    ("relax.argmax", |call| arg_reduction(call, "argmax", least_value, |a, b| a.gt(b))),
-    ("relax.argmin", |call| arg_reduction(call, "argmin", greatest_value, |a, b| a.lt(b))),
+    ("relax.max", |call| extreme(call, "max", |x, over| x.largest_from(lowest(x.dtype()), over))),
+    ("relax.min", |call| extreme(call, "min", |x, over| x.smallest_from(highest(x.dtype()), over))),
+    ("relax.argmax", |call| arg_reduction(call, "argmax", lowest, |a, b| a.gt(b))),
+    ("relax.argmin", |call| arg_reduction(call, "argmin", highest, |a, b| a.lt(b))),
     ("relax.collapse_sum_to", collapse_sum),
     ("relax.collapse_sum_like", collapse_sum),
     ("relax.mean", mean),
@@ -27,6 +27,20 @@ pub(super) const ROWS: &[Row] = &[
 
 /// How a value is reduced over axes, such as [`TeExpr::sum`].
 type Reduce = fn(&TeExpr, &[&TeExpr]) -> TeExpr;
+
+/// What no value of a data type is less than: of floats, minus infinity, so that it is the largest of nothing else.
+pub(super) fn lowest(dtype: DType) -> TeExpr {
+    if has_infinity(dtype) { TeExpr::float(f64::NEG_INFINITY, dtype) } else { least_value(dtype) }
+}
+
+/// What no value of a data type is greater than.
+fn highest(dtype: DType) -> TeExpr {
+    if has_infinity(dtype) { TeExpr::float(f64::INFINITY, dtype) } else { greatest_value(dtype) }
+}
+
+fn has_infinity(dtype: DType) -> bool {
+    matches!(dtype, DType::F16 | DType::BF16 | DType::F32 | DType::F64)
+}
 
 /// The axes that a call reduces: those in `axis`, by default all.
 fn reduced_axes(call: Call<'_>, x: &TeTensor) -> Vec<usize> {
@@ -130,9 +144,8 @@ fn arg_reduction(
     let sizes: Vec<Dim> = axes.iter().map(|axis| x.shape()[*axis].clone()).collect();
     let dtype = call.ty().dtype();
     let place = raveled(&over, &sizes).cast(dtype);
-    // Integers can all be the worst one: then the first place is that of the first. Of floats, the start is as in TVM.
-    let first = if x.dtype().is_float() { -1 } else { 0 };
-    let start = [TeExpr::int(first, dtype), worst(x.dtype())];
+    // All can be the worst one: then the place is that of the first. TVM starts at -1, and at the least finite value.
+    let start = [TeExpr::int(0, dtype), worst(x.dtype())];
     let over: Vec<&TeExpr> = over.iter().collect();
     let [best, _] = te.compute_pair(&format!("{block}_temp"), &shape, start, &over, |i, [at, best]| {
         let mut kept = i.iter();
@@ -301,14 +314,19 @@ fn bucketize(call: Call<'_>) -> Legal {
     te.finish(&[out])
 }
 
-/// How many elements along an axis come before an element in order; of equal ones, the first comes first.
+/// How many elements along an axis come before an element in order; of equal ones, the first comes first. What is no number
+/// comes last.
 fn ranks(te: &Te<'_>, x: &TeTensor, axis: usize) -> TeTensor {
     let k = te.reduce_axis("k", &x.shape()[axis]);
     te.compute("rank", x.shape(), |i| {
         let mut index = i.to_vec();
         index[axis] = k.clone();
         let (other, own) = (x.at(&index), x.at(i));
-        let is_before = other.lt(&own).or(other.eq(own).and(k.lt(&i[axis])));
+        let is_earlier = k.lt(&i[axis]);
+        let mut is_before = other.lt(&own).or(other.eq(&own).and(&is_earlier));
+        if x.dtype().is_float() {
+            is_before = is_before.or(own.test("isnan").and(other.test("isnan").negated().or(is_earlier)));
+        }
         is_before.cast(DType::I64).sum(&[&k])
     })
 }
@@ -341,7 +359,14 @@ fn median(call: Call<'_>) -> Legal {
         let is_middle = ranks.at(at(i, k.clone())).eq(middle);
         is_middle.select(k.cast(DType::I64), TeExpr::int(0, DType::I64)).sum(&[&k])
     });
-    let value = te.compute("median", &shape, |i| x.at(at(i, place.at(i))));
+    let mut value = te.compute("median", &shape, |i| x.at(at(i, place.at(i))));
+    if x.dtype().is_float() {
+        // Of elements with one that is no number, there is none in the middle.
+        let no_numbers =
+            te.compute("no_numbers", &shape, |i| x.at(at(i, k.clone())).test("isnan").cast(DType::I64).sum(&[&k]));
+        let nothing = TeExpr::float(f64::NAN, x.dtype());
+        value = map2(&te, "median", &no_numbers, &value, |count, value| count.gt(0).select(nothing, value));
+    }
     // What is not kept has an extent of 1; without an axis, all dimensions are gone.
     let shaped = |te: &Te<'_>, x: &TeTensor, ty: &Type| match ty {
         Type::Tensor(ty) => Some(reshaped(te, x, ty.shape.as_ref()?)),
