@@ -11,6 +11,7 @@ class Module:
             A[i] = T.truncmod(i, 3) + T.Div(i, 4) + T.min(i, n) + T.max(n, -7)
             A[i] = T.Add(i * 66, 0) + T.Mul(0, 256)
             A[i] = i << 2 | n >> 1 & (i ^ 3)
+            A[i] = T.LShift(1, 4) | T.RShift(256, 0) | T.RShift(i, 0)
             C[i] = i < n and n <= 4 or i == 3 and not n != 5
             C[i] = (i < n or n > 3) and (not i >= 2) == (n < 7)
             B[i] = T.Cast("float32", i) / T.float32(3.0) + T.float32(0.10000000000000001)
