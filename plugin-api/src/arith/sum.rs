@@ -61,6 +61,15 @@ impl Sum {
         Some(self)
     }
 
+    /// Whether a data type has each number of the sum, as it is written: a negative one as what is taken away, unless it
+    /// stands alone.
+    pub(super) fn fits(&self, dtype: DType) -> bool {
+        let range = Bounds::of_dtype(dtype);
+        let fits = |c: i64| range.contains(c) && c.checked_neg().is_some_and(|c| range.contains(c));
+        let alone = self.terms.is_empty() && self.k != i64::MIN && range.contains(self.k);
+        alone || fits(self.k) && self.terms.iter().all(|(_, c)| fits(*c))
+    }
+
     /// Greatest common divisor of the coefficients, the constant left out; 0 if there are none.
     pub(super) fn divisor(&self) -> i64 {
         let all = self.terms.iter().fold(0, |g, (_, c)| gcd(g, i128::from(*c)));
@@ -200,11 +209,7 @@ impl Store {
     /// The expression of a sum, as it is: a positive term first if there is one, the constant last. `None` if a number
     /// does not fit the type.
     pub(super) fn build(&mut self, sum: &Sum, dtype: DType) -> Option<Id> {
-        let range = Bounds::of_dtype(dtype);
-        // A negative number is written as what is taken away, unless it stands alone.
-        let fits = |c: i64| range.contains(c) && c.checked_neg().is_some_and(|c| range.contains(c));
-        let alone = sum.terms.is_empty() && sum.k != i64::MIN && range.contains(sum.k);
-        if !(alone || fits(sum.k) && sum.terms.iter().all(|(_, c)| fits(*c))) {
+        if !sum.fits(dtype) {
             return None;
         }
         let terms = self.grouped(&sum.terms, dtype)?;

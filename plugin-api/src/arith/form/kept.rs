@@ -7,8 +7,14 @@ use crate::arith::sum::Sum;
 use crate::ir::records::{NONE, prim};
 
 impl Form<'_> {
-    /// The terms of a sum, some of them parts of the expression as it was.
+    /// The terms of a sum, some of them parts of the expression as it was. A sum with a number that its data type does not
+    /// have is its only term.
     pub(super) fn sum_as_it_was(&self, id: Id) -> Sum {
+        let sum = self.shortest_sum(id);
+        if sum.fits(self.store.at(id).dtype) { sum } else { Sum::atom(id) }
+    }
+
+    fn shortest_sum(&self, id: Id) -> Sum {
         let canonical = self.store.sum_of(id);
         let Some(origin) = self.origin.get(&id) else { return canonical };
         let was = self.store.flatten(*origin, |part| match part {

@@ -5,6 +5,7 @@ mod and_of_ors;
 mod kept;
 
 use crate::arith::analyzer::Analyzer;
+use crate::arith::bounds::Bounds;
 use crate::arith::store::{IF_THEN_ELSE, Id, Node, SELECT, Store, is_index};
 use crate::arith::to_dim::atom_of;
 use crate::ir::records::{NONE, prim};
@@ -237,6 +238,12 @@ impl<'s> Form<'s> {
             (prim::LE, Some(true)) if number(a) => (prim::LT, -1, 0),
             _ => (op, 0, 0),
         };
+        let fits =
+            |id: Id, more: i64| self.sum_as_it_was(id).shift(more).is_some_and(|sum| sum.fits(self.store.at(id).dtype));
+        let (op, more_a, more_b) = match fits(a, more_a) && fits(b, more_b) {
+            true => (op, more_a, more_b),
+            false => (self.store.at(id).op, 0, 0),
+        };
         let mut sides = [Todo::Sum(b, more_b), Todo::Sum(a, more_a)];
         let difference = self.store.plus(&self.store.sum_of(a), &self.store.sum_of(b), -1);
         let difference = difference.and_then(|sum| sum.shift(more_a.checked_sub(more_b)?));
@@ -269,7 +276,7 @@ impl<'s> Form<'s> {
         if terms.is_empty() {
             todo.push(Todo::Out(Piece::Leaf(Dim::int(0, dtype))));
         }
-        // A sum is itself its only term if its numbers do not fit into 64 bits; such a sum has no other form.
+        // A sum is itself its only term if its numbers do not fit into its data type; such a sum has no other form.
         if let [(Some(term), 1)] = terms[..]
             && term == id
             && self.store.is_linear(id)
@@ -326,7 +333,8 @@ impl<'s> Form<'s> {
     fn middle(&self, id: Id) -> Option<(Id, i64, i64)> {
         let (inner, m) = self.store.by_constant(id, prim::FLOORMOD)?;
         let (x, low) = self.store.by_constant(inner, prim::FLOORDIV)?;
-        Some((x, low, low.checked_mul(m)?))
+        let high = low.checked_mul(m).filter(|high| Bounds::of_dtype(self.store.at(id).dtype).contains(*high))?;
+        Some((x, low, high))
     }
 
     /// Divisor and modulus of a term that is a part of something: of `x // 4 % 2` these are 4 and 8.

@@ -633,6 +633,39 @@ fn shared_parts_are_not_written_without_end() {
     }
 }
 
+/// `x // 16 % 16` is `x % 256 // 16`, and `(x + a) + b` one sum, only where the data type has the numbers.
+#[test]
+fn what_is_written_fits_its_type() {
+    for dtype in INTS {
+        let mut analyzer = Analyzer::new();
+        let (min, max) = ends(dtype);
+        let (min, max) = (min as i64, i64::try_from(max).unwrap_or(i64::MAX));
+        let x = || Dim::Var(Sym { id: 0, dtype });
+        let int = |v: i64| Dim::int(v, dtype);
+        let root = int(1 << (dtype.bits() / 2));
+        let half = max / 2 + 1;
+        for dim in [
+            op(FLOORMOD, op(FLOORDIV, x(), root.clone()), root.clone()),
+            op(MUL, op(MUL, x(), root.clone()), root),
+            op(ADD, op(ADD, x(), int(max)), int(1)),
+            op(ADD, op(ADD, op(MUL, x(), int(half)), op(MUL, x(), int(half))), int(1)),
+            op(MUL, op(SUB, x(), int(half)), int(4)),
+            op(SUB, int(0), op(ADD, x(), int(min))),
+            op(LT, op(ADD, op(ADD, x(), int(max)), int(1)), int(3)),
+            op(LE, x(), op(SUB, op(ADD, x(), int(max)), int(min))),
+            op(EQ, op(SUB, x(), int(min)), int(max)),
+        ] {
+            let id = analyzer.store().enter(&dim, &std::collections::BTreeMap::new());
+            let simple = analyzer.store().simplify(id);
+            for piece in analyzer.pieces_of(id, simple).expect("it is short") {
+                if let form::Piece::Leaf(number) = &piece {
+                    assert!(is_sound(number), "{piece:?} of {dim:?}");
+                }
+            }
+        }
+    }
+}
+
 /// Such a sum is its own only term.
 #[test]
 fn sums_that_do_not_fit_are_written_as_they_are() {
