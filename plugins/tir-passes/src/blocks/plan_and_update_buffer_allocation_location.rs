@@ -292,9 +292,10 @@ impl<'b> Planned<'b> {
         if let Some(scope) = self.scopes.of.get(value).copied() {
             self.allocate(scope, rw)?;
         }
-        let is_access_of_what_it_allocates =
-            value.as_region_access().is_some_and(|access| !value.is_nested() && self.is_inside(access.buffer, value));
-        if self.unused.contains(value) || is_access_of_what_it_allocates {
+        let is_access_of_what_is_not_outside = value
+            .as_region_access()
+            .is_some_and(|access| !value.is_nested() && self.is_not_outside(access.buffer, value));
+        if self.unused.contains(value) || is_access_of_what_is_not_outside {
             rw.edit().discard(value);
         } else if let Some(access) = value.as_region_access().filter(|_| !value.is_nested()) {
             self.widen(value, &access, rw)?;
@@ -305,7 +306,7 @@ impl<'b> Planned<'b> {
     /// A block cannot say that it accesses an element whose index it reads from a buffer that it allocates itself: it accesses
     /// any element then.
     fn widen(&self, value: Value<'b>, access: &RegionAccess<'b>, rw: &mut Rewriter<'b>) -> Result<(), PassError> {
-        let is_own = |buffer: Value<'b>| self.is_inside(buffer, value);
+        let is_own = |buffer: Value<'b>| self.is_not_outside(buffer, value);
         let reads_own =
             |(min, extent): &(Value<'b>, Value<'b>)| loads_from(*min, is_own) || loads_from(*extent, is_own);
         let Some(ty) = access.buffer.as_buffer_type().filter(|_| access.ranges.iter().any(reads_own)) else {
@@ -322,11 +323,12 @@ impl<'b> Planned<'b> {
         Ok(())
     }
 
-    /// Whether a buffer is allocated in the block that says that it accesses it, or nowhere.
-    fn is_inside(&self, buffer: Value<'b>, access: Value<'b>) -> bool {
+    /// Whether a buffer is allocated in the block that says that it accesses it, or nowhere, or elsewhere: a block may say that
+    /// it accesses what it does not, and such a buffer is allocated where others use it.
+    fn is_not_outside(&self, buffer: Value<'b>, access: Value<'b>) -> bool {
         let around = self.scopes.around(access);
-        let inside = |scope: &usize| self.scopes.common(*scope, around) == around;
-        self.unused.contains(buffer) || self.scope_of.get(buffer).is_some_and(inside)
+        self.unused.contains(buffer)
+            || self.scope_of.get(buffer).is_some_and(|scope| !self.scopes.is_within(around, *scope))
     }
 
     fn allocate(&mut self, scope: usize, rw: &mut Rewriter<'b>) -> Result<(), PassError> {

@@ -10,7 +10,8 @@ declare_pass! {
     /// Shares storage between allocations that are not alive at the same time, and allocates it at the start of the function,
     /// or of the threads or the parallel loop that use it.
     ///
-    /// Expects flat buffers and no vectorized loops. Removes allocations that are not used, and the annotations of others.
+    /// Expects flat buffers and no vectorized loops. Removes allocations that are not used, and the annotations of others,
+    /// except that storage of which one allocation is volatile is volatile.
     /// Keeps apart what fits into a register, and memory scopes of one thread. An allocation whose shape a loop or a name in
     /// the function decides stays where it is.
     ///
@@ -90,6 +91,9 @@ fn bound_to_their_places(body: &Body) -> ValueSet<'_> {
     stay
 }
 
+/// The annotation of an allocation that threads share while they compute with it: each access is one of memory.
+const VOLATILE: &str = "tirx.volatile";
+
 struct Rewrite<'b> {
     /// What an allocation is over that has no storage of its own.
     shared: ValueMap<'b, V>,
@@ -118,6 +122,16 @@ impl<'b> Rewrite<'b> {
             }
         })?;
         own.iter().for_each(|own| rw.edit().set_attrs(*own, AttrsId::NONE));
+        if storage
+            .allocs
+            .iter()
+            .any(|alloc| alloc.attr(VOLATILE).is_some_and(|volatile| volatile.as_bool() != Some(false)))
+        {
+            match own {
+                [own] => rw.edit().set_attr(*own, VOLATILE, Attr::Bool(true)),
+                _ => rw.edit().set_attr(data, VOLATILE, Attr::Bool(true)),
+            }
+        }
         for other in others {
             self.shared.insert(*other, data);
         }
