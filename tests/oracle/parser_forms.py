@@ -5,6 +5,8 @@ import inspect
 import itertools
 import re
 
+import written_forms
+
 HEADER = """# from tvm.script import ir as I
 # from tvm.script import relax as R
 # from tvm.script import tirx as T
@@ -379,3 +381,5 @@ SUGAR = {
         "@R.function\ndef f(x: R.Tensor((4,), \"float32\")):\n    @R.function\n    def g(y: R.Tensor((4,), \"float32\")) -> R.Tensor((4,), \"float32\"):\n        return R.add(y, x)\n    return g(x)\n", "@R.function\ndef f(x: R.Callable((R.Tensor,), R.Tensor), y: R.Callable):\n    return x\n", "@R.function\ndef f(x: R.Tuple(R.Tensor((4,)), R.Shape([4]), R.Any)):\n    return x[0]\n", "@I.ir_module\nclass Module:\n    I.module_global_infos({\"vdevice\": [I.vdevice(\"llvm\"), I.vdevice({\"kind\": \"cuda\"}, 0, \"global\")]})\n    @R.function\n    def main(x: R.Tensor((4,), \"float32\", \"llvm\")):\n        return x\n", "@I.ir_module\nclass Module:\n    I.module_global_infos({\"vdevice\": [I.vdevice(\"llvm\", 0, \"global\")]})\n    @R.function\n    def main(x: R.Tensor((4,), \"float32\", \"llvm:0:global\")):\n        return x\n", "@I.ir_module\nclass Module:\n    @R.function\n    def main(x: R.Tensor((4,), \"float32\")):\n        gv = Module.g(x)\n        return gv\n\n    @R.function\n    def g(x: R.Tensor((4,), \"float32\")) -> R.Tensor((4,), \"float32\"):\n        return x\n", "@I.ir_module\nclass Module:\n    @R.function\n    def main(x: R.Tensor((4,), \"float32\")):\n        \"\"\"Doc.\"\"\"\n        return x\n", "@R.function\ndef f(x: R.Tensor((4,), \"float32\")) -> R.Tensor:\n    return x\n", "@R.function\ndef f(x: R.Tensor(None, \"float32\", ndim=2)):\n    return x\n", "@R.function\ndef f(x: R.Tensor((4, T.int64(4)), \"float32\")):\n    return x\n", "@R.function\ndef f(x: R.Tensor((2 * 3, 4), \"float32\")):\n    return x\n", "@R.function\ndef f(x: R.Tensor((4,), \"float32\")):\n    R.func_attr({\"relax.force_pure\": True, \"a\": {\"b\": [1, 2.5, \"c\", None]}})\n    return x\n", "@R.function\ndef f(x: R.Tensor((4,), \"float32\")):\n    return -x\n", "@R.function\ndef f(x: R.Tensor((4,), \"float32\")):\n    return\n", "@R.function\ndef f(x: R.Tensor((4,), \"float32\")):\n    with R.dataflow():\n        y = R.add(x, x)\n        R.output(y)\n    return y\n", "@R.function\ndef f(x: R.Tensor((4,), \"float32\")):\n    with R.dataflow():\n        y = R.add(x, x)\n        gv = y\n        R.output(gv)\n    return gv\n",
     ]],
 }
+
+SUGAR |= written_forms.groups(HEADER)

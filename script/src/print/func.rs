@@ -3,6 +3,7 @@
 use super::names::{Names, can_be_statement};
 use super::text::python_string;
 use super::{Printer, deeper, type_var};
+use crate::words::literals::Literal;
 use plugin_api::ir::records::{flag, kind, tykind};
 use plugin_api::ir::{Body, Call, DType, Dim, DimExpr, Expr, Function, Sym, Ty, Type, Value};
 use std::ops::Range;
@@ -306,6 +307,30 @@ impl<'b> Writer<'_, '_, 'b> {
         self.place(value, from);
     }
 
+    /// A value as an operand; of a number, the text also says what TVM would not take from its place.
+    fn operand(&mut self, value: Value<'b>, place: Literal) {
+        match value.dim() {
+            Some(Dim::Int(v)) if place == Literal::Narrow => {
+                self.p.uses_tir = true;
+                self.p.out.push_str(&format!("T.int64({v})"));
+            }
+            Some(Dim::Expr(e))
+                if place == Literal::Narrow
+                    && let DimExpr::Int(v, DType::I32) = *e =>
+            {
+                self.p.int(v);
+            }
+            Some(Dim::Expr(e))
+                if place == Literal::Wide
+                    && let DimExpr::Int(v, DType::BOOL) = *e =>
+            {
+                self.p.uses_tir = true;
+                self.p.out.push_str(if v != 0 { "T.bool(True)" } else { "T.bool(False)" });
+            }
+            _ => self.value(value),
+        }
+    }
+
     fn bare_node(&mut self, value: Value<'b>) {
         match value.view() {
             Expr::Call(call) => self.call(call),
@@ -316,7 +341,7 @@ impl<'b> Writer<'_, '_, 'b> {
                 }
                 for (i, item) in tuple.operands().enumerate() {
                     self.p.comma(i);
-                    self.value(item);
+                    self.operand(item, Literal::Wide);
                 }
                 if n == 1 {
                     self.p.out.push(',');
@@ -411,10 +436,11 @@ impl<'b> Writer<'_, '_, 'b> {
         }
         self.p.out.push('(');
         let mut n = 0;
+        let info = op.and_then(|op| self.p.ops.op_info(op));
         for arg in call.args() {
             self.p.comma(n);
             n += 1;
-            self.value(arg);
+            self.operand(arg, info.map_or(Literal::Scalar, |info| Literal::of(info, n - 1)));
         }
         let types_first = op.is_some_and(gives_result);
         if types_first && !types.is_empty() {
@@ -473,7 +499,13 @@ impl<'b> Writer<'_, '_, 'b> {
         self.p.out.push_str(open);
         for (i, ty) in types.iter().enumerate() {
             self.p.comma(i);
-            self.ty(*ty);
+            match (*ty).to_owned() {
+                // `T.int64` is a function of TVM's, which a tuple of types does not hold.
+                Type::Prim { dtype, value: None } if !out_ty => {
+                    self.p.out.push_str(&format!("R.Prim(\"{dtype}\")"));
+                }
+                _ => self.ty(*ty),
+            }
         }
         self.p.out.push_str(close);
     }

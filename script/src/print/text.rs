@@ -1,6 +1,6 @@
 //! Numbers, strings and names as Python writes them.
 
-use plugin_api::ir::{Sym, Type};
+use plugin_api::ir::{DType, Sym, Type};
 use plugin_api::names::{function_name, is_function_name};
 use std::fmt::Write;
 
@@ -10,6 +10,16 @@ pub(crate) fn not_finite(value: f64) -> &'static str {
         _ if value.is_nan() => "nan",
         _ if value > 0.0 => "inf",
         _ => "-inf",
+    }
+}
+
+/// The name of a float of which TVM does not read the number: it compares each with the extremes of float32 first.
+pub(crate) fn float_by_name(value: f64, dtype: DType) -> Option<&'static str> {
+    match value {
+        _ if dtype != DType::F64 => None,
+        f64::MAX => Some("T.max_value(\"float64\")"),
+        f64::MIN => Some("T.min_value(\"float64\")"),
+        _ => None,
     }
 }
 

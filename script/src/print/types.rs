@@ -2,7 +2,7 @@
 
 use super::Printer;
 use super::ops::{binary_name, folds, infix};
-use super::text::{not_finite, python_float, python_string};
+use super::text::{float_by_name, not_finite, python_float, python_string};
 use crate::words::folding::Constant;
 use plugin_api::ir::records::prim;
 use plugin_api::ir::{DTensorType, DType, Dim, DimExpr, Sym, TensorType, Type};
@@ -30,7 +30,7 @@ impl Printer<'_> {
                 self.out.push_str("R.Tuple(");
                 for (i, field) in fields.iter().enumerate() {
                     self.comma(i);
-                    self.ty(field, sym);
+                    self.inner_ty(field, sym);
                 }
                 self.out.push(')');
             }
@@ -39,13 +39,25 @@ impl Printer<'_> {
                 self.out.push_str("R.Callable((");
                 for (i, param) in params.iter().enumerate() {
                     self.comma(i);
-                    self.ty(param, sym);
+                    self.inner_ty(param, sym);
                 }
                 self.out.push_str(if params.len() == 1 { ",), " } else { "), " });
-                self.ty(ret, sym);
+                self.inner_ty(ret, sym);
                 self.out.push_str(if *pure { ", True)" } else { ", False)" });
             }
             _ => self.cannot("a type of an unknown kind"),
+        }
+    }
+
+    /// A type within another one. TVM prints a scalar as `T.int64` there, too, which it does not read.
+    fn inner_ty(&mut self, ty: &Type, sym: &dyn Fn(Sym) -> String) {
+        match ty {
+            Type::Prim { dtype, .. } => {
+                self.out.push_str("R.Prim(\"");
+                self.dtype(*dtype);
+                self.out.push_str("\")");
+            }
+            ty => self.ty(ty, sym),
         }
     }
 
@@ -58,7 +70,7 @@ impl Printer<'_> {
         }
         if known {
             self.out.push_str("ret=");
-            self.ty(ret, sym);
+            self.inner_ty(ret, sym);
         }
         if pure {
             self.out.push_str(if known { ", purity=True" } else { "purity=True" });
@@ -227,6 +239,10 @@ impl Printer<'_> {
                 DimExpr::Int(v, dtype) if dtype.code() == 6 => {
                     return self.out.push_str(if *v != 0 { "True" } else { "False" });
                 }
+                DimExpr::Int(-1, DType::U64) => {
+                    self.uses_tir = true;
+                    return self.out.push_str("T.max_value(\"uint64\")");
+                }
                 DimExpr::Int(v, dtype) => {
                     self.uses_tir = true;
                     self.out.push_str("T.");
@@ -236,10 +252,13 @@ impl Printer<'_> {
                 }
                 DimExpr::Float(bits, dtype) => {
                     self.uses_tir = true;
+                    let value = f64::from_bits(*bits);
+                    if let Some(name) = float_by_name(value, *dtype) {
+                        return self.out.push_str(name);
+                    }
                     self.out.push_str("T.");
                     self.dtype(*dtype);
                     self.out.push('(');
-                    let value = f64::from_bits(*bits);
                     match value.is_finite() {
                         true => python_float(&mut self.out, value),
                         false => self.out.push_str(&format!("\"{}\"", not_finite(value))),

@@ -1,9 +1,11 @@
 //! Calls: of operators, of functions of the module, of local functions.
 
+use super::constants::number_operand;
 use super::func::FnReader;
 use super::types::{accept, keyword};
 use super::{Read, path_after, span};
 use crate::words::diagnostic::Diagnostic;
+use crate::words::literals::Literal;
 use plugin_api::ir::records::{LEAF_BIT, flag, kind, tykind};
 use plugin_api::ir::{Attr, AttrsId, DType, Dim, NodeSpec, TensorType, Type, TypeId, V};
 use plugin_api::metadata::{ArgInfo, ArgKind, AttrInfo, AttrType, OpInfo};
@@ -75,7 +77,11 @@ impl<'a> FnReader<'a> {
 
     /// A tuple; a list in it is one, too.
     pub(super) fn tuple_of(&mut self, items: &'a [Expr]) -> Read<V> {
-        let items = items.iter().map(|item| self.operand(item, None)).collect::<Read<Vec<V>>>()?;
+        let item = |item| match number_operand(item, Literal::Wide) {
+            Some(number) => Ok(self.b.prim_value(&number)),
+            None => self.operand(item, None),
+        };
+        let items = items.iter().map(item).collect::<Read<Vec<V>>>()?;
         Ok(self.b.tuple(&items, None))
     }
 
@@ -173,30 +179,21 @@ impl<'a> FnReader<'a> {
         let (args, rest) =
             if variadic { (&positional[..], &[][..]) } else { positional.split_at(positional.len().min(n)) };
         let (types, rest) = positional_types(info, call, rest)?;
-        let callee_first = info.args.first().is_some_and(|arg| arg.kind == ArgKind::Function);
         let mut values = Vec::with_capacity(args.len() + 1);
-        for (i, arg) in args.iter().enumerate() {
-            values.push(match arg {
-                Expr::StringLiteral(symbol) if i == 0 && callee_first => {
-                    self.b.extern_func(symbol.value.to_str(), TypeId::NONE)
-                }
-                Expr::Call(symbol) if i == 0 && callee_first && self.extern_symbol(symbol).is_some() => {
-                    let symbol = self.extern_symbol(symbol).unwrap_or_default();
-                    self.b.extern_func(symbol, TypeId::NONE)
-                }
-                arg => self.operand(arg, info.args.get(i))?,
-            });
+        for arg in args {
+            values.push(self.operand_at(info, values.len(), arg)?);
         }
         // Operands that are given by name, in their order.
-        while let Some(arg) = info.args.get(values.len())
-            && let Some(value) = keyword(call, &arg.name)
-        {
-            values.push(self.operand(value, Some(arg))?);
+        while let Some(arg) = info.args.get(values.len()) {
+            match operand_named(call, &arg.name) {
+                Some(value) => values.push(self.operand_at(info, values.len(), value)?),
+                None if self.add_default(&info.name, &mut values) => {}
+                None => break,
+            }
         }
         self.no_gap(info, call, values.len())?;
-        let given = values.len() + usize::from(info.name == "relax.arange") * 2;
         let least = info.args.iter().filter(|arg| !arg.optional && !arg.name.starts_with('*')).count();
-        if values.is_empty() && least > 0 || given < least {
+        if values.len() < least {
             return Err(self.wrong_number(info, call, values.len()));
         }
         self.add_operands(&info.name, &mut values);
@@ -213,6 +210,26 @@ impl<'a> FnReader<'a> {
             "reshape" => self.with_known_shape(v, &values, span(call), what),
             "to_vdevice" => Ok(self.on_device(v)),
             _ => Ok(v),
+        }
+    }
+
+    /// The operand at a place of an operator.
+    fn operand_at(&mut self, info: &OpInfo, at: usize, expr: &'a Expr) -> Read<V> {
+        let arg = info.args.get(at);
+        match expr {
+            Expr::StringLiteral(symbol) if arg.is_some_and(|arg| arg.kind == ArgKind::Function) => {
+                Ok(self.b.extern_func(symbol.value.to_str(), TypeId::NONE))
+            }
+            Expr::Call(call)
+                if arg.is_some_and(|arg| arg.kind == ArgKind::Function)
+                    && let Some(symbol) = self.extern_symbol(call) =>
+            {
+                Ok(self.b.extern_func(symbol, TypeId::NONE))
+            }
+            expr => match number_operand(expr, Literal::of(info, at)) {
+                Some(number) => Ok(self.b.prim_value(&number)),
+                None => self.operand(expr, arg),
+            },
         }
     }
 
@@ -317,7 +334,8 @@ impl<'a> FnReader<'a> {
     fn no_gap(&self, info: &OpInfo, call: &ExprCall, n: usize) -> Read<()> {
         let Some((missing, rest)) = info.args.get(n..).and_then(<[ArgInfo]>::split_first) else { return Ok(()) };
         let of_rest = |keyword: &&Keyword| {
-            keyword.arg.as_ref().is_some_and(|name| rest.iter().any(|arg| arg.name == name.as_str()))
+            let name = keyword.arg.as_ref().map_or("", |name| name.as_str());
+            rest.iter().any(|arg| arg.name == name || other_name(&arg.name) == Some(name))
         };
         match call.arguments.keywords.iter().find(of_rest) {
             Some(keyword) => {
@@ -340,7 +358,10 @@ impl<'a> FnReader<'a> {
         let keywords = &call.arguments.keywords;
         let is_operand = |keyword: &Keyword| {
             let name = keyword.arg.as_ref().map_or("", |arg| arg.as_str());
-            info.args.iter().skip(call.arguments.args.len()).any(|arg| arg.name == name)
+            info.args
+                .iter()
+                .skip(call.arguments.args.len())
+                .any(|arg| arg.name == name || other_name(&arg.name) == Some(name))
         };
         let other = |keyword: &Keyword| is_type_keyword(keyword) || is_operand(keyword);
         if info.attrs.is_empty() && keywords.is_empty() && positional.is_empty() {
@@ -482,6 +503,16 @@ impl<'a> FnReader<'a> {
             }
         }
     }
+}
+
+/// Another name that TVM's Python function has for an operand.
+fn other_name(name: &str) -> Option<&'static str> {
+    (name == "func").then_some("gvar")
+}
+
+/// The operand that a call gives by name.
+fn operand_named<'c>(call: &'c ExprCall, name: &str) -> Option<&'c Expr> {
+    keyword(call, name).or_else(|| keyword(call, other_name(name)?))
 }
 
 /// What a call says of types, by position or by name, and the attributes that are given by position.

@@ -5,6 +5,8 @@ use super::func::FnReader;
 use super::types::{dtype_of, wide_int};
 use super::{Read, is_path, span};
 use crate::words::diagnostic::Diagnostic;
+use crate::words::float8::float8_bits;
+use crate::words::literals::Literal;
 use plugin_api::ir::constant::{Bf16, F16};
 use plugin_api::ir::{DType, Dim, Tensor, Type, V};
 use ruff_python_ast::{Expr, Number, UnaryOp};
@@ -50,6 +52,19 @@ impl<'a> FnReader<'a> {
             number.write(dtype, at, &mut bytes)?;
         }
         Ok(self.b.constant(&Tensor::new(&bytes), &Type::tensor(shape, dtype)))
+    }
+}
+
+/// A number of Python as an operand of a call; `None` of anything else.
+pub(super) fn number_operand(expr: &Expr, place: Literal) -> Option<Dim> {
+    let is_number = match expr {
+        Expr::UnaryOp(unary) => unary.operand.is_number_literal_expr(),
+        other => other.is_number_literal_expr() || other.is_boolean_literal_expr(),
+    };
+    match scalar(expr).filter(|_| is_number)? {
+        Scalar::Bool(value) => Some(place.bool(value)),
+        Scalar::Int(value) => i64::try_from(value).ok().map(|value| place.int(value)),
+        Scalar::Float(value) => Some(place.float(value)),
     }
 }
 
@@ -154,8 +169,9 @@ impl Scalar {
                     if signed { (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1) } else { (0, (1 << bits) - 1) };
                 wrong(format!("this number does not fit {dtype}, which has {low} to {high}"))
             }
-            _ => wrong(format!("constants of {dtype} are not written as numbers"))
-                .help("bool, int8 to int64, uint8 to uint64, float16, float32, float64, bfloat16"),
+            _ => wrong(format!("constants of {dtype} are not written as numbers")).help(
+                "bool, int8 to int64, uint8 to uint64, float16, float32, float64, bfloat16, float8_e4m3fn, float8_e5m2",
+            ),
         }
     }
 
@@ -183,6 +199,7 @@ impl Scalar {
             (2, 32) => i128::from((float as f32).to_bits()),
             (2, 16) => i128::from(F16::from_f64(float).0),
             (4, 16) => i128::from(Bf16::from_f32(float as f32).0),
+            (_, 8) => i128::from(float8_bits(dtype, float)?),
             _ => return None,
         };
         Some((bits.to_le_bytes(), dtype.bytes()))

@@ -8,7 +8,30 @@ use plugin_api::ir::{Attr, DType, Dim, V};
 const ZEROS: &[(&str, &str, usize)] = &[("relax.image.resize2d", "roi", 4), ("relax.image.resize3d", "roi", 6)];
 
 impl FnReader<'_> {
-    /// Completes the operands of a call: `R.arange(5)` is `R.arange(0, 5, 1)`.
+    /// Adds the next operand that TVM's Python function takes where a call has none, as in `R.arange(5)`, which is
+    /// `R.arange(0, 5, 1)`; whether there is one.
+    pub(super) fn add_default(&mut self, op: &str, values: &mut Vec<V>) -> bool {
+        let default = match (op, values.len()) {
+            ("relax.arange", 1) => {
+                let zero = self.b.prim_value(&Dim::Int(0));
+                values.insert(0, zero);
+                return true;
+            }
+            ("relax.eye", 1) => {
+                values.push(values[0]);
+                return true;
+            }
+            ("relax.arange", 2) => Dim::Int(1),
+            ("relax.eye", 2) | ("relax.eye_like" | "relax.tril" | "relax.triu", 1) => Dim::Int(0),
+            ("relax.unique", 1) => Dim::int(1, DType::BOOL),
+            ("relax.unique", 2..=4) => Dim::int(0, DType::BOOL),
+            _ => return false,
+        };
+        values.push(self.b.prim_value(&default));
+        true
+    }
+
+    /// Completes the operands of a call: one extent of `R.image.resize2d` is that of height and width.
     pub(super) fn add_operands(&mut self, op: &str, values: &mut Vec<V>) {
         if let ("relax.image.resize2d", [data, size]) = (op, &values[..])
             && let Some(dim) = self.b.with(*size, |size| size.dim())
@@ -16,17 +39,6 @@ impl FnReader<'_> {
             // One extent for height and width.
             let shape = self.b.shape(&[dim.clone(), dim]);
             *values = vec![*data, shape];
-            return;
-        }
-        if op != "relax.arange" {
-            return;
-        }
-        let number = |reader: &mut Self, value| reader.b.prim_value(&Dim::Int(value));
-        if let [end] = values[..] {
-            *values = vec![number(self, 0), end];
-        }
-        if values.len() == 2 {
-            values.push(number(self, 1));
         }
     }
 

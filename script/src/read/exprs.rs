@@ -1,13 +1,15 @@
 //! Expressions and attribute values.
 
-use super::constants::{Scalar, scalar};
+use super::constants::{Scalar, number_operand, scalar};
 use super::func::FnReader;
 use super::targets;
+use super::tir::python_int;
 use super::types::{accept, int, keyword, sym_declaration};
 use super::{Read, is_path, span};
 use crate::metadata::Object;
 use crate::words::diagnostic::Diagnostic;
 use crate::words::dtypes::dtype_named;
+use crate::words::literals::Literal;
 use plugin_api::ir::records::MAX_DEPTH;
 use plugin_api::ir::{Attr, DType, Dim, MAX_SIZE, Sym, Type, V};
 use plugin_api::names::{did_you_mean, nearest};
@@ -169,7 +171,11 @@ impl<'a> FnReader<'a> {
                 self.b.dtype(dtype)
             }
             ("tuple", items) => {
-                let items = items.iter().map(|item| self.expr(item)).collect::<Read<Vec<V>>>()?;
+                let item = |item| match number_operand(item, Literal::Narrow) {
+                    Some(number) => Ok(self.b.prim_value(&number)),
+                    None => self.expr(item),
+                };
+                let items = items.iter().map(item).collect::<Read<Vec<V>>>()?;
                 self.b.tuple(&items, None)
             }
             _ => return Err(Diagnostic::new(span(call), format!("wrong arguments for R.{name}")).help(USAGE)),
@@ -240,6 +246,7 @@ impl<'a> FnReader<'a> {
                 Some(Object::Str(text)) => Ok(Attr::Str(text)),
                 Some(Object::Type) | None => Err(not_an_attribute(expr)),
             },
+            Expr::BinOp(_) if let Some(value) = python_int(expr) => Ok(Attr::Int(value)),
             other => match scalar(other) {
                 Some(Scalar::Bool(v)) => Ok(Attr::Bool(v)),
                 Some(Scalar::Int(v)) => match i64::try_from(v) {

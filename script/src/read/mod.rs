@@ -248,7 +248,7 @@ fn module<'a>(top: &Top<'a>, scope: &mut Scope<'a>) -> Result<Module, ReadError>
                 defs.push(def);
             }
             // What the class says of itself is a comment.
-            Stmt::Expr(expr) if expr.value.is_string_literal_expr() => {}
+            Stmt::Expr(expr) if expr.value.is_string_literal_expr() || expr.value.is_ellipsis_literal_expr() => {}
             Stmt::Expr(expr) => said.statement(&expr.value, scope)?,
             Stmt::Assign(assign) => match assign.targets.as_slice() {
                 [Expr::Name(name)] => {
@@ -421,7 +421,7 @@ impl Said {
 impl ModuleSays {
     fn statement(&mut self, expr: &Expr, scope: &Scope<'_>) -> Read<()> {
         if let Expr::Call(call) = expr
-            && let [argument] = &*call.arguments.args
+            && let Some(argument) = only_argument(call, &["attrs", "infos", "global_infos"])
         {
             if is_path(&call.func, &["I", "module_attrs"]) {
                 let said = FnReader::new(scope).attr_dict(argument)?;
@@ -439,6 +439,15 @@ impl ModuleSays {
             span(expr),
             "expected `I.module_attrs({...})`, `I.module_global_infos({...})` or a function",
         ))
+    }
+}
+
+/// The one argument of a call, by position or by one of these names.
+fn only_argument<'e>(call: &'e ruff_python_ast::ExprCall, names: &[&str]) -> Option<&'e Expr> {
+    match (&*call.arguments.args, &*call.arguments.keywords) {
+        ([argument], []) => Some(argument),
+        ([], [named]) if named.arg.as_ref().is_some_and(|name| names.contains(&name.as_str())) => Some(&named.value),
+        _ => None,
     }
 }
 

@@ -447,7 +447,7 @@ fn whole(item: &Expr, dim: Dim) -> Read<Dim> {
 ///
 /// # Errors
 /// If something is divided by zero, or an integer leaves 64 bits; at `at`.
-fn computed(op: u16, a: Dim, b: Dim, at: std::ops::Range<usize>) -> Read<Dim> {
+pub(crate) fn computed(op: u16, a: Dim, b: Dim, at: std::ops::Range<usize>) -> Read<Dim> {
     no_bools(op, &a, &b, &at)?;
     let dtype = if matches!(a, Dim::Int(_)) { b.dtype() } else { a.dtype() };
     if matches!(op, prim::MIN | prim::MAX) && matches!((&a, &b), (Dim::Var(a), Dim::Var(b)) if a == b) {

@@ -4,7 +4,9 @@
 pub(crate) mod devices;
 pub(crate) mod diagnostic;
 pub(crate) mod dtypes;
+pub(crate) mod float8;
 pub(crate) mod folding;
+pub(crate) mod literals;
 pub(crate) mod operators;
 pub(crate) mod spelling;
 pub(crate) mod tir_ops;

@@ -23,12 +23,12 @@ n = TypeVar("n")
 @I.ir_module
 class Module:
     @R.function
-    def main(x: R.Tensor((1, 2, 4, 6), dtype="float32"), y: R.Tensor((n, 4), dtype="float32"), s: R.Shape(ndim=2), z: R.Tensor(dtype="float32")) -> R.Tuple(R.Tensor((5,), dtype="int64"), R.Tensor(("T.max(n, 1) - 1",), dtype="int64"), R.Tensor(dtype="float32", ndim=1), R.Tensor((8,), dtype="int32"), R.Tensor((1, 2, 8, 12), dtype="float32"), R.Shape([T.Cast("int64", T.float32(40.0)), "(n + 4 - 1) // 4"]), T.bool, R.Tensor(dtype="float32", ndim=2), R.Tensor((4,), dtype="float32")):
+    def main(x: R.Tensor((1, 2, 4, 6), dtype="float32"), y: R.Tensor((n, 4), dtype="float32"), s: R.Shape(ndim=2), z: R.Tensor(dtype="float32")) -> R.Tuple(R.Tensor((5,), dtype="int64"), R.Tensor(("T.max(n, 1) - 1",), dtype="int64"), R.Tensor((4,), dtype="float32"), R.Tensor((8,), dtype="int32"), R.Tensor((1, 2, 8, 12), dtype="float32"), R.Shape([T.Cast("int64", T.float32(40.0)), "(n + 4 - 1) // 4"]), R.Prim("bool"), R.Tensor(dtype="float32", ndim=2), R.Tensor((4,), dtype="float32")):
         s_0 = T.int64()
         s_1 = T.int64()
         a: R.Tensor((5,), dtype="int64") = R.arange(0, 5, 1, dtype="int64")
         b: R.Tensor((T.max(n, 1) - 1,), dtype="int64") = R.arange(1, n, 1, dtype="int64")
-        c: R.Tensor(dtype="float32", ndim=1) = R.arange(T.float64(0.0), T.float64(1.0), T.float64(0.25), dtype="float32")
+        c: R.Tensor((4,), dtype="float32") = R.arange(T.float64(0.0), T.float64(1.0), T.float64(0.25), dtype="float32")
         d: R.Tensor((8,), dtype="int32") = R.arange(0, 8, 1, dtype="int32")
         e: R.Tensor((1, 2, 8, 12), dtype="float32") = R.image.resize2d(x, R.shape([8, 12]), roi=[T.float32(0.0), T.float32(0.0), T.float32(0.0), T.float32(0.0)], layout="NCHW", method="linear", coordinate_transformation_mode="half_pixel", rounding_method="round", cubic_alpha=-0.75, cubic_exclude=0, extrapolation_value=0.0, out_dtype=None)
         f: R.Shape([T.Cast("int64", T.float32(40.0)), (n + 4 - 1) // 4]) = R.shape([T.Cast("int64", T.float32(40.0)), (n + 4 - 1) // 4])

@@ -24,7 +24,7 @@ class Module:
 @I.ir_module
 class Module:
     @R.function
-    def main(x: R.Tensor((2, 3), dtype="float32"), y: R.Tensor((2, 3), dtype="float32"), n: T.int64) -> R.Tuple(R.Tensor((2, 3), dtype="float16"), R.Tuple(R.Tensor((2, 3), dtype="float32"), T.int64), R.Tuple(R.Tensor((2, 3), dtype="bool"), R.Tensor((2, 3), dtype="int32"))):
+    def main(x: R.Tensor((2, 3), dtype="float32"), y: R.Tensor((2, 3), dtype="float32"), n: T.int64) -> R.Tuple(R.Tensor((2, 3), dtype="float16"), R.Tuple(R.Tensor((2, 3), dtype="float32"), R.Prim("int64")), R.Tuple(R.Tensor((2, 3), dtype="bool"), R.Tensor((2, 3), dtype="int32"))):
         a: R.Tensor((2, 3), dtype="float32") = R.subtract(R.add(x, R.multiply(y, R.const(2.0, "float32"))), R.divide(x, y))
         b: R.Tensor((2, 3), dtype="float32") = R.mod(R.floor_divide(a, x), R.power(y, x))
         c: R.Tensor((2, 3), dtype="float32") = R.negative(b)

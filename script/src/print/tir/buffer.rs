@@ -186,7 +186,7 @@ impl<'b> Tir<'_, '_, 'b> {
         self.indent(depth);
         self.name_node(value);
         let small = self.is_scalar(value);
-        if node.a == buffer_of::ALLOC && small {
+        if node.a == buffer_of::ALLOC && small && ty.buffer_scope() == "local" {
             return self.scalar(value, ty);
         }
         self.push_name(value);
@@ -198,6 +198,11 @@ impl<'b> Tir<'_, '_, 'b> {
         }
         if node.a == buffer_of::DECL && small {
             self.declared_scalar(value, ty, &buffer);
+            return None;
+        }
+        if node.a == buffer_of::ALLOC && small {
+            // TVM prints the data type as an object, which it does not read.
+            let _ = writeln!(self.p.out, "T.alloc_scalar(\"{}\", scope=\"{}\")", ty.dtype(), ty.buffer_scope());
             return None;
         }
         self.push(constructor(node.a, ty));

@@ -2,7 +2,7 @@
 
 use crate::print::deeper;
 use crate::print::ops::{Infix, binary_name, folds, infix};
-use crate::print::text::{push_int, python_string};
+use crate::print::text::{float_by_name, push_int, python_string};
 use crate::print::tir::{SymText, Tir};
 use crate::words::folding::Constant;
 use crate::words::tir_ops::{self, Place};
@@ -123,6 +123,9 @@ impl<'b> Tir<'_, '_, 'b> {
             }
             prim::FLOAT => {
                 let value = f64::from_bits(u64::from(rec.a) | u64::from(rec.b) << 32);
+                if let Some(name) = float_by_name(value, dtype) {
+                    return self.push(name);
+                }
                 self.push("T.");
                 self.p.dtype(dtype);
                 self.push("(");
@@ -173,6 +176,8 @@ impl<'b> Tir<'_, '_, 'b> {
                 push_int(&mut self.p.out, value);
                 self.push(")");
             }
+            // The number, TVM does not read.
+            DType::U64 if value == -1 => self.push("T.max_value(\"uint64\")"),
             dtype => {
                 self.push("T.");
                 self.p.dtype(dtype);
@@ -305,12 +310,9 @@ impl<'b> Tir<'_, '_, 'b> {
     /// Whether a text declares a buffer of one element without its shape. TVM prints others by their names alone, too, but
     /// does not read that.
     fn is_declared_short(value: Value<'_>) -> bool {
-        let is_local = || value.ty().buffer_scope() == "local";
-        value.node().is_some_and(|node| match (node.kind, node.a) {
-            (kind::BUFFER, buffer_of::DECL) => true,
-            (kind::BUFFER, buffer_of::ALLOC) => is_local(),
-            _ => false,
-        })
+        value
+            .node()
+            .is_some_and(|node| node.kind == kind::BUFFER && matches!(node.a, buffer_of::DECL | buffer_of::ALLOC))
     }
 
     /// Whether a view is used by its name alone: the layout of one element is that of a scalar or of other bytes.

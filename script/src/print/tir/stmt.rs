@@ -579,7 +579,8 @@ impl<'b> Tir<'_, '_, 'b> {
             Some(thread) => {
                 self.push("T.env_thread(");
                 python_string(&mut self.p.out, thread);
-                self.push(")");
+                let dtype = value.ty().dtype();
+                self.push(&if dtype == DType::I32 { ")".to_string() } else { format!(", dtype=\"{dtype}\")") });
             }
             None => {
                 let from = self.p.out.len();

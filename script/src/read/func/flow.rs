@@ -219,12 +219,36 @@ impl<'a> FnReader<'a> {
     }
 }
 
+/// The variable that a dataflow block binds last, of those that it gives out.
+fn last_output(with: &StmtWith, at: Range<usize>) -> Read<(&str, Range<usize>)> {
+    let outputs = match with.body.split_last() {
+        Some((Stmt::Expr(last), front)) => match &*last.value {
+            Expr::Call(call) if is_path(&call.func, &["R", "output"]) => Some((&*call.arguments.args, front)),
+            _ => None,
+        },
+        _ => None,
+    };
+    let Some((outputs, front)) = outputs else {
+        return Err(Diagnostic::new(span(with), "the dataflow block at the end of a branch needs `R.output`")
+            .help("R.output(y), where `y` is the result of the branch"));
+    };
+    let (name, place) = last_target(front, at)?;
+    match outputs.iter().any(|output| output.as_name_expr().is_some_and(|output| output.id.as_str() == name)) {
+        true => Ok((name, place)),
+        false => {
+            Err(Diagnostic::new(place, format!("`{name}` ends the branch, but its dataflow block does not output it"))
+                .help(format!("R.output({name})")))
+        }
+    }
+}
+
 /// The variable that a branch binds last.
 fn last_target(body: &[Stmt], at: Range<usize>) -> Read<(&str, Range<usize>)> {
     let target = match body.last() {
         Some(Stmt::AnnAssign(assign)) => Some(&*assign.target),
         Some(Stmt::Assign(assign)) => assign.targets.first(),
         Some(Stmt::If(inner)) => return last_target(&inner.body, at),
+        Some(Stmt::With(with)) => return last_output(with, at),
         _ => None,
     };
     match target {

@@ -31,7 +31,10 @@ impl<'a> TirReader<'a> {
     pub(super) fn bind(&mut self, name: &'a str, ty: Option<&'a Expr>, value: E) -> Read<()> {
         let (ty, dtype) = match ty {
             Some(ty) => self.value_type(ty)?,
-            None => (self.type_of_result(value), value.dtype),
+            None => match self.pointee(value) {
+                Some(pointer) => (self.b.ty(&pointer), DType::HANDLE),
+                None => (self.type_of_result(value), value.dtype),
+            },
         };
         let value = if value.is == Is::Literal { self.retype(value, dtype).v } else { value.v };
         let call = self.b.kind(value) == kind::CALL;
@@ -39,6 +42,15 @@ impl<'a> TirReader<'a> {
         let v = self.b.node(NodeSpec::new(kind::BIND).ty(ty).flags(flags), &[value], Some(name));
         self.define_name(name, typed(v, ty, dtype));
         Ok(())
+    }
+
+    /// The type of the address of an element.
+    fn pointee(&self, value: E) -> Option<Type> {
+        self.b.with(value.v, |value| {
+            let element = value.as_call_to("tirx.address_of")?.arg(0).filter(|element| element.kind() == kind::LOAD)?;
+            let ty = element.operand(0)?.ty();
+            Some(Type::Pointer { dtype: ty.dtype(), scope: ty.buffer_scope().to_string() })
+        })
     }
 
     /// `name: T.int32 = value`, and a number that is given a name: a buffer of one element, used by its name.
@@ -190,13 +202,17 @@ impl<'a> TirReader<'a> {
     }
 
     fn env_thread(&mut self, name: &'a str, call: &'a ExprCall) -> Read<()> {
-        let [Expr::StringLiteral(tag)] = &*call.arguments.args else {
-            return Err(Diagnostic::new(span(call), "expected T.env_thread(\"threadIdx.x\")"));
+        let usage = "T.env_thread(\"threadIdx.x\", dtype=\"int32\")";
+        accept(call, 2, &["thread_tag", "dtype"], usage)?;
+        let argument = |at: usize, name: &str| call.arguments.args.get(at).or_else(|| keyword(call, name));
+        let Some(Expr::StringLiteral(tag)) = argument(0, "thread_tag") else {
+            return Err(Diagnostic::new(span(call), "expected T.env_thread(\"threadIdx.x\")").help(usage));
         };
+        let dtype = argument(1, "dtype").map_or(Ok(DType::I32), crate::read::types::dtype_of)?;
         let attrs = self.b.attrs([("thread", Attr::Str(tag.value.to_str().to_string()))]);
-        let ty = self.prim_type(DType::I32);
+        let ty = self.prim_type(dtype);
         let v = self.b.node(NodeSpec::new(kind::VAR).ty(ty).attrs(attrs).flags(flag::INNER), &[], Some(name));
-        self.define_name(name, typed(v, ty, DType::I32));
+        self.define_name(name, typed(v, ty, dtype));
         Ok(())
     }
 
@@ -390,11 +406,15 @@ impl<'a> TirReader<'a> {
         Ok(())
     }
 
+    fn source(&self, expr: &Expr) -> &'a str {
+        self.scope.text.get(span(expr)).unwrap_or("")
+    }
+
     /// Refuses what only a schedulable block has.
     pub(super) fn only_in_block(&self, call: &ExprCall) -> Read<()> {
         match self.b.around() {
             Some(kind::SBLOCK) => Ok(()),
-            _ => Err(Diagnostic::new(span(&*call.func), "is outside a block")
+            _ => Err(Diagnostic::new(span(&*call.func), format!("`{}` is outside a block", self.source(&call.func)))
                 .help("write it directly into `with T.sblock(\"name\"):`")),
         }
     }
@@ -413,7 +433,7 @@ impl<'a> TirReader<'a> {
                     .help("T.axis.spatial, T.axis.reduce, T.axis.scan, T.axis.opaque, T.axis.remap"));
             }
         };
-        accept(call, 2, &["dom", "binding"], "T.axis.spatial(16, i)")?;
+        accept(call, 3, &["dom", "binding", "dtype"], "T.axis.spatial(16, i)")?;
         let argument = |at: usize, name: &str| call.arguments.args.get(at).or_else(|| keyword(call, name));
         let (Some(domain), Some(value)) = (argument(0, "dom"), argument(1, "binding")) else {
             return Err(Diagnostic::new(span(call), "expected an extent and a value").help("T.axis.spatial(16, i)"));
@@ -427,6 +447,13 @@ impl<'a> TirReader<'a> {
             }
         };
         let value = self.value(value)?;
+        if let Some(dtype) = argument(2, "dtype") {
+            let (said, at) = (crate::read::types::dtype_of(dtype)?, span(dtype));
+            if said != min.dtype {
+                let message = format!("the axis is of {}, and its data type is said to be {said}", min.dtype);
+                return Err(Diagnostic::new(at, message).help(format!("T.axis.spatial(T.{said}(16), i)")));
+            }
+        }
         self.iter_var((name, span(call)), kind, (min, extent.v), value.v)
     }
 

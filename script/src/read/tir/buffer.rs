@@ -5,7 +5,7 @@ use crate::read::tir::arith::promoted;
 use crate::read::tir::call::void_type;
 use crate::read::tir::sugar::python_int;
 use crate::read::tir::{E, HERE, Is, TirReader};
-use crate::read::types::{accept, cast, dtype_of, has_float, int, keyword, negated, wide_int};
+use crate::read::types::{accept, cast, computed, dtype_of, has_float, int, keyword, negated, wide_int};
 use crate::read::{Read, path_after, span};
 use crate::words::diagnostic::Diagnostic;
 use crate::words::dtypes::dtype_named;
@@ -70,6 +70,10 @@ impl<'a> TirReader<'a> {
             path => (path, None),
         };
         match path_after(self.scope.text, path, "T") {
+            Some("var") if let Some([dtype]) = call.map(|call| &*call.arguments.args) => {
+                let dtype = dtype_of(dtype)?;
+                Ok((self.prim_type(dtype), dtype))
+            }
             Some("ptr") if let Some(call) = call => {
                 let Type::Pointer { dtype, scope } = handle_type(call)? else { return Err(not_a_type(expr)) };
                 let scope = if scope.is_empty() { "global".to_string() } else { scope };
@@ -295,7 +299,11 @@ impl<'a> TirReader<'a> {
             Expr::Name(name) => self.dim_name(name.id.as_str(), quoted, span(name))?,
             Expr::BinOp(binary) => {
                 let Some(op) = binary_op(binary.op) else { return Ok(None) };
-                self.dim_pair(op, &binary.left, &binary.right, quoted)?
+                match self.dims_of_one_type(&binary.left, &binary.right, quoted)? {
+                    // Like TVM, which computes `1 * n` while it reads.
+                    Some((a, b)) if is_int(&a) && is_int(&b) => Some(computed(op, a, b, span(expr))?),
+                    pair => pair.map(|(a, b)| Dim::binary(op, a, b)),
+                }
             }
             Expr::Compare(compare) => match (&*compare.ops, &*compare.comparators) {
                 ([op], [right]) => match compare_op(*op) {
@@ -479,4 +487,8 @@ fn truth(expr: &Expr) -> Option<bool> {
         }
         _ => None,
     }
+}
+
+fn is_int(dim: &Dim) -> bool {
+    dim.dtype().is_int() && dim.dtype().lanes() == 1
 }

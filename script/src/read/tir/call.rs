@@ -98,7 +98,7 @@ impl<'a> TirReader<'a> {
     }
 
     /// Arguments of a call: values, buffers, regions of them, strings.
-    fn args(&mut self, call: &'a ExprCall, items: &'a [Expr]) -> Read<Vec<E>> {
+    pub(super) fn args(&mut self, call: &'a ExprCall, items: &'a [Expr]) -> Read<Vec<E>> {
         // TVM passes over `dtype="float32"` where it works the type out.
         let passed_over = |name: &str| name == "dtype" && !TAKES_DTYPE.iter().any(|op| is_path(&call.func, &["T", op]));
         let mut keywords = call.arguments.keywords.iter();
@@ -164,8 +164,7 @@ impl<'a> TirReader<'a> {
                 one_of_type(a, b, &span(call), || "the values of a Select".to_string())?;
                 Ok(self.node(NodeSpec::new(kind::SELECT), &[cond.v, a.v, b.v], a.dtype))
             }
-            "ceildiv" => self.ceildiv(call),
-            "min_value" | "max_value" | "infinity" => self.extreme(name, call),
+            "ceildiv" | "min_value" | "max_value" | "infinity" | "cast" | "call_intrin" => self.helper(name, call),
             "Ramp" | "ramp" => {
                 let [base, stride, lanes] = self.values(call, name)?;
                 self.one_lane(base, &args[0])?;
@@ -330,7 +329,7 @@ impl<'a> TirReader<'a> {
     }
 
     /// A data type or pointer type as an argument: `"int32"`, `T.handle("int64", "global").ty`.
-    fn type_argument(&mut self, expr: &'a Expr) -> Read<(TypeId, DType)> {
+    pub(super) fn type_argument(&mut self, expr: &'a Expr) -> Read<(TypeId, DType)> {
         if let Expr::Attribute(attribute) = expr
             && attribute.attr.as_str() == "ty"
             && let Expr::Call(call) = &*attribute.value
@@ -434,7 +433,7 @@ impl<'a> TirReader<'a> {
 }
 
 /// A cast changes the type of each lane, not their number.
-fn same_lanes(value: E, dtype: DType, at: Range<usize>) -> Read<()> {
+pub(super) fn same_lanes(value: E, dtype: DType, at: Range<usize>) -> Read<()> {
     if !value.dtype.is_known() || dtype.lanes() == value.dtype.lanes() {
         return Ok(());
     }

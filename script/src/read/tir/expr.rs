@@ -638,4 +638,5 @@ pub(super) fn with_lanes(dtype: DType, lanes: i32) -> DType {
 
 fn not_a_value(expr: &Expr) -> Diagnostic {
     Diagnostic::new(span(expr), "expected an expression of TIR")
+        .help("a number, a variable, an element such as A[i, j], an operator of Python, or a call such as T.exp(x)")
 }

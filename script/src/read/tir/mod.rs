@@ -10,6 +10,8 @@ mod stmt;
 mod sugar;
 mod view;
 
+pub(super) use sugar::python_int;
+
 use crate::read::func::{FnReader, is_implied};
 use crate::read::tir::buffer::BufferFacts;
 use crate::read::tir::matched::Matched;

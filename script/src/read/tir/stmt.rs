@@ -83,9 +83,23 @@ impl<'a> TirReader<'a> {
         }
     }
 
+    /// Refuses a number of the text that an element of the buffer cannot be.
+    fn holds(&self, buffer: E, value: E, target: &ExprSubscript) -> Read<()> {
+        let number = self.b.with(value.v, |value| value.dim().and_then(|dim| dim.as_int()));
+        match number.filter(|_| value.is == Is::Literal && buffer.dtype.is_int() && buffer.dtype.lanes() == 1) {
+            Some(number) if !buffer.dtype.has_integer(number.into()) => {
+                let message = format!("{number} does not fit the elements of the buffer, which are {}", buffer.dtype);
+                Err(Diagnostic::new(span(target), message)
+                    .help(format!("T.Cast(\"{}\", T.int64({number})) keeps its lowest bits", buffer.dtype)))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// `A[i] = value`.
     fn store(&mut self, target: &'a ExprSubscript, value: E) -> Read<()> {
         let buffer = self.buffer(&target.value)?;
+        self.holds(buffer, value, target)?;
         let mut ops = vec![buffer.v, self.stored(value, buffer.dtype)];
         self.indices(&target.slice, buffer, &mut ops)?;
         self.effect(kind::STORE, &ops);
@@ -308,9 +322,8 @@ impl<'a> TirReader<'a> {
         let extent = self.value(extent)?;
         match tag {
             Expr::StringLiteral(tag) => {
-                let Some(name) = name else {
-                    return Err(Diagnostic::new(span(call), "the thread needs a name").help(usage));
-                };
+                // A thread that nothing names has a variable all the same.
+                let name = name.unwrap_or("v");
                 let attrs = self.b.attrs([("thread", Attr::Str(tag.value.to_str().to_string()))]);
                 self.b.begin(NodeSpec::new(kind::LAUNCH).attrs(attrs), &[extent.v], None);
                 self.loop_var(name, extent);
@@ -403,6 +416,7 @@ impl<'a> TirReader<'a> {
             ("grid", target) => {
                 let targets = match target {
                     Expr::Tuple(tuple) => &*tuple.elts,
+                    Expr::List(list) => &*list.elts,
                     one => std::slice::from_ref(one),
                 };
                 self.grid(targets, call, span(&*stmt.target))?;

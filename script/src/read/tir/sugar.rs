@@ -1,18 +1,65 @@
 //! Reads Python and helper functions of TVM in PrimFuncs as the expressions that TVM makes of them.
 
+use crate::read::tir::call::same_lanes;
 use crate::read::tir::{E, Is, TirReader};
 use crate::read::types::{accept, dtype_of, int, keyword};
 use crate::read::{Read, span};
 use crate::words::diagnostic::Diagnostic;
 use crate::words::dtypes::{Extreme, extreme};
+use crate::words::tir_ops;
 use plugin_api::ir::records::{kind, prim};
 use plugin_api::ir::{BufferType, DType, NodeSpec, Type};
+use plugin_api::names::{did_you_mean, nearest};
 use ruff_python_ast::{BoolOp, CmpOp, Expr, ExprAttribute, ExprCall, Operator, UnaryOp};
 use std::ops::Range;
 
 impl<'a> TirReader<'a> {
+    /// A function of TVM that makes an expression of others.
+    pub(super) fn helper(&mut self, name: &'a str, call: &'a ExprCall) -> Read<E> {
+        match name {
+            "ceildiv" => self.ceildiv(call),
+            "cast" => self.cast_call(call),
+            "call_intrin" => self.call_intrin(call),
+            extreme => self.extreme(extreme, call),
+        }
+    }
+
+    /// `T.cast(value, "int8")`: a constant, or what has that data type already, needs no cast.
+    fn cast_call(&mut self, call: &'a ExprCall) -> Read<E> {
+        let usage = "T.cast(value, \"float32\")";
+        accept(call, 2, &["value", "dtype"], usage)?;
+        let argument = |at: usize, name: &str| call.arguments.args.get(at).or_else(|| keyword(call, name));
+        let (Some(value), Some(dtype)) = (argument(0, "value"), argument(1, "dtype")) else {
+            return Err(Diagnostic::new(span(call), "expected a value and a data type").help(usage));
+        };
+        let (dtype, value) = (dtype_of(dtype)?, self.value(value)?);
+        let is_broadcast = value.dtype.lanes() == 1;
+        if !is_broadcast {
+            same_lanes(value, dtype, span(call))?;
+        }
+        Ok(E { is: Is::Value, ..self.converted(value, dtype) })
+    }
+
+    /// `T.call_intrin("float32", "tirx.exp", x)` is `T.exp(x)`.
+    fn call_intrin(&mut self, call: &'a ExprCall) -> Read<E> {
+        let usage = "T.call_intrin(\"float32\", \"tirx.exp\", x)";
+        let [dtype, Expr::StringLiteral(op), rest @ ..] = &*call.arguments.args else {
+            return Err(Diagnostic::new(span(call), "expected a data type, an operator and its arguments").help(usage));
+        };
+        let name = op.value.to_str().strip_prefix("tirx.").filter(|name| tir_ops::find(name).is_some());
+        let Some(name) = name else {
+            let near = nearest(op.value.to_str().trim_start_matches("tirx."), tir_ops::names());
+            let near: Vec<String> = near.iter().map(|near| format!("tirx.{near}")).collect();
+            let message = format!("no operator `{}` of TIR{}", op.value.to_str(), did_you_mean(&near));
+            return Err(Diagnostic::new(span(op), message).help(usage));
+        };
+        let (ty, dtype) = self.type_argument(dtype)?;
+        let args = self.args(call, rest)?;
+        Ok(self.intrinsic(name, &args, ty, dtype))
+    }
+
     /// `T.ceildiv(a, b)` is `(a + b - 1) // b`.
-    pub(super) fn ceildiv(&mut self, call: &'a ExprCall) -> Read<E> {
+    fn ceildiv(&mut self, call: &'a ExprCall) -> Read<E> {
         let (from, at) = (self.b.n_nodes(), span(call));
         let [a, b] = self.values(call, "ceildiv")?;
         let (a, b) = self.matched(a, b, &at)?;
@@ -31,7 +78,7 @@ impl<'a> TirReader<'a> {
     }
 
     /// `T.min_value("int8")`, `T.max_value("float32")`, `T.infinity("float32")`.
-    pub(super) fn extreme(&mut self, name: &str, call: &'a ExprCall) -> Read<E> {
+    fn extreme(&mut self, name: &str, call: &'a ExprCall) -> Read<E> {
         let usage = format!("T.{name}(\"float32\")");
         accept(call, 1, &["dtype"], &usage)?;
         let Some(dtype) = call.arguments.args.first().or_else(|| keyword(call, "dtype")) else {
@@ -273,7 +320,7 @@ pub(super) fn python_number(expr: &Expr) -> Option<PythonNumber> {
 }
 
 /// The integer that Python computes of integers: `128 * 2`, `1 << 3`.
-pub(super) fn python_int(expr: &Expr) -> Option<i64> {
+pub(in crate::read) fn python_int(expr: &Expr) -> Option<i64> {
     let Expr::BinOp(binary) = expr else {
         return match python_number(expr) {
             Some(PythonNumber::Int(value)) => Some(value),
