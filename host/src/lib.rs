@@ -37,10 +37,10 @@ pub use run::{Expectation, RunReport, Runner};
 pub use text::Input;
 pub use workers::{Isolation, Limits, worker};
 
+/// Modules and functions.
+pub use passhost_lang::ir;
 /// The API of passes: for passes that a program makes from closures, for its instruments, and for changing modules.
 pub use plugin_api;
-/// Modules and functions.
-pub use plugin_api::ir;
 
 /// Values of modules that are executed, and the machine: for packed functions and results.
 pub use ::runtime;

@@ -4,7 +4,7 @@ use crate::backend::{Native, Ready};
 use crate::emit::{self, Exported};
 use crate::header::header;
 use crate::llvm::{Llvm, LlvmError, Output};
-use plugin_api::prelude::Body;
+use passhost_lang::ir::Body;
 use runtime::program::lower;
 use std::sync::Arc;
 

@@ -82,23 +82,16 @@
 //! in the repository of passhost has the rules.
 
 pub mod abi;
-pub mod arith;
-pub mod build;
 pub mod declare;
-pub mod ir;
-pub mod metadata;
-pub mod names;
-mod pass_error;
-pub mod pattern;
 pub mod prelude;
-pub mod rewrite;
-pub mod schedule;
 pub mod services;
-pub mod te;
-pub mod tir;
-pub mod typing;
-pub mod walk;
 
-pub use pass_error::PassError;
+pub use passhost_lang::{
+    PassError, arith, bail, build, ir, metadata, names, pass_error, pattern, rewrite, tir, typing, walk,
+};
+#[cfg(feature = "schedule")]
+pub use passhost_schedule as schedule;
+#[cfg(feature = "te")]
+pub use passhost_te as te;
 
 pub use tracing;

@@ -3,7 +3,7 @@
 use crate::errors::not_scheduled;
 use crate::module::Body;
 use passhost::plugin_api::PassError;
-use passhost::plugin_api::schedule::{self, Accessed, BlockRef, BufferInfo, LoopRef, Trace};
+use passhost_schedule::{self as schedule, Accessed, BlockRef, BufferInfo, LoopRef, Trace};
 use pyo3::prelude::*;
 
 /// A block of a schedule.

@@ -3,8 +3,8 @@
 //! `repeat(8)[relax.Normalize,acme.Fold]`, and all passes up to a level: `all(opt_level=1)`. A comma may follow the last item
 //! of each list.
 
-use plugin_api::metadata::{Allowed, OptionInfo, OptionType, OptionValue, PassInfo};
-use plugin_api::names::{did_you_mean, listed, nearest};
+use passhost_lang::metadata::{Allowed, OptionInfo, OptionType, OptionValue, PassInfo};
+use passhost_lang::names::{did_you_mean, listed, nearest};
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;

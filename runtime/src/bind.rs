@@ -6,9 +6,9 @@ use crate::limits::Limits;
 use crate::math::narrow;
 use crate::program::{Param, ParamKind, Program, Reg, Scalar, TensorParam};
 use crate::tensor::Tensor;
-use plugin_api::arith::{fold, prim};
-use plugin_api::ir::DimExpr;
-use plugin_api::prelude::{DType, Dim};
+use passhost_lang::arith::{fold, prim};
+use passhost_lang::ir::DimExpr;
+use passhost_lang::ir::{DType, Dim};
 use std::collections::BTreeMap;
 
 /// What a run of a program starts with.

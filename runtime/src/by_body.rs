@@ -1,6 +1,6 @@
 //! Values by the content of functions.
 
-use plugin_api::prelude::Body;
+use passhost_lang::ir::Body;
 use std::collections::HashMap;
 
 /// Values by bodies: bodies that are structurally equal have the same one.

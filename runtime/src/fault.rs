@@ -1,6 +1,6 @@
 //! What ends a run: named causes, each with its place in the module.
 
-use plugin_api::prelude::DType;
+use passhost_lang::ir::DType;
 use std::fmt;
 
 /// Where in a module something happened; parts that are not known are left out.

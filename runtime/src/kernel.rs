@@ -3,8 +3,8 @@
 use crate::fault::Fault;
 use crate::limits::Limits;
 use crate::tensor::Tensor;
-use plugin_api::ir::constant::Number;
-use plugin_api::prelude::Body;
+use passhost_lang::ir::Body;
+use passhost_lang::ir::constant::Number;
 use std::sync::Arc;
 
 /// Argument of a PrimFunc. Arguments come in the order of the parameters: a buffer takes a tensor, a scalar takes a

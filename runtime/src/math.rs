@@ -10,7 +10,7 @@ pub mod power;
 
 use self::elementary::OfOne;
 use crate::program::{Binary, Math, Scalar};
-use plugin_api::prelude::{Bf16, F16};
+use passhost_lang::ir::{Bf16, F16};
 
 macro_rules! functions {
     ($ty:ty, $one:ident, $($math:ident => $libm:expr,)*) => {

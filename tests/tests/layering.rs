@@ -8,18 +8,28 @@ use std::process::Command;
 
 /// Normal dependencies that each crate may have on crates of this workspace.
 const ARROWS: &[(&str, &[&str])] = &[
-    ("passhost-plugin-api", &[]),
-    ("passhost-registry", &["passhost-plugin-api"]),
-    ("passhost-runtime", &["passhost-plugin-api"]),
-    ("passhost-script", &["passhost-plugin-api"]),
-    ("passhost-native", &["passhost-plugin-api", "passhost-runtime"]),
+    ("passhost-lang", &[]),
+    ("passhost-schedule", &["passhost-lang"]),
+    ("passhost-te", &["passhost-lang"]),
+    ("passhost-plugin-api", &["passhost-lang", "passhost-schedule", "passhost-te"]),
+    ("passhost-registry", &["passhost-lang"]),
+    ("passhost-runtime", &["passhost-lang"]),
+    ("passhost-script", &["passhost-lang"]),
+    ("passhost-native", &["passhost-lang", "passhost-runtime"]),
     (
         "passhost",
-        &["passhost-native", "passhost-plugin-api", "passhost-registry", "passhost-runtime", "passhost-script"],
+        &[
+            "passhost-lang",
+            "passhost-native",
+            "passhost-plugin-api",
+            "passhost-registry",
+            "passhost-runtime",
+            "passhost-script",
+        ],
     ),
     ("passhost-plugin-test", &["passhost", "passhost-plugin-api", "passhost-registry", "passhost-script"]),
     ("passhost-embedding", &["passhost"]),
-    ("passhost-python", &["passhost"]),
+    ("passhost-python", &["passhost", "passhost-schedule", "passhost-te"]),
     (
         "passhost-tests",
         &[

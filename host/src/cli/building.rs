@@ -3,7 +3,7 @@
 use super::messages::Messages;
 use crate::plugins::crates::Watcher;
 use indicatif::{ProgressBar, ProgressStyle};
-use plugin_api::names::visible::visible_line;
+use passhost_lang::names::visible::visible_line;
 use std::cell::RefCell;
 use std::io::IsTerminal;
 use std::time::Duration;

@@ -10,7 +10,7 @@ use crate::plugins::lock::{Keeper, Mode};
 use crate::plugins::manifest::{Manifest, NamedPipeline};
 use crate::report::Report;
 use crate::report::error::{Error, exit};
-use plugin_api::names::few_suggestions;
+use passhost_lang::names::few_suggestions;
 use registry::registry::contracts::{self, UnknownName};
 use registry::{Checker, Owner, OwnerId, PlanError, Registry, RegistryError};
 use std::collections::BTreeSet;

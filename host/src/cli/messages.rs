@@ -3,7 +3,7 @@
 use crate::report::Report;
 use crate::report::error::Error;
 use clap::ValueEnum;
-use plugin_api::names::FEW;
+use passhost_lang::names::FEW;
 use std::io::Write;
 
 /// How diagnostics, warnings, errors and summaries are written.

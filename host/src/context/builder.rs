@@ -5,7 +5,7 @@ use crate::engine::Engine;
 use crate::instruments::Instrument;
 use crate::plugins::target::Target;
 use crate::report::error::Error;
-use plugin_api::metadata::OptionValue;
+use passhost_lang::metadata::OptionValue;
 use registry::{Request, Selection};
 use std::sync::Arc;
 

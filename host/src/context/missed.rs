@@ -1,7 +1,7 @@
 //! What the user wants to know about what passes miss: everything, or what one pass says about one variable.
 
+use passhost_lang::ir::Module;
 use plugin_api::abi::host::Wanted;
-use plugin_api::ir::Module;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 

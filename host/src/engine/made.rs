@@ -2,14 +2,14 @@
 //! everything else like those of plugins: planned, verified, seen by instruments. And the code of a pass, wherever it is.
 
 use crate::workers::Opened;
-use plugin_api::PassError;
+use passhost_lang::PassError;
+use passhost_lang::ir::{Body, Module, Value};
+use passhost_lang::metadata::{Granularity, OptionValue, PassInfo};
+use passhost_lang::rewrite::Edit;
 use plugin_api::abi::host::RunFailure;
 use plugin_api::abi::in_process::{self, call_functions, call_module};
 use plugin_api::declare::declarations::{PassDecl, each_dataflow_block};
 use plugin_api::declare::pass::Ctx;
-use plugin_api::ir::{Body, Module, Value};
-use plugin_api::metadata::{Granularity, OptionValue, PassInfo};
-use plugin_api::rewrite::Edit;
 use std::sync::Arc;
 
 type ModuleFn = dyn Fn(&Module, &Ctx) -> Result<Module, PassError> + Send + Sync;

@@ -15,10 +15,10 @@ use crate::process::{self, Kind};
 use crate::report::Report;
 use crate::report::error::Error;
 use crate::workers::{self, Fates, Isolation, Limits, Opened, Start};
-use plugin_api::ir::Call;
-use plugin_api::metadata::{ConfigInfo, OpInfo, OptionValue, PassInfo};
-use plugin_api::typing::legalized::Legalized;
-use plugin_api::typing::operators::{Infer, InferError, Inferred};
+use passhost_lang::ir::Call;
+use passhost_lang::metadata::{ConfigInfo, OpInfo, OptionValue, PassInfo};
+use passhost_lang::typing::legalized::Legalized;
+use passhost_lang::typing::operators::{Infer, InferError, Inferred};
 use registry::{Brought, ConfigError, Owner, OwnerId, PassId, Plan, Registry};
 use std::cell::Cell;
 use std::collections::btree_map::Entry;
@@ -544,7 +544,7 @@ impl Engine {
             let near = self.registry.near_operators(name);
             return Err(InferError::UnknownOp { name: name.to_string(), near });
         };
-        plugin_api::typing::operator_checks::check_call(info, call)?;
+        passhost_lang::typing::operator_checks::check_call(info, call)?;
         let plugin = self.open(owner).map_err(|error| InferError::wrong(error.to_string()))?;
         Ok(OperatorOf { name, owner, at, plugin })
     }

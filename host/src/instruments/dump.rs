@@ -2,9 +2,9 @@
 
 use crate::files::replace;
 use crate::report::error::Error;
-use plugin_api::PassError;
+use passhost_lang::PassError;
+use passhost_lang::ir::Module;
 use plugin_api::declare::instrument::{PassFacts, PassInstrument};
-use plugin_api::ir::Module;
 use script::Operators;
 use std::cell::RefCell;
 use std::path::PathBuf;

@@ -1,8 +1,8 @@
 //! What passes do to memory: bytes of the module's bodies, and resident memory of the process.
 
-use plugin_api::PassError;
+use passhost_lang::PassError;
+use passhost_lang::ir::{Body, Module};
 use plugin_api::declare::instrument::{PassFacts, PassInstrument};
-use plugin_api::ir::{Body, Module};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -112,7 +112,7 @@ impl PassInstrument for Look {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plugin_api::metadata::Granularity;
+    use passhost_lang::metadata::Granularity;
     use std::cell::Cell;
 
     #[test]

@@ -2,10 +2,10 @@
 
 use crate::report::diff::unified;
 use anstyle::{AnsiColor, Style};
-use plugin_api::PassError;
+use passhost_lang::PassError;
+use passhost_lang::ir::Module;
+use passhost_lang::metadata::Granularity;
 use plugin_api::declare::instrument::{PassFacts, PassInstrument};
-use plugin_api::ir::Module;
-use plugin_api::metadata::Granularity;
 use script::Operators;
 use std::collections::BTreeSet;
 use std::sync::Arc;

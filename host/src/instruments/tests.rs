@@ -1,8 +1,8 @@
 //! The rules of the list, with instruments of this process that write down how they are called.
 
 use super::*;
-use plugin_api::ir::Body;
-use plugin_api::metadata::Granularity;
+use passhost_lang::ir::Body;
+use passhost_lang::metadata::Granularity;
 
 /// What was called, in order.
 type Log = Rc<RefCell<Vec<String>>>;

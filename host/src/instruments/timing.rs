@@ -2,10 +2,10 @@
 //! program.
 
 use super::trace::Trace;
-use plugin_api::PassError;
+use passhost_lang::PassError;
+use passhost_lang::ir::Module;
+use passhost_lang::metadata::Granularity;
 use plugin_api::declare::instrument::{PassFacts, PassInstrument};
-use plugin_api::ir::Module;
-use plugin_api::metadata::Granularity;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -181,7 +181,7 @@ mod tests {
     #[test]
     fn total_and_own_time_are_right_also_after_a_failing_pass() {
         let clock = Rc::new(Cell::new(0));
-        let (now, module) = (Rc::clone(&clock), Module::new(Vec::<(String, plugin_api::ir::Body)>::new()));
+        let (now, module) = (Rc::clone(&clock), Module::new(Vec::<(String, passhost_lang::ir::Body)>::new()));
         let timing = Timing::with_clock(Box::new(move || Duration::from_millis(now.get())));
         let pass = |name| PassFacts::new(name, "t", Granularity::Module, 0, &[], 1);
         let after = |ms| clock.set(clock.get() + ms);

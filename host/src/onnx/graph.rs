@@ -5,7 +5,7 @@ use super::proto::{
     Attribute, AttributeType, Dimension, Entry, Graph, Model, Node, OperatorSet, Shape, Tensor, TensorType, Type,
     ValueInfo,
 };
-use plugin_api::ir::{Call, DType, Expr, Function, Value};
+use passhost_lang::ir::{Call, DType, Expr, Function, Value};
 use prost::Message;
 use std::collections::HashMap;
 

@@ -1,7 +1,7 @@
 //! The counterpart of each operator in ONNX.
 
 use super::graph::{Given, Writer, float, int, ints, no_counterpart};
-use plugin_api::ir::{Call, Type};
+use passhost_lang::ir::{Call, Type};
 
 type Write = fn(&mut Writer, Call<'_>) -> Result<Given, String>;
 

@@ -1,7 +1,7 @@
 //! A process with onnxruntime that runs a model when it is asked to.
 
 use super::graph::{External, NotWritten, Param, no_counterpart, written};
-use plugin_api::ir::Function;
+use passhost_lang::ir::Function;
 use runtime::Tensor;
 use runtime::vm::Value;
 use serde_json::{Value as Json, json};

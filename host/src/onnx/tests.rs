@@ -2,7 +2,7 @@
 
 use super::graph::{External, NotWritten, Param, Written, written};
 use super::proto::{AttributeType, Model, Node};
-use plugin_api::ir::{Body, DType, Type};
+use passhost_lang::ir::{Body, DType, Type};
 use prost::Message;
 use script::NoOps;
 use std::collections::BTreeSet;

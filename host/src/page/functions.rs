@@ -4,7 +4,7 @@ use crate::engine::Engine;
 use crate::report::diff::unified;
 use crate::report::error::Error;
 use crate::run::provenance::Provenance;
-use plugin_api::ir::{Body, BodyKind, Module, Value};
+use passhost_lang::ir::{Body, BodyKind, Module, Value};
 use serde_json::{Value as Json, json};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 

@@ -1,7 +1,7 @@
 //! Compilation targets.
 
 use crate::report::error::Error;
-use plugin_api::names::{did_you_mean, nearest};
+use passhost_lang::names::{did_you_mean, nearest};
 use std::fmt;
 
 /// Kinds of targets that TVM has. Plugins may know others.

@@ -323,7 +323,7 @@ pub(crate) const CONFIG_HELP: &str = "`passhost config` shows all keys with thei
 const RULE_HELP: &str = "the output is as it was; correct the plugin, or leave it out of the manifest";
 
 /// More errors of one kind than these help nobody.
-const SHOWN: usize = plugin_api::names::FEW;
+const SHOWN: usize = passhost_lang::names::FEW;
 
 /// ` of step 2, pass `relax.Normalize``
 fn during(pass: &Option<(usize, String)>) -> String {

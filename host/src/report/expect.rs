@@ -2,7 +2,7 @@
 
 use super::error::Error;
 use super::said::Statistic;
-use plugin_api::names::{did_you_mean, listed, nearest};
+use passhost_lang::names::{did_you_mean, listed, nearest};
 use registry::{InstrumentId, PassId, Registry};
 use std::cmp::Ordering;
 use std::collections::BTreeSet;

@@ -6,7 +6,7 @@ pub(crate) mod expect;
 pub(crate) mod said;
 
 use annotate_snippets::{AnnotationKind, Element, Group, Level, Renderer, Snippet};
-use plugin_api::names::visible::visible;
+use passhost_lang::names::visible::visible;
 use std::borrow::Cow;
 use std::ops::Range;
 use std::path::Path;

@@ -3,8 +3,8 @@
 
 use super::steps::Run;
 use crate::report::error::Error;
-use plugin_api::ir::records::{flag, kind};
-use plugin_api::ir::{Body, Dim, Module, Value};
+use passhost_lang::ir::records::{flag, kind};
+use passhost_lang::ir::{Body, Dim, Module, Value};
 use registry::PassId;
 use std::collections::BTreeSet;
 
@@ -142,7 +142,7 @@ fn same_operands(old: Value<'_>, new: Value<'_>, now: &[Option<usize>]) -> bool 
 }
 
 fn same_leaf(old: Value<'_>, new: Value<'_>) -> bool {
-    use plugin_api::ir::Expr;
+    use passhost_lang::ir::Expr;
     let same = match (old.view(), new.view()) {
         (Expr::Op(a), Expr::Op(b)) | (Expr::GlobalVar(a), Expr::GlobalVar(b)) => a == b,
         (Expr::ExternFunc(a), Expr::ExternFunc(b)) | (Expr::Str(a), Expr::Str(b)) => a == b,

@@ -8,11 +8,11 @@ use crate::engine::Engine;
 use crate::engine::made::Code;
 use crate::process::{self, Kind};
 use crate::report::error::Error;
+use passhost_lang::ir::{Body, BodyKind, Module, SealError};
+use passhost_lang::metadata::{Granularity, OptionValue, PassInfo};
+use passhost_lang::names::few_suggestions;
 use plugin_api::abi::host::{RunFailure, with_current};
 use plugin_api::declare::diagnostics::Severity;
-use plugin_api::ir::{Body, BodyKind, Module, SealError};
-use plugin_api::metadata::{Granularity, OptionValue, PassInfo};
-use plugin_api::names::few_suggestions;
 use registry::{PassId, Registry};
 use serde_json::json;
 

@@ -1,6 +1,6 @@
 //! Properties that passes claim, and for which functions a checker confirmed them.
 
-use plugin_api::ir::{Body, Module};
+use passhost_lang::ir::{Body, Module};
 use registry::PassId;
 use std::collections::BTreeMap;
 

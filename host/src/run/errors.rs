@@ -5,8 +5,8 @@ use super::services::Shown;
 use super::steps::Run;
 use crate::report::error::{Cause, Error, Kept, StepKind, exit};
 use crate::verify::Violation;
+use passhost_lang::ir::Module;
 use plugin_api::abi::host::RunFailure;
-use plugin_api::ir::Module;
 use registry::{Owner, PassId, Unit};
 
 /// Replaces the message of a pass that returned an error without one.

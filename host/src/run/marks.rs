@@ -1,9 +1,9 @@
 //! What all threads of a run share: the number under which plugins keep analyses, and plugins that did what no plugin should.
 
 use crate::engine::Engine;
-use plugin_api::ir::{Body, Call, Module};
-use plugin_api::metadata::OpInfo;
-use plugin_api::typing::operators::{Infer, InferError, Inferred};
+use passhost_lang::ir::{Body, Call, Module};
+use passhost_lang::metadata::OpInfo;
+use passhost_lang::typing::operators::{Infer, InferError, Inferred};
 use registry::OwnerId;
 use script::Operators;
 use std::collections::BTreeMap;

@@ -11,10 +11,10 @@ use crate::verify::undeclared::undeclared_among;
 use crate::verify::{
     Affected, KeptParts, KnownCalls, UndeclaredOperator, Violation, affected, pairs, verify_attributes,
 };
+use passhost_lang::ir::{Module, SealError};
 use plugin_api::abi::host::RunFailure;
 use plugin_api::declare::diagnostics::Severity;
 use plugin_api::declare::instrument::PassFacts;
-use plugin_api::ir::{Module, SealError};
 use registry::{Facts, Job, PassId};
 use serde_json::json;
 use std::time::{Duration, Instant};
@@ -245,9 +245,9 @@ fn changed(before: &Module, after: &Module) -> bool {
 mod tests {
     use crate::run::Fate;
     use crate::{Engine, Input, RunReport, Runner, create_module_pass};
-    use plugin_api::PassError;
-    use plugin_api::ir::Module;
-    use plugin_api::metadata::PassInfo;
+    use passhost_lang::PassError;
+    use passhost_lang::ir::Module;
+    use passhost_lang::metadata::PassInfo;
     use registry::{Outcome, Pipeline, Plan, Request};
     use std::time::Duration;
 
@@ -273,7 +273,7 @@ mod tests {
         let steps: Vec<_> = report.steps.iter().map(|step| (&step.fate, step.time.as_secs())).collect();
         assert_eq!(steps, [(&Fate::Done(Outcome::Unchanged), 3)]);
 
-        let (_, report) = run("t.Asked", |_| Ok(Module::new(Vec::<(String, plugin_api::ir::Body)>::new())));
+        let (_, report) = run("t.Asked", |_| Ok(Module::new(Vec::<(String, passhost_lang::ir::Body)>::new())));
         assert!(report.error.is_none() && report.module.is_empty());
         assert_eq!(report.steps[0].fate, Fate::Done(Outcome::Changed));
     }

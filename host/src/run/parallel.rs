@@ -1,7 +1,7 @@
 //! Work on functions, passes and their verification, on several threads: the same results, diagnostics and errors as on one, in the same order.
 
 use crate::verify::Affected;
-use plugin_api::ir::Body;
+use passhost_lang::ir::Body;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -129,7 +129,7 @@ fn stretches(weights: &[usize], each: usize) -> Vec<Range<usize>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plugin_api::ir::Module;
+    use passhost_lang::ir::Module;
     use std::collections::BTreeSet;
     use std::sync::Mutex;
     use std::thread::{ThreadId, current, sleep};

@@ -6,12 +6,12 @@ use super::steps::Run;
 use crate::process::{self, Call, Kind};
 use crate::report::error::{Error, exit};
 use crate::verify::snapshot::{Snapshot, Written};
-use plugin_api::PassError;
+use passhost_lang::PassError;
+use passhost_lang::ir::{Body, BodyKind, Module};
+use passhost_lang::names::did_you_mean;
+use passhost_lang::names::nearest;
 use plugin_api::abi::host::{RunFailure, with_current};
 use plugin_api::abi::in_process;
-use plugin_api::ir::{Body, BodyKind, Module};
-use plugin_api::names::did_you_mean;
-use plugin_api::names::nearest;
 use registry::driver::Preserved;
 use registry::{Facts, PassId};
 use std::collections::HashSet;
@@ -286,7 +286,7 @@ impl Run<'_> {
 mod tests {
     use super::*;
     use crate::{Engine, Runner, create_module_pass};
-    use plugin_api::metadata::PassInfo;
+    use passhost_lang::metadata::PassInfo;
     use registry::{Pipeline, Plan, Request};
 
     /// What is said of a pass that requires `t.held`, where passes of these names establish it.

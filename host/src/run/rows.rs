@@ -3,7 +3,7 @@
 use super::steps::{Cost, Run};
 use super::{Fate, StepReport};
 use crate::verify::pairs;
-use plugin_api::ir::{Body, BodyKind, Module};
+use passhost_lang::ir::{Body, BodyKind, Module};
 use registry::{Outcome, StepRun, Why};
 use std::time::Duration;
 

@@ -8,13 +8,13 @@ use crate::context::{PassContext, Settings};
 use crate::engine::Engine;
 use crate::instruments::Speaking;
 use crate::report::said::Statistic;
+use passhost_lang::ir::{Body, Call, Module};
+use passhost_lang::metadata::OptionValue;
+use passhost_lang::typing::legalized::Legalized;
+use passhost_lang::typing::operators::{Infer, InferError, Inferred};
 use plugin_api::abi::host::{Diagnostic, HostServices, Wanted};
 use plugin_api::declare::diagnostics::Severity;
-use plugin_api::ir::{Body, Call, Module};
-use plugin_api::metadata::OptionValue;
 use plugin_api::services::evaluation::{Evaluated, EvaluationError, EvaluationLimits};
-use plugin_api::typing::legalized::Legalized;
-use plugin_api::typing::operators::{Infer, InferError, Inferred};
 use serde_json::json;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -184,7 +184,7 @@ impl HostServices for Services<'_> {
 
     fn show_module(&self, module: &Module, header: &str) {
         let _span = self.engine.span("print", "print the module", || json!({ "pass": self.pass }));
-        let header = format!("{}: {}", self.pass, plugin_api::names::visible::visible(header));
+        let header = format!("{}: {}", self.pass, passhost_lang::names::visible::visible(header));
         let mut text: String = header.lines().map(|line| format!("# {}\n", line.trim_end())).collect();
         text.push_str(&script::print(module, self.engine).unwrap_or_else(|error| format!("# {error}\n")));
         text.push('\n');

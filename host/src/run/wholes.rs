@@ -3,10 +3,10 @@
 use super::steps::{Run, Stop};
 use crate::instruments::Started;
 use crate::report::error::{Error, StepKind, exit};
+use passhost_lang::ir::Module;
+use passhost_lang::metadata::Granularity;
+use passhost_lang::names::listed;
 use plugin_api::declare::instrument::PassFacts;
-use plugin_api::ir::Module;
-use plugin_api::metadata::Granularity;
-use plugin_api::names::listed;
 use registry::{Facts, Owner, PassId, Registry, Round, Step, Unit};
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};

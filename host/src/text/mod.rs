@@ -11,7 +11,7 @@ use crate::files::{read_large, read_stream};
 use crate::report::Report;
 use crate::report::error::{Error, input_warning};
 use crate::verify::{Violation, verify_module, verify_read};
-use plugin_api::ir::Module;
+use passhost_lang::ir::Module;
 use script::ReadOptions;
 use std::io::{self, Read};
 use std::path::Path;

@@ -1,9 +1,9 @@
 //! The rules of operators while a module is read: one that breaks is no fault of the module.
 
 use crate::engine::Engine;
-use plugin_api::ir::Call;
-use plugin_api::metadata::OpInfo;
-use plugin_api::typing::operators::{Infer, InferError, Inferred};
+use passhost_lang::ir::Call;
+use passhost_lang::metadata::OpInfo;
+use passhost_lang::typing::operators::{Infer, InferError, Inferred};
 use script::Operators;
 use std::cell::Cell;
 

@@ -3,7 +3,7 @@
 use crate::verify::KnownCalls;
 use crate::verify::function::{Before, Callees, well_formed};
 use crate::verify::{Kept, KeptParts, Unverified, Violation, of_module, verify_meta};
-use plugin_api::ir::{Body, Dict, Module};
+use passhost_lang::ir::{Body, Dict, Module};
 use script::Operators;
 
 /// Checks what `after` has and `before`, which was verified, did not have: that it is well-formed, and that its text reads

@@ -2,13 +2,13 @@
 //! them, and functions of the module called at the type that they have.
 
 use crate::verify::{KeptParts, pairs};
-use plugin_api::PassError;
-use plugin_api::ir::import::Importer;
-use plugin_api::ir::{Body, Call, Module, TypeId};
-use plugin_api::typing::infer_types::infer_types;
-use plugin_api::typing::operator_checks::{with_declared_attributes, with_effects_of_unknown};
-use plugin_api::typing::operators::{Infer, InferError, Inferred};
-use plugin_api::typing::relations::{Relation, relation};
+use passhost_lang::PassError;
+use passhost_lang::ir::import::Importer;
+use passhost_lang::ir::{Body, Call, Module, TypeId};
+use passhost_lang::typing::infer_types::infer_types;
+use passhost_lang::typing::operator_checks::{with_declared_attributes, with_effects_of_unknown};
+use passhost_lang::typing::operators::{Infer, InferError, Inferred};
+use passhost_lang::typing::relations::{Relation, relation};
 use script::Operators;
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
 //! Attributes of functions of which TVM reads the value: of another kind, TVM does not read the text.
 
-use plugin_api::ir::{Body, BodyKind, Value};
+use passhost_lang::ir::{Body, BodyKind, Value};
 
 /// A public function is known outside under its own name; a private one under none. The name of a PrimFunc outside may be
 /// another one.

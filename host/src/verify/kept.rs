@@ -4,8 +4,8 @@
 //! same types. Numbers of leaves, types and attributes mean the same in both functions if the tables of the new one begin
 //! with those of the old one, as those of an edited function do.
 
-use plugin_api::ir::records::*;
-use plugin_api::ir::{Body, Module, RawView};
+use passhost_lang::ir::records::*;
+use passhost_lang::ir::{Body, Module, RawView};
 use std::collections::HashMap;
 
 /// How many old nodes the search for a kept one may look at, for each new node. What is not used is saved up, so that a
@@ -167,7 +167,7 @@ impl Search<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plugin_api::ir::{AttrsId, BodyBuilder, DType, Dim, Type, Value};
+    use passhost_lang::ir::{AttrsId, BodyBuilder, DType, Dim, Type, Value};
 
     /// `n` calls in a row, each of the one before.
     fn chain(n: usize) -> Body {

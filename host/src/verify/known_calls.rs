@@ -2,9 +2,9 @@
 //! calls of each other, and a rule costs more than all else that is checked of a call.
 
 use crate::workers::call_key;
-use plugin_api::ir::Call;
-use plugin_api::metadata::OpInfo;
-use plugin_api::typing::operators::{Infer, InferError, Inferred};
+use passhost_lang::ir::Call;
+use passhost_lang::metadata::OpInfo;
+use passhost_lang::typing::operators::{Infer, InferError, Inferred};
 use script::Operators;
 use std::cell::RefCell;
 use std::collections::HashMap;

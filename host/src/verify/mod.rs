@@ -26,8 +26,8 @@ pub(crate) use crate::verify::kept::{Kept, KeptParts, Unverified};
 pub(crate) use crate::verify::known_calls::KnownCalls;
 pub use crate::verify::plain_tir::is_plain as is_plain_prim_func;
 pub use crate::verify::undeclared::{UndeclaredOperator, undeclared_operators};
-use plugin_api::ir::{Body, BodyKind, Module};
-use plugin_api::typing::operators::Infer;
+use passhost_lang::ir::{Body, BodyKind, Module};
+use passhost_lang::typing::operators::Infer;
 
 /// What is wrong in a function, and where.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

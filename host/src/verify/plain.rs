@@ -1,11 +1,11 @@
 //! Recognizes Relax functions of usual forms. Their text always reads as the same function, so it is not read again;
 //! `tests/src/bin/forge.rs` compares this with the reader. Any other function is printed and read again.
 
-use plugin_api::ir::records::*;
-use plugin_api::ir::{AttrView, Body, BodyKind, Call, DType, Dict, Expr, Module, RawView, Value};
-use plugin_api::metadata::{ArgKind, AttrDefault, AttrInfo, AttrType, OpInfo};
-use plugin_api::names::is_dotted_name;
-use plugin_api::typing::operator_checks::{declared_length, takes_any_attributes};
+use passhost_lang::ir::records::*;
+use passhost_lang::ir::{AttrView, Body, BodyKind, Call, DType, Dict, Expr, Module, RawView, Value};
+use passhost_lang::metadata::{ArgKind, AttrDefault, AttrInfo, AttrType, OpInfo};
+use passhost_lang::names::is_dotted_name;
+use passhost_lang::typing::operator_checks::{declared_length, takes_any_attributes};
 use script::Operators;
 
 /// Deepest nesting of types, dimensions and attributes that counts as plain.

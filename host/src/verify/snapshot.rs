@@ -2,7 +2,7 @@
 //! the process, and code of a plugin can be unsafe. `--paranoid` copies the module before a pass, and before a checker of
 //! a property, and compares it afterwards. A copy rather than a hash, so that what was damaged can be put back.
 
-use plugin_api::ir::{Body, Module, RawView, SealError, Sections, Tensor};
+use passhost_lang::ir::{Body, Module, RawView, SealError, Sections, Tensor};
 
 /// Runs something for each section.
 macro_rules! sections {
@@ -115,7 +115,7 @@ impl Content {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plugin_api::ir::{Attr, BodyBuilder, DType, Type};
+    use passhost_lang::ir::{Attr, BodyBuilder, DType, Type};
 
     fn body() -> Body {
         let mut b = BodyBuilder::new();

@@ -1,7 +1,7 @@
 //! Which symbolic variables mean something where a check is.
 
-use plugin_api::ir::records::{flag, kind};
-use plugin_api::ir::{Sym, Ty, Type, Value};
+use passhost_lang::ir::records::{flag, kind};
+use passhost_lang::ir::{Sym, Ty, Type, Value};
 use std::collections::HashSet;
 
 /// Symbolic variables that are defined where the walk is. Those of a branch or a nested function end with it, and so do

@@ -1,11 +1,11 @@
 //! Faults of modules that are built by hand.
 
 use super::*;
-use plugin_api::ir::records::{flag, kind};
+use passhost_lang::ir::records::{flag, kind};
+use passhost_lang::rewrite::remove_unused::remove_all_unused_in;
+use passhost_lang::typing::operators::{InferError, Inferred};
+use passhost_lang::walk::in_place::WrittenParams;
 use plugin_api::prelude::*;
-use plugin_api::rewrite::remove_unused::remove_all_unused_in;
-use plugin_api::typing::operators::{InferError, Inferred};
-use plugin_api::walk::in_place::WrittenParams;
 use script::Operators;
 
 /// Every operator gives what its first argument is.
@@ -18,7 +18,7 @@ impl Infer for First {
 }
 
 impl Operators for First {
-    fn op_info(&self, _: &str) -> Option<&plugin_api::metadata::OpInfo> {
+    fn op_info(&self, _: &str) -> Option<&passhost_lang::metadata::OpInfo> {
         None
     }
 

@@ -3,9 +3,9 @@
 //! That every value is defined before its use, and used only where it is visible, was checked when the body was sealed.
 
 use crate::verify::tir_scopes::Scopes;
-use plugin_api::ir::records::{buffer_of, flag, kind, prim, tykind};
-use plugin_api::ir::{AttrView, Body, BodyKind, Call, DType, Dim, Module, Sym, Ty, Type, Value};
-use plugin_api::typing::relations::substitute_dim;
+use passhost_lang::ir::records::{buffer_of, flag, kind, prim, tykind};
+use passhost_lang::ir::{AttrView, Body, BodyKind, Call, DType, Dim, Module, Sym, Ty, Type, Value};
+use passhost_lang::typing::relations::substitute_dim;
 use std::collections::{BTreeMap, HashSet};
 
 /// A violation: the position of the node, and what is wrong.
@@ -380,8 +380,8 @@ fn alike(a: Option<Value<'_>>, b: Option<Value<'_>>, what: &str) -> Result<(), S
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plugin_api::ir::records::{axis, buffer_of};
-    use plugin_api::ir::{BodyBuilder, BufferType, Dim, NodeSpec, Type, V};
+    use passhost_lang::ir::records::{axis, buffer_of};
+    use passhost_lang::ir::{BodyBuilder, BufferType, Dim, NodeSpec, Type, V};
 
     /// What a function is written with: a buffer of 4 by 4 floats, numbers, a comparison.
     struct Tir {

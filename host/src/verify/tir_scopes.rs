@@ -1,8 +1,8 @@
 //! Where the variables of a TIR function mean something: variables that nothing defines, threads, loops around blocks.
 
 use crate::verify::tir::called;
-use plugin_api::ir::records::{attr, buffer_of, flag, kind, tykind};
-use plugin_api::ir::{Body, Dim, Value};
+use passhost_lang::ir::records::{attr, buffer_of, flag, kind, tykind};
+use passhost_lang::ir::{Body, Dim, Value};
 use std::collections::{HashMap, HashSet};
 
 /// What is known of the variables while the nodes are walked in order.

@@ -1,9 +1,9 @@
 //! Undeclared operators that a pass is the first to call: most are misspelt.
 
 use crate::verify::{Affected, KeptParts, Unverified, affected};
-use plugin_api::ir::records::{LEAF_BIT, leaf};
-use plugin_api::ir::{Body, BodyKind, Module};
-use plugin_api::names::did_you_mean;
+use passhost_lang::ir::records::{LEAF_BIT, leaf};
+use passhost_lang::ir::{Body, BodyKind, Module};
+use passhost_lang::names::did_you_mean;
 use script::Operators;
 use std::collections::BTreeSet;
 
@@ -55,9 +55,9 @@ pub(crate) fn undeclared_among(
 /// Undeclared operators of a Relax function, each with its first call.
 fn undeclared<'b>(body: &'b Body, ops: &dyn Operators) -> Vec<(&'b str, usize)> {
     let raw = body.raw();
-    let name = |leaf: &plugin_api::ir::records::LeafRec| raw.str(leaf.val as u32);
+    let name = |leaf: &passhost_lang::ir::records::LeafRec| raw.str(leaf.val as u32);
     let is_undeclared =
-        |leaf: &plugin_api::ir::records::LeafRec| leaf.kind == leaf::OP && ops.op_info(name(leaf)).is_none();
+        |leaf: &passhost_lang::ir::records::LeafRec| leaf.kind == leaf::OP && ops.op_info(name(leaf)).is_none();
     if body.kind() != BodyKind::Function || !raw.leaves().iter().any(is_undeclared) {
         return Vec::new();
     }

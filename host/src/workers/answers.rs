@@ -3,13 +3,13 @@
 use super::logs;
 use super::words::{ask, tell};
 use super::worker::Worker;
+use passhost_lang::typing::operators::InferError;
 use plugin_api::abi::host::{Diagnostic, Wanted, with_services};
 use plugin_api::abi::relay::{
     Forged, Known, Reader, Writer, put_evaluated, put_inferred, put_legalized, put_values, take_call,
 };
 use plugin_api::declare::diagnostics::Severity;
 use plugin_api::services::evaluation::{EvaluationError, EvaluationLimits, Reason};
-use plugin_api::typing::operators::InferError;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

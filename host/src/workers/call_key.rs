@@ -1,7 +1,7 @@
 //! What a rule sees of a call, as a number: calls with one number have one answer.
 
-use plugin_api::ir::records::{NONE, tykind};
-use plugin_api::ir::{Call, Expr, Ty, Value};
+use passhost_lang::ir::records::{NONE, tykind};
+use passhost_lang::ir::{Call, Expr, Ty, Value};
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 
 /// What a rule sees of a call: operator, arguments or their types, attributes, declared type. `None` if that is more

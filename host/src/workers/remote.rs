@@ -4,15 +4,15 @@
 use super::channel::{Channel, Frame};
 use super::serve::one_value;
 use super::words::{ask, tell};
+use passhost_lang::ir::{Body, Call, Module};
+use passhost_lang::metadata::OptionValue;
+use passhost_lang::typing::legalized::Legalized;
+use passhost_lang::typing::operators::{InferError, Inferred};
 use plugin_api::abi::host::{
     Diagnostic, HostServices, LogEvent, LogSink, LogSpan, TracingSink, Wanted, set_log_sink, set_max_level,
 };
 use plugin_api::abi::relay::{CallPart, Forged, Known, Reader, Writer, take_evaluated, take_inferred};
-use plugin_api::ir::{Body, Call, Module};
-use plugin_api::metadata::OptionValue;
 use plugin_api::services::evaluation::{Evaluated, EvaluationError, EvaluationLimits};
-use plugin_api::typing::legalized::Legalized;
-use plugin_api::typing::operators::{InferError, Inferred};
 use std::cell::{Cell, RefCell, RefMut};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -3,7 +3,7 @@
 use super::limits::amount;
 use super::worker::WORKER;
 use crate::process::MARK;
-use plugin_api::names::visible::visible;
+use passhost_lang::names::visible::visible;
 use std::io::{self, IsTerminal, Read, Write};
 use std::process::ChildStderr;
 

@@ -8,12 +8,12 @@ use crate::plugins::library::Library;
 use crate::plugins::loader;
 use crate::process::{self, Kind};
 use crate::report::error::{Error, exit};
+use passhost_lang::ir::Body;
+use passhost_lang::metadata::{Granularity, PluginMeta, Required};
 use plugin_api::abi::PluginInstrument;
 use plugin_api::abi::host::{OpenPlugin, RunFailure, with_current};
 use plugin_api::abi::relay::{Forged, Outcome, Reader, Writer, put_inferred, put_legalized, take_call, take_values};
 use plugin_api::declare::instrument::{PassFacts, PassInstrument};
-use plugin_api::ir::Body;
-use plugin_api::metadata::{Granularity, PluginMeta, Required};
 use semver::VersionReq;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -397,6 +397,6 @@ impl<'a> Facts<'a> {
 }
 
 /// The values of a config key, or nothing.
-pub(super) fn one_value(from: &mut Reader<'_>) -> Result<Option<plugin_api::metadata::OptionValue>, Forged> {
+pub(super) fn one_value(from: &mut Reader<'_>) -> Result<Option<passhost_lang::metadata::OptionValue>, Forged> {
     Ok(take_values(from)?.into_iter().next())
 }

@@ -285,12 +285,10 @@ pub(crate) fn read_error(bytes: &[u8]) -> PassError {
         let (function, message) = rest.split_at_checked(u32::from_le_bytes(*len) as usize)?;
         let node = u64::from_le_bytes(*node);
         let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
-        Some(PassError {
-            message: text(message),
-            node: (node != NO_NODE).then_some(node as usize),
-            function: (!function.is_empty()).then(|| text(function)),
-            is_of_option: false,
-        })
+        let mut error = PassError::new(text(message));
+        error.node = (node != NO_NODE).then_some(node as usize);
+        error.function = (!function.is_empty()).then(|| text(function));
+        Some(error)
     };
     read().unwrap_or_else(|| PassError::new(String::from_utf8_lossy(bytes)))
 }

@@ -127,9 +127,11 @@ pub(super) fn compare(ours: &'static TypeLayout, theirs: &'static TypeLayout) ->
 }
 
 /// The type and what differs: of the first chain of records in records the innermost, as the ones around it differ
-/// only because of it. The release version of this crate does not count: the API has a version of its own.
+/// only because of it. The name and the release version of the crate that defines a record do not count: the API has a version
+/// of its own, and a record may move to another crate. What such a record contains is covered by the fingerprint.
 fn first_difference(errors: &AbiInstabilityErrors) -> Option<String> {
-    let counts = |error: &&AbiInstability| !matches!(error, AbiInstability::PackageVersion(_));
+    let counts =
+        |error: &&AbiInstability| !matches!(error, AbiInstability::Package(_) | AbiInstability::PackageVersion(_));
     let sites = errors.errors.iter().filter(|site| site.errs.iter().any(|error| counts(&error)));
     let mut culprit: Option<&AbiInstabilityError> = None;
     for site in sites {

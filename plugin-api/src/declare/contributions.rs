@@ -10,6 +10,7 @@ use crate::declare::range::RangeDecl;
 use crate::ir::Body;
 use crate::metadata::wire::{Writer, tag};
 use crate::metadata::{OptionType, OptionValue};
+use crate::names::syntax::is_record_of;
 use crate::typing::operators::DefaultDecl;
 use std::marker::PhantomData;
 
@@ -276,22 +277,6 @@ pub(crate) const fn check(more: &Contributions, passes: &[&crate::declare::decla
         }
         i += 1;
     }
-}
-
-/// Whether `key` is `record` with more parts.
-pub const fn is_record_of(record: &str, key: &str) -> bool {
-    let (record, bytes) = (record.as_bytes(), key.as_bytes());
-    if bytes.len() <= record.len() || bytes[record.len()] != b'.' {
-        return false;
-    }
-    let mut i = 0;
-    while i < record.len() {
-        if record[i] != bytes[i] {
-            return false;
-        }
-        i += 1;
-    }
-    true
 }
 
 /// Into the metadata block.

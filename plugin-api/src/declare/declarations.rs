@@ -299,6 +299,8 @@ pub(crate) const fn write_value<const N: usize>(w: &mut Writer<N>, field: u16, v
             w.byte(value::STRS);
             write_strs(w, tag::NAME, items);
         }
+        // Evaluated while the plugin is compiled, so this is an error of its build.
+        _ => panic!("this kind of default has no form in the metadata of a plugin"),
     }
     w.close(at);
 }

@@ -9,7 +9,7 @@ use crate::ir::types::dtype;
 use crate::module::Body;
 use passhost::plugin_api::ir::records::prim;
 use passhost::plugin_api::ir::{self, AttrsId, Dim, Sym, Type};
-use passhost::plugin_api::te::{Te, TeExpr, TeTensor};
+use passhost_te::{Te, TeExpr, TeTensor};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;

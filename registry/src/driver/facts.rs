@@ -1,6 +1,6 @@
 //! What holds of the module while a plan runs.
 
-use plugin_api::metadata::PassInfo;
+use passhost_lang::metadata::PassInfo;
 use std::collections::{BTreeSet, HashSet};
 
 /// Passes and properties that hold of the module now.

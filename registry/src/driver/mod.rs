@@ -4,8 +4,8 @@ mod facts;
 
 use crate::plan::{Numbers, Plan, Skip, Step, Unit, Why, without_default};
 use crate::registry::{PassId, Registry};
-use plugin_api::metadata::{OptionValue, Required};
-use plugin_api::names::did_you_mean;
+use passhost_lang::metadata::{OptionValue, Required};
+use passhost_lang::names::did_you_mean;
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashSet};
 

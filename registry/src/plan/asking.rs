@@ -7,7 +7,7 @@ use crate::pipeline::{
     sequential_options,
 };
 use crate::registry::{PassId, Registry, RegistryError};
-use plugin_api::metadata::Required;
+use passhost_lang::metadata::Required;
 
 /// What TVM calls a Sequential without a name.
 const TVM_SEQUENTIAL: &str = "sequential";

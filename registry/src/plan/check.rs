@@ -6,7 +6,7 @@ use super::error::{DEEPEST, LONGEST, MOST};
 use super::{Node, PIPELINE, PlanError, Skip, Step, Unit, without_default};
 use crate::pipeline::Stage;
 use crate::registry::{PassId, Registry};
-use plugin_api::metadata::Required;
+use passhost_lang::metadata::Required;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
 

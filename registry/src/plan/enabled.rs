@@ -3,7 +3,7 @@
 use super::{Compat, DEFAULT_OPT_LEVEL, PlanError, Request, Selection, Skip};
 use crate::pipeline::named_form;
 use crate::registry::{Registry, RegistryError};
-use plugin_api::names::{few_suggestions, nearest};
+use passhost_lang::names::{few_suggestions, nearest};
 use std::collections::BTreeSet;
 use std::rc::Rc;
 

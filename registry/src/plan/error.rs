@@ -2,7 +2,7 @@
 
 use crate::pipeline::PipelineError;
 use crate::registry::{PassId, RegistryError};
-use plugin_api::names::did_you_mean;
+use passhost_lang::names::did_you_mean;
 use std::fmt;
 use std::ops::Range;
 

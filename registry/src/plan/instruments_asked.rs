@@ -4,8 +4,8 @@ use super::{PlanError, Selection};
 use crate::pipeline::{Named, Pipeline, Stage, resolve};
 use crate::registry::Registry;
 use crate::registry::instruments::InstrumentId;
-use plugin_api::metadata::OptionValue;
-use plugin_api::names::few_suggestions;
+use passhost_lang::metadata::OptionValue;
+use passhost_lang::names::few_suggestions;
 
 /// An instrument that is asked for.
 #[derive(Clone, Debug, PartialEq)]

@@ -23,7 +23,7 @@ pub(crate) use self::walk::Numbers;
 
 use crate::pipeline::{Pipeline, sequential_level};
 use crate::registry::{PassId, Registry, State};
-use plugin_api::metadata::{OptionValue, PassInfo, Required};
+use passhost_lang::metadata::{OptionValue, PassInfo, Required};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::rc::Rc;

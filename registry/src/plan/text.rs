@@ -4,7 +4,7 @@ use super::walk::{About, Item, MANY, Numbers, Reason, Walk};
 use super::{Plan, Unit};
 use crate::pipeline::options_text;
 use crate::registry::Registry;
-use plugin_api::names::visible::{push_padded, shortened, visible_line};
+use passhost_lang::names::visible::{push_padded, shortened, visible_line};
 use std::fmt::Write;
 
 /// People read no more characters of a step.

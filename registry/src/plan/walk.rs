@@ -2,7 +2,7 @@
 
 use super::{PIPELINE, Plan, Skip, Step, Unit};
 use crate::registry::{PassId, Registry};
-use plugin_api::metadata::Required;
+use passhost_lang::metadata::Required;
 use std::collections::HashMap;
 
 /// After so many lines, what a pass requires is unfolded only where the plan has not done it yet: passes that require

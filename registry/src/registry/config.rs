@@ -1,8 +1,8 @@
 //! Config values, compared with the options that plugins declare.
 
 use crate::registry::Registry;
-use plugin_api::metadata::{ConfigInfo, OptionType, OptionValue, summary};
-use plugin_api::names::{did_you_mean, listed, nearest};
+use passhost_lang::metadata::{ConfigInfo, OptionType, OptionValue, summary};
+use passhost_lang::names::{did_you_mean, listed, nearest};
 
 /// Why a config value cannot be used.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]

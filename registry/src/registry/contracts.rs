@@ -1,7 +1,7 @@
 //! Names in the contracts of passes that nothing listed provides.
 
 use crate::registry::{PassId, Registry};
-use plugin_api::names::{did_you_mean, nearest};
+use passhost_lang::names::{did_you_mean, nearest};
 use std::collections::BTreeSet;
 use std::fmt;
 

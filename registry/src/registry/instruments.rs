@@ -2,8 +2,8 @@
 
 use super::{Owner, OwnerId, Registry, RegistryError};
 use crate::pipeline::Named;
-use plugin_api::metadata::InstrumentInfo;
-use plugin_api::names::nearest;
+use passhost_lang::metadata::InstrumentInfo;
+use passhost_lang::names::nearest;
 use std::collections::HashSet;
 
 /// Number of an instrument.
@@ -18,7 +18,7 @@ impl Registry {
     pub(crate) fn check_instruments(&self, owner: &Owner, instruments: &[InstrumentInfo]) -> Result<(), RegistryError> {
         let mut fresh = HashSet::new();
         for InstrumentInfo { name, .. } in instruments {
-            if !plugin_api::declare::declarations::is_full_name(name) {
+            if !passhost_lang::names::syntax::is_full_name(name) {
                 return Err(RegistryError::BadName {
                     what: Named::Instrument,
                     name: name.clone(),

@@ -6,11 +6,11 @@ pub mod instruments;
 
 use crate::pipeline::{Named, Pipeline, PipelineError, Stage};
 use instruments::InstrumentId;
-use plugin_api::declare::contributions::is_record_of;
-use plugin_api::metadata::{
+use passhost_lang::metadata::{
     CompositeInfo, ConfigInfo, Granularity, InstrumentInfo, OpInfo, PassInfo, PluginMeta, PropertyInfo,
 };
-use plugin_api::names::{did_you_mean, listed, nearest, short_name};
+use passhost_lang::names::syntax::is_record_of;
+use passhost_lang::names::{did_you_mean, listed, nearest, short_name};
 use semver::Version;
 use std::cmp::Ordering;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -441,7 +441,7 @@ impl Registry {
     }
 
     fn check_pass(&self, owner: &Owner, name: &str, twice: bool) -> Result<(), RegistryError> {
-        if !plugin_api::declare::declarations::is_full_name(name) {
+        if !passhost_lang::names::syntax::is_full_name(name) {
             return Err(RegistryError::BadName { what: Named::Pass, name: name.to_string(), owner: owner.describe() });
         }
         let first = self.pass_names.get(name).map(|first| self.pass_owner(*first).describe());
@@ -658,7 +658,7 @@ fn check_fields(owner: &Owner, brought: &Brought) -> Result<(), RegistryError> {
     let operators = brought.operators.iter().map(|operator| ("operator", &operator.name, "relax.add"));
     let options = brought.config.iter().map(|option| ("config option", &option.name, "acme.limit"));
     for (kind, name, right) in properties.chain(operators).chain(options) {
-        if !plugin_api::declare::declarations::is_full_name(name) {
+        if !passhost_lang::names::syntax::is_full_name(name) {
             return bad(kind, name, ("name", format!("is not a full name such as `{right}`")));
         }
     }

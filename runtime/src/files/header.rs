@@ -1,7 +1,7 @@
 //! The header of an `.npy` file: a literal of Python with three keys. (A library would bring a grammar of Python for it.)
 
 use super::FileError;
-use plugin_api::prelude::DType;
+use passhost_lang::ir::DType;
 use std::io::{self, Read};
 
 const MAGIC: &[u8] = b"\x93NUMPY";

@@ -12,7 +12,7 @@ pub use npy::{read_npy, write_npy};
 pub use npz::{read_npz, write_npz};
 
 use crate::fault::Fault;
-use plugin_api::prelude::DType;
+use passhost_lang::ir::DType;
 use std::io;
 
 /// Why a file is not read or written.

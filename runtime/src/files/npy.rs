@@ -40,7 +40,7 @@ pub fn read_npy(name: &str, from: &mut impl Read, meant: &Meant<'_>, limits: &Li
     if big_endian && width > 1 {
         tensor.bytes_mut().chunks_exact_mut(width).for_each(<[u8]>::reverse);
     }
-    if dtype == plugin_api::prelude::DType::BOOL {
+    if dtype == passhost_lang::ir::DType::BOOL {
         tensor.bytes_mut().iter_mut().for_each(|byte| *byte = u8::from(*byte != 0));
     }
     // Without elements, the extents may be anything.
@@ -95,7 +95,7 @@ pub fn write_npy(tensor: &Tensor, name: &str, to: &mut impl Write) -> Result<(),
 mod tests {
     use super::*;
     use crate::fault::{Fault, FaultKind};
-    use plugin_api::prelude::DType;
+    use passhost_lang::ir::DType;
 
     fn file(descr: &str, fortran_order: bool, shape: &[i64], data: &[u8]) -> Vec<u8> {
         let header = Header { descr: descr.to_string(), fortran_order, shape: shape.to_vec() };

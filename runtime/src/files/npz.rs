@@ -126,7 +126,7 @@ pub fn write_npz<'t>(
 mod tests {
     use super::*;
     use crate::fault::{Fault, FaultKind};
-    use plugin_api::prelude::{Bf16, DType};
+    use passhost_lang::ir::{Bf16, DType};
     use std::io::Cursor;
 
     fn small() -> Vec<u8> {

@@ -8,7 +8,7 @@ use super::memory::{self, Column, Positions};
 use super::watch::Touch;
 use crate::fault::{Fault, FaultKind};
 use crate::program::{Access, Affine, Buffer, Reg, Scalar};
-use plugin_api::prelude::Bf16;
+use passhost_lang::ir::Bf16;
 use std::mem::take;
 
 impl Exec<'_, '_> {

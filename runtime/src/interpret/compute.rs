@@ -10,7 +10,7 @@ use super::watch::overflows;
 use crate::fault::{Fault, FaultKind};
 use crate::math::{narrow, round};
 use crate::program::{Affine, Binary, Instr, Literal, Reg, Scalar, Unary};
-use plugin_api::prelude::{Bf16, F16};
+use passhost_lang::ir::{Bf16, F16};
 use std::mem::take;
 
 /// Where a register is.

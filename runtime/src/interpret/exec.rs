@@ -11,7 +11,7 @@ use crate::fault::Fault;
 use crate::limits::Limits;
 use crate::program::{Affine, Instr, Loop, Mark, Note, Program, Reg, Scalar};
 use crate::room::Room;
-use plugin_api::ir::constant::Number;
+use passhost_lang::ir::constant::Number;
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 

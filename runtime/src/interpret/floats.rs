@@ -3,7 +3,7 @@
 use super::columns::{Floats, Ints, Shape};
 use crate::math::{self, round, round_f16};
 use crate::program::{Binary, Math, Scalar, Unary};
-use plugin_api::prelude::{Bf16, F16};
+use passhost_lang::ir::{Bf16, F16};
 
 /// The bits of a number that is a `float16` already.
 pub(super) fn to_f16(value: f32) -> u16 {

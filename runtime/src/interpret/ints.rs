@@ -2,7 +2,7 @@
 
 use super::columns::{DIMS, Ints, Mask, Shape};
 use crate::program::{Binary, Scalar, Unary};
-use plugin_api::arith::{fold, prim};
+use passhost_lang::arith::{fold, prim};
 
 /// An operation on two integers of one type, as their 64 bits hold them; `None` for a division by zero.
 pub(super) fn operation(op: Binary, of: Scalar, a: i64, b: i64) -> Option<i64> {

@@ -6,7 +6,7 @@ use crate::bind::Given;
 use crate::program::Scalar;
 use crate::room::Room;
 use bytemuck::Pod;
-use plugin_api::prelude::{Bf16, F16};
+use passhost_lang::ir::{Bf16, F16};
 
 /// A storage of a program while it runs.
 pub(super) enum Memory<'m> {

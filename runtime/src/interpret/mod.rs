@@ -32,9 +32,9 @@ use crate::fork;
 use crate::kernel::{Arg, Backend, Kernel};
 use crate::limits::Limits;
 use crate::program::{Instr, Mark, Program, Proven, depth, each_instr, from_memory, lower, lower_strictly};
-use plugin_api::ir::constant::Number;
-use plugin_api::ir::records::kind;
-use plugin_api::prelude::Body;
+use passhost_lang::ir::Body;
+use passhost_lang::ir::constant::Number;
+use passhost_lang::ir::records::kind;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
 

@@ -57,7 +57,7 @@ pub use scalar::{Binary, Math, Scalar, Unary};
 pub use walk::{depth, each_instr, each_instr_mut, each_list};
 pub use written::Proven;
 
-use plugin_api::prelude::Dim;
+use passhost_lang::ir::Dim;
 use std::collections::BTreeMap;
 
 /// A register: written by one instruction, or by a [`Instr::Copy`] at the end of each of two branches.
@@ -157,7 +157,7 @@ pub struct TensorParam {
     /// Its memory.
     pub storage: u32,
     /// Data type of the elements.
-    pub dtype: plugin_api::prelude::DType,
+    pub dtype: passhost_lang::ir::DType,
     /// The extents.
     pub shape: Vec<Dim>,
     /// The strides that the function asks for; empty: any, which is compact.

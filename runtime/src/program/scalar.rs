@@ -1,6 +1,6 @@
 //! Data types of registers, and what is computed with them.
 
-use plugin_api::prelude::DType;
+use passhost_lang::ir::DType;
 
 /// Data type of a register, or of an element in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -6,8 +6,8 @@ pub(crate) use self::random::SplitMix;
 use crate::fault::{Fault, FaultKind};
 use crate::limits::Limits;
 use crate::room::Room;
-use plugin_api::ir::constant::{Element, Number};
-use plugin_api::prelude::{Bf16, DType, F16};
+use passhost_lang::ir::constant::{Element, Number};
+use passhost_lang::ir::{Bf16, DType, F16};
 use std::sync::{Arc, Weak};
 
 /// A tensor of any data type: elements in row-major order, little-endian, `bool` as one byte that is 0 or 1. A clone

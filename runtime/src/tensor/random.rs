@@ -1,8 +1,8 @@
 //! Random elements, the same on every machine.
 
 use super::word_of;
-use plugin_api::ir::constant::Number;
-use plugin_api::prelude::DType;
+use passhost_lang::ir::DType;
+use passhost_lang::ir::constant::Number;
 
 /// The generator SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
 pub(crate) struct SplitMix(u64);

@@ -3,8 +3,8 @@
 use super::failure::Cause;
 use super::symbols::Symbols;
 use super::value::{Value, shape_text};
-use plugin_api::ir::TensorType;
-use plugin_api::prelude::{Body, DType, Dim, Type};
+use passhost_lang::ir::TensorType;
+use passhost_lang::ir::{Body, DType, Dim, Type};
 
 /// Checks of extents that wait until all variables have values.
 struct Waiting {

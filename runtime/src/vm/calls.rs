@@ -9,8 +9,8 @@ use super::packed::{sorting, standard};
 use super::value::{Callee, Value};
 use crate::fault::{Fault, FaultKind};
 use crate::tensor::{Tensor, size_of};
-use plugin_api::ir::{BodyKind, Call, Value as Node};
-use plugin_api::prelude::{Expr, Type};
+use passhost_lang::ir::{BodyKind, Call, Value as Node};
+use passhost_lang::ir::{Expr, Type};
 use std::sync::Arc;
 
 impl Machine<'_> {

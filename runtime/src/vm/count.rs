@@ -1,7 +1,7 @@
 //! How much a function will call, as far as that is known before it runs.
 
-use plugin_api::ir::Call;
-use plugin_api::prelude::{BodyKind, Expr, Module};
+use passhost_lang::ir::Call;
+use passhost_lang::ir::{BodyKind, Expr, Module};
 use std::collections::HashMap;
 
 /// Calls of functions are followed so deep.

@@ -1,7 +1,7 @@
 //! Why the machine ended a run, and where in the module.
 
 use crate::fault::{Fault, FaultKind};
-use plugin_api::names::did_you_mean;
+use passhost_lang::names::did_you_mean;
 use std::fmt;
 
 /// Why an operator is not executed whose plugin has no rule for that.

@@ -11,9 +11,9 @@ use crate::interpret::Interpreter;
 use crate::kernel::{Arg, Backend, Kernel};
 use crate::limits::Limits;
 use crate::tensor::Tensor;
-use plugin_api::ir::constant::Number;
-use plugin_api::ir::{BodyKind, Call, Value as Node};
-use plugin_api::prelude::{Body, DType, Dim, Expr, Type};
+use passhost_lang::ir::constant::Number;
+use passhost_lang::ir::{Body, DType, Dim, Expr, Type};
+use passhost_lang::ir::{BodyKind, Call, Value as Node};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -8,12 +8,13 @@ use super::value::{Scalar, Value};
 use crate::fault::Fault;
 use crate::kernel::Kernel;
 use crate::tensor::Tensor;
-use plugin_api::arith::substitute;
-use plugin_api::ir::constant::{Element, Number};
-use plugin_api::ir::records::kind;
-use plugin_api::ir::{Attr, Call, Sym, Value as Node};
-use plugin_api::prelude::{AttrsId, Body, BodyBuilder, DType, Dim, Legalized, Type, TypeId, V};
-use plugin_api::typing::legalized::{LegalizedArg, Replacement};
+use passhost_lang::arith::substitute;
+use passhost_lang::ir::constant::{Element, Number};
+use passhost_lang::ir::records::kind;
+use passhost_lang::ir::{Attr, Call, Sym, Value as Node};
+use passhost_lang::ir::{AttrsId, Body, BodyBuilder, DType, Dim, Type, TypeId, V};
+use passhost_lang::typing::legalized::Legalized;
+use passhost_lang::typing::legalized::{LegalizedArg, Replacement};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -260,7 +261,7 @@ impl Alone {
                 Some(value) => Number::Int(value),
                 None => match other {
                     Dim::Expr(expr) => match **expr {
-                        plugin_api::ir::DimExpr::Float(bits, _) => Number::Float(f64::from_bits(bits)),
+                        passhost_lang::ir::DimExpr::Float(bits, _) => Number::Float(f64::from_bits(bits)),
                         _ => return None,
                     },
                     _ => return None,
@@ -338,7 +339,7 @@ impl Frame {
             dims.as_ref().map(|dims| dims.iter().map(constant).collect()).transpose()
         };
         Ok(match ty {
-            Type::Tensor(tensor) => Type::Tensor(plugin_api::ir::TensorType {
+            Type::Tensor(tensor) => Type::Tensor(passhost_lang::ir::TensorType {
                 shape: dims(&tensor.shape)?,
                 vdevice: None,
                 ..tensor.clone()

@@ -13,9 +13,9 @@ use crate::by_body::ByBody;
 use crate::fault::{Fault, FaultKind, Place};
 use crate::limits::Limits;
 use crate::tensor::Tensor;
-use plugin_api::ir::{BodyKind, Value as Node};
-use plugin_api::names::nearest;
-use plugin_api::prelude::{Body, Expr, Module};
+use passhost_lang::ir::{Body, Expr, Module};
+use passhost_lang::ir::{BodyKind, Value as Node};
+use passhost_lang::names::nearest;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 

@@ -3,7 +3,7 @@
 use super::machine::Frame;
 use super::value::Value;
 use crate::tensor::Tensor;
-use plugin_api::prelude::Body;
+use passhost_lang::ir::Body;
 
 /// A binding that is executed.
 pub struct Binding<'f> {
@@ -24,7 +24,7 @@ impl<'f> Binding<'f> {
     }
 
     /// The binding as a value of the body.
-    pub fn binding(&self) -> plugin_api::ir::Value<'f> {
+    pub fn binding(&self) -> passhost_lang::ir::Value<'f> {
         self.body().value_at(self.node as usize)
     }
 
@@ -34,7 +34,7 @@ impl<'f> Binding<'f> {
     }
 
     /// Operands of the binding that have a value, in order: before the binding is executed, its arguments.
-    pub fn operands(&self) -> impl Iterator<Item = (plugin_api::ir::Value<'f>, &'f Value)> {
+    pub fn operands(&self) -> impl Iterator<Item = (passhost_lang::ir::Value<'f>, &'f Value)> {
         let frame = self.frame;
         self.binding().operands().filter_map(move |operand| Some((operand, frame.stored(operand)?)))
     }

@@ -4,7 +4,7 @@ use super::failure::Cause;
 use super::value::Value;
 use crate::limits::Limits;
 use crate::tensor::Tensor;
-use plugin_api::names::nearest;
+use passhost_lang::names::nearest;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -3,9 +3,9 @@
 use super::value::Value;
 use crate::fault::Fault;
 use crate::tensor::Tensor;
-use plugin_api::ir::records::kind;
-use plugin_api::ir::{Region, Value as Node};
-use plugin_api::prelude::{Body, Expr, Type};
+use passhost_lang::ir::records::kind;
+use passhost_lang::ir::{Body, Expr, Type};
+use passhost_lang::ir::{Region, Value as Node};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 

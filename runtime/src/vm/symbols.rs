@@ -3,10 +3,10 @@
 use super::failure::Cause;
 use crate::bind::computed;
 use crate::fault::FaultKind;
-use plugin_api::arith::prim;
-use plugin_api::ir::constant::{Element, Number};
-use plugin_api::ir::{DimExpr, Sym};
-use plugin_api::prelude::{Body, DType, Dim};
+use passhost_lang::arith::prim;
+use passhost_lang::ir::constant::{Element, Number};
+use passhost_lang::ir::{Body, DType, Dim};
+use passhost_lang::ir::{DimExpr, Sym};
 use std::collections::BTreeMap;
 
 /// Values of symbolic variables by their number in the body.
@@ -126,7 +126,7 @@ fn of_floats(op: u16, x: f64, y: f64) -> Result<Number, Cause> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plugin_api::prelude::*;
+    use passhost_lang::ir::{AttrsId, BodyBuilder, Type};
 
     fn with_n(n: i64) -> (Body, Dim, Symbols) {
         let mut b = BodyBuilder::new();

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::{Fault, FaultKind, Limits, Tensor};
-use plugin_api::ir::records::kind;
-use plugin_api::prelude::{AttrsId, Body, BodyBuilder, DType, Dim, Module, NodeSpec, Type, TypeId, V};
+use passhost_lang::ir::records::kind;
+use passhost_lang::ir::{AttrsId, Body, BodyBuilder, DType, Dim, Module, NodeSpec, Type, TypeId, V};
 
 fn scalar() -> Type {
     Type::tensor([0i64; 0], DType::F32)
@@ -220,7 +220,7 @@ fn packed_functions_are_found_by_name() {
     };
     let mut packed = Packed::standard();
     packed.add("my.double", |args, _| {
-        let x = args[0].as_tensor().and_then(|x| x.number(0)).map(<f32 as plugin_api::ir::constant::Element>::of);
+        let x = args[0].as_tensor().and_then(|x| x.number(0)).map(<f32 as passhost_lang::ir::constant::Element>::of);
         Ok(value(x.unwrap_or_default() * 2.0))
     });
     let run = |name| {

@@ -2,7 +2,7 @@
 //! reviews the difference. `tests/oracle/schedules.py` compares them with TVM.
 
 use crate::common::{func, reads_back, same_values};
-use plugin_api::schedule::{Schedule, Trace};
+use passhost_schedule::{Schedule, Trace};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 

@@ -1,8 +1,8 @@
 //! Each primitive, before and after.
 
 use crate::common::{func, reads_back, same_values, text};
+use passhost_schedule::{Accessed, IterKind, Schedule};
 use plugin_api::prelude::*;
-use plugin_api::schedule::{Accessed, IterKind, Schedule};
 
 pub(crate) const MATMUL_RELU: &str = "
 def f(A: T.Buffer((12, 20), \"float32\"), B: T.Buffer((20, 16), \"float32\"), D: T.Buffer((12, 16), \"float32\")):
@@ -28,7 +28,7 @@ fn check(source: &str, apply: impl FnOnce(&mut Schedule) -> Result<(), PassError
     let text = reads_back(&after);
     same_values(&before, &after);
     let trace = sch.trace().to_string();
-    let again = trace.parse::<plugin_api::schedule::Trace>().unwrap_or_else(|error| panic!("{error}"));
+    let again = trace.parse::<passhost_schedule::Trace>().unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(again.to_string(), trace);
     let again = again.apply(&before).unwrap_or_else(|error| panic!("{error}"));
     assert!(again.structural_eq(&after), "{trace}");

@@ -4,8 +4,8 @@ use crate::common::{func, inputs, reads_back, same_values, text, try_run};
 use crate::generate::function;
 use crate::naive::Generator;
 use crate::steps::{Choices, step};
+use passhost_schedule::{Schedule, Trace};
 use plugin_api::prelude::*;
-use plugin_api::schedule::{Schedule, Trace};
 use proptest::prelude::*;
 
 /// Applies primitives, and checks what comes out; how many were accepted.

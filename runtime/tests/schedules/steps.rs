@@ -1,7 +1,7 @@
 //! Random primitives.
 
+use passhost_schedule::{Accessed, BlockRef, LoopRef, Schedule};
 use plugin_api::prelude::*;
-use plugin_api::schedule::{Accessed, BlockRef, LoopRef, Schedule};
 
 /// A source of choices.
 pub(crate) struct Choices(pub(crate) u64);

@@ -1,7 +1,7 @@
 //! Writes the graph of the objects that a text refers to.
 
 use super::{CONST, MAGIC, PLAIN_STRING, STRING, TENSOR, TYPE, base64};
-use plugin_api::ir::{DType, Tensor, Type};
+use passhost_lang::ir::{DType, Tensor, Type};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 

@@ -7,7 +7,7 @@
 mod base64;
 mod graph;
 
-use plugin_api::ir::{DType, Tensor, Type};
+use passhost_lang::ir::{DType, Tensor, Type};
 use serde_json::Value;
 use std::collections::BTreeMap;
 

@@ -2,9 +2,9 @@
 
 use super::func::Writer;
 use super::text::python_float;
-use plugin_api::ir::constant::Number;
-use plugin_api::ir::records::tykind;
-use plugin_api::ir::{Constant, Expr, Type, Value};
+use passhost_lang::ir::constant::Number;
+use passhost_lang::ir::records::tykind;
+use passhost_lang::ir::{Constant, Expr, Type, Value};
 
 /// Elements of the largest constant that is written where it is used.
 const FEW: usize = 64;
@@ -93,7 +93,7 @@ fn push_number(out: &mut String, number: Number) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plugin_api::ir::Array;
+    use passhost_lang::ir::Array;
 
     fn text(array: &Array) -> Option<String> {
         list_text(&array.view(), &array.ty())

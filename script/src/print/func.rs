@@ -4,8 +4,8 @@ use super::names::{Names, can_be_statement};
 use super::text::python_string;
 use super::{Printer, deeper, type_var};
 use crate::words::literals::Literal;
-use plugin_api::ir::records::{flag, kind, tykind};
-use plugin_api::ir::{Body, Call, DType, Dim, DimExpr, Expr, Function, Sym, Ty, Type, Value};
+use passhost_lang::ir::records::{flag, kind, tykind};
+use passhost_lang::ir::{Body, Call, DType, Dim, DimExpr, Expr, Function, Sym, Ty, Type, Value};
 use std::ops::Range;
 
 impl Printer<'_> {
@@ -116,7 +116,7 @@ impl<'b> Writer<'_, '_, 'b> {
         }
         let is_global = |op: &u32| {
             let leaf = self.body.raw().leaves().get((op & !(1 << 31)) as usize);
-            op & (1 << 31) != 0 && leaf.is_some_and(|leaf| leaf.kind == plugin_api::ir::records::leaf::GLOBAL_VAR)
+            op & (1 << 31) != 0 && leaf.is_some_and(|leaf| leaf.kind == passhost_lang::ir::records::leaf::GLOBAL_VAR)
         };
         if self.body.raw().operands().iter().any(is_global) {
             self.indent(depth);

@@ -2,8 +2,8 @@
 
 use super::Printer;
 use super::text::{each_sym, is_valid_name, valid_name};
-use plugin_api::ir::records::{flag, kind};
-use plugin_api::ir::{Body, DType, Expr, Sym, Value};
+use passhost_lang::ir::records::{flag, kind};
+use passhost_lang::ir::{Body, DType, Expr, Sym, Value};
 use std::collections::{BTreeSet, HashMap};
 
 /// Names within one function.

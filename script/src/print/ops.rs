@@ -1,8 +1,8 @@
 //! How operations are written, in dimensions and expressions alike.
 
 use crate::words::folding::{Constant, folded};
-use plugin_api::ir::DType;
-use plugin_api::ir::records::prim;
+use passhost_lang::ir::DType;
+use passhost_lang::ir::records::prim;
 
 /// How an infix operator is written.
 #[derive(Clone, Copy)]

@@ -1,7 +1,7 @@
 //! Numbers, strings and names as Python writes them.
 
-use plugin_api::ir::{DType, Sym, Type};
-use plugin_api::names::{function_name, is_function_name};
+use passhost_lang::ir::{DType, Sym, Type};
+use passhost_lang::names::{function_name, is_function_name};
 use std::fmt::Write;
 
 /// The name of what is no number.

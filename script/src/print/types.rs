@@ -4,8 +4,8 @@ use super::Printer;
 use super::ops::{binary_name, folds, infix};
 use super::text::{float_by_name, not_finite, python_float, python_string};
 use crate::words::folding::Constant;
-use plugin_api::ir::records::prim;
-use plugin_api::ir::{DTensorType, DType, Dim, DimExpr, Sym, TensorType, Type};
+use passhost_lang::ir::records::prim;
+use passhost_lang::ir::{DTensorType, DType, Dim, DimExpr, Sym, TensorType, Type};
 
 impl Printer<'_> {
     pub(super) fn ty(&mut self, ty: &Type, sym: &dyn Fn(Sym) -> String) {

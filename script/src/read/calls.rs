@@ -6,14 +6,14 @@ use super::types::{accept, keyword};
 use super::{Read, path_after, span};
 use crate::words::diagnostic::Diagnostic;
 use crate::words::literals::Literal;
-use plugin_api::ir::records::{LEAF_BIT, flag, kind, tykind};
-use plugin_api::ir::{Attr, AttrsId, DType, Dim, NodeSpec, TensorType, Type, TypeId, V};
-use plugin_api::metadata::{ArgInfo, ArgKind, AttrInfo, AttrType, OpInfo};
-use plugin_api::typing::operator_checks::{
+use passhost_lang::ir::records::{LEAF_BIT, flag, kind, tykind};
+use passhost_lang::ir::{Attr, AttrsId, DType, Dim, NodeSpec, TensorType, Type, TypeId, V};
+use passhost_lang::metadata::{ArgInfo, ArgKind, AttrInfo, AttrType, OpInfo};
+use passhost_lang::typing::operator_checks::{
     add_defaults, canonical_attr, n_positional, signature, takes_any_attributes, type_name,
 };
-use plugin_api::typing::operators::InferError;
-use plugin_api::typing::relations::{call_result, calls_are_pure};
+use passhost_lang::typing::operators::InferError;
+use passhost_lang::typing::relations::{call_result, calls_are_pure};
 use ruff_python_ast::visitor::{Visitor, walk_expr};
 use ruff_python_ast::{Expr, ExprCall, ExprName, Keyword};
 use std::ops::Range;

@@ -7,8 +7,8 @@ use super::{Read, is_path, span};
 use crate::words::diagnostic::Diagnostic;
 use crate::words::float8::float8_bits;
 use crate::words::literals::Literal;
-use plugin_api::ir::constant::{Bf16, F16};
-use plugin_api::ir::{DType, Dim, Tensor, Type, V};
+use passhost_lang::ir::constant::{Bf16, F16};
+use passhost_lang::ir::{DType, Dim, Tensor, Type, V};
 use ruff_python_ast::{Expr, Number, UnaryOp};
 
 /// Dimensions that an array of NumPy may have.

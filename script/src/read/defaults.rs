@@ -2,7 +2,7 @@
 
 use super::func::FnReader;
 use super::types::float_of;
-use plugin_api::ir::{Attr, DType, Dim, V};
+use passhost_lang::ir::{Attr, DType, Dim, V};
 
 /// Attributes with a default that no declaration of a plugin can say: so many float32 zeros.
 const ZEROS: &[(&str, &str, usize)] = &[("relax.image.resize2d", "roi", 4), ("relax.image.resize3d", "roi", 6)];

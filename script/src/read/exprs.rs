@@ -10,9 +10,9 @@ use crate::metadata::Object;
 use crate::words::diagnostic::Diagnostic;
 use crate::words::dtypes::dtype_named;
 use crate::words::literals::Literal;
-use plugin_api::ir::records::MAX_DEPTH;
-use plugin_api::ir::{Attr, DType, Dim, MAX_SIZE, Sym, Type, V};
-use plugin_api::names::{did_you_mean, nearest};
+use passhost_lang::ir::records::MAX_DEPTH;
+use passhost_lang::ir::{Attr, DType, Dim, MAX_SIZE, Sym, Type, V};
+use passhost_lang::names::{did_you_mean, nearest};
 use ruff_python_ast::{Expr, ExprCall, ExprLambda};
 use std::ops::Range;
 
@@ -114,7 +114,7 @@ impl<'a> FnReader<'a> {
         // The callee's symbolic variables are its own; here they get numbers of this body.
         let fresh: Vec<_> = (0..*n_syms).map(|_| self.b.sym("n", DType::I64)).collect();
         let with = |sym: Sym| fresh.get(sym.id as usize).map(|fresh| Dim::Var(Sym { dtype: sym.dtype, ..*fresh }));
-        let ty = ty.map_dims(true, &|dim| plugin_api::arith::substitute(dim, &with));
+        let ty = ty.map_dims(true, &|dim| passhost_lang::arith::substitute(dim, &with));
         let ty = self.b.ty(&ty);
         let v = self.b.global_var(name, ty);
         self.globals.insert(name, v);

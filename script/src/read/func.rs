@@ -11,10 +11,10 @@ use super::{Read, Scope, is_path, path_after, sealed, span, unexpected};
 use crate::metadata::Object;
 use crate::words::diagnostic::Diagnostic;
 use foldhash::fast::RandomState;
-use plugin_api::ir::erase::seen_outside;
-use plugin_api::ir::records::{flag, kind};
-use plugin_api::ir::{Attr, AttrsId, Body, BodyBuilder, DType, Dim, NodeSpec, Sym, Type, TypeId, V};
-use plugin_api::typing::relations::{Relation, relation};
+use passhost_lang::ir::erase::seen_outside;
+use passhost_lang::ir::records::{flag, kind};
+use passhost_lang::ir::{Attr, AttrsId, Body, BodyBuilder, DType, Dim, NodeSpec, Sym, Type, TypeId, V};
+use passhost_lang::typing::relations::{Relation, relation};
 use ruff_python_ast::{Expr, Stmt, StmtFunctionDef, StmtReturn, TypeParam};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -66,7 +66,7 @@ pub(crate) struct FnReader<'a> {
     pub(crate) attrs: HashMap<&'a str, AttrsId, RandomState>,
     /// For which operator an entry of `attrs` was checked.
     pub(crate) attrs_op: HashMap<AttrsId, String, RandomState>,
-    pub(crate) operators: HashMap<&'a str, (&'a plugin_api::metadata::OpInfo, V), RandomState>,
+    pub(crate) operators: HashMap<&'a str, (&'a passhost_lang::metadata::OpInfo, V), RandomState>,
     /// Attributes so far of each function that is open.
     func_attrs: Vec<Vec<(String, Attr)>>,
     /// Name of the function of the module, if it is not private.

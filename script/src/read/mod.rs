@@ -18,9 +18,9 @@ use crate::words::devices::Devices;
 use crate::words::diagnostic::{Diagnostic, ReadError};
 use crate::words::dtypes::dtype_named;
 use func::FnReader;
-use plugin_api::ir::records::leaf;
-use plugin_api::ir::{Attr, Module, SealError, Type};
-use plugin_api::names::{did_you_mean, few_suggestions, suggestions};
+use passhost_lang::ir::records::leaf;
+use passhost_lang::ir::{Attr, Module, SealError, Type};
+use passhost_lang::names::{did_you_mean, few_suggestions, suggestions};
 use ruff_python_ast::{Expr, Stmt, StmtFunctionDef};
 use ruff_text_size::Ranged;
 use std::cell::RefCell;
@@ -295,7 +295,7 @@ fn tir_result(def: &StmtFunctionDef, text: &str) -> Option<Type> {
 fn functions<'a>(
     defs: &[&'a StmtFunctionDef],
     scope: &mut Scope<'a>,
-) -> Result<Vec<(String, plugin_api::ir::Body)>, ReadError> {
+) -> Result<Vec<(String, passhost_lang::ir::Body)>, ReadError> {
     let mut diagnostics = Vec::new();
     for def in defs {
         if tir::is_prim_func(def) {
@@ -357,7 +357,7 @@ fn functions<'a>(
 fn tir_bodies<'a>(
     defs: &[&'a StmtFunctionDef],
     scope: &mut Scope<'a>,
-) -> Vec<Option<Result<plugin_api::ir::Body, Vec<Diagnostic>>>> {
+) -> Vec<Option<Result<passhost_lang::ir::Body, Vec<Diagnostic>>>> {
     let mut bodies = Vec::with_capacity(defs.len());
     for def in defs {
         let body = tir::is_prim_func(def).then(|| tir::TirReader::function(def, scope));
@@ -372,7 +372,7 @@ fn tir_bodies<'a>(
 }
 
 /// Those of `functions` that a body names.
-fn named<'a>(body: &plugin_api::ir::Body, functions: &BTreeSet<&'a str>) -> BTreeSet<&'a str> {
+fn named<'a>(body: &passhost_lang::ir::Body, functions: &BTreeSet<&'a str>) -> BTreeSet<&'a str> {
     if functions.is_empty() {
         return BTreeSet::new();
     }
@@ -381,7 +381,7 @@ fn named<'a>(body: &plugin_api::ir::Body, functions: &BTreeSet<&'a str>) -> BTre
 }
 
 /// Reads a function that named others before their results were known. Its calls of unknown operators are counted already.
-fn read_again<'a>(def: &'a StmtFunctionDef, again: Again<'a>, scope: &mut Scope<'a>) -> Read<plugin_api::ir::Body> {
+fn read_again<'a>(def: &'a StmtFunctionDef, again: Again<'a>, scope: &mut Scope<'a>) -> Read<passhost_lang::ir::Body> {
     let opaque = scope.opaque.take();
     scope.again = again;
     let body = FnReader::function(def, scope);

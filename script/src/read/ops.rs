@@ -1,6 +1,6 @@
 //! Operations by the operators of Python and by the names of TVM, for dimensions and expressions alike.
 
-use plugin_api::ir::records::prim;
+use passhost_lang::ir::records::prim;
 use ruff_python_ast::{CmpOp, Operator};
 
 /// Operation of an infix operator.

@@ -2,7 +2,7 @@
 
 use crate::read::{Read, span};
 use crate::words::diagnostic::Diagnostic;
-use plugin_api::ir::Attr;
+use passhost_lang::ir::Attr;
 use ruff_python_ast::ExprCall;
 use serde_core::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use std::collections::BTreeSet;

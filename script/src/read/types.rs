@@ -7,9 +7,9 @@ use super::{Read, is_path, path_after, span};
 use crate::words::diagnostic::Diagnostic;
 use crate::words::dtypes::{Extreme, dtype_named, extreme};
 use crate::words::folding::{Constant, Folded, folded, wrapped};
-use plugin_api::ir::records::prim;
-use plugin_api::ir::{DTensorType, DType, Dim, DimExpr, TensorType, Type, TypeId};
-use plugin_api::names::listed;
+use passhost_lang::ir::records::prim;
+use passhost_lang::ir::{DTensorType, DType, Dim, DimExpr, TensorType, Type, TypeId};
+use passhost_lang::names::listed;
 use ruff_python_ast::{BoolOp, Expr, ExprCall, ExprCompare, ExprName, Keyword, Number, Operator, UnaryOp};
 use std::sync::Arc;
 
@@ -567,7 +567,7 @@ pub(crate) fn dtype_of(expr: &Expr) -> Read<DType> {
             .value
             .to_str()
             .parse()
-            .map_err(|error: plugin_api::ir::types::UnknownDType| Diagnostic::new(span(expr), error.to_string())),
+            .map_err(|error: passhost_lang::ir::types::UnknownDType| Diagnostic::new(span(expr), error.to_string())),
         Expr::NoneLiteral(_) => Ok(DType::VOID),
         other => Err(Diagnostic::new(span(other), "expected a data type such as \"float32\"")),
     }

@@ -1,9 +1,9 @@
 //! How a function or a module differs from another one, such as the one that its text reads as.
 
 use crate::print::{deeper, type_text};
-use plugin_api::ir::records::{flag, kind};
-use plugin_api::ir::{Attr, Body, Dict, Dim, Expr, Module, Type, Value};
-use plugin_api::walk::dump::{kind_name, operand};
+use passhost_lang::ir::records::{flag, kind};
+use passhost_lang::ir::{Attr, Body, Dict, Dim, Expr, Module, Type, Value};
+use passhost_lang::walk::dump::{kind_name, operand};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Debug;
 

@@ -6,8 +6,8 @@ use crate::Operators;
 use crate::print::print_alone;
 use crate::read::{Around, n_meshes, read_within};
 use crate::words::devices::Devices;
-use plugin_api::ir::records::{kind, leaf, tykind};
-use plugin_api::ir::{Body, BodyBuilder, BodyKind, DType, Dict, Module, NodeSpec, Type, Value};
+use passhost_lang::ir::records::{kind, leaf, tykind};
+use passhost_lang::ir::{Body, BodyBuilder, BodyKind, DType, Dict, Module, NodeSpec, Type, Value};
 use std::collections::BTreeSet;
 use std::ops::Range;
 
@@ -141,10 +141,10 @@ fn signature(callee: &Body) -> (Type, u32) {
 mod tests {
     use super::*;
     use crate::{NoOps, read};
-    use plugin_api::ir::Call;
-    use plugin_api::metadata::OpInfo;
-    use plugin_api::names::nearest;
-    use plugin_api::typing::operators::{Infer, InferError, Inferred};
+    use passhost_lang::ir::Call;
+    use passhost_lang::metadata::OpInfo;
+    use passhost_lang::names::nearest;
+    use passhost_lang::typing::operators::{Infer, InferError, Inferred};
     use std::cell::Cell;
 
     /// Counts suggestions that it gives.

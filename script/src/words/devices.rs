@@ -1,7 +1,7 @@
 //! How types call the virtual devices of a module: `llvm:0:global` by kind of target, number within that kind, and memory
 //! scope.
 
-use plugin_api::ir::Attr;
+use passhost_lang::ir::Attr;
 use std::collections::HashMap;
 
 /// The virtual devices of a module.

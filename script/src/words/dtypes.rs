@@ -1,6 +1,6 @@
 //! Data types by the names that stand after `T.`.
 
-use plugin_api::ir::DType;
+use passhost_lang::ir::DType;
 
 /// The data type that `T.name` is: its own name, or one of TVM's short ones, such as `f32`.
 pub(crate) fn dtype_named(name: &str) -> Option<DType> {

@@ -1,6 +1,6 @@
 //! Floats of eight bits, rounded from numbers of the text as NumPy's `ml_dtypes` rounds them.
 
-use plugin_api::ir::DType;
+use passhost_lang::ir::DType;
 
 /// A format: bits of the fraction, bias of the exponent, and how it writes what is not finite.
 struct Format {

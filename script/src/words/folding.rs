@@ -1,8 +1,8 @@
 //! What TVM computes at once while a text is read: `2 * 3` is 6, and `x + 0` is `x`. Constructors such as `T.Add(x, 0)`
 //! compute nothing, nor do some operators of Python; the printer writes a constructor where an operator could compute.
 
-use plugin_api::ir::DType;
-use plugin_api::ir::records::prim;
+use passhost_lang::ir::DType;
+use passhost_lang::ir::records::prim;
 
 /// A constant operand.
 #[derive(Clone, Copy, Debug, PartialEq)]

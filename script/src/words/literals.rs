@@ -1,7 +1,7 @@
 //! The data type that TVM gives to a number that stands without one as an operand of a call.
 
-use plugin_api::ir::{DType, Dim};
-use plugin_api::metadata::{ArgKind, OpInfo};
+use passhost_lang::ir::{DType, Dim};
+use passhost_lang::metadata::{ArgKind, OpInfo};
 
 /// How TVM takes a number of Python: `1`, `1.5`, `True`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! Who knows the operators.
 
-use plugin_api::ir::Call;
-use plugin_api::metadata::OpInfo;
-use plugin_api::typing::operators::{Infer, InferError, Inferred};
+use passhost_lang::ir::Call;
+use passhost_lang::metadata::OpInfo;
+use passhost_lang::typing::operators::{Infer, InferError, Inferred};
 
 /// Who knows the operators: the host with its plugins.
 pub trait Operators: Infer {

@@ -1,7 +1,7 @@
 //! Names that Python takes for others, such as `ｎ` for `n`: it compares their normal form.
 
 use crate::words::diagnostic::Diagnostic;
-use plugin_api::names::as_python_sees;
+use passhost_lang::names::as_python_sees;
 use ruff_python_ast::token::{TokenKind, Tokens};
 use ruff_text_size::Ranged;
 use std::ops::Range;

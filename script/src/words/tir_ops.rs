@@ -1,6 +1,6 @@
 //! Operators of TIR that are written as calls: where their data type stands, and what they give.
 
-use plugin_api::ir::DType;
+use passhost_lang::ir::DType;
 
 /// Where the data type of the result is among the arguments.
 #[derive(Clone, Copy, PartialEq, Eq)]

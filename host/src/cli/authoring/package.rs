@@ -11,7 +11,7 @@ use crate::plugins::manifest::{FILE_NAME, Manifest};
 use crate::plugins::object_file::metadata_of_any_system;
 use crate::report::error::Error;
 use clap::Args;
-use plugin_api::metadata::PluginHead;
+use passhost_lang::metadata::PluginHead;
 use semver::Version;
 use std::path::{Path, PathBuf};
 

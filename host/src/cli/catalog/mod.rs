@@ -8,8 +8,8 @@ use crate::engine::Engine;
 use crate::report::error::Error;
 use operators::explain_operator;
 pub(super) use operators::ops;
-use plugin_api::metadata::{PassInfo, summary};
-use plugin_api::names::{did_you_mean, nearest};
+use passhost_lang::metadata::{PassInfo, summary};
+use passhost_lang::names::{did_you_mean, nearest};
 use registry::{Owner, Registry, RegistryError};
 
 /// All properties and config options, after the list of passes; nothing if there are none.

@@ -4,9 +4,9 @@ use crate::cli::arguments::OpsArgs;
 use crate::cli::show::{heading, owner_rows, table};
 use crate::engine::Engine;
 use crate::report::error::Error;
-use plugin_api::metadata::{ArgInfo, AttrInfo, OpInfo, summary};
-use plugin_api::names::visible::visible_line;
-use plugin_api::typing::operator_checks::{argument_kind, default_text, signature, type_name};
+use passhost_lang::metadata::{ArgInfo, AttrInfo, OpInfo, summary};
+use passhost_lang::names::visible::visible_line;
+use passhost_lang::typing::operator_checks::{argument_kind, default_text, signature, type_name};
 use registry::{OwnerId, Registry};
 use serde_json::{Value, json};
 

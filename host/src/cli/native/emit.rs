@@ -9,7 +9,7 @@ use crate::files::{Output, Written};
 use crate::report::error::{Error, exit};
 use crate::run::execute::backend::{Backend, Executor};
 use native::Text;
-use plugin_api::ir::{Body, BodyKind, Module};
+use passhost_lang::ir::{Body, BodyKind, Module};
 
 /// Runs the passes, and writes the code of the PrimFuncs of the result.
 pub(in crate::cli) fn emit(args: &EmitArgs, messages: Messages) -> Result<(), Error> {

@@ -8,7 +8,7 @@ use crate::report::error::Error;
 use crate::run::execute::backend::Executor;
 use native::link::{self, LinkError};
 use native::{ExportError, Library, LlvmError};
-use plugin_api::ir::Body;
+use passhost_lang::ir::Body;
 use std::path::{Path, PathBuf};
 
 /// The two files that are written.

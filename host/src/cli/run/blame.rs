@@ -9,7 +9,7 @@ use crate::engine::Engine;
 use crate::files::to_stdout;
 use crate::report::error::{Error, exit};
 use crate::run::provenance::Link;
-use plugin_api::ir::Module;
+use passhost_lang::ir::Module;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::fmt::Write;

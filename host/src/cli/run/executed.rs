@@ -12,7 +12,7 @@ use crate::engine::Engine;
 use crate::plugins::lock::Mode;
 use crate::report::error::Error;
 use crate::run::{Failure, PassDiagnostic, RunReport, Runner};
-use plugin_api::ir::Module;
+use passhost_lang::ir::Module;
 use registry::Plan;
 use runtime::vm::{Between, Bounds};
 use std::collections::BTreeMap;

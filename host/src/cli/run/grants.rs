@@ -3,7 +3,7 @@
 use crate::cli::arguments::IsolateArgs;
 use crate::plugins::manifest::{Manifest, PluginEntry};
 use crate::report::Report;
-use plugin_api::names::listed;
+use passhost_lang::names::listed;
 use std::path::PathBuf;
 use std::sync::Arc;
 

@@ -2,8 +2,8 @@
 
 use crate::files::from_start;
 use crate::report::error::Error;
-use plugin_api::ir::Module;
-use plugin_api::prelude::DType;
+use passhost_lang::ir::DType;
+use passhost_lang::ir::Module;
 use runtime::files::{FileError, read_npz};
 use runtime::vm::{Cause, InputError, Inputs, Value};
 use runtime::{Fault, FaultKind, Limits, Tensor};

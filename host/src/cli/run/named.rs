@@ -1,8 +1,8 @@
 //! Variables that a user names, and the function that has one.
 
 use crate::report::error::Error;
-use plugin_api::ir::{Body, Value};
-use plugin_api::names::{did_you_mean, listed, nearest};
+use passhost_lang::ir::{Body, Value};
+use passhost_lang::names::{did_you_mean, listed, nearest};
 
 /// What a user names.
 pub(super) struct Named<'a> {

@@ -12,7 +12,7 @@ use crate::files::to_stdout;
 use crate::report::error::Error;
 use crate::text::Input;
 use clap::Args;
-use plugin_api::ir::Module;
+use passhost_lang::ir::Module;
 use serde_json::json;
 use std::ffi::OsString;
 use std::fmt::Write as _;

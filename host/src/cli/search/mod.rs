@@ -24,7 +24,7 @@ use crate::files::{Output, Written};
 use crate::plugins::lock::Mode;
 use crate::report::error::Error;
 use clap::Args;
-use plugin_api::ir::Module;
+use passhost_lang::ir::Module;
 use registry::Plan;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

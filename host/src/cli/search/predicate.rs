@@ -4,7 +4,7 @@
 use super::tied::{Done, finish};
 use crate::bundle::Failed;
 use crate::report::error::{Cause, Error, exit};
-use plugin_api::names::{did_you_mean, nearest};
+use passhost_lang::names::{did_you_mean, nearest};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::ffi::OsString;

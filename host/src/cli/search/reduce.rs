@@ -10,7 +10,7 @@ use crate::report::error::Error;
 use crate::text::Input;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
-use plugin_api::ir::Module;
+use passhost_lang::ir::Module;
 use std::collections::HashSet;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};

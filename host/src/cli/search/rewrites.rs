@@ -6,7 +6,7 @@ use super::reduce::write;
 use super::smaller::{Texts, Way};
 use crate::report::error::Error;
 use crate::run::limits::heard;
-use plugin_api::ir::{Module, Value};
+use passhost_lang::ir::{Module, Value};
 use serde_json::Value as Json;
 use std::path::Path;
 

@@ -3,8 +3,8 @@
 use super::text::{numbers, statements, unannotated, with_number, without_statements};
 use crate::engine::Engine;
 use crate::text::Input;
-use plugin_api::ir::records::kind;
-use plugin_api::ir::{Body, BodyKind, Function, Module, Type, Value};
+use passhost_lang::ir::records::kind;
+use passhost_lang::ir::{Body, BodyKind, Function, Module, Type, Value};
 use std::ops::Range;
 
 /// Makes modules of texts, and texts of modules.

@@ -4,7 +4,7 @@ use super::{CratePin, Entries, Entry, Mode, Pin, UNSET, write};
 use crate::files::{follow, replace};
 use crate::plugins::TRIPLE;
 use crate::plugins::hashes::Hashes;
-use plugin_api::names::visible::visible_line;
+use passhost_lang::names::visible::visible_line;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io;
 use std::path::{Component, Path, PathBuf};

@@ -8,7 +8,7 @@ use crate::plugins::hashes::Hashes;
 use crate::plugins::library::Library;
 use crate::plugins::manifest::{Manifest, PluginEntry, Source};
 use crate::report::error::{Error, Problem};
-use plugin_api::metadata::PluginMeta;
+use passhost_lang::metadata::PluginMeta;
 use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};

@@ -6,7 +6,7 @@ use crate::plugins::hashes::cache_folder;
 use crate::report::error::Error;
 use native::llvm::VARIABLE;
 use native::{Cache, ExportError, Library, LlvmError, Made, Native, Text};
-use plugin_api::ir::Body;
+use passhost_lang::ir::Body;
 use runtime::vm::Kernels;
 use runtime::{Fault, Interpreter, Limits};
 use std::sync::Arc;

@@ -2,8 +2,8 @@
 
 use super::{FRESH, executing};
 use crate::engine::Engine;
-use plugin_api::ir::constant::Number;
-use plugin_api::ir::{AttrsId, Body, BodyBuilder, Dim, Module, Tensor, Type, V};
+use passhost_lang::ir::constant::Number;
+use passhost_lang::ir::{AttrsId, Body, BodyBuilder, Dim, Module, Tensor, Type, V};
 use plugin_api::services::evaluation::{Evaluated, EvaluationError, EvaluationLimits, Reason};
 use runtime::vm::{At, Cause, Failure, Kernels, Machine, Packed, Value};
 use runtime::{ByBody, FaultKind, Limits};

@@ -58,8 +58,11 @@ class Module:
                     x[part, chain, lane] = sums[chain, lane]
 "#
     );
-    let x =
-        Tensor::zeros(plugin_api::ir::DType::F32, &[parts as i64, chains as i64, lanes as i64], &Limits::unlimited())?;
+    let x = Tensor::zeros(
+        passhost_lang::ir::DType::F32,
+        &[parts as i64, chains as i64, lanes as i64],
+        &Limits::unlimited(),
+    )?;
     // The sums go to 1.
     let by = Tensor::from_vec(&[lanes as i64], vec![0.5f32; lanes as usize])?;
     let seconds = best(native, &text, vec![x, by])?;
@@ -86,10 +89,10 @@ class Module:
                 y[part, lane] = sums[lane]
 "#
     );
-    let mut x = Tensor::zeros(plugin_api::ir::DType::F32, &[parts as i64, rows as i64, 64], &Limits::unlimited())?;
+    let mut x = Tensor::zeros(passhost_lang::ir::DType::F32, &[parts as i64, rows as i64, 64], &Limits::unlimited())?;
     // Pages that nothing wrote to may be one page of zeros.
     x.bytes_mut().fill(0);
-    let y = Tensor::zeros(plugin_api::ir::DType::F32, &[parts as i64, 64], &Limits::unlimited())?;
+    let y = Tensor::zeros(passhost_lang::ir::DType::F32, &[parts as i64, 64], &Limits::unlimited())?;
     let read = x.nbytes() as f64;
     Ok(read / best(native, &text, vec![x, y])?)
 }

@@ -1,7 +1,7 @@
 //! Kernels whose calls are timed.
 
-use plugin_api::ir::Body;
-use plugin_api::ir::constant::Number;
+use passhost_lang::ir::Body;
+use passhost_lang::ir::constant::Number;
 use runtime::bind::bind;
 use runtime::program::{float_operations, lower};
 use runtime::vm::{Binding, Observer};

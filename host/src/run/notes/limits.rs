@@ -2,8 +2,8 @@
 
 use crate::run::PassDiagnostic;
 use crate::run::steps::Run;
+use passhost_lang::ir::{Module, SealError};
 use plugin_api::declare::diagnostics::Severity;
-use plugin_api::ir::{Module, SealError};
 use registry::PassId;
 use std::fmt;
 

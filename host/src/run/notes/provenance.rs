@@ -1,14 +1,14 @@
 //! Where the values of a run are from: which pass made each, in which step, and from which others.
 //!
 //! Every node of the input gets a number, and so does what a pass made, after the pass; see
-//! [`origins`](plugin_api::ir::origins) for what happens in between. What is noted here grows with what passes make.
+//! [`origins`](passhost_lang::ir::origins) for what happens in between. What is noted here grows with what passes make.
 
 use crate::engine::Engine;
 use crate::report::error::Error;
 use crate::run::steps::Run;
-use plugin_api::ir::origins::Origin;
-use plugin_api::ir::{Body, Module, SealError, Value};
-use plugin_api::names::visible::visible_line;
+use passhost_lang::ir::origins::Origin;
+use passhost_lang::ir::{Body, Module, SealError, Value};
+use passhost_lang::names::visible::visible_line;
 use registry::PassId;
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;

@@ -4,7 +4,7 @@ use super::compare::Mismatch;
 use super::coverage::Coverage;
 use super::steps::ValidatedStep;
 use super::verdict::{Difference, Same, Verdict, What};
-use plugin_api::metadata::Tolerance;
+use passhost_lang::metadata::Tolerance;
 use serde_json::{Value, json};
 
 /// A pass with its verdict, without the modules.

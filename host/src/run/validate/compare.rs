@@ -2,9 +2,9 @@
 
 use super::sides::Computed;
 use super::units::{Unit, reach};
-use plugin_api::ir::constant::{Element, Number};
-use plugin_api::metadata::{NARROW_ROUNDINGS, Tolerance};
-use plugin_api::prelude::{DType, Module};
+use passhost_lang::ir::constant::{Element, Number};
+use passhost_lang::ir::{DType, Module};
+use passhost_lang::metadata::{NARROW_ROUNDINGS, Tolerance};
 use runtime::Tensor;
 use runtime::vm::{InputRange, Value, number_text, shape_text};
 use std::collections::BTreeSet;

@@ -4,9 +4,9 @@
 use super::coverage::Mode;
 use super::steps::ValidatedStep;
 use crate::engine::Engine;
-use plugin_api::PassError;
-use plugin_api::metadata::Tolerance;
-use plugin_api::prelude::{Attr, AttrView, Body, Module, Value};
+use passhost_lang::PassError;
+use passhost_lang::ir::{Attr, AttrView, Body, Module, Value};
+use passhost_lang::metadata::Tolerance;
 
 const TRAINING: &str = "training";
 

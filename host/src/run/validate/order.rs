@@ -6,7 +6,7 @@ use super::sides::{Side, execute, side_of};
 use super::steps::ValidatedStep;
 use super::units::{Unit, reach};
 use crate::engine::Engine;
-use plugin_api::prelude::{BodyKind, Module};
+use passhost_lang::ir::{BodyKind, Module};
 use runtime::vm::{Kernels, Value};
 use runtime::{Limits, Watching};
 use std::collections::BTreeSet;

@@ -5,8 +5,8 @@ use super::sides::execute;
 use super::steps::ValidatedStep;
 use super::units::Unit;
 use crate::engine::Engine;
-use plugin_api::ir::constant::{Element, Number};
-use plugin_api::prelude::{DType, Module};
+use passhost_lang::ir::constant::{Element, Number};
+use passhost_lang::ir::{DType, Module};
 use runtime::vm::{Kernels, Scalar, Value};
 use runtime::{Limits, Tensor};
 use std::sync::Arc;
@@ -51,7 +51,7 @@ pub(super) fn agree(
 /// A module that computes all floats in float64; `None` if there is none.
 fn in_float64(module: &Module) -> Option<Module> {
     let wide = |dtype: DType| if dtype.is_float() { DType::new(2, 64, dtype.lanes()) } else { dtype };
-    let body = |_: &str, body: &plugin_api::prelude::Body| body.with_dtypes(&wide);
+    let body = |_: &str, body: &passhost_lang::ir::Body| body.with_dtypes(&wide);
     module.map_functions(body).ok()
 }
 

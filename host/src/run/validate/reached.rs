@@ -2,8 +2,8 @@
 
 use super::steps::ValidatedStep;
 use super::units::{Unit, reach};
-use plugin_api::ir::records::kind;
-use plugin_api::prelude::{BodyKind, Module};
+use passhost_lang::ir::records::kind;
+use passhost_lang::ir::{BodyKind, Module};
 use runtime::Kernel;
 use runtime::vm::{Binding, Kernels, Observer};
 use std::collections::BTreeSet;

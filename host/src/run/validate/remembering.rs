@@ -1,8 +1,8 @@
 //! Kernels that remember their results: where a pass rewrote a part of a module, only that part and what depends on it is
 //! executed again.
 
-use plugin_api::ir::constant::Number;
-use plugin_api::prelude::Body;
+use passhost_lang::ir::Body;
+use passhost_lang::ir::constant::Number;
 use runtime::{Arg, Backend, Fault, Kernel, Limits, Tensor};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -2,9 +2,9 @@
 //! operator that a pass found it to be.
 
 use super::units::PRIMITIVE;
-use plugin_api::PassError;
-use plugin_api::ir::records::kind;
-use plugin_api::prelude::{Body, BodyKind, Value};
+use passhost_lang::PassError;
+use passhost_lang::ir::records::kind;
+use passhost_lang::ir::{Body, BodyKind, Value};
 use runtime::Fault;
 use runtime::program::{Program, lower, lower_strictly};
 use runtime::vm::NUM_INPUT;

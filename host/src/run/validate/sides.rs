@@ -6,7 +6,7 @@ use super::remembering::Remembering;
 use super::units::Unit;
 use crate::engine::Engine;
 use crate::run::execute::backend::Executor;
-use plugin_api::prelude::{Body, Module};
+use passhost_lang::ir::{Body, Module};
 use runtime::vm::{At, Binding, Cause, Failure, Kernels, Machine, Observer, Scalar, Value};
 use runtime::{Arg, FaultKind, Interpreter, Limits, Tensor};
 use std::collections::BTreeMap;

@@ -1,9 +1,9 @@
 //! An instrument that keeps the modules before and after each pass.
 
-use plugin_api::PassError;
+use passhost_lang::PassError;
+use passhost_lang::ir::Module;
+use passhost_lang::metadata::{Granularity, Tolerance};
 use plugin_api::declare::instrument::{PassFacts, PassInstrument};
-use plugin_api::metadata::{Granularity, Tolerance};
-use plugin_api::prelude::Module;
 use registry::Registry;
 use std::cell::RefCell;
 use std::collections::HashMap;

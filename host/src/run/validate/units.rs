@@ -3,9 +3,10 @@
 use super::Tolerance;
 use super::steps::ValidatedStep;
 use super::verdict::Verdict;
-use plugin_api::ir::records::kind;
-use plugin_api::names::nearest;
-use plugin_api::prelude::{Body, BodyKind, Expr, Granularity, Module, Value};
+use passhost_lang::ir::records::kind;
+use passhost_lang::ir::{Body, BodyKind, Expr, Module, Value};
+use passhost_lang::metadata::Granularity;
+use passhost_lang::names::nearest;
 use std::collections::BTreeSet;
 
 /// A function that is executed.
@@ -67,7 +68,7 @@ pub(super) fn of(step: &ValidatedStep, changed: &BTreeSet<&str>, only: Option<&s
             Some(BodyKind::PrimFunc) => Ok(vec![Unit::PrimFunc(name.to_string())]),
             _ => {
                 let near = nearest(name, before.functions().map(|(name, _)| name));
-                let near = plugin_api::names::did_you_mean(&near);
+                let near = passhost_lang::names::did_you_mean(&near);
                 Err(Verdict::NotValidated { why: format!("the module before the pass has no function `{name}`{near}") })
             }
         };
@@ -139,7 +140,7 @@ pub(super) fn parameters(body: &Body) -> Vec<String> {
 }
 
 fn type_text(body: &Body, param: Value<'_>) -> String {
-    use plugin_api::prelude::{Dim, Type};
+    use passhost_lang::ir::{Dim, Type};
     fn dims(body: &Body, dims: &[Dim]) -> String {
         let dim = |dim: &Dim| match (dim, dim.as_int()) {
             (Dim::Var(sym), _) => body.sym_name(sym.id).unwrap_or("_").to_string(),

@@ -2,8 +2,8 @@
 
 use crate::verify::plain_tir::Plain;
 use crate::verify::plain_tir::tables::{Number, PlainBuffer, PlainType, Tables, extents_of};
-use plugin_api::ir::records::*;
-use plugin_api::ir::{DType, RawView};
+use passhost_lang::ir::records::*;
+use passhost_lang::ir::{DType, RawView};
 
 /// Most parts of an expression. The reader refuses a statement with more than a thousand brackets and operators; each part
 /// has a few.

@@ -9,7 +9,7 @@ mod expressions;
 mod statements;
 mod tables;
 
-use plugin_api::ir::Body;
+use passhost_lang::ir::Body;
 
 /// Whether a well-formed PrimFunc is of usual form, so that its text reads as the same function.
 pub fn is_plain(body: &Body) -> bool {

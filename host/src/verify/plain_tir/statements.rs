@@ -4,8 +4,8 @@ use crate::verify::plain::{plain_entries, plain_function_attrs};
 use crate::verify::plain_tir::Plain;
 use crate::verify::plain_tir::expressions::Expressions;
 use crate::verify::plain_tir::tables::PlainType;
-use plugin_api::ir::RawView;
-use plugin_api::ir::records::*;
+use passhost_lang::ir::RawView;
+use passhost_lang::ir::records::*;
 
 /// Deepest nesting of loops, blocks and branches.
 const DEEPEST: usize = 64;

@@ -1,8 +1,8 @@
 //! Which entries of the tables of a body are plain: numbers, types, buffers. Each entry is looked at once.
 
 use crate::verify::plain::{plain_dtype, plain_text};
-use plugin_api::ir::records::*;
-use plugin_api::ir::{DType, RawView};
+use passhost_lang::ir::records::*;
+use passhost_lang::ir::{DType, RawView};
 
 /// Longest name or string of a plain function, in bytes.
 const LONGEST: usize = 200;

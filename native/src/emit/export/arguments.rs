@@ -2,7 +2,7 @@
 
 use super::shape_text;
 use crate::emit::function::Function;
-use plugin_api::prelude::{DType, Dim};
+use passhost_lang::ir::{DType, Dim};
 use runtime::program::{Param, ParamKind, Reg, Scalar, TensorParam};
 use std::collections::BTreeMap;
 

@@ -10,7 +10,7 @@ use self::arguments::{Failure, bind};
 use super::function::Function;
 use super::{FILLED, Field, MOST_VALUES, Module, OF_CALLBACK, Purpose, scalars, text};
 use crate::functions;
-use plugin_api::prelude::Dim;
+use passhost_lang::ir::Dim;
 use runtime::program::{Instr, ParamKind, Program, Proven, Scalar, each_instr};
 use std::collections::BTreeMap;
 use std::fmt::Write;

@@ -4,10 +4,10 @@ use super::params::buffer_type;
 use super::{Lower, dtype_of, lanes_of, name_of};
 use crate::fault::Fault;
 use crate::program::{Access, Affine, Instr, Reg, Unary};
-use plugin_api::arith::{index_to_dim, prim};
-use plugin_api::ir::BufferType;
-use plugin_api::ir::records::{buffer_of, kind};
-use plugin_api::prelude::*;
+use passhost_lang::arith::{index_to_dim, prim};
+use passhost_lang::ir::BufferType;
+use passhost_lang::ir::records::{buffer_of, kind};
+use passhost_lang::ir::{Dim, Expr, Value};
 
 impl Lower {
     /// The buffer that a value is.

@@ -3,7 +3,7 @@
 use super::{Lower, dtype_of};
 use crate::fault::Fault;
 use crate::program::{Binary, Instr, Literal, Math, Reg, Scalar, Unary};
-use plugin_api::prelude::*;
+use passhost_lang::ir::Call;
 
 fn math(name: &str) -> Option<Math> {
     Some(match name {

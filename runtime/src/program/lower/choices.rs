@@ -4,10 +4,10 @@
 use super::{Lower, dtype_of, scalar_of};
 use crate::fault::Fault;
 use crate::program::{Instr, Mark, Note, Reg, Scalar, Unary};
-use plugin_api::arith::index_to_dim;
-use plugin_api::ir::DimExpr;
-use plugin_api::ir::records::prim;
-use plugin_api::prelude::*;
+use passhost_lang::arith::index_to_dim;
+use passhost_lang::ir::DimExpr;
+use passhost_lang::ir::records::prim;
+use passhost_lang::ir::{DType, Dim, Value};
 use std::sync::Arc;
 
 /// Whether an instruction has a result whatever its operands are.

@@ -3,9 +3,9 @@
 use super::{Bound, Lower, dtype_of, lanes_of, scalar_of};
 use crate::fault::Fault;
 use crate::program::{Affine, Binary, Instr, Literal, Reg, Scalar, Unary};
-use plugin_api::arith::{index_to_dim, symbol_of};
-use plugin_api::ir::records::prim;
-use plugin_api::prelude::*;
+use passhost_lang::arith::{index_to_dim, symbol_of};
+use passhost_lang::ir::records::prim;
+use passhost_lang::ir::{Bf16, Dim, Expr, F16, Value};
 
 /// A loop program has at most so many registers, which take about 100 MB.
 const MOST_REGISTERS: usize = 1 << 18;

@@ -3,10 +3,10 @@
 use super::{Bound, Lower, dtype_of, lanes_of, scalar_of};
 use crate::fault::Fault;
 use crate::program::{Affine, Binary, Instr, Literal, Reg, Scalar, Unary};
-use plugin_api::arith::Bounds;
-use plugin_api::ir::DimExpr;
-use plugin_api::ir::records::prim;
-use plugin_api::prelude::*;
+use passhost_lang::arith::Bounds;
+use passhost_lang::ir::DimExpr;
+use passhost_lang::ir::records::prim;
+use passhost_lang::ir::{DType, Dim, Expr, Sym, Value};
 
 impl Lower {
     /// An integer expression as a form: exactly what its operations on 32 or 64 bits result in. Where a sum of 32 bits may

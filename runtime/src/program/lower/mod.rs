@@ -11,9 +11,9 @@ mod stmts;
 use self::choices::negated;
 use super::{Affine, Instr, Literal, Mark, Program, Reg, Scalar};
 use crate::fault::Fault;
-use plugin_api::arith::{Analyzer, FIRST_ATOM, symbol_of};
-use plugin_api::ir::records::{kind, prim};
-use plugin_api::prelude::*;
+use passhost_lang::arith::{Analyzer, FIRST_ATOM, symbol_of};
+use passhost_lang::ir::records::{kind, prim};
+use passhost_lang::ir::{Body, BodyKind, DType, Dim, Expr, Value};
 use std::collections::HashMap;
 
 /// Lowers a PrimFunc.

@@ -3,10 +3,10 @@
 use super::{Bound, Lower, dtype_of, name_of, scalar_of};
 use crate::fault::Fault;
 use crate::program::{Affine, Buffer, Param, ParamKind, Storage, Symbol, TensorParam};
-use plugin_api::arith::{FIRST_ATOM, symbol_of};
-use plugin_api::ir::BufferType;
-use plugin_api::ir::records::kind;
-use plugin_api::prelude::*;
+use passhost_lang::arith::{FIRST_ATOM, symbol_of};
+use passhost_lang::ir::BufferType;
+use passhost_lang::ir::Value;
+use passhost_lang::ir::records::kind;
 
 impl Lower {
     pub(super) fn function(&mut self, root: Value<'_>) -> Result<(), Fault> {

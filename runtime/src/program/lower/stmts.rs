@@ -4,10 +4,10 @@ use super::choices::negated;
 use super::{Bound, Lower, dtype_of, name_of, scalar_of};
 use crate::fault::Fault;
 use crate::program::{Affine, Binary, Instr, Loop, LoopKind, Reg, Scalar, Unary};
-use plugin_api::arith::index_to_dim;
-use plugin_api::ir::records::{kind, prim};
-use plugin_api::prelude::*;
-use plugin_api::tir::BlockIter;
+use passhost_lang::arith::index_to_dim;
+use passhost_lang::ir::records::{kind, prim};
+use passhost_lang::ir::{Dim, Expr, Stmt, Value};
+use passhost_lang::tir::BlockIter;
 
 /// The attribute of statements that are left out.
 const SKIPPED: &str = "pragma_debug_skip_region";

@@ -13,8 +13,8 @@
 //! | `Regular` | all elements are equal, or in order | the same |
 
 use crate::tensor::{SplitMix, word_of};
-use plugin_api::ir::constant::{Element, Number};
-use plugin_api::prelude::DType;
+use passhost_lang::ir::DType;
+use passhost_lang::ir::constant::{Element, Number};
 
 /// Which random values there are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]

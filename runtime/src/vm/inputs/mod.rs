@@ -10,10 +10,10 @@ use super::value::{Scalar, Value, shape_text};
 use crate::fault::{Fault, FaultKind};
 use crate::limits::Limits;
 use crate::tensor::{Tensor, number_of, word_of};
-use plugin_api::ir::constant::{Element, Number};
-use plugin_api::ir::{Function, Sym, TensorType, Value as Node};
-use plugin_api::names::{did_you_mean, listed, nearest};
-use plugin_api::prelude::{Body, DType, Dim, Type};
+use passhost_lang::ir::constant::{Element, Number};
+use passhost_lang::ir::{Body, DType, Dim, Type};
+use passhost_lang::ir::{Function, Sym, TensorType, Value as Node};
+use passhost_lang::names::{did_you_mean, listed, nearest};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The extent of a symbolic dimension that nothing else says.

@@ -6,9 +6,9 @@ use crate::limits::Limits;
 use crate::tensor::{Tensor, word_of};
 use crate::vm::failure::Cause;
 use crate::vm::value::Value;
-use plugin_api::ir::Call;
-use plugin_api::ir::constant::{Element, Number};
-use plugin_api::prelude::DType;
+use passhost_lang::ir::Call;
+use passhost_lang::ir::DType;
+use passhost_lang::ir::constant::{Element, Number};
 use std::cmp::Ordering;
 
 /// Units of work for an element that is sorted among others.

@@ -7,8 +7,8 @@ use crate::limits::Limits;
 use crate::tensor::Tensor;
 use crate::vm::failure::Cause;
 use crate::vm::value::Value;
-use plugin_api::ir::constant::{Element, Number};
-use plugin_api::prelude::DType;
+use passhost_lang::ir::DType;
+use passhost_lang::ir::constant::{Element, Number};
 use std::cmp::Ordering;
 
 /// Units of work for an element that is read.

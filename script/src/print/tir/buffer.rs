@@ -2,8 +2,8 @@
 
 use crate::print::text::python_string;
 use crate::print::tir::{SymText, Tir};
-use plugin_api::ir::records::{BufferRec, NONE, buffer_of, kind, prim, tyflag};
-use plugin_api::ir::{DType, Ty, Value};
+use passhost_lang::ir::records::{BufferRec, NONE, buffer_of, kind, prim, tyflag};
+use passhost_lang::ir::{DType, Ty, Value};
 use std::collections::HashSet;
 use std::fmt::Write;
 

@@ -6,8 +6,8 @@ use crate::print::text::{float_by_name, push_int, python_string};
 use crate::print::tir::{SymText, Tir};
 use crate::words::folding::Constant;
 use crate::words::tir_ops::{self, Place};
-use plugin_api::ir::records::{NONE, NodeRec, buffer_of, kind, leaf, prim, tyflag, tykind};
-use plugin_api::ir::{DType, Ty, Value};
+use passhost_lang::ir::records::{NONE, NodeRec, buffer_of, kind, leaf, prim, tyflag, tykind};
+use passhost_lang::ir::{DType, Ty, Value};
 use std::fmt::Write;
 
 /// How tightly `~` binds: more than any operator between two.

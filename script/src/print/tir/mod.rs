@@ -7,8 +7,8 @@ mod taken;
 
 use crate::print::text::{is_valid_name, valid_name};
 use crate::print::{Printer, by_key};
-use plugin_api::ir::records::{LEAF_BIT, NONE, buffer_of, flag, kind, leaf, prim, tyflag, tykind};
-use plugin_api::ir::{AttrView, Body, DType, Dict, RawView, Ty, Value};
+use passhost_lang::ir::records::{LEAF_BIT, NONE, buffer_of, flag, kind, leaf, prim, tyflag, tykind};
+use passhost_lang::ir::{AttrView, Body, DType, Dict, RawView, Ty, Value};
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::ops::Range;

@@ -4,8 +4,8 @@ use crate::print::by_key;
 use crate::print::text::python_string;
 use crate::print::tir::Tir;
 use crate::print::tir::expr::inverts_bits;
-use plugin_api::ir::records::{axis, buffer_of, flag, kind};
-use plugin_api::ir::{AttrView, DType, Value};
+use passhost_lang::ir::records::{axis, buffer_of, flag, kind};
+use passhost_lang::ir::{AttrView, DType, Value};
 use std::fmt::Write;
 
 /// Whether a node is a statement of its own in TVM's sense: what the printer puts in between is none.

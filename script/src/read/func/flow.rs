@@ -4,9 +4,9 @@ use super::FnReader;
 use crate::read::types::accept;
 use crate::read::{Read, is_path, path_after, span, unexpected};
 use crate::words::diagnostic::Diagnostic;
-use plugin_api::ir::records::{flag, kind};
-use plugin_api::ir::{NodeSpec, TypeId, V};
-use plugin_api::typing::relations::join;
+use passhost_lang::ir::records::{flag, kind};
+use passhost_lang::ir::{NodeSpec, TypeId, V};
+use passhost_lang::typing::relations::join;
 use ruff_python_ast::{ElifElseClause, Expr, Stmt, StmtIf, StmtWith};
 use std::ops::Range;
 

@@ -4,8 +4,8 @@ use super::FnReader;
 use crate::read::types::{accept, dtype_of, keyword};
 use crate::read::{Read, path_after, span};
 use crate::words::diagnostic::Diagnostic;
-use plugin_api::ir::{Attr, AttrsId, Type, TypeId, V};
-use plugin_api::typing::operator_checks::add_defaults;
+use passhost_lang::ir::{Attr, AttrsId, Type, TypeId, V};
+use passhost_lang::typing::operator_checks::add_defaults;
 use ruff_python_ast::{CmpOp, Expr, ExprCall, Operator, UnaryOp};
 use std::ops::Range;
 

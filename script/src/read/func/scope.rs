@@ -3,9 +3,9 @@
 use super::{FnReader, Local, Open};
 use crate::read::Read;
 use crate::words::diagnostic::Diagnostic;
-use plugin_api::ir::records::kind;
-use plugin_api::ir::{DType, NodeSpec, Sym, V};
-use plugin_api::names::{did_you_mean, nearest};
+use passhost_lang::ir::records::kind;
+use passhost_lang::ir::{DType, NodeSpec, Sym, V};
+use passhost_lang::names::{did_you_mean, nearest};
 use std::ops::Range;
 
 impl<'a> FnReader<'a> {

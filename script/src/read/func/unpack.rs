@@ -4,7 +4,7 @@ use super::FnReader;
 use crate::read::types::int;
 use crate::read::{Read, path_after, span, unexpected};
 use crate::words::diagnostic::Diagnostic;
-use plugin_api::ir::{Type, V};
+use passhost_lang::ir::{Type, V};
 use ruff_python_ast::{Expr, ExprName};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -6,8 +6,8 @@ use crate::read::tir::expr::{lanes, with_lanes};
 use crate::read::tir::{E, Is, TirReader};
 use crate::words::diagnostic::Diagnostic;
 use crate::words::folding::{Constant, Folded, folded, of_numbers, wrapped};
-use plugin_api::ir::records::{kind, prim};
-use plugin_api::ir::{DType, NodeSpec};
+use passhost_lang::ir::records::{kind, prim};
+use passhost_lang::ir::{DType, NodeSpec};
 use std::cmp::Ordering;
 use std::ops::Range;
 

@@ -7,8 +7,8 @@ use crate::read::tir::{E, HERE, Is, TirReader};
 use crate::read::types::{accept, keyword, sym_declaration};
 use crate::read::{Read, span};
 use crate::words::diagnostic::Diagnostic;
-use plugin_api::ir::records::{axis, buffer_of, flag, kind};
-use plugin_api::ir::{Attr, AttrsId, BufferType, DType, NodeSpec, Type, TypeId, V};
+use passhost_lang::ir::records::{axis, buffer_of, flag, kind};
+use passhost_lang::ir::{Attr, AttrsId, BufferType, DType, NodeSpec, Type, TypeId, V};
 use ruff_python_ast::{Expr, ExprCall};
 use std::ops::Range;
 

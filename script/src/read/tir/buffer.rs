@@ -9,8 +9,8 @@ use crate::read::types::{accept, cast, computed, dtype_of, has_float, int, keywo
 use crate::read::{Read, path_after, span};
 use crate::words::diagnostic::Diagnostic;
 use crate::words::dtypes::dtype_named;
-use plugin_api::ir::records::{buffer_of, prim};
-use plugin_api::ir::{BufferType, DType, Dim, DimExpr, Type, TypeId, V};
+use passhost_lang::ir::records::{buffer_of, prim};
+use passhost_lang::ir::{BufferType, DType, Dim, DimExpr, Type, TypeId, V};
 use ruff_python_ast::{BoolOp, Expr, ExprCall, Number, UnaryOp};
 use std::sync::Arc;
 
@@ -234,7 +234,7 @@ impl<'a> TirReader<'a> {
         }
         let e = self.value(expr)?;
         whole(e.dtype)?;
-        if e.v.is_leaf() || self.b.flags(e.v) & plugin_api::ir::records::flag::BOUND != 0 {
+        if e.v.is_leaf() || self.b.flags(e.v) & passhost_lang::ir::records::flag::BOUND != 0 {
             return Err(Diagnostic::new(span(expr), "expected a dimension"));
         }
         extras.push(e.v);

@@ -10,9 +10,9 @@ use crate::read::{Read, is_path, path_after, span};
 use crate::words::diagnostic::Diagnostic;
 use crate::words::dtypes::dtype_named;
 use crate::words::tir_ops::{self, Place, Result as OpResult};
-use plugin_api::ir::records::{flag, kind};
-use plugin_api::ir::{Attr, DType, NodeSpec, Type, TypeId, V};
-use plugin_api::names::{did_you_mean, nearest};
+use passhost_lang::ir::records::{flag, kind};
+use passhost_lang::ir::{Attr, DType, NodeSpec, Type, TypeId, V};
+use passhost_lang::names::{did_you_mean, nearest};
 use ruff_python_ast::{Expr, ExprCall, Number, UnaryOp};
 use std::ops::Range;
 

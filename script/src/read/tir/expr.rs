@@ -10,8 +10,8 @@ use crate::read::types::int;
 use crate::read::{Read, path_after, span};
 use crate::words::diagnostic::Diagnostic;
 use crate::words::dtypes::dtype_named;
-use plugin_api::ir::records::{flag, kind, prim};
-use plugin_api::ir::{DType, Dim, DimExpr, Expr as View, NodeSpec, Type, TypeId, V, Value};
+use passhost_lang::ir::records::{flag, kind, prim};
+use passhost_lang::ir::{DType, Dim, DimExpr, Expr as View, NodeSpec, Type, TypeId, V, Value};
 use ruff_python_ast::{
     BoolOp, Expr, ExprAttribute, ExprBoolOp, ExprCompare, ExprSubscript, ExprUnaryOp, Number, Operator, UnaryOp,
 };

@@ -9,8 +9,8 @@ use crate::read::tir::{E, Is, TirReader};
 use crate::read::types::{accept, keyword, sym_declaration};
 use crate::read::{Read, path_after, span, unexpected};
 use crate::words::diagnostic::Diagnostic;
-use plugin_api::ir::records::{flag, kind};
-use plugin_api::ir::{Attr, AttrsId, DType, Dim, NodeSpec, V};
+use passhost_lang::ir::records::{flag, kind};
+use passhost_lang::ir::{Attr, AttrsId, DType, Dim, NodeSpec, V};
 use ruff_python_ast::{Expr, ExprCall, ExprSubscript, Stmt, StmtAugAssign, StmtFor, StmtIf, StmtWith};
 use std::ops::Range;
 

@@ -7,9 +7,9 @@ use crate::read::{Read, span};
 use crate::words::diagnostic::Diagnostic;
 use crate::words::dtypes::{Extreme, extreme};
 use crate::words::tir_ops;
-use plugin_api::ir::records::{kind, prim};
-use plugin_api::ir::{BufferType, DType, NodeSpec, Type};
-use plugin_api::names::{did_you_mean, nearest};
+use passhost_lang::ir::records::{kind, prim};
+use passhost_lang::ir::{BufferType, DType, NodeSpec, Type};
+use passhost_lang::names::{did_you_mean, nearest};
 use ruff_python_ast::{BoolOp, CmpOp, Expr, ExprAttribute, ExprCall, Operator, UnaryOp};
 use std::ops::Range;
 

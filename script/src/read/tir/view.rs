@@ -4,8 +4,8 @@ use crate::read::tir::{E, Is, TirReader};
 use crate::read::types::{accept_named, dtype_of, keyword};
 use crate::read::{Read, span};
 use crate::words::diagnostic::Diagnostic;
-use plugin_api::ir::records::{buffer_of, kind};
-use plugin_api::ir::{AttrsId, BufferType, DType, Dim, NodeSpec, Type, V};
+use passhost_lang::ir::records::{buffer_of, kind};
+use passhost_lang::ir::{AttrsId, BufferType, DType, Dim, NodeSpec, Type, V};
 use ruff_python_ast::{Expr, ExprCall};
 
 const USAGE: &str = "A.view(16, 16), A.view(-1), A.view(\"int32\")";

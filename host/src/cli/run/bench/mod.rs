@@ -25,7 +25,7 @@ use crate::run::execute::peak::Peaks;
 use crate::run::execute::timed::{Timed, Times};
 use crate::run::execute::{executing, failed};
 use native::{Cache, Made};
-use plugin_api::ir::Module;
+use passhost_lang::ir::Module;
 use runtime::Limits;
 use runtime::vm::{Machine, Observer, Value};
 use std::path::Path;
@@ -219,7 +219,7 @@ impl Run<'_> {
 /// The kernels with the names of their functions, the one that took most first.
 fn named(timed: Vec<Timed>, module: &Module) -> Vec<Kernel> {
     let named = |timed: Timed| {
-        let has = |body: &plugin_api::ir::Body| body.structural_eq(&timed.function);
+        let has = |body: &passhost_lang::ir::Body| body.structural_eq(&timed.function);
         let same: Vec<&str> = module.functions().filter(|(_, body)| has(body)).map(|(name, _)| name).collect();
         let name = match same.as_slice() {
             // An operator that was legalized when it was called.

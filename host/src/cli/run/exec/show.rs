@@ -2,7 +2,7 @@
 
 use crate::cli::run::results::Shown;
 use crate::cli::show::table;
-use plugin_api::ir::constant::{Element, Number};
+use passhost_lang::ir::constant::{Element, Number};
 use runtime::vm::{Value, shape_text};
 use runtime::{Limits, Tensor};
 use serde_json::json;

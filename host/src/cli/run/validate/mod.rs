@@ -18,10 +18,10 @@ use crate::run::validate::{
     ChangedSteps, Checked, ValidatedStep, Validation, Validator, Verdict, parameter_names, symbolic_dims,
 };
 use indicatif::{ProgressBar, ProgressStyle};
-use plugin_api::ir::Module;
-use plugin_api::names::visible::visible_line;
-use plugin_api::names::{did_you_mean, nearest};
-use plugin_api::prelude::DType;
+use passhost_lang::ir::DType;
+use passhost_lang::ir::Module;
+use passhost_lang::names::visible::visible_line;
+use passhost_lang::names::{did_you_mean, nearest};
 use runtime::vm::Inputs;
 use runtime::{Limits, Tensor};
 use std::collections::{BTreeMap, BTreeSet};

@@ -2,7 +2,7 @@
 
 use crate::cli::show::table;
 use crate::run::validate::{Checked, Difference, Mismatch, Verdict, What, short};
-use plugin_api::names::visible::visible_line;
+use passhost_lang::names::visible::visible_line;
 use serde_json::{Value, json};
 use std::fmt::Write;
 

@@ -1,8 +1,8 @@
 //! The constants of the code before and after a pass: extents and values that lie around them decide which way it goes.
 
 use crate::run::validate::units::{Unit, reach};
-use plugin_api::ir::DimExpr;
-use plugin_api::prelude::{Body, BodyKind, Dim, Module, Type};
+use passhost_lang::ir::DimExpr;
+use passhost_lang::ir::{Body, BodyKind, Dim, Module, Type};
 use std::collections::BTreeSet;
 
 /// Constants of the functions that a function reaches.

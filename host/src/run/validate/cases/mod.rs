@@ -6,9 +6,9 @@ pub(super) use self::constants::Constants;
 use super::Validation;
 use super::units::{Unit, buffer_of};
 use crate::run::execute;
-use plugin_api::ir::constant::Number;
-use plugin_api::ir::records::kind;
-use plugin_api::prelude::{Body, BodyKind, Expr, Module, Sym, Type};
+use passhost_lang::ir::constant::Number;
+use passhost_lang::ir::records::kind;
+use passhost_lang::ir::{Body, BodyKind, Expr, Module, Sym, Type};
 use runtime::program::{self, lower};
 use runtime::vm::{Between, Bounds, InputRange, Inputs, Scalar, USUAL_EXTENT, Value};
 use runtime::{Limits, Tensor};
@@ -333,7 +333,7 @@ fn positions(module: &Module, unit: &Unit) -> BTreeSet<String> {
     }
     let mut out = BTreeSet::new();
     for call in body.values().filter_map(|value| value.as_call()) {
-        let args: Vec<plugin_api::prelude::Value<'_>> = call.value().operands().collect();
+        let args: Vec<passhost_lang::ir::Value<'_>> = call.value().operands().collect();
         let callee = args.iter().position(|arg| matches!(arg.view(), Expr::GlobalVar(_)));
         let Some((at, Expr::GlobalVar(name))) = callee.map(|at| (at, args[at].view())) else { continue };
         let Some(kernel) = module.get(name).filter(|body| body.kind() == BodyKind::PrimFunc) else { continue };

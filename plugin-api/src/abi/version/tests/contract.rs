@@ -11,7 +11,7 @@ use crate::ir::storage::tensor::TensorHdr;
 use crate::services::*;
 use abi_stable::StableAbi;
 use abi_stable::type_layout::TLField;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// Numbers of `src/abi` that nobody on the other side ever meets.
@@ -37,7 +37,7 @@ pub(super) fn contract() -> String {
         ($($field:ident: $ty:ty),* $(,)?) => { $(record::<$ty>(&mut text, &mut types, stringify!($ty));)* };
     }
     records!(list);
-    sources().iter().for_each(|source| numbers(&mut text, source));
+    sources().values().for_each(|source| numbers(&mut text, source));
     text.push_str(&types);
     SECTIONS.iter().for_each(|(slot, name, record)| text.push_str(&format!("section {slot} {name}: {record}\n")));
     super::forms::all(&mut text);
@@ -73,12 +73,22 @@ fn signature(text: &str) -> String {
 const FOLDERS: &[&str] = &["abi", "abi/host", "ir/storage", "metadata", "services"];
 const FILES: &[&str] = &["ir/module.rs", "ir/records.rs", "declare/diagnostics.rs", "declare/pass.rs"];
 
-fn sources() -> BTreeSet<PathBuf> {
-    let src = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src");
-    let files = |folder: &&str| std::fs::read_dir(src.join(folder)).expect("can be listed");
-    let inside = FOLDERS.iter().flat_map(files).map(|file| file.expect("a file").path());
-    let inside = inside.filter(|path| path.extension().is_some_and(|end| end == "rs"));
-    inside.chain(FILES.iter().map(|path| src.join(path))).collect()
+/// Those files by their place in a crate, whose order the contract has; some are of this crate, some of the language.
+fn sources() -> BTreeMap<PathBuf, PathBuf> {
+    let own = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    let mut out = BTreeMap::new();
+    for src in [own.join("src"), own.join("../lang/src")] {
+        let files = |folder: &&str| std::fs::read_dir(src.join(folder)).into_iter().flatten();
+        let inside = FOLDERS.iter().flat_map(files).map(|file| file.expect("a file").path());
+        let inside = inside.filter(|path| path.extension().is_some_and(|end| end == "rs"));
+        let named = FILES.iter().map(|path| src.join(path)).filter(|path| path.exists());
+        let place = |path: &Path| path.strip_prefix(&src).expect("a file of the crate").to_path_buf();
+        out.extend(inside.chain(named).map(|path| (place(&path), path)));
+    }
+    for place in FOLDERS.iter().chain(FILES) {
+        assert!(out.keys().any(|file| file.starts_with(place)), "no crate has `{place}`");
+    }
+    out
 }
 
 /// The constants of a source file, those of its modules, and the enums with numbers.

@@ -1,0 +1,209 @@
+//! Arithmetic on dimensions and indices: one analyser for Relax shapes and TIR index expressions.
+//!
+//! [`simplify`] and [`prove_equal`] know nothing of the variables; an [`Analyzer`] knows what they are bound to and what
+//! is assumed. Both bring an expression into a sum of products of atoms with integer coefficients. An atom is a variable
+//! or an operation that does not distribute (`//`, `%`, `min`, `max`, a load, …) over simplified operands. Integers that
+//! do not fit into their type are left as they were written, and so are sums of more than 512 terms.
+//!
+//! `int32` and `int64` are integers that do not overflow, as TIR has it, and no divisor is 0. Arithmetic of other types
+//! stays, with simplified operands.
+//!
+//! | file | what |
+//! |---|---|
+//! | `analyzer` | what pass authors use: bindings, assumptions, questions |
+//! | `index` | expressions of function bodies |
+//! | `form` | simplified expressions in TVM's form; conditions in conjunctive normal form |
+//! | `range` | what variables that run over ranges reach; linear forms |
+//! | `store`, `facts` | expressions and assumptions while they are analysed |
+//! | `simplify` | the walk that applies the rules |
+//! | `sum`, `rules`, `split`, `order` | rules of sums; of division; of `x // c` beside `x % c`; of `min`, `max`, comparisons, choices |
+//! | `bounds`, `modular`, `fits` | constant bounds; remainders; which sums overflow nowhere |
+
+mod analyzer;
+mod bounds;
+mod facts;
+mod fits;
+mod form;
+mod index;
+mod modular;
+mod order;
+mod range;
+mod rules;
+mod simplify;
+mod split;
+mod store;
+mod sum;
+mod to_dim;
+
+pub use analyzer::Analyzer;
+pub use bounds::Bounds;
+pub use form::Piece;
+pub use modular::ModularSet;
+pub use range::{IntSet, LinearForm};
+pub use to_dim::{
+    FIRST_ATOM, atom_of, dtype_of, index_to_dim, index_to_dim_of_atoms, symbol_of, unused_symbol, value_of_atom,
+};
+
+/// Operations on dimensions and in TIR expressions, such as [`prim::ADD`].
+pub use crate::ir::records::prim;
+use crate::ir::{DType, Dim, DimExpr, Sym};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Value of an operation on integers; `None` where it has none.
+pub fn fold(op: u16, a: i64, b: i64) -> Option<i64> {
+    let truth = |v: bool| Some(i64::from(v));
+    match op {
+        prim::ADD => a.checked_add(b),
+        prim::SUB => a.checked_sub(b),
+        prim::MUL => a.checked_mul(b),
+        prim::FLOORDIV => {
+            let q = a.checked_div(b)?;
+            Some(if a % b != 0 && (a < 0) != (b < 0) { q - 1 } else { q })
+        }
+        prim::FLOORMOD => {
+            let r = a.checked_rem(b)?;
+            Some(if r != 0 && (r < 0) != (b < 0) { r + b } else { r })
+        }
+        prim::TRUNCDIV => a.checked_div(b),
+        prim::TRUNCMOD => a.checked_rem(b),
+        prim::MIN => Some(a.min(b)),
+        prim::MAX => Some(a.max(b)),
+        prim::EQ => truth(a == b),
+        prim::NE => truth(a != b),
+        prim::LT => truth(a < b),
+        prim::LE => truth(a <= b),
+        prim::GT => truth(a > b),
+        prim::GE => truth(a >= b),
+        prim::AND => truth(a != 0 && b != 0),
+        prim::OR => truth(a != 0 || b != 0),
+        _ => None,
+    }
+}
+
+/// Value of an operation on integers of a data type; `None` where it has none, or where an operand of `uint64` is above the
+/// greatest `i64`, in which it would be negative.
+pub fn fold_as(op: u16, operands: DType, a: i64, b: i64) -> Option<i64> {
+    if operands == DType::U64 && (a < 0 || b < 0) { None } else { fold(op, a, b) }
+}
+
+/// The same dimension in one form: equal sums of products come out equal. Nothing is assumed of variables; with an
+/// [`Analyzer`] more can be. Costs time in proportion to the dimension, shared parts counted once.
+///
+/// ```
+/// use plugin_api::arith::{prim, simplify};
+/// use plugin_api::prelude::*;
+///
+/// let n = Dim::Var(Sym { id: 0, dtype: DType::I64 });
+/// let more = Dim::binary(prim::ADD, n.clone(), Dim::Int(1));
+/// assert_eq!(simplify(&Dim::binary(prim::SUB, more, Dim::Int(1))), n);
+/// ```
+pub fn simplify(dim: &Dim) -> Dim {
+    match dim {
+        Dim::Int(_) | Dim::Var(_) => dim.clone(),
+        Dim::Expr(_) => Analyzer::new().simplify(dim),
+    }
+}
+
+/// Whether two dimensions are equal for all values of their variables (`Some(true)`), for none (`Some(false)`), or
+/// neither is known.
+pub fn prove_equal(a: &Dim, b: &Dim) -> Option<bool> {
+    if a == b {
+        return Some(true);
+    }
+    if let (Some(x), Some(y)) = (a.as_int(), b.as_int()) {
+        return Some(x == y);
+    }
+    Analyzer::new().prove_equal(a, b)
+}
+
+/// Product of dimensions, simplified; 1 of none.
+pub fn product<'a>(dims: impl IntoIterator<Item = &'a Dim>) -> Dim {
+    let mut whole = Some(1i64);
+    let mut out: Option<Dim> = None;
+    for dim in dims {
+        match dim.as_int() {
+            Some(v) => whole = whole.and_then(|whole| whole.checked_mul(v)),
+            None => {
+                out = Some(match out {
+                    None => dim.clone(),
+                    Some(out) => Dim::binary(prim::MUL, out, dim.clone()),
+                });
+            }
+        }
+    }
+    match (out, whole) {
+        (None, Some(whole)) => Dim::Int(whole),
+        (Some(out), Some(1)) => simplify(&out),
+        (Some(out), Some(whole)) => simplify(&Dim::binary(prim::MUL, out, Dim::Int(whole))),
+        // Too large for 64 bits: no tensor has so many elements.
+        (_, None) => Dim::Int(i64::MAX),
+    }
+}
+
+/// An operation on two dimensions, simplified.
+pub fn apply(op: u16, a: &Dim, b: &Dim) -> Dim {
+    match (a.as_int(), b.as_int()) {
+        (Some(x), Some(y)) if fold(op, x, y).is_some() => Dim::Int(fold(op, x, y).unwrap_or(0)),
+        _ => simplify(&Dim::binary(op, a.clone(), b.clone())),
+    }
+}
+
+/// The dimension with variables replaced; those for which `with` gives `None` stay.
+pub fn substitute(dim: &Dim, with: &impl Fn(Sym) -> Option<Dim>) -> Dim {
+    let expr = match dim {
+        Dim::Int(_) => return dim.clone(),
+        Dim::Var(sym) => return with(*sym).unwrap_or_else(|| dim.clone()),
+        Dim::Expr(expr) => expr,
+    };
+    // What is nested may be deeper than the stack allows: an expression is made when its operands are.
+    enum Todo<'d> {
+        Operand(&'d Dim),
+        Make(&'d Arc<DimExpr>),
+    }
+    fn operands<'d>(expr: &'d Arc<DimExpr>, todo: &mut Vec<Todo<'d>>) {
+        todo.push(Todo::Make(expr));
+        match &**expr {
+            DimExpr::Int(..) | DimExpr::Float(..) => {}
+            DimExpr::Unary(_, _, a) => todo.push(Todo::Operand(a)),
+            DimExpr::Binary(_, _, a, b) => todo.extend([Todo::Operand(b), Todo::Operand(a)]),
+        }
+    }
+    let (mut todo, mut made) = (Vec::new(), Vec::new());
+    // What others share is made once.
+    let mut shared: HashMap<*const DimExpr, Dim> = HashMap::new();
+    operands(expr, &mut todo);
+    while let Some(next) = todo.pop() {
+        let expr = match next {
+            Todo::Operand(Dim::Expr(inner)) => {
+                match shared.get(&Arc::as_ptr(inner)) {
+                    Some(known) => made.push(known.clone()),
+                    None => operands(inner, &mut todo),
+                }
+                continue;
+            }
+            Todo::Operand(leaf) => {
+                made.push(substitute(leaf, with));
+                continue;
+            }
+            Todo::Make(expr) => expr,
+        };
+        let mut operand = || made.pop().unwrap_or(Dim::Int(0));
+        let new = match **expr {
+            DimExpr::Int(..) | DimExpr::Float(..) => Dim::Expr(Arc::clone(expr)),
+            DimExpr::Unary(op, t, _) => Dim::Expr(Arc::new(DimExpr::Unary(op, t, operand()))),
+            DimExpr::Binary(op, t, ..) => {
+                let (b, a) = (operand(), operand());
+                Dim::Expr(Arc::new(DimExpr::Binary(op, t, a, b)))
+            }
+        };
+        if Arc::strong_count(expr) > 1 {
+            shared.insert(Arc::as_ptr(expr), new.clone());
+        }
+        made.push(new);
+    }
+    made.pop().unwrap_or_else(|| dim.clone())
+}
+
+#[cfg(test)]
+mod tests;

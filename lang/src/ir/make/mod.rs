@@ -1,0 +1,30 @@
+//! Makes bodies: builder, pool of interned records, importer, validation, and the one form that equal programs have.
+
+pub(crate) mod builder;
+pub mod import;
+mod pool;
+pub mod type_bytes;
+pub(crate) mod usual_form;
+pub mod validate;
+
+use super::storage::body_handle::Body;
+use super::storage::sections::RawView;
+use validate::{SealError, validate};
+
+/// Copies, validates and makes a body in this library, in the one form that equal programs have.
+///
+/// # Errors
+/// Says which record is wrong, and why.
+#[doc(hidden)]
+pub fn seal_here(raw: &RawView<'_>) -> Result<Body, SealError> {
+    let mut unusual = usual_form::Unusual::default();
+    let body = Body::seal_with(raw, |raw| {
+        unusual = validate(raw)?;
+        Ok(())
+    })?;
+    if !unusual.any() {
+        return Ok(body);
+    }
+    // Another order of valid records is valid.
+    Body::seal_with(&usual_form::usual(body.raw(), unusual).raw(), |_| Ok(()))
+}

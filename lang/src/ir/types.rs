@@ -1,0 +1,394 @@
+//! Types and dimensions: owned forms to compute with, and [`Ty`], the view of a type inside a body.
+
+mod dims;
+mod dtype;
+mod view;
+
+use crate::ir::nested::{Nests, Part, Parts};
+use crate::ir::records::*;
+use std::sync::Arc;
+
+#[cfg(test)]
+pub(crate) use dtype::NARROW;
+pub use dtype::{DType, UnknownDType};
+pub use view::{Ty, dim_at};
+
+/// Most parts that a type, dimension or attribute may have as a tree: shared parts count as often as they are used.
+pub const MAX_SIZE: u32 = 1 << 20;
+
+/// A symbolic variable: its number in the body, and its data type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Sym {
+    /// Number in the body.
+    pub id: u32,
+    /// Data type, `int64` in shapes.
+    pub dtype: DType,
+}
+
+/// A dimension, or another scalar expression over symbolic variables.
+#[derive(Clone)]
+pub enum Dim {
+    /// An `int64`. Numbers of other types, as the `int32` of most loops of TIR, are none: [`Dim::as_int`] tells the value
+    /// of an integer of any type.
+    Int(i64),
+    /// A symbolic variable.
+    Var(Sym),
+    /// Anything else.
+    Expr(Arc<DimExpr>),
+}
+
+/// A compound dimension.
+#[derive(Clone)]
+pub enum DimExpr {
+    /// Integer of a type other than `int64`.
+    Int(i64, DType),
+    /// Float, by its bits as `f64`.
+    Float(u64, DType),
+    /// Operation of [`crate::ir::records::prim`] on two operands.
+    Binary(u16, DType, Dim, Dim),
+    /// `NOT` or `CAST`.
+    Unary(u16, DType, Dim),
+}
+
+impl DimExpr {
+    /// Moves the compound operands of this expression to `rest`.
+    fn take_operands(&mut self, rest: &mut Vec<Arc<DimExpr>>) {
+        let mut take = |dim: &mut Dim| {
+            if let Dim::Expr(inner) = std::mem::replace(dim, Dim::Int(0)) {
+                rest.push(inner);
+            }
+        };
+        match self {
+            DimExpr::Int(..) | DimExpr::Float(..) => {}
+            DimExpr::Binary(_, _, a, b) => {
+                take(a);
+                take(b);
+            }
+            DimExpr::Unary(_, _, a) => take(a),
+        }
+    }
+}
+
+/// One after the other: an expression may be nested deeper than the stack allows.
+impl Drop for DimExpr {
+    fn drop(&mut self) {
+        let mut rest = Vec::new();
+        self.take_operands(&mut rest);
+        while let Some(inner) = rest.pop() {
+            if let Some(mut last) = Arc::into_inner(inner) {
+                last.take_operands(&mut rest);
+            }
+        }
+    }
+}
+
+impl Dim {
+    /// Its value if it is an integer constant of any type.
+    pub fn as_int(&self) -> Option<i64> {
+        match self {
+            Dim::Int(v) => Some(*v),
+            Dim::Expr(e) => match **e {
+                DimExpr::Int(v, _) => Some(v),
+                _ => None,
+            },
+            Dim::Var(_) => None,
+        }
+    }
+
+    /// Its data type.
+    pub fn dtype(&self) -> DType {
+        match self {
+            Dim::Int(_) => DType::I64,
+            Dim::Var(sym) => sym.dtype,
+            Dim::Expr(e) => match **e {
+                DimExpr::Int(_, t) | DimExpr::Float(_, t) | DimExpr::Binary(_, t, ..) | DimExpr::Unary(_, t, _) => t,
+            },
+        }
+    }
+
+    /// An operation on two dimensions, not simplified.
+    pub fn binary(op: u16, a: Dim, b: Dim) -> Dim {
+        let dtype = if (prim::EQ..=prim::OR).contains(&op) { DType::BOOL } else { a.dtype() };
+        Dim::Expr(Arc::new(DimExpr::Binary(op, dtype, a, b)))
+    }
+
+    /// One of two dimensions, not simplified.
+    pub fn if_then_else(cond: Dim, then: Dim, other: Dim) -> Dim {
+        let dtype = then.dtype();
+        let both = Dim::Expr(Arc::new(DimExpr::Binary(prim::ELSE, dtype, then, other)));
+        Dim::Expr(Arc::new(DimExpr::Binary(prim::IF, dtype, cond, both)))
+    }
+
+    /// The two that [`Dim::if_then_else`] chooses from; `None` of anything but the second operand of what it makes.
+    pub fn choice(&self) -> Option<(&Dim, &Dim)> {
+        let Dim::Expr(expr) = self else { return None };
+        match &**expr {
+            DimExpr::Binary(prim::ELSE, _, then, otherwise) => Some((then, otherwise)),
+            _ => None,
+        }
+    }
+
+    /// The operation that it is, its data type and its operands, three of a choice; `None` of numbers and variables.
+    #[doc(hidden)]
+    pub fn operation(&self) -> Option<(u16, DType, Vec<&Dim>)> {
+        let Dim::Expr(expr) = self else { return None };
+        match &**expr {
+            DimExpr::Int(..) | DimExpr::Float(..) => None,
+            DimExpr::Unary(op, dtype, a) => Some((*op, *dtype, vec![a])),
+            DimExpr::Binary(op, dtype, a, b) => match b.choice().filter(|_| *op == prim::IF) {
+                Some((then, otherwise)) => Some((*op, *dtype, vec![a, then, otherwise])),
+                None => Some((*op, *dtype, vec![a, b])),
+            },
+        }
+    }
+
+    /// An integer of any type.
+    pub fn int(value: i64, dtype: DType) -> Dim {
+        if dtype == DType::I64 { Dim::Int(value) } else { Dim::Expr(Arc::new(DimExpr::Int(value, dtype))) }
+    }
+
+    /// A float.
+    pub fn float(value: f64, dtype: DType) -> Dim {
+        Dim::Expr(Arc::new(DimExpr::Float(value.to_bits(), dtype)))
+    }
+
+    /// Calls `f` with every symbolic variable, left to right, repeated ones repeatedly.
+    pub fn vars(&self, f: &mut impl FnMut(Sym)) {
+        self.each_part(|part| {
+            if let Dim::Var(sym) = part {
+                f(*sym);
+            }
+        });
+    }
+}
+
+impl From<i64> for Dim {
+    fn from(v: i64) -> Dim {
+        Dim::Int(v)
+    }
+}
+
+/// A type, owned.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Type {
+    /// Any value.
+    #[default]
+    Object,
+    /// Scalar.
+    Prim {
+        /// Its data type.
+        dtype: DType,
+        /// Its value, where that is known.
+        value: Option<Dim>,
+    },
+    /// Shape.
+    Shape {
+        /// Number of dimensions, -1 if unknown.
+        ndim: i32,
+        /// The dimensions, where they are known.
+        dims: Option<Vec<Dim>>,
+    },
+    /// Tensor.
+    Tensor(TensorType),
+    /// Tuple.
+    Tuple(Parts<Type>),
+    /// Function.
+    Callable {
+        /// Parameters; `None`: any.
+        params: Option<Parts<Type>>,
+        /// Result.
+        ret: Part<Type>,
+        /// Whether it has no effects.
+        pure: bool,
+    },
+    /// Tensor spread over a device mesh.
+    DTensor(DTensorType),
+    /// TIR buffer.
+    Buffer(BufferType),
+    /// TIR pointer.
+    Pointer {
+        /// What it points to, [`DType::VOID`] if that is not said.
+        dtype: DType,
+        /// Memory scope; `global` for plain handles.
+        scope: String,
+    },
+    /// A type of a kind that this API does not know; the id is that of the body it came from.
+    Unknown(u16),
+}
+
+impl Nests for Type {
+    fn depth(&self) -> u32 {
+        match self {
+            Type::Tuple(fields) => fields.depth(),
+            Type::Callable { params, ret, .. } => params.as_ref().map_or(0, Parts::depth).max(ret.depth()),
+            _ => 0,
+        }
+    }
+
+    fn size(&self) -> u32 {
+        let dims =
+            |dims: &Option<Vec<Dim>>| dims.as_ref().map_or(0, |dims| u32::try_from(dims.len()).unwrap_or(u32::MAX));
+        let parts = match self {
+            Type::Tuple(fields) => fields.size(),
+            Type::Callable { params, ret, .. } => params.as_ref().map_or(0, Parts::size).saturating_add(ret.size()),
+            Type::Shape { dims: shape, .. } => dims(shape),
+            Type::Tensor(tensor) | Type::DTensor(DTensorType { tensor, .. }) => dims(&tensor.shape),
+            _ => 0,
+        };
+        parts.saturating_add(1)
+    }
+}
+
+/// Type of a tensor.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct TensorType {
+    /// Data type of the elements, [`DType::VOID`] if unknown.
+    pub dtype: DType,
+    /// Number of dimensions, -1 if unknown.
+    pub ndim: i32,
+    /// The dimensions, where they are known.
+    pub shape: Option<Vec<Dim>>,
+    /// Index of its virtual device in the module's global infos.
+    pub vdevice: Option<u32>,
+}
+
+/// Type of a tensor that is spread over a device mesh.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct DTensorType {
+    /// The whole tensor.
+    pub tensor: TensorType,
+    /// Number of the mesh among the module's global infos of key `mesh`.
+    pub mesh: u32,
+    /// For each axis of the mesh the axis of the tensor that it divides; `None`: each device has all of it.
+    pub placement: Vec<Option<u32>>,
+}
+
+/// Type of a TIR buffer.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct BufferType {
+    /// Data type of the elements.
+    pub dtype: DType,
+    /// Shape.
+    pub shape: Vec<Dim>,
+    /// Strides in elements; empty: compact.
+    pub strides: Vec<Dim>,
+    /// Offset of the first element, in elements.
+    pub elem_offset: Option<Dim>,
+    /// Memory scope, empty for global.
+    pub scope: String,
+    /// Alignment of the data in bytes.
+    pub align: u32,
+    /// Factor of the offset.
+    pub offset_factor: u32,
+    /// Whether it has the row-major tile layout; without it, it has no layout.
+    pub tiled: bool,
+}
+
+impl BufferType {
+    /// Compact buffer in global memory, aligned to 64 bytes, without a layout.
+    pub fn new(shape: Vec<Dim>, dtype: DType) -> BufferType {
+        let (strides, scope) = (Vec::new(), String::new());
+        BufferType { dtype, shape, strides, elem_offset: None, scope, align: 64, offset_factor: 1, tiled: false }
+    }
+}
+
+impl Type {
+    /// A function of which nothing is known: any parameters, any result, perhaps with effects.
+    pub fn opaque_callable() -> Type {
+        Type::callable(None, Type::Object, false)
+    }
+
+    /// A TIR function as Relax functions see it: of any arguments, with what it returns, if that is anything.
+    pub fn prim_func(ret: Option<Type>) -> Type {
+        Type::callable(None, ret.unwrap_or(Type::tuple([])), false)
+    }
+
+    /// A function of these parameters, or of any, with its result; `pure`: whether it has no effects.
+    pub fn callable(params: Option<Vec<Type>>, ret: Type, pure: bool) -> Type {
+        Type::Callable { params: params.map(Into::into), ret: ret.into(), pure }
+    }
+
+    /// Tuple of these fields.
+    pub fn tuple(fields: impl IntoIterator<Item = Type>) -> Type {
+        Type::Tuple(fields.into_iter().collect())
+    }
+
+    /// A function type with this purity; any other type as it is.
+    pub fn with_purity(mut self, now: bool) -> Type {
+        if let Type::Callable { pure, .. } = &mut self {
+            *pure = now;
+        }
+        self
+    }
+
+    /// Every dimension that is in the type; those of function types only with `callables`.
+    pub fn each_dim(&self, callables: bool, f: &mut dyn FnMut(&Dim)) {
+        match self {
+            Type::Tensor(tensor) | Type::DTensor(DTensorType { tensor, .. }) => {
+                tensor.shape.iter().flatten().for_each(f)
+            }
+            Type::Shape { dims, .. } => dims.iter().flatten().for_each(f),
+            Type::Prim { value, .. } => value.iter().for_each(f),
+            Type::Tuple(fields) => fields.iter().for_each(|field| field.each_dim(callables, f)),
+            Type::Callable { params, ret, .. } if callables => {
+                params.iter().flatten().chain([&**ret]).for_each(|ty| ty.each_dim(callables, f));
+            }
+            _ => {}
+        }
+    }
+
+    /// The type with `f` of each of its dimensions; those of function types only with `callables`.
+    pub fn map_dims(&self, callables: bool, f: &dyn Fn(&Dim) -> Dim) -> Type {
+        let tensor = |t: &TensorType| TensorType {
+            shape: t.shape.as_ref().map(|dims| dims.iter().map(f).collect()),
+            ..t.clone()
+        };
+        let all = |types: &[Type]| types.iter().map(|ty| ty.map_dims(callables, f)).collect();
+        match self {
+            Type::Tensor(t) => Type::Tensor(tensor(t)),
+            Type::DTensor(t) => Type::DTensor(DTensorType { tensor: tensor(&t.tensor), ..t.clone() }),
+            Type::Shape { ndim, dims } => {
+                Type::Shape { ndim: *ndim, dims: dims.as_ref().map(|dims| dims.iter().map(f).collect()) }
+            }
+            Type::Prim { dtype, value } => Type::Prim { dtype: *dtype, value: value.as_ref().map(f) },
+            Type::Tuple(fields) => Type::Tuple(all(fields)),
+            Type::Callable { params, ret, pure } if callables => Type::Callable {
+                params: params.as_deref().map(all),
+                ret: ret.map_dims(callables, f).into(),
+                pure: *pure,
+            },
+            other => other.clone(),
+        }
+    }
+
+    /// The symbolic variables that a parameter or match_cast of this type defines: those that stand alone as a dimension.
+    pub fn each_defined(&self, f: &mut dyn FnMut(Sym)) {
+        self.each_dim(false, &mut |dim| {
+            if let Dim::Var(sym) = dim {
+                f(*sym);
+            }
+        });
+    }
+
+    /// Tensor of known shape.
+    pub fn tensor(shape: impl IntoIterator<Item = impl Into<Dim>>, dtype: DType) -> Type {
+        let shape: Vec<Dim> = shape.into_iter().map(Into::into).collect();
+        Type::Tensor(TensorType { dtype, ndim: shape.len() as i32, shape: Some(shape), vdevice: None })
+    }
+
+    /// Tensor of unknown shape; `ndim` -1 if that is unknown too.
+    pub fn tensor_ndim(ndim: i32, dtype: DType) -> Type {
+        Type::Tensor(TensorType { dtype, ndim, shape: None, vdevice: None })
+    }
+
+    /// Shape of known dimensions.
+    pub fn shape(dims: Vec<Dim>) -> Type {
+        Type::Shape { ndim: dims.len() as i32, dims: Some(dims) }
+    }
+
+    /// As a tensor type.
+    pub fn as_tensor(&self) -> Option<&TensorType> {
+        if let Type::Tensor(t) = self { Some(t) } else { None }
+    }
+}

@@ -1,0 +1,264 @@
+//! Searching for a pattern in functions, and rewriting what it matches.
+
+use super::explain::Explanation;
+use super::facts::Facts;
+use super::machine::Machine;
+use super::matched::Match;
+use super::node::Pattern;
+use super::program::Program;
+use crate::PassError;
+use crate::ir::make::validate::is_expression;
+use crate::ir::records::kind;
+use crate::ir::{Body, Module, Value};
+use crate::rewrite::mutators::{Action, Rewriter};
+use crate::rewrite::remove_unused::remove_all_unused;
+use crate::walk::value_map::{ValueMap, ValueSet};
+use std::sync::Arc;
+
+/// What the user of a pass wants to know about its patterns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// Nothing.
+    Nothing,
+    /// Every place at which a pattern began to match and then did not.
+    Missed,
+    /// What each pattern says about the variable of this name.
+    At(String),
+}
+
+/// Takes what a matcher says about its patterns. A context is one: `Ctx::matcher`.
+pub trait Reporter {
+    /// What is wanted of a function; its name is empty for the one that is being worked on.
+    fn wanted(&self, function: &str) -> Wanted;
+
+    /// A pattern was tried at a value, of which it was wanted.
+    fn tried(&self, function: &str, at: Value<'_>, pattern: &Pattern, explanation: &Explanation<'_>);
+}
+
+/// A pattern that is ready to be searched for. A call that writes to its argument
+/// ([`InPlace`](crate::walk::in_place::InPlace)) between the parts of a match is an obstacle: a match can always be computed
+/// at its root. Passes get one from `Ctx::matcher`, which
+/// also reports why a pattern did not match, if the user wants to know.
+///
+/// ```
+/// use plugin_api::prelude::*;
+///
+/// /// Replaces `relu(x) + relu(x)` by `2 * relu(x)`, say.
+/// fn double(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
+///     let twice = is_op("relax.add", [wildcard().bind("x"), wildcard().bind("x")]);
+///     ctx.matcher(&twice).rewrite(body, |found, rw| {
+///         let x = rw.v(found.get("x")?);
+///         Ok(Action::Replace(rw.call("acme.double", &[x], &[], &found.root().ty().to_owned())))
+///     })
+/// }
+/// # let (body, _) = plugin_api::pattern::example();
+/// let doubled = double(&body, &Ctx::detached())?;
+/// let ops: Vec<_> = doubled.bindings().filter_map(|value| value.as_call()?.op()).collect();
+/// assert_eq!(ops, ["relax.nn.relu", "acme.double", "relax.add"]);
+/// assert!(double(&doubled, &Ctx::detached())?.same(&doubled)); // nothing to do: the same handle
+/// # Ok::<(), PassError>(())
+/// ```
+pub struct Matcher<'p> {
+    pattern: Pattern,
+    program: Program,
+    module: Option<&'p Module>,
+    function: &'p str,
+    reporter: Option<&'p dyn Reporter>,
+    from_back: bool,
+}
+
+impl<'p> Matcher<'p> {
+    /// A matcher that reports nothing. In a pass, use `Ctx::matcher`.
+    pub fn new(pattern: &Pattern) -> Matcher<'p> {
+        let program = Program::of(pattern);
+        Matcher { pattern: pattern.clone(), program, module: None, function: "", reporter: None, from_back: false }
+    }
+
+    /// Reports to this one why the pattern did not match.
+    pub fn reports_to(self, reporter: &'p dyn Reporter) -> Matcher<'p> {
+        Matcher { reporter: Some(reporter), ..self }
+    }
+
+    /// Operators that the pattern has.
+    #[doc(hidden)]
+    pub fn operators(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.program.ops.iter()
+    }
+
+    /// Functions that are called are those of this module:
+    /// [`callee_attr`](Pattern::callee_attr) looks into them.
+    pub fn in_module(self, module: &'p Module) -> Matcher<'p> {
+        Matcher { module: Some(module), ..self }
+    }
+
+    /// Says which function of the module is searched. Only a module pass has to, as for
+    /// `Diagnostics::in_function`.
+    pub fn in_function(self, name: &'p str) -> Matcher<'p> {
+        Matcher { function: name, ..self }
+    }
+
+    /// Of matches that overlap, takes the last ones: [`Search::disjoint`] and [`Matcher::rewrite`] begin at the end.
+    ///
+    /// ```
+    /// use plugin_api::prelude::*;
+    ///
+    /// let pair = is_op("relax.add", ..).any_arg(is_call(..));
+    /// # let (body, [_, twice, sum]) = plugin_api::pattern::example();
+    /// let matcher = Matcher::new(&pair);
+    /// assert_eq!(matcher.on(&body).disjoint().map(|found| found.root()).collect::<Vec<_>>(), [twice]);
+    /// let matcher = matcher.from_the_back();
+    /// assert_eq!(matcher.on(&body).disjoint().map(|found| found.root()).collect::<Vec<_>>(), [sum]);
+    /// ```
+    pub fn from_the_back(self) -> Matcher<'p> {
+        Matcher { from_back: true, ..self }
+    }
+
+    /// Begins a search in a function.
+    pub fn on<'m, 'b>(&'m self, body: &'b Body) -> Search<'m, 'b> {
+        let wanted = self.reporter.map_or(Wanted::Nothing, |reporter| reporter.wanted(self.function));
+        Search { matcher: self, machine: Machine::new(&self.program, Facts::of(body, self.module)), body, wanted }
+    }
+
+    /// Asks `f` what becomes of the root of each match. Matches do not overlap: none has a value among its
+    /// [inner](Match::inner) ones that is an inner one of another. They are found before anything is changed, from the
+    /// front or [from the back](Matcher::from_the_back), and `f` gets them in program order, with the rewriter of
+    /// [`Body::rewrite`]. At the end, what nothing uses any more is removed ([`remove_all_unused`]). If nothing was
+    /// changed, this is the same handle.
+    ///
+    /// # Errors
+    /// The first error of `f`, and as [`Body::rewrite`].
+    pub fn rewrite<'b>(
+        &self,
+        body: &'b Body,
+        mut f: impl FnMut(&Match<'b>, &mut Rewriter<'b>) -> Result<Action, PassError>,
+    ) -> Result<Body, PassError> {
+        let mut found: ValueMap<'b, Match<'b>> = ValueMap::new(body);
+        for each in self.on(body).disjoint() {
+            found.insert(each.root, each);
+        }
+        let rewritten = body.try_rewrite(|value, rw| match found.get(value) {
+            Some(found) => f(found, rw),
+            None => Ok(Action::Keep),
+        })?;
+        if rewritten.same(body) { Ok(rewritten) } else { Ok(remove_all_unused(&rewritten)?) }
+    }
+}
+
+/// A search for a pattern in one function. What it finds out about a value, it remembers.
+pub struct Search<'m, 'b> {
+    matcher: &'m Matcher<'m>,
+    machine: Machine<'m, 'b>,
+    body: &'b Body,
+    wanted: Wanted,
+}
+
+impl<'m, 'b> Search<'m, 'b> {
+    /// The match with this value as its root.
+    ///
+    /// ```
+    /// use plugin_api::prelude::*;
+    ///
+    /// # let (body, [relu, twice, _]) = plugin_api::pattern::example();
+    /// let pattern = is_op("relax.add", ..);
+    /// let matcher = Matcher::new(&pattern);
+    /// let mut search = matcher.on(&body);
+    /// assert!(search.at(twice).is_some() && search.at(relu).is_none());
+    /// ```
+    pub fn at(&mut self, value: Value<'b>) -> Option<Match<'b>> {
+        self.tries(value).then(|| self.machine.matched(value.word()))
+    }
+
+    /// Whether the pattern matches at a value; what is wanted of that is reported.
+    fn tries(&mut self, value: Value<'b>) -> bool {
+        let may_start = self.machine.may_start(self.machine.facts.origin_of(value));
+        let matches = may_start && self.machine.run(value.word()) && self.is_steady(value);
+        let wanted = match &self.wanted {
+            Wanted::Nothing => false,
+            Wanted::Missed => !matches && may_start,
+            Wanted::At(name) => value.name() == Some(name),
+        };
+        if wanted {
+            self.report(value);
+            // The explanation was a search of its own.
+            return matches && self.machine.run(value.word());
+        }
+        matches
+    }
+
+    /// Whether what was matched would be the same if all of it were computed at the root: no call between writes to what it
+    /// reads.
+    fn is_steady(&self, root: Value<'b>) -> bool {
+        let (in_place, body) = (self.machine.facts.in_place(), self.body);
+        in_place.is_empty() || self.machine.all_inner(|at| in_place.may_move(body.value_at(at as usize), root))
+    }
+
+    fn report(&mut self, value: Value<'b>) {
+        let explanation = self.explain(value);
+        let began = self.wanted != Wanted::Missed || !explanation.matched().is_empty();
+        if let Some(reporter) = self.matcher.reporter.filter(|_| began) {
+            reporter.tried(self.matcher.function, value, &self.matcher.pattern, &explanation);
+        }
+    }
+
+    /// Why the pattern does not match with this value as its root: the match that got furthest, and what it failed at.
+    pub fn explain(&mut self, value: Value<'b>) -> Explanation<'b> {
+        let (matches, trace) = self.machine.run_traced(value.word());
+        trace.explanation(&self.matcher.program, &self.machine.facts, matches)
+    }
+
+    /// Whether the search of a whole function finds a match at a value. Another name of a value is no other value.
+    fn finds(&mut self, value: Value<'b>) -> bool {
+        let is_asked = matches!(&self.wanted, Wanted::At(name) if value.name() == Some(name));
+        let is_other_name = value.kind() == kind::ALIAS;
+        let may_start = !is_other_name && value.node().is_some_and(is_expression) && self.machine.may_start(value);
+        (may_start || is_asked) && self.tries(value) && !is_other_name
+    }
+
+    /// Positions of all nodes, in order; none if no value can match and nothing is wanted.
+    fn places(&self) -> std::ops::Range<usize> {
+        let none = self.machine.is_hopeless() && !matches!(self.wanted, Wanted::At(_));
+        if none { 0..0 } else { 0..self.body.len() }
+    }
+
+    /// All matches, those that overlap, too, in program order of their roots: each call, tuple and other expression is
+    /// tried once as the root. With the pattern fixed, the time is linear in the size of the function.
+    ///
+    /// ```
+    /// use plugin_api::prelude::*;
+    ///
+    /// # let (body, [_, twice, sum]) = plugin_api::pattern::example();
+    /// let adds = is_op("relax.add", ..);
+    /// assert_eq!(Matcher::new(&adds).on(&body).all().map(|found| found.root()).collect::<Vec<_>>(), [twice, sum]);
+    /// ```
+    pub fn all(mut self) -> impl Iterator<Item = Match<'b>> + use<'m, 'b> {
+        self.places().filter_map(move |at| {
+            let value = self.body.value_at(at);
+            self.finds(value).then(|| self.machine.matched(value.word()))
+        })
+    }
+
+    /// Matches that do not overlap: of those that share an [inner](Match::inner) value, the first one, or the last one
+    /// [from the back](Matcher::from_the_back). They come in the order in which they are found.
+    pub fn disjoint(mut self) -> impl Iterator<Item = Match<'b>> + use<'m, 'b> {
+        let (places, from_back) = (self.places(), self.matcher.from_back);
+        let mut taken = ValueSet::new(self.body);
+        places.clone().filter_map(move |i| {
+            let value = self.body.value_at(if from_back { places.end - 1 - i } else { i });
+            if !self.finds(value) {
+                return None;
+            }
+            let body = self.body;
+            if !self.machine.all_inner(|at| !taken.contains(body.value_at(at as usize))) {
+                return None;
+            }
+            let found = self.machine.matched(value.word());
+            taken.extend(found.inner());
+            Some(found)
+        })
+    }
+
+    /// How many steps the search took so far: each is of constant cost, for tests that count.
+    pub fn steps(&self) -> u64 {
+        self.machine.steps
+    }
+}

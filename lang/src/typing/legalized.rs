@@ -1,0 +1,293 @@
+//! A call of an operator as a call of a PrimFunc, and the bytes in which that crosses the boundary.
+
+use crate::ir::constant::Array;
+use crate::ir::records::{LEAF_BIT, NONE, kind};
+use crate::ir::{
+    AttrsId, Body, BodyBuilder, BodyKind, Call, DType, Dim, Expr, Sym, TensorType, Type, TypeId, V, Value,
+};
+use crate::typing::operators::InferError;
+use std::cell::Cell;
+
+/// A call of an operator as a PrimFunc: what `relax.call_tir` needs. Or what takes the place of the call: an argument, a
+/// constant, or a call of an external function, as a Relax function that returns it.
+///
+/// `Te` makes the first; [`Legalized::constant`], [`Legalized::argument`] and [`Legalized::packed`] the
+/// others.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Legalized {
+    /// Name for the function, which gets a number where it is taken.
+    pub name: String,
+    /// The PrimFunc: a buffer for each argument, a scalar for each symbol, a buffer for each result. Or a Relax function
+    /// with a parameter for each argument, which returns one of them, a constant, or an external function.
+    pub function: Body,
+    /// The arguments, in order.
+    pub args: Vec<LegalizedArg>,
+    /// Symbolic variables of the caller that the function gets as scalars, because no shape of a buffer tells them.
+    pub symbols: Vec<Sym>,
+    /// Symbolic variables of the caller, and what they are in the PrimFunc.
+    pub variables: Vec<(Sym, Sym)>,
+}
+
+/// What takes the place of a call.
+#[non_exhaustive]
+pub enum Replacement<'l> {
+    /// A call of this PrimFunc.
+    Function(&'l Body),
+    /// An argument.
+    Argument(LegalizedArg),
+    /// A constant.
+    Constant(Array),
+    /// A call of this external function with all arguments of the call.
+    Packed(String),
+}
+
+impl Legalized {
+    /// Makes one of a PrimFunc. The parameters are the fields.
+    #[doc(hidden)]
+    pub fn new(
+        name: &str,
+        function: Body,
+        args: Vec<LegalizedArg>,
+        symbols: Vec<Sym>,
+        variables: Vec<(Sym, Sym)>,
+    ) -> Legalized {
+        Legalized { name: name.to_string(), function, args, symbols, variables }
+    }
+
+    /// A constant that takes the place of a call.
+    ///
+    /// ```
+    /// use plugin_api::prelude::*;
+    /// use plugin_api::typing::legalized::Replacement;
+    ///
+    /// let legalized = Legalized::constant(&Array::new(&[3], [0i64, 1, 2])?)?;
+    /// assert!(matches!(legalized.replacement(), Some(Replacement::Constant(array)) if array.view().shape() == [3]));
+    /// # Ok::<(), PassError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If there is no such constant.
+    pub fn constant(array: &Array) -> Result<Legalized, InferError> {
+        Legalized::value(Vec::new(), |b| {
+            let result = b.array(array);
+            (result, b.type_of(result))
+        })
+    }
+
+    /// An argument that takes the place of its call.
+    ///
+    /// # Errors
+    /// If the function of it is not valid.
+    pub fn argument(value: Value<'_>) -> Result<Legalized, InferError> {
+        Legalized::value(vec![LegalizedArg::of(value)], |b| {
+            let ty = b.ty(&Type::Object);
+            (b.param("x", ty), ty)
+        })
+    }
+
+    /// A call of an external function, by its name, with all arguments of the call.
+    ///
+    /// # Errors
+    /// If the function of it is not valid.
+    pub fn packed(name: &str) -> Result<Legalized, InferError> {
+        Legalized::value(Vec::new(), |b| {
+            let ty = b.ty(&Type::Object);
+            (b.extern_func(name, ty), ty)
+        })
+    }
+
+    fn value(
+        args: Vec<LegalizedArg>,
+        result: impl FnOnce(&mut BodyBuilder) -> (V, TypeId),
+    ) -> Result<Legalized, InferError> {
+        let mut b = BodyBuilder::new();
+        b.begin_function(0, AttrsId::NONE, None);
+        let (v, ty) = result(&mut b);
+        b.end_function(v, ty);
+        let function = b.finish().map_err(|why| InferError::wrong(why.to_string()))?;
+        Ok(Legalized { name: String::new(), function, args, symbols: Vec::new(), variables: Vec::new() })
+    }
+
+    /// The type of the call of the PrimFunc: that of the call of the operator, with the shapes of the buffers for the
+    /// results.
+    pub fn result_type(&self, of_call: &Type) -> Type {
+        let params = self
+            .function
+            .values()
+            .filter(|value| value.kind() == kind::PARAM)
+            .skip(self.args.len() + self.symbols.len());
+        let mut shapes = params.map(|param| self.shape_of(param));
+        let mut shaped = |ty: &Type| match (ty, shapes.next().flatten()) {
+            (Type::Tensor(tensor), Some(shape)) => Type::Tensor(TensorType { shape: Some(shape), ..tensor.clone() }),
+            _ => ty.clone(),
+        };
+        match of_call {
+            Type::Tuple(fields) => Type::tuple(fields.iter().map(shaped).collect::<Vec<_>>()),
+            other => shaped(other),
+        }
+    }
+
+    /// The shape of a buffer, in variables of the caller; `None` if it mentions others.
+    fn shape_of(&self, buffer: Value<'_>) -> Option<Vec<Dim>> {
+        let Type::Buffer(ty) = buffer.ty().to_owned() else { return None };
+        let of_caller = |here: Sym| self.variables.iter().find(|(_, known)| known.id == here.id).map(|(sym, _)| *sym);
+        let known = Cell::new(true);
+        let mapped = |here: Sym| {
+            let sym = of_caller(here);
+            known.set(known.get() && sym.is_some());
+            sym.map(Dim::Var)
+        };
+        let shape = ty.shape.iter().map(|dim| crate::arith::substitute(dim, &mapped)).collect();
+        known.get().then_some(shape)
+    }
+
+    /// The same for the body of which the call is a part, where `words` has operand words of the part and of the whole;
+    /// `None` if an argument is not among them.
+    #[doc(hidden)]
+    pub fn of_whole(mut self, words: &[(u32, u32)]) -> Option<Legalized> {
+        for arg in &mut self.args {
+            arg.word = words.iter().find(|(part, _)| *part == arg.word)?.1;
+        }
+        Some(self)
+    }
+
+    /// Whether the PrimFunc takes what `call` gives it; an error says what does not fit.
+    #[doc(hidden)]
+    pub fn checked(self, call: Call<'_>) -> Result<Legalized, InferError> {
+        let fault =
+            |why: String| Err(InferError::Panicked(format!("its legalization {why}; this is a fault of its plugin")));
+        let is_before = |arg: &LegalizedArg| arg.word & LEAF_BIT != 0 || arg.word < call.value().word();
+        if !self.args.iter().all(is_before) {
+            return fault("takes a value that is not known before the call".to_string());
+        }
+        if self.function.kind() != BodyKind::PrimFunc {
+            return match self.replacement() {
+                Some(_) => Ok(self),
+                None => fault("is neither a PrimFunc nor a function that returns a value".to_string()),
+            };
+        }
+        let params: Vec<Value<'_>> = self.function.values().filter(|value| value.kind() == kind::PARAM).collect();
+        let result = call.ty().to_owned();
+        let results = if let Type::Tuple(fields) = &result { fields.to_vec() } else { vec![result] };
+        let wanted = self.args.len() + results.len() + self.symbols.len();
+        if params.len() != wanted {
+            return fault(format!("is a PrimFunc of {} parameters, for a call that needs {wanted}", params.len()));
+        }
+        // Scalars are between arguments and results.
+        let scalars = self.symbols.iter().map(|_| Type::Object);
+        let given = self.args.iter().map(|arg| arg.ty_for(call)).chain(scalars).chain(results);
+        for (i, (param, given)) in params.iter().zip(given).enumerate() {
+            let (Type::Tensor(given), found) = (given, param.ty().to_owned()) else { continue };
+            let Type::Buffer(found) = found else { return fault(format!("has a parameter {i} that is not a buffer")) };
+            let ndim = given.shape.as_ref().map(|shape| shape.len());
+            if found.dtype != given.dtype || ndim.is_some_and(|ndim| ndim != found.shape.len()) {
+                let what = |dtype: DType, ndim: usize| format!("{dtype} of {ndim} dimensions");
+                let (found, given) =
+                    (what(found.dtype, found.shape.len()), what(given.dtype, ndim.unwrap_or_default()));
+                return fault(format!("has a parameter {i} of {found}, for a value of {given}"));
+            }
+        }
+        Ok(self)
+    }
+
+    /// What takes the place of the call; `None` if the function is neither a PrimFunc nor one that returns a value.
+    pub fn replacement(&self) -> Option<Replacement<'_>> {
+        if self.function.kind() == BodyKind::PrimFunc {
+            return Some(Replacement::Function(&self.function));
+        }
+        let function = self.function.function()?;
+        let result = function.result()?;
+        if let Some(constant) = result.as_constant() {
+            return Some(Replacement::Constant(constant.to_array()));
+        }
+        if let Expr::ExternFunc(name) = result.view() {
+            return Some(Replacement::Packed(name.to_string()));
+        }
+        let at = function.params().position(|param| param == result)?;
+        self.args.get(at).copied().map(Replacement::Argument)
+    }
+}
+
+/// An argument: a value of the body that has the call, or an element of a tuple.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LegalizedArg {
+    word: u32,
+    field: Option<u32>,
+}
+
+impl LegalizedArg {
+    /// A value.
+    pub fn of(value: Value<'_>) -> LegalizedArg {
+        LegalizedArg { word: value.word(), field: None }
+    }
+
+    /// An element of a tuple.
+    pub fn element(tuple: Value<'_>, index: u32) -> LegalizedArg {
+        LegalizedArg { word: tuple.word(), field: Some(index) }
+    }
+
+    /// The value in the body that has the call, and which element of it if it is a tuple.
+    pub fn value(self, body: &Body) -> (Value<'_>, Option<u32>) {
+        (Value::of_word(body, self.word), self.field)
+    }
+}
+
+impl LegalizedArg {
+    /// Its type, in the body of a call.
+    fn ty_for(self, call: Call<'_>) -> Type {
+        let ty = Value { raw: call.value().raw, op: self.word }.ty().to_owned();
+        match (self.field, ty) {
+            (Some(field), Type::Tuple(fields)) => fields.get(field as usize).cloned().unwrap_or(Type::Object),
+            (_, ty) => ty,
+        }
+    }
+}
+
+/// Number of arguments, each as word and field; number of symbols, each as number and data type; number of variables,
+/// each as number and data type here and there; name.
+#[doc(hidden)]
+pub fn encode_legalized(answer: &Legalized) -> Vec<u8> {
+    let mut words = vec![answer.args.len() as u32];
+    words.extend(answer.args.iter().flat_map(|arg| [arg.word, arg.field.unwrap_or(NONE)]));
+    words.push(answer.symbols.len() as u32);
+    words.extend(answer.symbols.iter().flat_map(|sym| [sym.id, sym.dtype.0]));
+    words.push(answer.variables.len() as u32);
+    words.extend(answer.variables.iter().flat_map(|(a, b)| [a.id, a.dtype.0, b.id, b.dtype.0]));
+    let mut out: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    out.extend_from_slice(answer.name.as_bytes());
+    out
+}
+
+/// What [`encode_legalized`] wrote of a legalization of `call`; `None` if it is something else, or mentions values and
+/// variables that the body of the call does not have.
+#[doc(hidden)]
+pub fn decode_legalized(bytes: &[u8], function: Body, call: Call<'_>) -> Option<Legalized> {
+    let mut rest = bytes;
+    let mut word = || {
+        let (word, tail) = rest.split_first_chunk::<4>()?;
+        rest = tail;
+        Some(u32::from_le_bytes(*word))
+    };
+    let raw = call.value().raw;
+    let known = |word: u32| match word & LEAF_BIT {
+        0 => (word as usize) < raw.nodes().len(),
+        _ => ((word & !LEAF_BIT) as usize) < raw.leaves().len(),
+    };
+    let (mut args, mut symbols, mut variables) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..word()? {
+        let (word, field) = (word().filter(|word| known(*word))?, word()?);
+        args.push(LegalizedArg { word, field: (field != NONE).then_some(field) });
+    }
+    let of_caller = |id: &u32| (*id as usize) < raw.var_names().len();
+    for _ in 0..word()? {
+        let id = word().filter(of_caller)?;
+        symbols.push(Sym { id, dtype: DType(word()?) });
+    }
+    for _ in 0..word()? {
+        let caller = Sym { id: word().filter(of_caller)?, dtype: DType(word()?) };
+        variables.push((caller, Sym { id: word()?, dtype: DType(word()?) }));
+    }
+    let name = std::str::from_utf8(rest).ok()?.to_string();
+    Some(Legalized { name, function, args, symbols, variables })
+}

@@ -1,0 +1,167 @@
+//! Which variables an index tells apart, as the digits of a number: `i * 8 + j` with `j < 8` says what `i` and `j` are.
+
+use passhost_lang::arith::{Analyzer, prim, substitute, unused_symbol};
+use passhost_lang::ir::{Dim, DimExpr, Sym};
+use std::collections::BTreeSet;
+
+/// A variable that runs from 0, and how many values it has if that is a number.
+#[derive(Clone, Debug)]
+pub(crate) struct Runs {
+    pub(crate) sym: Sym,
+    pub(crate) extent: Option<i64>,
+}
+
+/// Indices in terms of variables that are no quotients and remainders of others any more.
+pub(crate) struct Digits {
+    analyzer: Analyzer,
+    dims: Vec<Dim>,
+    digits: Vec<Runs>,
+    /// The variable that each digit is of.
+    of: Vec<usize>,
+    /// Whether each value of the digits is one of the variables.
+    exact: bool,
+    n_vars: usize,
+}
+
+impl Digits {
+    /// `dims` over variables. What else they mention is fixed.
+    pub(crate) fn new(dims: &[Dim], vars: &[Runs]) -> Digits {
+        let (digits, of, n_vars) = (Vec::new(), Vec::new(), vars.len());
+        let mut out = Digits { analyzer: Analyzer::new(), dims: dims.to_vec(), digits, of, exact: true, n_vars };
+        let mut meanings = Vec::new();
+        for (at, var) in vars.iter().enumerate() {
+            meanings.push((var.sym, out.open(at, var, dims)));
+        }
+        let meaning = |sym: Sym| meanings.iter().find(|(var, _)| var.id == sym.id).map(|(_, dim)| dim.clone());
+        out.dims = dims.iter().map(|dim| out.analyzer.simplify(&substitute(dim, &meaning))).collect();
+        out
+    }
+
+    /// The digits of a variable, and the variable in terms of them.
+    fn open(&mut self, at: usize, var: &Runs, dims: &[Dim]) -> Dim {
+        let mut points = BTreeSet::new();
+        dims.iter().for_each(|dim| breaks(dim, var.sym, &mut points));
+        let points: Vec<i64> = points.into_iter().filter(|c| *c > 1 && var.extent.is_none_or(|e| *c < e)).collect();
+        let divides = points.windows(2).all(|pair| pair[1] % pair[0] == 0);
+        if points.is_empty() || !divides {
+            return self.digit(at, var.sym, var.extent);
+        }
+        let (mut sum, mut by) = (Dim::int(0, var.sym.dtype), 1);
+        for point in points {
+            let sym = unused_symbol(self.digits.len() as u16, var.sym.dtype);
+            let digit = self.digit(at, sym, Some(point / by));
+            sum = sum + digit * by;
+            by = point;
+        }
+        self.exact &= var.extent.is_some_and(|extent| extent % by == 0);
+        let sym = unused_symbol(self.digits.len() as u16, var.sym.dtype);
+        let top = self.digit(at, sym, var.extent.map(|extent| (extent + by - 1) / by));
+        sum + top * by
+    }
+
+    fn digit(&mut self, of: usize, sym: Sym, extent: Option<i64>) -> Dim {
+        if let Some(extent) = extent {
+            self.analyzer.bind_range(sym, &Dim::int(0, sym.dtype), &Dim::int(extent, sym.dtype));
+        }
+        self.digits.push(Runs { sym, extent });
+        self.of.push(of);
+        Dim::Var(sym)
+    }
+
+    /// The digits in an index and their factors, the least first; `None` if it is no such sum.
+    fn terms(&mut self, dim: usize) -> Option<Vec<(usize, i64)>> {
+        let syms: Vec<Sym> = self.digits.iter().map(|digit| digit.sym).collect();
+        let form = self.analyzer.linear_form(&self.dims[dim], &syms)?;
+        let mut terms = Vec::new();
+        for (at, coefficient) in form.coeffs.iter().enumerate() {
+            match coefficient.as_int()? {
+                0 => {}
+                _ if self.digits[at].extent == Some(1) => {}
+                by => terms.push((at, by.checked_abs()?)),
+            }
+        }
+        terms.sort_by_key(|(at, by)| (*by, self.digits[*at].extent.is_none()));
+        Some(terms)
+    }
+
+    /// For each variable whether the indices say its value. One with a single value need not be said.
+    pub(crate) fn told(mut self) -> Vec<bool> {
+        let mut told: Vec<bool> = self.digits.iter().map(|digit| digit.extent == Some(1)).collect();
+        let all: Vec<_> = (0..self.dims.len()).filter_map(|dim| self.terms(dim)).collect();
+        let mut changed = true;
+        while changed {
+            changed = false;
+            for terms in &all {
+                let open: Vec<(usize, i64)> = terms.iter().filter(|(at, _)| !told[*at]).copied().collect();
+                if !open.is_empty() && self.apart(&open) {
+                    open.iter().for_each(|(at, _)| told[*at] = true);
+                    changed = true;
+                }
+            }
+        }
+        (0..self.n_vars).map(|var| self.of.iter().zip(&told).all(|(of, told)| *of != var || *told)).collect()
+    }
+
+    /// Whether a sum of these digits says what each is: a factor is more than all lesser ones make up.
+    fn apart(&self, terms: &[(usize, i64)]) -> bool {
+        let mut most: Option<i64> = Some(0);
+        for (at, by) in terms {
+            if most.is_none_or(|most| *by <= most) {
+                return false;
+            }
+            let steps = self.digits[*at].extent.map(|extent| (extent - 1).max(0));
+            most = most.and_then(|most| most.checked_add(by.checked_mul(steps?)?));
+        }
+        true
+    }
+
+    /// Whether the indices reach every point between their least and greatest values.
+    pub(crate) fn dense(mut self) -> bool {
+        let mut used = vec![false; self.digits.len()];
+        for dim in 0..self.dims.len() {
+            let Some(terms) = self.terms(dim) else { return false };
+            let mut step = Some(1);
+            for (at, by) in terms {
+                if step != Some(by) || std::mem::replace(&mut used[at], true) {
+                    return false;
+                }
+                step = self.digits[at].extent.and_then(|extent| by.checked_mul(extent));
+            }
+        }
+        self.exact
+    }
+}
+
+/// The numbers by which a variable is divided.
+fn breaks(dim: &Dim, sym: Sym, out: &mut BTreeSet<i64>) {
+    let Dim::Expr(expr) = dim else { return };
+    match &**expr {
+        DimExpr::Binary(op, _, a, b) => {
+            if let (prim::FLOORDIV | prim::FLOORMOD, Some(by)) = (*op, b.as_int().filter(|by| *by > 0)) {
+                match a {
+                    Dim::Var(var) if var.id == sym.id => out.extend([by]),
+                    _ => match quotient(a) {
+                        Some((prim::FLOORDIV, var, c)) if var.id == sym.id => out.extend([c, c.saturating_mul(by)]),
+                        Some((prim::FLOORMOD, var, c)) if var.id == sym.id => out.extend([c, by]),
+                        _ => {}
+                    },
+                }
+            }
+            breaks(a, sym, out);
+            breaks(b, sym, out);
+        }
+        DimExpr::Unary(_, _, a) => breaks(a, sym, out),
+        DimExpr::Int(..) | DimExpr::Float(..) => {}
+    }
+}
+
+/// A quotient or remainder of a variable by a number.
+fn quotient(dim: &Dim) -> Option<(u16, Sym, i64)> {
+    let Dim::Expr(expr) = dim else { return None };
+    match &**expr {
+        DimExpr::Binary(op @ (prim::FLOORDIV | prim::FLOORMOD), _, Dim::Var(var), by) => {
+            Some((*op, *var, by.as_int().filter(|by| *by > 0)?))
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,174 @@
+//! Which part of a buffer is accessed while some loops run.
+
+use super::digits::Digits;
+use super::facts::{Effect, Facts, Touch};
+use crate::tree::expr::Buf;
+use crate::tree::{Id, Loop, Tree, plus};
+use passhost_lang::arith::{Analyzer, prim};
+use passhost_lang::ir::{Dim, Sym};
+
+/// Least and greatest index in each dimension, both included, in terms of what does not run.
+#[derive(Clone, Debug)]
+pub(crate) struct Hull(pub(crate) Vec<(Dim, Dim)>);
+
+impl Tree {
+    /// What runs in an iteration of a node `at` (a loop, or what the loops are in) while a block in it runs: the loops between,
+    /// and those in the block.
+    fn running(&self, facts: &Facts, at: Id) -> Vec<Id> {
+        let between = self.loops_around(facts.id).into_iter().filter(|of| *of != at && self.is_under(*of, at));
+        between.chain(facts.inner.iter().copied()).collect()
+    }
+
+    /// What an analyzer knows of all loops around a block and in it.
+    fn analyzer_in(&self, facts: &Facts) -> Analyzer {
+        let mut analyzer = self.analyzer_at(facts.id);
+        for of in facts.inner.iter().filter_map(|id| self.as_loop(*id)) {
+            if let (Some(min), Some(extent)) = (of.min.as_dim(), of.extent.as_dim()) {
+                analyzer.bind_range(of.var, min, extent);
+            }
+        }
+        analyzer
+    }
+
+    /// Indices in terms of loops.
+    pub(crate) fn in_loops(&self, facts: &Facts, indices: &[Dim]) -> Option<Vec<Dim>> {
+        let bindings = Tree::bindings(self.as_block(facts.id)?);
+        indices.iter().map(|index| bindings.dim(index)).collect()
+    }
+
+    /// Between what an access lies in an iteration of `at`.
+    pub(crate) fn hull(&self, facts: &Facts, touch: &Touch, at: Id) -> Option<Hull> {
+        let indices = self.in_loops(facts, &touch.known()?)?;
+        let over: Vec<Sym> = self.running(facts, at).into_iter().filter_map(|id| Some(self.as_loop(id)?.var)).collect();
+        let mut analyzer = self.analyzer_in(facts);
+        let mut ends = |index: &Dim| {
+            let set = analyzer.int_set(index, &over);
+            let known = |end: Option<Dim>| end.filter(|end| !mentions_any(end, &over));
+            Some((known(set.min)?, known(set.max)?))
+        };
+        indices.iter().map(&mut ends).collect::<Option<Vec<_>>>().map(Hull)
+    }
+
+    /// Whether a block writes all of the hull of what it writes of a buffer in an iteration of `at`, and all of it is final
+    /// at the end of that.
+    pub(crate) fn fills(&self, facts: &Facts, buffer: Buf, at: Id) -> bool {
+        let Some(block) = self.as_block(facts.id) else { return false };
+        if !(facts.writes_all && block.guards_domain_only && self.is_final(facts, at)) {
+            return false;
+        }
+        let Some(indices) = facts.place(buffer).and_then(|place| self.in_loops(facts, &place)) else { return false };
+        let running = self.running(facts, at);
+        if running.iter().any(|id| self.is_of_another_form(*id, &running)) {
+            return false;
+        }
+        let running: Vec<_> = running.into_iter().filter_map(|id| self.runs(id)).collect();
+        // What runs for a reduction only is not in the indices.
+        Digits::new(&indices, &running).dense()
+    }
+
+    /// Whether a loop leaves something out, or its range depends on other loops.
+    fn is_of_another_form(&self, id: Id, others: &[Id]) -> bool {
+        let has_step = self.as_loop(id).is_some_and(|of| of.step.is_some());
+        let vars = others.iter().filter_map(|other| Some(self.as_loop(*other)?.var));
+        let own = self.own(id);
+        has_step || vars.into_iter().any(|var| own.iter().any(|ex| ex.mentions(var)))
+    }
+
+    /// Whether what a block computes is complete after an iteration of `at`.
+    pub(crate) fn is_final(&self, facts: &Facts, at: Id) -> bool {
+        match facts.effect {
+            Effect::Complete => true,
+            Effect::InPlace | Effect::Update => false,
+            Effect::Reduction => self.reduces_inside(facts, at),
+        }
+    }
+
+    /// Whether all that a block combines for an element, it combines in one iteration of `at`.
+    pub(crate) fn reduces_inside(&self, facts: &Facts, at: Id) -> bool {
+        self.reduced_outside(facts, at).is_none()
+    }
+
+    /// The name of a loop that is `at` or around it, and a reduction of a block.
+    pub(crate) fn reduced_outside(&self, facts: &Facts, at: Id) -> Option<&str> {
+        let block = self.as_block(facts.id)?;
+        let outer = std::iter::once(at).chain(self.around(at)).filter_map(|id| self.as_loop(id));
+        let is_for = |of: &&Loop| block.iters.iter().any(|iter| iter.is_reduction() && iter.value.mentions(of.var));
+        outer.filter(is_for).map(|of| of.name.as_str()).next()
+    }
+
+    /// Whether all that is read of a buffer in an iteration of `at` was written in that iteration.
+    pub(crate) fn covers(&self, writer: &Facts, reader: &Facts, buffer: Buf, at: Id) -> bool {
+        self.encloses(writer, reader, buffer, at, false)
+    }
+
+    /// Whether all that a block reads or writes of a buffer in an iteration of `at` was written before in that iteration.
+    pub(crate) fn encloses(&self, writer: &Facts, reader: &Facts, buffer: Buf, at: Id, writes: bool) -> bool {
+        if !self.fills(writer, buffer, at) || !self.comes_before(writer.id, reader.id) {
+            return false;
+        }
+        let Some(write) = writer.touches.iter().find(|touch| touch.buffer == buffer && touch.write) else {
+            return false;
+        };
+        let Some(written) = self.hull(writer, write, at) else { return false };
+        let mut analyzer = self.analyzer_at(at);
+        if let Some(of) = self.as_loop(at)
+            && let (Some(min), Some(extent)) = (of.min.as_dim(), of.extent.as_dim())
+        {
+            analyzer.bind_range(of.var, min, extent);
+        }
+        let shape = &self.buffer(buffer).ty.shape;
+        reader.touches.iter().filter(|touch| touch.buffer == buffer && touch.write == writes).all(|touch| {
+            let Some(read) = self.hull(reader, touch, at) else {
+                return written.0.iter().zip(shape).all(|(ends, extent)| is_whole(ends, extent, &mut analyzer));
+            };
+            let dims = written.0.iter().zip(&read.0).zip(shape);
+            dims.into_iter().all(|((written, read), extent)| within(read, written, extent, &mut analyzer))
+        })
+    }
+
+    /// Whether a block is before another one in the text.
+    pub(crate) fn comes_before(&self, a: Id, b: Id) -> bool {
+        let blocks = self.blocks_in(Tree::ROOT);
+        let at = |id: Id| blocks.iter().position(|block| *block == id);
+        at(a) < at(b)
+    }
+}
+
+pub(crate) fn is_whole((min, max): &(Dim, Dim), extent: &Dim, analyzer: &mut Analyzer) -> bool {
+    let zero = crate::tree::number(0, min);
+    analyzer.can_prove(&Dim::binary(prim::LE, min.clone(), zero)) && analyzer.can_prove(&reaches_end(max, extent))
+}
+
+fn reaches_end(max: &Dim, extent: &Dim) -> Dim {
+    Dim::binary(prim::GE, plus(max, 1), as_type_of(extent, max))
+}
+
+/// An extent at the data type of an index.
+pub(crate) fn as_type_of(extent: &Dim, like: &Dim) -> Dim {
+    passhost_lang::tir::regions::linear::cast(extent.clone(), like.dtype())
+}
+
+fn mentions_any(dim: &Dim, vars: &[Sym]) -> bool {
+    let mut found = false;
+    dim.vars(&mut |sym| found |= vars.iter().any(|var| var.id == sym.id));
+    found
+}
+
+/// Whether what is read in a dimension lies within what is written. Nothing outside of the buffer is read.
+fn within(read: &(Dim, Dim), written: &(Dim, Dim), extent: &Dim, analyzer: &mut Analyzer) -> bool {
+    let zero = crate::tree::number(0, &read.0);
+    let last = plus(&as_type_of(extent, &read.1), -1);
+    let le = |a: &Dim, b: &Dim| Dim::binary(prim::LE, a.clone(), b.clone());
+    let low = [
+        le(&written.0, &read.0),
+        le(&written.0, &zero),
+        le(&written.0, &Dim::binary(prim::MAX, read.0.clone(), zero.clone())),
+    ];
+    let high = [
+        le(&read.1, &written.1),
+        le(&last, &written.1),
+        le(&Dim::binary(prim::MIN, read.1.clone(), last.clone()), &written.1),
+    ];
+    low.iter().any(|condition| analyzer.can_prove(condition))
+        && high.iter().any(|condition| analyzer.can_prove(condition))
+}

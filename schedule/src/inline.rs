@@ -1,0 +1,431 @@
+//! `compute_inline` and `reverse_compute_inline`: a block is computed where another one uses or makes its values.
+
+use super::depend::facts::{Effect, Facts};
+use super::tree::expr::{Buf, Ex, MAX_DEPTH, Meanings};
+use super::tree::{Id, Store, Tree, What};
+use super::{BlockRef, Schedule};
+use passhost_lang::arith::prim;
+use passhost_lang::ir::Dim;
+use passhost_lang::{PassError, pass_error};
+
+impl Schedule {
+    /// Computes the elements of a block in the blocks that read them, and removes the block with its buffer.
+    ///
+    /// ```
+    /// use plugin_api::prelude::*;
+    /// use plugin_api::schedule::Schedule;
+    /// use plugin_api::tir::prim_func;
+    ///
+    /// let body = prim_func(|t| {
+    ///     let [a, c] = ["A", "C"].map(|name| t.buffer_param(name, &[8], DType::F32));
+    ///     let b = t.alloc_buffer("B", &[8], DType::F32, "global");
+    ///     for (name, from, to) in [("B", a, b), ("C", b, c)] {
+    ///         t.serial("i", 8, |i| {
+    ///             t.block(name, || {
+    ///                 let vi = t.spatial("vi", 8, i);
+    ///                 t.store(to, [vi], t.load(from, [vi]) + 1.0);
+    ///             });
+    ///         });
+    ///     }
+    /// })?;
+    /// let mut sch = Schedule::new(&body)?;
+    /// sch.compute_inline(sch.get_block("B")?)?;
+    /// // C[vi] = A[vi] + 1 + 1
+    /// let blocks = sch.blocks();
+    /// assert_eq!((blocks.len(), blocks[0].reads[0].name.as_str()), (1, "A"));
+    /// # Ok::<(), PassError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If the block is no single store of an element for each value of its iterators, if the function returns its buffer, and if
+    /// something else writes that or uses it in another way than by loads.
+    pub fn compute_inline(&mut self, block: BlockRef) -> Result<(), PassError> {
+        const NAME: &str = "compute_inline";
+        let id = self.block_id(NAME, block)?;
+        let mut tree = self.tree.with_allocations_first();
+        tree.inline(id).map_err(|why| pass_error!("`{NAME}`: {why}"))?;
+        let args = vec![self.block_arg(id)];
+        self.commit(NAME, tree)?;
+        self.record(NAME, args, &[]);
+        Ok(())
+    }
+
+    /// Computes a block where the block before it computes the elements that it reads, and removes it with the buffer of these.
+    ///
+    /// # Errors
+    /// If one of the two is no single store of an element for each value of its iterators, and if something else uses the buffer.
+    pub fn reverse_compute_inline(&mut self, block: BlockRef) -> Result<(), PassError> {
+        const NAME: &str = "reverse_compute_inline";
+        let id = self.block_id(NAME, block)?;
+        let mut tree = self.tree.with_allocations_first();
+        tree.reverse_inline(id).map_err(|why| pass_error!("`{NAME}`: {why}"))?;
+        let args = vec![self.block_arg(id)];
+        self.commit(NAME, tree)?;
+        self.record(NAME, args, &[]);
+        Ok(())
+    }
+}
+
+/// A block that is one store, which says its iterators.
+struct Single {
+    facts: Facts,
+    store: Store,
+}
+
+impl Tree {
+    fn single(&self, id: Id) -> Result<Single, String> {
+        let facts = self.facts(id)?;
+        let Some(block) = self.as_block(id) else { return Err("this is no block".to_string()) };
+        let name = &block.name;
+        if facts.effect != Effect::Complete {
+            return Err(format!("block `{name}` reads what it writes, or has a reduction"));
+        }
+        if !block.guards_domain_only {
+            return Err(format!("the condition of block `{name}` excludes more than what is outside of its iterators"));
+        }
+        let kids = &self.node(id).kids;
+        let [kid] = kids[..] else { return Err(format!("block `{name}` is more than one store")) };
+        match &self.node(kid).what {
+            What::Store(store) if facts.writes_all => Ok(Single { facts, store: store.clone() }),
+            _ => Err(format!("block `{name}` is more than one store")),
+        }
+    }
+
+    /// For each dimension of the buffer that a block accesses at these indices, which iterator it is.
+    fn iters_of(&self, id: Id, place: &[Dim], buffer: Buf) -> Result<Vec<Option<usize>>, String> {
+        let Some(block) = self.as_block(id) else { return Err("this is no block".to_string()) };
+        let mut used = vec![false; block.iters.len()];
+        let mut dims = Vec::new();
+        for dim in place {
+            let at = match dim {
+                Dim::Var(sym) => block.iters.iter().position(|iter| iter.var.id == sym.id),
+                _ => None,
+            };
+            match at {
+                Some(at) if !std::mem::replace(&mut used[at], true) => dims.push(Some(at)),
+                None if dim.as_int().is_some() => dims.push(None),
+                _ => {
+                    return Err(format!(
+                        "block `{}` accesses `{}` at an index that is no iterator of its own",
+                        block.name,
+                        self.buffer(buffer).name
+                    ));
+                }
+            }
+        }
+        match block.iters.iter().zip(used).find(|(iter, used)| !used && iter.extent.as_int() != Some(1)) {
+            Some((iter, _)) => Err(format!(
+                "`{}` of block `{}` is in no index of `{}`",
+                iter.name,
+                block.name,
+                self.buffer(buffer).name
+            )),
+            None => Ok(dims),
+        }
+    }
+
+    /// A buffer that nothing needs but blocks of the function, and that one block writes.
+    fn is_between(&self, buffer: Buf, writer: Id) -> Result<(), String> {
+        let of = self.buffer(buffer);
+        if !of.is_allocated {
+            return Err(format!("`{}` is not allocated in the function: its values are needed outside", of.name));
+        }
+        for user in self.users_of(buffer) {
+            let block = if self.as_block(user).is_some() { user } else { self.scope_of(user) };
+            if self.as_block(block).is_none() {
+                return Err(format!("`{}` is used outside of blocks", of.name));
+            }
+            if block == writer {
+                continue;
+            }
+            if self.scope_of(block) != self.scope_of(writer) {
+                return Err(format!(
+                    "block `{}`, which uses `{}`, is in another block",
+                    self.block_name(block),
+                    of.name
+                ));
+            }
+            if matches!(&self.node(user).what, What::Store(store) if store.buffer == buffer) {
+                return Err(format!("block `{}` writes `{}`, too", self.block_name(block), of.name));
+            }
+            if !self.comes_before(writer, block) {
+                let (user, writer) = (self.block_name(block), self.block_name(writer));
+                return Err(format!("block `{user}` reads `{}` before block `{writer}` writes it", of.name));
+            }
+            self.only_loads(user, buffer)?;
+        }
+        Ok(())
+    }
+
+    fn only_loads(&self, user: Id, buffer: Buf) -> Result<(), String> {
+        let (mut uses, mut loads) = (0, 0);
+        for ex in self.own(user) {
+            ex.each(&mut |part| match part {
+                Ex::Buffer(used) if *used == buffer => uses += 1,
+                part => loads += usize::from(part.as_load().is_some_and(|(used, _)| used == buffer)),
+            });
+        }
+        match uses == loads {
+            true => Ok(()),
+            false => Err(format!("`{}` is used in another way than by loads", self.buffer(buffer).name)),
+        }
+    }
+
+    /// What a block reads is the same at a later place: nothing after it writes that, and what is before it is done.
+    pub(super) fn inputs_stay(&self, facts: &Facts) -> Result<(), String> {
+        for buffer in facts.buffers(false).into_iter().filter(|buffer| !facts.writes(*buffer)) {
+            let mut writers = Vec::new();
+            for user in self.blocks_using(buffer).into_iter().filter(|id| *id != facts.id) {
+                let writes = |at: &Id| matches!(&self.node(*at).what, What::Store(store) if store.buffer == buffer);
+                if self.subtree(user).iter().any(writes) {
+                    writers.push(user);
+                }
+            }
+            let (name, buffer_name) = (self.block_name(facts.id), &self.buffer(buffer).name);
+            if let Some(writer) = writers.iter().find(|writer| !self.comes_before(**writer, facts.id)) {
+                let writer = self.block_name(*writer);
+                return Err(format!("block `{writer}` writes `{buffer_name}` after block `{name}` reads it"));
+            }
+            for writer in &writers {
+                let Some(common) = self.common_loop(*writer, facts.id) else { continue };
+                let covers = |other: Facts| writers.len() == 1 && self.covers(&other, facts, buffer, common);
+                if !self.facts(*writer).is_ok_and(covers) {
+                    let (writer, common) = (self.block_name(*writer), self.loop_name(common));
+                    return Err(format!(
+                        "block `{name}` reads elements of `{buffer_name}` which block `{writer}` is not known to write before in \
+                         the same iteration of `{common}`"
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn inline(&mut self, id: Id) -> Result<(), String> {
+        let Single { facts, store } = self.single(id)?;
+        self.is_between(store.buffer, id)?;
+        self.inputs_stay(&facts)?;
+        let place = facts.place(store.buffer).ok_or("the indices are not known")?;
+        let dims = self.iters_of(id, &place, store.buffer)?;
+        let block = self.as_block(id).ok_or("this is no block")?.clone();
+        let inlined = Inlined {
+            buffer: store.buffer,
+            value: store.value.clone(),
+            vars: dims.iter().map(|at| at.map(|at| block.iters[at].var)).collect(),
+            fixed: block.iters.iter().map(|iter| (iter.var, iter.min.clone())).collect(),
+        };
+        let users: Vec<Id> = self.users_of(store.buffer).into_iter().filter(|at| !self.is_under(*at, id)).collect();
+        let readers: Vec<Id> = self.blocks_using(store.buffer).into_iter().filter(|at| *at != id).collect();
+        for user in users {
+            self.drop_accesses(user, store.buffer);
+            let mut depth = 0;
+            self.map_own(user, &mut |ex| {
+                *ex = inlined.within(ex);
+                depth = depth.max(ex.depth());
+            });
+            if depth > MAX_DEPTH {
+                return Err(format!("an expression would be nested deeper than {MAX_DEPTH}"));
+            }
+        }
+        readers.into_iter().for_each(|reader| self.simplify_and_find_accesses(reader));
+        self.remove_block(id, store.buffer);
+        Ok(())
+    }
+
+    /// Takes a block and the buffer between it and others out of the function.
+    fn remove_block(&mut self, id: Id, buffer: Buf) {
+        self.detach(id);
+        self.kill(id);
+        for node in &mut self.nodes {
+            match &mut node.what {
+                What::Root(root) => root.allocs.retain(|known| *known != buffer),
+                What::Block(block) => block.allocs.retain(|known| *known != buffer),
+                _ => {}
+            }
+        }
+    }
+
+    /// A block that says that it reads a buffer no longer says so.
+    fn drop_accesses(&mut self, id: Id, buffer: Buf) {
+        if let Ok(block) = self.block_mut(id) {
+            block.accesses.retain(|access| access.buffer != buffer);
+        }
+    }
+
+    fn reverse_inline(&mut self, id: Id) -> Result<(), String> {
+        let consumer = self.single(id)?;
+        let name = self.block_name(id).to_string();
+        let (buffer, producer) = self.producer_of(&consumer)?;
+        let producer = self.single(producer)?;
+        self.is_between(buffer, producer.facts.id)?;
+        if let Some(other) = self.blocks_using(buffer).into_iter().find(|at| *at != id && *at != producer.facts.id) {
+            return Err(format!("block `{}` reads `{}`, too", self.block_name(other), self.buffer(buffer).name));
+        }
+        self.can_move_up(&consumer.facts, producer.facts.id, buffer)?;
+        let read = consumer.facts.touches.iter().find(|touch| touch.buffer == buffer).and_then(|touch| touch.known());
+        let read = read.ok_or_else(|| format!("block `{name}` reads at an index that is no arithmetic of integers"))?;
+        let same =
+            |touch: &super::depend::facts::Touch| touch.buffer != buffer || touch.known().as_ref() == Some(&read);
+        if !consumer.facts.touches.iter().all(same) {
+            return Err(format!("block `{name}` reads several elements of `{}`", self.buffer(buffer).name));
+        }
+        let dims = self.iters_of(id, &read, buffer)?;
+        let place = producer.facts.place(buffer).ok_or("the indices are not known")?;
+        let (meanings, conditions) = self.iters_in_producer(id, &producer, &place, &dims)?;
+        let value = consumer.store.value.replaced(&mut |part| match part.as_load() {
+            Some((used, _)) if used == buffer => Some(producer.store.value.clone()),
+            _ => match part {
+                Ex::Dim(_) => Some(part.substituted(&meanings)),
+                _ => None,
+            },
+        });
+        if value.depth() > MAX_DEPTH {
+            return Err(format!("an expression would be nested deeper than {MAX_DEPTH}"));
+        }
+        let indices = consumer.store.indices.iter().map(|index| index.substituted(&meanings)).collect();
+        let kid = self.node(producer.facts.id).kids[0];
+        self.node_mut(kid).what = What::Store(Store { value, indices, ..consumer.store });
+        let block = self.block_mut(producer.facts.id).map_err(|error| error.message)?;
+        let has_conditions = !conditions.is_empty();
+        conditions.into_iter().for_each(|condition| block.add_condition(condition));
+        block.guards_domain_only &= !has_conditions;
+        self.simplify_and_find_accesses(producer.facts.id);
+        self.remove_block(id, buffer);
+        Ok(())
+    }
+
+    /// The buffer that a block reads and another block writes, and that block.
+    fn producer_of(&self, consumer: &Single) -> Result<(Buf, Id), String> {
+        let name = self.block_name(consumer.facts.id);
+        let mut found = None;
+        for buffer in consumer.facts.buffers(false) {
+            let writes = |id: &Id| {
+                let stores = |at: &Id| matches!(&self.node(*at).what, What::Store(store) if store.buffer == buffer);
+                self.subtree(*id).iter().any(stores)
+            };
+            let writers: Vec<Id> = self.blocks_using(buffer).into_iter().filter(writes).collect();
+            match writers[..] {
+                [] => {}
+                [writer] if found.is_none() => found = Some((buffer, writer)),
+                _ => return Err(format!("block `{name}` reads what several blocks write")),
+            }
+        }
+        found.ok_or_else(|| format!("block `{name}` reads nothing that another block writes"))
+    }
+
+    /// Whether a block can be executed as early as another one, which writes the buffer between the two.
+    fn can_move_up(&self, facts: &Facts, to: Id, between: Buf) -> Result<(), String> {
+        let name = self.block_name(facts.id);
+        for buffer in facts.buffers(false).into_iter().filter(|buffer| *buffer != between) {
+            for user in self.blocks_using(buffer) {
+                let stores = |at: &Id| matches!(&self.node(*at).what, What::Store(store) if store.buffer == buffer);
+                let is_done = self.comes_before(user, to) && self.common_loop(user, to).is_none();
+                if self.subtree(user).iter().any(stores) && !is_done {
+                    let (user, to) = (self.block_name(user), self.block_name(to));
+                    return Err(format!(
+                        "block `{name}` reads `{}`, which block `{user}` does not write before block `{to}`",
+                        self.buffer(buffer).name
+                    ));
+                }
+            }
+        }
+        self.outputs_can_be_early(facts)
+    }
+
+    /// Nothing uses what a block writes before it is written, however early that is.
+    pub(super) fn outputs_can_be_early(&self, facts: &Facts) -> Result<(), String> {
+        let name = self.block_name(facts.id);
+        for buffer in facts.written() {
+            for user in self.blocks_using(buffer).into_iter().filter(|user| *user != facts.id) {
+                let covers =
+                    |common: Id, other: &Facts| !other.writes(buffer) && self.covers(facts, other, buffer, common);
+                let is_after = self.comes_before(facts.id, user)
+                    && match self.common_loop(facts.id, user) {
+                        Some(common) => self.facts(user).is_ok_and(|other| covers(common, &other)),
+                        None => true,
+                    };
+                if !is_after {
+                    let (user, buffer) = (self.block_name(user), &self.buffer(buffer).name);
+                    return Err(format!("block `{user}` uses `{buffer}` before block `{name}` writes it"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The innermost loop that two nodes are in.
+    pub(super) fn common_loop(&self, a: Id, b: Id) -> Option<Id> {
+        let around: Vec<Id> = self.loops_around(b);
+        self.loops_around(a).into_iter().rev().find(|of| around.contains(of))
+    }
+
+    /// What the iterators of a consumer are in its producer, and under which conditions there is such an instance.
+    fn iters_in_producer(
+        &self,
+        consumer: Id,
+        producer: &Single,
+        place: &[Dim],
+        dims: &[Option<usize>],
+    ) -> Result<(Meanings, Vec<Dim>), String> {
+        let not_all = || {
+            let (consumer, producer) = (self.block_name(consumer), self.block_name(producer.facts.id));
+            format!("block `{consumer}` is not known to read exactly what block `{producer}` writes")
+        };
+        let block = self.as_block(consumer).ok_or("this is no block")?;
+        let from = self.as_block(producer.facts.id).ok_or("this is no block")?;
+        let bindings = Tree::bindings(from);
+        let (mut meanings, mut conditions) = (Meanings::default(), Vec::new());
+        block.iters.iter().for_each(|iter| meanings.set(iter.var, iter.min.clone()));
+        let mut analyzer = self.analyzer_at(producer.facts.id);
+        for (index, at) in place.iter().zip(dims) {
+            let written = match index {
+                Dim::Var(sym) => from.iters.iter().find(|iter| iter.var.id == sym.id).and_then(|i| i.extent.as_dim()),
+                other if other.as_int() == Some(0) => Some(&Dim::Int(1)),
+                _ => None,
+            };
+            let written = written.ok_or_else(not_all)?;
+            let Some(at) = at else {
+                let alone = written.as_int() == Some(1);
+                alone.then_some(()).ok_or_else(not_all)?;
+                continue;
+            };
+            let iter = &block.iters[*at];
+            let extent = iter.extent.as_dim().filter(|_| iter.min.as_int() == Some(0)).ok_or_else(not_all)?;
+            let written = super::depend::region::as_type_of(written, extent);
+            meanings.set(iter.var, Ex::Dim(index.clone()));
+            if analyzer.prove_equal(&written, extent) == Some(true) {
+                continue;
+            }
+            let more = analyzer.can_prove(&Dim::binary(prim::GE, written, extent.clone()));
+            let value = bindings.dim(index).filter(|_| more).ok_or_else(not_all)?;
+            conditions.push(Dim::binary(prim::LT, value, extent.clone()));
+        }
+        Ok((meanings, conditions))
+    }
+}
+
+/// An expression that takes the place of the elements of a buffer.
+struct Inlined {
+    buffer: Buf,
+    value: Ex,
+    /// The iterator of each dimension.
+    vars: Vec<Option<passhost_lang::ir::Sym>>,
+    /// What iterators are that have one value.
+    fixed: Vec<(passhost_lang::ir::Sym, Ex)>,
+}
+
+impl Inlined {
+    fn within(&self, ex: &Ex) -> Ex {
+        ex.replaced(&mut |part| {
+            let (_, indices) = part.as_load().filter(|(buffer, _)| *buffer == self.buffer)?;
+            let mut meanings = Meanings::default();
+            self.fixed.iter().for_each(|(var, min)| meanings.set(*var, min.clone()));
+            for (var, index) in self.vars.iter().zip(indices) {
+                if let Some(var) = var {
+                    meanings.set(*var, self.within(index));
+                }
+            }
+            Some(self.value.substituted(&meanings))
+        })
+    }
+}

@@ -1,0 +1,110 @@
+//! How loops run: `vectorize`, `parallel`, `unroll`.
+
+use super::depend::order::{Moved, Wanted};
+use super::tree::{Id, Tree, What};
+use super::{LoopRef, Schedule};
+use passhost_lang::{PassError, bail, pass_error};
+
+impl Schedule {
+    /// Runs a loop as one operation on vectors.
+    ///
+    /// # Errors
+    /// If its extent is no number, if the range of a loop in it depends on it, or if its iterations depend on each other:
+    /// statement by statement, each must write elements of its own.
+    pub fn vectorize(&mut self, of: LoopRef) -> Result<(), PassError> {
+        self.set_kind("vectorize", of, "vectorized")
+    }
+
+    /// Runs the iterations of a loop on several threads.
+    ///
+    /// ```
+    /// use plugin_api::prelude::*;
+    /// use plugin_api::schedule::Schedule;
+    /// use plugin_api::tir::prim_func;
+    ///
+    /// let body = prim_func(|t| {
+    ///     let (a, c) = (t.buffer_param("A", &[8, 8], DType::F32), t.buffer_param("C", &[8], DType::F32));
+    ///     t.grid(["i", "k"], [8, 8], |[i, k]| {
+    ///         t.block("C", || {
+    ///             let (vi, vk) = (t.spatial("vi", 8, i), t.reduce("vk", 8, k));
+    ///             t.init(|| t.store(c, [vi], 0.0));
+    ///             t.store(c, [vi], t.load(c, [vi]) + t.load(a, [vi, vk]));
+    ///         });
+    ///     });
+    /// })?;
+    /// let mut sch = Schedule::new(&body)?;
+    /// let [i, k] = sch.loops(sch.get_block("C")?)?;
+    /// sch.parallel(i)?;
+    /// let refused = sch.parallel(k).expect_err("all iterations write one element");
+    /// assert_eq!(refused.message, "`parallel` of `k`: iterations of `k` all write `C[vi]` in block `C`");
+    /// # Ok::<(), PassError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If iterations write the same elements, or read what others write. A buffer that only this loop uses may be written by
+    /// all iterations: each has its own.
+    pub fn parallel(&mut self, of: LoopRef) -> Result<(), PassError> {
+        self.set_kind("parallel", of, "parallel")
+    }
+
+    /// Writes a loop out.
+    ///
+    /// # Errors
+    /// If it runs on threads.
+    pub fn unroll(&mut self, of: LoopRef) -> Result<(), PassError> {
+        self.set_kind("unroll", of, "unroll")
+    }
+
+    fn set_kind(&mut self, primitive: &str, of: LoopRef, kind: &str) -> Result<(), PassError> {
+        let id = self.loop_id(primitive, of)?;
+        let mut tree = self.tree.clone();
+        let name = tree.loop_name(id).to_string();
+        let of = tree.loop_mut(id)?;
+        if of.kind == "thread_binding" {
+            bail!("`{primitive}` of `{name}`: it runs on threads");
+        }
+        of.kind = kind.to_string();
+        of.is_checked = kind != "unroll";
+        tree.kind_is_right(id).map_err(|why| pass_error!("`{primitive}` of `{name}`: {why}"))?;
+        let args = vec![self.loop_arg(id)];
+        self.commit(primitive, tree)?;
+        self.record(primitive, args, &[]);
+        Ok(())
+    }
+
+    /// What a primitive made becomes the schedule, if loops of which it was shown that they can run at once still can.
+    pub(super) fn commit(&mut self, primitive: &str, tree: Tree) -> Result<(), PassError> {
+        for (at, node) in tree.nodes.iter().enumerate() {
+            let What::Loop(of) = &node.what else { continue };
+            if node.live && of.is_checked {
+                tree.kind_is_right(Id(at as u32)).map_err(|why| {
+                    pass_error!("`{primitive}`: `{}` could not be {} any more: {why}", of.name, of.kind)
+                })?;
+            }
+        }
+        self.tree = tree;
+        Ok(())
+    }
+}
+
+impl Tree {
+    /// Whether the iterations of a loop can run as its kind says.
+    pub(crate) fn kind_is_right(&self, id: Id) -> Result<(), String> {
+        let Some(of) = self.as_loop(id) else { return Ok(()) };
+        let wanted = match of.kind.as_str() {
+            "parallel" => Wanted::AtOnce,
+            "vectorized" => Wanted::InLanes,
+            _ => return Ok(()),
+        };
+        if wanted == Wanted::InLanes {
+            if of.extent.as_int().is_none() {
+                return Err("its extent is no number".to_string());
+            }
+            let depends = |at: &Id| self.as_loop(*at).is_some() && self.own(*at).iter().any(|ex| ex.mentions(of.var));
+            if let Some(inner) = self.subtree(id).into_iter().find(|at| *at != id && depends(at)) {
+                return Err(format!("the range of `{}` depends on it", self.loop_name(inner)));
+            }
+        }
+        self.are_independent(&Moved { loops: &[id], at: id, wanted })
+    }
+}

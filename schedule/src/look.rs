@@ -1,0 +1,298 @@
+//! Blocks and loops of a schedule, and what they are.
+
+use super::tree::expr::Ex;
+use super::tree::{Access, Id, Iter, Tree, What};
+use super::{BlockRef, LoopRef, Schedule};
+use passhost_lang::ir::{BufferType, Dim};
+use passhost_lang::names::{did_you_mean, nearest};
+use passhost_lang::{PassError, bail, pass_error};
+
+/// What runs over an iterator of a block, or over the iterators that a loop is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum IterKind {
+    /// Elements that do not depend on each other.
+    Spatial,
+    /// What is combined, in any order.
+    Reduce,
+    /// Anything else: in order, or nothing is said.
+    Other,
+    /// Of a loop: iterators of several kinds.
+    Mixed,
+    /// Of a loop: no iterator.
+    None,
+}
+
+/// An iterator of a block.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct IterInfo {
+    /// Its name.
+    pub name: String,
+    /// What runs over it.
+    pub kind: IterKind,
+    /// How many values it has, if that is a number.
+    pub extent: Option<i64>,
+}
+
+/// A buffer that a block accesses.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct BufferInfo {
+    /// Its name.
+    pub name: String,
+    /// Its type: data type, shape, memory scope.
+    pub ty: BufferType,
+    /// Whether the caller of the function passes it.
+    pub is_param: bool,
+    /// For each dimension, the positions of the block's iterators that its index depends on.
+    pub dims: Vec<Vec<usize>>,
+}
+
+/// A block, and what it says of itself.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct BlockInfo {
+    /// The block.
+    pub block: BlockRef,
+    /// Its name.
+    pub name: String,
+    /// Its iterators, in order.
+    pub iters: Vec<IterInfo>,
+    /// The buffers that it reads.
+    pub reads: Vec<BufferInfo>,
+    /// The buffers that it writes.
+    pub writes: Vec<BufferInfo>,
+    /// Whether it initializes what it combines.
+    pub has_init: bool,
+    /// Whether it is one store of an element that it loads.
+    pub is_copy: bool,
+}
+
+impl Schedule {
+    /// The block of a name; the first one if there are several.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn get_block(&self, name: &str) -> Result<BlockRef, PassError> {
+        self.nth_block(name, 0)
+    }
+
+    /// The block of a name before which there are so many of that name.
+    pub(super) fn nth_block(&self, name: &str, nth: usize) -> Result<BlockRef, PassError> {
+        let blocks = self.tree.blocks_in(Tree::ROOT);
+        let mut same = blocks.iter().filter(|id| self.tree.block_name(**id) == name);
+        if let Some(id) = same.nth(nth) {
+            return Ok(self.block_ref(*id));
+        }
+        let hint = did_you_mean(&nearest(name, blocks.iter().map(|id| self.tree.block_name(*id))));
+        bail!("`get_block`: there is no block `{name}`{hint}")
+    }
+
+    /// All blocks, in the order of the text.
+    ///
+    /// ```
+    /// use plugin_api::prelude::*;
+    /// use plugin_api::schedule::{IterKind, Schedule};
+    /// use plugin_api::tir::prim_func;
+    ///
+    /// let body = prim_func(|t| {
+    ///     let [a, b] = ["A", "B"].map(|name| t.buffer_param(name, &[8], DType::F32));
+    ///     t.serial("i", 8, |i| {
+    ///         t.block("B", || {
+    ///             let vi = t.spatial("vi", 8, i);
+    ///             t.store(b, [vi], t.load(a, [vi]) * 2.0);
+    ///         });
+    ///     });
+    /// })?;
+    /// let sch = Schedule::new(&body)?;
+    /// let block = &sch.blocks()[0];
+    /// assert_eq!((block.reads[0].name.as_str(), block.writes[0].name.as_str()), ("A", "B"));
+    /// assert_eq!((block.iters[0].kind, block.iters[0].extent), (IterKind::Spatial, Some(8)));
+    /// # Ok::<(), PassError>(())
+    /// ```
+    pub fn blocks(&self) -> Vec<BlockInfo> {
+        self.tree.blocks_in(Tree::ROOT).into_iter().filter_map(|id| self.info(id)).collect()
+    }
+
+    fn info(&self, id: Id) -> Option<BlockInfo> {
+        let block = self.tree.as_block(id)?;
+        let iter =
+            |iter: &Iter| IterInfo { name: iter.name.clone(), kind: kind_of(iter), extent: iter.extent.as_int() };
+        let buffers = |write: bool| {
+            let accessed = block.accesses.iter().filter(|access| access.write == write);
+            accessed.map(|access| self.buffer_info(access, &block.iters)).collect()
+        };
+        Some(BlockInfo {
+            block: self.block_ref(id),
+            name: block.name.clone(),
+            iters: block.iters.iter().map(iter).collect(),
+            reads: buffers(false),
+            writes: buffers(true),
+            has_init: block.init.is_some(),
+            is_copy: self.is_copy(id),
+        })
+    }
+
+    fn is_copy(&self, id: Id) -> bool {
+        match self.tree.node(id).kids[..] {
+            [kid] => match &self.tree.node(kid).what {
+                What::Store(store) => store.value.is_load(),
+                _ => false,
+            },
+            _ => false,
+        }
+    }
+
+    fn buffer_info(&self, access: &Access, iters: &[Iter]) -> BufferInfo {
+        let of = self.tree.buffer(access.buffer);
+        let used = |(index, _): &(Ex, Ex)| {
+            let mentioned = iters.iter().enumerate().filter(|(_, iter)| index.mentions(iter.var));
+            mentioned.map(|(at, _)| at).collect()
+        };
+        let dims = access.ranges.iter().map(used).collect();
+        let is_param =
+            of.old.is_some_and(|word| passhost_lang::ir::Value::of_word(&self.body, word).is_matched_param());
+        BufferInfo { name: of.name.clone(), ty: of.ty.clone(), is_param, dims }
+    }
+
+    /// What is known of a block.
+    ///
+    /// # Errors
+    /// If the block is not there.
+    pub fn block_info(&self, block: BlockRef) -> Result<BlockInfo, PassError> {
+        let id = self.block_id("block_info", block)?;
+        self.info(id).ok_or_else(|| pass_error!("`block_info`: this is no block"))
+    }
+
+    /// The blocks that write what a block reads, in the order of the text.
+    ///
+    /// ```
+    /// use plugin_api::prelude::*;
+    /// use plugin_api::schedule::Schedule;
+    /// use plugin_api::tir::prim_func;
+    ///
+    /// let body = prim_func(|t| {
+    ///     let [a, c] = ["A", "C"].map(|name| t.buffer_param(name, &[8], DType::F32));
+    ///     let b = t.alloc_buffer("B", &[8], DType::F32, "global");
+    ///     for (name, from, to) in [("B", a, b), ("C", b, c)] {
+    ///         t.serial("i", 8, |i| {
+    ///             t.block(name, || {
+    ///                 let vi = t.spatial("vi", 8, i);
+    ///                 t.store(to, [vi], t.load(from, [vi]) + 1.0);
+    ///             });
+    ///         });
+    ///     }
+    /// })?;
+    /// let sch = Schedule::new(&body)?;
+    /// let (b, c) = (sch.get_block("B")?, sch.get_block("C")?);
+    /// assert_eq!((sch.producers(c)?, sch.consumers(b)?), (vec![b], vec![c]));
+    /// # Ok::<(), PassError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If the block is not there.
+    pub fn producers(&self, block: BlockRef) -> Result<Vec<BlockRef>, PassError> {
+        let id = self.block_id("producers", block)?;
+        Ok(self.sharing(id, false))
+    }
+
+    /// The blocks that read what a block writes, in the order of the text.
+    ///
+    /// # Errors
+    /// If the block is not there.
+    pub fn consumers(&self, block: BlockRef) -> Result<Vec<BlockRef>, PassError> {
+        let id = self.block_id("consumers", block)?;
+        Ok(self.sharing(id, true))
+    }
+
+    /// Other blocks that read what a block writes, or write what it reads.
+    fn sharing(&self, id: Id, written: bool) -> Vec<BlockRef> {
+        let accesses = |id: Id, write: bool| {
+            let all = self.tree.as_block(id).map(|block| &block.accesses[..]).unwrap_or_default();
+            all.iter().filter(move |access| access.write == write).map(|access| access.buffer)
+        };
+        let shares =
+            |other: &Id| accesses(*other, !written).any(|buffer| accesses(id, written).any(|own| own == buffer));
+        let others = self.tree.blocks_in(Tree::ROOT).into_iter().filter(|other| *other != id);
+        others.filter(shares).map(|other| self.block_ref(other)).collect()
+    }
+
+    /// The loops around a block, the outermost first, up to the block that it is in.
+    ///
+    /// # Errors
+    /// If the block is not there.
+    pub fn get_loops(&self, block: BlockRef) -> Result<Vec<LoopRef>, PassError> {
+        let id = self.block_id("get_loops", block)?;
+        Ok(self.tree.loops_around(id).into_iter().map(|id| self.loop_ref(id)).collect())
+    }
+
+    /// As [`Schedule::get_loops`], of a number of loops that is known.
+    ///
+    /// # Errors
+    /// If the block is not there, or has another number of loops around it.
+    pub fn loops<const N: usize>(&self, block: BlockRef) -> Result<[LoopRef; N], PassError> {
+        let name = self.tree.block_name(self.block_id("loops", block)?);
+        let loops = self.get_loops(block)?;
+        let found = loops.len();
+        loops.try_into().map_err(|_| pass_error!("`loops`: the block `{name}` is in {found} loops, expected {N}"))
+    }
+
+    /// The loops and blocks directly in a loop: for those who look for a place.
+    ///
+    /// # Errors
+    /// If the loop is not there.
+    pub fn blocks_in(&self, of: LoopRef) -> Result<Vec<BlockRef>, PassError> {
+        let id = self.loop_id("blocks_in", of)?;
+        Ok(self.tree.blocks_in(id).into_iter().map(|id| self.block_ref(id)).collect())
+    }
+
+    /// How many iterations a loop has.
+    ///
+    /// # Errors
+    /// If the loop is not there, or something in its extent is no arithmetic of integers.
+    pub fn loop_extent(&self, of: LoopRef) -> Result<Dim, PassError> {
+        let id = self.loop_id("loop_extent", of)?;
+        let extent = self.tree.as_loop(id).and_then(|of| of.extent.as_dim()).cloned();
+        extent.ok_or_else(|| {
+            pass_error!("`loop_extent`: the extent of `{}` is no arithmetic of integers", self.tree.loop_name(id))
+        })
+    }
+
+    /// The name of a loop's variable.
+    ///
+    /// # Errors
+    /// If the loop is not there.
+    pub fn loop_name(&self, of: LoopRef) -> Result<&str, PassError> {
+        Ok(self.tree.loop_name(self.loop_id("loop_name", of)?))
+    }
+
+    /// How a loop runs: `serial`, `parallel`, `vectorized`, `unroll` or `thread_binding`.
+    ///
+    /// # Errors
+    /// If the loop is not there.
+    pub fn loop_kind(&self, of: LoopRef) -> Result<&str, PassError> {
+        let id = self.loop_id("loop_kind", of)?;
+        Ok(self.tree.as_loop(id).map_or("serial", |of| of.kind.as_str()))
+    }
+
+    /// What the iterators of all blocks in a loop are that the loop is for.
+    ///
+    /// # Errors
+    /// If the loop is not there.
+    pub fn iter_kind(&self, of: LoopRef) -> Result<IterKind, PassError> {
+        let id = self.loop_id("iter_kind", of)?;
+        let Some(var) = self.tree.as_loop(id).map(|of| of.var) else { return Ok(IterKind::None) };
+        let blocks = self.tree.blocks_in(id).into_iter().filter_map(|id| self.tree.as_block(id));
+        let bound = blocks.flat_map(|block| &block.iters).filter(|iter| iter.value.mentions(var)).map(kind_of);
+        Ok(bound.reduce(|a, b| if a == b { a } else { IterKind::Mixed }).unwrap_or(IterKind::None))
+    }
+}
+
+fn kind_of(iter: &Iter) -> IterKind {
+    match iter {
+        iter if iter.is_spatial() => IterKind::Spatial,
+        iter if iter.is_reduction() => IterKind::Reduce,
+        _ => IterKind::Other,
+    }
+}

@@ -1,0 +1,700 @@
+//! Expressions of elements.
+
+use super::TeTensor;
+use passhost_lang::arith::fold_as;
+use passhost_lang::ir::records::prim;
+use passhost_lang::ir::{DType, Dim, DimExpr, Sym};
+use std::ops::{Add, Div, Mul, Neg, Rem, Sub};
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// What an element is computed from: elements of other tensors, indices and numbers. A clone costs nothing.
+///
+/// `+`, `-`, `*` and `/` compute as in TVMScript; `/` and `%` of integers round down. A number beside an expression has its
+/// data type. Operations on numbers are computed, and `x + 0`, `x * 1` and the like are `x`, as in TVM. Of floats, `x - 0.0`
+/// and `x + -0.0` are `x` too. Unlike in TVM, `x + 0.0` stays, which is another zero of `-0.0`, and so do `x * 0.0` and
+/// `0.0 / x`, which are no number of infinity or no number. An element that is nested more than 500 deep is refused when the
+/// function is [finished](super::Te::finish).
+#[derive(Clone, Debug)]
+pub struct TeExpr {
+    pub(super) node: Rc<Node>,
+    pub(super) dtype: DType,
+    /// How many expressions are inside each other.
+    depth: u32,
+}
+
+/// How deep an element may be nested. What goes through an element calls itself, in threads with small stacks, too.
+const MAX_NESTING: u32 = 500;
+
+#[derive(Debug)]
+pub(super) enum Node {
+    /// An integer expression of indices and symbolic variables.
+    Index(Dim),
+    Float(f64),
+    Load(TeTensor, Vec<TeExpr>),
+    Binary(u16, TeExpr, TeExpr),
+    /// `NOT` or `CAST`.
+    Unary(u16, TeExpr),
+    Call(String, Vec<TeExpr>),
+    Select(TeExpr, TeExpr, TeExpr),
+    Reduce(Reduction),
+    Pair(Pair),
+    Scatter(Scatter),
+    /// Operands of two data types.
+    Fault(String),
+}
+
+impl Node {
+    fn depth(&self) -> u32 {
+        fn deepest<'e>(of: impl IntoIterator<Item = &'e TeExpr>) -> u32 {
+            of.into_iter().map(|operand| operand.depth + 1).max().unwrap_or(0)
+        }
+        match self {
+            Node::Index(dim) => depth_of(dim),
+            Node::Load(_, of) | Node::Call(_, of) => deepest(of),
+            Node::Binary(_, a, b) => deepest([a, b]),
+            Node::Unary(_, a) => deepest([a]),
+            Node::Select(c, a, b) => deepest([c, a, b]),
+            Node::Reduce(reduction) => deepest([&reduction.value]),
+            Node::Pair(pair) => deepest(&pair.next),
+            Node::Scatter(scatter) => deepest(scatter.place.iter().chain([&scatter.start, &scatter.next])),
+            Node::Float(_) | Node::Fault(_) => 0,
+        }
+    }
+}
+
+/// How many dimensions are inside each other; if they are too many, some number that is too large.
+fn depth_of(dim: &Dim) -> u32 {
+    if !matches!(dim, Dim::Expr(_)) {
+        return 0;
+    }
+    let (mut work, mut deepest) = (vec![(dim, 0)], 0);
+    while let Some((dim, depth)) = work.pop() {
+        deepest = deepest.max(depth);
+        if let Dim::Expr(expr) = dim
+            && deepest <= MAX_NESTING
+        {
+            match &**expr {
+                DimExpr::Binary(_, _, a, b) => work.extend([(b, depth + 1), (a, depth + 1)]),
+                DimExpr::Unary(_, _, a) => work.push((a, depth + 1)),
+                DimExpr::Int(..) | DimExpr::Float(..) => {}
+            }
+        }
+    }
+    deepest
+}
+
+/// A commutative operation over all values of some axes.
+#[derive(Debug)]
+pub(super) struct Reduction {
+    pub(super) op: u16,
+    pub(super) value: TeExpr,
+    pub(super) axes: Vec<Sym>,
+    /// What it starts with.
+    pub(super) start: TeExpr,
+}
+
+/// Two values that are computed together from what both were so far, over all values of some axes.
+#[derive(Debug)]
+pub(super) struct Pair {
+    pub(super) tensors: [TeTensor; 2],
+    pub(super) start: [TeExpr; 2],
+    pub(super) next: [TeExpr; 2],
+    pub(super) axes: Vec<Sym>,
+}
+
+/// What elements are at first, and the next value of the element at a place, for all values of some axes in order.
+#[derive(Debug)]
+pub(super) struct Scatter {
+    pub(super) start: TeExpr,
+    pub(super) place: Vec<TeExpr>,
+    pub(super) next: TeExpr,
+    pub(super) axes: Vec<Sym>,
+}
+
+/// An operand: an expression, or a number of the data type of what is beside it.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Operand {
+    /// An expression.
+    Expr(TeExpr),
+    /// An integer.
+    Int(i64),
+    /// A float.
+    Float(f64),
+}
+
+macro_rules! operand_from {
+    ($($ty:ty => |$value:ident| $made:expr;)*) => {$(
+        impl From<$ty> for Operand {
+            fn from($value: $ty) -> Operand {
+                $made
+            }
+        }
+    )*};
+}
+operand_from! {
+    TeExpr => |value| Operand::Expr(value);
+    &TeExpr => |value| Operand::Expr(value.clone());
+    i64 => |value| Operand::Int(value);
+    f64 => |value| Operand::Float(value);
+    Dim => |value| Operand::Expr(TeExpr::of_dim(value));
+    &Dim => |value| Operand::Expr(TeExpr::of_dim(value.clone()));
+}
+
+impl Operand {
+    /// As an expression; a number is of this data type.
+    pub(super) fn expr(self, like: DType) -> TeExpr {
+        match self {
+            Operand::Expr(expr) => expr,
+            Operand::Int(value) if like.is_float() => TeExpr::float(value as f64, like),
+            Operand::Int(value) => TeExpr::int(value, like),
+            Operand::Float(value) => TeExpr::float(value, if like.is_float() { like } else { DType::F32 }),
+        }
+    }
+}
+
+impl TeExpr {
+    pub(super) fn new(node: Node, dtype: DType) -> TeExpr {
+        let depth = node.depth();
+        TeExpr { node: Rc::new(node), dtype, depth }
+    }
+
+    /// The expression, or a fault if it is nested too deeply.
+    pub(super) fn bounded(self) -> TeExpr {
+        if self.depth <= MAX_NESTING {
+            return self;
+        }
+        let message = format!("an element that is nested more than {MAX_NESTING} deep; compute parts of it as tensors");
+        TeExpr::new(Node::Fault(message), self.dtype)
+    }
+
+    /// An integer expression of symbolic variables, such as a dimension.
+    pub fn of_dim(dim: Dim) -> TeExpr {
+        let dtype = dim.dtype();
+        TeExpr::new(Node::Index(dim), dtype)
+    }
+
+    /// An integer. One that its data type does not have wraps around, as in arithmetic: -1 of uint8 is 255, and of uint64 the
+    /// greatest one. TVM reads no numbers from 2^63 on, so these are written as the complement of others.
+    pub fn int(value: i64, dtype: DType) -> TeExpr {
+        match dtype == DType::U64 && value < 0 {
+            true => TeExpr::of_dim(Dim::int(!value, dtype)).math("bitwise_not"),
+            false => TeExpr::of_dim(Dim::int(wrapped(value, dtype), dtype)),
+        }
+    }
+
+    /// A float, rounded to its data type.
+    pub fn float(value: f64, dtype: DType) -> TeExpr {
+        TeExpr::new(Node::Float(value), dtype)
+    }
+
+    /// Its data type.
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// Its value if it is an integer.
+    pub fn as_int(&self) -> Option<i64> {
+        match &*self.node {
+            Node::Index(dim) => dim.as_int(),
+            _ => None,
+        }
+    }
+
+    /// Its value if it is a number.
+    fn as_float(&self) -> Option<f64> {
+        match &*self.node {
+            Node::Float(value) => Some(*value),
+            _ => None,
+        }
+    }
+
+    /// The first fault in the value of an element.
+    pub(super) fn fault(&self) -> Option<String> {
+        match &*self.node {
+            Node::Reduce(reduction) => reduction.value.inner_fault(),
+            Node::Pair(pair) => pair.next.iter().chain(&pair.start).find_map(TeExpr::inner_fault),
+            Node::Scatter(scatter) => {
+                scatter.place.iter().chain([&scatter.start, &scatter.next]).find_map(TeExpr::inner_fault)
+            }
+            _ => self.inner_fault(),
+        }
+    }
+
+    fn inner_fault(&self) -> Option<String> {
+        match &*self.node {
+            Node::Fault(why) => Some(why.clone()),
+            Node::Index(_) | Node::Float(_) => None,
+            Node::Load(_, of) | Node::Call(_, of) => of.iter().find_map(TeExpr::inner_fault),
+            Node::Binary(_, a, b) => a.inner_fault().or_else(|| b.inner_fault()),
+            Node::Unary(_, a) => a.inner_fault(),
+            Node::Select(c, a, b) => [c, a, b].into_iter().find_map(TeExpr::inner_fault),
+            Node::Reduce(_) | Node::Pair(_) | Node::Scatter(_) => {
+                Some("a reduction is the whole value of an element; compute it as a tensor".to_string())
+            }
+        }
+    }
+
+    /// Converted to another data type.
+    pub fn cast(&self, dtype: DType) -> TeExpr {
+        if dtype == self.dtype {
+            return self.clone();
+        }
+        match (self.as_int(), self.as_float()) {
+            (Some(value), _) if dtype.is_float() && self.dtype == DType::U64 => {
+                TeExpr::float(value as u64 as f64, dtype)
+            }
+            (Some(value), _) if dtype.is_float() => TeExpr::float(value as f64, dtype),
+            (Some(value), _) if dtype.is_int() => TeExpr::int(value, dtype),
+            (_, Some(value)) if dtype.is_float() && !dtype.has_float(value) => {
+                TeExpr::float(f64::INFINITY.copysign(value), dtype)
+            }
+            (_, Some(value)) if dtype.is_float() => TeExpr::float(value, dtype),
+            (_, Some(value)) if dtype.is_int() && value.trunc().abs() < 2f64.powi(31) => {
+                TeExpr::int(value as i64, dtype)
+            }
+            _ => TeExpr::new(Node::Unary(prim::CAST, self.clone()), dtype).bounded(),
+        }
+    }
+
+    fn binary(&self, op: u16, other: impl Into<Operand>) -> TeExpr {
+        let other = other.into().expr(self.dtype);
+        if self.dtype != other.dtype {
+            let message =
+                format!("an operation on {} and {}; bring both to one data type with `cast`", self.dtype, other.dtype);
+            return TeExpr::new(Node::Fault(message), self.dtype);
+        }
+        if let Some((name, wanted)) = not_defined(op, self.dtype) {
+            return self.refused(name, wanted);
+        }
+        if self.dtype == DType::BOOL
+            && let Some(truth) = self.of_truths(op, &other)
+        {
+            return truth;
+        }
+        let dtype = if (prim::EQ..=prim::OR).contains(&op) { DType::BOOL } else { self.dtype };
+        if let Some(known) = computed(op, self, &other, dtype) {
+            return known;
+        }
+        let made = match (&*self.node, &*other.node) {
+            (Node::Index(a), Node::Index(b)) => {
+                TeExpr::of_dim(Dim::Expr(Arc::new(DimExpr::Binary(op, dtype, a.clone(), b.clone()))))
+            }
+            _ => TeExpr::new(Node::Binary(op, self.clone(), other), dtype),
+        };
+        made.bounded()
+    }
+
+    /// Arithmetic and comparisons of truth values in logic, as no code is made of the others: a sum is `or`, a product
+    /// `and`. Quotients and shifts are those of the numbers 0 and 1. `None` for what is logic already.
+    fn of_truths(&self, op: u16, other: &TeExpr) -> Option<TeExpr> {
+        let as_numbers = || self.cast(DType::I8).binary(op, other.cast(DType::I8)).cast(DType::BOOL);
+        Some(match op {
+            prim::ADD | prim::MAX => self.or(other),
+            prim::MUL | prim::MIN => self.and(other),
+            prim::SUB | prim::NE => self.bit_xor(other),
+            prim::EQ => self.bit_xor(other).negated(),
+            prim::LT => self.negated().and(other),
+            prim::LE => self.negated().or(other),
+            prim::GT => self.and(other.negated()),
+            prim::GE => self.or(other.negated()),
+            prim::FLOORDIV | prim::FLOORMOD | prim::TRUNCDIV | prim::TRUNCMOD | prim::SHL | prim::SHR => as_numbers(),
+            _ => return None,
+        })
+    }
+
+    /// A call of an operator of TIR such as `pow`, of this and other operands. The result has this data type. Functions of
+    /// real numbers take floats; of others, the function is refused when it is [finished](super::Te::finish).
+    pub fn math_with(&self, op: &str, others: &[TeExpr]) -> TeExpr {
+        if !self.dtype.is_float() && OF_FLOATS.contains(&op) {
+            return self.refused(&format!("T.{op}"), "floats");
+        }
+        let args = std::iter::once(self.clone()).chain(others.iter().cloned()).collect();
+        TeExpr::new(Node::Call(format!("tirx.{op}"), args), self.dtype).bounded()
+    }
+
+    /// A call of an operator of TIR such as `exp`. The result has this data type.
+    pub fn math(&self, op: &str) -> TeExpr {
+        self.math_with(op, &[])
+    }
+
+    /// A call of an operator of TIR that answers yes or no, such as `isnan`.
+    pub fn test(&self, op: &str) -> TeExpr {
+        TeExpr { dtype: DType::BOOL, ..self.math(op) }
+    }
+
+    /// `then` where this holds, else `otherwise`; both are computed.
+    pub fn select(&self, then: impl Into<Operand>, otherwise: impl Into<Operand>) -> TeExpr {
+        let (then, otherwise) = of_one_type(then.into(), otherwise.into());
+        let dtype = then.dtype;
+        TeExpr::new(Node::Select(self.clone(), then, otherwise), dtype).bounded()
+    }
+
+    /// `then` where this holds, else `otherwise`; only one of them is computed.
+    pub fn if_then_else(&self, then: impl Into<Operand>, otherwise: impl Into<Operand>) -> TeExpr {
+        let (then, otherwise) = of_one_type(then.into(), otherwise.into());
+        let dtype = then.dtype;
+        let args = vec![self.clone(), then, otherwise];
+        TeExpr::new(Node::Call("tirx.if_then_else".to_string(), args), dtype).bounded()
+    }
+
+    /// An operation that its data type does not have.
+    fn refused(&self, name: &str, wanted: &str) -> TeExpr {
+        let message = format!("`{name}` takes {wanted}, found {}; convert the operands with R.astype", self.dtype);
+        TeExpr::new(Node::Fault(message), self.dtype)
+    }
+
+    /// Whether it does not hold.
+    pub fn negated(&self) -> TeExpr {
+        if self.dtype != DType::BOOL {
+            return self.refused("not", "truth values");
+        }
+        TeExpr::new(Node::Unary(prim::NOT, self.clone()), DType::BOOL).bounded()
+    }
+
+    fn reduced(&self, op: u16, start: TeExpr, axes: &[&TeExpr]) -> TeExpr {
+        let op = match op {
+            prim::ADD | prim::MAX if self.dtype == DType::BOOL => prim::OR,
+            prim::MUL | prim::MIN if self.dtype == DType::BOOL => prim::AND,
+            op => op,
+        };
+        let reduction = Reduction { op, value: self.clone(), axes: symbols(axes), start };
+        TeExpr::new(Node::Reduce(reduction), self.dtype)
+    }
+
+    /// Its sum over some axes of [`Te::reduce_axis`](super::Te::reduce_axis).
+    pub fn sum(&self, axes: &[&TeExpr]) -> TeExpr {
+        self.reduced(prim::ADD, Operand::Int(0).expr(self.dtype), axes)
+    }
+
+    /// Its product over some axes.
+    pub fn prod(&self, axes: &[&TeExpr]) -> TeExpr {
+        self.reduced(prim::MUL, Operand::Int(1).expr(self.dtype), axes)
+    }
+
+    /// Its largest value over some axes, or the least finite value if that is larger, as in TVM.
+    pub fn largest(&self, axes: &[&TeExpr]) -> TeExpr {
+        self.largest_from(least_value(self.dtype), axes)
+    }
+
+    /// The largest of a start and its values over some axes.
+    pub fn largest_from(&self, start: TeExpr, axes: &[&TeExpr]) -> TeExpr {
+        self.reduced(prim::MAX, start, axes)
+    }
+
+    /// Its smallest value over some axes, or the greatest finite value if that is smaller, as in TVM.
+    pub fn smallest(&self, axes: &[&TeExpr]) -> TeExpr {
+        self.smallest_from(greatest_value(self.dtype), axes)
+    }
+
+    /// The smallest of a start and its values over some axes.
+    pub fn smallest_from(&self, start: TeExpr, axes: &[&TeExpr]) -> TeExpr {
+        self.reduced(prim::MIN, start, axes)
+    }
+}
+
+/// Operators of TIR that take floats only.
+const OF_FLOATS: [&str; 35] = [
+    "exp",
+    "exp2",
+    "exp10",
+    "erf",
+    "log",
+    "log2",
+    "log10",
+    "log1p",
+    "sqrt",
+    "rsqrt",
+    "pow",
+    "power",
+    "sigmoid",
+    "tanh",
+    "sin",
+    "cos",
+    "tan",
+    "sinh",
+    "cosh",
+    "asin",
+    "acos",
+    "atan",
+    "asinh",
+    "acosh",
+    "atanh",
+    "atan2",
+    "hypot",
+    "floor",
+    "ceil",
+    "trunc",
+    "round",
+    "nearbyint",
+    "fmod",
+    "copysign",
+    "nextafter",
+];
+
+/// The name of an operation that a data type does not have, and which types do.
+fn not_defined(op: u16, dtype: DType) -> Option<(&'static str, &'static str)> {
+    let (name, wanted) = match op {
+        prim::AND => ("and", "truth values"),
+        prim::OR => ("or", "truth values"),
+        prim::BITAND => ("&", "integers"),
+        prim::BITOR => ("|", "integers"),
+        prim::BITXOR => ("^", "integers"),
+        prim::SHL => ("<<", "integers"),
+        prim::SHR => (">>", "integers"),
+        _ => return None,
+    };
+    let has = if wanted == "integers" { !dtype.is_float() } else { dtype == DType::BOOL };
+    (!has).then_some((name, wanted))
+}
+
+/// The integer of a data type that is this one but for a multiple of its numbers; of bool, whether it is not 0.
+fn wrapped(value: i64, dtype: DType) -> i64 {
+    let unused = 64 - u32::from(dtype.bits().clamp(1, 64));
+    match dtype.code() {
+        0 => value << unused >> unused,
+        1 => ((value as u64) << unused >> unused) as i64,
+        6 => (value != 0).into(),
+        _ => value,
+    }
+}
+
+/// The variables of axes.
+pub(super) fn symbols(axes: &[&TeExpr]) -> Vec<Sym> {
+    let of = |axis: &&TeExpr| match &*axis.node {
+        Node::Index(Dim::Var(sym)) => Some(*sym),
+        _ => None,
+    };
+    axes.iter().filter_map(of).collect()
+}
+
+/// The least value of a data type that is finite.
+pub fn least_value(dtype: DType) -> TeExpr {
+    match (dtype.is_float(), dtype.code()) {
+        (true, _) => TeExpr::float(-greatest_float(dtype), dtype),
+        (_, 0) => TeExpr::int(i64::MIN >> (64 - u32::from(dtype.bits().clamp(1, 64))), dtype),
+        _ => TeExpr::int(0, dtype),
+    }
+}
+
+/// The greatest value of a data type that is finite.
+pub fn greatest_value(dtype: DType) -> TeExpr {
+    let bits = u32::from(dtype.bits().clamp(1, 64));
+    match (dtype.is_float(), dtype.code()) {
+        (true, _) => TeExpr::float(greatest_float(dtype), dtype),
+        (_, 0) => TeExpr::int(i64::MAX >> (64 - bits), dtype),
+        (_, 1) => TeExpr::int(-1, dtype),
+        _ => TeExpr::int(1, dtype),
+    }
+}
+
+fn greatest_float(dtype: DType) -> f64 {
+    match dtype {
+        DType::F16 => 65504.0,
+        DType::BF16 => f64::from(f32::from_bits(0x7f7f_0000)),
+        DType::F64 => f64::MAX,
+        _ => f64::from(f32::MAX),
+    }
+}
+
+/// Both at the data type of the one that is an expression.
+fn of_one_type(a: Operand, b: Operand) -> (TeExpr, TeExpr) {
+    let like = match (&a, &b) {
+        (Operand::Expr(expr), _) | (_, Operand::Expr(expr)) => expr.dtype,
+        (Operand::Float(_), _) | (_, Operand::Float(_)) => DType::F32,
+        _ => DType::I64,
+    };
+    let (a, b) = (a.expr(like), b.expr(like));
+    if a.dtype != b.dtype {
+        let fault =
+            Node::Fault(format!("a choice of {} and {}; bring both to one data type with `cast`", a.dtype, b.dtype));
+        return (TeExpr::new(fault, a.dtype), b);
+    }
+    (a, b)
+}
+
+/// What is computed at once of an operation.
+fn computed(op: u16, a: &TeExpr, b: &TeExpr, dtype: DType) -> Option<TeExpr> {
+    if let (Some(x), Some(y)) = (a.as_int(), b.as_int()) {
+        let value = fold_as(op, a.dtype, x, y).filter(|value| dtype.has_integer((*value).into()))?;
+        return Some(TeExpr::int(value, dtype));
+    }
+    if let (Some(x), Some(y)) = (a.as_float(), b.as_float()) {
+        return of_floats(op, x, y, dtype).map(|value| TeExpr::float(value, dtype));
+    }
+    let is = |e: &TeExpr, v: i64| e.as_int() == Some(v) || e.as_float() == Some(v as f64);
+    let is_zero = |e: &TeExpr| e.as_int() == Some(0);
+    // What changes nothing if it is added: of floats the negative zero, as `-0.0 + 0.0` is `0.0`.
+    let adds_nothing = |e: &TeExpr, negative: bool| {
+        is_zero(e) || e.as_float().is_some_and(|v| v == 0.0 && v.is_sign_negative() == negative)
+    };
+    match op {
+        prim::ADD if adds_nothing(a, true) => Some(b.clone()),
+        prim::MUL if is(a, 1) => Some(b.clone()),
+        prim::ADD if adds_nothing(b, true) => Some(a.clone()),
+        prim::SUB if adds_nothing(b, false) => Some(a.clone()),
+        prim::MUL | prim::DIV | prim::FLOORDIV if is(b, 1) => Some(a.clone()),
+        prim::MUL if is_zero(a) => Some(a.clone()),
+        prim::MUL if is_zero(b) => Some(b.clone()),
+        prim::FLOORDIV if is_zero(a) => Some(a.clone()),
+        prim::FLOORMOD if a.dtype.is_int() && is(b, 1) => Some(TeExpr::int(0, dtype)),
+        prim::AND if is(a, 1) => Some(b.clone()),
+        prim::AND if is(b, 1) => Some(a.clone()),
+        _ => None,
+    }
+}
+
+/// Arithmetic of floats in their own precision.
+fn of_floats(op: u16, x: f64, y: f64, dtype: DType) -> Option<f64> {
+    let value = match op {
+        prim::ADD => x + y,
+        prim::SUB => x - y,
+        prim::MUL => x * y,
+        prim::DIV => x / y,
+        _ => return None,
+    };
+    match dtype {
+        DType::F64 => Some(value),
+        DType::F32 => Some(f64::from(value as f32)),
+        _ => None,
+    }
+}
+
+macro_rules! methods {
+    ($($(#[$doc:meta])* $method:ident = $op:ident;)*) => {
+        impl TeExpr {
+            $($(#[$doc])*
+            pub fn $method(&self, other: impl Into<Operand>) -> TeExpr {
+                self.binary(prim::$op, other)
+            })*
+        }
+    };
+}
+
+methods! {
+    /// The smaller one.
+    min = MIN;
+    /// The larger one.
+    max = MAX;
+    /// Whether both are equal.
+    eq = EQ;
+    /// Whether they differ.
+    ne = NE;
+    /// Whether it is less.
+    lt = LT;
+    /// Whether it is less or equal.
+    le = LE;
+    /// Whether it is greater.
+    gt = GT;
+    /// Whether it is greater or equal.
+    ge = GE;
+    /// Whether both hold.
+    and = AND;
+    /// Whether one of them holds.
+    or = OR;
+    /// The remainder of the quotient that is cut towards zero.
+    trunc_mod = TRUNCMOD;
+    /// The quotient of integers that is cut towards zero.
+    trunc_div = TRUNCDIV;
+    /// Bitwise and.
+    bit_and = BITAND;
+    /// Bitwise or.
+    bit_or = BITOR;
+    /// Bitwise exclusive or.
+    bit_xor = BITXOR;
+    /// Shifted left.
+    shift_left = SHL;
+    /// Shifted right.
+    shift_right = SHR;
+}
+
+macro_rules! operators {
+    ($($trait:ident, $method:ident, |$dtype:ident| $op:expr;)*) => {$(
+        operators!(@of TeExpr, $trait, $method, |$dtype| $op);
+        operators!(@of &TeExpr, $trait, $method, |$dtype| $op);
+
+        impl $trait<TeExpr> for i64 {
+            type Output = TeExpr;
+
+            fn $method(self, other: TeExpr) -> TeExpr {
+                $trait::$method(Operand::from(self).expr(other.dtype), other)
+            }
+        }
+
+        impl $trait<TeExpr> for f64 {
+            type Output = TeExpr;
+
+            fn $method(self, other: TeExpr) -> TeExpr {
+                $trait::$method(Operand::from(self).expr(other.dtype), other)
+            }
+        }
+    )*};
+    (@of $of:ty, $trait:ident, $method:ident, |$dtype:ident| $op:expr) => {
+        impl<O: Into<Operand>> $trait<O> for $of {
+            type Output = TeExpr;
+
+            fn $method(self, other: O) -> TeExpr {
+                let $dtype = self.dtype;
+                self.binary($op, other)
+            }
+        }
+    };
+}
+
+operators! {
+    Add, add, |_dtype| prim::ADD;
+    Sub, sub, |_dtype| prim::SUB;
+    Mul, mul, |_dtype| prim::MUL;
+    Div, div, |dtype| if dtype.is_float() { prim::DIV } else { prim::FLOORDIV };
+    Rem, rem, |_dtype| prim::FLOORMOD;
+}
+
+impl Neg for TeExpr {
+    type Output = TeExpr;
+
+    fn neg(self) -> TeExpr {
+        self * -1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::TeExpr;
+    use passhost_lang::ir::{DType, Dim, Sym};
+
+    #[test]
+    fn what_is_nested_too_deeply_is_a_fault_and_costs_no_stack() {
+        let of = |first: TeExpr, next: fn(TeExpr) -> TeExpr| (0..100_000).fold(first, |all, _| next(all));
+        let index = TeExpr::of_dim(Dim::Var(Sym { id: 0, dtype: DType::I64 }));
+        let value = TeExpr::float(1.0, DType::F32);
+        let deep = [
+            of(value.clone(), |all| all.math("exp")),
+            of(value.clone(), |all| all.lt(1.0).select(all, 2.0)),
+            of(value.clone(), |all| all.cast(DType::F64).cast(DType::F32).math("exp")),
+            of(index.clone(), |all| all.trunc_mod(3)),
+            of(index, |all| all.lt(3).if_then_else(all, 4)),
+        ];
+        for deep in deep {
+            assert!(deep.fault().is_some_and(|why| why.contains("nested more than 500 deep")));
+        }
+        assert!((0..400).fold(value, |all, _| all.math("exp")).fault().is_none());
+    }
+
+    #[test]
+    fn what_is_added_to_a_float_is_dropped_only_if_it_changes_no_zero() {
+        let x = || TeExpr::float(1.0, DType::F32).math("exp");
+        let stays = |e: TeExpr| e.depth > x().depth;
+        assert!(stays(x() + 0.0) && stays(0.0 + x()) && stays(x() - -0.0));
+        assert!(!stays(x() + -0.0) && !stays(-0.0 + x()) && !stays(x() - 0.0));
+    }
+
+    #[test]
+    fn only_integers_times_zero_are_zero() {
+        let float = TeExpr::float(1.0, DType::F32).math("exp");
+        assert!((float.clone() * 0.0).as_float().is_none() && (0.0 * float).as_float().is_none());
+        let index = TeExpr::of_dim(Dim::Var(Sym { id: 0, dtype: DType::I64 }));
+        let zero = TeExpr::int(0, DType::I64);
+        assert_eq!([(index.clone() * &zero).as_int(), (zero * index).as_int()], [Some(0), Some(0)]);
+    }
+}
