@@ -25,6 +25,8 @@ pub mod pattern;
 pub mod rewrite;
 pub mod tir;
 pub mod typing;
+#[cfg(test)]
+mod variants;
 pub mod walk;
 
 pub use pass_error::PassError;

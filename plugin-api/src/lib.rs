@@ -80,6 +80,10 @@
 //! ([`OpDecl::EMPTY`](prelude::OpDecl::EMPTY)). The modules [`abi`] and [`metadata`] are for hosts, and not covered but for what
 //! the prelude has of them, [`ArgKind`](metadata::ArgKind) and [`AttrType`](metadata::AttrType). `docs/decisions/0012-plugin-api-1.0.md`
 //! in the repository of passhost has the rules.
+//!
+//! What the prelude does not have of [`arith`], [`build`], [`ir`], [`names`], [`pattern`], [`rewrite`], [`schedule`], [`te`], [`tir`],
+//! [`typing`] and [`walk`] is of crates of their own, whose version is 0.x: a minor version of them may change it. A plugin that needs
+//! neither `schedule` nor `te` can leave them out with `default-features = false`.
 
 pub mod abi;
 pub mod declare;

@@ -39,6 +39,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "passhost-plugin-test",
             "passhost-registry",
             "passhost-runtime",
+            "passhost-schedule",
             "passhost-script",
         ],
     ),

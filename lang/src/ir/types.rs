@@ -8,8 +8,8 @@ use crate::ir::nested::{Nests, Part, Parts};
 use crate::ir::records::*;
 use std::sync::Arc;
 
-#[cfg(test)]
-pub(crate) use dtype::NARROW;
+#[doc(hidden)]
+pub use dtype::NARROW;
 pub use dtype::{DType, UnknownDType};
 pub use view::{Ty, dim_at};
 

@@ -91,8 +91,8 @@ impl Sections {
 macro_rules! sections {
     ($($(#[$doc:meta])* $slot:literal $name:ident: $ty:ty;)*) => {
         /// Slot, name and record of every section.
-        #[cfg(test)]
-        pub(crate) const SECTIONS: &[(usize, &str, &str)] = &[$(($slot, stringify!($name), stringify!($ty)),)*];
+        #[doc(hidden)]
+        pub const SECTIONS: &[(usize, &str, &str)] = &[$(($slot, stringify!($name), stringify!($ty)),)*];
 
         /// Sections by name, owned: what a builder fills and `seal` takes.
         #[derive(Clone, Debug, Default)]

@@ -92,7 +92,8 @@ impl DType {
 }
 
 /// Codes of the narrow floats, in DLPack's order from 7 up.
-pub(crate) const NARROW: &[(&str, u8, u8)] = &[
+#[doc(hidden)]
+pub const NARROW: &[(&str, u8, u8)] = &[
     ("float8_e3m4", 7, 8),
     ("float8_e4m3", 8, 8),
     ("float8_e4m3b11fnuz", 9, 8),

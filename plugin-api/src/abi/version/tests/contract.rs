@@ -11,7 +11,7 @@ use crate::ir::storage::tensor::TensorHdr;
 use crate::services::*;
 use abi_stable::StableAbi;
 use abi_stable::type_layout::TLField;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Numbers of `src/abi` that nobody on the other side ever meets.
