@@ -54,6 +54,155 @@ class Numbers:
         z = R.call_tir(gvar=cls.copy, args=(y,), out_ty=R.Tensor((4, 6), "float32"))
         return (c, d, e, f, g, h, i, j, o, z)
 # is read as
+metadata = tvm.ir.load_json("""{
+  \"root_index\": 20,
+  \"nodes\": [
+    {
+      \"type\": \"None\"
+    },
+    {
+      \"type\": \"ir.PrimType\",
+      \"data\": {
+        \"span\": 0,
+        \"dtype\": \"int64\"
+      }
+    },
+    {
+      \"type\": \"ffi.Array\",
+      \"data\": [
+      ]
+    },
+    {
+      \"type\": \"relax.ShapeType\",
+      \"data\": {
+        \"span\": 0,
+        \"values\": 2,
+        \"ndim\": 0
+      }
+    },
+    {
+      \"type\": \"relax.expr.ShapeExpr\",
+      \"data\": {
+        \"span\": 0,
+        \"ty\": 3,
+        \"values\": 2
+      }
+    },
+    {
+      \"type\": \"ir.PrimType\",
+      \"data\": {
+        \"span\": 0,
+        \"dtype\": \"float8_e4m3fn\"
+      }
+    },
+    {
+      \"type\": \"relax.TensorType\",
+      \"data\": {
+        \"span\": 0,
+        \"shape\": 4,
+        \"dtype\": 5,
+        \"vdevice\": 0,
+        \"ndim\": 0
+      }
+    },
+    {
+      \"type\": \"ffi.Tensor\",
+      \"data\": \"P6G0lvBAXt0AAAAAAAAAAAEAAAAAAAAAAAAAAAoIAQABAAAAAAAAAH4=\"
+    },
+    {
+      \"type\": \"ir.GenericConst\",
+      \"data\": {
+        \"span\": 0,
+        \"ty\": 6,
+        \"value\": 7
+      }
+    },
+    {
+      \"type\": \"int\",
+      \"data\": 2
+    },
+    {
+      \"type\": \"ir.IntImm\",
+      \"data\": {
+        \"span\": 0,
+        \"ty\": 1,
+        \"value\": 9
+      }
+    },
+    {
+      \"type\": \"ffi.Array\",
+      \"data\": [
+        10
+      ]
+    },
+    {
+      \"type\": \"relax.ShapeType\",
+      \"data\": {
+        \"span\": 0,
+        \"values\": 11,
+        \"ndim\": 1
+      }
+    },
+    {
+      \"type\": \"relax.expr.ShapeExpr\",
+      \"data\": {
+        \"span\": 0,
+        \"ty\": 12,
+        \"values\": 11
+      }
+    },
+    {
+      \"type\": \"ir.PrimType\",
+      \"data\": {
+        \"span\": 0,
+        \"dtype\": \"float8_e5m2\"
+      }
+    },
+    {
+      \"type\": \"relax.TensorType\",
+      \"data\": {
+        \"span\": 0,
+        \"shape\": 13,
+        \"dtype\": 14,
+        \"vdevice\": 0,
+        \"ndim\": 1
+      }
+    },
+    {
+      \"type\": \"ffi.Tensor\",
+      \"data\": \"P6G0lvBAXt0AAAAAAAAAAAEAAAAAAAAAAQAAAAwIAQACAAAAAAAAAAIAAAAAAAAAPoA=\"
+    },
+    {
+      \"type\": \"ir.GenericConst\",
+      \"data\": {
+        \"span\": 0,
+        \"ty\": 15,
+        \"value\": 16
+      }
+    },
+    {
+      \"type\": \"ffi.String\",
+      \"data\": \"ir.GenericConst\"
+    },
+    {
+      \"type\": \"ffi.Array\",
+      \"data\": [
+        8,
+        17
+      ]
+    },
+    {
+      \"type\": \"ffi.Map\",
+      \"data\": [
+        18,
+        19
+      ]
+    }
+  ],
+  \"metadata\": {
+    \"tvm_version\": \"0.27.0.post1\"
+  }
+}""")
 # from tvm.script import ir as I
 # from tvm.script import tirx as T
 # from tvm.tirx.layout import Axis
