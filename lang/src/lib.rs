@@ -25,8 +25,6 @@ pub mod pattern;
 pub mod rewrite;
 pub mod tir;
 pub mod typing;
-#[cfg(test)]
-mod variants;
 pub mod walk;
 
 pub use pass_error::PassError;

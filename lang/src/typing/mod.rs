@@ -11,3 +11,5 @@ pub mod operator_checks;
 pub mod operators;
 pub mod relations;
 mod symbols;
+#[cfg(test)]
+mod variants;

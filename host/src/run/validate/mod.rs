@@ -25,7 +25,6 @@ mod checked;
 mod compare;
 mod coverage;
 mod modes;
-mod names;
 mod order;
 mod pairing;
 mod precise;
@@ -129,7 +128,7 @@ impl<'e> Validator<'e> {
             return Verdict::NotValidated { why: "its contract promises nothing about values".to_string() };
         }
         let engine = self.engine;
-        let named = names::of(step);
+        let named = step.with_visible_names();
         let step = named.as_ref().unwrap_or(step);
         let check = || match modes::of(engine, step) {
             Ok(Some((step, mode))) => match self.changed(&step, progress) {

@@ -83,3 +83,19 @@ impl PassInstrument for Collector {
         Ok(())
     }
 }
+
+impl ValidatedStep {
+    /// The pass over functions that have the names by which they are known outside of the module, as a pass may give them these
+    /// names; `None` if they have them already, cannot have them, or lose them in the pass.
+    pub(super) fn with_visible_names(&self) -> Option<ValidatedStep> {
+        let names = self.before.visible_names().ok()?;
+        let public = |name: &str| self.before.get(name).is_some_and(|body| !body.is_private());
+        if !names.iter().any(|(name, visible)| name != visible && public(name)) {
+            return None;
+        }
+        let before = self.before.rename_functions(&names).ok()?;
+        let after = self.after.rename_functions(&self.after.visible_names().ok()?).ok()?;
+        let keeps_all = names.iter().all(|(name, visible)| !public(name) || after.get(visible).is_some());
+        keeps_all.then(|| ValidatedStep { before, after, ..self.clone() })
+    }
+}

@@ -34,7 +34,7 @@ pub(super) fn all(text: &mut String) {
     tables(text);
 }
 
-/// A variant more is a compile error here: it needs an example below. What may grow is in `lang/src/variants.rs`.
+/// A variant more is a compile error here: it needs an example below. What may grow is in `lang/src/typing/variants.rs`.
 const _: fn(&OptionValue) = |value| match value {
     OptionValue::Bool(_) | OptionValue::Int(_) | OptionValue::Float(_) | OptionValue::Str(_) => {}
     OptionValue::List(_) => {}
