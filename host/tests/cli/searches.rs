@@ -198,9 +198,9 @@ fn a_bundle_of_a_replay_is_replayed() {
 fn no_output_replaces_an_input_or_another_output() {
     let case = case("no_output_replaces_an_input", 4);
     let fails = ["m.py", "--passes", "bad.Panics"];
-    let (_, _, code) = case.run(&[&["run"][..], &fails, &["-o", "o.py", "--bundle", "b.json"]].concat(), b"");
+    let (_, _, code) = case.run(&[&["run"][..], &fails, &["-o", "o.py", "--bundle", "b.py"]].concat(), b"");
     assert_eq!(code, 3);
-    let files = ["m.py", "passes.toml", "passes.lock", "b.json"];
+    let files = ["m.py", "passes.toml", "passes.lock", "b.py"];
     let content = || files.map(|file| std::fs::read_to_string(case.path(file)).expect("a file"));
     let before = content();
     let search = |command: &'static str, output: &'static str| {
@@ -216,9 +216,9 @@ fn no_output_replaces_an_input_or_another_output() {
         (run(&["--report", "m.py"]), "m.py: is the input"),
         (run(&["--bundle", "x.py", "-o", "x.py"]), "x.py: is the file of the result too"),
         (run(&["--report", "x.json", "--trace", "x.json"]), "x.json: is the trace too"),
-        (vec!["replay", "b.json", "-o", "b.json"], "b.json: is the bundle"),
-        (vec!["replay", "b.json", "--report", "b.json"], "b.json: is the input"),
-        (vec!["replay", "b.json", "--bundle", "passes.toml"], "is the manifest"),
+        (vec!["replay", "b.py", "-o", "b.py"], "b.py: is the bundle"),
+        (vec!["replay", "b.py", "--report", "b.py"], "b.py: is the input"),
+        (vec!["replay", "b.py", "--bundle", "passes.toml"], "is the manifest"),
     ] {
         let (_, said, code) = case.run(&args, b"");
         assert!(code == 2 && said.contains(why), "{args:?}: {code} {said}");
