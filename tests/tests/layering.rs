@@ -205,7 +205,8 @@ fn every_dependency_is_used() {
         let text = sources(manifest.parent().expect("the folder of a crate"));
         for dep in dependencies(package, &[None, Some("dev"), Some("build")]) {
             let lib = packages.get(&dep).and_then(lib).unwrap_or_else(|| dep.replace('-', "_"));
-            let is_used = text.contains(&format!("{lib}::")) || ONLY_FEATURES.contains(&dep.as_str());
+            let named = [format!("{lib}::"), format!("use {lib} as ")].iter().any(|name| text.contains(name));
+            let is_used = named || ONLY_FEATURES.contains(&dep.as_str());
             // Tests of a plugin load those that its manifest lists.
             let beside = manifest.with_file_name("passes.toml");
             let is_loaded = packages.get(&dep).is_some_and(is_plugin)

@@ -166,7 +166,7 @@ fn dimensions_of_shapes_are_int64() {
     let large = "T.uint64(18446744073709551615)";
     let found = "found 18446744073709551615, which does not fit";
     refused(&module(typed, &format!("return R.shape([{large}])")), found, large);
-    prints(typed, &format!("y = R.prim_value({large})\nreturn y"), &format!("y: T.uint64 = {large}"));
+    prints(typed, &format!("y = R.prim_value({large})\nreturn y"), "y: T.uint64 = T.max_value(\"uint64\")");
 }
 
 #[test]
@@ -461,7 +461,8 @@ fn truth_values_in_the_shape_of_a_buffer() {
         "A: T.Buffer((\"n\",), \"float32\")",
         "n = T.int32()\nB = A.view(n * True)\nC = A.view(n + T.bool(False))\nA[0] = B[0] + C[0]",
     );
-    assert!(printed(&text).contains("A.view(T.Mul(n, 1))"), "{}", printed(&text));
+    let expected = "B = T.decl_buffer((n,), data=A.data)\n        C = T.decl_buffer((n,), data=A.data)";
+    assert!(printed(&text).contains(expected), "{}", printed(&text));
 }
 
 #[test]

@@ -6,11 +6,11 @@ mod steps;
 
 use passhost::run::validate::Verdict;
 use passhost::{Engine, Manifest, create_prim_func_pass};
+use passhost_schedule::Schedule;
 use passhost_tests::root;
 use passhost_tests::validation::{self, Tally};
 use plugin_api::metadata::PassInfo;
 use plugin_api::prelude::*;
-use plugin_api::schedule::Schedule;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use steps::{Choices, step};

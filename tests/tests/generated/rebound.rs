@@ -10,7 +10,8 @@ fn bound_again(text: &str) -> String {
     let mut names: Vec<(String, String)> = Vec::new();
     let mut lines: Vec<String> = Vec::new();
     for line in text.lines() {
-        if line.trim_start().starts_with("def ") {
+        // A nested function uses names of the one around it.
+        if line.starts_with("    def ") || line.starts_with("def ") {
             names.clear();
         }
         let indent = &line[..line.len() - line.trim_start().len()];
