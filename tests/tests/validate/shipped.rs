@@ -196,7 +196,6 @@ fn shipped_pipelines(module: &str, names: &[&str], work: u64) {
         let (place, module) = (format!("the pipeline {name}"), module.to_string());
         let shown = Shown { place, passes, config: Vec::new(), opt_level: None, module };
         let tally = validate(&[shown], 1, work);
-        println!("{name}: {tally}");
         assert!(tally.blamed.is_empty(), "{name}: {}", tally.blamed.join("\n"));
         assert!(tally.same > 0 && !tally.not.keys().any(|why| why.contains("ended")), "{name}: {tally}");
     }

@@ -161,6 +161,7 @@ impl Body {
     /// A new handle of the body behind a pointer that somebody else gave, who keeps his own; `None` if this copy of
     /// the crate did not make it.
     #[doc(hidden)]
+    #[expect(clippy::not_unsafe_ptr_arg_deref, reason = "a pointer that is not of a live handle is not followed")]
     pub fn borrowed(ptr: *const BodyHdr) -> Option<Body> {
         // SAFETY: a header that lives, and somebody holds a handle of.
         if BodyHdr::is_live(ptr) { unsafe { Body::clone_ptr(ptr) } } else { None }

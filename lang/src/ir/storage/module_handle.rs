@@ -242,6 +242,7 @@ impl Module {
     /// A new handle of the module behind a pointer that somebody else gave, who keeps his own; `None` if this copy of
     /// the crate did not make it.
     #[doc(hidden)]
+    #[expect(clippy::not_unsafe_ptr_arg_deref, reason = "a pointer that is not of a live handle is not followed")]
     pub fn borrowed(ptr: *const ModuleHdr) -> Option<Module> {
         // SAFETY: a header that lives, and somebody holds a handle of.
         if ModuleHdr::is_live(ptr) { unsafe { Module::clone_ptr(ptr) } } else { None }
