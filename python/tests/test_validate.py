@@ -142,9 +142,7 @@ def test_ranges_confine_random_values():
 
 def test_inputs_for_each_size():
     mod = passhost.script.from_source(COPY)
-    facts = [
-        passhost.validate(mod, relax.LegalizeOps(), inputs_per_size=n, seed=5).verdicts[0].facts for n in (1, 3)
-    ]
+    facts = [passhost.validate(mod, relax.LegalizeOps(), inputs_per_size=n, seed=5).verdicts[0].facts for n in (1, 3)]
     assert facts[1]["inputs"] == 3 * facts[0]["inputs"]
 
 

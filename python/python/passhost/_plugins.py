@@ -72,7 +72,7 @@ def _those_that_load(standard: Path, text: str, parts: list[tuple[EntryPoint, st
 
 
 def _points() -> list[EntryPoint]:
-    """The entry points of all installed packages; those of a package whose metadata is damaged are left out with a warning."""
+    """The entry points of all installed packages; a package with damaged metadata is left out with a warning."""
     from importlib.metadata import distributions
 
     points: dict[tuple[str, str], EntryPoint] = {}
