@@ -63,6 +63,11 @@ impl Bounds {
         self.min <= value && value <= self.max
     }
 
+    /// Whether all values lie within others.
+    pub(super) fn is_within(self, other: Bounds) -> bool {
+        other.contains(self.min) && other.contains(self.max)
+    }
+
     /// Whether both ends are known.
     pub fn is_finite(self) -> bool {
         self.min != Bounds::NEG_INF && self.max != Bounds::POS_INF

@@ -16,31 +16,34 @@ const MAX_MULTIPLE: u64 = 1 << 16;
 const MAX_SIZE: u32 = 64;
 
 impl Store {
-    /// Returns true if a sum fits its data type for all values for which `given` does: its bounds say so, it is the same
-    /// sum or an atom, or it is a multiple of the same atom whose numbers are nearer to 0.
+    /// Returns true if a sum fits its data type for all values for which `given` does.
     pub(super) fn fits_where(&self, sum: &Sum, given: &Sum, dtype: DType) -> bool {
-        if sum == given || matches!(sum.terms[..], [] | [(_, 1)]) && sum.k == 0 {
-            return true;
-        }
-        let (range, bounds) = (Bounds::of_dtype(dtype), self.sum_bounds(sum));
-        if bounds.is_finite() && range.contains(bounds.min) && range.contains(bounds.max) {
-            return true;
-        }
-        if self.is_of_dimensions(sum, dtype) {
-            return true;
-        }
-        let ([(atom, c)], [(of, was)]) = (&sum.terms[..], &given.terms[..]) else { return false };
-        let towards_0 =
-            |now: i64, was: i64| now.signum() * was.signum() >= 0 && now.unsigned_abs() <= was.unsigned_abs();
-        // The multiple alone may not fit; at most half of it does.
-        let half = towards_0(*c, *was) && c.unsigned_abs() <= was.unsigned_abs() / 2;
-        let multiple = if c == was { c.abs() == 1 || sum.k == given.k } else { half };
-        atom == of && multiple && towards_0(sum.k, given.k)
+        self.fits_where_one(sum, [given], dtype)
     }
 
-    /// The same for one of several sums.
-    pub(super) fn fits_where_one(&self, sum: &Sum, given: &[Sum], dtype: DType) -> bool {
-        self.fits_where(sum, &Sum::default(), dtype) || given.iter().any(|given| self.fits_where(sum, given, dtype))
+    /// Returns true if a sum fits its data type for all values for which several others do: it is one of them or follows from one
+    /// ([`is_nearer_to_0`]), it is an atom, or its bounds say so.
+    fn fits_where_one<'s>(&self, sum: &Sum, given: impl IntoIterator<Item = &'s Sum>, dtype: DType) -> bool {
+        let follows = |given: &Sum| sum == given || is_nearer_to_0(sum, given);
+        let is_atom = matches!(sum.terms[..], [] | [(_, 1)]) && sum.k == 0;
+        is_atom || given.into_iter().any(follows) || self.is_within(sum, dtype) || self.is_of_dimensions(sum, dtype)
+    }
+
+    /// Builds both sides of an operation that does not wrap around; `None` if one may not fit where those that are given do.
+    pub(super) fn build_both<'s>(
+        &mut self,
+        [left, right]: [&Sum; 2],
+        given: impl IntoIterator<Item = &'s Sum> + Clone,
+        dtype: DType,
+    ) -> Option<(Id, Id)> {
+        let fits = |side: &Sum| self.fits_where_one(side, given.clone(), dtype);
+        (fits(left) && fits(right)).then_some(())?;
+        Some((self.build(left, dtype)?, self.build(right, dtype)?))
+    }
+
+    fn is_within(&self, sum: &Sum, dtype: DType) -> bool {
+        let bounds = self.sum_bounds(sum);
+        bounds.is_finite() && bounds.is_within(Bounds::of_dtype(dtype))
     }
 
     /// Returns true for small multiples of symbolic variables of 64 bits: they are extents, far below what 64 bits hold.
@@ -61,4 +64,14 @@ impl Store {
         };
         self.size[id as usize] <= MAX_SIZE && self.parts(id).iter().all(is_known)
     }
+}
+
+/// Returns true for a multiple of the same atom whose numbers are nearer to 0.
+fn is_nearer_to_0(sum: &Sum, given: &Sum) -> bool {
+    let ([(atom, c)], [(of, was)]) = (&sum.terms[..], &given.terms[..]) else { return false };
+    let towards_0 = |now: i64, was: i64| now.signum() * was.signum() >= 0 && now.unsigned_abs() <= was.unsigned_abs();
+    // The multiple alone may not fit; at most half of it does.
+    let half = towards_0(*c, *was) && c.unsigned_abs() <= was.unsigned_abs() / 2;
+    let multiple = if c == was { c.abs() == 1 || sum.k == given.k } else { half };
+    atom == of && multiple && towards_0(sum.k, given.k)
 }

@@ -106,11 +106,7 @@ impl Store {
             op = if op == prim::MIN { prim::MAX } else { prim::MIN };
             factor = factor.checked_neg()?;
         }
-        let given = [a.clone(), b.clone()];
-        if ![&x, &y].iter().all(|side| self.fits_where_one(side, &given, dtype)) {
-            return None;
-        }
-        let (mut x, mut y) = (self.build(&x, dtype)?, self.build(&y, dtype)?);
+        let (mut x, mut y) = self.build_both([&x, &y], [a, b], dtype)?;
         // A number comes last.
         let swap = match (self.as_int(x), self.as_int(y)) {
             (Some(_), _) => true,
@@ -207,10 +203,7 @@ impl Store {
         } else {
             (prim::LT, above.shift(less.u.checked_neg()?)?, below)
         };
-        if ![&left, &right].iter().all(|side| self.fits_where_one(side, given, dtype)) {
-            return None;
-        }
-        let (left, right) = (self.build(&left, dtype)?, self.build(&right, dtype)?);
+        let (left, right) = self.build_both([&left, &right], given, dtype)?;
         Some(self.binary(op, DType::BOOL, left, right))
     }
 

@@ -41,10 +41,7 @@ impl Store {
     fn div(&mut self, a: &Sum, b: &Sum, dtype: DType) -> Option<Sum> {
         match b.as_int() {
             Some(0) => None,
-            Some(c) if c < 0 => {
-                let opposite = a.scale(-1).filter(|opposite| self.fits_where(opposite, a, dtype))?;
-                self.div_const(&opposite, c.checked_neg()?, dtype)
-            }
+            Some(c) if c < 0 => self.div_const(&self.negative(a, dtype)?, c.checked_neg()?, dtype),
             Some(c) => self.div_const(a, c, dtype),
             None => self.div_any(a, b, dtype),
         }
@@ -53,13 +50,15 @@ impl Store {
     fn rem(&mut self, a: &Sum, b: &Sum, dtype: DType) -> Option<Sum> {
         match b.as_int() {
             Some(0) => None,
-            Some(c) if c < 0 => {
-                let opposite = a.scale(-1).filter(|opposite| self.fits_where(opposite, a, dtype))?;
-                self.rem_const(&opposite, c.checked_neg()?, dtype)?.scale(-1)
-            }
+            Some(c) if c < 0 => self.rem_const(&self.negative(a, dtype)?, c.checked_neg()?, dtype)?.scale(-1),
             Some(c) => self.rem_const(a, c, dtype),
             None => self.rem_any(a, b, dtype),
         }
+    }
+
+    /// The negative of a dividend, if it fits where the dividend does.
+    fn negative(&self, a: &Sum, dtype: DType) -> Option<Sum> {
+        a.scale(-1).filter(|negative| self.fits_where(negative, a, dtype))
     }
 
     /// `q` if all values of the sum lie in `q * c ..= q * c + c - 1`.
@@ -91,8 +90,8 @@ impl Store {
         let (whole, rest) = sum.split(c);
         let whole = whole.divide(c);
         let by = |(q, k)| (Sum { k: q, ..whole.clone() }, Sum { k, ..rest.clone() });
-        let candidates = [(rest.k.div_euclid(c), rest.k.rem_euclid(c)), (rest.k / c, rest.k % c)].map(by);
-        let fitting = candidates.into_iter().find(|(_, rest)| self.fits_where(rest, sum, dtype));
+        let candidates = [(rest.k.div_euclid(c), rest.k.rem_euclid(c)), (rest.k / c, rest.k % c)];
+        let fitting = candidates.into_iter().map(by).find(|(_, rest)| self.fits_where(rest, sum, dtype));
         fitting.unwrap_or_else(|| (Sum::default(), sum.clone()))
     }
 

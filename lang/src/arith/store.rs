@@ -119,7 +119,7 @@ impl Store {
                 let (bounds, modular) = of(node.a as Id);
                 // Without a sign, 64 bits hold more than is said here.
                 let more = from.code() == 1 && node.dtype.code() == 0 && bounds.max == Bounds::POS_INF;
-                let fits = range.contains(bounds.min) && range.contains(bounds.max) && !more;
+                let fits = bounds.is_within(range) && !more;
                 if from.is_int() && from.lanes() == 1 && fits { (bounds, modular) } else { all }
             }
             prim::NOT => (Bounds::of(0, 1), ModularSet::EVERYTHING),
