@@ -5,7 +5,7 @@
 //! others can write, or where nobody can; whoever can write into the user's cache folder can do as the user does
 //! anyway. `--locked` and `passhost lock` do not look at it.
 
-use crate::files::replace;
+use crate::files::{read_small, replace};
 use crate::plugins::library::Reader;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -21,9 +21,6 @@ pub(crate) fn hex(digest: &[u8]) -> String {
 
 /// A file that changed a moment ago can change again without a sign: times are as coarse as this on some systems.
 const SETTLED: Duration = Duration::from_secs(2);
-
-/// A memory that is larger is not read: the hash of a file takes about 200 bytes.
-const LARGEST: u64 = 16 << 20;
 
 /// What tells a file from what it was: device, inode, size, time of change and of modification (seconds, nanoseconds).
 pub(crate) type Stamp = [i128; 7];
@@ -52,9 +49,7 @@ impl Hashes {
     }
 
     fn at(memory: PathBuf) -> Hashes {
-        // A pipe would wait for its writer, and a device may have no end.
-        let is_file = std::fs::metadata(&memory).is_ok_and(|found| found.is_file() && found.len() <= LARGEST);
-        let text = if is_file { std::fs::read_to_string(&memory).unwrap_or_default() } else { String::new() };
+        let text = read_small(&memory).ok().and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default();
         // A line that is damaged is one that is not there.
         let known = text.lines().filter_map(read_line).collect();
         Hashes { memory: Some(memory), known, used: BTreeMap::new() }
