@@ -8,7 +8,6 @@
 //! | `units` | the functions to execute for a change |
 //! | `cases` | the inputs to execute them with, some of them around constants of the code |
 //! | `coverage` | what the inputs covered |
-//! | `names` | both modules with the names that functions have outside of them |
 //! | `modes` | both modules as for inference or training, if the contract is about one of these |
 //! | `sides` | executing a function before and after |
 //! | `order` | races, and values that are not chosen |
@@ -330,14 +329,15 @@ impl<'e> Validator<'e> {
         {
             return unusable("before the pass: a type of the module does not hold a value".to_string());
         }
-        if done.order.is_unordered(engine, step, unit, (case, args), memory) {
+        let doubts = done.order.doubts(engine, step, unit, (case, args), memory);
+        if doubts.is_unordered {
             return unusable(
                 "before the pass: the result depends on the order of a loop whose iterations may run at the same time"
                     .to_string(),
             );
         }
         let may_overflow = is_special || case.range == InputRange::Wide;
-        if may_overflow && done.order.overflows(engine, step, unit, (case, args), memory) {
+        if may_overflow && doubts.overflows {
             return unusable("before the pass: a number overflows".to_string());
         }
         if self.is_unwritten(about, (case, args), values) {

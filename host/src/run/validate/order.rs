@@ -59,37 +59,32 @@ impl Order {
         after.filter(|_| !before_fails)
     }
 
-    /// Whether the function depends on an order of execution before the pass, or on values that are not chosen.
-    pub(super) fn is_unordered(
+    /// What keeps a difference from being the fault of the pass: of the function before it.
+    pub(super) fn doubts(
         &self,
         engine: &Engine,
         step: &ValidatedStep,
         unit: &Unit,
         (case, args): (&Case, &[Value]),
         memory: u64,
-    ) -> bool {
+    ) -> Doubts {
         let limits = Limits::with_fresh_bytes(memory, MOST_OF_OVERFLOWS, case.fresh);
-        matches!(self.side(engine, &step.before, unit, args, &limits), Side::Fails(..))
+        let is_unordered = matches!(self.side(engine, &step.before, unit, args, &limits), Side::Fails(..));
+        Doubts { is_unordered, overflows: limits.has_overflowed() }
     }
 
     fn side(&self, engine: &Engine, module: &Module, unit: &Unit, args: &[Value], limits: &Limits) -> Side {
         let done = execute(engine, module, unit, args, limits, &self.kernels, &mut ());
         done.map_or_else(|failure| side_of(&failure), |_| Side::Cannot(String::new()))
     }
+}
 
-    /// Whether a number overflows before the pass: what the function computes then is up to what compiles it.
-    pub(super) fn overflows(
-        &self,
-        engine: &Engine,
-        step: &ValidatedStep,
-        unit: &Unit,
-        (case, args): (&Case, &[Value]),
-        memory: u64,
-    ) -> bool {
-        let limits = Limits::with_fresh_bytes(memory, MOST_OF_OVERFLOWS, case.fresh);
-        let _ = execute(engine, &step.before, unit, args, &limits, &self.kernels, &mut ());
-        limits.has_overflowed()
-    }
+/// What a function depends on that a pass may change.
+pub(super) struct Doubts {
+    /// An order of execution, or values that are not chosen.
+    pub(super) is_unordered: bool,
+    /// What a number is that overflows: up to what compiles the function.
+    pub(super) overflows: bool,
 }
 
 /// Units of work to find an overflow.
