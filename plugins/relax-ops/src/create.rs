@@ -2,7 +2,7 @@
 
 use crate::declare::*;
 use crate::type_rules::*;
-use plugin_api::ir::{Call, DType, Dim, DimExpr, TensorType, Type};
+use plugin_api::ir::{Call, DType, Dim, TensorType, Type};
 use plugin_api::metadata::{ArgKind, AttrType};
 use plugin_api::typing::operators::{ArgDecl, AttrDecl, DefaultDecl, InferError, OpDecl};
 
@@ -264,21 +264,10 @@ fn arange(call: Call<'_>) -> Inferred {
     Ok(Type::Tensor(TensorType { dtype, ndim: 1, shape: length.map(|n| vec![n]), vdevice: None }))
 }
 
-/// A dimension that is a number.
-fn number_of(dim: &Dim) -> Option<f64> {
-    match dim {
-        Dim::Expr(e) => match **e {
-            DimExpr::Float(bits, _) => Some(f64::from_bits(bits)),
-            _ => dim.as_int().map(|value| value as f64),
-        },
-        _ => dim.as_int().map(|value| value as f64),
-    }
-}
-
 /// Number of steps from a start to before an end; `None` for floats that are not known.
 fn steps(start: &Dim, end: &Dim, step: &Dim) -> Result<Option<Dim>, InferError> {
     if let (true, Some(start), Some(end), Some(step)) =
-        ([start, end, step].iter().any(|dim| dim.dtype().is_float()), number_of(start), number_of(end), number_of(step))
+        ([start, end, step].iter().any(|dim| dim.dtype().is_float()), number(start), number(end), number(step))
     {
         let count = ((end - start) / step).ceil();
         if !count.is_finite() || count >= 2f64.powi(62) {

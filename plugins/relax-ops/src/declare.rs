@@ -2,7 +2,7 @@
 
 use plugin_api::arith::{Analyzer, Bounds, apply, prove_equal};
 use plugin_api::ir::records::prim::{ADD, FLOORDIV, MAX, SUB};
-use plugin_api::ir::{Call, DType, Dim, TensorType, Type, Value};
+use plugin_api::ir::{Call, DType, Dim, DimExpr, TensorType, Type, Value};
 use plugin_api::metadata::{ArgKind, AttrType};
 use plugin_api::typing::operators::{ArgDecl, AttrDecl, DefaultDecl, InferError, InferFn, OpDecl};
 
@@ -223,6 +223,14 @@ pub(crate) fn int(call: Call<'_>, key: &str) -> Option<i64> {
 /// An attribute that is a string.
 pub(crate) fn text<'a>(call: Call<'a>, key: &str) -> Option<&'a str> {
     call.attr(key)?.as_str()
+}
+
+/// A dimension that is a number.
+pub(crate) fn number(dim: &Dim) -> Option<f64> {
+    match dim {
+        Dim::Expr(expr) if let DimExpr::Float(bits, _) = **expr => Some(f64::from_bits(bits)),
+        dim => dim.as_int().map(|value| value as f64),
+    }
 }
 
 /// A boolean attribute; false where it is absent.

@@ -19,6 +19,7 @@ mod reduce;
 mod scatter;
 mod shape;
 
+use crate::declare::number;
 use plugin_api::ir::{Attr, AttrView, Call, DType, Dim, DimExpr, Type};
 use plugin_api::typing::legalized::Legalized;
 use plugin_api::typing::operators::{InferError, LegalizeFn, OpDecl};
@@ -148,12 +149,7 @@ fn float_attr(call: Call<'_>, key: &str) -> Option<f64> {
 /// An attribute that is a number.
 fn number_of(attr: AttrView<'_>) -> Option<f64> {
     attr.as_float().or_else(|| attr.as_int().map(|value| value as f64)).or_else(|| match attr.to_owned() {
-        Attr::Dim(Dim::Expr(expr)) => match *expr {
-            DimExpr::Float(bits, _) => Some(f64::from_bits(bits)),
-            DimExpr::Int(value, _) => Some(value as f64),
-            _ => None,
-        },
-        Attr::Dim(dim) => dim.as_int().map(|value| value as f64),
+        Attr::Dim(dim) => number(&dim),
         _ => None,
     })
 }
