@@ -255,7 +255,7 @@ fn pipelines_in(text: &str, manifest: &Manifest) -> Vec<String> {
     text.split(ends_name).filter(|name| manifest.pipelines.contains_key(*name)).map(str::to_string).collect()
 }
 
-/// Whether a character ends a name in a pipeline.
+/// Returns true for a character that ends a name in a pipeline.
 fn ends_name(c: char) -> bool {
     c == ',' || c.is_whitespace() || "[](){}\"".contains(c)
 }

@@ -619,10 +619,7 @@ fn exec_says_that_a_pipeline_computes_as_for_inference() {
     for (trains, warns) in [("True", true), ("False", false)] {
         let module = TRAINING.replace("TRAINS", trains);
         let case = Case::new("exec_training").file("m.py", &module).file("passes.toml", &text);
-        let (said, code) = {
-            let (_, err, code) = case.run(&["exec", "m.py", "--pipeline", "native", "--random", "1"], b"");
-            (err, code)
-        };
+        let (_, said, code) = case.run(&["exec", "m.py", "--pipeline", "native", "--random", "1"], b"");
         assert_eq!(code, 0, "{said}");
         let warning = "warning: `batch_norm` with `training=True`: decomposed for inference";
         assert_eq!(said.contains(warning), warns, "training={trains}: {said}");

@@ -43,7 +43,7 @@ pub enum Replacement<'l> {
 }
 
 impl Legalized {
-    /// Makes one of a PrimFunc. The parameters are the fields.
+    /// Returns the legalization with these fields.
     #[doc(hidden)]
     pub fn new(
         name: &str,

@@ -10,8 +10,8 @@ declare_pass! {
     /// Shares storage between allocations that are not alive at the same time, and allocates it at the start of the function,
     /// or of the threads or the parallel loop that use it.
     ///
-    /// Expects flat buffers and no vectorized loops. Removes allocations that are not used, and the annotations of others,
-    /// except that storage of which one allocation is volatile is volatile.
+    /// Expects flat buffers and no vectorized loops. Removes allocations that are not used, and the annotations of others.
+    /// Shared storage is volatile if one of its allocations is.
     /// Keeps apart what fits into a register, and memory scopes of one thread. An allocation whose shape a loop or a name in
     /// the function decides stays where it is.
     ///
