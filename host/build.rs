@@ -1,4 +1,4 @@
-//! Tells the host its own target triple: the lockfile has one hash for each.
+//! Passes the target triple to the host as `PASSHOST_TARGET`, because the lockfile has one hash per target.
 
 fn main() {
     let target = std::env::var("TARGET").unwrap_or_else(|_| "unknown".into());

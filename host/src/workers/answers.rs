@@ -1,4 +1,4 @@
-//! What a worker asks and tells, answered by the host's current context.
+//! Handles the messages of a worker in the host: answers its questions from the current context, and records its reports.
 
 use super::logs;
 use super::words::{ask, tell};
@@ -17,8 +17,8 @@ fn lock(known: &Mutex<Known>) -> MutexGuard<'_, Known> {
     known.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Writes the answer to a question; an evaluation has the lower one of its limits and these. The table of what both know is
-/// free while the host works.
+/// Writes the answer to a question. An evaluation is bound by the lower of `most` and its own limits. The table of objects that both
+/// processes share is unlocked while the host works.
 pub(super) fn answer(
     known: &Mutex<Known>,
     most: EvaluationLimits,
@@ -74,7 +74,7 @@ pub(super) fn answer(
     Ok(())
 }
 
-/// Takes what has no answer. Beyond what a call and a run may tell, it counts for nothing.
+/// Records a message that needs no answer. Messages beyond the limits of a call or run are dropped.
 pub(super) fn hear(worker: &Worker, known: &Mutex<Known>, from: &mut Reader<'_>) -> Result<(), Forged> {
     let what = from.byte()?;
     let spans = || worker.spans.lock().unwrap_or_else(PoisonError::into_inner);
@@ -122,7 +122,7 @@ pub(super) fn hear(worker: &Worker, known: &Mutex<Known>, from: &mut Reader<'_>)
     Ok(())
 }
 
-/// A diagnostic or a label of the last one.
+/// Records a diagnostic, or a label of the last diagnostic.
 fn diagnose(worker: &Worker, what: u8, from: &mut Reader<'_>) -> Result<(), Forged> {
     let severity = severity(from.byte()?)?;
     let function = from.maybe_text()?;

@@ -1,4 +1,4 @@
-//! A plugin in worker processes, with the interface of one that is opened here.
+//! A plugin in worker processes, with the same interface as a plugin loaded in this process.
 
 use super::words::{call, event};
 use super::worker::{Death, Start, Worker};
@@ -19,39 +19,39 @@ use std::hash::RandomState;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A plugin whose code runs in workers: one for each thread that calls it at a time.
+/// A plugin whose code runs in worker processes, one for each thread that is calling it.
 pub struct Apart {
     listed: Listed,
     start: Start,
     workers: Mutex<Vec<Arc<Worker>>>,
-    /// What its rules said of calls that differ in nothing that a rule sees.
+    /// Cached results of type-inference rules, by the hash of what a rule can see of the call.
     inferred: Mutex<HashMap<u64, Inferred>>,
     hasher: RandomState,
 }
 
-/// Answers of rules that are kept.
+/// Maximum number of cached inference results.
 const MOST_ANSWERS: usize = 1 << 16;
 
 thread_local! {
-    /// Workers that this thread calls, the innermost last.
+    /// Workers that this thread is calling, the innermost last.
     static CALLED: RefCell<Vec<Arc<Worker>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A worker that this thread calls.
+/// This thread's exclusive use of a worker.
 struct Turn {
     worker: Arc<Worker>,
-    /// It calls it already.
+    /// True if this thread was already calling the worker.
     within: bool,
 }
 
 impl Turn {
-    /// Of a worker that this thread has taken.
+    /// Registers a worker that this thread has taken.
     fn begin(worker: Arc<Worker>) -> Turn {
         CALLED.with_borrow_mut(|called| called.push(Arc::clone(&worker)));
         Turn { worker, within: false }
     }
 
-    /// Waits for the turn of a worker.
+    /// Waits until the worker is free, and takes it.
     fn of(worker: &Arc<Worker>) -> Turn {
         if CALLED.with_borrow(|called| called.iter().any(|it| Arc::ptr_eq(it, worker))) {
             return Turn { worker: Arc::clone(worker), within: true };
@@ -74,7 +74,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What a plugin says of a failure is no longer than this.
+/// Maximum length of an error text from a plugin, in bytes.
 const LONGEST: usize = 1 << 20;
 
 fn cut(text: &mut String) {
@@ -84,7 +84,7 @@ fn cut(text: &mut String) {
     }
 }
 
-/// How code of the plugin ended.
+/// Reads the outcome of plugin code, with its texts cut to [`LONGEST`].
 fn outcome(from: &mut Reader<'_>) -> Result<Result<(), RunFailure>, Forged> {
     let cut_failure = |mut failure: RunFailure| {
         match &mut failure {
@@ -103,7 +103,7 @@ fn outcome(from: &mut Reader<'_>) -> Result<Result<(), RunFailure>, Forged> {
     Ok(Outcome::take(from)?.map_err(cut_failure))
 }
 
-/// The error of a rule.
+/// Shortens the texts in the error of a rule.
 fn cut_answer(mut error: InferError) -> InferError {
     match &mut error {
         InferError::Wrong(text) | InferError::Panicked(text) | InferError::NoHost(text) => cut(text),
@@ -117,7 +117,7 @@ fn cut_answer(mut error: InferError) -> InferError {
     error
 }
 
-/// The error of a pass whose worker is gone.
+/// Builds the error of a pass whose worker died.
 fn ended(death: Death) -> RunFailure {
     RunFailure::Ended { message: death.to_string(), function: death.function }
 }
@@ -126,14 +126,14 @@ impl Apart {
     /// Opens a plugin in a worker.
     ///
     /// # Errors
-    /// Why it is refused.
+    /// If the plugin is refused or the worker cannot be started.
     pub(crate) fn open(listed: &Listed, start: Start) -> Result<Apart, Error> {
         let first = Arc::new(Worker::start(listed, &start)?);
         let (workers, inferred, hasher) = (Mutex::new(vec![first]), Mutex::default(), RandomState::new());
         Ok(Apart { listed: listed.clone(), start, workers, inferred, hasher })
     }
 
-    /// A worker for this thread: the one that it calls already, or the first that is free, or a new one.
+    /// Returns a worker for this thread: the one that it is already calling, the first free one, or a new one.
     fn turn(&self) -> Result<Turn, Error> {
         let mut workers = lock(&self.workers);
         workers.retain(|worker| !worker.is_dead());
@@ -160,7 +160,7 @@ impl Apart {
         Ok(Turn::begin(worker))
     }
 
-    /// Whether somebody else ended a worker between its calls. That is no failure of the call that comes next.
+    /// Returns true if something outside of passhost killed the worker between its calls. The next call does not fail because of it.
     fn was_killed(&self, worker: &Worker) -> bool {
         let how = worker.was_killed();
         if let Some(how) = &how {
@@ -190,7 +190,7 @@ impl Apart {
         turn.worker.call(call::RUN_MODULE, put, take).map_err(ended)?
     }
 
-    /// Runs a pass on each function. If the worker ends, that is a failure of the function at work, or of the first one.
+    /// Runs a pass on each function. If the worker dies, only the function it was working on fails, or the first one if that is unknown.
     pub(crate) fn run_functions(
         &self,
         pass: usize,
@@ -216,14 +216,14 @@ impl Apart {
         let turn = self.turn().map_err(not_started);
         let results = turn.and_then(|turn| {
             turn.worker.call(call::RUN_FUNCTIONS, put, take).map_err(|mut death| {
-                // With one function there is no doubt.
+                // A single function must be the one at fault.
                 let only = functions.first().filter(|_| functions.len() == 1).map(|(name, _)| (*name).to_string());
                 death.function = death.function.filter(|at| functions.iter().any(|(name, _)| name == at)).or(only);
                 ended(death)
             })
         });
         results.unwrap_or_else(|failure| {
-            // The step fails, so that what the others were does not matter.
+            // The step fails, so the results of the other functions are not used.
             let named = if let RunFailure::Ended { function, .. } = &failure { function.clone() } else { None };
             let at = functions.iter().position(|(name, _)| Some(*name) == named.as_deref()).unwrap_or(0);
             let result = |(i, (_, body)): (usize, &(&str, &Body))| {
@@ -245,7 +245,7 @@ impl Apart {
         checked.map_err(|death| RunFailure::Protocol(format!("failed on function `{name}`: {death}")))?
     }
 
-    /// Asks the rule of an operator for the type of a call.
+    /// Infers the type of a call with the rule of its operator.
     pub(crate) fn infer(&self, operator: usize, call: Call<'_>) -> Result<Inferred, InferError> {
         let key = super::call_key(&self.hasher, call);
         if let Some(known) = key.and_then(|key| lock(&self.inferred).get(&key).cloned()) {
@@ -257,7 +257,7 @@ impl Apart {
             out.number(operator as u64);
             part.put(known, out);
         };
-        // A rule that reports something is asked each time.
+        // Answers of a rule that emits diagnostics are not cached, so that each call emits them.
         let take = |_: &mut Known, from: &mut Reader<'_>| Ok((from.byte()? != 0, take_inferred(from)?));
         let (silent, answer) =
             turn.worker.call(call::INFER, put, take).map_err(|death| InferError::Panicked(death.to_string()))?;
@@ -270,7 +270,7 @@ impl Apart {
         answer.map_err(cut_answer)
     }
 
-    /// Asks an operator for the legalization of a call.
+    /// Legalizes a call with the operator's own function.
     pub(crate) fn legalize(&self, operator: usize, call: Call<'_>) -> Result<Option<Legalized>, InferError> {
         let part = CallPart::of(call)?;
         let turn = self.turn().map_err(|error| InferError::wrong(error.to_string()))?;
@@ -283,7 +283,7 @@ impl Apart {
         answer.map_err(|death| InferError::Panicked(death.to_string()))?.map_err(cut_answer)
     }
 
-    /// Makes an instrument, which stays in its worker.
+    /// Creates an instrument, which lives in its worker.
     pub(crate) fn make_instrument(&self, at: usize, options: &[OptionValue]) -> Result<ApartInstrument, RunFailure> {
         let turn = self.turn().map_err(not_started)?;
         let put = |_: &mut Known, out: &mut Writer| {
@@ -298,7 +298,7 @@ impl Apart {
         Ok(ApartInstrument { worker: Arc::clone(&turn.worker), number, panicked: false, closed: false })
     }
 
-    /// Lets all workers end; those that do not end in order are errors.
+    /// Shuts down all workers, and returns the error texts of those that did not end cleanly.
     pub(crate) fn close(&self) -> Vec<String> {
         let workers = std::mem::take(&mut *lock(&self.workers));
         let quit = |worker: Arc<Worker>| Turn::of(&worker).worker.quit().err();
@@ -320,7 +320,7 @@ pub(crate) struct ApartInstrument {
 }
 
 impl ApartInstrument {
-    /// Whether a pass may run, where that is asked.
+    /// Sends an event to the instrument, and returns whether the pass may run, if the event decides that.
     fn event(
         &mut self,
         what: u8,

@@ -1,11 +1,11 @@
-//! What a rule sees of a call, as a number: calls with one number have one answer.
+//! A hash of what an inference rule can see of a call. Calls with the same hash have the same result.
 
 use passhost_lang::ir::records::{NONE, tykind};
 use passhost_lang::ir::{Call, Expr, Ty, Value};
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 
-/// What a rule sees of a call: operator, arguments or their types, attributes, declared type. `None` if that is more
-/// than values say, as with constants and functions.
+/// Hashes what a rule can see of a call: the operator, the arguments or their types, the attributes and the declared type. Returns `None` if
+/// a rule can see more than this, as with constants and functions.
 pub(crate) fn call_key(hasher: &RandomState, call: Call<'_>) -> Option<u64> {
     let mut h = hasher.build_hasher();
     let value = call.value();
@@ -23,7 +23,7 @@ fn hash_operand(operand: Value<'_>, h: &mut impl Hasher) -> Option<()> {
         Expr::Op(name) => name.hash(h),
         Expr::Shape => operand.dims()?.hash(h),
         Expr::TypeArg(ty) => hash_type(ty, h),
-        // A rule can look into a tuple that has no name, and behind the name of a value whose type says nothing.
+        // A rule can look into an unbound tuple, and can follow a variable of type `Object` to its value.
         Expr::Tuple(_) if !operand.is_bound() => return None,
         _ if operand.ty().kind() == tykind::OBJECT => return None,
         _ if operand.is_leaf() => return None,
@@ -32,7 +32,7 @@ fn hash_operand(operand: Value<'_>, h: &mut impl Hasher) -> Option<()> {
     Some(())
 }
 
-/// Most types are tensors, of which no copy is needed.
+/// Hashes a type. Most types are tensors, which are hashed without a copy.
 fn hash_type(ty: Ty<'_>, h: &mut impl Hasher) {
     match ty.rec().filter(|rec| rec.aux == NONE && matches!(rec.kind, tykind::TENSOR | tykind::SHAPE)) {
         Some(rec) => {

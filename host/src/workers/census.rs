@@ -1,21 +1,21 @@
-//! What the processes of a worker take together. The system's limits count each alone.
+//! Counts what all processes of a worker use together. The system's limits apply to each process alone.
 
 use std::fs::read_to_string;
 use std::path::Path;
 
-/// A worker with more processes than these ends.
+/// A worker with more processes is ended.
 pub(super) const PROCESSES: usize = 2048;
 
-/// What was counted.
+/// The result of a count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Census {
     pub(super) processes: usize,
-    /// Bytes of memory; unless there are others, those that the process's own limit counts.
+    /// Bytes of memory; 0 if the worker started no other processes, because its own limit covers it.
     pub(super) memory: u64,
 }
 
-/// Counts a process and all that it started, of which so many belong to the worker itself; `most`: bytes beyond which it
-/// matters how much memory it is.
+/// Counts a process and all its descendants. `own` is the number of processes that belong to the worker itself; `most` is the number of bytes
+/// above which memory is counted exactly.
 pub(super) fn of(process: u32, own: usize, most: u64) -> Census {
     let mut all = vec![process];
     let mut at = 0;
@@ -29,7 +29,7 @@ pub(super) fn of(process: u32, own: usize, most: u64) -> Census {
     }
     let sum = |each: fn(u32) -> Option<u64>| all.iter().filter_map(|process| each(*process)).sum();
     let memory = sum(resident);
-    // What a copy of a process shares with it counts once.
+    // Memory that a forked process shares with its parent counts once.
     let memory =
         if memory > most { sum(|process| proportional(process).or_else(|| resident(process))) } else { memory };
     Census { processes, memory }
@@ -42,16 +42,16 @@ fn children(process: u32) -> Vec<u32> {
     all.flat_map(|text| text.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>()).collect()
 }
 
-/// Memory of the kernel that an open file holds, such as a full pipe.
+/// Kernel memory that an open file can hold, such as a full pipe.
 const OF_A_FILE: u64 = 8 << 10;
 
-/// Memory of its own that a process has, with what it shares, its page tables and its files.
+/// Returns the memory of a process in bytes: private and shared pages, page tables and open files.
 fn resident(process: u32) -> Option<u64> {
     let own = fields(&format!("/proc/{process}/status"), &["RssAnon:", "RssShmem:", "VmSwap:", "VmPTE:"])?;
     Some(own + files(process))
 }
 
-/// The same, of which what several have is divided among them.
+/// Like [`resident`], but divides shared pages among the processes that share them.
 fn proportional(process: u32) -> Option<u64> {
     let own = fields(&format!("/proc/{process}/smaps_rollup"), &["Pss_Anon:", "Pss_Shmem:", "SwapPss:"])?;
     Some(own + fields(&format!("/proc/{process}/status"), &["VmPTE:"]).unwrap_or(0) + files(process))
@@ -59,11 +59,11 @@ fn proportional(process: u32) -> Option<u64> {
 
 fn files(process: u32) -> u64 {
     let open = std::fs::read_dir(format!("/proc/{process}/fd")).map_or(0, |files| files.count());
-    // The first ones are those of each process.
+    // Every process has the first few.
     (open as u64).saturating_sub(16) * OF_A_FILE
 }
 
-/// The sum of some fields in kB; nothing where there is none.
+/// Sums some fields in kB and returns bytes, or `None` if no field is present.
 fn fields(path: &str, names: &[&str]) -> Option<u64> {
     let text = read_to_string(path).ok()?;
     let value =
@@ -96,7 +96,7 @@ mod tests {
         let _ = child.wait();
         assert!(census.processes == 3 && census.memory > 0, "{census:?}");
         assert_eq!(alone, Census { processes: 3, memory: 0 });
-        // What the children share with it counts for all of them.
+        // Memory that the children share with their parent is divided among them.
         assert!(part > Some(0) && part <= all, "{part:?} of {all:?}");
         assert_eq!(resident(u32::MAX), None);
     }

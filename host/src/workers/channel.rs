@@ -1,6 +1,6 @@
-//! Frames between host and worker: through a socket, and what is long through memory that both have open. Who sends
-//! writes that memory, and who receives copies it before anything is looked at. So it never changes under a reader, and
-//! memory that became shorter is an error and not a signal.
+//! Exchanges frames between host and worker: short frames go through a socket, long ones through memory that both processes have open. The
+//! sender writes to that memory, and the receiver copies it before reading. So it never changes under a reader, and truncated memory is an
+//! error rather than a signal.
 
 use plugin_api::abi::relay::Buffer;
 use std::fs::File;
@@ -11,39 +11,40 @@ use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// What a frame is.
+/// The kind of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Frame {
-    /// It is answered by one reply.
+    /// Answered by one reply.
     Call = 1,
     Reply = 2,
-    /// It has no answer.
+    /// Not answered.
     Tell = 3,
 }
 
-/// Longer frames go through memory.
+/// Frames longer than this go through shared memory.
 const INLINE: usize = 1 << 15;
 
-/// A frame in the socket is collected before it is read: a longer one would take memory before it is refused.
+/// Maximum length of a frame in the socket. Such a frame is buffered before it is parsed, so a longer one would take memory before it could
+/// be refused.
 const MOST_INLINE: u64 = 64 << 20;
 
-/// No frame is longer.
+/// Maximum length of any frame.
 pub(super) const MOST: u64 = 8 << 30;
 
-/// Kind, whether it lies in memory, length.
+/// Length of a frame's head: its kind, whether it lies in shared memory, and its length.
 const HEAD: usize = 16;
 
-/// One end.
+/// One end of the connection.
 pub(super) struct Channel {
     socket: UnixStream,
-    /// What this end sends, and what it receives.
+    /// Shared memory for the frames that this end sends (`outbox`) and receives (`inbox`).
     outbox: File,
     inbox: File,
-    /// Bytes that are about to be sent, with one writer at a time.
+    /// Bytes about to be sent, by one writer at a time.
     pending: Mutex<Vec<u8>>,
-    /// Bytes of the socket that belong to no frame yet.
+    /// Bytes read from the socket that do not yet form a whole frame.
     received: Mutex<Vec<u8>>,
-    /// A frame that is longer is none.
+    /// Maximum length of a frame that is accepted.
     most: AtomicU64,
 }
 
@@ -57,7 +58,7 @@ impl Channel {
         Channel { socket, outbox, inbox, pending, received, most: AtomicU64::new(MOST) }
     }
 
-    /// From now on, no frame may be longer than this.
+    /// Sets the maximum length of a frame.
     pub(super) fn set_most(&self, bytes: u64) {
         self.most.store(bytes.min(MOST), Ordering::Relaxed);
     }
@@ -66,10 +67,10 @@ impl Channel {
         self.socket.as_fd()
     }
 
-    /// Sends a frame, behind all that was noted before.
+    /// Sends a frame, after all frames that were queued before.
     pub(super) fn send(&self, frame: Frame, bytes: &[u8]) -> io::Result<()> {
         let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
-        // Where the system limits the size of files (RLIMIT_FSIZE), memory is a file.
+        // Under a limit on file sizes (RLIMIT_FSIZE), writing to shared memory can fail, because the system treats it as a file.
         let written = if bytes.len() > INLINE { Some(self.outbox.write_all_at(bytes, 0)) } else { None };
         let far = matches!(written, Some(Ok(())));
         if let Some(Err(error)) = written.filter(|_| bytes.len() as u64 > MOST_INLINE) {
@@ -79,7 +80,7 @@ impl Channel {
         self.flush(&mut pending)
     }
 
-    /// Notes a frame without an answer, which is sent together with the next one; at once if that is said.
+    /// Queues a frame without an answer, to be sent together with the next one, or at once if `at_once` is true.
     pub(super) fn tell(&self, bytes: &[u8], at_once: bool) -> io::Result<()> {
         let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
         put(&mut pending, Frame::Tell, bytes, false);
@@ -92,15 +93,15 @@ impl Channel {
         written
     }
 
-    /// A frame that arrived with another one.
+    /// Returns a frame that arrived together with another one.
     ///
     /// # Errors
-    /// If it is none.
+    /// If the bytes are not a valid frame.
     pub(super) fn buffered(&self) -> io::Result<Option<(Frame, Buffer)>> {
         self.whole(&mut self.received.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Whether the socket has something to read.
+    /// Returns true if the socket has something to read.
     pub(super) fn has_news(&self) -> bool {
         use rustix::event::{PollFd, PollFlags, poll};
         let mut wanted = [PollFd::from_borrowed_fd(self.socket(), PollFlags::IN)];
@@ -108,10 +109,10 @@ impl Channel {
         poll(&mut wanted, Some(&now)).is_ok_and(|n| n > 0)
     }
 
-    /// A frame, if all of it arrived; reads once from the socket if not.
+    /// Returns a frame if one has arrived completely; otherwise reads once from the socket.
     ///
     /// # Errors
-    /// If the other end is closed, or what arrives is no frame.
+    /// If the other end is closed, or the bytes are not a valid frame.
     pub(super) fn receive(&self) -> io::Result<Option<(Frame, Buffer)>> {
         let mut received = self.received.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(frame) = self.whole(&mut received)? {
@@ -130,7 +131,7 @@ impl Channel {
         }
     }
 
-    /// Takes the first frame out of what was received.
+    /// Removes the first complete frame from the received bytes.
     fn whole(&self, received: &mut Vec<u8>) -> io::Result<Option<(Frame, Buffer)>> {
         let Some((head, rest)) = received.split_first_chunk::<HEAD>() else { return Ok(None) };
         let (kind, far, len) = read_head(head, self.most.load(Ordering::Relaxed))?;
@@ -151,7 +152,7 @@ impl Channel {
         Ok(Some((kind, buffer)))
     }
 
-    /// How many bytes the frame still needs that began to arrive.
+    /// Returns the number of missing bytes of a partly received frame.
     fn wanted(&self, received: &[u8]) -> usize {
         let most = self.most.load(Ordering::Relaxed);
         let head = received.first_chunk::<HEAD>().and_then(|head| read_head(head, most).ok());
@@ -177,7 +178,8 @@ fn put(out: &mut Vec<u8>, frame: Frame, bytes: &[u8], far: bool) {
     }
 }
 
-/// Whether memory has so many bytes that somebody wrote. A hole takes memory only where it is copied to.
+/// Returns true if at least `len` bytes of the memory were actually written. Holes do not count, because they would take memory only when the
+/// receiver copies them.
 fn holds(memory: &File, len: u64) -> io::Result<bool> {
     let facts = memory.metadata()?;
     let written = if cfg!(target_os = "linux") { 512 * facts.blocks() } else { u64::MAX };
@@ -202,7 +204,7 @@ fn read_head(head: &[u8; HEAD], most: u64) -> io::Result<(Frame, bool, usize)> {
     Ok((kind, far, len as usize))
 }
 
-/// Memory that another process can open by its descriptor.
+/// Creates memory that another process can open by its descriptor.
 pub(super) fn memory() -> io::Result<File> {
     #[cfg(target_os = "linux")]
     {
@@ -226,7 +228,7 @@ pub(super) fn send_files(socket: &UnixStream, files: &[&File]) -> io::Result<()>
     Ok(())
 }
 
-/// The files that were sent.
+/// Receives the files that the other end sent.
 pub(super) fn receive_files(socket: &UnixStream) -> io::Result<Vec<File>> {
     use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
     let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
@@ -283,7 +285,7 @@ mod tests {
         drop(a);
     }
 
-    /// Whoever announces much and writes little makes the other end take little.
+    /// A sender cannot make the receiver allocate much memory by announcing a long frame and writing little.
     #[test]
     #[cfg(target_os = "linux")]
     fn memory_with_holes_is_no_message() {

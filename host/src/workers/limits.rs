@@ -1,4 +1,4 @@
-//! Bounds of a worker process: rlimits, files, and calls of the system.
+//! Limits of a worker process: rlimits, files, and system calls.
 
 pub use crate::plugins::limits::Limits;
 pub(super) use crate::plugins::limits::amount;
@@ -29,23 +29,23 @@ pub(super) fn path(bytes: &[u8]) -> PathBuf {
     PathBuf::from(std::ffi::OsStr::from_bytes(bytes))
 }
 
-/// Which bounds of a worker hold.
+/// The limits that are in force in a worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Bounds {
-    /// Only files that are granted are opened.
+    /// True if only granted files can be opened.
     pub(super) files: bool,
-    /// Signals and abstract sockets do not leave the worker.
+    /// True if signals and abstract sockets cannot leave the worker.
     pub(super) scopes: bool,
-    /// Calls of the system that lead out of the bounds fail; why not.
+    /// Whether system calls that would escape the limits fail, or the reason why they do not.
     pub(super) calls: Result<(), String>,
-    /// There is no network, unless it is granted.
+    /// True if there is no network, unless it is granted.
     pub(super) network: bool,
     #[cfg(target_os = "linux")]
     pub(super) spaces: Spaces,
 }
 
 impl Bounds {
-    /// What the plugin can do though the manifest does not grant it, as nothing else prevents it.
+    /// Lists what the plugin can do without a grant in the manifest, because the system cannot prevent it.
     pub(super) fn missing(&self) -> Vec<String> {
         let files = (!self.files).then(|| "the system does not restrict files (Landlock)".to_string());
         let calls = self.calls.as_ref().err();
@@ -56,16 +56,16 @@ impl Bounds {
     }
 }
 
-/// A bound that `doctor` shows.
+/// A limit that `doctor` shows.
 pub(crate) struct Holding {
     pub(crate) what: &'static str,
     pub(crate) holds: bool,
-    /// What makes it hold, or what that it does not hold means.
+    /// The mechanism that enforces the limit, or what its absence means.
     pub(crate) means: &'static str,
     pub(crate) enables: &'static str,
 }
 
-/// Each bound: what makes it hold, what it means that it does not, and what it is for.
+/// Each limit: the mechanism that enforces it, what its absence means, and what it is for.
 const BOUNDS: [(&str, &str, &str, &str); 7] = [
     (
         "isolation: files",
@@ -111,7 +111,7 @@ const BOUNDS: [(&str, &str, &str, &str); 7] = [
     ),
 ];
 
-/// What [`Bounds::holding`] wrote.
+/// Parses the output of [`Bounds::holding`].
 pub(crate) fn read_holding(text: &str) -> Option<Vec<Holding>> {
     let all: Vec<bool> = text.trim().chars().map(|c| c == '1').collect();
     let holding = |((what, found, missing, enables), holds): (_, &bool)| {
@@ -122,7 +122,7 @@ pub(crate) fn read_holding(text: &str) -> Option<Vec<Holding>> {
 }
 
 impl Bounds {
-    /// A digit for each of [`BOUNDS`].
+    /// Returns one digit for each of [`BOUNDS`], 1 if it is in force.
     pub(super) fn holding(&self) -> String {
         #[cfg(target_os = "linux")]
         let [processes, users, ipc] = [self.spaces.processes, self.spaces.users, self.spaces.ipc];
@@ -133,20 +133,20 @@ impl Bounds {
     }
 }
 
-/// Open files of a worker, signals that wait for it, and memory that stays in memory. A file can hold memory of the kernel.
+/// Limits on open files, pending signals and locked memory of a worker. Each open file can hold kernel memory.
 const FILES: u64 = 1024;
 const SIGNALS: u64 = 4096;
 const LOCKED: u64 = 8 << 20;
-/// Threads and processes of a worker, where they can be counted.
+/// Limit on threads and processes of a worker, where they can be counted.
 const PROCESSES: u64 = 2048;
-/// Addresses of a worker beside its memory, for libraries, stacks and messages. Their page tables, which no limit counts, take at
-/// most a 512th of this.
+/// Address space of a worker beyond its memory limit, for libraries, stacks and messages. Page tables, which are not limited, take at most
+/// 1/512 of this.
 const ADDRESSES: u64 = 16 << 30;
 
-/// Bounds this process.
+/// Applies the limits to this process.
 ///
 /// # Errors
-/// If a bound cannot be set.
+/// If a limit cannot be set.
 pub(super) fn bound(limits: &Limits, spaces: Spaces, library: &std::fs::File) -> Result<Bounds, String> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let to = |resource, current: Option<u64>, most: u64| {
@@ -156,14 +156,14 @@ pub(super) fn bound(limits: &Limits, spaces: Spaces, library: &std::fs::File) ->
     };
     let set = |resource, most: u64| to(resource, None, most);
     if let Some(memory) = limits.memory.filter(|memory| *memory < u64::MAX) {
-        // What is shared with the host does not count, and no file is larger than the memory.
+        // Memory shared with the host is not counted. No file may be larger than the memory limit.
         set(Resource::Data, memory)?;
         set(Resource::As, memory.saturating_add(ADDRESSES))?;
         set(Resource::Fsize, memory)?;
         to(Resource::Stack, getrlimit(Resource::Stack).current, memory)?;
     }
     if let Some(cpu) = limits.cpu {
-        // At the soft limit a signal comes that says so, and a second later the end.
+        // The soft limit sends SIGXCPU, and the hard limit kills the process a second later.
         let (soft, hard) = (cpu.as_secs(), cpu.as_secs() + 1);
         let limit = Rlimit { current: Some(soft), maximum: Some(hard) };
         setrlimit(Resource::Cpu, limit).map_err(|error| error.to_string())?;
@@ -177,7 +177,7 @@ pub(super) fn bound(limits: &Limits, spaces: Spaces, library: &std::fs::File) ->
         set(Resource::Msgqueue, 0)?;
         set(Resource::Nice, 0)?;
         set(Resource::Rtprio, 0)?;
-        // Elsewhere, all processes of the user count.
+        // Without a user namespace, the limit would count all processes of the user.
         if spaces.users {
             set(Resource::Nproc, PROCESSES)?;
         }
@@ -190,7 +190,7 @@ use super::sandbox;
 #[cfg(target_os = "linux")]
 pub(super) use crate::process::keeper::Spaces;
 
-/// Other systems have none.
+/// Other systems have no namespaces.
 #[cfg(not(target_os = "linux"))]
 pub(super) type Spaces = ();
 

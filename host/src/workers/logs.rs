@@ -1,4 +1,4 @@
-//! Log events and spans of a worker, among the host's own.
+//! Merges the log events and spans of a worker into the host's log.
 
 use super::worker::Worker;
 use plugin_api::abi::host::{LogEvent, LogSpan, Parent, log_sink};
@@ -7,20 +7,20 @@ use std::collections::HashMap;
 use tracing::field::display;
 use tracing::{Level, Span};
 
-/// Spans of a worker by its numbers, and those that are entered.
+/// The spans of a worker by number, and those currently entered.
 #[derive(Default)]
 pub(super) struct Spans {
     open: HashMap<u64, Span>,
     entered: Vec<(u64, Span)>,
-    /// Calls inside each other.
+    /// Nesting depth of calls.
     depth: usize,
 }
 
-/// More spans than these are not kept.
+/// Maximum number of open spans that are kept.
 const MOST: usize = 1 << 16;
 
 impl Spans {
-    /// A call begins; gives how many are around it.
+    /// Begins a call, and returns how many calls enclose it.
     pub(super) fn begin(&mut self) -> usize {
         self.depth += 1;
         self.depth - 1
@@ -30,7 +30,7 @@ impl Spans {
         self.depth = depth;
     }
 
-    /// The worker is gone.
+    /// Closes all spans because the worker is gone.
     pub(super) fn leave_all(&mut self) {
         while let Some((_, span)) = self.entered.pop() {
             span.with_subscriber(|(id, subscriber)| subscriber.exit(id));
@@ -69,7 +69,7 @@ impl Spans {
         }
     }
 
-    /// Makes a span of the host's for one of the worker.
+    /// Creates a span in the host for a span of the worker.
     pub(super) fn make(&mut self, new: NewSpan) {
         let NewSpan { number, mut span, parent } = new;
         if let Some(parent) = parent {
@@ -81,7 +81,7 @@ impl Spans {
     }
 }
 
-/// A span of a worker, with its number and that of its parent.
+/// A span of a worker, with its number and its parent's number.
 pub(super) struct NewSpan {
     number: u64,
     span: LogSpan,
@@ -89,7 +89,7 @@ pub(super) struct NewSpan {
 }
 
 impl NewSpan {
-    /// What its texts take.
+    /// Returns the total length of its texts.
     pub(super) fn bytes(&self) -> u64 {
         let LogSpan { name, target, file, fields, values, .. } = &self.span;
         let names: usize = fields.iter().map(String::len).sum();
@@ -113,12 +113,12 @@ pub(super) fn span(from: &mut Reader<'_>) -> Result<NewSpan, Forged> {
     Ok(NewSpan { number, span, parent: of })
 }
 
-/// What names and values take.
+/// Returns the total length of names and values.
 pub(super) fn bytes(pairs: &[(String, String)]) -> u64 {
     pairs.iter().map(|(name, value)| (name.len() + value.len()) as u64).sum()
 }
 
-/// An event of the worker.
+/// Records a log event of the worker.
 pub(super) fn log(worker: &Worker, from: &mut Reader<'_>) -> Result<(), Forged> {
     let level = level(from)?;
     let (target, file, line) = place(from)?;
@@ -145,12 +145,12 @@ fn level(from: &mut Reader<'_>) -> Result<Level, Forged> {
     })
 }
 
-/// Target, file, line.
+/// Reads the target, file and line.
 fn place(from: &mut Reader<'_>) -> Result<(String, String, u32), Forged> {
     Ok((from.text()?.to_string(), from.text()?.to_string(), from.number()? as u32))
 }
 
-/// Names and values of fields.
+/// Reads the names and values of fields.
 pub(super) fn pairs(from: &mut Reader<'_>) -> Result<Vec<(String, String)>, Forged> {
     (0..from.count()?).map(|_| Ok((from.text()?.to_string(), from.text()?.to_string()))).collect()
 }

@@ -1,6 +1,6 @@
-//! Plugins in processes of their own: a plugin that crashes, hangs or exits costs its step, and nothing else. The host's
-//! end is [`Opened`], which is the same for a plugin here and one in a worker.
-//! `docs/decisions/0009-plugins-in-workers.md` says what crosses, and what is not promised.
+//! Runs plugins in processes of their own, so that a plugin that crashes, hangs or exits fails only its step. The host uses [`Opened`], which
+//! has the same interface for a plugin in this process and one in a worker. `docs/decisions/0009-plugins-in-workers.md` describes what
+//! crosses the boundary, and what is not guaranteed.
 
 #[cfg(unix)]
 mod answers;
@@ -48,37 +48,37 @@ use std::sync::Arc;
 use std::time::Duration;
 use worker::Worker;
 
-/// Which plugins run in processes of their own, and how those are started.
+/// Which plugins run in their own processes, and how those processes are started.
 #[derive(Clone, Debug, Default)]
 pub struct Isolation {
-    /// The program of the workers: one that calls [`worker`] first. The command line is one.
+    /// The worker program: one that calls [`worker`] first, such as the command line.
     pub worker: Option<PathBuf>,
-    /// All plugins; without this, those whose entry in the manifest says so.
+    /// True to isolate all plugins; false to isolate those whose manifest entry requests it.
     pub all: bool,
-    /// Limits of each worker, beside those of the manifest.
+    /// Limits of each worker, in addition to those in the manifest.
     pub limits: Limits,
 }
 
-/// A plugin that is open: in this process, or in workers.
+/// An open plugin: in this process, or in workers.
 pub enum Opened {
-    /// Its library is loaded here.
+    /// Loaded in this process.
     Here(OpenPlugin),
-    /// Its library is loaded in processes of its own.
+    /// Loaded in worker processes.
     Apart(Box<Apart>),
 }
 
-/// Serves a host if this process was started as a worker, and then gives the exit code to end with. A program that other
-/// programs name as their worker calls this first of all.
+/// Serves a host if this process was started as a worker, and then returns the exit code to end with. A program that is used as a worker must
+/// call this before anything else.
 pub fn worker() -> Option<u8> {
     let mut args = std::env::args_os().skip(1);
     (args.next()? == COMMAND)
         .then(|| if args.next().is_some_and(|what| what == HOLDS) { serve::show() } else { serve::run() })
 }
 
-/// Asks a worker which bounds it has, instead of a plugin.
+/// Argument with which a worker reports its limits instead of serving a plugin.
 const HOLDS: &str = "holds";
 
-/// Which bounds workers have on this machine: this program tries them in a process of its own.
+/// Returns the limits that workers have on this machine, by trying them in a new process of this program.
 pub(crate) fn holding() -> Result<Vec<Holding>, String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut worker = std::process::Command::new(program);
@@ -88,14 +88,14 @@ pub(crate) fn holding() -> Result<Vec<Holding>, String> {
     limits::read_holding(&text).ok_or_else(|| "a worker does not say it".to_string())
 }
 
-/// Opening takes milliseconds; after this it will not end.
+/// Time limit for opening a plugin, which normally takes milliseconds.
 const OPENING: Duration = Duration::from_secs(60);
 
-/// Opens a plugin in a worker, which is a process of this program, and lets it end. Without limits of its own the plugin
-/// may do there what it may do here: what its constructors and its initialization do wrong harms nobody else.
+/// Opens a plugin in a worker process of this program, and then ends the worker. Without its own limits the plugin may do there what it could
+/// do in this process, but faults in its constructors and initialization do no harm here.
 ///
 /// # Errors
-/// If there can be no worker, or the plugin does not survive that.
+/// If the worker cannot be started, or the plugin does not survive being opened.
 pub(crate) fn try_out(listed: &Listed, limits: Option<&Limits>) -> Result<(), Error> {
     let program = std::env::current_exe().map_err(|error| Error::Request {
         message: format!("the file of this program is not known: {error}"),
@@ -165,7 +165,7 @@ impl Opened {
         }
     }
 
-    /// Lets its workers end; gives how those ended that did not end in order.
+    /// Shuts down the workers, and returns the error texts of those that did not end cleanly.
     pub(crate) fn close(&self) -> Vec<String> {
         match self {
             Opened::Here(_) => Vec::new(),

@@ -1,5 +1,4 @@
-//! The host as code of a plugin in a worker sees it: each question is a message, and each report a note that goes with the
-//! next message.
+//! The host as seen by plugin code in a worker: a question is sent as a message, and a report is queued and sent with the next message.
 
 use super::channel::{Channel, Frame};
 use super::serve::one_value;
@@ -21,13 +20,13 @@ use tracing::level_filters::LevelFilter;
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
-/// What both processes have, and how many messages went to the host.
+/// Objects that both processes share, and the connection to the host.
 pub(super) struct Session {
     channel: &'static Channel,
     known: RefCell<Known>,
 }
 
-/// Messages to the host, other than replies.
+/// Number of messages sent to the host, not counting replies.
 static SPOKEN: AtomicU64 = AtomicU64::new(0);
 
 impl Session {
@@ -44,13 +43,13 @@ impl Session {
     }
 }
 
-/// The host is gone: there is nothing left to do, and no code of the plugin may run any more.
+/// Ends the process because the host is gone. No code of the plugin may run any more.
 fn lost() -> ! {
     let _ = rustix::process::kill_current_process_group(rustix::process::Signal::KILL);
     std::process::abort()
 }
 
-/// A copy that the plugin made of this process must not speak for it: it ends here.
+/// Ends this process if it is a copy that the plugin made by forking, because a copy must not send messages as the worker.
 pub(super) fn only_the_original() {
     if !crate::process::is_original() {
         let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
@@ -58,7 +57,7 @@ pub(super) fn only_the_original() {
     }
 }
 
-/// What a call says of its context.
+/// The context of a call, as sent by the host.
 pub(super) struct Header {
     pub(super) opt_level: i32,
     run: u64,
@@ -66,7 +65,7 @@ pub(super) struct Header {
 }
 
 impl Header {
-    /// The context of a call, if it has one; sets the highest level of log events that is wanted.
+    /// Reads the context of a call, if it has one, and sets the maximum level of log events.
     pub(super) fn take(from: &mut Reader<'_>) -> Result<Option<Header>, Forged> {
         set_max_level(match from.byte()? {
             0 => LevelFilter::OFF,
@@ -84,10 +83,10 @@ impl Header {
     }
 }
 
-/// Does a call that comes while an answer is waited for.
+/// Performs a call that arrives while the worker waits for an answer.
 type Nested<'a> = dyn Fn(u8, Option<Header>, &mut Reader<'_>, &mut Writer) -> Result<(), Forged> + 'a;
 
-/// The host during one call. What cannot change during a call is asked once.
+/// The host during one call. Values that cannot change during a call are requested once.
 pub(super) struct Remote<'a> {
     session: &'a Session,
     header: Header,
@@ -103,7 +102,7 @@ impl<'a> Remote<'a> {
         Remote { session, header, nested, config, wanted, target }
     }
 
-    /// Asks, and reads the answer.
+    /// Sends a question, and reads the answer.
     fn ask<R>(
         &self,
         what: u8,
@@ -120,7 +119,7 @@ impl<'a> Remote<'a> {
         take(&mut self.session.known(), &mut from).unwrap_or_else(|_| lost())
     }
 
-    /// Waits for the answer; does what the host calls before it has one.
+    /// Waits for the answer, and performs the calls that the host makes in the meantime.
     fn wait(&self) -> Result<plugin_api::abi::relay::Buffer, ()> {
         loop {
             let (frame, buffer) = self.session.channel.wait().map_err(|_| ())?;
@@ -159,7 +158,7 @@ impl<'a> Remote<'a> {
     }
 }
 
-/// Any thread may tell something.
+/// Sends a report to the host. Any thread may do so.
 fn tell_host(channel: &Channel, out: &Writer, at_once: bool) {
     SPOKEN.fetch_add(1, Ordering::Relaxed);
     if channel.tell(out.bytes(), at_once).is_err() {
@@ -257,13 +256,13 @@ impl HostServices for Remote<'_> {
     }
 }
 
-/// Sends log events and spans of this process to the host.
+/// Forwards the log events and spans of this process to the host.
 pub(super) fn start_log(channel: &'static Channel) {
     let _ = tracing::subscriber::set_global_default(ToHost { channel, last: AtomicU64::new(0) });
     set_log_sink(Box::new(Sink { channel, spans: TracingSink::default() }), LevelFilter::OFF);
 }
 
-/// Log events of the plugin. The host's filter decides; here only the level does.
+/// A log sink that forwards the plugin's events. Only the level is filtered here; the host applies its own filter.
 struct Sink {
     channel: &'static Channel,
     spans: TracingSink,
@@ -280,7 +279,7 @@ impl LogSink for Sink {
         put_place(&mut out, &event.target, &event.file, event.line);
         out.text(&event.message);
         put_pairs(&mut out, &event.fields);
-        // It may be the last.
+        // Sent at once, because it may be the last event before a crash.
         tell_host(self.channel, &out, true);
     }
 
@@ -317,7 +316,7 @@ fn put_pairs(out: &mut Writer, pairs: &[(String, String)]) {
     });
 }
 
-/// Spans, and events of the host's own code in this process.
+/// A subscriber that forwards spans, and events of the host's own code in this process.
 struct ToHost {
     channel: &'static Channel,
     last: AtomicU64,

@@ -1,4 +1,4 @@
-//! What a worker says on standard error, and what its crash handler notes there.
+//! Reads a worker's standard error, including the notes of its crash handler.
 
 use super::limits::amount;
 use super::worker::WORKER;
@@ -7,37 +7,37 @@ use passhost_lang::names::visible::visible;
 use std::io::{self, IsTerminal, Read, Write};
 use std::process::ChildStderr;
 
-/// What is shown of the last that it said.
+/// Number of bytes shown from the end of the output.
 const SAID: usize = 2000;
 
-/// What is shown of the first that it said in a call, where the last is not all: the reason stands before a backtrace.
+/// Number of bytes shown from the start of a call's output if the end is not all of it, because the reason comes before a backtrace.
 const FIRST: usize = 400;
 
-/// A plugin that is only tried and says more than this does nothing else. Of one that runs, no more is shown.
+/// Limit on output. A plugin that is only tried out is ended beyond this; the output of a running plugin is no longer shown.
 pub(super) const FLOOD: u64 = 64 << 20;
 
-/// What may be left in the pipe of a process that ended: more than any pipe has.
+/// Maximum number of bytes read from the pipe of a process that has ended: more than any pipe holds.
 const LAST: u64 = 4 << 20;
 
-/// What it said on standard error.
+/// The standard error of a worker.
 pub(super) struct Said {
     pub(super) pipe: ChildStderr,
     tail: Vec<u8>,
-    /// The start of what it said in this call, and the length of all that.
+    /// The start of the output of this call.
     first: Vec<u8>,
     in_call: usize,
     pub(super) total: u64,
-    /// Bytes that went to standard error of this process.
+    /// Bytes forwarded to the standard error of this process.
     echoed: u64,
-    /// What a crash handler noted.
+    /// The note of a crash handler.
     pub(super) mark: Option<String>,
-    /// Whether its standard library said that there is no memory.
+    /// True if the standard library reported that memory ran out.
     pub(super) starved: bool,
-    /// The start of a line that may be such a note.
+    /// The start of a line that may be a note of the crash handler.
     line: Vec<u8>,
 }
 
-/// What a crash handler noted: a signal or 0, whether a foreign thread got it, the function.
+/// A note of the crash handler.
 pub(super) struct Mark<'a> {
     pub(super) signal: i32,
     pub(super) foreign: bool,
@@ -59,7 +59,7 @@ impl Said {
         Said { pipe, tail, first, in_call: 0, total: 0, echoed: 0, mark: None, starved: false, line }
     }
 
-    /// What comes now is of another call.
+    /// Starts collecting the output of a new call.
     pub(super) fn begin_call(&mut self) {
         self.first.clear();
         self.in_call = 0;
@@ -69,13 +69,13 @@ impl Said {
         self.total == u64::MAX
     }
 
-    /// Reads what a process that ended, or is to end, left.
+    /// Reads the remaining output of a process that has ended or is about to end.
     pub(super) fn hear_the_rest(&mut self, echo: bool) {
         let before = self.total;
         while !self.closed() && self.total - before < LAST && self.hear_some(echo) {}
     }
 
-    /// Reads a part of what there is; gives whether there was any.
+    /// Reads some of the available output, and returns true if there was any.
     pub(super) fn hear_some(&mut self, echo: bool) -> bool {
         let mut buffer = [0; 1 << 14];
         match self.pipe.read(&mut buffer) {
@@ -93,7 +93,7 @@ impl Said {
         }
     }
 
-    /// Passes on what was said, but for notes of the crash handler.
+    /// Forwards output line by line, except for notes of the crash handler.
     fn lines(&mut self, bytes: &[u8], echo: bool) {
         for part in bytes.split_inclusive(|byte| *byte == b'\n') {
             self.line.extend_from_slice(part);
@@ -119,14 +119,14 @@ impl Said {
         self.note(&line);
     }
 
-    /// Passes a line on, up to a limit: a plugin must not fill the disk with it.
+    /// Forwards a line, up to a limit, so that a plugin cannot fill the disk.
     fn echo(&mut self, line: &[u8]) {
         let before = self.echoed;
         self.echoed += line.len() as u64;
-        // Nothing can be said about standard error being gone.
+        // A failure to write to standard error cannot be reported.
         if self.echoed <= FLOOD {
             let mut stderr = io::stderr();
-            // A plugin must not act on a terminal. Files and pipes get the bytes.
+            // Control characters are escaped on a terminal. Files and pipes get the bytes unchanged.
             let _ = match stderr.is_terminal() {
                 true => stderr.write_all(visible(&String::from_utf8_lossy(line)).as_bytes()),
                 false => stderr.write_all(line),
@@ -137,7 +137,7 @@ impl Said {
         }
     }
 
-    /// Keeps the end of what was said.
+    /// Appends to the output that is kept.
     pub(super) fn note(&mut self, bytes: &[u8]) {
         let room = FIRST.saturating_sub(self.first.len());
         self.first.extend_from_slice(&bytes[..room.min(bytes.len())]);
@@ -164,7 +164,7 @@ impl Said {
         }
     }
 
-    /// The first line of this call, or its start.
+    /// Returns the first nonempty line of this call's output.
     fn first_line(&self) -> Option<&[u8]> {
         self.first.split(|byte| *byte == b'\n').find(|line| !line.trim_ascii().is_empty())
     }

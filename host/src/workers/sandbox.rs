@@ -1,5 +1,4 @@
-//! What a worker may reach on Linux, by the kernel's own means: files by Landlock, calls of the system by seccomp, no rights
-//! of an administrator, and no network.
+//! Restricts a worker on Linux with kernel features: files by Landlock, system calls by seccomp, no administrator rights, and no network.
 
 use super::limits::{Bounds, Limits};
 use crate::process::keeper::{Spaces, without_network};
@@ -14,7 +13,7 @@ use seccompiler::{
 };
 use std::collections::BTreeMap;
 
-/// Folders with what the dynamic loader and the standard library read.
+/// Folders that the dynamic loader and the standard library read.
 const SYSTEM: [&str; 12] = [
     "/usr",
     "/lib",
@@ -29,7 +28,7 @@ const SYSTEM: [&str; 12] = [
     "/etc/ld.so.conf",
     "/etc/localtime",
 ];
-/// Devices, and facts about the process.
+/// Devices, and files that describe the process and the machine.
 const FACTS: [&str; 7] = [
     "/proc/self",
     "/proc/cpuinfo",
@@ -40,10 +39,10 @@ const FACTS: [&str; 7] = [
     "/dev/random",
 ];
 
-/// Bounds this process; gives which bounds hold.
+/// Restricts this process, and returns the restrictions that are in force.
 pub(super) fn enter(limits: &Limits, spaces: Spaces, library: &std::fs::File) -> Result<Bounds, String> {
     let network = limits.network || without_network();
-    // Nothing that is run gets more rights than this process has.
+    // Programs that this process executes get no more rights than it has.
     let _ = set_no_new_privs(true);
     if !limits.is_everything() {
         let _ = set_capabilities(None, rights(limits));
@@ -53,7 +52,7 @@ pub(super) fn enter(limits: &Limits, spaces: Spaces, library: &std::fs::File) ->
     Ok(Bounds { files, scopes, calls, network, spaces })
 }
 
-/// Rights of an administrator that a worker keeps, if whoever started the host has them.
+/// Returns the administrator rights that a worker keeps if the host has them.
 fn rights(limits: &Limits) -> CapabilitySets {
     let mut kept = CapabilitySet::empty();
     if !limits.read.is_empty() || !limits.write.is_empty() {
@@ -67,7 +66,7 @@ fn rights(limits: &Limits) -> CapabilitySets {
     CapabilitySets { effective: kept, permitted: kept, inheritable: CapabilitySet::empty() }
 }
 
-/// Restricts files; gives whether the kernel does that, and whether it keeps signals within the sandbox.
+/// Restricts files. Returns whether the kernel enforces that, and whether it keeps signals within the sandbox.
 fn files(limits: &Limits, library: &std::fs::File) -> Result<(bool, bool), Box<dyn std::error::Error>> {
     let abi = ABI::V6;
     let (read, all) = (AccessFs::from_read(abi), AccessFs::from_all(abi));
@@ -80,7 +79,7 @@ fn files(limits: &Limits, library: &std::fs::File) -> Result<(bool, bool), Box<d
     rules = rules.add_rules(path_beneath_rules(here(&limits.read), read))?;
     let write = if limits.is_everything() { all } else { all & !links_and_devices() };
     rules = rules.add_rules(path_beneath_rules(here(&limits.write), write))?;
-    // A private copy in memory has no path: there is nothing to allow, and a rule for it is an error.
+    // A private copy in memory has no path, so it needs no rule, and adding one would fail.
     if std::os::unix::fs::MetadataExt::nlink(&library.metadata()?) > 0 {
         let itself = AccessFs::ReadFile | AccessFs::Execute;
         rules = rules.add_rule(PathBeneath::new(library, itself))?;
@@ -90,13 +89,14 @@ fn files(limits: &Limits, library: &std::fs::File) -> Result<(bool, bool), Box<d
     Ok((status.ruleset != RulesetStatus::NotEnforced, scopes))
 }
 
-/// What leads elsewhere, or keeps who opens it: the host may write to the same folder later.
+/// Rights to create links, which lead elsewhere, and pipes, sockets and devices, which can block a process that opens them. They are withheld
+/// because the host may later write to the same folder.
 fn links_and_devices() -> BitFlags<AccessFs> {
     AccessFs::MakeSym | AccessFs::MakeFifo | AccessFs::MakeSock | AccessFs::MakeChar | AccessFs::MakeBlock
 }
 
-/// Calls that fail, whatever they are given: those that lead to other processes, out of the process group or into another
-/// name space, those that only administrators need, and those whose memory no limit of this process counts.
+/// Calls that always fail: those that affect other processes, leave the process group or enter another namespace, those that only
+/// administrators need, and those whose memory does not count against any limit of this process.
 const NEVER: &[i64] = &[
     // Processes.
     libc::SYS_setsid,
@@ -109,7 +109,7 @@ const NEVER: &[i64] = &[
     libc::SYS_pidfd_getfd,
     libc::SYS_kcmp,
     libc::SYS_personality,
-    // Name spaces and mounts.
+    // Namespaces and mounts.
     libc::SYS_unshare,
     libc::SYS_setns,
     libc::SYS_chroot,
@@ -148,7 +148,7 @@ const NEVER: &[i64] = &[
     libc::SYS_adjtimex,
     libc::SYS_clock_adjtime,
     libc::SYS_vhangup,
-    // Ways into the kernel that seccomp cannot look into, or that had many faults.
+    // Interfaces of the kernel that seccomp cannot inspect, or that have had many vulnerabilities.
     libc::SYS_bpf,
     libc::SYS_perf_event_open,
     libc::SYS_userfaultfd,
@@ -163,20 +163,20 @@ const NEVER: &[i64] = &[
     444, // landlock_create_ruleset
     445, // landlock_add_rule
     446, // landlock_restrict_self
-    // Pages that a pipe holds count for nobody.
+    // Pages that a pipe holds do not count against any process.
     libc::SYS_vmsplice,
     libc::SYS_tee,
     459, // lsm_get_self_attr
     460, // lsm_set_self_attr
     461, // lsm_list_modules
-    // Who uses files.
+    // Watching files that others use.
     libc::SYS_fanotify_init,
     libc::SYS_fanotify_mark,
     libc::SYS_inotify_init1,
     libc::SYS_inotify_add_watch,
 ];
 
-/// Of these, other processors than this one have none.
+/// More such calls, which other processors do not have.
 #[cfg(target_arch = "x86_64")]
 const NEVER_HERE: &[i64] = &[
     libc::SYS_inotify_init,
@@ -190,7 +190,7 @@ const NEVER_HERE: &[i64] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const NEVER_HERE: &[i64] = &[];
 
-/// Mode, owner, times and attributes of files, for which Landlock has no right.
+/// Calls that change the mode, owner, times and attributes of files, for which Landlock has no right.
 const METADATA: &[i64] = &[
     libc::SYS_fchmod,
     libc::SYS_fchmodat,
@@ -215,7 +215,7 @@ const METADATA_HERE: &[i64] =
 #[cfg(not(target_arch = "x86_64"))]
 const METADATA_HERE: &[i64] = &[];
 
-/// Memory that no limit of a process counts, and what stays when a process ends.
+/// Calls that create memory outside of a process's limits, or objects that outlive the process.
 const SHARED: &[i64] = &[
     libc::SYS_memfd_create,
     libc::SYS_memfd_secret,
@@ -234,8 +234,8 @@ const SHARED: &[i64] = &[
     libc::SYS_mq_unlink,
 ];
 
-/// Kinds of sockets that lead to other machines, and `AF_NETLINK`, by which programs learn of interfaces. Sockets of this machine
-/// (`AF_UNIX`) lead to its services.
+/// Kinds of sockets that lead to other machines, and `AF_NETLINK`, which lists network interfaces. Sockets of this machine (`AF_UNIX`) lead
+/// to its services.
 const DOMAINS: [i64; 3] = [libc::AF_INET as i64, libc::AF_INET6 as i64, libc::AF_NETLINK as i64];
 
 const NETWORK: &[i64] = &[
@@ -248,20 +248,20 @@ const NETWORK: &[i64] = &[
     libc::SYS_accept4,
 ];
 
-/// One call, and what its arguments must be for it to fail: all of one of these lists.
+/// A call, and lists of conditions on its arguments: the call fails if all conditions of one list hold.
 type Refused = (i64, Vec<Vec<SeccompCondition>>);
 
 fn when(argument: u8, op: SeccompCmpOp, value: u64) -> Result<SeccompCondition, String> {
     SeccompCondition::new(argument, SeccompCmpArgLen::Dword, op, value).map_err(|error| error.to_string())
 }
 
-/// The argument has all of these bits.
+/// Holds if the argument has all of these bits.
 fn has(argument: u8, bits: i32) -> Result<SeccompCondition, String> {
     let bits = u64::from(bits.cast_unsigned());
     when(argument, SeccompCmpOp::MaskedEq(bits), bits)
 }
 
-/// The argument is none of these numbers.
+/// Holds if the argument is none of these numbers.
 fn none_of(argument: u8, numbers: &[i64]) -> Result<Vec<SeccompCondition>, String> {
     numbers.iter().map(|number| when(argument, SeccompCmpOp::Ne, u64::from(*number as u32))).collect()
 }
@@ -270,11 +270,11 @@ fn is(argument: u8, number: i32) -> Result<Vec<SeccompCondition>, String> {
     Ok(vec![when(argument, SeccompCmpOp::Eq, u64::from(number.cast_unsigned()))?])
 }
 
-/// Calls that name a process: it must be this one, where the worker sees others.
+/// Returns calls that name a process. They fail for any other process, if the worker can see others.
 fn of_other_processes(sees_others: bool) -> Result<Vec<Refused>, String> {
     let own = i64::from(std::process::id());
     let other = |argument: u8| none_of(argument, &[0, own]);
-    // A process as the first of two arguments that say whose.
+    // Conditions on calls whose first argument selects processes, groups or users, and whose second names one.
     let of_which = |user: i32| -> Result<Vec<Vec<SeccompCondition>>, String> {
         let mut lists = vec![is(0, user)?];
         if sees_others {
@@ -291,7 +291,7 @@ fn of_other_processes(sees_others: bool) -> Result<Vec<Refused>, String> {
         (libc::SYS_getpriority, of_which(libc::PRIO_USER as i32)?),
         // `IOPRIO_WHO_USER`.
         (libc::SYS_ioprio_set, of_which(3)?),
-        // `PR_SCHED_CORE` shares a core with another process; a filter of calls is memory of the kernel.
+        // `PR_SCHED_CORE` shares a core with another process. A seccomp filter takes kernel memory.
         (libc::SYS_prctl, vec![is(0, 62)?, is(0, libc::PR_SET_SECCOMP)?]),
     ];
     if sees_others {
@@ -314,7 +314,7 @@ fn of_other_processes(sees_others: bool) -> Result<Vec<Refused>, String> {
     Ok(refused)
 }
 
-/// Name spaces that a process can be made in, and a parent that is not its own.
+/// Flags that create a process in a new namespace, or with a parent other than the caller.
 const APART: [i32; 8] = [
     libc::CLONE_PARENT,
     libc::CLONE_NEWNS,
@@ -340,11 +340,11 @@ const IOCTLS: [i64; 10] = [
     0x8008_6601, // FS_IOC_GETFLAGS
 ];
 
-/// Commands of `ioctl` for sockets are between these.
+/// Range of the `ioctl` commands for sockets.
 const OF_SOCKETS: (u64, u64) = (0x8900, 0x89ff);
 
-/// Commands of `fcntl` for signals and news about files, for a lease and, where only some files are granted, for locks: others wait
-/// for these.
+/// Returns the commands of `fcntl` to refuse: signals, notifications and leases, and also locks if only some files are granted, because other
+/// processes wait for locks and leases.
 fn commands(limits: &Limits) -> Vec<i32> {
     let mut all = vec![libc::F_SETOWN, 15, 10, libc::F_SETLEASE, libc::F_NOTIFY];
     if !limits.is_everything() {
@@ -353,7 +353,7 @@ fn commands(limits: &Limits) -> Vec<i32> {
     all
 }
 
-/// Calls that fail with some arguments.
+/// Returns calls that fail with some arguments.
 fn by_arguments(limits: &Limits) -> Result<Vec<Refused>, String> {
     let mut ioctls = Vec::new();
     for (op, end) in [(SeccompCmpOp::Lt, OF_SOCKETS.0), (SeccompCmpOp::Gt, OF_SOCKETS.1)] {
@@ -380,23 +380,23 @@ fn by_arguments(limits: &Limits) -> Result<Vec<Refused>, String> {
     Ok(refused)
 }
 
-/// Bits of a mode by which a program has the rights of its owner or group.
+/// Conditions on the mode bits that run a program with the rights of its owner or group.
 fn rights_in(mode: u8) -> Result<Vec<Vec<SeccompCondition>>, String> {
     [0o4000, 0o2000].into_iter().map(|bit| Ok(vec![has(mode, bit)?])).collect()
 }
 
-/// A file with such bits that is made; others have no mode.
+/// Like [`rights_in`], for calls that create a file only with `O_CREAT`; other calls ignore the mode.
 fn new_with_rights(flags: u8, mode: u8) -> Result<Vec<Vec<SeccompCondition>>, String> {
     [0o4000, 0o2000].into_iter().map(|bit| Ok(vec![has(flags, libc::O_CREAT)?, has(mode, bit)?])).collect()
 }
 
-/// Memory that processes share counts for none of them; a stack that grows down counts as none, too.
+/// Refuses shared anonymous memory and growing stacks, because neither counts against the limits of a process.
 fn shared_memory() -> Result<Refused, String> {
     let shared = vec![has(3, libc::MAP_SHARED | libc::MAP_ANONYMOUS)?];
     Ok((libc::SYS_mmap, vec![shared, vec![has(3, libc::MAP_GROWSDOWN)?]]))
 }
 
-/// Calls that would lead out of these bounds fail with EPERM.
+/// Makes calls that would escape these restrictions fail with EPERM.
 fn calls(limits: &Limits, spaces: Spaces) -> Result<(), String> {
     let mut always: Vec<i64> = [NEVER, NEVER_HERE].concat();
     let mut some = by_arguments(limits)?;
@@ -419,18 +419,18 @@ fn calls(limits: &Limits, spaces: Spaces) -> Result<(), String> {
     let refused = SeccompAction::Errno(libc::EPERM.cast_unsigned());
     let filter = SeccompFilter::new(rules, SeccompAction::Allow, refused, arch).map_err(|error| error.to_string())?;
     let program: BpfProgram = filter.try_into().map_err(|error: seccompiler::BackendError| error.to_string())?;
-    // After the last one, no more are taken.
+    // The second filter forbids installing further ones.
     for program in [&unknown_calls(), &program[..]] {
         seccompiler::apply_filter(program).map_err(|error| error.to_string())?;
     }
     Ok(())
 }
 
-/// The last call of the system that this list knows: later ones may do what these bounds forbid.
+/// The last system call that these lists cover. Later ones may do what the restrictions forbid.
 const LAST: u32 = 470;
 
-/// Calls that do not exist here: later ones, those of another kind of process, and those whose arguments lie in memory.
-/// Programs then do without them, as with an older system.
+/// Makes calls appear not to exist: calls newer than [`LAST`], calls of other architectures, and calls with arguments in memory. Programs
+/// then fall back, as on an older system.
 fn unknown_calls() -> Vec<sock_filter> {
     const LOAD: u16 = 0x20;
     const EQUAL: u16 = 0x15;

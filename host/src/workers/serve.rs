@@ -1,4 +1,4 @@
-//! The worker: opens one plugin, and does what the host calls until the host lets it end.
+//! The main loop of a worker: opens one plugin, and performs the host's calls until the host ends it.
 
 use super::channel::{Channel, Frame, receive_files};
 use super::limits::{self, Spaces};
@@ -23,7 +23,7 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 
-/// A plugin that is open.
+/// An open plugin.
 struct Opened {
     plugin: OpenPlugin,
     meta: PluginMeta,
@@ -32,7 +32,7 @@ struct Opened {
     last: Cell<u64>,
 }
 
-/// The process of a worker, or its keeper; gives its exit code.
+/// Runs the worker or its keeper process, and returns the exit code.
 pub(super) fn run() -> u8 {
     match kept() {
         Ok(spaces) => work(spaces),
@@ -40,7 +40,7 @@ pub(super) fn run() -> u8 {
     }
 }
 
-/// Writes which bounds hold, instead of serving a host; gives the exit code.
+/// Prints the limits in force instead of serving a host, and returns the exit code.
 pub(super) fn show() -> u8 {
     use std::io::Write;
     let spaces = match kept() {
@@ -55,10 +55,10 @@ pub(super) fn show() -> u8 {
     if written.is_ok() { exit::DONE } else { exit::FAULT }
 }
 
-/// What this process has for itself, if it is the worker.
+/// Forks a keeper if the system allows it, and returns the namespaces of the worker.
 ///
 /// # Errors
-/// The exit code of a keeper.
+/// The exit code, if this process is the keeper.
 pub(super) fn kept() -> Result<Spaces, u8> {
     #[cfg(target_os = "linux")]
     return match process::keeper::keep() {
@@ -69,7 +69,7 @@ pub(super) fn kept() -> Result<Spaces, u8> {
     Ok(())
 }
 
-/// Whether a process of this worker waits until all others of it have ended.
+/// Returns true if a keeper process waits until all other processes of this worker have ended.
 fn is_kept(spaces: Spaces) -> bool {
     #[cfg(target_os = "linux")]
     return spaces.processes;
@@ -80,12 +80,12 @@ fn is_kept(spaces: Spaces) -> bool {
 fn work(spaces: Spaces) -> u8 {
     match connect().map(|(channel, library)| serve(channel, spaces, library)) {
         Ok(Ok(())) => exit::DONE,
-        // The host is gone, or sends what no host of this version does: there is none to tell it.
+        // The host is gone, or sent an invalid message, so the error cannot be reported to it.
         Ok(Err(_)) | Err(_) => exit::FAULT,
     }
 }
 
-/// The socket is standard output, and the library standard input. What a plugin prints goes to standard error.
+/// Takes over the socket from standard output and the library from standard input. The plugin's standard output then goes to standard error.
 fn connect() -> io::Result<(&'static Channel, File)> {
     let socket = UnixStream::from(io::stdout().as_fd().try_clone_to_owned()?);
     let library = File::open("/proc/self/fd/0");
@@ -98,12 +98,12 @@ fn connect() -> io::Result<(&'static Channel, File)> {
     Ok((Box::leak(Box::new(Channel::new(socket, outbox, inbox))), library))
 }
 
-/// Ends this process and all that the plugin started, once the host is gone.
+/// Ends this process and all that the plugin started once the host is gone.
 fn watch(channel: &'static Channel) {
     use rustix::event::{PollFd, PollFlags, poll};
     let wait = move || loop {
         let mut socket = [PollFd::from_borrowed_fd(channel.socket(), PollFlags::empty())];
-        // While it waits, a socket that the plugin closes stays open.
+        // The timeout is needed because a socket that the plugin closes stays open while `poll` waits on it.
         let pause = rustix::event::Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
         let _ = poll(&mut socket, Some(&pause));
         match socket[0].revents() {
@@ -114,7 +114,7 @@ fn watch(channel: &'static Channel) {
             _ => {}
         }
     };
-    // Where there can be no thread, a call that never ends keeps the process.
+    // If the thread cannot be started, a call that never ends keeps the process alive after the host is gone.
     let _ = std::thread::Builder::new().name("host".to_string()).stack_size(1 << 16).spawn(wait);
 }
 
@@ -136,7 +136,7 @@ fn serve(channel: &'static Channel, spaces: Spaces, library: File) -> Result<(),
         match (what, &opened) {
             (call::OPEN, None) => {
                 let Some(library) = library.take() else { return Err(Forged::new("there is no library")) };
-                // Whatever ends this process from now on, it was a worker. A host that is gone shows at the reply.
+                // If this process ends from now on, the host can see that it was a worker. A host that is gone is noticed at the reply.
                 let _ = channel.tell(&[tell::HERE, u8::from(is_kept(spaces))], true);
                 opened = open(library, spaces, &mut from, &mut out)?;
                 watch(channel);
@@ -188,7 +188,7 @@ fn open(library: File, spaces: Spaces, from: &mut Reader<'_>, out: &mut Writer) 
         .map_err(|error| refuse(format!("its limits cannot be set: {error}"), "use others"))
         .and_then(|_| Library::of(library, &file).map_err(|error| refuse(error.to_string(), error.help())))
         .and_then(|library| Ok((loader::list_with(&library, None, None, || Ok(()))?, library)))
-        // No path leads to a private copy.
+        // A private copy has no path.
         .and_then(|(listed, library)| Ok((loader::open_as(&listed, &library)?, listed.meta)));
     match opened {
         Ok((plugin, meta)) => {
@@ -208,7 +208,7 @@ fn open(library: File, spaces: Spaces, from: &mut Reader<'_>, out: &mut Writer) 
     }
 }
 
-/// Does one call. The host's services are those of the call around it, if there is a context.
+/// Performs one call. The host's services are those of the enclosing call, if there is a context.
 fn do_call(
     session: &Session,
     opened: &Opened,
@@ -230,7 +230,7 @@ fn do_call(
     }
 }
 
-/// Notes which code runs.
+/// Records which code runs, for the crash handler.
 fn doing(opened: &Opened, kind: Kind, name: &str, about: &str) -> process::Doing {
     let file = opened.file.as_os_str().as_encoded_bytes();
     process::begin(&process::Call { kind, step: 0, name, plugin: &opened.meta.name, file, about })
@@ -344,7 +344,7 @@ fn instrument_event(
     let what = from.byte()?;
     let module = if from.byte()? == 0 { None } else { Some(session.known().take_module(from)?) };
     let (facts, message) = if from.byte()? == 0 { (None, "") } else { (Some(Facts::take(from)?), from.text()?) };
-    // It may ask the host, which may call it.
+    // Removed from the table during the call, because the instrument may call the host, which may call back.
     let Some(mut instrument) = opened.instruments.borrow_mut().remove(&number) else {
         return Err(Forged::new("there is no such instrument"));
     };
@@ -368,7 +368,7 @@ fn instrument_event(
     Ok(())
 }
 
-/// What an instrument sees of a pass.
+/// The facts about a pass that an instrument sees.
 struct Facts<'a> {
     name: &'a str,
     opt_level: i32,
@@ -396,7 +396,7 @@ impl<'a> Facts<'a> {
     }
 }
 
-/// The values of a config key, or nothing.
+/// Reads the value of a config key, or `None` if it is not set.
 pub(super) fn one_value(from: &mut Reader<'_>) -> Result<Option<passhost_lang::metadata::OptionValue>, Forged> {
     Ok(take_values(from)?.into_iter().next())
 }

@@ -1,25 +1,25 @@
-//! How much of what a plugin tells is heard: diagnostics, log events, spans, statistics and modules to show.
+//! Limits how much output of a plugin is accepted: diagnostics, log events, spans, statistics and modules to show.
 
 use crate::plugins::limits::amount;
 use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Bytes in one call of a worker, and in one run of all workers of a plugin. A whole text of diagnostics that somebody
-/// reads is far shorter.
+/// Maximum number of bytes in one call of a worker, and in one run of all workers of a plugin. Diagnostics that a person could read are far
+/// shorter.
 const CALL: u64 = 16 << 20;
 const RUN: u64 = 64 << 20;
 
-/// What the host needs for a message, beside its bytes.
+/// Memory that the host needs for a message, in addition to its bytes.
 const EACH: u64 = 256;
 
-/// Names of statistics of a plugin. A statistic that is known takes no memory.
+/// Maximum number of statistic names of a plugin. Counting an existing statistic takes no memory.
 const NAMES: usize = 10_000;
 const LONGEST_NAME: usize = 1_000;
 
-/// An error makes its step fail: this much of one is heard in each call, however much was told before it.
+/// Maximum length of an error that is accepted once per call even beyond the limits, because an error makes its step fail.
 const ERROR: usize = 1_000;
 
-/// What the workers of one plugin told.
+/// The amount of output of the workers of one plugin.
 #[derive(Debug, Default)]
 pub(crate) struct Talk(Mutex<Told>);
 
@@ -28,19 +28,19 @@ struct Told {
     run: u64,
     in_run: u64,
     in_call: u64,
-    /// An error was heard in this call, though too much had been told.
+    /// True if an error was accepted in this call although the limit was exceeded.
     erred: bool,
     names: HashSet<String>,
-    /// A statistic was not counted.
+    /// True if a statistic was not counted.
     full: bool,
 }
 
-/// What becomes of a message.
+/// Whether a message is accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Heard {
     Yes,
     No,
-    /// No, nor does any other one from now on in this call or run; with what is to be said of that.
+    /// Dropped, as are all further messages of this call or run. The text is the warning to print.
     Last(String),
 }
 
@@ -53,7 +53,7 @@ impl Talk {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A call begins, in a run with this number.
+    /// Begins a call in the run with this number.
     pub(super) fn begin_call(&self, run: u64) {
         let mut told = self.told();
         if told.run != run {
@@ -62,7 +62,7 @@ impl Talk {
         (told.in_call, told.erred) = (0, false);
     }
 
-    /// Whether a message is heard that takes so many bytes here.
+    /// Decides whether a message of this many bytes is accepted.
     pub(super) fn hears(&self, bytes: u64) -> Heard {
         let mut told = self.told();
         let cost = bytes.saturating_add(EACH);
@@ -78,13 +78,13 @@ impl Talk {
         }
     }
 
-    /// Whether an error is heard that comes after too much else, and how much of it.
+    /// Returns the part of an error that is accepted beyond the limits, or `None` if this call already had one.
     pub(super) fn hears_error<'m>(&self, message: &'m str) -> Option<&'m str> {
         let first = !std::mem::replace(&mut self.told().erred, true);
         first.then(|| &message[..message.floor_char_boundary(ERROR)])
     }
 
-    /// Whether a statistic of this name is counted.
+    /// Decides whether a statistic of this name is counted.
     pub(super) fn counts(&self, name: &str) -> Heard {
         let mut told = self.told();
         if told.names.contains(name) {

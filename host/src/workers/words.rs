@@ -1,6 +1,6 @@
-//! What messages between host and worker say first.
+//! The first byte of each message between host and worker, which selects what it means.
 
-/// What the host calls.
+/// Calls from the host.
 pub(super) mod call {
     pub(crate) const OPEN: u8 = 1;
     pub(crate) const RUN_MODULE: u8 = 2;
@@ -14,7 +14,7 @@ pub(super) mod call {
     pub(crate) const QUIT: u8 = 10;
 }
 
-/// What a worker asks.
+/// Questions from a worker.
 pub(super) mod ask {
     pub(crate) const INFER: u8 = 1;
     pub(crate) const LEGALIZE: u8 = 2;
@@ -25,7 +25,7 @@ pub(super) mod ask {
     pub(crate) const WANTED: u8 = 7;
 }
 
-/// What a worker tells.
+/// Reports from a worker.
 pub(super) mod tell {
     pub(crate) const DIAGNOSE: u8 = 1;
     pub(crate) const LABEL: u8 = 2;
@@ -38,7 +38,7 @@ pub(super) mod tell {
     pub(crate) const EXIT: u8 = 9;
     pub(crate) const CLOSE: u8 = 10;
     pub(crate) const FOLLOWS: u8 = 11;
-    /// It is a worker, and about to open the plugin.
+    /// Sent when the process is a worker and is about to open the plugin.
     pub(crate) const HERE: u8 = 12;
 }
 

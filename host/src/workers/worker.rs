@@ -1,4 +1,4 @@
-//! A worker process as its host sees it: its start, calls, and its end.
+//! A worker process as its host sees it: start, calls and end.
 
 use super::answers::{answer, hear};
 use super::census;
@@ -29,52 +29,52 @@ use std::time::{Duration, Instant};
 /// The hidden command of a worker.
 pub(crate) const COMMAND: &str = "worker-process";
 
-/// What may come after the time of a call is over, as it was on its way: messages, their bytes, and for how long.
+/// What is still accepted after the deadline of a call, because it may have been on its way: messages, their bytes, and the time.
 const ON_ITS_WAY: (u32, usize, Duration) = (10_000, 4 << 20, Duration::from_secs(1));
 
-/// A message of a worker has no more bytes than these and [`TIMES`] all that it was given, unless the manifest says how much
-/// memory it may use. All messages of one call have twice as many.
+/// Unless the manifest sets a memory limit, a message may have this many bytes plus [`TIMES`] the bytes that were sent to the worker. All
+/// messages of one call together may have twice as many.
 const ALWAYS: u64 = 1 << 30;
 const TIMES: u64 = 4;
 
-/// How often the processes of a worker are counted, while it works.
+/// Interval at which the processes of a working worker are counted.
 const CENSUS: Duration = Duration::from_millis(200);
 
-/// How long a process has to end that closed its end of the socket, or that was asked to. Its keeper ends all others first.
+/// Time for a process to end after it closed its end of the socket or was told to end. Its keeper ends all other processes first.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// How a worker is started.
+/// How to start a worker.
 #[derive(Clone, Debug)]
 pub(crate) struct Start {
-    /// The program: one that calls `passhost::worker` or is the command line.
+    /// A program that calls `passhost::worker` first, such as the command line.
     pub(crate) program: PathBuf,
     pub(crate) limits: Limits,
-    /// What it says on standard error goes to that of this process.
+    /// True to forward the worker's standard error to that of this process.
     pub(crate) echo: bool,
     pub(crate) fates: Arc<Fates>,
-    /// What the workers of this plugin told.
+    /// The amount of output of this plugin's workers.
     pub(crate) talk: Arc<Talk>,
 }
 
-/// What became of the workers of an engine.
+/// The failures of an engine's workers.
 #[derive(Debug, Default)]
 pub(crate) struct Fates {
-    /// One died, or was ended.
+    /// True if a worker died or was killed.
     pub(crate) died: AtomicBool,
-    /// The system did not give what one needs.
+    /// True if the system lacked a resource that a worker needs.
     pub(crate) lacking: AtomicBool,
 }
 
-/// How a call ended that has no answer.
+/// The end of a worker during a call.
 #[derive(Clone, Debug)]
 pub(crate) struct Death {
-    /// Who ended: the worker, or a thread in it.
+    /// The part that ended: the worker, or a thread in it.
     who: &'static str,
     /// As in `was killed by SIGSEGV`.
     how: String,
-    /// The end of what it said.
+    /// The end of the worker's output.
     said: String,
-    /// The function that it worked on, where that is known.
+    /// The function that it was working on, if known.
     pub(crate) function: Option<String>,
 }
 
@@ -86,18 +86,18 @@ impl std::fmt::Display for Death {
 }
 
 impl Death {
-    /// How it ended after everything was done, as in `its worker was killed by SIGSEGV, after …; it said: …`.
+    /// Describes an end after all work was done, as in `its worker was killed by SIGSEGV, after …; it said: …`.
     pub(super) fn after_the_end(&self) -> String {
         format!("{} {}, after the run had come to its end{}", self.who, self.how, self.said)
     }
 
-    /// The error of a program that never said that it is a worker.
+    /// Builds the error of a program that did not act as a worker.
     fn refuses_program(self, program: &Path) -> Error {
         let message = format!("the program {} was started as a worker and is none: it {}", program.display(), self.how);
         Error::Request { message: format!("{message}{}", self.said), help: NAME_ONE.to_string() }
     }
 
-    /// The error of a plugin that ends its worker before it does anything; `when`: while or after it was opened.
+    /// Builds the error of a plugin that ends its worker before doing anything. `when` is `while` or `after`.
     fn refuses(self, file: &Path, when: &str) -> Error {
         Error::Plugin {
             path: file.to_path_buf(),
@@ -107,7 +107,7 @@ impl Death {
     }
 }
 
-/// Why a program cannot be started as a worker.
+/// Builds the error of a program that cannot be started as a worker.
 fn not_started(program: &Path, error: &io::Error) -> Error {
     let message = format!("the worker program {} cannot be started: {error}", program.display());
     let wrong = [libc::ENOENT, libc::ENOTDIR, libc::EACCES, libc::ENOEXEC, libc::EISDIR, libc::ELOOP];
@@ -127,45 +127,45 @@ const NAME_ONE: &str =
 pub(super) const WORKER: &str = "its worker";
 const THREAD: &str = "a thread that it started in its worker";
 
-/// Why a worker gives no answer.
+/// Why a worker gave no answer.
 enum Cause {
-    /// It ended, or closed its end.
+    /// The worker ended, or closed its end of the socket.
     Gone,
     Late(Duration),
     Nonsense(String),
     Flood(u64),
-    /// The system did not take what it is to work on.
+    /// The system failed to send the message.
     Unsent(io::Error),
-    /// The system does not say what the worker sends.
+    /// The system failed to report what the worker sends.
     Unheard(io::Error),
-    /// A signal stopped it, and nobody lets it go on.
+    /// A signal stopped the worker, and nothing resumed it.
     Stopped,
-    /// Its processes take more than they may.
+    /// The worker's processes together exceed its limits.
     Excess(String),
 }
 
-/// A worker process. One thread has its turn at a time.
+/// A worker process, used by one thread at a time.
 pub(crate) struct Worker {
     channel: Channel,
     child: Mutex<Child>,
     said: Mutex<Said>,
     known: Mutex<Known>,
-    /// Whether it said that it is a worker.
+    /// True if the process has identified itself as a worker.
     pub(super) here: AtomicBool,
-    /// Whether its process is that of a keeper, which ends all others when it is asked to.
+    /// True if the child is a keeper process, which ends all others when it is terminated.
     pub(super) kept: AtomicBool,
     pub(super) spans: Mutex<Spans>,
     dead: Mutex<Option<Death>>,
     taken: Mutex<bool>,
     free: Condvar,
     start: Start,
-    /// When the outermost call that runs has to be over.
+    /// Deadline of the outermost running call.
     deadline: Mutex<Option<Instant>>,
-    /// Bytes that were sent to it.
+    /// Number of bytes sent to the worker.
     given: AtomicU64,
-    /// Processor time that it used, once it ended.
+    /// Processor time that the worker used, set when it has ended.
     used: Mutex<Duration>,
-    /// When its processes were counted, and whether they had too much.
+    /// When its processes were last counted, and whether they exceeded the limits then.
     counted: Mutex<(Instant, bool)>,
 }
 
@@ -177,7 +177,7 @@ impl Worker {
     /// Starts a worker, which opens a plugin.
     ///
     /// # Errors
-    /// If there is no such program, or the plugin is refused, or does not survive that.
+    /// If the program does not exist, or the plugin is refused or does not survive being opened.
     pub(crate) fn start(listed: &Listed, start: &Start) -> Result<Worker, Error> {
         let (worker, missing) = Worker::begin(listed, start)?;
         for missing in missing {
@@ -187,16 +187,16 @@ impl Worker {
         Ok(worker)
     }
 
-    /// Opens a plugin in a worker, which then ends: what the plugin does meanwhile harms nobody else.
+    /// Opens a plugin in a worker and then ends it, so that faults of the plugin do no harm here.
     ///
     /// # Errors
-    /// As for [`Worker::start`], or how it ended.
+    /// As for [`Worker::start`], or how the worker ended.
     pub(super) fn try_out(listed: &Listed, start: &Start) -> Result<(), Error> {
         let (worker, _) = Worker::begin(listed, start)?;
         worker.quit().map_err(|death| death.refuses(&listed.file, "after"))
     }
 
-    /// A worker that has opened a plugin, and which of its limits the system does not offer.
+    /// Starts a worker that opens a plugin, and returns it with the limits that the system cannot enforce.
     fn begin(listed: &Listed, start: &Start) -> Result<(Worker, Vec<String>), Error> {
         let failed = |error: io::Error| not_started(&start.program, &error);
         let library = listed.library()?;
@@ -208,15 +208,15 @@ impl Worker {
         command.env_clear().envs(std::env::vars_os().filter(|(name, _)| sees(name)));
         command.stdin(library.as_input().map_err(failed)?).stdout(OwnedFd::from(other));
         let child = command.spawn();
-        // The command keeps the other end open as long as it lives.
+        // Dropping the command closes the other end of the socket in this process.
         drop(command);
         let mut child = child.map_err(failed)?;
         let Some(pipe) = child.stderr.take() else { return Err(failed(io::ErrorKind::BrokenPipe.into())) };
         let said = Said::on(pipe);
-        // What fails here shows as the end of the process.
+        // A failure here shows up later as the end of the process.
         let _ = rustix::io::ioctl_fionbio(&said.pipe, true);
         let _ = send_files(&own, &[&inbox, &outbox]);
-        // One that reads nothing keeps nobody who writes.
+        // A worker that reads nothing must not block the host forever.
         let _ = own.set_write_timeout(Some(start.limits.timeout().max(Duration::from_millis(1))));
         let worker = Worker {
             channel: Channel::new(own, outbox, inbox),
@@ -291,8 +291,8 @@ impl Worker {
         lock(&self.dead).is_some()
     }
 
-    /// How somebody else ended it while nobody called it. If the plugin did that itself, by a thread that crashes or exits,
-    /// the next call fails.
+    /// Describes how something outside of passhost killed the worker between calls. If the plugin ended itself, by a thread that crashed or
+    /// exited, this returns `None` and the next call fails.
     pub(super) fn was_killed(&self) -> Option<String> {
         use std::os::unix::process::ExitStatusExt;
         if self.is_dead() {
@@ -307,8 +307,8 @@ impl Worker {
         Some(how)
     }
 
-    /// Sends a call and gives what its reply has. Meanwhile, what the worker asks and tells is answered by the current
-    /// context of this thread.
+    /// Sends a call, and returns the content of the reply. Until then, messages of the worker are handled with the current context of this
+    /// thread.
     pub(crate) fn call<R>(
         &self,
         what: u8,
@@ -340,7 +340,7 @@ impl Worker {
         taken.map_err(|Forged(why)| self.die(Cause::Nonsense(why)))
     }
 
-    /// When a call has to be over: one within another one has no more time than that.
+    /// Returns the deadline of a call. A nested call cannot outlast its enclosing call.
     fn deadline_of(&self, depth: usize) -> Instant {
         let own = Instant::now() + self.start.limits.timeout();
         let mut outer = lock(&self.deadline);
@@ -358,7 +358,7 @@ impl Worker {
         })
     }
 
-    /// How many bytes a message of it may have.
+    /// Returns the maximum length of a message of the worker.
     fn most(&self) -> u64 {
         let limits = &self.start.limits;
         let given = self.given.load(Ordering::Relaxed);
@@ -366,7 +366,7 @@ impl Worker {
         most.min(MOST)
     }
 
-    /// Answers until the reply comes.
+    /// Handles messages until the reply arrives.
     fn converse(&self, deadline: Instant) -> Result<plugin_api::abi::relay::Buffer, Cause> {
         let (mut late, mut late_bytes, mut received) = (0, 0, 0u64);
         loop {
@@ -397,7 +397,7 @@ impl Worker {
                     let most = bounds(left, self.start.limits.memory());
                     answer(&self.known, most, &mut from, &mut out).and_then(|()| from.end()).map_err(nonsense)?;
                     match self.send(Frame::Reply, out.bytes()) {
-                        // One that is gone shows when the next message is read.
+                        // A worker that is gone is noticed when the next message is read.
                         Ok(()) | Err(Cause::Gone) => {}
                         Err(other) => return Err(other),
                     }
@@ -420,7 +420,7 @@ impl Worker {
                 let (socket, pipe) = (self.channel.socket(), said.pipe.as_fd());
                 let mut wanted =
                     [PollFd::from_borrowed_fd(socket, PollFlags::IN), PollFd::from_borrowed_fd(pipe, PollFlags::IN)];
-                // One that said its last word is not asked again.
+                // Do not poll standard error after it is closed.
                 let n = if said.closed() { 1 } else { 2 };
                 let pause = deadline.saturating_duration_since(Instant::now()).min(Duration::from_millis(50));
                 let pause = rustix::event::Timespec { tv_sec: 0, tv_nsec: pause.as_nanos().max(1_000_000) as _ };
@@ -432,7 +432,7 @@ impl Worker {
                 (is(0), is(1), found == 0)
             };
             if words {
-                // No more than that: whoever reads our standard error may be slower than the plugin.
+                // Read only once, because the reader of our standard error may be slower than the plugin.
                 said.hear_some(self.start.echo);
                 if !self.start.echo && !said.closed() && said.total > FLOOD {
                     return Err(Cause::Flood(said.total));
@@ -443,13 +443,13 @@ impl Worker {
             if let Some(frame) = frame {
                 return Ok(frame);
             }
-            // A message that goes on and on is none.
+            // A message that is not complete by the deadline is late.
             if Instant::now() >= deadline {
                 return Err(Cause::Late(self.start.limits.timeout()));
             }
             self.count()?;
             if nothing && self.status().is_some() && !self.channel.has_news() {
-                // A copy that it made of itself keeps the socket open.
+                // A forked copy of the worker may keep the socket open.
                 return Err(Cause::Gone);
             } else if nothing && is_stopped(&lock(&self.child)) {
                 return Err(Cause::Stopped);
@@ -457,10 +457,11 @@ impl Worker {
         }
     }
 
-    /// Counts from time to time what its processes take together.
+    /// Counts what the worker's processes use together, once per [`CENSUS`].
     ///
     /// # Errors
-    /// If that is too much. A process that just starts a program seems to be two for a moment.
+    /// If there are too many processes, or two counts in a row exceed the memory limit. One count is not enough, because a
+    /// process that is starting a program briefly seems to be two.
     fn count(&self) -> Result<(), Cause> {
         let mut counted = lock(&self.counted);
         let (at, before) = *counted;
@@ -486,7 +487,7 @@ impl Worker {
         Ok(())
     }
 
-    /// How it ended, if it did. Its processor time is known until somebody asks this.
+    /// Returns the exit status, if the process has ended. Saves its processor time first, which is not available afterwards.
     fn status(&self) -> Option<ExitStatus> {
         let mut child = lock(&self.child);
         if self.start.limits.cpu.is_some()
@@ -508,11 +509,11 @@ impl Worker {
         }
     }
 
-    /// Ends the process and all that it started; says what happened.
+    /// Ends the process and all that it started, and describes what happened.
     fn die(&self, cause: Cause) -> Death {
         let status = match cause {
             Cause::Gone => self.ended(PATIENCE),
-            // It may still say on which function it worked.
+            // The abort signal lets its crash handler report the function it was working on.
             Cause::Late(_) => {
                 signal(&lock(&self.child), rustix::process::Signal::ABORT);
                 self.ended(PATIENCE);
@@ -544,7 +545,7 @@ impl Worker {
             Cause::Stopped => process::STOPPED.to_string(),
             Cause::Excess(what) => what,
         };
-        // A signal that ends what takes too long meets any thread.
+        // The signal that ends a late call can arrive at any thread.
         let who = if mark.foreign && !is_late { THREAD } else { WORKER };
         let death = Death { who, how: what, said: said.quoted(), function: mark.function.map(str::to_string) };
         lock(&self.spans).leave_all();
@@ -553,7 +554,7 @@ impl Worker {
         death
     }
 
-    /// How it ended, with the limit that it came to.
+    /// Describes how the process ended, with the limit that it exceeded.
     fn how(&self, status: &ExitStatus, mark: &Mark<'_>, said: &Said) -> String {
         use std::os::unix::process::ExitStatusExt;
         let limits = &self.start.limits;
@@ -569,20 +570,20 @@ impl Worker {
         }
     }
 
-    /// Whether it was killed because it went on after the signal that says that its processor time is over.
+    /// Returns true if the process was killed because it went on after the signal that its processor time was used up.
     fn is_used_up(&self, signal: i32, cpu: Duration, mark: &Mark<'_>) -> bool {
         signal == libc::SIGKILL && (mark.signal == libc::SIGXCPU || *lock(&self.used) >= cpu)
     }
 
-    /// Ends the process and those that it started.
+    /// Ends the process and all that it started.
     fn kill(&self) {
         kill(&mut lock(&self.child), self.kept.load(Ordering::Relaxed));
     }
 
-    /// Asks it to end. An end that is none in order is an error.
+    /// Ends the process by a request. Anything but a clean exit is an error.
     ///
     /// # Errors
-    /// How it ended instead.
+    /// How the process ended instead.
     pub(crate) fn quit(&self) -> Result<(), Death> {
         if self.is_dead() {
             return Ok(());
@@ -602,7 +603,7 @@ impl Worker {
         }
     }
 
-    /// What a plugin leaves running at its end has some time.
+    /// Waits for the end. Threads and output that a plugin leaves behind have some time.
     fn wait_for_end(&self) -> Option<ExitStatus> {
         let limit = self.start.limits.timeout().min(QUIT);
         let start = Instant::now();
@@ -619,7 +620,7 @@ impl Worker {
 /// Signals by which users and systems end a process that did nothing wrong.
 const BY_OTHERS: [i32; 5] = [libc::SIGKILL, libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGQUIT];
 
-/// A process that is to end has no longer than this.
+/// Maximum time for a process to end cleanly.
 const QUIT: Duration = Duration::from_secs(5);
 
 impl Drop for Worker {
@@ -634,7 +635,7 @@ fn seconds(time: Duration) -> String {
     if time.subsec_nanos() == 0 { format!("{} s", time.as_secs()) } else { format!("{} s", time.as_secs_f64()) }
 }
 
-/// What services the context of this call has, and what is asked most.
+/// Writes which services the context of this call has, and the values that are requested most often.
 fn put_context(out: &mut Writer) {
     let level = max_level().into_level().map_or(0, |level| match level {
         tracing::Level::ERROR => 1,
@@ -665,7 +666,7 @@ fn signal(child: &Child, signal: rustix::process::Signal) {
     }
 }
 
-/// Ends the process and those that it started. One that is kept is asked, as it waits until all have ended.
+/// Ends the process and all that it started. A keeper is terminated by a request, because it waits until all others have ended.
 fn kill(child: &mut Child, kept: bool) {
     if kept {
         signal(child, rustix::process::Signal::TERM);
@@ -681,17 +682,17 @@ fn kill(child: &mut Child, kept: bool) {
     let _ = child.wait();
 }
 
-/// How long the keeper of a worker has to end it.
+/// Time for the keeper of a worker to end it.
 const KEEPER: Duration = Duration::from_secs(2);
 
-/// Whether a signal stopped the process.
+/// Returns true if a signal has stopped the process.
 fn is_stopped(child: &Child) -> bool {
     use rustix::process::{WaitId, WaitIdOptions, waitid};
     let asked = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     pid(child).is_some_and(|pid| matches!(waitid(WaitId::Pid(pid), asked), Ok(Some(status)) if status.stopped()))
 }
 
-/// Processor time of a process that ended, and of those that it waited for, before anybody asks how it ended.
+/// Returns the processor time of a process that has ended and of its waited-for children. Must be called before its exit status is collected.
 fn time_of_ended(child: &Child) -> Option<Duration> {
     use rustix::process::{WaitId, WaitIdOptions, waitid};
     let asked = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
@@ -699,16 +700,16 @@ fn time_of_ended(child: &Child) -> Option<Duration> {
     process::processor_time(child.id())
 }
 
-/// What the host may do for a question of a worker: no longer than the call may take, and with no more memory than the
-/// worker.
+/// Limits of the work that the host does for a worker's question: no longer than the time left for the call, and no more memory than the
+/// worker may use.
 fn bounds(left: Duration, memory: u64) -> EvaluationLimits {
     EvaluationLimits { memory, work: (left.as_secs_f64() * WORK).min(1e18) as u64 }
 }
 
-/// Units of work in a second, at least.
+/// Units of work per second, at least.
 const WORK: f64 = 1e10;
 
-/// Whether something is heard; says once that nothing is any more.
+/// Returns true if the message is accepted, and prints a warning for the last one.
 fn warned(heard: Heard) -> bool {
     if let Heard::Last(what) = &heard {
         tracing::warn!("{WORKER} {what}");
@@ -717,12 +718,12 @@ fn warned(heard: Heard) -> bool {
 }
 
 impl Worker {
-    /// Whether a message of it is heard that takes so many bytes here.
+    /// Returns true if a message of this many bytes is accepted.
     pub(super) fn hears(&self, bytes: u64) -> bool {
         warned(self.start.talk.hears(bytes))
     }
 
-    /// Whether a statistic of it is counted.
+    /// Returns true if a statistic of this name is counted.
     pub(super) fn counts(&self, name: &str) -> bool {
         warned(self.start.talk.counts(name))
     }
@@ -731,7 +732,7 @@ impl Worker {
         &self.start.talk
     }
 
-    /// A line of its log, for the case that it is one of its last.
+    /// Keeps a line of the worker's log, in case it is one of the last.
     pub(super) fn logged(&self, line: &str) {
         let mut said = lock(&self.said);
         said.note(line.as_bytes());
