@@ -1,7 +1,7 @@
 //! Groups two successive convolutions into a private function.
 //!
-//! *Expects* functions in A-normal form without dead bindings. *Keeps* what is computed. *Never* puts one convolution
-//! into two groups, or a value into a group that something outside needs, but for the last one.
+//! *Expects* functions in A-normal form without dead bindings. *Keeps* the computed values. *Never* puts one
+//! convolution into two groups, or puts a value that is used outside into a group, except for its last one.
 
 use plugin_api::prelude::*;
 
@@ -90,8 +90,8 @@ fn group_convolutions(module: &Module, options: &Options, ctx: &Ctx) -> Result<M
     Ok(functions.finish())
 }
 
-/// Two convolutions of one kind in one block: `convolution` of one, perhaps through operators. Only the last is used more
-/// than once.
+/// Returns the pattern of two convolutions of one kind in one block: the second uses the first, directly or through
+/// operators. Only the last value may have more than one user.
 fn pair(options: &Options, convolution: impl Fn(Pattern) -> Pattern) -> Pattern {
     let first = convolution(wildcard()).used_once();
     let through = |value: Pattern| options.through.iter().map(|op| step(op, &value)).reduce(|a, b| a | b);
@@ -99,7 +99,7 @@ fn pair(options: &Options, convolution: impl Fn(Pattern) -> Pattern) -> Pattern 
     convolution(between).pure().in_one_block()
 }
 
-/// What an operator between two convolutions makes of a value.
+/// Returns the pattern of an operator between two convolutions, applied to `value`.
 fn step(op: &str, value: &Pattern) -> Pattern {
     match op {
         "relax.add" => is_commutative(op, value, wildcard().when("a bias", is_bias)),
@@ -108,7 +108,7 @@ fn step(op: &str, value: &Pattern) -> Pattern {
     }
 }
 
-/// Whether a value has more than one element along at most one axis.
+/// Returns true if a value has more than one element along at most one axis.
 fn is_bias(value: Value<'_>) -> bool {
     value.ty().static_dims().is_some_and(|dims| dims.into_iter().filter(|dim| *dim != 1).count() <= 1)
 }

@@ -1,4 +1,4 @@
-//! A third party's plugin, in the sense of the Relax pass tutorial: groups two successive convolutions.
+//! An example of a third-party plugin, after the Relax pass tutorial: groups two successive convolutions.
 #![forbid(unsafe_code)]
 
 pub mod group_convolutions;

@@ -186,7 +186,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     )),
 ];
 
-/// The types that the call itself gives: one, or a tuple of several.
+/// Returns the type that the call states explicitly: one, or a tuple of several.
 fn given(call: Call<'_>) -> Inferred {
     let mut types: Vec<Type> = call.type_args().map(|ty| ty.to_owned()).collect();
     match types.len() {
@@ -196,7 +196,8 @@ fn given(call: Call<'_>) -> Inferred {
     }
 }
 
-/// As `given`; each result says in which argument it is written, -1 for none, and has the type of that argument.
+/// Infers the type of an in-place call. Each result names the argument that it overwrites, or -1, and must have the
+/// type of that argument.
 fn in_place(call: Call<'_>) -> Inferred {
     let ty = given(call)?;
     let results = if let Type::Tuple(fields) = &ty { &fields[..] } else { std::slice::from_ref(&ty) };

@@ -149,10 +149,10 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     ),
 ];
 
-/// Number of spatial axes at most.
+/// Maximum number of spatial axes.
 const SPATIAL: usize = 3;
 
-/// One value for each of `n` spatial axes.
+/// Reads an attribute with one value for each of `n` spatial axes.
 pub(crate) fn per_axis(call: Call<'_>, key: &str, n: usize, least: i64) -> Result<[i64; SPATIAL], InferError> {
     let mut out = [least; SPATIAL];
     let Some(attr) = call.attr(key) else { return Ok(out) };
@@ -178,8 +178,8 @@ pub(crate) fn per_axis(call: Call<'_>, key: &str, n: usize, least: i64) -> Resul
     }
 }
 
-/// Padding on both sides together, for each of `n` spatial axes: from one value, one for each axis, or one for each side
-/// of each axis (all the first sides, then all the second). Then that of the first sides alone.
+/// Returns the total padding (both sides) of each of `n` spatial axes, and the padding of the first sides alone. The
+/// attribute has one value, one per axis, or one per side of each axis (all first sides, then all second sides).
 pub(crate) fn padding(call: Call<'_>, n: usize) -> Result<([i64; SPATIAL], [i64; SPATIAL]), InferError> {
     let values: Vec<i64> = ints(call, "padding").unwrap_or_default();
     let (mut both, mut before) = ([0; SPATIAL], [0; SPATIAL]);
@@ -198,7 +198,7 @@ pub(crate) fn padding(call: Call<'_>, n: usize) -> Result<([i64; SPATIAL], [i64;
     Ok((both, before))
 }
 
-/// What both directions share.
+/// Operands and attributes that forward and transposed convolutions share.
 struct Conv<'a> {
     layout: Layout<'a>,
     kernel: Layout<'a>,
@@ -273,12 +273,12 @@ fn check_channels(data: &Dim, taken: &Dim, given: &Dim, groups: i64) -> Result<(
     }
 }
 
-/// Elements from the first to the last that a window touches.
+/// Returns the distance from the first to the last element that a window touches.
 pub(crate) fn reach(window: &Dim, dilation: i64) -> Dim {
     apply(ADD, &apply(MUL, &apply(SUB, window, &Dim::Int(1)), &Dim::Int(dilation)), &Dim::Int(1))
 }
 
-/// Number of positions of a window over `size` elements and `padding` more.
+/// Returns the number of positions of a window over `size` elements plus `padding`.
 pub(crate) fn extent(axis: u8, size: &Dim, reach: &Dim, stride: i64, padding: i64) -> Result<Dim, InferError> {
     let free = apply(SUB, &apply(ADD, size, &Dim::Int(padding)), reach);
     if free.as_int().is_some_and(|free| free < 0) {

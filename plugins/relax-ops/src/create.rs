@@ -20,7 +20,7 @@ const WINDOW: &[ArgDecl] = &[
     arg("alpha", ArgKind::Prim),
     arg("beta", ArgKind::Prim),
 ];
-/// TVM finds the data type from the arguments while it reads; a text that it printed always has one.
+/// TVM derives the data type from the arguments while it parses; text that it prints always includes the data type.
 const RANGE_DTYPE: &[AttrDecl] = &[attr("dtype", AttrType::DType)];
 const DTYPE: &[AttrDecl] = &[attr_or("dtype", AttrType::DType, DefaultDecl::None)];
 
@@ -212,7 +212,7 @@ fn filled(call: Call<'_>) -> Inferred {
     Ok(Type::Tensor(TensorType { dtype, ndim, shape: dims, vdevice: None }))
 }
 
-/// The value that fills a tensor: a scalar.
+/// Returns the type of the scalar that fills a tensor.
 fn fill(call: Call<'_>) -> Result<TensorType, InferError> {
     let value = tensor(call, 1)?;
     match value.ndim {
@@ -240,7 +240,7 @@ fn full_like(call: Call<'_>) -> Inferred {
     like(call)
 }
 
-/// A scalar argument; `None` where its value is unknown.
+/// Returns a scalar argument, or `None` if its value is unknown.
 pub(crate) fn scalar(call: Call<'_>, i: usize) -> Result<Option<Dim>, InferError> {
     let value = argument(call, i)?;
     if let Some(dim) = value.dim() {
@@ -264,7 +264,7 @@ fn arange(call: Call<'_>) -> Inferred {
     Ok(Type::Tensor(TensorType { dtype, ndim: 1, shape: length.map(|n| vec![n]), vdevice: None }))
 }
 
-/// Number of steps from a start to before an end; `None` for floats that are not known.
+/// Returns the number of steps from `start` (inclusive) to `end` (exclusive), or `None` for unknown floats.
 fn steps(start: &Dim, end: &Dim, step: &Dim) -> Result<Option<Dim>, InferError> {
     if let (true, Some(start), Some(end), Some(step)) =
         ([start, end, step].iter().any(|dim| dim.dtype().is_float()), number(start), number(end), number(step))

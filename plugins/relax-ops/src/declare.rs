@@ -1,4 +1,4 @@
-//! Short forms for declarations, and what the rules of several families need.
+//! Short forms for declarations, and helpers that the rules of several families share.
 
 use plugin_api::arith::{Analyzer, Bounds, apply, prove_equal};
 use plugin_api::ir::records::prim::{ADD, FLOORDIV, MAX, SUB};
@@ -6,7 +6,7 @@ use plugin_api::ir::{Call, DType, Dim, DimExpr, TensorType, Type, Value};
 use plugin_api::metadata::{ArgKind, AttrType};
 use plugin_api::typing::operators::{ArgDecl, AttrDecl, DefaultDecl, InferError, InferFn, OpDecl};
 
-/// Texts joined to one.
+/// Concatenates texts at compile time.
 macro_rules! joined_text {
     ($($part:expr),+ $(,)?) => {{
         const PARTS: &[&str] = &[$($part),+];
@@ -20,8 +20,8 @@ macro_rules! joined_text {
 }
 pub(crate) use joined_text;
 
-/// Documentation of an operator: what it does, the rule for its type, and an example of parameters, a call and its type.
-/// The test `examples_hold` runs the example.
+/// Documents an operator: what it does, its type rule, and an example with parameters, a call and the type of the call.
+/// The test `examples_hold` checks the example.
 macro_rules! documented {
     ($does:expr, $rule:expr, $call:expr, $ty:expr $(,)?) => {
         joined_text!($does, "\n\n Type: ", $rule, ".\n\n     ", $call, "\n     # ", $ty)
@@ -32,7 +32,7 @@ macro_rules! documented {
 }
 pub(crate) use documented;
 
-/// Bytes of texts.
+/// Returns the total length of texts in bytes.
 pub(crate) const fn length(parts: &[&str]) -> usize {
     let (mut n, mut i) = (0, 0);
     while i < parts.len() {
@@ -42,7 +42,7 @@ pub(crate) const fn length(parts: &[&str]) -> usize {
     n
 }
 
-/// Texts one after the other.
+/// Concatenates the bytes of texts.
 pub(crate) const fn joined<const N: usize>(parts: &[&str]) -> [u8; N] {
     let (mut out, mut at, mut part) = ([0; N], 0, 0);
     while part < parts.len() {
@@ -56,12 +56,12 @@ pub(crate) const fn joined<const N: usize>(parts: &[&str]) -> [u8; N] {
     out
 }
 
-/// What follows `relax` in the name of an operator, and `R` in a call of it.
+/// Returns the part of an operator's name after `relax`, which also follows `R` in a call.
 pub(crate) const fn spelled(name: &'static str) -> &'static str {
     name.split_at("relax".len()).1
 }
 
-/// A pure operator.
+/// Declares a pure operator.
 pub(crate) const fn op(
     name: &'static str,
     doc: &'static str,
@@ -72,57 +72,57 @@ pub(crate) const fn op(
     OpDecl { name, args, attrs, doc, infer, ..OpDecl::EMPTY }
 }
 
-/// The same with an effect.
+/// Marks an operator as impure.
 pub(crate) const fn impure(op: OpDecl) -> OpDecl {
     OpDecl { pure: false, ..op }
 }
 
-/// An argument.
+/// Declares an argument.
 pub(crate) const fn arg(name: &'static str, kind: ArgKind) -> ArgDecl {
     ArgDecl { name, kind, ..ArgDecl::EMPTY }
 }
 
-/// An attribute that must be written.
+/// Declares a required attribute.
 pub(crate) const fn attr(name: &'static str, ty: AttrType) -> AttrDecl {
     AttrDecl { name, ty, ..AttrDecl::EMPTY }
 }
 
-/// An attribute with a default.
+/// Declares an attribute with a default.
 pub(crate) const fn attr_or(name: &'static str, ty: AttrType, default: DefaultDecl) -> AttrDecl {
     AttrDecl { name, ty, default, ..AttrDecl::EMPTY }
 }
 
-/// An attribute that must be written with its name, as those after it.
+/// Makes this attribute and the ones after it keyword-only.
 pub(crate) const fn by_name(attr: AttrDecl) -> AttrDecl {
     AttrDecl { by_name: true, ..attr }
 }
 
-/// One tensor, called `x`.
+/// A single tensor argument named `x`.
 pub(crate) const X: &[ArgDecl] = &[arg("x", ArgKind::Tensor)];
-/// One tensor, called `data`.
+/// A single tensor argument named `data`.
 pub(crate) const DATA: &[ArgDecl] = &[arg("data", ArgKind::Tensor)];
-/// Two tensors.
+/// Two tensor arguments.
 pub(crate) const X1_X2: &[ArgDecl] = &[arg("x1", ArgKind::Tensor), arg("x2", ArgKind::Tensor)];
 
-/// Result of a rule.
+/// The result of a type rule.
 pub(crate) type Inferred = Result<Type, InferError>;
 
-/// An error of a rule.
+/// Returns an error of a type rule.
 pub(crate) fn wrong<T>(message: String) -> Result<T, InferError> {
     Err(InferError::wrong(message))
 }
 
-/// Argument `i`.
+/// Returns argument `i`.
 pub(crate) fn argument<'a>(call: Call<'a>, i: usize) -> Result<Value<'a>, InferError> {
     let missing = || InferError::wrong(format!("argument {i} is missing; it is called with {}", call.args().len()));
     call.arg(i).ok_or_else(missing)
 }
 
-/// Type of argument `i`, which must be a tensor.
+/// Returns the type of argument `i`, which must be a tensor.
 pub(crate) fn tensor(call: Call<'_>, i: usize) -> Result<TensorType, InferError> {
     match argument(call, i)?.ty().to_owned() {
         Type::Tensor(t) => Ok(t),
-        // How a result is spread over a mesh, its annotation says.
+        // The annotation of the result describes its distribution over a mesh.
         Type::DTensor(t) => Ok(t.tensor),
         other => wrong(format!("argument {i} must be a tensor, found {}", kind_name(&other))),
     }
@@ -139,7 +139,7 @@ pub(crate) fn kind_name(ty: &Type) -> &'static str {
     }
 }
 
-/// The types in argument `i`, which must be a tuple of tensors.
+/// Returns the types in argument `i`, which must be a tuple of tensors.
 pub(crate) fn tensors(call: Call<'_>, i: usize) -> Result<Vec<TensorType>, InferError> {
     let fields = match argument(call, i)?.ty().to_owned() {
         Type::Tuple(fields) => fields,
@@ -153,7 +153,8 @@ pub(crate) fn tensors(call: Call<'_>, i: usize) -> Result<Vec<TensorType>, Infer
     each.collect()
 }
 
-/// Dimensions of argument `i`, which must be a shape; `None` where they are unknown, with their number.
+/// Returns the dimension count and the dimensions of argument `i`, which must be a shape. The dimensions are `None` if
+/// unknown.
 pub(crate) fn shape(call: Call<'_>, i: usize) -> Result<(i32, Option<Vec<Dim>>), InferError> {
     match argument(call, i)?.ty().to_owned() {
         Type::Shape { ndim, dims } => Ok((ndim, dims)),
@@ -161,8 +162,8 @@ pub(crate) fn shape(call: Call<'_>, i: usize) -> Result<(i32, Option<Vec<Dim>>),
     }
 }
 
-/// Number of elements of a tensor with these dimensions. As in TVM, sums are not multiplied out: a product of eight sums
-/// would have 256 terms.
+/// Returns the number of elements of a tensor with these dimensions. As in TVM, sums are not multiplied out, because a
+/// product of eight sums would have 256 terms.
 pub(crate) fn elements(dims: &[Dim]) -> Result<Dim, InferError> {
     let mut known = dims.iter().filter_map(Dim::as_int);
     if known.clone().any(|dim| dim == 0) {
@@ -172,25 +173,26 @@ pub(crate) fn elements(dims: &[Dim]) -> Result<Dim, InferError> {
     if fits { Ok(product_of(dims)) } else { wrong("has more elements than a number of 64 bits counts".to_string()) }
 }
 
-/// Dimensions multiplied in their order; what is known is multiplied where it occurs side by side.
+/// Multiplies dimensions in order; adjacent constants are folded.
 fn product_of(dims: &[Dim]) -> Dim {
     dims.iter().fold(Dim::Int(1), |product, dim| product * dim.clone())
 }
 
-/// How often something is repeated, which must not be negative.
+/// Returns a repeat count as a dimension; it must not be negative.
 pub(crate) fn times(repeats: i64) -> Result<Dim, InferError> {
     if repeats < 0 { wrong(format!("repeats must not be negative, found {repeats}")) } else { Ok(Dim::Int(repeats)) }
 }
 
-/// How many steps of a length there are from a start to before an end: none where the end is before the start. No symbolic
-/// dimension is negative, so most numbers of steps are not either; of the others, the larger one of them and 0 counts.
+/// Returns the number of steps of length `by` from `start` to before `end`; 0 if `end` is before `start`. Symbolic
+/// dimensions are never negative, so most step counts are not either; where that cannot be shown, the result is clamped
+/// with `max(…, 0)`.
 pub(crate) fn steps_between((start, end): (&Dim, &Dim), by: i64) -> Dim {
     let span = apply(SUB, end, start);
     let steps = apply(FLOORDIV, &apply(ADD, &span, &Dim::Int(by.saturating_sub(1))), &Dim::Int(by));
     if is_never_negative(&steps) { steps } else { apply(MAX, &steps, &Dim::Int(0)) }
 }
 
-/// Whether a dimension is at least 0 where all symbolic variables are.
+/// Returns true if a dimension is at least 0 whenever all symbolic variables are.
 pub(crate) fn is_never_negative(dim: &Dim) -> bool {
     if let Some(value) = dim.as_int() {
         return value >= 0;
@@ -200,7 +202,7 @@ pub(crate) fn is_never_negative(dim: &Dim) -> bool {
     analyzer.can_prove_greater_equal(dim, &Dim::Int(0))
 }
 
-/// An error if a dimension of a shape is known to be negative.
+/// Returns an error if a dimension of a shape is known to be negative.
 pub(crate) fn not_negative(dims: Option<&[Dim]>) -> Result<(), InferError> {
     let mut all = dims.into_iter().flatten().enumerate();
     match all.find(|(_, dim)| dim.as_int().is_some_and(|dim| dim < 0)) {
@@ -209,23 +211,23 @@ pub(crate) fn not_negative(dims: Option<&[Dim]>) -> Result<(), InferError> {
     }
 }
 
-/// An attribute of integers; `None` where it is `None`.
+/// Returns an attribute that is a list of integers, or `None` if it is `None`.
 pub(crate) fn ints(call: Call<'_>, key: &str) -> Option<Vec<i64>> {
     let value = call.attr(key)?;
     value.as_ints().or_else(|| value.as_int().map(|v| vec![v]))
 }
 
-/// An attribute that is an integer.
+/// Returns an integer attribute.
 pub(crate) fn int(call: Call<'_>, key: &str) -> Option<i64> {
     call.attr(key)?.as_int()
 }
 
-/// An attribute that is a string.
+/// Returns a string attribute.
 pub(crate) fn text<'a>(call: Call<'a>, key: &str) -> Option<&'a str> {
     call.attr(key)?.as_str()
 }
 
-/// A dimension that is a number.
+/// Returns the value of a constant dimension.
 pub(crate) fn number(dim: &Dim) -> Option<f64> {
     match dim {
         Dim::Expr(expr) if let DimExpr::Float(bits, _) = **expr => Some(f64::from_bits(bits)),
@@ -233,27 +235,27 @@ pub(crate) fn number(dim: &Dim) -> Option<f64> {
     }
 }
 
-/// A boolean attribute; false where it is absent.
+/// Returns a boolean attribute; false if it is absent.
 pub(crate) fn flag(call: Call<'_>, key: &str) -> bool {
     call.attr(key).and_then(|attr| attr.as_bool()).unwrap_or(false)
 }
 
-/// The data type that `out_dtype` (or the like) asks for, else `otherwise`.
+/// Returns the data type in the attribute `key` (such as `out_dtype`), or `otherwise` if it is not set.
 pub(crate) fn out_dtype(call: Call<'_>, key: &str, otherwise: DType) -> DType {
     asked_dtype(call, key).unwrap_or(otherwise)
 }
 
-/// The data type that an attribute names; `None` where it is `None`, empty or void.
+/// Returns the data type that an attribute names, or `None` if it is `None`, empty or void.
 pub(crate) fn asked_dtype(call: Call<'_>, key: &str) -> Option<DType> {
     call.attr(key)?.as_dtype().filter(|dtype| dtype.is_known())
 }
 
-/// A dimension in a message.
+/// Formats a dimension for a message.
 pub(crate) fn show(dim: &Dim) -> String {
     dim.as_int().map_or_else(|| "a symbolic number of".to_string(), |v| v.to_string())
 }
 
-/// An error if a data type is known and no float.
+/// Returns an error if a data type is known and not a float.
 pub(crate) fn needs_float(dtype: DType) -> Result<(), InferError> {
     match dtype.is_known() && !dtype.is_float() {
         true => wrong(format!("needs a tensor of floats, found {dtype}; convert it with R.astype")),
@@ -261,7 +263,7 @@ pub(crate) fn needs_float(dtype: DType) -> Result<(), InferError> {
     }
 }
 
-/// An error if a data type is known and no integer.
+/// Returns an error if a data type is known and not an integer.
 pub(crate) fn needs_int(dtype: DType, what: &str) -> Result<(), InferError> {
     match dtype.is_known() && !dtype.is_int() {
         true => wrong(format!("{what} must be integers, found {dtype}; convert them with R.astype")),
@@ -269,7 +271,7 @@ pub(crate) fn needs_int(dtype: DType, what: &str) -> Result<(), InferError> {
     }
 }
 
-/// An axis counted from the end if negative; `None` where the number of dimensions is unknown.
+/// Normalizes an axis, which counts from the end if negative; `None` if the number of dimensions is unknown.
 pub(crate) fn axis(axis: i64, ndim: i32) -> Result<Option<usize>, InferError> {
     if ndim < 0 {
         return Ok(None);
@@ -281,7 +283,7 @@ pub(crate) fn axis(axis: i64, ndim: i32) -> Result<Option<usize>, InferError> {
     Ok(Some((if axis < 0 { axis + n } else { axis }) as usize))
 }
 
-/// Axes, checked and none twice; `None` where the number of dimensions is unknown.
+/// Normalizes axes and checks that they are distinct; `None` if the number of dimensions is unknown.
 pub(crate) fn axes(axes: &[i64], ndim: i32) -> Result<Option<Vec<usize>>, InferError> {
     let mut out = Vec::with_capacity(axes.len());
     for value in axes {
@@ -294,7 +296,7 @@ pub(crate) fn axes(axes: &[i64], ndim: i32) -> Result<Option<Vec<usize>>, InferE
     Ok(Some(out))
 }
 
-/// Data type of two operands: they must agree where both are known.
+/// Returns the common data type of two operands, which must agree where both are known.
 pub(crate) fn same_dtype(a: DType, b: DType) -> Result<DType, InferError> {
     match (a.is_known(), b.is_known()) {
         (true, true) if a != b => wrong(format!("data types {a} and {b} differ; convert one with R.astype")),
@@ -303,8 +305,8 @@ pub(crate) fn same_dtype(a: DType, b: DType) -> Result<DType, InferError> {
     }
 }
 
-/// Shape after broadcasting; `None` where it cannot be known. Every axis is looked at, so what cannot fit is found
-/// even beside an axis of which nothing is known.
+/// Broadcasts two shapes; `None` if the result is unknown. All axes are checked, so a mismatch is found even next to an
+/// axis of unknown size.
 pub(crate) fn broadcast(a: &[Dim], b: &[Dim]) -> Result<Option<Vec<Dim>>, InferError> {
     let n = a.len().max(b.len());
     let mut out = Vec::with_capacity(n);
@@ -335,7 +337,7 @@ pub(crate) fn broadcast(a: &[Dim], b: &[Dim]) -> Result<Option<Vec<Dim>>, InferE
     Ok(known.then_some(out))
 }
 
-/// Type after broadcasting two tensors.
+/// Returns the type of two broadcast tensors.
 pub(crate) fn broadcast_tensors(a: &TensorType, b: &TensorType, dtype: DType) -> Inferred {
     let vdevice = same_device(a, b)?;
     let ndim = if a.ndim < 0 || b.ndim < 0 { -1 } else { a.ndim.max(b.ndim) };
@@ -346,7 +348,7 @@ pub(crate) fn broadcast_tensors(a: &TensorType, b: &TensorType, dtype: DType) ->
     Ok(Type::Tensor(TensorType { dtype, ndim, shape, vdevice }))
 }
 
-/// Device of two operands: they must agree where both are known.
+/// Returns the common device of two operands, which must agree where both are known.
 pub(crate) fn same_device(a: &TensorType, b: &TensorType) -> Result<Option<u32>, InferError> {
     match (a.vdevice, b.vdevice) {
         (Some(x), Some(y)) if x != y => {
@@ -356,20 +358,20 @@ pub(crate) fn same_device(a: &TensorType, b: &TensorType) -> Result<Option<u32>,
     }
 }
 
-/// A tensor with the data type and device of `like`, of another shape. Without dimensions it is a scalar, whose shape
-/// is known.
+/// Returns a tensor type with the data type and device of `like` and another shape. With 0 dimensions it is a scalar,
+/// whose shape is known.
 pub(crate) fn with_shape(like: &TensorType, ndim: i32, shape: Option<Vec<Dim>>) -> Type {
     let shape = if ndim == 0 { Some(Vec::new()) } else { shape };
     let ndim = shape.as_ref().map_or(ndim, |dims| dims.len() as i32);
     Type::Tensor(TensorType { dtype: like.dtype, ndim, shape, vdevice: like.vdevice })
 }
 
-/// The same as a tensor of another data type.
+/// Returns the tensor type with another data type.
 pub(crate) fn with_dtype(like: TensorType, dtype: DType) -> Type {
     Type::Tensor(TensorType { dtype, ..like })
 }
 
-/// Whether two shapes are equal: `Some(true)` if that can be shown, `Some(false)` if they cannot be.
+/// Compares two shapes: `Some(true)` if they are provably equal, `Some(false)` if they cannot be equal.
 pub(crate) fn same_shape(a: &[Dim], b: &[Dim]) -> Option<bool> {
     if a.len() != b.len() {
         return Some(false);

@@ -1,4 +1,4 @@
-//! Tensors over device meshes and workers, transformed layouts, and sampling.
+//! Tensors distributed over device meshes and workers, layout transformations, and sampling.
 
 use crate::declare::*;
 use crate::type_rules::*;
@@ -29,7 +29,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
         INPUT,
         SHARDING,
         |call| {
-            // A pass takes the mesh and placement from the attributes; the type is still that of the input.
+            // A pass reads the mesh and placement from the attributes; the type is unchanged here.
             tensor(call, 0)?;
             Ok(argument(call, 0)?.ty().to_owned())
         },
@@ -117,7 +117,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     ),
 ];
 
-/// The type of an argument that lies on a mesh.
+/// Returns the type of an argument that is distributed over a mesh.
 fn on_mesh(call: Call<'_>) -> Option<DTensorType> {
     match call.arg(0)?.ty().to_owned() {
         Type::DTensor(t) => Some(t),
@@ -138,7 +138,8 @@ fn redistribute(call: Call<'_>) -> Inferred {
     Ok(Type::DTensor(DTensorType { mesh: number, placement, ..x }))
 }
 
-/// A placement such as `S[0], R`: for each axis of the mesh the axis of the tensor that lies along it.
+/// Parses a placement such as `S[0], R`. For each mesh axis, returns the tensor axis that is sharded along it, or
+/// `None` if it is replicated.
 fn placement(text: &str) -> Result<Vec<Option<u32>>, InferError> {
     let axis = |part: &str| match part.trim() {
         "R" => Some(None),
@@ -155,7 +156,7 @@ fn shard(call: Call<'_>) -> Inferred {
         return wrong(format!("num_workers must be positive, found {workers}"));
     }
     if let Some(on) = on_mesh(call) {
-        // On a mesh the shape is that of the whole; the part is what the placement says.
+        // The shape in a distributed type is the global one; the placement determines the local part.
         let whole = at.zip(x.shape.as_ref()).and_then(|(at, dims)| dims[at].as_int());
         return match (whole, at) {
             (Some(size), Some(at)) if size % workers != 0 => uneven(at, size, workers),
@@ -193,7 +194,7 @@ fn affine_grid(call: Call<'_>) -> Inferred {
     Ok(with_shape(&data, 4, dims))
 }
 
-/// The variables of an index map, and the new indices.
+/// Returns the variables of an index map and its new indices.
 pub(crate) fn index_map(call: Call<'_>) -> Option<(Vec<Sym>, Vec<Dim>)> {
     let map = call.attr("index_map").filter(|map| map.object_name() == Some("T.index_map"))?;
     let (variables, results) = (map.items().next()?, map.items().nth(1)?);

@@ -1,4 +1,4 @@
-//! Operators that work on each element: one tensor in, or two that broadcast.
+//! Elementwise operators: unary, or binary with broadcasting.
 
 use crate::declare::*;
 use crate::type_rules::*;
@@ -369,7 +369,7 @@ fn triangle(call: Call<'_>) -> Inferred {
     }
 }
 
-/// A tensor, or a scalar as one without dimensions.
+/// Returns the type of a tensor operand; a scalar counts as a tensor with 0 dimensions.
 fn operand(call: Call<'_>, i: usize) -> Result<TensorType, InferError> {
     match argument(call, i)?.ty().to_owned() {
         Type::Prim { dtype, .. } => Ok(TensorType { dtype, ndim: 0, shape: Some(Vec::new()), vdevice: None }),
@@ -384,7 +384,7 @@ fn arithmetic(call: Call<'_>) -> Inferred {
     broadcast_tensors(&a, &b, same_dtype(a.dtype, b.dtype)?)
 }
 
-/// Data types may differ here: TVM compares tensors of any two.
+/// Infers a comparison. The data types may differ, because TVM compares tensors of any two.
 fn comparison(call: Call<'_>) -> Inferred {
     broadcast_tensors(&operand(call, 0)?, &operand(call, 1)?, DType::BOOL)
 }
@@ -401,7 +401,7 @@ fn select(call: Call<'_>) -> Inferred {
     }
 }
 
-/// All three of one shape: nothing is broadcast.
+/// Infers `a * b + c`. All three operands must have the same shape; nothing is broadcast.
 fn fused_multiply_add(call: Call<'_>) -> Inferred {
     let all = [tensor(call, 0)?, tensor(call, 1)?, tensor(call, 2)?];
     let [a, b, c] = &all;

@@ -1,4 +1,4 @@
-//! Images and quantization.
+//! Image and quantization operators.
 
 use crate::declare::*;
 use crate::layout::Layout;
@@ -13,7 +13,7 @@ const SCALED: &[ArgDecl] =
 
 const fn resizing(layout: &'static str, rounding: &'static str) -> [AttrDecl; 9] {
     [
-        // TVM has a default for it, which it writes: float32 scalars.
+        // TVM always prints its default for this attribute: float32 scalars.
         attr("roi", AttrType::Any),
         attr_or("layout", AttrType::Str, DefaultDecl::Str(layout)),
         attr_or("method", AttrType::Str, DefaultDecl::Str("linear")),

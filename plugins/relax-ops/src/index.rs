@@ -1,4 +1,4 @@
-//! Operators that take or put elements at indices, and slices.
+//! Operators that read or write elements at indices, and slices.
 
 use crate::declare::*;
 use crate::type_rules::*;
@@ -138,7 +138,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     ),
 ];
 
-/// A scalar index takes one slice, without its axis.
+/// Returns the type of the indices. A scalar index selects one slice and removes the axis.
 fn indices(call: Call<'_>) -> Result<TensorType, InferError> {
     let indices = match argument(call, 1)?.ty().to_owned() {
         Type::Prim { dtype, .. } => TensorType { dtype, ndim: 0, shape: Some(Vec::new()), vdevice: None },
@@ -169,7 +169,7 @@ fn take(call: Call<'_>) -> Inferred {
     Ok(with_shape(&x, ndim, dims))
 }
 
-/// Integers of a tuple argument; `None` where one is only known when run.
+/// Returns the integers of a tuple argument, or `None` if one is known only at run time.
 fn tuple_dims(call: Call<'_>, i: usize) -> Result<Option<Vec<Dim>>, InferError> {
     let value = argument(call, i)?;
     let of = |item: Value<'_>| match (item.dim(), item.ty().to_owned()) {
@@ -223,8 +223,8 @@ fn strided_slice(call: Call<'_>) -> Inferred {
     Ok(with_shape(&x, x.ndim, Some(out)))
 }
 
-/// Number of elements of a slice, none where the end is before the begin. Negative bounds count from the end, and bounds
-/// outside are moved to the ends, unless all are known to be inside.
+/// Returns the length of a slice; 0 if the end is before the begin. Negative bounds count from the end, and
+/// out-of-range bounds are clamped, unless `inbound` is set.
 fn slice_length(size: &Dim, begin: &Dim, end: &Dim, stride: i64, inbound: bool) -> Dim {
     let forward = stride > 0;
     let by = if forward { stride } else { stride.saturating_neg() };
@@ -236,17 +236,17 @@ fn slice_length(size: &Dim, begin: &Dim, end: &Dim, stride: i64, inbound: bool) 
             Some(value) if value < 0 => apply(ADD, bound, size),
             _ => bound.clone(),
         };
-        // No dimension is negative, so the first element is at 0, or there is none.
+        // No dimension is negative, so the first element is at 0 or there is none.
         if forward && bound.as_int() == Some(0) {
             return bound;
         }
         let (low, high) = if forward { (0, 0) } else { (-1, -1) };
         let below = apply(MIN, &bound, &apply(ADD, size, &Dim::Int(high)));
-        // No dimension is negative, so a constant that is not negative stays so.
+        // No dimension is negative, so a constant that is not negative stays unchanged.
         let inside = below.as_int().is_none() && bound.as_int().is_some_and(|bound| bound >= 0);
         if inside { below } else { apply(MAX, &below, &Dim::Int(low)) }
     };
-    // Of two bounds that count from one end, the same one is before the other at any size.
+    // Two bounds that count from the same end have the same order at any size.
     if let (Some(from), Some(to)) = (begin.as_int(), end.as_int())
         && (from < 0) == (to < 0)
         && (if forward { to <= from } else { from <= to })
@@ -290,7 +290,7 @@ fn gather_nd(call: Call<'_>) -> Inferred {
     if x.ndim < 0 || indices.ndim < 1 {
         return Ok(with_shape(&x, -1, None));
     }
-    // The last dimension of the indices says how many axes a tuple of them takes.
+    // The last dimension of the indices is the number of axes that an index tuple selects.
     let taken = indices.shape.as_ref().and_then(|dims| dims.last()?.as_int());
     let Some(taken) = taken else { return Ok(with_shape(&x, -1, None)) };
     let used = batch + taken;
@@ -330,7 +330,8 @@ fn scatter_elements(call: Call<'_>) -> Inferred {
     Ok(Type::Tensor(x))
 }
 
-/// Updates have the shape of the indices without their last axis, then that of what is left of the data.
+/// Infers `scatter_nd`. The updates have the shape of the indices without their last axis, followed by the unselected
+/// axes of the data.
 fn scatter_nd(call: Call<'_>) -> Inferred {
     let (x, indices, updates) = scattered(call)?;
     let (Some(dims), Some(inner), Some(found)) = (&x.shape, &indices.shape, &updates.shape) else {

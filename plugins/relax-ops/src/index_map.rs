@@ -1,14 +1,14 @@
-//! The shape that an index map makes of a shape.
+//! Computes the shape that results from applying an index map to a shape.
 //!
-//! As TVM does it: where each new index is a sum of parts of the old ones, an index that is divided is padded to a multiple
-//! of its divisors, so `i % 16` has 16 values whatever the range of `i` is. Where the map is none of these, or uses a part
-//! twice, the size is what the range of the index says.
+//! As in TVM: if each new index is a sum of parts of the old ones, an index that is divided is padded to a multiple of
+//! its divisors, so `i % 16` has 16 values regardless of the range of `i`. If the map does not have this form, or uses
+//! a part twice, the size follows from the range of the index.
 
 use plugin_api::arith::{apply, fold, simplify};
 use plugin_api::ir::records::prim::{ADD, FLOORDIV, FLOORMOD, MUL, SUB};
 use plugin_api::ir::{Dim, DimExpr, Sym};
 
-/// The new shape, where it is known.
+/// Returns the new shape, or `None` if it is unknown.
 pub(crate) fn mapped(results: &[Dim], variables: &[Sym], shape: &[Dim]) -> Option<Vec<Dim>> {
     let mut map = Map { variables, shape, padding: vec![1; variables.len()], paddings: vec![0; variables.len()] };
     let sums = results.iter().map(|index| map.sum(index)).collect::<Option<Vec<Sum>>>();
@@ -28,12 +28,12 @@ pub(crate) fn mapped(results: &[Dim], variables: &[Sym], shape: &[Dim]) -> Optio
     results.iter().map(size).collect()
 }
 
-/// `old_index // lower % extent`, times `scale`.
+/// The part `old_index // lower % extent * scale` of an index.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Part {
     variable: usize,
     lower: i64,
-    /// None: all that is left.
+    /// `None` means the whole quotient.
     extent: Option<i64>,
     scale: i64,
 }
@@ -46,9 +46,9 @@ struct Sum {
 struct Map<'a> {
     variables: &'a [Sym],
     shape: &'a [Dim],
-    /// Of what each old index must be a multiple.
+    /// The number of which each old index, padded, must be a multiple.
     padding: Vec<i64>,
-    /// How often that grew.
+    /// The number of times each padding grew.
     paddings: Vec<u32>,
 }
 
@@ -58,7 +58,7 @@ impl Map<'_> {
         self.variables.iter().position(|known| known == sym)
     }
 
-    /// An index as a sum of parts.
+    /// Decomposes an index into a sum of parts.
     fn sum(&mut self, index: &Dim) -> Option<Sum> {
         if let Some(base) = index.as_int() {
             return Some(Sum { parts: Vec::new(), base });
@@ -86,7 +86,7 @@ impl Map<'_> {
         Some(Sum { base: sum.base.checked_mul(by)?, parts: sum.parts.iter().map(scale).collect::<Option<_>>()? })
     }
 
-    /// Quotient or remainder of a single part.
+    /// Returns the quotient or remainder of a single part.
     fn divided(&mut self, sum: Sum, by: i64, quotient: bool) -> Option<Sum> {
         let [part] = *sum.parts.as_slice() else {
             let op = if quotient { FLOORDIV } else { FLOORMOD };
@@ -127,7 +127,7 @@ impl Map<'_> {
         }
     }
 
-    /// Whether no part of an old index is used twice.
+    /// Returns true if no part of an old index is used twice.
     fn parts_are_disjoint(&self, sums: &[Sum]) -> bool {
         let mut parts: Vec<&Part> = sums.iter().flat_map(|sum| &sum.parts).collect();
         parts.sort_by_key(|part| (part.variable, part.lower, part.extent));
@@ -139,7 +139,7 @@ impl Map<'_> {
         })
     }
 
-    /// Whether each part of a sum begins where the one before it ends.
+    /// Returns true if each part of a sum begins where the previous one ends.
     fn is_mixed_radix(&self, sum: &Sum) -> bool {
         let mut parts: Vec<&Part> = sum.parts.iter().collect();
         parts.sort_by_key(|part| part.scale);
@@ -150,7 +150,7 @@ impl Map<'_> {
             })
     }
 
-    /// Number of the values of a part.
+    /// Returns the number of values of a part.
     fn extent(&self, part: &Part) -> Option<Dim> {
         if let Some(extent) = part.extent {
             return Some(Dim::Int(extent));
@@ -163,7 +163,7 @@ impl Map<'_> {
         if padding == 1 {
             return Some(size.clone());
         }
-        // TVM says it in these two ways.
+        // These are the two forms in which TVM prints the size.
         let blocks = match self.paddings[part.variable] {
             1 => padded(size, padding).floor_div(padding),
             _ => apply(ADD, &apply(FLOORDIV, &apply(SUB, size, &Dim::Int(1)), &Dim::Int(padding)), &Dim::Int(1)),
@@ -171,7 +171,7 @@ impl Map<'_> {
         Some(if part.lower == padding { blocks } else { apply(MUL, &blocks, &Dim::Int(padding / part.lower)) })
     }
 
-    /// Size of the new dimension; `None` where it would not begin at 0.
+    /// Returns the size of the new dimension, or `None` if it would not begin at 0.
     fn size(&self, sum: &Sum) -> Option<Dim> {
         if sum.base != 0 {
             return None;
@@ -189,7 +189,7 @@ impl Map<'_> {
     }
 }
 
-/// A symbolic size, rounded up to a multiple.
+/// Rounds a symbolic size up to a multiple.
 fn padded(size: &Dim, multiple: i64) -> Dim {
     size.clone() - size.clone().floor_mod(-multiple)
 }
@@ -202,8 +202,8 @@ fn least_common_multiple(a: i64, b: i64) -> Option<i64> {
     (a / x).checked_mul(b)
 }
 
-/// The smallest and the largest value of an index; `None` where that is not known. `narrow`: a remainder within one
-/// period has only the values that it takes.
+/// Returns the smallest and largest value of an index, or `None` if unknown. If `narrow` is set, the remainder of a
+/// range within one period keeps its exact bounds.
 fn range(index: &Dim, map: &Map<'_>, narrow: bool) -> Option<(i64, Dim)> {
     if let Some(value) = index.as_int() {
         return Some((value, Dim::Int(value)));

@@ -1,7 +1,7 @@
 //! Layouts such as `NCHW`, `NHWC` and the packed `NCHW16c`, `OIHW4o4i`.
 //!
-//! A capital letter is a whole axis, or its outer part where the same small letter follows with a number: in `NCHW16c`
-//! dimension `C` counts blocks of 16 channels.
+//! A capital letter is a whole axis, or the outer part of an axis if the same letter follows in lower case with a
+//! number: in `NCHW16c`, dimension `C` counts blocks of 16 channels.
 
 use crate::declare::wrong;
 use plugin_api::arith::apply;
@@ -9,14 +9,14 @@ use plugin_api::ir::records::prim::{FLOORDIV, MUL};
 use plugin_api::ir::{Dim, TensorType};
 use plugin_api::typing::operators::InferError;
 
-/// More axes than any layout of TVM has.
+/// An upper limit on the number of axes; no layout of TVM has as many.
 const MAX_AXES: usize = 12;
 
 /// The axes of a tensor in order.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Layout<'a> {
     text: &'a str,
-    /// Letter, and the length of the block where it is a small letter.
+    /// Letter of each axis, and the block length if the letter is lower case.
     axes: [(u8, i64); MAX_AXES],
     len: usize,
 }
@@ -56,7 +56,7 @@ impl<'a> Layout<'a> {
         }
     }
 
-    /// A layout that must have the axes of `like`, in any order and packed or not.
+    /// Parses a layout that must have the axes of `like`, in any order, packed or not.
     pub(crate) fn of(text: &'a str, like: &str) -> Result<Layout<'a>, InferError> {
         let layout = Layout::parse(text)?;
         let primal = layout.axes().iter().filter(|(letter, _)| letter.is_ascii_uppercase());
@@ -71,18 +71,18 @@ impl<'a> Layout<'a> {
         &self.axes[..self.len]
     }
 
-    /// Number of dimensions.
+    /// Returns the number of dimensions.
     pub(crate) fn ndim(&self) -> i32 {
         self.len as i32
     }
 
-    /// Length of the block of an axis, 1 where it is not packed.
+    /// Returns the block length of an axis; 1 if it is not packed.
     fn block(&self, letter: u8) -> i64 {
         let small = letter.to_ascii_lowercase();
         self.axes().iter().find(|(axis, _)| *axis == small).map_or(1, |(_, factor)| *factor)
     }
 
-    /// The whole length of an axis of a tensor in this layout.
+    /// Returns the total length of an axis of a tensor in this layout.
     pub(crate) fn size(&self, dims: &[Dim], letter: u8) -> Result<Dim, InferError> {
         let at = self.axes().iter().position(|(axis, _)| *axis == letter);
         match at.and_then(|at| dims.get(at)) {
@@ -92,7 +92,7 @@ impl<'a> Layout<'a> {
         }
     }
 
-    /// The dimensions of a tensor in this layout, from the whole lengths of its axes.
+    /// Returns the dimensions of a tensor in this layout, from the total lengths of its axes.
     pub(crate) fn place(&self, mut size: impl FnMut(u8) -> Result<Dim, InferError>) -> Result<Vec<Dim>, InferError> {
         let mut out = Vec::with_capacity(self.len);
         for (letter, factor) in self.axes() {
@@ -105,7 +105,7 @@ impl<'a> Layout<'a> {
         Ok(out)
     }
 
-    /// Checks that it fits a tensor, and gives the dimensions if they are known.
+    /// Checks that the layout fits a tensor, and returns the dimensions if they are known.
     pub(crate) fn dims<'t>(&self, t: &'t TensorType, what: &str) -> Result<Option<&'t [Dim]>, InferError> {
         if t.ndim >= 0 && t.ndim != self.ndim() {
             return wrong(format!(

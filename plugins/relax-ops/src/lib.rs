@@ -1,7 +1,7 @@
-//! Operators of Relax: signature, attributes with types and defaults, purity, and the rule for the type of a call.
+//! Relax operators: signatures, attributes with types and defaults, purity, and type rules.
 //!
-//! One file for each family of rules. Names, attributes and their printing order are those of TVM 0.27. Where a rule
-//! says less or more than TVM's, `tests/data/differences.txt` says why.
+//! One file for each family of rules. Names, attributes and their printing order are those of TVM 0.27.
+//! `tests/data/differences.txt` explains each rule that is stricter or looser than TVM's.
 #![forbid(unsafe_code)]
 
 mod calls;

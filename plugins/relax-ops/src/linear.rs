@@ -101,13 +101,13 @@ fn outer(call: Call<'_>) -> Inferred {
     Ok(with_shape(&like, 2, dims))
 }
 
-/// What an einsum calls the axes of its operands and of its result.
+/// The axis names of the operands and of the result of an einsum.
 pub(crate) struct Subscripts {
     pub(crate) inputs: Vec<Vec<char>>,
     pub(crate) output: Vec<char>,
 }
 
-/// The name of an axis that `...` stands for, the last one first: none that a text has.
+/// Returns the name of an axis that `...` covers, counted from the last one. No text contains this name.
 fn unnamed(from_the_end: usize) -> char {
     u32::try_from(from_the_end).ok().and_then(|n| char::from_u32(0xE000 + n)).unwrap_or('\u{E000}')
 }
@@ -117,8 +117,8 @@ fn called(name: char) -> String {
 }
 
 impl Subscripts {
-    /// Those of a call with operands of so many dimensions; `None` if `...` stands for a number of them that is not known.
-    /// Without `->`, the result has the axes of `...` and then the letters that occur once, in order.
+    /// Returns the subscripts of a call whose operands have `ndims` dimensions, or `None` if `...` covers an unknown
+    /// number of axes. Without `->`, the result has the axes of `...`, then the letters that occur once, in order.
     pub(crate) fn of_call(call: Call<'_>, ndims: &[Option<usize>]) -> Result<Option<Subscripts>, String> {
         let subscripts = text(call, "subscripts").unwrap_or_default().replace(' ', "");
         let (inputs, output) = subscripts.split_once("->").map_or((subscripts.as_str(), None), |(i, o)| (i, Some(o)));
@@ -164,14 +164,14 @@ impl Subscripts {
     }
 }
 
-/// The names in a term in which `...` stands for so many axes.
+/// Returns the axis names of a term in which `...` covers `axes` axes.
 fn expanded(term: &str, axes: usize) -> Vec<char> {
     let (before, after) = term.split_once("...").unwrap_or((term, ""));
     let axes = if before.len() == term.len() { 0 } else { axes };
     before.chars().chain((0..axes).rev().map(unnamed)).chain(after.chars()).collect()
 }
 
-/// Each name stands for one dimension.
+/// Infers an einsum. Each name has the same length everywhere.
 fn einsum(call: Call<'_>) -> Inferred {
     let operands = tensors(call, 0)?;
     let Some(first) = operands.first() else { return wrong("needs at least one tensor".to_string()) };

@@ -98,7 +98,7 @@ fn cross_entropy(call: Call<'_>) -> Inferred {
     Ok(with_shape(&TensorType { dtype, ndim: 0, shape: None, vdevice }, 0, None))
 }
 
-/// Predictions `(N, C, d1, …)` or `(C,)`, targets `(N, d1, …)` or `()`, weights `(C,)`.
+/// Infers `nll_loss` from predictions `(N, C, d1, …)` or `(C,)`, targets `(N, d1, …)` or `()`, and weights `(C,)`.
 fn nll(call: Call<'_>) -> Inferred {
     let (p, t) = (tensor(call, 0)?, tensor(call, 1)?);
     needs_int(t.dtype, "targets")?;
@@ -142,8 +142,8 @@ fn nll(call: Call<'_>) -> Inferred {
     }
 }
 
-/// Query `(B, S, N, H)`, key `(B, T, M, H)`, value `(B, T, M, V)`: the result is `(B, S, N, V)`. There are as many heads of
-/// keys as of queries, or each is shared by a group of queries.
+/// Infers attention: query `(B, S, N, H)`, key `(B, T, M, H)` and value `(B, T, M, V)` give `(B, S, N, V)`. There are
+/// as many key heads as query heads, or a group of query heads shares each key head.
 fn attention(call: Call<'_>) -> Inferred {
     let (q, k, v) = (tensor(call, 0)?, tensor(call, 1)?, tensor(call, 2)?);
     let dtype = same_dtype(same_dtype(q.dtype, k.dtype)?, v.dtype)?;

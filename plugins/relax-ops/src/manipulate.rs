@@ -1,4 +1,4 @@
-//! Operators that move elements without changing them.
+//! Operators that rearrange elements without changing them.
 
 use crate::declare::*;
 use crate::split::split;
@@ -256,7 +256,7 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     ),
 ];
 
-/// In the shape, 0 keeps the dimension of the tensor, and -1 is worked out, as in TVM and ONNX.
+/// Infers `reshape`. As in TVM and ONNX, 0 in the shape keeps the dimension of the tensor, and -1 is inferred.
 fn reshape(call: Call<'_>) -> Inferred {
     let (x, (ndim, dims)) = (tensor(call, 0)?, shape(call, 1)?);
     let dims = match dims {
@@ -272,8 +272,8 @@ fn reshape(call: Call<'_>) -> Inferred {
     Ok(with_shape(&x, ndim, dims))
 }
 
-/// The dimensions of a new shape, where 0 is that of the tensor at the same place. A tensor without elements also has shapes
-/// in which 0 is a length: those that fit as they are, but not with the dimensions of the tensor.
+/// Replaces each 0 in a new shape by the tensor's dimension at the same position. If the tensor has no elements, 0 can
+/// also be a length: this reading is used if the other one does not fit.
 fn kept(from: Option<&[Dim]>, mut dims: Vec<Dim>) -> Result<Vec<Dim>, InferError> {
     let is_zero = |dim: &Dim| dim.as_int() == Some(0);
     let Some(axis) = dims.iter().position(is_zero) else { return Ok(dims) };
@@ -299,7 +299,7 @@ fn kept(from: Option<&[Dim]>, mut dims: Vec<Dim>) -> Result<Vec<Dim>, InferError
     Ok(if is_empty && !fits { given } else { dims })
 }
 
-/// The dimensions of a new shape, of which one may be -1: what the others leave of the elements.
+/// Infers the dimension that is -1 in a new shape from the number of elements and the other dimensions.
 fn worked_out(from: Option<&[Dim]>, mut dims: Vec<Dim>) -> Result<Vec<Dim>, InferError> {
     let is_open = |dim: &Dim| dim.as_int() == Some(-1);
     if let Some((axis, dim)) = dims.iter().enumerate().find(|(_, dim)| dim.as_int().is_some_and(|dim| dim < -1)) {
@@ -396,8 +396,8 @@ fn permute_dims(call: Call<'_>) -> Inferred {
     Ok(with_shape(&x, x.ndim, dims))
 }
 
-/// What tensors have in common: data type (unknown if that of one is) and number of dimensions; an error if known ones
-/// differ.
+/// Returns the common data type (unknown if one is unknown) and number of dimensions of tensors, or an error if known
+/// ones differ.
 fn common(items: &[TensorType]) -> Result<TensorType, InferError> {
     let Some(first) = items.first() else { return wrong("needs at least one tensor".to_string()) };
     let mut out = TensorType { shape: None, ..first.clone() };
@@ -455,7 +455,8 @@ fn concat(call: Call<'_>) -> Inferred {
     Ok(with_shape(&out, out.ndim, known.then_some(dims)))
 }
 
-/// The sum as it is written: TVM does not simplify the lengths of what it joins, and passes return them as they are.
+/// Adds two dimensions without simplification: TVM does not simplify the lengths of concatenated tensors, and passes
+/// preserve them.
 fn plain_sum(a: &Dim, b: &Dim) -> Dim {
     match (a.as_int(), b.as_int()) {
         (Some(0), _) => b.clone(),
@@ -506,7 +507,7 @@ fn batch_flatten(call: Call<'_>) -> Inferred {
     Ok(with_shape(&x, 2, Some(vec![first.clone(), elements(rest)?])))
 }
 
-/// What a shape would be broadcast to must be provably this one.
+/// Checks that broadcasting the target shape provably gives the shape of `from`.
 fn collapses(from: &TensorType, to: Option<&[Dim]>, ndim: i32) -> Result<(), InferError> {
     if from.ndim >= 0 && ndim > from.ndim {
         return wrong(format!("{} dimensions cannot be summed up to {ndim}", from.ndim));

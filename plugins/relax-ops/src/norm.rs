@@ -141,8 +141,9 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
     ),
 ];
 
-/// Type of the data after the checks that normalizations share: floats of one data type, and parameters of the shape
-/// that the data has along `given`. Where that cannot be shown, the shape of the result is unknown.
+/// Performs the checks that normalizations share, and returns the type of the data: floats of one data type, and
+/// parameters whose shape is that of the data along `given`. If the shapes cannot be compared, the shape of the result
+/// is unknown.
 fn normalized(call: Call<'_>, parameters: usize, given: &[i64]) -> Result<TensorType, InferError> {
     let data = tensor(call, 0)?;
     needs_float(data.dtype)?;
@@ -218,7 +219,7 @@ fn instance_norm(call: Call<'_>) -> Inferred {
     Ok(Type::Tensor(data))
 }
 
-/// Gamma and beta must have one element for each channel, and the data type of the data.
+/// Checks that gamma and beta have one element per channel, and the data type of the data.
 fn channels_fit(call: Call<'_>, data: &TensorType, channel: usize) -> Result<(), InferError> {
     needs_float(data.dtype)?;
     for (i, name) in [(1, "gamma"), (2, "beta")] {

@@ -179,7 +179,7 @@ fn pool(call: Call<'_>, axes: &str) -> Inferred {
             false => extent(letter, &size, &reach, strides[i], both[i]),
             true => {
                 let up = extent(letter, &size, &reach, strides[i], both[i].saturating_add(strides[i] - 1))?;
-                // No window can start after the elements if it reaches further than the padding after them and a step.
+                // No window can start past the last element if it reaches beyond the trailing padding plus one step.
                 match reach.as_int() {
                     Some(reach) if both[i] - before[i] + strides[i] <= reach => Ok(up),
                     _ => Ok(starts_inside(&up, &size, before[i], strides[i])),
@@ -190,7 +190,8 @@ fn pool(call: Call<'_>, axes: &str) -> Inferred {
     Ok(with_shape(&data, out.ndim(), Some(dims)))
 }
 
-/// With `ceil_mode` the last window (as in TVM one at most) is left out if it would start after the elements.
+/// Drops the last window if it would start past the last element, which `ceil_mode` can cause. As in TVM, at most one
+/// window is dropped.
 fn starts_inside(positions: &Dim, size: &Dim, before: i64, stride: i64) -> Dim {
     let last = apply(SUB, &apply(ADD, size, &Dim::Int(before)), &Dim::Int(1));
     let inside = apply(ADD, &apply(FLOORDIV, &last, &Dim::Int(stride)), &Dim::Int(1));
@@ -209,7 +210,7 @@ fn adaptive(call: Call<'_>, axes: &str) -> Inferred {
     let Some(x) = layout.dims(&data, "data")? else { return Ok(with_shape(&data, out.ndim(), None)) };
     let spatial = &axes.as_bytes()[2..];
     let output_size = call.attr("output_size").filter(|attr| !attr.is_none());
-    // TVM repeats a single size while it reads.
+    // TVM repeats a single size while it parses.
     if let Some(found) = output_size.map(|sizes| sizes.items().count()).filter(|found| *found != spatial.len()) {
         return wrong(format!("attribute `output_size` must have {} integers, found {found}", spatial.len()));
     }

@@ -125,7 +125,7 @@ fn arg_reduce(call: Call<'_>) -> Inferred {
     reduced(&x, axis.as_deref(), flag(call, "keepdims"))
 }
 
-/// Over a single axis (or none, as in TVM) also the indices of the medians.
+/// Infers a median. Along a single axis (or none, as in TVM), the indices of the medians are also returned.
 fn median(call: Call<'_>) -> Inferred {
     let x = tensor(call, 0)?;
     let given = ints(call, "axis");
@@ -154,7 +154,7 @@ fn so_far(call: Call<'_>) -> Inferred {
     }
 }
 
-/// All axes where none are given.
+/// Returns the reduced type; by default, all axes are reduced.
 fn reduced(x: &TensorType, given: Option<&[i64]>, keepdims: bool) -> Inferred {
     let Some(given) = given else {
         let n = if keepdims { x.ndim } else { 0 };

@@ -1,4 +1,4 @@
-//! Memory, virtual machine and devices: operators of lowered programs.
+//! Memory, virtual machine and device operators of lowered programs.
 
 use crate::declare::*;
 use crate::type_rules::*;
@@ -204,7 +204,8 @@ pub(crate) const OPERATORS: &[OpDecl] = &[
         DATA,
         &[attr("dst_vdevice", AttrType::Any)],
         |call| {
-            // Which device it is, the module's global infos say, which a rule does not see: a reader writes it into the type.
+            // The device is defined in the module's global infos, which rules do not see; the parser writes it into the
+            // type.
             let vdevice = call.ty().to_owned().as_tensor().and_then(|said| said.vdevice);
             Ok(Type::Tensor(TensorType { vdevice, ..tensor(call, 0)? }))
         },
@@ -252,7 +253,7 @@ fn nothing(_: Call<'_>) -> Inferred {
     Ok(Type::tuple([]))
 }
 
-/// A piece of memory, for elements of the data type in argument `i`.
+/// Infers a memory allocation for elements of the data type in argument `i`.
 fn storage(call: Call<'_>, i: usize) -> Inferred {
     match argument(call, i)?.view() {
         Expr::Str(name) => wrong(format!("the data type must be R.dtype({name:?}), found a string")),
@@ -260,7 +261,8 @@ fn storage(call: Call<'_>, i: usize) -> Inferred {
     }
 }
 
-/// The data type that an argument is: `R.dtype("float32")`. TVM makes one of its name, `"float32"`, while it reads.
+/// Returns the value of a data type argument: `R.dtype("float32")`. TVM converts the name `"float32"` to it while it
+/// parses.
 fn dtype_value(value: Value<'_>) -> Result<DType, InferError> {
     match value.view() {
         Expr::DType(dtype) => Ok(dtype),
@@ -268,7 +270,8 @@ fn dtype_value(value: Value<'_>) -> Result<DType, InferError> {
     }
 }
 
-/// A tensor of the shape in argument `i` and the data type in the next; the shape may be a scalar tensor or a variable.
+/// Infers a tensor with the shape in argument `i` and the data type in the next; the shape may be a scalar tensor or a
+/// variable.
 fn allocated(call: Call<'_>, i: usize) -> Inferred {
     let (ndim, dims) = shape(call, i)?;
     let dtype = dtype_value(argument(call, i + 1)?)?;

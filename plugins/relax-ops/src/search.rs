@@ -1,4 +1,4 @@
-//! Sets, searches, and slices that are taken or put by tensors of indices and by scalars.
+//! Sets, searches, and slices that are read or written by index tensors and scalars.
 
 use crate::create::scalar;
 use crate::declare::*;
@@ -115,7 +115,7 @@ fn bucketize(call: Call<'_>) -> Inferred {
     Ok(with_dtype(x, if flag(call, "out_int32") { DType::I32 } else { DType::I64 }))
 }
 
-/// The indices are broadcast; their shape takes the place of the axes that they index.
+/// Infers `index_tensor`: the broadcast shape of the indices replaces the axes that they index.
 fn index_tensor(call: Call<'_>) -> Inferred {
     let (x, indices) = (tensor(call, 0)?, tensors(call, 1)?);
     if indices.is_empty() {
@@ -134,7 +134,7 @@ fn index_tensor(call: Call<'_>) -> Inferred {
     Ok(with_shape(&x, ndim, dims))
 }
 
-/// Shape of all indices after broadcasting; `None` where it cannot be known.
+/// Returns the broadcast shape of all indices, or `None` if it is unknown.
 fn together(indices: &[TensorType]) -> Result<Option<Vec<Dim>>, InferError> {
     let mut out = Some(Vec::new());
     for index in indices {

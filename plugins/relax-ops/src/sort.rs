@@ -89,7 +89,7 @@ fn topk(call: Call<'_>) -> Inferred {
     let at = axis(int(call, "axis").unwrap_or(-1), x.ndim)?;
     let k = int(call, "k").unwrap_or(1);
     let dims = x.shape.clone().zip(at).map(|(mut dims, at)| {
-        // Less than 1 means all of them.
+        // A `k` below 1 selects all elements.
         if k >= 1 && dims[at].as_int().is_none_or(|size| k <= size) {
             dims[at] = Dim::Int(k);
         }
@@ -111,7 +111,7 @@ fn topk(call: Call<'_>) -> Inferred {
     }
 }
 
-/// How many there are is known when run.
+/// Infers `nonzero`, whose number of columns is known only at run time.
 fn nonzero(call: Call<'_>) -> Inferred {
     let x = tensor(call, 0)?;
     Ok(Type::Tensor(TensorType { dtype: DType::I64, ndim: 2, shape: None, vdevice: x.vdevice }))

@@ -6,10 +6,10 @@ use plugin_api::ir::records::prim::{ADD, FLOORDIV, MAX, MIN, MUL, SUB};
 use plugin_api::ir::{Call, Dim, Type};
 use plugin_api::typing::operators::InferError;
 
-/// More parts than this are a mistake, not a tuple.
+/// Maximum number of parts; more is treated as a mistake.
 const MAX_PARTS: usize = 1 << 16;
 
-/// Parts as a tuple; a single part alone, as in TVM.
+/// Infers `split`: a tuple of parts; as in TVM, a single part is not wrapped in a tuple.
 pub(crate) fn split(call: Call<'_>) -> Inferred {
     let x = tensor(call, 0)?;
     let at = axis(int(call, "axis").unwrap_or(0), x.ndim)?;
@@ -33,7 +33,7 @@ pub(crate) fn split(call: Call<'_>) -> Inferred {
     Ok(if parts.len() == 1 { parts.remove(0) } else { Type::tuple(parts) })
 }
 
-/// Lengths of a number of parts, of which the last may be shorter.
+/// Returns the lengths of `sections` parts; the last may be shorter.
 fn equal_parts(size: Option<&Dim>, sections: i64) -> Result<Vec<Option<Dim>>, InferError> {
     let n = usize::try_from(sections).ok().filter(|n| (1..=MAX_PARTS).contains(n));
     let Some(n) = n else { return wrong(format!("{sections} parts; the number must be from 1 to {MAX_PARTS}")) };
@@ -48,7 +48,8 @@ fn equal_parts(size: Option<&Dim>, sections: i64) -> Result<Vec<Option<Dim>>, In
     Ok(parts)
 }
 
-/// Lengths of the parts between cuts. A cut beyond the end is the end; one before the last is no elements.
+/// Returns the lengths of the parts between cuts. A cut past the end is clamped to the end; a cut before the previous
+/// one gives an empty part.
 fn cut_parts(size: Option<&Dim>, cuts: &[i64]) -> Vec<Option<Dim>> {
     let Some(size) = size.filter(|_| !cuts.is_empty()) else { return vec![size.cloned(); cuts.len() + 1] };
     // No dimension is negative: of `n + 8` elements, 8 come before the cut at 8.

@@ -1,4 +1,4 @@
-//! Gradients of operators, markers of what to compute again, and communication between workers.
+//! Gradient operators, recomputation markers, and communication between workers.
 
 use crate::declare::*;
 use crate::type_rules::*;
@@ -191,7 +191,7 @@ fn like_second(call: Call<'_>) -> Inferred {
     Ok(Type::Tensor(tensor(call, 1)?))
 }
 
-/// An axis multiplied with the number of workers, or divided by it.
+/// Infers a tensor with one axis multiplied or divided by the number of workers.
 fn scaled(call: Call<'_>, by: u16, at: i64) -> Inferred {
     let x = tensor(call, 0)?;
     let workers = int(call, "num_workers").unwrap_or(1);

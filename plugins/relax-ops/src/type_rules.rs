@@ -1,4 +1,4 @@
-//! Rules for types, in words, as the documentation of operators has them after `Type:`.
+//! Type rules in words, as the operator documentation prints them after `Type:`.
 
 pub(crate) const SAME: &str = "that of the tensor";
 pub(crate) const SAME_FLOAT: &str = "that of the tensor, whose elements must be floats";

@@ -1,4 +1,4 @@
-//! A view: the bytes of a tensor, or a part of them, as another tensor.
+//! A view: the bytes of a tensor, or part of them, reinterpreted as another tensor.
 
 use crate::declare::*;
 use plugin_api::arith::{apply, product};
@@ -14,12 +14,12 @@ const fn optional(name: &'static str) -> ArgDecl {
 pub(crate) const VIEW: &[ArgDecl] =
     &[arg("x", ArgKind::Tensor), optional("shape"), optional("dtype"), optional("relative_byte_offset")];
 
-/// An argument that says something: `R.tuple()` stands for nothing.
+/// Returns an argument if it is set: `R.tuple()` means unset.
 fn said(call: Call<'_>, i: usize) -> Option<Value<'_>> {
     call.arg(i).filter(|value| !(value.ty().is_tuple() && value.ty().children().len() == 0))
 }
 
-/// The data type that is asked for; `None` where it is that of the input, unknown where only the run tells.
+/// Returns the requested data type; `None` if it is that of the input; unknown if it is known only at run time.
 fn asked(call: Call<'_>) -> Result<Option<DType>, InferError> {
     let Some(mut value) = said(call, 2) else { return Ok(None) };
     while let Expr::Alias(source) = value.view() {
@@ -35,7 +35,7 @@ fn asked(call: Call<'_>) -> Result<Option<DType>, InferError> {
     }
 }
 
-/// By how many bytes it begins later; `None` where that is not known.
+/// Returns the byte offset of the view, or `None` if unknown.
 fn offset(call: Call<'_>) -> Result<Option<Dim>, InferError> {
     let Some(value) = said(call, 3) else { return Ok(Some(Dim::Int(0))) };
     match value.ty().to_owned() {
@@ -45,7 +45,7 @@ fn offset(call: Call<'_>) -> Result<Option<Dim>, InferError> {
     }
 }
 
-/// The bytes of a tensor, where its type tells.
+/// Returns the size of a tensor in bytes, if its type determines it.
 fn bytes(dims: Option<&Vec<Dim>>, dtype: DType) -> Option<Dim> {
     let each = Dim::Int(i64::try_from(dtype.bytes()).ok()?);
     dims.filter(|_| dtype.is_known()).map(|dims| apply(MUL, &product(dims), &each))

@@ -1,4 +1,4 @@
-//! Each operator says what it does and which type a call has, with an example that holds.
+//! Tests that every operator documents its effect and type rule, with an example that holds.
 
 mod common;
 #[path = "common/examples.rs"]
@@ -10,7 +10,7 @@ use plugin_api::ir::Type;
 use plugin_api::typing::operators::OpDecl;
 use plugin_api::typing::relations::{Relation, relation};
 
-/// Why the call of an example has another type than it says.
+/// Explains why the call of an example does not have the documented type.
 fn fault(ops: &Ops, Example { params, call, ty }: &Example) -> Option<String> {
     let comma = if params.is_empty() { "" } else { ", " };
     let text = format!(

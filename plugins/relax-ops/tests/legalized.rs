@@ -1,5 +1,6 @@
-//! Legalizations at every data type that an operator accepts, and at lengths of 0 and 1: each is computed by a PrimFunc that
-//! reads as it is printed, or refused with a reason. The examples in the documentation of the operators are the calls.
+//! Tests legalizations at every data type that an operator accepts, and at lengths 0 and 1: each call becomes a
+//! PrimFunc whose printed text parses back, or is refused with a reason. The calls are the examples in the operators'
+//! documentation.
 
 mod common;
 #[path = "common/examples.rs"]
@@ -17,19 +18,19 @@ const DTYPES: [&str; 13] = [
     "float64", "bool",
 ];
 
-/// What became of a call.
+/// The outcome of legalizing a call.
 enum Outcome {
-    /// Its types do not fit its operator.
+    /// The operand types do not fit the operator.
     NotRead,
-    /// It has a legalization.
+    /// The call has a legalization.
     Computed,
-    /// It has none, for this reason.
+    /// The call has no legalization, for this reason.
     Refused(String),
-    /// Its legalization is not right.
+    /// The legalization is incorrect.
     Wrong(String),
 }
 
-/// The parameters with another length in the place of one, in all shapes.
+/// Replaces one length by another in the shapes of all parameters.
 fn with_length(params: &str, from: &str, to: &str) -> String {
     let mut parts = params.split("R.Tensor((");
     let mut out = parts.next().unwrap_or_default().to_string();
@@ -44,14 +45,14 @@ fn with_length(params: &str, from: &str, to: &str) -> String {
     out
 }
 
-/// All lengths in the shapes of parameters.
+/// Returns all lengths in the shapes of the parameters.
 fn lengths(params: &str) -> BTreeSet<String> {
     let shapes = params.split("R.Tensor((").skip(1).filter_map(|part| part.split_once(')'));
     let dims = shapes.flat_map(|(dims, _)| dims.split(',').map(|dim| dim.trim().to_string()).collect::<Vec<_>>());
     dims.filter(|dim| !dim.is_empty()).collect()
 }
 
-/// The example at another data type and with other lengths.
+/// Returns the example at another data type and with other lengths.
 fn variants(example: &Example, dtype: &str) -> Vec<(String, String)> {
     let of =
         |text: &str| text.replace("\"float32\"", &format!("\"{dtype}\"")).replace("T.float32(", &format!("T.{dtype}("));

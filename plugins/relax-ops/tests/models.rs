@@ -1,4 +1,4 @@
-//! The types in the texts of whole models are those that the rules infer.
+//! Tests that the types in the texts of whole models are those that the rules infer.
 
 mod common;
 
@@ -6,7 +6,7 @@ use plugin_api::ir::{Expr, Module, Type};
 use plugin_api::typing::operators::Infer;
 use plugin_api::typing::relations::{Relation, relation};
 
-/// Bindings whose annotation is not the type that the rule of the operator gives.
+/// Lists the bindings whose annotation differs from the type that the operator's rule infers.
 fn contradictions(module: &Module, ops: &common::Ops) -> (usize, Vec<String>) {
     let (mut calls, mut wrong) = (0, Vec::new());
     for (name, body) in module.functions() {
@@ -24,7 +24,7 @@ fn contradictions(module: &Module, ops: &common::Ops) -> (usize, Vec<String>) {
                     continue;
                 }
             };
-            // An annotation that says less is an alias of the unbound call.
+            // A less specific annotation is an alias of the unbound call.
             if !value.is_bound() || relation(&said, &found) != Relation::Equal {
                 let op = call.op().unwrap_or("?");
                 wrong.push(format!("{name}: {} = {op}: {said:?} but {found:?}", value.name().unwrap_or("_")));
@@ -34,7 +34,7 @@ fn contradictions(module: &Module, ops: &common::Ops) -> (usize, Vec<String>) {
     (calls, wrong)
 }
 
-/// `PASSHOST_MODELS` can name another folder.
+/// `PASSHOST_MODELS` overrides the folder.
 #[test]
 fn annotations_of_the_models_are_inferred() {
     let folder = std::env::var("PASSHOST_MODELS");

@@ -1,4 +1,5 @@
-//! Calls that no tensor can come from, and why. TVM 0.27 wraps around or gives negative lengths in some of them.
+//! Tests calls that cannot produce a tensor, and the reasons. In some of them TVM 0.27 wraps around or infers negative
+//! lengths.
 
 mod common;
 
@@ -58,7 +59,7 @@ fn no_elements_are_not_many() {
     }
 }
 
-/// The type of a call as it is printed, and the call.
+/// Prints a call and its type.
 fn printed(params: &str, call: &str) -> String {
     let module = script::read(&module(params, call), &Ops::new()).unwrap_or_else(|error| panic!("{call}: {error:?}"));
     let text = script::print(&module, &Ops::new()).unwrap_or_else(|error| panic!("{call}: {error:?}"));
@@ -85,7 +86,7 @@ fn shapes_of_reshape_are_worked_out() {
     }
 }
 
-/// Bounds in any order, and steps forward and back: the number of elements is that of Python's `range`.
+/// With bounds in any order and steps in both directions, the number of elements equals that of Python's `range`.
 #[test]
 fn slices_and_ranges_have_no_negative_length() {
     let size = 7i64;
@@ -112,7 +113,7 @@ fn slices_and_ranges_have_no_negative_length() {
     }
 }
 
-/// The same of an axis of unknown length: whatever it is when run.
+/// The same holds for an axis of unknown length, whatever its length at run time.
 #[test]
 fn symbolic_slices_have_no_negative_length() {
     let param = "x: R.Tensor((\"n\",), \"float32\")";

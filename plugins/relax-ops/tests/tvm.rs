@@ -1,4 +1,4 @@
-//! Holds the rules to what TVM 0.27 says: the cases in `data` were written by `tests/oracle/ops.py`.
+//! Compares the rules with TVM 0.27: `tests/oracle/ops.py` wrote the cases in `data`.
 
 mod common;
 
@@ -7,7 +7,7 @@ use plugin_api::ir::Type;
 use plugin_api::typing::relations::{Relation, relation};
 use std::collections::BTreeSet;
 
-/// What differs in one line of data: parameters | call | type or `error`.
+/// Returns the difference found in one line of data: parameters | call | type or `error`.
 fn difference(ops: &Ops, line: &str) -> Option<String> {
     let [params, call, said] = line.split(" | ").collect::<Vec<_>>()[..] else {
         return Some("a line is `parameters | call | type`".into());
@@ -31,7 +31,7 @@ fn difference(ops: &Ops, line: &str) -> Option<String> {
     (relation(&expected, &found) != Relation::Equal).then(|| format!("infers {found:?}"))
 }
 
-/// Lines where passhost differs on purpose; the comments in the file say why.
+/// Lines where passhost differs on purpose; the comments in the file give the reasons.
 fn known_differences() -> BTreeSet<&'static str> {
     include_str!("data/differences.txt").lines().filter(|line| !line.is_empty() && !line.starts_with('#')).collect()
 }

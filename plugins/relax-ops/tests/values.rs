@@ -1,4 +1,4 @@
-//! Values of calls, computed by their legalizations, against what NumPy says: the lines of `values.txt`, which
+//! Compares values of calls, computed by their legalizations, with NumPy: the lines of `values.txt`, which
 //! `tests/oracle/sweep.py --write` wrote.
 
 mod common;
@@ -26,7 +26,7 @@ impl Lower for ByLegalization<'_> {
     }
 }
 
-/// What is wrong with the result of a line: a call, then for each result its data type, shape and numbers.
+/// Describes the error in the result of a line, which has a call, then the data type, shape and numbers of each result.
 fn fault(ops: &Ops, line: &str) -> Option<String> {
     let mut parts = line.split(" | ");
     let call = parts.next()?;
@@ -92,7 +92,8 @@ fn values_are_those_of_numpy() {
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), lines.lines().count(), wrong.join("\n"));
 }
 
-/// What `values.txt` cannot say, as a text has no name for such numbers: the logarithm of 0 is minus infinity, `0 / 0` no number.
+/// Cases that `values.txt` cannot hold, because the text has no syntax for infinity and NaN: the logarithm of 0 is
+/// minus infinity, `0 / 0` is NaN.
 const OF_NO_NUMBERS: &str = r#"R.max(R.log(R.zeros(R.shape([3]), dtype="float32")), axis=[0]) | float32 [] -inf
 R.min(R.negative(R.log(R.zeros(R.shape([3]), dtype="float64"))), axis=[0]) | float64 [] inf
 R.argmax(R.log(R.zeros(R.shape([1, 3]), dtype="float32")), axis=1) | int64 [1] 0

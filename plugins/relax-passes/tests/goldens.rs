@@ -1,4 +1,4 @@
-//! The goldens and doc examples of this plugin's passes.
+//! Tests the goldens and doc examples of this plugin's passes.
 #![forbid(unsafe_code)]
 
 #[test]

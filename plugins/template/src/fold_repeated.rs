@@ -41,7 +41,7 @@ fn fold_repeated(body: &Body, options: &Options, _: &Ctx) -> Result<Body, PassEr
     let folded = body.rewrite(|value, rw| {
         let Some((outer, inner)) = repeated(value, &options.operators) else { return Action::Keep };
         if inner.value().is_dataflow_var() && !value.is_dataflow_var() {
-            // The variable of a dataflow block ends with it; an output needs a call of its own.
+            // A dataflow block's variable is not visible outside of it; an output needs its own call.
             let args: Vec<V> = inner.args().map(|arg| rw.v(arg)).collect();
             return Action::Replace(rw.call_like(outer, &args));
         }
@@ -50,7 +50,7 @@ fn fold_repeated(body: &Body, options: &Options, _: &Ctx) -> Result<Body, PassEr
     Ok(folded?)
 }
 
-/// A call of one of the operators, and the call of the same operator that it is applied to.
+/// Returns a call of one of the operators and its argument, if that is a call of the same operator.
 fn repeated<'b>(value: Value<'b>, operators: &[String]) -> Option<(Call<'b>, Call<'b>)> {
     let outer = value.as_call()?;
     let op = outer.op().filter(|op| operators.iter().any(|known| known == op))?;

@@ -1,4 +1,4 @@
-//! A passhost plugin: one file for each pass, all of them named here.
+//! A passhost plugin: each pass has its own file and is registered here.
 #![forbid(unsafe_code)]
 
 pub mod fold_repeated;

@@ -45,7 +45,7 @@ fn share_calls(edit: &mut Edit<'_>, block: Value<'_>, options: &Options, _: &Ctx
             Some(first) if value.is_dataflow_var() => {
                 edit.replace(value, *first);
             }
-            // An output stays: something behind the block uses it by this name.
+            // Keep an output, because code after the block uses it by this name.
             Some(_) => {}
             None => seen.push(value),
         }
@@ -53,7 +53,7 @@ fn share_calls(edit: &mut Edit<'_>, block: Value<'_>, options: &Options, _: &Ctx
     Ok(())
 }
 
-/// Whether two calls have the same callee, arguments and attributes, after what was replaced so far.
+/// Returns true if two calls have the same callee, arguments and attributes after the replacements so far.
 fn same_call(edit: &Edit<'_>, a: Value<'_>, b: Value<'_>) -> bool {
     let meaning = |value: Value<'_>| edit.resolve(value);
     a.attrs().id() == b.attrs().id() && a.operands().map(meaning).eq(b.operands().map(meaning))

@@ -13,7 +13,7 @@ pub(super) const ROWS: &[Row] = &[
     ("relax.nn.attention_bias", |call| attention(call, "attention_bias")),
 ];
 
-/// A tensor (batch, place, head, depth) as (batch and head, place, depth).
+/// Reshapes a tensor from (batch, place, head, depth) to (batch and head, place, depth).
 fn heads(te: &Te<'_>, x: &TeTensor) -> TeTensor {
     let [batch, places, heads, depth] = [0, 1, 2, 3].map(|axis| x.shape()[axis].clone());
     let shape = [batch.clone(), heads.clone(), places.clone(), depth.clone()];
@@ -21,8 +21,8 @@ fn heads(te: &Te<'_>, x: &TeTensor) -> TeTensor {
     reshaped(te, &x, &[batch * heads, places, depth])
 }
 
-/// The product of matrices in a batch, the second one transposed or not. Each of the second is used for `group` of the first,
-/// one after the other.
+/// Multiplies batches of matrices, the second operand transposed or not. Each matrix of the second operand is shared by
+/// `group` consecutive matrices of the first.
 fn batch_matmul(te: &Te<'_>, name: &str, a: &TeTensor, b: &TeTensor, group: &Dim, is_transposed: bool) -> TeTensor {
     let columns = if is_transposed { 1 } else { 2 };
     let k = te.reduce_axis("k", &a.shape()[2]);
@@ -35,7 +35,7 @@ fn batch_matmul(te: &Te<'_>, name: &str, a: &TeTensor, b: &TeTensor, group: &Dim
     })
 }
 
-/// Zero after the diagonal, which is moved by `offset`.
+/// Sets elements above the diagonal, which is shifted by `offset`, to zero.
 fn lower(te: &Te<'_>, x: &TeTensor, offset: &Dim) -> TeTensor {
     te.name_axes("i");
     let out = te.compute("trilu", x.shape(), |i| i[2].le(&i[1] + offset).select(x.at(i), 0));
@@ -43,7 +43,7 @@ fn lower(te: &Te<'_>, x: &TeTensor, offset: &Dim) -> TeTensor {
     out
 }
 
-/// The shares of a softmax over the last axis.
+/// Computes the softmax over the last axis.
 fn softmax(te: &Te<'_>, x: &TeTensor) -> TeTensor {
     te.name_axes("i");
     let rows = &x.shape()[..2];
@@ -58,7 +58,7 @@ fn softmax(te: &Te<'_>, x: &TeTensor) -> TeTensor {
     out
 }
 
-/// The shares of a softmax over the last axis, of what is not after the diagonal.
+/// Computes the softmax over the last axis, over the elements up to the shifted diagonal only.
 fn masked(te: &Te<'_>, x: &TeTensor, offset: &Dim) -> TeTensor {
     let x = lower(te, x, offset);
     let largest = reduce(te, "trilu_red", &x, &[2], true, TeExpr::largest);
@@ -68,7 +68,7 @@ fn masked(te: &Te<'_>, x: &TeTensor, offset: &Dim) -> TeTensor {
     with(te, "T_divide", &exp, &sum, |exp, sum| exp / sum)
 }
 
-/// How many heads of the query share one of the key: those that follow each other.
+/// Returns the number of consecutive query heads that share one key head.
 fn group_of(queries: &Dim, keys: &Dim) -> Option<Dim> {
     match (queries.as_int(), keys.as_int()) {
         _ if prove_equal(queries, keys) == Some(true) => Some(Dim::Int(1)),

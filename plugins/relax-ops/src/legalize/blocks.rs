@@ -1,14 +1,14 @@
-//! Tensors that several legalizations are made of: one block each.
+//! Building blocks of several legalizations: one TIR block each.
 
 use plugin_api::ir::Dim;
 use plugin_api::te::{Te, TeExpr, TeTensor};
 
-/// A tensor of the same shape, computed element by element.
+/// Computes a tensor of the same shape, element by element.
 pub(super) fn map(te: &Te<'_>, name: &str, x: &TeTensor, f: impl FnOnce(TeExpr) -> TeExpr) -> TeTensor {
     te.compute(name, x.shape(), |i| f(x.at(i)))
 }
 
-/// A tensor computed from two of the same shape, element by element.
+/// Computes a tensor from two of the same shape, element by element.
 pub(super) fn map2(
     te: &Te<'_>,
     name: &str,
@@ -19,7 +19,7 @@ pub(super) fn map2(
     te.compute(name, x.shape(), |i| f(x.at(i), y.at(i)))
 }
 
-/// A tensor of the shape of `x`, computed from it and one that is broadcast to that shape.
+/// Computes a tensor of the shape of `x` from `x` and a tensor that is broadcast to that shape.
 pub(super) fn with(
     te: &Te<'_>,
     name: &str,
@@ -30,7 +30,7 @@ pub(super) fn with(
     te.compute(name, x.shape(), |i| f(x.at(i), y.broadcast_at(i, x.shape())))
 }
 
-/// A mathematical function of each element, whose axes are called `i0`, `i1`, …
+/// Applies a mathematical function to each element; the axes are named `i0`, `i1`, …
 pub(super) fn math(te: &Te<'_>, x: &TeTensor, f: &str) -> TeTensor {
     te.name_axes("i");
     let out = map(te, "compute", x, |x| x.math(f));
@@ -38,18 +38,18 @@ pub(super) fn math(te: &Te<'_>, x: &TeTensor, f: &str) -> TeTensor {
     out
 }
 
-/// The elements in the same order, in another shape.
+/// Reshapes a tensor; the elements keep their order.
 pub(super) fn reshaped(te: &Te<'_>, x: &TeTensor, shape: &[Dim]) -> TeTensor {
     te.compute("T_reshape", shape, |i| x.at(unraveled(raveled(i, shape), x.shape())))
 }
 
-/// The place of an element if all are counted.
+/// Returns the flat index of an element.
 pub(super) fn raveled(i: &[TeExpr], shape: &[Dim]) -> TeExpr {
     let start = TeExpr::of_dim(Dim::Int(0));
     i.iter().zip(shape).fold(start, |flat, (index, dim)| flat * dim + index)
 }
 
-/// The indices of the element at a place.
+/// Returns the indices of the element at a flat index.
 pub(super) fn unraveled(flat: TeExpr, shape: &[Dim]) -> Vec<TeExpr> {
     let (mut rest, mut out) = (flat, Vec::new());
     for dim in shape.iter().rev() {
@@ -60,7 +60,7 @@ pub(super) fn unraveled(flat: TeExpr, shape: &[Dim]) -> Vec<TeExpr> {
     out
 }
 
-/// The dimensions in another order.
+/// Permutes the dimensions.
 pub(super) fn transposed(te: &Te<'_>, x: &TeTensor, axes: &[usize], shape: &[Dim]) -> TeTensor {
     te.compute("T_transpose", shape, |i| {
         let place = |axis: usize| axes.iter().position(|from| *from == axis).unwrap_or(axis);
@@ -68,7 +68,7 @@ pub(super) fn transposed(te: &Te<'_>, x: &TeTensor, axes: &[usize], shape: &[Dim
     })
 }
 
-/// Whether an index is within what padding added nothing to, and the index without padding.
+/// Returns the conditions under which an index is outside of the padding, and the index without padding.
 pub(super) fn unpadded(at: &TeExpr, size: &Dim, (before, after): &(Dim, Dim)) -> (Vec<TeExpr>, TeExpr) {
     let is_none = |dim: &Dim| dim.as_int() == Some(0);
     let mut inside = Vec::new();
@@ -84,7 +84,7 @@ pub(super) fn unpadded(at: &TeExpr, size: &Dim, (before, after): &(Dim, Dim)) ->
     (inside, at - before)
 }
 
-/// Data with a value before and after each of its axes.
+/// Pads each axis of the data with a value before and after.
 pub(super) fn padded(te: &Te<'_>, name: &str, x: &TeTensor, padding: &[(Dim, Dim)], with: TeExpr) -> TeTensor {
     let sizes = x.shape().iter().zip(padding);
     let shape: Vec<Dim> = sizes.map(|(size, (before, after))| size.clone() + before.clone() + after.clone()).collect();
@@ -97,7 +97,7 @@ pub(super) fn padded(te: &Te<'_>, name: &str, x: &TeTensor, padding: &[(Dim, Dim
     })
 }
 
-/// The quotient; of integers, without the fraction.
+/// Divides; integer quotients are truncated.
 pub(super) fn divide(a: TeExpr, b: TeExpr) -> TeExpr {
     if a.dtype().is_float() { a / b } else { a.trunc_div(b) }
 }

@@ -1,4 +1,4 @@
-//! Convolutions, and convolutions that are transposed.
+//! Convolutions and transposed convolutions.
 
 use super::blocks::padded;
 use super::{Legal, Row, cannot, result_shape};
@@ -15,16 +15,16 @@ pub(super) const ROWS: &[Row] = &[
     ("relax.nn.conv3d_transpose", |call| transposed(call, "conv3d_transpose", "kernel_transform", ["NCDHW", "IODHW"])),
 ];
 
-/// What a convolution or pool does along each spatial axis.
+/// The strides, padding and dilation of a convolution or pool along each spatial axis.
 pub(super) struct Spatial {
     pub(super) strides: Vec<i64>,
     pub(super) dilation: Vec<i64>,
-    /// Before and after.
+    /// The padding before and after each axis.
     pub(super) padding: Vec<(i64, i64)>,
 }
 
 impl Spatial {
-    /// The attributes of a call for `n` axes.
+    /// Reads the attributes of a call for `n` axes.
     pub(super) fn of(call: Call<'_>, n: usize) -> Option<Spatial> {
         let each = |key: &str| {
             let given = ints(call, key).unwrap_or_else(|| vec![1]);
@@ -41,14 +41,14 @@ impl Spatial {
         (strides.len() == n && dilation.len() == n).then_some(Spatial { strides, dilation, padding })
     }
 
-    /// The place in the data of a window at `at`, element `k` of it, along an axis.
+    /// Returns the data index of element `k` of the window at `at`, along an axis.
     pub(super) fn place(&self, axis: usize, at: &TeExpr, k: &TeExpr) -> TeExpr {
         at * self.strides[axis] + k * self.dilation[axis]
     }
 }
 
-/// Where the axes of a layout are: those named by two letters, and the spatial ones in their order. `None` if an axis is
-/// split, or there are not `n` spatial ones.
+/// Returns the positions of axes in a layout: the two named by letters, then the spatial ones in order. Returns `None`
+/// if an axis is split, or there are not `n` spatial ones.
 fn axes_of(layout: &str, two: [char; 2], n: usize) -> Option<Vec<usize>> {
     let letters: Vec<char> = layout.chars().collect();
     let at = |letter: char| letters.iter().position(|other| *other == letter);
@@ -57,7 +57,7 @@ fn axes_of(layout: &str, two: [char; 2], n: usize) -> Option<Vec<usize>> {
     (letters.iter().all(char::is_ascii_uppercase) && axes.len() == n + 2).then_some(axes)
 }
 
-/// Parts of a list in the order of a layout.
+/// Reorders the parts of a list to match a layout.
 fn placed<T: Clone>(parts: &[T], axes: &[usize]) -> Vec<T> {
     let mut out: Vec<(usize, T)> = axes.iter().copied().zip(parts.iter().cloned()).collect();
     out.sort_by_key(|(at, _)| *at);
@@ -109,7 +109,7 @@ fn conv(call: Call<'_>, name: &str, n: usize) -> Legal {
     te.finish(&[out])
 }
 
-/// Zeros between the elements along each axis.
+/// Inserts zeros between the elements along each axis.
 fn dilated(te: &Te<'_>, name: &str, x: &TeTensor, strides: &[i64]) -> TeTensor {
     let sizes = x.shape().iter().zip(strides);
     let shape: Vec<Dim> = sizes
@@ -124,7 +124,7 @@ fn dilated(te: &Te<'_>, name: &str, x: &TeTensor, strides: &[i64]) -> TeTensor {
     })
 }
 
-/// A convolution over data with zeros between its elements, with the kernel backwards.
+/// Computes a transposed convolution as a convolution of zero-dilated data with the flipped kernel.
 fn transposed(call: Call<'_>, name: &str, kernel_name: &str, layouts: [&str; 2]) -> Legal {
     let given = ["data_layout", "kernel_layout", "out_layout"].map(|key| text(call, key).unwrap_or_default());
     if given[..2] != layouts || ![layouts[0], ""].contains(&given[2]) {

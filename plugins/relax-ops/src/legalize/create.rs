@@ -1,4 +1,4 @@
-//! Operators that make tensors, and those that move to the runtime.
+//! Operators that create tensors, and operators that become runtime calls.
 
 use super::blocks::{map, math};
 use super::{Legal, Row, cannot, int_arg, result_shape};
@@ -31,7 +31,7 @@ pub(super) const ROWS: &[Row] = &[
     ("relax.grad.end_checkpoint", same),
 ];
 
-/// What all elements are.
+/// The value of all elements.
 enum Value {
     Operand(usize),
     Number(i64),
@@ -48,7 +48,7 @@ fn full(call: Call<'_>, name: &str, value: Value) -> Legal {
     te.finish(&[out])
 }
 
-/// Ones where the column is the row and `k` more, else zeros. `k` is the argument at `at`.
+/// Computes ones where the column is `row + k`, and zeros elsewhere. `k` is the argument at `at`.
 fn eye(call: Call<'_>, name: &str, at: usize) -> Legal {
     let te = Te::new(name, call);
     let k = match call.arg(at) {
@@ -67,10 +67,10 @@ fn eye(call: Call<'_>, name: &str, at: usize) -> Legal {
     te.finish(&[out])
 }
 
-/// A constant of at most this many numbers takes the place of `arange`; more are computed.
+/// `arange` becomes a constant up to this many numbers; longer ones are computed.
 const MOST_NUMBERS: i64 = 1 << 20;
 
-/// A constant, where start, step and length are known, else computed from the index.
+/// Returns a constant if start, step and length are known; otherwise computes each element from its index.
 fn arange(call: Call<'_>) -> Legal {
     let dtype = out_dtype(call, "dtype", DType::I64);
     let shape = result_shape(call)?;
@@ -96,7 +96,7 @@ fn arange(call: Call<'_>) -> Legal {
     }
 }
 
-/// `start + index * step`, in the data type of both.
+/// Computes `start + index * step` in their common data type.
 fn computed_arange(call: Call<'_>, dtype: DType, shape: &[Dim]) -> Legal {
     let te = Te::new("arange", call);
     let (TeOperand::Number(start), TeOperand::Number(step)) = (te.operand(0)?, te.operand(2)?) else {
@@ -109,7 +109,7 @@ fn computed_arange(call: Call<'_>, dtype: DType, shape: &[Dim]) -> Legal {
     te.finish(&[out])
 }
 
-/// The number of elements, which the shape tells.
+/// Returns the number of elements, computed from the shape.
 fn size(call: Call<'_>) -> Legal {
     let shape = match call.arg(0).map(|x| x.ty().to_owned()) {
         Some(Type::Tensor(ty)) => ty.shape,
@@ -121,7 +121,7 @@ fn size(call: Call<'_>) -> Legal {
     te.finish(&[out])
 }
 
-/// The dimensions of a shape, one by one. What is not known before the function runs, the runtime tells.
+/// Writes the dimensions of a shape one by one. Dimensions that are unknown at compile time come from the runtime.
 fn shape_to_tensor(call: Call<'_>) -> Legal {
     let dims = match call.arg(0).map(|shape| shape.ty().to_owned()) {
         Some(Type::Shape { dims: Some(dims), .. }) => dims,
@@ -138,7 +138,8 @@ fn shape_to_tensor(call: Call<'_>) -> Legal {
     te.finish(&[out])
 }
 
-/// `alpha - beta * cos(2 * pi * index / (size - 1))`; a periodic window is one of a greater size without its last weight.
+/// Computes `alpha - beta * cos(2 * pi * index / (size - 1))`. A periodic window is a window of size + 1 without its
+/// last weight.
 fn hamming_window(call: Call<'_>) -> Legal {
     let te = Te::new("hamming_window", call);
     let dtype = call.ty().dtype();
@@ -177,7 +178,7 @@ fn packed(_: Call<'_>, name: &str) -> Legal {
     Legalized::packed(name)
 }
 
-/// The argument itself.
+/// Returns the argument itself.
 fn same(call: Call<'_>) -> Legal {
     match call.arg(0) {
         Some(value) => Legalized::argument(value),

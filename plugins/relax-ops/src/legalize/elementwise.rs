@@ -1,4 +1,4 @@
-//! Operators that work on each element.
+//! Elementwise operators.
 
 use super::blocks::{divide, map, map2, math};
 use super::{Known, Legal, Row, axis_of, cannot, float_attr, number_arg, result_shape};
@@ -83,7 +83,7 @@ pub(super) const ROWS: &[Row] = &[
     ("relax.dequantize", dequantize),
 ];
 
-/// One tensor, element by element.
+/// Computes a tensor from one operand, element by element.
 fn unary(call: Call<'_>, name: &str, f: impl FnOnce(TeExpr) -> TeExpr) -> Legal {
     let te = Te::new(name, call);
     te.name_axes("i");
@@ -92,7 +92,7 @@ fn unary(call: Call<'_>, name: &str, f: impl FnOnce(TeExpr) -> TeExpr) -> Legal 
     te.finish(&[out])
 }
 
-/// The same in a block of its own name.
+/// Computes a tensor from one operand, in a block with its own name.
 fn tagged_unary(call: Call<'_>, name: &str, block: &str, f: impl FnOnce(TeExpr) -> TeExpr) -> Legal {
     let te = Te::new(name, call);
     let x = te.input(0)?;
@@ -100,7 +100,7 @@ fn tagged_unary(call: Call<'_>, name: &str, block: &str, f: impl FnOnce(TeExpr) 
     te.finish(&[out])
 }
 
-/// Two tensors or numbers, with broadcasting.
+/// Computes a tensor from two operands (tensors or numbers), with broadcasting.
 fn binary(call: Call<'_>, name: &str, f: impl FnOnce(TeExpr, TeExpr) -> TeExpr) -> Legal {
     let te = Te::new(name, call);
     let (a, b) = (te.operand(0)?, te.operand(1)?);
@@ -112,7 +112,7 @@ fn binary(call: Call<'_>, name: &str, f: impl FnOnce(TeExpr, TeExpr) -> TeExpr) 
     te.finish(&[out])
 }
 
-/// A float as a whole number; what is not a float is one already.
+/// Rounds a float to an integer; other data types are left unchanged.
 fn rounded(x: TeExpr, op: &str) -> TeExpr {
     if x.dtype().is_float() { x.math(op) } else { x }
 }
@@ -127,7 +127,7 @@ fn absolute(x: TeExpr) -> TeExpr {
     TeExpr::int(0, DType::I64).le(x.cast(DType::I64)).select(&x, TeExpr::int(0, x.dtype()) - &x)
 }
 
-/// Whether a data type has numbers below 0.
+/// Returns true if a data type has negative values.
 fn is_signed(dtype: DType) -> bool {
     dtype.is_float() || dtype.code() == 0
 }
@@ -135,13 +135,13 @@ fn is_signed(dtype: DType) -> bool {
 fn negative(call: Call<'_>) -> Legal {
     match call.ty().dtype() {
         DType::BOOL => cannot("truth values have no negative; write R.logical_not, or convert them with R.astype"),
-        // TVM simplifies a difference of unsigned integers as if it were never below 0, and 0 - x to 0.
+        // TVM simplifies a difference of unsigned integers as if it were never negative, and simplifies `0 - x` to 0.
         dtype if !is_signed(dtype) => unary(call, "tir_negative", |x| x.math("bitwise_not") + 1),
         _ => unary(call, "tir_negative", |x| -x),
     }
 }
 
-/// What holds of all numbers that are not floats.
+/// Returns the constant result of a test on data types that are not floats.
 fn truth(value: bool) -> TeExpr {
     TeExpr::int(value.into(), DType::BOOL)
 }
@@ -168,7 +168,7 @@ fn is_finite(x: TeExpr) -> TeExpr {
     x.math("fabs").ne(infinity(&x)).or(x.test("isnan")).and(x.test("isnan").negated())
 }
 
-/// The error function in single precision, whatever the precision of its argument.
+/// Computes the error function; float16 is computed in single precision.
 fn wide_erf(te: &Te<'_>, x: &TeTensor) -> TeTensor {
     if x.dtype() != DType::F16 {
         return math(te, x, "erf");
@@ -211,15 +211,15 @@ fn floor_mod(a: TeExpr, b: TeExpr) -> TeExpr {
     if a.dtype().is_float() { &a - (&a / &b).math("floor") * b } else { a % b }
 }
 
-/// The logarithm of the sum of two powers of e, from the greater one, so that none of them is infinite. Of two equal ones, as
-/// of infinities, the difference is not taken.
+/// Computes the logarithm of a sum of two powers of e. The greater operand is factored out to avoid overflow. Equal
+/// operands, such as two infinities, are not subtracted.
 fn log_add_exp(a: TeExpr, b: TeExpr) -> TeExpr {
     let apart = (&a - &b).math("fabs") * -1.0;
     let sum = a.max(&b) + apart.math("exp").math("log1p");
     a.eq(&b).select(&a + std::f64::consts::LN_2, sum)
 }
 
-/// Of floats as the function of TIR, of integers by squaring.
+/// Computes powers: floats by the TIR function, integers by repeated squaring.
 fn power(call: Call<'_>) -> Legal {
     let dtype = call.ty().dtype();
     if dtype.is_float() {
@@ -233,7 +233,7 @@ fn power(call: Call<'_>) -> Legal {
     let shape = result_shape(call)?;
     let bit = te.reduce_axis("k", &Dim::Int(dtype.bits().into()));
     let one = || TeExpr::int(1, dtype);
-    // For each bit of the exponent: the power so far, and the base to the power of the bit.
+    // For each bit of the exponent: the power so far, and the base raised to the value of the bit.
     let [power, _] = te.compute_pair("T_power", &shape, [one(), one()], &[&bit], |i, [power, square]| {
         let base = bit.eq(0).select(a.broadcast_at(i, &shape), &square * &square);
         let counts = b.broadcast_at(i, &shape).shift_right(bit.cast(dtype)).bit_and(1).eq(1);
@@ -244,7 +244,7 @@ fn power(call: Call<'_>) -> Legal {
         if !is_signed(dtype) {
             return power;
         }
-        // One over a whole number, without the fraction: only of 1 and -1 something is left.
+        // The reciprocal of an integer, truncated, is nonzero for 1 and -1 only.
         let of_minus_one = exponent.bit_and(1).eq(1).select(-1, one());
         let fraction = base.eq(1).select(one(), base.eq(-1).select(of_minus_one, 0));
         exponent.lt(0).select(fraction, power)
@@ -252,7 +252,7 @@ fn power(call: Call<'_>) -> Legal {
     te.finish(&[out])
 }
 
-/// 0 of a data type is less than the element.
+/// Returns true if the element is greater than 0 of its data type.
 fn is_positive(x: &TeExpr) -> TeExpr {
     TeExpr::int(0, DType::I64).cast(x.dtype()).lt(x)
 }
@@ -327,7 +327,7 @@ fn silu(call: Call<'_>) -> Legal {
     te.finish(&[out])
 }
 
-/// Scale and bend of the self-normalizing unit (Klambauer et al., 2017).
+/// Scale and alpha of the self-normalizing unit (Klambauer et al., 2017).
 const SELU: (f64, f64) = (1.0507009873554805, 1.6732632423543772);
 
 fn selu(call: Call<'_>) -> Legal {
@@ -361,7 +361,7 @@ fn clip(call: Call<'_>) -> Legal {
     te.finish(&[out])
 }
 
-/// The whole number of a data type next to a number, which is cut towards 0. Of uint64, those from 2^63 on are negative.
+/// Truncates a number and clamps it to an integer data type. Values of uint64 from 2^63 on wrap to negative.
 fn nearest_integer(number: Known, dtype: DType) -> i64 {
     let number = match number {
         Known::Int(value) => value,
@@ -400,7 +400,7 @@ fn select(call: Call<'_>) -> Legal {
     te.finish(&[out])
 }
 
-/// `a * b + c`, rounded twice, as what it was written for.
+/// Computes `a * b + c` with two roundings, as the separate operations would.
 fn multiply_add(call: Call<'_>) -> Legal {
     let te = Te::new("ewise_fma", call);
     let (a, b, c) = (te.input(0)?, te.input(1)?, te.input(2)?);
@@ -410,7 +410,7 @@ fn multiply_add(call: Call<'_>) -> Legal {
     te.finish(&[out])
 }
 
-/// Whether `a` is at most `b` and `k` more, without a subtraction.
+/// Computes `a <= b + k` without a subtraction.
 fn at_most(a: TeExpr, b: TeExpr, k: i64) -> TeExpr {
     match k {
         0.. => a.le(b + k),
@@ -419,7 +419,7 @@ fn at_most(a: TeExpr, b: TeExpr, k: i64) -> TeExpr {
     }
 }
 
-/// Elements where row, column and the number of the diagonal fit, else 0.
+/// Keeps the elements whose row, column and diagonal number satisfy `fits`, and sets the others to 0.
 fn triangle(call: Call<'_>, name: &str, fits: impl FnOnce(TeExpr, TeExpr, i64) -> TeExpr) -> Legal {
     let te = Te::new(name, call);
     te.name_axes("i");
@@ -430,7 +430,7 @@ fn triangle(call: Call<'_>, name: &str, fits: impl FnOnce(TeExpr, TeExpr, i64) -
     te.finish(&[out])
 }
 
-/// An operand of one value for each index of an axis, or a number.
+/// Returns the value of an operand that is a number or has one value per index of an axis.
 fn along(operand: &TeOperand, x: &TeTensor, axis: usize, i: &[TeExpr]) -> TeExpr {
     operand.broadcast_at(&i[axis..=axis], &x.shape()[axis..=axis])
 }

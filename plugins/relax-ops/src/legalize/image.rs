@@ -1,4 +1,4 @@
-//! Images.
+//! Image operators.
 
 use super::{Legal, Row, cannot, float_attr, number_of, result_shape};
 use crate::declare::{int, text};
@@ -15,11 +15,11 @@ fn float(value: f64) -> TeExpr {
     TeExpr::float(value, DType::F32)
 }
 
-/// How places of a result are places of the data.
+/// The mapping from positions in the result to positions in the data.
 struct Places<'c> {
     mode: &'c str,
     rounding: &'c str,
-    /// The region that `tf_crop_and_resize` cuts out: all starts, then all ends, from 0 to 1.
+    /// The region that `tf_crop_and_resize` crops: all starts, then all ends, each from 0 to 1.
     region: Vec<f64>,
 }
 
@@ -28,7 +28,7 @@ impl Places<'_> {
         self.mode == "tf_crop_and_resize"
     }
 
-    /// The place along an axis, as a number with a fraction. `k` is the number of the axis among those that are resized.
+    /// Returns the fractional position along an axis. `k` is the index of the axis among the resized ones.
     fn of(&self, at: &TeExpr, k: usize, from: i64, to: i64) -> Option<TeExpr> {
         let (from, to, at) = (from as f64, to as f64, at.cast(DType::F32));
         let scale = |from: f64, to: f64| float(f64::from((from / to) as f32));
@@ -49,7 +49,7 @@ impl Places<'_> {
         })
     }
 
-    /// The nearest whole place.
+    /// Rounds a position to the nearest integer.
     fn nearest(&self, place: TeExpr) -> Option<TeExpr> {
         let place = match self.rounding {
             "round" => place.math("round"),
@@ -63,11 +63,11 @@ impl Places<'_> {
     }
 }
 
-/// A place of the result between two of the data.
+/// A position of the result between two positions of the data.
 struct Between {
-    /// The place before, as an index.
+    /// The position before, as an index.
     before: TeExpr,
-    /// How far it is from there to the next, from 0 to 1.
+    /// The distance to the position before, from 0 to 1.
     part: TeExpr,
 }
 
@@ -78,14 +78,14 @@ impl Between {
     }
 }
 
-/// A value between those at all places, along one axis after the other.
+/// Interpolates between the values at all positions, one axis at a time.
 fn mean(between: &[Between], at: &[TeExpr], value: &dyn Fn(&[TeExpr]) -> TeExpr) -> TeExpr {
     let Some((first, rest)) = between.split_first() else { return value(at) };
     let along = |place: TeExpr| mean(rest, &[at, std::slice::from_ref(&place)].concat(), value);
     along(first.before.clone()) * (float(1.0) - &first.part) + along(&first.before + 1) * &first.part
 }
 
-/// A place within an axis of this size.
+/// Clamps a position to an axis of this size.
 fn within(at: TeExpr, size: &Dim) -> TeExpr {
     at.min(TeExpr::of_dim(size.clone()) - 1).max(0)
 }
@@ -95,11 +95,11 @@ struct Resized {
     axis: usize,
     from: i64,
     to: i64,
-    /// What an index is divided by in integers, where that gives its place.
+    /// The divisor that turns a result index into its position by integer division, where one exists.
     divisor: Option<i64>,
 }
 
-/// Images and volumes. The last of the layouts is that without one.
+/// Resizes images and volumes. The last layout is the one without a channel axis.
 fn resize(call: Call<'_>, name: &str, layouts: [(&str, &[usize]); 2]) -> Legal {
     let layout = text(call, "layout").unwrap_or(layouts[1].0);
     let Some((_, axes)) = layouts.into_iter().find(|(known, _)| *known == layout) else {
@@ -117,7 +117,7 @@ fn resize(call: Call<'_>, name: &str, layouts: [(&str, &[usize]); 2]) -> Legal {
     te.name_axes("i");
     let x = te.input(0)?;
     let shape = result_shape(call)?;
-    // Of images, not of volumes, an axis that becomes a whole number of times as long is divided in integers.
+    // In images, but not in volumes, an axis that is enlarged by an integer factor uses integer division.
     let divides = axes.len() == 2 && mode == "asymmetric" && rounding == "floor";
     let resized = |axis: &usize| {
         let (from, to) = x.shape()[*axis].as_int().zip(shape[*axis].as_int())?;
@@ -143,7 +143,7 @@ fn resize(call: Call<'_>, name: &str, layouts: [(&str, &[usize]); 2]) -> Legal {
     }
 }
 
-/// A place in the data: that of a result, with other indices along the axes that are resized.
+/// Returns the data element at a result position, with other indices along the resized axes.
 fn pixel(x: &TeTensor, resized: &[Resized], i: &[TeExpr], at: &[TeExpr]) -> TeExpr {
     let mut index = i.to_vec();
     for (one, at) in resized.iter().zip(at) {
@@ -152,7 +152,7 @@ fn pixel(x: &TeTensor, resized: &[Resized], i: &[TeExpr], at: &[TeExpr]) -> TeEx
     x.at(&index)
 }
 
-/// A value of the result; with `tf_crop_and_resize`, another one outside of the image.
+/// Replaces values outside of the image if `tf_crop_and_resize` is used.
 fn cropped(te: &Te<'_>, places: &[TeExpr], crops: bool, resized: &[Resized], value: TeExpr) -> TeExpr {
     if !crops {
         return value;
@@ -165,12 +165,12 @@ fn cropped(te: &Te<'_>, places: &[TeExpr], crops: bool, resized: &[Resized], val
     })
 }
 
-/// The places of all axes that are resized.
+/// Returns the positions along all resized axes.
 fn all_places(places: &Places<'_>, resized: &[Resized], i: &[TeExpr]) -> Option<Vec<TeExpr>> {
     resized.iter().enumerate().map(|(k, one)| places.of(&i[one.axis], k, one.from, one.to)).collect()
 }
 
-/// A tensor from the places of an element, or nothing if there are no such places.
+/// Computes a tensor from the positions of each element, or returns `None` if the positions do not exist.
 fn computed(
     te: &Te<'_>,
     name: &str,
@@ -205,7 +205,7 @@ fn nearest(
     })
 }
 
-/// Between the places before and after, along one axis after the other; in single precision.
+/// Interpolates linearly between the two neighbors along each axis, in single precision.
 fn linear(
     te: &Te<'_>,
     x: &TeTensor,
@@ -222,7 +222,7 @@ fn linear(
     })
 }
 
-/// Weights of the place before the last one before, and of the three after it, along an axis.
+/// Returns the weights of the four neighbors along an axis.
 fn cubic_weights(te: &Te<'_>, places: &Places<'_>, k: usize, one: &Resized) -> Option<TeTensor> {
     let alpha = float_attr(te.call(), "cubic_alpha").unwrap_or(-0.75);
     let excludes = int(te.call(), "cubic_exclude").is_some_and(|excludes| excludes != 0);
@@ -252,7 +252,7 @@ fn cubic_weights(te: &Te<'_>, places: &Places<'_>, k: usize, one: &Resized) -> O
     Some(te.compute("resize_weights", &shape, |i| weights.at(i) / sum.at([&i[0]])))
 }
 
-/// Over four places along each axis, by the weights of a cubic spline; in single precision.
+/// Interpolates over four neighbors along each axis with cubic spline weights, in single precision.
 fn cubic(
     te: &Te<'_>,
     x: &TeTensor,
@@ -277,10 +277,10 @@ fn cubic(
     })
 }
 
-/// What the length of the grid is short of 2, so that its end is within it.
+/// The grid is shorter than 2 by this much, so that its end is inside.
 const ALMOST: f64 = 1e-7;
 
-/// The places in an image that a linear map makes of those of a grid from -1 to 1.
+/// Computes the image positions to which a linear map sends those of a grid from -1 to 1.
 fn affine_grid(call: Call<'_>) -> Legal {
     let te = Te::new("affine_grid", call);
     let theta = te.input(0)?;
@@ -290,7 +290,7 @@ fn affine_grid(call: Call<'_>) -> Legal {
         return cannot("it is legalized for two axes of known size only");
     };
     let align = crate::declare::flag(call, "align_corners");
-    // Along an axis: where it starts, and the step to the next place.
+    // The start along an axis, and the step to the next position.
     let along = |size: i64| match (align, size as f64) {
         (true, size) if size > 1.0 => (-1.0, (2.0 - ALMOST) / (size - 1.0)),
         (true, _) => (-1.0, 0.0),

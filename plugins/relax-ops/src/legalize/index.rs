@@ -18,7 +18,7 @@ pub(super) const ROWS: &[Row] = &[
 fn take(call: Call<'_>) -> Legal {
     let te = Te::new("take", call);
     let x = te.input(0)?;
-    // A number is written into the function, a constant is an argument of it.
+    // A number is written into the function; a constant becomes an argument.
     let is_number = call.arg(1).is_some_and(|indices| matches!(indices.ty().to_owned(), Type::Prim { .. }));
     let indices = if is_number { te.operand(1)? } else { TeOperand::Tensor(te.input(1)?) };
     if matches!(&indices, TeOperand::Number(number) if number.as_int().is_none()) {
@@ -64,7 +64,7 @@ fn take(call: Call<'_>) -> Legal {
     te.finish(&[out])
 }
 
-/// A small index that is at least 0 and at most `last`, if its data type has larger numbers than that.
+/// Clamps an index to 0 … `last` if its data type has larger values.
 fn clipped(index: &TeExpr, last: &TeExpr) -> TeExpr {
     let at_least = TeExpr::int(0, index.dtype()).max(index).cast(last.dtype());
     let greatest = greatest_value(index.dtype()).as_int();
@@ -104,7 +104,8 @@ fn gather_nd(call: Call<'_>) -> Legal {
     te.finish(&[out])
 }
 
-/// The indices are broadcast to one shape, whose axes come first; then come the axes of the data without indices.
+/// Computes `index_tensor`. The indices are broadcast to one shape, whose axes come first, followed by the unindexed
+/// axes of the data.
 fn index_tensor(call: Call<'_>) -> Legal {
     let te = Te::new("index_tensor", call);
     let (x, indices) = (te.input(0)?, te.taken_inputs(1)?);

@@ -1,8 +1,8 @@
-//! Legalizations: what calls of operators compute, as PrimFuncs. One row for each operator; functions that several rows
-//! need follow their table.
+//! Legalizations of operator calls to PrimFuncs. Each operator has one row in a table; functions that several rows use
+//! follow the table.
 //!
-//! Names of functions and blocks, and the order of operations, are those that TVM 0.27 returns, so that what is tuned or
-//! matched there is tuned and matched here.
+//! Names of functions and blocks, and the order of operations, match TVM 0.27, so that schedules and patterns written
+//! for its output also apply here.
 
 mod attention;
 mod blocks;
@@ -24,9 +24,9 @@ use plugin_api::ir::{Attr, AttrView, Call, DType, Dim, DimExpr, Type};
 use plugin_api::typing::legalized::Legalized;
 use plugin_api::typing::operators::{InferError, LegalizeFn, OpDecl};
 
-/// The name of an operator, and its legalization.
+/// An operator name and its legalization.
 type Row = (&'static str, LegalizeFn);
-/// Result of a legalization.
+/// The result of a legalization.
 type Legal = Result<Legalized, InferError>;
 
 const TABLES: [&[Row]; 13] = [
@@ -45,7 +45,7 @@ const TABLES: [&[Row]; 13] = [
     scatter::ROWS,
 ];
 
-/// The operators with their legalizations. A row for an operator that is not there does not compile.
+/// Adds legalizations to operators. A row for an unknown operator does not compile.
 pub(crate) const fn with_legalizations<const N: usize>(mut operators: [OpDecl; N]) -> [OpDecl; N] {
     let mut table = 0;
     while table < TABLES.len() {
@@ -72,7 +72,7 @@ const fn position(operators: &[OpDecl], name: &str) -> usize {
     panic!("a legalization is for an operator of the plugin")
 }
 
-/// Whether two names are the same; names differ at their ends.
+/// Returns true if two names are equal. Names usually differ at their ends, so the comparison starts there.
 const fn same(a: &[u8], b: &[u8]) -> bool {
     if a.len() != b.len() {
         return false;
@@ -87,12 +87,12 @@ const fn same(a: &[u8], b: &[u8]) -> bool {
     true
 }
 
-/// Why a call has no legalization.
+/// Returns the reason why a call has no legalization.
 fn cannot<T>(why: impl Into<String>) -> Result<T, InferError> {
     Err(InferError::wrong(why))
 }
 
-/// An argument that is a known integer.
+/// Returns an argument that is a known integer.
 fn int_arg(call: Call<'_>, i: usize) -> Option<i64> {
     match call.arg(i)?.ty().to_owned() {
         Type::Prim { value: Some(dim), .. } => dim.as_int(),
@@ -100,7 +100,7 @@ fn int_arg(call: Call<'_>, i: usize) -> Option<i64> {
     }
 }
 
-/// An argument that is a known number.
+/// Returns an argument that is a known number.
 fn number_arg(call: Call<'_>, i: usize) -> Option<Known> {
     match call.arg(i)?.ty().to_owned() {
         Type::Prim { value: Some(Dim::Expr(expr)), .. } => match *expr {
@@ -114,14 +114,14 @@ fn number_arg(call: Call<'_>, i: usize) -> Option<Known> {
     }
 }
 
-/// A number that is known.
+/// A known number.
 #[derive(Clone, Copy)]
 enum Known {
     Int(i128),
     Float(f64),
 }
 
-/// The dimensions of the result of a call.
+/// Returns the dimensions of the result of a call.
 fn result_shape(call: Call<'_>) -> Result<Vec<Dim>, InferError> {
     match call.ty().to_owned() {
         Type::Tensor(ty) => ty.shape.ok_or_else(|| InferError::wrong("the shape of its result is not known")),
@@ -129,7 +129,7 @@ fn result_shape(call: Call<'_>) -> Result<Vec<Dim>, InferError> {
     }
 }
 
-/// Numbers in an argument that is a tuple of scalars.
+/// Returns the numbers in an argument that is a tuple of scalars.
 fn numbers(call: Call<'_>, i: usize) -> Result<Vec<i64>, InferError> {
     let unknown = || InferError::wrong(format!("argument {i} has numbers that are not known"));
     let tuple = call.arg(i).ok_or_else(unknown)?;
@@ -141,12 +141,12 @@ fn numbers(call: Call<'_>, i: usize) -> Result<Vec<i64>, InferError> {
     each.collect()
 }
 
-/// A number in an attribute.
+/// Returns a numeric attribute of a call.
 fn float_attr(call: Call<'_>, key: &str) -> Option<f64> {
     number_of(call.attr(key)?)
 }
 
-/// An attribute that is a number.
+/// Converts an attribute to a number.
 fn number_of(attr: AttrView<'_>) -> Option<f64> {
     attr.as_float().or_else(|| attr.as_int().map(|value| value as f64)).or_else(|| match attr.to_owned() {
         Attr::Dim(dim) => number(&dim),
@@ -154,12 +154,12 @@ fn number_of(attr: AttrView<'_>) -> Option<f64> {
     })
 }
 
-/// An axis, counted from the end if it is negative.
+/// Normalizes an axis, which counts from the end if negative.
 fn axis_of(axis: i64, ndim: usize) -> usize {
     (if axis < 0 { axis + ndim as i64 } else { axis }).clamp(0, ndim as i64) as usize
 }
 
-/// The dimensions of each result of a call.
+/// Returns the dimensions of each result of a call.
 fn result_shapes(call: Call<'_>) -> Result<Vec<Vec<Dim>>, InferError> {
     let unknown = || InferError::wrong("the shapes of its results are not known");
     let Type::Tuple(fields) = call.ty().to_owned() else { return cannot("its result is not a tuple") };

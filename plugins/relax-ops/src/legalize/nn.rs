@@ -1,4 +1,4 @@
-//! Matrix products, losses, and what else networks are made of.
+//! Matrix products, losses and other neural network operators.
 
 use super::blocks::{map, map2, padded, with};
 use super::reduce::reduce;
@@ -87,7 +87,7 @@ fn einsum(call: Call<'_>) -> Legal {
             .chain(summed.iter().map(|(name, size)| (name, size)).zip(&reduced))
             .map(|((name, size), at)| (*name, (size, at)))
             .collect();
-        // An axis of one element is used with each index.
+        // An axis of length 1 is broadcast.
         let at = |(name, own): (&char, &Dim)| {
             let (size, at) = axes.get(name)?;
             let repeats = own.as_int() == Some(1) && size.as_int() != Some(1);
@@ -146,7 +146,7 @@ fn pad(call: Call<'_>) -> Legal {
     te.finish(&[out])
 }
 
-/// Nothing is dropped where a network is used.
+/// Returns the data unchanged, because inference drops nothing.
 fn dropout(call: Call<'_>) -> Legal {
     let te = Te::new("dropout", call);
     let x = te.input(0)?;
@@ -205,7 +205,7 @@ fn nll_loss(call: Call<'_>) -> Legal {
     te.finish(&[out])
 }
 
-/// The weight of each class: an argument, or 1.
+/// Returns the weight of each class: an argument, or 1.
 fn class_weights(te: &Te<'_>, arg: Option<usize>, x: &TeTensor) -> Result<TeTensor, InferError> {
     if let Some(arg) = arg {
         return te.input(arg);
@@ -215,7 +215,7 @@ fn class_weights(te: &Te<'_>, arg: Option<usize>, x: &TeTensor) -> Result<TeTens
     Ok(te.compute("T_full", &[classes], |_| one))
 }
 
-/// The gradient is that of the weights of the targets; classes that are ignored have none.
+/// Computes the gradient from the weights of the targets; ignored classes have gradient 0.
 fn nll_loss_backward(call: Call<'_>) -> Legal {
     let weighted = call.arg(3).is_some();
     let te = Te::new(if weighted { "nll_loss_backward" } else { "te_nll_loss_backward_no_weight" }, call);

@@ -16,30 +16,30 @@ pub(super) const ROWS: &[Row] = &[
     ("relax.nn.rms_norm", rms_norm),
 ];
 
-/// The axes in an attribute, in order.
+/// Returns the axes in an attribute, in order.
 fn axes_in(call: Call<'_>, key: &str, n: usize) -> Vec<usize> {
     let mut axes: Vec<usize> = ints(call, key).unwrap_or_default().into_iter().map(|axis| axis_of(axis, n)).collect();
     axes.sort_unstable();
     axes
 }
 
-/// How many elements the axes have together.
+/// Returns the number of elements over the axes.
 fn count(x: &TeTensor, axes: &[usize], dtype: DType) -> TeExpr {
     TeExpr::of_dim(product(axes.iter().map(|axis| &x.shape()[*axis]))).cast(dtype)
 }
 
-/// The same, each number converted before they are multiplied.
+/// Returns the number of elements over the axes as a float; each factor is converted before the multiplication.
 fn float_count(x: &TeTensor, axes: &[usize], dtype: DType) -> TeExpr {
     let sizes = axes.iter().map(|axis| TeExpr::of_dim(x.shape()[*axis].clone()).cast(dtype));
     sizes.reduce(|all, one| all * one).unwrap_or_else(|| TeExpr::float(1.0, dtype))
 }
 
-/// The indices that are among some axes, or those that are not.
+/// Returns the indices that are among some axes, or those that are not.
 fn pick(i: &[TeExpr], axes: &[usize], among: bool) -> Vec<TeExpr> {
     i.iter().enumerate().filter(|(at, _)| axes.contains(at) == among).map(|(_, index)| index.clone()).collect()
 }
 
-/// The size that two are broadcast to, as far as that is known.
+/// Returns the size to which two dimensions are broadcast, as far as it is known.
 fn common(a: &Dim, b: &Dim) -> Dim {
     match (a.as_int(), b.as_int()) {
         _ if a == b => a.clone(),
@@ -50,12 +50,13 @@ fn common(a: &Dim, b: &Dim) -> Dim {
     }
 }
 
-/// Whether a call multiplies by `gamma` (`scale`), or adds `beta` (`center`).
+/// Returns true if a call multiplies by `gamma` (`scale`), or adds `beta` (`center`).
 fn is_set(call: Call<'_>, key: &str) -> bool {
     call.attr(key).and_then(|attr| attr.as_bool()).unwrap_or(true)
 }
 
-/// Times `gamma` and plus `beta`, as far as the call asks for it. TVM does both whatever it asks for, but for `batch_norm`.
+/// Multiplies by `gamma` and adds `beta` as requested. Except in `batch_norm`, TVM ignores the request and always does
+/// both.
 fn scaled(call: Call<'_>, normal: TeExpr, gamma: TeExpr, beta: TeExpr) -> TeExpr {
     let times = if is_set(call, "scale") { normal * gamma } else { normal };
     if is_set(call, "center") { times + beta } else { times }
@@ -108,7 +109,7 @@ fn batch_norm(call: Call<'_>) -> Legal {
     te.finish(&[out, means, variances])
 }
 
-/// Elements without mean and spread over the last axes, times `gamma`, plus `beta`.
+/// Normalizes to mean 0 and variance 1 over the last axes, then multiplies by `gamma` and adds `beta`.
 fn layer_norm(call: Call<'_>) -> Legal {
     let te = Te::new("layer_norm", call);
     let (x, gamma, beta) = (te.input(0)?, te.input(1)?, te.input(2)?);
@@ -140,7 +141,7 @@ fn layer_norm(call: Call<'_>) -> Legal {
     te.finish(&[out])
 }
 
-/// The sums of elements and of their squares over some axes.
+/// Computes the sums of elements and of their squares over some axes.
 fn sums(te: &Te<'_>, name: &str, x: &TeTensor, axes: &[usize]) -> [TeTensor; 2] {
     let over: Vec<TeExpr> = axes.iter().map(|axis| te.reduce_axis(&format!("k{axis}"), &x.shape()[*axis])).collect();
     let kept: Vec<Dim> =
@@ -153,7 +154,7 @@ fn sums(te: &Te<'_>, name: &str, x: &TeTensor, axes: &[usize]) -> [TeTensor; 2] 
     })
 }
 
-/// An element without mean and spread, from the sums of elements and squares.
+/// Normalizes an element, given the sums of elements and of squares.
 fn normal(x: TeExpr, [sum, squares]: [TeExpr; 2], count: &TeExpr, epsilon: f64) -> TeExpr {
     let mean = sum / count;
     let spread = squares / count - &mean * &mean;

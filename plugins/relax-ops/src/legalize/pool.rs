@@ -1,4 +1,4 @@
-//! Pools.
+//! Pooling operators.
 
 use super::blocks::{divide, padded, raveled};
 use super::conv::Spatial;
@@ -28,7 +28,7 @@ enum Kind {
     Mean,
 }
 
-/// The spatial axes of a layout such as `NHWC` or `NCHW16c`.
+/// Returns the positions of the spatial axes in a layout such as `NHWC` or `NCHW16c`.
 fn spatial_axes(call: Call<'_>, n: usize) -> Option<Vec<usize>> {
     let layouts = ["layout", "out_layout"].map(|key| text(call, key).unwrap_or_default());
     let letters = layouts[0].chars().filter(char::is_ascii_alphabetic);
@@ -36,12 +36,12 @@ fn spatial_axes(call: Call<'_>, n: usize) -> Option<Vec<usize>> {
     (axes.len() == n && [layouts[0], ""].contains(&layouts[1])).then_some(axes)
 }
 
-/// The reduction axes of a window.
+/// Returns the reduction axes of a window.
 fn window(te: &Te<'_>, sizes: &[Dim]) -> Vec<TeExpr> {
     sizes.iter().enumerate().map(|(axis, size)| te.reduce_axis(&format!("rv{axis}"), size)).collect()
 }
 
-/// Annotations that schedulers look for.
+/// Returns the annotation that schedulers look for.
 fn rule(name: &str) -> [(&'static str, Note); 1] {
     [("schedule_rule", Attr::from(format!("meta_schedule.{name}").as_str()).into())]
 }
@@ -86,7 +86,7 @@ fn pool(call: Call<'_>, name: &str, n: usize, kind: Kind) -> Legal {
     te.finish(&[out])
 }
 
-/// How many elements a mean is over.
+/// The element counts that means are divided by.
 struct Counted<'a> {
     spatial: &'a Spatial,
     sizes: &'a [i64],
@@ -94,8 +94,8 @@ struct Counted<'a> {
 }
 
 impl Counted<'_> {
-    /// Those along an axis of this size, for the window at an index: not beyond the end, and not in the padding unless it
-    /// counts.
+    /// Returns the number of elements along an axis of this size for the window at `at`, excluding positions past the
+    /// end, and the padding unless it counts.
     fn along(&self, axis: usize, at: &TeExpr, size: &Dim) -> TeExpr {
         let (before, after) = self.spatial.padding[axis];
         let dilation = self.spatial.dilation[axis];
@@ -127,7 +127,7 @@ impl Counted<'_> {
     }
 }
 
-/// A mean over windows that cover the data, of about one size.
+/// Computes a mean over windows of about equal size that cover the data.
 fn adaptive(call: Call<'_>, name: &str, n: usize) -> Legal {
     let Some(axes) = spatial_axes(call, n) else { return cannot("it is not legalized for its layouts") };
     let te = Te::new(name, call);
@@ -158,11 +158,11 @@ fn adaptive(call: Call<'_>, name: &str, n: usize) -> Legal {
     te.finish(&[out])
 }
 
-/// How an axis is divided into windows.
+/// The division of an axis into windows.
 enum Part {
-    /// Into windows of one length.
+    /// Windows of equal length.
     Even(i64),
-    /// Of this length, into as many windows, which overlap where they do not divide it.
+    /// An axis length and a number of windows that need not divide it; then the windows overlap.
     Uneven(Dim, Dim),
 }
 
@@ -182,7 +182,7 @@ impl Part {
         }
     }
 
-    /// The length of the longest window.
+    /// Returns the length of the longest window.
     fn longest(&self) -> Dim {
         match self {
             Part::Even(ratio) => Dim::Int(*ratio),
@@ -196,7 +196,7 @@ impl Part {
         }
     }
 
-    /// Where the window at an index starts.
+    /// Returns the start of the window at an index.
     fn start(&self, at: &TeExpr) -> TeExpr {
         match self {
             Part::Even(ratio) => at * *ratio,
@@ -204,7 +204,7 @@ impl Part {
         }
     }
 
-    /// The length of the window at an index, where not all are of one length.
+    /// Returns the length of the window at an index, if the lengths differ.
     fn length(&self, at: &TeExpr) -> Option<TeExpr> {
         match self {
             Part::Even(_) => None,
@@ -216,13 +216,13 @@ impl Part {
     }
 }
 
-/// A pool of which the gradient is computed.
+/// A pool whose gradient is computed.
 struct Backward {
     kind: Kind,
     axes: Vec<usize>,
     sizes: Vec<i64>,
     spatial: Spatial,
-    /// Whether the padding counts in a mean.
+    /// True if the padding counts in a mean.
     with_padding: bool,
 }
 
@@ -234,7 +234,8 @@ impl Backward {
         Some(Backward { kind, axes, sizes, spatial, with_padding: flag(call, "count_include_pad") })
     }
 
-    /// The window that is `back` before the last one with an element, and whether there is one with the element.
+    /// Returns the window `back` positions before the last one that contains the element, and a condition that it
+    /// exists and contains the element.
     fn window(&self, k: usize, at: &TeExpr, back: &TeExpr, windows: &Dim) -> (TeExpr, TeExpr) {
         let (before, stride) = (self.spatial.padding[k].0, self.spatial.strides[k]);
         let last = (at + before).trunc_div(stride);
@@ -244,13 +245,13 @@ impl Backward {
         (first.le(&window).and(window.lt(windows)), window)
     }
 
-    /// How many elements of an axis are in a window.
+    /// Returns the number of elements of an axis in a window.
     fn counted(&self, k: usize, window: &TeExpr, size: &Dim) -> TeExpr {
         let start = window * self.spatial.strides[k] - self.spatial.padding[k].0;
         (&start + self.sizes[k]).min(size) - start.max(0)
     }
 
-    /// The gradient of an element from a window.
+    /// Returns the share of a window's gradient that goes to each of its elements.
     fn share(&self, gradient: TeExpr, windows: [&TeExpr; 2], x: &TeTensor) -> TeExpr {
         let dtype = gradient.dtype();
         match self.kind {
@@ -265,7 +266,7 @@ impl Backward {
         }
     }
 
-    /// For each window the place of its largest element among those of the padded data.
+    /// Computes for each window the flat index of its largest element in the padded data.
     fn largest(&self, te: &Te<'_>, data: &TeTensor, windows: &[Dim]) -> TeTensor {
         let over: Vec<TeExpr> =
             ["dh", "dw"].iter().zip(&self.sizes).map(|(name, size)| te.reduce_axis(name, &Dim::Int(*size))).collect();
@@ -285,7 +286,7 @@ impl Backward {
     }
 }
 
-/// The gradient of a pool: each element has those of the windows that it is in.
+/// Computes the gradient of a pool: each element accumulates the gradients of the windows that contain it.
 fn backward(call: Call<'_>, name: &str, kind: Kind) -> Legal {
     let Some(pool) = Backward::of(call, kind) else { return cannot("it is not legalized for its layouts or dilation") };
     let te = Te::new(name, call);

@@ -25,15 +25,15 @@ pub(super) const ROWS: &[Row] = &[
     ("relax.median", median),
 ];
 
-/// How a value is reduced over axes, such as [`TeExpr::sum`].
+/// A reduction over axes, such as [`TeExpr::sum`].
 type Reduce = fn(&TeExpr, &[&TeExpr]) -> TeExpr;
 
-/// What no value of a data type is less than: of floats, minus infinity, so that it is the largest of nothing else.
+/// Returns the lowest value of a data type; minus infinity for floats, so that it is the identity of the maximum.
 pub(super) fn lowest(dtype: DType) -> TeExpr {
     if has_infinity(dtype) { TeExpr::float(f64::NEG_INFINITY, dtype) } else { least_value(dtype) }
 }
 
-/// What no value of a data type is greater than.
+/// Returns the highest value of a data type.
 fn highest(dtype: DType) -> TeExpr {
     if has_infinity(dtype) { TeExpr::float(f64::INFINITY, dtype) } else { greatest_value(dtype) }
 }
@@ -42,7 +42,7 @@ fn has_infinity(dtype: DType) -> bool {
     matches!(dtype, DType::F16 | DType::BF16 | DType::F32 | DType::F64)
 }
 
-/// The axes that a call reduces: those in `axis`, by default all.
+/// Returns the axes that a call reduces: those in `axis`, by default all.
 fn reduced_axes(call: Call<'_>, x: &TeTensor) -> Vec<usize> {
     let all = || (0..x.ndim() as i64).collect();
     ints(call, "axis").unwrap_or_else(all).into_iter().map(|axis| axis_of(axis, x.ndim())).collect()
@@ -54,7 +54,7 @@ fn sorted(axes: &[usize]) -> Vec<usize> {
     axes
 }
 
-/// The dimensions without the axes that are reduced; with `keep`, these are 1.
+/// Returns the dimensions without the reduced axes; with `keep`, reduced axes have length 1.
 fn reduced_shape(x: &TeTensor, axes: &[usize], keep: bool) -> Vec<Dim> {
     let dims = x.shape().iter().enumerate().map(|(axis, dim)| match axes.contains(&axis) {
         true => keep.then_some(Dim::Int(1)),
@@ -63,7 +63,7 @@ fn reduced_shape(x: &TeTensor, axes: &[usize], keep: bool) -> Vec<Dim> {
     dims.flatten().collect()
 }
 
-/// A tensor reduced over some axes.
+/// Reduces a tensor over some axes.
 pub(super) fn reduce(te: &Te<'_>, name: &str, x: &TeTensor, axes: &[usize], keep: bool, f: Reduce) -> TeTensor {
     let over: Vec<TeExpr> = axes.iter().map(|axis| te.reduce_axis(&format!("k{axis}"), &x.shape()[*axis])).collect();
     te.compute(name, &reduced_shape(x, axes, keep), |i| {
@@ -90,7 +90,7 @@ fn reduction(call: Call<'_>, name: &str, f: Reduce) -> Legal {
     te.finish(&[out])
 }
 
-/// The same where the reduction of nothing is known: that is the result if an axis has no elements.
+/// Computes a reduction that has an identity, which is the result if an axis has no elements.
 fn reduction_from(call: Call<'_>, name: &str, f: Reduce, of_nothing: i64) -> Legal {
     let te = Te::new("full", call);
     let x = Te::new(name, call).input(0)?;
@@ -102,13 +102,13 @@ fn reduction_from(call: Call<'_>, name: &str, f: Reduce, of_nothing: i64) -> Leg
     te.finish(&[out])
 }
 
-/// Whether some results are made of no elements.
+/// Returns true if some results are reductions over no elements.
 fn is_of_nothing(x: &TeTensor, axes: &[usize]) -> bool {
     let is_empty = |axis: usize| x.shape()[axis].as_int() == Some(0);
     axes.iter().any(|axis| is_empty(*axis)) && !(0..x.ndim()).any(|axis| !axes.contains(&axis) && is_empty(axis))
 }
 
-/// The largest or smallest element, which a tensor without elements does not have.
+/// Computes the largest or smallest element, which does not exist in a tensor without elements.
 fn extreme(call: Call<'_>, name: &str, f: Reduce) -> Legal {
     let x = Te::new(name, call).input(0)?;
     match is_of_nothing(&x, &reduced_axes(call, &x)) {
@@ -121,7 +121,7 @@ fn no_extreme(name: &str) -> Legal {
     cannot(format!("an axis that it reduces has a length of 0, and there is no {name} of no elements"))
 }
 
-/// The place of the element that `is_better` than all others; of several, the first.
+/// Computes the index of the element that `is_better` than all others; ties go to the first.
 fn arg_reduction(
     call: Call<'_>,
     name: &str,
@@ -144,7 +144,8 @@ fn arg_reduction(
     let sizes: Vec<Dim> = axes.iter().map(|axis| x.shape()[*axis].clone()).collect();
     let dtype = call.ty().dtype();
     let place = raveled(&over, &sizes).cast(dtype);
-    // All can be the worst one: then the place is that of the first. TVM starts at -1, and at the least finite value.
+    // If all elements have the worst value, the index is that of the first. TVM starts at index -1 and at the lowest
+    // finite value.
     let start = [TeExpr::int(0, dtype), worst(x.dtype())];
     let over: Vec<&TeExpr> = over.iter().collect();
     let [best, _] = te.compute_pair(&format!("{block}_temp"), &shape, start, &over, |i, [at, best]| {
@@ -166,7 +167,7 @@ fn arg_reduction(
     te.finish(&[out])
 }
 
-/// The sum over what a broadcast of the result to the shape of the argument repeats.
+/// Sums over the axes that broadcasting the result to the shape of the argument would repeat.
 fn collapse_sum(call: Call<'_>) -> Legal {
     let te = Te::new("collapse_sum", call);
     let x = te.input(0)?;
@@ -188,13 +189,13 @@ fn collapse_sum(call: Call<'_>) -> Legal {
     te.finish(&[out])
 }
 
-/// The data type in which a mean is computed: 64 bits for integers of 8 and 16 bits, which do not have most sums and numbers
-/// of elements, and for truth values.
+/// Returns the data type in which a mean is computed. Booleans and 8-bit and 16-bit integers use 64 bits, because their
+/// own type holds neither most sums nor most element counts.
 fn wide(dtype: DType) -> DType {
     if dtype.is_float() || dtype.bits() >= 32 { dtype } else { DType::I64 }
 }
 
-/// The mean over some axes, which are in the order in which a call mentions them, of a data type.
+/// Computes the mean over some axes in a given data type. The axes are in the order in which the call lists them.
 fn mean_of(te: &Te<'_>, x: &TeTensor, axes: &[usize], keep: bool, to: DType) -> TeTensor {
     let sizes = axes.iter().map(|axis| x.shape()[*axis].clone());
     let count = TeExpr::of_dim(sizes.reduce(|all, one| all * one).unwrap_or(Dim::Int(1))).cast(wide(x.dtype()));
@@ -204,7 +205,7 @@ fn mean_of(te: &Te<'_>, x: &TeTensor, axes: &[usize], keep: bool, to: DType) -> 
     map(te, "T_divide", &sum, |sum| divide(sum, count).cast(to))
 }
 
-/// The mean of the squared distances from the mean.
+/// Computes the mean of the squared differences from the mean.
 fn variance_of(te: &Te<'_>, x: &TeTensor, axes: &[usize], keep: bool) -> TeTensor {
     let wide = wide(x.dtype());
     let mean = mean_of(te, x, axes, true, wide);
@@ -213,7 +214,7 @@ fn variance_of(te: &Te<'_>, x: &TeTensor, axes: &[usize], keep: bool) -> TeTenso
     mean_of(te, &squared, axes, keep, x.dtype())
 }
 
-/// A mean of elements, for results that have some; that of no floats is not a number.
+/// Computes an average. Without elements, the result is NaN for floats, and an error for other types.
 fn averaged(call: Call<'_>, name: &str, f: impl FnOnce(&Te<'_>, &TeTensor, &[usize], bool) -> TeTensor) -> Legal {
     let te = Te::new(name, call);
     let x = te.input(0)?;
@@ -246,19 +247,19 @@ fn std(call: Call<'_>) -> Legal {
     })
 }
 
-/// The indices without one of them.
+/// Returns the indices without one axis.
 fn without(i: &[TeExpr], axis: usize) -> Vec<TeExpr> {
     i.iter().enumerate().filter(|(at, _)| *at != axis).map(|(_, index)| index.clone()).collect()
 }
 
-/// The indices with one more.
+/// Returns the indices with one more axis.
 fn with(i: &[TeExpr], axis: usize, k: &TeExpr) -> Vec<TeExpr> {
     let mut out = i.to_vec();
     out.insert(axis, k.clone());
     out
 }
 
-/// The axis of a softmax, and the largest element along it.
+/// Returns the axis of a softmax and the largest element along it.
 fn largest_along(te: &Te<'_>, x: &TeTensor) -> (usize, TeTensor) {
     te.name_axes("i");
     let axis = axis_of(int(te.call(), "axis").unwrap_or(-1), x.ndim());
@@ -295,7 +296,7 @@ fn log_softmax(call: Call<'_>) -> Legal {
     te.finish(&[out])
 }
 
-/// The number of boundaries that are less than an element, or at most it. They are sorted.
+/// Counts the sorted boundaries that are less than an element, or at most equal to it.
 fn bucketize(call: Call<'_>) -> Legal {
     let te = Te::new("searchsorted", call);
     let (x, boundaries) = (te.input(0)?, te.input(1)?);
@@ -314,8 +315,7 @@ fn bucketize(call: Call<'_>) -> Legal {
     te.finish(&[out])
 }
 
-/// How many elements along an axis come before an element in order; of equal ones, the first comes first. What is no number
-/// comes last.
+/// Computes the rank of each element along an axis; ties are ordered by index. NaNs come last.
 fn ranks(te: &Te<'_>, x: &TeTensor, axis: usize) -> TeTensor {
     let k = te.reduce_axis("k", &x.shape()[axis]);
     te.compute("rank", x.shape(), |i| {
@@ -331,7 +331,7 @@ fn ranks(te: &Te<'_>, x: &TeTensor, axis: usize) -> TeTensor {
     })
 }
 
-/// The element in the middle, or the one before the middle, and along one axis also its place.
+/// Computes the middle element, or the one before the middle; along one axis also its index.
 fn median(call: Call<'_>) -> Legal {
     let te = Te::new("median", call);
     let x = te.input(0)?;
@@ -361,13 +361,13 @@ fn median(call: Call<'_>) -> Legal {
     });
     let mut value = te.compute("median", &shape, |i| x.at(at(i, place.at(i))));
     if x.dtype().is_float() {
-        // Of elements with one that is no number, there is none in the middle.
+        // The median of elements that include a NaN is NaN.
         let no_numbers =
             te.compute("no_numbers", &shape, |i| x.at(at(i, k.clone())).test("isnan").cast(DType::I64).sum(&[&k]));
         let nothing = TeExpr::float(f64::NAN, x.dtype());
         value = map2(&te, "median", &no_numbers, &value, |count, value| count.gt(0).select(nothing, value));
     }
-    // What is not kept has an extent of 1; without an axis, all dimensions are gone.
+    // Kept axes have length 1; without an axis, all dimensions are removed.
     let shaped = |te: &Te<'_>, x: &TeTensor, ty: &Type| match ty {
         Type::Tensor(ty) => Some(reshaped(te, x, ty.shape.as_ref()?)),
         _ => None,

@@ -1,4 +1,4 @@
-//! Operators that change elements at places which other tensors say.
+//! Operators that change elements at positions given by other tensors.
 
 use super::blocks::{map, reshaped, unraveled};
 use super::{Legal, Row, axis_of, cannot, int_arg, result_shape};
@@ -17,10 +17,10 @@ pub(super) const ROWS: &[Row] = &[
     ("relax.multinomial_from_uniform", multinomial),
 ];
 
-/// What an element becomes, from its value so far and an update.
+/// Combines the current value of an element with an update.
 type Update = fn(TeExpr, TeExpr) -> TeExpr;
 
-/// The update that a call asks for.
+/// Returns the update that a call specifies.
 fn update_of(call: Call<'_>) -> Option<Update> {
     Some(match text(call, "reduction").unwrap_or("update") {
         "update" => |_, new| new,
@@ -33,12 +33,12 @@ fn update_of(call: Call<'_>) -> Option<Update> {
     })
 }
 
-/// Half of a sum; of integers rounded towards 0.
+/// Halves a sum; integers are rounded towards 0.
 fn halved(sum: TeExpr) -> TeExpr {
     if sum.dtype().is_float() { sum / 2.0 } else { sum.trunc_div(2) }
 }
 
-/// An axis for each dimension of a tensor.
+/// Returns an axis for each dimension of a tensor.
 fn over(te: &Te<'_>, x: &TeTensor) -> Vec<TeExpr> {
     x.shape().iter().enumerate().map(|(axis, size)| te.reduce_axis(&format!("k{axis}"), size)).collect()
 }
@@ -76,7 +76,7 @@ fn scatter_nd(call: Call<'_>) -> Legal {
     te.finish(&[out])
 }
 
-/// Elements of a slice from another tensor. An index before its start has none.
+/// Replaces the elements of a slice by those of another tensor. An index before the start of the slice is not replaced.
 fn slice_scatter(call: Call<'_>) -> Legal {
     let te = Te::new("slice_scatter", call);
     let (x, source) = (te.input(0)?, te.input(1)?);
@@ -99,7 +99,7 @@ fn slice_scatter(call: Call<'_>) -> Legal {
     te.finish(&[out])
 }
 
-/// The gradients of all elements that were taken from one place are added.
+/// Computes the gradient of `take`: the gradients of all elements taken from one position are added.
 fn take_backward(call: Call<'_>) -> Legal {
     let te = Te::new("take_backward", call);
     let (gradient, x, indices) = (te.input(0)?, te.input(1)?, te.input(2)?);
@@ -127,7 +127,7 @@ fn take_backward(call: Call<'_>) -> Legal {
     te.finish(&[out])
 }
 
-/// For each sample the first place of its row at which the sum of the probabilities up to there is greater than the sample.
+/// Returns for each sample the first index in its row at which the cumulative probability exceeds the sample.
 fn multinomial(call: Call<'_>) -> Legal {
     let te = Te::new("multinomial_from_uniform", call);
     let (probabilities, samples, rows) = (te.input(0)?, te.input(1)?, te.input(2)?);
@@ -154,8 +154,8 @@ fn multinomial(call: Call<'_>) -> Legal {
     te.finish(&[out])
 }
 
-/// Each element with all before it along an axis; without an axis, along all. Or, where the call says `exclusive`, only
-/// those before it.
+/// Combines each element with all previous ones along an axis, or in flattened order without an axis. With `exclusive`,
+/// the element itself is left out.
 fn cumulated(call: Call<'_>, name: &str, of_nothing: i64, f: Update) -> Legal {
     let te = Te::new(name, call);
     let x = te.input(0)?;

@@ -1,4 +1,4 @@
-//! Operators that move elements.
+//! Operators that rearrange elements.
 
 use super::blocks::{reshaped, transposed};
 use super::{Legal, Row, axis_of, cannot, result_shape, result_shapes};
@@ -70,7 +70,7 @@ fn squeeze(call: Call<'_>) -> Legal {
     te.finish(&[out])
 }
 
-/// Also of `flatten`: elements keep their order.
+/// Computes `reshape` and `flatten`: elements keep their order.
 fn reshape(call: Call<'_>) -> Legal {
     let te = Te::new("reshape", call);
     let x = te.input(0)?;
@@ -112,7 +112,7 @@ fn split(call: Call<'_>) -> Legal {
     let te = Te::new("split", call);
     let x = te.input(0)?;
     let axis = axis_of(int(call, "axis").unwrap_or(0), x.ndim());
-    // A single part is no tuple.
+    // A single part is not wrapped in a tuple.
     let parts: Vec<Type> = match call.ty().to_owned() {
         Type::Tuple(parts) => parts.to_vec(),
         part => vec![part],
@@ -190,7 +190,7 @@ fn flip(call: Call<'_>) -> Legal {
     te.finish(&[out])
 }
 
-/// Channels become pixels: a square of them for each pixel.
+/// Moves channels into pixels: each pixel becomes a square of `factor` by `factor` pixels.
 fn pixel_shuffle(call: Call<'_>) -> Legal {
     let te = Te::new("pixel_shuffle", call);
     let x = te.input(0)?;
