@@ -252,7 +252,7 @@ pub(super) struct Select {
 }
 
 impl Select {
-    /// The default pipeline of a manifest.
+    /// Selects the default pipeline of a manifest.
     pub(super) fn of(plugins: Plugins) -> Select {
         Select {
             plugins,
@@ -268,7 +268,7 @@ impl Select {
         }
     }
 
-    /// The same, with no passes instead of those of the default pipeline.
+    /// Returns the same selection, but without passes in place of the default pipeline.
     pub(super) fn or_no_passes(&self) -> Select {
         let passes = self.passes.clone().or_else(|| self.pipeline.is_none().then(String::new));
         Select { passes, ..self.clone() }
@@ -295,7 +295,7 @@ pub(super) struct IsolateArgs {
 }
 
 impl IsolateArgs {
-    /// Options that bound a process of a plugin.
+    /// Returns the given options that limit a process of a plugin.
     pub(super) fn limits_given(&self) -> Vec<&'static str> {
         let IsolateArgs { isolate: _, plugin_timeout, plugin_memory, plugin_cpu } = self;
         let all =
@@ -303,7 +303,7 @@ impl IsolateArgs {
         all.into_iter().filter(|(_, value)| value.is_some()).map(|(option, _)| option).collect()
     }
 
-    /// What they say. The workers are processes of this program.
+    /// Returns the isolation settings. Workers are processes of this program.
     pub(super) fn isolation(&self) -> Isolation {
         let limits = Limits {
             timeout: self.plugin_timeout.map(Duration::from_millis),
@@ -437,7 +437,7 @@ pub(super) struct ReplayArgs {
 }
 
 impl RunArgs {
-    /// A run of these passes, without options.
+    /// Returns the arguments of a run with this selection of passes, without other options.
     pub(super) fn of(input: PathBuf, select: Select) -> RunArgs {
         let (keep_going, strict, paranoid, validate, missed, deny_unknown_operators) = Default::default();
         let (provenance, limit) = Default::default();
@@ -461,13 +461,13 @@ impl RunArgs {
         }
     }
 
-    /// Where the result goes.
+    /// Checks the output file, and returns it; standard output if none is given.
     pub(super) fn output(&self) -> Result<Output, Error> {
         self.output.as_deref().map_or_else(Output::stdout, Output::look)
     }
 }
 
-/// What the commands that execute a module share.
+/// Arguments of all commands that execute a module.
 #[derive(Args)]
 pub(super) struct Executed {
     /// The module as TVMScript; `-` reads standard input.
@@ -584,14 +584,14 @@ pub(super) struct BenchArgs {
     pub(super) select: Select,
 }
 
-/// What `bench` compares with.
+/// The program that `bench` compares with.
 #[derive(Clone, Copy, ValueEnum)]
 pub(super) enum Against {
     /// The module onnxruntime of Python.
     Onnxruntime,
 }
 
-/// What weights are for the program that `bench` compares with.
+/// The form of weights for the program that `bench` compares with.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Weights {
     /// Constants of the model, as models are usually deployed.
@@ -619,7 +619,7 @@ pub(super) struct EmitArgs {
     pub(super) select: Select,
 }
 
-/// What `emit` writes.
+/// The kind of output of `emit`.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum EmitKind {
     /// The text of LLVM that passhost writes.

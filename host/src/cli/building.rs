@@ -1,4 +1,4 @@
-//! What is seen while cargo builds plugin crates: a line, or on a terminal a spinner with cargo's last word.
+//! Progress of cargo while it builds plugin crates: a line, or on a terminal a spinner with cargo's latest line.
 
 use super::messages::Messages;
 use crate::plugins::crates::Watcher;
@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::io::IsTerminal;
 use std::time::Duration;
 
-/// Shows that cargo works.
+/// Shows the progress of cargo.
 pub(super) struct Building {
     messages: Messages,
     bar: RefCell<Option<ProgressBar>>,
@@ -35,7 +35,7 @@ impl Watcher for Building {
     }
 
     fn says(&self, line: &str) {
-        // Whoever sees no bar would wonder why it takes so long.
+        // Without the bar, this line explains why nothing happens.
         if self.bar.borrow().is_none() && line.starts_with("Blocking") {
             self.messages.tell(&format!("passhost: another cargo is at work: {}", visible_line(line)));
         }

@@ -1,4 +1,4 @@
-//! The command `check`: everything that is wrong with a manifest and its plugins, without follow-ups.
+//! The command `check`: reports every fault of a manifest and its plugins, without consequential errors.
 
 use super::building::Building;
 use super::messages::Messages;
@@ -16,8 +16,8 @@ use registry::{Checker, Owner, OwnerId, PlanError, Registry, RegistryError};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Shows all problems; gives the exit code of the gravest. `locked`: also where plugins are not those of the lockfile.
-/// `loads`: each plugin is opened, in a process of its own.
+/// Shows all problems, and returns the exit code of the gravest. With `locked`, plugins that differ from the lockfile
+/// are problems. With `loads`, each plugin is opened in a process of its own.
 pub(super) fn check(path: &Path, locked: bool, loads: bool, messages: Messages) -> Result<u8, Error> {
     let (manifest, problems) = Manifest::load_all(path)?;
     let mut errors: Vec<Error> = manifest.error(problems).into_iter().collect();
@@ -30,7 +30,7 @@ pub(super) fn check(path: &Path, locked: bool, loads: bool, messages: Messages) 
     let (engine, refused) = Engine::list(&manifest, keeper, &Building::new(messages));
     super::lock::tell_stale(engine.lock(), messages);
     errors.extend(refused);
-    // Names that nobody has may be those of what is missing.
+    // If a plugin cannot be listed, unknown names may be its names, so they are not reported.
     let complete = errors.is_empty();
     let mut fine = 0;
     for (id, owner) in engine.registry().owners() {
@@ -51,7 +51,7 @@ pub(super) fn check(path: &Path, locked: bool, loads: bool, messages: Messages) 
     let mut of_manifest: Vec<Error> = wrong.into_iter().map(Error::from).collect();
     of_manifest.extend(few_suggestions(|| wrong_pipelines(&manifest, &mut checker)));
     errors.extend(of_manifest.into_iter().filter(|error| complete || !is_unknown(error)));
-    // So may keys.
+    // The same holds for config keys.
     if complete {
         errors.extend(few_suggestions(|| wrong_passes(checker, &errors)));
         errors.extend(few_suggestions(|| unknown_names(registry, messages)));
@@ -79,13 +79,13 @@ fn counted(n: usize, what: &str) -> String {
     format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
 
-/// What is wrong in each pipeline of a manifest.
+/// Returns the first error of each pipeline of a manifest.
 fn wrong_pipelines(manifest: &Manifest, checker: &mut Checker<'_>) -> Vec<Error> {
     let mut wrong = |(name, pipeline): (&String, &NamedPipeline)| {
         let own = selection(format!("pipeline `{name}`"), &pipeline.settings);
         let checked = Written::of_manifest(manifest, pipeline)
             .and_then(|written| checker.pipeline(&written.pipeline, own).map_err(|error| written.shown(error.into())));
-        // What is said of no part of it is said of all of it.
+        // An error without a place is reported at the whole pipeline.
         checked.err().map(|error| match error {
             Error::Entry { .. } => error,
             error => manifest.entry(&pipeline.span, error),
@@ -94,9 +94,9 @@ fn wrong_pipelines(manifest: &Manifest, checker: &mut Checker<'_>) -> Vec<Error>
     manifest.pipelines.iter().filter_map(&mut wrong).collect()
 }
 
-/// What keeps a pass from being planned whatever the pipeline, beyond what is said already.
+/// Returns the errors that prevent passes from being planned in any pipeline, except those in `said`.
 fn wrong_passes(checker: Checker<'_>, said: &[Error]) -> Vec<Error> {
-    // A pipeline with lists of its own comes to a cycle in another place.
+    // A cycle is compared by its key, because pipelines with different lists enter the same cycle in different places.
     let told = |error: &PlanError| match error {
         PlanError::Cycle { key, .. } | PlanError::CompositeCycle { key, .. } => format!("{key:?}"),
         other => other.to_string(),
@@ -110,7 +110,7 @@ fn wrong_passes(checker: Checker<'_>, said: &[Error]) -> Vec<Error> {
     errors.map(Error::from).collect()
 }
 
-/// Names in contracts that nothing provides; those that another plugin may provide are warnings.
+/// Returns errors for names in contracts that nothing provides, and warns of names that another plugin may provide.
 fn unknown_names(registry: &Registry, messages: Messages) -> Vec<Error> {
     let unknown = contracts::unknown_names(registry, registry.passes().map(|(pass, _)| pass));
     let (wrong, others): (Vec<_>, Vec<_>) = unknown.into_iter().partition(UnknownName::is_error);
@@ -119,7 +119,7 @@ fn unknown_names(registry: &Registry, messages: Messages) -> Vec<Error> {
     wrong.into_iter().map(|unknown| Error::Request { message: unknown.to_string(), help: help() }).collect()
 }
 
-/// Operators in patterns that nothing provides.
+/// Returns errors for operators in patterns that no plugin declares.
 fn unknown_in_patterns(engine: &Engine) -> Vec<Error> {
     let of_owner = |(id, owner): (OwnerId, &Owner)| -> Vec<Error> {
         let message = |found: &UnknownInPattern| format!("plugin `{}`: {found}", owner.name);
@@ -132,7 +132,7 @@ fn unknown_in_patterns(engine: &Engine) -> Vec<Error> {
     engine.registry().owners().flat_map(of_owner).collect()
 }
 
-/// Warns of what the sources of plugins declare and the plugins do not export: no pipeline finds it.
+/// Warns of declarations in the sources of plugins that the plugins do not export, so that no pipeline can find them.
 fn tell_unexported(engine: &Engine, messages: Messages) {
     let of_owner = |(id, owner): (OwnerId, &Owner)| -> Vec<Report> {
         let report =
@@ -143,7 +143,7 @@ fn tell_unexported(engine: &Engine, messages: Messages) {
     messages.reports(reports.into_iter(), "warnings");
 }
 
-/// As a warning.
+/// Returns a warning about an unknown name.
 pub(super) fn unknown_name(unknown: &UnknownName) -> Report {
     Report::warning(unknown.to_string()).about("pass", &unknown.pass).about("plugin", &unknown.plugin)
 }
@@ -155,7 +155,7 @@ fn plan_error(error: &Error) -> Option<&PlanError> {
     }
 }
 
-/// Whether a name could not be found.
+/// Returns true if the error is about a name that was not found.
 fn is_unknown(error: &Error) -> bool {
     match error {
         Error::Entry { error, .. } => is_unknown(error),

@@ -1,10 +1,10 @@
-//! Memory and statistics of a run as tables.
+//! Tables of memory and statistics of a run.
 
 use super::show::table;
 use crate::instruments::memory::Row;
 use crate::run::Statistic;
 
-/// What passes did to memory; resident memory only where the system tells it.
+/// Returns a table of the memory before and after each pass. Resident memory is shown only if the system reports it.
 pub(super) fn memory(passes: &[Row]) -> String {
     let resident = passes.iter().any(|row| row.resident.is_some());
     let mut rows = vec![["PASS", "BODIES BEFORE", "BODIES AFTER"].map(str::to_string).to_vec()];
@@ -20,7 +20,7 @@ pub(super) fn memory(passes: &[Row]) -> String {
     format!("\n{}", table(&rows))
 }
 
-/// The same for programs.
+/// Renders the same as JSON.
 pub(super) fn memory_json(passes: &[Row]) -> serde_json::Value {
     let row = |row: &Row| {
         let (before, after) = row.bodies;
@@ -32,7 +32,7 @@ pub(super) fn memory_json(passes: &[Row]) -> serde_json::Value {
     passes.iter().map(row).collect()
 }
 
-/// What passes counted.
+/// Returns a table of the counters of passes.
 pub(super) fn statistics(counted: &[Statistic]) -> String {
     if counted.is_empty() {
         return "\nno pass counted anything\n".to_string();
@@ -43,7 +43,7 @@ pub(super) fn statistics(counted: &[Statistic]) -> String {
     format!("\n{}", table(&rows))
 }
 
-/// The same for programs.
+/// Renders the same as JSON.
 pub(super) fn statistics_json(counted: &[Statistic]) -> serde_json::Value {
     let row = |Statistic { pass, name, sum }: &Statistic| serde_json::json!({ "pass": pass, "name": name, "sum": sum });
     counted.iter().map(row).collect()

@@ -1,4 +1,4 @@
-//! Instruments on the command line: those of the host, and what is known of those of plugins.
+//! Instruments on the command line: runs those of the host, and lists those of plugins.
 
 use super::arguments::RunArgs;
 use super::figures;
@@ -83,21 +83,21 @@ pub(super) struct LookArgs {
     memory: bool,
 }
 
-/// What the instruments of the host see of one run.
+/// The records that the instruments of the host make of one run.
 pub(super) struct Seen {
     pub(super) timing: Timing,
     pub(super) trace: Option<Trace>,
     memory: Memory,
-    /// What kept a module from being dumped.
+    /// The error that ended `--dump`.
     dump: RefCell<Option<Failure>>,
-    /// Time of the verification of each pass that ran.
+    /// Verification time of each pass that ran.
     verify: RefCell<Vec<Duration>>,
-    /// What was seen of plugin crates before the run.
+    /// Facts about plugin crates that were collected before the run.
     pub(super) survey: RefCell<Survey>,
 }
 
 impl Seen {
-    /// What kept a module from being dumped, if anything did.
+    /// Returns the error that ended `--dump`, if there was one.
     pub(super) fn not_dumped(&self) -> Option<Error> {
         self.dump.take().and_then(|failure| failure.take())
     }
@@ -112,7 +112,7 @@ enum TimingFormat {
 }
 
 impl LookArgs {
-    /// Starts the clocks.
+    /// Starts the clocks, and returns empty records.
     pub(super) fn begin(&self) -> Seen {
         let trace = self.trace.as_ref().or(self.report.as_ref()).map(|_| Trace::new());
         Seen {
@@ -125,7 +125,8 @@ impl LookArgs {
         }
     }
 
-    /// Runs `run`, and writes the trace whatever becomes of it; then its error, and times that are asked for as JSON.
+    /// Runs `run` and writes the trace, even if the run fails. With `--timing=json`, then reports the error of the run
+    /// and prints the times last.
     pub(super) fn seen(
         &self,
         args: &RunArgs,
@@ -142,17 +143,17 @@ impl LookArgs {
         Ok(code)
     }
 
-    /// The file of the trace.
+    /// Returns the path of the trace.
     pub(super) fn trace_path(&self) -> Option<&Path> {
         self.trace.as_deref()
     }
 
-    /// The file of the page that shows the run.
+    /// Returns the path of the page that shows the run.
     pub(super) fn report_path(&self) -> Option<&Path> {
         self.report.as_deref()
     }
 
-    /// The folder of dumped modules.
+    /// Returns the folder of dumped modules.
     pub(super) fn dump_folder(&self) -> Option<&Path> {
         self.dump.as_deref()
     }
@@ -171,7 +172,7 @@ impl LookArgs {
         match (file.write(&trace.json()), result) {
             (Err(error), Ok(_)) => Err(error),
             (Err(error), Err(first)) => {
-                // What stopped the run matters more.
+                // The error that stopped the run is more important.
                 messages.report(&Report::warning(format!("the trace is lost: {error}")));
                 Err(first)
             }
@@ -179,7 +180,7 @@ impl LookArgs {
         }
     }
 
-    /// The instruments of the host that are asked for.
+    /// Returns the instruments of the host that the options request.
     pub(super) fn instruments(
         &self,
         engine: &Arc<Engine>,
@@ -226,13 +227,13 @@ impl LookArgs {
         Ok(out)
     }
 
-    /// Tables that are asked for, behind the summary.
+    /// Prints the requested tables after the summary.
     pub(super) fn tables(&self, seen: &Seen, report: &RunReport, messages: Messages) {
         let ran = |step: &&StepReport| matches!(step.fate, Fate::Done(Outcome::Changed | Outcome::Unchanged));
-        // Composite passes have no time of their own.
+        // Composite passes are left out, because their time is that of their members.
         let passes = report.rows().map(|(_, step)| step).filter(ran).filter(|step| !step.has_members);
         *seen.verify.borrow_mut() = passes.map(|step| step.verify).collect();
-        // As JSON, its line is the last one of all.
+        // As JSON, the times are the last line, which `seen` prints.
         if self.timing == Some(TimingFormat::Text) {
             self.timing(seen, messages);
         }
@@ -246,7 +247,7 @@ impl LookArgs {
         }
     }
 
-    /// Where the time went, if that was asked for; to programs always as JSON.
+    /// Prints the times if they are requested; always as JSON with `--message-format json`.
     fn timing(&self, seen: &Seen, messages: Messages) {
         let Some(format) = self.timing else { return };
         let spans = seen.timing.spans(&seen.verify.borrow());
@@ -259,7 +260,7 @@ impl LookArgs {
     }
 }
 
-/// Passes by full or short name, and Sequentials of the plan by their own.
+/// Resolves the names in a print option: passes by full or short name, and Sequentials of the plan by their own name.
 fn chosen(names: &[String], all: bool, engine: &Engine, plan: &Plan, messages: Messages) -> Result<Passes, Error> {
     let registry = engine.registry();
     let planned: BTreeSet<PassId> = plan.passes(registry).into_iter().collect();
@@ -307,7 +308,7 @@ fn timing_text(spans: &[Span]) -> String {
     format!("\n{}", table(&rows))
 }
 
-/// The first span with those in it, and the spans behind them.
+/// Returns the first span and its descendants as JSON, and the remaining spans.
 fn timing_json(spans: &[Span], whole: Duration) -> (serde_json::Value, &[Span]) {
     let Some((span, mut rest)) = spans.split_first() else { return (serde_json::Value::Null, spans) };
     let mut children = Vec::new();
@@ -329,7 +330,7 @@ fn timing_json(spans: &[Span], whole: Duration) -> (serde_json::Value, &[Span]) 
     (value, rest)
 }
 
-/// All instruments, behind the list of passes; nothing if there are none.
+/// Lists all instruments, for the end of the list of passes; empty if there are none.
 pub(super) fn list(registry: &Registry) -> String {
     let mut found: Vec<_> = registry.instruments().collect();
     if found.is_empty() {
@@ -344,7 +345,7 @@ pub(super) fn list(registry: &Registry) -> String {
     format!("\n{}", table(&rows))
 }
 
-/// Everything about one instrument.
+/// Explains one instrument.
 pub(super) fn explain_instrument(engine: &Engine, instrument: InstrumentId) -> String {
     let registry = engine.registry();
     let (info, owner) = (registry.instrument(instrument), registry.instrument_owner(instrument));
@@ -366,7 +367,7 @@ pub(super) fn explain_instrument(engine: &Engine, instrument: InstrumentId) -> S
     out
 }
 
-/// The instruments of a plan as JSON.
+/// Returns the instruments of a plan as JSON.
 pub(super) fn planned_json(plan: &Plan, registry: &Registry) -> Vec<serde_json::Value> {
     let one = |planned: &registry::PlannedInstrument| {
         let name = &registry.instrument(planned.instrument).name;

@@ -1,4 +1,4 @@
-//! The command `lock`, and what `run` says of the lockfile.
+//! The commands `lock` and `build`, and the messages of other commands about the lockfile.
 
 use super::arguments::Plugins;
 use super::building::Building;
@@ -14,7 +14,7 @@ use crate::report::error::{Error, exit};
 use crate::workers;
 use std::path::PathBuf;
 
-/// Lists all plugins and writes the lockfile. If one is refused, the file stays as it was.
+/// Lists all plugins and writes the lockfile. If a plugin is refused, the file does not change.
 pub(super) fn lock(manifest: Option<&PathBuf>, messages: Messages) -> Result<u8, Error> {
     let manifest = Manifest::load(&manifest_path(manifest)?)?;
     let (engine, written) = Engine::write_lock(&manifest, &Building::new(messages))?;
@@ -29,8 +29,8 @@ pub(super) fn lock(manifest: Option<&PathBuf>, messages: Messages) -> Result<u8,
     to_stdout(&out).map(|()| exit::DONE)
 }
 
-/// Tells which plugins changed, before any of their code runs. That an author changed the sources of a crate beside the
-/// manifest is in the log: it is what authors do.
+/// Reports which plugins changed, before any of their code runs. Edited sources of a crate beside the manifest are only
+/// logged, because authors edit them all the time.
 pub(super) fn tell(lock: &Compared, messages: Messages) {
     let path = lock.path().display();
     let (edited, changes): (Vec<_>, Vec<_>) = lock.changes().into_iter().partition(|change| change.edited);
@@ -44,7 +44,7 @@ pub(super) fn tell(lock: &Compared, messages: Messages) {
     }
 }
 
-/// Tells which crates are newer than their libraries, in a command that builds nothing.
+/// Warns of crates that are newer than their libraries, in a command that builds nothing.
 pub(super) fn tell_stale(lock: &Compared, messages: Messages) {
     for folder in lock.stale() {
         let title = format!("plugin crate {} changed since its library was built", folder.display());
@@ -53,7 +53,7 @@ pub(super) fn tell_stale(lock: &Compared, messages: Messages) {
     }
 }
 
-/// Builds the crates of the manifest that are missing or stale, without running any of their passes.
+/// Builds the missing or stale crates of the manifest, without running any of their passes.
 pub(super) fn build(plugins: &Plugins, messages: Messages) -> Result<u8, Error> {
     let (manifest, keeper) = super::load(plugins, Mode::Off)?;
     let engine = super::listed_of(&manifest, keeper, &Building::new(messages), messages)?;
@@ -65,14 +65,14 @@ pub(super) fn build(plugins: &Plugins, messages: Messages) -> Result<u8, Error> 
     to_stdout(&out).map(|()| exit::DONE)
 }
 
-/// Opens a library that the lockfile does not know in a process of its own: one that is damaged in its middle, or whose
-/// constructors go wrong, would end this one without a word.
+/// Opens a library that is not in the lockfile in a process of its own, because a damaged library or a faulty
+/// constructor would end this process without a message.
 ///
 /// # Errors
-/// If it does not survive that.
+/// If opening the library ends that process.
 pub(super) fn try_out(listed: &Listed) -> Result<(), Error> {
     match workers::try_out(listed, None) {
-        // That there is no worker is no fault of the plugin.
+        // A missing worker is not the plugin's fault.
         Err(Error::Request { message, .. }) => {
             tracing::warn!(%message, file = %listed.file.display(), "not tried in a process of its own");
             Ok(())

@@ -1,4 +1,4 @@
-//! What the command line says on standard error, for people or for programs.
+//! Messages of the command line on standard error, as text or as JSON.
 
 use crate::report::Report;
 use crate::report::error::Error;
@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use passhost_lang::names::FEW;
 use std::io::Write;
 
-/// How diagnostics, warnings, errors and summaries are written.
+/// The format of diagnostics, warnings, errors and summaries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
     /// As text.
@@ -16,7 +16,7 @@ pub(crate) enum Format {
     Json,
 }
 
-/// Writes messages; handed down to whoever has something to say.
+/// Writes messages in the chosen format. It is passed by value to all code that reports something.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Messages {
     format: Format,
@@ -27,7 +27,7 @@ impl Messages {
         Messages { format }
     }
 
-    /// The format that arguments ask for which could not be read as a whole.
+    /// Finds the message format in arguments that could not be parsed.
     pub(crate) fn of_arguments(mut arguments: impl Iterator<Item = String>) -> Messages {
         while let Some(argument) = arguments.next() {
             let value = match argument.strip_prefix("--message-format") {
@@ -46,12 +46,12 @@ impl Messages {
         self.format == Format::Json
     }
 
-    /// A diagnostic, warning or error.
+    /// Writes a diagnostic, warning or error.
     pub(crate) fn report(self, report: &Report) {
         self.write(&if self.is_json() { report.json() } else { report.render(true) });
     }
 
-    /// Many of one kind: the first ones, and how many more there are.
+    /// Writes the first of many reports of one kind, and the number of the others.
     pub(crate) fn reports(self, reports: impl ExactSizeIterator<Item = Report>, what: &str) {
         let more = reports.len().saturating_sub(FEW);
         reports.take(FEW).for_each(|report| self.report(&report));
@@ -60,13 +60,13 @@ impl Messages {
         }
     }
 
-    /// All that there is to say of an error; gives its exit code.
+    /// Writes all reports of an error, and returns its exit code.
     pub(crate) fn error(self, error: &Error) -> u8 {
         error.reports().iter().for_each(|report| self.report(report));
         error.exit_code()
     }
 
-    /// A line that goes with reports.
+    /// Writes a line of text among the reports.
     pub(crate) fn tell(self, line: &str) {
         match self.format {
             Format::Human => self.write(&format!("{line}\n")),
@@ -74,7 +74,7 @@ impl Messages {
         }
     }
 
-    /// Text of some kind, as it is; for programs `{"KIND": TEXT}`.
+    /// Writes a text of some kind, unchanged; as JSON, `{"KIND": TEXT}`.
     pub(crate) fn text(self, kind: &str, text: &str) {
         match self.format {
             Format::Human => self.write(text),
@@ -82,12 +82,12 @@ impl Messages {
         }
     }
 
-    /// Data for programs: `{"KIND": DATA}`.
+    /// Writes data as JSON: `{"KIND": DATA}`.
     pub(crate) fn data(self, kind: &str, data: serde_json::Value) {
         self.write(&format!("{}\n", serde_json::json!({ kind: data })));
     }
 
-    /// What programs get as data and people as text.
+    /// Writes a text, or with the format JSON the data instead.
     pub(crate) fn table(self, kind: &str, text: impl FnOnce() -> String, data: impl FnOnce() -> serde_json::Value) {
         match self.format {
             Format::Human => self.write(&text()),
@@ -100,7 +100,7 @@ impl Messages {
     }
 }
 
-/// Where log events go: each is written with one call.
+/// The writer of log events. Each event is written with one call.
 pub(crate) struct LogWriter(pub(crate) Messages);
 
 impl Write for LogWriter {

@@ -36,7 +36,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tracing_subscriber::EnvFilter;
 
-/// Commands that run code of plugins, or write temporary files.
+/// Commands that run in a child process, because they run code of plugins or write temporary files.
 const SUPERVISED: [&str; 14] = [
     "run",
     "replay",
@@ -59,10 +59,10 @@ pub fn main() -> ExitCode {
     if let Some(code) = crate::workers::worker().or_else(search::tied) {
         return ExitCode::from(code);
     }
-    // Relative paths are those of this folder, wherever a plugin goes.
+    // Relative paths stay relative to this folder, even if a plugin changes the current one.
     from_start(Path::new(""));
     let work = || guarded(command_line).unwrap_or_else(|code| code);
-    // The child is made first of all, where a process has little to share.
+    // The child is created first, while the process has little memory to share.
     let mut words = std::env::args_os().skip(1);
     let code = if words.any(|word| SUPERVISED.iter().any(|command| word == *command)) {
         process::supervised(work, |error| {
@@ -75,7 +75,7 @@ pub fn main() -> ExitCode {
     ExitCode::from(code)
 }
 
-/// Reads the arguments and does what they say; gives the exit code.
+/// Parses the arguments and runs the command. Returns the exit code.
 fn command_line() -> u8 {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
@@ -87,14 +87,14 @@ fn command_line() -> u8 {
 }
 
 impl Cli {
-    /// Where messages go, with the colours that were asked for.
+    /// Sets the requested colours, and returns the writer of messages.
     fn messages(&self) -> Messages {
         self.color.write_global();
         Messages::new(self.message_format)
     }
 }
 
-/// Runs `f`; reports a panic in it and turns that into an exit code.
+/// Runs `f`, and turns a panic in it into a report and an exit code.
 fn guarded<R>(f: impl FnOnce() -> R) -> Result<R, u8> {
     std::panic::catch_unwind(AssertUnwindSafe(f)).map_err(|_| {
         Messages::of_arguments(arguments())
@@ -103,11 +103,11 @@ fn guarded<R>(f: impl FnOnce() -> R) -> Result<R, u8> {
     })
 }
 
-/// Tells why arguments cannot be read, or what they ask about the command line itself; gives the exit code.
+/// Reports why arguments cannot be parsed, or prints the requested help or version. Returns the exit code.
 fn refused(error: &clap::Error) -> u8 {
     let messages = Messages::of_arguments(arguments());
     if !error.use_stderr() {
-        // Help and version are output like other.
+        // Help and version are ordinary output.
         let written = to_stdout(&error.render().ansi().to_string());
         return written.map_or_else(|error| messages.error(&error), |()| exit::DONE);
     }
@@ -120,7 +120,7 @@ fn refused(error: &clap::Error) -> u8 {
     exit::REQUEST
 }
 
-/// Messages of the standard library about numbers, and what they mean.
+/// Messages of the standard library about numbers, each with a better message.
 const OF_NUMBERS: [(&str, &str); 6] = [
     ("invalid digit found in string", "expected an integer, such as 7"),
     ("cannot parse integer from empty string", "expected an integer, such as 7, found nothing"),
@@ -134,7 +134,8 @@ fn plainer(text: String) -> String {
     OF_NUMBERS.iter().fold(text, |text, (from, to)| text.replace(from, to))
 }
 
-/// The arguments of this process; what is not UTF-8 in them, which clap refuses, can at least be shown.
+/// Returns the arguments of this process, with replacement characters for bytes that are not UTF-8, so that refused
+/// arguments can be shown.
 fn arguments() -> impl Iterator<Item = String> {
     std::env::args_os().map(|argument| argument.to_string_lossy().into_owned())
 }
@@ -230,21 +231,21 @@ fn manifest_path(arg: Option<&PathBuf>) -> Result<PathBuf, Error> {
     Ok(path)
 }
 
-/// The manifest, and its lockfile if it was asked for; else what `usually` says.
+/// Reads the manifest and opens its lockfile, in the mode `Locked` with `--locked`, otherwise in the mode `usually`.
 fn load(arg: &Plugins, usually: Mode) -> Result<(Manifest, Keeper), Error> {
     let manifest = Manifest::load(&manifest_path(arg.manifest.manifest.as_ref())?)?;
     let keeper = Keeper::open(&manifest, if arg.locked { Mode::Locked } else { usually })?;
     Ok((manifest, keeper))
 }
 
-/// The plugins, from their metadata. Nothing is built.
+/// Lists the plugins from their metadata. Builds nothing.
 fn listed(arg: &Plugins, messages: Messages) -> Result<Engine, Error> {
     let (manifest, keeper) = load(arg, Mode::Off)?;
     listed_of(&manifest, keeper.builds_nothing(), &(), messages)
 }
 
-/// What `look` finds in the plugins that can be listed; warns of those that cannot, such as a crate that is not built. With
-/// `--locked`, all of them must be listed.
+/// Applies `look` to the plugins that can be listed, and warns of the others, such as a crate that is not built. With
+/// `--locked`, all plugins must be listed.
 fn partly(
     arg: &Plugins,
     messages: Messages,
@@ -263,12 +264,12 @@ fn partly(
             messages.reports(unread, "warnings");
             Ok(found)
         }
-        // What is looked for may be in one that cannot be listed.
+        // The missing item may belong to a plugin that cannot be listed.
         Err(error) => Error::unless_any(errors.into_iter().chain([error]), Ok(String::new())),
     }
 }
 
-/// The plugins of a manifest, from their metadata.
+/// Lists the plugins of a manifest from their metadata, with the given lockfile mode.
 fn listed_of(manifest: &Manifest, keeper: Keeper, watcher: &dyn Watcher, messages: Messages) -> Result<Engine, Error> {
     let (engine, errors) = Engine::list(manifest, keeper, watcher);
     lock::tell_stale(engine.lock(), messages);

@@ -1,5 +1,5 @@
-//! The options in `docs/command-line.md` come from the command line itself. `BLESS=1 cargo test -p passhost --lib reference`
-//! rewrites them.
+//! Compares the options in `docs/command-line.md` with those of the program.
+//! `BLESS=1 cargo test -p passhost --lib reference` rewrites them.
 
 use super::arguments::Cli;
 use clap::{Arg, Command, CommandFactory};
@@ -7,16 +7,16 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::Path;
 
-/// Marks the beginning of a generated block; the command follows.
+/// Marks the beginning of a generated block. The name of the command follows.
 const BEGIN: &str = "<!-- options of ";
 const END: &str = "<!-- end of options -->";
 
-/// Text of a help message as a table cell.
+/// Returns the text of a help message as a table cell.
 fn cell(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|")
 }
 
-/// `-o`, `--output <FILE>`
+/// Returns the names of an argument: `-o`, `--output <FILE>`.
 fn names(arg: &Arg) -> String {
     if arg.is_positional() {
         return format!("`{arg}`");
@@ -49,7 +49,7 @@ fn meaning(arg: &Arg) -> String {
     text
 }
 
-/// The table of arguments and options; those that are the same in `known` by name alone.
+/// Returns the table of arguments and options. Those that `known` has, too, are listed by name only.
 fn options<'c>(args: impl Iterator<Item = &'c Arg>, known: Option<&Command>) -> String {
     let is_known = |arg: &Arg| {
         let same = |other: &Arg| other.get_id() == arg.get_id() && meaning(other) == meaning(arg);
@@ -71,7 +71,7 @@ fn options<'c>(args: impl Iterator<Item = &'c Arg>, known: Option<&Command>) -> 
     out
 }
 
-/// What a command is, how it is called, and its options; for the program itself those of every command.
+/// Returns the description, usage and options of a command; for the program itself, the options of every command.
 fn block(root: &Command, name: &str) -> String {
     let Some(name) = name.strip_prefix("passhost ") else {
         return options(root.get_arguments(), None);

@@ -1,4 +1,4 @@
-//! What is asked for: pipeline, lists of passes, and config values, from command line and manifest.
+//! Combines the pipeline, lists of passes and config values of the command line and the manifest into a request.
 
 use super::arguments::Select;
 use crate::bundle;
@@ -16,7 +16,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What is asked for, with values as they were given.
+/// A request, with config values that are not checked yet.
 pub(super) struct Asked {
     request: Request,
     written: Written,
@@ -24,21 +24,23 @@ pub(super) struct Asked {
     target: Option<Target>,
 }
 
-/// A pipeline and the text that it was read from, so that errors in it can be shown there.
+/// A pipeline with its source text, so that errors can be shown at their place.
 pub(super) struct Written {
     pub(super) pipeline: Pipeline,
     origin: PathBuf,
     text: Arc<str>,
-    /// Where it begins in the text; `None`: it is not there as it was read.
+    /// The position of the pipeline in the text; `None` if the text has it in another form, such as a string with
+    /// escapes.
     start: Option<usize>,
-    /// All of it in the text.
+    /// The range of the whole pipeline in the text.
     whole: Range<usize>,
-    /// Pipelines of the manifest that the text names, where only passes can be.
+    /// Names of pipelines of the manifest that occur in the text, where only passes are allowed.
     others: Vec<String>,
 }
 
 impl Written {
-    /// Reads a pipeline that is all of a text; `passes` is the text without what is only for people, at the same places.
+    /// Reads a pipeline that is the whole text. `passes` is the text with its comments blanked, so that positions are
+    /// the same.
     fn parse(origin: PathBuf, (text, passes): (&str, &str), others: Vec<String>) -> Result<Written, Error> {
         let (pipeline, whole) = (Pipeline::default(), 0..text.len());
         Written { pipeline, origin, text: text.into(), start: Some(0), whole, others }.read(passes)
@@ -48,7 +50,7 @@ impl Written {
     pub(super) fn of_manifest(manifest: &Manifest, named: &NamedPipeline) -> Result<Written, Error> {
         let whole = named.span.clone();
         let written = manifest.text.get(whole.clone()).unwrap_or_default();
-        // A string with escapes says something else than what is there.
+        // A string with escapes is not found, because its source differs from its value.
         let start = written.find(&named.passes).map(|at| whole.start + at);
         let (origin, text) = (manifest.path.clone(), Arc::clone(&manifest.text));
         let others = pipelines_in(&named.passes, manifest);
@@ -60,7 +62,7 @@ impl Written {
         Ok(self)
     }
 
-    /// An error of a plan of it, with its place; others as they are.
+    /// Adds the place in the text to an error of a plan. Returns other errors unchanged.
     pub(super) fn shown(&self, error: Error) -> Error {
         let Error::Plan(wrong) = &error else { return error };
         let Some(span) = wrong.span() else { return error };
@@ -69,7 +71,7 @@ impl Written {
         Error::Entry { path: self.origin.clone(), text: Arc::clone(&self.text), span, error: Box::new(error) }
     }
 
-    /// What is wrong if the name of a pipeline is where a pass should be.
+    /// Returns the error for the name of a pipeline in place of a pass.
     fn other(&self, span: &Range<usize>) -> Option<Error> {
         let (before, after) = (self.text.get(..span.start)?, self.text.get(span.start..)?);
         let start = before.rfind(ends_name).map_or(0, |at| at + 1);
@@ -83,13 +85,13 @@ impl Written {
         })
     }
 
-    /// The plan of it in a context.
+    /// Plans the pipeline in a context.
     pub(super) fn plan(&self, context: &PassContext, engine: &Engine) -> Result<Plan, Error> {
         context.plan(self.pipeline.clone(), engine).map_err(|error| self.shown(error))
     }
 }
 
-/// Config values as they were given, not yet compared with what plugins declare.
+/// Config values that are not checked against the declarations of plugins yet.
 struct Config {
     manifest: BTreeMap<String, ConfigValue>,
     pipeline: BTreeMap<String, ConfigValue>,
@@ -97,10 +99,10 @@ struct Config {
 }
 
 impl Asked {
-    /// The context that is asked for, and the pipeline that runs in it.
+    /// Returns the requested context, and the pipeline that runs in it.
     ///
     /// # Errors
-    /// All config values that do not fit, and all names in lists that nobody has.
+    /// All config values of the wrong type or range, and all unknown names in lists.
     pub(super) fn context(
         mut self,
         manifest: &Manifest,
@@ -114,8 +116,8 @@ impl Asked {
 }
 
 impl Config {
-    /// Values by key as their options have them: those of the command line before those of the pipeline, these before
-    /// those of the manifest; and all that do not fit.
+    /// Returns the checked values by key, and all errors. The command line overrides the pipeline, which overrides the
+    /// manifest.
     fn checked(self, manifest: &Manifest, engine: &Engine) -> (BTreeMap<String, OptionValue>, Vec<Error>) {
         let (mut config, mut problems) = checked_settings(&self.manifest, engine);
         let (pipeline, more) = checked_settings(&self.pipeline, engine);
@@ -134,7 +136,7 @@ impl Config {
     }
 }
 
-/// Values of a manifest or of a pipeline as their options have them, and what is wrong with the others.
+/// Checks the config values of a manifest or a pipeline. Returns the valid ones, and the problems of the others.
 pub(super) fn checked_settings(
     given: &BTreeMap<String, ConfigValue>,
     engine: &Engine,
@@ -156,7 +158,7 @@ pub(super) fn checked_settings(
     (config, problems)
 }
 
-/// What command line, pipeline and manifest ask for.
+/// Combines the settings of the command line, the pipeline and the manifest.
 pub(super) fn request(select: &Select, manifest: &Manifest) -> Result<Asked, Error> {
     let mut config = Config { manifest: manifest.settings.config.clone(), pipeline: BTreeMap::new(), line: Vec::new() };
     let mut selections = vec![Selection {
@@ -183,7 +185,7 @@ pub(super) fn request(select: &Select, manifest: &Manifest) -> Result<Asked, Err
     Ok(Asked { request, written, config, target: target.or_else(|| manifest.settings.target.clone()) })
 }
 
-/// Config values as `--config` takes them.
+/// Parses values of `--config`.
 fn on_line(entries: &[String]) -> Result<Vec<(String, OptionValue)>, Error> {
     let read = |entry: &String| registry::registry::config::entry("--config ", entry);
     let help = || "as in --config acme.limit=16".to_string();
@@ -191,7 +193,7 @@ fn on_line(entries: &[String]) -> Result<Vec<(String, OptionValue)>, Error> {
     entries.iter().map(|entry| read(entry).map_err(refuse)).collect()
 }
 
-/// What a bundle asks for.
+/// Returns the request that a bundle stores.
 pub(super) fn asked_again(asked: &bundle::Asked) -> Result<Asked, Error> {
     let (manifest, pipeline) = (BTreeMap::new(), BTreeMap::new());
     let config = Config { manifest, pipeline, line: on_line(&asked.config)? };
@@ -213,7 +215,7 @@ pub(super) fn selection(source: String, settings: &Settings) -> Selection {
     }
 }
 
-/// A pipeline of the manifest by name, or its default one.
+/// Returns the pipeline of the manifest with this name, or the default pipeline.
 pub(super) fn named_pipeline<'m>(
     name: Option<&str>,
     manifest: &'m Manifest,
@@ -236,7 +238,7 @@ pub(super) fn named_pipeline<'m>(
     Err(Error::Request { message: format!("no pipeline `{name}` in {}{near}", manifest.path.display()), help })
 }
 
-/// A pipeline, or `@FILE` that holds one.
+/// Reads the value of `--passes`: a pipeline, or `@FILE` with a file that contains one.
 fn from_file(text: &str, manifest: &Manifest) -> Result<Written, Error> {
     let Some(path) = text.strip_prefix('@') else {
         return Written::parse("<--passes>".into(), (text, text), pipelines_in(text, manifest));
@@ -250,7 +252,8 @@ fn from_file(text: &str, manifest: &Manifest) -> Result<Written, Error> {
     Written::parse(PathBuf::from(path), (&text, &without_comments(&text)), pipelines_in(&text, manifest))
 }
 
-/// Pipelines of a manifest whose names a text has. It is looked at once, so many pipelines take time in proportion.
+/// Returns the pipelines of a manifest whose names occur in a text. The text is scanned once, so the time is linear
+/// even with many pipelines.
 fn pipelines_in(text: &str, manifest: &Manifest) -> Vec<String> {
     text.split(ends_name).filter(|name| manifest.pipelines.contains_key(*name)).map(str::to_string).collect()
 }
@@ -260,8 +263,8 @@ fn ends_name(c: char) -> bool {
     c == ',' || c.is_whitespace() || "[](){}\"".contains(c)
 }
 
-/// A text with blanks for its byte order mark and for comments, which go from a `#` outside of quotes to the end of the
-/// line: all else stays at its place.
+/// Replaces the byte order mark and comments (from a `#` outside of quotes to the end of the line) with blanks, so that
+/// everything else keeps its position.
 fn without_comments(text: &str) -> String {
     let (mut quoted, mut escaped, mut comment) = (false, false, false);
     let mut out = String::with_capacity(text.len());

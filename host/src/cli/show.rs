@@ -1,4 +1,4 @@
-//! Texts of the command line: lists, explanations, summaries.
+//! Renders lists, explanations and summaries as text and JSON.
 
 use crate::engine::Engine;
 use crate::plugins::hashes::Hashes;
@@ -11,17 +11,17 @@ use std::fmt::Write;
 use std::path::Path;
 use std::time::Duration;
 
-/// People read no more characters of a cell, but for the last one of its row.
+/// Longest cell of a table in characters, except in the last column.
 const WIDEST: usize = 120;
-/// Of the last cell.
+/// Longest cell of the last column.
 const LONGEST: usize = 2_000;
 
-/// Columns, as wide as they need to be; the last one is not padded. What is in them may be from plugins: it is made
-/// visible, and what is too long is cut.
+/// Renders rows as columns; the last column is not padded. Cells may contain texts of plugins, so control characters
+/// are escaped and long texts are cut.
 pub(super) fn table(rows: &[Vec<String>]) -> String {
     let cell = |last: bool, cell: &String| {
         let most = if last { LONGEST } else { WIDEST };
-        // A character can become ten when it is made visible.
+        // An escaped control character can have ten characters.
         shortened(&visible_line(&shortened(cell, most)), most).into_owned()
     };
     let row = |row: &Vec<String>| -> Vec<String> {
@@ -31,7 +31,7 @@ pub(super) fn table(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let mut widths = vec![0; columns];
     for row in &rows {
-        // The last one of a row is not padded, and must not make others wide.
+        // The last cell of a row is not padded, so it must not widen its column.
         for (width, cell) in widths.iter_mut().zip(row).take(row.len().saturating_sub(1)) {
             *width = cell.chars().count().max(*width);
         }
@@ -49,7 +49,7 @@ pub(super) fn table(rows: &[Vec<String>]) -> String {
     out
 }
 
-/// All passes, instruments, properties and config options.
+/// Lists all passes, instruments, properties and config options.
 pub(super) fn list(engine: &Engine) -> String {
     let registry = engine.registry();
     let mut rows =
@@ -70,7 +70,7 @@ pub(super) fn list(engine: &Engine) -> String {
     table(&rows) + &super::instruments::list(registry) + &super::catalog::list(registry)
 }
 
-/// Name and documentation.
+/// Returns the name and the documentation of an item.
 pub(super) fn heading(name: &str, doc: &str) -> String {
     let mut out = format!("{name}\n\n");
     for line in doc_lines(&visible(doc)) {
@@ -80,7 +80,7 @@ pub(super) fn heading(name: &str, doc: &str) -> String {
     out
 }
 
-/// Plugin and file.
+/// Returns table rows with the plugin and its file.
 pub(super) fn owner_rows(owner: &Owner) -> Vec<Vec<String>> {
     vec![
         vec!["plugin".to_string(), format!("{} {}", owner.name, owner.version)],
@@ -88,7 +88,7 @@ pub(super) fn owner_rows(owner: &Owner) -> Vec<Vec<String>> {
     ]
 }
 
-/// Everything about one pass.
+/// Explains one pass.
 pub(super) fn explain(engine: &Engine, pass: PassId) -> String {
     let registry = engine.registry();
     let (info, owner) = (registry.pass(pass), registry.pass_owner(pass));
@@ -141,7 +141,8 @@ pub(super) fn explain(engine: &Engine, pass: PassId) -> String {
     out
 }
 
-/// The config options of the plugin that has a pass: which of them the pass reads, no metadata says.
+/// Appends all config options of the plugin that owns the pass, because the metadata does not record which of them the
+/// pass reads.
 fn config_of_plugin(out: &mut String, engine: &Engine, pass: PassId) {
     let registry = engine.registry();
     let own = registry.pass_place(pass).0;
@@ -169,7 +170,7 @@ pub(super) fn or_dash(items: Vec<String>) -> String {
     if items.is_empty() { "-".to_string() } else { items.join(", ") }
 }
 
-/// Tells builds of one plugin apart.
+/// Returns the SHA-256 of a file, which distinguishes builds of one plugin.
 pub(super) fn sha256(file: &Path) -> Option<String> {
     Hashes::fresh().sha256(file).ok()
 }
@@ -184,7 +185,7 @@ pub(super) fn explain_option(out: &mut String, option: &OptionInfo) {
     }
 }
 
-/// A plan as JSON.
+/// Returns a plan as JSON.
 pub(super) fn plan_json(pipeline: &Pipeline, plan: &Plan, registry: &Registry) -> String {
     let lines = plan.lines(registry);
     let steps: Vec<serde_json::Value> = lines
@@ -212,17 +213,17 @@ pub(super) fn milliseconds(time: Duration) -> String {
     format!("{:.3} ms", time.as_secs_f64() * 1e3)
 }
 
-/// What a plan warns of.
+/// Returns a warning of a plan as a report.
 pub(super) fn plan_warning(warning: &Warning) -> Report {
     Report::warning(warning.to_string()).about("pass", warning.pass())
 }
 
-/// What each step did, for programs.
+/// Returns the summary of a run as JSON.
 pub(super) fn summary_json(report: &RunReport, registry: &Registry) -> serde_json::Value {
     summary_rows(report, registry, usize::MAX).into()
 }
 
-/// The first rows of it.
+/// Returns the first `most` rows of the summary as JSON.
 pub(super) fn summary_rows(report: &RunReport, registry: &Registry, most: usize) -> Vec<serde_json::Value> {
     let step = |(nesting, step): (usize, &StepReport)| {
         let ran = step.fate.ran();
@@ -249,7 +250,7 @@ pub(super) fn summary_rows(report: &RunReport, registry: &Registry, most: usize)
     report.rows().take(most).map(step).collect()
 }
 
-/// What each step did.
+/// Returns the summary of a run as a table.
 pub(super) fn summary(report: &RunReport, registry: &Registry) -> String {
     let rows: Vec<Vec<String>> = report.rows().map(|(nesting, step)| row(nesting, step, registry)).collect();
     table(&rows)
@@ -265,7 +266,7 @@ fn row(nesting: usize, report: &StepReport, registry: &Registry) -> Vec<String> 
         what = format!("{what}, {rounds} round{s}");
     }
     let reason = report.reason(registry);
-    // What a composite pass took and changed is at its members.
+    // Time and changes of a composite pass are shown at its members.
     let ran = ran && !report.has_members;
     let time = if ran { milliseconds(report.time) } else { "-".to_string() };
     vec![name, what, time, if ran { bindings } else { "-".to_string() }, reason]

@@ -1,5 +1,5 @@
-//! What a command reads must not be what it writes: results, traces, bundles, reports and dumped modules spare the manifest,
-//! the lockfile, the plugins and each other. Files are compared by what they are, so links do not hide them.
+//! Refuses outputs (results, traces, bundles, reports and dumped modules) that would overwrite the manifest, the
+//! lockfile, a plugin or each other. Files are compared by identity, so links do not hide them.
 
 use super::arguments::{RunArgs, Select};
 use super::manifest_path;
@@ -13,19 +13,19 @@ use crate::report::error::Error;
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
-/// What a run reads, each with what it is.
+/// The files and folders that a run reads, each with a description.
 #[derive(Default)]
 struct Spared {
     files: Vec<(String, Identity)>,
-    /// Folders in which each new file becomes a part of the plugin, with links followed.
+    /// Folders in which a new file would become a part of a plugin, with links resolved.
     folders: BTreeMap<PathBuf, String>,
 }
 
-/// A place that a command writes to.
+/// An output of a command.
 struct Place {
     shown: PathBuf,
     output: Output,
-    /// The option that names it.
+    /// The option that names the output.
     option: &'static str,
 }
 
@@ -44,12 +44,12 @@ fn refused(shown: &Path, option: &str, what: &str) -> Error {
     Error::Output { path: shown.to_path_buf(), message: format!("{what}; name another {kind} with {option}") }
 }
 
-/// Refuses outputs that would overwrite an input of the run, or each other. The module may be replaced by the result, and by
-/// nothing else. Whoever reads an input reports what cannot be read. Returns what was seen of the plugin crates, so that
-/// the run need not look at them again.
+/// Refuses outputs that would overwrite an input of the run, or each other; only the result may replace the module.
+/// Inputs that cannot be read are reported later, when they are read. Returns the facts collected about plugin crates,
+/// so that the run need not collect them again.
 ///
 /// # Errors
-/// The first output that does.
+/// The first output that would overwrite something.
 pub(super) fn check(args: &RunArgs) -> Result<Survey, Error> {
     let survey = check_places(args)?;
     args.output.iter().try_for_each(|shown| Written::Module.check(shown))?;
@@ -73,10 +73,10 @@ fn check_places(args: &RunArgs) -> Result<Survey, Error> {
     Ok(survey)
 }
 
-/// The one file that a command writes, with the option that names it; `others` are inputs as well.
+/// Checks the only output of a command, given with the option that names it. `others` are further inputs.
 ///
 /// # Errors
-/// If it cannot be written, or would overwrite an input.
+/// If the output cannot be written, or would overwrite an input.
 pub(super) fn output(
     select: &Select,
     (shown, option): (&Path, &'static str),
@@ -95,7 +95,7 @@ pub(super) fn output(
     Ok(place.output)
 }
 
-/// Refuses two outputs that are one file, of which one would be lost.
+/// Refuses two outputs in the same file, because one would be lost.
 fn check_apart(outputs: &[&Place]) -> Result<(), Error> {
     for (at, place) in outputs.iter().enumerate() {
         let same =
@@ -107,7 +107,7 @@ fn check_apart(outputs: &[&Place]) -> Result<(), Error> {
     Ok(())
 }
 
-/// What the file of an option is.
+/// Describes the file of an option.
 fn meant(option: &str) -> &str {
     match option {
         "-o" => "file of the result",
@@ -118,7 +118,7 @@ fn meant(option: &str) -> &str {
     }
 }
 
-/// Refuses outputs that are among these files.
+/// Refuses outputs that would overwrite one of these files.
 fn check_files(outputs: &[Place], files: &[(String, Identity)]) -> Result<(), Error> {
     for place in outputs {
         let Some(own) = place.output.identity() else { continue };
@@ -129,7 +129,7 @@ fn check_files(outputs: &[Place], files: &[(String, Identity)]) -> Result<(), Er
     Ok(())
 }
 
-/// Refuses outputs that would become a part of a plugin.
+/// Refuses outputs in folders of plugins, where they would become a part of the plugin.
 fn check_folders(dump: Option<&Path>, outputs: &[Place], folders: &BTreeMap<PathBuf, String>) -> Result<(), Error> {
     let files = outputs.iter().filter(|place| matches!(place.output, Output::File { .. }));
     let files = files.filter_map(|place| Some((place.shown.as_path(), follow(&place.shown).ok()?, place.option)));
@@ -147,7 +147,7 @@ fn check_folders(dump: Option<&Path>, outputs: &[Place], folders: &BTreeMap<Path
     Ok(())
 }
 
-/// Every place that the run may write to.
+/// Returns all outputs of the run, including existing files that `--dump` may replace.
 fn outputs(args: &RunArgs) -> Result<Vec<Place>, Error> {
     let mut out = Vec::new();
     if let Some(shown) = &args.output {
@@ -166,19 +166,19 @@ fn outputs(args: &RunArgs) -> Result<Vec<Place>, Error> {
         out.extend(shown.map(|shown| Place::look(shown, option)).transpose()?);
     }
     if let Some(folder) = args.look.dump_folder() {
-        // Files get names like `000_relax.Normalize.py`.
+        // Dumped modules have names like `000_relax.Normalize.py`.
         let dumped = |path: &Path| {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             name.starts_with(|c: char| c.is_ascii_digit()) && name.ends_with(".py")
         };
         let found = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
-        // A place that cannot be written is reported when it is written.
+        // An output that cannot be written is reported when it is written.
         out.extend(found.filter(|path| dumped(path)).filter_map(|path| Place::look(&path, "--dump").ok()));
     }
     Ok(out)
 }
 
-/// What the run reads.
+/// Collects the inputs of the run.
 fn spared(select: &Select, path: &Path, survey: &mut Survey) -> Spared {
     let mut out = Spared::default();
     let mut one = |what: &str, path: &Path| out.files.push((what.to_string(), identity(path)));
@@ -199,7 +199,7 @@ fn spared(select: &Select, path: &Path, survey: &mut Survey) -> Spared {
             Source::Crate(folder) => {
                 let mut look = Look { survey: &mut *survey, hashes: &mut hashes };
                 let Ok(ReadByRuns { files, folders }) = look.read_by_runs(folder) else { continue };
-                // Crates share most of their files; the first that has one is named.
+                // Crates share most of their files. The message names the first crate with the file.
                 let files = files.into_iter().filter(|file| seen.insert(file.clone()));
                 out.files.extend(files.map(|file| (what.clone(), survey.identity(&file))));
                 for folder in folders {

@@ -1,4 +1,4 @@
-//! What authors of plugins use: a new crate, and a package of one that is done.
+//! Commands for plugin authors: create a plugin crate, and package a finished one.
 
 pub(super) mod new;
 pub(super) mod package;

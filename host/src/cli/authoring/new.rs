@@ -1,4 +1,4 @@
-//! `passhost new`: writes a plugin crate, which is the one in `plugins/template` under another name.
+//! `passhost new`: writes a plugin crate, a renamed copy of `plugins/template`.
 
 use crate::process;
 use crate::report::error::Error;
@@ -29,7 +29,7 @@ macro_rules! template {
     };
 }
 
-/// Files of the template. They are a crate of the workspace, compiled and tested like the others.
+/// Files of the template, a crate of the workspace that is compiled and tested like the others.
 const FILES: &[(&str, &str)] = template![
     "Cargo.toml",
     "README.md",
@@ -46,7 +46,7 @@ const FILES: &[(&str, &str)] = template![
     "tests/goldens/share_calls.txt",
 ];
 
-/// A crate of this name would hide one that it is built with.
+/// Crate names that are refused, because they would shadow a crate that every plugin is built with.
 const TAKEN: &[&str] = &[
     "alloc",
     "core",
@@ -78,16 +78,16 @@ const KEYWORDS: &[&str] = &[
     "try", "type", "typeof", "unsafe", "unsized", "use", "virtual", "where", "while", "yield",
 ];
 
-/// Where a plugin gets the plugin API from.
+/// The place from which a plugin gets the plugin API.
 enum Api {
     Folder(PathBuf),
     Git(String),
 }
 
-/// Writes the crate; gives what to say about it.
+/// Writes the crate, and returns the message to print about it.
 ///
 /// # Errors
-/// If the name is no crate name, the folder is not empty, the API is not found, or a file cannot be written.
+/// If the name is not a valid crate name, the folder is not empty, the API is not found, or a file cannot be written.
 pub(in crate::cli) fn new(args: &NewArgs) -> Result<String, Error> {
     let (folder, name) = (args.path.as_ref().unwrap_or(&args.folder), name(args)?);
     check_name(&name)?;
@@ -96,7 +96,7 @@ pub(in crate::cli) fn new(args: &NewArgs) -> Result<String, Error> {
     let failed =
         |path: &Path, error: std::io::Error| Error::Write { path: path.to_path_buf(), message: error.to_string() };
     let last = folder.file_name().filter(|_| !folder.is_dir());
-    // All is written to a folder of its own first, so that whatever ends this process leaves no part of a crate.
+    // Everything is written to a temporary folder first, so an interrupted process leaves no partial crate.
     let around = if last.is_some() { folder.parent().unwrap_or(Path::new("")) } else { folder };
     let around = if around.as_os_str().is_empty() { Path::new(".") } else { around };
     std::fs::create_dir_all(around).map_err(|error| failed(around, error))?;
@@ -115,10 +115,10 @@ pub(in crate::cli) fn new(args: &NewArgs) -> Result<String, Error> {
     Ok(said(folder, &api))
 }
 
-/// How folders begin whose content is not yet a crate.
+/// Prefix of the temporary folders in which crates are written.
 const DRAFT: &str = ".passhost-new-";
 
-/// Moves a crate to its folder, or its parts into a folder that is there.
+/// Moves a crate to its folder, or its parts into an existing folder.
 fn put_in_place(whole: &Path, folder: &Path, is_new: bool) -> std::io::Result<()> {
     if is_new {
         return std::fs::rename(whole, folder);
@@ -130,7 +130,7 @@ fn put_in_place(whole: &Path, folder: &Path, is_new: bool) -> std::io::Result<()
     Ok(())
 }
 
-/// The name of the crate.
+/// Returns the name of the crate.
 fn name(args: &NewArgs) -> Result<String, Error> {
     if let Some(name) = &args.name {
         return Ok(name.clone());
@@ -172,7 +172,8 @@ fn check_name(name: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// The name with what is wrong left out.
+/// Returns a similar name that is valid: in lower case, with `-` for characters that are not allowed, and starting with
+/// a letter.
 fn near_name(name: &str) -> Option<String> {
     let c = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c.to_ascii_lowercase() } else { '-' };
     let near: String = name.chars().take(64).map(c).collect();
@@ -193,7 +194,7 @@ fn check_folder(folder: &Path) -> Result<(), Error> {
     }
 }
 
-/// Whether it is left of a command that was killed, and goes away now.
+/// Removes the temporary folder of a killed command. Returns true if the entry was one.
 fn is_draft(entry: &std::fs::DirEntry) -> bool {
     entry.file_name().to_string_lossy().starts_with(DRAFT) && std::fs::remove_dir_all(entry.path()).is_ok()
 }
@@ -212,7 +213,7 @@ fn api(arg: Option<&str>) -> Result<Api, Error> {
     let given = Path::new(text);
     let absolute = std::path::absolute(given).map(|path| without_dots(&path)).ok();
     let real = || given.canonicalize().ok();
-    // A link keeps its name, so that what is written stays right where the link points elsewhere.
+    // Symbolic links are not resolved, so the written path stays right if the link later points elsewhere.
     let folder = absolute.filter(|path| is_api(path)).or_else(real).filter(|path| is_api(path));
     folder.map(Api::Folder).ok_or_else(|| {
         let message = format!("{text} is not a clone of passhost: it has no plugin-api/Cargo.toml");
@@ -223,7 +224,7 @@ fn api(arg: Option<&str>) -> Result<Api, Error> {
     })
 }
 
-/// A path with `..` taken out by name.
+/// Returns the path with each `..` resolved by name, without following links.
 fn without_dots(path: &Path) -> PathBuf {
     let mut out = PathBuf::new();
     for component in path.components() {
@@ -238,7 +239,7 @@ fn without_dots(path: &Path) -> PathBuf {
     out
 }
 
-/// `to` as seen from the folder `from`; absolute where they have nothing in common.
+/// Returns the path of `to` relative to the folder `from`; absolute if they have nothing in common.
 fn relative(from: &Path, to: &Path) -> PathBuf {
     let common = from.components().zip(to.components()).take_while(|(a, b)| a == b).count();
     if !from.components().take(common).any(|component| matches!(component, Component::Normal(_))) {
@@ -248,7 +249,7 @@ fn relative(from: &Path, to: &Path) -> PathBuf {
     up.chain(to.components().skip(common)).collect()
 }
 
-/// A file of the template as one of the new crate.
+/// Returns the text of a template file, adapted to the new crate.
 fn fill(file: &str, text: &str, name: &str, api: &Api, folder: &Path) -> String {
     let text = text.replace("template-plugin", name).replace("template_plugin", &name.replace('-', "_"));
     let quoted = |path: PathBuf| toml::Value::String(path.to_string_lossy().replace('\\', "/")).to_string();
@@ -273,7 +274,7 @@ fn fill(file: &str, text: &str, name: &str, api: &Api, folder: &Path) -> String 
             }
             match api {
                 Api::Folder(_) => with_others(text) + WORKSPACE,
-                // The manifest names the clone, whose crates are other ones to cargo.
+                // The manifest lists crates of the clone, which to cargo are not those of the Git dependency.
                 Api::Git(_) => text.replace(BUILT_ALONG, "") + WORKSPACE,
             }
         }
@@ -283,16 +284,16 @@ fn fill(file: &str, text: &str, name: &str, api: &Api, folder: &Path) -> String 
     }
 }
 
-/// The other plugins of the template's manifest.
+/// Folders of the other plugins in the template's manifest.
 const OTHERS: [&str; 2] = ["relax-ops", "relax-passes"];
 
-/// What Cargo.toml says of them.
+/// The lines of Cargo.toml about these plugins.
 const BUILT_ALONG: &str = r#"# The other plugins of passes.toml: cargo builds them together with the tests.
 passhost-relax-ops = { path = "../relax-ops" }
 passhost-relax-passes = { path = "../relax-passes" }
 "#;
 
-/// The end of Cargo.toml.
+/// The end of the Cargo.toml of a new crate.
 const WORKSPACE: &str = "
 # A workspace of its own, also inside the folder of another one.
 [workspace]
@@ -310,7 +311,7 @@ fn said(folder: &Path, api: &Api) -> String {
     FILES.iter().for_each(|(file, _)| out.push_str(&format!("    {file}\n")));
     out.push_str(&format!("next\n    cd {}\n", folder.display()));
     if let Api::Git(url) = api {
-        // The plugins of the manifest are folders.
+        // The manifest of the new crate lists plugins in this clone.
         out.push_str(&format!("    git clone {url} passhost\n"));
     }
     out.push_str("    cargo test\n    passhost run example.py -o out.py\n");

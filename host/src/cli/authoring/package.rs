@@ -31,7 +31,7 @@ pub(in crate::cli) struct PackageArgs {
     libraries: Vec<Built>,
 }
 
-/// A library for one system.
+/// A library that was built for one system.
 #[derive(Clone, Debug)]
 struct Built {
     triple: String,
@@ -51,11 +51,11 @@ fn refuse(message: String, help: &str) -> Error {
     Error::Request { message, help: help.to_string() }
 }
 
-/// Builds the crate and writes the wheel; says where it is.
+/// Builds the crate, writes the wheel and prints its path.
 ///
 /// # Errors
-/// If the crate does not build, its name or version is none that pip takes, a library is not one of this crate, or the wheel
-/// cannot be written.
+/// If the crate does not build, pip does not accept its name or version, a library belongs to another crate, or the
+/// wheel cannot be written.
 pub(in crate::cli) fn package(args: &PackageArgs, messages: Messages) -> Result<(), Error> {
     let (head, own) = plugin(&args.folder, messages)?;
     let name = args.name.as_deref().unwrap_or(&head.name);
@@ -94,7 +94,7 @@ pub(in crate::cli) fn package(args: &PackageArgs, messages: Messages) -> Result<
     ))
 }
 
-/// Builds the crate: what its library says of itself, and where the library is.
+/// Builds the crate. Returns the head of its library's metadata, and the path of the library.
 fn plugin(folder: &Path, messages: Messages) -> Result<(PluginHead, PathBuf), Error> {
     if !folder.join("Cargo.toml").is_file() {
         let message = format!("{} is not the folder of a plugin crate: it has no Cargo.toml", folder.display());
@@ -124,7 +124,7 @@ fn head(library: &Path, bytes: &[u8]) -> Result<PluginHead, Error> {
     PluginHead::decode(&section).map_err(|error| refused(library, error.to_string(), error.help()))
 }
 
-/// The library for another system. It must be of the same crate.
+/// Returns the bytes of a library for another system, which must belong to the same crate.
 fn bytes_of(built: &Built, own: &PluginHead) -> Result<Vec<u8>, Error> {
     let bytes = bytes(&built.file)?;
     let found = head(&built.file, &bytes)?;
@@ -136,7 +136,7 @@ fn bytes_of(built: &Built, own: &PluginHead) -> Result<Vec<u8>, Error> {
     Ok(bytes)
 }
 
-/// Names that pip takes, and whose modules Python can import.
+/// Checks that pip accepts the name, and that Python can import a module of that name.
 fn check_name(name: &str) -> Result<(), Error> {
     let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'));
     if !plain
@@ -152,7 +152,7 @@ fn check_name(name: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// A version as Python writes it: `1.0.0-beta.2` is `1.0.0b2`.
+/// Returns a version as Python writes it: `1.0.0-beta.2` is `1.0.0b2`.
 fn python_version(version: &Version) -> Result<String, Error> {
     let Version { major, minor, patch, .. } = version;
     let number = format!("{major}.{minor}.{patch}");
@@ -174,13 +174,13 @@ fn python_version(version: &Version) -> Result<String, Error> {
     Ok(format!("{number}{kind}{count}"))
 }
 
-/// `acme` of `libacme.so`.
+/// Returns the name of a library without prefix and extension: `acme` for `libacme.so`.
 fn library_name(library: &Path) -> String {
     let stem = library.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     stem.strip_prefix(std::env::consts::DLL_PREFIX).unwrap_or(&stem).to_string()
 }
 
-/// The manifest of the package: the library for the system that reads it.
+/// Returns the manifest of the package. It names the library for the system on which it is read.
 fn manifest(library: &str) -> String {
     let library = toml::Value::String(library.to_string());
     format!(
@@ -196,7 +196,7 @@ fn entry_points(name: &str, module: &str) -> String {
     format!("[passhost.plugins]\n{name} = {module}\n")
 }
 
-/// What a wheel calls the systems on which a library runs.
+/// Returns the platform tag of a wheel for the systems on which the library runs.
 fn platform(triple: &str, library: &[u8]) -> String {
     let architecture = triple.split('-').next().unwrap_or_default();
     if triple.contains("windows") {
@@ -204,7 +204,7 @@ fn platform(triple: &str, library: &[u8]) -> String {
         return format!("win_{name}");
     }
     if triple.contains("apple") {
-        // What rustc builds for unless it is told otherwise.
+        // The oldest macOS release that rustc targets by default.
         let (release, name) = if architecture == "aarch64" { ("11_0", "arm64") } else { ("10_12", architecture) };
         return format!("macosx_{release}_{name}");
     }
@@ -212,13 +212,13 @@ fn platform(triple: &str, library: &[u8]) -> String {
         return format!("musllinux_1_2_{architecture}");
     }
     match glibc_needed(library) {
-        // 2.17 is the oldest release that pip knows by this form of name on all architectures.
+        // 2.17 is the oldest release that this form of tag covers on all architectures.
         Some((major, minor)) => format!("manylinux_{major}_{}_{architecture}", minor.max(17)),
         None => format!("linux_{architecture}"),
     }
 }
 
-/// What Cargo.toml says about the crate.
+/// Facts about the crate from its Cargo.toml.
 #[derive(Default)]
 struct About {
     description: Option<String>,
@@ -227,7 +227,7 @@ struct About {
 }
 
 impl About {
-    /// What is not there, or inherited from a workspace, is left out.
+    /// Reads Cargo.toml. Keys that are missing or inherited from a workspace are left out.
     fn read(folder: &Path) -> About {
         let text = std::fs::read_to_string(folder.join("Cargo.toml")).unwrap_or_default();
         let table: toml::Table = text.parse().unwrap_or_default();
@@ -241,7 +241,7 @@ impl About {
     fn summary(&self, plugin: &str) -> String {
         let text =
             self.description.clone().unwrap_or_else(|| format!("Compiler passes of the passhost plugin {plugin}"));
-        // It becomes a docstring.
+        // The text becomes a docstring.
         text.replace(['\\', '"'], "'")
     }
 

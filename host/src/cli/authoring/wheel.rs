@@ -1,4 +1,4 @@
-//! Wheels: the archives that pip installs. The same content is the same bytes.
+//! Writes wheels, the archives that pip installs. The same content always gives the same bytes.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -10,9 +10,9 @@ use std::io::{self, Cursor, Write};
 use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
 
-/// A wheel that is being made.
+/// A wheel under construction.
 pub(super) struct Wheel {
-    /// Name of the module and version, joined as in the name of the file.
+    /// Module name and version, joined as in the file name.
     stem: String,
     files: Vec<(String, Vec<u8>)>,
 }
@@ -22,20 +22,20 @@ impl Wheel {
         Wheel { stem: format!("{module}-{version}"), files: Vec::new() }
     }
 
-    /// The name of the file before its tags.
+    /// Returns the part of the file name before the tags.
     pub(super) fn stem(&self) -> &str {
         &self.stem
     }
 
-    /// Adds a file.
+    /// Adds a file to the wheel.
     pub(super) fn add(&mut self, path: &str, content: impl Into<Vec<u8>>) {
         self.files.push((path.to_string(), content.into()));
     }
 
-    /// The archive.
+    /// Returns the bytes of the archive.
     ///
     /// # Errors
-    /// If a part is larger than an archive can hold.
+    /// If a file is larger than an archive can hold.
     pub(super) fn finish(mut self, tag: &str, metadata: &str, entry_points: &str) -> io::Result<Vec<u8>> {
         let info = format!("{}.dist-info", self.stem);
         let generator = concat!("passhost ", env!("CARGO_PKG_VERSION"));
@@ -64,7 +64,8 @@ impl Wheel {
     }
 }
 
-/// The release of the GNU C library that a library needs, by the versions of its symbols; nothing where none is named.
+/// Returns the release of the GNU C library that a library needs, from the versions of its symbols; `None` if it names
+/// none.
 pub(super) fn glibc_needed(library: &[u8]) -> Option<(u32, u32)> {
     let header = FileHeader64::<Endianness>::parse(library).ok()?;
     let endian = header.endian().ok()?;
@@ -81,7 +82,7 @@ pub(super) fn glibc_needed(library: &[u8]) -> Option<(u32, u32)> {
     newest
 }
 
-/// `GLIBC_2.34`, or `GLIBC_2.2.5`.
+/// Reads the major and minor number of a version such as `GLIBC_2.34` or `GLIBC_2.2.5`.
 fn release(symbol: &str) -> Option<(u32, u32)> {
     let mut numbers = symbol.strip_prefix("GLIBC_")?.split('.');
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))

@@ -1,4 +1,4 @@
-//! What plugins contribute: lists of properties and config options, and everything about one thing by its name.
+//! Lists the properties and config options of plugins, and explains single items by name.
 
 mod operators;
 
@@ -12,7 +12,7 @@ use passhost_lang::metadata::{PassInfo, summary};
 use passhost_lang::names::{did_you_mean, nearest};
 use registry::{Owner, Registry, RegistryError};
 
-/// All properties and config options, after the list of passes; nothing if there are none.
+/// Lists all properties and config options, for the end of the list of passes; empty if there are none.
 pub(super) fn list(registry: &Registry) -> String {
     let mut out = String::new();
     if registry.properties().next().is_some() {
@@ -44,7 +44,7 @@ fn yes_or_no(yes: bool) -> String {
     if yes { "yes" } else { "no" }.to_string()
 }
 
-/// All config options.
+/// Lists all config options.
 pub(super) fn config(registry: &Registry) -> String {
     let head = ["CONFIG OPTION", "PLUGIN", "TYPE", "DEFAULT", "RANGE", "WHAT IT SAYS"];
     let mut rows = vec![head.map(str::to_string).to_vec()];
@@ -63,7 +63,7 @@ pub(super) fn config(registry: &Registry) -> String {
     table(&rows)
 }
 
-/// Everything that has this name: a pass, an instrument, a property, a config option, an operator.
+/// Explains everything with this name: a pass, an instrument, a property, a config option, an operator.
 pub(super) fn explain(engine: &Engine, name: &str) -> Result<String, Error> {
     let registry = engine.registry();
     let (pass, instrument) = (registry.find(name), registry.find_instrument(name));

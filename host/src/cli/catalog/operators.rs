@@ -1,4 +1,4 @@
-//! Operators on the command line.
+//! The command `ops`: lists and explains operators.
 
 use crate::cli::arguments::OpsArgs;
 use crate::cli::show::{heading, owner_rows, table};
@@ -13,10 +13,10 @@ use serde_json::{Value, json};
 /// An operator and the plugin that declares it.
 type Operator<'r> = (&'r OpInfo, OwnerId);
 
-/// All operators, or everything about the one that is named.
+/// Lists all operators, or explains the named one.
 ///
 /// # Errors
-/// If no operator, or more than one, has the name.
+/// If the name matches no operator, or more than one.
 pub(in crate::cli) fn ops(engine: &Engine, args: &OpsArgs) -> Result<String, Error> {
     let registry = engine.registry();
     let named = args.name.as_deref().map(|name| registry.find_operator(name)).transpose()?;
@@ -46,7 +46,7 @@ fn list(registry: &Registry) -> String {
     table(&rows)
 }
 
-/// Everything about one operator.
+/// Explains one operator.
 pub(super) fn explain_operator(registry: &Registry, (info, owner): Operator<'_>) -> String {
     let mut rows = owner_rows(registry.owner(owner));
     let pure = if info.pure { "yes" } else { "no: a call has an effect" };
@@ -57,7 +57,7 @@ pub(super) fn explain_operator(registry: &Registry, (info, owner): Operator<'_>)
     out
 }
 
-/// A heading with a line for each part; nothing if there are none.
+/// Appends a heading with a line for each part; nothing if there are no parts.
 fn section(out: &mut String, title: &str, parts: impl ExactSizeIterator<Item = String>) {
     if parts.len() > 0 {
         out.push_str(&format!("\n{title}\n"));

@@ -1,4 +1,4 @@
-//! The command `doctor`: what this machine has, and what each thing enables.
+//! The command `doctor`: shows what passhost found on this machine, and what each thing is used for.
 
 use crate::cli::arguments::DoctorArgs;
 use crate::cli::show::table;
@@ -10,16 +10,16 @@ use native::Llvm;
 use std::process::{Command, Stdio};
 use std::thread::available_parallelism;
 
-/// One thing.
+/// A row of the table: one thing that passhost looks for.
 struct Finding {
     what: &'static str,
-    /// What was found; why nothing was.
+    /// The thing that was found, or the reason why it was not.
     found: Result<String, String>,
-    /// What it is for.
+    /// The purpose of the thing.
     enables: &'static str,
 }
 
-/// Shows what was found.
+/// Shows the table of findings.
 pub(in crate::cli) fn doctor(args: &DoctorArgs) -> Result<(), Error> {
     let findings = findings();
     to_stdout(&if args.json { json(&findings) } else { text(&findings) })
@@ -51,7 +51,7 @@ fn findings() -> Vec<Finding> {
     all
 }
 
-/// Which bounds the process of a plugin has.
+/// Returns the bounds that hold for the process of an isolated plugin.
 fn isolation() -> Vec<Finding> {
     let found = |bound: Holding| {
         let found = if bound.holds { Ok(bound.means.to_string()) } else { Err(bound.means.to_string()) };
@@ -65,7 +65,7 @@ fn isolation() -> Vec<Finding> {
     }
 }
 
-/// The first line that a program prints.
+/// Runs a program, and returns the first line of its output.
 fn said(program: &str, args: &[&str]) -> Result<String, String> {
     let output = Command::new(program).args(args).stdin(Stdio::null()).stderr(Stdio::null()).output();
     let output = output.map_err(|_| "not found".to_string())?;
@@ -73,7 +73,7 @@ fn said(program: &str, args: &[&str]) -> Result<String, String> {
     if output.status.success() && !text.is_empty() { Ok(text) } else { Err("not found".to_string()) }
 }
 
-/// Reasons with more characters stand below the table, which cuts what is long.
+/// Longer reasons are shown below the table, which cuts long cells.
 const LONGEST_REASON: usize = 100;
 
 fn text(findings: &[Finding]) -> String {

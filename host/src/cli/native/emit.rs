@@ -1,4 +1,4 @@
-//! The command `emit`: the native code of PrimFuncs as text, or for other programs.
+//! The command `emit`: writes the native code of PrimFuncs, as text or as files for other programs.
 
 use super::export::Files;
 use crate::cli::arguments::{EmitArgs, EmitKind};
@@ -11,7 +11,7 @@ use crate::run::execute::backend::{Backend, Executor};
 use native::Text;
 use passhost_lang::ir::{Body, BodyKind, Module};
 
-/// Runs the passes, and writes the code of the PrimFuncs of the result.
+/// Runs the passes, and writes the code of the resulting PrimFuncs.
 pub(in crate::cli) fn emit(args: &EmitArgs, messages: Messages) -> Result<(), Error> {
     match text_of(args.kind) {
         Some(of) => {
@@ -33,7 +33,7 @@ pub(in crate::cli) fn emit(args: &EmitArgs, messages: Messages) -> Result<(), Er
     }
 }
 
-/// What a kind is as text; objects and libraries are none.
+/// Returns the kind of text to write; `None` for objects and libraries.
 fn text_of(kind: EmitKind) -> Option<Text> {
     match kind {
         EmitKind::LlvmIr => Some(Text::Written),
@@ -43,7 +43,7 @@ fn text_of(kind: EmitKind) -> Option<Text> {
     }
 }
 
-/// The module after the passes, and what makes code.
+/// Returns the module after the passes, and the executor that compiles it.
 fn ready(args: &EmitArgs, messages: Messages) -> Result<(Module, Executor), Error> {
     let executor = Executor::new(Backend::Llvm)?;
     let prepared = prepared(&args.input, &args.isolate, &args.select.or_no_passes(), messages)?;
@@ -54,7 +54,7 @@ fn ready(args: &EmitArgs, messages: Messages) -> Result<(Module, Executor), Erro
     }
 }
 
-/// The PrimFuncs that are asked for.
+/// Returns the requested PrimFuncs.
 fn asked<'m>(module: &'m Module, args: &EmitArgs) -> Result<Vec<(&'m str, &'m Body)>, Error> {
     let is_asked = |name: &str| args.function.as_deref().is_none_or(|function| function == name);
     let functions = module.functions().filter(|(name, body)| is_asked(name) && body.kind() == BodyKind::PrimFunc);
@@ -76,7 +76,7 @@ fn asked<'m>(module: &'m Module, args: &EmitArgs) -> Result<Vec<(&'m str, &'m Bo
     }
 }
 
-/// The code of functions, one after the other.
+/// Returns the code of all functions as one text.
 fn text(functions: &[(&str, &Body)], kind: EmitKind, of: Text, executor: &Executor) -> Result<String, Error> {
     let comment = if kind == EmitKind::Asm { "#" } else { ";" };
     let mut text = String::new();

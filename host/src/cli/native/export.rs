@@ -1,4 +1,4 @@
-//! `emit --kind object|shared`: PrimFuncs as a file that other programs link or load, with its header.
+//! `emit --kind object|shared`: writes PrimFuncs as a file that other programs link or load, with its header.
 
 use crate::cli::arguments::{EmitArgs, EmitKind};
 use crate::cli::messages::Messages;
@@ -11,14 +11,14 @@ use native::{ExportError, Library, LlvmError};
 use passhost_lang::ir::Body;
 use std::path::{Path, PathBuf};
 
-/// The two files that are written.
+/// The two output files: the code and its header.
 pub(super) struct Files {
     code: (PathBuf, Output),
     header: (PathBuf, Output),
 }
 
 impl Files {
-    /// Looks at both before anything runs.
+    /// Checks both output files before anything runs.
     pub(super) fn look(args: &EmitArgs) -> Result<Files, Error> {
         let request =
             |message: &str, help: &str| Error::Request { message: message.to_string(), help: help.to_string() };
@@ -44,7 +44,7 @@ impl Files {
         }
     }
 
-    /// Writes the PrimFuncs.
+    /// Compiles the PrimFuncs, and writes both files.
     pub(super) fn write(
         &self,
         functions: &[(&str, &Body)],

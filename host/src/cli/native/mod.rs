@@ -1,4 +1,4 @@
-//! Commands about native code.
+//! Commands for native code.
 
 mod doctor;
 mod emit;

@@ -1,4 +1,4 @@
-//! The command `blame`: how a variable of the result came to be.
+//! The command `blame`: shows which passes made a variable of the result, and from what.
 
 use super::executed::prepared;
 use super::in_the_original_process;
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::fmt::Write;
 
-/// Runs the passes, and shows the chain; gives the exit code.
+/// Runs the passes and shows the chain. Returns the exit code.
 pub(in crate::cli) fn blame(args: &BlameArgs, messages: Messages) -> Result<u8, Error> {
     let prepared = prepared(&args.input, &args.isolate, &args.select, messages)?;
     let engine = &prepared.engine;
@@ -36,14 +36,14 @@ pub(in crate::cli) fn blame(args: &BlameArgs, messages: Messages) -> Result<u8, 
     Ok(exit::DONE)
 }
 
-/// Bindings as text; each function is printed once.
+/// Prints bindings. Each function is printed only once.
 struct Texts<'e> {
     engine: &'e Engine,
     known: HashMap<usize, Option<script::Printed>>,
 }
 
 impl Texts<'_> {
-    /// The first line of a binding; its name if it has no text of its own.
+    /// Returns the first line of a binding, or its name if it has no line of its own.
     fn of(&mut self, link: &Link<'_>) -> String {
         let name = || link.value().name().unwrap_or("a value without a name").to_string();
         let printed = self.known.entry(link.body.addr()).or_insert_with(|| {
@@ -53,7 +53,7 @@ impl Texts<'_> {
         let text = printed.as_ref().and_then(|printed| {
             let span = printed.spans.get(link.function)?.get(link.at)?.clone();
             let start = printed.text[..span.start].rfind('\n').map_or(0, |at| at + 1);
-            // A part of a line, such as a parameter, is no binding.
+            // A part of a line, such as a parameter, is not a line of its own.
             let is_line = printed.text[start..span.start].trim().is_empty();
             is_line.then(|| printed.text[span].lines().next().map(str::to_string)).flatten()
         });

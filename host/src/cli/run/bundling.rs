@@ -1,4 +1,4 @@
-//! Writes a bundle when a run fails, and says how to replay it.
+//! Writes a bundle when a run fails.
 
 use crate::bundle::{Asked, Bundle, Failed};
 use crate::cli::arguments::{IsolateArgs, RunArgs};
@@ -15,7 +15,7 @@ use registry::Pipeline;
 use std::cell::RefCell;
 use std::path::PathBuf;
 
-/// The options of `run` without a value that a bundle has.
+/// The options of `run` without a value that are stored in a bundle.
 pub(super) fn flags(args: &mut RunArgs) -> [(&'static str, &mut bool); 8] {
     [
         ("keep-going", &mut args.keep_going),
@@ -29,7 +29,7 @@ pub(super) fn flags(args: &mut RunArgs) -> [(&'static str, &mut bool); 8] {
     ]
 }
 
-/// What is asked of a run that is about to begin.
+/// Returns the request of a run as a bundle stores it.
 pub(super) fn asked(args: &RunArgs, context: &PassContext, pipeline: &Pipeline, expect: Vec<String>) -> Asked {
     let settings = context.settings();
     let IsolateArgs { plugin_timeout, plugin_memory, plugin_cpu, .. } = args.isolate;
@@ -49,12 +49,12 @@ pub(super) fn asked(args: &RunArgs, context: &PassContext, pipeline: &Pipeline, 
     }
 }
 
-/// The module of a bundle.
+/// The module to store in a bundle.
 #[derive(Clone, Copy)]
 pub(super) enum Before<'a> {
-    /// As it was before the step that failed.
+    /// The module before the failed step.
     Step(&'a Failure),
-    /// The text of one that could not be read.
+    /// The text of a module that could not be read.
     Input(&'a Input),
 }
 
@@ -74,7 +74,7 @@ impl Before<'_> {
     }
 }
 
-/// The bundle of a run: where it goes, and what failed first.
+/// The bundle of a run: its file, and the first failure.
 #[derive(Default)]
 pub(super) struct Bundling {
     to: Option<(PathBuf, Output)>,
@@ -82,33 +82,34 @@ pub(super) struct Bundling {
 }
 
 impl Bundling {
-    /// A file that can be written, if there is to be a bundle.
+    /// Checks the file of the bundle, if one is requested.
     ///
     /// # Errors
-    /// If it cannot.
+    /// If the file cannot be written.
     pub(super) fn to(shown: Option<&PathBuf>) -> Result<Bundling, Error> {
         let to = shown.map(|shown| Ok::<_, Error>((shown.clone(), Output::look(shown)?))).transpose()?;
         Ok(Bundling { to, first: RefCell::default() })
     }
 
-    /// Whether there is to be a bundle.
+    /// Returns true if a bundle is requested.
     pub(super) fn is_wanted(&self) -> bool {
         self.to.is_some()
     }
 
-    /// What failed first.
+    /// Returns the first failure.
     pub(super) fn first(&self) -> Option<Failed> {
         self.first.borrow().clone()
     }
 
-    /// The run failed before its first step; there is a bundle if the process of a plugin died.
+    /// Records a failure before the first step. Writes a bundle only if the process of a plugin died.
     pub(super) fn failed_early(&self, error: &Error, input: &Input, asked: (&Asked, &Engine), messages: Messages) {
         if asked.1.lost_a_worker() {
             self.failed(error, Before::Input(input), asked, &[], messages);
         }
     }
 
-    /// The run failed; the first failure counts. Writes the bundle if there is to be one, or the process of a plugin died.
+    /// Records a failure; only the first one counts. Writes a bundle if one is requested, or if the process of a plugin
+    /// died.
     pub(super) fn failed(
         &self,
         error: &Error,
@@ -136,7 +137,7 @@ impl Bundling {
         let written = place.and_then(|(shown, file)| match bundle.and_then(|bundle| bundle.write(&file)) {
             Ok(()) => Ok(shown),
             Err(error) => {
-                // The new file is empty: it was made to have its name.
+                // The new file is still empty; it was created to reserve its name.
                 let _ = self.to.is_none().then(|| std::fs::remove_file(&shown));
                 Err(error)
             }
@@ -144,13 +145,13 @@ impl Bundling {
         messages.report(&match written {
             Ok(shown) => Report::remark(format!("wrote the bundle {}", shown.display()))
                 .help("`passhost replay FILE` runs the step that failed again"),
-            // What stopped the run matters more.
+            // The failure of the run is more important.
             Err(error) => Report::warning(format!("the bundle is lost: {error}")),
         });
     }
 }
 
-/// A new file in the folder for temporary files, which stays.
+/// Creates a file in the folder for temporary files that is not removed at the end.
 fn spare() -> Result<(PathBuf, Output), Error> {
     let folder = std::env::temp_dir();
     let lost = |message: String| Error::Write { path: folder.clone(), message };

@@ -1,4 +1,5 @@
-//! What the commands about one run of a module share: its preparation, and what the arguments of those say that execute it.
+//! Shared by all commands that run passes over one module: the preparation of the run, and the arguments of commands
+//! that execute functions.
 
 use super::bundling::{self, Before, Bundling};
 use super::{engine, open, read, read_input};
@@ -19,21 +20,21 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Where nothing says how much memory there is.
+/// Default memory limit if the memory of the machine is unknown.
 const USUAL_MEMORY: u64 = 8 << 30;
 
-/// A run that can begin.
+/// A run that is ready to start.
 pub(in crate::cli) struct Prepared {
     pub(super) engine: Arc<Engine>,
     context: PassContext,
     plan: Plan,
     /// The module before all passes.
     pub(super) module: Module,
-    /// What `passhost run` would be asked to do the same.
+    /// The same run as a request to `passhost run`, for bundles.
     asked: Asked,
 }
 
-/// Plans the passes that are asked for, opens their plugins, and reads the module.
+/// Plans the requested passes, opens their plugins, and reads the module.
 pub(in crate::cli) fn prepared(
     input: &Path,
     isolate: &IsolateArgs,
@@ -57,18 +58,18 @@ pub(in crate::cli) fn prepared(
 }
 
 impl Prepared {
-    /// A runner in the context, which reports what passes say.
+    /// Returns a runner in the context that reports the diagnostics of passes.
     pub(in crate::cli) fn runner(&self, messages: Messages) -> Runner<'_> {
         let registry = self.engine.registry();
         self.quiet_runner().hears(move |diagnostic| messages.report(&diagnostic.report(registry)))
     }
 
-    /// A runner in the context.
+    /// Returns a runner in the context that reports nothing.
     pub(super) fn quiet_runner(&self) -> Runner<'_> {
         Runner::in_context(&self.engine, &self.context).verified_input(true)
     }
 
-    /// Runs the passes. If the process of a plugin dies, there is a bundle, which `passhost replay` replays.
+    /// Runs the passes. If the process of a plugin dies, writes a bundle for `passhost replay`.
     pub(in crate::cli) fn run(&self, runner: Runner<'_>, messages: Messages) -> Result<RunReport, Error> {
         let whole = Failure { before: self.module.clone(), past: Vec::new() };
         let fails = |error: &Error, at: &Failure, said: &[PassDiagnostic]| {
@@ -82,7 +83,7 @@ impl Prepared {
     }
 }
 
-/// The extents of `--dim`.
+/// Parses the extents of `--dim`.
 pub(super) fn dims(args: &Executed) -> Result<BTreeMap<String, i64>, Error> {
     let mut out = BTreeMap::new();
     for given in &args.dim {
@@ -99,7 +100,7 @@ pub(super) fn dims(args: &Executed) -> Result<BTreeMap<String, i64>, Error> {
     Ok(out)
 }
 
-/// The bounds of `--range`.
+/// Parses the bounds of `--range`.
 pub(super) fn bounds(ranges: &[String]) -> Result<Bounds, Error> {
     let mut out = Bounds::default();
     for given in ranges {
@@ -126,17 +127,17 @@ pub(super) fn bounds(ranges: &[String]) -> Result<Bounds, Error> {
     Ok(out)
 }
 
-/// The memory that is asked for, or half of what the machine has.
+/// Returns the memory limit; by default, half of the memory of the machine.
 pub(super) fn memory(args: &Executed) -> u64 {
     args.limit_memory.unwrap_or_else(usual_memory)
 }
 
-/// Half of the memory of the machine.
+/// Returns half of the memory of the machine.
 pub(super) fn usual_memory() -> u64 {
     memory_of_machine().map_or(USUAL_MEMORY, |bytes| bytes / 2)
 }
 
-/// Bytes of memory that the machine has, where the system says so in a file.
+/// Returns the memory of the machine in bytes, on systems with `/proc/meminfo`.
 fn memory_of_machine() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;

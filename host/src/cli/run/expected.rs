@@ -1,4 +1,4 @@
-//! What a run must count, from the command line and the manifest.
+//! Expectations of counters, from the command line and the manifest.
 
 use crate::cli::arguments::Select;
 use crate::cli::select::named_pipeline;
@@ -8,12 +8,12 @@ use crate::report::expect::{Expectation, Source};
 use registry::{PassId, Plan, Registry};
 use std::collections::BTreeSet;
 
-/// What is expected of the run of a plan: all that the command line expects (`asked`), and what the manifest expects of
-/// passes and instruments of the plan. An expectation of the pipeline replaces that of the whole manifest about the same
-/// counter.
+/// Returns the expectations for the run of a plan: all those of the command line (`asked`), and those of the manifest
+/// about passes and instruments in the plan. An expectation of the pipeline replaces one of the whole manifest about
+/// the same counter.
 ///
 /// # Errors
-/// All expectations that name nothing that counts.
+/// Every expectation that does not name a pass or an instrument.
 pub(super) fn expected(
     asked: &[String],
     select: &Select,

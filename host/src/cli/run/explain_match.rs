@@ -1,4 +1,4 @@
-//! The command `explain-match`: what the patterns of a pass say about a variable.
+//! The command `explain-match`: shows whether the patterns of a pass match at a variable, and if not, why.
 
 use super::named::{Named, function_with, variables};
 use super::{engine, open, read, read_input};
@@ -19,7 +19,7 @@ use registry::Registry;
 use registry::pipeline::Form;
 use std::sync::Arc;
 
-/// Runs the pass with the question in its context, and shows the answers; gives the exit code.
+/// Runs the pass with the variable in its context, and shows the answers. Returns the exit code.
 pub(in crate::cli) fn explain_match(args: &ExplainMatchArgs, messages: Messages) -> Result<u8, Error> {
     let (manifest, keeper) = load(&args.plugins, Mode::Update)?;
     let input = read_input(&args.input)?;
@@ -27,7 +27,7 @@ pub(in crate::cli) fn explain_match(args: &ExplainMatchArgs, messages: Messages)
     let mut select = select(args);
     let (_, written) = request(&select, &manifest)?.context(&manifest, &engine)?;
     let pass = one_pass(&written, engine.registry())?;
-    // It runs whatever its opt_level is.
+    // The pass runs whatever its opt_level is.
     select.require = vec![pass.clone()];
     let (context, written) = request(&select, &manifest)?.context(&manifest, &engine)?;
     let plan = written.plan(&context, &engine)?;
@@ -54,7 +54,7 @@ pub(in crate::cli) fn explain_match(args: &ExplainMatchArgs, messages: Messages)
     report.error.map_or(Ok(exit::DONE), Err)
 }
 
-/// What is asked for, as for `run`.
+/// Returns the request in the form of `run`.
 fn select(args: &ExplainMatchArgs) -> Select {
     Select {
         plugins: args.plugins.clone(),
@@ -70,7 +70,7 @@ fn select(args: &ExplainMatchArgs) -> Select {
     }
 }
 
-/// Full name of the one pass that is asked.
+/// Returns the full name of the only pass in the request.
 fn one_pass(written: &Written, registry: &Registry) -> Result<String, Error> {
     let help = || "as in passhost explain-match acme.GroupConvolutions model.py --at lv3".to_string();
     let [stage] = written.pipeline.stages.as_slice() else {
@@ -92,7 +92,7 @@ fn one_pass(written: &Written, registry: &Registry) -> Result<String, Error> {
     Ok(info.name.clone())
 }
 
-/// Answers of the pass, each once.
+/// Returns the answers of the pass, without duplicates.
 fn answers<'r>(diagnostics: &'r [PassDiagnostic], pass: &str) -> Vec<&'r PassDiagnostic> {
     let mut answers: Vec<&PassDiagnostic> = Vec::new();
     for said in diagnostics {
@@ -104,12 +104,12 @@ fn answers<'r>(diagnostics: &'r [PassDiagnostic], pass: &str) -> Vec<&'r PassDia
     answers
 }
 
-/// The result of this command is on standard output.
+/// Prints an answer on standard output, because it is the result of this command.
 fn say(report: &Report, messages: Messages) -> Result<(), Error> {
     to_stdout(&if messages.is_json() { report.json() } else { report.render(true) })
 }
 
-/// What there is to say of a pass that said nothing.
+/// Returns the answer for a pass that reported none.
 fn none(args: &ExplainMatchArgs, pass: &str, searched: bool) -> Report {
     let report = if searched {
         let title = format!("{pass} searches for patterns, but did not try one at `{}`", args.at);
@@ -122,7 +122,7 @@ fn none(args: &ExplainMatchArgs, pass: &str, searched: bool) -> Report {
     report.about("pass", pass)
 }
 
-/// Where a variable is that a function, or the module, does not have when the pass begins.
+/// Explains where a variable is that the function or module does not have when the pass begins.
 fn where_else(variable: &str, wanted: Option<&str>, input: &Module, before: &Module) -> String {
     let has = |module: &Module, name: &str| module.get(name).is_some_and(|body| variables(body).contains(&variable));
     let is_prim_func = |name: &str, body: &Body| body.function().is_none() && has(before, name);
@@ -139,7 +139,7 @@ fn where_else(variable: &str, wanted: Option<&str>, input: &Module, before: &Mod
     }
 }
 
-/// Whether exactly one function of the module before the pass has the variable.
+/// Checks that exactly one function of the module before the pass has the variable.
 fn has_variable(args: &ExplainMatchArgs, pass: &str, input: &Module, before: &Module) -> Result<(), Error> {
     let (variable, wanted) = (args.at.as_str(), args.function.as_deref());
     let among: Vec<(&str, &Body)> = before.functions().filter(|(_, body)| body.function().is_some()).collect();

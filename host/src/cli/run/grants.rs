@@ -1,4 +1,4 @@
-//! Limits and grants of processes of plugins that have no effect: whoever writes one counts on it.
+//! Warns of limits and grants for processes of plugins that have no effect, because their author relies on them.
 
 use crate::cli::arguments::IsolateArgs;
 use crate::plugins::manifest::{Manifest, PluginEntry};
@@ -7,7 +7,7 @@ use passhost_lang::names::listed;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// A warning for each that has none.
+/// Returns a warning for each limit or grant without effect.
 pub(super) fn without_effect(manifest: &Manifest, isolate: &IsolateArgs) -> Vec<Report> {
     let is_apart = |entry: &&PluginEntry| isolate.isolate || entry.isolate;
     let given = isolate.limits_given();
@@ -25,7 +25,7 @@ pub(super) fn without_effect(manifest: &Manifest, isolate: &IsolateArgs) -> Vec<
     of_options.into_iter().chain(of_entries).collect()
 }
 
-/// Keys of a plugin that runs in the process of passhost.
+/// Warns of keys of a plugin that runs in the process of passhost.
 fn ignored(entry: &PluginEntry) -> Vec<Report> {
     let keys: Vec<String> = entry.limits.given().into_iter().map(|key| format!("`{key}`")).collect();
     let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
@@ -36,7 +36,7 @@ fn ignored(entry: &PluginEntry) -> Vec<Report> {
     vec![Report::warning(title).help("add `isolate = true` to the plugin, or --isolate to the command")]
 }
 
-/// Granted paths that are not there: a process can be granted only what is there when it starts.
+/// Warns of granted paths that do not exist, because only files that exist when a process starts can be granted to it.
 fn missing(entry: &PluginEntry) -> Vec<Report> {
     let paths = |key, paths: &[PathBuf]| -> Vec<Report> {
         let missing = paths.iter().filter(|path| !path.exists());

@@ -1,4 +1,4 @@
-//! Arguments of a function that is executed: arrays of a file, and random values.
+//! Makes the arguments of an executed function: arrays from a file, and random values.
 
 use crate::files::from_start;
 use crate::report::error::Error;
@@ -12,20 +12,20 @@ use std::fs::File;
 use std::io::{self, BufReader, Seek};
 use std::path::Path;
 
-/// What the arguments of a function are made of.
+/// The sources of the arguments of a function.
 pub(super) struct Asked<'a> {
     pub(super) function: &'a str,
     /// A file with arrays.
     pub(super) inputs: Option<&'a Path>,
-    /// The seed of random values for what has no array.
+    /// The seed of random values for parameters without an array.
     pub(super) random: Option<u64>,
     pub(super) dims: BTreeMap<String, i64>,
 }
 
 impl Asked<'_> {
-    /// The arguments of the function.
+    /// Returns the arguments of the function.
     pub(super) fn values(&self, module: &Module, limits: &Limits) -> Result<Vec<Value>, Error> {
-        // The machine says what is wrong with a function that is not there, or of another kind.
+        // The run itself reports a function that is missing or of the wrong kind.
         let Some(body) = module.get(self.function) else { return Ok(Vec::new()) };
         let dtypes = Inputs::dtypes(body);
         let arrays = self.inputs.map(|path| arrays(path, &dtypes, limits)).transpose()?.unwrap_or_default();
@@ -58,7 +58,7 @@ impl Asked<'_> {
     }
 }
 
-/// How more is allowed, if a limit is what is wrong.
+/// Returns the option that raises the limit, if a limit was reached.
 fn limit(fault: &Fault) -> Option<&'static str> {
     match fault.kind {
         FaultKind::OutOfMemory { .. } => Some("--limit-memory SIZE allows more"),
@@ -67,10 +67,10 @@ fn limit(fault: &Fault) -> Option<&'static str> {
     }
 }
 
-/// The arrays of a file. `dtypes` has the data types of raw bytes, by the names of the arrays.
+/// Reads the arrays of a file. `dtypes` has the data types of raw bytes, by the names of the arrays.
 ///
 /// # Errors
-/// If it cannot be read.
+/// If the file cannot be read.
 pub(super) fn arrays(
     path: &Path,
     dtypes: &BTreeMap<String, DType>,
@@ -90,7 +90,7 @@ pub(super) fn arrays(
     read_npz(BufReader::new(file), &meant, limits).map_err(|error| wrong(&error))
 }
 
-/// The file, or what a pipe gives as a file: the table of an archive is at its end.
+/// Returns the file, or a copy of it if it is a pipe, because the table of an archive is at its end.
 fn seekable(mut file: File) -> io::Result<File> {
     if file.stream_position().is_ok() {
         return Ok(file);

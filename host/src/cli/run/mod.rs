@@ -63,7 +63,7 @@ pub(super) fn plan(args: &PlanArgs, messages: Messages) -> Result<(), Error> {
     })
 }
 
-/// The text of the module to run passes over.
+/// Reads the text of the input module.
 pub(super) fn read_input(path: &Path) -> Result<Input, Error> {
     match path.as_os_str() == "-" {
         true => Input::stream("<stdin>", std::io::stdin().lock()),
@@ -71,7 +71,7 @@ pub(super) fn read_input(path: &Path) -> Result<Input, Error> {
     }
 }
 
-/// A run that is asked for.
+/// A requested run.
 struct Job {
     manifest: Manifest,
     keeper: Keeper,
@@ -80,21 +80,21 @@ struct Job {
     names: Names,
 }
 
-/// Which passes are called, by name.
+/// The names of the passes that run, if only a part of the plan does.
 #[derive(Default)]
 struct Names {
     past: Vec<Past>,
-    /// The step that failed; nothing if a run begins with its first one.
+    /// The first step to run; `None` to run all of them.
     first: Option<usize>,
     only: Option<String>,
     until: Option<String>,
 }
 
 impl Names {
-    /// The part of a plan.
+    /// Returns the part of the plan that runs.
     ///
     /// # Errors
-    /// If the plan has no such pass, or only before the part that is run again.
+    /// If the plan does not have such a pass, or has it only before the part that runs.
     fn part(self, plan: &Plan, engine: &Engine) -> Result<Part, Error> {
         let registry = engine.registry();
         let steps: Vec<Option<PassId>> = plan.lines(registry).iter().map(|line| line.unit.pass()).collect();
@@ -119,7 +119,7 @@ impl Names {
     }
 }
 
-/// Reads the module, runs the passes over it, and writes the result; gives the exit code.
+/// Reads the module, runs the passes over it, and writes the result. Returns the exit code.
 pub(super) fn run(args: &RunArgs, seen: &instruments::Seen, messages: Messages) -> Result<u8, Error> {
     let output = args.output()?;
     let bundling = Bundling::to(args.bundle.as_ref())?;
@@ -130,7 +130,7 @@ pub(super) fn run(args: &RunArgs, seen: &instruments::Seen, messages: Messages) 
     go(job, args, (&output, &bundling), seen, messages)
 }
 
-/// Does what `run` and `replay` are asked for; gives the exit code.
+/// Runs the job of `run` or `replay`. Returns the exit code.
 fn go(
     job: Job,
     args: &RunArgs,
@@ -191,7 +191,7 @@ fn go(
     Error::unless_any(unmet, Ok(code.max(validated)))
 }
 
-/// Warns of a limit for a function that neither the module nor the result has, so that nothing was limited.
+/// Warns of a limit for a function that neither the module nor the result has, because it limited nothing.
 fn tell_limit(args: &RunArgs, modules: [&Module; 2], messages: Messages) {
     let names = args.limit.rewrites.iter().filter_map(|limit| limit.function.as_deref());
     for name in names.filter(|name| modules.iter().all(|module| module.get(name).is_none())) {
@@ -201,7 +201,7 @@ fn tell_limit(args: &RunArgs, modules: [&Module; 2], messages: Messages) {
     }
 }
 
-/// The same as [`conclude`], with what became of the page, and of the processes of plugins.
+/// Calls [`conclude`], then reports errors of the page and of the processes of plugins.
 fn concluded(
     args: &RunArgs,
     engine: &Engine,
@@ -221,7 +221,7 @@ fn concluded(
     lost.map_or(Ok(code.max(closed)), Err)
 }
 
-/// A runner as the arguments ask for it.
+/// Returns a runner with the settings of the arguments.
 fn runner<'e>(args: &RunArgs, engine: &'e Engine, context: &PassContext) -> Runner<'e> {
     let runner = Runner::in_context(engine, context).verified_input(true);
     let runner = runner.provenance(args.provenance || args.look.report_path().is_some());
@@ -234,7 +234,7 @@ fn runner<'e>(args: &RunArgs, engine: &'e Engine, context: &PassContext) -> Runn
     if let Some(jobs) = args.jobs { runner.jobs(usize::from(jobs)) } else { runner }
 }
 
-/// The engine of a manifest, with its plugins listed.
+/// Creates the engine of a manifest, and lists its plugins.
 pub(super) fn engine(
     manifest: &Manifest,
     keeper: Keeper,
@@ -270,7 +270,7 @@ fn in_the_original_process() -> Result<(), Error> {
     Err(Error::Ended { message, help, code: exit::PLUGIN })
 }
 
-/// Reports how the run ended, and writes the result; gives the exit code.
+/// Reports the outcome of the run, and writes the result. Returns the exit code.
 fn conclude(
     args: &RunArgs,
     engine: &Engine,
@@ -284,7 +284,7 @@ fn conclude(
         .unread_config
         .iter()
         .map(|key| Report::warning(format!("config option `{key}` is set, but nothing asked for it in this run")));
-    // What did not run could not ask.
+    // After a failure, the option may belong to a step that did not run.
     if report.error.is_none() {
         messages.reports(unread, "warnings");
     }
@@ -310,14 +310,14 @@ fn conclude(
     }
     seen.timing.span("write", || output.write(&printed))?;
     summarize(&report);
-    // The result does not depend on it.
+    // The result is written even if a module could not be dumped.
     if let Some(error) = seen.not_dumped() {
         return Err(error);
     }
     Ok(report.failures.iter().map(Error::exit_code).max().unwrap_or(exit::DONE))
 }
 
-/// Writes the module before the failed step beside the output, and lets the error say so.
+/// Writes the module before the failed step beside the output, and adds its path to the error.
 fn keep_last_good(mut error: Error, output: &Output, printed: &str, messages: Messages) -> Error {
     let kept = match &mut error {
         Error::Step { kept, .. } | Error::Instrument { kept: Some(kept), .. } => kept,

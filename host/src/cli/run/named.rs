@@ -1,26 +1,26 @@
-//! Variables that a user names, and the function that has one.
+//! Finds the function that has a variable which the user names.
 
 use crate::report::error::Error;
 use passhost_lang::ir::{Body, Value};
 use passhost_lang::names::{did_you_mean, listed, nearest};
 
-/// What a user names.
+/// A variable that the user names.
 pub(super) struct Named<'a> {
     pub(super) variable: &'a str,
     pub(super) function: Option<&'a str>,
-    /// In which module, as in `before acme.Fuse`.
+    /// The module with the variable, in words such as `before acme.Fuse`.
     pub(super) when: &'a str,
 }
 
-/// The names of the variables of a function.
+/// Returns the names of the variables of a function.
 pub(super) fn variables(body: &Body) -> Vec<&str> {
     body.values().filter(|value| value.is_bound()).filter_map(Value::name).collect()
 }
 
-/// The one among some functions that has the variable.
+/// Returns the only one of the functions that has the variable.
 ///
 /// # Errors
-/// If there is none, or several have it. `elsewhere` says where it is if none has it.
+/// If no function has the variable, or several do. `elsewhere` returns the help text if none does.
 pub(super) fn function_with<'m>(
     named: &Named<'_>,
     all: &[(&'m str, &'m Body)],

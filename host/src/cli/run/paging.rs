@@ -10,24 +10,24 @@ use crate::run::validate::{Checked, ValidatedStep};
 use registry::{Pipeline, Plan};
 use std::path::Path;
 
-/// A page that is to be written.
+/// A page to write at the end of the run.
 pub(super) struct Page {
     file: Output,
-    /// Only its data is wanted.
+    /// True if only the data of the page is written.
     is_data: bool,
 }
 
 impl Page {
-    /// In a file that can be written.
+    /// Checks the file for the page.
     ///
     /// # Errors
-    /// If it cannot.
+    /// If the file cannot be written.
     pub(super) fn to(shown: &Path) -> Result<Page, Error> {
         let is_data = shown.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
         Ok(Page { file: Output::look(shown)?, is_data })
     }
 
-    /// Writes it.
+    /// Writes the page.
     ///
     /// # Errors
     /// If a module of the run cannot be printed, or the file cannot be written.

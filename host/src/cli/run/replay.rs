@@ -1,4 +1,4 @@
-//! The command `replay`: runs the step that failed again, and what follows, as a bundle has them.
+//! The command `replay`: re-runs the failed step of a bundle, and the steps after it.
 
 use super::bundling::{Bundling, flags};
 use super::{Job, Names, go};
@@ -14,7 +14,7 @@ use crate::report::Report;
 use crate::report::error::{Error, exit};
 use crate::text::Input;
 
-/// A bundle that was read, with the arguments that `run` would have for it.
+/// A bundle, with the same request as arguments of `run`.
 pub(in crate::cli) struct Replay {
     bundle: Bundle,
     pub(in crate::cli) args: RunArgs,
@@ -23,7 +23,7 @@ pub(in crate::cli) struct Replay {
 /// Reads the bundle.
 ///
 /// # Errors
-/// If it is not one, or was made by another version.
+/// If the file is not a bundle, or was made by another version of the format.
 pub(in crate::cli) fn read(args: &ReplayArgs) -> Result<Replay, Error> {
     let origin = args.bundle.display().to_string();
     let wrong = |message: String| Error::InputFile {
@@ -63,7 +63,7 @@ pub(in crate::cli) fn read(args: &ReplayArgs) -> Result<Replay, Error> {
     Ok(Replay { bundle, args: run })
 }
 
-/// Runs what is left of the plan; gives the exit code.
+/// Runs the rest of the plan. Returns the exit code.
 pub(in crate::cli) fn replay(
     args: &ReplayArgs,
     Replay { bundle, args: run }: &Replay,
@@ -76,7 +76,7 @@ pub(in crate::cli) fn replay(
         return Err(Error::Output { path: args.bundle.clone(), message });
     }
     let path = manifest_path(run.select.plugins.manifest.manifest.as_ref())?;
-    // What the manifest asks for is in the bundle, as it was.
+    // The bundle has the settings that the manifest had during the failed run.
     let manifest = Manifest { settings: Settings::default(), ..Manifest::load(&path)? };
     let keeper = match args.with_current_plugins {
         true => Keeper::open(&manifest, Mode::Update)?,
@@ -111,7 +111,7 @@ pub(in crate::cli) fn replay(
     result
 }
 
-/// What to do about plugins that are not those of the bundle.
+/// Remedy for plugins that differ from those of the bundle.
 const OTHERS: &str = "use the manifest and the plugins of the run that failed, or --with-current-plugins";
 
 fn other_plugins(error: Error) -> Error {

@@ -1,17 +1,17 @@
-//! Results of a function by their names.
+//! Results of a function with their names.
 
 use runtime::Tensor;
 use runtime::vm::Value;
 
-/// A result, or a field of it if it is a tuple.
+/// A result, or a field of a tuple.
 pub(super) struct Shown<'v> {
-    /// `output`, or `output_0` and so on.
+    /// `output`, or `output_0`, `output_1` and so on for fields.
     pub(super) name: String,
     pub(super) value: &'v Value,
 }
 
 impl Shown<'_> {
-    /// As an array in a file: a tensor, a shape or a number.
+    /// Returns the value as an array for a file; `None` unless it is a tensor, a shape or a number.
     pub(super) fn as_array(&self) -> Option<Tensor> {
         match self.value {
             Value::Tensor(tensor) => Some(tensor.clone()),
@@ -22,7 +22,7 @@ impl Shown<'_> {
     }
 }
 
-/// The values of a result, fields of tuples one by one.
+/// Returns the values of a result; of a tuple, each field.
 pub(super) fn results(value: &Value) -> Vec<Shown<'_>> {
     let mut out = Vec::new();
     let mut work = vec![("output".to_string(), value)];

@@ -1,4 +1,4 @@
-//! The search between two lockfiles: which changed plugin is to blame for a fault, or for another result.
+//! Searches between two lockfiles for the changed plugin that causes a fault, or that changes the result.
 
 use super::predicate::{Predicate, Until};
 use super::reduce::write;
@@ -14,20 +14,20 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
-/// The plugins of one lockfile.
+/// One of the two lockfiles, with its plugins.
 struct Side {
     manifest: Manifest,
-    /// The manifest as it is written.
+    /// The manifest as a TOML table.
     table: Table,
     entries: Entries,
     engine: Engine,
 }
 
-/// What to do about plugins that are not those of a lockfile.
+/// Remedy for plugins that differ from their lockfile.
 const OTHERS: &str = "put the plugins of this lockfile back beside its manifest";
 
 impl Side {
-    /// A lockfile, with the manifest beside it, whose plugins must be those of the lockfile.
+    /// Reads a lockfile and the manifest beside it, and checks that its plugins match the lockfile.
     fn read(path: &Path) -> Result<Side, Error> {
         let Some(entries) = lock::load(path)? else {
             let message = format!("there is no lockfile {}", path.display());
@@ -43,7 +43,7 @@ impl Side {
         Error::unless_any(errors, Ok(Side { manifest, table, entries, engine }))
     }
 
-    /// What the manifest says of a plugin, with paths that hold in any folder.
+    /// Returns the entry of a plugin in the manifest, with absolute paths.
     fn entry(&self, plugin: &str) -> Option<Value> {
         let (from, _) = self.entries.iter().find(|(_, entry)| entry.name == plugin)?;
         let at = self.manifest.plugins.iter().position(|entry| entry.from == *from)?;
@@ -69,17 +69,17 @@ impl Side {
     }
 }
 
-/// What the search goes through: the new manifest, with some plugins as the old one has them.
+/// The search space: the new manifest, with some plugins replaced by the old ones.
 struct Mixes<'m> {
     old: Side,
     new: Side,
-    /// Plugins that differ, and in what.
+    /// The plugins that differ, each with its differences.
     changed: Vec<(String, Vec<String>)>,
     folder: &'m Path,
 }
 
 impl Mixes<'_> {
-    /// A manifest in which the first `n` of the changed plugins are the new ones; gives its path.
+    /// Writes a manifest with the new versions of the first `n` changed plugins, and returns its path.
     fn manifest(&self, n: usize) -> Result<PathBuf, Error> {
         let of = |side: &Side| side.entries.values().map(|entry| entry.name.clone()).collect::<BTreeSet<_>>();
         let is_old = |name: &String| self.changed.iter().skip(n).any(|(changed, _)| changed == name);
@@ -94,7 +94,7 @@ impl Mixes<'_> {
     }
 }
 
-/// Searches, and prints which plugin it is.
+/// Runs the search, and prints the plugin.
 pub(super) fn between(
     args: &SearchArgs,
     until: Option<&Until>,

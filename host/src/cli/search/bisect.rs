@@ -1,4 +1,4 @@
-//! The command `bisect`: the first pass after which a fault is there, and the function in which it makes it.
+//! The command `bisect`: finds the pass that introduces a fault, and the function it breaks.
 
 use super::between::between;
 use super::predicate::{Passes, Predicate, Shown, Until, until};
@@ -39,33 +39,33 @@ pub(in crate::cli) struct BisectArgs {
     json: bool,
 }
 
-/// Where a fault begins.
+/// The origin of a fault.
 struct Found {
-    /// The pass with its options, as `--passes` takes it; `None` if it is not known which one.
+    /// The pass with its options, as `--passes` takes it; `None` if it is unknown.
     pass: Option<String>,
     plugin: Option<String>,
     /// Number of the step, as in the plan.
     position: Option<usize>,
-    /// The functions that the pass must see for the fault to be there.
+    /// The functions without which the fault does not occur.
     functions: Vec<String>,
-    /// The first rewrite of the pass with which the fault is there, in the one function.
+    /// The rewrite that introduces the fault, in the only function.
     rewrite: Option<Rewrite>,
-    /// If no rewrite is to blame: the bindings that must be there.
+    /// The bindings without which the fault does not occur, if no rewrite introduces it.
     bindings: Vec<String>,
-    /// What happens.
+    /// Description of the fault.
     what: String,
-    /// The module before the pass.
+    /// Text of the module before the pass.
     before: String,
 }
 
 /// A step of the run, with the module after it.
 struct After {
-    /// Its line of the plan.
+    /// The line of the plan for this step.
     line: Line,
     file: PathBuf,
 }
 
-/// Searches, and prints what was found.
+/// Runs the search, and prints the origin of the fault.
 pub(in crate::cli) fn bisect(args: &BisectArgs, messages: Messages) -> Result<(), Error> {
     if let Some([old, new]) = args.between.as_deref() {
         return between(&args.search, args.until.as_ref(), (old, new), args.json);
@@ -87,7 +87,7 @@ pub(in crate::cli) fn bisect(args: &BisectArgs, messages: Messages) -> Result<()
     to_stdout(&if args.json { found.json() } else { found.text(args.output.as_deref()) })
 }
 
-/// Runs the passes once and keeps the module after each.
+/// Runs the passes once, and dumps the module after each.
 fn steps(prepared: &Prepared, first: &Path) -> Result<Vec<After>, Error> {
     let folder = prepared.folder.path().join("steps");
     let mut passes = prepared.passes.clone();
@@ -101,7 +101,7 @@ fn steps(prepared: &Prepared, first: &Path) -> Result<Vec<After>, Error> {
         .collect();
     names.sort_by_key(|name| name.split('_').next().and_then(|number| number.parse::<usize>().ok()));
     let ran = prepared.ran(&said);
-    // A repetition calls a pass several times, and has one row of it.
+    // A repetition calls a pass several times, but has only one row for it.
     let is_each = ran.len() == names.len();
     let after = |(at, name): (usize, String)| {
         let pass = name.split_once('_').map_or("", |(_, pass)| pass).trim_end_matches(".py");
@@ -111,7 +111,7 @@ fn steps(prepared: &Prepared, first: &Path) -> Result<Vec<After>, Error> {
     Ok(names.into_iter().enumerate().map(after).collect())
 }
 
-/// The failure of a run names the step; a difference of values, too.
+/// Finds the step from the failure of a run or the differing values, which name it.
 fn by_failure(prepared: &Prepared, predicate: &Predicate, first: &Path, steps: &[After]) -> Result<Found, Error> {
     let shown = predicate.look(first)?;
     let Shown::Failure(failed) = shown else { return hanging(prepared, first, steps) };
@@ -127,7 +127,7 @@ fn by_failure(prepared: &Prepared, predicate: &Predicate, first: &Path, steps: &
     .at(line))
 }
 
-/// A run that does not end hangs in the step after the last one that ended, among those that call a pass.
+/// Finds the step in which a run hangs: the first one that calls a pass after the last finished step.
 fn hanging(prepared: &Prepared, first: &Path, steps: &[After]) -> Result<Found, Error> {
     let last = steps.last().and_then(|step| step.line.position).unwrap_or(0);
     let mut next = prepared.lines().into_iter().filter(|line| line.position > Some(last) && line.is_called);
@@ -136,8 +136,8 @@ fn hanging(prepared: &Prepared, first: &Path, steps: &[After]) -> Result<Found, 
     Ok(found.at(next.next()))
 }
 
-/// The module before the step that failed. Where the run went on, which a difference of values does not hinder, it is the
-/// one before the first step of that pass after which the values differ.
+/// Returns the file of the module before the failed step. If values differ, the run continued after that step; then it
+/// is the module before the first step of that pass that changes values.
 fn before(
     prepared: &Prepared,
     predicate: &Predicate,
@@ -158,7 +158,7 @@ fn before(
     Ok(first.to_path_buf())
 }
 
-/// The first step after which a command fails: it does before all passes, or by halves.
+/// Finds the first step after which a command fails, by binary search.
 fn by_command(
     prepared: &Prepared,
     predicate: &Predicate,
@@ -172,7 +172,7 @@ fn by_command(
         let help = "bisect looks for the pass after which it fails; `passhost reduce --passes ''` reduces the module";
         return Err(Error::Unmet { message, help: help.to_string() });
     }
-    // After `good` steps the command succeeds, after `bad` it fails.
+    // The command succeeds after `good` steps, and fails after `bad` steps.
     let (mut good, mut bad) = (0, steps.len());
     while bad - good > 1 {
         let middle = good + (bad - good) / 2;
@@ -187,7 +187,8 @@ fn by_command(
     Ok(Found { functions, before: text_of(before)?, ..Found::unknown(what) }.at(Some(step.line.clone())))
 }
 
-/// The first changed function with which the command fails, if the functions before it in the module changed, too.
+/// Applies the changes of functions one by one, in the order of the module, and returns the first function whose change
+/// makes the command fail.
 fn changed_until(
     prepared: &Prepared,
     fails: &dyn Fn(&Path) -> Result<bool, Error>,
@@ -216,7 +217,7 @@ fn changed_until(
     Ok(Vec::new())
 }
 
-/// Finds the function, the rewrite and the bindings, with the pass alone.
+/// Narrows the fault down to a function, a rewrite and bindings, by running only the pass.
 fn closer(prepared: &Prepared, predicate: &Predicate, found: &mut Found) -> Result<(), Error> {
     let Some(pass) = &found.pass else { return Ok(()) };
     let passes = prepared.alone(pass);
@@ -224,7 +225,7 @@ fn closer(prepared: &Prepared, predicate: &Predicate, found: &mut Found) -> Resu
     let Ok(module) = prepared.engine.read_module(&Input::text("<before>", found.before.as_str())).module else {
         return Ok(());
     };
-    // A command fails without the function that it looks for, too.
+    // Functions stay for a command, which may fail just because a function is missing.
     let is_command = matches!(predicate.until(), Until::Command(_));
     let few =
         if is_command { Some(module) } else { with_few_functions(prepared, &predicate, module, &found.functions)? };
@@ -242,8 +243,8 @@ fn closer(prepared: &Prepared, predicate: &Predicate, found: &mut Found) -> Resu
     Ok(())
 }
 
-/// The functions that are left when all others that can go are gone, if the fault is still there with them. Those that the
-/// failure names stay.
+/// Removes every function that the fault does not need, except those that the failure names. Returns `None` if the
+/// fault does not occur in the whole module.
 fn with_few_functions(
     prepared: &Prepared,
     predicate: &Predicate,
@@ -284,9 +285,9 @@ struct Line {
     text: String,
     pass: Option<String>,
     plugin: Option<String>,
-    /// Its number.
+    /// The number of the line.
     position: Option<usize>,
-    /// Whether it calls a pass, and does not only contain others.
+    /// True if the line calls a pass, and is not only a group of other lines.
     is_called: bool,
 }
 
@@ -311,7 +312,7 @@ impl Prepared {
         self.lines().into_iter().nth(position.checked_sub(1)?)
     }
 
-    /// The first line of a pass.
+    /// Returns the first line with a pass.
     fn line_of(&self, pass: &str) -> Line {
         let found = self.lines().into_iter().find(|line| line.pass.as_deref() == Some(pass));
         let (plugin, position) = (None, None);
@@ -324,7 +325,8 @@ impl Prepared {
         })
     }
 
-    /// The lines of the passes that ran, by the summary of what a run said. Its rows are lines of the plan, in that order.
+    /// Returns the lines of the passes that ran, from the summary among the messages of a run. The rows of the summary
+    /// have the order of the plan.
     fn ran(&self, said: &[serde_json::Value]) -> Vec<Line> {
         let rows = said.iter().find_map(|line| line["summary"].as_array()).into_iter().flatten();
         let mut lines = self.lines().into_iter();
@@ -336,7 +338,7 @@ impl Prepared {
         out
     }
 
-    /// A pass with its options, called alone, without what it requires.
+    /// Returns options that call only this pass, without the passes that it requires.
     fn alone(&self, pass: &str) -> Passes {
         let is_kept = |word: &&OsString| {
             let word = word.to_string_lossy();
@@ -355,7 +357,7 @@ impl Found {
         Found { pass, plugin, position, functions, rewrite: None, bindings: Vec::new(), what, before }
     }
 
-    /// With what a line of the plan says of the step.
+    /// Sets the pass, plugin and position from a line of the plan.
     fn at(self, line: Option<Line>) -> Found {
         match line {
             Some(Line { text, plugin, position, .. }) => Found { pass: Some(text), plugin, position, ..self },

@@ -1,4 +1,4 @@
-//! Commands that search: `reduce` for the smallest module that shows a fault, `bisect` for the pass that makes it.
+//! Commands that search: `reduce` for the smallest module with a fault, `bisect` for the pass that introduces it.
 
 mod between;
 mod bisect;
@@ -31,7 +31,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What `--until` says of itself.
+/// The help text of `--until`.
 const UNTIL: &str = "What to look for: fails, crashes, hangs, ill-formed, differs or command.
 
 `fails`: a pass fails, in whatever way; 'fails: TEXT' only with this text in the message. `crashes`: a pass ends the process. \
@@ -57,25 +57,25 @@ pub(super) struct SearchArgs {
 }
 
 impl SearchArgs {
-    /// The file for the module that is found, which must not be one that the search reads.
+    /// Checks the output file, which must not be an input of the search.
     fn output(&self, shown: &Path) -> Result<Output, Error> {
         Written::Module.check(shown)?;
         spared::output(&self.select, (shown, "-o"), &[("the input", &self.input)])
     }
 }
 
-/// A search that can begin.
+/// A search that is ready to start.
 struct Prepared {
     engine: Arc<Engine>,
     plan: Plan,
     module: Module,
-    /// Where the module is from.
+    /// The origin of the module for messages.
     origin: String,
     /// The module as text.
     text: String,
     predicate: Predicate,
     passes: Passes,
-    /// Where modules that are tried go. It is removed in the end.
+    /// The temporary folder for candidate modules. It is removed at the end.
     folder: tempfile::TempDir,
 }
 
@@ -96,7 +96,7 @@ fn prepared(args: &SearchArgs, until: &Until, input: &Path, messages: Messages) 
     Ok(Prepared { engine, plan, module, origin, text, predicate, passes, folder })
 }
 
-/// A folder for what is tried, which is removed in the end.
+/// Creates a temporary folder for candidate modules.
 fn folder() -> Result<tempfile::TempDir, Error> {
     let folder = tempfile::Builder::new().prefix("passhost-search-").tempdir();
     folder.map_err(|error| Error::Write {
@@ -105,7 +105,7 @@ fn folder() -> Result<tempfile::TempDir, Error> {
     })
 }
 
-/// The passes that are asked for, of the plugins of a manifest.
+/// Returns the requested passes, with the plugins of a manifest.
 fn passes(args: &SearchArgs, manifest: PathBuf, folder: &Path) -> Passes {
     let (timeout, folder) = (Duration::from_secs(args.timeout), folder.to_path_buf());
     Passes { words: words(&args.select, manifest), of_run: flags(args), timeout, folder }
@@ -116,7 +116,7 @@ fn flags(args: &SearchArgs) -> Vec<OsString> {
     flags.into_iter().filter(|(given, _)| *given).map(|(_, flag)| flag.into()).collect()
 }
 
-/// The same choice of passes, for another process.
+/// Returns the selection of passes as arguments for another process.
 fn words(select: &Select, manifest: PathBuf) -> Vec<OsString> {
     let Select { pipeline, passes, opt_level, disable, require, config, target, instrument, .. } = select;
     let one = |name: &str, value: &str| OsString::from(format!("--{name}={value}"));

@@ -1,5 +1,5 @@
-//! What `reduce` and `bisect` look for, and how they find out whether a module shows it: passhost itself runs over the
-//! module in a process of its own, so that whatever the passes do there costs one answer.
+//! Predicates of `reduce` and `bisect`, and their evaluation: passhost runs over the module in a child process, so that
+//! a crash or hang of a pass costs only one try.
 
 use super::tied::{Done, finish};
 use crate::bundle::Failed;
@@ -11,20 +11,20 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What is looked for.
+/// The fault to look for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Until {
-    /// The run fails; with this in its message, if there is a text.
+    /// The run fails, with this text in its message if one is given.
     Fails(Option<String>),
     /// A pass ends its process.
     Crashes,
-    /// A pass does not end in time.
+    /// A pass exceeds the timeout.
     Hangs,
     /// A pass returns an ill-formed module.
     IllFormed,
     /// `passhost validate` finds a pass that changes values.
     Differs,
-    /// This command, given the module after all passes, fails.
+    /// This command fails on the module after all passes.
     Command(String),
 }
 
@@ -50,34 +50,34 @@ pub(super) fn until(text: &str) -> Result<Until, String> {
     }
 }
 
-/// The first words of the arguments of passhost that run the passes over a module.
+/// The arguments with which passhost runs the passes over a module.
 #[derive(Clone, Debug)]
 pub(super) struct Passes {
-    /// Options of `run` and of `validate`: which passes, and how.
+    /// Options for both `run` and `validate`: the passes, and how they run.
     pub(super) words: Vec<OsString>,
-    /// Options of `run` only.
+    /// Options for `run` only.
     pub(super) of_run: Vec<OsString>,
-    /// How long one try may take.
+    /// Time limit of one try.
     pub(super) timeout: Duration,
     /// The folder of the search.
     pub(super) folder: PathBuf,
 }
 
-/// What one try showed.
+/// The outcome of one try.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Shown {
-    /// The passes ended, and nothing was wrong.
+    /// The passes ended without a fault.
     Nothing,
-    /// This failed.
+    /// The run failed.
     Failure(Failed),
-    /// The try did not end in time.
+    /// The try exceeded the time limit.
     Timeout,
-    /// The module or the request is wrong, so nothing is known of the passes: what was said.
+    /// The module or the request was refused with this message, so no pass was tested.
     Refused(String),
 }
 
 impl Passes {
-    /// Runs the passes over the module of a file. The module after them goes to `result`.
+    /// Runs the passes over the module in `file`, and writes the resulting module to `result`.
     pub(super) fn run(&self, file: &Path, result: &Path) -> Result<Shown, Error> {
         let Some(done) = self.passhost(self.words_of_run(file, result))? else { return Ok(Shown::Timeout) };
         Ok(match done.code {
@@ -86,19 +86,19 @@ impl Passes {
         })
     }
 
-    /// The same with one more option.
+    /// Adds an option.
     pub(super) fn with(mut self, option: impl Into<OsString>) -> Passes {
         self.words.push(option.into());
         self
     }
 
-    /// What the passes say while they run over the module of a file.
+    /// Runs the passes over the module in a file, and returns the messages of the run.
     pub(super) fn messages(&self, file: &Path) -> Result<Vec<Value>, Error> {
         let done = self.passhost(self.words_of_run(file, &file.with_extension("after.py")))?;
         Ok(done.map_or_else(Vec::new, |done| messages(&done)))
     }
 
-    /// The module after the passes as text, or what became of them instead.
+    /// Returns the text of the module after the passes, or a description of the failure.
     pub(super) fn result(&self, file: &Path) -> Result<String, Error> {
         let result = file.with_extension("after.py");
         let shown = self.run(file, &result)?;
@@ -113,7 +113,7 @@ impl Passes {
         words
     }
 
-    /// Validates the passes over the module of a file.
+    /// Validates the passes over the module in a file.
     fn validate(&self, file: &Path) -> Result<Shown, Error> {
         let words = vec!["validate".into(), file.into(), "--json".into(), "--message-format".into(), "json".into()];
         let Some(done) = self.passhost(words)? else { return Ok(Shown::Timeout) };
@@ -133,14 +133,14 @@ impl Passes {
         }))
     }
 
-    /// Runs passhost; `None` if that takes too long.
+    /// Runs passhost. Returns `None` after the time limit.
     fn passhost(&self, mut words: Vec<OsString>) -> Result<Option<Done>, Error> {
         words.insert(0, std::env::current_exe().map_err(|error| not_itself(&error))?.into());
         words.extend(self.words.iter().cloned());
         self.finish(&words)
     }
 
-    /// Runs a command; `None` if that takes too long.
+    /// Runs a command. Returns `None` after the time limit.
     fn finish(&self, words: &[OsString]) -> Result<Option<Done>, Error> {
         finish(words, &self.folder, self.timeout).map_err(|error| not_itself(&error))
     }
@@ -154,10 +154,10 @@ fn not_itself(error: &std::io::Error) -> Error {
     }
 }
 
-/// What stopped the run, among lines of messages: the failure of a step, else the first error.
+/// Finds the error that stopped the run in its messages: the failure of a step, otherwise the first error.
 fn failure(done: &Done) -> Shown {
     let errors: Vec<Value> = messages(done).into_iter().filter(|line| line["level"] == "error").collect();
-    // A function in which a pass failed is an error of its own.
+    // Errors in single functions are listed separately; only the failure of the step has a `cause`.
     let step = errors.iter().find(|line| line["cause"].is_string());
     let Some(error) = step.or(errors.first()) else {
         return Shown::Refused(done.err.lines().last().unwrap_or("no message").to_string());
@@ -165,7 +165,7 @@ fn failure(done: &Done) -> Shown {
     let text = |key: &str| error[key].as_str().map(str::to_string);
     let message = text("message").unwrap_or_default();
     match text("pass") {
-        // Only code of a plugin that failed counts.
+        // Only failures of plugins count.
         Some(pass) if done.code == Some(exit::PLUGIN.into()) => Shown::Failure(Failed {
             pass: Some(pass),
             position: error["position"].as_u64().and_then(|step| usize::try_from(step).ok()),
@@ -177,7 +177,7 @@ fn failure(done: &Done) -> Shown {
     }
 }
 
-/// The lines of JSON among what a process said.
+/// Returns the lines of standard error that are JSON.
 fn messages(done: &Done) -> Vec<Value> {
     done.err.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
@@ -187,7 +187,7 @@ fn messages(done: &Done) -> Vec<Value> {
 pub(super) struct Predicate {
     until: Until,
     passes: Passes,
-    /// What the first module showed; others must show the same.
+    /// The failure of the first module, which other modules must reproduce.
     like: Option<Failed>,
 }
 
@@ -196,22 +196,22 @@ impl Predicate {
         Predicate { until, passes, like: None }
     }
 
-    /// The same, which holds only for failures that resemble one: of the same pass and kind, with the same words.
+    /// Restricts the predicate to failures of the same pass and kind as `failed`, with the same words.
     pub(super) fn like(self, failed: Option<Failed>) -> Predicate {
         Predicate { like: failed, ..self }
     }
 
-    /// The same with one more option for the passes.
+    /// Adds an option for the passes.
     pub(super) fn with(self, option: impl Into<OsString>) -> Predicate {
         Predicate { passes: self.passes.with(option), ..self }
     }
 
-    /// What is looked for.
+    /// Returns the fault to look for.
     pub(super) fn until(&self) -> &Until {
         &self.until
     }
 
-    /// What the passes do on the module of a file, as far as the predicate looks at it.
+    /// Evaluates the module in a file, as far as the predicate depends on it.
     pub(super) fn look(&self, file: &Path) -> Result<Shown, Error> {
         match &self.until {
             Until::Differs => self.passes.validate(file),
@@ -227,14 +227,14 @@ impl Predicate {
         }
     }
 
-    /// What a command says of the module of a file: it fails, or not.
+    /// Runs the command on the module in a file.
     pub(super) fn command(&self, command: &str, file: &Path) -> Result<Shown, Error> {
         let script = OsString::from(format!("{command} \"$@\""));
         let done = self.passes.finish(&["sh".into(), "-c".into(), script, "sh".into(), file.into()])?;
         Ok(match done.map(|done| done.code) {
             None => Shown::Timeout,
             Some(Some(0)) => Shown::Nothing,
-            // What `sh` says of a command that it does not find, or may not run.
+            // `sh` ends with these codes if it cannot find or run the command.
             Some(Some(code @ (126 | 127))) => {
                 let message = format!("the command `{command}` cannot be run (exit code {code} of `sh`)");
                 let help = "check the command, its path and its permissions".to_string();
@@ -253,12 +253,12 @@ impl Predicate {
         })
     }
 
-    /// Whether the module of a file is one that is looked for.
+    /// Returns true if the module in a file satisfies the predicate.
     pub(super) fn holds(&self, file: &Path) -> Result<bool, Error> {
         Ok(self.is(&self.look(file)?))
     }
 
-    /// Whether this is what is looked for.
+    /// Returns true if the outcome satisfies the predicate.
     pub(super) fn is(&self, shown: &Shown) -> bool {
         let failed = match shown {
             Shown::Failure(failed) => failed,
@@ -276,12 +276,13 @@ impl Predicate {
     }
 }
 
-/// Whether two failures are of one kind. Names and numbers may differ: a smaller module has others.
+/// Returns true if two failures are of the same kind. Names and numbers are ignored, because they change in a smaller
+/// module.
 fn alike(a: &Failed, b: &Failed) -> bool {
     a.pass == b.pass && a.cause == b.cause && words(&a.message) == words(&b.message)
 }
 
-/// The words of a message outside of quotes and brackets.
+/// Returns the words of a message outside of quotes and brackets.
 fn words(message: &str) -> BTreeSet<String> {
     let mut depth = 0_usize;
     let mut quoted = false;

@@ -1,4 +1,4 @@
-//! The command `reduce`: the smallest module that still shows a fault.
+//! The command `reduce`: shrinks a module while a fault persists.
 
 use super::predicate::{Predicate, Shown, Until, until};
 use super::smaller::{Texts, WAYS, Way};
@@ -34,7 +34,7 @@ pub(in crate::cli) struct ReduceArgs {
     jobs: Option<u16>,
 }
 
-/// The smallest module so far, and how it was found.
+/// The state of a reduction: the smallest module so far, and the modules that were tried.
 struct Search<'s> {
     predicate: &'s Predicate,
     texts: &'s Texts<'s>,
@@ -42,13 +42,13 @@ struct Search<'s> {
     output: &'s Output,
     jobs: usize,
     module: Module,
-    /// Modules that were tried, and those that the search has left: it comes back to none.
+    /// Hashes of all modules that were tried, so that none is tried twice.
     tried: HashSet<u64>,
     tries: usize,
     bar: Option<ProgressBar>,
 }
 
-/// Reduces a module.
+/// Runs the reduction, and writes the smallest module.
 pub(in crate::cli) fn reduce(args: &ReduceArgs, messages: Messages) -> Result<(), Error> {
     let output = args.output.as_deref().map_or_else(Output::stdout, |shown| args.search.output(shown))?;
     let input = match (&args.output, args.resume) {
@@ -102,10 +102,10 @@ fn bar(messages: Messages) -> Option<ProgressBar> {
     bar
 }
 
-/// The predicate, narrowed to what the module shows as it is.
+/// Narrows the predicate to the failure of the original module.
 ///
 /// # Errors
-/// If it shows nothing of that kind, or not each time.
+/// If the original module does not satisfy the predicate, or does so only sometimes.
 pub(super) fn as_it_is(prepared: &Prepared) -> Result<Predicate, Error> {
     let Prepared { predicate, folder, text, origin, .. } = prepared;
     let file = folder.path().join("first.py");
@@ -141,7 +141,7 @@ fn flaky(what: &str) -> Error {
     Error::Unmet { message: format!("--until is not the same each time: {what}"), help: help.to_string() }
 }
 
-/// Functions and bindings.
+/// Returns the numbers of functions and bindings.
 fn size(module: &Module) -> (usize, usize) {
     (module.len(), module.n_bindings())
 }
@@ -156,7 +156,7 @@ pub(super) fn write(path: &Path, text: &str) -> Result<(), Error> {
 }
 
 impl Search<'_> {
-    /// Tries each way once; whether the module became smaller.
+    /// Tries each way once. Returns true if the module became smaller.
     fn round(&mut self) -> Result<bool, Error> {
         let mut smaller = false;
         for way in WAYS {
@@ -169,7 +169,7 @@ impl Search<'_> {
         Ok(smaller)
     }
 
-    /// Tries to leave out each stretch of so many parts; whether the module became smaller.
+    /// Tries to remove `chunk` adjacent parts at a time. Returns true if the module became smaller.
     fn chunks(&mut self, way: Way, chunk: usize) -> Result<bool, Error> {
         let (mut at, mut smaller) = (0, false);
         loop {
@@ -186,7 +186,7 @@ impl Search<'_> {
                 .collect();
             match self.first_that_holds(&candidates)? {
                 Some(found) => {
-                    // The stretches before it cannot go; the next one is where it was.
+                    // The chunks before this one cannot be removed; the next chunk now begins in its place.
                     at = candidates[found].0;
                     self.tried.insert(self.module.structural_hash());
                     self.module = candidates[found].1.clone();
@@ -212,12 +212,12 @@ impl Search<'_> {
         }
     }
 
-    /// Tries modules at the same time; the first that is what is looked for.
+    /// Tries the candidates in parallel. Returns the first one that satisfies the predicate.
     fn first_that_holds(&mut self, candidates: &[(usize, Module)]) -> Result<Option<usize>, Error> {
         let mut files = Vec::with_capacity(candidates.len());
         for (at, (_, module)) in candidates.iter().enumerate() {
             let file = self.folder.join(format!("try{at}.py"));
-            // What has no text, or is not read, is no module.
+            // Candidates that cannot be printed and read back are left out.
             let text = self.texts.engine.print_module(module).ok();
             let read = |text: &String| self.texts.engine.read_module(&Input::text("<smaller>", text.as_str())).module;
             let text = text.filter(|text| read(text).is_ok());

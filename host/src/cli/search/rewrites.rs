@@ -1,4 +1,4 @@
-//! The rewrite with which a fault begins, and the bindings without which it is not there.
+//! Finds the rewrite that introduces a fault, and the bindings that it needs.
 
 use super::Prepared;
 use super::predicate::{Passes, Predicate};
@@ -10,21 +10,21 @@ use passhost_lang::ir::{Module, Value};
 use serde_json::Value as Json;
 use std::path::Path;
 
-/// No pass applies more rewrites in a function.
+/// Upper bound for the number of rewrites in a function.
 const MOST: u32 = 1 << 24;
 
-/// More bindings tell nobody where a fault is.
+/// Largest number of bindings that is still a useful result.
 const FEW: usize = 3;
 
 /// A rewrite of a pass in a function.
 pub(super) struct Rewrite {
-    /// Which one, from 1.
+    /// The number of the rewrite, from 1.
     pub(super) number: u32,
-    /// The name of a value that it is about.
+    /// The name of a value that the rewrite changes.
     pub(super) at: Option<String>,
 }
 
-/// A pass that is searched, alone, and the least module that shows the fault.
+/// A pass that runs alone, and a reduced module with the fault.
 pub(super) struct Place<'p> {
     pub(super) prepared: &'p Prepared,
     pub(super) predicate: Predicate,
@@ -33,8 +33,8 @@ pub(super) struct Place<'p> {
 }
 
 impl Place<'_> {
-    /// The first rewrite with which the fault is there, in one of the functions, first without rewrites in the others; `None`
-    /// if it is there without any.
+    /// Finds the rewrite that introduces the fault, and its function. First tries each function with no rewrites in the
+    /// others. Returns `None` if no single rewrite introduces the fault.
     pub(super) fn rewrite(&self) -> Result<Option<(String, Rewrite)>, Error> {
         let file = self.prepared.folder.path().join("rewrites.py");
         write(&file, &self.prepared.engine.print_module(&self.module)?)?;
@@ -52,7 +52,7 @@ impl Place<'_> {
         Ok(None)
     }
 
-    /// The few bindings that are left when all others became parameters of their functions.
+    /// Turns every binding that the fault does not need into a parameter, and returns the others, if they are few.
     pub(super) fn bindings(&self) -> Result<Vec<String>, Error> {
         let texts = Texts { engine: &self.prepared.engine };
         let file = self.prepared.folder.path().join("bindings.py");
@@ -79,7 +79,7 @@ impl Place<'_> {
     }
 }
 
-/// The first rewrite in a function with which the fault is there.
+/// Finds the number of the rewrite in a function that introduces the fault, by binary search.
 fn first_rewrite(predicate: &Predicate, function: &str, file: &Path) -> Result<Option<u32>, Error> {
     let holds = |most: u32| predicate.clone().with(limit(function, most)).holds(file);
     if holds(0)? || !holds(MOST)? {
@@ -96,7 +96,7 @@ fn first_rewrite(predicate: &Predicate, function: &str, file: &Path) -> Result<O
     Ok(Some(bad))
 }
 
-/// Where the rewrite after so many is, which the run says that stops there.
+/// Returns the value that the rewrite after the first `most` changes. A run with this limit reports it.
 fn next_after(passes: &Passes, function: &str, most: u32, file: &Path) -> Result<Option<String>, Error> {
     let messages = passes.clone().with(limit(function, most)).messages(file)?;
     let about = |message: &&Json| message["function"] == function;
@@ -104,10 +104,10 @@ fn next_after(passes: &Passes, function: &str, most: u32, file: &Path) -> Result
     Ok(messages.iter().filter(about).find_map(next))
 }
 
-/// The option of a run that applies none.
+/// The option that applies no rewrites.
 const NO_REWRITE: &str = "--rewrites=0";
 
-/// The option of a run that applies so many rewrites.
+/// Returns the option that applies at most `most` rewrites in a function.
 fn limit(function: &str, most: u32) -> String {
     format!("--rewrites={function}={most}")
 }

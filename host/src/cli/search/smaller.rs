@@ -1,4 +1,4 @@
-//! Ways to make a module smaller. Each names parts of a module that can go, and makes the module without some of them.
+//! Ways to make a module smaller. Each lists removable parts of a module, and removes some of them.
 
 use super::text::{numbers, statements, unannotated, with_number, without_statements};
 use crate::engine::Engine;
@@ -7,7 +7,7 @@ use passhost_lang::ir::records::kind;
 use passhost_lang::ir::{Body, BodyKind, Function, Module, Type, Value};
 use std::ops::Range;
 
-/// Makes modules of texts, and texts of modules.
+/// Reads and prints modules.
 pub(super) struct Texts<'e> {
     pub(super) engine: &'e Engine,
 }
@@ -25,23 +25,23 @@ impl Texts<'_> {
 /// A way to make a module smaller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
-    /// Functions go.
+    /// Removes functions.
     Functions,
-    /// A function returns one of its bindings instead of its result.
+    /// Makes a function return one of its bindings instead of its result.
     Earlier,
-    /// Bindings become parameters of their function.
+    /// Turns bindings into parameters of their function.
     Bindings,
-    /// Elements of a result that is a tuple go.
+    /// Removes elements of a result that is a tuple.
     Results,
-    /// Parameters that nothing uses go.
+    /// Removes unused parameters.
     Parameters,
-    /// Statements of PrimFuncs go, with what is inside.
+    /// Removes statements of PrimFuncs, with the statements inside them.
     Statements,
-    /// Integers become smaller wherever they are in the text: divided by this, or this small.
+    /// Makes an integer smaller everywhere in the text.
     Numbers(Number),
 }
 
-/// What an integer becomes.
+/// The new value of an integer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Number {
     One,
@@ -59,7 +59,7 @@ impl Number {
     }
 }
 
-/// All ways, in the order in which they are tried.
+/// All ways, in the order of trial.
 pub(super) const WAYS: [Way; 9] = [
     Way::Functions,
     Way::Earlier,
@@ -73,7 +73,7 @@ pub(super) const WAYS: [Way; 9] = [
 ];
 
 impl Way {
-    /// As in `bindings`.
+    /// Returns the name of the parts, such as `bindings`.
     pub(super) fn name(self) -> &'static str {
         match self {
             Way::Functions => "functions",
@@ -86,7 +86,7 @@ impl Way {
         }
     }
 
-    /// How many parts of a module can go in this way.
+    /// Returns the number of removable parts of a module.
     pub(super) fn count(self, module: &Module, texts: &Texts<'_>) -> usize {
         match self {
             Way::Functions => module.len(),
@@ -98,7 +98,7 @@ impl Way {
         }
     }
 
-    /// The module without the parts of a range; `None` if there is no such module.
+    /// Returns the module without a range of parts; `None` if that is not a valid module.
     pub(super) fn without(self, module: &Module, parts: Range<usize>, texts: &Texts<'_>) -> Option<Module> {
         match self {
             Way::Functions => {
@@ -123,7 +123,7 @@ impl Way {
     }
 }
 
-/// Positions of parts in each Relax function, which a function of the module finds.
+/// A function that finds the positions of removable parts in a Relax function.
 type Find = fn(&Body) -> Vec<usize>;
 
 fn each(module: &Module, find: Find) -> Vec<(&str, usize)> {
@@ -131,7 +131,7 @@ fn each(module: &Module, find: Find) -> Vec<(&str, usize)> {
     relax.flat_map(|(name, body)| find(body).into_iter().map(move |at| (name, at))).collect()
 }
 
-/// The module with each function that has parts of the range changed.
+/// Applies `change` to each function that has parts of the range.
 fn map(
     module: &Module,
     find: Find,
@@ -148,14 +148,14 @@ fn map(
     Some(edit.finish())
 }
 
-/// Bindings of the function itself, not of functions and branches inside of it.
+/// Returns the bindings of the function itself, not those of nested functions and branches.
 fn bindings(body: &Body) -> Vec<usize> {
     let blocks = body.function().into_iter().flat_map(Function::blocks);
     let bindings = blocks.flat_map(|block| block.region().bindings());
     bindings.filter_map(Value::index).collect()
 }
 
-/// The function returns this binding, and those after it go.
+/// Makes the function return this binding, and removes those after it.
 fn returning(body: &Body, at: &[usize]) -> Option<Body> {
     let (function, binding) = (body.function()?, body.value_at(*at.first()?));
     let end = function.value().region().children().find(|value| value.kind() == kind::YIELD)?;
@@ -168,7 +168,7 @@ fn returning(body: &Body, at: &[usize]) -> Option<Body> {
     edit.finish().ok()
 }
 
-/// Bindings become parameters.
+/// Turns bindings into parameters.
 fn cut(body: &Body, bindings: &[usize]) -> Option<Body> {
     let mut edit = body.edit();
     let function = body.function()?;

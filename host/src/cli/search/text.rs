@@ -1,9 +1,9 @@
-//! Parts of the text of a module: statements of PrimFuncs, integers, types of bindings.
+//! Finds and replaces parts of the text of a module: statements of PrimFuncs, integers, types of bindings.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// Lines that begin a statement of a PrimFunc, each with all lines inside of it.
+/// Returns the ranges of lines of all statements of PrimFuncs, each with the statements inside it.
 pub(super) fn statements(text: &str) -> Vec<Range<usize>> {
     let lines: Vec<&str> = text.lines().collect();
     let mut out = Vec::new();
@@ -26,13 +26,13 @@ fn indent(line: &str) -> usize {
     line.len() - line.trim_start().len()
 }
 
-/// The line after a statement and all that is inside of it.
+/// Returns the line after a statement and everything inside it.
 fn end_of_block(lines: &[&str], start: usize) -> usize {
     let deeper = |line: &&str| line.trim().is_empty() || indent(line) > indent(lines[start]);
     start + 1 + lines[start + 1..].iter().take_while(|line| deeper(line)).count()
 }
 
-/// The text without these of its statements. A block that would be empty evaluates 0.
+/// Returns the text without a range of its statements. An empty block gets a statement that evaluates 0.
 pub(super) fn without_statements(text: &str, parts: Range<usize>) -> Option<String> {
     let (lines, all) = (text.lines().collect::<Vec<&str>>(), statements(text));
     let mut kept = vec![true; lines.len()];
@@ -51,7 +51,7 @@ pub(super) fn without_statements(text: &str, parts: Range<usize>) -> Option<Stri
     Some(out)
 }
 
-/// Where integers are in a line, outside of strings, names and floats.
+/// Returns the integers in a line with their positions, outside of strings, names and floats.
 fn integers(text: &str) -> Vec<(Range<usize>, u64)> {
     let bytes = text.as_bytes();
     let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_' || *byte == b'.';
@@ -83,14 +83,14 @@ fn integers(text: &str) -> Vec<(Range<usize>, u64)> {
     out
 }
 
-/// Integers above 1, the largest first.
+/// Returns the integers above 1 in the text, the largest first.
 pub(super) fn numbers(text: &str) -> Vec<u64> {
     let all: BTreeSet<u64> =
         integers(text).into_iter().map(|(_, number)| number).filter(|number| *number > 1).collect();
     all.into_iter().rev().collect()
 }
 
-/// The text with an integer in place of another one, wherever that is.
+/// Replaces every occurrence of the integer `from` with `to`.
 pub(super) fn with_number(text: &str, from: u64, to: u64) -> String {
     let (mut out, mut done) = (String::with_capacity(text.len()), 0);
     for (place, _) in integers(text).into_iter().filter(|(_, number)| *number == from) {
@@ -102,7 +102,7 @@ pub(super) fn with_number(text: &str, from: u64, to: u64) -> String {
     out
 }
 
-/// The text without the types of Relax bindings and results: the reader infers them.
+/// Removes the types of Relax bindings and results, so that the reader infers them.
 pub(super) fn unannotated(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for line in text.lines() {
@@ -123,7 +123,7 @@ pub(super) fn unannotated(text: &str) -> String {
     out
 }
 
-/// Where ` = ` follows the type at the start of a text.
+/// Returns the position of the ` = ` after the type at the start of a text.
 fn after_type(text: &str) -> Option<usize> {
     let mut depth = 0_i32;
     for (at, c) in text.char_indices() {

@@ -1,6 +1,6 @@
-//! Runs a command for a search: no longer than a limit, and no longer than the search lives, whatever ends that. Between
-//! the two is a process of passhost, which starts the command in a group of its own. It listens to the search: if that is
-//! gone, or wants an end, it ends the group. What a search leaves behind when it is killed, it removes.
+//! Runs a command for a search, which ends at a time limit or with the search, whatever ends the search. A guard
+//! process of passhost starts the command in a process group of its own, and watches a pipe from the search. When the
+//! search asks for it or dies, the guard kills the group. It also removes the temporary folder of a killed search.
 
 use std::ffi::OsString;
 use std::io::{Read, Write};
@@ -10,30 +10,31 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-/// The first argument of the process between.
+/// The first argument of the guard process.
 const COMMAND: &str = "tied-process";
-/// Its exit code if the command cannot be started, as a shell has it.
+/// Exit code of the guard if the command cannot be started, as in a shell.
 const NOT_STARTED: u8 = 127;
-/// So much of what a command says is kept.
+/// Largest output of a command that is kept, in bytes.
 const MOST_SAID: u64 = 64 << 20;
-/// How long pipes may stay open after the command ended: what left its group may keep them.
+/// Time to wait for open pipes after the command ended, because processes that left its group may hold them.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// How a command ended.
+/// The exit code and output of a command.
 pub(super) struct Done {
     pub(super) code: Option<i32>,
     pub(super) out: String,
     pub(super) err: String,
 }
 
-/// Runs a command, the program first; `None` if it was ended because it took too long. `folder` is what the search works in.
+/// Runs a command, given as its program and arguments. Returns `None` if it was killed at the time limit. `folder` is
+/// the temporary folder of the search.
 ///
 /// # Errors
 /// If passhost cannot start itself.
 pub(super) fn finish(words: &[OsString], folder: &Path, timeout: Duration) -> std::io::Result<Option<Done>> {
     let mut command = Command::new(std::env::current_exe()?);
     command.arg(COMMAND).arg(folder).args(words);
-    // How this process runs passes says nothing of the others.
+    // This setting of the search does not apply to the processes that it starts.
     command.env_remove("PASSHOST_ONE_PROCESS");
     in_own_group(&mut command);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
@@ -43,13 +44,13 @@ pub(super) fn finish(words: &[OsString], folder: &Path, timeout: Duration) -> st
     Ok(code.map(|code| Done { code, out: text(out), err: text(err) }))
 }
 
-/// What a stream says until its end.
+/// Reads a stream to its end in a thread.
 fn all(stream: Option<impl Read + Send + 'static>) -> Receiver<String> {
     let (sender, receiver) = channel();
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
         if let Some(mut stream) = stream {
-            // What was read until an error counts.
+            // After an error, the bytes read so far are used.
             let _ = stream.by_ref().take(MOST_SAID).read_to_end(&mut bytes);
             let _ = std::io::copy(&mut stream, &mut std::io::sink());
         }
@@ -58,7 +59,8 @@ fn all(stream: Option<impl Read + Send + 'static>) -> Receiver<String> {
     receiver
 }
 
-/// The exit code of a process, none if a signal ended it; nothing if it took too long.
+/// Waits for a process. Returns its exit code, `Some(None)` if a signal ended it, and `None` if it exceeded the time
+/// limit.
 fn wait(child: &mut Child, timeout: Duration) -> std::io::Result<Option<Option<i32>>> {
     let hold = child.stdin.take();
     let begin = Instant::now();
@@ -68,7 +70,7 @@ fn wait(child: &mut Child, timeout: Duration) -> std::io::Result<Option<Option<i
             return Ok(Some(status.code()));
         }
         if begin.elapsed() > timeout {
-            // A word instead of the end of the pipe: the search goes on.
+            // Sends a word instead of closing the pipe, so that the guard does not remove the folder of the search.
             let told = hold.is_some_and(|mut hold| hold.write_all(b"end").is_ok());
             if !told {
                 child.kill()?;
@@ -81,7 +83,7 @@ fn wait(child: &mut Child, timeout: Duration) -> std::io::Result<Option<Option<i
     }
 }
 
-/// Whether this is the process between; then it runs the command, and this is its exit code.
+/// Runs the command and returns its exit code if this process is a guard; returns `None` otherwise.
 pub(in crate::cli) fn tied() -> Option<u8> {
     let mut words = std::env::args_os().skip(1);
     if words.next()? != COMMAND {
@@ -96,17 +98,18 @@ pub(in crate::cli) fn tied() -> Option<u8> {
     std::thread::spawn(move || listen(group, &folder));
     let status = child.wait();
     while IS_OVER.load(Ordering::SeqCst) {
-        // The other thread ended the command, and will end this process.
+        // The other thread killed the command, and will end this process.
         std::thread::park();
     }
     end(group);
     Some(status.ok().and_then(|status| status.code()).map_or(1, |code| u8::try_from(code).unwrap_or(1)))
 }
 
-/// Whether the search has ended the command.
+/// True after the search ended the command.
 static IS_OVER: AtomicBool = AtomicBool::new(false);
 
-/// What is sent to the group of the search, as by Ctrl-C, does not reach the command: it ends because the search ends.
+/// Puts the command in a process group of its own, so that signals to the group of the search, such as Ctrl-C, do not
+/// reach it. It ends when the search ends.
 fn in_own_group(command: &mut Command) {
     #[cfg(unix)]
     std::os::unix::process::CommandExt::process_group(command, 0);
@@ -114,20 +117,20 @@ fn in_own_group(command: &mut Command) {
     let _ = command;
 }
 
-/// Waits for a word of the search, or its end.
+/// Waits until the search sends a word or ends, then kills the command.
 fn listen(group: u32, folder: &Path) {
     let goes_on = std::io::stdin().read(&mut [0; 1]).is_ok_and(|n| n > 0);
     IS_OVER.store(true, Ordering::SeqCst);
     end(group);
     if !goes_on {
-        // What the command has open may be written once more while it is removed.
+        // Removal is tried several times, because dying processes may still write into the folder.
         let gone = |_: &u32| std::fs::remove_dir_all(folder).is_ok() || !folder.exists();
         let _ = (0..5).inspect(|_| std::thread::sleep(Duration::from_millis(20))).find(gone);
     }
     std::process::exit(1);
 }
 
-/// Ends the command with all that it started.
+/// Kills the command and all processes in its group.
 fn end(group: u32) {
     #[cfg(unix)]
     if let Some(group) = rustix::process::Pid::from_raw(group.cast_signed()) {

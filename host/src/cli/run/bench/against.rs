@@ -1,4 +1,4 @@
-//! Another program that runs the same function.
+//! Runs the same function in onnxruntime, and compares the results.
 
 use crate::cli::arguments::{Against, BenchArgs, Weights};
 use crate::cli::run::executed::Prepared;
@@ -12,32 +12,32 @@ use runtime::Tensor;
 use runtime::vm::{NUM_INPUT, Value};
 use std::time::Duration;
 
-/// onnxruntime with the function as it was before the passes.
+/// A session of onnxruntime with the function as it was before the passes.
 pub(super) struct Opponent {
     pub(super) session: Session,
     weights: Weights,
 }
 
-/// What came out of a comparison.
+/// The outcome of a comparison.
 pub(super) struct Compared {
     pub(super) version: String,
-    /// How long it took to load and optimize the model.
+    /// Time to load and optimize the model.
     pub(super) loaded: Duration,
     pub(super) constants: bool,
     pub(super) difference: Difference,
 }
 
-/// The largest difference of two results.
+/// The largest difference between two results.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Difference {
-    /// In parts of the largest element of the output.
+    /// The difference, relative to the largest element of the output.
     pub(super) relative: f64,
-    /// What is wrong with the output that differs most, if that is too much.
+    /// A description of the most different output, if its difference exceeds the tolerance.
     wrong: Option<String>,
 }
 
 impl Opponent {
-    /// The one that is asked for, if any.
+    /// Starts the program that `--against` names, if there is one.
     pub(super) fn of(
         args: &BenchArgs,
         prepared: &Prepared,
@@ -46,7 +46,7 @@ impl Opponent {
     ) -> Result<Option<Opponent>, Error> {
         let Some(Against::Onnxruntime) = args.against else { return Ok(None) };
         let Some(function) = prepared.module.get(&args.function).and_then(|body| body.function()) else {
-            // The machine says what is wrong.
+            // The run itself reports the missing function.
             return Ok(None);
         };
         let inputs = function.attr(NUM_INPUT).and_then(|n| n.as_int()).and_then(|n| usize::try_from(n).ok());
@@ -67,7 +67,7 @@ impl Opponent {
         }
     }
 
-    /// The results of its last run beside those of passhost.
+    /// Compares the results of its last run with those of passhost.
     pub(super) fn compared(mut self, ours: &[Shown<'_>]) -> Result<Compared, Error> {
         let theirs = self.session.outputs().map_err(|error| stopped(&error))?;
         let mut difference = Difference::default();
@@ -91,7 +91,7 @@ impl Opponent {
 }
 
 impl Compared {
-    /// The error of results that differ.
+    /// Returns an error if the results differ.
     pub(super) fn differs(&self) -> Option<Error> {
         let message = self.difference.wrong.clone()?;
         let help =
@@ -100,7 +100,7 @@ impl Compared {
     }
 }
 
-/// How far two results are apart.
+/// Returns the difference between two results.
 fn differ(name: &str, ours: &Value, theirs: &Tensor) -> Difference {
     let apart = |wrong: String| Difference { relative: f64::INFINITY, wrong: Some(wrong) };
     let Some(ours) = ours.as_tensor() else {
@@ -124,7 +124,8 @@ fn differ(name: &str, ours: &Value, theirs: &Tensor) -> Difference {
     Difference { relative, wrong: (!within).then(said) }
 }
 
-/// How much results of this type may differ, in parts of the largest element: sums have another order.
+/// Returns the tolerance for results of this type, relative to the largest element. Results differ because sums are
+/// computed in another order.
 fn tolerance(dtype: DType) -> f64 {
     match dtype {
         DType::F64 => 1e-9,
@@ -134,7 +135,7 @@ fn tolerance(dtype: DType) -> f64 {
     }
 }
 
-/// onnxruntime does not run.
+/// Returns the error for a session that cannot start or failed.
 pub(super) fn stopped(error: &SessionError) -> Error {
     let help = match error {
         SessionError::NoPython { .. } => format!("{VARIABLE}=FILE names a Python that has onnxruntime"),

@@ -1,4 +1,4 @@
-//! The command `bench`: how long a function takes, and each of its kernels.
+//! The command `bench`: measures the time of a function and of each of its kernels.
 
 mod against;
 mod progress;
@@ -31,40 +31,40 @@ use runtime::vm::{Machine, Observer, Value};
 use std::path::Path;
 use tempfile::TempDir;
 
-/// The pipeline that runs unless another one is asked for.
+/// The default pipeline of `bench`.
 const PIPELINE: &str = "native";
 
-/// What was measured.
+/// The results of a measurement, with the settings.
 struct Bench {
     input: String,
     function: String,
     /// The passes that ran, in words.
     passes: String,
-    /// What executed the kernels, in words.
+    /// The backend that executed the kernels, in words.
     backend: String,
     threads: usize,
-    /// What it took to compile all kernels, if that was asked for.
+    /// Compilation of all kernels, measured with `--cold`.
     cold: Option<Made>,
     made: Made,
     measured: Measured,
-    /// Those that took most first.
+    /// The kernels, slowest first.
     kernels: Vec<Kernel>,
 }
 
-/// The runs, and what is compared with them.
+/// Times of the runs, with the peaks of the machine and the other program.
 struct Measured {
     turns: Turns,
     peaks: Option<Peaks>,
     against: Option<Compared>,
 }
 
-/// A kernel of the module that was executed.
+/// A kernel of the executed module.
 struct Kernel {
     name: String,
     timed: Timed,
 }
 
-/// Runs the passes, measures the function, and shows it; gives the exit code.
+/// Runs the passes, measures the function, and shows the results. Returns the exit code.
 pub(in crate::cli) fn bench(args: &BenchArgs, messages: Messages) -> Result<u8, Error> {
     let html = args.html.as_deref().map(|path| page_at(args, path)).transpose()?;
     let (select, passes) = selected(&args.select)?;
@@ -103,7 +103,7 @@ pub(in crate::cli) fn bench(args: &BenchArgs, messages: Messages) -> Result<u8, 
     show(&bench, args, html)
 }
 
-/// Writes what was measured; gives the exit code.
+/// Writes the results. Returns the exit code.
 fn show(bench: &Bench, args: &BenchArgs, html: Option<Output>) -> Result<u8, Error> {
     let data = show::data(bench);
     if let Some(html) = html {
@@ -113,7 +113,7 @@ fn show(bench: &Bench, args: &BenchArgs, html: Option<Output>) -> Result<u8, Err
     bench.measured.against.as_ref().and_then(Compared::differs).map_or(Ok(exit::DONE), Err)
 }
 
-/// The file for the page.
+/// Checks the file for the page.
 fn page_at(args: &BenchArgs, path: &Path) -> Result<Output, Error> {
     let mut others = vec![("the module", args.executed.input.as_path())];
     others.extend(args.inputs.as_deref().map(|path| ("the file of the inputs", path)));
@@ -126,7 +126,7 @@ fn page_at(args: &BenchArgs, path: &Path) -> Result<Output, Error> {
     }
 }
 
-/// The passes that run, also in words: those of the pipeline `native` if nothing else is asked for.
+/// Returns the selected passes, also in words. The default is the pipeline `native`.
 fn selected(select: &Select) -> Result<(Select, String), Error> {
     if let Some(passes) = &select.passes {
         let words = if passes.trim().is_empty() { "no passes".to_string() } else { format!("the passes {passes}") };
@@ -145,10 +145,10 @@ fn selected(select: &Select) -> Result<(Select, String), Error> {
     Ok((Select { pipeline: Some(pipeline), ..select.clone() }, words))
 }
 
-/// What is executed.
+/// The function to execute, and how.
 struct Run<'r> {
     engine: &'r Engine,
-    /// After the passes.
+    /// The module after the passes.
     module: &'r Module,
     args: &'r BenchArgs,
     limits: &'r Limits,
@@ -157,7 +157,8 @@ struct Run<'r> {
 }
 
 impl Run<'_> {
-    /// Compiles all kernels into a new cache, which the folder has as long as it is there.
+    /// Compiles all kernels into a new cache, in a temporary folder that is removed when the returned handle is
+    /// dropped.
     fn cold(&self, values: &[Value]) -> Result<(Option<Made>, Option<TempDir>), Error> {
         let folder = TempDir::new().map_err(|error| Error::Ended {
             message: format!("there is no folder for code: {error}"),
@@ -172,7 +173,7 @@ impl Run<'_> {
         Ok((Some(executor.made()), Some(folder)))
     }
 
-    /// Measures it, in turns with the opponent; also what became code before that.
+    /// Measures the function, in turns with the other program. Also returns which kernels were compiled or loaded.
     fn measured(
         &self,
         (executor, times): (&Executor, &Times),
@@ -204,7 +205,7 @@ impl Run<'_> {
         Machine::new(self.module, self.engine).limits(self.limits).kernels(&executor.kernels)
     }
 
-    /// Does something with as many threads as are asked for.
+    /// Runs `work` with the requested number of threads.
     fn in_threads<R: Send>(&self, work: impl FnOnce() -> R + Send) -> Result<R, Error> {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(self.threads).build();
         let pool = pool.map_err(|error| Error::Ended {
@@ -216,13 +217,13 @@ impl Run<'_> {
     }
 }
 
-/// The kernels with the names of their functions, the one that took most first.
+/// Returns the kernels with the names of their functions, slowest first.
 fn named(timed: Vec<Timed>, module: &Module) -> Vec<Kernel> {
     let named = |timed: Timed| {
         let has = |body: &passhost_lang::ir::Body| body.structural_eq(&timed.function);
         let same: Vec<&str> = module.functions().filter(|(_, body)| has(body)).map(|(name, _)| name).collect();
         let name = match same.as_slice() {
-            // An operator that was legalized when it was called.
+            // The kernel is an operator that was legalized when it was called.
             [] => timed.operator.clone().unwrap_or_else(|| "an operator".to_string()),
             [name] => (*name).to_string(),
             [name, others @ ..] => format!("{name} and {} like it", others.len()),

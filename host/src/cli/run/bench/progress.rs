@@ -1,11 +1,11 @@
-//! How far a measurement is: a bar on a terminal.
+//! Progress of a measurement, as a bar on a terminal.
 
 use crate::cli::messages::Messages;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
 use std::time::Duration;
 
-/// Shows how far a measurement is.
+/// Shows the progress of a measurement.
 pub(super) struct Progress {
     bar: Option<ProgressBar>,
 }
@@ -20,7 +20,7 @@ impl Progress {
         Progress { bar }
     }
 
-    /// Something without a known length begins.
+    /// Shows that a phase of unknown length begins.
     pub(super) fn says(&self, what: &'static str) {
         if let Some(bar) = &self.bar {
             bar.set_style(ProgressStyle::default_spinner());
@@ -28,7 +28,7 @@ impl Progress {
         }
     }
 
-    /// So many runs begin.
+    /// Shows a bar for a number of runs.
     pub(super) fn runs(&self, runs: usize) {
         if let (Some(bar), Ok(style)) =
             (&self.bar, ProgressStyle::with_template("{bar:30} {pos} of {len} runs, {elapsed}"))
@@ -39,7 +39,7 @@ impl Progress {
         }
     }
 
-    /// A run has ended.
+    /// Advances the bar by one run.
     pub(super) fn ran(&self) {
         self.bar.iter().for_each(|bar| bar.inc(1));
     }

@@ -1,4 +1,4 @@
-//! What was measured, as a table and as JSON.
+//! Renders the results of a measurement as a table and as JSON.
 
 use super::turns::least_and_median;
 use super::{Bench, Kernel};
@@ -7,12 +7,12 @@ use native::Made;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// The table has so many kernels, and one row for all others.
+/// Number of kernels in the table. One row sums up all others.
 const SHOWN: usize = 30;
-/// Where the median is so many times the least, something else took the machine.
+/// A measurement is reported as disturbed by other programs if its median is this many times the shortest run.
 const NOISY: f64 = 1.5;
 
-/// A time with three digits.
+/// Formats a time with three digits.
 fn time(of: Duration) -> String {
     let seconds = of.as_secs_f64();
     let (value, unit) = match seconds {
@@ -28,12 +28,12 @@ fn time(of: Duration) -> String {
     format!("{value:.digits$} {unit}")
 }
 
-/// What is measured of a kernel in one run, in the mean.
+/// Measurements of a kernel, averaged over the runs.
 struct Figures {
     calls: f64,
     time: Duration,
     share: f64,
-    /// In a second; `None` if the operations are not known, or it was too fast to be measured.
+    /// Operations in a second; `None` if their number is unknown, or the kernel was too fast to be measured.
     operations: Option<f64>,
     bytes: Option<f64>,
 }
@@ -54,7 +54,7 @@ impl Bench {
         }
     }
 
-    /// How long a run was in none of these kernels.
+    /// Returns the time of a run outside of these kernels, and its share.
     fn without(&self, kernels: &[Kernel]) -> (Duration, f64) {
         let ours = &self.measured.turns.ours;
         let total: Duration = ours.iter().sum();
@@ -64,7 +64,7 @@ impl Bench {
     }
 }
 
-/// For people.
+/// Renders the results as text.
 pub(super) fn text(bench: &Bench) -> String {
     let Bench { function, passes, backend, threads, .. } = bench;
     let mut out = format!("{function} after {passes}, by {backend} with {}\n", counted(*threads, "thread"));
@@ -84,7 +84,7 @@ fn counted(n: usize, what: &str) -> String {
     format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
 
-/// Where the code came from.
+/// Describes how many kernels were compiled, and how many were loaded from the cache.
 fn code(cold: Option<&Made>, made: &Made) -> String {
     let compiled = |made: &Made| format!("{} compiled in {}", counted(made.compiled, "kernel"), time(made.compiling));
     let cached =
@@ -97,7 +97,7 @@ fn code(cold: Option<&Made>, made: &Made) -> String {
     if parts.is_empty() { String::new() } else { format!("code: {}\n", parts.join(", ")) }
 }
 
-/// The kernels that took most.
+/// Renders the table of the slowest kernels.
 fn kernels(bench: &Bench) -> String {
     let head = ["TIME", "SHARE", "CALLS", "GF/s", "OF PEAK", "GB/s", "OF PEAK", "KERNEL"];
     let mut rows = vec![head.map(str::to_string).to_vec()];
@@ -130,12 +130,12 @@ fn kernels(bench: &Bench) -> String {
     table(&rows)
 }
 
-/// A number of calls, which may differ from run to run.
+/// Formats a mean number of calls, which is a fraction if it differs from run to run.
 fn short(calls: f64) -> String {
     if calls.fract() == 0.0 { format!("{calls:.0}") } else { format!("{calls:.1}") }
 }
 
-/// The runs of both programs, and how they compare.
+/// Renders the runs of both programs, and their ratio.
 fn runs(bench: &Bench) -> String {
     let mut rows = vec![["MIN", "MEDIAN", "RUNS", "PROGRAM"].map(str::to_string).to_vec()];
     let mut noisy = false;
@@ -164,7 +164,7 @@ fn runs(bench: &Bench) -> String {
     out + &last
 }
 
-/// Our time in parts of the other one's: by the medians, and by the shortest runs.
+/// Returns passhost's time relative to the other program's: of the medians, and of the shortest runs.
 fn ratios(bench: &Bench) -> Option<(f64, f64)> {
     let turns = &bench.measured.turns;
     let (ours, theirs) = (least_and_median(&turns.ours)?, least_and_median(&turns.theirs)?);
@@ -172,7 +172,7 @@ fn ratios(bench: &Bench) -> Option<(f64, f64)> {
     Some((ratio(ours.1, theirs.1), ratio(ours.0, theirs.0)))
 }
 
-/// For programs. Times are in seconds.
+/// Renders the results as JSON. Times are in seconds.
 pub(super) fn data(bench: &Bench) -> Value {
     let kernel = |kernel: &Kernel| {
         let figures = bench.figures(kernel);

@@ -1,4 +1,4 @@
-//! Runs that are measured, in turns with those of another program, so that what else the machine does hits both.
+//! Measures runs, in turns with those of another program, so that other load on the machine affects both.
 
 use super::against::Opponent;
 use super::progress::Progress;
@@ -7,33 +7,34 @@ use crate::run::execute::timed::Times;
 use runtime::vm::{Failure, Value};
 use std::time::{Duration, Instant};
 
-/// At least so many runs are measured, ...
+/// Smallest default number of measured runs.
 const FEWEST: usize = 5;
-/// ... as many as take so long, ...
+/// Time that the default number of runs takes.
 const LONG: Duration = Duration::from_secs(1);
-/// ... and at most so many.
+/// Largest default number of runs.
 const MOST: usize = 10_000;
-/// One program runs about so long before it is the other one's turn.
+/// Approximate time of one program's turn.
 const TURN: Duration = Duration::from_millis(200);
-/// Threads that wait for work stop to take time after this.
+/// Pause between turns, after which idle threads of the other program use no processor time.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// How long each run took.
+/// Times of the runs.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Turns {
-    /// The first run, which makes or loads the code of kernels.
+    /// Time of the first run, which compiles or loads the kernels.
     pub(super) first: Duration,
     pub(super) ours: Vec<Duration>,
     pub(super) theirs: Vec<Duration>,
 }
 
-/// Why there are no more runs.
+/// The reason why the measurement ended early.
 pub(super) enum Stopped {
     Ours(Failure),
     Theirs(SessionError),
 }
 
-/// Measures runs: as many as are asked for, or as take about a second. Gives the result of the last one, too.
+/// Measures the requested number of runs, by default as many as take about a second. Also returns the result of the
+/// last one.
 pub(super) fn measured(
     run: &mut dyn FnMut() -> Result<Value, Failure>,
     times: &Times,
@@ -47,11 +48,11 @@ pub(super) fn measured(
     };
     progress.says("the first run, which makes or loads code");
     let mut turns = Turns { first: once()?.0, ..Turns::default() };
-    // The first run waited for the compiler.
+    // The first run is left out, because it waited for the compiler.
     let (usual, mut value) = once()?;
     let mut their_usual = None;
     if let Some(opponent) = opponent.as_deref_mut() {
-        // The first one of theirs allocates, too.
+        // The first run of the other program is left out, too, because it allocates.
         their_usual = opponent.session.run(2).map_err(Stopped::Theirs)?.pop();
     }
     let runs = asked.map_or_else(|| fitting(LONG, usual).clamp(FEWEST, MOST), |n| n as usize);
@@ -61,7 +62,7 @@ pub(super) fn measured(
     while turns.ours.len() < runs {
         let n = in_a_turn.min(runs - turns.ours.len());
         for _ in 0..n {
-            // The values of the run before are freed outside of the measured time.
+            // The values of the previous run are freed outside the measured time.
             drop(value);
             let (took, result) = once()?;
             turns.ours.push(took);
@@ -70,7 +71,8 @@ pub(super) fn measured(
         }
         if let Some(opponent) = opponent.as_deref_mut() {
             std::thread::sleep(PAUSE);
-            // A faster program runs as long, not as often, unless the number of runs was asked for.
+            // The other program runs for as long as passhost, so more often if it is faster, unless a number of runs is
+            // requested.
             let fits = their_usual.filter(|_| asked.is_none()).map_or(n, |usual| fitting(TURN, usual).max(n));
             turns.theirs.extend(opponent.session.run(fits).map_err(Stopped::Theirs)?);
             std::thread::sleep(PAUSE);
@@ -79,12 +81,12 @@ pub(super) fn measured(
     Ok((turns, value))
 }
 
-/// How many runs of this length take so long.
+/// Returns the number of runs of length `usual` that fit in the time `long`.
 fn fitting(long: Duration, usual: Duration) -> usize {
     (long.as_nanos() / usual.as_nanos().max(1)).min(MOST as u128) as usize
 }
 
-/// The least of some times, and the one in their middle.
+/// Returns the shortest time and the median.
 pub(super) fn least_and_median(times: &[Duration]) -> Option<(Duration, Duration)> {
     let mut sorted = times.to_vec();
     sorted.sort_unstable();

@@ -20,7 +20,7 @@ use runtime::vm::Machine;
 use runtime::{Limits, Tensor};
 use std::io::{BufWriter, Write};
 
-/// Reads the module and the inputs, executes the function, and shows and writes its results; gives the exit code.
+/// Reads the module and the inputs, executes the function, and shows and writes its results. Returns the exit code.
 pub(in crate::cli) fn exec(args: &ExecArgs, messages: Messages) -> Result<u8, Error> {
     let output = output(args)?;
     let dims = dims(&args.executed)?;
@@ -60,7 +60,7 @@ pub(in crate::cli) fn exec(args: &ExecArgs, messages: Messages) -> Result<u8, Er
     Ok(exit::DONE)
 }
 
-/// Where the results go, if anywhere.
+/// Checks the file for the results, if there is one.
 fn output(args: &ExecArgs) -> Result<Option<Output>, Error> {
     let Some(shown) = &args.output else { return Ok(None) };
     Written::Arrays.check(shown)?;
@@ -75,7 +75,7 @@ fn output(args: &ExecArgs) -> Result<Option<Output>, Error> {
     }
 }
 
-/// Writes the results to a file, array by array: they are not in memory twice.
+/// Writes the results to a file one by one, so that memory never holds two copies of all of them.
 fn write(output: &Output, results: &[Shown<'_>]) -> Result<(), Error> {
     let mut tensors: Vec<(&str, Tensor)> = Vec::with_capacity(results.len());
     for result in results {

@@ -1,4 +1,4 @@
-//! What is seen of an execution: a bar on a terminal, and each binding if that is asked for.
+//! Progress of an execution: a bar on a terminal, and each binding with `--trace`.
 
 use super::show;
 use crate::cli::arguments::ExecArgs;
@@ -10,7 +10,7 @@ use runtime::vm::{Binding, Observer, Value, calls_of};
 use std::io::IsTerminal;
 use std::time::Duration;
 
-/// Shows how far an execution is.
+/// Shows the progress of an execution.
 pub(super) struct Watching {
     messages: Messages,
     bar: Option<ProgressBar>,

@@ -7,10 +7,10 @@ use runtime::vm::{Value, shape_text};
 use runtime::{Limits, Tensor};
 use serde_json::json;
 
-/// What is said of the elements of a tensor.
+/// Figures about the elements of a tensor.
 #[derive(Debug, Default, PartialEq)]
 struct Figures {
-    /// Smallest and largest element that is a number, and their mean.
+    /// Smallest, largest and mean value of the elements that are finite numbers.
     of_numbers: Option<(f64, f64, f64)>,
     nan: usize,
     infinite: usize,
@@ -37,7 +37,7 @@ impl Figures {
     }
 }
 
-/// A number with six digits.
+/// Formats a number with six digits.
 fn short(value: f64) -> String {
     if value == value.trunc() && value.abs() < 1e6 {
         return format!("{value:.0}");
@@ -49,7 +49,7 @@ fn short(value: f64) -> String {
     format!("{value:.*}", 6usize.saturating_sub(before))
 }
 
-/// A table for people.
+/// Renders the results as a table.
 pub(super) fn text(results: &[Shown<'_>]) -> String {
     let head = ["RESULT", "DTYPE", "SHAPE", "CHECKSUM", "MIN", "MAX", "MEAN", "NAN", "INF"];
     let mut rows = vec![head.map(str::to_string).to_vec()];
@@ -74,7 +74,7 @@ pub(super) fn text(results: &[Shown<'_>]) -> String {
     table(&rows)
 }
 
-/// The same for programs.
+/// Renders the same as JSON.
 pub(super) fn json(function: &str, results: &[Shown<'_>], limits: &Limits) -> String {
     let result = |Shown { name, value }: &Shown<'_>| {
         let mut out = described(value);
@@ -99,7 +99,7 @@ pub(super) fn json(function: &str, results: &[Shown<'_>], limits: &Limits) -> St
     format!("{out}\n")
 }
 
-/// A value for programs.
+/// Renders a value as JSON.
 fn described(value: &Value) -> serde_json::Value {
     match value {
         Value::Tensor(tensor) => json!({
@@ -124,7 +124,7 @@ fn described(value: &Value) -> serde_json::Value {
     }
 }
 
-/// A binding with its value, in a line.
+/// Renders a binding with its value as a line of text.
 pub(super) fn traced(function: &str, name: &str, value: &Value) -> String {
     format!("{function}  {name}  {}", traced_value(value))
 }
@@ -142,7 +142,7 @@ fn traced_value(value: &Value) -> String {
     }
 }
 
-/// The same for programs.
+/// Renders the same as JSON.
 pub(super) fn traced_json(function: &str, name: &str, value: &Value) -> serde_json::Value {
     json!({ "function": function, "binding": name, "value": described(value) })
 }

@@ -32,7 +32,7 @@ use std::time::Duration;
 /// The seed of `run --validate`.
 const USUAL_SEED: u64 = 1;
 
-/// Runs the passes, and shows a verdict on each; gives the exit code.
+/// Runs the passes, and shows a verdict on each. Returns the exit code.
 pub(in crate::cli) fn validate(args: &ValidateArgs, messages: Messages) -> Result<u8, Error> {
     let executor = Executor::new(args.executed.backend.into())?;
     let how = Validation {
@@ -57,24 +57,24 @@ pub(in crate::cli) fn validate(args: &ValidateArgs, messages: Messages) -> Resul
     let checked = check(engine, steps.take(), how, messages);
     executor.note().iter().for_each(|note| messages.tell(&format!("note: {note}")));
     in_the_original_process()?;
-    // Of a run whose first pass failed, there is the error only.
+    // If the first pass failed, only its error is shown.
     if !checked.is_empty() || report.error.is_none() {
         to_stdout(&if args.executed.json { show::json(&checked, args.seed) } else { show::text(&checked, args.seed) })?;
     }
     report.error.map_or(Ok(code(&checked)), Err)
 }
 
-/// The instrument that collects what is validated.
+/// Returns the instrument that collects the changed modules for validation.
 pub(super) fn collecting(steps: &ChangedSteps, engine: &Engine) -> Instrument {
     Instrument::new("passhost.validate", steps.instrument(engine.registry()))
 }
 
-/// Validates the passes of a run that is over.
+/// Validates the passes of a finished run.
 pub(super) fn after_run(engine: &Arc<Engine>, steps: &ChangedSteps, messages: Messages) -> Vec<Checked> {
     check(engine, steps.seen(), Validation::new(USUAL_SEED, usual_memory()), messages)
 }
 
-/// Shows the verdicts on standard error; gives the exit code. That values could not be compared does not spoil the run.
+/// Shows the verdicts on standard error. Returns the exit code. Values that could not be compared do not fail the run.
 pub(super) fn conclude(checked: &[Checked], messages: Messages) -> u8 {
     messages.table("validation", || show::text(checked, USUAL_SEED), || show::values(checked));
     match code(checked) {
@@ -99,7 +99,7 @@ fn known_dims<'n>(names: impl Iterator<Item = &'n String>, module: &Module) -> R
     Err(Error::Request { message, help: "--dim gives an extent to a symbolic dimension of the parameters".into() })
 }
 
-/// The arrays of `--inputs`.
+/// Reads the arrays of `--inputs`.
 fn given(args: &ValidateArgs, module: &Module, how: &Validation) -> Result<BTreeMap<String, Tensor>, Error> {
     let Some(path) = &args.inputs else { return Ok(BTreeMap::new()) };
     let dtypes: BTreeMap<String, DType> = module.functions().flat_map(|(_, body)| Inputs::dtypes(body)).collect();
@@ -116,7 +116,7 @@ fn known_params<'n>(names: impl Iterator<Item = &'n String>, option: &str, modul
     Err(Error::Request { message, help: "a field of a tuple is named x_0, x_1, and so on".into() })
 }
 
-/// All verdicts, in the order of the passes.
+/// Returns all verdicts, in the order of the passes.
 fn check(engine: &Engine, steps: Vec<ValidatedStep>, how: Validation, messages: Messages) -> Vec<Checked> {
     let on_terminal = std::io::stderr().is_terminal() && !messages.is_json();
     let bar = on_terminal.then(|| ProgressBar::new(steps.len() as u64));

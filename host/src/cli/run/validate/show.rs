@@ -1,4 +1,4 @@
-//! Verdicts as a table and as JSON.
+//! Renders verdicts as a table and as JSON.
 
 use crate::cli::show::table;
 use crate::run::validate::{Checked, Difference, Mismatch, Verdict, What, short};
@@ -6,7 +6,7 @@ use passhost_lang::names::visible::visible_line;
 use serde_json::{Value, json};
 use std::fmt::Write;
 
-/// For people: a table, and each difference in full.
+/// Renders the verdicts as a table, followed by each difference in full.
 pub(super) fn text(checked: &[Checked], seed: u64) -> String {
     let mut rows = vec![["STEP", "PASS", "PLUGIN", "VERDICT", "WHAT"].map(str::to_string).to_vec()];
     for one in checked {
@@ -26,7 +26,7 @@ pub(super) fn text(checked: &[Checked], seed: u64) -> String {
     out
 }
 
-/// A place in a tensor: `[3, 0]`.
+/// Formats a position in a tensor: `[3, 0]`.
 fn indexed(index: &[i64]) -> String {
     if index.is_empty() { String::new() } else { format!("{index:?}") }
 }
@@ -71,12 +71,12 @@ fn full(out: &mut String, one: &Checked, difference: &Difference, seed: u64) {
     out.push_str(&table(&rows));
 }
 
-/// For programs.
+/// Renders the verdicts as JSON.
 pub(super) fn json(checked: &[Checked], seed: u64) -> String {
     format!("{}\n", json!({ "seed": seed, "passes": values(checked) }))
 }
 
-/// A list with an object for each pass.
+/// Returns a JSON array with an object for each pass.
 pub(super) fn values(checked: &[Checked]) -> Value {
     checked.iter().map(Checked::value).collect()
 }
