@@ -1,6 +1,6 @@
-//! Removes bindings that only give another name: aliases, elements of known tuples, casts that cannot fail.
+//! Removes bindings that only rename a value: aliases, elements of known tuples, casts that cannot fail.
 //!
-//! *Expects* any function. *Keeps* what is computed. *Never* removes a call.
+//! *Expects* any function. *Keeps* the computed values. *Never* removes a call.
 
 mod known_symbols;
 
@@ -38,7 +38,7 @@ declare_pass! {
     }
 }
 
-/// The pass; others run it at their end.
+/// Runs the pass; other passes call it as their last step.
 pub(crate) fn canonicalize(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
     let body = &without_known_symbols(body, ctx)?;
     let mut edit = body.edit();
@@ -59,14 +59,14 @@ pub(crate) fn canonicalize(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
     Ok(edit.finish()?)
 }
 
-/// The element of a tuple that is known here.
+/// Returns an element of a tuple whose elements are known.
 fn element<'b>(edit: &Edit<'b>, tuple: Value<'b>, index: u32) -> Option<Value<'b>> {
     let element = known_tuple(edit, tuple)?.operand(index as usize)?;
     (!element.is_nested()).then(|| edit.meaning(element))
 }
 
-/// The tuple that a value is known to be: itself, or an element of a known tuple, in which it may be nested. The types of
-/// what is looked at have one part less each time, so this ends.
+/// Returns the tuple that a value is known to equal: the value itself, or an element of a known tuple. Each step looks
+/// at a smaller type, so the recursion ends.
 fn known_tuple<'b>(edit: &Edit<'b>, value: Value<'b>) -> Option<Value<'b>> {
     let (mut value, mut path) = (edit.meaning(value), Vec::new());
     loop {
@@ -84,7 +84,7 @@ fn known_tuple<'b>(edit: &Edit<'b>, value: Value<'b>) -> Option<Value<'b>> {
     }
 }
 
-/// The parameter that `tuple` takes apart and puts together again; other tuples are copied, as in TVM.
+/// Returns the parameter whose elements `tuple` reassembles in order. As in TVM, other tuples are copied.
 fn copied<'b>(edit: &Edit<'b>, tuple: Value<'b>) -> Option<Value<'b>> {
     let part = |element| edit.meaning(element).as_tuple_get().map(|(of, index)| (edit.meaning(of), index as usize));
     let (source, _) = part(tuple.operand(0)?).filter(|(source, _)| matches!(source.view(), Expr::Param))?;
@@ -93,11 +93,11 @@ fn copied<'b>(edit: &Edit<'b>, tuple: Value<'b>) -> Option<Value<'b>> {
     (whole && in_order).then_some(source)
 }
 
-/// Where a variable is known to be a constant, the constant is used. The binding stays. Variables that have become
-/// outputs, or ceased to be, go on being used, as in TVM.
+/// Replaces variables that are known to be constants by the constants; their bindings stay. As in TVM, variables that
+/// became or ceased to be outputs are still used.
 fn use_constants(edit: &mut Edit<'_>, renewed: &ValueSet<'_>, ctx: &Ctx) {
     let body = edit.old();
-    // Few functions have such variables; only those are counted through.
+    // Count uses lazily, because few functions have such variables.
     let uses = LazyCell::new(|| ctx.analysis::<UseCounts>(body));
     let used = |value: Value<'_>| uses.of(value) > 0 && !renewed.contains(value);
     let in_place = InPlace::of(body);

@@ -1,5 +1,5 @@
-//! Config options of TVM that a user of Relax sets. The passes of this plugin do not read them; those of other plugins do,
-//! and a context that was written for TVM is taken as it is.
+//! TVM's Relax config options. The passes of this plugin do not read them; passes of other plugins do. Declaring them
+//! here lets a context written for TVM be used unchanged.
 
 use plugin_api::prelude::*;
 

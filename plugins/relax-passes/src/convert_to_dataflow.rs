@@ -1,7 +1,7 @@
 //! Gathers bindings without effects into dataflow blocks.
 //!
-//! *Expects* any function, best in A-normal form. *Keeps* the order of bindings. *Never* puts an If or anything with
-//! an effect into a dataflow block.
+//! *Expects* any function, preferably in A-normal form. *Keeps* the order of bindings. *Never* puts an If or anything
+//! with an effect into a dataflow block.
 
 use plugin_api::prelude::*;
 
@@ -68,21 +68,21 @@ fn can_flow(value: Value<'_>) -> bool {
     !value.has_effect() && !value.is_if()
 }
 
-/// Whether a dataflow block has scalars that only it sees. What follows it knows less of its outputs than what is in it, so
-/// that does not move in.
+/// Returns true if a dataflow block defines scalars that are visible only inside it. Code after the block has less
+/// precise types for its outputs than code inside, so that code does not move in.
 fn has_own_scalars(block: Block<'_>) -> bool {
     block.is_dataflow() && block.bindings().any(|value| value.is_dataflow_var() && value.symbol().is_some())
 }
 
-/// Bindings without an effect that follow each other.
+/// A run of consecutive bindings without effects.
 #[derive(Default)]
 struct Run<'b> {
     bindings: Vec<Value<'b>>,
-    /// Whether some come from a dataflow block: that is kept even where it is short.
+    /// True if some come from a dataflow block; that block is kept even if it is short.
     was_dataflow: bool,
 }
 
-/// A run of bindings becomes a dataflow block if it is long enough. Which of them are outputs, canonicalizing finds.
+/// Turns a run of bindings into a dataflow block if it is long enough. Canonicalization determines the outputs.
 fn gather(edit: &mut Edit<'_>, run: Run<'_>, min_size: i64) {
     let (Some(first), Some(last)) = (run.bindings.first(), run.bindings.last()) else { return };
     if run.was_dataflow || run.bindings.len() as i64 >= min_size {

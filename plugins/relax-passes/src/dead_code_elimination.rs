@@ -1,7 +1,7 @@
 //! Removes bindings whose value is never used, and functions that nothing calls.
 //!
-//! *Expects* any module. *Keeps* everything with an effect, every `match_cast`, functions that others can call. *Never*
-//! changes the order of what stays.
+//! *Expects* any module. *Keeps* everything with an effect, every `match_cast`, and externally callable functions.
+//! *Never* reorders the remaining bindings.
 
 use plugin_api::prelude::*;
 use plugin_api::rewrite::remove_unused::remove_all_unused_in;
@@ -62,12 +62,12 @@ fn dead_code_elimination(module: &Module, options: &Options, ctx: &Ctx) -> Resul
     Ok(result)
 }
 
-/// The pass with its default options; others run it at their end.
+/// Runs the pass with its default options; other passes call it as their last step.
 pub(crate) fn without_dead_code(module: &Module, ctx: &Ctx) -> Result<Module, PassError> {
     dead_code_elimination(module, &Options::default(), ctx)
 }
 
-/// Names of functions that are called from outside, or that one of these calls.
+/// Returns the names of functions that are called from outside, directly or through other functions.
 fn reachable<'m>(module: &'m Module, entries: &[String]) -> BTreeSet<&'m str> {
     let is_entry = |name: &str, body: &Body| !body.is_private() || entries.iter().any(|entry| entry == name);
     let mut work: Vec<(&str, &Body)> = module.functions().filter(|(name, body)| is_entry(name, body)).collect();

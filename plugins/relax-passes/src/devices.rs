@@ -1,4 +1,4 @@
-//! Virtual devices of a module, and where they have their memory.
+//! The virtual devices of a module and their memory scopes.
 
 use plugin_api::prelude::*;
 
@@ -19,7 +19,8 @@ impl Devices {
         Devices { scopes: devices.into_iter().flat_map(AttrView::items).map(scope).collect() }
     }
 
-    /// Number and memory scope of the device of a tensor. One that names no device is on the first with global memory.
+    /// Returns the number and memory scope of a tensor's device. A tensor without a device is on the first one, in
+    /// global memory.
     pub(crate) fn of_tensor(&self, tensor: &TensorType) -> (i64, &str) {
         match tensor.vdevice {
             Some(device) => (i64::from(device), self.scopes.get(device as usize).map_or("global", String::as_str)),

@@ -1,7 +1,7 @@
 //! Computes equal values once.
 //!
-//! *Expects* any function, best in A-normal form. *Keeps* effects, every binding and its name. *Never* uses a value
-//! where it is not visible: what a branch, a dataflow block or a nested function computes stays there.
+//! *Expects* any function, preferably in A-normal form. *Keeps* effects, every binding and its name. *Never* uses a
+//! value where it is not visible: the values of a branch, a dataflow block or a nested function stay local to it.
 
 use plugin_api::prelude::*;
 use plugin_api::walk::in_place::WrittenParams;
@@ -39,7 +39,7 @@ declare_pass! {
     }
 }
 
-/// It works on the module because calls of functions that write to their arguments are not equal.
+/// Runs on the whole module, because calls of functions that write to their arguments are not equal.
 fn eliminate_common_subexpr(module: &Module, options: &Options, ctx: &Ctx) -> Result<Module, PassError> {
     let (written, mut all) = (WrittenParams::of(module), 0);
     let result = module.map_functions(|name, body| match body.function() {
@@ -55,7 +55,8 @@ fn eliminate_common_subexpr(module: &Module, options: &Options, ctx: &Ctx) -> Re
     Ok(result)
 }
 
-/// The function with equal values computed once, and how many bindings became other names; others run it at their end.
+/// Returns the function with equal values computed once, and the number of bindings that became aliases; other passes
+/// call it as their last step.
 pub(crate) fn without_repeats(body: &Body, call_only: bool) -> Result<(Body, usize), PassError> {
     merged(body, InPlace::of(body), call_only)
 }
@@ -80,24 +81,24 @@ fn merged<'b>(body: &'b Body, in_place: InPlace<'b>, call_only: bool) -> Result<
 struct Cse<'b> {
     edit: Edit<'b>,
     in_place: InPlace<'b>,
-    /// What values compute.
+    /// The value numbers.
     numbers: ValueNumbers,
-    /// Values seen so far in the function that is open, by what they compute.
+    /// Values seen so far in the current function, by value number.
     seen: ScopedMap<u32, Value<'b>>,
     repeats: Repeats<'b>,
-    /// What was seen in the functions around the one that is open, and the content of each.
+    /// The values seen in each enclosing function, and the content of that function.
     around: Vec<(ScopedMap<u32, Value<'b>>, Region<'b>)>,
-    /// Scopes that are open; a dataflow block with the bindings in it that repeat others.
+    /// The open scopes; for a dataflow block, its bindings that repeat others.
     scopes: Vec<Option<Vec<Value<'b>>>>,
     call_only: bool,
-    /// Bindings that became other names.
+    /// Number of bindings that became aliases.
     merged: usize,
 }
 
 struct Repeats<'b> {
-    /// The value that each binding repeats.
+    /// For each repeated binding, the value that it repeats.
     first: ValueMap<'b, Value<'b>>,
-    /// Content of the function that is open: it uses what is outside of it under its own name.
+    /// Content of the current function, which uses values from outside of it under their own names.
     function: Region<'b>,
 }
 
@@ -128,7 +129,7 @@ impl<'b> ScopeVisitor<'b> for Cse<'b> {
     }
 
     fn leave(&mut self, scope: Scope<'b>) {
-        // Outside its dataflow block a repeated output is used under its own name.
+        // Outside of its dataflow block, a repeated output keeps its own name.
         for repeated in self.scopes.pop().flatten().unwrap_or_default() {
             self.repeats.first.remove(repeated);
         }
@@ -144,7 +145,7 @@ impl<'b> ScopeVisitor<'b> for Cse<'b> {
         }
     }
 
-    /// A binding that repeats an earlier one becomes another name for it.
+    /// Turns a binding that repeats an earlier one into an alias of it.
     fn value(&mut self, value: Value<'b>) {
         self.edit.map_operands(value, |operand| self.repeats.first_of(operand));
         if !self.is_looked_at(value) {
@@ -152,11 +153,11 @@ impl<'b> ScopeVisitor<'b> for Cse<'b> {
         }
         let computes = self.numbers.of(value, &|operand| self.repeats.first_of(operand));
         let repeated = self.scopes.last_mut().and_then(Option::as_mut);
-        // An output of a dataflow block is visible after it, though a variable of the block may replace it inside.
+        // An output of a dataflow block is visible after it, although inside the block a variable may replace it.
         let level = self.seen.depth() - if repeated.is_some() && !value.is_dataflow_var() { 2 } else { 1 };
         let Some(first) = self.seen.insert_if_new(level, computes, value) else { return };
         if !self.in_place.may_merge(first, value) {
-            // What comes next is rather the same as this one.
+            // Later bindings are compared with this one from here on.
             return self.seen.insert_at(level, computes, value);
         }
         self.edit.make_alias(value, first);
@@ -167,17 +168,17 @@ impl<'b> ScopeVisitor<'b> for Cse<'b> {
 }
 
 impl Cse<'_> {
-    /// Whether a value is a binding that another one could repeat.
+    /// Returns true if a value is a binding that another one could repeat.
     fn is_looked_at(&self, value: Value<'_>) -> bool {
         let holds_others = matches!(value.view(), Expr::If { .. } | Expr::Function(_));
-        // Nothing is computed by what is nothing.
+        // A call that returns the empty tuple computes no value.
         let void = value.ty().is_tuple() && value.ty().children().len() == 0;
         let wanted = !self.call_only || value.as_call().is_some();
         value.is_binding() && !value.has_effect() && !holds_others && !void && wanted && !is_allocation(value)
     }
 }
 
-/// Two allocations are two places, though they look alike.
+/// Returns true for an allocation: two allocations that look alike are different memory.
 fn is_allocation(value: Value<'_>) -> bool {
     let op = value.as_call().and_then(Call::op).unwrap_or("");
     op.ends_with("alloc_tensor") || op.ends_with("alloc_storage") || value.nested().any(is_allocation)

@@ -1,7 +1,7 @@
-//! Computes what is known before the module runs.
+//! Evaluates values that are known before the module runs.
 //!
-//! *Expects* any function. *Keeps* everything with an effect, packed functions, and what fails when it is computed. *Never*
-//! lets the constants of a function grow beyond a budget.
+//! *Expects* any function. *Keeps* everything with an effect, packed functions, and calls that fail when evaluated.
+//! *Never* lets the constants of a function grow beyond a budget.
 
 use plugin_api::prelude::*;
 use plugin_api::typing::infer_types::{infer_types, narrow_results};
@@ -67,11 +67,11 @@ fn fold_constant(body: &Body, options: &Options, ctx: &Ctx) -> Result<Body, Pass
     }
 }
 
-/// A call that was evaluated.
+/// An evaluated call.
 struct Fold<'b> {
     call: Value<'b>,
     value: ConstantValue,
-    /// Bytes that its value has more than its arguments.
+    /// Size of the value minus the size of the arguments, in bytes.
     growth: i64,
 }
 
@@ -80,12 +80,12 @@ struct Folder<'b> {
     ctx: &'b Ctx,
     outside_dataflow: bool,
     known: Known<'b>,
-    /// Whether a variable is another name for a constant or a shape.
+    /// True if a variable is an alias of a constant or a shape.
     has_names: bool,
     folds: Vec<Fold<'b>>,
-    /// What further evaluations may use.
+    /// The limits that remain for further evaluations.
     left: EvaluationLimits,
-    /// For each block that is open, whether it is a dataflow block.
+    /// For each open block, true if it is a dataflow block.
     blocks: Vec<bool>,
 }
 
@@ -112,7 +112,7 @@ impl<'b> ScopeVisitor<'b> for Folder<'b> {
     }
 }
 
-/// Beginnings of operators that call, allocate or mark something.
+/// Prefixes of operators that call, allocate or mark something.
 const MORE_THAN_A_VALUE: [&str; 9] = [
     "relax.call_",
     "relax.invoke_",
@@ -124,9 +124,10 @@ const MORE_THAN_A_VALUE: [&str; 9] = [
     "relax.hint_on_device",
     "relax.to_vdevice",
 ];
-/// Operators whose result may differ each time.
+/// Operators whose result may differ on each execution.
 const RANDOM: [&str; 1] = ["relax.nn.dropout"];
-/// As in TVM, more elements than that are not made of a shape alone: a constant costs more than to compute them.
+/// Maximum number of elements created from a shape alone, as in TVM: beyond it, a constant costs more than computing
+/// the elements.
 const MOST_FROM_SHAPE: i64 = 1024;
 
 impl<'b> Folder<'b> {
@@ -144,7 +145,10 @@ impl<'b> Folder<'b> {
         }
     }
 
-    /// What a call of known arguments evaluates to; an error says why it stays.
+    /// Evaluates a call with known arguments.
+    ///
+    /// # Errors
+    /// The reason why the call is kept.
     fn evaluated(&mut self, call: Call<'b>) -> Result<ConstantValue, String> {
         self.check(call)?;
         if self.known.written.keeps(call.value()) {
@@ -165,7 +169,7 @@ impl<'b> Folder<'b> {
         Ok(value)
     }
 
-    /// Why a call is not evaluated, though its arguments are known.
+    /// Returns an error with the reason if a call must not be evaluated although its arguments are known.
     fn check(&self, call: Call<'b>) -> Result<(), String> {
         let in_dataflow = self.blocks.last() == Some(&true) || self.outside_dataflow;
         let is_made_of_shape = || !call.args().any(|argument| self.known.has_tensor(argument));
@@ -200,7 +204,7 @@ impl<'b> Folder<'b> {
         self.folds.push(Fold { call: call.value(), value, growth });
     }
 
-    /// The function with what is folded, and without what nothing uses any more.
+    /// Returns the function with the folded values, and without bindings that became unused.
     fn rewritten(&self) -> Result<Body, PassError> {
         let mut known = Known::new(self.body);
         for fold in &self.folds {
@@ -227,7 +231,7 @@ impl<'b> Folder<'b> {
         Ok(remove_all_unused(&typed)?)
     }
 
-    /// Gives back folds, those first that cost the most, until the constants of the function have `excess` bytes less.
+    /// Undoes folds, the most expensive ones first, until the constants of the function are `excess` bytes smaller.
     fn give_back(&mut self, after: &Constants, excess: i64) {
         let mut freed = 0;
         self.folds.sort_by_key(|fold| std::cmp::Reverse((after.has(&fold.value), fold.growth)));
@@ -246,16 +250,16 @@ impl<'b> Folder<'b> {
     }
 }
 
-/// What is known of values.
+/// The known values.
 struct Known<'b> {
-    /// Of calls that were evaluated, and of variables that are other names for a constant tensor.
+    /// Values of evaluated calls, and of aliases of constant tensors.
     values: ValueMap<'b, ConstantValue>,
-    /// The value that a variable is another name for, or the element of a tuple that it is.
+    /// The value that each variable is an alias of, or the tuple element that it selects.
     sources: ValueMap<'b, Value<'b>>,
-    /// Values that calls write to, or may.
+    /// Values that calls write to, or may write to.
     written: Written<'b>,
     root: Value<'b>,
-    /// The last nested function: what it uses from outside may have symbolic variables that it does not.
+    /// The last nested function. Values from outside that it uses may mention symbolic variables that it does not.
     nested: Option<Region<'b>>,
 }
 
@@ -265,7 +269,7 @@ impl<'b> Known<'b> {
         Known { values, sources, written: Written::of(body), root: body.root(), nested: None }
     }
 
-    /// Goes on to the next value in program order. Whether it is another name for a constant or a shape.
+    /// Advances to the next value in program order. Returns true if it is an alias of a constant or a shape.
     fn see(&mut self, value: Value<'b>) -> bool {
         let source = match value.view() {
             Expr::Function(_) if value != self.root && !self.is_nested(value) => {
@@ -302,7 +306,7 @@ impl<'b> Known<'b> {
         self.sources.get(value).copied().unwrap_or(value)
     }
 
-    /// What a value is, if it is known.
+    /// Returns a value, if it is known.
     fn of(&self, value: Value<'b>) -> Option<ConstantValue> {
         let source = self.source(value);
         match source.view() {
@@ -314,7 +318,7 @@ impl<'b> Known<'b> {
         }
     }
 
-    /// The same of what is no tuple of the function. The type of a shape may say what it is.
+    /// Returns the known value of anything but a tuple constructed in the function. A shape may be known from its type.
     fn of_part(&self, value: Value<'b>) -> Option<ConstantValue> {
         let source = self.source(value);
         if source.is_leaf() {
@@ -327,7 +331,7 @@ impl<'b> Known<'b> {
         dims.map(|dim| dim.as_int()).collect::<Option<_>>().map(ConstantValue::Shape)
     }
 
-    /// Whether all arguments of a call are known.
+    /// Returns true if all arguments of a call are known.
     fn has_arguments(&self, call: Call<'b>) -> bool {
         call.args().all(|argument| match argument.view() {
             Expr::Const(_) | Expr::GlobalVar(_) | Expr::ExternFunc(_) | Expr::Str(_) | Expr::DType(_) => true,
@@ -335,7 +339,7 @@ impl<'b> Known<'b> {
         })
     }
 
-    /// Whether a value is a tensor, or a tuple with one.
+    /// Returns true if a value is a tensor, or a tuple that contains one.
     fn has_tensor(&self, value: Value<'b>) -> bool {
         match self.of(value) {
             Some(ConstantValue::Tuple(fields)) => fields.iter().any(|field| matches!(field, ConstantValue::Tensor(_))),
@@ -343,7 +347,7 @@ impl<'b> Known<'b> {
         }
     }
 
-    /// Writes shapes themselves into a call in the place of variables that are other names for them.
+    /// Replaces arguments of a call that are aliases of shapes by the shapes.
     fn use_shapes(&self, call: Call<'b>, rw: &mut Rewriter<'b>) {
         let nested = self.is_nested(call.value());
         for (at, operand) in call.value().operands().enumerate().filter(|(_, operand)| !operand.is_leaf()) {
@@ -358,10 +362,10 @@ impl<'b> Known<'b> {
     }
 }
 
-/// Values that calls write to, or may. One constant has many users, so it cannot take the place of such a value.
+/// Values that calls write to, or may write to. One constant has many users, so it cannot replace such a value.
 struct Written<'b> {
     in_place: InPlace<'b>,
-    /// Who uses a value, and where; nothing if no call writes.
+    /// The users of each value and their regions; `None` if no call writes.
     uses: Option<(Users, Regions<'b>)>,
 }
 
@@ -372,8 +376,8 @@ impl<'b> Written<'b> {
         Written { in_place, uses }
     }
 
-    /// Whether a value must stay. The result of a call that nothing but one call of a function uses may become a constant: of a
-    /// constant, each call is given a copy.
+    /// Returns true if a value must not become a constant. The result of a call whose only user is one call of a
+    /// function may become one, because each call receives its own copy of a constant.
     fn keeps(&self, value: Value<'b>) -> bool {
         let Some((users, regions)) = self.uses.as_ref().filter(|_| self.in_place.may_be_written(value)) else {
             return false;
@@ -384,7 +388,7 @@ impl<'b> Written<'b> {
     }
 }
 
-/// Number of elements of the tensors of a type, if it says them.
+/// Returns the number of elements of the tensors of a type, if it is known.
 fn elements(ty: &Type) -> Option<i64> {
     match ty {
         Type::Tensor(tensor) => {
@@ -395,7 +399,7 @@ fn elements(ty: &Type) -> Option<i64> {
     }
 }
 
-/// Whether a type says on which device a tensor is.
+/// Returns true if a type places a tensor on a device.
 fn is_on_device(ty: &Type) -> bool {
     match ty {
         Type::Tensor(tensor) => tensor.vdevice.is_some(),

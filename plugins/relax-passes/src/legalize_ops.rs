@@ -1,6 +1,6 @@
 //! Turns calls of operators into calls of PrimFuncs that compute them.
 //!
-//! *Expects* any module. *Keeps* calls of operators without a legalization. *Never* changes what is computed.
+//! *Expects* any module. *Keeps* calls of operators without a legalization. *Never* changes computed values.
 
 use plugin_api::prelude::*;
 use plugin_api::typing::infer_types::infer_types;
@@ -104,7 +104,7 @@ fn legalize_ops(module: &Module, options: &Options, ctx: &Ctx) -> Result<Module,
     Ok(functions.module.finish())
 }
 
-/// The legalization of a call; a remark says why a call has none.
+/// Returns the legalization of a call. If it has none, a remark gives the reason.
 fn legalization(
     call: Call<'_>,
     op: &str,
@@ -132,14 +132,14 @@ fn legalization(
     }
 }
 
-/// Operators that call something, and those of the virtual machine, are what others are legalized to.
+/// Operators to which others are legalized: those that call something, and those of the virtual machine.
 const CALLS: [&str; 6] =
     ["relax.call_", "relax.invoke_", "relax.make_closure", "relax.builtin.", "relax.memory.", "relax.vm."];
 
-/// Operators that stay, as in TVM: passes for the target replace them. They are legalized where they are executed.
+/// Operators that are kept, as in TVM, because passes for the target replace them. They are legalized when executed.
 const LATER: [&str; 3] = ["relax.cumprod", "relax.cumsum", "relax.ewise_fma"];
 
-/// The function with the type of its result as that of the value that it returns.
+/// Updates the result type of a function to the type of the value that it returns.
 fn with_result_type(body: Body) -> Result<Body, PassError> {
     let Some(result) = body.function().and_then(|function| function.result()) else { return Ok(body) };
     let ret = result.ty().to_owned();
@@ -157,7 +157,7 @@ fn no_function(value: Value<'_>, op: &str) -> PassError {
     )
 }
 
-/// The value under the name of a binding, or in the place of an expression without a name.
+/// Binds the new value to the name of a binding, or substitutes it for an unnamed expression.
 fn alias<'b>(value: Value<'b>, v: V, rw: &mut Rewriter<'b>) -> Action {
     if !value.is_bound() {
         return Action::Replace(v);
@@ -166,7 +166,7 @@ fn alias<'b>(value: Value<'b>, v: V, rw: &mut Rewriter<'b>) -> Action {
     Action::Keep
 }
 
-/// The call of an external function with the arguments of a call.
+/// Emits a call of an external function with the arguments of a call.
 fn call_packed<'b>(value: Value<'b>, packed: &str, rw: &mut Rewriter<'b>) -> V {
     let Some(call) = value.as_call() else { return rw.v(value) };
     let mut args: Vec<V> = call.args().map(|arg| rw.v(arg)).collect();
@@ -174,7 +174,7 @@ fn call_packed<'b>(value: Value<'b>, packed: &str, rw: &mut Rewriter<'b>) -> V {
     let (ty, effect) = (value.ty().to_owned(), value.has_effect());
     let b = rw.edit().builder();
     let out = b.ty(&ty);
-    // The runtime wants the text before what is printed, and after what must hold.
+    // The runtime takes the text before the values to print, and after the condition to assert.
     match call.op() {
         Some("relax.print") => args.insert(0, b.string(format)),
         Some("relax.assert_op") => args.insert(1.min(args.len()), b.string(format)),
@@ -187,16 +187,16 @@ fn call_packed<'b>(value: Value<'b>, packed: &str, rw: &mut Rewriter<'b>) -> V {
     rw.edit().call(callee, &operands, AttrsId::NONE, out, effect, None)
 }
 
-/// The functions of the module, with those that the pass added by their hash.
+/// The functions of the module, and those that the pass added, by hash.
 struct PrimFuncs {
     module: plugin_api::ir::ModuleEdit,
     by_hash: BTreeMap<u64, Vec<String>>,
-    /// The number that a name gets next; 0 for none.
+    /// The number appended to the next use of each name; 0 for none.
     numbers: BTreeMap<String, u32>,
 }
 
 impl PrimFuncs {
-    /// The name of a function that is added, unless an equal one was before.
+    /// Returns the name of an added function, reusing an equal function that was added before.
     fn name_of(&mut self, legalized: &Legalized) -> String {
         let function = &legalized.function;
         let same = self.by_hash.entry(function.structural_hash()).or_default();
@@ -217,7 +217,7 @@ impl PrimFuncs {
         name
     }
 
-    /// The call of the PrimFunc that takes the place of a call of an operator.
+    /// Emits the PrimFunc call that replaces a call of an operator.
     fn call<'b>(
         &mut self,
         value: Value<'b>,
@@ -234,17 +234,17 @@ impl PrimFuncs {
     }
 }
 
-/// The call of a PrimFunc in the place of calls of an operator that have one form.
+/// The PrimFunc call that replaces operator calls of one form.
 struct PrimCall {
     callee: V,
-    /// Each argument, and its place among the values of the form.
+    /// Each argument, and its position among the values of the form.
     args: Vec<(LegalizedArg, Option<usize>)>,
     symbols: Vec<Sym>,
     out: Type,
 }
 
 impl PrimCall {
-    /// Whether it differs between calls of one form only in the values of the form.
+    /// Returns true if, among calls of one form, it differs only in the values of the form.
     fn is_of_form(&self, body: &Body) -> bool {
         self.args.iter().all(|(arg, place)| place.is_some() || arg.value(body).0.is_leaf())
     }
@@ -263,7 +263,7 @@ impl PrimCall {
     }
 }
 
-/// An argument, or the element of one.
+/// Returns an argument, or an element of one.
 fn argument<'b>((value, field): (Value<'b>, Option<u32>), rw: &mut Rewriter<'b>) -> V {
     let v = rw.v(value);
     let Some(field) = field else { return v };

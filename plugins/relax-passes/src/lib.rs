@@ -1,4 +1,4 @@
-//! Standard passes of Relax, one file each.
+//! Standard Relax passes, one file each.
 #![forbid(unsafe_code)]
 
 pub mod algebra;

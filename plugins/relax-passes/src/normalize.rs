@@ -1,6 +1,6 @@
-//! Brings functions into A-normal form: every value that is computed has a name.
+//! Brings functions into A-normal form: every computed value has a name.
 //!
-//! *Expects* any function. *Keeps* the order of evaluation, blocks, names and types. *Never* changes what is computed.
+//! *Expects* any function. *Keeps* the order of evaluation, blocks, names and types. *Never* changes computed values.
 
 use plugin_api::prelude::*;
 use plugin_api::typing::normalize::{first_not_normal, normalize};

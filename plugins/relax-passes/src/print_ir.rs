@@ -1,6 +1,6 @@
 //! Prints the module at a point of a pipeline.
 //!
-//! *Expects* any module. *Keeps* everything: the module is the same one.
+//! *Expects* any module. *Keeps* everything: returns the same module.
 
 use plugin_api::prelude::*;
 

@@ -41,13 +41,13 @@ declare_property! {
 
 fn no_dataflow(function: &Body, _: &Ctx) -> Result<(), PassError> {
     match function.dataflow_blocks().next() {
-        // A block itself is not printed as one piece; its first binding is.
+        // A block is not printed as one piece, so the error points to its first binding.
         Some(block) => bail!(at block.bindings().next().unwrap_or(block.header()), "it is in a dataflow block"),
         None => Ok(()),
     }
 }
 
-/// Blocks become plain, and what a match_cast of them casts gets a name, as in TVM.
+/// Makes blocks plain. As in TVM, the source of a match_cast in them gets a name.
 fn to_non_dataflow(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
     let mut edit = body.edit();
     for block in body.dataflow_blocks() {
@@ -61,6 +61,6 @@ fn to_non_dataflow(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
         }
     }
     let plain = edit.finish()?;
-    // An output and what uses it may mention all scalars now.
+    // An output and its users may now mention all scalars.
     if body.has_scalars() && !plain.same(body) { infer_types(&plain, ctx) } else { Ok(plain) }
 }

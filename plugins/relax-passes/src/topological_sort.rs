@@ -1,4 +1,4 @@
-//! Sorts the bindings of dataflow blocks by what they need.
+//! Sorts the bindings of dataflow blocks topologically.
 
 use plugin_api::prelude::*;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -64,15 +64,16 @@ fn topological_sort(body: &Body, options: &Options, ctx: &Ctx) -> Result<Body, P
     Ok(edit.finish()?)
 }
 
-/// The dataflow blocks of a function, also those in branches, but not those of functions in it; without blocks that define a
-/// function, which cannot be moved.
+/// Returns the dataflow blocks of a function, including those in branches, but not those of nested functions. Blocks
+/// that define a function are left out, because functions cannot be moved.
 fn blocks_of<'b>(function: Function<'b>) -> impl Iterator<Item = Block<'b>> {
     let blocks = function.value().region().nodes_outside_functions();
     let blocks = blocks.filter_map(Value::as_block).filter(|block| block.is_dataflow());
     blocks.filter(|block| block.bindings().all(|binding| binding.as_function().is_none()))
 }
 
-/// Whether each symbolic variable that a match_cast of a block defines is used after it only, in an order of the bindings.
+/// Returns true if, in the given order, each symbolic variable that a match_cast of a block defines is used only after
+/// it.
 fn defines_before_use(function: Function<'_>, block: Block<'_>, order: &[Value<'_>]) -> bool {
     let mut missing: BTreeSet<Sym> = BTreeSet::new();
     for cast in block.bindings().filter(|binding| binding.is_match_cast()) {
@@ -98,15 +99,15 @@ fn defines_before_use(function: Function<'_>, block: Block<'_>, order: &[Value<'
     })
 }
 
-/// What uses what in a function: its parameters and bindings by their position in it, an input before all, and an output
-/// after all.
+/// The use graph of a function. Parameters and bindings are numbered by position; an input node precedes all others,
+/// and an output node follows them.
 struct Graph<'b> {
     function: Value<'b>,
-    /// For each node those that use it.
+    /// For each node, its users.
     users: Vec<Vec<usize>>,
-    /// For each node those that it uses.
+    /// For each node, the nodes that it uses.
     needs: Vec<Vec<usize>>,
-    /// The bindings that are scalars, by the symbolic variables that they are.
+    /// The bindings that are scalars, by their symbolic variables.
     scalars: BTreeMap<Sym, usize>,
     input: usize,
     output: usize,
@@ -135,7 +136,7 @@ impl<'b> Graph<'b> {
         graph
     }
 
-    /// The node of a value in the function.
+    /// Returns the node of a value in the function.
     fn node(&self, value: Value<'_>) -> Option<usize> {
         self.function.region().position(value)
     }
@@ -145,8 +146,8 @@ impl<'b> Graph<'b> {
         self.needs[user].push(need);
     }
 
-    /// Adds the variables of the function that a value uses, in the order in which they are written, and then the scalars that
-    /// its type mentions, as TVM visits them.
+    /// Adds the variables that a value uses in written order, then the scalars that its type mentions, which is TVM's
+    /// visiting order.
     fn uses(&mut self, value: Value<'_>, user: usize) {
         let mut work: Vec<Value<'_>> = value.operands().rev().collect();
         while let Some(operand) = work.pop() {
@@ -166,7 +167,7 @@ impl<'b> Graph<'b> {
         mentioned.into_iter().for_each(|scalar| self.add(scalar, user));
     }
 
-    /// A call that writes to its argument comes after what reads that before it, and before what reads it later.
+    /// Orders a call that writes to its argument after earlier readers of that argument, and before later ones.
     fn keep_order_of_writes(&mut self, in_place: &InPlace<'b>) {
         let blocks = self.function.as_function().into_iter().flat_map(blocks_of).filter(|_| !in_place.is_empty());
         for bindings in blocks.map(|block| block.bindings().collect::<Vec<_>>()) {
@@ -178,7 +179,8 @@ impl<'b> Graph<'b> {
         }
     }
 
-    /// What needs nothing needs the input; what nothing uses, the output uses, before anything else.
+    /// Connects nodes without operands to the input node, and nodes without users to the output node, ahead of its
+    /// other operands.
     fn close(&mut self) {
         let bindings = self.function.region().nodes().filter(|value| value.is_binding());
         let bindings: Vec<usize> = bindings.filter_map(|binding| self.node(binding)).collect();
@@ -191,13 +193,13 @@ impl<'b> Graph<'b> {
         self.needs[self.output] = unused;
     }
 
-    /// The rank of each node in the order of the search.
+    /// Returns the rank of each node in the order of the search.
     fn search(&self, depth_first: bool, from_inputs: bool) -> Vec<usize> {
         let (forward, backward, start) = match from_inputs {
             true => (&self.users, &self.needs, self.input),
             false => (&self.needs, &self.users, self.output),
         };
-        // For each node how many edges lead to it from nodes that were not visited.
+        // For each node, the number of edges from unvisited nodes.
         let mut missing: Vec<usize> = backward.iter().map(Vec::len).collect();
         let mut ranks = vec![usize::MAX; forward.len()];
         let (mut visited, mut work) = (0, VecDeque::from([start]));
@@ -209,7 +211,7 @@ impl<'b> Graph<'b> {
             visited += 1;
             forward[node].iter().for_each(|next| missing[*next] -= 1);
             let ready = forward[node].iter().filter(|next| missing[**next] == 0 && ranks[**next] == usize::MAX);
-            // What is pushed last comes first: the first user, but the last of what is needed.
+            // The stack is last in, first out: push such that the first user, or the last operand, comes first.
             match depth_first && from_inputs {
                 true => work.extend(ready.rev()),
                 false => work.extend(ready),
@@ -222,7 +224,8 @@ impl<'b> Graph<'b> {
     }
 }
 
-/// The binding of which a YIELD is the result: the If or local function around it; `None` for the result of the function.
+/// Returns the binding whose result a YIELD is: the If or local function around it; `None` for the result of the
+/// function.
 fn result_of<'b>(regions: &Regions<'b>, result: Value<'b>, function: Value<'b>) -> Option<Value<'b>> {
     let mut around = regions.around(result)?;
     while around != function {

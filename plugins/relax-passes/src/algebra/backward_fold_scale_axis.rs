@@ -1,4 +1,4 @@
-//! Folds multiplications of the channels of a result into the weight.
+//! Folds multiplications of output channels into the weight.
 
 use super::fold_scale_axis::{Foldable, SCALED, WEIGHTED, fold_scales, output_channels, scale_of, weighted};
 use plugin_api::prelude::*;

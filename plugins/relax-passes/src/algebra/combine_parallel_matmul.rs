@@ -51,7 +51,7 @@ fn combine_parallel_matmul(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
     })
 }
 
-/// The function with one product in the place of each combination, and how many values were replaced.
+/// Returns the function with one product in place of each combination, and the number of values replaced.
 fn combine(body: &Body, combinations: &[Combined<'_>], ctx: &Ctx) -> Result<(Body, usize), PassError> {
     let (mut of_root, mut n) = (ValueMap::new(body), 0);
     for (at, combined) in combinations.iter().enumerate().filter(|(_, combined)| combined.operands_are_first()) {
@@ -72,7 +72,8 @@ fn combine(body: &Body, combinations: &[Combined<'_>], ctx: &Ctx) -> Result<(Bod
     Ok((combined, n))
 }
 
-/// Writes the product of all matrices, and what is done to it, split into the parts that were products before.
+/// Emits the product of all matrices and the operations that follow it, and splits the result into the original
+/// products.
 fn emit<'b>(combined: &Combined<'b>, rw: &mut Rewriter<'b>, ctx: &Ctx) -> Result<V, PassError> {
     let matrices: Vec<Value<'b>> = combined.branches.iter().map(|branch| branch.matrix).collect();
     let biases: Vec<Value<'b>> = combined.branches.iter().filter_map(|branch| branch.bias).collect();
@@ -87,13 +88,13 @@ fn emit<'b>(combined: &Combined<'b>, rw: &mut Rewriter<'b>, ctx: &Ctx) -> Result
     if let Some(activation) = combined.activation {
         result = rw.emit_op(ctx, activation, &[result], &[])?;
     }
-    // A bias of more dimensions than the product makes these of the result.
+    // A bias with more dimensions than the product determines the rank of the result.
     let ndim = combined.roots().map(|root| root.ty().ndim()).max().unwrap_or_default();
     let axis = Attr::Int(i64::from(ndim) - 1);
     rw.emit_op(ctx, "relax.split", &[result], &[("indices_or_sections", combined.cuts().into()), ("axis", axis)])
 }
 
-/// Tensors of one rank one after the other along their last axis.
+/// Concatenates tensors of one rank along their last axis.
 fn concat<'b>(tensors: &[Value<'b>], rw: &mut Rewriter<'b>, ctx: &Ctx) -> Result<V, PassError> {
     let axis = Attr::Int(tensors.first().map_or(0, |tensor| i64::from(tensor.ty().ndim()) - 1));
     let tensors: Vec<V> = tensors.iter().map(|tensor| rw.v(*tensor)).collect();

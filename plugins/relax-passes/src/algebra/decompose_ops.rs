@@ -1,4 +1,4 @@
-//! Replaces operators by simpler ones, for a model that is not trained.
+//! Replaces operators by simpler ones, for inference.
 
 use plugin_api::prelude::*;
 use plugin_api::typing::infer_types::infer_types;
@@ -47,7 +47,7 @@ fn decompose_ops_for_inference(module: &Module, options: &Options, ctx: &Ctx) ->
     })
 }
 
-/// Says once for each function that the statistics of batches are no longer used: the values change.
+/// Warns once per function that batch statistics are no longer used, which changes values.
 fn warn_of_training(name: &str, body: &Body, ctx: &Ctx) {
     let trains = |call: &Call<'_>| call.attr("training").and_then(AttrView::as_bool).unwrap_or(false);
     let calls = body.values().filter(|value| value.is_binding());
@@ -65,7 +65,7 @@ fn warn_of_training(name: &str, body: &Body, ctx: &Ctx) {
     }
 }
 
-/// Changes the function of this name, or all functions if it is empty.
+/// Applies `change` to the function with this name, or to all functions if the name is empty.
 ///
 /// # Errors
 /// If there is no such Relax function; errors of `change`.
@@ -90,7 +90,7 @@ pub(super) fn map_wanted(
     })
 }
 
-/// The function without operators that are replaced.
+/// Returns the function with its decomposable operators replaced.
 pub(super) fn decompose(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
     let mut replaced = 0;
     let changed = body.try_rewrite(|value, rw| {
@@ -107,7 +107,7 @@ pub(super) fn decompose(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
     if changed.same(body) { Ok(changed) } else { infer_types(&changed, ctx) }
 }
 
-/// `(x - mean) / sqrt(variance + epsilon) * gamma + beta`, and the mean and variance as they were.
+/// Computes `(x - mean) / sqrt(variance + epsilon) * gamma + beta`; returns it with the mean and variance unchanged.
 fn batch_norm<'b>(call: Call<'b>, rw: &mut Rewriter<'b>, ctx: &Ctx) -> Result<Action, PassError> {
     let args: Vec<Value<'b>> = call.args().collect();
     let [x, gamma, beta, mean, variance] = args.as_slice() else { return Ok(Action::Keep) };
@@ -137,7 +137,7 @@ fn batch_norm<'b>(call: Call<'b>, rw: &mut Rewriter<'b>, ctx: &Ctx) -> Result<Ac
     Ok(Action::Replace(rw.tuple(&[result, mean, variance])))
 }
 
-/// `centered / sqrt(variance + epsilon)`, without a name.
+/// Computes `centered / sqrt(variance + epsilon)`, without binding it to a name.
 pub(super) fn divided_by_deviation(
     centered: V,
     variance: V,
@@ -150,12 +150,12 @@ pub(super) fn divided_by_deviation(
     rw.call_op(ctx, "relax.divide", &[centered, deviation], &[])
 }
 
-/// Whether an attribute says yes; it does by default.
+/// Returns the value of a boolean attribute; true by default.
 pub(super) fn is_set(call: Call<'_>, attr: &str) -> bool {
     call.attr(attr).and_then(AttrView::as_bool).unwrap_or(true)
 }
 
-/// A number that an attribute says, changed by `f`, as a constant of a data type.
+/// Applies `f` to a numeric attribute and returns the result as a constant of a data type.
 pub(super) fn scalar(
     call: Call<'_>,
     attr: &str,
@@ -173,7 +173,7 @@ pub(super) fn scalar(
     Ok(rw.array(&array))
 }
 
-/// A call of the virtual machine, of which a match_cast tells the dimensions.
+/// Emits a call of the virtual machine, and a match_cast that defines the dimensions.
 fn tensor_to_shape<'b>(call: Call<'b>, rw: &mut Rewriter<'b>) -> Action {
     let (Some(tensor), Ok(ndim)) = (call.arg(0), usize::try_from(call.ty().ndim())) else { return Action::Keep };
     let unknown = call.ty().to_owned();
@@ -183,7 +183,7 @@ fn tensor_to_shape<'b>(call: Call<'b>, rw: &mut Rewriter<'b>) -> Action {
     let shape = rw.emit(shape, "gv");
     let dims: Vec<Dim> = (0..ndim).map(|at| Dim::Var(rw.edit().builder().sym(&format!("d{at}"), DType::I64))).collect();
     let cast = rw.match_cast(shape, &Type::shape(dims.clone()));
-    // Symbolic variables are seen outside of a dataflow block, and so is what defines them.
+    // Symbolic variables are visible outside of a dataflow block, so the value that defines them must be an output.
     rw.edit().make_output(cast);
     let known = rw.shape(&dims);
     rw.edit().make_alias(call.value(), known);

@@ -1,4 +1,4 @@
-//! Replaces operators by simpler ones, for a model that is trained.
+//! Replaces operators by simpler ones, for training.
 
 use super::decompose_ops::{decompose, divided_by_deviation, is_set, map_wanted, scalar};
 use plugin_api::prelude::*;
@@ -57,7 +57,7 @@ fn decompose_for_training(name: &str, body: &Body, ctx: &Ctx) -> Result<Body, Pa
     decompose(&for_training, ctx)
 }
 
-/// Normalizes by the mean and variance of the input, and moves the other ones towards these.
+/// Normalizes by the mean and variance of the input, and updates the moving mean and variance.
 fn batch_norm<'b>(call: Call<'b>, rw: &mut Rewriter<'b>, ctx: &Ctx) -> Result<Action, PassError> {
     let args: Vec<Value<'b>> = call.args().collect();
     let [x, gamma, beta, mean, variance] = args.as_slice() else { return Ok(Action::Keep) };
@@ -86,7 +86,7 @@ fn batch_norm<'b>(call: Call<'b>, rw: &mut Rewriter<'b>, ctx: &Ctx) -> Result<Ac
     Ok(Action::Replace(rw.tuple(&[result, mean, variance])))
 }
 
-/// `(x - mean) / sqrt(variance + epsilon) * gamma + beta`, with the mean and variance of the input.
+/// Computes `(x - mean) / sqrt(variance + epsilon) * gamma + beta` with the mean and variance of the input.
 fn layer_norm<'b>(call: Call<'b>, rw: &mut Rewriter<'b>, function: &str, ctx: &Ctx) -> Result<Action, PassError> {
     let args: Vec<Value<'b>> = call.args().collect();
     let [x, gamma, beta] = args.as_slice() else { return Ok(Action::Keep) };
@@ -113,7 +113,7 @@ fn layer_norm<'b>(call: Call<'b>, rw: &mut Rewriter<'b>, function: &str, ctx: &C
     Ok(Action::Replace(result))
 }
 
-/// Whether the axes of a call are the last ones of `x`, in their order.
+/// Returns true if the axes of a call are the last axes of `x`, in order.
 fn is_over_last_axes(call: Call<'_>, x: Value<'_>) -> bool {
     let ndim = i64::from(x.ty().ndim());
     let axes = call.attr("axes").and_then(AttrView::as_ints).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Multiplies by the parts of a sum in the place of the sum.
+//! Distributes a product over the parts of a sum.
 
 use super::until_stable::{rewrite_once, until_stable};
 use crate::functions::weights::weight_params;
@@ -68,7 +68,7 @@ fn expand_matmul_of_sum(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
     })
 }
 
-/// The product of `x` and one part of the sum, transposed if the sum was.
+/// Returns the product of `x` and one part of the sum, transposed if the sum was.
 fn product_with<'b>(
     part: Value<'b>,
     x: Value<'b>,

@@ -1,4 +1,4 @@
-//! Computes a product and a sum by one operator.
+//! Combines a product and a sum into one operator.
 
 use plugin_api::prelude::*;
 use std::collections::HashMap;
@@ -35,7 +35,7 @@ declare_pass! {
 }
 
 fn fma_rewrite(edit: &mut Edit<'_>, block: Value<'_>, ctx: &Ctx) -> Result<(), PassError> {
-    // A variable of the block is used in the block only.
+    // A variable of the block is used only within the block.
     let mut uses: HashMap<u32, usize> = HashMap::new();
     for operand in block.region().nodes().flat_map(Value::operands) {
         *uses.entry(operand.word()).or_default() += 1;
@@ -61,7 +61,7 @@ fn fma_rewrite(edit: &mut Edit<'_>, block: Value<'_>, ctx: &Ctx) -> Result<(), P
     Ok(())
 }
 
-/// The operands of a call of an operator with two.
+/// Returns the operands of a call of a binary operator.
 fn operands_of<'b>(value: Value<'b>, op: &str) -> Option<[Value<'b>; 2]> {
     let call = value.as_call_to(op)?;
     Some([call.arg(0)?, call.arg(1)?])

@@ -1,4 +1,5 @@
-//! Folds multiplications by channel into weights: what the passes for both directions share, and both as one pass.
+//! Folds channel multiplications into weights: the code shared by the passes for both directions, and a pass that does
+//! both.
 
 use plugin_api::prelude::*;
 
@@ -12,14 +13,14 @@ declare_composite! {
     }
 }
 
-/// The call that has the weight.
+/// The call whose weight is scaled.
 pub(super) const WEIGHTED: Capture<Call> = Capture::new("weighted");
 
 /// The multiplication by a scale.
 pub(super) const SCALED: Capture<Call> = Capture::new("scaled");
 
-/// A call of conv2d or matmul with a weight: a constant or a parameter, perhaps with its axes in another order, and with scales
-/// that were folded into it.
+/// Returns a pattern of a conv2d or matmul call with a weight: a constant or a parameter, possibly with its axes
+/// permuted, and with scales that were already folded into it.
 pub(super) fn weighted(data: impl Into<Pattern>) -> Pattern {
     let (data, known) = (data.into(), || is_const() | is_param());
     let scale = || known() | is_op("relax.reshape", ..).arg(0, is_param());
@@ -29,15 +30,15 @@ pub(super) fn weighted(data: impl Into<Pattern>) -> Pattern {
     (call("relax.nn.conv2d") | call("relax.matmul")).bind(WEIGHTED)
 }
 
-/// Where the channels of a call of conv2d or matmul are, counted from the first axis.
+/// The axes of the channels of a conv2d or matmul call.
 #[derive(Clone, Copy)]
 pub(super) struct Channels {
     pub(super) data: usize,
     pub(super) weight: usize,
 }
 
-/// Where the channels of the input are: in the data, and in the weight. `None` if the layout is not known, or if the channels
-/// are in groups.
+/// Returns the axes of the input channels in the data and in the weight. Returns `None` if the layout is unknown or the
+/// channels are grouped.
 pub(super) fn input_channels(call: Call<'_>) -> Option<Channels> {
     let [data, weight] = [call.arg(0)?, call.arg(1)?].map(|value| value.ty().ndim());
     if call.op() == Some("relax.matmul") {
@@ -49,7 +50,7 @@ pub(super) fn input_channels(call: Call<'_>) -> Option<Channels> {
     one_group.then_some(Channels { data, weight })
 }
 
-/// Where the channels of the result are: in the result, and in the weight. `None` if the layout is not known.
+/// Returns the axes of the output channels in the result and in the weight. Returns `None` if the layout is unknown.
 pub(super) fn output_channels(call: Call<'_>) -> Option<Channels> {
     if call.op() == Some("relax.matmul") {
         let [result, weight] = [call.ty(), call.arg(1)?.ty()].map(|ty| usize::try_from(ty.ndim()));
@@ -61,16 +62,17 @@ pub(super) fn output_channels(call: Call<'_>) -> Option<Channels> {
     Some(Channels { data: position(call, layout, 'C')?, weight: position(call, "kernel_layout", 'O')? })
 }
 
-/// The position of an axis in a layout of four letters, such as `NCHW`.
+/// Returns the position of an axis in a four-letter layout such as `NCHW`.
 fn position(call: Call<'_>, attr: &str, axis: char) -> Option<usize> {
     let layout = call.attr(attr).and_then(AttrView::as_str)?;
     let plain = layout.len() == 4 && layout.chars().all(|letter| letter.is_ascii_uppercase());
     layout.find(axis).filter(|_| plain)
 }
 
-/// What a call of multiply scales, and the scale, if that is a constant or a parameter that multiplies channels: as it is broadcast
-/// to the data, it has one element along all axes but that of the channels. The scale, the weight of `weighted` and, of integers,
-/// its result have one data type, as a product with a weight of fewer bits would be another one.
+/// Returns the scaled operand and the scale of a multiplication, if the scale is a constant or a parameter that scales
+/// channels: after broadcasting, it has one element along all axes except the channel axis. The scale, the weight of
+/// `weighted` and (for integers) its result must have one data type, because a product with a narrower weight would
+/// differ.
 pub(super) fn scale_of<'b>(weighted: Call<'b>, multiply: Call<'b>, channel: usize) -> Option<(Value<'b>, Value<'b>)> {
     let (a, b) = (multiply.arg(0)?, multiply.arg(1)?);
     let (dtype, result) = (weighted.arg(1)?.ty().dtype(), weighted.ty().dtype());
@@ -89,15 +91,15 @@ pub(super) fn scale_of<'b>(weighted: Call<'b>, multiply: Call<'b>, channel: usiz
 
 /// A scale that can be folded into the weight of a call.
 pub(super) struct Foldable<'b> {
-    /// The data of the call without the multiplication.
+    /// The data operand without the multiplication.
     pub(super) data: Value<'b>,
     pub(super) scale: Value<'b>,
-    /// The axis of the weight that it multiplies.
+    /// The axis of the weight that is scaled.
     pub(super) channel: usize,
 }
 
-/// Folds scales into weights until nothing matches any more. `foldable` says what is folded into the weight of a call from a
-/// multiplication.
+/// Folds scales into weights until nothing matches. `foldable` returns the scale of a multiplication that can be folded
+/// into the weight of a call.
 pub(super) fn fold_scales(
     body: &Body,
     ctx: &Ctx,
@@ -125,7 +127,7 @@ pub(super) fn fold_scales(
     }
 }
 
-/// The weight with its channels multiplied by a scale. That of two constants is a constant.
+/// Multiplies the channels of a weight by a scale. If both are constants, the result is a constant.
 fn scaled_weight<'b>(
     weight: Value<'b>,
     scale: Value<'b>,

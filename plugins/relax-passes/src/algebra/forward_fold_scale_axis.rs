@@ -1,4 +1,4 @@
-//! Folds multiplications of the channels of an input into the weight.
+//! Folds multiplications of input channels into the weight.
 
 use super::fold_scale_axis::{Foldable, SCALED, WEIGHTED, fold_scales, input_channels, scale_of, weighted};
 use plugin_api::prelude::*;

@@ -1,4 +1,4 @@
-//! Passes that replace expressions by others that compute the same.
+//! Passes that replace expressions by equivalent ones.
 
 pub mod backward_fold_scale_axis;
 pub mod combine_parallel_matmul;

@@ -1,4 +1,4 @@
-//! Removes reshapes that another one follows, or that change nothing.
+//! Removes reshapes that are followed by another reshape or change nothing.
 
 use super::until_stable::{rewrite_once, until_stable};
 use plugin_api::prelude::*;
@@ -63,7 +63,8 @@ fn remove_redundant_reshape(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
     })
 }
 
-/// Whether a shape asks for the same of another tensor: each 0 in it means the dimension of the tensor at its place.
+/// Returns true if a target shape has the same meaning for another tensor: each 0 in it means the tensor's dimension at
+/// that position.
 fn means_the_same(shape: Value<'_>, tensor: Value<'_>) -> bool {
     let Some(dims) = shape.dims() else { return true };
     let known: Vec<Dim> = tensor.ty().dims().into_iter().flatten().collect();

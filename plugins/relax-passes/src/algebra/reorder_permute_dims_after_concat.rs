@@ -1,4 +1,4 @@
-//! Transposes tensors that are concatenated once, after the concatenation.
+//! Transposes concatenated tensors once, after the concatenation.
 
 use super::until_stable::{rewrite_once, until_stable};
 use plugin_api::prelude::*;
@@ -34,7 +34,7 @@ declare_pass! {
     }
 }
 
-/// Most tensors of a concatenation that is looked at, as in TVM.
+/// Maximum number of concatenated tensors that the pass considers, as in TVM.
 const MOST: usize = 11;
 
 fn reorder_permute_dims_after_concat(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
@@ -65,7 +65,7 @@ fn reorder_permute_dims_after_concat(body: &Body, ctx: &Ctx) -> Result<Body, Pas
     })
 }
 
-/// The order in which a `permute_dims` puts axes: backwards if it does not say.
+/// Returns the order of axes after a `permute_dims`; reversed if the call specifies none.
 fn axes_of(call: Call<'_>) -> Option<Vec<i64>> {
     match call.attr("axes").and_then(AttrView::as_ints) {
         Some(axes) => Some(axes),

@@ -1,4 +1,4 @@
-//! Multiplies by a whole table, and takes columns of the product.
+//! Multiplies by a whole table, then takes columns of the product.
 
 use super::until_stable::{rewrite_once, until_stable};
 use plugin_api::prelude::*;
@@ -56,7 +56,7 @@ fn reorder_take_after_matmul(body: &Body, ctx: &Ctx) -> Result<Body, PassError> 
     })
 }
 
-/// Columns of the product of all columns of the table.
+/// Multiplies by all columns of the table, then takes columns of the product.
 fn take_columns<'b>(found: &Match<'b>, rw: &mut Rewriter<'b>, ctx: &Ctx) -> Result<Action, PassError> {
     let [x, table, indices] = found.values(["x", "table", "indices"])?.map(|value| rw.v(value));
     let product = rw.emit_op(ctx, "relax.matmul", &[x, table], &dtype_of_product(found))?;
@@ -64,7 +64,7 @@ fn take_columns<'b>(found: &Match<'b>, rw: &mut Rewriter<'b>, ctx: &Ctx) -> Resu
     Ok(Action::Replace(rw.call_op(ctx, "relax.take", &[product, indices], &along(found, last)?)?))
 }
 
-/// For each element of the batch, the product with one matrix of the table: `x[i] @ table[indices[i]]`.
+/// Multiplies each element of the batch by one matrix of the table: `x[i] @ table[indices[i]]`.
 fn take_matrices<'b>(found: &Match<'b>, rw: &mut Rewriter<'b>, ctx: &Ctx) -> Result<Action, PassError> {
     let [x, table, indices] = found.values(["x", "table", "indices"])?;
     let dims = |value: Value<'b>| value.ty().dims().map(|dims| dims.collect::<Vec<Dim>>());
@@ -74,7 +74,7 @@ fn take_matrices<'b>(found: &Match<'b>, rw: &mut Rewriter<'b>, ctx: &Ctx) -> Res
     let ([rows, columns, ..], [matrices, inner, outer]) = (batch.as_slice(), size.as_slice()) else {
         return Ok(Action::Keep);
     };
-    // A batch of one is used with each matrix.
+    // A batch of one is broadcast over the matrices.
     if taken != [rows.clone()] {
         return Ok(Action::Keep);
     }
@@ -90,13 +90,13 @@ fn take_matrices<'b>(found: &Match<'b>, rw: &mut Rewriter<'b>, ctx: &Ctx) -> Res
     Ok(Action::Replace(rw.call_op(ctx, "relax.einsum", &[taken], &[("subscripts", "ijik->ijk".into())])?))
 }
 
-/// The attributes of a `take` along another axis.
+/// Returns the attributes of a `take` along another axis.
 fn along(found: &Match<'_>, axis: i64) -> Result<Vec<(&'static str, Attr)>, PassError> {
     let mode = found.get(TAKE)?.attr("mode").map(|mode| ("mode", mode.to_owned()));
     Ok(mode.into_iter().chain([("axis", Attr::Int(axis))]).collect())
 }
 
-/// The attribute of a product in another data type than the table.
+/// Returns the data type attribute of the product if it differs from that of the table.
 fn dtype_of_product(found: &Match<'_>) -> Vec<(&'static str, Attr)> {
     let (product, table) = (found.root().ty().dtype(), found.get("table").map(|table| table.ty().dtype()));
     if table == Ok(product) { Vec::new() } else { vec![("out_dtype", Attr::DType(product))] }

@@ -1,11 +1,11 @@
-//! Rewriting with a pattern until it changes nothing more.
+//! Repeats pattern rewriting until nothing changes.
 
 use crate::canonicalize_bindings::canonicalize;
 use crate::eliminate_common_subexpr::without_repeats;
 use plugin_api::prelude::*;
 
-/// Repeats a round until it changes nothing, as [`repeated`] does. What was there before is simplified as well, as by TVM, also
-/// if no round changes anything.
+/// Repeats a round until it changes nothing, as [`repeated`] does. As in TVM, the original bindings are simplified too,
+/// even if no round changes anything.
 pub(super) fn until_stable(
     body: &Body,
     ctx: &Ctx,
@@ -14,8 +14,8 @@ pub(super) fn until_stable(
     simplified(repeated(body, ctx, round)?, ctx)
 }
 
-/// Repeats a round until it changes nothing. A round returns the function with changes, and how many there are. After each
-/// round, bindings that only repeat a value or give it another name go, and so does what is not used any more.
+/// Repeats a round until it changes nothing. A round returns the changed function and the number of changes. After each
+/// round, duplicate, renaming and unused bindings are removed.
 pub(super) fn repeated(
     body: &Body,
     ctx: &Ctx,
@@ -34,8 +34,8 @@ pub(super) fn repeated(
     }
 }
 
-/// A round that asks what becomes of the root of each match. A match is in one [stretch](Stretches), as in TVM, and has no
-/// part that was replaced in this round.
+/// Runs one round that replaces the root of each match. As in TVM, a match lies within one [stretch](Stretches) and
+/// contains no value that this round already replaced.
 pub(super) fn rewrite_once<'b>(
     body: &'b Body,
     matcher: &Matcher<'_>,
@@ -61,7 +61,7 @@ pub(super) fn rewrite_once<'b>(
     Ok((rewritten, n))
 }
 
-/// Without bindings that repeat a value, give it another name, or are not used.
+/// Removes duplicate, renaming and unused bindings.
 pub(super) fn simplified(mut body: Body, ctx: &Ctx) -> Result<Body, PassError> {
     loop {
         let (next, _) = without_repeats(&canonicalize(&body, ctx)?, false)?;
@@ -73,8 +73,7 @@ pub(super) fn simplified(mut body: Body, ctx: &Ctx) -> Result<Body, PassError> {
     }
 }
 
-/// Stretches of bindings that may change their order: parts of a block without effects, branches and calls
-/// that write to their arguments.
+/// Stretches of bindings that may be reordered: parts of a block without effects, branches and in-place calls.
 pub(super) struct Stretches<'b> {
     of: ValueMap<'b, usize>,
     n: usize,
@@ -88,12 +87,12 @@ impl<'b> Stretches<'b> {
         stretches
     }
 
-    /// The stretch of a binding.
+    /// Returns the stretch of a binding.
     pub(super) fn at(&self, value: Value<'b>) -> Option<usize> {
         self.of.get(value).copied()
     }
 
-    /// Whether values are in one stretch.
+    /// Returns true if all values are in one stretch.
     pub(super) fn holds(&self, values: &[Value<'b>]) -> bool {
         values.windows(2).all(|pair| self.at(pair[0]) == self.at(pair[1]))
     }

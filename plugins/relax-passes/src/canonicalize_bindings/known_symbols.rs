@@ -1,14 +1,14 @@
-//! Symbolic variables that a match_cast defines as a dimension that is known: the dimension takes their place.
+//! Replaces symbolic variables that a match_cast defines as a known dimension.
 
 use plugin_api::arith::prove_equal;
 use plugin_api::prelude::*;
 use plugin_api::typing::infer_types::{infer_types, narrow_results};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The body without symbolic variables that are known; types follow. The same handle if nothing is known.
+/// Returns the body without known symbolic variables, with updated types. Returns the same handle if none is known.
 ///
 /// # Errors
-/// If two match_casts say different dimensions of one variable.
+/// If two match_casts define one variable as different dimensions.
 pub(super) fn without_known_symbols(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
     if !body.bindings().any(Value::is_match_cast) {
         return Ok(body.clone());
@@ -32,8 +32,8 @@ pub(super) fn without_known_symbols(body: &Body, ctx: &Ctx) -> Result<Body, Pass
     narrow_results(&infer_types(&replaced, ctx)?, ctx)
 }
 
-/// Variables that stay: parameters and scalar variables define them, or something mentions them that is not rewritten,
-/// such as the type of a function that is a value, or an attribute.
+/// Returns the variables that are kept: those defined by parameters or scalar variables, and those mentioned in a place
+/// that is not rewritten, such as an attribute or the type of a function value.
 fn fixed(body: &Body) -> BTreeSet<Sym> {
     let mut fixed = BTreeSet::new();
     let function = body.function().into_iter().flat_map(Function::params);
@@ -64,7 +64,7 @@ fn add_attr(attr: &Attr, to: &mut BTreeSet<Sym>) {
     }
 }
 
-/// What types of functions inside a type mention.
+/// Adds the variables that function types inside a type mention.
 fn add_functions(ty: &Type, to: &mut BTreeSet<Sym>) {
     match ty {
         Type::Callable { .. } => ty.each_dim(true, &mut |dim| add(dim, to)),
@@ -73,18 +73,18 @@ fn add_functions(ty: &Type, to: &mut BTreeSet<Sym>) {
     }
 }
 
-/// What a variable is, and the match_cast that says so.
+/// The dimension that each variable equals, and the match_cast that defines it.
 type Known<'b> = BTreeMap<Sym, (Dim, Value<'b>)>;
 
 struct Walk<'b> {
     edit: Edit<'b>,
     fixed: BTreeSet<Sym>,
     known: Known<'b>,
-    /// What is known, in the order in which it was found.
+    /// The known variables, in the order in which they were found.
     log: Vec<Sym>,
-    /// How much was known before each of the branches and functions around.
+    /// The length of `log` at the start of each enclosing branch and function.
     open: Vec<usize>,
-    /// The first two match_casts that contradict each other.
+    /// The first contradiction between two match_casts.
     contradiction: Option<PassError>,
 }
 
@@ -95,7 +95,7 @@ impl<'b> ScopeVisitor<'b> for Walk<'b> {
         }
     }
 
-    /// What is known in a branch or function is not known after it.
+    /// Forgets what became known inside a branch or function.
     fn leave(&mut self, scope: Scope<'b>) {
         if matches!(scope, Scope::Block(_)) {
             return;
@@ -121,7 +121,8 @@ impl<'b> ScopeVisitor<'b> for Walk<'b> {
 }
 
 impl<'b> Walk<'b> {
-    /// Variables that stand alone in the type of a match_cast are what the value has in their place.
+    /// Defines each variable that is a whole dimension in the type of a match_cast as the dimension of the value at
+    /// that position.
     fn define(&mut self, pattern: &Type, source: &Type, cast: Value<'b>) -> Result<(), PassError> {
         match (pattern, source) {
             (Type::Tensor(a), Type::Tensor(b)) => self.dims(a.shape.as_deref(), b.shape.as_deref(), cast),

@@ -45,7 +45,7 @@ fn attach_global_symbol(module: &Module, ctx: &Ctx) -> Result<Module, PassError>
     public.rename_functions(&prim_funcs.map(|(name, _)| (name.to_string(), format!("{prefix}{name}"))).collect())
 }
 
-/// The function under the name that it has in the module: no other symbol, and not private.
+/// Makes a function public, with its name in the module as its symbol.
 fn make_public(body: &Body) -> Result<Body, PassError> {
     let mut edit = body.edit();
     edit.set_private(false);

@@ -1,4 +1,4 @@
-//! Makes constants of parameters.
+//! Replaces parameters by constants.
 
 use plugin_api::prelude::*;
 use plugin_api::typing::infer_types::infer_types;
@@ -53,7 +53,7 @@ fn bind_params(module: &Module, options: &Options, ctx: &Ctx) -> Result<Module, 
     })
 }
 
-/// The function with constants in the place of parameters. The symbolic variables of their shapes get values, too.
+/// Replaces parameters by constants. The symbolic variables of their shapes are bound as well.
 fn bind(body: &Body, entries: &[String], ctx: &Ctx) -> Result<Body, PassError> {
     let params: Vec<Value<'_>> = body.function().into_iter().flat_map(Function::params).collect();
     let (mut edit, mut dims, mut bound) = (body.edit(), BTreeMap::new(), BTreeSet::new());
@@ -76,7 +76,7 @@ fn bind(body: &Body, entries: &[String], ctx: &Ctx) -> Result<Body, PassError> {
     infer_types(&with_constants, ctx)
 }
 
-/// The value of a parameter. What it says of symbolic dimensions goes to `dims`.
+/// Parses the value of a parameter. The values of its symbolic dimensions are added to `dims`.
 fn constant(param: Value<'_>, text: &str, dims: &mut BTreeMap<Sym, i64>) -> Result<Array, PassError> {
     let mut numbers = Numbers { rest: text.trim(), shape: Vec::new(), values: Vec::new() };
     numbers.read(0)?;
@@ -105,9 +105,9 @@ fn constant(param: Value<'_>, text: &str, dims: &mut BTreeMap<Sym, i64>) -> Resu
     Ok(Array::new(&numbers.shape, numbers.values)?.cast(dtype)?)
 }
 
-/// Whether a number of a text is one of a data type, rounded if it is one of floats.
+/// Returns true if a data type can represent a number, which is rounded if the type is a float.
 fn fits(value: f64, dtype: DType) -> bool {
-    // Beyond this, not each integer was read as it is.
+    // Beyond this, an f64 does not represent every integer exactly.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     match dtype.is_int() || dtype == DType::BOOL {
         true => value.fract() == 0.0 && value.abs() <= EXACT && dtype.has_integer(value as i128),
@@ -118,7 +118,7 @@ fn fits(value: f64, dtype: DType) -> bool {
 /// Reads numbers in brackets, such as `[[1, 2], [3, 4]]`.
 struct Numbers<'t> {
     rest: &'t str,
-    /// Number of items in each depth of brackets.
+    /// Number of items at each nesting depth.
     shape: Vec<i64>,
     values: Vec<f64>,
 }
@@ -153,7 +153,7 @@ impl Numbers<'_> {
         Ok(())
     }
 
-    /// Reads one character, if it comes next.
+    /// Consumes one character if it comes next.
     fn takes(&mut self, wanted: char) -> bool {
         let rest = self.rest.trim_start().strip_prefix(wanted);
         if let Some(rest) = rest {

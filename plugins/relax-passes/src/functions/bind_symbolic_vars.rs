@@ -1,4 +1,4 @@
-//! Gives symbolic variables their values.
+//! Binds symbolic variables to values.
 
 use plugin_api::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,8 +31,8 @@ declare_pass! {
             /// The one function that changes; empty: all.
             func_name: String = "",
         },
-        // A variable that a match_cast defines is bound, too. The function is then one for tensors of this size only, and its
-        // parameters do not say so.
+        // Variables that a match_cast defines are bound, too. The function then accepts only tensors of this size,
+        // although its parameters do not express that.
         tolerance: Tolerance::Specialized,
         run: bind_symbolic_vars,
     }
@@ -67,7 +67,7 @@ fn bind_symbolic_vars(module: &Module, options: &Options, ctx: &Ctx) -> Result<M
     Ok(bound)
 }
 
-/// Names and values of the option.
+/// Parses the names and values of the option.
 fn values(binding_map: &[String]) -> Result<BTreeMap<&str, i64>, PassError> {
     let mut values = BTreeMap::new();
     for entry in binding_map {
@@ -82,7 +82,7 @@ fn values(binding_map: &[String]) -> Result<BTreeMap<&str, i64>, PassError> {
     Ok(values)
 }
 
-/// The variables of a function that get a value.
+/// Returns the variables of a function that are bound, with their values.
 fn dims(body: &Body, values: &BTreeMap<&str, i64>) -> Result<BTreeMap<Sym, Dim>, PassError> {
     let (mut dims, mut names) = (BTreeMap::new(), BTreeSet::new());
     let extents = defined_by(body, |ty| !matches!(ty, Type::Prim { .. }));
@@ -99,12 +99,12 @@ fn dims(body: &Body, values: &BTreeMap<&str, i64>) -> Result<BTreeMap<Sym, Dim>,
     Ok(dims)
 }
 
-/// The symbolic variables that parameters and match_casts define.
+/// Returns the symbolic variables that parameters and match_casts define.
 fn defined(body: &Body) -> BTreeSet<Sym> {
     defined_by(body, |_| true)
 }
 
-/// The same, of those whose types are `wanted`.
+/// Returns the symbolic variables that are defined by parameters and match_casts whose types are `wanted`.
 fn defined_by(body: &Body, wanted: impl Fn(&Type) -> bool) -> BTreeSet<Sym> {
     let mut defined = BTreeSet::new();
     let definers = body.values().filter(|value| matches!(value.view(), Expr::Param | Expr::MatchCast(_)));

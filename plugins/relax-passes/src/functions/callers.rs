@@ -1,10 +1,11 @@
-//! What the callers of a function of the module use of it.
+//! Analyzes how the callers of a function use it.
 
 use plugin_api::prelude::*;
 use std::collections::BTreeSet;
 
-/// The private Relax functions that are only called, by functions that passes may change: their parameters and results can change
-/// together with all calls. One that is a value somewhere, as in a closure, may be called from anywhere.
+/// Returns the private Relax functions that are only ever called, and only by functions that passes may change: their
+/// parameters and results can change together with all calls. A function that is used as a value, as in a closure, may
+/// be called from anywhere.
 pub(super) fn only_called(module: &Module) -> BTreeSet<&str> {
     let private = module.functions().filter(|(_, body)| body.is_private() && body.function().is_some());
     let mut only_called: BTreeSet<&str> = private.map(|(name, _)| name).collect();
@@ -21,7 +22,7 @@ pub(super) fn only_called(module: &Module) -> BTreeSet<&str> {
     only_called
 }
 
-/// The Relax functions that passes may change, as `f` makes them.
+/// Applies `f` to the Relax functions that passes may change.
 pub(super) fn map_relax(
     module: &Module,
     mut f: impl FnMut(&Body) -> Result<Body, PassError>,

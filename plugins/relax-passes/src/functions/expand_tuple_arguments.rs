@@ -1,4 +1,4 @@
-//! Passes the elements of tuples instead of tuples to private functions.
+//! Passes the elements of tuples, instead of tuples, to private functions.
 
 use super::callers::{map_relax, only_called};
 use crate::canonicalize_bindings::canonicalize;
@@ -64,7 +64,7 @@ pub(crate) fn expand_tuple_arguments(module: &Module, ctx: &Ctx) -> Result<Modul
     without_dead_code(&map_relax(&called, |body| canonicalize(body, ctx))?, ctx)
 }
 
-/// The function with calls that pass elements.
+/// Returns the function with calls that pass elements.
 fn with_expanded_arguments(body: &Body, changed: &BTreeMap<&str, Body>) -> Result<Body, PassError> {
     body.try_rewrite(|value, rw| {
         let Some(call) = value.as_call() else { return Ok(Action::Keep) };
@@ -78,7 +78,7 @@ fn with_expanded_arguments(body: &Body, changed: &BTreeMap<&str, Body>) -> Resul
     })
 }
 
-/// Adds a value, or the elements of it if it is a tuple, also where an element is a tuple.
+/// Adds a value, or its elements if it is a tuple, recursively.
 fn expand<'b>(value: Value<'b>, rw: &mut Rewriter<'b>, to: &mut Vec<V>) {
     match value.view() {
         Expr::Tuple(tuple) if value.is_nested() => tuple.operands().for_each(|element| expand(element, rw, to)),

@@ -1,4 +1,4 @@
-//! Replaces calls of private functions by their content.
+//! Replaces calls of private functions by their bodies.
 
 use super::callers::only_called;
 use crate::canonicalize_bindings::canonicalize;
@@ -65,7 +65,7 @@ fn inline_private_functions(module: &Module, ctx: &Ctx) -> Result<Module, PassEr
     Ok(edit.finish())
 }
 
-/// The private functions that only bindings call.
+/// Returns the private functions that only bindings call.
 fn called_by_bindings(module: &Module) -> BTreeSet<&str> {
     let mut private = only_called(module);
     for value in module.functions().flat_map(|(_, body)| body.values()).filter(|value| !value.is_binding()) {
@@ -76,8 +76,8 @@ fn called_by_bindings(module: &Module) -> BTreeSet<&str> {
     private
 }
 
-/// The private functions of which all calls can be replaced, each after those that it calls. What calls itself, also through
-/// others, is left out.
+/// Returns the private functions of which all calls can be replaced, callees first. Functions that call themselves,
+/// directly or indirectly, are left out.
 fn callees_first(module: &Module) -> Vec<&str> {
     let private = called_by_bindings(module);
     let callees = |name: &str| {

@@ -1,4 +1,4 @@
-//! Makes functions of the module of those that are nested in others.
+//! Moves nested functions to the module.
 
 mod names;
 
@@ -65,18 +65,18 @@ fn lambda_lift(module: &Module, ctx: &Ctx) -> Result<Module, PassError> {
     Ok(edit.finish())
 }
 
-/// Functions that were nested in one function, and are in the module now.
+/// The functions lifted out of one function.
 #[derive(Default)]
 struct Lifted {
     functions: BTreeMap<String, Body>,
-    /// Their names, inner ones before those around them.
+    /// Their names, inner functions first.
     order: Vec<String>,
-    /// Those that return a closure.
+    /// The functions that return a closure.
     makers: BTreeSet<String>,
 }
 
-/// Lifts the functions that have no others in them. `names` has the name of each nested function in the order in which they
-/// begin; those of the ones that are lifted go.
+/// Lifts the functions that contain no others. `names` has the name of each nested function in program order; the names
+/// of lifted functions are removed.
 fn lift_innermost(body: &Body, names: &mut Vec<String>, lifted: &mut Lifted, ctx: &Ctx) -> Result<Body, PassError> {
     let nested = body.values().skip(1).filter_map(Value::as_function);
     let mut here: ValueMap<'_, (String, bool)> = ValueMap::new(body);
@@ -114,7 +114,7 @@ fn lift_innermost(body: &Body, names: &mut Vec<String>, lifted: &mut Lifted, ctx
 }
 
 impl Lifted {
-    /// Finds the functions that return a closure that they made, or got from another one of them.
+    /// Finds the functions that return a closure that they created, or received from another such function.
     fn find_makers(&mut self) {
         for name in &self.order {
             let result = self.functions.get(name).and_then(Body::function).and_then(Function::result);
@@ -124,7 +124,7 @@ impl Lifted {
         }
     }
 
-    /// A function with its calls of closures as invocations, and with the types that the functions have now that it calls.
+    /// Replaces calls of closures by invocations, and updates the types of the called functions.
     fn with_invocations(&self, name: &str, ctx: &Ctx) -> Result<Body, PassError> {
         let Some(body) = self.functions.get(name) else { bail!("`{name}` was not lifted") };
         let changed = body.try_rewrite(|value, rw| {
@@ -142,14 +142,14 @@ impl Lifted {
         if changed.same(body) { Ok(changed) } else { narrow_results(&infer_types(&changed, ctx)?, ctx) }
     }
 
-    /// Whether a value is a closure: made here, or by a function that was lifted.
+    /// Returns true if a value is a closure, created here or by a lifted function.
     fn makes_closure(&self, value: Value<'_>) -> bool {
         let Some(call) = value.as_call() else { return false };
         call.op() == Some("relax.make_closure") || call.global().is_some_and(|name| self.makers.contains(name))
     }
 }
 
-/// The call of a closure.
+/// Emits the call of a closure.
 fn invocation<'b>(call: Call<'b>, rw: &mut Rewriter<'b>) -> V {
     let args: Vec<V> = call.args().map(|arg| rw.v(arg)).collect();
     let (closure, args, ty) = (rw.v(call.callee()), rw.tuple(&args), call.ty().to_owned());

@@ -1,4 +1,4 @@
-//! Passes over the set of functions of a module: their names, their parameters, and what they call.
+//! Passes over the functions of a module: their names, parameters and calls.
 
 pub mod attach_global_symbol;
 pub mod bind_params;

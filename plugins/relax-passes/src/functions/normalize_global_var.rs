@@ -1,4 +1,4 @@
-//! Gives each public function the name under which it is visible outside its module.
+//! Renames each public function to the symbol under which it is visible outside of its module.
 
 use plugin_api::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Removes elements of the results of private functions that no caller uses.
+//! Removes the results of private functions that no caller uses.
 
 use super::callers::{map_relax, only_called};
 use crate::canonicalize_bindings::canonicalize;
@@ -71,14 +71,14 @@ fn remove_unused_outputs(module: &Module, ctx: &Ctx) -> Result<Module, PassError
     without_dead_code(&map_relax(&called, |body| canonicalize(body, ctx))?, ctx)
 }
 
-/// A function that returns only what is used.
+/// A function that returns only the used results.
 struct Kept {
     body: Body,
-    /// For each element of the old result whether it stays.
+    /// For each element of the old result, true if it is kept.
     keep: Vec<bool>,
 }
 
-/// For each private function that returns a tuple the elements that a caller uses.
+/// Returns, for each private function that returns a tuple, which elements a caller uses.
 fn used_outputs(module: &Module) -> BTreeMap<&str, Vec<bool>> {
     let mut used = BTreeMap::new();
     for name in only_called(module) {
@@ -89,7 +89,7 @@ fn used_outputs(module: &Module) -> BTreeMap<&str, Vec<bool>> {
     }
     for user in module.functions().flat_map(|(_, body)| body.values()) {
         let element = user.as_tuple_get();
-        // The call in a binding that says its type is seen where the binding is used.
+        // The call in an annotated binding is counted where the binding is used.
         let annotated = matches!(user.view(), Expr::Alias(_)) && call_in(user).is_some();
         for operand in user.operands().filter(|_| !annotated) {
             let callee = call_in(operand).and_then(Call::global);
@@ -103,7 +103,7 @@ fn used_outputs(module: &Module) -> BTreeMap<&str, Vec<bool>> {
     used
 }
 
-/// The call that a value is, also where a binding says a wider type of it.
+/// Returns the call that defines a value, also through a binding with a wider annotation.
 fn call_in(value: Value<'_>) -> Option<Call<'_>> {
     match value.view() {
         Expr::Alias(source) if source.is_nested() => source.as_call(),
@@ -111,7 +111,7 @@ fn call_in(value: Value<'_>) -> Option<Call<'_>> {
     }
 }
 
-/// The function with calls that return what is used, and with the elements where they are now.
+/// Updates calls to return the remaining results, and their elements to the new positions.
 fn with_kept_results(body: &Body, changed: &BTreeMap<&str, Kept>) -> Result<Body, PassError> {
     let kept_by = |value: Value<'_>| changed.get_key_value(call_in(value)?.global()?);
     body.try_rewrite(|value, rw| {

@@ -1,4 +1,4 @@
-//! Removes parameters that private functions do not use.
+//! Removes unused parameters of private functions.
 
 use super::callers::{map_relax, only_called};
 use plugin_api::prelude::*;
@@ -69,7 +69,7 @@ pub(crate) fn remove_unused_parameters(module: &Module, ctx: &Ctx) -> Result<Mod
     })
 }
 
-/// Leaves functions alone that would need a dimension of an argument whose shape a caller does not know.
+/// Leaves out functions that would need a dimension of an argument whose shape a caller does not know.
 fn leave_unknown_dims(module: &Module, changed: &mut BTreeMap<&str, Used>, ctx: &Ctx) {
     for (caller, body) in module.functions() {
         for call in body.values().filter_map(Value::as_call) {
@@ -87,12 +87,13 @@ fn leave_unknown_dims(module: &Module, changed: &mut BTreeMap<&str, Used>, ctx: 
     }
 }
 
-/// A function without the parameters that it does not use.
+/// A function without its unused parameters.
 struct Used {
     body: Body,
-    /// For each old parameter whether it stays.
+    /// For each old parameter, true if it is kept.
     keep: Vec<bool>,
-    /// For each symbolic variable that is a new parameter the old parameter and the dimension of its type that determined it.
+    /// For each symbolic variable that becomes a parameter, the old parameter and the dimension of its type that
+    /// determined it.
     symbols: Vec<(usize, usize)>,
 }
 
@@ -123,7 +124,7 @@ fn with_used_parameters(body: &Body, ctx: &Ctx) -> Result<Option<Used>, PassErro
     Ok(Some(Used { body: edit.finish()?, keep, symbols }))
 }
 
-/// Symbolic variables that anything but the scalar that each is mentions.
+/// Returns the symbolic variables that occur anywhere except as the scalar value that defines them.
 fn mentioned_symbols(body: &Body) -> HashSet<Sym> {
     let mut mentioned = HashSet::new();
     for value in body.values().filter(|value| value.symbol().is_none()) {
@@ -134,8 +135,8 @@ fn mentioned_symbols(body: &Body) -> HashSet<Sym> {
     mentioned
 }
 
-/// Symbolic variables that the content of a function uses and that parameters of these types do not determine, the one that is
-/// used first last, as in TVM.
+/// Returns the symbolic variables that the content of a function uses and that parameters of these types do not
+/// determine; as in TVM, in reverse order of first use.
 fn undefined_symbols(body: &Body, types: &[Type]) -> Vec<Sym> {
     let (mut known, mut found) = (BTreeSet::new(), Vec::new());
     types.iter().for_each(|ty| {
@@ -156,7 +157,7 @@ fn undefined_symbols(body: &Body, types: &[Type]) -> Vec<Sym> {
             }
         });
     }
-    // A parameter that stays may be a shape of an expression, which does not tell the variables in it.
+    // A remaining parameter may be a shape with an expression, which does not determine the variables in it.
     let mut in_types = |dim: &Dim| {
         dim.vars(&mut |sym| {
             if known.insert(sym) {
@@ -169,7 +170,7 @@ fn undefined_symbols(body: &Body, types: &[Type]) -> Vec<Sym> {
     found
 }
 
-/// For each symbolic variable the first parameter whose type determines it, and the dimension there.
+/// Returns, for each symbolic variable, the first parameter whose type determines it, and the dimension in that type.
 fn places(params: &[Value<'_>]) -> BTreeMap<Sym, (usize, usize)> {
     let mut places = BTreeMap::new();
     for (i, param) in params.iter().enumerate() {
@@ -182,14 +183,14 @@ fn places(params: &[Value<'_>]) -> BTreeMap<Sym, (usize, usize)> {
     places
 }
 
-/// The function with calls that pass what is used.
+/// Updates calls to pass only the remaining arguments.
 fn with_used_arguments(body: &Body, changed: &BTreeMap<&str, Used>) -> Result<Body, PassError> {
     let mut edit = body.edit();
     for call in body.values().filter_map(Value::as_call) {
         let Some((name, used)) = call.global().and_then(|name| changed.get_key_value(name)) else { continue };
         let args: Vec<Value<'_>> = call.args().collect();
         let mut operands = vec![edit.function_of(name, &used.body)];
-        // An argument without a parameter stays, so that the call is refused as before.
+        // A surplus argument is kept, so that the call is rejected as before.
         let keep = used.keep.iter().chain(std::iter::repeat(&true));
         operands.extend(args.iter().zip(keep).filter(|(_, keep)| **keep).map(|(arg, _)| edit.v(*arg)));
         for (param, at) in &used.symbols {

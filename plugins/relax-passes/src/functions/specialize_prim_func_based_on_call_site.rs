@@ -1,4 +1,4 @@
-//! Tells PrimFuncs in which memory their buffers are.
+//! Propagates memory scopes from call sites to the buffers of PrimFuncs.
 
 use crate::devices::Devices;
 use plugin_api::ir::BufferType;
@@ -63,14 +63,14 @@ fn specialize_prim_func_based_on_call_site(module: &Module, ctx: &Ctx) -> Result
     })
 }
 
-/// The memory of each value that a call passes and returns; `None` if its arguments have no names of their own. A result
-/// that names no device is where the one before it is, as in TVM.
+/// Returns the memory scope of each argument and result of a call, or `None` if the arguments are not a literal tuple.
+/// As in TVM, a result without a device is placed like the result before it.
 fn scopes_of<'m>(call: Call<'_>, devices: &'m Devices) -> Option<Vec<&'m str>> {
     let args = call.arg(1).filter(|args| matches!(args.view(), Expr::Tuple(_)))?;
     let result = call.type_args().next()?;
     let mut scopes = Vec::new();
     for ty in args.operands().map(Value::ty) {
-        // A scalar has no memory; its parameter is not a buffer.
+        // A scalar is not in memory; its parameter is not a buffer.
         scopes.push(match ty.to_owned() {
             Type::Tensor(tensor) => devices.of_tensor(&tensor).1,
             _ => "global",
@@ -86,7 +86,7 @@ fn scopes_of<'m>(call: Call<'_>, devices: &'m Devices) -> Option<Vec<&'m str>> {
     Some(scopes)
 }
 
-/// A PrimFunc of which the first buffers are in these memories.
+/// Returns a PrimFunc whose first buffers have these memory scopes.
 fn with_scopes(body: &Body, scopes: &[&str]) -> Result<Body, PassError> {
     let mut edit = body.edit();
     let params = body.root().region().children().filter(|value| matches!(value.view(), Expr::Param));

@@ -1,8 +1,9 @@
-//! Which parameters of a function are weights.
+//! Determines which parameters of a function are weights.
 
 use plugin_api::prelude::*;
 
-/// The parameters that are known before the function runs: those after the first `num_input`, if it has that attribute.
+/// Returns the parameters that are known before the function runs: those after the first `num_input`, if it has that
+/// attribute.
 pub(crate) fn weight_params(body: &Body) -> ValueSet<'_> {
     let mut weights = ValueSet::new(body);
     let inputs = body.root().attr("num_input").and_then(|n| usize::try_from(n.as_int()?).ok());

@@ -1,6 +1,6 @@
-//! Which bindings a binding is made of, along one chain.
+//! Dependencies between bindings along chains.
 
-/// Chains of bindings, each after the latest of those that it uses.
+/// Chains of bindings, each linked to the latest binding that it uses.
 #[derive(Default)]
 pub(super) struct Chains {
     links: Vec<Link>,
@@ -8,10 +8,10 @@ pub(super) struct Chains {
 
 #[derive(Clone, Copy)]
 struct Link {
-    /// The latest binding that is used; at the start of a chain the binding itself.
+    /// The latest binding that is used, or the binding itself at the start of a chain.
     before: usize,
     depth: usize,
-    /// One further up the chain, to get anywhere in a logarithmic number of steps.
+    /// A binding further up the chain; following these reaches any ancestor in a logarithmic number of steps.
     jump: usize,
 }
 
@@ -27,7 +27,7 @@ impl Chains {
         self.links.push(Link { before, depth: above.depth + 1, jump: if even { further.jump } else { before } });
     }
 
-    /// Whether a chain leads from a binding up to an earlier one.
+    /// Returns true if a chain leads from a binding up to an earlier one.
     pub(super) fn is_made_of(&self, binding: usize, part: usize) -> bool {
         let mut at = binding;
         while at > part && self.links[at].depth > 0 {

@@ -1,8 +1,9 @@
-//! The patterns that FuseOpsByPattern knows by name.
+//! The named patterns of FuseOpsByPattern.
 
 use plugin_api::prelude::*;
 
-/// The names of groups, after that of a compiler, and what they consist of: an operator, perhaps a bias on either side, perhaps an activation.
+/// The names of groups, after that of a compiler, and their parts: an operator, optionally a bias on either side,
+/// optionally an activation.
 const ANCHORS: &[(&str, &str)] = &[
     ("conv1d", "relax.nn.conv1d"),
     ("conv2d", "relax.nn.conv2d"),
@@ -11,7 +12,7 @@ const ANCHORS: &[(&str, &str)] = &[
     ("matmul", "relax.matmul"),
 ];
 
-/// Operators of one argument that can follow.
+/// Unary operators that can follow.
 const ACTIVATIONS: &[(&str, &str)] = &[
     ("relu", "relax.nn.relu"),
     ("gelu", "relax.nn.gelu"),
@@ -20,7 +21,7 @@ const ACTIVATIONS: &[(&str, &str)] = &[
     ("tanh", "relax.tanh"),
 ];
 
-/// Operators that are a group each.
+/// Operators that form a group on their own.
 const SINGLE: &[(&str, &str, usize)] = &[
     ("add", "relax.add", 2),
     ("multiply", "relax.multiply", 2),
@@ -34,10 +35,10 @@ const SINGLE: &[(&str, &str, usize)] = &[
     ("split", "relax.split", 1),
 ];
 
-/// The pattern of a name such as `acme.conv2d_bias_relu`.
+/// Returns the pattern with a name such as `acme.conv2d_bias_relu`.
 ///
 /// # Errors
-/// If there is none.
+/// If there is no such pattern.
 pub(super) fn pattern_of(name: &str) -> Result<Pattern, PassError> {
     let Some((compiler, group)) = name.split_once('.').filter(|(compiler, _)| !compiler.is_empty()) else {
         bail!(option "`{name}` is no name of a pattern; write a compiler and a group of operators, as in `acme.conv2d_relu`");
@@ -57,7 +58,7 @@ pub(super) fn pattern_of(name: &str) -> Result<Pattern, PassError> {
     }
 }
 
-/// All groups, by their names.
+/// Returns all groups with their names.
 fn all() -> Vec<(String, Pattern)> {
     let mut all: Vec<(String, Pattern)> = Vec::new();
     for (name, op) in ANCHORS {

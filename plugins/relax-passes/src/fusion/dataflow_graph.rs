@@ -1,11 +1,11 @@
-//! The bindings of dataflow blocks as a graph, and which of them all paths from a binding lead to.
+//! The graph of the bindings of dataflow blocks, and its post-dominators.
 
 use crate::functions::weights::weight_params;
 use crate::lowering::op_pattern::Pattern;
 use plugin_api::prelude::*;
 use plugin_api::walk::in_place::WrittenParams;
 
-/// The bindings of the dataflow blocks of a function; edges lead from a value to its users, which come later.
+/// The bindings of the dataflow blocks of a function. Edges lead from a value to its users, which come later.
 pub(super) struct DataflowGraph<'b> {
     nodes: Vec<Node<'b>>,
 }
@@ -48,7 +48,7 @@ impl<'b> DataflowGraph<'b> {
         self.nodes[node].pattern
     }
 
-    /// Whether something outside of the block uses a value.
+    /// Returns true if a value is used outside of its block.
     pub(super) fn leaves_block(&self, node: usize) -> bool {
         !self.nodes[node].binding.is_dataflow_var()
     }
@@ -58,7 +58,7 @@ impl<'b> DataflowGraph<'b> {
     }
 }
 
-/// What bindings do to the elements of their operands.
+/// Classifies how bindings access the elements of their operands.
 struct Patterns<'m, 'b> {
     module: &'m Module,
     weights: ValueSet<'b>,
@@ -66,8 +66,8 @@ struct Patterns<'m, 'b> {
 }
 
 impl<'b> Patterns<'_, 'b> {
-    /// To take a weight out of a tuple is nothing that a group does. Neither is to write to a value that no call of a dataflow
-    /// block makes: no group would contain it.
+    /// Returns the pattern of a binding. Two kinds of bindings never join a group and are opaque: taking a weight out
+    /// of a tuple, and writing to a value that no call of a dataflow block creates.
     fn of(&self, binding: Value<'b>) -> Pattern {
         let made = |memory: Value<'b>| memory.is_dataflow_var() && memory.as_call().is_some();
         if !self.in_place.writes(binding).into_iter().all(made) {
@@ -87,22 +87,22 @@ impl<'b> Patterns<'_, 'b> {
     }
 }
 
-/// The function that a call of a PrimFunc names.
+/// Returns the function called by a call of a PrimFunc.
 fn called_prim_func(call: Call<'_>) -> Option<Value<'_>> {
     let is_call_tir = matches!(call.op(), Some("relax.call_tir" | "relax.call_tir_inplace"));
     call.arg(0).filter(|callee| is_call_tir && callee.as_global().is_some())
 }
 
-/// The values with names that a binding is made of. A match_cast only looks at one.
+/// Visits the named values that a binding uses. A match_cast only inspects its value, and does not count.
 fn each_source<'b>(binding: Value<'b>, mut f: impl FnMut(Value<'b>)) {
     if !binding.is_match_cast() {
         binding.each_use(|_, _, used| f(used));
     }
 }
 
-/// For each node the closest one that all paths from it lead to.
+/// The post-dominator tree: each node's parent is the closest node on all paths from it.
 pub(super) struct PostDominators {
-    /// The last one is above all.
+    /// The nodes; the last one is the root.
     nodes: Vec<Dominated>,
 }
 
@@ -113,9 +113,9 @@ struct Dominated {
     depth: usize,
     /// Worst pattern on the paths to the parent.
     pattern: Pattern,
-    /// An ancestor further up, to find common ones in a logarithmic number of steps.
+    /// An ancestor further up; following these finds common ancestors in a logarithmic number of steps.
     jump: usize,
-    /// Worst pattern from here to below that ancestor.
+    /// Worst pattern from here to just below that ancestor.
     jump_pattern: Pattern,
 }
 
@@ -133,13 +133,13 @@ impl PostDominators {
         tree
     }
 
-    /// The post-dominator of a node, and the worst pattern on the paths to it; `None` if there is none.
+    /// Returns the post-dominator of a node and the worst pattern on the paths to it, or `None` if there is none.
     pub(super) fn of_node(&self, node: usize) -> Option<(usize, Pattern)> {
         let Dominated { parent, pattern, .. } = self.nodes[node];
         (parent + 1 < self.nodes.len()).then_some((parent, pattern))
     }
 
-    /// Where the paths from a node meet, and the worst pattern on them.
+    /// Returns the node where the paths from a node meet, and the worst pattern on them.
     fn meeting(&self, graph: &DataflowGraph<'_>, node: usize) -> (usize, Pattern) {
         let users = graph.users(node);
         let top = self.nodes.len() - 1;
@@ -154,7 +154,7 @@ impl PostDominators {
         (meeting, worst)
     }
 
-    /// The closest common ancestor, and the worst pattern on the way to it.
+    /// Returns the closest common ancestor, and the worst pattern on the way to it.
     fn common_ancestor(&self, a: usize, b: usize) -> (usize, Pattern) {
         let (mut deep, mut high) = if self.nodes[a].depth < self.nodes[b].depth { (b, a) } else { (a, b) };
         let mut worst = Pattern::Elementwise;
@@ -179,7 +179,7 @@ impl PostDominators {
         let above = self.nodes[parent];
         let further = self.nodes[above.jump];
         let depth = above.depth + 1;
-        // Jumps of lengths that make any ancestor a logarithmic number of them away.
+        // Choose jump lengths such that any ancestor is a logarithmic number of jumps away.
         if above.depth - further.depth == further.depth - self.nodes[further.jump].depth {
             let jump_pattern = pattern.max(above.jump_pattern).max(further.jump_pattern);
             return Dominated { parent, depth, pattern, jump: further.jump, jump_pattern };

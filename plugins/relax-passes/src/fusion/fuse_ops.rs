@@ -1,4 +1,4 @@
-//! Groups calls of PrimFuncs into functions that FuseTIR makes one PrimFunc of.
+//! Groups calls of PrimFuncs into functions, each of which FuseTIR turns into one PrimFunc.
 
 use super::dataflow_graph::DataflowGraph;
 use super::partition::partition;
@@ -87,7 +87,7 @@ fn fuse_ops(module: &Module, options: &Options, ctx: &Ctx) -> Result<Module, Pas
     Ok(grouped.finish())
 }
 
-/// Whether operators of a function are fused.
+/// Returns true if the operators of a function are fused.
 fn is_looked_into(function: Function<'_>) -> bool {
     !function.is_primitive() && function.attr("Codegen").is_none()
 }

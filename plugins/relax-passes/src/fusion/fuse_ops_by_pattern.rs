@@ -1,4 +1,4 @@
-//! Groups operators that a compiler knows as one.
+//! Groups operators that a compiler implements as one.
 
 use super::composite_patterns::pattern_of;
 use plugin_api::prelude::*;
@@ -85,7 +85,7 @@ fn fuse_ops_by_pattern(module: &Module, options: &Options, ctx: &Ctx) -> Result<
     if options.annotate_codegen { annotated(&fused) } else { Ok(fused) }
 }
 
-/// The bindings of dataflow blocks, but for those of local functions.
+/// Returns the bindings of dataflow blocks, except those of local functions.
 fn outer_dataflow_bindings(body: &Body) -> ValueSet<'_> {
     let blocks = body.function().into_iter().flat_map(Function::blocks).filter_map(Value::as_block);
     let mut bindings = ValueSet::new(body);
@@ -97,7 +97,7 @@ fn is_looked_into(body: &Body) -> bool {
     body.function().is_some_and(|function| !function.is_closed())
 }
 
-/// Each composite function that is called becomes a local function of a function that its compiler gets.
+/// Moves each called composite function into a function for its compiler, as a local function.
 fn annotated(module: &Module) -> Result<Module, PassError> {
     let (mut edit, mut names) = (module.edit(), BTreeMap::new());
     let is_caller = |body: &Body| ["Composite", "Codegen"].iter().all(|key| body.root().attr(key).is_none());

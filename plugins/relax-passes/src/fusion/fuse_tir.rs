@@ -1,4 +1,4 @@
-//! Makes one PrimFunc of each function that FuseOps made.
+//! Turns each function that FuseOps created into one PrimFunc.
 
 use super::joined_function::{Joined, joined};
 use crate::dead_code_elimination::without_dead_code;
@@ -96,8 +96,8 @@ fn fuse_tir(module: &Module, ctx: &Ctx) -> Result<Module, PassError> {
     without_dead_code(&called, ctx)
 }
 
-/// Leaves functions out that write to a parameter and are called with another one in the same memory: of the arguments of a
-/// PrimFunc, none may be in the memory of one that is written to.
+/// Leaves out functions that write to a parameter and are called with two arguments in the same memory: no argument of
+/// a PrimFunc may alias one that is written to.
 fn keep_given_one_memory_twice(module: &Module, made: &mut BTreeMap<&str, Joined>, ctx: &Ctx) {
     if made.values().all(|joined| joined.in_place.is_none()) {
         return;
@@ -122,7 +122,7 @@ fn keep_given_one_memory_twice(module: &Module, made: &mut BTreeMap<&str, Joined
     }
 }
 
-/// The function with `R.call_tir` where it called functions of which PrimFuncs were made.
+/// Replaces calls of functions that became PrimFuncs by `R.call_tir`.
 fn call_prim_funcs(body: &Body, made: &BTreeMap<&str, Joined>) -> Result<Body, PassError> {
     body.try_rewrite(|value, rw| {
         let Some(call) = value.as_call() else { return Ok(Action::Keep) };
@@ -143,7 +143,8 @@ fn call_prim_funcs(body: &Body, made: &BTreeMap<&str, Joined>) -> Result<Body, P
     })
 }
 
-/// Calls a PrimFunc whose outputs are not the results of the function one by one, and takes the results from them.
+/// Calls a PrimFunc whose outputs do not match the results of the function one to one, and selects the results from
+/// them.
 fn results_of(callee: V, args: &[V], joined: &Joined, value: Value<'_>, rw: &mut Rewriter<'_>) -> Result<V, PassError> {
     let ty = value.ty().to_owned();
     let fields = if let Type::Tuple(fields) = &ty { fields.to_vec() } else { vec![ty.clone()] };
@@ -177,7 +178,8 @@ fn results_of(callee: V, args: &[V], joined: &Joined, value: Value<'_>, rw: &mut
     Ok(rw.tuple(&named))
 }
 
-/// An argument as PrimFuncs take it: a tensor, a scalar, the elements of a tuple, the dimensions of a shape.
+/// Flattens an argument to the form that PrimFuncs take: a tensor, a scalar, the elements of a tuple, the dimensions of
+/// a shape.
 fn flatten<'b>(v: V, arg: Value<'b>, rw: &mut Rewriter<'b>, args: &mut Vec<V>) -> Result<(), PassError> {
     match arg.ty().to_owned() {
         Type::Tuple(_) if arg.is_nested() => {

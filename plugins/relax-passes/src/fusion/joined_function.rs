@@ -1,30 +1,31 @@
-//! The PrimFunc that does what a function of calls of PrimFuncs does.
+//! Builds the PrimFunc that is equivalent to a function of PrimFunc calls.
 
 use plugin_api::ir::BufferType;
 use plugin_api::prelude::*;
 use plugin_api::tir::{Join, JoinArg, JoinParam, JoinedBuffer};
 
-/// A PrimFunc, and what it returns in the place of an argument.
+/// A PrimFunc, and the mapping from its outputs to arguments and results.
 pub(super) struct Joined {
     pub(super) prim_func: Body,
-    /// For each output the number of the argument in whose place it is written, -1 for one of its own; `None` if all have
-    /// places of their own.
+    /// For each output, the number of the argument that it overwrites, or -1 for a new one; `None` if all are new.
     pub(super) in_place: Option<Vec<i64>>,
-    /// The output that each result of the function is. Outputs that no result is are arguments that are written to.
+    /// For each result of the function, its output. Outputs that are not results are arguments that are written to.
     pub(super) results: Vec<usize>,
     /// Number of outputs.
     pub(super) n_outputs: usize,
 }
 
 impl Joined {
-    /// Whether the outputs are the results of the function, in their order.
+    /// Returns true if the outputs are the results of the function, in order.
     pub(super) fn outputs_are_results(&self) -> bool {
         self.results.iter().copied().eq(0..self.n_outputs)
     }
 }
 
+/// Builds the PrimFunc of a function.
+///
 /// # Errors
-/// If the function does something else than to call PrimFuncs.
+/// If the function does anything other than call PrimFuncs.
 pub(super) fn joined(body: &Body, module: &Module) -> Result<Joined, PassError> {
     let mut plan =
         Plan { join: Join::new(body), module, buffers: ValueMap::new(body), params: Vec::new(), written: Vec::new() };
@@ -46,7 +47,7 @@ pub(super) fn joined(body: &Body, module: &Module) -> Result<Joined, PassError> 
 struct Plan<'m> {
     join: Join<'m>,
     module: &'m Module,
-    /// The tensors that a value consists of.
+    /// The buffers of the tensors in each value.
     buffers: ValueMap<'m, Vec<JoinedBuffer>>,
     params: Vec<JoinParam>,
     /// The buffers that calls write to in place.
@@ -54,7 +55,7 @@ struct Plan<'m> {
 }
 
 impl<'m> Plan<'m> {
-    /// A parameter: buffers for tensors, scalars for the symbolic variables of a shape.
+    /// Adds a parameter: buffers for tensors, scalars for the symbolic variables of a shape.
     fn param(&mut self, ty: Type, name: &str) -> Result<Vec<JoinedBuffer>, PassError> {
         match ty {
             Type::Tensor(tensor) => {
@@ -89,7 +90,7 @@ impl<'m> Plan<'m> {
         }
     }
 
-    /// The buffers of a binding; a call writes them.
+    /// Returns the buffers of a binding; a call writes them.
     fn buffers_of_expr(&mut self, value: Value<'m>) -> Result<Vec<JoinedBuffer>, PassError> {
         match value.view() {
             Expr::Call(call) => self.call(call),
@@ -160,8 +161,8 @@ impl<'m> Plan<'m> {
         Ok(results)
     }
 
-    /// Each buffer is one output, however many results it is. A parameter that is written to is an output, too, so that the
-    /// call of the PrimFunc says so.
+    /// Makes each buffer one output, even if it is several results. A parameter that is written to is an output as
+    /// well, so that the call of the PrimFunc declares the write.
     fn finish(mut self, results: &[JoinedBuffer]) -> Result<Joined, PassError> {
         let inputs = self.params.clone();
         let place_of = |buffer: &JoinedBuffer| {
@@ -189,7 +190,7 @@ impl<'m> Plan<'m> {
     }
 }
 
-/// How many tensors a value of a type consists of.
+/// Returns the number of tensors in a value of a type.
 fn n_tensors(ty: &Type) -> usize {
     match ty {
         Type::Tuple(fields) => fields.iter().map(n_tensors).sum(),
@@ -198,7 +199,7 @@ fn n_tensors(ty: &Type) -> usize {
     }
 }
 
-/// The shapes of the tensors that a value of a type consists of.
+/// Returns the shapes of the tensors in a value of a type.
 fn shapes(ty: &Type) -> Result<Vec<Vec<Dim>>, PassError> {
     match ty {
         Type::Tuple(fields) => {

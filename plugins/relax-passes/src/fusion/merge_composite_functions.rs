@@ -1,4 +1,4 @@
-//! Merges composite functions of one compiler into functions that this compiler gets.
+//! Merges composite functions of one compiler into functions for that compiler.
 
 use super::merged_groups::merged_groups;
 use crate::dead_code_elimination::without_dead_code;
@@ -82,7 +82,8 @@ fn merge_composite_functions(module: &Module, ctx: &Ctx) -> Result<Module, PassE
     without_dead_code(&edit.finish().rename_functions(&names)?, ctx)
 }
 
-/// The function, public, with a local function for each composite function that it calls. Local functions need a plain block.
+/// Makes the function public and adds a local function for each composite function that it calls. Local functions need
+/// a plain block.
 fn with_local_functions(body: &Body, module: &Module) -> Result<Body, PassError> {
     let mut edit = body.edit();
     edit.set_private(false);

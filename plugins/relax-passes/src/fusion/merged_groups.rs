@@ -1,14 +1,14 @@
-//! Which calls of composite functions are merged.
+//! Determines which calls of composite functions are merged.
 
 use super::chains::Chains;
 use super::taken_apart::TakenApart;
 use plugin_api::prelude::*;
 use std::collections::BTreeMap;
 
-/// The groups of `main`: calls of composite functions of one compiler that no other group comes between.
+/// Returns the groups of `main`: calls of composite functions of one compiler that no other group separates.
 ///
 /// # Errors
-/// If a composite function does not say which compiler it is for.
+/// If a composite function does not name its compiler.
 pub(super) fn merged_groups<'b>(main: &'b Body, module: &'b Module) -> Result<Groups<'b>, PassError> {
     let tuples = TakenApart::of(main);
     let mut merging = Merging {
@@ -42,15 +42,15 @@ pub(super) fn merged_groups<'b>(main: &'b Body, module: &'b Module) -> Result<Gr
     Ok(groups)
 }
 
-/// Groups that are merged. Each begins as one binding.
+/// Groups that are being merged. Each starts as one binding.
 struct Merging<'b> {
     module: &'b Module,
     tuples: TakenApart<'b>,
     groups: DisjointSets,
-    /// What is known of each group, at its root.
+    /// The data of each group, stored at its root.
     members: Vec<Member<'b>>,
     group_of: ValueMap<'b, usize>,
-    /// The position of each binding, and what it is made of.
+    /// The position of each binding, and its dependencies.
     places: ValueMap<'b, usize>,
     chains: Chains,
     /// Number of searches so far.
@@ -59,12 +59,12 @@ struct Merging<'b> {
 
 struct Member<'b> {
     compiler: Option<&'b str>,
-    /// Groups that it needs.
+    /// Groups on which it depends.
     needs: Vec<usize>,
     /// Positions of its first and last binding.
     first: usize,
     last: usize,
-    /// The last search that came across it.
+    /// The last search that visited it.
     seen: usize,
 }
 
@@ -102,7 +102,7 @@ impl<'b> Merging<'b> {
         Ok(())
     }
 
-    /// The group of a compiler that all of some values are in.
+    /// Returns the group of a compiler that contains all of some values.
     fn of_all(&mut self, values: impl IntoIterator<Item = Value<'b>>) -> Option<usize> {
         let mut roots = Vec::new();
         for value in values {
@@ -114,7 +114,7 @@ impl<'b> Merging<'b> {
         (same && self.members[first].compiler.is_some()).then_some(first)
     }
 
-    /// The group that a call joins, with the other groups that it joins merged into it; `None` if it begins a new one.
+    /// Merges the groups that a call joins into one and returns it, or `None` if the call starts a new group.
     fn merge_arguments(
         &mut self,
         call: Call<'b>,
@@ -140,8 +140,8 @@ impl<'b> Merging<'b> {
         Ok(first)
     }
 
-    /// Drops candidates that contain a value from which the latest argument of a call is computed. It is fast, and answers most
-    /// of what [`Merging::drop_needed`] asks.
+    /// Drops candidates that contain a value from which the latest argument of a call is computed. This cheap check
+    /// decides most cases of [`Merging::drop_needed`].
     fn drop_parts(&mut self, candidates: &mut Vec<usize>, groups: &[usize], places: &[usize]) {
         let Some(latest) = places.iter().copied().max() else { return };
         let used: Vec<(usize, usize)> =
@@ -151,14 +151,15 @@ impl<'b> Merging<'b> {
         candidates.retain(|candidate| Some(*candidate) == of_latest || !is_part(*candidate));
     }
 
-    /// Drops candidates that one of the groups needs: a call that joins them would need what needs it.
+    /// Drops candidates on which one of the groups depends, because a call that joined them would create a cycle.
     fn drop_needed(&mut self, candidates: &mut Vec<usize>, groups: &[usize]) {
         let Some(earliest) = candidates.iter().map(|candidate| self.members[*candidate].first).min() else { return };
         let mut work: Vec<usize> = groups.iter().map(|group| self.groups.root(*group)).collect();
         self.searches += 1;
         let mut needed: Vec<usize> = Vec::new();
         while let Some(group) = work.pop() {
-            // No group needs itself, and what ends before the first candidate needs none of them.
+            // A group does not depend on itself, and a group that ends before the first candidate depends on none of
+            // them.
             let asked = candidates.iter().any(|candidate| *candidate != group && !needed.contains(candidate));
             let member = &mut self.members[group];
             if !asked || member.last < earliest || std::mem::replace(&mut member.seen, self.searches) == self.searches {
@@ -184,7 +185,7 @@ impl<'b> Merging<'b> {
     }
 }
 
-/// The compiler of the composite function that a call calls.
+/// Returns the compiler of the composite function that a call calls.
 fn compiler_of<'b>(call: Call<'b>, module: &'b Module) -> Result<Option<&'b str>, PassError> {
     let callee = call.global().and_then(|name| module.get(name));
     let Some(mark) = callee.and_then(|body| body.root().attr("Composite")?.as_str()) else { return Ok(None) };

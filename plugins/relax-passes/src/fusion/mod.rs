@@ -1,4 +1,4 @@
-//! Fusion: groups of bindings become functions, and these become PrimFuncs.
+//! Fusion: groups of bindings become functions, which become PrimFuncs.
 
 pub mod fuse_ops;
 pub mod fuse_ops_by_pattern;

@@ -1,10 +1,10 @@
-//! Which bindings of a dataflow graph are fused.
+//! Determines which bindings of a dataflow graph are fused.
 
 use super::dataflow_graph::{DataflowGraph, PostDominators};
 use crate::lowering::op_pattern::Pattern;
 use plugin_api::prelude::DisjointSets;
 
-/// The groups of two or more nodes, each in program order. `most` is how many nodes a group may have.
+/// Returns the groups of two or more nodes, each in program order. `most` is the maximum number of nodes in a group.
 pub(super) fn partition(graph: &DataflowGraph<'_>, most: usize) -> Vec<Vec<usize>> {
     let dominators = PostDominators::of(graph);
     let mut fusion = Fusion::of(graph, most);
@@ -18,23 +18,23 @@ pub(super) fn partition(graph: &DataflowGraph<'_>, most: usize) -> Vec<Vec<usize
     fusion.groups()
 }
 
-/// Matrix products and the like are fused before injective nodes.
+/// The phases of fusion: matrix products and similar operators are fused before injective nodes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Anchors,
     Injective,
 }
 
-/// The nodes, in sets that are fused.
+/// The nodes, in disjoint sets that are fused.
 struct Fusion<'g, 'b> {
     graph: &'g DataflowGraph<'b>,
     most: usize,
     sets: DisjointSets,
-    /// Number of nodes of each set, at its root.
+    /// Number of nodes of each set, stored at its root.
     size: Vec<usize>,
-    /// Pattern of each set, at its root.
+    /// Pattern of each set, stored at its root.
     pattern: Vec<Pattern>,
-    /// Number of the last walk that came across a node.
+    /// Number of the last walk that visited a node.
     seen: Vec<usize>,
     walks: usize,
 }
@@ -46,8 +46,8 @@ impl<'g, 'b> Fusion<'g, 'b> {
         Fusion { graph, most, sets: DisjointSets::of(n), size: vec![1; n], pattern, seen: vec![0; n], walks: 0 }
     }
 
-    /// Merges a node, with all between, into the group of its post-dominator if the patterns allow it. `paths` is the worst
-    /// pattern on the paths between them.
+    /// Merges a node, and all nodes up to its post-dominator, into the group of the post-dominator if the patterns
+    /// allow it. `paths` is the worst pattern on the paths between them.
     fn fuse(&mut self, node: usize, sink: usize, paths: Pattern, phase: Phase) {
         let (between_at_most, sink_at_most) = match self.pattern[node] {
             Pattern::Fusable if phase == Phase::Anchors && paths == Pattern::Elementwise => {
@@ -72,7 +72,8 @@ impl<'g, 'b> Fusion<'g, 'b> {
         }
     }
 
-    /// A node and all nodes on paths from it before its post-dominator; `None` if the group would be too large.
+    /// Returns a node and all nodes on paths from it to its post-dominator (exclusive), or `None` if the group would be
+    /// too large.
     fn up_to(&mut self, node: usize, sink: usize) -> Option<Vec<usize>> {
         self.walks += 1;
         let target = self.sets.root(sink);

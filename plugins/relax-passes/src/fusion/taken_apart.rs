@@ -1,10 +1,10 @@
-//! Tuples that are no values of their own: nothing but their elements is used.
+//! Tuples that never exist as values, because only their elements are used.
 
 use plugin_api::prelude::*;
 
-/// Tuples of tensors of which nothing but elements is used, under any name.
+/// Tuples of tensors of which only elements are used, under any name.
 pub(super) struct TakenApart<'b> {
-    /// What each other name is a name of.
+    /// The value that each alias names.
     origins: ValueMap<'b, Value<'b>>,
     whole: ValueSet<'b>,
     taken: ValueSet<'b>,

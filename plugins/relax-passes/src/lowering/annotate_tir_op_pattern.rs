@@ -1,4 +1,4 @@
-//! Marks each PrimFunc with what operator fusion must know of it.
+//! Annotates each PrimFunc with its pattern for operator fusion.
 
 use super::op_pattern::pattern_of;
 use plugin_api::prelude::*;

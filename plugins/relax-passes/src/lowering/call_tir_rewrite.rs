@@ -1,4 +1,4 @@
-//! Allocates what functions write their results to, and calls them directly.
+//! Allocates the results of functions and calls the functions directly.
 
 use crate::devices::Devices;
 use plugin_api::prelude::*;
@@ -63,7 +63,7 @@ fn rewrite(body: &Body, devices: &Devices, rewritten: &mut usize) -> Result<Body
     })
 }
 
-/// Calls that write their results have effects.
+/// Checks that the function may have effects, because calls that write their results do.
 fn expect_effects_allowed(body: &Body) -> Result<(), PassError> {
     let rewritten = |value: &Value<'_>| value.as_call().is_some_and(writes_results);
     if let Some(call) = body.dataflow_blocks().find_map(|block| block.bindings().find(rewritten)) {
@@ -83,7 +83,7 @@ fn writes_results(call: Call<'_>) -> bool {
     matches!(call.op(), Some("relax.call_tir" | "relax.call_tir_inplace" | "relax.call_dps_packed"))
 }
 
-/// What a call writes its results to.
+/// The destinations of the results of a call.
 struct Written<'b, 'm> {
     call: Call<'b>,
     devices: &'m Devices,
@@ -92,7 +92,7 @@ struct Written<'b, 'm> {
 }
 
 impl<'b> Written<'b, '_> {
-    /// A value for each result: new tensors, or the argument in whose place the result is written.
+    /// Returns a value for each result: a new tensor, or the argument that the result overwrites.
     fn results(&mut self, rw: &mut Rewriter<'b>) -> Result<Vec<V>, PassError> {
         let ty = self.call.ty();
         let types: Vec<Ty<'b>> = if ty.is_tuple() { ty.children().collect() } else { vec![ty] };
@@ -113,7 +113,7 @@ impl<'b> Written<'b, '_> {
         Ok(results)
     }
 
-    /// A new tensor of a type, or a tuple of new tensors.
+    /// Allocates a new tensor of a type, or a tuple of new tensors.
     fn allocate(&mut self, ty: Ty<'b>, rw: &mut Rewriter<'b>) -> Result<V, PassError> {
         if ty.is_tuple() {
             let fields = ty.children().map(|field| self.allocate(field, rw)).collect::<Result<Vec<V>, PassError>>()?;
@@ -137,7 +137,7 @@ impl<'b> Written<'b, '_> {
         Ok(allocated)
     }
 
-    /// Calls the function with the arguments and the new tensors.
+    /// Emits the call with the arguments and the new tensors.
     fn call_function(&self, rw: &mut Rewriter<'b>) -> Result<(), PassError> {
         let (Some(callee), Some(args)) = (self.call.arg(0), self.call.arg(1)) else {
             bail!(at self.call.value(), "a function and a tuple of its arguments are expected");

@@ -1,4 +1,4 @@
-//! Computes symbolic expressions by functions.
+//! Computes symbolic expressions in PrimFuncs.
 
 use plugin_api::prelude::*;
 use plugin_api::tir::prim_func;
@@ -55,7 +55,7 @@ fn compute_prim_value(module: &Module, ctx: &Ctx) -> Result<Module, PassError> {
     Ok(edit.finish())
 }
 
-/// A function with calls in the place of its symbolic expressions.
+/// Replaces the symbolic expressions of a function by calls.
 fn compute(body: &Body, functions: &mut Functions, ctx: &Ctx) -> Result<Body, PassError> {
     let computed = body.try_rewrite(|value, rw| {
         for (at, operand) in value.operands().enumerate() {
@@ -67,22 +67,22 @@ fn compute(body: &Body, functions: &mut Functions, ctx: &Ctx) -> Result<Body, Pa
                 rw.edit().set_type(call, &value.ty().to_owned());
                 return Ok(Action::Replace(call));
             }
-            // What is in no block yet, such as a part of the result, gets a name in one below.
+            // A value that is in no block yet, such as part of the result, is bound to a name below.
             let computed = if value.is_binding() { rw.emit_scalar(call, "gv") } else { call };
             rw.edit().set_operand(value, at, computed);
         }
         Ok::<_, PassError>(Action::Keep)
     })?;
-    // The type of a tuple of an expression says the expression; that of a tuple of a call does not.
+    // The type of a tuple of an expression contains the expression; the type of a tuple of a call does not.
     if computed.same(body) { Ok(computed) } else { infer_types(&normalize(&computed, ctx)?, ctx) }
 }
 
-/// Whether a dimension is neither a number that is known nor a variable.
+/// Returns true if a dimension is neither a constant nor a variable.
 fn is_computed(dim: &Dim) -> bool {
     dim.as_int().is_none() && !matches!(dim, Dim::Var(_))
 }
 
-/// The PrimFuncs that were made, by their hash.
+/// The PrimFuncs created so far, by hash.
 struct Functions {
     names: FreshNames,
     known: HashMap<u64, Vec<Made>>,
@@ -95,7 +95,7 @@ struct Made {
 }
 
 impl Functions {
-    /// The function that computes a dimension, and the variables that it takes.
+    /// Returns the function that computes a dimension, and the variables that it takes.
     fn of(&mut self, body: &Body, dim: &Dim) -> Result<(Made, Vec<Sym>), PassError> {
         let (new, vars) = function_of(body, dim)?;
         let equal = self.known.entry(new.structural_hash()).or_default();
@@ -108,7 +108,7 @@ impl Functions {
     }
 }
 
-/// A private PrimFunc of the host that returns a dimension, and the variables that it takes.
+/// Creates a private host PrimFunc that returns a dimension; also returns the variables that it takes.
 fn function_of(body: &Body, dim: &Dim) -> Result<(Body, Vec<Sym>), PassError> {
     let mut vars = Vec::new();
     dim.vars(&mut |var| {

@@ -1,4 +1,4 @@
-//! Passes on the way from Relax to calls that a machine can run.
+//! Passes that lower Relax to calls that a machine can run.
 
 pub mod annotate_tir_op_pattern;
 pub mod call_tir_rewrite;

@@ -1,29 +1,29 @@
-//! How the elements that a PrimFunc stores depend on those that it loads.
+//! Classifies how the elements that a PrimFunc stores depend on those that it loads.
 
 use plugin_api::arith::prim;
 use plugin_api::prelude::*;
 use plugin_api::tir::ElementAccess;
 use std::collections::BTreeSet;
 
-/// What operator fusion must know of a PrimFunc; the numbers are those of TVM. A larger one can be fused less.
+/// The pattern of a PrimFunc for operator fusion, with TVM's numbers. Higher numbers can be fused less.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Pattern {
-    /// Each element comes from those at the same position.
+    /// Each element depends on the elements at the same position.
     Elementwise = 0,
-    /// As above, of inputs that lack some of the dimensions.
+    /// As `Elementwise`, but some inputs lack dimensions.
     Broadcast = 1,
-    /// Each element comes from one at another position.
+    /// Each element depends on one element at another position.
     Injective = 2,
-    /// Sum, maximum and the like.
+    /// A sum, maximum or similar.
     Reduction = 3,
-    /// Something to whose results an elementwise function can be fused, such as a matrix product.
+    /// A function whose results an elementwise function can be fused to, such as a matrix product.
     Fusable = 4,
     /// Anything else.
     Opaque = 8,
 }
 
 impl Pattern {
-    /// The pattern of a number; an unknown one is opaque.
+    /// Returns the pattern of a number; unknown numbers are opaque.
     pub(crate) fn of_number(number: i64) -> Pattern {
         let known =
             [Pattern::Elementwise, Pattern::Broadcast, Pattern::Injective, Pattern::Reduction, Pattern::Fusable];
@@ -31,7 +31,7 @@ impl Pattern {
     }
 }
 
-/// The pattern of a PrimFunc: the worst one of its blocks.
+/// Returns the pattern of a PrimFunc: the worst one of its blocks.
 pub(super) fn pattern_of(body: &Body) -> Pattern {
     let mut blocks = Blocks { loads: Vec::new(), store: None, pattern: Pattern::Elementwise };
     blocks.visit_body(body);
@@ -41,7 +41,7 @@ pub(super) fn pattern_of(body: &Body) -> Pattern {
 struct Blocks<'a> {
     /// Loads of the innermost block so far.
     loads: Vec<ElementAccess<'a>>,
-    /// Its store.
+    /// The store of the innermost block.
     store: Option<ElementAccess<'a>>,
     pattern: Pattern,
 }
@@ -84,13 +84,13 @@ fn is_block(stmt: Value<'_>) -> bool {
 }
 
 impl Blocks<'_> {
-    /// The pattern so far, with that of a block of which everything was seen.
+    /// Returns the pattern so far, including that of a block that was fully visited.
     fn with_block(&self, block: Value<'_>) -> Pattern {
         let Some(store) = &self.store else { return Pattern::Opaque };
         let reduced: Vec<Value<'_>> =
             block.block_iters().filter(|iter| iter.is_reduction).map(|iter| iter.var).collect();
         match self.positions(store) {
-            // What follows a reduction and uses its results, as in softmax.
+            // A block that follows a reduction and uses its results, as in softmax.
             Some(_) if self.pattern == Pattern::Reduction && writes_result(block) => Pattern::Fusable,
             Some(positions) => self.pattern.max(positions),
             None if reduced.is_empty() => Pattern::Opaque,
@@ -102,7 +102,7 @@ impl Blocks<'_> {
         }
     }
 
-    /// How the positions of the loads of a block follow from that of its store, if they do.
+    /// Returns how the positions of a block's loads follow from that of its store, or `None` if they do not.
     fn positions(&self, store: &ElementAccess<'_>) -> Option<Pattern> {
         let patterns: Option<Vec<Pattern>> = self.loads.iter().map(|load| position(store, load)).collect();
         let patterns = patterns?;
@@ -112,7 +112,7 @@ impl Blocks<'_> {
     }
 }
 
-/// How the position of a load follows from that of a store, if it does.
+/// Returns how the position of a load follows from that of a store, or `None` if it does not.
 fn position(store: &ElementAccess<'_>, load: &ElementAccess<'_>) -> Option<Pattern> {
     if same_indices(&store.indices, &load.indices) {
         return Some(Pattern::Elementwise);
@@ -126,8 +126,8 @@ fn position(store: &ElementAccess<'_>, load: &ElementAccess<'_>) -> Option<Patte
     load.indices.iter().all(known).then_some(Pattern::Injective)
 }
 
-/// Whether the indices of a load are indices of a store, in this order; a dimension of one element counts for nothing.
-/// An index of the store may stand for several of the load that follow each other, as in `C[i] = A[i, i]`; so it does in TVM.
+/// Returns true if the indices of a load are indices of a store, in the same order; dimensions of length 1 are ignored.
+/// As in TVM, one store index may match several consecutive load indices, as in `C[i] = A[i, i]`.
 fn is_broadcast(store: &ElementAccess<'_>, load: &ElementAccess<'_>) -> bool {
     let Some(shape) = load.buffer.as_buffer_type().map(|buffer| buffer.shape) else { return false };
     let mut stored = &store.indices[..];
@@ -142,7 +142,8 @@ fn is_broadcast(store: &ElementAccess<'_>, load: &ElementAccess<'_>) -> bool {
     })
 }
 
-/// Whether all indices that use reduced variables are such variables: a sum over `A[i, k]`, not over `A[i + k]`.
+/// Returns true if all indices that use reduced variables are exactly such variables: a sum over `A[i, k]`, not over
+/// `A[i + k]`.
 fn is_pure_reduction(load: &ElementAccess<'_>, reduced: &[Value<'_>]) -> bool {
     let is_reduced = |index: &Value<'_>| reduced.iter().any(|var| var == index);
     let uses_none = |index: &Value<'_>| {
@@ -152,7 +153,8 @@ fn is_pure_reduction(load: &ElementAccess<'_>, reduced: &[Value<'_>]) -> bool {
     load.indices.iter().all(|index| is_reduced(index) || uses_none(index))
 }
 
-/// Whether all that a block does is `C[i, j] = C[i, j] + A[…] * B[…]`, with loads that do not use all indices of the store.
+/// Returns true if a block only computes `C[i, j] = C[i, j] + A[…] * B[…]`, with loads that do not use all indices of
+/// the store.
 fn is_multiply_add(block: Value<'_>) -> bool {
     let mut statements = block.statements();
     match (statements.next(), statements.next()) {
@@ -171,14 +173,14 @@ fn multiplies_and_adds(stmt: Value<'_>) -> Option<bool> {
     Some(accumulates && is_reused(&store, &load_of(a)?) && is_reused(&store, &load_of(b)?))
 }
 
-/// Whether a loaded element is used for several elements of the store.
+/// Returns true if a loaded element is used for several elements of the store.
 fn is_reused(store: &ElementAccess<'_>, load: &ElementAccess<'_>) -> bool {
     let stored: Option<BTreeSet<Variable>> = store.indices.iter().map(|index| variable(*index)).collect();
     let loaded: BTreeSet<Variable> = load.indices.iter().flat_map(|index| variables(*index)).collect();
     stored.is_some_and(|stored| !stored.is_subset(&loaded))
 }
 
-/// The operands of an operation, without conversions around it.
+/// Returns the operands of an operation, ignoring conversions around it.
 fn operands(value: Value<'_>, wanted: u16) -> Option<(Value<'_>, Value<'_>)> {
     match without_casts(value).view() {
         Expr::Arith { op, a, b: Some(b) } if op == wanted => Some((a, b)),
@@ -198,7 +200,7 @@ fn without_casts(mut value: Value<'_>) -> Value<'_> {
     value
 }
 
-/// Whether a block stores to a buffer that the caller passes.
+/// Returns true if a block stores to a buffer parameter.
 fn writes_result(block: Value<'_>) -> bool {
     let stores = block.region().nodes().filter_map(|node| match node.stmt()? {
         Stmt::Store { buffer, .. } => Some(buffer),
@@ -214,7 +216,7 @@ enum Variable {
     Symbol(Sym),
 }
 
-/// The variable that an index is, if it is one.
+/// Returns the variable that an index consists of, or `None` if it is not a variable.
 fn variable(index: Value<'_>) -> Option<Variable> {
     match index.view() {
         Expr::Var | Expr::Param => Some(Variable::Value(index.word())),
@@ -226,7 +228,7 @@ fn variable(index: Value<'_>) -> Option<Variable> {
     }
 }
 
-/// All variables in an index; a buffer that it loads from is one.
+/// Returns all variables in an index, including buffers that it loads from.
 fn variables(index: Value<'_>) -> BTreeSet<Variable> {
     let (mut found, mut work) = (BTreeSet::new(), vec![index]);
     while let Some(value) = work.pop() {
@@ -243,7 +245,7 @@ fn variables(index: Value<'_>) -> BTreeSet<Variable> {
     found
 }
 
-/// Whether two indices are the same variable. Equal numbers and sums are not the same, as in TVM.
+/// Returns true if two indices are the same variable. As in TVM, equal numbers or sums do not count as the same.
 fn is_same(a: Value<'_>, b: Value<'_>) -> bool {
     variable(a).is_some_and(|a| Some(a) == variable(b))
 }

@@ -1,4 +1,4 @@
-//! Ends the check of purity: what runs is called directly.
+//! Removes purity checks: calls declared pure become plain calls.
 
 use plugin_api::prelude::*;
 use plugin_api::typing::relations::calls_are_pure;
@@ -50,7 +50,7 @@ fn remove_purity_checking(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
     Ok(edit.finish()?)
 }
 
-/// Whether a call that is declared to be pure has an effect once it is a plain one.
+/// Returns true if a call that is declared pure has an effect once it is a plain call.
 fn gets_effect(call: Call<'_>) -> bool {
     match call.op() {
         Some("relax.call_pure_packed") => {
@@ -61,12 +61,12 @@ fn gets_effect(call: Call<'_>) -> bool {
     }
 }
 
-/// The function of the module, or the local one, that `R.call_pure_packed` calls; `None` if it is a function from elsewhere.
+/// Returns the module or local function that `R.call_pure_packed` calls, or `None` if the function is external.
 fn function_called(call: Call<'_>) -> Option<Value<'_>> {
     call.arg(0).filter(|callee| !matches!(callee.view(), Expr::ExternFunc(_)))
 }
 
-/// Makes a plain call of one that is declared to be pure; says whether it was one.
+/// Turns a call that is declared pure into a plain call; returns true if it was one.
 fn unwrap(edit: &mut Edit<'_>, call: Call<'_>) -> bool {
     match call.op() {
         Some("relax.call_pure_packed") => match function_called(call) {
@@ -85,7 +85,7 @@ fn unwrap(edit: &mut Edit<'_>, call: Call<'_>) -> bool {
     true
 }
 
-/// The same call, of an operator that has an effect.
+/// Replaces a call by the same call of an operator that has an effect.
 fn call_operator(edit: &mut Edit<'_>, call: Call<'_>, name: &str) {
     let operator = edit.builder().op(name);
     edit.set_operand(call, 0, operator);

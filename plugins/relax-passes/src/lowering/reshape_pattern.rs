@@ -1,12 +1,12 @@
-//! Whether a PrimFunc does nothing but copy the elements of a buffer in their order.
+//! Detects PrimFuncs that only copy the elements of a buffer in order.
 
 use plugin_api::arith::{index_to_dim, substitute, symbol_of, unused_symbol};
 use plugin_api::prelude::*;
 use plugin_api::tir::ElementAccess;
 use std::collections::BTreeMap;
 
-/// Whether a PrimFunc copies its first parameter to its last one, element by element in row-major order, and does nothing
-/// else.
+/// Returns true if a PrimFunc does nothing but copy its first parameter to its last one, element by element in
+/// row-major order.
 pub(super) fn reshapes(body: &Body) -> bool {
     copy_in_order(body).unwrap_or(false)
 }
@@ -22,8 +22,8 @@ fn copy_in_order(body: &Body) -> Option<bool> {
     Some(is_copy && in_order(block, &from, &to)?)
 }
 
-/// The innermost block of a nest in which each loop and block has one statement, which is always executed, and each iterator is
-/// spatial.
+/// Returns the innermost block of a nest in which each loop and block has one statement that always executes, and each
+/// iterator is spatial.
 fn only_block(body: &Body) -> Option<Value<'_>> {
     let mut at = only(body.root()).filter(|stmt| is_loop(*stmt) || stmt.name() == Some("root"))?;
     loop {
@@ -44,14 +44,14 @@ fn is_loop(stmt: Value<'_>) -> bool {
     matches!(stmt.stmt(), Some(Stmt::For { .. }))
 }
 
-/// The one statement of a function, loop or block.
+/// Returns the only statement of a function, loop or block.
 fn only(stmt: Value<'_>) -> Option<Value<'_>> {
     let mut statements = stmt.statements();
     statements.next().filter(|_| statements.next().is_none())
 }
 
-/// Whether a load and a store have the same position in row-major order, for all values of the iterators of a block. An
-/// iterator that does not begin at 0 copies a part only.
+/// Returns true if a load and a store have the same position in row-major order for all values of a block's iterators.
+/// An iterator that does not begin at 0 copies only a part.
 fn in_order(block: Value<'_>, from: &ElementAccess<'_>, to: &ElementAccess<'_>) -> Option<bool> {
     let mut analyzer = Analyzer::new();
     let mut iters = Vec::new();
@@ -66,7 +66,8 @@ fn in_order(block: Value<'_>, from: &ElementAccess<'_>, to: &ElementAccess<'_>) 
     Some(analyzer.prove_equal(&from, &to) == Some(true) || same_when_fused(&iters, &from, &to))
 }
 
-/// The same, with the iterators as digits of one number, so that what divides and multiplies it again can be seen.
+/// Makes the same comparison with the iterators as digits of one number, so that a division and the matching
+/// multiplication cancel.
 fn same_when_fused(iters: &[(Sym, Dim)], from: &Dim, to: &Dim) -> bool {
     let Some((first, _)) = iters.first() else { return false };
     let fused = unused_symbol(0, first.dtype);
@@ -81,7 +82,7 @@ fn same_when_fused(iters: &[(Sym, Dim)], from: &Dim, to: &Dim) -> bool {
     Analyzer::new().prove_equal(&from, &to) == Some(true)
 }
 
-/// The position of an element in row-major order.
+/// Returns the position of an element in row-major order.
 fn position(access: &ElementAccess<'_>) -> Option<Dim> {
     let shape = access.buffer.as_buffer_type()?.shape;
     let mut position = Dim::Int(0);

@@ -1,4 +1,4 @@
-//! Makes `R.reshape` of calls that only reshape.
+//! Replaces calls that only reshape by `R.reshape`.
 
 use super::reshape_pattern::reshapes;
 use plugin_api::arith::product;
@@ -84,7 +84,8 @@ fn rewrite_dataflow_reshape(module: &Module, ctx: &Ctx) -> Result<Module, PassEr
     result.map_err(|error: SealError| error.into())
 }
 
-/// What a call only reshapes, and to which shape. `reshaping` has the PrimFuncs that only reshape their first argument.
+/// Returns the operand and the target shape of a call that only reshapes. `reshaping` has the PrimFuncs that only
+/// reshape their first argument.
 fn reshaped<'b>(value: Value<'b>, reshaping: &BTreeSet<&str>) -> Option<(Value<'b>, Vec<Dim>)> {
     let call = value.as_call_to("relax.call_tir").filter(|_| value.is_dataflow_var())?;
     reshaping.get(call.arg(0)?.as_global()?)?;

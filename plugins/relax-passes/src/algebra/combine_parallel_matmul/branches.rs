@@ -1,22 +1,22 @@
-//! Products of one tensor with several matrices: which of them can be one product.
+//! Determines which products of one tensor with several matrices can be combined.
 
 use super::super::until_stable::Stretches;
 use plugin_api::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What each product of a group is followed by. The greatest form is tried first.
+/// The operations that follow each product of a group. The largest form is tried first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Form {
     /// Number of products.
     branches: usize,
-    /// Rank of the bias that is added, if all products have one of this rank.
+    /// Rank of the added bias, if all products have one of this rank.
     bias: Option<i32>,
     activation: Option<&'static str>,
 }
 
 const ACTIVATIONS: [&str; 4] = ["relax.nn.relu", "relax.nn.gelu", "relax.nn.gelu_tanh", "relax.nn.silu"];
 
-/// Forms of the groups of a function, without repetitions.
+/// Returns the distinct forms of the groups of a function.
 pub(super) fn forms(body: &Body) -> Vec<Form> {
     let mut products = Forms::default();
     let mut biased = Forms::default();
@@ -36,7 +36,7 @@ pub(super) fn forms(body: &Body) -> Vec<Form> {
             }
         }
     }
-    // Of several activations of one tensor's products, the first one counts.
+    // If the products of one tensor have several activations, the first one counts.
     let mut first = Forms::default();
     for (tensor, form) in activated.into_iter().flatten().flat_map(|forms| forms.of) {
         first.of.entry(tensor).or_insert(form);
@@ -50,7 +50,7 @@ pub(super) fn forms(body: &Body) -> Vec<Form> {
     forms.into_iter().rev().collect()
 }
 
-/// Forms by the tensor that is multiplied.
+/// Forms, keyed by the tensor that is multiplied.
 #[derive(Default)]
 struct Forms {
     of: BTreeMap<u32, Form>,
@@ -64,8 +64,8 @@ impl Forms {
     }
 }
 
-/// The tensor and the rank of the bias, where a bias is added to a product, on either side as in TVM. Only one that is on the
-/// right is combined.
+/// Returns the tensor and the rank of the bias if a bias is added to a product, on either side as in TVM. Only a bias
+/// on the right is combined.
 fn biased_product(value: Value<'_>) -> Option<(Value<'_>, i32)> {
     let [a, b] = args_of(value, "relax.add")?;
     let (product, bias) = if a.as_call_to("relax.matmul").is_some() { (a, b) } else { (b, a) };
@@ -73,7 +73,7 @@ fn biased_product(value: Value<'_>) -> Option<(Value<'_>, i32)> {
     Some((tensor, bias.ty().ndim()))
 }
 
-/// The arguments of a call of an operator with two.
+/// Returns the arguments of a call of a binary operator.
 fn args_of<'b>(value: Value<'b>, op: &str) -> Option<[Value<'b>; 2]> {
     let call = value.as_call_to(op)?;
     Some([call.arg(0)?, call.arg(1)?])
@@ -85,11 +85,11 @@ pub(super) struct Branch<'b> {
     pub(super) product: Value<'b>,
     pub(super) matrix: Value<'b>,
     pub(super) bias: Option<Value<'b>>,
-    /// The last value, which is replaced.
+    /// The last value of the branch, which is replaced.
     root: Value<'b>,
 }
 
-/// Products that become one.
+/// Products that are combined into one.
 pub(super) struct Combined<'b> {
     pub(super) tensor: Value<'b>,
     pub(super) branches: Vec<Branch<'b>>,
@@ -101,19 +101,19 @@ impl<'b> Combined<'b> {
         self.branches.iter().map(|branch| branch.root)
     }
 
-    /// What the one product is computed from.
+    /// Returns the operands of the combined product.
     pub(super) fn operands(&self) -> impl Iterator<Item = Value<'b>> {
         let of_branches = self.branches.iter().flat_map(|branch| [Some(branch.matrix), branch.bias]);
         std::iter::once(self.tensor).chain(of_branches.flatten())
     }
 
-    /// Whether all operands come before all roots, so that the one product can be written between them.
+    /// Returns true if all operands precede all roots, so that the combined product can be placed between them.
     pub(super) fn operands_are_first(&self) -> bool {
         let last = self.operands().map(Value::word).max();
         last < self.roots().map(Value::word).min()
     }
 
-    /// Where the one product is split.
+    /// Returns the positions at which the combined product is split.
     pub(super) fn cuts(&self) -> Vec<i64> {
         let widths = self.branches.iter().filter_map(|branch| dims(branch.matrix)?.last()?.as_int());
         let ends = widths.scan(0, |end, width| {
@@ -124,7 +124,7 @@ impl<'b> Combined<'b> {
     }
 }
 
-/// The groups of one form, each in one stretch of bindings, as far as they can be combined.
+/// Returns the groups of one form that can be combined, each within one stretch of bindings.
 pub(super) fn combinations(body: &Body, form: Form) -> Vec<Combined<'_>> {
     let (stretches, users) = (Stretches::of(body), body.users());
     let mut groups: BTreeMap<_, (Value<'_>, Vec<Branch<'_>>)> = BTreeMap::new();
@@ -157,7 +157,7 @@ pub(super) fn combinations(body: &Body, form: Form) -> Vec<Combined<'_>> {
     of_one_form.collect()
 }
 
-/// What of a group can be combined: for each rank, matrices of one batch.
+/// Returns the parts of a group that can be combined: for each rank, matrices of one batch.
 fn combined<'b>(tensor: Value<'b>, group: &[Branch<'b>], form: Form) -> Vec<Combined<'b>> {
     let mut words: Vec<u32> =
         group.iter().flat_map(|branch| [Some(branch.matrix), branch.bias]).flatten().map(Value::word).collect();
@@ -179,8 +179,8 @@ fn combined<'b>(tensor: Value<'b>, group: &[Branch<'b>], form: Form) -> Vec<Comb
     combined.collect()
 }
 
-/// The branches that can be parts of one product, those of known widths first: as it is split at known places, only the last
-/// width may be unknown.
+/// Returns the branches that can be combined, those of known width first: the split positions must be known, so only
+/// the last width may be unknown.
 fn of_one_product(mut branches: Vec<Branch<'_>>) -> Option<Vec<Branch<'_>>> {
     let matrices: Vec<Vec<Dim>> = branches.iter().filter_map(|branch| dims(branch.matrix)).collect();
     if !same_but_last(&matrices, 2) {
@@ -198,7 +198,7 @@ fn of_one_product(mut branches: Vec<Branch<'_>>) -> Option<Vec<Branch<'_>>> {
     (branches.len() > 1 && one_dtype && whole && same_but_last(&biases, 1)).then_some(branches)
 }
 
-/// Whether shapes are of one rank, and all dimensions but the last `n` are the same.
+/// Returns true if shapes have the same rank and agree in all but the last `n` dimensions.
 fn same_but_last(shapes: &[Vec<Dim>], n: usize) -> bool {
     let Some(first) = shapes.first() else { return true };
     let mut analyzer = Analyzer::new();

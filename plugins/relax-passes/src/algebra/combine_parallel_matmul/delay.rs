@@ -1,11 +1,11 @@
-//! Moves values that are combined after everything that they are combined from.
+//! Moves the combined values after all of their operands.
 
 use super::branches::Combined;
 use plugin_api::prelude::*;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// The function in which the roots of each combination come after its operands, where bindings can be moved so. Each binding
-/// that has to wait comes as soon as it can.
+/// Returns the function with the roots of each combination after its operands, where bindings can be moved that way. A
+/// delayed binding is placed as early as possible.
 pub(super) fn roots_after_operands(body: &Body, combinations: &[Combined<'_>]) -> Result<Body, PassError> {
     let (mut edit, regions) = (body.edit(), body.regions());
     let mut blocks: BTreeMap<u32, (Block<'_>, Vec<&Combined<'_>>)> = BTreeMap::new();
@@ -24,7 +24,7 @@ pub(super) fn roots_after_operands(body: &Body, combinations: &[Combined<'_>]) -
     Ok(edit.finish()?)
 }
 
-/// The order of the bindings of a block. Combinations of which a root would have to wait for itself are left out.
+/// Returns the order of the bindings of a block. Combinations in which a root depends on itself are left out.
 fn order<'b>(block: Block<'b>, mut combinations: Vec<&Combined<'_>>) -> Vec<Value<'b>> {
     let bindings: Vec<Value<'b>> = block.bindings().collect();
     loop {
@@ -37,11 +37,11 @@ fn order<'b>(block: Block<'b>, mut combinations: Vec<&Combined<'_>>) -> Vec<Valu
     }
 }
 
-/// Which bindings wait for which others.
+/// The dependencies between bindings.
 struct Waiting {
-    /// For each binding, those that need it.
+    /// For each binding, its users.
     users: Vec<Vec<usize>>,
-    /// For each binding, how many it needs that are not written yet.
+    /// For each binding, the number of operands that are not placed yet.
     missing: Vec<usize>,
 }
 
@@ -70,7 +70,7 @@ impl Waiting {
         waiting
     }
 
-    /// The order, and what cannot be written because it waits for itself.
+    /// Returns the order, and the bindings that cannot be placed because they are in a cycle.
     fn order(mut self) -> (Vec<usize>, Vec<usize>) {
         let (mut order, mut ready, mut seen) = (Vec::new(), BTreeSet::new(), 0);
         while seen < self.missing.len() {
@@ -82,7 +82,7 @@ impl Waiting {
                 order.push(next);
                 for user in std::mem::take(&mut self.users[next]) {
                     self.missing[user] -= 1;
-                    // What comes later is written in its place.
+                    // Later bindings are placed when their own turn comes.
                     if self.missing[user] == 0 && user < seen {
                         ready.insert(user);
                     }

@@ -1,18 +1,18 @@
-//! Names of functions that were nested in others.
+//! Chooses names for lifted functions.
 
 use plugin_api::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Where a nested function is: the names of the functions around it from the outermost on, and its own.
+/// The path of a nested function: the names of the enclosing functions, outermost first, and its own.
 struct Nested {
     path: Vec<String>,
     name: Option<String>,
 }
 
-/// For each function that has nested ones, their names in the module, in the order in which they begin.
+/// Returns, for each function with nested functions, their names in the module, in program order.
 ///
-/// A name is made of those of the outermost function and of the nested one. If another function has that name, the names of
-/// all functions around it are used, and if that does not help, a number.
+/// A name is built from the names of the outermost function and the nested one. If another function has that name, the
+/// names of all enclosing functions are used; if that is not unique either, a number is added.
 pub(super) fn names_of(module: &Module) -> BTreeMap<String, Vec<String>> {
     let mut all: BTreeMap<String, Vec<Nested>> = BTreeMap::new();
     for (name, body) in module.functions() {
@@ -42,7 +42,7 @@ pub(super) fn names_of(module: &Module) -> BTreeMap<String, Vec<String>> {
     named.collect()
 }
 
-/// Gives a name to those that have none, where `propose` has one that no other function has, nor another proposal.
+/// Names each unnamed function for which `propose` returns a name that no other function or proposal has.
 fn choose(
     all: &mut BTreeMap<String, Vec<Nested>>,
     taken: &mut BTreeSet<String>,
@@ -62,7 +62,7 @@ fn choose(
     }
 }
 
-/// The functions that are nested in one, in the order in which they begin.
+/// Returns the functions nested in one function, in program order.
 fn nested_in(name: &str, body: &Body) -> Vec<Nested> {
     let (mut open, mut found) = (vec![(body.root(), name.to_string())], Vec::new());
     for value in body.values().skip(1).filter(|value| value.as_function().is_some()) {
