@@ -1,4 +1,4 @@
-//! The analyser, as pass authors use it.
+//! The analyser, the entry point of [`crate::arith`] for pass authors.
 
 use super::bounds::Bounds;
 use super::modular::ModularSet;
@@ -8,10 +8,10 @@ use crate::ir::{DType, Dim, Sym};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// An analyser that has seen more expressions than this forgets them.
+/// The analyser discards its expressions once it holds more of them than this.
 const MAX_NODES: usize = 1 << 20;
 
-/// Simplifies and compares integer expressions, of shapes and of TIR indices, by what is known of their variables.
+/// Simplifies and compares integer expressions, both of shapes and of TIR indices, using facts about their variables.
 ///
 /// ```
 /// use plugin_api::arith::{Analyzer, Bounds, prim};
@@ -34,25 +34,25 @@ const MAX_NODES: usize = 1 << 20;
 /// assert_eq!(analyzer.under(&even).modular_set(&flat).coeff, 2);
 /// ```
 ///
-/// Questions cost time in proportion to the expression; parts that were seen before are not looked at again until
-/// something else is bound or assumed. What is bound later takes the place of what was bound before.
+/// Each query takes time proportional to the size of the expression. Results for parts analysed earlier are reused until another binding or
+/// assumption is added. A later binding replaces an earlier one.
 #[derive(Default)]
 pub struct Analyzer {
-    // Each branch of an If has an analyser of its own, so these are shared until one binds more.
+    // Each branch of an If has its own analyser, so these maps are shared until one of the analysers adds a binding.
     vars: Arc<BTreeMap<u32, (Bounds, ModularSet)>>,
     values: Arc<BTreeMap<u32, Dim>>,
-    /// Least value and number of values.
+    /// The first value and the number of values of each variable.
     pub(super) ranges: Arc<BTreeMap<u32, (Sym, Dim, Dim)>>,
-    /// Variables whose ranges have ends that are not known, so that these are conditions.
+    /// Variables whose ranges have an end that is not constant, so that the ranges are entered as conditions.
     open: Arc<BTreeSet<u32>>,
     assumed: Vec<Dim>,
     store: Store,
-    /// Whether the store knows all of the above.
+    /// True if the store contains all of the above.
     ready: bool,
 }
 
 impl Analyzer {
-    /// Knows nothing.
+    /// Returns an analyser without bindings or assumptions.
     pub fn new() -> Analyzer {
         Analyzer::default()
     }
@@ -65,7 +65,7 @@ impl Analyzer {
         self.ready = false;
     }
 
-    /// The variable lies within bounds.
+    /// Binds the variable to constant bounds.
     ///
     /// ```
     /// # use plugin_api::{arith::{Analyzer, Bounds, prim}, prelude::*};
@@ -80,7 +80,7 @@ impl Analyzer {
         Arc::make_mut(&mut self.vars).insert(sym.id, known);
     }
 
-    /// The variable has one of these remainders; what was bound before still holds.
+    /// Binds the variable to a set of remainders; bounds that were bound earlier still hold.
     ///
     /// ```
     /// # use plugin_api::{arith::{Analyzer, ModularSet, prim}, prelude::*};
@@ -95,7 +95,7 @@ impl Analyzer {
         self.ready = false;
     }
 
-    /// The variable lies within `min` and `min + extent - 1`, both of which may be symbolic.
+    /// Binds the variable to the values `min` to `min + extent - 1`; both `min` and `extent` may be symbolic.
     ///
     /// ```
     /// # use plugin_api::{arith::{Analyzer, prim}, prelude::*};
@@ -110,7 +110,7 @@ impl Analyzer {
         match (min.as_int(), extent.as_int()) {
             (Some(min), Some(extent)) => {
                 let max = min.checked_add(extent).and_then(|end| end.checked_sub(1));
-                // An empty range says nothing: the loop over it is never executed.
+                // An empty range implies nothing: its loop is never executed.
                 let range = Bounds::EVERYTHING.intersect(Bounds::of(min, max.unwrap_or(Bounds::POS_INF)));
                 Arc::make_mut(&mut self.vars).insert(sym.id, (range, ModularSet::EVERYTHING));
             }
@@ -119,7 +119,7 @@ impl Analyzer {
         Arc::make_mut(&mut self.ranges).insert(sym.id, (sym, min.clone(), extent.clone()));
     }
 
-    /// The variable is this, wherever it is. Nothing is bound if the value mentions the variable itself.
+    /// Replaces the variable by a value wherever it occurs. Does nothing if the value mentions the variable itself.
     ///
     /// ```
     /// # use plugin_api::{arith::{Analyzer, prim}, prelude::*};
@@ -135,14 +135,14 @@ impl Analyzer {
         let simple = self.simplify(value);
         simple.vars(&mut |other| cyclic |= other.id == sym.id);
         if !cyclic {
-            // In a chain of values, each has those before it put in once. Else products keep the order in which they are written.
+            // In a chain of values, earlier values are substituted once, here. Otherwise products keep their factors in the written order.
             let value = if chained { simple } else { value.clone() };
             Arc::make_mut(&mut self.values).insert(sym.id, value);
             self.ready = false;
         }
     }
 
-    /// The condition holds, from now on.
+    /// Assumes from now on that the condition holds.
     ///
     /// ```
     /// # use plugin_api::{arith::{Analyzer, prim}, prelude::*};
@@ -161,7 +161,7 @@ impl Analyzer {
         }
     }
 
-    /// An analyser that knows the same, and that a condition holds: for the branch of an If, say. This one is as it was.
+    /// Returns a copy of the analyser that also assumes a condition, for example for a branch of an If. `self` is unchanged.
     ///
     /// ```
     /// # use plugin_api::{arith::{Analyzer, prim}, prelude::*};
@@ -180,12 +180,12 @@ impl Analyzer {
         Analyzer { vars, values, ranges, open, assumed, store: Store::default(), ready: false }
     }
 
-    /// Before a question: what was seen is forgotten if it is too much.
+    /// Prepares for a query: discards the analysed expressions if there are too many.
     pub(super) fn refresh(&mut self) {
         self.ready &= self.store.nodes.len() <= MAX_NODES;
     }
 
-    /// The store, which knows all that is bound and assumed.
+    /// Returns the store, with all bindings and assumptions entered.
     pub(super) fn store(&mut self) -> &mut Store {
         if !self.ready {
             self.store = Store::default();
@@ -217,8 +217,8 @@ impl Analyzer {
         self.store.simplify(id)
     }
 
-    /// The canonical form: equal for expressions that are equal as sums, as far as what is known shows it. What cannot
-    /// be simplified is given back as it is.
+    /// Returns the canonical form: expressions that are provably equal as sums have the same form. Expressions that cannot be simplified are returned
+    /// unchanged.
     ///
     /// ```
     /// # use plugin_api::{arith::{Analyzer, prim}, prelude::*};
@@ -240,8 +240,8 @@ impl Analyzer {
         }
     }
 
-    /// Whether two expressions are equal for all values of their variables (`Some(true)`), for none (`Some(false)`), or
-    /// neither is known.
+    /// Returns `Some(true)` if two expressions are equal for all values of their variables, `Some(false)` if they are equal for none, and `None` if
+    /// neither can be proved.
     ///
     /// ```
     /// # use plugin_api::{arith::{Analyzer, prim}, prelude::*};
@@ -268,7 +268,7 @@ impl Analyzer {
         store.as_int(equal).map(|v| v != 0)
     }
 
-    /// Whether a condition holds for all values of its variables. `false` says that this is not known.
+    /// Returns true if a condition provably holds for all values of its variables. `false` means that no proof was found.
     ///
     /// ```
     /// # use plugin_api::{arith::{Analyzer, prim}, prelude::*};
@@ -284,7 +284,7 @@ impl Analyzer {
         condition.dtype() == DType::BOOL && self.store.as_int(id) == Some(1)
     }
 
-    /// Whether `a < b` for all values of the variables, as far as that is known.
+    /// Returns true if `a < b` provably holds for all values of the variables.
     ///
     /// ```
     /// # use plugin_api::{arith::{Analyzer, Bounds}, prelude::*};
@@ -298,7 +298,7 @@ impl Analyzer {
         self.can_prove(&Dim::binary(prim::LT, a.clone(), b.clone()))
     }
 
-    /// Whether `a >= b` for all values of the variables, as far as that is known.
+    /// Returns true if `a >= b` provably holds for all values of the variables.
     ///
     /// ```
     /// # use plugin_api::{arith::{Analyzer, Bounds}, prelude::*};
@@ -311,7 +311,7 @@ impl Analyzer {
         self.can_prove(&Dim::binary(prim::GE, a.clone(), b.clone()))
     }
 
-    /// Bounds within which all values of an integer expression lie. They need not be reached.
+    /// Returns bounds that contain all values of an integer expression. They may be wider than necessary.
     ///
     /// ```
     /// # use plugin_api::{arith::{Analyzer, Bounds, prim}, prelude::*};
@@ -339,7 +339,7 @@ impl Analyzer {
         }
     }
 
-    /// Remainders that the values of an integer expression have.
+    /// Returns the remainders that the values of an integer expression can have.
     ///
     /// ```
     /// # use plugin_api::{arith::{Analyzer, ModularSet, prim}, prelude::*};
@@ -357,12 +357,12 @@ impl Analyzer {
         let store = self.store();
         let simple = store.simplify(id);
         let (a, b) = (store.modular[id as usize], store.modular[simple as usize]);
-        // 0 is one value; else the greater distance says more.
+        // A coefficient of 0 means a single value; otherwise the larger distance is the stronger fact.
         if a.coeff == 0 || b.coeff != 0 && a.coeff > b.coeff { a } else { b }
     }
 }
 
-/// The conditions that a range is.
+/// Builds the two conditions that are equivalent to a range.
 fn within(sym: &Sym, min: &Dim, extent: &Dim) -> [Dim; 2] {
     let var = || Dim::Var(*sym);
     let end = Dim::binary(prim::ADD, min.clone(), extent.clone());

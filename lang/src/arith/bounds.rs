@@ -1,10 +1,9 @@
-//! Constant bounds of integers, and what operations make of them.
+//! Constant bounds of integers, and the bounds of operations on them.
 
 use crate::ir::DType;
 use crate::ir::records::prim;
 
-/// The least and the greatest value that an integer expression can have; [`Bounds::NEG_INF`] and [`Bounds::POS_INF`]
-/// where there is none that is known.
+/// The least and the greatest value that an integer expression can have. An unknown bound is [`Bounds::NEG_INF`] or [`Bounds::POS_INF`].
 ///
 /// ```
 /// use plugin_api::arith::Bounds;
@@ -21,33 +20,33 @@ pub struct Bounds {
     pub max: i64,
 }
 
-/// Infinity while bounds are computed. Divided by any 64-bit number it is still beyond them.
+/// Infinity while bounds are computed. Even divided by any 64-bit number, it is still beyond the 64-bit range.
 const INF: i128 = 1 << 126;
 
 impl Bounds {
-    /// No least value is known.
+    /// The least value if none is known.
     pub const NEG_INF: i64 = i64::MIN;
-    /// No greatest value is known.
+    /// The greatest value if none is known.
     pub const POS_INF: i64 = i64::MAX;
-    /// Nothing is known.
+    /// The bounds of an integer about which nothing is known.
     pub const EVERYTHING: Bounds = Bounds { min: Bounds::NEG_INF, max: Bounds::POS_INF };
 
-    /// From the least to the greatest value, both included.
+    /// Returns the bounds from the least to the greatest value, both included.
     pub const fn of(min: i64, max: i64) -> Bounds {
         Bounds { min, max }
     }
 
-    /// `min` and whatever is greater.
+    /// Returns the bounds of all values from `min` upwards.
     pub const fn at_least(min: i64) -> Bounds {
         Bounds { min, max: Bounds::POS_INF }
     }
 
-    /// `max` and whatever is less.
+    /// Returns the bounds of all values up to `max`.
     pub const fn at_most(max: i64) -> Bounds {
         Bounds { min: Bounds::NEG_INF, max }
     }
 
-    /// What a data type can hold; of 64 bits and of what is no integer: everything.
+    /// Returns the range of a data type; unbounded for 64-bit types and for types that are not integers.
     pub fn of_dtype(dtype: DType) -> Bounds {
         match (dtype.code(), u32::from(dtype.bits())) {
             (6, _) => Bounds::of(0, 1),
@@ -58,34 +57,34 @@ impl Bounds {
         }
     }
 
-    /// Whether a value lies within.
+    /// Returns true if a value lies within the bounds.
     pub fn contains(self, value: i64) -> bool {
         self.min <= value && value <= self.max
     }
 
-    /// Whether all values lie within others.
+    /// Returns true if all values lie within `other`.
     pub(super) fn is_within(self, other: Bounds) -> bool {
         other.contains(self.min) && other.contains(self.max)
     }
 
-    /// Whether both ends are known.
+    /// Returns true if both ends are known.
     pub fn is_finite(self) -> bool {
         self.min != Bounds::NEG_INF && self.max != Bounds::POS_INF
     }
 
-    /// The one value, if there is only one.
+    /// Returns the value if there is only one.
     pub fn constant(self) -> Option<i64> {
         (self.min == self.max && self.is_finite()).then_some(self.min)
     }
 
-    /// What both allow; `self` if they contradict each other, as nothing follows from that.
+    /// Returns the intersection; `self` if the two are disjoint, since nothing follows from a contradiction.
     #[must_use]
     pub fn intersect(self, other: Bounds) -> Bounds {
         let both = Bounds::of(self.min.max(other.min), self.max.min(other.max));
         if both.min <= both.max { both } else { self }
     }
 
-    /// What either allows.
+    /// Returns the smallest bounds that contain both.
     #[must_use]
     pub fn union(self, other: Bounds) -> Bounds {
         Bounds::of(self.min.min(other.min), self.max.max(other.max))
@@ -97,8 +96,8 @@ impl Bounds {
         (min, max)
     }
 
-    /// The bounds of 64 bits that hold these. A least value beyond 64 bits is rounded down, a greatest one up; what is beyond
-    /// them altogether wraps around to anything.
+    /// Returns the 64-bit bounds that contain these. A least value beyond 64 bits is rounded down, a greatest one up; a range that lies entirely
+    /// beyond 64 bits wraps around, so nothing is known of it.
     fn narrow(min: i128, max: i128) -> Bounds {
         let (low, high) = (i128::from(i64::MIN), i128::from(i64::MAX));
         if max < low || min > high {
@@ -114,7 +113,7 @@ impl Bounds {
         Bounds::narrow(min, max)
     }
 
-    /// One value.
+    /// Returns the bounds of a single value.
     pub(super) fn exactly(value: i64) -> Bounds {
         Bounds::narrow(value.into(), value.into())
     }
@@ -134,17 +133,17 @@ impl Bounds {
     }
 
     fn mul(self, other: Bounds) -> Bounds {
-        // 0 times infinity is 0: every value is finite.
+        // 0 times infinity is 0, because every actual value is finite.
         Bounds::corners(self, other, i128::saturating_mul)
     }
 
-    /// Largest absolute value.
+    /// Returns the largest absolute value.
     fn magnitude(self) -> i128 {
         let (min, max) = self.wide();
         min.abs().max(max.abs())
     }
 
-    /// Quotients rounded down. A divisor is never 0.
+    /// Returns the bounds of quotients rounded down. A divisor is never 0.
     pub(super) fn floordiv(self, by: Bounds) -> Bounds {
         if by.min >= 0 {
             let by = Bounds { min: by.min.max(1), max: by.max.max(1) };
@@ -166,7 +165,7 @@ impl Bounds {
             return Bounds::of(self.min.rem_euclid(by), self.max.rem_euclid(by));
         }
         let rest = Bounds::narrow((low + 1).min(0), (high - 1).max(0));
-        // What is not negative does not grow, if the divisor is not negative either.
+        // A remainder of a nonnegative dividend and a nonnegative divisor is at most the dividend.
         if by.min >= 0 && self.min >= 0 { Bounds::of(rest.min, rest.max.min(self.max)) } else { rest }
     }
 
@@ -185,7 +184,7 @@ impl Bounds {
         Bounds::narrow(min.max(-most).min(0), max.min(most).max(0))
     }
 
-    /// What an operation makes of bounds of its operands.
+    /// Returns the bounds of an operation from the bounds of its operands.
     pub(super) fn binary(op: u16, a: Bounds, b: Bounds) -> Bounds {
         match op {
             prim::FLOORDIV..=prim::TRUNCMOD if b.constant() == Some(0) => Bounds::EVERYTHING,

@@ -1,4 +1,4 @@
-//! What is assumed, as the analyser uses it.
+//! Assumptions, in the form that the analyser uses.
 
 use super::bounds::Bounds;
 use super::modular::ModularSet;
@@ -12,38 +12,38 @@ type Map<K, T> = HashMap<K, T, foldhash::fast::FixedState>;
 
 #[derive(Default)]
 pub(super) struct Facts {
-    /// Of variables, as they were bound.
+    /// Facts about variables that were bound.
     pub(super) bound: Arc<BTreeMap<u32, (Bounds, ModularSet)>>,
-    /// Of variables, from what is assumed.
+    /// Facts about variables that follow from assumptions.
     pub(super) vars: Map<u32, (Bounds, ModularSet)>,
-    /// Of other expressions.
+    /// Bounds of other expressions.
     pub(super) atoms: Map<Id, Bounds>,
-    /// Of sums of several terms without constant, whose coefficients have no common divisor.
+    /// Bounds of sums of several terms without a constant, whose coefficients have no common divisor.
     pub(super) linear: Vec<Linear>,
-    /// Which of these have a term.
+    /// For each term, the positions in `linear` of the sums that contain it.
     pub(super) with_term: Map<Id, Vec<usize>>,
-    /// Conditions that hold, or do not.
+    /// Conditions that are known to hold, or not to hold.
     pub(super) truths: Map<Id, bool>,
 }
 
 impl Facts {
-    /// What is known of a variable.
+    /// Returns the facts about a variable.
     pub(super) fn of_var(&self, id: u32) -> Option<(Bounds, ModularSet)> {
         self.vars.get(&id).or_else(|| self.bound.get(&id)).copied()
     }
 }
 
-/// A sum lies within bounds.
+/// A sum and its bounds.
 pub(super) struct Linear {
     pub(super) terms: Sum,
     pub(super) bounds: Bounds,
-    /// The variable whose range says so. That the range is not empty is known only where there is the variable.
+    /// The variable whose range implies the bounds. The range is only known to be nonempty where the variable is in scope.
     pub(super) of: Option<Id>,
 }
 
 impl Store {
-    /// Assumes that a canonical condition holds, as one end of the range of a variable if it is that. What was seen
-    /// before does not know of it until [`Store::know_again`].
+    /// Assumes that a canonical condition holds; `of` is the variable if the condition is one end of its range. Expressions that were analysed
+    /// earlier are not updated until [`Store::know_again`] is called.
     pub(super) fn assume(&mut self, cond: Id, of: Option<Id>) {
         let mut work = vec![(cond, true)];
         while let Some((id, holds)) = work.pop() {
@@ -131,7 +131,7 @@ impl Store {
         Some(())
     }
 
-    /// `x % c == k` of a variable is a modular set.
+    /// Derives a modular set from `x % c == k`, where `x` is a variable.
     fn assume_remainder(&mut self, sum: &Sum) -> Option<()> {
         let [(id, unit @ (1 | -1))] = sum.terms[..] else { return None };
         let (x, c) = self.by_constant(id, prim::FLOORMOD)?;
@@ -145,7 +145,7 @@ impl Store {
     }
 }
 
-/// Bounds of `x` from those of `g * x`.
+/// Returns the bounds of `x` from those of `g * x`.
 fn ceil_floor(bounds: Bounds, g: i64) -> Bounds {
     let min =
         if bounds.min == Bounds::NEG_INF { bounds.min } else { -(-i128::from(bounds.min)).div_euclid(g.into()) as i64 };

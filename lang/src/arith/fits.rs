@@ -1,7 +1,7 @@
-//! Which sums fit their data type wherever others do.
+//! Checks that a rewritten sum fits its data type wherever the original sums do.
 //!
-//! TIR's integers do not overflow. A sum that wraps around half-way is right again in the end, but not in what is divided or
-//! compared: `(0 - a) % m` is not `a * (m - 1) % m` where that product wraps around.
+//! TIR's integers do not overflow. If an intermediate sum wraps around, the final sum is still correct, but a division or comparison of it is not:
+//! `(0 - a) % m` differs from `a * (m - 1) % m` where that product wraps around.
 
 use super::bounds::Bounds;
 use super::store::{Id, Store};
@@ -10,9 +10,9 @@ use super::to_dim::FIRST_ATOM;
 use crate::ir::DType;
 use crate::ir::records::prim;
 
-/// The greatest multiple of a symbolic variable of 64 bits that is taken to fit.
+/// The greatest coefficient of a 64-bit symbolic variable whose multiple is assumed to fit.
 const MAX_MULTIPLE: u64 = 1 << 16;
-/// Largest expression in which symbolic variables are looked for.
+/// The size of the largest expression that is searched for symbolic variables.
 const MAX_SIZE: u32 = 64;
 
 impl Store {
@@ -21,15 +21,15 @@ impl Store {
         self.fits_where_one(sum, [given], dtype)
     }
 
-    /// Returns true if a sum fits its data type for all values for which several others do: it is one of them or follows from one
-    /// ([`is_nearer_to_0`]), it is an atom, or its bounds say so.
+    /// Returns true if a sum fits its data type for all values for which several others do. This holds if the sum is one of them or follows from one
+    /// ([`is_nearer_to_0`]), if it is an atom, or if its bounds lie within the type.
     fn fits_where_one<'s>(&self, sum: &Sum, given: impl IntoIterator<Item = &'s Sum>, dtype: DType) -> bool {
         let follows = |given: &Sum| sum == given || is_nearer_to_0(sum, given);
         let is_atom = matches!(sum.terms[..], [] | [(_, 1)]) && sum.k == 0;
         is_atom || given.into_iter().any(follows) || self.is_within(sum, dtype) || self.is_of_dimensions(sum, dtype)
     }
 
-    /// Builds both sides of an operation that does not wrap around; `None` if one may not fit where those that are given do.
+    /// Builds both sides of an operation that must not wrap around; `None` if a side may not fit where the given sums do.
     pub(super) fn build_both<'s>(
         &mut self,
         [left, right]: [&Sum; 2],
@@ -46,8 +46,8 @@ impl Store {
         bounds.is_finite() && bounds.is_within(Bounds::of_dtype(dtype))
     }
 
-    /// Returns true for small multiples of symbolic variables of 64 bits: they are extents, far below what 64 bits hold.
-    /// A value that is loaded may be anything.
+    /// Returns true for small multiples of 64-bit symbolic variables: these are extents, far below the 64-bit limit. A loaded value, in contrast, can
+    /// be anything.
     fn is_of_dimensions(&self, sum: &Sum, dtype: DType) -> bool {
         let is_small = |(id, c): &(Id, i64)| c.unsigned_abs() <= MAX_MULTIPLE && self.is_dimension(*id);
         dtype == DType::I64 && sum.k.unsigned_abs() < 1 << 61 && sum.terms.iter().all(is_small)
@@ -66,11 +66,11 @@ impl Store {
     }
 }
 
-/// Returns true for a multiple of the same atom whose numbers are nearer to 0.
+/// Returns true if `sum` is a multiple of the same atom as `given`, with a coefficient and a constant nearer to 0.
 fn is_nearer_to_0(sum: &Sum, given: &Sum) -> bool {
     let ([(atom, c)], [(of, was)]) = (&sum.terms[..], &given.terms[..]) else { return false };
     let towards_0 = |now: i64, was: i64| now.signum() * was.signum() >= 0 && now.unsigned_abs() <= was.unsigned_abs();
-    // The multiple alone may not fit; at most half of it does.
+    // The multiple without its constant may not fit, but at most half of it does.
     let half = towards_0(*c, *was) && c.unsigned_abs() <= was.unsigned_abs() / 2;
     let multiple = if c == was { c.abs() == 1 || sum.k == given.k } else { half };
     atom == of && multiple && towards_0(sum.k, given.k)

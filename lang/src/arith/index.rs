@@ -1,4 +1,4 @@
-//! Analyses the index expressions of function bodies, and rewrites those that become simpler.
+//! Analyses the index expressions of function bodies, and simplifies them.
 
 use super::analyzer::Analyzer;
 use super::bounds::Bounds;
@@ -11,14 +11,14 @@ use crate::rewrite::mutators::{Action, Rewriter};
 use crate::walk::value_key::ValueNumbers;
 use std::collections::{HashMap, HashSet};
 
-/// Operator of a choice of which only one side is evaluated.
+/// The operator of a choice that evaluates only the selected side.
 const IF_THEN_ELSE_OP: &str = "tirx.if_then_else";
 
 impl Analyzer {
-    /// Knows the ranges of all loop variables, threads and block iterators of a PrimFunc. Each is visible in its loop or
-    /// block only, so what is known of it holds wherever it is. Loops with a step are left out.
+    /// Returns an analyser with the ranges of all loop variables, threads and block iterators of a PrimFunc. Each of these is in scope only in its
+    /// own loop or block, so its range is valid at every use. Loops with a step are not bound.
     ///
-    /// Simplifies all indices of a function and tells whether a store stays within its buffer:
+    /// The example simplifies all indices of a function and checks that a store stays within its buffer:
     ///
     /// ```
     /// use plugin_api::arith::Bounds;
@@ -63,8 +63,8 @@ impl Analyzer {
         analyzer
     }
 
-    /// Brings an expression here: arithmetic and choices become themselves, everything else is an atom. No recursion,
-    /// so depth costs no stack.
+    /// Enters an expression: arithmetic and choices become nodes of the store, everything else becomes an atom. Uses no recursion, so deep
+    /// expressions do not need a deep stack.
     fn enter_value(&mut self, root: Value<'_>) -> Option<Id> {
         let (mut work, mut done) = (vec![(root, false)], Vec::new());
         while let Some((value, entered)) = work.pop() {
@@ -85,7 +85,7 @@ impl Analyzer {
         done.pop()
     }
 
-    /// Brings an expression here, in which choices are atoms, too. Equal atoms are one.
+    /// Enters an expression in which choices are atoms as well. Equal atoms become one.
     pub(super) fn enter_opaque(&mut self, root: Value<'_>) -> Option<Id> {
         let opened = |value| operation(value).filter(|(op, ..)| !matches!(*op, SELECT | IF_THEN_ELSE));
         if opened(root).is_none() {
@@ -130,11 +130,10 @@ impl Analyzer {
         Some(self.enter(&Dim::Var(sym)))
     }
 
-    /// The simpler expression, written at the place of the rewriter, or `None` if the one that is there stays: what does
-    /// not get smaller is not touched. Call it from the hook of what uses the expression (a store, a load, a loop), and
-    /// put the result in its place with [`Edit::set_operand`](crate::rewrite::Edit::set_operand);
-    /// [`Analyzer::simplify_body`] does that everywhere. Costs time in proportion to the expression, loads and other
-    /// operands of arithmetic not opened.
+    /// Writes the simpler expression at the position of the rewriter. Returns `None` if it is not smaller than the original, which is then kept. Call
+    /// this from the hook of the user of the expression (a store, a load, a loop) and set the result as its operand with
+    /// [`Edit::set_operand`](crate::rewrite::Edit::set_operand); [`Analyzer::simplify_body`] does this for a whole function. Takes time proportional
+    /// to the expression, without the inside of loads and other opaque operands.
     pub fn simplify_index<'b>(&mut self, value: Value<'b>, rw: &mut Rewriter<'b>) -> Option<V> {
         operation(value)?;
         self.refresh();
@@ -156,7 +155,7 @@ impl Analyzer {
         done.pop()
     }
 
-    /// What an expression consists of as a tree, operands before their users.
+    /// Returns the nodes of an expression written as a tree, operands before their users.
     fn written(&mut self, root: Id) -> Option<Vec<Id>> {
         let store = self.store();
         let (mut work, mut out) = (vec![root], Vec::with_capacity(store.size[root as usize] as usize));
@@ -168,7 +167,7 @@ impl Analyzer {
         Some(out)
     }
 
-    /// Whether each expression without a name, such as a load, is used once at most: it has one place only.
+    /// Returns true if each unnamed expression, such as a load, is used at most once, so that it has one place only.
     fn atoms_once(&mut self, order: &[Id], body: &Body) -> bool {
         let mut seen = HashSet::new();
         order.iter().all(|id| {
@@ -181,14 +180,14 @@ impl Analyzer {
         })
     }
 
-    /// All arithmetic of a function, simplified by what is known: [`Analyzer::of_body`] knows its loops. What does not
-    /// get smaller stays as it is; if nothing does, the same handle comes back.
+    /// Simplifies all arithmetic of a function using the facts in the analyser; [`Analyzer::of_body`] provides the ranges of the function's loops.
+    /// Expressions that do not get smaller are kept; if nothing changes, the same handle is returned.
     ///
     /// # Errors
     /// If the result is not valid.
     pub fn simplify_body(&mut self, body: &Body) -> Result<Body, SealError> {
         body.try_rewrite(|value, rw| {
-            // The expressions of a buffer are those that its type mentions.
+            // The expressions of a buffer are those in its type.
             if operation(value).is_none() && value.kind() != kind::BUFFER {
                 for (i, operand) in value.operands().enumerate() {
                     if let Some(simple) = self.simplify_index(operand, rw) {
@@ -202,19 +201,19 @@ impl Analyzer {
         })
     }
 
-    /// Bounds of an expression of a body, see [`Analyzer::const_bounds`].
+    /// Returns the bounds of an expression of a body; see [`Analyzer::const_bounds`].
     pub fn index_bounds(&mut self, value: Value<'_>) -> Bounds {
         self.refresh();
         self.enter_value(value).map_or(Bounds::EVERYTHING, |id| self.bounds_of(id))
     }
 
-    /// Remainders of an expression of a body, see [`Analyzer::modular_set`].
+    /// Returns the remainders of an expression of a body; see [`Analyzer::modular_set`].
     pub fn index_modular_set(&mut self, value: Value<'_>) -> ModularSet {
         self.refresh();
         self.enter_value(value).map_or(ModularSet::EVERYTHING, |id| self.remainders_of(id))
     }
 
-    /// Whether two expressions of one body are equal, see [`Analyzer::prove_equal`]. Two loads are never known to be.
+    /// Compares two expressions of one body; see [`Analyzer::prove_equal`]. Two loads are never provably equal.
     pub fn prove_index_equal(&mut self, a: Value<'_>, b: Value<'_>) -> Option<bool> {
         self.refresh();
         let (a, b) = (self.enter_value(a)?, self.enter_value(b)?);
@@ -223,13 +222,13 @@ impl Analyzer {
 }
 
 impl<'a> Value<'a> {
-    /// The variable of a loop.
+    /// Returns the variable of a loop.
     fn sibling_var(self) -> Option<Value<'a>> {
         self.region().children().next().filter(|var| var.kind() == kind::LOOP_VAR)
     }
 }
 
-/// Operation, type and first operand of what the analyser opens.
+/// Returns the operation, type and first operand of a value that the analyser does not treat as opaque.
 fn operation(value: Value<'_>) -> Option<(u16, DType, usize)> {
     let node = value.node()?;
     if node.has(flag::BOUND) {
@@ -252,7 +251,7 @@ fn operation(value: Value<'_>) -> Option<(u16, DType, usize)> {
     }
 }
 
-/// Writes one expression, or finds what it stands for.
+/// Writes one expression, or finds the existing value for it.
 fn write<'b>(node: Node, mut kids: Vec<V>, rw: &mut Rewriter<'b>) -> V {
     let sym = Sym { id: node.a as u32, dtype: node.dtype };
     match node.op {

@@ -1,23 +1,23 @@
 //! Arithmetic on dimensions and indices: one analyser for Relax shapes and TIR index expressions.
 //!
-//! [`simplify`] and [`prove_equal`] know nothing of the variables; an [`Analyzer`] knows what they are bound to and what
-//! is assumed. Both bring an expression into a sum of products of atoms with integer coefficients. An atom is a variable
-//! or an operation that does not distribute (`//`, `%`, `min`, `max`, a load, …) over simplified operands. Integers that
-//! do not fit into their type are left as they were written, and so are sums of more than 512 terms.
+//! [`simplify`] and [`prove_equal`] use no facts about the variables; an [`Analyzer`] uses their bindings and assumed conditions. Both convert an
+//! expression to a sum of products of atoms with integer coefficients. An atom is a variable or an operation that does not distribute (`//`, `%`,
+//! `min`, `max`, a load, …) over simplified operands. Integers that do not fit their type, and sums of more than 512 terms, are left as they were
+//! written.
 //!
-//! `int32` and `int64` are integers that do not overflow, as TIR has it, and no divisor is 0. Arithmetic of other types
-//! stays, with simplified operands.
+//! `int32` and `int64` are integers that do not overflow, as in TIR, and no divisor is 0. Arithmetic of other types is kept, with simplified
+//! operands.
 //!
 //! | file | what |
 //! |---|---|
-//! | `analyzer` | what pass authors use: bindings, assumptions, questions |
+//! | `analyzer` | the API for pass authors: bindings, assumptions, queries |
 //! | `index` | expressions of function bodies |
 //! | `form` | simplified expressions in TVM's form; conditions in conjunctive normal form |
-//! | `range` | what variables that run over ranges reach; linear forms |
+//! | `range` | the bounds of an expression over ranges of its variables; linear forms |
 //! | `store`, `facts` | expressions and assumptions while they are analysed |
-//! | `simplify` | the walk that applies the rules |
-//! | `sum`, `rules`, `split`, `order` | rules of sums; of division; of `x // c` beside `x % c`; of `min`, `max`, comparisons, choices |
-//! | `bounds`, `modular`, `fits` | constant bounds; remainders; which sums overflow nowhere |
+//! | `simplify` | the traversal that applies the rules |
+//! | `sum`, `rules`, `split`, `order` | rules for sums; for division; for `x // c` together with `x % c`; for `min`, `max`, comparisons, choices |
+//! | `bounds`, `modular`, `fits` | constant bounds; remainders; sums that do not overflow |
 
 mod analyzer;
 mod bounds;
@@ -50,7 +50,7 @@ use crate::ir::{DType, Dim, DimExpr, Sym};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Value of an operation on integers; `None` where it has none.
+/// Evaluates an operation on integers; `None` where it has no value.
 pub fn fold(op: u16, a: i64, b: i64) -> Option<i64> {
     let truth = |v: bool| Some(i64::from(v));
     match op {
@@ -81,14 +81,14 @@ pub fn fold(op: u16, a: i64, b: i64) -> Option<i64> {
     }
 }
 
-/// Value of an operation on integers of a data type; `None` where it has none, or where an operand of `uint64` is above the
-/// greatest `i64`, in which it would be negative.
+/// Evaluates an operation on integers of a data type. Returns `None` where it has no value, or where an operand of type `uint64` exceeds the greatest
+/// `i64` and would appear negative.
 pub fn fold_as(op: u16, operands: DType, a: i64, b: i64) -> Option<i64> {
     if operands == DType::U64 && (a < 0 || b < 0) { None } else { fold(op, a, b) }
 }
 
-/// The same dimension in one form: equal sums of products come out equal. Nothing is assumed of variables; with an
-/// [`Analyzer`] more can be. Costs time in proportion to the dimension, shared parts counted once.
+/// Returns the canonical form of a dimension: equal sums of products have the same form. Assumes nothing about the variables; use an [`Analyzer`] to
+/// add assumptions. Takes time proportional to the size of the dimension, with shared parts counted once.
 ///
 /// ```
 /// use plugin_api::arith::{prim, simplify};
@@ -105,8 +105,8 @@ pub fn simplify(dim: &Dim) -> Dim {
     }
 }
 
-/// Whether two dimensions are equal for all values of their variables (`Some(true)`), for none (`Some(false)`), or
-/// neither is known.
+/// Returns `Some(true)` if two dimensions are equal for all values of their variables, `Some(false)` if they are equal for none, and `None` if
+/// neither can be proved.
 pub fn prove_equal(a: &Dim, b: &Dim) -> Option<bool> {
     if a == b {
         return Some(true);
@@ -117,7 +117,7 @@ pub fn prove_equal(a: &Dim, b: &Dim) -> Option<bool> {
     Analyzer::new().prove_equal(a, b)
 }
 
-/// Product of dimensions, simplified; 1 of none.
+/// Returns the product of dimensions, simplified; 1 if there are none.
 pub fn product<'a>(dims: impl IntoIterator<Item = &'a Dim>) -> Dim {
     let mut whole = Some(1i64);
     let mut out: Option<Dim> = None;
@@ -136,12 +136,12 @@ pub fn product<'a>(dims: impl IntoIterator<Item = &'a Dim>) -> Dim {
         (None, Some(whole)) => Dim::Int(whole),
         (Some(out), Some(1)) => simplify(&out),
         (Some(out), Some(whole)) => simplify(&Dim::binary(prim::MUL, out, Dim::Int(whole))),
-        // Too large for 64 bits: no tensor has so many elements.
+        // More than 64 bits can hold, which exceeds the number of elements of any tensor.
         (_, None) => Dim::Int(i64::MAX),
     }
 }
 
-/// An operation on two dimensions, simplified.
+/// Returns an operation on two dimensions, simplified.
 pub fn apply(op: u16, a: &Dim, b: &Dim) -> Dim {
     match (a.as_int(), b.as_int()) {
         (Some(x), Some(y)) if fold(op, x, y).is_some() => Dim::Int(fold(op, x, y).unwrap_or(0)),
@@ -149,14 +149,14 @@ pub fn apply(op: u16, a: &Dim, b: &Dim) -> Dim {
     }
 }
 
-/// The dimension with variables replaced; those for which `with` gives `None` stay.
+/// Replaces variables in a dimension; those for which `with` returns `None` are kept.
 pub fn substitute(dim: &Dim, with: &impl Fn(Sym) -> Option<Dim>) -> Dim {
     let expr = match dim {
         Dim::Int(_) => return dim.clone(),
         Dim::Var(sym) => return with(*sym).unwrap_or_else(|| dim.clone()),
         Dim::Expr(expr) => expr,
     };
-    // What is nested may be deeper than the stack allows: an expression is made when its operands are.
+    // Dimensions may be nested more deeply than the stack allows, so an expression is built after its operands, from a work list.
     enum Todo<'d> {
         Operand(&'d Dim),
         Make(&'d Arc<DimExpr>),
@@ -170,7 +170,7 @@ pub fn substitute(dim: &Dim, with: &impl Fn(Sym) -> Option<Dim>) -> Dim {
         }
     }
     let (mut todo, mut made) = (Vec::new(), Vec::new());
-    // What others share is made once.
+    // Shared parts are built once.
     let mut shared: HashMap<*const DimExpr, Dim> = HashMap::new();
     operands(expr, &mut todo);
     while let Some(next) = todo.pop() {

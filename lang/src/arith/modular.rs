@@ -1,10 +1,10 @@
-//! Modular sets: which remainders integers can have.
+//! Modular sets: the remainders that integers can have.
 
 use super::fold;
 use crate::ir::records::prim;
 
-/// The integers `coeff * k + base` for all `k`. `coeff` 0 is the one integer `base`, 1 all integers; otherwise
-/// `0 <= base < coeff`.
+/// The integers `coeff * k + base` for all `k`. If `coeff` is 0, the set is the single integer `base`; if it is 1, the set contains all integers;
+/// otherwise `0 <= base < coeff`.
 ///
 /// ```
 /// use plugin_api::arith::ModularSet;
@@ -15,9 +15,9 @@ use crate::ir::records::prim;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ModularSet {
-    /// Distance between two of them.
+    /// The distance between two adjacent members.
     pub coeff: i64,
-    /// One of them.
+    /// One member of the set.
     pub base: i64,
 }
 
@@ -25,18 +25,18 @@ impl ModularSet {
     /// All integers.
     pub const EVERYTHING: ModularSet = ModularSet { coeff: 1, base: 0 };
 
-    /// `coeff * k + base`; the sign of `coeff` does not matter.
+    /// Returns the set of all `coeff * k + base`; the sign of `coeff` does not matter.
     pub fn new(coeff: i64, base: i64) -> ModularSet {
         ModularSet::wide(coeff.into(), base.into())
     }
 
-    /// Whether an integer is one of them.
+    /// Returns true if the set contains an integer.
     pub fn contains(self, value: i64) -> bool {
         let distance = i128::from(value) - i128::from(self.base);
         if self.coeff == 0 { distance == 0 } else { distance % i128::from(self.coeff) == 0 }
     }
 
-    /// The one integer.
+    /// Returns the set of a single integer.
     pub(super) fn exactly(base: i64) -> ModularSet {
         ModularSet { coeff: 0, base }
     }
@@ -68,13 +68,13 @@ impl ModularSet {
         ModularSet::wide(gcd(gcd(c * d, c * y), d * x), x * y)
     }
 
-    /// What either has.
+    /// Returns the smallest set that contains both.
     pub(super) fn union(self, other: ModularSet) -> ModularSet {
         let ((c, x), (d, y)) = (self.parts(), other.parts());
         ModularSet::wide(gcd(gcd(c, d), x - y), x)
     }
 
-    /// What an operation makes of the sets of its operands.
+    /// Returns the set of an operation from the sets of its operands.
     pub(super) fn binary(op: u16, a: ModularSet, b: ModularSet) -> ModularSet {
         if let (0, 0, Some(value)) = (a.coeff, b.coeff, fold(op, a.base, b.base)) {
             return ModularSet::exactly(value);
@@ -94,7 +94,7 @@ impl ModularSet {
     }
 }
 
-/// Greatest common divisor, not negative; 0 of zeros.
+/// Returns the greatest common divisor, which is not negative; 0 if both are 0.
 pub(super) fn gcd(a: i128, b: i128) -> i128 {
     let (mut a, mut b) = (a.unsigned_abs(), b.unsigned_abs());
     while b != 0 {

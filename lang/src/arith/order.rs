@@ -1,4 +1,4 @@
-//! Proofs of order, and the rules that rest on them: `min`, `max`, comparisons, logic, choices.
+//! Proofs of order, and the rules based on them: `min`, `max`, comparisons, logic, choices.
 
 use super::bounds::Bounds;
 use super::modular::gcd;
@@ -7,33 +7,33 @@ use super::sum::Sum;
 use crate::ir::DType;
 use crate::ir::records::{NONE, prim};
 
-/// How many atoms are replaced by what bounds them in one proof, one after the other.
+/// The greatest number of atoms that one proof replaces in succession by their bounds.
 const MAX_STEPS: u32 = 3;
-/// Most terms of a sum of which that is tried: the work grows with their power.
+/// The most terms of a sum for which such replacements are tried: the work grows with a power of this number.
 const MAX_TRIED: usize = 6;
-/// Extremes are opened in comparisons within so many rules: the work doubles with each.
+/// The depth of nested rules up to which `min` and `max` are expanded in comparisons: the work doubles with each level.
 const MAX_COMPARED: u32 = 4;
 
-/// `T < u` of a sum without constant, whose coefficients have no common divisor.
+/// `T < u`, where `T` is a sum without a constant whose coefficients have no common divisor.
 struct Less {
     terms: Sum,
     u: i64,
 }
 
 impl Store {
-    /// Whether a sum is never negative, as far as that is known.
+    /// Returns true if a sum is provably never negative.
     pub(super) fn at_least_0(&self, sum: &Sum) -> bool {
         self.least(sum, MAX_STEPS) >= 0
     }
 
-    /// Bounds of a sum, with what is known of `min`, `max` and quotients in it.
+    /// Returns the bounds of a sum, taking into account bounds of the `min`, `max` and quotients in it.
     pub(super) fn tight_bounds(&self, sum: &Sum) -> Bounds {
         let bounds = self.sum_bounds(sum);
         let max = |store: &Store| store.least(&sum.scale(-1)?, MAX_STEPS).checked_neg();
         bounds.intersect(Bounds::of(self.least(sum, MAX_STEPS), max(self).unwrap_or(Bounds::POS_INF)))
     }
 
-    /// A value that the sum does not go below; no better one is looked for once it is not negative.
+    /// Returns a lower bound of the sum. The search stops at the first bound that is not negative.
     fn least(&self, sum: &Sum, steps: u32) -> i64 {
         let mut least = self.sum_bounds(sum).min;
         if steps == 0 || least >= 0 || sum.terms.len() > MAX_TRIED {
@@ -49,7 +49,7 @@ impl Store {
             let (a, b) = (node.a as Id, node.b);
             let bound = match node.op {
                 _ if !is_index(node.dtype) => continue,
-                // Below both, and above no less than one of them.
+                // `min` is at most both operands, and `max` at least both.
                 prim::MIN if *c < 0 => of(a).max(of(b)),
                 prim::MAX if *c > 0 => of(a).max(of(b)),
                 prim::MIN | prim::MAX => of(a).min(of(b)),
@@ -62,7 +62,7 @@ impl Store {
         least
     }
 
-    /// `d * sum`, in which `d * (x // d)` is `x` less at most `d - 1`.
+    /// Returns a lower bound of `d * sum`, where `d * (x // d)` is replaced by `x` minus at most `d - 1`.
     fn least_of_quotient(&self, sum: &Sum, (id, c): (Id, i64), steps: u32) -> Option<i64> {
         let (x, d) = self.by_constant(id, prim::FLOORDIV)?;
         let rest = self.plus(sum, &Sum::atom(id), c.checked_neg()?)?.scale(d)?;
@@ -73,7 +73,7 @@ impl Store {
         Some(-(-(i128::from(least) - i128::from(less))).div_euclid(d.into())).and_then(|v| i64::try_from(v).ok())
     }
 
-    /// Canonical `min` or `max` of canonical integers.
+    /// Returns the canonical `min` or `max` of canonical integers.
     pub(super) fn extreme(&mut self, op: u16, a: Id, b: Id, dtype: DType) -> Id {
         let (x, y) = (self.sum_of(a), self.sum_of(b));
         let out = self.deeper(|store| store.extreme_of(op, &x, &y, dtype));
@@ -94,7 +94,7 @@ impl Store {
         self.extreme_of_rests(op, a, b, dtype)
     }
 
-    /// `min(a, b)` with what both have in common taken out: terms, constant, divisor, sign.
+    /// Moves the common parts of both operands out of `min(a, b)`: terms, constant, divisor, sign.
     fn extreme_of_rests(&mut self, mut op: u16, a: &Sum, b: &Sum, dtype: DType) -> Option<Sum> {
         let common = common(a, b);
         let (mut x, mut y) = (self.plus(a, &common, -1)?, self.plus(b, &common, -1)?);
@@ -107,7 +107,7 @@ impl Store {
             factor = factor.checked_neg()?;
         }
         let (mut x, mut y) = self.build_both([&x, &y], [a, b], dtype)?;
-        // A number comes last.
+        // A number is the last operand.
         let swap = match (self.as_int(x), self.as_int(y)) {
             (Some(_), _) => true,
             (_, Some(_)) => false,
@@ -120,7 +120,7 @@ impl Store {
         self.plus(&common, &Sum::atom(atom), factor)
     }
 
-    /// `min(min(p, q), b)` where the order of `b` and one of them is known; `min(max(p, q), b)` likewise.
+    /// Simplifies `min(min(p, q), b)` and `min(max(p, q), b)` where the order of `b` and of `p` or `q` is known.
     fn extreme_of_nested(&mut self, op: u16, a: &Sum, b: &Sum, dtype: DType) -> Option<Sum> {
         let other = if op == prim::MIN { prim::MAX } else { prim::MIN };
         let [(atom, 1)] = a.terms[..] else { return None };
@@ -132,7 +132,7 @@ impl Store {
             let part = self.sum_of(part).shift(a.k)?;
             let left = self.sum_of(left).shift(a.k)?;
             let difference = if op == prim::MIN { self.plus(&part, b, -1)? } else { self.plus(b, &part, -1)? };
-            // `b` is at least as extreme as `part`, which is needed no more.
+            // `b` is at least as extreme as `part`, so `part` can be dropped.
             if self.at_least_0(&difference) {
                 return if same { self.deeper(|store| store.extreme_of(op, &left, b, dtype)) } else { Some(b.clone()) };
             }
@@ -140,7 +140,7 @@ impl Store {
         None
     }
 
-    /// Canonical comparison of canonical operands.
+    /// Returns the canonical comparison of canonical operands.
     pub(super) fn comparison(&mut self, op: u16, a: Id, b: Id) -> Id {
         let (op, a, b) = match op {
             prim::GT => (prim::LT, b, a),
@@ -161,7 +161,7 @@ impl Store {
         self.known(id)
     }
 
-    /// The constant that a condition is assumed to be, or itself.
+    /// Returns the constant that a condition is assumed to equal, or the condition itself.
     pub(super) fn known(&mut self, id: Id) -> Id {
         match self.facts.truths.get(&id).copied() {
             Some(value) => self.truth(value),
@@ -169,7 +169,7 @@ impl Store {
         }
     }
 
-    /// The comparison of a difference with 0; `None` if a side of it may not fit its data type. Those that are `given` fit.
+    /// Compares a difference with 0. Returns `None` if a side of the comparison may not fit its data type; the sums in `given` fit.
     fn compare_to_0(&mut self, op: u16, mut sum: Sum, given: &[Sum], dtype: DType) -> Option<Id> {
         if matches!(op, prim::EQ | prim::NE) {
             return self.equal_to_0(op, sum, given, dtype);
@@ -207,10 +207,10 @@ impl Store {
         Some(self.binary(op, DType::BOOL, left, right))
     }
 
-    /// `x // c < u` is `x < c * u`. `max(p, q) < u` is `p < u` and `q < u`, which helps where one of them is known.
+    /// Rewrites `x // c < u` as `x < c * u`, and `max(p, q) < u` as `p < u and q < u` if one of these two is known.
     fn compare_atom(&mut self, less: &Less, dtype: DType) -> Option<Id> {
         let [(atom, sign @ (1 | -1))] = less.terms.terms[..] else { return None };
-        // atom < u, or atom >= u.
+        // Either `atom < u` or `atom >= u`.
         let u = if sign > 0 { less.u } else { 1i64.checked_sub(less.u)? };
         let ask = |store: &mut Store, part: Id, u: i64| {
             let part = store.sum_of(part);
@@ -234,8 +234,8 @@ impl Store {
         }
     }
 
-    /// `d * a + rest < 0` with a sum `a`: if the rest is less than `d` and not negative, `a < 0`; if it is `x % m` and `d`
-    /// divides `m`, `a + x // d % (m // d) < 0`.
+    /// Rewrites `d * a + rest < 0` with a sum `a`: if the rest is nonnegative and less than `d`, as `a < 0`; if the rest is `x % m` and `d` divides
+    /// `m`, as `a + x // d % (m // d) < 0`.
     fn less_of_parts(&mut self, sum: &Sum, given: &[Sum], dtype: DType) -> Option<Id> {
         let several = sum.terms.iter().filter(|(_, c)| c.abs() > 1);
         let (n, d) = several.fold((0, gcd(0, sum.k.into())), |(n, d), (_, c)| (n + 1, gcd(d, (*c).into())));
@@ -252,7 +252,7 @@ impl Store {
                 let (by, modulus) = (self.int(d, dtype), self.int(m / d, dtype));
                 let quotient = self.floordiv(x, by, dtype);
                 let written = self.binary(prim::FLOORDIV, dtype, x, by);
-                // What does not become shorter stays as it was written.
+                // A quotient that does not become shorter is kept as written.
                 let part = if self.size[quotient as usize] < self.size[written as usize] {
                     self.floormod(quotient, modulus, dtype)
                 } else {
@@ -266,7 +266,7 @@ impl Store {
         self.deeper(|store| store.compare_to_0(prim::LT, sum, &given, dtype))
     }
 
-    /// `sum < 0` as `T < u`.
+    /// Returns `sum < 0` in the form `T < u`.
     fn less(sum: &Sum) -> Option<Less> {
         let g = sum.divisor().max(1);
         let terms = Sum { terms: sum.terms.clone(), k: 0 }.divide(g);
@@ -274,7 +274,7 @@ impl Store {
         Some(Less { terms, u: i64::try_from(u).ok()? })
     }
 
-    /// Sides that wrap around are equal where those that were given are.
+    /// Compares a sum with 0 for equality. Needs no check for overflow: sides that wrap around are equal exactly where the given ones are.
     fn equal_to_0(&mut self, op: u16, sum: Sum, given: &[Sum], dtype: DType) -> Option<Id> {
         let bounds = self.tight_bounds(&sum);
         let g = sum.divisor().max(1);
@@ -282,7 +282,7 @@ impl Store {
         if never || bounds.constant() == Some(0) {
             return Some(self.truth(never == (op == prim::NE)));
         }
-        // What differs from the least or the greatest value is greater or less.
+        // A value that differs from the least value is greater, and one that differs from the greatest value is less.
         if op == prim::NE && bounds.min >= 0 {
             return self.compare_to_0(prim::LT, sum.scale(-1)?, given, dtype);
         }
@@ -298,7 +298,7 @@ impl Store {
         Some(self.binary(op, DType::BOOL, left, right))
     }
 
-    /// Canonical opposite of a canonical condition: of `and` and `or`, the opposites of both sides joined by the other one.
+    /// Returns the canonical negation of a canonical condition. The negation of `and` is the `or` of the negated sides, and vice versa.
     pub(super) fn opposite(&mut self, cond: Id) -> Id {
         let mut work = vec![(cond, false)];
         while let Some((id, sides_are_done)) = work.pop() {
@@ -317,7 +317,7 @@ impl Store {
                 _ => self.negation(id),
             };
             self.opposites[id as usize] = opposite;
-            // The opposite of many conditions is a constant, and a constant has one opposite only.
+            // Many conditions have a constant as their negation, but a constant has only one negation.
             if self.as_int(opposite).is_none() && self.opposites[opposite as usize] == NONE {
                 self.opposites[opposite as usize] = id;
             }
@@ -332,11 +332,11 @@ impl Store {
         }
     }
 
-    /// Canonical opposite of a canonical condition without sides.
+    /// Returns the canonical negation of a canonical condition that is not an `and` or `or`.
     fn negation(&mut self, id: Id) -> Id {
         let node = self.at(id);
         let (a, b) = (node.a as Id, node.b);
-        // A comparison of floats may be false both ways. What is no comparison may have no operands.
+        // A comparison of floats and its opposite may both be false. A node that is not a comparison may have no operands.
         let ints = matches!(node.op, prim::EQ..=prim::GE) && self.at(a).dtype.is_int();
         match node.op {
             prim::INT => self.truth(node.a == 0),
@@ -354,7 +354,7 @@ impl Store {
         }
     }
 
-    /// Canonical `and` or `or` of canonical conditions, in their order.
+    /// Returns the canonical `and` or `or` of canonical conditions, in their order.
     pub(super) fn logic(&mut self, op: u16, a: Id, b: Id) -> Id {
         let neutral = op == prim::AND;
         match (self.as_int(a).map(|v| v != 0), self.as_int(b).map(|v| v != 0)) {
@@ -373,7 +373,7 @@ impl Store {
         self.known(id)
     }
 
-    /// Two comparisons of one expression with numbers, of which at least one says that it differs or is equal to one.
+    /// Combines two comparisons of one expression with numbers, at least one of which is `==` or `!=`.
     fn both_equal(&mut self, op: u16, a: Id, b: Id) -> Option<Id> {
         let equation = |store: &Store, id: Id| {
             let node = store.at(id);
@@ -384,7 +384,7 @@ impl Store {
         if x != y {
             return None;
         }
-        // Of an `and` an equation says more, of an `or` that two differ.
+        // In an `and` the `==` is the stronger condition, in an `or` the `!=` is the weaker one.
         match (op == prim::AND, equal, also) {
             (true, true, true) => Some(if c == d { a } else { self.truth(false) }),
             (true, true, false) => Some(if c == d { self.truth(false) } else { a }),
@@ -396,16 +396,16 @@ impl Store {
         }
     }
 
-    /// Two inequalities of one sum.
+    /// Combines two inequalities of one sum.
     fn both_less(&mut self, op: u16, a: Id, b: Id) -> Option<Id> {
         let (x, y) = (self.as_less(a)?, self.as_less(b)?);
         if x.terms == y.terms {
             return Some(if (x.u <= y.u) == (op == prim::AND) { a } else { b });
         }
-        // T < x.u and T > -y.u.
+        // `T < x.u` and `T > -y.u`.
         if x.terms == y.terms.scale(-1)? {
             let gap = i128::from(x.u) + i128::from(y.u);
-            // No integer lies between them, or each is on one side.
+            // No integer lies between them, or every integer satisfies one of them.
             return match op {
                 prim::AND if gap <= 1 => Some(self.truth(false)),
                 prim::OR if gap >= 1 => Some(self.truth(true)),
@@ -425,7 +425,7 @@ impl Store {
         Store::less(&if node.op == prim::LE { sum.shift(-1)? } else { sum })
     }
 
-    /// Canonical choice between canonical values.
+    /// Returns the canonical choice between canonical values.
     pub(super) fn choice(&mut self, op: u16, dtype: DType, cond: Id, then: Id, other: Id) -> Id {
         match self.as_int(cond) {
             Some(0) => other,
@@ -442,7 +442,7 @@ impl Store {
     }
 }
 
-/// The terms that two sums share, and the part of the constant that both have.
+/// Returns the terms that two sums share, and the part of the constant that both have.
 fn common(a: &Sum, b: &Sum) -> Sum {
     let terms = a.terms.iter().filter(|term| b.terms.contains(term)).copied().collect();
     let k = match (a.as_int(), b.as_int()) {

@@ -1,4 +1,4 @@
-//! What an expression reaches when some of its variables run over ranges, and its linear form.
+//! The bounds of an expression when some of its variables run over ranges, and its linear form.
 
 use super::analyzer::Analyzer;
 use super::store::{Id, Store, is_index};
@@ -7,30 +7,30 @@ use crate::ir::records::prim;
 use crate::ir::{DType, Dim, Sym};
 use std::collections::HashSet;
 
-/// How many variables and operations are opened inside each other.
+/// The greatest depth to which nested variables and operations are expanded.
 const MAX_OPENED: u32 = 24;
 
 /// Bounds that may be symbolic; `None` where none was found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IntSet {
-    /// No value is less.
+    /// A lower bound.
     pub min: Option<Dim>,
-    /// No value is greater.
+    /// An upper bound.
     pub max: Option<Dim>,
 }
 
-/// `coeffs[i] * vars[i] + … + rest`.
+/// A linear form: `coeffs[i] * vars[i] + … + rest`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinearForm {
-    /// One for each variable that was asked for, 0 where it does not occur.
+    /// The coefficient of each requested variable; 0 if it does not occur.
     pub coeffs: Vec<Dim>,
-    /// What has none of them.
+    /// The part without these variables.
     pub rest: Dim,
 }
 
 impl Analyzer {
-    /// Between what an expression lies while some variables run over the ranges that they are bound to, in terms of the
-    /// others: the region of a buffer that a loop touches, say. The bounds need not be reached.
+    /// Returns the bounds of an expression while some variables run over their bound ranges, in terms of the other variables: for example, the region
+    /// of a buffer that a loop accesses. The bounds may be wider than necessary.
     ///
     /// ```
     /// # use plugin_api::{arith::{Analyzer, prim}, prelude::*};
@@ -52,7 +52,7 @@ impl Analyzer {
         IntSet { min: end(false), max: end(true) }
     }
 
-    /// The greatest or least value, without the variables that run.
+    /// Returns the greatest or the least value, in terms of the variables that do not run over ranges.
     fn reach(&mut self, id: Id, over: &[Sym], upper: bool, depth: u32) -> Option<Id> {
         if !self.store().speaks_of(id, over) {
             return Some(id);
@@ -81,7 +81,7 @@ impl Analyzer {
         let [one] = running[..] else {
             return if running.is_empty() { Some(Sum::atom(term)) } else { self.constant_end(term, upper) };
         };
-        // A factor whose sign is known does not change which end it is.
+        // A factor of known sign does not change which end is used.
         let by = store.product(fixed, dtype)?;
         let bounds = store.bounds[by as usize];
         let upper = match (bounds.min >= 0, bounds.max <= 0) {
@@ -120,7 +120,7 @@ impl Analyzer {
                 let ends = (self.reach(a, over, upper, depth), self.reach(b, over, upper, depth));
                 match ends {
                     (Some(x), Some(y)) => Some(self.store().extreme(node.op, x, y, node.dtype)),
-                    // The one that is known bounds a min from above and a max from below.
+                    // The known operand bounds a `min` from above and a `max` from below.
                     (Some(one), None) | (None, Some(one)) if upper == (node.op == prim::MIN) => Some(one),
                     _ => None,
                 }
@@ -139,8 +139,8 @@ impl Analyzer {
         (end != i64::MIN && end != i64::MAX).then(|| Sum::int(end))
     }
 
-    /// The expression as a sum of multiples of variables and a rest without them; `None` if it is no such sum.
-    /// Coefficients may be symbolic: the strides of an access, say.
+    /// Returns the expression as a sum of multiples of variables and a rest without them; `None` if it is not such a sum. Coefficients may be
+    /// symbolic, such as the strides of an access.
     ///
     /// ```
     /// # use plugin_api::{arith::{Analyzer, prim}, prelude::*};
@@ -191,7 +191,7 @@ impl Analyzer {
 }
 
 impl Store {
-    /// Whether one of the variables occurs in an expression.
+    /// Returns true if an expression contains one of the variables.
     fn speaks_of(&self, id: Id, vars: &[Sym]) -> bool {
         let vars: HashSet<u64> = vars.iter().map(|sym| sym.id.into()).collect();
         self.parts(id).into_iter().any(|part| self.at(part).op == prim::VAR && vars.contains(&self.at(part).a))

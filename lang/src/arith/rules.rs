@@ -1,7 +1,7 @@
-//! Rules of division: what the divisor divides is taken out, and so is what is known to lie below it.
+//! Rules for division: multiples of the divisor are moved out of the dividend, and a rest known to be smaller than the divisor is dropped.
 //!
-//! A sum of integers that wraps around is the same sum; a division of it is another one. So the dividend that a rule writes
-//! must fit its data type wherever the dividend that was given does: [`Store::fits_where`] decides that, for comparisons, too.
+//! A sum of integers that wraps around still has the correct value, but a division of it has a different one. The dividend that a rule writes must
+//! therefore fit its data type wherever the given dividend does. [`Store::fits_where`] checks this, for comparisons as well.
 
 use super::bounds::Bounds;
 use super::modular::gcd;
@@ -10,16 +10,16 @@ use super::sum::Sum;
 use crate::ir::DType;
 use crate::ir::records::prim;
 
-/// How many rules may be applied inside each other; beyond that an expression stays as it is.
+/// The greatest number of rules applied inside each other; beyond it, an expression is kept as it is.
 const MAX_RULES: u32 = 24;
 
 impl Store {
-    /// Canonical quotient, rounded down, of canonical operands.
+    /// Returns the canonical quotient, rounded down, of canonical operands.
     pub(super) fn floordiv(&mut self, a: Id, b: Id, dtype: DType) -> Id {
         self.divide(prim::FLOORDIV, a, b, dtype)
     }
 
-    /// Canonical remainder of that.
+    /// Returns the canonical remainder of that division.
     pub(super) fn floormod(&mut self, a: Id, b: Id, dtype: DType) -> Id {
         self.divide(prim::FLOORMOD, a, b, dtype)
     }
@@ -56,19 +56,19 @@ impl Store {
         }
     }
 
-    /// The negative of a dividend, if it fits where the dividend does.
+    /// Returns the negated dividend, if it fits wherever the dividend does.
     fn negative(&self, a: &Sum, dtype: DType) -> Option<Sum> {
         a.scale(-1).filter(|negative| self.fits_where(negative, a, dtype))
     }
 
-    /// `q` if all values of the sum lie in `q * c ..= q * c + c - 1`.
+    /// Returns `q` if all values of the sum lie in `q * c ..= q * c + c - 1`.
     fn block(&self, sum: &Sum, c: i64) -> Option<i64> {
         let bounds = self.sum_bounds(sum);
         let q = bounds.min.div_euclid(c);
         (bounds.is_finite() && q == bounds.max.div_euclid(c)).then_some(q)
     }
 
-    /// Divisors of `c` that divide some terms and not others, the greatest first.
+    /// Returns the divisors of `c` that divide some terms but not others, the greatest first.
     fn divisors(sum: &Sum, c: i64) -> Vec<i64> {
         let of = |(_, coeff): &(Id, i64)| i64::try_from(gcd(i128::from(*coeff), i128::from(c))).unwrap_or(1);
         let mut all: Vec<i64> = sum.terms.iter().map(of).filter(|g| *g > 1).collect();
@@ -77,15 +77,15 @@ impl Store {
         all
     }
 
-    /// A part that `g` divides, divided by it, and the rest without multiples of `g`, if that lies within `0..g`.
+    /// Splits a sum into the multiples of `g`, divided by `g`, and the rest, if that lies within `0..g`.
     fn parts_by(&self, sum: &Sum, g: i64) -> Option<(Sum, Sum)> {
         let (whole, rest) = sum.split(g);
         let q = self.block(&rest, g)?;
         Some((whole.divide(g).shift(q)?, rest.shift(q.checked_mul(g)?.checked_neg()?)?))
     }
 
-    /// What is taken out of a division by `c`, and the rest: its constant within `0..c`, or nearer to 0, or as it was, so that
-    /// the rest fits its data type.
+    /// Splits a sum into the part moved out of a division by `c` and the rest. The constant of the rest lies within `0..c`, or is nearer to 0, or is
+    /// unchanged, so that the rest fits its data type.
     fn take_out(&self, sum: &Sum, c: i64, dtype: DType) -> (Sum, Sum) {
         let (whole, rest) = sum.split(c);
         let whole = whole.divide(c);
@@ -124,7 +124,7 @@ impl Store {
             }
         }
         if let [(atom, 1)] = rest.terms[..] {
-            // ((x // d) + k) // c is (x + k * d) // (d * c).
+            // `((x // d) + k) // c` is `(x + k * d) // (d * c)`.
             if let Some((x, d)) = self.by_constant(atom, prim::FLOORDIV)
                 && let (Some(by), Some(k)) = (d.checked_mul(c), rest.k.checked_mul(d))
                 && Bounds::of_dtype(dtype).contains(by)
@@ -133,7 +133,7 @@ impl Store {
             {
                 return self.deeper(|store| store.div_const(&x, by, dtype));
             }
-            // (x % m) // c is (x // c) % (m / c).
+            // `(x % m) // c` is `(x // c) % (m / c)`.
             if let Some((x, m)) = self.by_constant(atom, prim::FLOORMOD)
                 && rest.k == 0
                 && m % c == 0
@@ -164,7 +164,7 @@ impl Store {
         if let Some(out) = self.rem_of_parts(&rest, c, dtype) {
             return Some(out);
         }
-        // Coefficients of the least magnitude, so that x * 9 and x have one remainder by 8.
+        // Coefficients of the least magnitude, so that `x * 9` and `x` have the same remainder modulo 8.
         let least = |v: i64| if v.rem_euclid(c) > c / 2 { v.rem_euclid(c) - c } else { v.rem_euclid(c) };
         let less = Sum { terms: rest.terms.iter().map(|(id, v)| (*id, least(*v))).collect(), k: rest.k };
         if less != rest
@@ -182,7 +182,7 @@ impl Store {
         self.opaque(prim::FLOORMOD, &kept, &Sum::int(c), dtype)
     }
 
-    /// Remainder of a sum that lies in one block, has a divisor in common with `c`, or has parts that do.
+    /// Returns the remainder of a sum that lies in one block, shares a divisor with `c`, or has parts that do.
     fn rem_of_parts(&mut self, rest: &Sum, c: i64, dtype: DType) -> Option<Sum> {
         if let Some(q) = self.block(rest, c) {
             return rest.clone().shift(q.checked_mul(c)?.checked_neg()?);
@@ -201,7 +201,7 @@ impl Store {
         None
     }
 
-    /// Within a remainder by `c`, `(x % m) * k` is `x * k` if `c` divides `m * k`.
+    /// Removes inner remainders from a remainder modulo `c`: `(x % m) * k` is `x * k` if `c` divides `m * k`.
     fn without_remainders(&mut self, sum: &Sum, c: i64, dtype: DType) -> Option<Sum> {
         let mut out = Sum::int(sum.k);
         for (id, k) in &sum.terms {
@@ -211,12 +211,12 @@ impl Store {
                 None => self.plus(&out, &Sum::atom(*id), *k)?,
             };
         }
-        // Where a remainder was left out, the sum is another one, and only its bounds can say that it fits.
+        // Where a remainder was removed, the sum is a different one, and only its bounds can prove that it fits.
         let known = if self.fits_where(&out, sum, dtype) { &out } else { sum };
         Some(self.take_out(known, c, dtype).1)
     }
 
-    /// A divisor that is no constant. It is never 0.
+    /// Divides by a divisor that is not a constant. It is never 0.
     fn div_any(&mut self, a: &Sum, b: &Sum, dtype: DType) -> Option<Sum> {
         if let Some(q) = multiple(a, b) {
             return Some(Sum::int(q));
@@ -244,13 +244,13 @@ impl Store {
         }
     }
 
-    /// Whether `0 <= a < b`.
+    /// Returns true if `0 <= a < b`.
     fn within(&mut self, a: &Sum, b: &Sum) -> bool {
         let below = self.plus(b, a, -1).and_then(|sum| sum.shift(-1));
         a.terms.is_empty() && a.k == 0 || self.at_least_0(a) && below.is_some_and(|below| self.at_least_0(&below))
     }
 
-    /// The terms that have a product as a factor, without it, and the others.
+    /// Splits the terms into those with a given product as a factor, which is removed, and the others.
     fn take_factor(&mut self, a: &Sum, by: &Sum, dtype: DType) -> Option<(Sum, Sum)> {
         let (mut whole, mut rest) = (Sum::default(), Sum::int(a.k));
         let Some((product, k)) = by.as_term() else { return Some((whole, a.clone())) };
@@ -273,7 +273,7 @@ impl Store {
         Some((whole, rest))
     }
 
-    /// The operation as an atom.
+    /// Returns the operation as an atom.
     pub(super) fn opaque(&mut self, op: u16, a: &Sum, b: &Sum, dtype: DType) -> Option<Sum> {
         let (a, b) = (self.build(a, dtype)?, self.build(b, dtype)?);
         Some(Sum::atom(self.binary(op, dtype, a, b)))
@@ -289,7 +289,7 @@ impl Store {
         out
     }
 
-    /// Truncating operations. Those of operands that are not negative are the others.
+    /// Returns the canonical form of a truncating operation. With nonnegative operands it equals the rounding-down one.
     pub(super) fn truncated(&mut self, op: u16, a: Id, b: Id, dtype: DType) -> Id {
         let (x, y) = (self.sum_of(a), self.sum_of(b));
         if self.sum_bounds(&y).min > 0 && self.sum_bounds(&x).min >= 0 {
@@ -308,7 +308,7 @@ impl Store {
         if bounds.min > -c && bounds.max < c {
             return Some(if op == prim::TRUNCDIV { Sum::int(0) } else { x.clone() });
         }
-        // A divisor of everything is taken out.
+        // A common divisor is moved out.
         let g = i64::try_from([x.divisor(), x.k].iter().fold(c.into(), |g, v| gcd(g, (*v).into()))).ok()?;
         let (x, c) = (x.divide(g), c / g);
         let back = if op == prim::TRUNCDIV { 1 } else { g };
@@ -329,7 +329,7 @@ impl Store {
     }
 }
 
-/// `q` if `a` is `q * b`.
+/// Returns `q` if `a` is `q * b`.
 fn multiple(a: &Sum, b: &Sum) -> Option<i64> {
     let ((_, first), (_, of)) = (a.terms.first()?, b.terms.first()?);
     let q = (first % of == 0).then(|| first / of)?;

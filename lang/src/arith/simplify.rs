@@ -1,4 +1,4 @@
-//! The simplifier: one walk over what an expression is made of, operands first.
+//! The simplifier: one traversal of the parts of an expression, operands first.
 
 use super::bounds::Bounds;
 use super::fold;
@@ -6,11 +6,11 @@ use super::store::{IF_THEN_ELSE, Id, Node, SELECT, Store, is_index};
 use crate::ir::DType;
 use crate::ir::records::{NONE, prim};
 
-/// How often what came out is simplified again.
+/// The greatest number of times that a result is simplified again.
 const MAX_ROUNDS: usize = 4;
 
 impl Store {
-    /// The canonical form. Costs time in proportion to the parts of the expression, as long as sums stay short.
+    /// Returns the canonical form. Takes time proportional to the number of parts of the expression, as long as sums stay short.
     pub(super) fn simplify(&mut self, root: Id) -> Id {
         let mut id = root;
         for _ in 0..MAX_ROUNDS {
@@ -39,7 +39,7 @@ impl Store {
                 self.uses[kid as usize] += 1;
             }
         }
-        // A sum that only a sum uses is added up with that one.
+        // A sum whose only user is another sum is added up as part of that one.
         let mut inner = std::collections::HashSet::with_hasher(foldhash::fast::FixedState::default());
         for id in &parts {
             if self.is_linear(*id) {
@@ -59,8 +59,8 @@ impl Store {
         self.simple[root as usize]
     }
 
-    /// The one value that an integer can have, or the expression. What its type cannot hold is no value. As in TVM, a variable
-    /// that a condition pins to a value keeps its name, also in sums.
+    /// Returns the value of an integer that can have only one, or else the expression. A number that does not fit the type is not a value. As in TVM,
+    /// a variable that a condition restricts to one value keeps its name, in sums as well.
     fn only_value(&mut self, id: Id) -> Id {
         let node = self.at(id);
         let dtype = node.dtype;
@@ -76,12 +76,12 @@ impl Store {
         }
     }
 
-    /// An integer that its type can hold. Of 64 bits without a sign, those that have no sign here either.
+    /// Returns an integer that fits its type. Values of `uint64` must also fit in `i64`.
     fn held_int(&self, id: Id) -> Option<i64> {
         self.as_int(id).filter(|value| Bounds::of_dtype(self.at(id).dtype).contains(*value))
     }
 
-    /// Whether it is a sum, a difference, or a multiple.
+    /// Returns true for a sum, a difference, or a multiple.
     pub(super) fn is_linear(&self, id: Id) -> bool {
         let node = self.at(id);
         is_index(node.dtype)
@@ -92,7 +92,7 @@ impl Store {
             }
     }
 
-    /// The canonical form of an expression whose operands have theirs.
+    /// Returns the canonical form of an expression whose operands are canonical.
     fn canonical(&mut self, id: Id) -> Id {
         let node = self.at(id);
         if node.is_leaf() {
@@ -101,7 +101,7 @@ impl Store {
         if self.is_linear(id) {
             let simple = |part: Id| Some(self.simple[part as usize]).filter(|simple| *simple != NONE);
             let sum = self.flatten(id, simple);
-            // What is too long or too large stays as it was written.
+            // Sums that are too long or too large are kept as written.
             return sum.and_then(|sum| self.make(sum, node.dtype)).unwrap_or(id);
         }
         let of = |id: Id| self.simple[id as usize];
@@ -126,8 +126,8 @@ impl Store {
         }
     }
 
-    /// Whether the first operand is the greater one, or the second, by their bounds as they are written: a product that is
-    /// multiplied out shows less of them.
+    /// Returns true if the first operand is the greater one and false if the second is, based on bounds of the operands as written: multiplying out a
+    /// product loses information about its bounds.
     fn greater_as_written(&self, node: Node) -> Option<bool> {
         let [a, b] = [node.a as usize, node.b as usize].map(|id| self.bounds[id]);
         let greater = |a: Bounds, b: Bounds| b.max != Bounds::POS_INF && a.min >= b.max;

@@ -1,20 +1,20 @@
-//! Split terms: `x // c` and `x % c` of a constant are parts of `x`, and `(x // c) * c + x % c` is `x` again.
+//! Split terms: with a constant `c`, `x // c` and `x % c` are parts of `x`, and `(x // c) * c + x % c` equals `x`.
 
 use super::store::{Id, Store, is_index};
 use super::sum::Sum;
 use crate::ir::DType;
 use crate::ir::records::prim;
 
-/// How often split terms of one sum are put together.
+/// The greatest number of times that split terms of one sum are joined.
 const MAX_JOINS: usize = 16;
-/// Longest sum whose split terms are put together.
+/// The longest sum whose split terms are joined.
 const MAX_SPLITS: usize = 32;
 
-/// `x`, `lo` and `m` of `(x // lo) % m`; no `m` for `x // lo`.
+/// `x`, `lo` and `m` of `(x // lo) % m`; `m` is `None` for `x // lo`.
 type Split = (Id, i64, Option<i64>);
 
 impl Store {
-    /// The expression of a sum in which split terms that belong together are put together.
+    /// Returns the expression of a sum, with matching split terms joined.
     pub(super) fn make(&mut self, mut sum: Sum, dtype: DType) -> Option<Id> {
         for _ in 0..MAX_JOINS {
             match self.join(&sum, dtype) {
@@ -41,7 +41,7 @@ impl Store {
         None
     }
 
-    /// `x`, `lo` and `m` of `(x // lo) % m`, `m` missing for `x // lo`.
+    /// Returns `x`, `lo` and `m` of `(x // lo) % m`; `m` is `None` for `x // lo`.
     fn split_term(&self, id: Id) -> Option<Split> {
         if let Some((x, lo)) = self.by_constant(id, prim::FLOORDIV) {
             return Some((x, lo, None));
@@ -51,7 +51,7 @@ impl Store {
         Some((x, lo, Some(m)))
     }
 
-    /// Finds what belongs to the upper part `p * ((x // lo) % m)`.
+    /// Joins the upper part `p * ((x // lo) % m)` with the matching terms.
     fn join_at(&mut self, sum: &Sum, (upper, p): (Id, i64), split: Split, dtype: DType) -> Option<Sum> {
         let rest = self.plus(sum, &Sum::atom(upper), p.checked_neg()?)?;
         if p % split.1 == 0 {
@@ -63,8 +63,8 @@ impl Store {
         self.join_middle(&rest, p, split, dtype)
     }
 
-    /// `q * (x % lo) + q * lo * (x // lo)` is `q * x`, and `q * x - q * lo * (x // lo)` is `q * (x % lo)`. The upper part is
-    /// not in `rest`.
+    /// Rewrites `q * (x % lo) + q * lo * (x // lo)` as `q * x`, and `q * x - q * lo * (x // lo)` as `q * (x % lo)`. `rest` does not contain the upper
+    /// part.
     fn join_low(&mut self, rest: &Sum, q: i64, (x, lo, m): Split, dtype: DType) -> Option<Sum> {
         let part = self.sum_of(x);
         let low = self.rem_const(&part, lo, dtype)?;
@@ -82,7 +82,7 @@ impl Store {
         None
     }
 
-    /// `q * ((x // low) % r) + q * r * (x // (low * r))` is `q * (x // low)`. The upper part is not in `rest`.
+    /// Rewrites `q * ((x // low) % r) + q * r * (x // (low * r))` as `q * (x // low)`. `rest` does not contain the upper part.
     fn join_middle(&mut self, rest: &Sum, p: i64, (x, lo, m): Split, dtype: DType) -> Option<Sum> {
         let part = self.sum_of(x);
         for (id, q) in rest.terms.clone() {
@@ -97,7 +97,7 @@ impl Store {
         None
     }
 
-    /// `whole % (n * m)`, or all of it where the upper part has no `% m`.
+    /// Returns `whole % (n * m)`, or `whole` where the upper part has no `% m`.
     fn rem_of_part(&mut self, whole: Sum, n: i64, m: Option<i64>, dtype: DType) -> Option<Sum> {
         match m {
             None => Some(whole),
@@ -105,7 +105,7 @@ impl Store {
         }
     }
 
-    /// `q * (x // n) * n + q * (x % n)` is `q * x` for any `n` but 0.
+    /// Rewrites `q * (x // n) * n + q * (x % n)` as `q * x`, for any nonzero `n`.
     fn join_product(&mut self, sum: &Sum, (term, p): (Id, i64), dtype: DType) -> Option<Sum> {
         let factors = self.factors(term);
         let [a, b] = factors[..] else { return None };

@@ -1,5 +1,5 @@
-//! Expressions while they are analysed: each different one once, with its bounds and its modular set. Operands stand
-//! before their users, so nothing here recurses on depth.
+//! The store of expressions during analysis: each distinct expression once, with its bounds and its modular set. Operands precede their users, so
+//! nothing here recurses to the depth of an expression.
 
 use super::bounds::Bounds;
 use super::facts::Facts;
@@ -12,18 +12,18 @@ use std::collections::{BTreeMap, HashMap};
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
-/// Number of an expression in a store.
+/// The number of an expression in a store.
 pub(super) type Id = u32;
 
-/// One of two values, both evaluated.
+/// A choice between two values that evaluates both.
 pub(super) const SELECT: u16 = 0x100;
-/// One of two values, only that one evaluated.
+/// A choice between two values that evaluates only the selected one.
 pub(super) const IF_THEN_ELSE: u16 = 0x101;
 
-/// The parts of an expression of so many nodes are collected without a table.
+/// The parts of an expression with at most this many nodes are collected without a table.
 const FEW: usize = 16;
 
-/// An expression: `a` is the bits of a number, the number of a variable, or the first operand.
+/// An expression. `a` holds the bits of a number, the number of a variable, or the first operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Node {
     pub(super) op: u16,
@@ -34,7 +34,7 @@ pub(super) struct Node {
 }
 
 impl Node {
-    /// Whether it is a number or a variable.
+    /// Returns true for a number or a variable.
     pub(super) fn is_leaf(&self) -> bool {
         matches!(self.op, prim::INT | prim::FLOAT | prim::VAR)
     }
@@ -50,7 +50,7 @@ impl Node {
     }
 }
 
-/// Whether arithmetic of this type is that of integers: index types do not overflow, as TIR has it.
+/// Returns true for index types, whose arithmetic does not overflow, as in TIR.
 pub(super) fn is_index(dtype: DType) -> bool {
     matches!(dtype, DType::I32 | DType::I64)
 }
@@ -64,16 +64,16 @@ pub(super) struct Store {
     hasher: foldhash::fast::FixedState,
     pub(super) bounds: Vec<Bounds>,
     pub(super) modular: Vec<ModularSet>,
-    /// Number of nodes of each as a tree.
+    /// For each expression, its number of nodes as a tree.
     pub(super) size: Vec<u32>,
-    /// What each is in its simplest form; [`NONE`] if that was not asked yet.
+    /// The canonical form of each expression; [`NONE`] if it has not been computed.
     pub(super) simple: Vec<Id>,
-    /// The opposite of each canonical condition; [`NONE`] if that was not asked yet.
+    /// The negation of each canonical condition; [`NONE`] if it has not been computed.
     pub(super) opposites: Vec<Id>,
-    /// How many users each has in the expression that is being simplified.
+    /// The number of users of each expression in the expression being simplified.
     pub(super) uses: Vec<u32>,
     pub(super) facts: Facts,
-    /// How many rules are being applied inside each other.
+    /// The number of rules currently applied inside each other.
     pub(super) depth: u32,
 }
 
@@ -98,7 +98,7 @@ impl Store {
         id
     }
 
-    /// Bounds and modular set from those of the operands and from what is assumed.
+    /// Derives bounds and modular set from those of the operands and from the assumptions.
     fn know(&self, id: Id) -> (Bounds, ModularSet) {
         let node = self.nodes[id as usize];
         let of = |id: Id| (self.bounds[id as usize], self.modular[id as usize]);
@@ -109,7 +109,7 @@ impl Store {
             prim::INT if !int || range.contains(node.a as i64) => {
                 return (Bounds::exactly(node.a as i64), ModularSet::exactly(node.a as i64));
             }
-            // A float that says it is an integer is no operation on others.
+            // A float literal has no operands, even where its type is an integer.
             prim::FLOAT => return all,
             _ if !int || node.dtype.lanes() != 1 => return all,
             prim::VAR => self.facts.of_var(node.a as u32).unwrap_or(all),
@@ -117,7 +117,7 @@ impl Store {
             prim::CAST => {
                 let from = self.nodes[node.a as usize].dtype;
                 let (bounds, modular) = of(node.a as Id);
-                // Without a sign, 64 bits hold more than is said here.
+                // Unsigned 64-bit numbers exceed the range that `Bounds` can represent.
                 let more = from.code() == 1 && node.dtype.code() == 0 && bounds.max == Bounds::POS_INF;
                 let fits = bounds.is_within(range) && !more;
                 if from.is_int() && from.lanes() == 1 && fits { (bounds, modular) } else { all }
@@ -127,24 +127,24 @@ impl Store {
                 let ((b, m), (c, n)) = (of(node.b), of(node.c));
                 (b.union(c), m.union(n))
             }
-            // Other integers wrap around.
+            // Integers of other types wrap around.
             _ if !is_index(node.dtype) && node.dtype != DType::BOOL => all,
             op => {
                 let ((b, m), (c, n)) = (of(node.a as Id), of(node.b));
                 let bounds = Bounds::binary(op, b, c);
-                // What certainly does not fit its type wraps around.
+                // A result that certainly does not fit its type wraps around.
                 let wraps = is_index(node.dtype) && (bounds.max < range.min || bounds.min > range.max);
                 if wraps { all } else { (bounds, ModularSet::binary(op, m, n)) }
             }
         };
         let assumed = self.facts.atoms.get(&id).copied().unwrap_or(Bounds::EVERYTHING);
-        // That a result must fit its type is no knowledge: the expression may be one that does overflow.
+        // The range of the type is not used for results, because the expression may be one that overflows.
         let computed = is_index(node.dtype) && !matches!(node.op, prim::INT | prim::VAR | prim::CAST);
         let bounds = if computed { bounds } else { bounds.intersect(range) }.intersect(assumed);
         (tighten(bounds, modular), bounds.constant().map_or(modular, ModularSet::exactly))
     }
 
-    /// Says anew what is known of everything, after more was assumed.
+    /// Recomputes all facts after an assumption was added.
     pub(super) fn know_again(&mut self) {
         for id in 0..self.nodes.len() {
             (self.bounds[id], self.modular[id]) = self.know(id as Id);
@@ -182,19 +182,19 @@ impl Store {
         (node.op == prim::INT).then_some(node.a as i64)
     }
 
-    /// Operands of an operation on two.
+    /// Returns the operands of a binary operation `op`.
     pub(super) fn is(&self, id: Id, op: u16) -> Option<(Id, Id)> {
         let node = self.at(id);
         (node.op == op).then_some((node.a as Id, node.b))
     }
 
-    /// What `id` is if it is `x op c` with a positive constant.
+    /// Returns `x` and the constant if `id` is `x op c` with a positive constant.
     pub(super) fn by_constant(&self, id: Id, op: u16) -> Option<(Id, i64)> {
         let (x, c) = self.is(id, op)?;
         Some((x, self.as_int(c).filter(|c| *c > 0)?))
     }
 
-    /// Order by structure, so that it is the same in every store. One path is followed, down to the first difference.
+    /// Orders expressions by structure, so that the order is the same in every store. Follows one path down to the first difference.
     pub(super) fn compare(&self, mut a: Id, mut b: Id) -> Ordering {
         let rank = |op| match op {
             prim::INT => 1,
@@ -217,11 +217,11 @@ impl Store {
         Ordering::Equal
     }
 
-    /// All that an expression is made of, operands before their users, itself last.
+    /// Returns all parts of an expression, operands before their users, the expression itself last.
     pub(super) fn parts(&self, root: Id) -> Vec<Id> {
         let size = self.size[root as usize] as usize;
         if size <= FEW {
-            // What is shared is met again, but there is little of it.
+            // Shared parts may be visited repeatedly, but such expressions are small.
             let mut out = Vec::with_capacity(size);
             out.push(root);
             let mut at = 0;
@@ -245,12 +245,12 @@ impl Store {
         out
     }
 
-    /// Brings a dimension here. Variables that have a value become that.
+    /// Enters a dimension. Variables with a value are replaced by it.
     pub(super) fn enter(&mut self, dim: &Dim, values: &BTreeMap<u32, Dim>) -> Id {
         enum Step<'d> {
             Enter(&'d Dim),
             Leave(&'d Arc<DimExpr>),
-            /// The value of a variable was entered.
+            /// The value of a variable has been entered.
             Known(u32),
         }
         match dim {
@@ -300,7 +300,7 @@ impl Store {
         done.pop().unwrap_or(0)
     }
 
-    /// As a dimension; `None` if something is in it that dimensions do not have.
+    /// Converts an expression to a dimension; `None` if it contains a node that dimensions do not have.
     pub(super) fn leave(&self, root: Id) -> Option<Dim> {
         let parts = self.parts(root);
         let mut dims: Vec<Dim> = Vec::with_capacity(parts.len());
@@ -317,12 +317,12 @@ impl Store {
             };
             dims.push(dim);
         }
-        // Operands come before their users, so the whole is the last.
+        // Operands precede their users, so the whole expression is the last one.
         dims.pop()
     }
 }
 
-/// Bounds that a modular set allows.
+/// Narrows bounds to values that a modular set contains.
 pub(super) fn tighten(bounds: Bounds, set: ModularSet) -> Bounds {
     if set.coeff <= 1 {
         return bounds;

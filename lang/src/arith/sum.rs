@@ -10,14 +10,14 @@ use crate::ir::records::prim;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-/// Longest sum that is kept in one form. As a dimension its depth is this.
+/// The longest sum that is kept in canonical form. This is also its depth as a dimension.
 const MAX_SUM: usize = 512;
-/// Longest sum that is still multiplied out.
+/// The longest sum that is still multiplied out.
 const MAX_TERMS: usize = 64;
-/// Longest product that is kept in one form.
+/// The longest product that is kept in canonical form.
 const MAX_FACTORS: usize = 32;
 
-/// `terms` in order, each an atom or a product of atoms with its coefficient, and a constant.
+/// A canonical sum: `terms` in order, each an atom or a product of atoms with its coefficient, and a constant.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sum {
     pub(super) terms: Vec<(Id, i64)>,
@@ -37,7 +37,7 @@ impl Sum {
         self.terms.is_empty().then_some(self.k)
     }
 
-    /// The atom or product if it is nothing else.
+    /// Returns the term and its coefficient if the sum has nothing else.
     pub(super) fn as_term(&self) -> Option<(Id, i64)> {
         (self.terms.len() == 1 && self.k == 0).then(|| self.terms[0])
     }
@@ -50,7 +50,7 @@ impl Sum {
         if by == 0 {
             return Some(Sum::default());
         }
-        // The least integer is no coefficient: it has no counterpart of the other sign.
+        // The least integer is not allowed as a coefficient, because its negation overflows.
         let scaled = |c: &i64| c.checked_mul(by).filter(|c| *c != i64::MIN);
         let terms = self.terms.iter().map(|(id, c)| Some((*id, scaled(c)?))).collect::<Option<_>>()?;
         Some(Sum { terms, k: self.k.checked_mul(by)? })
@@ -61,8 +61,8 @@ impl Sum {
         Some(self)
     }
 
-    /// Whether a data type has each number of the sum, as it is written: a negative one as what is taken away, unless it
-    /// stands alone.
+    /// Returns true if each number of the sum, as it is written, fits a data type. A negative number is written as a subtraction, unless it stands
+    /// alone.
     pub(super) fn fits(&self, dtype: DType) -> bool {
         let range = Bounds::of_dtype(dtype);
         let fits = |c: i64| range.contains(c) && c.checked_neg().is_some_and(|c| range.contains(c));
@@ -70,18 +70,18 @@ impl Sum {
         alone || fits(self.k) && self.terms.iter().all(|(_, c)| fits(*c))
     }
 
-    /// Greatest common divisor of the coefficients, the constant left out; 0 if there are none.
+    /// Returns the greatest common divisor of the coefficients, without the constant; 0 if there are none.
     pub(super) fn divisor(&self) -> i64 {
         let all = self.terms.iter().fold(0, |g, (_, c)| gcd(g, i128::from(*c)));
         i64::try_from(all).unwrap_or(1)
     }
 
-    /// Coefficients divided by one of their divisors, the constant rounded down.
+    /// Divides the coefficients by a common divisor, and the constant as well, rounded down.
     pub(super) fn divide(&self, by: i64) -> Sum {
         Sum { terms: self.terms.iter().map(|(id, c)| (*id, c / by)).collect(), k: self.k.div_euclid(by) }
     }
 
-    /// The terms that a positive number divides, and the others. The constant goes with the others.
+    /// Splits the terms into those whose coefficients are multiples of a positive number, and the others. The constant goes with the others.
     pub(super) fn split(&self, by: i64) -> (Sum, Sum) {
         let (whole, rest) = self.terms.iter().partition(|(_, c)| c % by == 0);
         (Sum { terms: whole, k: 0 }, Sum { terms: rest, k: self.k })
@@ -89,20 +89,20 @@ impl Sum {
 }
 
 impl Store {
-    /// The sum that a canonical expression is; one atom where 64 bits do not suffice.
+    /// Returns the canonical expression as a sum; a single atom where 64 bits do not suffice.
     pub(super) fn sum_of(&self, id: Id) -> Sum {
         match self.as_int(id) {
             Some(k) if Bounds::of_dtype(self.at(id).dtype).contains(k) => Sum::int(k),
-            // Of 64 bits without a sign, the greater half is negative here.
+            // The greater half of the unsigned 64-bit range would be negative here.
             Some(_) => Sum::atom(id),
             None => self.flatten(id, |_| None).unwrap_or_else(|| Sum::atom(id)),
         }
     }
 
-    /// Adds up the sums and differences below `root`; `part` says what stands for an expression that is not opened.
+    /// Adds up the sums and differences below `root`; `part` returns the replacement of an expression that is not expanded.
     pub(super) fn flatten(&self, root: Id, part: impl Fn(Id) -> Option<Id>) -> Option<Sum> {
         let (mut terms, mut k) = (Vec::new(), 0i64);
-        // What stands for another one is opened as it is.
+        // A replacement is expanded without being replaced again.
         let mut work = vec![(root, 1i64, false)];
         while let Some((id, c, stands)) = work.pop() {
             if let Some(other) = part(id).filter(|_| !stands) {
@@ -124,7 +124,7 @@ impl Store {
         self.tidy(Sum { terms, k })
     }
 
-    /// Terms in order, each once.
+    /// Sorts the terms and merges equal ones.
     fn tidy(&self, mut sum: Sum) -> Option<Sum> {
         sum.terms.sort_unstable_by_key(|(id, _)| *id);
         let mut out: Vec<(Id, i64)> = Vec::new();
@@ -142,7 +142,7 @@ impl Store {
         Some(Sum { terms: out, k: sum.k })
     }
 
-    /// Atoms of a product, in order.
+    /// Returns the atoms of a product, in order.
     pub(super) fn factors(&self, term: Id) -> Vec<Id> {
         let (mut out, mut at) = (Vec::new(), term);
         while let Some((a, b)) = self.is(at, prim::MUL).filter(|_| is_index(self.at(at).dtype)) {
@@ -166,7 +166,7 @@ impl Store {
         first.unwrap_or_else(|| a.len().cmp(&b.len()))
     }
 
-    /// The product of atoms.
+    /// Returns the product of atoms.
     pub(super) fn product(&mut self, mut atoms: Vec<Id>, dtype: DType) -> Option<Id> {
         if atoms.len() > MAX_FACTORS {
             return None;
@@ -206,7 +206,7 @@ impl Store {
         self.tidy(out)
     }
 
-    /// The expression of a sum, as it is: a positive term first if there is one, the constant last. `None` if a number
+    /// Builds the expression of a sum without further rules: a positive term first if there is one, the constant last. Returns `None` if a number
     /// does not fit the type.
     pub(super) fn build(&mut self, sum: &Sum, dtype: DType) -> Option<Id> {
         if !sum.fits(dtype) {
@@ -239,7 +239,7 @@ impl Store {
         })
     }
 
-    /// Terms of one coefficient, up to its sign, become one multiple of their sum.
+    /// Groups terms with the same coefficient, up to its sign, into one multiple of their sum.
     fn grouped(&mut self, terms: &[(Id, i64)], dtype: DType) -> Option<Vec<(Id, i64)>> {
         let mut groups: BTreeMap<i64, Vec<(Id, i64)>> = BTreeMap::new();
         for (id, c) in terms.iter().filter(|(_, c)| c.abs() > 1) {
@@ -252,7 +252,7 @@ impl Store {
                 out.push((*id, *c));
                 continue;
             };
-            // The whole group stands where its first term does.
+            // The whole group takes the position of its first term.
             let mut part = std::mem::take(group);
             if part.is_empty() {
                 continue;
@@ -272,7 +272,7 @@ impl Store {
         self.binary(prim::MUL, dtype, id, by)
     }
 
-    /// Bounds of a sum: those of its terms, and what is assumed of parts of it.
+    /// Returns the bounds of a sum from those of its terms and from assumptions about parts of it.
     pub(super) fn sum_bounds(&self, sum: &Sum) -> Bounds {
         self.facts_bounds(sum, 2)
     }
@@ -287,7 +287,7 @@ impl Store {
         let mut tried: Vec<(usize, i64)> = Vec::new();
         for (id, of) in sum.terms.iter().filter(|_| depth > 0) {
             for fact in self.facts.with_term.get(id).into_iter().flatten() {
-                // Some multiple of the fact takes the term away.
+                // A multiple of this fact cancels the term.
                 let Linear { terms, bounds: known, of: var } = &self.facts.linear[*fact];
                 if var.is_some_and(|var| sum.coeff(var) == 0) {
                     continue;

@@ -1,30 +1,30 @@
-//! From TIR index expressions to dimensions, so that one simplifier serves both.
+//! Converts TIR index expressions to dimensions, so that one simplifier serves both.
 
 use crate::ir::records::{MAX_DEPTH, kind, leaf, prim, tykind};
 use crate::ir::{Body, DType, Dim, DimExpr, Sym, Value};
 use std::sync::Arc;
 
-/// Numbers from here on are not those of symbolic variables but of nodes: `FIRST_ATOM + position`.
+/// Numbers from here on denote nodes instead of symbolic variables: `FIRST_ATOM + position`.
 pub const FIRST_ATOM: u32 = 1 << 31;
 
-/// A value of a TIR expression as a dimension: leaves of dimensions and arithmetic nodes become themselves, loop and
-/// iteration variables become atoms that [`atom_of`] tells back. `None` if something else is in it, such as a load, and
-/// for what is nested deeper than a dimension may be.
+/// Converts a TIR expression to a dimension. Leaves of dimensions and arithmetic nodes are converted as they are, and loop and iteration variables
+/// become atoms; [`atom_of`] returns the node of an atom. Returns `None` if the expression contains anything else, such as a load, or is nested more
+/// deeply than a dimension may be.
 ///
-/// What comes out can be simplified, compared and bounded with [`crate::arith`] like any dimension. Deeper expressions,
-/// and those with loads in them, an [`Analyzer`](crate::arith::Analyzer) takes as they are.
+/// The result can be simplified, compared and bounded with [`crate::arith`] like any dimension. For deeper expressions, and those with loads, use an
+/// [`Analyzer`](crate::arith::Analyzer) directly.
 pub fn index_to_dim(value: Value<'_>) -> Option<Dim> {
     opened(value, &|value| symbol_of(value))
 }
 
-/// As [`index_to_dim`], and what is no arithmetic of integers, such as a load, becomes an atom, too.
+/// Like [`index_to_dim`], but values that are not integer arithmetic, such as loads, become atoms as well.
 pub fn index_to_dim_of_atoms(value: Value<'_>) -> Option<Dim> {
     let atom = |value: Value<'_>| Sym { id: FIRST_ATOM | value.word(), dtype: dtype_of(value) };
     opened(value, &|value| Some(symbol_of(value).unwrap_or_else(|| atom(value))))
 }
 
 fn opened(value: Value<'_>, atom: &dyn Fn(Value<'_>) -> Option<Sym>) -> Option<Dim> {
-    // Operands come before their user, so a stack of values in post-order needs no recursion on depth.
+    // A work list in post-order visits operands before their user without recursion.
     enum Step<'a> {
         Enter(Value<'a>),
         Leave(Value<'a>),
@@ -62,13 +62,13 @@ fn opened(value: Value<'_>, atom: &dyn Fn(Value<'_>) -> Option<Sym>) -> Option<D
     done.pop().filter(|_| done.is_empty())
 }
 
-/// The node of an atom of [`index_to_dim`]; `None` for a symbolic variable.
+/// Returns the node of an atom of [`index_to_dim`]; `None` for a symbolic variable.
 pub fn atom_of(sym: Sym) -> Option<usize> {
     (sym.id >= FIRST_ATOM).then_some((sym.id & !FIRST_ATOM) as usize)
 }
 
-/// A symbolic variable that no function has, for a question to an analyser: as for the number of which several iterators are the
-/// digits. Several of one question differ in `n`.
+/// Returns a symbolic variable that occurs in no function, for use in a query: for example, the number whose digits are several iterators. Use a
+/// different `n` for each such variable in a query.
 ///
 /// ```
 /// use plugin_api::arith::unused_symbol;
@@ -84,15 +84,15 @@ pub fn unused_symbol(n: u16, dtype: DType) -> Sym {
     Sym { id: FIRST_ATOM - 1 - u32::from(n), dtype }
 }
 
-/// The value of an atom of [`index_to_dim_of_atoms`] in a body; `None` for a symbolic variable.
+/// Returns the value of an atom of [`index_to_dim_of_atoms`] in a body; `None` for a symbolic variable.
 pub fn value_of_atom(body: &Body, sym: Sym) -> Option<Value<'_>> {
     atom_of(sym).filter(|at| *at < body.len()).map(|at| body.value_at(at))
 }
 
-/// The symbolic variable that a loop variable, block iterator, parameter or other scalar with a name is to the
-/// analyser: what to bind it by. `None` for anything else.
+/// Returns the symbolic variable that the analyser uses for a loop variable, block iterator, parameter or other named scalar. Use it to bind facts
+/// about that scalar. Returns `None` for anything else.
 ///
-/// Where shapes mention the variable too, both mean the same symbolic variable; otherwise it is an atom.
+/// Where shapes mention the variable, both use the same symbolic variable; otherwise it is an atom.
 pub fn symbol_of(value: Value<'_>) -> Option<Sym> {
     if !is_variable(value) {
         return None;
@@ -103,13 +103,13 @@ pub fn symbol_of(value: Value<'_>) -> Option<Sym> {
     }
 }
 
-/// A parameter, loop or block iterator, or another scalar with a name.
+/// Returns true for a parameter, loop or block iterator, or another named scalar.
 fn is_variable(value: Value<'_>) -> bool {
     let kinds = [kind::LOOP_VAR, kind::ITER_VAR, kind::PARAM, kind::VAR, kind::BIND];
     kinds.contains(&value.kind()) && value.ty().kind() != tykind::BUFFER
 }
 
-/// Whether an operand is a float. Nothing is known of what comes out, not even of a number.
+/// Returns true if an operand is a float. Nothing is known about the result, even if it is a number.
 fn is_of_floats(value: Value<'_>) -> bool {
     value.operands().any(|operand| operand.dim().map_or_else(|| operand.ty().dtype(), |dim| dim.dtype()).is_float())
 }

@@ -1,8 +1,8 @@
-//! Building modules and functions by nested calls, as with TVM's `BlockBuilder`: `b.emit(b.add(b.add(x, y), z))`.
+//! Builds modules and functions by nested calls, as with TVM's `BlockBuilder`: `b.emit(b.add(b.add(x, y), z))`.
 //!
-//! Methods take `&self` and values are `Copy`, so calls nest. An expression that another one uses becomes a binding
-//! (`lv`, `lv1`… in dataflow blocks, `gv`, `gv1`… outside), so the result is in A-normal form; types are inferred as it
-//! grows. Nothing here fails at once: the first error is kept and comes out at the end.
+//! Methods take `&self` and values are `Copy`, so calls can be nested. An expression that another one uses becomes a binding (`lv`, `lv1`… in
+//! dataflow blocks, `gv`, `gv1`… outside), so the result is in A-normal form; types are inferred during construction. No method fails immediately:
+//! the first error is kept and returned at the end.
 
 use crate::PassError;
 use crate::ir::constant::AsElement;
@@ -28,18 +28,17 @@ pub struct BlockBuilder<'i> {
 }
 
 impl<'i> BlockBuilder<'i> {
-    /// An empty module; types come from `infer`, such as the context of a pass.
+    /// Creates a builder with an empty module; types come from `infer`, such as the context of a pass.
     pub fn new(infer: &'i dyn Infer) -> BlockBuilder<'i> {
         BlockBuilder::over(&Module::new(Vec::<(String, Body)>::new()), infer)
     }
 
-    /// Goes on with a module.
+    /// Creates a builder that continues with an existing module.
     pub fn over(module: &Module, infer: &'i dyn Infer) -> BlockBuilder<'i> {
         BlockBuilder { infer, module: RefCell::new(module.edit()), error: RefCell::new(None) }
     }
 
-    /// Builds a function under exactly this name. `f` adds parameters, then bindings, then says what is returned with
-    /// [`FunctionBuilder::emit_func_output`].
+    /// Builds a function under exactly this name. `f` adds parameters and bindings, then sets the result with [`FunctionBuilder::emit_func_output`].
     pub fn function(&self, name: &str, f: impl FnOnce(&FunctionBuilder<'_, 'i>)) {
         if self.module.borrow().get(name).is_some() {
             return self
@@ -61,7 +60,7 @@ impl<'i> BlockBuilder<'i> {
         b.region(kind::FUNC, |b| f(b));
         let state = b.state.into_inner();
         if state.foreign && clean {
-            // What else is wrong in it may be wrong because of this.
+            // Further errors in this function may only be consequences of this one.
             let message = "uses a value of another function; pass it as an argument";
             *self.error.borrow_mut() = Some(PassError::new(message).in_function(name));
         }
@@ -75,8 +74,8 @@ impl<'i> BlockBuilder<'i> {
         }
     }
 
-    /// A function in A-normal form with all types that can be inferred, of any nesting; see
-    /// [`normalize`](crate::typing::normalize::normalize). `None` after an error.
+    /// Returns the function in A-normal form, with all types that can be inferred. The function may be nested to any depth; see
+    /// [`normalize`](crate::typing::normalize::normalize). Returns `None` after an error.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -100,8 +99,8 @@ impl<'i> BlockBuilder<'i> {
         crate::typing::normalize::normalize(body, self.infer).map_err(|error| self.fail(error)).ok()
     }
 
-    /// Adds a function under `hint`, or `hint_1`, `hint_2`… where that is taken; gives the name. Characters that Python
-    /// does not accept in names become `_`.
+    /// Adds a function under `hint`, or `hint_1`, `hint_2`… if that name is taken, and returns its name. Characters that are not allowed in Python
+    /// names become `_`.
     pub fn add_func(&self, hint: &str, body: Body) -> String {
         self.module.borrow_mut().add(hint, body)
     }
@@ -114,10 +113,10 @@ impl<'i> BlockBuilder<'i> {
         self.module.borrow_mut().set(name, body);
     }
 
-    /// The module.
+    /// Returns the module.
     ///
     /// # Errors
-    /// The first error of anything that was done with this builder.
+    /// The first error that occurred in this builder.
     pub fn get(self) -> Result<Module, PassError> {
         match self.error.into_inner() {
             Some(error) => Err(error),
@@ -130,7 +129,7 @@ impl<'i> BlockBuilder<'i> {
     }
 }
 
-/// Builds one function. Values belong to it; using one of another function is an error.
+/// Builds one function. Values belong to it; using a value of another function is an error.
 pub struct FunctionBuilder<'m, 'i> {
     outer: &'m BlockBuilder<'i>,
     state: RefCell<State>,
@@ -159,7 +158,7 @@ impl FunctionBuilder<'_, '_> {
         v
     }
 
-    /// The symbolic variable that a scalar variable is: types and scalar expressions mention it by this one.
+    /// Returns the symbolic variable of a scalar variable. Types and scalar expressions mention the scalar through it.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -181,12 +180,12 @@ impl FunctionBuilder<'_, '_> {
         s.b.with(v, |value| value.symbol()).map(Dim::Var)
     }
 
-    /// A new symbolic variable (`int64`) for the types of parameters and match_casts.
+    /// Creates a symbolic variable (`int64`) for the types of parameters and match_casts.
     pub fn sym(&self, name: &str) -> Dim {
         Dim::Var(self.state.borrow_mut().b.sym(name, DType::I64))
     }
 
-    /// Attributes of the function that is being built.
+    /// Sets attributes of the function under construction.
     pub fn func_attrs(&self, attrs: &[(&str, Attr)]) {
         let mut s = self.state.borrow_mut();
         let attrs = s.b.attrs(attrs.iter().cloned());
@@ -195,7 +194,7 @@ impl FunctionBuilder<'_, '_> {
         }
     }
 
-    /// The function has no global symbol of its own.
+    /// Makes the function private: it has no global symbol.
     pub fn private(&self) {
         let mut s = self.state.borrow_mut();
         if let Some(header) = s.frames.first().map(|frame| frame.header) {
@@ -203,12 +202,12 @@ impl FunctionBuilder<'_, '_> {
         }
     }
 
-    /// A call of an operator without attributes.
+    /// Calls an operator without attributes.
     pub fn call(&self, op: &str, args: &[V]) -> V {
         self.call_with(op, args, &[])
     }
 
-    /// A call of an operator.
+    /// Calls an operator.
     pub fn call_with(&self, op: &str, args: &[V], attrs: &[(&str, Attr)]) -> V {
         let mut s = self.state.borrow_mut();
         let callee = s.b.op(op);
@@ -226,12 +225,12 @@ impl FunctionBuilder<'_, '_> {
         v
     }
 
-    /// A call of a function of the module.
+    /// Calls a function of the module.
     pub fn call_global(&self, name: &str, args: &[V]) -> V {
         self.call_value(self.global_var(name), args)
     }
 
-    /// A function of the module as a value, as `relax.call_tir` takes one.
+    /// Returns a function of the module as a value, for example as the argument of `relax.call_tir`.
     pub fn global_var(&self, name: &str) -> V {
         let (module, mut s) = (self.outer.module.borrow(), self.state.borrow_mut());
         if let Some(known) = s.globals.get(name) {
@@ -247,7 +246,7 @@ impl FunctionBuilder<'_, '_> {
                 s.b.ty(&ty.unwrap_or_else(Type::opaque_callable))
             }
             _ if !body.root().ty().is_known() => s.b.ty(&Type::opaque_callable()),
-            // Its symbolic variables are its own; here they get numbers of this body.
+            // The function has its own symbolic variables; here they get numbers of this body.
             _ => Importer::of(body).ty(&mut s.b, body.root().ty()),
         };
         let v = s.b.global_var(name, ty);
@@ -255,25 +254,25 @@ impl FunctionBuilder<'_, '_> {
         v
     }
 
-    /// A function that is not in the module, by its symbol: to call it, for `relax.call_dps_packed` and the like, and as a
-    /// value, of which nothing is known but that it is a function.
+    /// Returns an external function by its symbol. It can be called, passed to `relax.call_dps_packed` and the like, or used as a value whose type is
+    /// only known to be a function.
     pub fn extern_func(&self, symbol: &str) -> V {
         self.state.borrow_mut().b.extern_func(symbol, TypeId::NONE)
     }
 
-    /// A data type as a value.
+    /// Returns a data type as a value.
     pub fn dtype(&self, dtype: DType) -> V {
         self.state.borrow_mut().b.dtype(dtype)
     }
 
-    /// A type argument of a call, such as the type that `relax.call_tir` gives; it follows all other arguments.
+    /// Returns a type argument of a call, such as the result type of `relax.call_tir`; it follows all other arguments.
     pub fn type_arg(&self, ty: &Type) -> V {
         let mut s = self.state.borrow_mut();
         let ty = s.b.ty(ty);
         s.b.type_arg(ty)
     }
 
-    /// A call of a value that is a function.
+    /// Calls a value that is a function.
     pub fn call_value(&self, callee: V, args: &[V]) -> V {
         let mut s = self.state.borrow_mut();
         let callee = s.operand(callee);
@@ -294,7 +293,7 @@ impl FunctionBuilder<'_, '_> {
         v
     }
 
-    /// A tuple.
+    /// Builds a tuple.
     pub fn tuple(&self, items: &[V]) -> V {
         let mut s = self.state.borrow_mut();
         let items: Vec<V> = items.iter().map(|v| s.item(*v)).collect();
@@ -304,7 +303,7 @@ impl FunctionBuilder<'_, '_> {
         s.wait(v)
     }
 
-    /// Element of a tuple.
+    /// Returns an element of a tuple.
     pub fn get(&self, tuple: V, index: u32) -> V {
         let mut s = self.state.borrow_mut();
         let tuple = s.operand(tuple);
@@ -317,7 +316,7 @@ impl FunctionBuilder<'_, '_> {
         s.wait(v)
     }
 
-    /// A constant, from its shape and its elements in row-major order: `b.constant(&[2], [1.0f32, 2.0])`.
+    /// Adds a constant, from its shape and its elements in row-major order: `b.constant(&[2], [1.0f32, 2.0])`.
     pub fn constant<T: AsElement>(&self, shape: &[i64], values: impl IntoIterator<Item = T>) -> V {
         match Array::new(shape, values) {
             Ok(array) => self.array(&array),
@@ -328,34 +327,34 @@ impl FunctionBuilder<'_, '_> {
         }
     }
 
-    /// A constant of any type, from its bytes: for element types of which Rust has no numbers.
+    /// Adds a constant of any type, from its bytes; for element types without a Rust equivalent.
     pub fn constant_of_bytes(&self, data: &Tensor, ty: &Type) -> V {
         self.state.borrow_mut().b.constant(data, ty)
     }
 
-    /// A constant of an array.
+    /// Adds a constant from an array.
     pub fn array(&self, array: &Array) -> V {
         self.state.borrow_mut().b.array(array)
     }
 
-    /// A shape.
+    /// Adds a shape.
     pub fn shape(&self, dims: &[Dim]) -> V {
         self.state.borrow_mut().b.shape(dims)
     }
 
-    /// A dimension as a value. The symbolic variable of a scalar variable is this variable.
+    /// Adds a dimension as a value. If the dimension is the symbolic variable of a scalar variable, the result is that variable.
     pub fn prim_value(&self, dim: impl Into<Dim>) -> V {
         let (mut s, dim) = (self.state.borrow_mut(), dim.into());
         let scalar = if let Dim::Var(sym) = &dim { s.scalars.get(&sym.id).copied() } else { None };
         scalar.unwrap_or_else(|| s.b.prim_value(&dim))
     }
 
-    /// A string.
+    /// Adds a string.
     pub fn string(&self, text: &str) -> V {
         self.state.borrow_mut().b.string(text)
     }
 
-    /// Type of a value.
+    /// Returns the type of a value.
     pub fn type_of(&self, v: V) -> Type {
         let mut s = self.state.borrow_mut();
         let v = s.own(v);
@@ -368,7 +367,7 @@ impl FunctionBuilder<'_, '_> {
         self.emit_as(v, flows)
     }
 
-    /// Binds an expression to a variable that is visible behind the dataflow block that is open.
+    /// Binds an expression to a variable that is also visible after the open dataflow block.
     pub fn emit_output(&self, v: V) -> V {
         if !self.flows() {
             self.fail(PassError::new("`emit_output` outside of a dataflow block; use `emit`"));
@@ -395,7 +394,7 @@ impl FunctionBuilder<'_, '_> {
         v
     }
 
-    /// Binds a value at a type that is checked when run, and that defines symbolic variables.
+    /// Binds a value with a type that is checked at run time; the type may define symbolic variables.
     pub fn match_cast(&self, v: V, ty: &Type) -> V {
         let flows = self.flows();
         let mut s = self.state.borrow_mut();
@@ -408,7 +407,7 @@ impl FunctionBuilder<'_, '_> {
         v
     }
 
-    /// Binds a value at a type that says less than its own.
+    /// Binds a value with a wider type than its own.
     pub fn emit_wider(&self, v: V, ty: &Type) -> V {
         let flows = self.flows();
         let mut s = self.state.borrow_mut();
@@ -419,7 +418,7 @@ impl FunctionBuilder<'_, '_> {
                 "a value has type {found:?}, not {ty:?}; `match_cast` checks at run time"
             )));
         }
-        // A call stays nested in the binding.
+        // A call is nested in the binding.
         let here = s.frames.last().is_some_and(|frame| frame.pending.contains(&v));
         let source = if here && s.b.kind(v) == kind::CALL {
             s.take(v);
@@ -434,7 +433,7 @@ impl FunctionBuilder<'_, '_> {
         v
     }
 
-    /// What the function returns.
+    /// Sets the result of the function.
     pub fn emit_func_output(&self, v: V) {
         let mut s = self.state.borrow_mut();
         match s.frames.last().map(|frame| (frame.kind, frame.result)) {
@@ -451,7 +450,7 @@ impl FunctionBuilder<'_, '_> {
         }
     }
 
-    /// A dataflow block: what `f` emits is visible in it, its outputs behind it too.
+    /// Builds a dataflow block: values that `f` emits are visible only inside it, its outputs also after it.
     pub fn dataflow<R>(&self, f: impl FnOnce(&Self) -> R) -> R {
         if self.flows() {
             self.fail(PassError::new("a dataflow block cannot be inside another one"));
@@ -461,7 +460,7 @@ impl FunctionBuilder<'_, '_> {
         self.region(kind::DATAFLOW, f)
     }
 
-    /// An If: each branch gives its result.
+    /// Builds an If; each closure returns the result of its branch.
     pub fn if_(&self, cond: V, then: impl FnOnce(&Self) -> V, other: impl FnOnce(&Self) -> V) -> V {
         if self.flows() {
             self.fail(PassError::new("an If cannot be in a dataflow block; end the block before it"));
@@ -493,8 +492,7 @@ impl FunctionBuilder<'_, '_> {
         })
     }
 
-    /// A nested function; values from outside can be used in it. Gives the function, for
-    /// [`FunctionBuilder::call_value`].
+    /// Builds a nested function, which can use values from outside. Returns the function, for [`FunctionBuilder::call_value`].
     pub fn local_function(&self, name: &str, f: impl FnOnce(&Self)) -> V {
         self.state.borrow_mut().open_block();
         let header = self.region(kind::FUNC, |b| {
@@ -507,7 +505,7 @@ impl FunctionBuilder<'_, '_> {
         header
     }
 
-    /// Opens a region, lets `f` fill it, and closes it with its result.
+    /// Opens a region, fills it with `f`, and closes it with its result.
     fn region<R>(&self, kind: u16, f: impl FnOnce(&Self) -> R) -> R {
         {
             let mut s = self.state.borrow_mut();
@@ -570,7 +568,7 @@ impl FunctionBuilder<'_, '_> {
         self.outer.fail(error);
     }
 
-    /// Refuses a type that no body may have before anybody writes it out: nested tuples double with each call.
+    /// Rejects a type that is too large for a body before it is written out: nested tuples double in size with each call.
     fn sized(&self, s: &mut State, v: V) {
         let ty = s.b.type_of(v);
         if let Err(message) = s.b.refuse_large(ty) {
@@ -578,7 +576,7 @@ impl FunctionBuilder<'_, '_> {
         }
     }
 
-    /// Keeps the error and goes on with a value of any type.
+    /// Keeps the error, and gives the value any type so that construction can continue.
     fn fail_in(&self, s: &mut State, v: V, error: PassError) {
         s.set_type(v, &Type::Object);
         self.fail(error);

@@ -1,21 +1,21 @@
-//! The function that is being built: regions that are open, expressions that wait for their use, what is defined.
+//! The function under construction: open regions, expressions not yet used, and defined variables.
 
 use crate::ir::erase::seen_outside;
 use crate::ir::records::{LEAF_BIT, flag, kind};
 use crate::ir::{Attr, BodyBuilder, Dim, Expr, Sym, Type, TypeId, V};
 use std::collections::BTreeMap;
 
-/// A region that is open.
+/// An open region.
 pub(super) struct Frame {
     pub(super) kind: u16,
     pub(super) header: V,
-    /// Whether a binding block is open in a function or branch.
+    /// True if a binding block is open in a function or branch.
     pub(super) block: bool,
-    /// Expressions that were neither bound nor used so far.
+    /// Expressions that are neither bound nor used so far.
     pub(super) pending: Vec<V>,
     pub(super) result: Option<V>,
     pub(super) effect: bool,
-    /// Symbolic variables that were defined before it, and with its parameters.
+    /// The number of symbolic variables defined before the region, including those of its parameters.
     pub(super) outer: usize,
     pub(super) known: usize,
 }
@@ -23,22 +23,22 @@ pub(super) struct Frame {
 #[derive(Default)]
 pub(super) struct State {
     pub(super) b: BodyBuilder,
-    /// Whether a value of another function was used.
+    /// True if a value of another function was used.
     pub(super) foreign: bool,
     pub(super) frames: Vec<Frame>,
-    /// Tuples that are in the operands of their user; whether they are in a dataflow block.
+    /// Tuples that are nested in the operands of their user; the flag is true in a dataflow block.
     pub(super) inline: BTreeMap<u32, bool>,
     pub(super) counters: [u32; 2],
-    /// Functions of the module that this one names.
+    /// Functions of the module that this function mentions.
     pub(super) globals: BTreeMap<String, V>,
-    /// Symbolic variables that are defined, in the order of their definition.
+    /// Defined symbolic variables, in the order of their definition.
     pub(super) defined: Vec<Sym>,
-    /// The scalar variables that symbolic variables are, by their numbers.
+    /// The scalar variables, by the numbers of their symbolic variables.
     pub(super) scalars: BTreeMap<u32, V>,
 }
 
 impl State {
-    /// Makes sure that a binding can be added here.
+    /// Ensures that a binding can be added here.
     pub(super) fn open_block(&mut self) {
         if let Some(frame) = self.frames.last_mut().filter(|frame| frame.kind != kind::DATAFLOW && !frame.block) {
             frame.block = true;
@@ -46,7 +46,7 @@ impl State {
         }
     }
 
-    /// Binds what waits, and ends the block.
+    /// Binds pending expressions, and ends the block.
     pub(super) fn close_block(&mut self) {
         let Some(frame) = self.frames.last_mut() else { return };
         let (pending, open) = (std::mem::take(&mut frame.pending), std::mem::replace(&mut frame.block, false));
@@ -71,7 +71,7 @@ impl State {
         }
     }
 
-    /// Takes an expression off those that wait; tells whether it is in a dataflow block.
+    /// Removes an expression from the pending ones. Returns `Some(true)` if it was in a dataflow block, and `None` if it was not pending.
     pub(super) fn take(&mut self, v: V) -> Option<bool> {
         for frame in self.frames.iter_mut().rev() {
             if let Some(at) = frame.pending.iter().rposition(|waiting| *waiting == v) {
@@ -82,7 +82,7 @@ impl State {
         self.inline.remove(&v.word())
     }
 
-    /// A value of this function; one of another gives a stand-in, and is told at the end.
+    /// Returns a value of this function. A value of another function is replaced by a placeholder; the error is reported at the end.
     pub(super) fn own(&mut self, v: V) -> V {
         if self.b.owns(v) {
             return v;
@@ -91,7 +91,7 @@ impl State {
         self.b.prim_value(&Dim::Int(0))
     }
 
-    /// A value as an operand: nested calls become bindings, a tuple stays where it is if this is its only use.
+    /// Returns a value as an operand: nested calls become bindings, and a tuple stays nested if this is its only use.
     pub(super) fn operand(&mut self, v: V) -> V {
         let v = self.own(v);
         if v.is_leaf() {
@@ -108,7 +108,7 @@ impl State {
         v
     }
 
-    /// The same of a value that stands for itself, where an external function has the type of one: any.
+    /// Like `operand`, for a value used on its own. An external function without a type gets the type of any callable.
     pub(super) fn item(&mut self, v: V) -> V {
         let v = self.own(v);
         let named = self.b.with(v, |value| match value.view() {
@@ -124,7 +124,7 @@ impl State {
         }
     }
 
-    /// A new expression waits for its user.
+    /// Adds an expression that is pending until it is used.
     pub(super) fn wait(&mut self, v: V) -> V {
         if let Some(frame) = self.frames.last_mut() {
             frame.pending.push(v);
@@ -140,7 +140,7 @@ impl State {
         self.wait(v)
     }
 
-    /// What is seen outside of a dataflow block has a type that does not mention the scalars of the block.
+    /// Removes the scalars of a dataflow block from the type of a value that is visible outside the block.
     pub(super) fn hide_inner(&mut self, v: V) {
         self.b.hide_inner(v, self.scalars.iter().map(|(id, scalar)| (*scalar, *id)));
     }
@@ -164,12 +164,12 @@ impl State {
         self.b.type_owned(self.b.type_of(v))
     }
 
-    /// A parameter or match_cast of this type defines the symbolic variables that stand alone as a dimension.
+    /// Defines the symbolic variables that stand alone as a dimension in the type of a parameter or match_cast.
     pub(super) fn define_syms(&mut self, ty: &Type) {
         ty.each_defined(&mut |sym| self.defined.push(sym));
     }
 
-    /// What a function says of its result: nothing of what is only known inside.
+    /// Returns the result type of a function, without the variables that are only known inside.
     pub(super) fn ret_type(&mut self, result: V, known: usize) -> TypeId {
         let ty = self.b.type_of(result);
         if ty == TypeId::NONE {
@@ -182,8 +182,8 @@ impl State {
 }
 
 impl State {
-    /// Prepares the result of a function or branch. A tuple that was made last and nothing else uses is returned as it
-    /// is, without a name: gives its elements.
+    /// Prepares the result of a function or branch. If the result is a tuple that was created last and has no other user, it is returned without a
+    /// name; this function then returns its elements.
     pub(super) fn returned(&mut self, v: V) -> Option<Vec<V>> {
         let last = v.word() as usize + 1 == self.b.pool.s.nodes.len() && v.word() & LEAF_BIT == 0;
         let frame = self.frames.last_mut()?;

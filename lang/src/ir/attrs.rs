@@ -7,7 +7,7 @@ use crate::ir::storage::tensor::Tensor;
 use crate::ir::types::{DType, Dim, Ty, Type, dim_at};
 use std::hash::{Hash, Hasher};
 
-/// Value of an attribute, owned.
+/// The value of an attribute, owned.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Attr {
@@ -33,7 +33,7 @@ pub enum Attr {
     List(Parts<Attr>),
     /// Dict.
     Dict(Parts<(String, Attr)>),
-    /// Constructed object, such as `T.target({...})`: name of the constructor, then arguments with their keywords.
+    /// Constructed object, such as `T.target({...})`: the name of the constructor, then arguments with their keywords.
     Object(String, Parts<(Option<String>, Attr)>),
 }
 
@@ -100,12 +100,12 @@ impl Nests for Attr {
 }
 
 impl Attr {
-    /// List of these items.
+    /// Builds a list of items.
     pub fn list(items: impl IntoIterator<Item = impl Into<Attr>>) -> Attr {
         Attr::List(items.into_iter().map(Into::into).collect())
     }
 
-    /// Dict of these entries.
+    /// Builds a dict of entries.
     pub fn dict(entries: impl IntoIterator<Item = (impl Into<String>, impl Into<Attr>)>) -> Attr {
         Attr::Dict(entries.into_iter().map(|(key, value)| (key.into(), value.into())).collect())
     }
@@ -134,7 +134,7 @@ impl<T: Into<Attr> + Clone> From<&[T]> for Attr {
     }
 }
 
-/// View of one attribute value.
+/// A view of one attribute value.
 #[derive(Clone, Copy)]
 pub struct AttrView<'a> {
     pub(crate) raw: &'a RawView<'a>,
@@ -148,27 +148,27 @@ impl std::fmt::Debug for AttrView<'_> {
 }
 
 impl<'a> AttrView<'a> {
-    /// Kind, one of [`crate::ir::records::attr`].
+    /// Returns the kind, one of [`crate::ir::records::attr`].
     pub fn kind(self) -> u16 {
         self.rec.kind
     }
 
-    /// Key, in a dict or as a keyword of an object.
+    /// Returns the key, in a dict or as a keyword of an object.
     pub fn key(self) -> Option<&'a str> {
         (self.rec.key != NONE).then(|| self.raw.str(self.rec.key))
     }
 
-    /// As a boolean.
+    /// Returns the value as a boolean.
     pub fn as_bool(self) -> Option<bool> {
         (self.rec.kind == attr::BOOL).then_some(self.rec.val != 0)
     }
 
-    /// As an integer; a boolean counts as 0 or 1.
+    /// Returns the value as an integer; a boolean counts as 0 or 1.
     pub fn as_int(self) -> Option<i64> {
         matches!(self.rec.kind, attr::INT | attr::BOOL).then_some(self.rec.val as i64)
     }
 
-    /// As a float; an integer is converted.
+    /// Returns the value as a float; an integer is converted.
     pub fn as_float(self) -> Option<f64> {
         match self.rec.kind {
             attr::FLOAT => Some(f64::from_bits(self.rec.val)),
@@ -177,12 +177,12 @@ impl<'a> AttrView<'a> {
         }
     }
 
-    /// As a string.
+    /// Returns the value as a string.
     pub fn as_str(self) -> Option<&'a str> {
         (self.rec.kind == attr::STR).then(|| self.raw.str(self.rec.val as u32))
     }
 
-    /// As a data type; a string that names one counts.
+    /// Returns the value as a data type; a string that names one is accepted.
     pub fn as_dtype(self) -> Option<DType> {
         match self.rec.kind {
             attr::DTYPE => Some(DType(self.rec.val as u32)),
@@ -191,17 +191,17 @@ impl<'a> AttrView<'a> {
         }
     }
 
-    /// As a type.
+    /// Returns the value as a type.
     pub fn as_type(self) -> Option<Ty<'a>> {
         (self.rec.kind == attr::TYPE).then_some(Ty { raw: self.raw, id: self.rec.val as u32 })
     }
 
-    /// Whether it is `None`.
+    /// Returns true if the value is `None`.
     pub fn is_none(self) -> bool {
         self.rec.kind == attr::NONE
     }
 
-    /// Entries of a list, or of an object without its name.
+    /// Iterates over the entries of a list, or of an object without its name.
     pub fn items(self) -> impl ExactSizeIterator<Item = AttrView<'a>> + 'a {
         let (off, len) = ((self.rec.val >> 32) as usize, self.rec.val as u32 as usize);
         let list = self.rec.flags == val::ATTR_LIST;
@@ -210,7 +210,7 @@ impl<'a> AttrView<'a> {
         all[skip..].iter().map(move |rec| AttrView { raw: self.raw, rec })
     }
 
-    /// Integers of a list, if all its entries are integers.
+    /// Returns the integers of a list, if all its entries are integers.
     pub fn as_ints(self) -> Option<Vec<i64>> {
         if self.rec.kind != attr::LIST {
             return None;
@@ -218,7 +218,7 @@ impl<'a> AttrView<'a> {
         self.items().map(AttrView::as_int).collect()
     }
 
-    /// Name of the constructor of an object.
+    /// Returns the name of the constructor of an object.
     pub fn object_name(self) -> Option<&'a str> {
         if self.rec.kind != attr::OBJECT {
             return None;
@@ -227,12 +227,12 @@ impl<'a> AttrView<'a> {
         (first.kind == attr::STR).then(|| self.raw.str(first.val as u32))
     }
 
-    /// As a dict.
+    /// Returns the value as a dict.
     pub fn as_dict(self) -> Option<Dict<'a>> {
         (self.rec.kind == attr::DICT).then_some(Dict { raw: self.raw, id: self.rec.val as u32 })
     }
 
-    /// As an owned value.
+    /// Copies the value to an owned one.
     pub fn to_owned(self) -> Attr {
         let rec = self.rec;
         match rec.kind {
@@ -258,7 +258,7 @@ impl<'a> AttrView<'a> {
     }
 }
 
-/// View of a dict; empty where there is none.
+/// A view of a dict; empty where there is none.
 #[derive(Clone, Copy)]
 pub struct Dict<'a> {
     pub(crate) raw: &'a RawView<'a>,
@@ -271,27 +271,27 @@ impl<'a> Dict<'a> {
         self.raw.attrs().get(dict.off as usize..(dict.off as usize).saturating_add(dict.len as usize)).unwrap_or(&[])
     }
 
-    /// Whether it has no entry.
+    /// Returns true if the dict has no entries.
     pub fn is_empty(self) -> bool {
         self.recs().is_empty()
     }
 
-    /// Entries, sorted by key; those of an operator that no plugin declares, as they were written.
+    /// Iterates over the entries, sorted by key; for an operator that no plugin declares, in the order in which they were written.
     pub fn iter(self) -> impl ExactSizeIterator<Item = (&'a str, AttrView<'a>)> + 'a {
         self.recs().iter().map(move |rec| (self.raw.str(rec.key), AttrView { raw: self.raw, rec }))
     }
 
-    /// The value of a key.
+    /// Returns the value of a key.
     pub fn get(self, key: &str) -> Option<AttrView<'a>> {
         self.recs().iter().find(|rec| self.raw.str(rec.key) == key).map(|rec| AttrView { raw: self.raw, rec })
     }
 
-    /// As owned entries.
+    /// Copies the entries to owned ones.
     pub fn to_owned(self) -> Vec<(String, Attr)> {
         self.iter().map(|(key, value)| (key.to_string(), value.to_owned())).collect()
     }
 
-    /// Id in the table of its body, [`NONE`] where there is no dict.
+    /// Returns the id in the table of its body; [`NONE`] where there is no dict.
     pub fn id(self) -> u32 {
         self.id
     }

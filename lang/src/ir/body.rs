@@ -1,11 +1,11 @@
-//! What a body holds, and the ways into it.
+//! The contents of a body, and access to them.
 
 use crate::ir::records::*;
 use crate::ir::storage::body_handle::Body;
 use crate::ir::storage::sections::RawView;
 use crate::ir::value::{Function, Value};
 
-/// What the root of a body is.
+/// The kind of the root of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BodyKind {
@@ -17,23 +17,23 @@ pub enum BodyKind {
     Extern,
     /// Attributes of a module.
     Module,
-    /// Something that this API does not know.
+    /// A kind that this API does not support.
     Other,
 }
 
-/// How often each value of a body is used, from [`Body::use_counts`].
+/// The number of uses of each value of a body, from [`Body::use_counts`].
 #[derive(Clone, Debug)]
 pub struct UseCounts(Vec<u32>);
 
 impl UseCounts {
-    /// How often a value is an operand. Leaves are not counted: 0.
+    /// Returns the number of times that a value is an operand; 0 for leaves, which are not counted.
     pub fn of(&self, value: Value<'_>) -> usize {
         value.index().and_then(|at| self.0.get(at)).map_or(0, |n| *n as usize)
     }
 }
 
 impl Body {
-    /// What its root is.
+    /// Returns the kind of the root.
     pub fn kind(&self) -> BodyKind {
         match self.raw().nodes().first().map(|node| node.kind) {
             Some(kind::FUNC) => BodyKind::Function,
@@ -44,59 +44,59 @@ impl Body {
         }
     }
 
-    /// The root as a Relax function; `None` if it is something else.
+    /// Returns the root as a Relax function; `None` if it is something else.
     pub fn function(&self) -> Option<Function<'_>> {
         self.root().as_function()
     }
 
-    /// The root node.
+    /// Returns the root node.
     pub fn root(&self) -> Value<'_> {
         Value { raw: self.raw(), op: 0 }
     }
 
-    /// The node at a position.
+    /// Returns the node at a position.
     pub fn value_at(&self, index: usize) -> Value<'_> {
         Value { raw: self.raw(), op: index as u32 }
     }
 
-    /// Number of nodes.
+    /// Returns the number of nodes.
     pub fn len(&self) -> usize {
         self.raw().nodes().len()
     }
 
-    /// Whether it has no nodes; a sealed body never is.
+    /// Returns true if the body has no nodes, which never holds for a sealed body.
     pub fn is_empty(&self) -> bool {
         self.raw().nodes().is_empty()
     }
 
-    /// All nodes in program order.
+    /// Iterates over all nodes in program order.
     pub fn values(&self) -> impl DoubleEndedIterator<Item = Value<'_>> + ExactSizeIterator {
         (0..self.len()).map(move |i| self.value_at(i))
     }
 
-    /// All bindings in program order, those of inner regions too.
+    /// Iterates over all bindings in program order, including those of inner regions.
     pub fn bindings(&self) -> impl DoubleEndedIterator<Item = Value<'_>> {
         self.values().filter(|value| value.is_binding())
     }
 
-    /// The values of some kinds, in program order: few of many values are a block or a function.
+    /// Iterates over the values of some kinds, in program order. Faster than testing every value when few are a block or a function.
     pub(crate) fn values_of(&self, wanted: impl Fn(u16) -> bool) -> impl Iterator<Item = Value<'_>> {
         let nodes = self.raw().nodes().iter().enumerate();
         nodes.filter(move |(_, node)| wanted(node.kind)).map(move |(at, _)| self.value_at(at))
     }
 
-    /// Number of bindings.
+    /// Returns the number of bindings.
     pub fn n_bindings(&self) -> usize {
         self.raw().nodes().iter().filter(|n| n.has(flag::BOUND) && n.kind != kind::PARAM).count()
     }
 
-    /// Whether a binding is a scalar variable, which types may mention.
+    /// Returns true if a binding is a scalar variable, which types may mention.
     pub fn has_scalars(&self) -> bool {
         !self.raw().var_names().is_empty() && self.bindings().any(|value| value.symbol().is_some())
     }
 
-    /// For each node the position of the region header around it; `u32::MAX` for the root. [`Body::regions`] answers the
-    /// usual questions about that.
+    /// Returns, for each node, the position of the header of the enclosing region; `u32::MAX` for the root. For the usual questions about nesting,
+    /// use [`Body::regions`].
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -142,7 +142,7 @@ impl Body {
         parents
     }
 
-    /// How often each value is an operand.
+    /// Counts how often each value is an operand.
     pub fn use_counts(&self) -> UseCounts {
         let mut counts = vec![0u32; self.len()];
         for op in self.raw().operands() {
@@ -153,25 +153,25 @@ impl Body {
         UseCounts(counts)
     }
 
-    /// The leaf of an operator, to compare callees by word instead of by name; `None` if it is not used here.
+    /// Returns the leaf of an operator, so that callees can be compared by word instead of by name; `None` if the body does not use it.
     pub fn find_op(&self, name: &str) -> Option<Value<'_>> {
         let raw = self.raw();
         let at = raw.leaves().iter().position(|l| l.kind == leaf::OP && raw.str(l.val as u32) == name)?;
         Some(Value { raw, op: at as u32 | LEAF_BIT })
     }
 
-    /// Whether it may mention functions of the module. Most PrimFuncs do not, and need not be searched for them.
+    /// Returns true if the body may mention functions of the module. Most PrimFuncs do not, so they need not be searched.
     pub fn mentions_functions(&self) -> bool {
         self.raw().leaves().iter().any(|leaf| leaf.kind == leaf::GLOBAL_VAR)
     }
 
-    /// Name of a symbolic variable, as a hint.
+    /// Returns the name of a symbolic variable, as a hint.
     pub fn sym_name(&self, id: u32) -> Option<&str> {
         sym_name(self.raw(), id)
     }
 }
 
-/// Name of a symbolic variable, as a hint.
+/// Returns the name of a symbolic variable, as a hint.
 pub(crate) fn sym_name<'a>(raw: &RawView<'a>, id: u32) -> Option<&'a str> {
     raw.name_at(*raw.var_names().get(id as usize)?)
 }

@@ -1,33 +1,33 @@
-//! What a TIR buffer means beyond what its type says: its offset, and views of it.
+//! Properties of a TIR buffer that its type implies: its offset, and views of it.
 
 use crate::ir::records::prim;
 use crate::ir::{BufferType, DType, Dim};
 
 impl BufferType {
-    /// Data type of the offset where none is said: that of the first extent, and 64 bits without dimensions.
+    /// Returns the data type of an offset that is not given: that of the first extent, or 64 bits without dimensions.
     pub fn default_offset_dtype(&self) -> DType {
         self.shape.first().map_or(DType::I64, Dim::dtype)
     }
 
-    /// The offset of the first element: 0 where none is said.
+    /// Returns the offset of the first element; 0 if none is given.
     pub fn offset(&self) -> Dim {
         self.elem_offset.clone().unwrap_or_else(|| Dim::int(0, self.default_offset_dtype()))
     }
 
-    /// Says the offset in the one form that it has: not at all if it is what the shape alone means.
+    /// Sets the offset in its only form: it is omitted if it equals the default that the shape implies.
     pub fn set_offset(&mut self, offset: Dim) {
         let meant = offset.as_int() == Some(0) && offset.dtype() == self.default_offset_dtype();
         self.elem_offset = Some(offset).filter(|_| !meant);
     }
 
-    /// A view with another shape. Strides and offset stay, also in their data types.
+    /// Returns a view with another shape. Strides and offset keep their values and data types.
     pub fn viewed(&self, shape: Vec<Dim>) -> BufferType {
         let mut view = BufferType { shape, ..self.clone() };
         view.set_offset(self.offset());
         view
     }
 
-    /// The type with `f` of each dimension, stride and offset.
+    /// Applies `f` to each dimension, stride and offset.
     pub fn map_dims(&self, f: &mut dyn FnMut(&Dim) -> Dim) -> BufferType {
         BufferType {
             shape: self.shape.iter().map(&mut *f).collect(),
@@ -37,8 +37,8 @@ impl BufferType {
         }
     }
 
-    /// A view of the same bytes as elements of another data type: the last dimension and the offset count these. `None` if
-    /// they do not divide into such elements, or there is no dimension.
+    /// Returns a view of the same bytes as elements of another data type; the last dimension and the offset then count these. Returns `None` if the
+    /// bytes do not divide into such elements, or if there are no dimensions.
     pub fn recast(&self, dtype: DType) -> Option<BufferType> {
         let (from, to) = (i64::from(self.dtype.bits()), i64::from(dtype.bits()));
         if from <= 0 || to <= 0 || from % to != 0 && to % from != 0 {

@@ -6,11 +6,11 @@ use crate::arith::store::{Id, Store};
 use crate::ir::records::prim;
 use crate::ir::{DType, Value};
 
-/// A condition that would have more disjunctions stays as it is.
+/// A condition that would have more disjunctions than this is left unchanged.
 const MAX_CHUNKS: usize = 64;
 
 impl Analyzer {
-    /// As [`Analyzer::pieces`], of a condition as a conjunction of disjunctions: `a or b and c` is `(a or b) and (a or c)`.
+    /// Like [`Analyzer::pieces`], but returns a condition as a conjunction of disjunctions: `a or b and c` becomes `(a or b) and (a or c)`.
     ///
     /// ```
     /// use plugin_api::arith::{Analyzer, Piece, prim};
@@ -38,7 +38,7 @@ impl Analyzer {
 }
 
 impl Store {
-    /// A condition as a conjunction of disjunctions, of which those that follow from others are left out.
+    /// Converts a condition to a conjunction of disjunctions, and omits those that follow from others.
     fn and_of_ors(&mut self, cond: Id) -> Id {
         let Some(parts) = self.conjunction(cond) else { return cond };
         let mut chunks: Vec<Vec<Id>> = Vec::new();
@@ -68,7 +68,7 @@ impl Store {
         self.joined(prim::AND, chunks)
     }
 
-    /// The conditions that all hold where one does.
+    /// Returns the conditions whose conjunction is `cond`.
     fn conjunction(&mut self, cond: Id) -> Option<Vec<Id>> {
         if let Some((a, b)) = self.is(cond, prim::AND) {
             let (mut a, b) = (self.conjunction(a)?, self.conjunction(b)?);
@@ -84,7 +84,7 @@ impl Store {
         Some(pairs.into_iter().map(|(a, b)| self.binary(prim::OR, DType::BOOL, a, b)).collect())
     }
 
-    /// The conditions of which one holds where one does.
+    /// Collects the conditions whose disjunction is `cond`.
     fn disjunction(&self, cond: Id, out: &mut Vec<Id>) {
         let mut work = vec![cond];
         while let Some(cond) = work.pop() {
@@ -96,7 +96,7 @@ impl Store {
         }
     }
 
-    /// Two conditions that are together what two others are; if one is enough, it is the second one.
+    /// Returns two conditions that combine to the same result as `a` and `b`; if one is enough, it is the second one.
     fn pair(&mut self, op: u16, a: Id, b: Id) -> (Id, Id) {
         let joint = self.logic(op, a, b);
         match self.is(joint, op) {
@@ -105,7 +105,7 @@ impl Store {
         }
     }
 
-    /// Simplifies two disjunctions by each other.
+    /// Simplifies two disjunctions using each other.
     fn across(&mut self, chunks: &mut [Vec<Id>], i: usize, j: usize) {
         let (a, b) = (chunks[i].clone(), chunks[j].clone());
         let own_a: Vec<usize> = (0..a.len()).filter(|at| !b.contains(&a[*at])).collect();
@@ -118,7 +118,7 @@ impl Store {
         }
     }
 
-    /// Removes what is known to hold or not to hold.
+    /// Removes conditions that are known to hold or not to hold.
     fn tidy_chunks(&self, chunks: &mut Vec<Vec<Id>>) {
         for chunk in chunks.iter_mut() {
             if let Some(holds) = chunk.iter().copied().find(|part| self.as_int(*part).is_some_and(|truth| truth != 0)) {

@@ -1,5 +1,5 @@
-//! What is written as it was, although the canonical form takes it apart: `(x + 1) * (y + 1)`, and `max(x - 1, 0)`, which is
-//! `max(x, 1) - 1` there. As in TVM, they only go where that makes a sum shorter.
+//! Expressions that are written as they were although the canonical form takes them apart: `(x + 1) * (y + 1)`, and `max(x - 1, 0)`, whose canonical
+//! form is `max(x, 1) - 1`. As in TVM, they are only replaced where that makes a sum shorter.
 
 use super::{Form, Map};
 use crate::arith::store::{Id, Store, is_index};
@@ -7,8 +7,8 @@ use crate::arith::sum::Sum;
 use crate::ir::records::{NONE, prim};
 
 impl Form<'_> {
-    /// The terms of a sum, some of them parts of the expression as it was. A sum with a number that its data type does not
-    /// have is its only term.
+    /// Returns the terms of a sum; some of them are parts of the original expression. A sum with a number that does not fit its data type is its own
+    /// only term.
     pub(super) fn sum_as_it_was(&self, id: Id) -> Sum {
         let sum = self.shortest_sum(id);
         if sum.fits(self.store.at(id).dtype) { sum } else { Sum::atom(id) }
@@ -33,7 +33,7 @@ impl Form<'_> {
 }
 
 impl Form<'_> {
-    /// What products were multiplied by before numbers inside of them were taken out: 1 in `x * (y * 9)`.
+    /// Returns the coefficients of products before numeric factors inside them were moved out: 1 in `x * (y * 9)`.
     pub(super) fn coefficients_as_they_were(&self, id: Id) -> Map<Id, i64> {
         let simple = |part: Id| Some(self.store.simple[part as usize]).filter(|simple| *simple != NONE);
         let is_product = |part: Id| self.store.at(part).op == prim::MUL && !self.store.is_linear(part);
@@ -54,7 +54,7 @@ impl Form<'_> {
 }
 
 impl Store {
-    /// Conditions that one operation combines, from the left to the right.
+    /// Returns the conditions that a chain of one operation combines, from left to right.
     pub(super) fn sides(&self, id: Id) -> Vec<Id> {
         let (op, mut work, mut sides) = (self.at(id).op, vec![id], Vec::new());
         while let Some(side) = work.pop() {
@@ -66,7 +66,7 @@ impl Store {
         sides
     }
 
-    /// Whether a part of an expression as it was is a product or an extreme whose canonical form is a sum.
+    /// Returns true if a part of the original expression is a product, `min` or `max` whose canonical form is a sum.
     pub(super) fn is_kept(&self, part: Id) -> bool {
         self.is_kept_product(part) || self.is_kept_extreme(part)
     }
@@ -85,7 +85,7 @@ impl Store {
             && matches!(sum.terms[..], [(term, _)] if is_extreme(term))
     }
 
-    /// Operation and simplified operands of what became a sum.
+    /// Returns the operation and simplified operands of an expression whose canonical form is a sum.
     fn is_taken_apart(&self, part: Id) -> Option<(u16, Id, Id)> {
         let node = self.at(part);
         let simple = |id: Id| Some(self.simple[id as usize]).filter(|simple| *simple != NONE);

@@ -1,5 +1,5 @@
-//! Simplified expressions in the form that TVM gives them: the order of terms, factors and operands is that of the
-//! expression as it was, as far as its parts are still there.
+//! Writes simplified expressions in TVM's form: terms, factors and operands appear in the order of the original expression, as far as its parts still
+//! exist.
 
 mod and_of_ors;
 mod kept;
@@ -15,25 +15,26 @@ use std::collections::HashMap;
 
 type Map<K, T> = HashMap<K, T, foldhash::fast::FixedState>;
 
-/// Pieces say again what is shared, as often as it is used. A variable whose value has another such variable twice, and so
-/// on, would have no end of them: there may be this many, or this many for each part of the expression as it was.
+/// Pieces repeat a shared expression at each of its uses, so a chain of variables whose values each use the previous variable twice would produce an
+/// exponential number of pieces. The limit is this number, or this number for each part of the original expression.
 const MAX_PIECES: usize = 4096;
 const MAX_COPIES: usize = 64;
 
-/// A piece of a simplified expression. Pieces come operands first, as in reverse Polish notation.
+/// A piece of a simplified expression. The pieces of an operation's operands precede its own, as in reverse Polish notation.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Piece {
-    /// A value of the body that was not looked into: the position of a variable, a load, a call and the like.
+    /// The position of an opaque value of the body: a variable, a load, a call and the like.
     Value(usize),
     /// A number or a symbolic variable.
     Leaf(Dim),
-    /// An operation of [`prim`] on the last value, or on the last two.
+    /// An operation of [`prim`] on the preceding value, or on the preceding two.
     Op(u16, DType),
 }
 
 impl Analyzer {
-    /// The simplified expression. Choices, loads and calls are not looked into: each is one [`Piece::Value`], equal ones
-    /// the same. `None` if it is nothing that can be simplified, or would be too long. Costs time in proportion to the expression.
+    /// Returns the simplified expression. Choices, loads and calls are opaque: each becomes one [`Piece::Value`], and equal ones become the same
+    /// piece. Returns `None` if the value cannot be simplified or the result would be too long. Takes time proportional to the size of the
+    /// expression.
     ///
     /// ```
     /// use plugin_api::arith::{Analyzer, Piece, prim};
@@ -58,7 +59,7 @@ impl Analyzer {
         self.pieces_of(id, simple)
     }
 
-    /// The pieces of a simplified expression, in the order of the expression as it was; `None` if they are too many.
+    /// Returns the pieces of a simplified expression, in the order of the original one; `None` if there are too many.
     pub(super) fn pieces_of(&mut self, was: Id, simple: Id) -> Option<Vec<Piece>> {
         let store = self.store();
         if let Some(piece) = leaf(store.at(simple)) {
@@ -79,7 +80,7 @@ impl Analyzer {
     }
 }
 
-/// A number or a variable.
+/// Returns the piece of a number or a variable.
 fn leaf(Node { op, dtype, a, .. }: Node) -> Option<Piece> {
     Some(match op {
         prim::INT => Piece::Leaf(Dim::int(a as i64, dtype)),
@@ -92,25 +93,25 @@ fn leaf(Node { op, dtype, a, .. }: Node) -> Option<Piece> {
     })
 }
 
-/// Writes an expression down.
+/// Writes a simplified expression as pieces.
 struct Form<'s> {
     store: &'s Store,
-    /// The expression as it was.
+    /// The original expression.
     root: Id,
-    /// The first part of it that became an expression.
+    /// For each simplified expression, the first part of the original expression that became it.
     origin: Map<Id, Id>,
     out: Vec<Piece>,
 }
 
-/// What is left to be written.
+/// A part that is still to be written.
 enum Todo {
     Expr(Id),
-    /// A sum, and a number more.
+    /// A sum, plus a number.
     Sum(Id, i64),
     Out(Piece),
 }
 
-/// When each part of an expression as it was comes first.
+/// The order in which the parts of an original expression first occur.
 struct Ranks<'s> {
     store: &'s Store,
     first: Map<Id, u32>,
@@ -135,7 +136,7 @@ impl<'s> Ranks<'s> {
         Ranks { store, first }
     }
 
-    /// When an expression, or the first of its parts, came first.
+    /// Returns the rank of an expression, or of the first of its parts.
     fn rank(&mut self, root: Id) -> u32 {
         for id in self.store.parts(root) {
             if !self.first.contains_key(&id) {
@@ -148,12 +149,12 @@ impl<'s> Ranks<'s> {
 }
 
 impl<'s> Form<'s> {
-    /// The order of the parts of what an expression was.
+    /// Returns the order of the parts of the original of an expression.
     fn ranks(&self, id: Id) -> Ranks<'s> {
         Ranks::of(self.store, self.origin.get(&id).copied().unwrap_or(self.root))
     }
 
-    /// Writes an expression. What is left to do is kept aside, so depth costs no stack.
+    /// Writes an expression. Uses an explicit work list, so deep expressions do not need a deep stack.
     fn write(&mut self, root: Id) {
         let mut todo = vec![Todo::Expr(root)];
         while let Some(next) = todo.pop() {
@@ -165,7 +166,7 @@ impl<'s> Form<'s> {
         }
     }
 
-    /// What is to be done for an expression, the last first.
+    /// Pushes the steps that write an expression, the last step first.
     fn expr(&mut self, id: Id, todo: &mut Vec<Todo>) {
         let node = self.store.at(id);
         if let Some(piece) = leaf(node) {
@@ -187,7 +188,7 @@ impl<'s> Form<'s> {
                     todo.push(Todo::Expr(*factor));
                 }
             }
-            // A part of something: `x // 2 % 4` is `x % 8 // 2`.
+            // A split of an index: `x // 2 % 4` is written as `x % 8 // 2`.
             prim::FLOORMOD if let Some((x, low, m)) = self.middle(id) => todo.extend([
                 Todo::Out(Piece::Op(prim::FLOORDIV, dtype)),
                 Todo::Out(Piece::Leaf(Dim::int(low, dtype))),
@@ -196,7 +197,7 @@ impl<'s> Form<'s> {
                 Todo::Expr(x),
             ]),
             prim::AND | prim::OR => {
-                // From the left to the right, wherever the brackets were.
+                // From left to right, regardless of the original parentheses.
                 for (i, side) in self.store.sides(id).into_iter().enumerate().rev() {
                     todo.extend((i > 0).then_some(Todo::Out(Piece::Op(node.op, dtype))));
                     todo.push(Todo::Expr(side));
@@ -206,7 +207,7 @@ impl<'s> Form<'s> {
             SELECT | IF_THEN_ELSE => {}
             op => {
                 let mut kids: Vec<Id> = node.kids().collect();
-                // A number comes second in an equation, and where it was in `min` and `max`.
+                // A number is the second operand of an equation; in `min` and `max` it keeps its place.
                 let equal = matches!(op, prim::EQ | prim::NE);
                 if let (true, [a, b]) = (equal || matches!(op, prim::MIN | prim::MAX), &kids[..])
                     && !(equal && self.store.as_int(*b).is_some())
@@ -220,14 +221,14 @@ impl<'s> Form<'s> {
         }
     }
 
-    /// An operation on these operands.
+    /// Pushes an operation on the given operands.
     fn operation(&self, id: Id, kids: impl DoubleEndedIterator<Item = Id>, todo: &mut Vec<Todo>) {
         let Node { op, dtype, .. } = self.store.at(id);
         todo.push(Todo::Out(Piece::Op(op, dtype)));
         todo.extend(kids.rev().map(Todo::Expr));
     }
 
-    /// An inequality: one with a number is as strict as it was. An equation if the one side is never less than the other.
+    /// Pushes an inequality. One with a number is strict if the original was strict; it becomes an equation if one side is never less than the other.
     fn order(&self, id: Id, todo: &mut Vec<Todo>) {
         let Node { op, dtype, a, b, .. } = self.store.at(id);
         let a = a as Id;
@@ -256,7 +257,7 @@ impl<'s> Form<'s> {
         todo.extend(sides);
     }
 
-    /// Whether a comparison as it was leaves out what is equal.
+    /// Returns true if the original comparison excludes equality.
     fn was_strict(&self, id: Id) -> Option<bool> {
         let (mut node, mut negated) = (self.store.at(self.origin.get(&id).copied().unwrap_or(id)), false);
         while node.op == prim::NOT {
@@ -269,14 +270,14 @@ impl<'s> Form<'s> {
         }
     }
 
-    /// A sum, and a number more.
+    /// Pushes a sum plus a number.
     fn sum(&self, id: Id, more: i64, todo: &mut Vec<Todo>) {
         let dtype = self.store.at(id).dtype;
         let terms = self.terms(id, more);
         if terms.is_empty() {
             todo.push(Todo::Out(Piece::Leaf(Dim::int(0, dtype))));
         }
-        // A sum is itself its only term if its numbers do not fit into its data type; such a sum has no other form.
+        // A sum whose numbers do not fit its data type is its own only term, and has no other form.
         if let [(Some(term), 1)] = terms[..]
             && term == id
             && self.store.is_linear(id)
@@ -306,8 +307,8 @@ impl<'s> Form<'s> {
         }
     }
 
-    /// The terms of a sum with their coefficients, in order; `None` is the constant. Positive ones come first, those of a
-    /// greater coefficient before others.
+    /// Returns the terms of a sum with their coefficients, in order; `None` is the constant. Positive terms come first, and larger coefficients come
+    /// before smaller ones.
     fn terms(&self, id: Id, more: i64) -> Vec<(Option<Id>, i64)> {
         let sum = self.sum_as_it_was(id);
         let k = sum.k.saturating_add(more);
@@ -329,7 +330,7 @@ impl<'s> Form<'s> {
         out
     }
 
-    /// `x`, `low` and `low * m` of `x // low % m`.
+    /// Returns `x`, `low` and `low * m` of `x // low % m`.
     fn middle(&self, id: Id) -> Option<(Id, i64, i64)> {
         let (inner, m) = self.store.by_constant(id, prim::FLOORMOD)?;
         let (x, low) = self.store.by_constant(inner, prim::FLOORDIV)?;
@@ -337,7 +338,7 @@ impl<'s> Form<'s> {
         Some((x, low, high))
     }
 
-    /// Divisor and modulus of a term that is a part of something: of `x // 4 % 2` these are 4 and 8.
+    /// Returns the divisor and the modulus of a split index: for `x // 4 % 2` these are 4 and 8.
     fn split(&self, term: Id) -> (i64, i64) {
         let store = self.store;
         let by = |id: Id, op: u16| store.by_constant(id, op);

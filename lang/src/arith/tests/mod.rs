@@ -1,4 +1,4 @@
-//! Rules one by one, and properties over random expressions, held against all values of their variables.
+//! Tests of single rules, and of properties over random expressions, checked against all values of their variables.
 
 use super::*;
 use crate::ir::DType;
@@ -21,7 +21,7 @@ fn not(a: Dim) -> Dim {
     Dim::Expr(Arc::new(DimExpr::Unary(NOT, DType::BOOL, a)))
 }
 
-/// The value; `None` where an operation has none.
+/// Returns the value; `None` where an operation has none.
 fn value(dim: &Dim, vars: &[i64]) -> Option<i64> {
     match dim {
         Dim::Int(v) => Some(*v),
@@ -46,7 +46,7 @@ fn size(dim: &Dim) -> usize {
     }
 }
 
-/// Integers over three variables.
+/// Generates integers over three variables.
 fn dims() -> impl Strategy<Value = Dim> {
     let leaf = prop_oneof![
         2 => (-9i64..10).prop_map(Dim::Int),
@@ -60,7 +60,7 @@ fn dims() -> impl Strategy<Value = Dim> {
     })
 }
 
-/// The value of an expression of `int32`, each result brought into its range by `fit`.
+/// Returns the value of an `int32` expression; `fit` brings each result into range.
 fn value_of_32_bits(dim: &Dim, vars: &[i32], fit: fn(i64) -> Option<i64>) -> Option<i64> {
     match dim {
         Dim::Int(v) => fit(*v),
@@ -84,7 +84,7 @@ fn wrapped_to_32_bits(v: i64) -> Option<i64> {
     Some(i64::from(v as i32))
 }
 
-/// Integers and comparisons of `int32` over three variables and numbers of any size.
+/// Generates `int32` integers and comparisons over three variables and numbers of any size.
 fn dims_of_32_bits() -> impl Strategy<Value = Dim> {
     let number = |range: std::ops::Range<i64>| range.prop_map(|v| Dim::int(v, DType::I32));
     let extreme = proptest::sample::select(vec![i32::MIN, i32::MIN + 1, i32::MAX, 1 << 30, 1_000_003, 65_536, -65_536]);
@@ -102,7 +102,7 @@ fn dims_of_32_bits() -> impl Strategy<Value = Dim> {
     prop_oneof![3 => all.clone(), 1 => (EQ..=GE, all.clone(), all).prop_map(move |(o, a, b)| binary(o, a, b))]
 }
 
-/// Values of `int32`, many of them extreme.
+/// Generates values of `int32`, many of them extreme.
 fn values_of_32_bits() -> impl Strategy<Value = [i32; 3]> {
     let any = prop_oneof![
         -20i32..40,
@@ -113,7 +113,7 @@ fn values_of_32_bits() -> impl Strategy<Value = [i32; 3]> {
     proptest::array::uniform3(any)
 }
 
-/// A variable that is true or false.
+/// Returns a Boolean variable.
 fn flag(id: u32) -> Dim {
     Dim::Var(Sym { id, dtype: DType::BOOL })
 }
@@ -130,12 +130,12 @@ fn conditions() -> impl Strategy<Value = Dim> {
     })
 }
 
-/// First value and number of values of each variable.
+/// Generates the first value and the number of values of each variable.
 fn ranges() -> impl Strategy<Value = [(i64, i64); 3]> {
     proptest::array::uniform3((-6i64..7, 1i64..9))
 }
 
-/// All values of the integers, and some of the two conditions.
+/// Returns all values of the integers, and some of the two conditions.
 fn points(ranges: &[(i64, i64); 3]) -> Vec<[i64; 5]> {
     let [a, b, c] = ranges.map(|(min, extent)| min..min + extent);
     let all = a.flat_map(|x| b.clone().map(move |y| (x, y)));
@@ -161,8 +161,8 @@ proptest! {
         }
     }
 
-    /// An expression that overflows nowhere has the same value when it is simplified: what a rule writes may wrap around in
-    /// sums, where that is right again in the end, but not in what is divided or compared.
+    /// Simplifying an expression that does not overflow keeps its value. A sum that a rule writes may wrap around and still be correct in the end,
+    /// but not if it is divided or compared.
     #[test]
     fn what_does_not_overflow_has_the_same_value(dim in dims_of_32_bits(), vars in values_of_32_bits()) {
         if let Some(expected) = value_of_32_bits(&dim, &vars, within_32_bits) {
@@ -242,7 +242,7 @@ proptest! {
     }
 }
 
-/// With `x` in 0..64, `y` in 0..8, `n` at least 1 and `m` unknown.
+/// Returns an analyser with `x` in 0..64, `y` in 0..8, `n` at least 1, and nothing about `m`.
 fn some() -> Analyzer {
     let mut analyzer = Analyzer::new();
     analyzer.bind_range(sym(0), &Dim::Int(0), &Dim::Int(64));
@@ -336,7 +336,7 @@ fn order_decides_min_max_and_comparisons() {
     becomes(op(EQ, op(MUL, m.clone(), 2), 7), truth(false));
     becomes(op(LE, op(MUL, op(FLOORDIV, m.clone(), 3), 3), m.clone()), truth(true));
     becomes(op(LE, op(MIN, m.clone(), n.clone()), op(ADD, m.clone(), 2)), truth(true));
-    // One form of each comparison.
+    // Each comparison has one form.
     becomes(op(LE, op(MUL, m.clone(), 2), 9), op(LT, m.clone(), 5));
     becomes(op(GT, m.clone(), 4), op(LE, 5, m.clone()));
     becomes(not(op(LT, m.clone(), n.clone())), op(LE, n.clone(), m.clone()));
@@ -366,15 +366,15 @@ fn what_is_assumed_is_used() {
     assert!(!analyzer.can_prove(&op(LT, a.clone(), op(SUB, c.clone(), 1))));
     let nonzero = analyzer.under(&op(NE, a.clone(), 0)).can_prove(&op(NE, a.clone(), 0));
     assert!(nonzero && !analyzer.can_prove(&op(NE, a.clone(), 0)));
-    // What contradicts itself says nothing, and does no harm.
+    // A contradiction implies nothing, and does no harm.
     let mut never = analyzer.under(&op(LT, c.clone(), a.clone())).under(&op(LT, a.clone(), op(SUB, a.clone(), 3)));
     let _ = (never.simplify(&op(MIN, a.clone(), c.clone())), never.const_bounds(&op(SUB, c, a.clone())));
-    // What is bound anew is not what it was.
+    // A later binding replaces an earlier one.
     analyzer.bind_range(sym(0), &Dim::Int(0), &Dim::Int(4));
     assert!(analyzer.can_prove(&op(LT, a.clone(), 4)));
     analyzer.bind_bounds(sym(0), Bounds::at_least(9));
     assert!(analyzer.can_prove(&op(GE, a.clone(), 9)) && !analyzer.can_prove(&op(LT, a.clone(), 4)));
-    // A value is not bound to itself, not even by way of another variable.
+    // A variable cannot be bound to itself, not even through another variable.
     analyzer.bind_value(sym(3), &op(ADD, var(4), 1));
     analyzer.bind_value(sym(4), &var(3));
     assert_eq!(analyzer.simplify(&var(3)), op(ADD, var(4), 1));
@@ -405,7 +405,7 @@ fn large_integers_stay_as_they_were_written() {
             }
         }
     }
-    // 32 bits do not hold it.
+    // The value does not fit in 32 bits.
     let i = Dim::Var(Sym { id: 0, dtype: DType::I32 });
     let large = Dim::binary(ADD, Dim::binary(ADD, i.clone(), Dim::int(max >> 32, DType::I32)), Dim::int(9, DType::I32));
     assert_eq!(simplify(&large), large);
@@ -446,15 +446,15 @@ const INTS: [DType; 8] = [
     DType::new(1, 64, 1),
 ];
 
-/// The integer that has these low bits.
+/// Returns the integer of the given type with these low bits.
 fn wrapped(value: i128, dtype: DType) -> i128 {
     let bits = u32::from(dtype.bits());
     let low = value.rem_euclid(1 << bits);
     if dtype.code() == 0 && low >= 1 << (bits - 1) { low - (1 << bits) } else { low }
 }
 
-/// The value, of any type; `None` where an operation has none. Index types are integers between `least` and its
-/// counterpart, the others wrap around.
+/// Returns the value for any type; `None` where an operation has none. Values of index types are limited to `least` and its positive counterpart;
+/// other types wrap around.
 fn typed_value(dim: &Dim, vars: &[i128], least: i128) -> Option<i128> {
     let of = |dim: &Dim| typed_value(dim, vars, least);
     let truth = |v: bool| Some(i128::from(v));
@@ -497,7 +497,7 @@ fn typed_value(dim: &Dim, vars: &[i128], least: i128) -> Option<i128> {
     }
 }
 
-/// Whether every number that an expression writes fits its type.
+/// Returns true if every number in an expression fits its type.
 fn is_sound(dim: &Dim) -> bool {
     match dim {
         Dim::Int(_) | Dim::Var(_) => true,
@@ -510,13 +510,13 @@ fn is_sound(dim: &Dim) -> bool {
     }
 }
 
-/// The least and the greatest value of a type.
+/// Returns the least and the greatest value of a type.
 fn ends(dtype: DType) -> (i128, i128) {
     let bits = u32::from(dtype.bits());
     if dtype.code() == 0 { (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) } else { (0, (1 << bits) - 1) }
 }
 
-/// Integers of one type over three variables of it, with numbers at the ends of the type.
+/// Generates integers of one type over three variables of that type, with numbers at the ends of its range.
 fn typed_dims(dtype: DType) -> impl Strategy<Value = Dim> {
     let (min, max) = ends(dtype);
     let max = i64::try_from(max).unwrap_or(i64::MAX);
@@ -531,7 +531,7 @@ fn typed_dims(dtype: DType) -> impl Strategy<Value = Dim> {
     leaf.prop_recursive(4, 16, 2, |inner| (ADD..=MAX, inner.clone(), inner).prop_map(|(o, a, b)| op(o, a, b)))
 }
 
-/// A type, two expressions of it, another type, and the values of the variables.
+/// Generates a type, two expressions of it, another type, and the values of the variables.
 fn typed() -> impl Strategy<Value = (Dim, Dim, DType, [i128; 3])> {
     (0..INTS.len(), 0..INTS.len()).prop_flat_map(|(at, other)| {
         let (min, max) = ends(INTS[at]);
@@ -543,7 +543,7 @@ fn typed() -> impl Strategy<Value = (Dim, Dim, DType, [i128; 3])> {
 proptest! {
     #![proptest_config(ProptestConfig { max_shrink_iters: 40_000, ..ProptestConfig::with_cases(4000) })]
 
-    /// Of every type, at the ends of it, and with conversions: values stay, and what is written fits.
+    /// For every type, including the ends of its range and conversions: values are kept, and all written numbers fit.
     #[test]
     fn no_type_is_left((a, b, to, vars) in typed(), o in EQ..=GE, min in any::<bool>()) {
         let cast = |dim: &Dim| Dim::Expr(Arc::new(DimExpr::Unary(CAST, to, dim.clone())));
@@ -553,7 +553,7 @@ proptest! {
             let simple = simplify(&dim);
             prop_assert!(is_sound(&simple), "{dim:?} is {simple:?}");
             if let Some(expected) = typed_value(&dim, &vars, i64::MIN.into()) {
-                // Terms change sides, so a part may need more bits than it had.
+                // Terms may change sides, so a part may need more bits than before.
                 let found = typed_value(&simple, &vars, -1 << 126).unwrap_or(expected);
                 prop_assert_eq!(found, expected, "{:?} is {:?}", dim, simple);
                 if let Ok(expected) = i64::try_from(expected) {
@@ -597,7 +597,7 @@ fn what_the_type_cannot_hold_stays() {
         all.push(op(MUL, Dim::int(max, dtype), Dim::int(2, dtype)));
         all.push(op(SUB, Dim::int(min, dtype), Dim::int(1, dtype)));
     }
-    // Without a sign, the largest number of 64 bits is not less than 1.
+    // Unsigned, the largest 64-bit number is not less than 1.
     let wide = DType::new(1, 64, 1);
     all.push(op(LT, Dim::int(-1, wide), Dim::int(1, wide)));
     all.push(op(MAX, Dim::int(-1, wide), Dim::int(1, wide)));
@@ -621,7 +621,7 @@ fn logic_of_what_is_no_comparison() {
     assert_eq!(assumed.simplify(&op(OR, x.clone(), op(LT, var(0), 3))), op(LT, var(0), 3));
 }
 
-/// Each step uses the one before twice, so the tree of all steps has more than 2^40 nodes.
+/// Each step uses the previous one twice, so the tree of all steps has more than 2^40 nodes.
 #[test]
 fn shared_parts_are_not_written_without_end() {
     let dims = std::iter::successors(Some(var(0)), |dim| Some(op(BITXOR, dim.clone(), op(BITAND, dim.clone(), 1))));
@@ -633,7 +633,7 @@ fn shared_parts_are_not_written_without_end() {
     }
 }
 
-/// `x // 16 % 16` is `x % 256 // 16`, and `(x + a) + b` one sum, only where the data type has the numbers.
+/// `x // 16 % 16` becomes `x % 256 // 16`, and `(x + a) + b` one sum, only where the numbers fit the data type.
 #[test]
 fn what_is_written_fits_its_type() {
     for dtype in INTS {

@@ -1,9 +1,9 @@
-//! Elements of constants: the Rust type of each data type, and how numbers are converted.
+//! Elements of constants: the Rust type of each data type, and conversions between numbers.
 
 use super::half::{Bf16, F16};
 use crate::ir::types::DType;
 
-/// A number of any data type that Rust has a type for.
+/// A number of any data type that has a Rust equivalent.
 ///
 /// ```
 /// use plugin_api::ir::constant::Number;
@@ -15,18 +15,18 @@ use crate::ir::types::DType;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Number {
-    /// Of `bool`.
+    /// A value of type `bool`.
     Bool(bool),
-    /// Of a signed integer type.
+    /// A value of a signed integer type.
     Int(i64),
-    /// Of an unsigned integer type.
+    /// A value of an unsigned integer type.
     UInt(u64),
-    /// Of a float type; a `float64` holds all of these exactly.
+    /// A value of a float type; a `float64` represents all of them exactly.
     Float(f64),
 }
 
 impl Number {
-    /// Whether it is `True`, or not 0.
+    /// Returns true if the value is `True`, or not 0.
     fn is_true(self) -> bool {
         match self {
             Number::Bool(v) => v,
@@ -54,24 +54,23 @@ pub trait Element: Copy + sealed::Sealed {
     /// The data type.
     const DTYPE: DType;
 
-    /// This number as one of this type, as Rust's `as` converts it: floats are cut towards 0 and end at the largest and
-    /// smallest integer, integers that are too wide lose their upper bits, and floats are rounded to the nearest one. To
-    /// `bool`, everything but 0 is true.
+    /// Converts a number to this type as Rust's `as` does: floats are truncated towards 0 and saturate at the largest and smallest integer, integers
+    /// that are too wide lose their upper bits, and conversions to floats round to the nearest one. Converted to `bool`, everything but 0 is true.
     fn of(number: Number) -> Self;
 
-    /// As a number.
+    /// Converts the element to a number.
     fn number(self) -> Number;
 
     #[doc(hidden)]
     fn put(self, out: &mut Vec<u8>);
 }
 
-/// An element, or a reference to one: what a constant can be made of.
+/// An element, or a reference to one: an item from which a constant can be built.
 pub trait AsElement {
     /// The type of the element.
     type Element: Element;
 
-    /// The element.
+    /// Returns the element.
     fn element(self) -> Self::Element;
 }
 
@@ -158,12 +157,12 @@ pub(super) type Get = fn(&[u8]) -> Number;
 /// Writes one element.
 pub(super) type Put = fn(Number, &mut Vec<u8>);
 
-/// The little-endian word of an element.
+/// Returns the little-endian word of an element.
 fn word(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte))
 }
 
-/// How elements of a data type are read and written; `None` if Rust has no type for them.
+/// Returns the functions that read and write elements of a data type; `None` if Rust has no type for them.
 pub(super) fn access(dtype: DType) -> Option<(Get, Put)> {
     macro_rules! pair {
         ($ty:ty, |$word:ident| $get:expr) => {
@@ -196,7 +195,7 @@ pub(super) fn access(dtype: DType) -> Option<(Get, Put)> {
 }
 
 impl DType {
-    /// Whether it has this integer. A float has every integer, perhaps rounded.
+    /// Returns true if the type can hold this integer. A float type holds every integer, possibly rounded.
     pub fn has_integer(self, value: i128) -> bool {
         match (self.code(), self.bits()) {
             (6, _) => matches!(value, 0 | 1),
@@ -211,7 +210,7 @@ impl DType {
 }
 
 impl DType {
-    /// Whether it is a float, and its greatest value is not less than this one. What is not finite is in all of them.
+    /// Returns true for a float type whose greatest value is at least this large. Infinities and NaN fit every float type.
     pub fn has_float(self, value: f64) -> bool {
         let greatest = match (self.code(), self.bits()) {
             (2, 16) => 65504.0,
@@ -226,7 +225,7 @@ impl DType {
     }
 }
 
-/// Whether every value of data type `found` is a value of data type `wanted`. A `bool` is not a number.
+/// Returns true if every value of data type `found` is also a value of data type `wanted`. A `bool` is not a number.
 pub(super) fn holds_all(wanted: DType, found: DType) -> bool {
     const BOOL: u8 = 6;
     if wanted == found {
@@ -242,7 +241,7 @@ pub(super) fn holds_all(wanted: DType, found: DType) -> bool {
     }
 }
 
-/// Binary digits of an integer or of the fraction of a float, largest exponent, and whether it is a float.
+/// Returns the number of binary digits of an integer or of the fraction of a float, the largest exponent, and true for a float.
 fn digits(dtype: DType) -> (u8, u16, bool) {
     let bits = dtype.bits();
     match (dtype.code(), bits) {

@@ -1,7 +1,7 @@
 //! The 16-bit floats: `float16` and `bfloat16`.
 //!
-//! The crate `half` has both, but every plugin would compile it together with `zerocopy`, for two conversions. The tests
-//! look at each of the 65,536 patterns and at both sides of every border between two of them.
+//! The crate `half` provides both, but every plugin would have to compile it, together with `zerocopy`, for two conversions. The tests cover each of
+//! the 65,536 bit patterns and both sides of every rounding boundary.
 
 /// A number of data type `float16`: 5 bits of exponent, 10 of fraction.
 ///
@@ -31,30 +31,30 @@ pub struct Bf16(
 );
 
 impl F16 {
-    /// The nearest one, of two equally near ones the even one; from 65520 on it is infinite.
+    /// Rounds to the nearest number, ties to even; from 65520 on the result is infinite.
     pub fn from_f32(value: f32) -> F16 {
         F16::from_f64(f64::from(value))
     }
 
-    /// The same of a `float64`, rounded once.
+    /// Rounds a `float64` in one step.
     pub fn from_f64(value: f64) -> F16 {
         let sign = if value.is_sign_negative() { 0x8000 } else { 0 };
         let size = value.abs();
         F16(match size {
             _ if size.is_nan() => sign | 0x7e00,
             65520.0.. => sign | 0x7c00,
-            // Subnormal numbers count in units of 2^-24; the first normal number is 1024 of them.
+            // Subnormal numbers are multiples of 2^-24; the first normal number is 1024 of them.
             ..6.103_515_625e-5 => sign | (size * 2f64.powi(24)).round_ties_even() as u16,
             _ => {
                 let exponent = (size.to_bits() >> 52) as i32 - 1023;
                 let units = (size * 2f64.powi(10 - exponent)).round_ties_even() as u16;
-                // Of 2048 units, the extra one goes into the exponent.
+                // Rounding up to 2048 units carries into the exponent.
                 sign | ((((exponent + 15) as u16) << 10) + (units - 1024))
             }
         })
     }
 
-    /// Its value, exactly.
+    /// Returns the value, exactly.
     pub fn to_f32(self) -> f32 {
         let sign = if self.0 >> 15 == 1 { -1.0 } else { 1.0 };
         let (exponent, fraction) = (i32::from(self.0 >> 10 & 0x1f), f32::from(self.0 & 0x3ff));
@@ -68,7 +68,7 @@ impl F16 {
 }
 
 impl Bf16 {
-    /// The nearest one, of two equally near ones the even one.
+    /// Rounds to the nearest number, ties to even.
     pub fn from_f32(value: f32) -> Bf16 {
         let bits = value.to_bits();
         if value.is_nan() {
@@ -78,7 +78,7 @@ impl Bf16 {
         Bf16((bits.wrapping_add(round) >> 16) as u16)
     }
 
-    /// Its value, exactly.
+    /// Returns the value, exactly.
     pub fn to_f32(self) -> f32 {
         f32::from_bits(u32::from(self.0) << 16)
     }
@@ -101,8 +101,8 @@ mod tests {
         }
     }
 
-    /// Between two neighbours, what is nearer wins, and in the middle the even one. Beyond the largest number, the
-    /// neighbour is the power of two that would follow it.
+    /// A value between two neighbours rounds to the nearer one, and the midpoint rounds to the even one. Beyond the largest number, the upper
+    /// neighbour is the next power of two.
     #[test]
     fn both_sides_of_every_border_round_to_their_neighbour() {
         for bits in 0..0x7c00u16 {
