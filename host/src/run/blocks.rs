@@ -1,5 +1,4 @@
-//! What a dataflow-block pass must leave alone: everything outside of dataflow blocks, outputs of the blocks, and symbolic
-//! shape variables.
+//! Checks that a dataflow-block pass changed only its blocks, and kept the blocks' outputs and the symbolic shape variables.
 
 use super::steps::Run;
 use crate::report::error::Error;
@@ -8,7 +7,7 @@ use passhost_lang::ir::{Body, Dim, Module, Value};
 use registry::PassId;
 use std::collections::BTreeSet;
 
-/// What was not left alone, and at which node of the old function.
+/// A forbidden change, and the node of the old function where it was made.
 #[derive(Debug, PartialEq, Eq)]
 struct Touched {
     message: String,
@@ -16,7 +15,7 @@ struct Touched {
 }
 
 impl Run<'_> {
-    /// Whether a dataflow-block pass left alone what lies outside of its blocks.
+    /// Checks that a dataflow-block pass did not change anything outside of its blocks.
     pub(super) fn check_blocks(
         &self,
         pass: PassId,
@@ -34,13 +33,13 @@ impl Run<'_> {
     }
 }
 
-/// A body as dataflow-block passes see it.
+/// A body split by what a dataflow-block pass may change.
 struct Seen<'a> {
-    /// What lies outside of dataflow blocks, in order, with the headers of the blocks.
+    /// Values outside of dataflow blocks, in order, with the headers of the blocks.
     outside: Vec<Value<'a>>,
-    /// Of each block, what is visible behind it.
+    /// For each block, the values that are visible after it.
     blocks: Vec<Vec<Value<'a>>>,
-    /// Symbolic variables that are defined in blocks, by name, with the node that defines them.
+    /// Symbolic variables defined in blocks, by name, with the node that defines them.
     symbols: Vec<(String, usize)>,
 }
 
@@ -71,7 +70,7 @@ fn seen(body: &Body) -> Seen<'_> {
 
 fn compare(old: &Body, new: &Body) -> Result<(), Touched> {
     let (before, after) = (seen(old), seen(new));
-    // Where each old value that is visible outside is now.
+    // The new position of each old value that is visible outside.
     let mut now = vec![None; old.len()];
     for (old, new) in before.blocks.iter().zip(&after.blocks) {
         let mut rest = new.iter();
@@ -98,7 +97,7 @@ fn compare(old: &Body, new: &Body) -> Result<(), Touched> {
     outside(&before.outside, &after.outside, &mut now)
 }
 
-/// Compares what lies outside of the blocks, value by value.
+/// Compares the values outside of the blocks one by one.
 fn outside(before: &[Value<'_>], after: &[Value<'_>], now: &mut [Option<usize>]) -> Result<(), Touched> {
     for (at, old) in before.iter().enumerate() {
         let name = old.name().map_or("an expression".to_string(), |name| format!("`{name}`"));

@@ -1,4 +1,4 @@
-//! Calls of passes, over the module and over functions: how their code is called, and what of what it gives is taken.
+//! Calls passes on the module or on its functions, and decides which results are accepted.
 
 use super::PassDiagnostic;
 use super::parallel::Named;
@@ -67,8 +67,8 @@ impl Run<'_> {
         }
     }
 
-    /// Every function was visited: what went wrong in others is told beside the first failure, as errors that the pass
-    /// reported. `more` failed than are told.
+    /// Reports the failures of a pass over functions, all of which were visited. The first failure is returned; the others become diagnostics
+    /// of the pass. `more` is the number of further failures that are only counted.
     fn several_failed(&self, pass: PassId, errors: Vec<Error>, more: usize) -> Result<(), Error> {
         let mut errors = errors.into_iter();
         let Some(first) = errors.next() else { return Ok(()) };
@@ -84,7 +84,7 @@ impl Run<'_> {
         Err(first)
     }
 
-    /// A result of a pass over functions, if it may be one of that function.
+    /// Returns the result of a pass over functions, if it is of the right kind for that function.
     fn fits(
         &self,
         pass: PassId,
@@ -103,7 +103,7 @@ impl Run<'_> {
         Ok(body)
     }
 
-    /// What a pass makes of each function, on as many threads as pay; what it reports comes in their order.
+    /// Calls a pass on each function, on as many threads as are worth it. Diagnostics are in the order of the functions.
     fn call_on_functions(
         &self,
         pass: PassId,
@@ -141,7 +141,7 @@ impl Run<'_> {
     }
 }
 
-/// Whether a pass of this granularity is given a function.
+/// Returns true if a pass of this granularity is called on the function.
 pub(super) fn wants(granularity: Granularity, body: &Body) -> bool {
     match granularity {
         Granularity::Module | Granularity::Composite => true,
@@ -150,17 +150,17 @@ pub(super) fn wants(granularity: Granularity, body: &Body) -> bool {
     }
 }
 
-/// Whether passes leave a function alone.
+/// Returns true if passes must not change the function.
 pub(super) fn skips(body: &Body) -> bool {
     body.function().is_some_and(|function| function.skips_optimization())
 }
 
-/// Notes that a step begins.
+/// Records the start of a step, for the crash handler.
 pub(super) fn begins(registry: &Registry, pass: PassId, step: usize) -> process::Doing {
     process::begin(&noted(registry, Kind::Step, pass, step, ""))
 }
 
-/// Notes that a pass is at work on this thread, on this function if it is known which one.
+/// Records that a pass runs on this thread, and on which function, if that is known.
 fn doing<'a>(registry: &'a Registry, pass: PassId, step: usize, about: &'a str) -> process::Doing {
     process::begin_pass(about, |about| noted(registry, Kind::Pass, pass, step, about))
 }
@@ -171,8 +171,8 @@ fn noted<'a>(registry: &'a Registry, kind: Kind, pass: PassId, step: usize, abou
     process::Call { kind, step, name, plugin: &owner.name, file, about }
 }
 
-/// Runs a stretch of functions. Where a trace is made, it is a span, and each function is one: a plugin is called for each
-/// of them then, unless the pass wants all at once.
+/// Runs a pass over consecutive functions. When a trace is recorded, the range and each function get a span, so a plugin is called once per
+/// function, unless the pass needs all of them at once.
 fn traced(
     engine: &Engine,
     info: &PassInfo,
@@ -192,10 +192,10 @@ fn traced(
     functions.iter().flat_map(one).collect()
 }
 
-/// Failures of one pass that are told each by itself: a place is shown in the text of the whole module.
+/// Maximum number of failures of one pass that are reported separately, because locating each one needs the text of the whole module.
 const TOLD: usize = 10;
 
-/// A failure in one more function, as something that the pass reported.
+/// Turns a failure in a further function into a diagnostic of the pass.
 fn told_beside(error: Error) -> Option<PassDiagnostic> {
     let Error::Step { pass, function, message, place, .. } = error else { return None };
     let (instrument, severity, labels) = (None, Severity::Error, Vec::new());

@@ -1,4 +1,4 @@
-//! Properties that passes claim, and for which functions a checker confirmed them.
+//! The properties that passes claim, and the functions for which a checker confirmed them.
 
 use passhost_lang::ir::{Body, Module};
 use registry::PassId;
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 /// A pass, and the step in which it ran.
 pub(super) type Claimant = (PassId, usize);
 
-/// By property. What passes claim of functions that they did not change is checked when something relies on it.
+/// Claims by property. A claim about a function that the pass did not change is checked only when something relies on it.
 #[derive(Default)]
 pub(super) struct Claims(BTreeMap<String, Claim>);
 
@@ -20,23 +20,23 @@ struct Claim {
 }
 
 impl Claims {
-    /// A pass establishes a property. While it holds, the first claim counts: later ones repeat it.
+    /// Records that a pass established a property. If the property already holds, its first claim stays.
     pub(super) fn add(&mut self, property: &str, by: Claimant) {
         self.0.entry(property.to_string()).or_insert_with(|| Claim { by: Some(by), ..Claim::default() });
     }
 
-    /// Only these properties still hold.
+    /// Drops the properties that no longer hold.
     pub(super) fn retain(&mut self, holds: impl Fn(&str) -> bool) {
         self.0.retain(|property, _| holds(property));
     }
 
-    /// A checker confirmed a property for functions.
+    /// Records that a checker confirmed a property for these functions.
     pub(super) fn confirm<'m>(&mut self, property: &str, functions: impl Iterator<Item = (&'m str, &'m Body)>) {
         let confirmed = &mut self.0.entry(property.to_string()).or_default().confirmed;
         confirmed.extend(functions.map(|(name, body)| (name.to_string(), body.clone())));
     }
 
-    /// Functions of a module for which no checker confirmed a property.
+    /// Returns the functions of a module for which no checker has confirmed the property.
     pub(super) fn open<'m>(&self, property: &str, module: &'m Module) -> Vec<(&'m str, &'m Body)> {
         let confirmed = self.0.get(property).map(|claim| &claim.confirmed);
         let is_open =
@@ -44,7 +44,7 @@ impl Claims {
         module.functions().filter(|(name, body)| is_open(name, body)).collect()
     }
 
-    /// The pass that claimed a property.
+    /// Returns the pass that claimed a property.
     pub(super) fn by(&self, property: &str) -> Option<Claimant> {
         self.0.get(property)?.by
     }

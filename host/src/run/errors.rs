@@ -1,4 +1,4 @@
-//! Errors of steps, with the place in the module where it is known.
+//! Errors of steps, with their place in the module if it is known.
 
 use super::ShownPlace;
 use super::services::Shown;
@@ -13,7 +13,7 @@ use registry::{Owner, PassId, Unit};
 const NO_REASON: &str = "returned an error without a text; its author should make it say what it found";
 
 impl Run<'_> {
-    /// A pass that failed.
+    /// Builds the error of a pass that failed.
     pub(super) fn failure(&self, pass: PassId, function: Option<&str>, module: &Module, failure: RunFailure) -> Error {
         let (message, node, named, cause) = match failure {
             RunFailure::Error(error) => {
@@ -33,16 +33,16 @@ impl Run<'_> {
         self.step_error(pass, function, message, place).caused_by(cause)
     }
 
-    /// A pass that returned an ill-formed module.
+    /// Builds the error of a pass that returned an ill-formed module.
     pub(super) fn violation(&self, pass: PassId, after: &Module, violation: &Violation) -> Error {
         let place = self.place(after, &violation.function, violation.node, "what the pass returned");
         let message = format!("returned an ill-formed module: {}", violation.message);
-        // What is wrong with the attributes of the module is in no function.
+        // A fault in the attributes of the module is in no function.
         let function = Some(violation.function.clone()).filter(|name| !name.is_empty());
         self.step_error(pass, function, message, place).caused_by(Cause::IllFormed)
     }
 
-    /// An error of the pass that runs.
+    /// Builds an error of the current pass.
     pub(super) fn step_error(
         &self,
         pass: PassId,
@@ -68,13 +68,13 @@ impl Run<'_> {
         }
     }
 
-    /// A step that requires what is not available.
+    /// Builds the error of a step that requires something unavailable.
     pub(super) fn stuck(&self, unit: &Unit, position: usize, message: String) -> Error {
         let kind = if unit.pass().is_some() { StepKind::Pass } else { StepKind::Sequential };
         self.whole_error(unit, kind, position, message, exit::REQUEST)
     }
 
-    /// An error of a step that is not the call of a pass.
+    /// Builds the error of a step that is not a call of a pass.
     pub(super) fn whole_error(&self, unit: &Unit, kind: StepKind, position: usize, message: String, code: u8) -> Error {
         let registry = self.engine.registry();
         let owner = unit.pass().map(|pass| registry.pass_owner(pass));
@@ -93,12 +93,12 @@ impl Run<'_> {
         }
     }
 
-    /// A node in the printed module.
+    /// Finds a node in the printed module.
     pub(super) fn place(&self, module: &Module, function: &str, node: usize, what: &str) -> Option<ShownPlace> {
         Shown::new(self.engine, module, what).place(function, node)
     }
 
-    /// The plugin of a pass is not called any more.
+    /// Quarantines the plugin of a pass: it is not called again.
     pub(super) fn mark(&self, pass: PassId, did: &str) {
         let registry = self.engine.registry();
         let why = format!("plugin `{}` {did} `{}`", registry.pass_owner(pass).name, registry.pass(pass).name);

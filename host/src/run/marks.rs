@@ -1,4 +1,4 @@
-//! What all threads of a run share: the number under which plugins keep analyses, and plugins that did what no plugin should.
+//! State that all threads of a run share: the number under which plugins cache analyses, and the quarantined plugins.
 
 use crate::engine::Engine;
 use passhost_lang::ir::{Body, Call, Module};
@@ -10,14 +10,14 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The numbers of a run, and plugins that cannot be trusted any more in it.
+/// The numbers of a run, and the plugins that are no longer trusted in it.
 pub(super) struct Marks {
-    /// Plugins keep analyses under this number; see [`Marks::replaced`].
+    /// The number under which plugins cache analyses; see [`Marks::replaced`].
     run: AtomicU64,
-    /// Nodes of the functions that passes replaced since the run has this number, and at how many to look again.
+    /// Number of nodes in functions that were replaced since the run got its number, and the count at which to check again.
     replaced: AtomicUsize,
     look_at: AtomicUsize,
-    /// Why each of these plugins is not called again, neither its passes nor its checkers.
+    /// The reason why each of these plugins is quarantined: neither its passes nor its checkers are called.
     plugins: Mutex<BTreeMap<OwnerId, String>>,
 }
 
@@ -28,12 +28,12 @@ impl Default for Marks {
     }
 }
 
-/// Replaced functions of fewer nodes may be kept.
+/// Replaced functions may stay cached up to this number of nodes.
 const FEW_NODES: usize = 1 << 16;
-/// So many times the nodes of the module, too.
+/// They may also stay cached up to this multiple of the module's nodes.
 const TIMES: usize = 4;
 
-/// Different each time, and never 0.
+/// Returns a new number on each call, never 0.
 fn next_number() -> u64 {
     static NUMBERS: AtomicU64 = AtomicU64::new(1);
     NUMBERS.fetch_add(1, Ordering::Relaxed)
@@ -44,14 +44,14 @@ fn nodes(body: &Body) -> usize {
 }
 
 impl Marks {
-    /// The number under which plugins keep analyses. They forget those of another number.
+    /// Returns the number under which plugins cache analyses. They drop those of other numbers.
     pub(super) fn run(&self) -> u64 {
         self.run.load(Ordering::Relaxed)
     }
 
-    /// A pass replaced functions by these of this module. A plugin that keeps an analysis keeps its function, and sees
-    /// only that something else uses the function, which can be another plugin that does the same. So after passes have
-    /// replaced a few times the module, the run has a new number.
+    /// Counts functions that a pass replaced in this module. A plugin that caches an analysis keeps its function alive, and sees only that
+    /// the function has another user, which can be another plugin's cache. So the run gets a new number once passes have replaced several
+    /// times the size of the module.
     pub(super) fn replaced<'a>(&self, by: impl Iterator<Item = &'a Body>, module: &Module) {
         let new: usize = by.map(nodes).sum();
         let all = self.replaced.fetch_add(new, Ordering::Relaxed) + new;
@@ -70,19 +70,19 @@ impl Marks {
         self.plugins.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Why a plugin is not called any more.
+    /// Returns the reason why a plugin is quarantined.
     pub(super) fn of(&self, owner: OwnerId) -> Option<String> {
         self.all().get(&owner).cloned()
     }
 
-    /// The first reason stays.
+    /// Quarantines a plugin. The first reason is kept.
     pub(super) fn add(&self, owner: OwnerId, why: String) {
         self.all().entry(owner).or_insert(why);
     }
 }
 
-/// The rules of operators. A plugin whose rule panicked is marked; its rules are asked all the same, since without them
-/// no later pass could be verified.
+/// The rules of operators. A plugin whose rule panics is quarantined, but its rules are still called, because later passes could not be
+/// verified without them.
 pub(super) struct Rules<'a> {
     pub(super) engine: &'a Engine,
     pub(super) marks: &'a Marks,

@@ -1,4 +1,4 @@
-//! Runs a plan over a module: one pass after the other, each changed function verified.
+//! Runs a plan over a module: calls one pass after the other, and verifies each changed function.
 
 mod blocks;
 mod calls;
@@ -45,19 +45,19 @@ use provenance::Provenance;
 use services::RunServices;
 use steps::Run;
 
-/// Runs plans: how it does so is said first.
+/// Runs plans. Its methods configure the run first.
 pub struct Runner<'e> {
     engine: &'e Engine,
     context: PassContext,
     keep_going: bool,
     paranoid: bool,
-    /// Whether the module to run over was verified.
+    /// True if the input module was already verified.
     verified: bool,
-    /// Undeclared operators that a pass writes are errors.
+    /// True if a pass may not add calls of undeclared operators.
     deny_unknown: bool,
     missed: Missed,
     workers: Workers,
-    /// Instruments that its context gets.
+    /// Instruments to add to the context.
     more: Vec<Instrument>,
     hears: Option<Box<dyn Fn(&PassDiagnostic) + 'e>>,
     linked: Option<&'static PluginDecl>,
@@ -67,17 +67,17 @@ pub struct Runner<'e> {
     called: Cell<Option<Called>>,
 }
 
-/// A call of a pass before the run: its full name, what it returned, and how long that took.
+/// A call of a pass before the run: the full name, the result, and its time.
 type Called = (String, Result<Module, PassError>, Duration);
 
 impl<'e> Runner<'e> {
-    /// A runner with a context of its own, which has these config values, and the opt_level of the plan.
+    /// Creates a runner with its own context, which has these config values and the opt_level of the plan.
     pub fn new(engine: &'e Engine, config: BTreeMap<String, OptionValue>) -> Runner<'e> {
         Runner::in_context(engine, &PassContext::with_config(config))
     }
 
-    /// A runner in a context, in which the plan was made. The context is current during the run; its instruments are
-    /// entered and exited if it was not entered before.
+    /// Creates a runner in the context in which the plan was made. The context is current during the run. If it was not entered before, its
+    /// instruments are entered and exited.
     pub fn in_context(engine: &'e Engine, context: &PassContext) -> Runner<'e> {
         Runner {
             engine,
@@ -98,87 +98,87 @@ impl<'e> Runner<'e> {
         }
     }
 
-    /// Whether the run goes on after a pass that panicked, gave an error, or gave an ill-formed result. The module stays
-    /// as it was before that pass; a pass that needs it is skipped. A plugin that panicked is not called again.
+    /// Sets whether the run continues after a pass that panicked, returned an error or returned an ill-formed result. The module stays as it
+    /// was before that pass, and passes that depend on it are skipped. A plugin that panicked is not called again.
     pub fn keep_going(self, keep_going: bool) -> Runner<'e> {
         Runner { keep_going, ..self }
     }
 
-    /// Whether functions are compared with copies after each pass, to find passes that write into their input.
+    /// Sets whether functions are compared with copies after each pass, to find passes that write to their input.
     pub fn paranoid(self, paranoid: bool) -> Runner<'e> {
         Runner { paranoid, ..self }
     }
 
-    /// Whether the module to run over is known to be well-formed, as one that [`Engine::read_module`] returned. Then only
-    /// what a pass changed in a function is checked, and not the whole function.
+    /// Sets whether the input module is known to be well-formed, as one from [`Engine::read_module`] is. Then only the changed parts of a
+    /// function are checked, rather than the whole function.
     pub fn verified_input(self, verified: bool) -> Runner<'e> {
         Runner { verified, ..self }
     }
 
-    /// Whether a pass fails that writes calls of an operator which no plugin declares and its input did not call. Without
-    /// it that is a warning.
+    /// Sets whether a pass fails if it adds calls of an operator that no plugin declares and that its input did not call. By default this is
+    /// a warning.
     pub fn deny_unknown_operators(self, deny_unknown: bool) -> Runner<'e> {
         Runner { deny_unknown, ..self }
     }
 
-    /// Whether what passes report as missed is among the diagnostics.
+    /// Sets whether missed optimizations that passes report are among the diagnostics.
     pub fn missed(self, missed: bool) -> Runner<'e> {
         Runner { missed: if missed { Missed::All } else { Missed::Nothing }, ..self }
     }
 
-    /// Asks a pass what its patterns say about a variable. The answers are diagnostics of the pass.
+    /// Asks each pass what its patterns find at a variable. The answers are diagnostics of the pass.
     pub fn asks(self, question: &Arc<Question>) -> Runner<'e> {
         Runner { missed: Missed::One(Arc::clone(question)), ..self }
     }
 
-    /// How many threads passes over functions may have, up to 256; without it as many as there are cores.
+    /// Sets the maximum number of threads for passes over functions, up to 256. The default is the number of cores.
     pub fn jobs(self, jobs: usize) -> Runner<'e> {
         Runner { workers: Workers::new(Some(jobs)), ..self }
     }
 
-    /// Calls this with each diagnostic when its pass has ended, in addition to the report.
+    /// Calls `hears` with each diagnostic when its pass has ended. The report contains them as well.
     pub fn hears(self, hears: impl Fn(&PassDiagnostic) + 'e) -> Runner<'e> {
         Runner { hears: Some(Box::new(hears)), ..self }
     }
 
-    /// With an instrument in its context, where it stays, after those given before, and before those of plugins.
+    /// Adds an instrument to the context, where it stays. It comes after those given before, and before those of plugins.
     pub fn instrument(mut self, instrument: Instrument) -> Runner<'e> {
         self.more.push(instrument);
         self
     }
 
-    /// Calls passes, checkers of properties and instruments of this plugin as functions of the program, which links it,
-    /// and not through its library. All else is the same, so that a test can compare the two.
+    /// Calls the passes, checkers and instruments of this plugin directly, from the program that links it, rather than through its library.
+    /// All else is the same, so that a test can compare the two.
     pub fn linked(self, plugin: &'static PluginDecl) -> Runner<'e> {
         Runner { linked: Some(plugin), ..self }
     }
 
-    /// Whether the report says where the values of its module are from.
+    /// Sets whether the report records where the values of its module come from.
     pub fn provenance(self, provenance: bool) -> Runner<'e> {
         Runner { provenance, ..self }
     }
 
-    /// Applies only the first rewrites of each pass. A limit for one function counts before one for each.
+    /// Applies only the first rewrites of each pass. A limit for one function overrides the general limit.
     pub fn rewrites(self, rewrites: Vec<Rewrites>) -> Runner<'e> {
         Runner { rewrites, ..self }
     }
 
-    /// Calls only a part of the passes.
+    /// Calls only some of the passes.
     pub fn part(self, part: Part) -> Runner<'e> {
         Runner { part, ..self }
     }
 
-    /// Does not call a pass when it is to run first, but takes what it returned in a call before the run, over the module of
-    /// that step, and how long that took. Everything else is as if the run had called it.
+    /// Uses the given result and time of a pass instead of its first call. The caller must have called it on the module of that step.
+    /// Otherwise the run is the same.
     pub fn called(self, pass: &str, result: Result<Module, PassError>, time: Duration) -> Runner<'e> {
         Runner { called: Cell::new(Some((pass.to_string(), result, time))), ..self }
     }
 
-    /// Runs a plan. Plugins of the plan are opened before the first step, and instruments made and entered.
+    /// Runs a plan. Opens the plugins of the plan, and creates and enters its instruments, before the first step.
     ///
     /// # Errors
-    /// If the plan is one of other passes, a plugin cannot be opened, an instrument cannot be made or entered, or one of
-    /// its context is being called; what stops a later step is in the report.
+    /// If the plan is for other passes, a plugin cannot be opened, an instrument cannot be created or entered, or an instrument of its
+    /// context is already being called. An error in a later step is in the report.
     pub fn run(mut self, plan: &Plan, module: Module) -> Result<RunReport, Error> {
         if !plan.is_of(self.engine.registry()) {
             let message = "the plan was made for an engine with other passes".to_string();

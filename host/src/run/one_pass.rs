@@ -1,4 +1,4 @@
-//! One pass between its instruments: it is called, and what it returns is verified.
+//! Runs one pass between its instruments: calls it, and verifies the result.
 
 use super::marks::Rules;
 use super::services::Shown;
@@ -19,7 +19,7 @@ use registry::{Facts, Job, PassId};
 use serde_json::json;
 use std::time::{Duration, Instant};
 
-/// What messages of the log name as their source.
+/// Source of the log messages.
 const LOG: &str = "passhost::run";
 
 impl<'r> Run<'r> {
@@ -48,7 +48,7 @@ impl<'r> Run<'r> {
         let (changed, cost) = match result {
             Ok(done) => done,
             Err(error) => {
-                // What it did is undone.
+                // The effects of the pass are undone.
                 self.services.counted.borrow_mut().truncate(counted);
                 let message = match &error {
                     Error::Step { message, .. } => message.clone(),
@@ -73,7 +73,7 @@ impl<'r> Run<'r> {
         }
     }
 
-    /// An instrument failed after a pass or Sequential had run.
+    /// Handles an instrument that failed after a pass or Sequential had run.
     pub(super) fn failed_after(&mut self, error: Error, before: Module, changed: bool, cost: Option<Cost>) -> Stop {
         if self.plan.compat.loses_result_of_failed_after() {
             self.set_module(before);
@@ -82,7 +82,7 @@ impl<'r> Run<'r> {
         Stop::After(error, changed, cost)
     }
 
-    /// What instruments know of the pass that runs.
+    /// Returns the facts about the current pass that instruments get.
     pub(super) fn facts(&self, pass: PassId) -> PassFacts<'r> {
         let registry = self.engine.registry();
         let (info, position) = (registry.pass(pass), self.position);
@@ -90,7 +90,7 @@ impl<'r> Run<'r> {
         PassFacts::new(&info.name, plugin, info.granularity, info.opt_level, &info.required, position)
     }
 
-    /// Whether all instruments let a pass run that the context does not require.
+    /// Asks all instruments whether a pass may run. Passes that the context requires always run.
     pub(super) fn ask(&self, module: &Module, pass: &PassFacts<'_>) -> Result<(), Stop> {
         if self.plan.required.contains(pass.name) {
             return Ok(());
@@ -99,7 +99,7 @@ impl<'r> Run<'r> {
         if vetoes.is_empty() { Ok(()) } else { Err(Stop::Vetoed(vetoes.join(", "))) }
     }
 
-    /// Runs one pass and verifies what it returned, which then is the module of the run.
+    /// Runs one pass, verifies its result, and makes it the module of the run.
     fn verified(&mut self, job: &Job<'_>, before: &Module, held: &Facts) -> Result<(bool, Cost), Error> {
         let pass = job.pass;
         let info = self.engine.registry().pass(pass);
@@ -136,7 +136,7 @@ impl<'r> Run<'r> {
         Ok((changed, Cost { time, verify, bindings }))
     }
 
-    /// What a pass returns, and how long that takes: it is called, unless that was done before the run.
+    /// Returns the result of a pass and its time. Calls the pass, unless that was done before the run.
     fn called(&self, job: &Job<'_>, before: &Module) -> (Result<Module, Error>, Duration) {
         let (pass, info) = (job.pass, self.engine.registry().pass(job.pass));
         let earlier = self.runner.called.take();
@@ -154,7 +154,7 @@ impl<'r> Run<'r> {
         (result.and_then(|after| self.unlimited(pass, before, &limited, after).map_err(failed)), time)
     }
 
-    /// Whether a pass that returned something reported no error; `from`: what was reported before it.
+    /// Returns an error if a pass that returned a module also reported an error. `from` is the number of earlier reports.
     fn check_said(&self, pass: PassId, from: usize) -> Result<(), Error> {
         let errors = |said: &PassDiagnostic| said.severity == Severity::Error && said.instrument.is_none();
         let message = match self.services.said.borrow()[from..].iter().filter(|said| errors(said)).count() {
@@ -165,7 +165,7 @@ impl<'r> Run<'r> {
         Err(self.step_error(pass, None, message, None))
     }
 
-    /// Reports operators that a pass was the first to call, and that no plugin declares.
+    /// Reports operators that no plugin declares, and that this pass is the first to call.
     fn check_operators(
         &self,
         pass: PassId,
@@ -195,7 +195,7 @@ impl<'r> Run<'r> {
         Ok(())
     }
 
-    /// Whether what a pass returned holds together. The first violation is reported, however many threads look.
+    /// Verifies the result of a pass. Reports the first violation, regardless of the number of threads.
     fn verify(&self, before: &Module, after: &Module, affected: &[Affected<'_>]) -> Result<(), Violation> {
         let rules = self.rules();
         verify_attributes(before, after, &rules)?;
@@ -206,7 +206,7 @@ impl<'r> Run<'r> {
         self.runner.workers.run(affected, check).into_iter().collect()
     }
 
-    /// Whether a pass left its input alone. What it wrote is undone.
+    /// Checks that a pass did not write to its input. Undoes such writes.
     fn check_input(&mut self, pass: PassId, before: &Module, snapshot: &Snapshot) -> Result<(), Error> {
         let Some(written) = snapshot.written(before) else { return Ok(()) };
         self.mark(pass, "wrote to the input of");
@@ -214,11 +214,11 @@ impl<'r> Run<'r> {
         Err(self.step_error(pass, written.function, message, None))
     }
 
-    /// The module is that of a snapshot again; returns what to say.
+    /// Restores the module of a snapshot, and returns the message to report.
     pub(super) fn put_back(&mut self, snapshot: &Snapshot, message: String) -> String {
         match snapshot.restore() {
             Ok(module) => {
-                // What was written into cannot be subtracted.
+                // The bindings of a module that was written to cannot be subtracted.
                 self.counted = (module.clone(), module.n_bindings());
                 self.set_module(module);
                 message
@@ -227,13 +227,13 @@ impl<'r> Run<'r> {
         }
     }
 
-    /// Type inference, as the run sees it.
+    /// Returns the inference rules as the run uses them.
     fn rules(&self) -> Rules<'_> {
         Rules { engine: self.engine, marks: &self.services.marks }
     }
 }
 
-/// Whether anything but names of variables differs.
+/// Returns true if modules differ in more than names of variables.
 fn changed(before: &Module, after: &Module) -> bool {
     if before.same(after) {
         return false;
@@ -251,7 +251,7 @@ mod tests {
     use registry::{Outcome, Pipeline, Plan, Request};
     use std::time::Duration;
 
-    /// Runs `t.Asked`, which fails if it is called, with what a pass of this name returned before the run.
+    /// Runs `t.Asked` with a result that the pass `called` returned before the run. `t.Asked` fails if it is called.
     fn run(called: &str, result: impl FnOnce(Module) -> Result<Module, PassError>) -> (Module, RunReport) {
         let mut engine = Engine::default();
         let pass = create_module_pass(PassInfo::new("t.Asked"), |_, _| Err(PassError::new("was called")));

@@ -1,4 +1,4 @@
-//! What a run gives: the module, its steps with what they cost, and what was reported. A later run can begin where one failed.
+//! The results of a run: the module, its steps with their costs, and the diagnostics. A later run can start from a failed step.
 
 use super::Statistic;
 use super::provenance::Provenance;
@@ -11,33 +11,33 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::time::Duration;
 
-/// A step that was run or passed over, with what it cost.
+/// A step that was run or skipped, with its cost.
 #[derive(Clone, Debug)]
 pub struct StepReport {
-    /// What it was about.
+    /// The pass or Sequential.
     pub unit: Unit,
     /// Options as given.
     pub given: Vec<(String, OptionValue)>,
-    /// Why it was there.
+    /// The reason for the step.
     pub why: Why,
-    /// Whether it is a composite pass or Sequential.
+    /// True if it is a composite pass or Sequential.
     pub has_members: bool,
-    /// What ran inside of it, or was passed over there: its members, each after what it requires.
+    /// The steps that ran or were skipped inside of it: its members, each after its requirements.
     pub members: Vec<StepReport>,
-    /// How many rounds it took, if it ran until nothing changed.
+    /// Number of rounds, if it ran until nothing changed.
     pub rounds: Option<u32>,
-    /// What became of it.
+    /// The outcome of the step.
     pub fate: Fate,
-    /// Time in the pass.
+    /// Time spent in the pass.
     pub time: Duration,
-    /// Time to verify what it changed.
+    /// Time spent verifying the changes.
     pub verify: Duration,
-    /// Bindings before and after.
+    /// Number of bindings before and after.
     pub bindings: (usize, usize),
 }
 
 impl StepReport {
-    /// Its name with the options that were given.
+    /// Returns its name with the given options.
     pub fn text(&self, registry: &Registry) -> String {
         match &self.unit {
             Unit::Pass(pass) => {
@@ -48,7 +48,7 @@ impl StepReport {
         }
     }
 
-    /// Why it was there, as in `required by relax.FuseOps`.
+    /// Returns the reason for the step, as in `required by relax.FuseOps`.
     pub fn reason(&self, registry: &Registry) -> String {
         match &self.why {
             Why::Asked => "asked".to_string(),
@@ -58,31 +58,31 @@ impl StepReport {
     }
 }
 
-/// What became of a step.
+/// The outcome of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// What the driver says of it.
+    /// Handled by the driver, with this outcome.
     Done(Outcome),
-    /// It failed, and the run went on.
+    /// Failed, and the run continued.
     Failed,
-    /// A member of it failed or was passed over; which.
+    /// Stopped because this member failed or was skipped.
     Stopped(String),
-    /// It was passed over after something else had failed or was vetoed; why.
+    /// Skipped for this reason, after another step had failed or was vetoed.
     Skipped(String),
-    /// These instruments did not let it run.
+    /// Vetoed by these instruments.
     Vetoed(String),
-    /// It is not one of the passes to call; why.
+    /// Not called, for this reason, because it is not one of the passes to call.
     Uncalled(&'static str),
 }
 
 impl Fate {
-    /// Whether it ran to its end.
+    /// Returns true if the step ran to its end.
     pub fn ran(&self) -> bool {
         matches!(self, Fate::Done(Outcome::Changed | Outcome::Unchanged))
     }
 }
 
-/// As in `skipped: opt_level 3 > 2`.
+/// Formats as in `skipped: opt_level 3 > 2`.
 impl fmt::Display for Fate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -99,34 +99,34 @@ impl fmt::Display for Fate {
     }
 }
 
-/// What a run gave.
+/// The results of a run.
 #[derive(Debug)]
 pub struct RunReport {
     /// The module after the last step that succeeded.
     pub module: Module,
-    /// Steps that were asked for and what they require, in the order in which they ended. Those inside of composite passes
-    /// and Sequentials are in these; [`RunReport::rows`] has all.
+    /// The requested steps and their requirements, in the order in which they ended. Steps inside of composite passes and Sequentials are
+    /// nested in these; [`RunReport::rows`] returns all.
     pub steps: Vec<StepReport>,
     /// Diagnostics of passes.
     pub diagnostics: Vec<PassDiagnostic>,
-    /// What passes counted, each counter once, in the order in which they were first heard of.
+    /// Counters of passes, in the order of their first use.
     pub statistics: Vec<Statistic>,
-    /// Keys of config values that are set in the context, and that nothing has asked for.
+    /// Keys of config values that are set in the context but were never read.
     pub unread_config: Vec<String>,
-    /// What the driver noticed.
+    /// Warnings of the driver.
     pub warnings: Vec<String>,
-    /// Failures after which the run went on.
+    /// Failures after which the run continued.
     pub failures: Vec<Error>,
-    /// What stopped the run, if anything did.
+    /// The error that stopped the run, if any.
     pub error: Option<Error>,
-    /// Where the first step failed.
+    /// The first failed step.
     pub failed_at: Option<Failure>,
-    /// Where the values of the module are from, if that was asked for.
+    /// The origins of the module's values, if requested.
     pub provenance: Option<Provenance>,
 }
 
 impl RunReport {
-    /// All steps, a composite pass or Sequential before what is inside of it, each with how many of these it is in.
+    /// Returns all steps, each with its nesting depth. A composite pass or Sequential comes before the steps inside of it.
     pub fn rows(&self) -> impl Iterator<Item = (usize, &StepReport)> {
         let mut open = vec![self.steps.iter()];
         std::iter::from_fn(move || {
@@ -144,19 +144,19 @@ impl RunReport {
     }
 }
 
-/// What became of a pass in an earlier run of the same plan.
+/// The outcome of a pass in an earlier run of the same plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Past {
-    /// It changed the module.
+    /// The pass changed the module.
     Changed,
-    /// It ran and changed nothing.
+    /// The pass ran and changed nothing.
     Unchanged,
-    /// Instruments did not let it run.
+    /// Instruments vetoed the pass.
     Vetoed,
 }
 
 impl Past {
-    /// As a bundle has it.
+    /// Returns the name used in a bundle.
     pub fn name(self) -> &'static str {
         match self {
             Past::Changed => "changed",
@@ -165,31 +165,31 @@ impl Past {
         }
     }
 
-    /// The one of this name.
+    /// Returns the outcome with this name.
     pub fn named(name: &str) -> Option<Past> {
         [Past::Changed, Past::Unchanged, Past::Vetoed].into_iter().find(|past| past.name() == name)
     }
 }
 
-/// Which passes of a plan are called. Passes that are not called count as ones that changed nothing.
+/// Selects the passes of a plan to call. Passes that are not called count as having changed nothing.
 #[derive(Clone, Debug, Default)]
 pub struct Part {
-    /// What became of the first passes, which are not called.
+    /// Outcomes of the first passes, which are not called.
     pub past: Vec<Past>,
-    /// Number of the step with which the rest must begin, if that is known.
+    /// Number of the step at which the rest must begin, if known.
     pub first: Option<usize>,
-    /// Only this pass is called.
+    /// The only pass to call.
     pub only: Option<PassId>,
-    /// No pass is called after this one.
+    /// The last pass to call.
     pub until: Option<PassId>,
 }
 
-/// What is left of a [`Part`] while a run goes on.
+/// What is left of a [`Part`] during a run.
 pub(super) struct Rest {
     past: VecDeque<Past>,
-    /// How many of them there were.
+    /// Initial number of past outcomes.
     given: usize,
-    /// The step with which the rest must begin, until it does.
+    /// The step at which the rest must begin; `None` once it has begun.
     first: Option<usize>,
     only: Option<PassId>,
     until: Option<PassId>,
@@ -202,7 +202,7 @@ impl Rest {
         Rest { past, given, first: part.first, only: part.only, until: part.until, over: false }
     }
 
-    /// Notes that a step begins, if no pass is left that ran before.
+    /// Records that a step begins, if no past passes are left.
     ///
     /// # Errors
     /// If another step should be the first one.
@@ -219,7 +219,7 @@ impl Rest {
         }
     }
 
-    /// Notes that a step begins that contains others, which may begin with it.
+    /// Records that a containing step begins, which may be where the rest begins.
     pub(super) fn whole_begins(&mut self, number: usize) {
         self.first.take_if(|first| self.past.is_empty() && *first == number);
     }
@@ -227,7 +227,7 @@ impl Rest {
     /// Checks that the rest has begun.
     ///
     /// # Errors
-    /// If all passes ran before, or the plan has no such step.
+    /// If all passes ran before, or the plan does not have the first step.
     pub(super) fn has_begun(&self) -> Result<(), Error> {
         match self.first {
             None if !self.is_past() => Ok(()),
@@ -246,12 +246,12 @@ impl Rest {
         }
     }
 
-    /// Whether passes are left that ran before.
+    /// Returns true if past passes are left.
     pub(super) fn is_past(&self) -> bool {
         !self.past.is_empty()
     }
 
-    /// What becomes of the next pass without a call, and why; `None`: it is called.
+    /// Returns the outcome to use instead of calling the next pass, and the reason; `None` if the pass is to be called.
     pub(super) fn instead(&mut self, pass: PassId) -> Option<(Past, &'static str)> {
         if let Some(past) = self.past.pop_front() {
             return Some((past, "it ran before"));
@@ -262,11 +262,11 @@ impl Rest {
     }
 }
 
-/// Where a run first failed: enough to run the same step again.
+/// The first failure of a run: what is needed to re-run the same step.
 #[derive(Clone, Debug)]
 pub struct Failure {
     /// The module before the step.
     pub before: Module,
-    /// What became of the passes before it.
+    /// The outcomes of the passes before it.
     pub past: Vec<Past>,
 }

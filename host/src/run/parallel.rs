@@ -1,4 +1,5 @@
-//! Work on functions, passes and their verification, on several threads: the same results, diagnostics and errors as on one, in the same order.
+//! Runs passes over functions and verifies them on several threads. Results, diagnostics and errors are those of one thread, in the same
+//! order.
 
 use crate::verify::Affected;
 use passhost_lang::ir::Body;
@@ -8,26 +9,26 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Threads of a run, started when a pass is worth it.
+/// The threads of a run, started when a pass is worth it.
 pub(super) struct Workers {
-    /// How many; `None`: as many as there are cores, which takes longer to find out than many a pass takes.
+    /// Number of threads; `None` for the number of cores, which is queried late because that takes longer than many a pass.
     jobs: Option<usize>,
     pool: OnceLock<Option<ThreadPool>>,
 }
 
-/// Work that takes less is done by the thread that has it: to wake others takes about as long.
+/// Work shorter than this runs on the calling thread, because waking others takes about as long.
 const WORTH_IT: Duration = Duration::from_micros(200);
 
-/// A pool of thousands spends its time on waking and sleeping.
+/// Maximum number of threads. A pool of thousands would spend its time waking and sleeping.
 const MOST: usize = 256;
 
-/// Passes may recurse to the depth that a body may have.
+/// Stack size. Passes may recurse as deeply as a body may be nested.
 const STACK: usize = 16 << 20;
 
 /// A function with its name.
 pub(super) type Named<'a> = (&'a str, &'a Body);
 
-/// Something that is done for a function.
+/// A unit of work on one function.
 pub(super) trait Work: Sync {
     /// The function.
     fn body(&self) -> &Body;
@@ -46,18 +47,18 @@ impl Work for Affected<'_> {
 }
 
 impl Workers {
-    /// As many threads as that, or as there are cores.
+    /// Creates this number of threads, or as many as there are cores.
     pub(super) fn new(jobs: Option<usize>) -> Workers {
         Workers { jobs, pool: OnceLock::new() }
     }
 
-    /// The threads beside this one, if there are any.
+    /// Returns the other threads, if there are any.
     fn pool(&self) -> Option<&ThreadPool> {
         let start = || {
             let cores = || std::thread::available_parallelism().map_or(1, usize::from);
             let jobs = self.jobs.unwrap_or_else(cores).min(MOST);
             let name = |at| format!("pass-{at}");
-            // Without a number, rayon would choose one.
+            // With a count of 0, rayon would choose one itself.
             let others = jobs.saturating_sub(1);
             let pool = ThreadPoolBuilder::new().num_threads(others).stack_size(STACK).thread_name(name);
             if others > 0 { pool.build().ok() } else { None }
@@ -65,8 +66,8 @@ impl Workers {
         self.pool.get_or_init(start).as_ref()
     }
 
-    /// Runs `run` over stretches of the functions that together are all, and gives what each gave, in their order.
-    /// The first few run here and tell what the rest will cost.
+    /// Splits the functions into consecutive stretches, runs `run` on each, and returns the results in order. The first few stretches run on
+    /// this thread, to estimate the cost of the rest.
     pub(super) fn run<W: Work, R: Send>(&self, functions: &[W], run: impl Fn(&[W]) -> R + Sync) -> Vec<R> {
         if self.jobs == Some(1) || functions.len() < 2 {
             return vec![run(functions)];
@@ -75,7 +76,7 @@ impl Workers {
         let (mut done, mut out) = (0, Vec::new());
         let start = Instant::now();
         while done < functions.len() && start.elapsed() < WORTH_IT / 4 {
-            // Twice as many each time: a pass that does nothing is through after a few calls.
+            // The size doubles each time, so a pass that does nothing needs only a few calls.
             let next = (2 * done).clamp(done + 1, functions.len());
             out.push(run(&functions[done..next]));
             done = next;
@@ -90,7 +91,7 @@ impl Workers {
             }
             return out;
         };
-        // This thread is at work already: one that only waits leaves it to the system when the others get a core.
+        // This thread takes part in the work, because the system may give the core of a waiting thread to another process.
         let stretches = stretches(&weights[done..], rest / ((pool.current_num_threads() + 1) * 8) + 1);
         let next = AtomicUsize::new(0);
         let work = || {
@@ -113,7 +114,7 @@ impl Workers {
     }
 }
 
-/// Neighbours, so that each stretch has about that weight.
+/// Splits the range into stretches of consecutive functions, each of about the given weight.
 fn stretches(weights: &[usize], each: usize) -> Vec<Range<usize>> {
     let (mut out, mut start, mut sum) = (Vec::new(), 0, 0);
     for (at, weight) in weights.iter().enumerate() {
@@ -150,7 +151,7 @@ mod tests {
         crate::Manifest::parse(std::path::Path::new("passes.toml"), "").expect("an empty manifest")
     }
 
-    /// Names in the order of the results, and the threads that were at work.
+    /// Returns the names in the order of the results, and the threads that did work.
     fn names(jobs: usize, n: usize, work: Duration) -> (Vec<String>, BTreeSet<String>) {
         let module = module(n);
         let functions: Vec<Named<'_>> = module.functions().collect();

@@ -1,4 +1,4 @@
-//! Contracts: properties that a pass requires, and those that it claims to establish or to keep.
+//! Checks contracts: the properties that a pass requires, and those that it claims to establish or preserve.
 
 use super::calls::skips;
 use super::claims::Claimant;
@@ -16,20 +16,20 @@ use registry::driver::Preserved;
 use registry::{Facts, PassId};
 use std::collections::HashSet;
 
-/// What the checker of a property says.
+/// The result of checking a property.
 enum Verdict {
-    /// All functions have it.
+    /// All functions have the property.
     Holds,
-    /// Nobody can tell.
+    /// The property cannot be checked.
     Unknown,
-    /// A function does not have it, and why.
+    /// This function lacks the property, for this reason.
     Fails(String, PassError),
     /// The checker itself failed.
     Broken(String),
 }
 
 impl Run<'_> {
-    /// Whether the properties that a pass requires were established, or hold.
+    /// Checks that the properties that a pass requires were established, or hold.
     pub(super) fn check_required(&mut self, pass: PassId, module: &Module, facts: &mut Facts) -> Result<(), Error> {
         let info = self.engine.registry().pass(pass);
         for property in info.contract.requires.iter() {
@@ -42,7 +42,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Whether a property holds that nothing established.
+    /// Checks a property that no pass established.
     fn find(&mut self, pass: PassId, property: &str, module: &Module, facts: &mut Facts) -> Result<(), Error> {
         let (function, message, place) = match self.watched(pass, property, module, module.functions())? {
             Verdict::Holds => {
@@ -69,8 +69,8 @@ impl Run<'_> {
         Err(error)
     }
 
-    /// Whether a property that was claimed holds, before a pass relies on it. The pass that claimed it is to blame: each
-    /// function that was changed since was checked then.
+    /// Checks a claimed property before a pass relies on it. If it does not hold, the pass that claimed it is to blame, because functions
+    /// that changed since then were checked at that time.
     fn settle(&mut self, user: PassId, property: &str, module: &Module, facts: &mut Facts) -> Result<(), Error> {
         if !self.is_checked(property) {
             return Ok(());
@@ -98,8 +98,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Whether a pass did what it claims: on the functions that it changed, properties hold that it establishes, and those
-    /// that held before and that it preserves. What it claims of others is checked when something relies on it.
+    /// Checks the claims of a pass on the functions that it changed: properties that it establishes, and properties that held before and that
+    /// it preserves. Claims about other functions are checked when something relies on them.
     pub(super) fn check_claims(
         &mut self,
         pass: PassId,
@@ -141,7 +141,7 @@ impl Run<'_> {
             Verdict::Holds => self.claims.confirm(property, changed.into_iter()),
             Verdict::Unknown => {}
             Verdict::Fails(function, failure) => {
-                // The function may have lacked it before, in spite of what another pass claimed.
+                // The function may have lacked the property before, if another pass claimed it falsely.
                 let old = before.get(&function).filter(|_| claim == "preserve");
                 let by = self.claims.by(property).filter(|_| old.is_some());
                 if let (Some(by), Some(old)) = (by, old)
@@ -163,7 +163,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// That a pass claimed a property falsely; `found`: where that was seen, if not directly after it.
+    /// Builds the error of a false claim. `found` is where it was detected, if not directly after the pass.
     fn false_claim(
         &self,
         (pass, position): Claimant,
@@ -182,12 +182,12 @@ impl Run<'_> {
         error
     }
 
-    /// Whether a property has a checker; others are believed.
+    /// Returns true if a property has a checker. Other properties are trusted.
     fn is_checked(&self, property: &str) -> bool {
         self.engine.registry().property(property).is_some_and(|(info, ..)| info.checked)
     }
 
-    /// What a checker says of functions of a module; with `--paranoid`, whether it left the module alone.
+    /// Runs a checker on functions of a module. With `--paranoid`, also checks that it did not write to the module.
     fn watched<'m>(
         &mut self,
         pass: PassId,
@@ -195,7 +195,7 @@ impl Run<'_> {
         module: &Module,
         functions: impl Iterator<Item = (&'m str, &'m Body)>,
     ) -> Result<Verdict, Error> {
-        // What a pass gave shares functions with what it was given, from which a run can go on.
+        // The result of a pass shares functions with its input, from which a run can continue.
         let snapshots = self.runner.paranoid.then(|| (Snapshot::of(module), Snapshot::of(&self.module)));
         let verdict = self.verdict(property, functions)?;
         if let Some((watched, current)) = snapshots
@@ -207,7 +207,7 @@ impl Run<'_> {
         Ok(verdict)
     }
 
-    /// What a checker wrote to, which marks its plugin.
+    /// Returns the error text if a checker wrote to its input, and quarantines its plugin.
     fn checker_wrote(&self, snapshot: &Snapshot, module: &Module, property: &str) -> Option<String> {
         let Written { function, part } = snapshot.written(module)?;
         let registry = self.engine.registry();
@@ -218,7 +218,7 @@ impl Run<'_> {
         Some(format!("the checker of `{property}` in plugin `{plugin}` wrote to {part}{of}"))
     }
 
-    /// What a checker says of functions. Its plugin is opened if it was not before.
+    /// Runs a checker on functions. Opens its plugin if necessary.
     fn verdict<'m>(
         &self,
         property: &str,
@@ -260,7 +260,7 @@ impl Run<'_> {
         })
     }
 
-    /// What to do where a property is missing that a pass requires.
+    /// Returns help for a pass whose required property is missing.
     fn who_establishes(&self, user: PassId, property: &str) -> String {
         let registry = self.engine.registry();
         let (own, passes): (Vec<PassId>, Vec<PassId>) = registry.establishing(property).partition(|id| *id == user);
@@ -289,7 +289,7 @@ mod tests {
     use passhost_lang::metadata::PassInfo;
     use registry::{Pipeline, Plan, Request};
 
-    /// What is said of a pass that requires `t.held`, where passes of these names establish it.
+    /// Returns the help for a pass that requires `t.held`, with passes of these names that establish it.
     fn said(establish: &[&str]) -> String {
         let mut engine = Engine::default();
         for name in ["t.Needs", "t.Gives"] {

@@ -1,4 +1,4 @@
-//! The rows of a run: what became of each step.
+//! The rows of a run: the outcome of each step.
 
 use super::steps::{Cost, Run};
 use super::{Fate, StepReport};
@@ -7,8 +7,7 @@ use passhost_lang::ir::{Body, BodyKind, Module};
 use registry::{Outcome, StepRun, Why};
 use std::time::Duration;
 
-/// Rows by the number of composite passes and Sequentials that they are in. Those inside of a step come before its own,
-/// which takes them.
+/// Rows by nesting depth. The rows inside of a step come before its own row, which then takes them.
 #[derive(Default)]
 pub(super) struct Rows(Vec<Vec<StepReport>>);
 
@@ -19,14 +18,14 @@ impl Rows {
         self.0[nesting].push(row);
     }
 
-    /// All of them.
+    /// Returns all rows.
     pub(super) fn finish(self) -> Vec<StepReport> {
         self.0.into_iter().flatten().collect()
     }
 }
 
 impl Run<'_> {
-    /// A row for a step that has ended.
+    /// Adds the row of a step that has ended.
     pub(super) fn row(&mut self, step: StepRun, fate: Fate) {
         self.row_if(step, fate, |_| true);
     }
@@ -50,7 +49,7 @@ impl Run<'_> {
         }
     }
 
-    /// Rows of a step that was not done and of the steps that need or contain it, which is last; those that are `wanted`.
+    /// Adds rows of a step that did not run, and of the steps that need or contain it, the outermost last. Only `wanted` rows are added.
     pub(super) fn rows_of(&mut self, ended: &[StepRun], fate: &Fate, wanted: impl Fn(&StepReport) -> bool) {
         let mut needs = match fate {
             Fate::Failed => "which failed".to_string(),
@@ -72,13 +71,13 @@ impl Run<'_> {
         }
     }
 
-    /// Rows of a step that was done before an instrument failed, and of the Sequentials that contain it.
+    /// Adds rows of a step that completed before an instrument failed, and of the Sequentials that contain it.
     pub(super) fn rows_of_done(&mut self, ended: &[StepRun], changed: bool) {
         let fate = Fate::Done(if changed { Outcome::Changed } else { Outcome::Unchanged });
         self.rows_of(ended, &fate, |row| row.has_members || row.fate == fate);
     }
 
-    /// Rows of a step where instruments did not let it, or what it requires, run.
+    /// Adds rows of a step that was vetoed, itself or in its requirements.
     pub(super) fn rows_of_vetoed(&mut self, ended: &[StepRun], by: String) {
         if let [user, .., needed] = ended {
             let [user, needed] = [user, needed].map(|step| step.unit.name(self.engine.registry()));
@@ -87,7 +86,7 @@ impl Run<'_> {
         self.rows_of(ended, &Fate::Vetoed(by), |_| true);
     }
 
-    /// Rows of a step that needs a composite pass of which a member did not run.
+    /// Adds rows of a step that needs a composite pass with a member that did not run.
     pub(super) fn rows_of_lacking(&mut self, ended: &[StepRun], why: String) {
         if let Some(user) = ended.last() {
             let user = user.unit.name(self.engine.registry());
@@ -96,14 +95,14 @@ impl Run<'_> {
         self.rows_of(ended, &Fate::Skipped(why), |_| true);
     }
 
-    /// Warns once, however many rounds of a repetition say the same.
+    /// Adds a warning once, even if several rounds of a repetition repeat it.
     fn warn(&mut self, warning: String) {
         if self.warned.insert(warning.clone()) {
             self.warnings.push(warning);
         }
     }
 
-    /// Bindings of a module. Functions that the last one had, too, are not counted again.
+    /// Counts the bindings of a module. Functions that the last module had as well are not counted again.
     pub(super) fn bindings_of(&mut self, module: &Module) -> usize {
         let known = &mut self.counted;
         if !known.0.same(module) {

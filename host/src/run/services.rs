@@ -1,4 +1,4 @@
-//! What passes, checkers and instruments ask the host for, on whichever thread they run.
+//! The services of the host for passes, checkers and instruments, on any thread.
 
 use super::execute::evaluate::Evaluations;
 use super::marks::{Marks, Rules};
@@ -22,7 +22,7 @@ use std::ops::Range;
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 
-/// The host as code of plugins sees it during one call, on one thread.
+/// The services of the host for plugin code during one call, on one thread.
 pub(super) struct Services<'a> {
     pub(super) engine: &'a Engine,
     pub(super) marks: &'a Marks,
@@ -31,18 +31,18 @@ pub(super) struct Services<'a> {
     pub(super) pass: &'a str,
     /// Full name of the instrument that is being called.
     pub(super) instrument: Option<String>,
-    /// What places are looked up in: all threads of a run have the same.
+    /// The module in which places are looked up, shared by all threads of a run.
     pub(super) input: &'a Input,
-    /// What was reported.
+    /// The reported diagnostics.
     pub(super) said: RefCell<Vec<PassDiagnostic>>,
-    /// Whether places that are added belong to what was reported last, and that was not left out.
+    /// True if the last diagnostic was kept, so that new labels are added to it.
     labelled: Cell<bool>,
-    /// What was counted.
+    /// The counters.
     pub(super) counted: RefCell<Counters>,
 }
 
 impl<'a> Services<'a> {
-    /// Services to which nothing was reported yet.
+    /// Creates services without any reports.
     pub(super) fn new(
         engine: &'a Engine,
         marks: &'a Marks,
@@ -55,19 +55,19 @@ impl<'a> Services<'a> {
         Services { engine, marks, settings, pass, instrument, input, said, labelled, counted }
     }
 
-    /// The place of a diagnostic, or of a label.
+    /// Returns the place of a diagnostic or label.
     fn place(&self, diagnostic: &Diagnostic<'_>) -> Option<ShownPlace> {
         let (function, node) = diagnostic.function.zip(diagnostic.node)?;
         self.input.place(self.engine, function, node)
     }
 }
 
-/// Whether diagnostics of a severity are shown only to users who ask for them.
+/// Returns true if diagnostics of this severity are shown only on request.
 fn is_on_request(severity: Severity) -> bool {
     matches!(severity, Severity::Missed | Severity::Matched)
 }
 
-/// A module on which passes are run, it as text, once a place in it was reported, and what was evaluated on it.
+/// A module on which passes run, with its text, once a place in it is reported, and its evaluations.
 pub(super) struct Input {
     module: Module,
     shown: OnceLock<Shown>,
@@ -93,7 +93,7 @@ impl Input {
     }
 }
 
-/// A module as text, in which places are shown.
+/// A printed module, in which places are shown.
 pub(super) struct Shown {
     what: String,
     text: Arc<str>,
@@ -101,15 +101,15 @@ pub(super) struct Shown {
 }
 
 impl Shown {
-    /// Prints a module; `what` says which one it is.
+    /// Prints a module. `what` describes which one it is.
     pub(super) fn new(engine: &Engine, module: &Module, what: &str) -> Shown {
-        // What has no text has no place in it.
+        // A module that cannot be printed has no places.
         let printed = script::print_with_spans(module, engine);
         let (text, spans) = printed.map_or_else(|_| Default::default(), |printed| (printed.text, printed.spans));
         Shown { what: format!("<{what}>"), text: text.into(), spans }
     }
 
-    /// Where a node is, if it is anywhere.
+    /// Returns the place of a node, if it has one.
     pub(super) fn place(&self, function: &str, node: usize) -> Option<ShownPlace> {
         let span = self.spans.get(function)?.get(node)?.clone();
         (!span.is_empty()).then(|| (self.what.clone(), Arc::clone(&self.text), span))
@@ -192,21 +192,21 @@ impl HostServices for Services<'_> {
     }
 }
 
-/// The host as instruments and checkers see it between passes. What was reported and counted comes together here.
+/// The services of the host for instruments and checkers between passes. Collects what was reported and counted.
 pub(super) struct RunServices<'r> {
     engine: &'r Engine,
     settings: Arc<Settings>,
     /// The instrument that is being called.
     speaking: Speaking,
     pub(super) marks: Marks,
-    /// Full name of the pass that runs.
+    /// Full name of the current pass.
     pass: RefCell<String>,
-    /// The module, for places in it: it is printed once at most.
+    /// The module in which places are looked up. It is printed at most once.
     input: RefCell<Rc<Input>>,
     pub(super) said: RefCell<Vec<PassDiagnostic>>,
-    /// As of [`Services`].
+    /// As in [`Services`].
     labelled: Cell<bool>,
-    /// What passes counted, not summed up.
+    /// Counters of passes, not summed.
     pub(super) counted: RefCell<Vec<Statistic>>,
 }
 
@@ -225,12 +225,12 @@ impl<'r> RunServices<'r> {
         }
     }
 
-    /// This pass runs from now on.
+    /// Sets the current pass.
     pub(super) fn set_pass(&self, name: &str) {
         *self.pass.borrow_mut() = name.to_string();
     }
 
-    /// Places are those of this module from now on.
+    /// Sets the module in which places are looked up.
     pub(super) fn see(&self, module: &Module) {
         let mut input = self.input.borrow_mut();
         if !input.module.same(module) {
@@ -242,7 +242,7 @@ impl<'r> RunServices<'r> {
         Rc::clone(&self.input.borrow())
     }
 
-    /// Runs `f` with the services as they are at this moment, and keeps what it reports.
+    /// Runs `f` with the current services, and keeps what it reports.
     pub(super) fn with<R>(&self, f: impl FnOnce(&Services<'_>) -> R) -> R {
         let (pass, input) = (self.pass.borrow().clone(), self.input());
         let instrument = self.speaking.borrow().as_deref().map(str::to_string);

@@ -1,18 +1,18 @@
-//! What passes count by name.
+//! The named counters of passes.
 
 use crate::report::said::Statistic;
 use std::collections::HashMap;
 
-/// Counters, each once, in the order in which they come first.
+/// Counters without duplicates, in the order of their first use.
 #[derive(Default)]
 pub(super) struct Counters {
     list: Vec<Statistic>,
-    /// By pass and name, where each is in the list.
+    /// The position of each counter in the list, by pass and name.
     places: HashMap<String, HashMap<String, usize>>,
 }
 
 impl Counters {
-    /// Adds to a counter; one that is not there yet comes to the end of the list.
+    /// Adds to a counter. New counters are appended to the list.
     pub(super) fn add(&mut self, pass: &str, name: &str, n: u64) {
         let known = self.places.get(pass).and_then(|names| names.get(name));
         match known.and_then(|at| self.list.get_mut(*at)) {
@@ -25,13 +25,13 @@ impl Counters {
         }
     }
 
-    /// All of them.
+    /// Returns all counters.
     pub(super) fn into_list(self) -> Vec<Statistic> {
         self.list
     }
 }
 
-/// Each counter once, in the order in which they come first.
+/// Sums counters of the same pass and name, in the order of their first use.
 pub(super) fn summed(counted: Vec<Statistic>) -> Vec<Statistic> {
     let mut counters = Counters::default();
     counted.iter().for_each(|Statistic { pass, name, sum }| counters.add(pass, name, *sum));

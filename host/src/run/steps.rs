@@ -1,4 +1,4 @@
-//! The loop of a run: it pulls the driver, and does what that says.
+//! Executes a plan: pulls steps from the driver and runs them.
 
 use super::claims::Claims;
 use super::outcomes::Rest;
@@ -25,58 +25,57 @@ pub(super) struct Run<'r> {
     pub(super) runner: &'r Runner<'r>,
     pub(super) engine: &'r Engine,
     pub(super) plan: &'r Plan,
-    /// What plugins use between passes, with all that was reported.
+    /// The services for plugins between passes, with all reports.
     pub(super) services: &'r RunServices<'r>,
     pub(super) module: Module,
-    /// Number of the step that runs, as in the plan.
+    /// Number of the current step in the plan.
     pub(super) position: usize,
-    /// A module whose bindings were counted, and how many it has.
+    /// A module whose bindings were counted, and their number.
     pub(super) counted: (Module, usize),
     pub(super) claims: Claims,
-    /// Where values are from, if that is asked for.
+    /// The origins of values, if requested.
     pub(super) provenance: Option<RefCell<Provenance>>,
-    /// Functions that nothing checked yet.
+    /// Functions that have not been checked yet.
     pub(super) unverified: Unverified,
-    /// Sequentials and composite passes that have begun, the inner one last.
+    /// Sequentials and composite passes that have begun, the innermost last.
     pub(super) wholes: Vec<Whole<'r>>,
     pub(super) rows: Rows,
-    /// Of the pass that ran last, until it has its row.
+    /// The cost of the last pass, until it has its row.
     pub(super) cost: Option<Cost>,
-    /// Why the last pass was not called.
+    /// The reason why the last pass was not called.
     pub(super) uncalled: Option<&'static str>,
     failed: Failed,
-    /// What became of the passes so far.
+    /// Outcomes of the passes so far.
     pub(super) past: Vec<Past>,
-    /// Which passes are called.
+    /// The passes that are left to call.
     pub(super) rest: Rest,
     pub(super) failed_at: Option<Failure>,
     errors: Vec<Error>,
     pub(super) warnings: Vec<String>,
-    /// The same, to find them.
+    /// The same warnings, for look-up.
     pub(super) warned: HashSet<String>,
-    /// How many of the diagnostics were heard.
+    /// Number of diagnostics already forwarded.
     heard: usize,
-    /// Warnings that are about no function, which were heard.
+    /// Forwarded warnings that are not about a function.
     of_all: HashSet<PassDiagnostic>,
 }
 
-/// The options of each pass that failed, and the module on which it did.
+/// The options of each failed pass, and the module on which it failed.
 type Failed = HashMap<PassId, Vec<(Vec<OptionValue>, Module)>>;
 
-/// Why a step was not done.
+/// The reason why a step did not run.
 pub(super) enum Stop {
-    /// It failed.
+    /// The step failed.
     Failed(Error),
-    /// There was no sense in trying.
+    /// Skipped because an earlier failure makes it pointless.
     Skipped(String),
-    /// These instruments did not let it run.
+    /// Vetoed by these instruments.
     Vetoed(String),
-    /// A composite pass that it needs ran without a member that was vetoed; which, and by whom.
+    /// Skipped because a composite pass that it needs ran without a vetoed member. The text names the member and the instruments.
     Lacking(String),
-    /// An instrument failed, and the pass did not run.
+    /// An instrument failed before the pass ran.
     Before(Error),
-    /// An instrument failed after the pass had run; whether that changed the module, and its cost, if it was no
-    /// Sequential.
+    /// An instrument failed after the pass had run. Contains whether the pass changed the module, and its cost, unless it is a Sequential.
     After(Error, bool, Option<Cost>),
 }
 
@@ -138,7 +137,7 @@ impl<'r> Run<'r> {
             exited => self.errors.extend(exited.err()),
         }
         self.errors.extend(beside);
-        // What is reported and counted on leaving is of this run, too.
+        // Instruments can still report and count on exit.
         self.hear();
         let statistics = statistics::summed(self.services.counted.take());
         Ok(RunReport {
@@ -155,7 +154,7 @@ impl<'r> Run<'r> {
         })
     }
 
-    /// Pulls the driver until the plan is done, or an error stops the run.
+    /// Pulls steps from the driver until the plan is done, or an error stops the run.
     fn drive(&mut self, driver: &mut Driver<'r>) -> Result<(), Error> {
         while let Some(todo) = driver.next() {
             let done = match todo {
@@ -180,7 +179,7 @@ impl<'r> Run<'r> {
         if self.errors.is_empty() { self.rest.has_begun() } else { Ok(()) }
     }
 
-    /// What becomes of a step that was not done, of the steps that need or contain it, and of the run.
+    /// Handles a step that did not run: records the outcome of it and of the steps that need or contain it, and stops or continues the run.
     fn stopped(&mut self, stop: Stop, driver: &mut Driver<'_>) -> Result<(), Error> {
         let keep_going = self.runner.keep_going;
         let vetoed = if let Stop::Vetoed(by) = &stop { format!("was vetoed by {by}") } else { String::new() };
@@ -192,7 +191,7 @@ impl<'r> Run<'r> {
             Stop::Failed(_) | Stop::Before(_) | Stop::After(..) => Resume::Nowhere,
         };
         let ended = driver.failed(resume);
-        // Where the next member runs, what contains it goes on.
+        // If the next member runs, the steps that contain it continue.
         if !matches!(resume, Resume::NextMember(_)) {
             self.unfinished(&stop);
         }
@@ -221,14 +220,14 @@ impl<'r> Run<'r> {
         Ok(())
     }
 
-    /// Whether there is sense in trying a step that was asked for: for a pass of a plugin that is not called any more, not
-    /// even what it requires runs.
+    /// Returns an error if a requested step is pointless because the plugin of its pass is quarantined. Then its requirements do not run
+    /// either.
     fn may_try(&self, step: &Step) -> Result<(), Stop> {
         let pass = step.unit.pass().filter(|_| step.skip.is_none() && self.plan.members(step).is_none());
         pass.and_then(|pass| self.marked(pass)).map_or(Ok(()), |why| Err(Stop::Skipped(why)))
     }
 
-    /// Runs a pass, unless it is not one of those to call, its plugin is not called any more, or it failed before.
+    /// Runs a pass, unless it is not one of the passes to call, its plugin is quarantined, or it already failed on this module.
     fn run(&mut self, job: &Job<'_>, driver: &mut Driver<'_>) -> Result<(), Stop> {
         self.rest.begins(job.number).map_err(Stop::Failed)?;
         if let Some((past, why)) = self.rest.instead(job.pass) {
@@ -268,7 +267,7 @@ impl<'r> Run<'r> {
         }
     }
 
-    /// Notes where the run first fails.
+    /// Records where the run first fails.
     pub(super) fn fails_at(&mut self, before: Module, begun: usize) {
         let past = || self.past[..begun].to_vec();
         if self.failed_at.is_none() {
@@ -276,13 +275,13 @@ impl<'r> Run<'r> {
         }
     }
 
-    /// Whether a pass failed on this very module.
+    /// Returns a reason if the pass already failed on the same module with the same options.
     fn failed_before(&self, job: &Job<'_>) -> Option<String> {
         let same = |(given, on): &&(Vec<OptionValue>, Module)| *given == *job.options && on.same(&self.module);
         self.failed.get(&job.pass)?.iter().rev().find(same).map(|_| "it failed before on the same module".to_string())
     }
 
-    /// Why the plugin of a pass is not called any more.
+    /// Returns the reason why the plugin of a pass is quarantined.
     fn marked(&self, pass: PassId) -> Option<String> {
         self.marked_plugin(self.engine.registry().pass_place(pass).0)
     }
@@ -297,13 +296,13 @@ impl<'r> Run<'r> {
         self.runner.context.instruments().borrow_mut()
     }
 
-    /// The module from now on.
+    /// Sets the current module.
     pub(super) fn set_module(&mut self, module: Module) {
         self.services.see(&module);
         self.module = module;
     }
 
-    /// Hands on what was reported since.
+    /// Forwards new diagnostics.
     pub(super) fn hear(&mut self) {
         self.drop_repeated();
         let said = self.services.said.borrow();
@@ -313,7 +312,7 @@ impl<'r> Run<'r> {
 }
 
 impl Run<'_> {
-    /// Warnings that are about no function are repeated by each call of a pass.
+    /// Drops repeated warnings that are not about a function, because each call of a pass emits them again.
     fn drop_repeated(&mut self) {
         let mut said = self.services.said.borrow_mut();
         for new in said.split_off(self.heard) {
@@ -325,7 +324,7 @@ impl Run<'_> {
     }
 }
 
-/// A failure after which the run goes on.
+/// Marks a failure as one after which the run continued.
 fn went_on(mut error: Error) -> Error {
     if let Error::Step { kept, .. } = &mut error {
         *kept = Kept::WentOn;

@@ -1,4 +1,4 @@
-//! A Sequential or composite pass is a pass: instruments are asked about it, and see it begin and end around its members.
+//! Treats a Sequential or composite pass as a pass: asks instruments whether it may run, and notifies them before and after its members.
 
 use super::steps::{Run, Stop};
 use crate::instruments::Started;
@@ -16,23 +16,23 @@ pub(super) struct Whole<'p> {
     step: Cow<'p, Step>,
     /// Number of its line in the plan.
     number: usize,
-    /// The instruments that know of it.
+    /// The instruments that were notified of its start.
     started: Started,
     before: Module,
-    /// How many passes had run before it.
+    /// Number of passes that ran before it.
     begun: usize,
-    /// If it runs until nothing changes.
+    /// Its rounds, if it runs until nothing changes.
     rounds: Option<Rounds>,
 }
 
 /// The rounds of a Sequential so far.
 struct Rounds {
-    /// What held before the first of them, and how much was counted.
+    /// Properties that held before the first round, and the number of counters then.
     facts: Facts,
     counted: usize,
-    /// The modules after each round, the one before the first of them first, by their hash.
+    /// The modules before the first round and after each round, by hash.
     seen: HashMap<u64, Vec<(u32, Module)>>,
-    /// What changed the module in each round.
+    /// The passes that changed the module, for each round.
     changed: Vec<BTreeSet<PassId>>,
 }
 
@@ -42,7 +42,7 @@ impl Rounds {
         Rounds { facts: facts.clone(), counted, seen, changed: Vec::new() }
     }
 
-    /// A round has ended with this module. Returns an earlier round that ended with the same one; the first is 1.
+    /// Records that a round ended with this module. Returns an earlier round that ended with the same module; rounds count from 1.
     fn ended(&mut self, round: u32, module: &Module, changed: BTreeSet<PassId>) -> Option<u32> {
         self.changed.push(changed);
         let alike = self.seen.entry(module.structural_hash()).or_default();
@@ -53,7 +53,7 @@ impl Rounds {
         None
     }
 
-    /// What changed the module after a round.
+    /// Returns the passes that changed the module after a round.
     fn changed_after(&self, round: u32, registry: &Registry) -> Vec<String> {
         let passes: BTreeSet<PassId> = self.changed.iter().skip(round as usize).flatten().copied().collect();
         passes.into_iter().map(|pass| format!("`{}`", registry.pass(pass).name)).collect()
@@ -61,7 +61,7 @@ impl Rounds {
 }
 
 impl<'r> Run<'r> {
-    /// A whole begins, if the instruments let it.
+    /// Begins a Sequential or composite pass, unless an instrument vetoes it.
     pub(super) fn begin(&mut self, step: Cow<'r, Step>, number: usize, facts: &Facts) -> Result<(), Stop> {
         self.rest.whole_begins(number);
         let before = self.module.clone();
@@ -74,7 +74,7 @@ impl<'r> Run<'r> {
         Ok(())
     }
 
-    /// Whether another round can bring the passes to rest. If not, all that they did is undone.
+    /// Decides whether another round is worthwhile. If the rounds would never end, undoes all changes.
     pub(super) fn round(&mut self, ended: Round, facts: &mut Facts) -> Result<(), Stop> {
         if self.rest.is_past() {
             return Ok(());
@@ -94,7 +94,7 @@ impl<'r> Run<'r> {
         Err(stop)
     }
 
-    /// Why the passes of the innermost whole will not come to rest, as far as its rounds show.
+    /// Returns the reason why the rounds of the innermost Sequential will not end, if there is one.
     fn goes_on_forever(&mut self, Round { round, limit, changed, .. }: Round) -> Option<String> {
         let (registry, module) = (self.engine.registry(), self.module.clone());
         let rounds = self.wholes.last_mut()?.rounds.as_mut()?;
@@ -119,7 +119,7 @@ impl<'r> Run<'r> {
         }
     }
 
-    /// The whole that began last has ended.
+    /// Ends the Sequential or composite pass that began last.
     pub(super) fn end(&mut self) -> Result<(), Stop> {
         let Some(Whole { step, number, started, before, .. }) = self.wholes.pop() else { return Ok(()) };
         let pass = self.facts_of(&step, number);
@@ -129,14 +129,14 @@ impl<'r> Run<'r> {
         heard.map_err(|error| self.failed_after(error, before, changed, None))
     }
 
-    /// Ends the wholes in which something went wrong, from the inner one out.
+    /// Ends all open Sequentials and composite passes after an error, from the innermost outward.
     pub(super) fn unfinished(&mut self, stop: &Stop) {
         while let Some(Whole { step, number, started, .. }) = self.wholes.pop() {
             self.instruments().run_failed(started, &self.module, &self.facts_of(&step, number), &stop.message());
         }
     }
 
-    /// Why a step does not run that needs a composite pass of which a member did not run.
+    /// Returns the reason to skip a step that needs a composite pass with a member that did not run.
     pub(super) fn lacking(&self, needed: &Unit, missing: &str) -> Stop {
         Stop::Lacking(format!("needs {}, of which {missing}", needed.name(self.engine.registry())))
     }
@@ -161,7 +161,7 @@ impl<'r> Run<'r> {
 }
 
 impl Stop {
-    /// What happened, for instruments.
+    /// Describes what happened, for instruments.
     fn message(&self) -> String {
         match self {
             Stop::Failed(Error::Step { message, .. }) => message.clone(),

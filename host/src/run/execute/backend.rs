@@ -1,4 +1,4 @@
-//! What executes the PrimFuncs of a module: native code where it is worth its compilation, or the interpreter.
+//! Chooses what executes the PrimFuncs of a module: native code where compiling it pays off, or the interpreter.
 
 use super::peak::{self, Peaks};
 use super::timed::Times;
@@ -11,33 +11,33 @@ use runtime::vm::Kernels;
 use runtime::{Fault, Interpreter, Limits};
 use std::sync::Arc;
 
-/// What executes PrimFuncs. Results have the same bits.
+/// The way PrimFuncs are executed. Results are bitwise equal in all of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Backend {
-    /// Native code for functions that take long, if there is an LLVM library; the interpreter for the others.
+    /// Native code for functions that take long, if an LLVM library is found; the interpreter for the others.
     #[default]
     Auto,
-    /// Native code.
+    /// Native code only.
     Llvm,
-    /// The interpreter.
+    /// The interpreter only.
     Interpreter,
 }
 
-/// Kernels of a backend. Clones have the same library and kernels.
+/// The kernels of a backend. Clones share its library and kernels.
 #[derive(Clone)]
 pub struct Executor {
-    /// The kernels, to be given to machines.
+    /// The kernels that machines execute.
     pub kernels: Arc<Kernels>,
     pub(in crate::run) native: Option<Native>,
-    /// Who has the memory that runs dropped.
+    /// Owner of the memory that earlier runs released.
     memory: Limits,
 }
 
 impl Executor {
-    /// Of a backend.
+    /// Creates the executor of a backend.
     ///
     /// # Errors
-    /// If native code is asked for, and there is no LLVM library.
+    /// If native code is requested and no LLVM library is found.
     pub fn new(backend: Backend) -> Result<Executor, Error> {
         let native = native(backend);
         if let (Backend::Llvm, Some(native)) = (backend, &native) {
@@ -46,7 +46,7 @@ impl Executor {
         Ok(Executor::of(native))
     }
 
-    /// Of a backend, whose calls are timed. All functions become native code, if that is not excluded and there is a library.
+    /// Creates an executor that times its calls. It compiles all functions, unless the backend is the interpreter or no library is found.
     ///
     /// # Errors
     /// As [`Executor::new`].
@@ -63,23 +63,24 @@ impl Executor {
         Ok((Executor { kernels, native, memory: Limits::unlimited() }, times))
     }
 
-    /// Limits of a run: bytes of memory, units of work, and what new memory holds. Runs use the memory that earlier ones dropped.
+    /// Returns the limits of a run: bytes of memory, units of work, and the byte that fills new memory. Runs reuse memory that earlier ones
+    /// released.
     pub fn limits(&self, memory: u64, work: u64, fresh: u8) -> Limits {
         self.memory.of_next_run(memory, work, fresh)
     }
 
-    /// What became native code until now.
+    /// Returns what has been compiled to native code so far.
     pub fn made(&self) -> Made {
         self.native.as_ref().map(Native::made).unwrap_or_default()
     }
 
-    /// What the machine can do at most with the threads of the current pool, if there is native code to measure it.
+    /// Measures the peak performance of the machine with the threads of the current pool, if there is native code.
     pub fn peaks(&self) -> Option<Peaks> {
         let measured = peak::measured(self.native.as_ref()?);
         measured.inspect_err(|fault| tracing::debug!("the peaks are not measured: {fault}")).ok()
     }
 
-    /// What executes PrimFuncs, in words.
+    /// Describes what executes PrimFuncs.
     pub fn described(&self) -> String {
         match self.native.as_ref().map(Native::llvm) {
             Some(Ok(llvm)) => format!("native code of LLVM {}", llvm.version()),
@@ -92,31 +93,31 @@ impl Executor {
         Executor { kernels, native, memory: Limits::unlimited() }
     }
 
-    /// The same library, with no kernel yet: for kernels that live as long as a module.
+    /// Returns an executor with the same library but no kernels, for kernels that live as long as a module.
     #[must_use]
     pub fn with_own_kernels(&self) -> Executor {
         Executor::of(self.native.clone())
     }
 
-    /// The native code of a PrimFunc as text.
+    /// Returns the native code of a PrimFunc as text.
     ///
     /// # Errors
-    /// If there is none.
+    /// If it cannot be compiled.
     pub fn text(&self, function: &Body, of: Text) -> Result<String, Fault> {
         let native = self.native.as_ref().ok_or_else(|| Fault::unsupported("native code"))?;
         native.text(function, of)
     }
 
-    /// PrimFuncs as object code that other programs load.
+    /// Compiles PrimFuncs to object code that other programs can load.
     ///
     /// # Errors
-    /// If one of them cannot be.
+    /// If one of them cannot be compiled.
     pub fn export(&self, functions: &[(&str, &Body)]) -> Result<Library, ExportError> {
         let native = self.native.as_ref().ok_or(LlvmError::NotFound)?;
         native.export(functions)
     }
 
-    /// Why functions that take long were interpreted, if they were.
+    /// Explains why functions that take long were interpreted, if they were.
     pub fn note(&self) -> Option<String> {
         let lacks = self.native.as_ref()?.lacks()?;
         Some(format!("functions that take long were interpreted: {lacks}"))
@@ -130,13 +131,13 @@ impl std::fmt::Debug for Executor {
 }
 
 impl Default for Executor {
-    /// Of [`Backend::Auto`].
+    /// Creates the executor of [`Backend::Auto`].
     fn default() -> Executor {
         Executor::of(native(Backend::Auto))
     }
 }
 
-/// Native code, if the backend has some.
+/// Returns the native code generator, if the backend uses one.
 fn native(backend: Backend) -> Option<Native> {
     let native = Native::finding(native_cache());
     match backend {
@@ -155,7 +156,7 @@ fn no_llvm(error: &LlvmError) -> Error {
     }
 }
 
-/// Where native code is kept.
+/// Returns the cache of native code.
 pub(crate) fn native_cache() -> Cache {
     cache_folder().map_or_else(Cache::none, |folder| Cache::new(folder.join("native")))
 }

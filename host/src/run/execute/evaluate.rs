@@ -1,4 +1,4 @@
-//! Evaluation for passes: executes functions without parameters on the module before the pass, each once.
+//! Evaluates functions for passes: executes functions without parameters on the module before the pass, each once.
 
 use super::{FRESH, executing};
 use crate::engine::Engine;
@@ -11,30 +11,30 @@ use std::borrow::Cow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What no pass can exceed, whatever limits it sets: 4 GiB, and work of about a minute.
+/// Upper bound of all limits that passes set: 4 GiB, and work of about a minute.
 const MOST: EvaluationLimits = EvaluationLimits { memory: 4 << 30, work: 750_000_000_000 };
 
-/// Evaluations on one module. Threads share them.
+/// Evaluations on one module, shared by threads.
 #[derive(Default)]
 pub(in crate::run) struct Evaluations {
     kernels: Arc<Kernels>,
-    /// By the function.
+    /// Outcomes by function.
     known: Mutex<ByBody<Arc<Mutex<Option<Outcome>>>>>,
-    /// How often something was executed.
+    /// Number of executions.
     executed: AtomicUsize,
 }
 
-/// What a function evaluated to. Its lock is held while the function is executed, so that no other thread does the same.
+/// The outcome of evaluating a function. Its lock is held during execution, so that no other thread repeats it.
 #[derive(Clone)]
 struct Outcome {
     answer: Result<Evaluated, EvaluationError>,
-    /// What it used at most, or was allowed to use if that was not enough.
+    /// Memory that the evaluation used, or the limit that it exceeded.
     memory: u64,
     work: u64,
 }
 
 impl Outcome {
-    /// Whether the outcome would be the same with these limits.
+    /// Returns true if the outcome would be the same under these limits.
     fn holds_for(&self, limits: EvaluationLimits) -> bool {
         let fits = self.work <= limits.work && self.memory <= limits.memory;
         match &self.answer {
@@ -92,7 +92,7 @@ impl Evaluations {
             error
         });
         match &answer {
-            // A limit that was reached says nothing of how much more it takes.
+            // Reaching a limit does not show how much more would be needed.
             Err(error) if matches!(error.reason, Reason::Work | Reason::Memory) => {
                 Outcome { answer, memory: limits.memory, work: limits.work }
             }
@@ -101,9 +101,9 @@ impl Evaluations {
     }
 }
 
-/// What messages of the log name as their source.
+/// Source of the log messages.
 const LOG: &str = "passhost::evaluate";
-/// What the function is called where it has to have a name.
+/// Name of the function where it needs one.
 const NAME: &str = "evaluation";
 
 fn unwritten(at: &At) -> EvaluationError {
@@ -112,7 +112,7 @@ fn unwritten(at: &At) -> EvaluationError {
     error
 }
 
-/// Whether a function may be executed.
+/// Returns an error if a function must not be executed.
 fn check(function: &Body) -> Result<(), EvaluationError> {
     let wrong = |message: &str| Err(EvaluationError::new(Reason::Wrong, message));
     let Some(relax) = function.function() else { return wrong("only Relax functions are evaluated") };
@@ -129,7 +129,7 @@ fn check(function: &Body) -> Result<(), EvaluationError> {
     }
 }
 
-/// A function that returns a value.
+/// Builds a function that returns a value.
 fn returning(value: &Value) -> Result<Body, EvaluationError> {
     let mut b = BodyBuilder::new();
     b.begin_function(0, AttrsId::NONE, None);
@@ -155,7 +155,7 @@ fn written(b: &mut BodyBuilder, value: &Value) -> Option<V> {
             Number::UInt(value) => Dim::int(i64::try_from(value).ok()?, scalar.dtype),
             Number::Float(value) => Dim::float(usual_nan(value), scalar.dtype),
         }),
-        // The machine bounds how deep tuples are nested.
+        // The machine limits how deeply tuples are nested.
         Value::Tuple(tuple) => {
             let fields = tuple.fields().iter().map(|field| written(b, field)).collect::<Option<Vec<V>>>()?;
             b.tuple(&fields, None)
@@ -164,7 +164,7 @@ fn written(b: &mut BodyBuilder, value: &Value) -> Option<V> {
     })
 }
 
-/// What is not a number has a sign and other bits that differ from machine to machine, and that no text of a scalar says.
+/// Replaces any NaN by the canonical one, because its sign and payload differ between machines, and the text of a scalar cannot express them.
 fn usual_nan(value: f64) -> f64 {
     if value.is_nan() { f64::NAN } else { value }
 }
@@ -204,7 +204,7 @@ fn reason(cause: &Cause) -> Reason {
         | Cause::NotTaken { .. }
         | Cause::SharedArguments { .. } => Reason::NotExecuted,
         Cause::Unbound { .. } => Reason::NotKnown,
-        // A recursion without an end is work without an end.
+        // Endless recursion is endless work.
         Cause::TooDeep { .. } => Reason::Work,
         _ => Reason::Wrong,
     }

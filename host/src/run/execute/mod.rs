@@ -1,5 +1,5 @@
-//! Executing functions of a module: operators through the legalizations of the plugins, and failures as errors with their
-//! place in the module.
+//! Executes functions of a module: operators run through the legalizations of plugins, and failures become errors with their place in the
+//! module.
 
 pub mod backend;
 pub(super) mod evaluate;
@@ -28,7 +28,7 @@ impl Lower for Engine {
     }
 }
 
-/// What rules and legalizations of plugins may ask while a function is executed.
+/// The services of the host for rules and legalizations of plugins during execution.
 struct Executing<'e>(&'e Engine);
 
 impl HostServices for Executing<'_> {
@@ -59,19 +59,19 @@ impl HostServices for Executing<'_> {
     fn diagnose(&self, _: &Diagnostic<'_>) {}
 }
 
-/// Runs `f`, in which a machine of [`runtime::vm`] may execute operators of the engine.
+/// Runs `f`, within which a machine of [`runtime::vm`] can execute operators of the engine.
 pub fn executing<R>(engine: &Engine, f: impl FnOnce() -> R) -> R {
     with_current(&Executing(engine), 0, f)
 }
 
-/// What memory holds that a module has not written: a large finite float in every width.
+/// The byte that fills memory that the module has not written: a large finite float in every width.
 pub const FRESH: u8 = 0x5a;
 
-/// Whether the value of a function is another one where memory that nothing wrote to holds something else. The run counts into
-/// the same limits.
+/// Returns true if the value of a function depends on memory that it never wrote. Runs the function again with other contents there; that run
+/// counts toward the same limits.
 ///
 /// # Errors
-/// Why the function has no value then.
+/// If the function fails with the other contents.
 pub fn depends_on_unwritten(
     engine: &Engine,
     module: &Module,
@@ -85,7 +85,7 @@ pub fn depends_on_unwritten(
     Ok(!again.same(value))
 }
 
-/// The value of a run depends on memory that nothing wrote to; `at` is the first call that leaves some as it was.
+/// Builds the error that the value of a run depends on unwritten memory. `at` is the first call that leaves some unwritten.
 pub fn unwritten(engine: &Engine, module: &Module, at: &At) -> Error {
     Error::Execution {
         message: format!("the result of `{}` depends on elements that no statement wrote", at.function),
@@ -101,7 +101,7 @@ pub fn unwritten(engine: &Engine, module: &Module, at: &At) -> Error {
     }
 }
 
-/// What cannot be done with a module as it was read, with its place.
+/// Builds the error of something that cannot be done with a module as it was read, with its place.
 pub fn not_done(
     engine: &Engine,
     (module, origin): (&Module, &str),
@@ -120,7 +120,7 @@ pub fn not_done(
     }
 }
 
-/// A failure as an error, with its place in the module that was executed.
+/// Turns a failure into an error with its place in the executed module.
 pub fn failed(engine: &Engine, module: &Module, failure: &Failure) -> Error {
     let at = failure.at.first();
     let place =
@@ -131,12 +131,12 @@ pub fn failed(engine: &Engine, module: &Module, failure: &Failure) -> Error {
         notes: callers(failure),
         help: help(&failure.cause, at.is_none()),
         function: at.map(|at| at.function.clone()),
-        // Without a place, what was asked for does not fit the module.
+        // A failure without a place means that the request does not fit the module.
         code: if at.is_none() { exit::REQUEST } else { exit::INPUT },
     }
 }
 
-/// The calls that led to a failure; of a recursion each once.
+/// Lists the calls that led to a failure; repeated calls of a recursion are listed once.
 fn callers(failure: &Failure) -> Vec<String> {
     let mut told: Vec<(String, usize)> = Vec::new();
     for at in failure.at.iter().skip(1) {

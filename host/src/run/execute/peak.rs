@@ -1,26 +1,26 @@
-//! What this machine can do at most, measured with native code of small PrimFuncs.
+//! Measures the peak performance of this machine with native code of small PrimFuncs.
 
 use native::{Llvm, Native};
 use runtime::{Arg, Backend, Fault, Limits, Tensor};
 use script::NoOps;
 use std::time::Instant;
 
-/// Most operations and bytes in a second, of all threads together.
+/// The maximum number of operations and bytes per second, of all threads together.
 #[derive(Clone, Copy, Debug)]
 pub struct Peaks {
-    /// Products and sums of `float32` in vectors, where one instruction does both.
+    /// Multiplications and additions of `float32` vectors, fused into one instruction.
     pub operations: f64,
-    /// Bytes that are read from memory.
+    /// Bytes read from memory.
     pub bytes: f64,
 }
 
-/// The best of so many runs counts.
+/// Number of runs, of which the fastest counts.
 const RUNS: usize = 4;
-/// Iterations of the innermost loop of a thread.
+/// Iterations of the innermost loop per thread.
 const STEPS: u64 = 1 << 16;
-/// Parts of the work, for each thread.
+/// Parts of the work per thread.
 const PARTS: u64 = 4;
-/// More bytes than caches have.
+/// A size that exceeds the caches.
 const BYTES: u64 = 128 << 20;
 
 /// Measures this machine with the threads of the current pool.
@@ -33,10 +33,10 @@ pub(super) fn measured(native: &Native) -> Result<Peaks, Fault> {
     Ok(Peaks { operations: operations(native, llvm, parts)?, bytes: bytes(native, parts)? })
 }
 
-/// Registers, each with a chain of products and sums.
+/// Measures operations: each register accumulates a chain of multiply-adds.
 fn operations(native: &Native, llvm: &Llvm, parts: u64) -> Result<f64, Fault> {
     let lanes = u64::from(llvm.vector_bits() / 32);
-    // As many as there are registers for, and enough to hide how long an operation takes.
+    // As many chains as there are registers for, and enough to hide the latency of an operation.
     let chains = if lanes >= 16 { 24 } else { 12 };
     let text = format!(
         r#"
@@ -63,13 +63,13 @@ class Module:
         &[parts as i64, chains as i64, lanes as i64],
         &Limits::unlimited(),
     )?;
-    // The sums go to 1.
+    // The sums converge to 1.
     let by = Tensor::from_vec(&[lanes as i64], vec![0.5f32; lanes as usize])?;
     let seconds = best(native, &text, vec![x, by])?;
     Ok((2 * parts * STEPS * chains * lanes) as f64 / seconds)
 }
 
-/// Sums of all elements of an array.
+/// Measures bytes: sums all elements of an array.
 fn bytes(native: &Native, parts: u64) -> Result<f64, Fault> {
     let rows = BYTES / parts / 256;
     let text = format!(
@@ -90,14 +90,14 @@ class Module:
 "#
     );
     let mut x = Tensor::zeros(passhost_lang::ir::DType::F32, &[parts as i64, rows as i64, 64], &Limits::unlimited())?;
-    // Pages that nothing wrote to may be one page of zeros.
+    // Unwritten pages may all be mapped to one page of zeros.
     x.bytes_mut().fill(0);
     let y = Tensor::zeros(passhost_lang::ir::DType::F32, &[parts as i64, 64], &Limits::unlimited())?;
     let read = x.nbytes() as f64;
     Ok(read / best(native, &text, vec![x, y])?)
 }
 
-/// The seconds of the fastest run.
+/// Returns the seconds of the fastest run.
 fn best(native: &Native, text: &str, mut tensors: Vec<Tensor>) -> Result<f64, Fault> {
     let module = script::read(text, &NoOps).map_err(|error| Fault::unsupported(error.to_string()))?;
     let function = module.get("peak").ok_or_else(|| Fault::unsupported("a module without a function"))?;

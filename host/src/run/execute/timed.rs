@@ -1,4 +1,4 @@
-//! Kernels whose calls are timed.
+//! Times the calls of kernels.
 
 use passhost_lang::ir::Body;
 use passhost_lang::ir::constant::Number;
@@ -10,15 +10,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The calls of all kernels of a backend. Clones have the same calls.
+/// The timed calls of all kernels of a backend. Clones share them.
 #[derive(Clone, Default)]
 pub struct Times {
     kernels: Arc<Mutex<Vec<Arc<Calls>>>>,
-    /// The operator of the binding that is executed, if the run is observed.
+    /// The operator of the current binding, if the run is observed.
     operator: Arc<Mutex<Option<String>>>,
 }
 
-/// Whoever observes a run with it gets the names of operators as those of their kernels.
+/// As the observer of a run, it names kernels after the operators that call them.
 impl Observer for Times {
     fn before(&mut self, binding: &Binding<'_>) {
         let name = binding.binding().as_call().and_then(|call| call.op());
@@ -35,15 +35,15 @@ fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 pub struct Timed {
     /// The PrimFunc.
     pub function: Body,
-    /// The operator that it was first called for, if that call was observed.
+    /// The operator of its first call, if that call was observed.
     pub operator: Option<String>,
-    /// How many calls there were.
+    /// The number of calls.
     pub calls: u64,
-    /// How long they took altogether.
+    /// The total time of the calls.
     pub time: Duration,
-    /// Operations of floats in the first call, if that is known.
+    /// Number of float operations in the first call, if known.
     pub operations: Option<u64>,
-    /// Bytes of the tensors that the first call was given.
+    /// Total bytes of the tensors of the first call.
     pub bytes: u64,
 }
 
@@ -54,7 +54,7 @@ struct Calls {
     first: OnceLock<First>,
 }
 
-/// What the first call tells.
+/// Facts about the first call.
 struct First {
     operator: Option<String>,
     operations: Option<u64>,
@@ -62,7 +62,7 @@ struct First {
 }
 
 impl Times {
-    /// A backend that times the kernels of another one.
+    /// Wraps a backend so that its kernels are timed.
     pub(super) fn of(&self, backend: impl Backend + 'static) -> impl Backend + 'static {
         Timing { backend, times: self.clone() }
     }
@@ -71,7 +71,7 @@ impl Times {
         locked(&self.kernels).clone()
     }
 
-    /// Forgets the calls until now.
+    /// Resets all counts and times.
     pub fn restart(&self) {
         for kernel in self.kernels() {
             kernel.calls.store(0, Ordering::Relaxed);
@@ -79,7 +79,7 @@ impl Times {
         }
     }
 
-    /// The kernels that were called, in the order in which they were first prepared.
+    /// Returns the kernels that were called, in the order in which they were first prepared.
     pub fn taken(&self) -> Vec<Timed> {
         let timed = |calls: Arc<Calls>| {
             let first = calls.first.get();
@@ -144,7 +144,7 @@ impl Kernel for TimedKernel {
     }
 }
 
-/// Operations of floats and bytes of tensors of a call.
+/// Returns the number of float operations and the bytes of the tensors of a call.
 fn work(function: &Body, args: &mut [Arg<'_>], limits: &Limits) -> (Option<u64>, u64) {
     let bytes = args.iter().map(|arg| match arg {
         Arg::In(tensor) => tensor.nbytes() as u64,

@@ -1,4 +1,4 @@
-//! A run that applies only the first rewrites of each pass in a function, for a search for the one that does harm.
+//! Applies only the first rewrites of each pass in a function, to search for a harmful one.
 
 use crate::run::PassDiagnostic;
 use crate::run::steps::Run;
@@ -7,22 +7,22 @@ use plugin_api::declare::diagnostics::Severity;
 use registry::PassId;
 use std::fmt;
 
-/// How many rewrites a pass may apply in each function.
+/// The maximum number of rewrites that a pass may apply in a function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rewrites {
-    /// Only in this function; `None`: in each.
+    /// The function; `None` for every function.
     pub function: Option<String>,
-    /// How many.
+    /// The maximum number of rewrites.
     pub most: u32,
 }
 
-/// The limit for a function: one for it alone counts before one for each.
+/// Returns the limit for a function. Its own limit overrides the general one.
 fn limit_of(limits: &[Rewrites], function: &str) -> Option<u32> {
     let of = |name: Option<&str>| limits.iter().rfind(|limit| limit.function.as_deref() == name);
     of(Some(function)).or_else(|| of(None)).map(|limit| limit.most)
 }
 
-/// As `--rewrites` takes it: `7`, or `main=7`.
+/// Writes the form that `--rewrites` takes: `7`, or `main=7`.
 impl fmt::Display for Rewrites {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.function.iter().try_for_each(|name| write!(f, "{name}="))?;
@@ -33,12 +33,12 @@ impl fmt::Display for Rewrites {
 const APPLIED: &str = "rewrites applied: ";
 const NEXT: &str = "; the next one is at `";
 
-/// As in ``rewrites applied: 6; the next one is at `lv3` ``.
+/// Formats a note such as ``rewrites applied: 6; the next one is at `lv3` ``.
 fn said(applied: u32, next: Option<&str>) -> String {
     format!("{APPLIED}{applied}{}", next.map_or(String::new(), |name| format!("{NEXT}{name}`")))
 }
 
-/// What `said` says: how many, and where the next one is.
+/// Parses the text of `said`: the number of rewrites, and the place of the next one.
 pub fn heard(message: &str) -> Option<(u32, Option<&str>)> {
     let rest = message.strip_prefix(APPLIED)?;
     let (applied, next) = rest.split_once(NEXT).map_or((rest, None), |(applied, next)| (applied, Some(next)));
@@ -46,7 +46,7 @@ pub fn heard(message: &str) -> Option<(u32, Option<&str>)> {
 }
 
 impl Run<'_> {
-    /// The module as a pass gets it: with a limit where one is asked for.
+    /// Returns the module as a pass gets it, with limits if requested.
     pub(in crate::run) fn limited(&self, module: &Module) -> Result<Module, SealError> {
         let limits = &self.runner.rewrites;
         if limits.is_empty() {
@@ -58,7 +58,7 @@ impl Run<'_> {
         })
     }
 
-    /// What the pass returned, without the limit. What it applied in each function is reported.
+    /// Removes the limits from the result of a pass, and reports the number of rewrites applied in each function.
     pub(in crate::run) fn unlimited(
         &self,
         pass: PassId,

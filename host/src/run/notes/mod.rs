@@ -1,4 +1,4 @@
-//! What a run notes in the functions that passes get: where their values are from, and how many rewrites may be applied.
+//! Notes that a run attaches to the functions that passes get: the origins of their values, and limits on rewrites.
 
 pub mod limits;
 pub mod provenance;

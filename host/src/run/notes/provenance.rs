@@ -1,7 +1,7 @@
-//! Where the values of a run are from: which pass made each, in which step, and from which others.
+//! Provenance of the values of a run: the pass that created each, in which step, and from which other values.
 //!
-//! Every node of the input gets a number, and so does what a pass made, after the pass; see
-//! [`origins`](passhost_lang::ir::origins) for what happens in between. What is noted here grows with what passes make.
+//! Every node of the input gets a number, and so does every node that a pass creates, after the pass. [`origins`](passhost_lang::ir::origins)
+//! describes what happens in between. The size of this record grows with the number of created nodes.
 
 use crate::engine::Engine;
 use crate::report::error::Error;
@@ -13,32 +13,32 @@ use registry::PassId;
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 
-/// A pass that made values.
+/// A pass that created values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Maker {
-    /// Number of the step, as in the plan.
+    /// Number of the step in the plan.
     pub position: usize,
     /// Full name of the pass.
     pub pass: String,
     /// Name of its plugin.
     pub plugin: String,
-    /// What the plugin is pinned to: sha256 of its library or digest of its sources, where that is known.
+    /// The hash that pins the plugin, if known: the sha256 of its library, or the digest of its sources.
     pub hash: Option<String>,
 }
 
-/// Where the values of the modules of a run are from. The module of the report has the numbers that this is about.
+/// The origins of all values in a run. The nodes in the report's module carry the numbers used here.
 #[derive(Debug, Default)]
 pub struct Provenance {
     makers: Vec<Maker>,
-    /// Functions in which something was new, with their names: first those of the input.
+    /// Functions that had new nodes, with their names; those of the input come first.
     bodies: Vec<(String, Body)>,
-    /// The number of the first node of each function of the input; the other nodes follow it.
+    /// The number of the first node of each input function; its other nodes follow.
     starts: Vec<u32>,
-    /// How many numbers the input has.
+    /// Count of numbers in the input.
     given: u32,
-    /// What passes made; the first one has the number after those of the input.
+    /// Nodes created by passes, numbered after those of the input.
     nodes: Vec<Node>,
-    /// Numbers that nodes were made from.
+    /// Numbers of the nodes that each node was made from.
     lists: Vec<u32>,
 }
 
@@ -53,35 +53,35 @@ struct Node {
 /// A value in the chain that led to another one.
 #[derive(Clone, Copy, Debug)]
 pub struct Link<'p> {
-    /// How many steps it is away.
+    /// Number of steps from the start of the chain.
     pub depth: usize,
-    /// The function in which it was new.
+    /// The function in which the value was created.
     pub function: &'p str,
-    /// That function then.
+    /// The body of that function at that time.
     pub body: &'p Body,
-    /// Its node in it.
+    /// The node of the value in that body.
     pub at: usize,
-    /// The pass that made it; `None`: it is in the input.
+    /// The pass that created the value; `None` if it is in the input.
     pub maker: Option<&'p Maker>,
-    /// Whether the chain has it, and what led to it, already.
+    /// True if the value, with what led to it, is already in the chain.
     pub again: bool,
 }
 
 impl Link<'_> {
-    /// The value.
+    /// Returns the value.
     pub fn value(&self) -> Value<'_> {
         self.body.value_at(self.at)
     }
 }
 
 impl Provenance {
-    /// Of a module that is the input of a run; and it with numbers.
+    /// Numbers the input module of a run, and returns its provenance together with the numbered module.
     ///
     /// # Errors
-    /// If the functions cannot be those of a module again.
+    /// If the functions cannot be assembled into a module again.
     pub(in crate::run) fn of(module: &Module) -> Result<(Provenance, Module), SealError> {
         let mut new = Provenance::default();
-        // The input can be the result of another run, which has other numbers.
+        // The input may be numbered by another run.
         let numbered = module.map_functions(|name, body| {
             let start = new.given;
             new.given += body.len() as u32;
@@ -93,7 +93,7 @@ impl Provenance {
         Ok((new, numbered?))
     }
 
-    /// The module with numbers for what a pass made of another one.
+    /// Returns a pass's result with numbers for the nodes that the pass created.
     fn after(&mut self, before: &Module, after: Module, maker: impl FnOnce() -> Maker) -> Result<Module, SealError> {
         let mut maker = Some(maker);
         after.map_functions(|name, body| {
@@ -105,12 +105,12 @@ impl Provenance {
         })
     }
 
-    /// Whether each node of a function has a number.
+    /// Returns true if each node of a function has a number.
     fn knows(&self, body: &Body) -> bool {
         (0..body.len()).all(|at| self.number(body, at).is_some())
     }
 
-    /// The number of a node.
+    /// Returns the number of a node.
     fn number(&self, body: &Body, at: usize) -> Option<u32> {
         match body.origin(at) {
             Origin::Is(number) if number < self.known() => Some(number),
@@ -118,12 +118,12 @@ impl Provenance {
         }
     }
 
-    /// How many numbers there are.
+    /// Returns the count of all numbers.
     fn known(&self) -> u32 {
         self.given + self.nodes.len() as u32
     }
 
-    /// A function with numbers for what this pass made in it.
+    /// Returns a function with numbers for the nodes that this pass created in it.
     fn numbered(&mut self, maker: u32, name: &str, body: &Body) -> Body {
         let (place, known) = (self.bodies.len() as u32, self.known());
         let mut numbers = Vec::with_capacity(body.len());
@@ -145,7 +145,7 @@ impl Provenance {
         numbered
     }
 
-    /// The node of a number that a pass made.
+    /// Returns the created node with this number.
     fn made(&self, number: u32) -> Option<&Node> {
         self.nodes.get(number.checked_sub(self.given)? as usize)
     }
@@ -168,7 +168,7 @@ impl Provenance {
         self.made(number).map_or(&[], |node| &self.lists[node.from.start as usize..node.from.end as usize])
     }
 
-    /// What led to a value of the module of the report, the value itself first, and after each what it was made from.
+    /// Returns the values that led to a value of the report's module: the value itself first, and each one followed by its sources.
     pub fn chain(&self, body: &Body, at: usize) -> Vec<Link<'_>> {
         let mut seen: HashSet<u32> = HashSet::new();
         let mut work: Vec<(u32, usize)> = self.number(body, at).map(|number| (number, 0)).into_iter().collect();
@@ -183,8 +183,8 @@ impl Provenance {
         out
     }
 
-    /// In a few words, where a value of a function is from, as in `step 3, acme.Fuse: from lv, lv1`. Nothing for a value of the
-    /// input that has the function and name that it had.
+    /// Describes briefly where a value of a function comes from, as in `step 3, acme.Fuse: from lv, lv1`. Returns `None` for an input value
+    /// that still has its function and name.
     pub fn says(&self, function: &str, value: Value<'_>, body: &Body) -> Option<String> {
         let number = self.number(body, value.index()?)?;
         let link = self.link(number, 0, false);
@@ -207,8 +207,7 @@ impl Provenance {
         Some(visible_line(&format!("step {}, {}{from}", maker.position, maker.pass)).into_owned())
     }
 
-    /// For each line of a text of a module, where the binding on it is from: positions of the ends of lines, and what is
-    /// said of them.
+    /// Returns the origin of the binding on each line of a printed module, keyed by the position of the line's end.
     pub fn lines(&self, module: &Module, printed: &script::Printed) -> BTreeMap<usize, String> {
         let mut lines = BTreeMap::new();
         for (name, body) in module.functions() {
@@ -223,10 +222,10 @@ impl Provenance {
         lines
     }
 
-    /// The text of a module of the run, with comments that say where bindings are from.
+    /// Prints a module of the run, with comments on the origins of its bindings.
     ///
     /// # Errors
-    /// If the module has a part without a text.
+    /// If a part of the module cannot be printed.
     pub fn text(&self, module: &Module, engine: &Engine) -> Result<String, Error> {
         let printed = script::print_with_spans(module, engine)?;
         let (mut out, mut done) = (String::new(), 0);
@@ -242,7 +241,7 @@ impl Provenance {
 }
 
 impl Run<'_> {
-    /// What a pass returned, with numbers for what it made, if that is asked for.
+    /// Returns the result of a pass, with numbers for the created nodes if provenance is requested.
     pub(in crate::run) fn numbered(&self, pass: PassId, before: &Module, after: Module) -> Result<Module, SealError> {
         let (engine, position) = (self.engine, self.position);
         let Some(provenance) = &self.provenance else { return Ok(after) };

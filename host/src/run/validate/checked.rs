@@ -1,4 +1,4 @@
-//! A pass with its verdict, as it is shown.
+//! A pass with its verdict, in the form that is displayed.
 
 use super::compare::Mismatch;
 use super::coverage::Coverage;
@@ -10,26 +10,26 @@ use serde_json::{Value, json};
 /// A pass with its verdict, without the modules.
 #[derive(Clone, Debug)]
 pub struct Checked {
-    /// Number of the step, as in the plan.
+    /// Number of the step in the plan.
     pub position: usize,
     /// Full name of the pass.
     pub pass: String,
-    /// The plugin that has it.
+    /// The plugin that provides the pass.
     pub plugin: String,
-    /// What it promises of values.
+    /// The tolerance in the pass's contract.
     pub tolerance: Tolerance,
-    /// What was found.
+    /// The result of the validation.
     pub verdict: Verdict,
 }
 
 impl Checked {
-    /// Of a step and its verdict.
+    /// Builds a row from a step and its verdict.
     pub fn new(step: &ValidatedStep, verdict: Verdict) -> Checked {
         let (pass, plugin) = (step.pass.clone(), step.plugin.clone());
         Checked { position: step.position, pass, plugin, tolerance: step.tolerance, verdict }
     }
 
-    /// The verdict in a word or two.
+    /// Returns the verdict in a word or two.
     pub fn word(&self) -> &'static str {
         match self.verdict {
             Verdict::Unchanged => "unchanged",
@@ -40,7 +40,7 @@ impl Checked {
         }
     }
 
-    /// What was compared, what differs, or why nothing was compared, in a line.
+    /// Returns one line on what was compared, what differs, or why nothing was compared.
     pub fn what(&self) -> String {
         match &self.verdict {
             Verdict::Unchanged => String::new(),
@@ -50,7 +50,7 @@ impl Checked {
         }
     }
 
-    /// For programs: a line of JSON.
+    /// Returns a line of JSON, for programs.
     pub fn json(&self) -> String {
         self.value().to_string()
     }
@@ -94,7 +94,7 @@ fn plural(n: usize, what: &str) -> String {
     format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
 
-/// A difference of numbers with three digits.
+/// Formats a numeric difference with three digits.
 pub(crate) fn short(error: f64) -> String {
     if error.is_infinite() { "infinite".to_string() } else { format!("{error:.2e}") }
 }

@@ -1,4 +1,4 @@
-//! Comparing two values: integers exactly, floats within a tolerance.
+//! Compares two values: integers exactly, floats within a tolerance.
 
 use super::sides::Computed;
 use super::units::{Unit, reach};
@@ -9,21 +9,21 @@ use runtime::Tensor;
 use runtime::vm::{InputRange, Value, number_text, shape_text};
 use std::collections::BTreeSet;
 
-/// How far values may differ.
+/// The difference that is allowed between values.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Allowed {
     rtol: f64,
     atol: f64,
-    /// Floats may have another float type.
+    /// True if floats may change their type.
     any_float: bool,
-    /// Roundings of the narrowest float type before the pass.
+    /// The rounding error of the narrowest float type before the pass.
     roundings: f64,
-    /// Nothing is promised where numbers are not finite: floats are computed in another order.
+    /// True if the contract does not cover non-finite numbers, because floats may be computed in another order.
     only_finite: bool,
 }
 
 impl Allowed {
-    /// What a contract allows.
+    /// Returns the difference that a contract allows.
     pub(super) fn of(tolerance: Tolerance) -> Allowed {
         let (rtol, atol) = tolerance.limits();
         let any_float = matches!(tolerance, Tolerance::Precision { .. });
@@ -34,30 +34,30 @@ impl Allowed {
         Allowed { rtol, atol, any_float, roundings: 0.0, only_finite }
     }
 
-    /// Of a function: what it computes in a narrow type before the pass differs by the roundings of that type.
+    /// Allows for the rounding errors of the narrow types that a function computes in before the pass.
     pub(super) fn of_types(self, module: &Module, unit: &Unit) -> Allowed {
         let bodies = reach(module, unit.name()).into_iter().filter_map(|name| module.get(name));
         let dtypes = bodies.flat_map(|body| body.values().map(|value| value.ty().dtype()).collect::<Vec<_>>());
         Allowed { roundings: dtypes.map(roundings).fold(self.roundings, f64::max), ..self }
     }
 
-    /// Whether floats may differ at all.
+    /// Returns true if floats may differ at all.
     pub(super) fn is_loose(&self) -> bool {
         self.rtol > 0.0 || self.atol > 0.0
     }
 
-    /// Whether a contract promises less where a type does not hold an intermediate result.
+    /// Returns true if the contract is weaker where a type cannot hold an intermediate result.
     pub(super) fn is_of_held_values(&self) -> bool {
         self.any_float || self.only_finite
     }
 
-    /// Whether a contract promises something of such values. Sums in another order differ where a number is not finite.
+    /// Returns true if the contract covers such values. Reordered sums differ where a number is not finite.
     pub(super) fn promises(&self, range: InputRange) -> bool {
         !range.is_not_finite() || !self.only_finite
     }
 
-    /// How far floats of a tensor may differ: relative to its largest finite element, because what is added up in another
-    /// order errs by as much.
+    /// Returns how far floats of a tensor may differ. This is relative to its largest finite element, because reordered sums have errors of
+    /// that magnitude.
     fn of_tensor(&self, tensor: &Tensor) -> f64 {
         if !self.is_loose() {
             return 0.0;
@@ -68,7 +68,7 @@ impl Allowed {
     }
 }
 
-/// What some roundings of a float type that is narrower than 32 bits make of 1.
+/// Returns the relative error of several roundings in a float type narrower than 32 bits; 0 for other types.
 fn roundings(dtype: DType) -> f64 {
     let mantissa = match DType::new(dtype.code(), dtype.bits(), 1) {
         DType::F16 => 10,
@@ -78,38 +78,38 @@ fn roundings(dtype: DType) -> f64 {
     NARROW_ROUNDINGS * f64::powi(0.5, mantissa + 1)
 }
 
-/// How two values differ.
+/// A difference between two values.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Mismatch {
-    /// They are of different kinds, types or shapes.
+    /// The kind, type or shape differs.
     Kind {
-        /// What it was.
+        /// The kind before the pass.
         before: String,
-        /// What it is.
+        /// The kind after the pass.
         after: String,
     },
-    /// Some of their elements differ.
+    /// Some elements differ.
     Elements {
-        /// The element that differs most, by its indices.
+        /// Indices of the element that differs most.
         index: Vec<i64>,
-        /// What it was.
+        /// That element before the pass.
         before: String,
-        /// What it is.
+        /// That element after the pass.
         after: String,
-        /// The difference; infinite if only one of them is a finite number.
+        /// The difference; infinite if only one of the two is finite.
         error: f64,
-        /// The largest difference that is allowed.
+        /// The largest allowed difference.
         allowed: f64,
-        /// How many elements differ by more than that.
+        /// Number of elements that differ by more than that.
         wrong: usize,
-        /// How many there are.
+        /// Number of elements.
         of: usize,
     },
 }
 
 impl Mismatch {
-    /// How bad it is: the output with the worst one is reported.
+    /// Returns the severity; the output with the highest one is reported.
     fn badness(&self) -> f64 {
         match self {
             Mismatch::Kind { .. } => f64::INFINITY,
@@ -118,16 +118,16 @@ impl Mismatch {
     }
 }
 
-/// What was found out about all outputs.
+/// The result of comparing all outputs.
 #[derive(Debug, Default)]
 pub(super) struct Compared {
-    /// The output that differs most, by more than is allowed.
+    /// The output that differs most, if that is more than allowed.
     pub(super) worst: Option<(String, Mismatch)>,
     /// The largest difference, allowed or not.
     pub(super) largest: f64,
 }
 
-/// Compares the outputs of a function, fields of tuples one by one.
+/// Compares the outputs of a function, and fields of tuples one by one.
 pub(super) fn outputs(before: &Value, after: &Value, allowed: &Allowed) -> Compared {
     let mut out = Compared::default();
     let mut work = vec![("output".to_string(), before, after)];
@@ -150,7 +150,7 @@ pub(super) fn outputs(before: &Value, after: &Value, allowed: &Allowed) -> Compa
     out
 }
 
-/// Compares what a function computed: its outputs, and the arguments that it wrote to on one side at least.
+/// Compares the results of a function: its outputs, and the arguments that it wrote to on at least one side.
 pub(super) fn computed(before: &Computed, after: &Computed, args: &[Value], allowed: &Allowed) -> Compared {
     let mut out = outputs(&before.value, &after.value, allowed);
     let positions: BTreeSet<u32> = before.written.keys().chain(after.written.keys()).copied().collect();
@@ -164,7 +164,7 @@ pub(super) fn computed(before: &Computed, after: &Computed, args: &[Value], allo
     out
 }
 
-/// Whether a value is a function, or has one in it.
+/// Returns true if a value is or contains a function.
 pub(super) fn has_function(value: &Value) -> bool {
     match value {
         Value::Function(_) | Value::Closure(_) | Value::Packed(_) => true,
@@ -173,7 +173,7 @@ pub(super) fn has_function(value: &Value) -> bool {
     }
 }
 
-/// Whether a value has numbers, and all of them are NaN.
+/// Returns true if a value has numbers, and all of them are NaN.
 pub(super) fn is_nan(value: &Value) -> bool {
     let nan = |number: Number| matches!(number, Number::Float(value) if value.is_nan());
     match value {
@@ -184,7 +184,7 @@ pub(super) fn is_nan(value: &Value) -> bool {
     }
 }
 
-/// Whether two values are the same within what is allowed.
+/// Returns true if two values are the same within the tolerance.
 pub(super) fn is_same(before: &Value, after: &Value, allowed: &Allowed) -> bool {
     outputs(before, after, allowed).worst.is_none()
 }
@@ -207,7 +207,7 @@ fn one(before: &Value, after: &Value, allowed: &Allowed) -> (Option<Mismatch>, f
         (Value::Shape(old), Value::Shape(new)) => same(old == new),
         (Value::Str(old), Value::Str(new)) => same(old == new),
         (Value::DType(old), Value::DType(new)) => same(old == new),
-        // What a function computes is seen where it is called; no verdict rests on one that is returned.
+        // Function values are not compared: differences in what they compute show up where they are called.
         (
             Value::Function(_) | Value::Closure(_) | Value::Packed(_),
             Value::Function(_) | Value::Closure(_) | Value::Packed(_),
@@ -217,7 +217,7 @@ fn one(before: &Value, after: &Value, allowed: &Allowed) -> (Option<Mismatch>, f
     }
 }
 
-/// By how much two numbers differ; `None` if they are the same. Zeros of both signs are the same, and so are all NaNs.
+/// Returns the difference between two numbers, or `None` if they are the same. Zeros of either sign are equal, and so are all NaNs.
 pub(super) fn differs(before: Number, after: Number) -> Option<f64> {
     match (before, after) {
         (Number::Float(_), _) | (_, Number::Float(_)) => {
@@ -251,7 +251,7 @@ fn tensors(before: &Tensor, after: &Tensor, allowed: f64) -> (Option<Mismatch>, 
             }
         }
     }
-    // Of a type that Rust has no numbers for, the bytes say that they differ.
+    // For types without a Rust equivalent, compare the bytes.
     if n == 0 && !before.is_empty() {
         let kind = |tensor: &Tensor| format!("{}, checksum {:016x}", tensor.dtype(), tensor.checksum());
         return (Some(Mismatch::Kind { before: kind(before), after: kind(after) }), 0.0);
@@ -265,7 +265,7 @@ fn tensors(before: &Tensor, after: &Tensor, allowed: f64) -> (Option<Mismatch>, 
     (Some(Mismatch::Elements { index, before, after, error: worst.1, allowed, wrong, of: n }), largest)
 }
 
-/// The indices of an element by its position in row-major order.
+/// Returns the indices of an element from its position in row-major order.
 fn indices(mut at: usize, shape: &[i64]) -> Vec<i64> {
     let mut out = vec![0; shape.len()];
     for (index, extent) in out.iter_mut().zip(shape).rev() {
@@ -275,7 +275,7 @@ fn indices(mut at: usize, shape: &[i64]) -> Vec<i64> {
     out
 }
 
-/// A value in a few words.
+/// Describes a value briefly.
 pub(super) fn shown(value: &Value) -> String {
     match value {
         Value::Tensor(tensor) if tensor.len() == 1 => {
@@ -291,7 +291,7 @@ pub(super) fn shown(value: &Value) -> String {
     }
 }
 
-/// Whether each element that differs by more than is allowed is nearer to the precise value than it was, or as near.
+/// Returns true if every element that differs too much is at least as close to the precise value as before the pass.
 pub(super) fn is_nearer(before: &Value, after: &Value, precise: &Value, allowed: &Allowed) -> bool {
     let mut work = vec![(before, after, precise)];
     while let Some((before, after, precise)) = work.pop() {
@@ -329,7 +329,7 @@ pub(super) fn is_nearer(before: &Value, after: &Value, precise: &Value, allowed:
     true
 }
 
-/// Whether values are the same, where the ones before are finite.
+/// Returns true if values agree wherever the one before the pass is finite.
 pub(super) fn agree_where_finite(before: &Value, after: &Value, allowed: &Allowed) -> bool {
     let mut work = vec![(before, after)];
     while let Some((before, after)) = work.pop() {
@@ -355,7 +355,7 @@ pub(super) fn agree_where_finite(before: &Value, after: &Value, allowed: &Allowe
     true
 }
 
-/// Whether values are the same, where two runs before the pass had the same ones, and some of theirs differ.
+/// Returns true if values agree wherever two runs before the pass agree, and those two runs differ somewhere.
 pub(super) fn agree_where_same(before: &Value, again: &Value, after: &Value, allowed: &Allowed) -> bool {
     let mut differs_itself = false;
     let mut work = vec![(before, again, after)];

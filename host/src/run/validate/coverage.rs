@@ -1,46 +1,46 @@
-//! How much the inputs of a function covered.
+//! The coverage of the inputs of a function.
 
 use super::cases::{Aim, Case};
 use runtime::vm::InputRange;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What the inputs of some functions covered.
+/// The coverage of the inputs of some functions.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Coverage {
-    /// Kinds of values with which the results were compared.
+    /// Kinds of values for which results were compared.
     pub ranges: BTreeSet<InputRange>,
-    /// Extents that were tried, by the names of symbolic dimensions.
+    /// The extents that were tried, by name of the symbolic dimension.
     pub sizes: BTreeMap<String, BTreeSet<i64>>,
-    /// Parts that may or may not be executed, such as branches: how many were, and how many there are.
+    /// Conditional parts, such as branches: the number executed, and the total.
     pub parts: (usize, usize),
-    /// Loops whose extent is data: how many had no iteration, one, and more, and how many there are.
+    /// Loops with a variable extent: the number executed with zero, one and more iterations, and the total.
     pub loops: (usize, usize),
-    /// Inputs with which races and values that are not chosen were looked for.
+    /// Number of inputs that were checked for races and faults in unselected values.
     pub watched: usize,
-    /// Inputs that violate an assertion on both sides.
+    /// Number of inputs that violate an assertion on both sides.
     pub violations: usize,
-    /// Inputs that the function does not take before the pass.
+    /// Number of inputs that the function rejects before the pass.
     pub refused: usize,
-    /// Inputs with a dimension of 0 that have a result before the pass, and none after it.
+    /// Number of inputs with an extent of 0 that have a result before the pass, but none after it.
     pub lost: usize,
-    /// What the budget left out.
+    /// Inputs that were skipped for lack of budget.
     pub left_out: BTreeSet<Aim>,
-    /// The mode that the contract is about, if calls before the pass compute as in the other one: the pass changes what they
-    /// compute, as its contract says.
+    /// The mode of the contract, if some calls before the pass compute as in the other mode. The contract allows the pass to change their
+    /// results.
     pub mode: Option<Mode>,
 }
 
-/// Calls that were executed as in another mode than the module says.
+/// Calls that were executed in a mode other than the one in the module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mode {
     /// The mode: inference or training.
     pub of: &'static str,
-    /// How many calls.
+    /// Number of calls.
     pub calls: usize,
 }
 
 impl Coverage {
-    /// An input was compared.
+    /// Records an input that was compared.
     pub(super) fn case(&mut self, case: &Case) {
         self.ranges.insert(case.range);
         for (name, extent) in &case.dims {
@@ -48,7 +48,7 @@ impl Coverage {
         }
     }
 
-    /// Other functions.
+    /// Adds the coverage of other functions.
     pub(super) fn add(&mut self, other: &Coverage) {
         self.ranges.extend(&other.ranges);
         for (name, extents) in &other.sizes {
@@ -63,7 +63,7 @@ impl Coverage {
         self.left_out.extend(&other.left_out);
     }
 
-    /// In a few words: sizes, values, branches.
+    /// Summarizes sizes, values and branches.
     pub(crate) fn short(&self) -> String {
         let mut out = Vec::new();
         if let Some(Mode { of, calls }) = self.mode {
@@ -94,7 +94,7 @@ impl Coverage {
 }
 
 impl Aim {
-    /// What the budget can leave out.
+    /// Returns the name of the inputs that the budget can exclude.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Aim::First | Aim::Given => "inputs",

@@ -1,22 +1,22 @@
-//! Whether passes preserve what a module computes: the module is executed before and after each pass that changed it, and
-//! the values are compared within the tolerance that the pass declares.
+//! Validates passes: executes the module before and after each pass that changed it, and compares the values within the tolerance that the
+//! pass declares.
 //!
 //! | file | what |
 //! |---|---|
 //! | `steps` | an instrument that keeps the modules before and after each pass |
-//! | `seen` | what of a function decides its values |
+//! | `seen` | the parts of a function that affect its values |
 //! | `units` | the functions to execute for a change |
 //! | `cases` | the inputs to execute them with, some of them around constants of the code |
 //! | `coverage` | what the inputs covered |
-//! | `modes` | both modules as for inference or training, if the contract is about one of these |
+//! | `modes` | both modules in inference or training mode, if the contract is about one of these |
 //! | `sides` | executing a function before and after |
-//! | `order` | races, and values that are not chosen |
-//! | `remembering` | what both sides share is executed once |
+//! | `order` | races, and faults in values that are not selected |
+//! | `remembering` | computations that both sides share are executed once |
 //! | `compare` | comparing two values |
 //! | `pairing` | the first binding whose value differs |
-//! | `reached` | which branches and statements the inputs reach |
-//! | `precise` | the same module in float64, so that a more accurate result is not blamed |
-//! | `verdict` | what is found |
+//! | `reached` | the branches and statements that the inputs reach |
+//! | `precise` | the same module in float64, so that a more accurate result is not reported |
+//! | `verdict` | the results |
 //! | `checked` | a pass with its verdict, as text and JSON |
 
 mod cases;
@@ -60,34 +60,34 @@ use runtime::{Limits, Tensor};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// The part of the memory that intermediate results may take in addition.
+/// The share of the memory limit that cached intermediate results may take in addition, as a divisor.
 const REMEMBERED: u64 = 4;
 
-/// How passes are validated.
+/// The settings of a validation.
 #[derive(Clone, Debug)]
 pub struct Validation {
-    /// The seed of all inputs.
+    /// Seed of all inputs.
     pub seed: u64,
-    /// Extents of symbolic dimensions by name; others get several.
+    /// Extents of symbolic dimensions by name. Other dimensions get several extents.
     pub dims: BTreeMap<String, i64>,
-    /// The function to execute; without one, each public function that a change reaches.
+    /// The function to execute; `None` for every public function that a change affects.
     pub function: Option<String>,
-    /// Most bytes of tensors at a time. Intermediate results that both sides share take up to a quarter of it more.
+    /// Maximum number of bytes of tensors at a time. Intermediate results that both sides share may take a quarter more.
     pub memory: u64,
-    /// Most units of work for one function and pass; see [`Limits`].
+    /// Maximum number of units of work for one function and pass; see [`Limits`].
     pub work: u64,
-    /// What executes PrimFuncs.
+    /// The executor of PrimFuncs.
     pub executor: Executor,
-    /// Least and greatest random values.
+    /// Minimum and maximum of random values.
     pub bounds: Bounds,
-    /// Arrays by the names of parameters: another input of functions that have such parameters.
+    /// Arrays by name of the parameter. They form a further input of the functions that have such parameters.
     pub arrays: BTreeMap<String, Tensor>,
-    /// Inputs for each size of the symbolic dimensions.
+    /// Number of inputs for each size of the symbolic dimensions.
     pub inputs_per_size: usize,
 }
 
 impl Validation {
-    /// With these limits on memory, the usual work, and this seed.
+    /// Creates settings with this seed and memory limit, and the default limit of work.
     pub fn new(seed: u64, memory: u64) -> Validation {
         Validation {
             seed,
@@ -103,8 +103,7 @@ impl Validation {
     }
 }
 
-/// Validates the passes of a run, one after the other: what was executed after a pass is not executed again before the
-/// next one.
+/// Validates the passes of a run in order. Results after one pass are reused as those before the next.
 pub struct Validator<'e> {
     engine: &'e Engine,
     how: Arc<Validation>,
@@ -112,13 +111,13 @@ pub struct Validator<'e> {
 }
 
 impl<'e> Validator<'e> {
-    /// A validator that has executed nothing yet.
+    /// Creates a validator without any results.
     pub fn new(engine: &'e Engine, how: Validation) -> Validator<'e> {
         let sides = Sides::new(how.memory / REMEMBERED, &how.executor);
         Validator { engine, how: Arc::new(how), sides }
     }
 
-    /// Compares the modules before and after a pass. `progress` hears what is being executed.
+    /// Compares the modules before and after a pass. Calls `progress` with the name of what is being executed.
     pub fn check(&mut self, step: &ValidatedStep, progress: &mut dyn FnMut(&str)) -> Verdict {
         if step.before.same(&step.after) || step.before.structural_eq(&step.after) {
             return Verdict::Unchanged;
@@ -169,7 +168,7 @@ impl<'e> Validator<'e> {
         }
     }
 
-    /// One function, with all inputs.
+    /// Validates one function with all inputs.
     fn unit(
         &mut self,
         step: &ValidatedStep,
@@ -214,7 +213,7 @@ impl<'e> Validator<'e> {
         done.verdict(step)
     }
 
-    /// One function, with one input: where it fails before the pass, with smaller integers. Gives the work that it took, too.
+    /// Validates one function with one input. If the function fails before the pass, tries smaller integers. Also returns the work done.
     fn attempts(&mut self, about: &About<'_>, case: &Case, work: u64, done: &mut Done) -> (Tried, u64) {
         let most = if case.aim == Aim::First || case.aim == Aim::Given { work } else { work.min(OPTIONAL) };
         let mut took = 0;
@@ -233,7 +232,7 @@ impl<'e> Validator<'e> {
         (Tried::Unusable { why: first.unwrap_or_default(), may_be_integers: false }, took)
     }
 
-    /// One function, with one input.
+    /// Validates one function with one input.
     fn case(
         &mut self,
         about: &About<'_>,
@@ -274,7 +273,7 @@ impl<'e> Validator<'e> {
                     Err(tried) => return tried,
                 }
             }
-            // Where little was left, the limit says nothing of the pass.
+            // If little work was left, reaching the limit is not the fault of the pass.
             Side::Limit(why) if left / MUCH_MORE < first.work => return Tried::Limit(format!("after the pass, {why}")),
             Side::Limit(why) | Side::Cannot(why) => return Tried::Unknown(format!("after the pass, {why}")),
             Side::Refuses(why, _) if step.tolerance == Tolerance::Specialized => {
@@ -294,10 +293,10 @@ impl<'e> Validator<'e> {
         Tried::Different(Box::new(Difference { binding, ..found }))
     }
 
-    /// Compares what both sides computed.
+    /// Compares the results of both sides.
     ///
     /// # Errors
-    /// What follows if they do not differ.
+    /// The outcome of this input, if the results do not show a difference.
     fn compared(
         &self,
         about: &About<'_>,
@@ -356,7 +355,7 @@ impl<'e> Validator<'e> {
         Ok(What::Value { output, mismatch: mismatch.clone() })
     }
 
-    /// Whether values differ only where the result before the pass is what memory holds that nothing wrote to.
+    /// Returns true if values differ only where the result before the pass depends on unwritten memory.
     fn is_unwritten(
         &self,
         about: &About<'_>,
@@ -369,31 +368,31 @@ impl<'e> Validator<'e> {
                 .is_some_and(|again| compare::agree_where_same(before, &again, after, &about.allowed))
     }
 
-    /// The result where memory that nothing wrote to holds something else.
+    /// Runs the function again with other contents in unwritten memory.
     fn again(&self, module: &Module, unit: &Unit, case: &Case, args: &[Value]) -> Option<Value> {
         let other = Limits::with_fresh_bytes(self.how.memory, self.how.work, !case.fresh);
         sides::execute(self.engine, module, unit, args, &other, &self.sides.kernels, &mut ()).ok()
     }
 }
 
-/// The module whose functions say which inputs there are.
+/// Returns the module whose functions determine the inputs.
 fn arguments_for(step: &ValidatedStep) -> &Module {
     if step.tolerance == Tolerance::Specialized { &step.after } else { &step.before }
 }
 
-/// Whether a pass makes PrimFuncs of operators. One that reduces over an axis does not even write the first value where the
-/// axis has no elements, in TVM, too; an operator has a value there.
+/// Returns true if a pass lowers operators to PrimFuncs. A PrimFunc that reduces over an empty axis does not even write the initial value,
+/// also in TVM, but the operator has a value there.
 fn makes_prim_funcs(step: &ValidatedStep) -> bool {
     let is_new = |(name, body): (&str, &Body)| body.kind() == BodyKind::PrimFunc && step.before.get(name).is_none();
     step.after.functions().any(is_new)
 }
 
-/// How much more work a pass may make of what little of it took before.
+/// The factor by which a pass may increase a small amount of work.
 const MUCH_MORE: u64 = 8;
-/// Units of work for an input that is not one of the first.
+/// Maximum units of work for an input that is not one of the first.
 const OPTIONAL: u64 = 4 * cases::LITTLE;
 
-/// The function that is validated.
+/// The function that is being validated.
 struct About<'a> {
     step: &'a ValidatedStep,
     unit: &'a Unit,
@@ -401,30 +400,31 @@ struct About<'a> {
     allowed: Allowed,
 }
 
-/// What one input leads to.
+/// The outcome of one input.
 enum Tried {
-    /// The values are the same, with this largest difference. They tell something unless all numbers are NaN.
+    /// The values are the same, with this largest difference. `tells` is false if all numbers are NaN, which makes the comparison void.
     Same {
         largest: f64,
         tells: bool,
     },
-    /// The module before the pass cannot be executed with it, or the one after it need not. Smaller integers may be fine.
+    /// The input cannot be used: the module before the pass fails with it, or the one after the pass need not accept it. Smaller integers may
+    /// help.
     Unusable {
         why: String,
         may_be_integers: bool,
     },
-    /// It has a result before the pass, and none after it, as TVM has it.
+    /// There is a result before the pass, but none after it, as in TVM.
     Lost(String),
-    /// It violates an assertion on both sides.
+    /// The input violates an assertion on both sides.
     Violates(String),
-    /// What the module after the pass computes is not known, or not whether it is the same.
+    /// The result after the pass could not be computed or compared.
     Unknown(String),
-    /// The limit of work is reached, and there is none left for more inputs.
+    /// The limit of work is reached, so no more inputs are tried.
     Limit(String),
     Different(Box<Difference>),
 }
 
-/// What is known of a function after some inputs.
+/// The findings on a function after some inputs.
 struct Done {
     same: Same,
     tells: bool,
@@ -434,18 +434,18 @@ struct Done {
     order: Order,
 }
 
-/// Why no more inputs are tried.
+/// The reason to stop trying inputs.
 enum Ended {
     Limit,
     Different(Box<Difference>),
 }
 
 impl Done {
-    /// Whether an input is tried after those before it took this much work. What the budget leaves out is remembered.
+    /// Returns true if an input should be tried after earlier ones took this much work. Records inputs that the budget excludes.
     fn wants(&mut self, step: &ValidatedStep, case: &Case, work: u64) -> bool {
         let is_missing = self.unreached.first(step).is_some();
         let loops = self.unreached.loops();
-        // Few inputs show that a condition of an assertion is another one.
+        // It takes many inputs to find a changed condition of an assertion.
         let is_wanted = cases::is_wanted(case, work, is_missing, self.unreached.asserts() || loops.0 < loops.1);
         if !is_wanted && (case.aim != Aim::Coverage || is_missing) {
             self.same.coverage.left_out.insert(case.aim);
@@ -453,7 +453,7 @@ impl Done {
         is_wanted
     }
 
-    /// What an input led to; gives why no more are tried, if so.
+    /// Adds the outcome of an input, and returns a reason if no more should be tried.
     fn add(&mut self, case: &Case, tried: Tried) -> Option<Ended> {
         match tried {
             Tried::Same { largest, tells } => {
@@ -461,7 +461,7 @@ impl Done {
                 self.same.coverage.case(case);
                 self.tells |= tells;
             }
-            // Who gives an input wants it compared.
+            // A user who provides an input expects it to be compared.
             Tried::Unusable { why, .. } if case.aim == Aim::Given => {
                 self.unknown.get_or_insert(format!("the given arrays cannot be used {why}"));
             }
@@ -513,7 +513,7 @@ impl Done {
     }
 }
 
-/// What follows if a function is not there after a pass, or has other parameters.
+/// Returns the verdict if a function is missing after the pass, or has other parameters.
 fn signature(step: &ValidatedStep, unit: &Unit, before: &Body) -> Option<Verdict> {
     let may = step.tolerance == Tolerance::Signature;
     let narrower = step.tolerance == Tolerance::Specialized;
@@ -535,7 +535,7 @@ fn signature(step: &ValidatedStep, unit: &Unit, before: &Body) -> Option<Verdict
     Some(Verdict::Different(Box::new(Difference { function, case, what, binding: None })))
 }
 
-/// The functions of a module that are executed otherwise than those of another one, or that only one of them has.
+/// Returns the functions of a module that are executed differently in another module or are missing there.
 fn differing<'m>(before: &'m Module, after: &'m Module) -> Vec<&'m str> {
     let differs = |(name, body): &(&str, &Body)| match after.get(name) {
         Some(other) => !seen::executes_same(body, other),

@@ -1,5 +1,5 @@
-//! Modules as for inference, or as for training: some operators, such as `relax.nn.batch_norm`, compute something else while a
-//! model is trained, and a pass may turn one into the other. Their attribute `training` says which it is.
+//! Converts modules to inference or training mode. Some operators, such as `relax.nn.batch_norm`, compute something else during training, and
+//! a pass may convert one form to the other. Their attribute `training` selects the mode.
 
 use super::coverage::Mode;
 use super::steps::ValidatedStep;
@@ -10,11 +10,11 @@ use passhost_lang::metadata::Tolerance;
 
 const TRAINING: &str = "training";
 
-/// The pass with both modules as its contract means them, and what was changed for that in the module before it; `None` if
-/// it means them as they are.
+/// Returns the step with both modules in the mode of its contract, and the mode of the calls changed in the module before the pass; `None` if
+/// the contract does not name a mode.
 ///
 /// # Errors
-/// If a function does not hold together.
+/// If a function becomes ill-formed.
 pub(super) fn of(engine: &Engine, step: &ValidatedStep) -> Result<Option<(ValidatedStep, Option<Mode>)>, PassError> {
     let training = match step.tolerance {
         Tolerance::Inference { .. } => false,
@@ -34,7 +34,7 @@ pub(super) fn of(engine: &Engine, step: &ValidatedStep) -> Result<Option<(Valida
     Ok(Some((ValidatedStep { before, after, ..step.clone() }, mode)))
 }
 
-/// Whether a call computes as in the other mode.
+/// Returns true if a call computes as in the other mode.
 fn is_other(value: &Value<'_>, training: bool, can_train: &dyn Fn(&str) -> bool) -> bool {
     let call = value.as_call().filter(|call| call.op().is_some_and(can_train));
     call.is_some_and(|call| call.attr(TRAINING).and_then(AttrView::as_bool) != Some(training))

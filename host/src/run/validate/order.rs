@@ -1,5 +1,5 @@
-//! Whether a pass made a function depend on an order of execution, or on values that are not chosen: both sides are executed
-//! by an interpreter that watches loops whose iterations may run at the same time.
+//! Finds out whether a pass made a function depend on the order of execution, or on values that are not selected. Both sides are executed by
+//! an interpreter that watches loops whose iterations may run in parallel.
 
 use super::cases::{Case, LITTLE};
 use super::sides::{Side, execute, side_of};
@@ -12,14 +12,14 @@ use runtime::{Limits, Watching};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// The executions that are watched.
+/// Executions in the watching interpreter.
 pub(super) struct Order {
     kernels: Arc<Kernels>,
-    /// Whether the function has something that only they show.
+    /// True if the function has code in which only such executions can find a fault.
     is_worth_it: bool,
-    /// Units of work that are left for them.
+    /// Units of work left for them.
     left: u64,
-    /// Inputs that were watched.
+    /// Number of watched inputs.
     pub(super) watched: usize,
 }
 
@@ -33,7 +33,7 @@ impl Order {
         Order { kernels: Arc::new(Kernels::new(Watching)), is_worth_it, left: LITTLE, watched: 0 }
     }
 
-    /// What the function depends on after the pass, but not before it.
+    /// Returns a dependence that the function has after the pass, but not before it.
     pub(super) fn introduced(
         &mut self,
         engine: &Engine,
@@ -52,14 +52,14 @@ impl Order {
             Side::Limit(_) => (None, true),
             _ => (None, false),
         };
-        // What fails in this way before the pass, too, is not its fault.
+        // A function that already fails like this before the pass is not the fault of the pass.
         let before_fails = fails && matches!(side(&step.before), Side::Fails(..));
         self.left = self.left.saturating_sub(limits.work_done());
         self.watched += usize::from(!fails);
         after.filter(|_| !before_fails)
     }
 
-    /// What keeps a difference from being the fault of the pass: of the function before it.
+    /// Returns properties of the function before the pass that excuse a difference.
     pub(super) fn doubts(
         &self,
         engine: &Engine,
@@ -79,13 +79,13 @@ impl Order {
     }
 }
 
-/// What a function depends on that a pass may change.
+/// Dependencies of a function that a pass may change.
 pub(super) struct Doubts {
-    /// An order of execution, or values that are not chosen.
+    /// True if the result depends on the order of execution, or on values that are not selected.
     pub(super) is_unordered: bool,
-    /// What a number is that overflows: up to what compiles the function.
+    /// True if an integer overflows, because its value then depends on the compiler.
     pub(super) overflows: bool,
 }
 
-/// Units of work to find an overflow.
+/// Maximum units of work to find an overflow.
 const MOST_OF_OVERFLOWS: u64 = 10 * LITTLE;

@@ -1,8 +1,8 @@
-//! The first binding whose value differs: the values of both sides are recorded while they are executed, and paired.
+//! Finds the first binding whose value differs, by recording the values of both sides during execution and pairing them.
 //!
-//! A binding is paired with the one of the same name, if its value is the same, and else with any other one that has this
-//! value and no partner yet. What is left are new values: wrong ones, and those that the pass computes on the way. Only
-//! those lead to a wrong result that reach it through other new values; the first of these is reported.
+//! A binding is paired with the one of the same name if the values are the same, and otherwise with any unpaired binding of the same value.
+//! The values that are left are new: wrong ones, and intermediate results of the pass. Only new values that reach the result through other
+//! new values make it wrong; the first of these is reported.
 
 use super::compare::{Allowed, Mismatch, is_same, outputs, shown};
 use super::sides::execute;
@@ -25,7 +25,7 @@ struct Entry {
     body: Body,
     node: u32,
     depth: usize,
-    /// Number of the first entry that was made while it was executed.
+    /// Index of the first entry recorded while this binding was executed.
     first: usize,
     value: Value,
 }
@@ -35,7 +35,7 @@ impl Entry {
         self.body.value_at(self.node as usize).name()
     }
 
-    /// What its value is, for a quick look.
+    /// Describes the kind of its value, for a quick comparison.
     fn kind(&self) -> String {
         match &self.value {
             Value::Tensor(tensor) => format!("{} {:?}", tensor.dtype(), tensor.shape()),
@@ -49,7 +49,7 @@ impl Entry {
 #[derive(Default)]
 struct Recorder {
     entries: Vec<Entry>,
-    /// Bindings that are being executed: depth, node, and how many entries there were.
+    /// Bindings in execution: depth, node, and the number of entries at their start.
     open: Vec<(usize, u32, usize)>,
 }
 
@@ -78,7 +78,7 @@ impl Observer for Recorder {
     }
 }
 
-/// The first binding after a pass whose value differs; `None` if no binding does, or values do not fit into memory.
+/// Returns the first binding after a pass whose value differs; `None` if there is none, or the values do not fit in memory.
 pub(super) fn first_difference(
     engine: &Engine,
     step: &ValidatedStep,
@@ -104,7 +104,7 @@ pub(super) fn first_difference(
     let entry = &after[found];
     let partner = namesakes(&before, &after).remove(&found).map(|partner| &before[partner].value);
     let mismatch = partner.and_then(|old| outputs(old, &entry.value, allowed).worst).map(|(_, mismatch)| mismatch);
-    // A binding of the same name that is of another kind is another one.
+    // A binding of the same name with another kind of value is unrelated.
     let mismatch = mismatch.filter(|mismatch| matches!(mismatch, Mismatch::Elements { .. }));
     Some(Divergence {
         function: entry.function.clone(),
@@ -115,7 +115,7 @@ pub(super) fn first_difference(
     })
 }
 
-/// For each binding after the pass the one before it that has the same name, counted by how often each was executed.
+/// Maps each binding after the pass to the binding of the same name before it. Repeated executions are matched in order.
 fn namesakes(before: &[Entry], after: &[Entry]) -> HashMap<usize, usize> {
     let mut known: HashMap<(&str, &str), Vec<usize>> = HashMap::new();
     for (i, entry) in before.iter().enumerate() {
@@ -137,7 +137,7 @@ fn namesakes(before: &[Entry], after: &[Entry]) -> HashMap<usize, usize> {
     out
 }
 
-/// For each binding after the pass, whether one before it has its value.
+/// For each binding after the pass, returns true if one before it has the same value.
 fn pair(before: &[Entry], after: &[Entry], allowed: &Allowed) -> Vec<bool> {
     let mut free = vec![true; before.len()];
     let mut paired = vec![false; after.len()];
@@ -163,19 +163,19 @@ fn pair(before: &[Entry], after: &[Entry], allowed: &Allowed) -> Vec<bool> {
     paired
 }
 
-/// A function that was called: its body, the entries that were made in it, and how deep it was called.
+/// A called function: its body, the entries recorded in it, and its call depth.
 struct Call<'e> {
     body: &'e Body,
     entries: Range<usize>,
     depth: usize,
 }
 
-/// The first binding with a new value that reaches the result through new values.
+/// Returns the first binding with a new value that reaches the result through new values.
 fn blamed(body: &Body, after: &[Entry], paired: &[bool]) -> Option<usize> {
     let mut blamed: Option<usize> = None;
     let mut calls = vec![Call { body, entries: 0..after.len(), depth: 0 }];
     while let Some(call) = calls.pop() {
-        // Of a binding in a loop of calls the last one counts.
+        // If calls repeat a binding, its last execution is used.
         let own: HashMap<u32, usize> = call
             .entries
             .clone()
@@ -207,7 +207,7 @@ fn blamed(body: &Body, after: &[Entry], paired: &[bool]) -> Option<usize> {
     blamed
 }
 
-/// Where the search in a function begins: at its result; in a nested function at all that was executed.
+/// Returns where the search in a function starts: at its result, or in a nested function at everything that was executed.
 fn starts<'e>(call: &Call<'e>, after: &'e [Entry]) -> Vec<Node<'e>> {
     let own = call.entries.clone().filter(|i| after[*i].depth == call.depth && after[*i].body.same(call.body));
     let result = call.body.function().and_then(|function| function.result());
@@ -222,7 +222,7 @@ fn holds(function: Node<'_>, node: u32) -> bool {
     (function.word()..function.end() as u32).contains(&node)
 }
 
-/// The result of the function itself is wrong, and every value in it is one that was there before.
+/// Reports a wrong result of the function itself, if every value in it also existed before the pass.
 fn result(
     engine: &Engine,
     module: &Module,
@@ -239,14 +239,14 @@ fn result(
     Some(Divergence { function: name.to_string(), name: None, text, mismatch: Some(mismatch), value: shown(new) })
 }
 
-/// The binding that a function fails at.
+/// Describes the binding at which a function fails.
 pub(super) fn failing(engine: &Engine, module: &Module, at: &At) -> Option<Divergence> {
     let name = Some(at.binding.clone()?);
     let text = text(engine, module, &at.function, at.node as u32);
     Some(Divergence { function: at.function.clone(), name, text, mismatch: None, value: "no value".to_string() })
 }
 
-/// A binding as text, in one line.
+/// Returns the text of a binding in one line.
 fn text(engine: &Engine, module: &Module, function: &str, node: u32) -> String {
     let place = Shown::new(engine, module, "after the pass").place(function, node as usize);
     place.map_or_else(String::new, |(_, text, span)| {

@@ -1,4 +1,4 @@
-//! The same module in float64, so that a more accurate result is not blamed.
+//! Runs the module in float64, so that a more accurate result is not reported as a fault.
 
 use super::compare::{Allowed, agree_where_finite, is_nearer};
 use super::sides::execute;
@@ -11,8 +11,7 @@ use runtime::vm::{Kernels, Scalar, Value};
 use runtime::{Limits, Tensor};
 use std::sync::Arc;
 
-/// Whether what the module before the pass computes in float64 is nearer to the values after the pass than to those before
-/// it.
+/// Returns true if the float64 results of the module before the pass are closer to the values after the pass than to those before it.
 pub(super) fn explains(
     engine: &Engine,
     step: &ValidatedStep,
@@ -31,9 +30,9 @@ pub(super) fn explains(
     precise().is_some_and(|precise| is_nearer(before, after, &precise, allowed))
 }
 
-/// Whether the module after the pass computes what the one before it does, once both compute all floats in float64: then the
-/// values differ because a type of the module does not hold them, as where a product overflows. Where the one before it has
-/// no finite value even so, nothing was promised. `None` if that cannot be found out.
+/// Returns true if both modules compute the same when all floats are float64. The difference is then due to a type that cannot hold a value,
+/// as where a product overflows. Where the result before the pass is not finite even in float64, the contract does not apply. Returns `None`
+/// if this cannot be determined.
 pub(super) fn agree(
     engine: &Engine,
     step: &ValidatedStep,
@@ -48,7 +47,7 @@ pub(super) fn agree(
     Some(agree_where_finite(&of(&step.before)?, &of(&step.after)?, allowed))
 }
 
-/// A module that computes all floats in float64; `None` if there is none.
+/// Returns a module that computes all floats in float64, or `None` if that is not possible.
 fn in_float64(module: &Module) -> Option<Module> {
     let wide = |dtype: DType| if dtype.is_float() { DType::new(2, 64, dtype.lanes()) } else { dtype };
     let body = |_: &str, body: &passhost_lang::ir::Body| body.with_dtypes(&wide);

@@ -1,4 +1,4 @@
-//! Which branches and statements the inputs reach: what none of them reaches may compute anything.
+//! Tracks which branches and statements the inputs reach. Code that no input reaches is not validated.
 
 use super::steps::ValidatedStep;
 use super::units::{Unit, reach};
@@ -9,7 +9,7 @@ use runtime::vm::{Binding, Kernels, Observer};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// A branch of an If: the function, the node of the If, and whether it is the branch for true.
+/// A branch of an If: the function, the node of the If, and true for the branch taken if its condition holds.
 type Branch = (String, u32, bool);
 
 /// The branches that a run executed.
@@ -22,15 +22,15 @@ impl Observer for Branches {
     }
 }
 
-/// What no input has reached yet: branches of the functions that are executed, before and after the pass, and statements
-/// and choices of the PrimFuncs that it changed.
+/// Code that no input has reached yet: branches of the executed functions before and after the pass, and statements and choices of the
+/// PrimFuncs that it changed.
 pub(super) struct Unreached {
     before: BTreeSet<Branch>,
     after: BTreeSet<Branch>,
     prim_funcs: Vec<(String, Arc<dyn Kernel>)>,
-    /// How many branches there are.
+    /// Total number of branches.
     branches: usize,
-    /// Whether a function asserts something.
+    /// True if a function contains an assertion.
     asserts: bool,
 }
 
@@ -41,7 +41,7 @@ impl Unreached {
         for module in [&step.before, &step.after] {
             for name in reach(module, unit.name()).intersection(changed) {
                 let body = module.get(name).filter(|body| body.kind() == BodyKind::PrimFunc);
-                // What cannot be prepared is reported when it is executed.
+                // A kernel that cannot be prepared is reported when it is executed.
                 prim_funcs.extend(body.and_then(|body| Some(((*name).to_string(), kernels.get(body).ok()?))));
             }
         }
@@ -52,31 +52,31 @@ impl Unreached {
         Unreached { before, after, prim_funcs, branches, asserts }
     }
 
-    /// An input was executed on both sides.
+    /// Records an input that was executed on both sides.
     pub(super) fn executed(&mut self, before: &Branches, after: &Branches) {
         self.before.retain(|branch| !before.0.contains(branch));
         self.after.retain(|branch| !after.0.contains(branch));
     }
 
-    /// Whether a function asserts something before the pass.
+    /// Returns true if a function contains an assertion before the pass.
     pub(super) fn asserts(&self) -> bool {
         self.asserts
     }
 
-    /// How many of the parts that may or may not be executed were, and how many there are.
+    /// Returns the number of conditional parts that were executed, and their total.
     pub(super) fn parts(&self) -> (usize, usize) {
         let executed: Vec<bool> = self.prim_funcs.iter().flat_map(|(_, kernel)| kernel.executed()).collect();
         let reached = self.branches - self.before.len() - self.after.len();
         (reached + executed.iter().filter(|executed| **executed).count(), self.branches + executed.len())
     }
 
-    /// How many of the loops whose extent is data had no iteration, one, and more, and how many there are.
+    /// Returns the number of variable-extent loops that were executed with zero, one and more iterations, and their total.
     pub(super) fn loops(&self) -> (usize, usize) {
         let trips: Vec<[bool; 3]> = self.prim_funcs.iter().flat_map(|(_, kernel)| kernel.trips()).collect();
         (trips.iter().filter(|trips| **trips == [true; 3]).count(), trips.len())
     }
 
-    /// The first of what no input has reached.
+    /// Returns the first part that no input has reached.
     pub(super) fn first(&self, step: &ValidatedStep) -> Option<String> {
         let sides = [(&self.before, &step.before, "before"), (&self.after, &step.after, "after")];
         for (branches, module, when) in sides {
@@ -93,7 +93,7 @@ impl Unreached {
     }
 }
 
-/// All branches of the functions that a function reaches.
+/// Returns all branches of a function and the functions that it calls.
 fn branches(module: &Module, unit: &Unit) -> BTreeSet<Branch> {
     let mut out = BTreeSet::new();
     for name in reach(module, unit.name()) {

@@ -1,5 +1,4 @@
-//! Kernels that remember their results: where a pass rewrote a part of a module, only that part and what depends on it is
-//! executed again.
+//! Kernels that cache their results. If a pass rewrote a part of a module, only that part and its dependents are executed again.
 
 use passhost_lang::ir::Body;
 use passhost_lang::ir::constant::Number;
@@ -7,14 +6,14 @@ use runtime::{Arg, Backend, Fault, Kernel, Limits, Tensor};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A backend whose kernels give the result of an earlier call if all arguments are the same.
+/// A backend whose kernels return the result of an earlier call with the same arguments.
 pub(super) struct Remembering<B> {
     backend: B,
     results: Arc<Mutex<Results>>,
 }
 
 impl<B: Backend> Remembering<B> {
-    /// With so many bytes of results at most.
+    /// Wraps a backend, with a cache of at most this many bytes.
     pub(super) fn new(backend: B, most: u64) -> Remembering<B> {
         let results = Results { most, ..Results::default() };
         Remembering { backend, results: Arc::new(Mutex::new(results)) }
@@ -35,8 +34,8 @@ fn lock(results: &Mutex<Results>) -> MutexGuard<'_, Results> {
     results.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Results of the calls of all kernels. Half of the bytes are for new ones: once these are full, older ones that were not
-/// asked for since are forgotten.
+/// The cached results of all kernels. Half of the bytes are for new results. When these are full, older results that were not used since are
+/// dropped.
 #[derive(Default)]
 struct Results {
     most: u64,
@@ -70,11 +69,11 @@ impl Results {
     }
 }
 
-/// A call: everything that its results depend on.
+/// The key of a call: everything that its results depend on.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Key {
     kernel: usize,
-    /// What memory holds that the kernel has not written.
+    /// The byte in memory that the kernel has not written.
     fresh: u8,
     args: Vec<KeyArg>,
 }
@@ -98,24 +97,24 @@ impl KeyArg {
     }
 }
 
-/// What a call did.
+/// The effects of a call.
 struct Known {
     result: Option<Number>,
-    /// Tensors that it may have written to, as it left them, in their order.
+    /// Contents of the tensors that the call may have written to, in order.
     outputs: Vec<Tensor>,
 }
 
 impl Known {
-    /// Bytes that it takes, about.
+    /// Returns the approximate number of bytes used.
     fn bytes(&self) -> u64 {
         self.outputs.iter().map(|tensor| tensor.nbytes() as u64).sum::<u64>() + SMALLEST
     }
 }
 
-/// Bytes of a call without outputs, about.
+/// Approximate size of an entry without outputs, in bytes.
 const SMALLEST: u64 = 512;
 
-/// Bytes that are looked at to know an argument again; each is a unit of work.
+/// Number of bytes compared to recognize an argument; each is a unit of work.
 fn bytes_of(arg: &Arg<'_>) -> u64 {
     match arg {
         Arg::In(tensor) => tensor.nbytes() as u64,
@@ -144,7 +143,7 @@ impl Kernel for RememberingKernel {
             return Ok(known.result);
         }
         let result = self.kernel.run(args, limits)?;
-        // Copies, so that what is remembered does not count against the limits of this run.
+        // Copied, so that cached results do not count against the limits of this run.
         let copy = |arg: &Arg<'_>| match arg {
             Arg::Out(tensor) => Some(Tensor::new(tensor.dtype(), tensor.shape(), tensor.bytes())),
             _ => None,
@@ -173,7 +172,7 @@ mod tests {
     use super::*;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    /// Adds up all inputs, and counts how often it is called.
+    /// Sums all inputs, and counts its calls.
     struct Sum(Arc<AtomicUsize>);
 
     impl Kernel for Sum {

@@ -1,5 +1,5 @@
-//! What of a function decides its values. Attributes that nobody looks at who executes it do not, such as the kind of
-//! operator that a pass found it to be.
+//! Compares functions by the parts that affect their values. Attributes that do not affect execution are ignored, such as the kind of
+//! operator that a pass recognized.
 
 use super::units::PRIMITIVE;
 use passhost_lang::PassError;
@@ -9,10 +9,10 @@ use runtime::Fault;
 use runtime::program::{Program, lower, lower_strictly};
 use runtime::vm::NUM_INPUT;
 
-/// Attributes of Relax functions that somebody looks at: who makes inputs, and who chooses what is executed.
+/// Attributes of Relax functions that affect which inputs are created and which functions are executed.
 const LOOKED_AT: [&str; 2] = [PRIMITIVE, NUM_INPUT];
 
-/// Whether two functions are executed in the same way. `false` says that they may not be.
+/// Returns true if two functions are known to execute in the same way.
 pub(super) fn executes_same(a: &Body, b: &Body) -> bool {
     if a.same(b) || a.structural_eq(b) {
         return true;
@@ -22,7 +22,7 @@ pub(super) fn executes_same(a: &Body, b: &Body) -> bool {
             let same = |lower: fn(&Body) -> Result<Program, Fault>| {
                 lower(a).is_ok_and(|a| lower(b).is_ok_and(|b| a.executes_same(&b)))
             };
-            // A `Select` and a choice differ only where both values are evaluated.
+            // A `Select` and a conditional choice differ only where both values are evaluated.
             a.is_private() == b.is_private()
                 && same(lower)
                 && (!has_select(a) && !has_select(b) || same(lower_strictly))
@@ -36,7 +36,7 @@ fn has_select(body: &Body) -> bool {
     body.values().any(|value| value.kind() == kind::SELECT)
 }
 
-/// A Relax function without the attributes that nobody looks at, and so the functions in it.
+/// Removes the ignored attributes from a Relax function and the functions nested in it.
 fn plain(body: &Body) -> Result<Body, PassError> {
     let functions: Vec<Value<'_>> = body.values().filter(|value| value.as_function().is_some()).collect();
     let mut edit = body.edit();

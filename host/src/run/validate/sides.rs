@@ -1,4 +1,4 @@
-//! Executing a function before and after a pass.
+//! Executes a function before and after a pass.
 
 use super::cases::Case;
 use super::reached::Branches;
@@ -18,38 +18,38 @@ pub(super) struct Executed {
     pub(super) side: Side,
     /// The branches that it took.
     pub(super) branches: Branches,
-    /// Units of work that it took.
+    /// The work that it took, in units.
     pub(super) work: u64,
 }
 
-/// What came of an execution.
+/// The result of an execution.
 #[derive(Clone)]
 pub(super) enum Side {
     Value(Computed),
     /// A limit was reached.
     Limit(String),
-    /// An assertion of the module does not hold.
+    /// An assertion of the module failed.
     Asserts(String),
-    /// The runtime cannot execute it.
+    /// The runtime cannot execute the function.
     Cannot(String),
-    /// A value has another type than what is written, and where.
+    /// A value does not match its annotated type, at this place.
     Refuses(String, Option<At>),
-    /// It is wrong, and where.
+    /// The function failed, at this place.
     Fails(String, Option<At>),
 }
 
-/// What a function computed.
+/// The values that a function computed.
 #[derive(Clone)]
 pub(super) struct Computed {
-    /// What it returned.
+    /// The returned value.
     pub(super) value: Value,
-    /// The tensors that it was given and wrote to, by their positions among the arguments, as it left them.
+    /// The final contents of argument tensors that the function wrote to, by position of the argument.
     pub(super) written: BTreeMap<u32, Value>,
 }
 
-/// Executes functions, and knows the results of the last module.
+/// Executes functions, and caches the results of the last module.
 pub(super) struct Sides {
-    /// They remember what they computed, so that both sides share what a pass left alone.
+    /// Kernels that cache their results, so that both sides share what a pass did not change.
     pub(super) kernels: Arc<Kernels>,
     known: Vec<Known>,
 }
@@ -62,11 +62,11 @@ struct Known {
     executed: Executed,
 }
 
-/// Results are known of so many executions.
+/// Maximum number of cached executions.
 const MOST_KNOWN: usize = 256;
 
 impl Sides {
-    /// That remember so many bytes of intermediate results.
+    /// Creates an executor that caches this many bytes of intermediate results.
     pub(super) fn new(remembered: u64, executor: &Executor) -> Sides {
         let kernels = match &executor.native {
             Some(native) => Kernels::new(Remembering::new(native.remembering(), remembered)),
@@ -75,7 +75,7 @@ impl Sides {
         Sides { kernels: Arc::new(kernels), known: Vec::new() }
     }
 
-    /// Executes a function of a module, unless that is known.
+    /// Executes a function of a module, unless the result is cached.
     pub(super) fn execute(
         &mut self,
         engine: &Engine,
@@ -85,7 +85,7 @@ impl Sides {
         args: &[Value],
         limits: &Limits,
     ) -> Executed {
-        // What an older module gave is not asked for again.
+        // Results of older modules are not needed again.
         if self.known.len() >= MOST_KNOWN {
             self.known.retain(|known| known.module.same(module));
         }
@@ -113,7 +113,7 @@ impl Sides {
     }
 }
 
-/// Sees the branches that are taken, and what is written to arguments.
+/// Observes the branches that are taken, and the arguments that are written to.
 struct Writes {
     branches: Branches,
     written: BTreeMap<u32, Value>,
@@ -129,7 +129,7 @@ impl Observer for Writes {
     }
 }
 
-/// Executes a function of a module. Tensors have their positions among the arguments as their origins.
+/// Executes a function of a module. The origin of each tensor is its position among the arguments.
 pub(super) fn execute(
     engine: &Engine,
     module: &Module,
@@ -155,7 +155,7 @@ pub(super) fn execute(
     }
 }
 
-/// A PrimFunc gives all tensors as it leaves them, and its result, if it has one.
+/// Executes a PrimFunc. Returns the final contents of all tensors, and its result, if it has one.
 fn prim_func(body: &Body, name: &str, args: &[Value], limits: &Limits, kernels: &Kernels) -> Result<Value, Cause> {
     let kernel = kernels.get(body).map_err(|fault| fault.in_function(name))?;
     let mut values = args.to_vec();
@@ -175,7 +175,7 @@ fn prim_func(body: &Body, name: &str, args: &[Value], limits: &Limits, kernels: 
     Value::tuple(out)
 }
 
-/// What came of an execution that failed.
+/// Classifies a failed execution.
 pub(super) fn side_of(failure: &Failure) -> Side {
     let text = failure.to_string();
     let at = failure.at.first().cloned();

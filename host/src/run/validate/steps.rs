@@ -9,42 +9,42 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// A pass that ran, with the modules before and after it. Both share what the pass left alone.
+/// A pass that ran, with the modules before and after it. The two share what the pass did not change.
 #[derive(Clone, Debug)]
 pub struct ValidatedStep {
-    /// Number of the step, as in the plan.
+    /// Number of the step in the plan.
     pub position: usize,
     /// Full name of the pass.
     pub pass: String,
-    /// The plugin that has it.
+    /// The plugin that provides the pass.
     pub plugin: String,
-    /// What it works on.
+    /// The granularity of the pass.
     pub granularity: Granularity,
-    /// What it promises of values.
+    /// The tolerance in its contract.
     pub tolerance: Tolerance,
-    /// The module before it.
+    /// The module before the pass.
     pub before: Module,
-    /// The module after it.
+    /// The module after the pass.
     pub after: Module,
 }
 
-/// The passes of a run that ended well, in their order. A composite pass is there with its members only.
+/// The successful passes of a run, in order. A composite pass appears only as its members.
 #[derive(Clone, Default)]
 pub struct ChangedSteps(Rc<RefCell<Vec<ValidatedStep>>>);
 
 impl ChangedSteps {
-    /// The instrument that collects them.
+    /// Creates the instrument that collects the steps.
     pub fn instrument(&self, registry: &Registry) -> Box<dyn PassInstrument> {
         let tolerances = registry.passes().map(|(_, info)| (info.name.clone(), info.tolerance)).collect();
         Box::new(Collector { steps: self.clone(), tolerances, open: Vec::new() })
     }
 
-    /// What was collected until now.
+    /// Returns the steps collected so far.
     pub fn seen(&self) -> Vec<ValidatedStep> {
         self.0.borrow().clone()
     }
 
-    /// What was collected; nothing is left.
+    /// Removes and returns the collected steps.
     pub fn take(&self) -> Vec<ValidatedStep> {
         self.0.take()
     }
@@ -53,7 +53,7 @@ impl ChangedSteps {
 struct Collector {
     steps: ChangedSteps,
     tolerances: HashMap<String, Tolerance>,
-    /// The module before each pass that runs now, and whether another one ran inside of it.
+    /// The module before each pass in progress, and whether another pass ran inside of it.
     open: Vec<(Module, bool)>,
 }
 
@@ -85,8 +85,8 @@ impl PassInstrument for Collector {
 }
 
 impl ValidatedStep {
-    /// The pass over functions that have the names by which they are known outside of the module, as a pass may give them these
-    /// names; `None` if they have them already, cannot have them, or lose them in the pass.
+    /// Returns the step with functions renamed to the names that they have outside of the module, because a pass may rename them this way.
+    /// Returns `None` if they already have these names, cannot have them, or lose them in the pass.
     pub(super) fn with_visible_names(&self) -> Option<ValidatedStep> {
         let names = self.before.visible_names().ok()?;
         let public = |name: &str| self.before.get(name).is_some_and(|body| !body.is_private());

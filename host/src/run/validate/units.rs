@@ -1,4 +1,4 @@
-//! The functions to execute for a change.
+//! Selects the functions to execute for a change.
 
 use super::Tolerance;
 use super::steps::ValidatedStep;
@@ -9,12 +9,12 @@ use passhost_lang::metadata::Granularity;
 use passhost_lang::names::nearest;
 use std::collections::BTreeSet;
 
-/// A function that is executed.
+/// A function to execute.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Unit {
     /// A Relax function.
     Function(String),
-    /// A PrimFunc, called with tensors in the place of all its buffers.
+    /// A PrimFunc, called with a tensor for each of its buffers.
     PrimFunc(String),
 }
 
@@ -25,7 +25,7 @@ impl Unit {
         }
     }
 
-    /// What an output is called: that of a PrimFunc by the parameter that it is written to.
+    /// Returns the name of an output. An output of a PrimFunc is named after the parameter that it is written to.
     pub(super) fn output_name(&self, module: &Module, output: String) -> String {
         let number = output.strip_prefix("output_").and_then(|number| number.parse::<usize>().ok());
         let (Unit::PrimFunc(name), Some(number)) = (self, number) else { return output };
@@ -37,7 +37,7 @@ impl Unit {
         name.unwrap_or(output)
     }
 
-    /// Whether others can call it.
+    /// Returns true if it can be called from outside of the module.
     pub(super) fn is_public(&self, module: &Module) -> bool {
         module.get(self.name()).is_some_and(is_entry)
     }
@@ -46,20 +46,20 @@ impl Unit {
 /// The attribute that marks a Relax function as a kernel.
 pub(super) const PRIMITIVE: &str = "Primitive";
 
-/// Whether a function is called from outside of the module: a public one that is no kernel. A Relax function that is marked as
-/// a kernel becomes a PrimFunc with other parameters; those that call it show what it computes.
+/// Returns true if a function is an entry of the module: a public function that is not a kernel. A Relax function marked as a kernel becomes
+/// a PrimFunc with other parameters, so it is validated through its callers.
 fn is_entry(body: &Body) -> bool {
     let mark = body.function().and_then(|function| function.attr(PRIMITIVE));
     let is_kernel = mark.is_some_and(|mark| mark.as_int() == Some(1) || mark.as_bool() == Some(true));
     !is_kernel && !body.is_private()
 }
 
-/// The functions that show what a pass did: of a pass over PrimFuncs these; of another one the public Relax functions that
-/// reach what changed, and what changed and none of them reaches. `changed` is not empty. Private functions that come or go,
-/// and that nothing calls, show nothing.
+/// Returns the functions that show the effect of a pass. For a pass over PrimFuncs, these are the changed ones. For any other pass, these are
+/// the public Relax functions that reach a change, and changed functions that none of them reaches. `changed` is not empty. Uncalled private
+/// functions that are added or removed are ignored.
 ///
 /// # Errors
-/// The verdict, where there is none to execute.
+/// The verdict, if there is nothing to execute.
 pub(super) fn of(step: &ValidatedStep, changed: &BTreeSet<&str>, only: Option<&str>) -> Result<Vec<Unit>, Verdict> {
     let (before, after) = (&step.before, &step.after);
     if let Some(name) = only {
@@ -89,11 +89,11 @@ pub(super) fn of(step: &ValidatedStep, changed: &BTreeSet<&str>, only: Option<&s
     }
     for name in changed.iter().filter(|name| !reached.contains(*name)) {
         match before.get(name).map(Body::kind) {
-            // What nothing calls may be removed.
+            // An uncalled function may be removed.
             _ if after.get(name).is_none() && before.get(name).is_some_and(Body::is_private) => {}
             Some(BodyKind::Function) => drop(units.insert(Unit::Function(name.to_string()))),
             Some(BodyKind::PrimFunc) => drop(units.insert(Unit::PrimFunc(name.to_string()))),
-            // New, and nothing that can be executed reaches it.
+            // A new function that no executable function reaches.
             _ => {}
         }
     }
@@ -115,7 +115,7 @@ fn no_unit(step: &ValidatedStep) -> String {
     }
 }
 
-/// A function and all that it calls, by name.
+/// Returns the names of a function and of all functions that it calls.
 pub(super) fn reach<'m>(module: &'m Module, from: &'m str) -> BTreeSet<&'m str> {
     let mut out = BTreeSet::new();
     let mut work = vec![from];
@@ -133,7 +133,7 @@ pub(super) fn reach<'m>(module: &'m Module, from: &'m str) -> BTreeSet<&'m str> 
     out
 }
 
-/// The types of the parameters, as text that does not depend on the numbers of symbolic variables.
+/// Returns the types of the parameters, in a form that does not depend on the numbers of symbolic variables.
 pub(super) fn parameters(body: &Body) -> Vec<String> {
     let params = body.root().region().children().filter(|value| value.kind() == kind::PARAM && !value.is_nested());
     params.map(|param| type_text(body, param)).collect()
@@ -169,7 +169,7 @@ fn type_text(body: &Body, param: Value<'_>) -> String {
     text(body, &buffer_of(body, param).unwrap_or(param).ty().to_owned())
 }
 
-/// The buffer of a parameter.
+/// Returns the buffer of a parameter.
 pub(super) fn buffer_of<'b>(body: &'b Body, param: Value<'b>) -> Option<Value<'b>> {
     let buffers = body.root().param_buffers();
     buffers.into_iter().find(|buffer| *buffer == param || buffer.operand(0) == Some(param))

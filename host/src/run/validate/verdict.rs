@@ -1,54 +1,53 @@
-//! What is reported of a pass.
+//! The results of validating a pass.
 
 use super::cases::Case;
 use super::compare::Mismatch;
 use super::coverage::Coverage;
 
-/// What is known of a pass after it was validated.
+/// The result of validating a pass.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Verdict {
-    /// It changed nothing that decides a value, but names, attributes and functions that nothing calls, so nothing was
-    /// executed.
+    /// Only names, attributes or uncalled functions changed, none of which affects a value, so nothing was executed.
     Unchanged,
     /// The values are the same, within the tolerance.
     Same(Same),
-    /// They are not.
+    /// The values differ.
     Different(Box<Difference>),
-    /// The values were not compared, or not all of them.
+    /// Some or all values were not compared.
     NotValidated {
-        /// Why.
+        /// The reason.
         why: String,
     },
     /// The validation itself failed.
     CheckerFailed {
-        /// How.
+        /// The reason.
         why: String,
     },
 }
 
-/// How much was compared.
+/// The amount that was compared.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Same {
-    /// Functions that were executed.
+    /// Number of executed functions.
     pub functions: usize,
-    /// Inputs with which all of them were executed, summed up.
+    /// Number of inputs, summed over all functions.
     pub inputs: usize,
-    /// The largest difference of two numbers.
+    /// The largest difference between two numbers.
     pub largest: f64,
-    /// What the inputs covered.
+    /// The coverage of the inputs.
     pub coverage: Coverage,
 }
 
 impl Same {
-    /// Another input of a function.
+    /// Adds an input of a function.
     pub(super) fn one(&mut self, largest: f64) {
         self.functions = 1;
         self.inputs += 1;
         self.largest = self.largest.max(largest);
     }
 
-    /// Other functions.
+    /// Adds the results of other functions.
     pub(super) fn add(&mut self, other: &Same) {
         self.functions += other.functions;
         self.inputs += other.inputs;
@@ -60,25 +59,25 @@ impl Same {
 /// A difference that a pass made.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference {
-    /// The function that was executed.
+    /// The executed function.
     pub function: String,
-    /// The input that shows it.
+    /// The input that shows the difference.
     pub case: Case,
-    /// What differs.
+    /// The kind of difference.
     pub what: What,
-    /// The first binding after the pass whose value differs, if one does.
+    /// The first binding after the pass whose value differs, if there is one.
     pub binding: Option<Divergence>,
 }
 
-/// What differs.
+/// The kind of a difference.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum What {
-    /// The values of an output.
+    /// An output has other values.
     Value {
-        /// Its name: `output`, or `output_0` of a tuple; of a PrimFunc the name of the parameter.
+        /// The name of the output: `output`, or `output_0` in a tuple; for a PrimFunc, the name of the parameter.
         output: String,
-        /// How they differ.
+        /// The difference.
         mismatch: Mismatch,
     },
     /// After the pass, the function accepts an input that violates an assertion of the module before it.
@@ -86,38 +85,37 @@ pub enum What {
         /// The assertion.
         why: String,
     },
-    /// After the pass, iterations of a loop that may run at the same time depend on each other, or a value that a `Select`
-    /// does not choose cannot be computed. That was not so before the pass.
+    /// After the pass, but not before it, loop iterations that may run in parallel depend on each other, or a value that a `Select` does not
+    /// choose cannot be computed.
     Unordered {
-        /// Which.
+        /// The loop or value.
         why: String,
     },
     /// After the pass, the function cannot be executed.
     Fails {
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// After the pass, the function has other parameters, and the contract does not allow that.
+    /// After the pass, the function has other parameters, which the contract does not allow.
     Signature {
-        /// Which.
+        /// The parameters.
         why: String,
     },
-    /// After the pass, the module does not have the function, and the contract does not allow that.
+    /// After the pass, the function is missing, which the contract does not allow.
     Gone,
 }
 
 /// A binding after the pass whose value differs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Divergence {
-    /// The function of the module that has it.
+    /// The function that contains the binding.
     pub function: String,
-    /// Its name; none if it is the result of the function.
+    /// The name of the binding; `None` for the result of the function.
     pub name: Option<String>,
-    /// It as text.
+    /// The text of the binding.
     pub text: String,
-    /// How its value differs from that of the binding of the same name before the pass; none if there is no such binding,
-    /// or its value is of another kind.
+    /// The difference from the binding of the same name before the pass; `None` if there is none, or its value is of another kind.
     pub mismatch: Option<Mismatch>,
-    /// What its value is: the element where it differs most, or what kind of value.
+    /// The value: the element that differs most, or the kind of value.
     pub value: String,
 }

@@ -1,4 +1,4 @@
-//! What a pass gets for what it asks to be evaluated.
+//! Tests of the values and errors that passes get from evaluation.
 
 use super::*;
 use crate::Manifest;
@@ -134,7 +134,7 @@ fn a_function_returns_its_value_and_is_executed_once() {
         });
         assert_eq!(works, [first.work; 4]);
         assert_eq!(evaluations.executed.load(Ordering::Relaxed), 1);
-        // What it took is more than what it may take now.
+        // The known cost exceeds the new limit.
         assert_eq!(evaluate(limits(1 << 20, first.work - 1)).expect_err("too little").reason, Reason::Work);
         assert_eq!(evaluate(limits(1, 1 << 30)).expect_err("too little").reason, Reason::Memory);
         assert!(evaluate(limits(1 << 20, first.work)).is_ok());

@@ -1,26 +1,26 @@
-//! The constants of the code before and after a pass: extents and values that lie around them decide which way it goes.
+//! Collects the constants of the code before and after a pass. Extents and values near them reach both sides of its conditions.
 
 use crate::run::validate::units::{Unit, reach};
 use passhost_lang::ir::DimExpr;
 use passhost_lang::ir::{Body, BodyKind, Dim, Module, Type};
 use std::collections::BTreeSet;
 
-/// Constants of the functions that a function reaches.
+/// Constants of a function and all functions that it calls.
 #[derive(Clone, Debug, Default)]
 pub(in crate::run::validate) struct Constants {
-    /// Integers that may bound an extent, those that only one side has first.
+    /// Integers that may bound an extent. Those that only one side of the pass has come first.
     pub(in crate::run::validate) extents: Vec<i64>,
     /// All numbers that values are compared or computed with.
     pub(in crate::run::validate) values: Vec<f64>,
 }
 
-/// Extents that are looked at: larger ones take too long.
+/// Maximum extent that is tried, because larger ones take too long.
 const LARGEST: i64 = 1 << 12;
-/// Most values.
+/// Maximum number of values.
 const MOST: usize = 32;
 
 impl Constants {
-    /// Of a function on both sides of a pass.
+    /// Collects the constants of a function on both sides of a pass.
     pub(in crate::run::validate) fn of(before: &Module, after: &Module, unit: &Unit) -> Constants {
         let [before, after] = [before, after].map(|module| Numbers::of(module, unit.name()));
         let is_extent = |n: &i64| (2..=LARGEST).contains(n);
@@ -31,13 +31,13 @@ impl Constants {
         let floats = before.floats.union(&after.floats).map(|bits| f64::from_bits(*bits));
         let mut values: Vec<f64> = floats.chain(integers).filter(|value| value.is_finite()).take(MOST).collect();
         let derived = derived(&values);
-        // At least every second one is a constant itself.
+        // At least every second value is an original constant.
         let times = if values.is_empty() { 0 } else { derived.len().div_ceil(values.len()).max(1) };
         values = values.repeat(times).into_iter().chain(derived).collect();
         Constants { extents, values }
     }
 
-    /// Extents at which a product of constants or the square of an extent decides, at most so many.
+    /// Returns at most `most` extents at which a condition on a product of constants or on the square of an extent changes.
     pub(in crate::run::validate) fn derived_extents(&self, most: usize) -> Vec<i64> {
         let mut out = Vec::new();
         for (at, a) in self.extents.iter().enumerate().take(FEW) {
@@ -54,7 +54,7 @@ impl Constants {
     }
 }
 
-/// What conditions on sums, products and powers compare with: numbers between two constants, their sum, product and quotient,
+/// Returns values that conditions on sums, products and powers compare with: numbers between two constants, their sum, product and quotient,
 /// and roots.
 fn derived(constants: &[f64]) -> Vec<f64> {
     let some: Vec<f64> =
@@ -71,10 +71,10 @@ fn derived(constants: &[f64]) -> Vec<f64> {
     out
 }
 
-/// Of so many constants, each pair is looked at.
+/// Number of constants that are combined in pairs.
 const FEW: usize = 5;
 
-/// The numbers of some functions; floats by their bits.
+/// The numbers in some functions; floats as bits.
 #[derive(Default)]
 struct Numbers {
     integers: BTreeSet<i64>,
@@ -95,7 +95,7 @@ impl Numbers {
             operand.dim().iter().for_each(|dim| self.dim(dim));
             operand.dims().iter().flatten().for_each(|dim| self.dim(dim));
         }
-        // Extents of the loops that a Relax function stands for are in its types.
+        // The extents of the loops that a Relax function is lowered to are in its types.
         if body.kind() == BodyKind::Function {
             for value in body.values() {
                 if let Type::Tensor(ty) = value.ty().to_owned() {

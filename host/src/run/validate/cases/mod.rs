@@ -1,4 +1,4 @@
-//! The inputs to execute a function with.
+//! Chooses the inputs to execute a function with.
 
 mod constants;
 
@@ -18,59 +18,59 @@ use std::sync::Arc;
 /// One input.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Case {
-    /// Its number among the inputs of the function.
+    /// Number of the input among those of the function.
     pub number: usize,
-    /// The seed of its values.
+    /// Seed of its values.
     pub seed: u64,
     /// Extents of symbolic dimensions by name.
     pub dims: BTreeMap<String, i64>,
-    /// Which values there are.
+    /// The kind of its values.
     pub range: InputRange,
-    /// What truth values of one element are, if it is not by chance.
+    /// The value of one-element booleans, if it is not random.
     pub truth: Option<bool>,
-    /// What memory holds that the module has not written.
+    /// The byte that fills memory that the module has not written.
     pub fresh: u8,
-    /// What it is for.
+    /// The purpose of the input.
     pub aim: Aim,
 }
 
-/// What an input is for.
+/// The purpose of an input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Aim {
-    /// It belongs to the first few, which each function gets.
+    /// One of the first few, which each function gets.
     #[default]
     First,
-    /// It has arrays of a file.
+    /// Arrays from a file.
     Given,
-    /// The extents of its dimensions: around powers of two, and around constants of the code.
+    /// Unusual extents: around powers of two, and around constants of the code.
     Size,
-    /// The kind of its values.
+    /// Unusual values.
     Values,
-    /// Statements, or numbers of iterations, that the others did not reach.
+    /// Statements or iteration counts that other inputs did not reach.
     Coverage,
 }
 
 impl Case {
-    /// Whether a symbolic dimension has no elements.
+    /// Returns true if a symbolic dimension has extent 0.
     pub(super) fn has_empty_dim(&self) -> bool {
         self.dims.values().any(|extent| *extent == 0)
     }
 }
 
-/// Which integers an input has, if others make the function fail before the pass.
+/// The range of integers in an input, if the function fails before the pass with the usual ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Integers {
-    /// Those of the kind of values.
+    /// As for the kind of values.
     Any,
-    /// Any, but in parameters that decide positions and extents: those are from 0 to this.
+    /// Any integers, except that parameters that determine positions and extents are from 0 to this.
     Positions(i64),
     /// From 0 to this.
     All(i64),
 }
 
 impl Integers {
-    /// Those to try one after the other, until the function can be executed before the pass. Every second input has
-    /// positions up to a constant of the code, which is often the extent of what they are positions in.
+    /// Returns the ranges to try until the function succeeds before the pass. For every second input, positions go up to a constant of the
+    /// code, which is often the extent of the indexed dimension.
     pub(super) fn of(case: &Case, constants: &Constants) -> Vec<Integers> {
         let most = [8, 3, 15, 1, 6, 31, 2][case.number % 7];
         let bounds: Vec<i64> = constants.extents.iter().map(|n| n - 1).take(MOST_CONSTANTS).collect();
@@ -89,25 +89,25 @@ impl Integers {
     }
 }
 
-/// Extents of the first input: different primes, so that no two dimensions are mixed up.
+/// Extents of the first input: different primes, so that dimensions cannot be confused.
 const PRIMES: [i64; 6] = [7, 5, 11, 3, 13, 2];
-/// Extents of another input: no primes.
+/// Extents of another input: composite numbers.
 const COMPOSITES: [i64; 6] = [4, 6, 9, 8, 10, 12];
 /// Extents around powers of two, and the smallest ones.
 const AROUND: [i64; 6] = [2, 17, 15, 33, 16, 31];
-/// The code of unsigned integers, as DLPack has it.
+/// The type code of unsigned integers in DLPack.
 const UINT: u8 = 1;
-/// Numbers that PrimFuncs are called with.
+/// Numbers passed as integer arguments of PrimFuncs.
 const NUMBERS: [i64; 6] = [1, 5, 2, 0, 7, -3];
-/// Of so many variables, each is 0 and 1 in an input.
+/// Number of variables that are set to 0 and to 1 in inputs of their own.
 const VARIED: usize = 3;
-/// Most constants of the code whose neighbours are extents.
+/// Maximum number of constants of the code whose neighbors are used as extents.
 const MOST_CONSTANTS: usize = 6;
 
-/// Bytes of a finite float that is large and positive, or large and negative, in each width.
+/// Bytes of a large positive and a large negative finite float, in every width.
 const FRESH: [u8; 2] = [execute::FRESH, execute::FRESH | 0x80];
 
-/// The kinds of values of the inputs that look for faults at special values, in the order of what they find.
+/// The kinds of values for inputs that look for faults at special values; the most effective come first.
 const VALUES: [InputRange; 10] = [
     InputRange::Wide,
     InputRange::Extremes,
@@ -120,18 +120,18 @@ const VALUES: [InputRange; 10] = [
     InputRange::Regular,
     InputRange::Coarse,
 ];
-/// Inputs for what no other one reached, at most.
+/// Maximum number of inputs for coverage.
 const MOST_MORE: usize = 32;
-/// Most sizes at products and roots of constants.
+/// Maximum number of extents at products and roots of constants.
 const MOST_DERIVED: usize = 6;
-/// Larger extents, at which sums no longer fit into narrow types.
+/// Larger extents, at which sums overflow narrow types.
 const LARGE: [i64; 3] = [67, 307, 1031];
-/// Units of work that are little, a few operators that are called by name, and those that more inputs are worth.
+/// Thresholds of work in units: little work, as of a few named operators, and work too large for more inputs.
 pub(super) const LITTLE: u64 = 400_000_000;
 const MUCH: u64 = 3_000_000_000;
 
-/// The inputs of a function: several extents for each symbolic dimension, with 0, 1 and a prime. After those follow more,
-/// for functions that need little work or have branches that no other input reaches.
+/// Returns the inputs of a function: several extents for each symbolic dimension, including 0, 1 and a prime. Functions that need little work
+/// or have branches that no input reaches get more.
 pub(super) fn of(body: &Body, how: &Validation, source: &Source) -> Vec<Case> {
     let names = symbols(body);
     let free: Vec<&String> = names.iter().filter(|name| !how.dims.contains_key(*name)).collect();
@@ -161,7 +161,7 @@ pub(super) fn of(body: &Body, how: &Validation, source: &Source) -> Vec<Case> {
         truths[(at - 1) % truths.len()]
     };
     VALUES.iter().for_each(|range| add(with(&prime), *range, truth(), Aim::Values));
-    // Where the budget ends, it ends for sizes and for values.
+    // Sizes and values alternate, so that both get a share of a limited budget.
     let aims = [Aim::Size, Aim::Values].map(|aim| all.extract_if(.., |one| one.3 == aim).collect::<VecDeque<_>>());
     all.extend(taking_turns(aims));
     let mut add = |dims, range, truth, aim| all.push((dims, range, truth, aim));
@@ -192,19 +192,19 @@ fn prime(dimension: usize) -> i64 {
     PRIMES[dimension % PRIMES.len()]
 }
 
-/// Extents for so many dimensions, with the kind of values: around powers of two and constants of the code, related to each
-/// other, and large.
+/// Returns extents for this number of dimensions, with the kind of values: around powers of two and constants of the code, extents that
+/// relate to each other, and large ones.
 fn sizes(dimensions: usize, code: &Constants) -> Vec<(Vec<i64>, InputRange)> {
     let (usual, coarse) = (InputRange::Usual, InputRange::Coarse);
     let all = |extent: &dyn Fn(usize) -> i64| (0..dimensions).map(extent).collect::<Vec<i64>>();
     let one = |at: usize, extent: i64| all(&|i| if i == at % dimensions { extent } else { prime(i) });
     let mut out = vec![(vec![0; dimensions], usual)];
-    // Above each constant first, then at it: a limit is often one of the two.
+    // First above each constant, then equal to it: a condition often changes at one of the two.
     let constants: Vec<i64> = code.extents.iter().copied().take(MOST_CONSTANTS).collect();
     let around = constants.iter().map(|n| n + 1).chain(AROUND).chain(constants.iter().copied());
     out.extend(around.enumerate().map(|(at, extent)| (one(at, extent), [usual, coarse][at % 2])));
     if dimensions > 1 {
-        // One more than the one before, one less, twice, and half.
+        // Extents that grow by one, shrink by one, double, and halve.
         out.extend([all(&|i| 7 + i as i64), all(&|i| (9 - i as i64).max(1))].map(|extents| (extents, usual)));
         out.extend([all(&|i| 5 << i.min(4)), all(&|i| 48 >> i.min(4))].map(|extents| (extents, usual)));
         out.extend(constants.iter().map(|n| (vec![n + 1; dimensions], usual)));
@@ -214,7 +214,7 @@ fn sizes(dimensions: usize, code: &Constants) -> Vec<(Vec<i64>, InputRange)> {
     out
 }
 
-/// The elements of two lists, one of each in turn.
+/// Interleaves two lists.
 fn taking_turns<T>([mut a, mut b]: [VecDeque<T>; 2]) -> Vec<T> {
     let mut out = Vec::with_capacity(a.len() + b.len());
     while !a.is_empty() || !b.is_empty() {
@@ -223,7 +223,7 @@ fn taking_turns<T>([mut a, mut b]: [VecDeque<T>; 2]) -> Vec<T> {
     out
 }
 
-/// The names of the symbolic dimensions of the parameters of a function.
+/// Returns the names of the symbolic dimensions of a function's parameters.
 fn symbols(body: &Body) -> BTreeSet<String> {
     match body.kind() {
         BodyKind::Function => Inputs::symbolic_dims(body),
@@ -231,8 +231,8 @@ fn symbols(body: &Body) -> BTreeSet<String> {
     }
 }
 
-/// Whether an input is tried if those before it needed this much work: of statements, and of numbers of iterations of loops,
-/// some are left that none of them has reached.
+/// Returns true if an input should be tried after earlier inputs needed this much work. `is_missing`: some statements are not reached yet;
+/// `has_other_trips`: some iteration counts are not.
 pub(super) fn is_wanted(case: &Case, work: u64, is_missing: bool, has_other_trips: bool) -> bool {
     match case.aim {
         Aim::First | Aim::Given => true,
@@ -241,11 +241,11 @@ pub(super) fn is_wanted(case: &Case, work: u64, is_missing: bool, has_other_trip
     }
 }
 
-/// What the values of the inputs of a function come from.
+/// The sources of input values for a function.
 pub(super) struct Source {
     how: Arc<Validation>,
     pub(super) constants: Constants,
-    /// Names of parameters that decide positions and extents.
+    /// Names of parameters that determine positions and extents.
     positions: BTreeSet<String>,
 }
 
@@ -280,7 +280,7 @@ impl Source {
         }
     }
 
-    /// The arrays of the file that a function has parameters for.
+    /// Returns the arrays of the file that match parameters of a function.
     fn given(&self, body: &Body) -> BTreeMap<String, Tensor> {
         let names = parameter_names(body);
         let given = self.how.arrays.iter().filter(|(name, _)| names.contains(*name));
@@ -291,10 +291,10 @@ impl Source {
         !self.given(body).is_empty()
     }
 
-    /// The arguments of a function.
+    /// Creates the arguments of a function.
     ///
     /// # Errors
-    /// Why there are none.
+    /// Why they cannot be created.
     pub(super) fn arguments(
         &self,
         module: &Module,
@@ -306,7 +306,7 @@ impl Source {
         let mut inputs = self.inputs(case, integers);
         if case.aim == Aim::Given {
             inputs.arrays = self.given(body);
-            // Extents are those of the arrays, but where no array has a dimension.
+            // Dimensions that occur in arrays get the extents of the arrays.
             inputs.dims = self.how.dims.clone();
             inputs.dims.retain(|name, _| case.dims.contains_key(name));
         }
@@ -317,8 +317,8 @@ impl Source {
     }
 }
 
-/// The parameters of a function that decide positions and extents: of a PrimFunc itself, or of those that a Relax function
-/// hands its own parameters to.
+/// Returns the parameters of a function that determine positions and extents, in a PrimFunc itself or in the PrimFuncs that a Relax function
+/// passes its parameters to.
 fn positions(module: &Module, unit: &Unit) -> BTreeSet<String> {
     let Some(body) = module.get(unit.name()) else { return BTreeSet::new() };
     if let Unit::PrimFunc(_) = unit {
@@ -348,8 +348,8 @@ fn positions(module: &Module, unit: &Unit) -> BTreeSet<String> {
     out
 }
 
-/// A number that a PrimFunc is called with: of the inputs that look for special values and branches, every second one is a
-/// constant of the code, or next to it.
+/// Returns an integer argument of a PrimFunc. In every second input that looks for special values and branches, it is a constant of the code,
+/// or a neighbor of one.
 fn number(case: &Case, parameter: usize, constants: &[f64]) -> i64 {
     let at = case.number + parameter;
     let is_constant = case.aim >= Aim::Values && case.number.is_multiple_of(2);
@@ -359,12 +359,12 @@ fn number(case: &Case, parameter: usize, constants: &[f64]) -> i64 {
     }
 }
 
-/// The names of the symbolic dimensions of the parameters of all functions.
+/// Returns the names of the symbolic dimensions of all functions' parameters.
 pub fn symbolic_dims(module: &Module) -> BTreeSet<String> {
     module.functions().flat_map(|(_, body)| symbols(body)).collect()
 }
 
-/// The names of the parameters of a function, as arrays have them.
+/// Returns the names of a function's parameters, as used for arrays.
 pub fn parameter_names(body: &Body) -> BTreeSet<String> {
     match body.kind() {
         BodyKind::Function => Inputs::dtypes(body).into_keys().chain(Inputs::names(body)).collect(),
@@ -375,7 +375,7 @@ pub fn parameter_names(body: &Body) -> BTreeSet<String> {
     }
 }
 
-/// The variables of the shapes of parameters, by their numbers, with their names.
+/// Returns the shape variables of the parameters, from their number to their name.
 fn prim_func_symbols(body: &Body) -> BTreeMap<u32, String> {
     let mut out = BTreeMap::new();
     let mut seen = BTreeSet::new();
@@ -393,11 +393,11 @@ fn prim_func_symbols(body: &Body) -> BTreeMap<u32, String> {
     out
 }
 
-/// Tensors for all buffers, also those that the function writes to, and numbers.
+/// Creates tensors for all buffers, including those that the function writes to, and integers.
 fn prim_func_arguments(body: &Body, case: &Case, inputs: &Inputs, limits: &Limits) -> Result<Vec<Value>, String> {
     let root = body.root();
     let symbols = prim_func_symbols(body);
-    // Strides and offsets are those of compact tensors, which the runtime checks.
+    // Strides and offsets are those of compact tensors; the runtime checks them.
     let values = symbols.iter().filter_map(|(id, name)| Some((*id, *case.dims.get(name)?)));
     let values: BTreeMap<u32, i64> = values.collect();
     let params = root.region().children().filter(|value| value.kind() == kind::PARAM && !value.is_nested());
