@@ -1,22 +1,22 @@
-//! Types without what is not known outside of where they are.
+//! Removes from types the variables and values that are unknown outside the scope of the type.
 
 use super::types::{DTensorType, Dim, Sym, TensorType, Type};
 
-/// The type without shapes that use variables for which `unknown` is true.
+/// Returns the type without the shapes that use variables for which `unknown` returns true.
 pub fn erase_unbound(ty: &Type, unknown: &impl Fn(Sym) -> bool) -> Type {
     let mut ty = ty.clone();
     hide(&mut ty, false, unknown);
     ty
 }
 
-/// What a function says of a result of this type: nothing of the values of scalars, and no shape that uses variables for
-/// which `unknown` is true.
+/// Returns the type of a result as callers of the function see it: without the values of scalars, and without shapes that use variables for which
+/// `unknown` returns true.
 pub fn seen_outside(mut ty: Type, unknown: &dyn Fn(Sym) -> bool) -> Type {
     hide(&mut ty, true, unknown);
     ty
 }
 
-/// Takes away, in place, what uses unknown variables, and with `values` those of scalars.
+/// Removes, in place, everything that uses unknown variables, and the values of scalars if `values` is true.
 pub(crate) fn hide(ty: &mut Type, values: bool, unknown: &dyn Fn(Sym) -> bool) {
     let uses_unknown = |dim: &Dim| {
         let mut found = false;
@@ -32,7 +32,7 @@ pub(crate) fn hide(ty: &mut Type, values: bool, unknown: &dyn Fn(Sym) -> bool) {
         | Type::DTensor(DTensorType { tensor: TensorType { shape: dims, .. }, .. })
         | Type::Shape { dims, .. } => *dims = dims.take().filter(|dims| !dims.iter().any(uses_unknown)),
         Type::Callable { params, ret, .. } => {
-            // What its parameters define is its own.
+            // Variables that its parameters define are its own.
             let own = params.as_deref().map_or(Vec::new(), symbols_of);
             ret.edit(|ret| hide(ret, false, &|sym| !own.contains(&sym) && unknown(sym)));
         }

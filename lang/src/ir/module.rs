@@ -11,55 +11,55 @@ use crate::names::function_name;
 use std::collections::BTreeMap;
 
 impl Module {
-    /// A module of these functions; of two with one name the last one stays.
+    /// Creates a module of functions; of two functions with the same name the last one wins.
     pub fn new<N: Into<String>>(functions: impl IntoIterator<Item = (N, Body)>) -> Module {
         Module::with_meta(functions.into_iter().map(|(name, body)| (name.into(), body)), None)
     }
 
-    /// A module of these functions, with the attributes of another one ([`Module::meta`]).
+    /// Creates a module of functions, with the attributes of another module ([`Module::meta`]).
     pub fn with_meta(functions: impl IntoIterator<Item = (String, Body)>, meta: Option<Body>) -> Module {
         let functions = functions.into_iter().collect();
         ModuleEdit { old: None, functions, meta, next: BTreeMap::new(), dirty: true }.finish()
     }
 
-    /// Functions in the order of their names (bytes).
+    /// Iterates over the functions in the byte order of their names.
     pub fn functions(&self) -> impl DoubleEndedIterator<Item = (&str, &Body)> + ExactSizeIterator + Clone {
         self.entries().iter().map(FuncEntry::parts)
     }
 
-    /// A function by name.
+    /// Returns a function by name.
     pub fn get(&self, name: &str) -> Option<&Body> {
         self.get_entry(name).map(|(_, body)| body)
     }
 
-    /// A function by name, with the name as the module holds it.
+    /// Returns a function by name, with the name as stored in the module.
     pub fn get_entry(&self, name: &str) -> Option<(&str, &Body)> {
         let entries = self.entries();
         let at = entries.binary_search_by(|entry| entry.parts().0.cmp(name)).ok()?;
         Some(entries[at].parts())
     }
 
-    /// Number of functions.
+    /// Returns the number of functions.
     pub fn len(&self) -> usize {
         self.entries().len()
     }
 
-    /// Whether it has no function.
+    /// Returns true if the module has no functions.
     pub fn is_empty(&self) -> bool {
         self.entries().is_empty()
     }
 
-    /// Attributes of the module.
+    /// Returns the attributes of the module.
     pub fn attrs(&self) -> Option<Dict<'_>> {
         self.meta().map(|meta| meta.root().attrs())
     }
 
-    /// Global infos of the module, such as virtual devices.
+    /// Returns the global infos of the module, such as virtual devices.
     pub fn global_infos(&self) -> Option<Dict<'_>> {
         self.attrs()?.get(GLOBAL_INFOS)?.as_dict()
     }
 
-    /// Bindings of all Relax functions.
+    /// Returns the number of bindings of all Relax functions.
     pub fn n_bindings(&self) -> usize {
         self.functions().filter(|(_, body)| body.kind() == BodyKind::Function).map(|(_, body)| body.n_bindings()).sum()
     }
@@ -76,10 +76,10 @@ impl Module {
         }
     }
 
-    /// Replaces functions by what `f` makes of them; the same handle if it gave every function back as it was.
+    /// Replaces each function by the result of `f`. Returns the same handle if `f` returned every function unchanged.
     ///
     /// # Errors
-    /// The first error of `f`, or that of a host which refuses the new functions.
+    /// The first error of `f`, or the error of a host that rejects the new functions.
     pub fn map_functions<E>(&self, mut f: impl FnMut(&str, &Body) -> Result<Body, E>) -> Result<Module, E>
     where
         E: From<SealError>,
@@ -94,7 +94,7 @@ impl Module {
         Ok(self.with_bodies(changed)?)
     }
 
-    /// Whether both have the same functions under the same names, and the same attributes.
+    /// Returns true if both modules have equal functions under the same names, and equal attributes.
     pub fn structural_eq(&self, other: &Module) -> bool {
         let same = |a: Option<&Body>, b: Option<&Body>| match (a, b) {
             (None, None) => true,
@@ -107,7 +107,7 @@ impl Module {
                 && self.functions().zip(other.functions()).all(|((n, a), (m, b))| n == m && a.structural_eq(b))
     }
 
-    /// Hash of names, functions and attributes, without names of variables.
+    /// Hashes names, functions and attributes, without the names of variables.
     pub fn structural_hash(&self) -> u64 {
         let mut h = xxhash_rust::xxh3::Xxh3::new();
         for (name, body) in self.functions() {
@@ -121,32 +121,32 @@ impl Module {
     }
 }
 
-/// Key under which the global infos lie beside the attributes of the module.
+/// The key of the global infos, next to the attributes of the module.
 pub const GLOBAL_INFOS: &str = "\u{0}global_infos";
 
-/// A module that is being changed.
+/// A module under modification.
 pub struct ModuleEdit {
     old: Option<Module>,
     functions: BTreeMap<String, Body>,
     meta: Option<Body>,
-    /// For each hint the first number that may be free.
+    /// For each hint, the first number that may be free.
     next: BTreeMap<String, usize>,
     dirty: bool,
 }
 
 impl ModuleEdit {
-    /// A function by name, as it is now.
+    /// Returns a function by name, in its current state.
     pub fn get(&self, name: &str) -> Option<&Body> {
         self.functions.get(name)
     }
 
-    /// Names of the functions.
+    /// Iterates over the names of the functions.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.functions.keys().map(String::as_str)
     }
 
-    /// Adds or replaces a function. The name must be one that Python accepts
-    /// ([`is_function_name`](crate::names::is_function_name)): the host refuses any other behind the pass.
+    /// Adds or replaces a function. The name must be a valid Python name ([`is_function_name`](crate::names::is_function_name)); otherwise the host
+    /// rejects the module after the pass.
     pub fn set(&mut self, name: impl Into<String>, body: Body) {
         let name = name.into();
         if self.functions.get(&name).is_some_and(|old| old.same(&body)) {
@@ -156,15 +156,15 @@ impl ModuleEdit {
         self.functions.insert(name, body);
     }
 
-    /// Adds a function under `hint`, or `hint_1`, `hint_2`… where that is taken; gives the name. Characters that Python
-    /// does not accept in names become `_`.
+    /// Adds a function under `hint`, or `hint_1`, `hint_2`… if that name is taken, and returns its name. Characters that are not allowed in Python
+    /// names become `_`.
     pub fn add(&mut self, hint: &str, body: Body) -> String {
         let name = self.fresh_name(hint);
         self.set(name.clone(), body);
         name
     }
 
-    /// A name that no function has yet: `hint`, or `hint_1`, `hint_2`…, the first that is free.
+    /// Returns a name that is not in use yet: `hint`, or the first free one of `hint_1`, `hint_2`….
     pub fn fresh_name(&mut self, hint: &str) -> String {
         let hint = function_name(hint);
         if !self.functions.contains_key(&hint) {
@@ -212,7 +212,7 @@ impl ModuleEdit {
         Ok(())
     }
 
-    /// The new module; the same handle if nothing was changed.
+    /// Returns the new module; the same handle if nothing was changed.
     pub fn finish(self) -> Module {
         match self.old {
             Some(old) if !self.dirty => old,

@@ -1,5 +1,5 @@
-//! The parts of values that contain values of their own kind. They have a greatest depth and a greatest size from the start:
-//! whatever goes through such a value, even its drop, takes a stack of bounded size and a bounded time.
+//! The parts of values that contain values of their own kind. Depth and size are limited on construction, so every traversal of such a value,
+//! including its drop, needs a bounded stack and bounded time.
 
 use crate::ir::records::MAX_DEPTH;
 use crate::ir::types::MAX_SIZE;
@@ -8,20 +8,20 @@ use std::ops::Deref;
 
 /// A value that may contain values of its own kind.
 pub trait Nests {
-    /// How many values are inside each other, without the outermost one; [`TOO_DEEP`] if some were left out.
+    /// Returns the number of nested levels, without the outermost value; [`TOO_DEEP`] if some were omitted.
     fn depth(&self) -> u32;
 
-    /// Number of values in it, with itself; [`TOO_LARGE`] if some were left out.
+    /// Returns the number of values in it, including itself; [`TOO_LARGE`] if some were omitted.
     fn size(&self) -> u32;
 }
 
-/// The depth of a value of which inner parts were left out.
+/// The depth of a value whose inner parts were omitted.
 pub const TOO_DEEP: u32 = u32::MAX;
 
-/// The size of a value of which parts were left out because it had more than [`MAX_SIZE`] of them.
+/// The size of a value whose parts were omitted because it had more than [`MAX_SIZE`] of them.
 pub const TOO_LARGE: u32 = u32::MAX;
 
-/// A name or keyword does not count.
+/// A name or keyword is not counted.
 impl<K, T: Nests> Nests for (K, T) {
     fn depth(&self) -> u32 {
         self.1.depth()
@@ -32,12 +32,12 @@ impl<K, T: Nests> Nests for (K, T) {
     }
 }
 
-/// The parts of a type, attribute or option value: a list that knows how deep its items are nested. It reads like a
-/// slice; `vec.into()` or `collect()` makes one, [`Parts::edit`] changes one.
+/// The parts of a type, attribute or option value: a list that stores the nesting depth of its items. It can be read like a slice; create it with
+/// `vec.into()` or `collect()`, and change it with [`Parts::edit`].
 ///
-/// If they are nested more than [`MAX_DEPTH`] deep, or are more than [`MAX_SIZE`] with all that is in them, the items are left
-/// out, and whatever contains them is refused: nothing can hold it. A copy of a value is a whole one, so a value that
-/// contains two copies of another, which contains two copies, and so on, grows beyond every memory in a few steps.
+/// If the items are nested more than [`MAX_DEPTH`] deep, or contain more than [`MAX_SIZE`] values, they are omitted, and any value that contains them
+/// is rejected. The limit is necessary because copies do not share: a value that contains two copies of another, which contains two copies of a
+/// third, and so on, exceeds all memory after a few levels.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Parts<T> {
     items: Vec<T>,
@@ -56,17 +56,17 @@ impl<T: Nests> Parts<T> {
 }
 
 impl<T> Parts<T> {
-    /// How deep they are nested, from 1; [`TOO_DEEP`] if they were left out for that.
+    /// Returns the nesting depth, from 1; [`TOO_DEEP`] if items were omitted for that reason.
     pub fn depth(&self) -> u32 {
         self.depth
     }
 
-    /// Number of values in them; [`TOO_LARGE`] if they were left out for that.
+    /// Returns the number of values in the items; [`TOO_LARGE`] if items were omitted for that reason.
     pub fn size(&self) -> u32 {
         self.size
     }
 
-    /// Whether nothing was left out.
+    /// Returns true if nothing was omitted.
     pub fn is_whole(&self) -> bool {
         self.depth != TOO_DEEP && self.size != TOO_LARGE
     }
@@ -81,12 +81,12 @@ impl<T: Nests> From<Vec<T>> for Parts<T> {
     }
 }
 
-/// The size of parts that have so many values in them.
+/// Returns the size of parts with a number of values.
 fn bounded(size: u32) -> u32 {
     if size <= MAX_SIZE { size } else { TOO_LARGE }
 }
 
-/// The depth of what contains something of a depth.
+/// Returns the depth of a value that contains one of the given depth.
 fn one_more(depth: u32) -> u32 {
     if depth < MAX_DEPTH { depth + 1 } else { TOO_DEEP }
 }
@@ -151,8 +151,7 @@ impl<T: fmt::Debug> fmt::Debug for Parts<T> {
     }
 }
 
-/// One part of a type, on the heap. What [`Parts`] says of its items holds for it: what is too deep or too
-/// large becomes the default.
+/// One part of a type, on the heap. It has the same limits as the items of [`Parts`]: a part that is too deep or too large becomes the default.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Part<T> {
     inner: Box<T>,
@@ -161,17 +160,17 @@ pub struct Part<T> {
 }
 
 impl<T> Part<T> {
-    /// How deep it is nested, from 1; [`TOO_DEEP`] if it was left out for that.
+    /// Returns the nesting depth, from 1; [`TOO_DEEP`] if the part was omitted for that reason.
     pub fn depth(&self) -> u32 {
         self.depth
     }
 
-    /// Number of values in it; [`TOO_LARGE`] if it was left out for that.
+    /// Returns the number of values in the part; [`TOO_LARGE`] if it was omitted for that reason.
     pub fn size(&self) -> u32 {
         self.size
     }
 
-    /// The part itself.
+    /// Returns the part itself.
     pub fn into_inner(self) -> T {
         *self.inner
     }

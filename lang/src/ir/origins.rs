@@ -1,8 +1,10 @@
-//! Where the nodes of a body are from: a row for each, beside its name, and as little a part of the function as that.
+//! The origins of the nodes of a body: one row for each node, stored next to its name, and like the name not part of the program.
 //!
-//! A host that asks numbers all nodes before a pass. Copies keep the number. What the pass makes says from which numbers.
-//! After the pass, the host notes that and numbers it. A body without rows costs nothing: no row is made for what comes of it.
-//! In the same way a host tells how many rewrites are to be applied.
+//! A host that needs origins numbers all nodes before a pass. Copies keep the number, and new nodes record the numbers from which they were made.
+//! After the pass, the host reads the origins and numbers the nodes again. A body without rows costs nothing: no rows are made for bodies derived
+//! from it.
+//!
+//! In the same way, a host limits the number of rewrites to apply.
 
 use crate::ir::SealError;
 use crate::ir::records::{LEAF_BIT, NONE};
@@ -10,25 +12,25 @@ use crate::ir::storage::body_handle::Body;
 use crate::ir::storage::sections::{RawView, Sections};
 use std::sync::atomic::Ordering;
 
-/// In a row: a pass made the node, and the rest is a place in the lists.
+/// The bit of a row that marks a node made by a pass; the other bits are an offset into the lists.
 const MADE: u32 = 1 << 31;
 
-/// What is said of one node at most.
+/// The most numbers stored for one node.
 const MOST: usize = 16;
 
-/// Where a node is from.
+/// The origin of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin<'a> {
-    /// Nothing is known.
+    /// The origin is unknown.
     Unknown,
-    /// It is the node of that number, or a copy.
+    /// The node has this number, or is a copy of the node with it.
     Is(u32),
-    /// It was made from the nodes of these numbers.
+    /// The node was made from the nodes with these numbers.
     Made(&'a [u32]),
 }
 
 impl<'a> RawView<'a> {
-    /// Where a node is from.
+    /// Returns the origin of a node.
     pub(crate) fn origin(&self, at: usize) -> Origin<'a> {
         match self.origins().get(at).copied().unwrap_or(NONE) {
             NONE => Origin::Unknown,
@@ -42,7 +44,7 @@ impl<'a> RawView<'a> {
         list.and_then(|(len, rest)| rest.get(..*len as usize)).unwrap_or(&[])
     }
 
-    /// The numbers of a node: its own, or those that it was made from.
+    /// Returns the numbers of a node: its own, or those of the nodes from which it was made.
     pub(crate) fn origin_numbers(&self, at: usize) -> &'a [u32] {
         match self.origin(at) {
             Origin::Unknown => &[],
@@ -53,12 +55,12 @@ impl<'a> RawView<'a> {
 }
 
 impl Body {
-    /// Where the node at a position is from.
+    /// Returns the origin of the node at a position.
     pub fn origin(&self, at: usize) -> Origin<'_> {
         self.raw().origin(at)
     }
 
-    /// The same body with a number for each node, for hosts. Numbers are below 2^31.
+    /// Returns the same body with a number for each node, for hosts. Numbers must be below 2^31.
     ///
     /// ```
     /// use plugin_api::ir::origins::Origin;
@@ -92,9 +94,9 @@ impl Body {
         self.with_notes(numbers, &[], self.raw().limit())
     }
 
-    /// The same body, of which edits apply so many rewrites in all, in the order of the program, and undo the others; for hosts. A
-    /// rewrite is what an edit changes that hangs together: what is replaced, what replaces it, and what only that used.
-    /// Whoever edits the body does not notice. `None`: edits apply all.
+    /// Returns the same body with a limit on rewrites, for hosts. Edits of the body apply this many rewrites in total, in program order, and undo the
+    /// others. A rewrite is a group of changes that depend on each other: a replaced value, its replacement, and the values that only the replaced
+    /// value used. The limit is not visible to the code that edits the body. `None` removes the limit.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -129,29 +131,29 @@ impl Body {
         self.with_notes(raw.origins(), raw.origin_lists(), limit.as_ref().map_or(&[], |limit| limit.as_slice()))
     }
 
-    /// How many rewrites were applied of those that are allowed; `None` without a limit.
+    /// Returns the number of applied rewrites; `None` without a limit.
     pub fn rewrites(&self) -> Option<u32> {
         self.raw().limit().get(1).copied()
     }
 
-    /// The name of a value that the first rewrite beyond the limit is about.
+    /// Returns the name of a value affected by the first rewrite beyond the limit.
     pub fn next_rewrite(&self) -> Option<&str> {
         self.raw().name_at(*self.raw().limit().get(2)?)
     }
 
-    /// The same body with another limit, as an edit counted it.
+    /// Returns the same body with the limit that an edit has updated.
     ///
     /// # Errors
-    /// None on a valid body.
+    /// Never on a valid body.
     pub(crate) fn with_limit(&self, limit: &[u32]) -> Result<Body, SealError> {
         let raw = self.raw();
         crate::ir::storage::sealer::seal(&raw.with_notes(raw.origins(), raw.origin_lists(), limit))
     }
 
-    /// The body with other notes, made by this copy of the crate: that of the host.
+    /// Returns the body with other notes. Always made by this copy of the crate, which is the host's.
     fn with_notes(&self, origins: &[u32], lists: &[u32], limit: &[u32]) -> Body {
         let noted = self.raw().with_notes(origins, lists, limit);
-        // What was valid is.
+        // Only notes change, so the body is still valid.
         let sealed = Body::seal_with(&noted, |_| Ok::<(), std::convert::Infallible>(()));
         let body = sealed.unwrap_or_else(|never| match never {});
         if let (Some(new), Some(old)) = (body.cached_hash(), self.cached_hash()) {
@@ -169,7 +171,7 @@ impl Sections {
         self.origins[at] = row;
     }
 
-    /// The node at a position was made from the nodes of these numbers.
+    /// Records that the node at a position was made from the nodes with these numbers.
     pub(crate) fn make_from(&mut self, at: usize, numbers: impl IntoIterator<Item = u32>) {
         let mut list: Vec<u32> = Vec::new();
         for number in numbers {
@@ -183,7 +185,7 @@ impl Sections {
         self.set_origin(at, place | MADE);
     }
 
-    /// The node at a position is a copy of one of another body.
+    /// Records that the node at a position is a copy of a node of another body.
     pub(crate) fn take_origin(&mut self, at: usize, from: &RawView<'_>, node: usize) {
         match from.origin(node) {
             Origin::Unknown => {}
@@ -192,8 +194,8 @@ impl Sections {
         }
     }
 
-    /// Says of nodes without a row, if others have one, that they were made from what their first user is from, else their
-    /// operands. `is_live` tells what is left of the nodes, and `resolved` what an operand means.
+    /// Sets the origins of nodes without a row, if other nodes have one: they are made from the origins of their first user, or otherwise of their
+    /// operands. `is_live` returns true for remaining nodes, and `resolved` maps an operand to its replacement.
     pub(crate) fn settle_origins(&mut self, is_live: impl Fn(usize) -> bool, resolved: impl Fn(u32) -> u32) {
         let n = self.nodes.len();
         if self.origins.is_empty() {

@@ -1,10 +1,10 @@
-//! Whether a TIR function has an effect: Relax calls it as its body says.
+//! Determines whether a TIR function has effects, which decides how Relax may call it.
 
 use crate::ir::records::{buffer_of, kind};
 use crate::ir::{Body, BodyKind, Expr, Stmt, Type, Value};
 
-/// Operators of TIR, without `tirx.`, that change or ask for something outside of the function. Those with a dot in their
-/// name, of one device or library, are taken to.
+/// TIR operators, without `tirx.`, that change or query state outside the function. Operators of a device or library, which have a dot in their name,
+/// are assumed to do so.
 const EFFECTS: &[&str] = &[
     "TVMBackendAllocWorkspace",
     "TVMBackendAnyListMoveFromPackedReturn",
@@ -79,8 +79,8 @@ const EFFECTS: &[&str] = &[
     "tvm_warp_shuffle_xor",
 ];
 
-/// Operators of TIR, without `tirx.`, that change nothing and cannot be left out all the same: they leave a loop, a function
-/// or a thread, say something to what comes later, or give a call the address of what it writes.
+/// TIR operators, without `tirx.`, that change nothing but still cannot be removed: they leave a loop, a function or a thread, affect later code, or
+/// pass the address of an output to a call.
 const KEPT: &[&str] = &[
     "assume",
     "break_loop",
@@ -93,8 +93,8 @@ const KEPT: &[&str] = &[
 ];
 
 impl Body {
-    /// Whether a TIR function has no effect, as TVM judges it: it stores only to buffers that it allocates, under their own
-    /// name, and calls only operators without effects. False for anything else than a TIR function.
+    /// Returns true if a TIR function has no effects, by TVM's definition: it stores only to buffers that it allocates, under their own names, and
+    /// calls only operators without effects. Returns false if the body is not a TIR function.
     pub fn is_pure_prim_func(&self) -> bool {
         self.kind() == BodyKind::PrimFunc
             && self.values().all(|value| match value.kind() {
@@ -104,7 +104,7 @@ impl Body {
             })
     }
 
-    /// The parameters of a TIR function whose buffers it stores to, or hands to something that may, by their positions.
+    /// Returns the positions of the parameters of a TIR function whose buffers it stores to, or passes to an operation that may store to them.
     pub fn written_params(&self) -> Vec<usize> {
         let params: Vec<u32> =
             self.values().filter(|value| value.kind() == kind::PARAM).map(|param| param.word()).collect();
@@ -115,7 +115,7 @@ impl Body {
                 (None, Expr::BufferPart { buffer, part: 0 }) => buffer,
                 _ => continue,
             };
-            // A buffer is made of another one, or of a parameter.
+            // A buffer is derived from another buffer, or from a parameter.
             let mut source = Some(buffer);
             while let Some(of) = source {
                 params.iter().position(|param| *param == of.word()).into_iter().for_each(|at| written[at] = true);
@@ -126,7 +126,7 @@ impl Body {
         (0..params.len()).filter(|at| written[*at]).collect()
     }
 
-    /// The type of a TIR function as Relax functions see it; `None` of anything else.
+    /// Returns the type of a TIR function as Relax functions see it; `None` if the body is not a TIR function.
     pub fn prim_func_type(&self) -> Option<Type> {
         let ret = self.root().ty();
         let ty = Type::prim_func(ret.is_known().then(|| ret.to_owned()));
@@ -134,18 +134,18 @@ impl Body {
     }
 }
 
-/// Whether a statement of the function allocates a buffer; what a block allocates does not count.
+/// Returns true if a statement of the function allocates a buffer; allocations by a block do not count.
 fn is_allocated(buffer: Value<'_>) -> bool {
     buffer.kind() == kind::BUFFER && buffer.node().is_some_and(|node| node.a == buffer_of::ALLOC)
 }
 
-/// Whether an operator of TIR has no effect.
+/// Returns true if a TIR operator has no effects.
 pub(crate) fn is_pure_operator(name: &str) -> bool {
     let name = name.strip_prefix("tirx.").unwrap_or(name);
     !name.contains('.') && EFFECTS.binary_search(&name).is_err()
 }
 
-/// Whether a call of an operator of TIR can be left out if nothing uses its result.
+/// Returns true if a call of a TIR operator can be removed when its result is unused.
 #[doc(hidden)]
 pub fn can_be_left_out(name: &str) -> bool {
     is_pure_operator(name) && !KEPT.contains(&name.strip_prefix("tirx.").unwrap_or(name))

@@ -1,23 +1,22 @@
-//! Records of the flat body: fixed sizes, little-endian, padding explicit and zero, ids `u32`.
+//! Records of the flat body: fixed sizes, little-endian, explicit zero padding, `u32` ids.
 //!
-//! Authors do not see these; they see the typed views of [`crate::ir::value`] and [`crate::ir::types`].
+//! Pass authors use the typed views of [`crate::ir::value`] and [`crate::ir::types`] instead.
 
-/// "No id".
+/// The absence of an id.
 pub const NONE: u32 = u32::MAX;
-/// Bit of an operand word that says "leaf table", not "node".
+/// The bit of an operand word that selects the leaf table instead of the nodes.
 pub const LEAF_BIT: u32 = 1 << 31;
-/// Deepest nesting of types, dimension expressions, attributes and regions that a body may have.
+/// The greatest nesting depth of types, dimension expressions, attributes and regions of a body.
 pub const MAX_DEPTH: u32 = 1_000;
-/// Deepest nesting of expressions without names that a body may have. They are nodes in a row, so walking them needs no
-/// stack; code that recurses on them would need one of this depth.
+/// The greatest nesting depth of unnamed expressions of a body. They are consecutive nodes, so traversing them needs no stack; code that recurses on
+/// them would need a stack of this depth.
 pub const MAX_NESTED: u32 = 1_000_000;
 
 /// Node kinds. Stable numbers: 0x000 Relax, 0x100 TIR, 0x8000 vendors.
 pub mod kind {
     /// Function: region of params, blocks and one terminator. Root of a body, or nested (then OWNER and BOUND).
     pub const FUNC: u16 = 0x001;
-    /// Parameter of the function region around it. In TIR, operands are expressions that its type mentions, as those of
-    /// a [`BUFFER`]; they come before it.
+    /// Parameter of the enclosing function region. In TIR, operands are expressions mentioned by its type, as those of a [`BUFFER`]; they precede it.
     pub const PARAM: u16 = 0x002;
     /// Binding block that is not dataflow: region.
     pub const BLOCK: u16 = 0x003;
@@ -35,9 +34,9 @@ pub mod kind {
     pub const BRANCH: u16 = 0x009;
     /// Terminator of a function or branch: operand 0 is the result.
     pub const YIELD: u16 = 0x00a;
-    /// Operand 0 at the type of this node, checked when run; defines symbolic variables.
+    /// Operand 0 with the type of this node, checked at run time; defines symbolic variables.
     pub const MATCH_CAST: u16 = 0x00b;
-    /// Operand 0 under another name or at a wider type.
+    /// Operand 0 under another name or with a wider type.
     pub const ALIAS: u16 = 0x00c;
     /// Root of an external function; operand 0 is a leaf EXTERN_FUNC.
     pub const EXTERN: u16 = 0x00d;
@@ -46,17 +45,17 @@ pub mod kind {
     /// Expression of blocks and one terminator, nested where TVM allows a `SeqExpr`: region, OWNER.
     pub const SEQ: u16 = 0x00f;
 
-    /// TIR function: region of params and statements; its type is that of its result, if it has one. Attributes are
-    /// those of the function; `s_tir` among them says that it is made of schedulable blocks.
+    /// TIR function: region of params and statements; its type is that of its result, if any. Attributes are those of the function; the attribute
+    /// `s_tir` marks a function of schedulable blocks.
     pub const PRIM_FUNC: u16 = 0x101;
-    /// Buffer; `a` says how it comes about, see [`super::buffer_of`]. Operand 0, where there is one, is what it is made
-    /// of; further operands are expressions that its type mentions (each has a scalar type with a symbolic variable).
+    /// Buffer; `a` is its origin, see [`super::buffer_of`]. Operand 0, if present, is the value from which it is made; further operands are
+    /// expressions mentioned by its type (each has a scalar type with a symbolic variable).
     pub const BUFFER: u16 = 0x102;
     /// Loop: region whose first node is the LOOP_VAR; operands min, extent, and the step if it is not 1. Attributes
     /// `kind` (absent: serial), `thread`, `annotations`.
     pub const FOR: u16 = 0x103;
-    /// Schedulable block: region of ITER_VARs, WHERE, ACCESSes, ANNOTATE, allocated and matched BUFFERs, INIT, and
-    /// statements, in this order. Attributes `no_reads`, `no_writes`: the text did not say what is accessed.
+    /// Schedulable block: region of ITER_VARs, WHERE, ACCESSes, ANNOTATE, allocated and matched BUFFERs, INIT, and statements, in this order.
+    /// Attributes `no_reads`, `no_writes`: the text did not declare the accesses.
     pub const SBLOCK: u16 = 0x104;
     /// Block iterator: operands min, extent, value; `a` is the kind of axis, see [`super::axis`].
     pub const ITER_VAR: u16 = 0x105;
@@ -70,74 +69,73 @@ pub mod kind {
     pub const EVALUATE: u16 = 0x109;
     /// Initialization of a reduction block: region.
     pub const INIT: u16 = 0x10a;
-    /// Region of a buffer that a block reads (`a` = 0) or writes (`a` = 1), or that a BUFFER matches or a call takes
-    /// (`a` = 2): operands buffer, then min and extent pairs.
+    /// Region of a buffer that a block reads (`a` = 0) or writes (`a` = 1), or that a BUFFER matches or a call takes (`a` = 2): operands buffer, then
+    /// pairs of min and extent.
     pub const ACCESS: u16 = 0x10b;
-    /// Variable of the FOR, LAUNCH or COMBINER around it, INNER. Operand 0, where there is one, is the VAR that it is:
-    /// statements above the loop may mention it.
+    /// Variable of the enclosing FOR, LAUNCH or COMBINER, INNER. Operand 0, if present, is the VAR that it defines: statements above the loop may
+    /// mention that one.
     pub const LOOP_VAR: u16 = 0x10c;
-    /// Loop as long as operand 0 holds: region.
+    /// Loop that runs while operand 0 holds: region.
     pub const WHILE: u16 = 0x10d;
-    /// Scalar or handle with a name: operand 0 is its value. It is visible to the end of the region around it. Operand 1,
-    /// where there is one, is the BIND of the same variable before it.
+    /// Scalar or handle with a name: operand 0 is its value. It is visible to the end of the enclosing region. Operand 1, if present, is the previous
+    /// BIND of the same variable.
     pub const BIND: u16 = 0x10e;
     /// If statement: region of one or two SCOPEs, for true and for false; operand 0 is the condition.
     pub const COND: u16 = 0x10f;
     /// Statements that share a scope: region.
     pub const SCOPE: u16 = 0x110;
-    /// Statements with an attribute: region; operands value, and what the attribute is about, if anything. Attribute
-    /// `key` is its name.
+    /// Statements with an attribute: region; operands value, and the subject of the attribute, if any. Attribute `key` is its name.
     pub const ATTR: u16 = 0x111;
     /// Assertion: operands condition, kind of error, and the parts of the message.
     pub const ASSERT: u16 = 0x112;
-    /// Operand 1 if operand 0 holds, else operand 2; both are evaluated.
+    /// Operand 1 if operand 0 holds, otherwise operand 2; both are evaluated.
     pub const SELECT: u16 = 0x113;
     /// Vector: operands base, stride, lanes.
     pub const RAMP: u16 = 0x114;
     /// Vector of equal elements: operands value, lanes.
     pub const BROADCAST: u16 = 0x115;
-    /// Vector made of elements of the first `a` operands; the others are their positions.
+    /// Vector of elements of the first `a` operands; the other operands are their positions.
     pub const SHUFFLE: u16 = 0x116;
     /// Operand 2 where the variable operand 0 (a VAR) has the value operand 1.
     pub const LET: u16 = 0x117;
-    /// Variable that no parameter, loop or BIND defines: of a LET, or free.
+    /// Variable not defined by a parameter, loop or BIND: the variable of a LET, or a free one.
     pub const VAR: u16 = 0x118;
-    /// Part of the buffer operand 0; `a` says which: 0 its data, 1 the offset of its first element, 2 and up its strides.
+    /// Part of the buffer operand 0, selected by `a`: 0 its data, 1 the offset of its first element, 2 and up its strides.
     pub const BUFFER_PART: u16 = 0x119;
     /// Return from the function with operand 0, if there is one.
     pub const RETURN: u16 = 0x11a;
     /// Leaves the innermost loop.
     pub const BREAK: u16 = 0x11b;
-    /// Goes on with the next iteration of the innermost loop.
+    /// Continues with the next iteration of the innermost loop.
     pub const CONTINUE: u16 = 0x11c;
-    /// Statements that all threads of a kind execute: region whose first node is the LOOP_VAR; operand 0 is the number of
-    /// threads. Attribute `thread` is the kind. If operand 1 is there, it is the variable, and no LOOP_VAR follows.
+    /// Statements that all threads of a kind execute: region whose first node is the LOOP_VAR; operand 0 is the number of threads. Attribute `thread`
+    /// is the kind. If operand 1 is present, it is the variable, and no LOOP_VAR follows.
     pub const LAUNCH: u16 = 0x11d;
-    /// Condition under which the block around it is executed: operand 0.
+    /// Condition under which the enclosing block is executed: operand 0.
     pub const WHERE: u16 = 0x11e;
-    /// Annotations of the block around it, as attributes; an object `operand(i)` in them is operand `i`.
+    /// Annotations of the enclosing block, as attributes; an object `operand(i)` in them is operand `i`.
     pub const ANNOTATE: u16 = 0x11f;
     /// Reduction of pairs of values: OWNER region of LOOP_VARs (the left ones, then the right ones), expressions, and a
     /// YIELD of the results; operands are the neutral elements.
     pub const COMBINER: u16 = 0x120;
 }
 
-/// How a TIR buffer comes about: payload of [`kind::BUFFER`].
+/// The origin of a TIR buffer: payload of [`kind::BUFFER`].
 pub mod buffer_of {
     /// A parameter: operand 0 is the handle.
     pub const PARAM: u32 = 0;
     /// `T.match_buffer`: operand 0 is a handle or an ACCESS.
     pub const MATCH: u32 = 1;
-    /// `T.sblock_alloc_buffer`: allocated by the block, or by the function, around it.
+    /// `T.sblock_alloc_buffer`: allocated by the enclosing block or function.
     pub const BLOCK: u32 = 2;
     /// `T.alloc_buffer`: attributes are its annotations.
     pub const ALLOC: u32 = 3;
-    /// `T.decl_buffer`: operand 0 is the data, if it is said.
+    /// `T.decl_buffer`: operand 0 is the data, if given.
     pub const DECL: u32 = 4;
     /// `T.Buffer` as a statement: nothing here defines it.
     pub const FREE: u32 = 5;
-    /// `A.view(…)` of a buffer with a layout: operand 0 is the data of A. It has the strides and offset of A, and the layout
-    /// of A instead of the one that its own shape would have.
+    /// `A.view(…)` of a buffer with a layout: operand 0 is the data of A. It has the strides, offset and layout of A, instead of the layout that its
+    /// own shape would have.
     pub const VIEW: u32 = 6;
 }
 
@@ -147,15 +145,15 @@ pub mod axis {
     pub const SPATIAL: u32 = 0;
     /// Commutative reduction.
     pub const REDUCE: u32 = 1;
-    /// In order.
+    /// Sequential, in order.
     pub const SCAN: u32 = 2;
-    /// Not said.
+    /// Unspecified.
     pub const OPAQUE: u32 = 3;
 }
 
 /// Node flags.
 pub mod flag {
-    /// Has a name of its own in the text: a binding, a parameter.
+    /// Has its own name in the text: a binding, a parameter.
     pub const BOUND: u16 = 1;
     /// Followed by its content, `a` nodes.
     pub const REGION: u16 = 2;
@@ -169,11 +167,11 @@ pub mod flag {
     pub const OWNER: u16 = 32;
     /// Visible only in its own region.
     pub const INNER: u16 = 64;
-    /// Function without a global symbol of its own.
+    /// Function without a global symbol.
     pub const PRIVATE: u16 = 128;
 }
 
-/// Leaf kinds, 0x8000 and up of vendors; what `val` means is told by the leaf's flags.
+/// Leaf kinds, with 0x8000 and up for vendors; the leaf's flags give the meaning of `val`.
 pub mod leaf {
     /// Operator, by name.
     pub const OP: u16 = 1;
@@ -197,7 +195,7 @@ pub mod leaf {
     pub const ATTR: u16 = 10;
 }
 
-/// What the `val` of a leaf or attribute is: says which ids it holds, so that unknown kinds can be moved.
+/// The kind of id in the `val` of a leaf or attribute, so that entries of unknown kinds can be moved.
 pub mod val {
     /// Plain bits.
     pub const PLAIN: u16 = 0;
@@ -261,11 +259,11 @@ pub mod tykind {
     pub const CALLABLE: u16 = 6;
     /// TIR buffer; `aux` is its [`super::BufferRec`].
     pub const BUFFER: u16 = 7;
-    /// TIR pointer; `dtype` is what it points to. A list of one BUFFER type without dimensions says the memory scope;
-    /// without a list it is `global`.
+    /// TIR pointer; `dtype` is the type of its target. A list of one BUFFER type without dimensions gives the memory scope; without a list it is
+    /// `global`.
     pub const POINTER: u16 = 8;
-    /// Tensor spread over a device mesh: list of the tensor's type and of a shape type that says for each axis of the
-    /// mesh which axis of the tensor it divides (-1: none); `aux` is the number of the mesh among the global infos.
+    /// Tensor distributed over a device mesh: list of the tensor's type and of a shape type that gives, for each axis of the mesh, the axis of the
+    /// tensor that it divides (-1: none); `aux` is the number of the mesh among the global infos.
     pub const DTENSOR: u16 = 9;
 }
 
@@ -277,7 +275,7 @@ pub mod tyflag {
     pub const TYPES: u16 = 2;
     /// Callable: has effects.
     pub const IMPURE: u16 = 4;
-    /// Buffer: has the row-major tile layout, which is not the same as to have no layout.
+    /// Buffer: has the row-major tile layout, which differs from having no layout.
     pub const TILED: u16 = 8;
 }
 
@@ -297,15 +295,15 @@ pub mod prim {
     pub const MUL: u16 = 10;
     /// Quotient, rounded down (`//`).
     pub const FLOORDIV: u16 = 11;
-    /// Remainder of that (`%`).
+    /// Remainder of `FLOORDIV` (`%`).
     pub const FLOORMOD: u16 = 12;
     /// Quotient, truncated.
     pub const TRUNCDIV: u16 = 13;
-    /// Remainder of that.
+    /// Remainder of `TRUNCDIV`.
     pub const TRUNCMOD: u16 = 14;
-    /// Smaller one.
+    /// Minimum.
     pub const MIN: u16 = 15;
-    /// Larger one.
+    /// Maximum.
     pub const MAX: u16 = 16;
     /// Equal.
     pub const EQ: u16 = 17;
@@ -319,11 +317,11 @@ pub mod prim {
     pub const GT: u16 = 21;
     /// Greater or equal.
     pub const GE: u16 = 22;
-    /// Both.
+    /// Logical and.
     pub const AND: u16 = 23;
-    /// Either.
+    /// Logical or.
     pub const OR: u16 = 24;
-    /// Not; `b` unused.
+    /// Logical not; `b` unused.
     pub const NOT: u16 = 25;
     /// Conversion to `dtype`; `b` unused.
     pub const CAST: u16 = 26;
@@ -339,9 +337,9 @@ pub mod prim {
     pub const BITOR: u16 = 31;
     /// Bitwise exclusive or.
     pub const BITXOR: u16 = 32;
-    /// One of two values: `a` is the condition, `b` an [`ELSE`] with both.
+    /// One of two values: `a` is the condition, `b` an [`ELSE`] with both values.
     pub const IF: u16 = 33;
-    /// What an [`IF`] chooses from, and nothing else uses: `a` where the condition holds, else `b`.
+    /// The two values of an [`IF`], its only user: `a` if the condition holds, otherwise `b`.
     pub const ELSE: u16 = 34;
 }
 
@@ -361,7 +359,7 @@ pub struct NodeRec {
     pub n_ops: u32,
     /// Dict id, or [`NONE`].
     pub attrs: u32,
-    /// Extent of a region, else a plain payload; never an id.
+    /// Extent of a region, otherwise a plain payload; never an id.
     pub a: u32,
 }
 
@@ -467,7 +465,7 @@ pub struct ConstRec {
     pub ty: u32,
 }
 
-/// One TIR buffer. Its identity is the node that defines it; the record holds what two buffers may share.
+/// One TIR buffer. Its identity is the node that defines it; two buffers may share a record.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, abi_stable::StableAbi)]
 pub struct BufferRec {
@@ -494,29 +492,29 @@ pub struct BufferRec {
 }
 
 impl NodeRec {
-    /// Whether all bits of `flags` are set.
+    /// Returns true if all bits of `flags` are set.
     pub fn has(&self, flags: u16) -> bool {
         self.flags & flags == flags
     }
 
-    /// Range of its operands.
+    /// Returns the range of its operands.
     pub fn op_range(&self) -> std::ops::Range<usize> {
         self.ops as usize..(self.ops as usize).saturating_add(self.n_ops as usize)
     }
 
-    /// Position after it and its content, if it is at `at`. Before the validator the extent may be anything.
+    /// Returns the position after the node and its content, if the node is at `at`. Before validation the extent is arbitrary.
     pub(crate) fn end(&self, at: u32) -> u32 {
         at.saturating_add(1).saturating_add(if self.has(flag::REGION) { self.a } else { 0 })
     }
 
-    /// Its operands, as far as they are there: before the validator they may lie anywhere.
+    /// Returns the operands that exist: before validation the range may lie outside the table.
     pub(crate) fn ops<'o>(&self, operands: &'o [u32]) -> &'o [u32] {
         operands.get(self.op_range()).unwrap_or(&[])
     }
 }
 
 impl LeafRec {
-    /// Offset and length of a list value.
+    /// Returns the offset and length of a list value.
     pub fn list(&self) -> (u32, u32) {
         ((self.val >> 32) as u32, self.val as u32)
     }

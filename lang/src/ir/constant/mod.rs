@@ -1,4 +1,4 @@
-//! Constants as typed arrays: read by [`Value::as_constant`], made as [`Array`]s.
+//! Constants as typed arrays: read with [`Value::as_constant`], built as [`Array`]s.
 //!
 //! The data of a constant is little-endian and need not be aligned for its type, so it is read element by element.
 
@@ -17,7 +17,7 @@ use crate::ir::value::Value;
 use crate::ir::view::Expr;
 use element::{access, holds_all};
 
-/// Why a constant cannot be read or made as it was asked for.
+/// An error of reading or building a constant.
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -27,34 +27,34 @@ use element::{access, holds_all};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConstantError {
-    /// Not every value of the data type is a value of the Rust type.
+    /// Some values of the data type are not values of the Rust type.
     #[error(
         "the constant has elements of {found}, which do not all fit {wanted}; \
          read them as {found}, or convert them with `cast`"
     )]
     Type {
-        /// Data type of the constant.
+        /// The data type of the constant.
         found: DType,
-        /// Data type of what was asked for.
+        /// The data type of the requested elements.
         wanted: DType,
     },
     /// Rust has no type for the elements.
     #[error("the constant has elements of {found}, for which Rust has no type; `bytes` returns its data")]
     NoType {
-        /// Data type of the constant.
+        /// The data type of the constant.
         found: DType,
     },
-    /// The number of elements is not that of the shape.
+    /// The number of elements does not match the shape.
     #[error("a constant of shape {shape:?} has {wanted} elements, found {found}")]
     Count {
         /// The shape.
         shape: Vec<i64>,
-        /// How many elements it has.
+        /// The number of elements of the shape.
         wanted: usize,
-        /// How many there were.
+        /// The number of elements found.
         found: usize,
     },
-    /// No tensor has this shape.
+    /// No tensor can have this shape.
     #[error("no constant has shape {shape:?}: each dimension is 0 or more, and their product fits 64 bits")]
     Shape {
         /// The shape.
@@ -125,47 +125,47 @@ impl<'a> Constant<'a> {
         Some(Constant { tensor, dtype: of.dtype, shape })
     }
 
-    /// Data type of the elements.
+    /// Returns the data type of the elements.
     pub fn dtype(&self) -> DType {
         self.dtype
     }
 
-    /// The dimensions; none of a scalar.
+    /// Returns the dimensions; empty for a scalar.
     pub fn shape(&self) -> &[i64] {
         &self.shape
     }
 
-    /// Number of elements.
+    /// Returns the number of elements.
     pub fn len(&self) -> usize {
         count(&self.shape).unwrap_or(0)
     }
 
-    /// Whether it has no elements.
+    /// Returns true if the constant has no elements.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The data: elements in row-major order, each little-endian; those of less than 8 bits are packed.
+    /// Returns the data: elements in row-major order, each little-endian; elements narrower than 8 bits are packed.
     pub fn bytes(&self) -> &'a [u8] {
         self.tensor.bytes()
     }
 
-    /// Hash of the data: equal for equal data.
+    /// Returns a hash of the data; equal data has equal hashes.
     pub fn hash128(&self) -> (u64, u64) {
         self.tensor.hash128()
     }
 
-    /// The elements in row-major order, as numbers of any type.
+    /// Iterates over the elements in row-major order, as numbers of any type.
     ///
     /// # Errors
-    /// If Rust has no type for them, as for the 8-bit floats.
+    /// If Rust has no type for the elements, such as the 8-bit floats.
     pub fn numbers(&self) -> Result<impl ExactSizeIterator<Item = Number> + use<'a>, ConstantError> {
         let (get, _) = access(self.dtype).ok_or(ConstantError::NoType { found: self.dtype })?;
         Ok(self.bytes().chunks_exact(self.dtype.bytes().max(1)).map(get))
     }
 
-    /// The elements in row-major order. `T` is the type of the elements, or a wider one: a type that has every value of
-    /// their data type.
+    /// Iterates over the elements in row-major order. `T` is the type of the elements or a wider one, which can represent every value of their data
+    /// type.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -178,7 +178,7 @@ impl<'a> Constant<'a> {
     /// ```
     ///
     /// # Errors
-    /// If `T` does not have every value of the data type; [`Constant::cast`] converts all the same.
+    /// If `T` cannot represent every value of the data type; [`Constant::cast`] converts anyway.
     pub fn values<T: Element>(&self) -> Result<impl ExactSizeIterator<Item = T> + use<'a, T>, ConstantError> {
         let numbers = self.numbers()?;
         if !holds_all(T::DTYPE, self.dtype) {
@@ -187,15 +187,15 @@ impl<'a> Constant<'a> {
         Ok(numbers.map(T::of))
     }
 
-    /// The same as a vector.
+    /// Collects [`Constant::values`] into a vector.
     ///
     /// # Errors
-    /// As [`Constant::values`].
+    /// As for [`Constant::values`].
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>, ConstantError> {
         Ok(self.values::<T>()?.collect())
     }
 
-    /// The elements in row-major order, converted as [`Element::of`] says: what does not fit is changed.
+    /// Iterates over the elements in row-major order, converted by [`Element::of`]: values that do not fit are changed.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -211,13 +211,13 @@ impl<'a> Constant<'a> {
         Ok(self.numbers()?.map(T::of))
     }
 
-    /// The element of a constant that has one, as [`Constant::values`] reads it; `None` if it has another number of
-    /// elements, or if `T` does not have every value of the data type.
+    /// Returns the element of a constant with one element, read as by [`Constant::values`]. Returns `None` if the number of elements is not 1, or if
+    /// `T` cannot represent every value of the data type.
     pub fn scalar<T: Element>(&self) -> Option<T> {
         self.values().ok().filter(|values| values.len() == 1)?.next()
     }
 
-    /// The same as an array of its own. The data is shared.
+    /// Converts the constant to an array, which shares the data.
     pub fn to_array(&self) -> Array {
         Array { tensor: self.tensor.clone(), dtype: self.dtype, shape: self.shape.clone() }
     }
@@ -225,8 +225,8 @@ impl<'a> Constant<'a> {
 
 /// A typed array that can become a constant of a body.
 ///
-/// Rewriters, edits and builders make a constant in one step, as `rw.constant(&[2], [1.0f32, 2.0])`. An array is for
-/// what is made before there is a body, or converted:
+/// Rewriters, edits and builders make a constant in one step, as in `rw.constant(&[2], [1.0f32, 2.0])`. Use an array for a constant that is built
+/// before its body exists, or that is converted:
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -247,14 +247,14 @@ pub struct Array {
 }
 
 impl Array {
-    /// From elements in row-major order: a slice, an array, or an iterator. A scalar has the shape `&[]`.
+    /// Builds an array from elements in row-major order: a slice, an array, or an iterator. A scalar has the shape `&[]`.
     ///
     /// # Errors
-    /// If there are not as many elements as the shape says.
+    /// If the number of elements does not match the shape.
     pub fn new<T: AsElement>(shape: &[i64], values: impl IntoIterator<Item = T>) -> Result<Array, ConstantError> {
         let wanted = count(shape).ok_or_else(|| ConstantError::Shape { shape: shape.to_vec() })?;
         let mut bytes = Vec::new();
-        // One more than there may be tells that there are too many, also of an iterator without an end.
+        // Taking one element more than expected detects surplus elements, even from an infinite iterator.
         let found = values.into_iter().take(wanted.saturating_add(1)).map(|v| v.element().put(&mut bytes)).count();
         if found != wanted {
             return Err(ConstantError::Count { shape: shape.to_vec(), wanted, found });
@@ -262,20 +262,20 @@ impl Array {
         Ok(Array { tensor: Tensor::new(&bytes), dtype: T::Element::DTYPE, shape: shape.to_vec() })
     }
 
-    /// Data type of the elements.
+    /// Returns the data type of the elements.
     pub fn dtype(&self) -> DType {
         self.dtype
     }
 
-    /// To read its elements.
+    /// Returns a view to read the elements.
     pub fn view(&self) -> Constant<'_> {
         Constant { tensor: &self.tensor, dtype: self.dtype, shape: self.shape.clone() }
     }
 
-    /// Of another data type that is known only when the pass runs; elements are converted as [`Element::of`] says.
+    /// Converts the array to another data type, which may only be known when the pass runs. Elements are converted by [`Element::of`].
     ///
     /// # Errors
-    /// If Rust has no type for one of the data types.
+    /// If Rust has no type for one of the two data types.
     pub fn cast(&self, dtype: DType) -> Result<Array, ConstantError> {
         let (_, put) = access(dtype).ok_or(ConstantError::NoType { found: dtype })?;
         let mut bytes = Vec::with_capacity(self.view().len() * dtype.bytes());
@@ -283,19 +283,19 @@ impl Array {
         Ok(Array { tensor: Tensor::new(&bytes), dtype, shape: self.shape.clone() })
     }
 
-    /// The type of the constant that it becomes.
+    /// Returns the type of the constant that the array becomes.
     pub fn ty(&self) -> Type {
         Type::tensor(self.shape.iter().copied(), self.dtype)
     }
 }
 
-/// Number of elements of a shape.
+/// Returns the number of elements of a shape.
 fn count(shape: &[i64]) -> Option<usize> {
     shape.iter().try_fold(1usize, |n, dim| n.checked_mul(usize::try_from(*dim).ok()?))
 }
 
 impl<'a> Value<'a> {
-    /// As a constant. `None` of a variable, even if it is another name for a constant; patterns look through names.
+    /// Returns the value as a constant. Returns `None` for a variable, even if it is another name for a constant; patterns look through names.
     pub fn as_constant(self) -> Option<Constant<'a>> {
         match self.view() {
             Expr::Const(tensor) => Constant::of(tensor, self.ty()),
@@ -305,7 +305,7 @@ impl<'a> Value<'a> {
 }
 
 impl<'a> AttrView<'a> {
-    /// As a constant.
+    /// Returns the leaf as a constant.
     pub fn as_constant(self) -> Option<Constant<'a>> {
         let at = (self.kind() == attr::CONST).then_some(self.rec.val as usize)?;
         Constant::of(self.raw.tensors().get(at)?, Ty { raw: self.raw, id: self.raw.consts().get(at)?.ty })
@@ -313,7 +313,7 @@ impl<'a> AttrView<'a> {
 }
 
 impl BodyBuilder {
-    /// A constant of an array.
+    /// Adds a constant from an array.
     pub fn array(&mut self, array: &Array) -> V {
         self.constant(&array.tensor, &array.ty())
     }
@@ -357,7 +357,7 @@ mod tests {
         read(&array, &[1i64, 0x0102_0304]);
     }
 
-    /// The rule of `values`, looked at from outside: all small numbers of a type go through the other type unchanged.
+    /// Checks the rule of `values` independently: all small numbers of a type survive conversion to any type that is wide enough.
     #[test]
     fn what_is_wide_enough_holds_every_value() {
         let all: [DType; 12] = [
@@ -390,7 +390,7 @@ mod tests {
         assert!(!holds_all(DType::BOOL, DType::U8) && !holds_all(DType::U8, DType::BOOL));
     }
 
-    /// Numbers that compare alike, whatever their type.
+    /// Maps numbers to keys that are equal for equal values, whatever their type.
     fn same(number: Number) -> (i128, u64) {
         match number {
             Number::Bool(v) => (i128::from(v), 0),
@@ -401,7 +401,7 @@ mod tests {
         }
     }
 
-    /// Numbers at the ends of a type; cutting them to it keeps those that it has.
+    /// Returns numbers at the ends of a type; converting them to the type keeps those that it can represent.
     fn extremes(dtype: DType) -> Vec<f64> {
         let float =
             [0.0, 1.0, -1.0, 1.0 / 1024.0, 65504.0, f64::from(Bf16(0x7f7f).to_f32()), f64::from(Bf16(1).to_f32())];

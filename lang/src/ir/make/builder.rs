@@ -1,4 +1,4 @@
-//! Builds bodies node by node. Readers and importers use this directly; passes mostly use `BlockBuilder` and `Edit`.
+//! Builds bodies node by node. Readers and importers use this directly; passes usually use `BlockBuilder` and `Edit`.
 
 use crate::ir::attrs::{Attr, Dict};
 use crate::ir::erase::erase_unbound;
@@ -15,21 +15,21 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A value of a body under construction: a node or a leaf. Good only with the builder that gave it.
+/// A value of a body under construction: a node or a leaf. It can only be used with the builder that created it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct V {
     pub(crate) op: u32,
-    /// Number of its builder; debug builds check it.
+    /// The number of its builder, which debug builds check.
     pub(crate) brand: u32,
 }
 
 impl V {
-    /// The operand word: equal for equal values of one builder.
+    /// Returns the operand word; equal for equal values of one builder.
     pub fn word(self) -> u32 {
         self.op
     }
 
-    /// Whether it is a leaf: operator, constant, shape and the like.
+    /// Returns true for a leaf: an operator, a constant, a shape and the like.
     pub fn is_leaf(self) -> bool {
         self.op & LEAF_BIT != 0
     }
@@ -58,18 +58,18 @@ impl AttrsId {
     /// No attributes.
     pub const NONE: AttrsId = AttrsId(NONE);
 
-    /// Number in the table.
+    /// Returns the number in the table.
     pub fn number(self) -> u32 {
         self.0
     }
 }
 
-/// What a new node is.
+/// The properties of a new node.
 #[derive(Clone, Copy, Debug)]
 pub struct NodeSpec {
     /// One of [`kind`].
     pub kind: u16,
-    /// Flags of [`flag`]; REGION, TERM and DATAFLOW are set as the kind demands.
+    /// Flags of [`flag`]; REGION, TERM and DATAFLOW are set according to the kind.
     pub flags: u16,
     /// Type.
     pub ty: TypeId,
@@ -80,30 +80,30 @@ pub struct NodeSpec {
 }
 
 impl NodeSpec {
-    /// A node of a kind, without type and attributes.
+    /// Creates a node of a kind, without type and attributes.
     pub fn new(kind: u16) -> NodeSpec {
         NodeSpec { kind, flags: 0, ty: TypeId::NONE, attrs: AttrsId::NONE, a: 0 }
     }
 
-    /// With these flags too.
+    /// Adds flags.
     pub fn flags(mut self, flags: u16) -> NodeSpec {
         self.flags |= flags;
         self
     }
 
-    /// Of this type.
+    /// Sets the type.
     pub fn ty(mut self, ty: TypeId) -> NodeSpec {
         self.ty = ty;
         self
     }
 
-    /// With these attributes.
+    /// Sets the attributes.
     pub fn attrs(mut self, attrs: AttrsId) -> NodeSpec {
         self.attrs = attrs;
         self
     }
 
-    /// With this payload.
+    /// Sets the payload.
     pub fn a(mut self, a: u32) -> NodeSpec {
         self.a = a;
         self
@@ -111,10 +111,10 @@ impl NodeSpec {
 }
 
 impl Body {
-    /// Validates sections from anywhere and makes a body of a copy, through the host where there is one.
+    /// Validates sections from any source and makes a body from a copy, through the host where there is one.
     ///
     /// # Errors
-    /// Says which record is wrong, and why.
+    /// Names the invalid record, and the reason.
     pub fn seal(sections: &Sections) -> Result<Body, SealError> {
         crate::ir::storage::sealer::seal(&sections.raw())
     }
@@ -122,8 +122,8 @@ impl Body {
 
 static BRANDS: AtomicU32 = AtomicU32::new(1);
 
-/// Builds a body from front to back, with types that the caller gives. [`BlockBuilder`](crate::build::BlockBuilder)
-/// infers types, and breaks up nested calls.
+/// Builds a body from front to back, with types supplied by the caller. [`BlockBuilder`](crate::build::BlockBuilder) infers types and flattens nested
+/// calls.
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -156,19 +156,19 @@ impl Default for BodyBuilder {
 }
 
 impl BodyBuilder {
-    /// An empty body.
+    /// Creates an empty body.
     pub fn new() -> BodyBuilder {
         BodyBuilder::with_capacity(64)
     }
 
-    /// An empty body with room for so many nodes and what they usually refer to; it grows where that is not enough.
+    /// Creates an empty body with room for a number of nodes and the entries that they usually refer to; it grows if that is not enough.
     pub fn with_capacity(nodes: usize) -> BodyBuilder {
         BodyBuilder::over(Sections::with_capacity(nodes))
     }
 
-    /// Goes on with existing sections (all regions closed).
+    /// Continues with existing sections, in which all regions are closed.
     pub(crate) fn over(mut sections: Sections) -> BodyBuilder {
-        // A body may come without names; here every node has a row.
+        // A body may lack names; in the builder every node has a row for one.
         sections.names.resize(sections.nodes.len(), NONE);
         let brand = BRANDS.fetch_add(1, Ordering::Relaxed);
         BodyBuilder { pool: Pool::over(sections), open: Vec::new(), brand }
@@ -178,7 +178,7 @@ impl BodyBuilder {
         V { op, brand: self.brand }
     }
 
-    /// Whether a value is one of this builder.
+    /// Returns true if a value belongs to this builder.
     pub(crate) fn owns(&self, v: V) -> bool {
         v.brand == self.brand
     }
@@ -189,38 +189,38 @@ impl BodyBuilder {
         v.op
     }
 
-    /// The sections so far.
+    /// Returns the sections built so far.
     pub fn raw(&self) -> RawView<'_> {
         self.pool.raw()
     }
 
-    /// Looks at a value of this builder: `f` gets its view.
+    /// Calls `f` with the view of a value of this builder.
     pub fn with<R>(&self, v: V, f: impl FnOnce(Value<'_>) -> R) -> R {
         let raw = self.raw();
         f(Value { raw: &raw, op: self.word(v) })
     }
 
-    /// Type of a value.
+    /// Returns the type of a value.
     pub fn type_of(&self, v: V) -> TypeId {
         let op = self.word(v);
         let s = &self.pool.s;
         TypeId(if op & LEAF_BIT != 0 { s.leaves[(op & !LEAF_BIT) as usize].ty } else { s.nodes[op as usize].ty })
     }
 
-    /// A type as an owned value.
+    /// Returns a type as an owned value.
     pub fn type_owned(&self, ty: TypeId) -> Type {
         Ty { raw: &self.raw(), id: ty.0 }.to_owned()
     }
 
-    /// Number of parts that a type has when it is written out, and how deep it is nested. A few records can share their
-    /// parts so often that no memory holds the tree, so ask before [`BodyBuilder::type_owned`]; beyond [`MAX_SIZE`] parts
-    /// and [`MAX_DEPTH`] it leaves out the rest, and the body cannot be sealed.
+    /// Returns the number of parts of a type when written out, and its depth. Records share parts, so a few records can describe a type too large for
+    /// memory; check the size before calling [`BodyBuilder::type_owned`]. Beyond [`MAX_SIZE`] parts or [`MAX_DEPTH`], `type_owned` omits the rest,
+    /// and the body cannot be sealed.
     pub fn type_size(&mut self, ty: TypeId) -> (u32, u32) {
         let tree = self.pool.type_tree(ty.0);
         (tree.size, tree.depth)
     }
 
-    /// What is wrong with a type that no sealed body may have, found without writing it out.
+    /// Returns an error for a type that is too large for a sealed body, found without writing it out.
     pub(crate) fn refuse_large(&mut self, ty: TypeId) -> Result<(), String> {
         let (size, depth) = self.type_size(ty);
         if size <= MAX_SIZE && depth <= MAX_DEPTH {
@@ -242,18 +242,18 @@ impl BodyBuilder {
         AttrsId(self.pool.dict(entries))
     }
 
-    /// The same in the order that is given, of distinct keys: for operators that no plugin declares, of which only the text
-    /// says in what order their attributes stand. Programs that differ in that order only are equal.
+    /// Like `attrs`, but keeps the given order of distinct keys; for operators that no plugin declares, whose attributes have only the order of the
+    /// text. Programs that differ only in that order are equal.
     pub fn attrs_as_given<'k>(&mut self, entries: impl IntoIterator<Item = (&'k str, Attr)>) -> AttrsId {
         AttrsId(self.pool.dict_as_given(entries))
     }
 
-    /// A new symbolic variable.
+    /// Adds a symbolic variable.
     pub fn sym(&mut self, name: &str, dtype: DType) -> Sym {
         self.pool.sym(name, dtype)
     }
 
-    /// Number of symbolic variables so far.
+    /// Returns the number of symbolic variables so far.
     pub fn n_syms(&self) -> u32 {
         self.pool.s.var_names.len() as u32
     }
@@ -263,53 +263,53 @@ impl BodyBuilder {
         self.v(id | LEAF_BIT)
     }
 
-    /// An operator.
+    /// Adds an operator.
     pub fn op(&mut self, name: &str) -> V {
         let id = self.pool.str(name);
         self.leaf(leaf::OP, val::STR, NONE, u64::from(id))
     }
 
-    /// A function of the module.
+    /// Adds a function of the module.
     pub fn global_var(&mut self, name: &str, ty: TypeId) -> V {
         let id = self.pool.str(name);
         self.leaf(leaf::GLOBAL_VAR, val::STR, ty.0, u64::from(id))
     }
 
-    /// An external function.
+    /// Adds an external function.
     pub fn extern_func(&mut self, name: &str, ty: TypeId) -> V {
         let id = self.pool.str(name);
         self.leaf(leaf::EXTERN_FUNC, val::STR, ty.0, u64::from(id))
     }
 
-    /// A constant tensor.
+    /// Adds a constant tensor.
     pub fn constant(&mut self, tensor: &Tensor, ty: &Type) -> V {
         let ty = self.pool.ty(ty);
         let id = self.pool.constant(tensor, ty);
         self.leaf(leaf::CONST, val::CONST, ty, u64::from(id))
     }
 
-    /// A shape.
+    /// Adds a shape.
     pub fn shape(&mut self, dims: &[Dim]) -> V {
         let ty = self.pool.ty(&Type::shape(dims.to_vec()));
         let (off, len) = self.pool.dims(dims);
         self.leaf(leaf::SHAPE, val::PRIM_LIST, ty, list_val(off, len))
     }
 
-    /// A dimension as a value (`R.prim_value`).
+    /// Adds a dimension as a value (`R.prim_value`).
     pub fn prim_value(&mut self, dim: &Dim) -> V {
         let ty = self.pool.ty(&Type::Prim { dtype: dim.dtype(), value: Some(dim.clone()) });
         let id = self.pool.dim(dim);
         self.leaf(leaf::PRIM, val::PRIM, ty, u64::from(id))
     }
 
-    /// A number or symbolic variable as a TIR operand: like [`BodyBuilder::prim_value`], without the type of a Relax value.
+    /// Adds a number or symbolic variable as a TIR operand: like [`BodyBuilder::prim_value`], without the type of a Relax value.
     pub fn scalar(&mut self, dim: &Dim) -> V {
         let ty = self.pool.ty(&Type::Prim { dtype: dim.dtype(), value: None });
         let id = self.pool.dim(dim);
         self.leaf(leaf::PRIM, val::PRIM, ty, u64::from(id))
     }
 
-    /// How an operation of a dimension ([`Dim::operation`]) is written as an expression of TIR: the node, and its operands.
+    /// Returns the node and the operands that express an operation of a dimension ([`Dim::operation`]) in TIR.
     #[doc(hidden)]
     pub fn operation(&mut self, op: u16, mut operands: Vec<V>) -> (NodeSpec, Vec<V>) {
         if op != prim::IF {
@@ -319,24 +319,24 @@ impl BodyBuilder {
         (NodeSpec::new(kind::CALL), operands)
     }
 
-    /// A string (`R.str`).
+    /// Adds a string (`R.str`).
     pub fn string(&mut self, text: &str) -> V {
         let (ty, id) = (self.pool.ty(&Type::Object), self.pool.str(text));
         self.leaf(leaf::STR, val::STR, ty, u64::from(id))
     }
 
-    /// A data type (`R.dtype`).
+    /// Adds a data type (`R.dtype`).
     pub fn dtype(&mut self, dtype: DType) -> V {
         let ty = self.pool.ty(&Type::Object);
         self.leaf(leaf::DTYPE, val::PLAIN, ty, u64::from(dtype.0))
     }
 
-    /// A type argument of a call; it must follow all other arguments.
+    /// Adds a type argument of a call; it must follow all other arguments.
     pub fn type_arg(&mut self, ty: TypeId) -> V {
         self.leaf(leaf::TYPE, val::TYPE, NONE, u64::from(ty.0))
     }
 
-    /// Adds a node that is not a region; named ones are bound.
+    /// Adds a node that is not a region. A named node is bound.
     pub fn node(&mut self, spec: NodeSpec, ops: &[V], name: Option<&str>) -> V {
         let at = self.pool.s.operands.len() as u32;
         for v in ops {
@@ -344,7 +344,7 @@ impl BodyBuilder {
             self.pool.s.operands.push(word);
         }
         let v = self.node_at(spec, at, ops.len() as u32, name);
-        // A region says so when it ends.
+        // A region propagates its effect when it ends.
         if spec.flags & (flag::IMPURE | flag::REGION) == flag::IMPURE
             && !self.pool.s.nodes[v.op as usize].has(flag::REGION)
         {
@@ -380,14 +380,14 @@ impl BodyBuilder {
         self.v(id)
     }
 
-    /// Opens a region; everything until [`BodyBuilder::end`] is its content.
+    /// Opens a region; all nodes until [`BodyBuilder::end`] are its content.
     pub fn begin(&mut self, spec: NodeSpec, ops: &[V], name: Option<&str>) -> V {
         let v = self.node(spec.flags(flag::REGION), ops, name);
         self.open.push(v.op);
         v
     }
 
-    /// Closes the innermost region. An effect inside makes an If or block around it effectful too.
+    /// Closes the innermost region. An effect inside it also makes the enclosing If or block effectful.
     pub fn end(&mut self) {
         let Some(header) = self.open.pop() else { return };
         let nodes = &mut self.pool.s.nodes;
@@ -400,7 +400,7 @@ impl BodyBuilder {
         }
     }
 
-    /// Marks the open regions around as effectful, out to the function.
+    /// Marks the open enclosing regions as effectful, up to the function.
     fn taint(&mut self) {
         for header in self.open.iter().rev() {
             let node = &mut self.pool.s.nodes[*header as usize];
@@ -411,17 +411,17 @@ impl BodyBuilder {
         }
     }
 
-    /// Kind of the innermost region that is open.
+    /// Returns the kind of the innermost open region.
     pub fn around(&self) -> Option<u16> {
         self.open.last().map(|header| self.pool.s.nodes[*header as usize].kind)
     }
 
-    /// Number of regions that are open.
+    /// Returns the number of open regions.
     pub fn depth(&self) -> usize {
         self.open.len()
     }
 
-    /// Opens a function. Its type is set by [`BodyBuilder::end_function`].
+    /// Opens a function. [`BodyBuilder::end_function`] sets its type.
     pub fn begin_function(&mut self, flags: u16, attrs: AttrsId, name: Option<&str>) -> V {
         self.begin(NodeSpec::new(kind::FUNC).flags(flags).attrs(attrs), &[], name)
     }
@@ -436,12 +436,12 @@ impl BodyBuilder {
         self.begin(NodeSpec::new(kind::DATAFLOW), &[], None)
     }
 
-    /// The type of a scalar variable that is a symbolic variable, too: types and scalar expressions can mention it.
+    /// Returns the type of a scalar variable that is also a symbolic variable, so that types and scalar expressions can mention it.
     pub fn symbol_type(&mut self, sym: Sym) -> TypeId {
         self.ty(&Type::Prim { dtype: sym.dtype, value: Some(Dim::Var(sym)) })
     }
 
-    /// Makes a scalar variable of Relax a symbolic variable of that name. Nothing happens to a value that is no scalar.
+    /// Makes a scalar variable of Relax a symbolic variable of the given name. Does nothing for other values.
     pub fn make_symbol(&mut self, v: V, name: &str) -> Option<Sym> {
         let scalar = self.pool.s.types.get(self.type_of(v).0 as usize).filter(|ty| ty.kind == tykind::PRIM)?;
         let sym = self.sym(name, DType(scalar.dtype));
@@ -450,9 +450,8 @@ impl BodyBuilder {
         Some(sym)
     }
 
-    /// Removes from the type of `v`, an output of the open dataflow block, each shape or value that uses a scalar variable
-    /// of the block that is no output. `scalars` are the scalar variables of this function and of the functions around it,
-    /// each with the number of its symbolic variable.
+    /// Removes from the type of `v`, an output of the open dataflow block, each shape or value that uses a scalar variable of the block that is not
+    /// an output. `scalars` are the scalar variables of this function and of the enclosing functions, each with the number of its symbolic variable.
     pub fn hide_inner(&mut self, v: V, scalars: impl Iterator<Item = (V, u32)>) {
         let block = self.open.iter().rev().find(|header| self.pool.s.nodes[**header as usize].kind == kind::DATAFLOW);
         let Some(block) = block.copied() else { return };
@@ -466,7 +465,7 @@ impl BodyBuilder {
         }
     }
 
-    /// Adds a parameter; all of them precede the first block.
+    /// Adds a parameter; all parameters precede the first block.
     pub fn param(&mut self, name: &str, ty: TypeId) -> V {
         self.node(NodeSpec::new(kind::PARAM).ty(ty), &[], Some(name))
     }
@@ -495,7 +494,7 @@ impl BodyBuilder {
         self.pool.s.nodes[header as usize].ty = ty;
     }
 
-    /// A call. `effect` says that it must not be removed or repeated.
+    /// Adds a call. If `effect` is true, the call must not be removed or repeated.
     pub fn call(&mut self, callee: V, args: &[V], attrs: AttrsId, ty: TypeId, effect: bool, name: Option<&str>) -> V {
         let at = self.pool.s.operands.len() as u32;
         let word = self.word(callee);
@@ -512,7 +511,7 @@ impl BodyBuilder {
         v
     }
 
-    /// A tuple; its type is made from those of its elements.
+    /// Adds a tuple, whose type is built from the types of its elements.
     pub fn tuple(&mut self, items: &[V], name: Option<&str>) -> V {
         let types: Vec<u32> = items.iter().map(|v| self.type_of(*v).0).collect();
         let ty = if types.contains(&NONE) { NONE } else { self.tuple_type(&types) };
@@ -525,7 +524,7 @@ impl BodyBuilder {
         self.pool.type_rec(TypeRec { kind: tykind::TUPLE, flags: tyflag::TYPES, dtype: 0, ndim, off, len, aux: NONE })
     }
 
-    /// Element `index` of a tuple; its type is that of the element where it is known, and any of a value of any type.
+    /// Adds element `index` of a tuple. Its type is that of the element if known, or any type if the type of the tuple is any.
     pub fn tuple_get(&mut self, tuple: V, index: u32, name: Option<&str>) -> V {
         let ty = {
             let raw = self.raw();
@@ -537,7 +536,7 @@ impl BodyBuilder {
         self.node(NodeSpec::new(kind::TUPLE_GET).ty(TypeId(ty)).a(index), &[tuple], name)
     }
 
-    /// Makes a nested expression a binding.
+    /// Turns a nested expression into a binding.
     pub fn bind(&mut self, v: V, name: &str) {
         let (op, off) = (self.word(v), self.pool.name(name));
         if op & LEAF_BIT == 0 {
@@ -562,19 +561,19 @@ impl BodyBuilder {
         }
     }
 
-    /// Flags of a node; 0 for a leaf.
+    /// Returns the flags of a node; 0 for a leaf.
     pub fn flags(&self, v: V) -> u16 {
         let op = self.word(v);
         if op & LEAF_BIT == 0 { self.pool.s.nodes[op as usize].flags } else { 0 }
     }
 
-    /// Kind of a node; 0 for a leaf.
+    /// Returns the kind of a node; 0 for a leaf.
     pub fn kind(&self, v: V) -> u16 {
         let op = self.word(v);
         if op & LEAF_BIT == 0 { self.pool.s.nodes[op as usize].kind } else { 0 }
     }
 
-    /// Operand words of a node.
+    /// Returns the operand words of a node.
     pub fn operand_words(&self, v: V) -> &[u32] {
         let op = self.word(v);
         if op & LEAF_BIT != 0 {
@@ -583,7 +582,7 @@ impl BodyBuilder {
         self.pool.s.nodes.get(op as usize).map_or(&[], |node| node.ops(&self.pool.s.operands))
     }
 
-    /// Says that a call has an effect; the regions around it have one too.
+    /// Marks a call as effectful, and the enclosing regions as well.
     pub fn mark_effect(&mut self, v: V) {
         self.add_flags(v, flag::IMPURE);
         self.taint();
@@ -597,18 +596,18 @@ impl BodyBuilder {
         }
     }
 
-    /// Number of the type of a value; equal for equal types of one builder.
+    /// Returns the number of the type of a value; equal for equal types of one builder.
     pub fn type_number(&self, v: V) -> u32 {
         self.type_of(v).0
     }
 
-    /// Number of the attributes of a node; equal for equal attributes of one builder.
+    /// Returns the number of the attributes of a node; equal for equal attributes of one builder.
     pub fn attrs_of(&self, v: V) -> u32 {
         let op = self.word(v);
         if op & LEAF_BIT == 0 { self.pool.s.nodes[op as usize].attrs } else { NONE }
     }
 
-    /// The value of an operand word.
+    /// Returns the value of an operand word.
     pub fn value_of_word(&self, word: u32) -> V {
         self.v(word)
     }
@@ -621,20 +620,20 @@ impl BodyBuilder {
         }
     }
 
-    /// The innermost open function has an effect; the regions around it have none by that.
+    /// Marks the innermost open function as effectful, but not the regions around it.
     pub(crate) fn mark_function_impure(&mut self) {
         if let Some(header) = self.open.last() {
             self.pool.s.nodes[*header as usize].flags |= flag::IMPURE;
         }
     }
 
-    /// Whether the node before a value is a binding that ends before it.
+    /// Returns true if the node before a value is a binding that ends before it.
     pub(crate) fn follows_binding(&self, v: V) -> bool {
         let before = (v.op & !LEAF_BIT).checked_sub(1).and_then(|at| self.pool.s.nodes.get(at as usize));
         before.is_some_and(|node| node.has(flag::BOUND) && !node.has(flag::REGION))
     }
 
-    /// Takes the last node back; gives its operands.
+    /// Removes the last node and returns its operands.
     pub(crate) fn pop_last(&mut self) -> Vec<V> {
         let s = &mut self.pool.s;
         let Some(node) = s.nodes.pop() else { return Vec::new() };
@@ -644,7 +643,7 @@ impl BodyBuilder {
         words.into_iter().map(|op| self.v(op)).collect()
     }
 
-    /// Takes back all nodes from number `n` on, which no other node uses.
+    /// Removes all nodes from number `n` on; no remaining node may use them.
     pub fn truncate(&mut self, n: u32) {
         let s = &mut self.pool.s;
         let Some(first) = s.nodes.get(n as usize) else { return };
@@ -654,18 +653,18 @@ impl BodyBuilder {
         s.origins.truncate(n as usize);
     }
 
-    /// Number of nodes so far.
+    /// Returns the number of nodes so far.
     pub fn n_nodes(&self) -> u32 {
         self.pool.s.nodes.len() as u32
     }
 
-    /// Puts nested expressions where they are in the text, when only what was read later said that they are needed: each
-    /// of `runs` is some nodes, and the number of nodes that there were at their place. Of two runs with one place the
-    /// later one comes first, as it is around the other. What a node becomes is what the result says of it.
+    /// Moves nested expressions to their place in the text, after a later part of the text showed that they are needed there. Each of `runs` is a
+    /// range of nodes and the number of nodes before their new place. Of two runs with the same place, the later one comes first, because it encloses
+    /// the other. The returned function maps each value to its new position.
     pub fn move_back(&mut self, runs: &[(Range<u32>, u32)]) -> impl Fn(V) -> V + use<> {
         let from = runs.iter().map(|(_, place)| *place).min().unwrap_or(u32::MAX);
         let s = &mut self.pool.s;
-        // Where each node is: at its number, unless a run takes it before another one.
+        // The sort key of each node: its own number, unless a run moves it before another node.
         let mut order: Vec<_> = (from..s.nodes.len() as u32).map(|at| (at, u32::MAX, at)).collect();
         for (number, (nodes, place)) in runs.iter().enumerate() {
             for at in nodes.clone() {
@@ -688,7 +687,7 @@ impl BodyBuilder {
             let base = first.ops;
             let nodes = s.nodes.split_off(from as usize);
             let names = s.names.split_off(from as usize);
-            // What is from elsewhere is not moved.
+            // Origins are not moved; these nodes have none.
             s.origins.truncate(from as usize);
             for (_, _, old) in &order {
                 let mut node = nodes[(old - from) as usize];
@@ -702,15 +701,15 @@ impl BodyBuilder {
         move |v| V { op: moved(v.op), ..v }
     }
 
-    /// An importer that brings values of another body here.
+    /// Returns an importer that copies values of another body into this one.
     pub fn importer<'a>(&self, from: &'a RawView<'a>) -> Importer<'a> {
         Importer::new(from)
     }
 
-    /// Validates and makes the body, through the host where there is one.
+    /// Validates the sections and makes the body, through the host where there is one.
     ///
     /// # Errors
-    /// Says which record is wrong, and why; an open region is one.
+    /// Names the invalid record, and the reason; an open region is an error.
     pub fn finish(mut self) -> Result<Body, SealError> {
         if !self.open.is_empty() {
             let why = "a region is still open; call `end` once for each `begin`";

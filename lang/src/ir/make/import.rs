@@ -1,4 +1,4 @@
-//! The bridge between bodies: brings types, leaves, attributes and nodes of one body into the tables of another.
+//! Imports types, leaves, attributes and nodes of one body into the tables of another.
 
 use crate::ir::attrs::Attr;
 use crate::ir::make::builder::{AttrsId, BodyBuilder, NodeSpec, TypeId, V};
@@ -10,7 +10,7 @@ use crate::ir::types::{DType, Ty};
 use crate::ir::value::Value;
 use std::collections::HashMap;
 
-/// Remembers what was brought over, so that each entry is brought once.
+/// Records the imported entries, so that each entry is imported once.
 pub struct Importer<'a> {
     from: &'a RawView<'a>,
     types: Slots,
@@ -20,16 +20,16 @@ pub struct Importer<'a> {
     dicts: Slots,
     syms: Slots,
     nodes: Slots,
-    /// Leaves that name a function of the module, by the word of the name: those that were brought.
+    /// Imported leaves that name a function of the module, by the word of the name.
     functions: HashMap<u64, Vec<u32>, foldhash::fast::RandomState>,
     with_names: bool,
     same_numbers: bool,
 }
 
-/// New ids of the entries of one table; `NONE` where an entry was not brought yet.
+/// The new ids of the entries of one table; `NONE` where an entry has not been imported yet.
 #[derive(Clone)]
 enum Slots {
-    /// One for each entry, made when the first is needed.
+    /// One id for each entry, allocated when the first is needed.
     Dense(Vec<u32>),
     Sparse(HashMap<u32, u32, foldhash::fast::RandomState>),
 }
@@ -47,17 +47,17 @@ fn slot(map: &mut Slots, i: u32, len: usize) -> &mut u32 {
 }
 
 impl<'a> Importer<'a> {
-    /// From the values of a body.
+    /// Creates an importer of the values of a body.
     pub fn of(body: &'a crate::ir::Body) -> Importer<'a> {
         Importer::new(body.raw())
     }
 
-    /// From a few values of a body that may be large: costs what is brought over, not what is there.
+    /// Creates an importer of a few values of a body that may be large: the cost depends on the imported values, not on the size of the body.
     pub fn sparse(body: &'a crate::ir::Body) -> Importer<'a> {
         Importer::of_few(body.raw())
     }
 
-    /// The same of sections.
+    /// Like `sparse`, for sections.
     #[doc(hidden)]
     pub fn of_few(from: &'a RawView<'a>) -> Importer<'a> {
         Importer::with(from, &Slots::Sparse(HashMap::default()))
@@ -110,13 +110,13 @@ impl<'a> Importer<'a> {
         *slot
     }
 
-    /// Lets symbolic variables have the numbers that they have in the other body.
+    /// Keeps the numbers that symbolic variables have in the other body.
     #[doc(hidden)]
     pub fn keep_numbers_of_symbols(&mut self) {
         self.same_numbers = true;
     }
 
-    /// Operand words here and in the other body, of the nodes and leaves that were brought.
+    /// Returns the operand words here and in the other body, of all imported nodes and leaves.
     #[doc(hidden)]
     pub fn words(&self) -> Vec<(u32, u32)> {
         let pairs = |slots: &Slots, bit: u32| -> Vec<(u32, u32)> {
@@ -135,7 +135,7 @@ impl<'a> Importer<'a> {
         [pairs(&self.nodes, 0), pairs(&self.leaves, LEAF_BIT)].concat()
     }
 
-    /// Says that a symbolic variable of the other body is this one here.
+    /// Maps a symbolic variable of the other body to one of this body.
     pub fn map_sym(&mut self, from: u32, to: u32) {
         *slot(&mut self.syms, from, self.from.var_names().len()) = to;
     }
@@ -244,8 +244,7 @@ impl<'a> Importer<'a> {
         entries.iter().map(import).collect()
     }
 
-    /// The entries of a dict. The order in which they were written makes no difference between two programs, so where
-    /// programs are compared they are sorted.
+    /// Returns the entries of a dict. Their written order does not distinguish programs, so they are sorted when programs are compared.
     fn dict_recs(&mut self, pool: &mut Pool, rec: DictRec) -> Vec<AttrRec> {
         let from = self.from;
         let entries = &from.attrs()[rec.off as usize..][..rec.len as usize];
@@ -294,8 +293,8 @@ impl<'a> Importer<'a> {
         new
     }
 
-    /// A leaf that was brought and names the same function of the module, with the same type up to the symbolic variables that
-    /// are the type's own. A text has one type for both.
+    /// Returns an imported leaf that names the same function of the module and has the same type, up to the symbolic variables that belong to the
+    /// type itself. A text has one type for both.
     fn same_function(&mut self, id: u32, rec: &LeafRec) -> Option<u32> {
         if rec.kind != leaf::GLOBAL_VAR || rec.ty == NONE {
             return None;
@@ -311,17 +310,17 @@ impl<'a> Importer<'a> {
         found
     }
 
-    /// Brings a type.
+    /// Imports a type.
     pub fn ty(&mut self, b: &mut BodyBuilder, ty: Ty<'_>) -> TypeId {
         TypeId(self.ty_id(&mut b.pool, ty.id))
     }
 
-    /// Brings the attributes of a value.
+    /// Imports the attributes of a value.
     pub fn attrs(&mut self, b: &mut BodyBuilder, value: Value<'_>) -> AttrsId {
         AttrsId(self.dict_id(&mut b.pool, value.node().map_or(NONE, |node| node.attrs)))
     }
 
-    /// Says that `v` is a copy of a value of the other body.
+    /// Records `v` as a copy of a value of the other body.
     pub(crate) fn copied(&mut self, b: &mut BodyBuilder, value: Value<'_>, v: V) {
         if value.op & LEAF_BIT == 0 {
             b.pool.s.take_origin(v.op as usize, self.from, value.op as usize);
@@ -329,14 +328,14 @@ impl<'a> Importer<'a> {
         self.map(value, v);
     }
 
-    /// Says that uses of a value of the other body mean `v` here.
+    /// Maps uses of a value of the other body to `v`.
     pub fn map(&mut self, value: Value<'_>, v: V) {
         if value.op & LEAF_BIT == 0 {
             *slot(&mut self.nodes, value.op, self.from.nodes().len()) = v.op;
         }
     }
 
-    /// What a value of the other body is here: a leaf is brought over, a node must have been copied or mapped.
+    /// Returns the value of this body for a value of the other one: a leaf is imported, a node must have been copied or mapped.
     pub fn value_of(&mut self, b: &mut BodyBuilder, value: Value<'_>) -> Option<V> {
         if value.op & LEAF_BIT != 0 {
             value.leaf()?;
@@ -348,12 +347,12 @@ impl<'a> Importer<'a> {
         (op != NONE).then(|| b.v(op))
     }
 
-    /// Copies one node (with its content if it is a region). `None` if an operand was neither copied nor mapped.
+    /// Copies one node, with its content if it is a region. Returns `None` if an operand was neither copied nor mapped.
     pub fn copy(&mut self, b: &mut BodyBuilder, value: Value<'_>) -> Option<V> {
         self.copy_before(b, value, usize::MAX, MAX_DEPTH)
     }
 
-    /// A node like `value`, with other operands; it must not be a region. From now on it is what `value` is here.
+    /// Adds a node like `value`, with other operands; it must not be a region. Later uses of `value` refer to the new node.
     #[doc(hidden)]
     pub fn copy_with(&mut self, b: &mut BodyBuilder, value: Value<'_>, ops: &[V]) -> Option<V> {
         let node = *value.node().filter(|node| !node.has(flag::REGION))?;
@@ -363,8 +362,8 @@ impl<'a> Importer<'a> {
         Some(v)
     }
 
-    /// As [`Importer::copy`], but nothing from `end` on, and no deeper: in a body that is being built, regions may lie across each
-    /// other.
+    /// Like [`Importer::copy`], but copies nothing from position `end` on and nothing deeper than `depth`, because regions of a body under
+    /// construction may overlap.
     fn copy_before(&mut self, b: &mut BodyBuilder, value: Value<'_>, end: usize, depth: u32) -> Option<V> {
         let node = *value.node()?;
         let mut ops = Vec::with_capacity(value.operands().len());
@@ -396,7 +395,7 @@ impl<'a> Importer<'a> {
     }
 }
 
-/// What a type alone consists of, without the names of its variables.
+/// Returns the records of a single type, without the names of its variables.
 fn of_type(from: &RawView<'_>, ty: u32) -> (Vec<TypeRec>, Vec<u32>, Vec<PrimRec>, Vec<BufferRec>, Vec<u8>) {
     let (mut importer, mut pool) = (Importer::of_few(from), Pool::default());
     importer.with_names = false;
@@ -405,7 +404,7 @@ fn of_type(from: &RawView<'_>, ty: u32) -> (Vec<TypeRec>, Vec<u32>, Vec<PrimRec>
     (types, lists, prims, buffers, str_bytes)
 }
 
-/// The same body with tables in order of first use, without names: equal bodies give equal sections.
+/// Returns the same body without names, with tables in order of first use: equal bodies have equal sections.
 pub(crate) fn canonical(from: &RawView<'_>) -> Sections {
     let mut importer = Importer::new(from);
     importer.with_names = false;
@@ -414,7 +413,7 @@ pub(crate) fn canonical(from: &RawView<'_>) -> Sections {
     s
 }
 
-/// The same body with tables in order of first use, its values in the one form that they are stored in.
+/// Returns the same body with tables in order of first use, and its values in the form in which sealed bodies store them.
 pub(crate) fn rebuilt(from: &RawView<'_>) -> Sections {
     let mut s = brought(Importer::new(from), from);
     let mut pool = Pool::over(std::mem::take(&mut s));
@@ -426,7 +425,7 @@ pub(crate) fn rebuilt(from: &RawView<'_>) -> Sections {
     Sections { spans: from.spans().to_vec(), origins, origin_lists, limit, ..pool.s }
 }
 
-/// All nodes, and what they use of the tables.
+/// Imports all nodes, and the table entries that they use.
 fn brought(mut importer: Importer<'_>, from: &RawView<'_>) -> Sections {
     let mut pool = Pool::default();
     pool.s.nodes.reserve(from.nodes().len());

@@ -1,4 +1,4 @@
-//! Makes bodies: builder, pool of interned records, importer, validation, and the one form that equal programs have.
+//! Makes bodies: builder, pool of interned records, importer, validation, and the canonical form that equal programs share.
 
 pub(crate) mod builder;
 pub mod import;
@@ -11,10 +11,10 @@ use super::storage::body_handle::Body;
 use super::storage::sections::RawView;
 use validate::{SealError, validate};
 
-/// Copies, validates and makes a body in this library, in the one form that equal programs have.
+/// Copies, validates and makes a body in this library, in the canonical form that equal programs share.
 ///
 /// # Errors
-/// Says which record is wrong, and why.
+/// Names the invalid record, and the reason.
 #[doc(hidden)]
 pub fn seal_here(raw: &RawView<'_>) -> Result<Body, SealError> {
     let mut unusual = usual_form::Unusual::default();
@@ -25,6 +25,6 @@ pub fn seal_here(raw: &RawView<'_>) -> Result<Body, SealError> {
     if !unusual.any() {
         return Ok(body);
     }
-    // Another order of valid records is valid.
+    // Valid records remain valid in another order.
     Body::seal_with(&usual_form::usual(body.raw(), unusual).raw(), |_| Ok(()))
 }

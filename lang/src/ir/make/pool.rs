@@ -1,4 +1,4 @@
-//! Tables of a body under construction: types, dimensions, leaves, strings, attributes, each entry once.
+//! Tables of a body under construction: types, dimensions, leaves, strings and attributes, with each entry stored once.
 
 use crate::ir::attrs::Attr;
 use crate::ir::make::usual_form::usual_float;
@@ -29,7 +29,7 @@ struct Indices {
     buffers: Index,
 }
 
-/// What a record is as a tree, in which shared parts are written out: number of parts, and depth.
+/// The measures of a record as a tree, with shared parts written out: number of parts, and depth.
 #[derive(Clone, Copy)]
 pub(crate) struct Tree {
     pub(crate) size: u32,
@@ -45,7 +45,7 @@ impl Tree {
     }
 }
 
-/// Measures of the first types and dimensions; those of the others are added when somebody asks.
+/// The measures of the first types and dimensions; those of the others are computed on demand.
 #[derive(Default)]
 struct Trees {
     prims: Vec<Tree>,
@@ -75,13 +75,13 @@ pub(crate) struct Pool {
     idx: Option<Box<Indices>>,
     trees: Trees,
     hasher: foldhash::fast::FixedState,
-    /// How deep the value that is being added is nested down to its part that is looked at.
+    /// The depth of the part being added within its value.
     level: u32,
-    /// Expressions of that value which others share, by their address: each is added once.
+    /// Shared expressions of that value, by address: each is added once.
     shared: HashMap<usize, u32, foldhash::fast::RandomState>,
-    /// The type that [`Pool::scalar_type`] gave last.
+    /// The type that [`Pool::scalar_type`] returned last.
     last_scalar: Option<(DType, u32)>,
-    /// Why the tables cannot be sealed: something was nested too deeply or too large, and the rest of it was left out.
+    /// The reason why the tables cannot be sealed: a value was too deep or too large, and its rest was omitted.
     refused: Option<SealError>,
 }
 
@@ -92,7 +92,7 @@ impl Default for Pool {
 }
 
 impl Pool {
-    /// Goes on with existing sections.
+    /// Continues with existing sections.
     pub(crate) fn over(s: Sections) -> Pool {
         let hasher = foldhash::fast::FixedState::with_seed(0x7061_7373);
         Pool {
@@ -107,7 +107,7 @@ impl Pool {
         }
     }
 
-    /// Whether all that was added is there as a whole.
+    /// Checks that no added value was truncated.
     pub(crate) fn check_whole(&self) -> Result<(), SealError> {
         self.refused.clone().map_or(Ok(()), Err)
     }
@@ -116,7 +116,7 @@ impl Pool {
         self.refused.get_or_insert(SealError::TooDeep { what, index: 0, most: MAX_DEPTH });
     }
 
-    /// Adds a part of a value, one level deeper. Beyond `MAX_DEPTH` it adds `none` instead and notes `what`.
+    /// Adds a part of a value, one level deeper. Beyond `MAX_DEPTH` it adds `none` instead and records `what`.
     fn part<T>(&mut self, what: &'static str, none: fn(&mut Self) -> T, add: impl FnOnce(&mut Self) -> T) -> T {
         if self.level > MAX_DEPTH {
             self.too_deep(what);
@@ -126,13 +126,13 @@ impl Pool {
         let added = add(self);
         self.level -= 1;
         if self.level == 0 && !self.shared.is_empty() {
-            // After this, something else may have their addresses.
+            // From here on, the addresses may be reused by other values.
             self.shared.clear();
         }
         added
     }
 
-    /// Notes a value of which inner parts were left out.
+    /// Records a value whose inner parts were omitted.
     fn whole(&mut self, what: &'static str, value: &impl Nests) {
         if value.depth() == TOO_DEEP {
             self.too_deep(what);
@@ -147,7 +147,7 @@ impl Pool {
             return;
         }
         let (h, s) = (&self.hasher, &self.s);
-        // Most functions have some of these, and growing a table hashes all of it again.
+        // Most functions have some of these, and a table that grows rehashes all its entries.
         let room = |entries: usize| Index::with_capacity(2 * entries + 16);
         let (types, prims, leaves) = (room(s.types.len()), room(s.prims.len()), room(s.leaves.len()));
         let mut idx = Box::new(Indices { types, prims, leaves, ..Indices::default() });
@@ -194,7 +194,7 @@ impl Pool {
         (idx.get_or_insert_with(Default::default), s, hasher)
     }
 
-    /// What a type is as a tree. A record refers to earlier ones only, so each is measured once.
+    /// Returns the measures of a type as a tree. A record refers to earlier ones only, so each is measured once.
     pub(crate) fn type_tree(&mut self, id: u32) -> Tree {
         let (s, trees) = (&self.s, &mut self.trees);
         let measured = trees.types.len();
@@ -305,7 +305,7 @@ impl Pool {
         self.part("type", |pool| pool.add_type(&Type::Object), |pool| pool.add_type(ty))
     }
 
-    /// The type of scalars whose value is not known: almost every node of a TIR function has one.
+    /// Returns the type of scalars of unknown value, which almost every node of a TIR function has.
     pub(crate) fn scalar_type(&mut self, dtype: DType) -> u32 {
         if let Some((known, id)) = self.last_scalar
             && known == dtype
@@ -405,7 +405,7 @@ impl Pool {
         intern(&mut idx.buffers, &mut s.buffers, h, rec)
     }
 
-    /// Appends a name and gives its offset.
+    /// Appends a name and returns its offset.
     pub(crate) fn name(&mut self, name: &str) -> u32 {
         let bytes = &mut self.s.name_bytes;
         let off = bytes.len() as u32;
@@ -418,14 +418,14 @@ impl Pool {
         off
     }
 
-    /// A new symbolic variable.
+    /// Adds a symbolic variable.
     pub(crate) fn sym(&mut self, name: &str, dtype: DType) -> Sym {
         let off = self.name(name);
         self.s.var_names.push(off);
         Sym { id: self.s.var_names.len() as u32 - 1, dtype }
     }
 
-    /// A symbolic variable with a number; those before it that are not there yet have no name.
+    /// Adds a symbolic variable with a given number; missing variables before it are added without names.
     pub(crate) fn sym_at(&mut self, id: u32, name: &str) -> u32 {
         let off = self.name(name);
         let names = &mut self.s.var_names;
@@ -434,7 +434,7 @@ impl Pool {
         id
     }
 
-    /// A constant; equal data of the same type is stored once.
+    /// Adds a constant; equal data of the same type is stored once.
     pub(crate) fn constant(&mut self, tensor: &Tensor, ty: u32) -> u32 {
         let (hash_lo, hash_hi) = tensor.hash128();
         let dtype = self.s.types.get(ty as usize).map_or(0, |t| t.dtype);
@@ -448,7 +448,7 @@ impl Pool {
         id
     }
 
-    /// A run of attribute entries as a list.
+    /// Adds a run of attribute entries as a list.
     pub(crate) fn attr_list(&mut self, entries: &[AttrRec]) -> (u32, u32) {
         if entries.is_empty() {
             return (0, 0);
@@ -464,7 +464,7 @@ impl Pool {
         entry
     }
 
-    /// A dict from entries that are sorted by key.
+    /// Adds a dict from entries that are sorted by key.
     pub(crate) fn dict_rec(&mut self, entries: &[AttrRec]) -> u32 {
         let (idx, s, h) = self.idx();
         let hash = h.hash_one(entries);
@@ -486,7 +486,7 @@ impl Pool {
         id
     }
 
-    /// A dict; keys are sorted here, of two equal keys the last one stays.
+    /// Adds a dict. Keys are sorted; of two equal keys the last one wins.
     pub(crate) fn dict<'k>(&mut self, entries: impl IntoIterator<Item = (&'k str, Attr)>) -> u32 {
         let entries: Vec<(&str, Attr)> = entries.into_iter().collect();
         self.dict_of(entries.iter().map(|(key, value)| (*key, value)).collect())
@@ -508,7 +508,7 @@ impl Pool {
         self.dict_rec(&recs)
     }
 
-    /// A dict whose entries stand as they were given; their keys are distinct.
+    /// Adds a dict that keeps its entries in the given order; their keys are distinct.
     pub(crate) fn dict_as_given<'k>(&mut self, entries: impl IntoIterator<Item = (&'k str, Attr)>) -> u32 {
         let recs: Vec<AttrRec> = entries.into_iter().map(|(key, value)| self.entry(key, &value)).collect();
         if recs.is_empty() { NONE } else { self.dict_rec(&recs) }
@@ -519,7 +519,7 @@ impl Pool {
         AttrRec { key: self.str(key), ..rec }
     }
 
-    /// One attribute entry without a key.
+    /// Returns one attribute entry without a key.
     pub(crate) fn attr(&mut self, value: &Attr) -> AttrRec {
         self.whole("attribute", value);
         self.part("attribute", |pool| pool.add_attr(&Attr::None), |pool| pool.add_attr(value))
@@ -536,7 +536,7 @@ impl Pool {
                 let id = self.str(v);
                 entry(attr::STR, val::STR, u64::from(id))
             }
-            // A text has the name of a data type, so that is what is stored.
+            // A text contains the name of a data type, so the name is stored.
             Attr::DType(v) => self.attr(&Attr::Str(v.to_string())),
             Attr::Type(v) => {
                 let id = self.ty(v);

@@ -1,20 +1,20 @@
-//! One form for one meaning: the order of nested expressions, blocks, data types in attributes, NaN.
+//! The canonical form of a body: the order of nested expressions, blocks, data types in attributes, NaN.
 //!
-//! The validator notices another form while it looks at the records, and sealing brings the body into the one form. So
-//! nothing that looks at a sealed body can tell who built it: a reader, a builder, an edit.
+//! The validator detects deviations from the canonical form while it checks the records, and sealing converts the body. Code that reads a sealed body
+//! therefore cannot distinguish whether a reader, a builder or an edit built it.
 
 use crate::ir::make::import::rebuilt;
 use crate::ir::make::validate::is_nested;
 use crate::ir::records::*;
 use crate::ir::storage::sections::{RawView, Sections};
 
-/// What a valid body has in another form than the one that is stored.
+/// The parts of a valid body that are not in canonical form.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Unusual {
-    /// Nested expressions do not come directly before their users, in the order of the operands; or a block goes on with
-    /// the one before it, or has no content.
+    /// True if nested expressions do not directly precede their users in the order of the operands, or if a block continues the one before it or is
+    /// empty.
     pub(crate) order: bool,
-    /// Attributes or dimensions.
+    /// True if attributes or dimensions are not canonical.
     pub(crate) values: bool,
 }
 
@@ -24,7 +24,7 @@ impl Unusual {
     }
 }
 
-/// The sections of a valid body in the one form.
+/// Returns the sections of a valid body in canonical form.
 pub(crate) fn usual(raw: &RawView<'_>, unusual: Unusual) -> Sections {
     let mut s = if unusual.values { rebuilt(raw) } else { Sections::copy_of(raw) };
     if unusual.order {
@@ -33,24 +33,23 @@ pub(crate) fn usual(raw: &RawView<'_>, unusual: Unusual) -> Sections {
     s
 }
 
-/// Whether the bits of a float are a NaN other than the one that is stored.
+/// Returns true for the bits of a NaN other than the canonical one.
 pub(crate) fn is_unusual_float(bits: u64) -> bool {
     usual_float(bits) != bits
 }
 
-/// All NaN are one, since a text has one name for them.
+/// Maps all NaNs to the canonical one, since a text has one name for them.
 pub(crate) fn usual_float(bits: u64) -> u64 {
     if f64::from_bits(bits).is_nan() { f64::NAN.to_bits() } else { bits }
 }
 
-/// Puts nested expressions directly before their users, in the order of the operands: where a text has them. They are
-/// evaluated with their user, so a binding that was between them and their user comes first. Blocks of one kind that
-/// follow each other are one, and a plain block without content is none. `Compact` in `edit.rs` writes the result of an edit
-/// by the same rule; the test `the_order_of_nested_expressions_is_one` holds both to it.
+/// Moves nested expressions directly before their users, in the order of the operands, as in a text. Nested expressions are evaluated with their
+/// user, so a binding between them and their user comes first. Consecutive blocks of one kind are merged, and an empty plain block is removed.
+/// `Compact` in `edit.rs` writes the result of an edit by the same rule; the test `the_order_of_nested_expressions_is_one` checks both.
 fn put_in_order(s: &mut Sections) {
     let Order { order, becomes, headers } = Order::of(s);
     for word in s.operands.iter_mut().filter(|word| **word & LEAF_BIT == 0) {
-        // An edit leaves operands behind that no node has.
+        // An edit leaves behind operands that belong to no node.
         *word = becomes.get(*word as usize).copied().unwrap_or(*word);
     }
     s.nodes = permuted(&s.nodes, &order);
@@ -64,28 +63,28 @@ fn put_in_order(s: &mut Sections) {
     }
 }
 
-/// The rows of a section in another order; nothing of a section without rows.
+/// Returns the rows of a section in another order; empty for a section without rows.
 fn permuted<T: Copy>(rows: &[T], order: &[u32]) -> Vec<T> {
     order.iter().filter_map(|old| rows.get(*old as usize).copied()).collect()
 }
 
 enum Step {
-    /// The nodes of a region from one position to another, but for nested ones.
+    /// The nodes of a region from one position to another, without nested ones.
     Content(u32, u32),
-    /// A node, and what is nested in it before it.
+    /// A node, preceded by its nested expressions.
     Tree(u32),
     Node(u32),
-    /// The end of the region whose header was here, and is there now.
+    /// The end of a region: the old and the new position of its header.
     End(u32, u32),
 }
 
-/// The nodes of a valid body in their order. Nesting can be deep, so a list of pending work replaces recursion.
+/// The canonical order of the nodes of a valid body. Nesting can be deep, so a work list replaces recursion.
 struct Order {
-    /// Their positions before.
+    /// The old positions, in the new order.
     order: Vec<u32>,
-    /// For each node its new position.
+    /// The new position of each node.
     becomes: Vec<u32>,
-    /// Regions: new position, extent, and the flag of an effect if it has one.
+    /// Regions: new position, extent, and the IMPURE flag if the region has an effect.
     headers: Vec<(u32, u32, u16)>,
 }
 
@@ -93,7 +92,7 @@ impl Order {
     fn of(s: &Sections) -> Order {
         let n = s.nodes.len();
         let mut out = Order { order: Vec::with_capacity(n), becomes: vec![NONE; n], headers: Vec::new() };
-        // The block that ended last: kind, new position, and where its content ends.
+        // The block that ended last: its kind, its new position, and the end of its content.
         let mut ended: Option<(u16, u32, usize)> = None;
         let mut steps = vec![Step::Content(0, n as u32)];
         while let Some(step) = steps.pop() {
@@ -144,7 +143,7 @@ impl Order {
     }
 }
 
-/// Whether nodes of a kind are blocks of bindings.
+/// Returns true if nodes of a kind are blocks of bindings.
 pub(crate) fn is_block(kind: u16) -> bool {
     matches!(kind, kind::BLOCK | kind::DATAFLOW)
 }

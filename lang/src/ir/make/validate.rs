@@ -1,8 +1,8 @@
-//! The validator behind `seal`: takes any records and says what is wrong, so that everything after it may trust ids.
+//! The validator behind `seal`: checks arbitrary records and reports the first error, so that all later code can rely on ids.
 //!
-//! Checked: every id against its table, lists and strings against their bytes, depth of types, dimensions and
-//! attributes, nesting of regions, definition before use, scope, one user for each unbound node. Not checked here:
-//! types against inference and arity (the host knows the operators), and A-normal form (a property).
+//! Checked: every id against its table, lists and strings against their bytes, depth of types, dimensions and attributes, nesting of regions,
+//! definition before use, scope, and the single user of each unbound node. Not checked here: types against inference and arity, for which the host
+//! has the operators, and A-normal form, which is a property.
 
 mod error;
 mod nodes;
@@ -16,7 +16,7 @@ use nodes::nodes;
 pub use error::SealError;
 pub(crate) use nodes::{is_expression, is_nested};
 
-/// Checks sections that come from anywhere; says what is valid, but not in the form that sealed bodies have.
+/// Checks sections from any source; returns the parts that are valid but not in canonical form.
 pub(crate) fn validate(raw: &RawView<'_>) -> Result<Unusual, SealError> {
     lengths(raw)?;
     strings(raw)?;
@@ -30,7 +30,7 @@ pub(crate) fn validate(raw: &RawView<'_>) -> Result<Unusual, SealError> {
     Ok(Unusual { order, values: unusual_values(raw) })
 }
 
-/// Whether an attribute or dimension has a form that no text has.
+/// Returns true if an attribute or dimension has a form that a text cannot express.
 fn unusual_values(raw: &RawView<'_>) -> bool {
     let of_attr = |rec: &AttrRec| rec.kind == attr::DTYPE || rec.kind == attr::FLOAT && is_unusual_float(rec.val);
     let of_prim = |rec: &PrimRec| rec.op == prim::FLOAT && is_unusual_float(u64::from(rec.b) << 32 | u64::from(rec.a));
@@ -40,7 +40,7 @@ fn unusual_values(raw: &RawView<'_>) -> bool {
         || raw.dicts().iter().any(|dict| dict.len == 0) && raw.nodes().iter().any(of_node)
 }
 
-/// Checks types, dimensions and lists alone.
+/// Checks only types, dimensions and lists.
 #[doc(hidden)]
 pub fn validate_types(raw: &RawView<'_>) -> Result<(), SealError> {
     let prims = prims(raw)?;
@@ -102,13 +102,13 @@ fn strings(raw: &RawView<'_>) -> Result<(), SealError> {
     Ok(())
 }
 
-/// Adds the sizes of the parts of a record to its own.
+/// Adds the size of a part of a record to that of the record.
 fn add_size(what: &'static str, index: usize, sizes: &mut [u32], part: u32) -> Result<(), SealError> {
     sizes[index] = sizes[index].saturating_add(part);
     if sizes[index] > MAX_SIZE { Err(SealError::TooLarge { what, index }) } else { Ok(()) }
 }
 
-/// A data type that texts can name.
+/// Checks that texts can name a data type.
 fn named_dtype(what: &'static str, index: usize, dtype: u32) -> Result<(), SealError> {
     match DType(dtype).has_name() {
         true => Ok(()),
@@ -117,7 +117,7 @@ fn named_dtype(what: &'static str, index: usize, dtype: u32) -> Result<(), SealE
 }
 
 /// Size of each dimension expression.
-/// Whether an integer is one of its data type. Those without a sign wrap into the 64 bits of the record.
+/// Returns true if an integer fits its data type. Unsigned integers wrap into the 64 bits of the record.
 fn is_integer_of(rec: &PrimRec) -> bool {
     let (dtype, value) = (DType(rec.dtype), (u64::from(rec.b) << 32 | u64::from(rec.a)) as i64);
     let value = if dtype == DType::U64 { i128::from(value as u64) } else { value.into() };
@@ -179,7 +179,7 @@ fn prim_list(raw: &RawView<'_>, what: &'static str, i: usize, off: u32, len: u32
     raw.list(off, len).iter().try_for_each(|p| whole_dim(raw, what, i, *p))
 }
 
-/// A dimension expression that stands for itself.
+/// Checks that a dimension expression is complete by itself.
 fn whole_dim(raw: &RawView<'_>, what: &'static str, i: usize, dim: u32) -> Result<(), SealError> {
     id(what, i, "dimension", dim, raw.prims().len())?;
     match raw.prims()[dim as usize].op {
@@ -295,7 +295,7 @@ fn attributes(raw: &RawView<'_>) -> Result<(), SealError> {
             named_dtype("attribute", i, rec.val as u32)?;
         }
     }
-    // Children come before their parent, so depth is one forward pass and cycles cannot be.
+    // Children precede their parent, so one forward pass computes the depth, and cycles are impossible.
     let mut depth = vec![0u16; attrs.len()];
     let mut sizes = vec![1u32; attrs.len()];
     for (i, rec) in attrs.iter().enumerate() {
@@ -307,7 +307,7 @@ fn attributes(raw: &RawView<'_>) -> Result<(), SealError> {
             }
             _ => continue,
         };
-        // An empty one may begin anywhere.
+        // An empty list may begin anywhere.
         if len == 0 {
             depth[i] = 1;
             continue;
@@ -353,7 +353,7 @@ fn consts(raw: &RawView<'_>) -> Result<(), SealError> {
     Ok(())
 }
 
-/// The type of a constant is that of a tensor of known shape, whose elements fill the data.
+/// Checks that the type of a constant is a tensor of known shape whose elements fill the data.
 fn const_type(raw: &RawView<'_>, rec: &ConstRec) -> Result<(), &'static str> {
     let said = raw.types()[rec.ty as usize];
     let of = match said.kind {
@@ -374,7 +374,7 @@ fn const_type(raw: &RawView<'_>, rec: &ConstRec) -> Result<(), &'static str> {
         (dim.op == prim::INT && i64::try_from(extent).is_ok()).then_some(extent)
     };
     let elements = raw.list(of.off, of.len).iter().try_fold(1u64, |n, id| n.checked_mul(extent(id)?));
-    // Elements that are narrower than a byte are packed.
+    // Elements narrower than a byte are packed.
     match elements.and_then(|elements| elements.checked_mul(bits)) {
         Some(bits) if bits.div_ceil(8) == rec.bytes => Ok(()),
         _ => Err("its data is not as long as its type says"),

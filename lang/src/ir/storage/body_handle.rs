@@ -9,7 +9,7 @@ use std::marker::PhantomData;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Header of a sealed body. Made by the host alone; plugins hold handles to it.
+/// Header of a sealed body. Only the host makes headers; plugins hold handles to them.
 #[repr(C)]
 #[derive(StableAbi)]
 pub struct BodyHdr {
@@ -17,7 +17,7 @@ pub struct BodyHdr {
     rc: AtomicU64,
     drop_fn: extern "C" fn(*mut BodyHdr),
     view: RawView<'static>,
-    /// Owned by the side that sealed: the buffer under `view`, in units of 16 bytes. The last one has the structural hash.
+    /// The buffer under `view`, in units of 16 bytes, owned by the side that sealed the body. The last unit holds the structural hash.
     #[sabi(unsafe_opaque_field)]
     buffer: *mut u128,
     units: usize,
@@ -30,7 +30,7 @@ pub struct BodyHdr {
 #[derive(StableAbi)]
 pub struct Body(NonNull<BodyHdr>);
 
-// SAFETY: a sealed body is immutable but for its atomic counters.
+// SAFETY: a sealed body is immutable except for its atomic counters.
 unsafe impl Send for Body {}
 // SAFETY: as above.
 unsafe impl Sync for Body {}
@@ -69,49 +69,49 @@ impl Body {
         unsafe { self.0.as_ref() }
     }
 
-    /// Bytes that the body takes: its header and sections. Constants count with their handles only, as bodies share them.
+    /// Returns the size of the body in bytes: its header and sections. Only the handles of constants are counted, because bodies share the data.
     pub fn byte_size(&self) -> usize {
         let hdr = self.hdr();
         size_of::<BodyHdr>() + hdr.units * size_of::<u128>() + hdr.n_tensors * size_of::<Tensor>()
     }
 
-    /// The sections.
+    /// Returns the sections.
     #[inline]
     pub fn raw(&self) -> &RawView<'_> {
         &self.hdr().view
     }
 
-    /// Whether two handles are the same body, not only equal ones.
+    /// Returns true if two handles refer to the same body, not merely to equal ones.
     #[inline]
     pub fn same(&self, other: &Body) -> bool {
         self.0 == other.0
     }
 
-    /// A number that tells this body from every other one that is alive.
+    /// Returns a number that differs from those of all other live bodies.
     #[inline]
     pub fn addr(&self) -> usize {
         self.0.as_ptr() as usize
     }
 
-    /// Number of handles, as of this moment.
+    /// Returns the current number of handles.
     #[doc(hidden)]
     pub fn owners(&self) -> u64 {
         self.hdr().rc.load(Ordering::Relaxed)
     }
 
-    /// The structural hash if it was computed before, else 0. Only in the copy of the crate that made the body: another
-    /// one may hash in another way.
+    /// Returns the cached structural hash; 0 if it has not been computed. Only available in the copy of the crate that made the body, because another
+    /// copy may hash differently.
     pub(crate) fn cached_hash(&self) -> Option<&AtomicU64> {
         let hdr = self.hdr();
         if !std::ptr::fn_addr_eq(hdr.drop_fn, drop_body as extern "C" fn(*mut BodyHdr)) {
             return None;
         }
-        // SAFETY: made here, by `seal_with`: behind the sections the buffer has one more unit, aligned to 16 bytes, which
-        // nothing else looks at, and it lives as long as the header.
+        // SAFETY: made here, by `seal_with`: after the sections the buffer has one more unit, aligned to 16 bytes, which nothing else accesses, and
+        // it lives as long as the header.
         Some(unsafe { AtomicU64::from_ptr(hdr.buffer.add(hdr.units - 1).cast()) })
     }
 
-    /// Copies the sections and lets `check` see the copy before it becomes a body.
+    /// Copies the sections and calls `check` with the copy before it becomes a body.
     pub(crate) fn seal_with<E>(
         raw: &RawView<'_>,
         check: impl FnOnce(&RawView<'_>) -> Result<(), E>,
@@ -132,17 +132,17 @@ impl Body {
             tensors: Box::into_raw(tensors).cast(),
             n_tensors,
         };
-        // SAFETY: what is on the heap is not null.
+        // SAFETY: a heap allocation is not null.
         Ok(Body(unsafe { NonNull::new_unchecked(hdr.leak()) }))
     }
 
-    /// The pointer of the handle, which stays with its owner.
+    /// Returns the pointer of the handle, which keeps its ownership.
     #[doc(hidden)]
     pub fn as_ptr(&self) -> *const BodyHdr {
         self.0.as_ptr()
     }
 
-    /// Gives the handle away as a pointer, for the boundary.
+    /// Converts the handle to a pointer that owns it, for the plugin boundary.
     #[doc(hidden)]
     pub fn into_ptr(self) -> *const BodyHdr {
         let ptr = self.0.as_ptr();
@@ -151,19 +151,18 @@ impl Body {
     }
 
     /// # Safety
-    /// `ptr` is the pointer of a live handle of somebody else; it is cloned.
+    /// `ptr` is the pointer of a live handle owned by someone else; it is cloned.
     pub(crate) unsafe fn clone_ptr(ptr: *const BodyHdr) -> Option<Body> {
-        // SAFETY: the borrowed handle is cloned and then forgotten, so that its count stays right.
+        // SAFETY: the borrowed handle is cloned and never dropped, so that the count stays correct.
         let borrowed = std::mem::ManuallyDrop::new(unsafe { Body::from_ptr(ptr) }?);
         Some(Body::clone(&borrowed))
     }
 
-    /// A new handle of the body behind a pointer that somebody else gave, who keeps his own; `None` if this copy of
-    /// the crate did not make it.
+    /// Returns a new handle of the body at a pointer whose owner keeps its own handle; `None` if this copy of the crate did not make the body.
     #[doc(hidden)]
     #[expect(clippy::not_unsafe_ptr_arg_deref, reason = "a pointer that is not of a live handle is not followed")]
     pub fn borrowed(ptr: *const BodyHdr) -> Option<Body> {
-        // SAFETY: a header that lives, and somebody holds a handle of.
+        // SAFETY: the header is live, because its owner holds a handle.
         if BodyHdr::is_live(ptr) { unsafe { Body::clone_ptr(ptr) } } else { None }
     }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use xxhash_rust::xxh3::Xxh3;
 
 impl Body {
-    /// Whether both are the same program but for names of variables and the order of their tables.
+    /// Returns true if both are the same program, up to the names of variables and the order of their tables.
     pub fn structural_eq(&self, other: &Body) -> bool {
         if self.same(other) {
             return true;
@@ -20,7 +20,7 @@ impl Body {
         same_sections(&a, &b)
     }
 
-    /// Hash of the program without names of variables; equal programs have equal hashes. Computed once for a body.
+    /// Returns a hash of the program without the names of variables; equal programs have equal hashes. Computed once per body.
     pub fn structural_hash(&self) -> u64 {
         let known = known_hash(self);
         if known != 0 {
@@ -34,7 +34,7 @@ impl Body {
     }
 }
 
-/// The hash if this copy of the crate computed it before, else 0.
+/// Returns the cached hash if this copy of the crate made the body and has computed it; otherwise 0.
 fn known_hash(body: &Body) -> u64 {
     body.cached_hash().map_or(0, |hash| hash.load(Ordering::Relaxed))
 }

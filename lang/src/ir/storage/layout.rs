@@ -1,13 +1,13 @@
-//! Where the fields of a record that crosses the boundary are, as a hash.
+//! A hash of the positions of the fields of a record that crosses the plugin boundary.
 
 use crate::ir::records::*;
 
-/// A record that crosses.
+/// A record that crosses the plugin boundary.
 #[doc(hidden)]
 pub trait Layout {
-    /// Hash over size, alignment and the place of every field.
+    /// Hash of size, alignment and the position of every field.
     const HASH: u64;
-    /// Names and places of all fields.
+    /// Names and positions of all fields.
     const FIELDS: &'static [(&'static str, usize)];
     /// Size in bytes.
     const SIZE: usize;
@@ -18,7 +18,7 @@ pub const fn mix(hash: u64, value: u64) -> u64 {
     (hash ^ value).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(23)
 }
 
-/// Implements [`Layout`]; to leave out a field is a compile error.
+/// Implements [`Layout`]; omitting a field is a compile error.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! layout {

@@ -1,5 +1,5 @@
-//! Which headers this copy of the crate made and has not dropped yet. A pointer that comes from outside is looked up
-//! here before anything behind it is read, so one that was made up, or whose header is gone, is found and does no harm.
+//! The headers that this copy of the crate made and has not dropped yet. A pointer from outside is looked up here before it is dereferenced, so an
+//! invalid or stale pointer is detected and does no harm.
 
 use super::body_handle::BodyHdr;
 use super::module_handle::ModuleHdr;
@@ -8,12 +8,12 @@ use foldhash::fast::FixedState;
 use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Locks for one kind of header: enough that threads at work on different functions seldom wait for each other.
+/// The number of locks for one kind of header: enough that threads working on different functions seldom wait for each other.
 const SHARDS: usize = 64;
 
 type Addresses = HashSet<usize, FixedState>;
 
-/// The addresses of one kind of header, by some of their bits.
+/// The addresses of one kind of header, sharded by some of their bits.
 #[doc(hidden)]
 pub struct Live([Mutex<Addresses>; SHARDS]);
 
@@ -23,9 +23,9 @@ impl Live {
     }
 
     fn shard(&self, address: usize) -> MutexGuard<'_, Addresses> {
-        // Allocators hand out neighbours; the lowest bits say nothing.
+        // Allocations are aligned, so the lowest bits are constant.
         let at = (address >> 5) ^ (address >> 11);
-        // No code of others runs under the lock, and a set that a panic left is still one.
+        // No foreign code runs under the lock, and the set is consistent even after a panic.
         self.0[at % SHARDS].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -37,27 +37,27 @@ impl Live {
 /// A header whose handles cross the boundary.
 #[doc(hidden)]
 pub trait Header: Sized + 'static {
-    /// Those that this copy of the crate made.
+    /// The live headers that this copy of the crate made.
     const LIVE: &'static Live;
 
-    /// The header on the heap, known from now on.
+    /// Moves the header to the heap and registers it.
     fn leak(self) -> *mut Self {
         let header = Box::into_raw(Box::new(self));
         Self::LIVE.shard(header as usize).insert(header as usize);
         header
     }
 
-    /// Takes a header back from the heap; nobody can give it back any more.
+    /// Takes a header back from the heap and unregisters it.
     ///
     /// # Safety
-    /// It came from [`Header::leak`], and this is the only call.
+    /// The pointer must come from [`Header::leak`], and this must be the only call for it.
     unsafe fn take(header: *mut Self) -> Box<Self> {
         Self::LIVE.shard(header as usize).remove(&(header as usize));
-        // SAFETY: the caller vouches for it.
+        // SAFETY: guaranteed by the caller.
         unsafe { Box::from_raw(header) }
     }
 
-    /// Whether this copy of the crate made it, and it lives. Any pointer may be asked.
+    /// Returns true if this copy of the crate made the header and it is live. The pointer may be arbitrary.
     fn is_live(header: *const Self) -> bool {
         Self::LIVE.has(header as usize)
     }

@@ -1,5 +1,5 @@
-//! How the IR lies in memory: records in sections, and the reference-counted handles of bodies, modules and tensors. All
-//! unsafe code of the IR is here.
+//! The memory layout of the IR: records in sections, and the reference-counted handles of bodies, modules and tensors. All unsafe code of the IR is
+//! here.
 
 #[doc(hidden)]
 pub mod body_handle;

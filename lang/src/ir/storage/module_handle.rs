@@ -10,7 +10,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// One function of a module: where its name lies, and its body.
+/// One function of a module: the address of its name, and its body.
 #[repr(C)]
 #[derive(StableAbi)]
 #[doc(hidden)]
@@ -21,7 +21,7 @@ pub struct FuncEntry {
 }
 
 impl FuncEntry {
-    /// Name and body.
+    /// Returns name and body.
     pub(crate) fn parts(&self) -> (&str, &Body) {
         // SAFETY: the name lies in the name block of the module, which lives as long as the entry, and is UTF-8.
         let name = unsafe { std::str::from_utf8_unchecked(std::slice::from_raw_parts(self.name, self.name_len)) };
@@ -40,7 +40,7 @@ pub struct ModuleHdr {
     entries: *mut FuncEntry,
     n_entries: usize,
     meta: Option<Body>,
-    /// Owner of the names; only the side that made the header looks at it.
+    /// The owner of the names; only the side that made the header accesses it.
     #[sabi(unsafe_opaque_field)]
     names: *const String,
 }
@@ -77,7 +77,7 @@ pub struct ModuleHdr {
 #[repr(transparent)]
 pub struct Module(NonNull<ModuleHdr>);
 
-// SAFETY: a module is immutable but for its atomic counter.
+// SAFETY: a module is immutable except for its atomic counter.
 unsafe impl Send for Module {}
 // SAFETY: as above.
 unsafe impl Sync for Module {}
@@ -128,38 +128,38 @@ impl Module {
         unsafe { std::slice::from_raw_parts(hdr.entries, hdr.n_entries) }
     }
 
-    /// The body that has the attributes and global infos of the module, if there are any.
+    /// Returns the body that holds the attributes and global infos of the module, if there are any.
     pub fn meta(&self) -> Option<&Body> {
         self.hdr().meta.as_ref()
     }
 
-    /// Whether two handles are the same module, not only equal ones.
+    /// Returns true if two handles refer to the same module, not merely to equal ones.
     #[inline]
     pub fn same(&self, other: &Module) -> bool {
         self.0 == other.0
     }
 
-    /// Number of handles, as of this moment.
+    /// Returns the current number of handles.
     #[doc(hidden)]
     pub fn owners(&self) -> u64 {
         self.hdr().rc.load(Ordering::Relaxed)
     }
 
-    /// A number that tells this module from every other one that is alive.
+    /// Returns a number that differs from those of all other live modules.
     pub fn addr(&self) -> usize {
         self.0.as_ptr() as usize
     }
 
-    /// From functions sorted by name, through the host where there is one.
+    /// Makes a module from functions sorted by name, through the host where there is one.
     pub(crate) fn from_parts(functions: Vec<(String, Body)>, meta: Option<Body>) -> Module {
         let by_host = sealer::host().and_then(|host| host.module(&functions, meta.as_ref()));
         by_host.unwrap_or_else(|| Module::from_parts_here(functions, meta))
     }
 
-    /// This module with some bodies replaced, by position; the same handle if there are none.
+    /// Returns this module with some bodies replaced, by position; the same handle if there are none.
     ///
     /// # Errors
-    /// If the host refuses, and this copy of the crate did not make the module.
+    /// If the host rejects a body, or this copy of the crate did not make the module.
     pub(crate) fn with_bodies(&self, changed: Vec<(usize, Body)>) -> Result<Module, SealError> {
         if changed.is_empty() {
             return Ok(self.clone());
@@ -171,7 +171,7 @@ impl Module {
         }
     }
 
-    /// From functions sorted by name, in this library.
+    /// Makes a module from functions sorted by name, in this library.
     #[doc(hidden)]
     pub fn from_parts_here(functions: Vec<(String, Body)>, meta: Option<Body>) -> Module {
         let mut names = String::with_capacity(functions.iter().map(|(name, _)| name.len()).sum());
@@ -187,8 +187,8 @@ impl Module {
         Module::make(entries, meta, names)
     }
 
-    /// This module with some bodies replaced, in this library. Only for a module that this library made: other copies
-    /// of the crate count the owners of names with functions of their own.
+    /// Returns this module with some bodies replaced, in this library. Only for a module that this library made: other copies of the crate count the
+    /// owners of the names with their own functions.
     #[doc(hidden)]
     pub fn with_bodies_here(&self, changed: Vec<(usize, Body)>) -> Module {
         let mut changed = changed.into_iter().peekable();
@@ -200,8 +200,8 @@ impl Module {
             };
             entries.push(FuncEntry { name: old.name, name_len: old.name_len, body });
         }
-        // SAFETY: `names` came from `Arc::into_raw` of this library, as `self` is one of its modules, and is alive as
-        // long as `self`; the count is raised for the new header.
+        // SAFETY: `names` came from `Arc::into_raw` of this library, as `self` is one of its modules, and is alive as long as `self`; the count is
+        // incremented for the new header.
         let names = unsafe {
             Arc::increment_strong_count(self.hdr().names);
             Arc::from_raw(self.hdr().names)
@@ -220,35 +220,34 @@ impl Module {
             meta,
             names: Arc::into_raw(names),
         };
-        // SAFETY: what is on the heap is not null.
+        // SAFETY: a heap allocation is not null.
         Module(unsafe { NonNull::new_unchecked(hdr.leak()) })
     }
 
-    /// The pointer of the handle, which stays with its owner.
+    /// Returns the pointer of the handle, which keeps its ownership.
     #[doc(hidden)]
     pub fn as_ptr(&self) -> *const ModuleHdr {
         self.0.as_ptr()
     }
 
     /// # Safety
-    /// `ptr` is the pointer of a live handle of somebody else; it is cloned.
+    /// `ptr` is the pointer of a live handle owned by someone else; it is cloned.
     #[doc(hidden)]
     pub unsafe fn clone_ptr(ptr: *const ModuleHdr) -> Option<Module> {
-        // SAFETY: the borrowed handle is cloned and then forgotten, so that its count stays right.
+        // SAFETY: the borrowed handle is cloned and never dropped, so that the count stays correct.
         let borrowed = std::mem::ManuallyDrop::new(unsafe { Module::from_ptr(ptr) }?);
         Some(Module::clone(&borrowed))
     }
 
-    /// A new handle of the module behind a pointer that somebody else gave, who keeps his own; `None` if this copy of
-    /// the crate did not make it.
+    /// Returns a new handle of the module at a pointer whose owner keeps its own handle; `None` if this copy of the crate did not make the module.
     #[doc(hidden)]
     #[expect(clippy::not_unsafe_ptr_arg_deref, reason = "a pointer that is not of a live handle is not followed")]
     pub fn borrowed(ptr: *const ModuleHdr) -> Option<Module> {
-        // SAFETY: a header that lives, and somebody holds a handle of.
+        // SAFETY: the header is live, because its owner holds a handle.
         if ModuleHdr::is_live(ptr) { unsafe { Module::clone_ptr(ptr) } } else { None }
     }
 
-    /// Gives the handle away as a pointer, for the boundary.
+    /// Converts the handle to a pointer that owns it, for the plugin boundary.
     #[doc(hidden)]
     pub fn into_ptr(self) -> *const ModuleHdr {
         let ptr = self.0.as_ptr();

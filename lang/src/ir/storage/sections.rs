@@ -1,7 +1,7 @@
-//! Sections as they lie in memory.
+//! Sections in memory.
 //!
-//! The process-local header holds pointer and length pairs; everything that reads them is here, so that the rest of
-//! the crate is safe code over slices.
+//! The process-local header holds pairs of pointer and length. All code that dereferences them is here, so that the rest of the crate is safe code
+//! over slices.
 
 use super::layout::layout;
 use super::tensor::{Tensor, TensorHdr};
@@ -22,13 +22,12 @@ impl RawSlice {
     /// No records.
     pub(crate) const EMPTY: RawSlice = RawSlice { ptr: std::ptr::null(), len: 0 };
 
-    /// The records of a slice, as long as it lives.
+    /// Returns the records of a slice, for as long as it lives.
     pub(crate) fn of<T>(slice: &[T]) -> RawSlice {
         RawSlice { ptr: slice.as_ptr().cast(), len: slice.len() }
     }
 
-    /// Whether there can be so many records of type `T` there. What is no slice at all must not be read, not even to
-    /// refuse it.
+    /// Checks that so many records of type `T` can exist at this address. An invalid slice must not be read, not even to reject it.
     fn plausible<T>(self, section: &str) -> Result<(), String> {
         let found = |why: &str| Err(format!("section `{section}` says it has {} records, {why}", self.len));
         if self.len == 0 {
@@ -46,7 +45,7 @@ impl RawSlice {
         Ok(())
     }
 
-    /// Records that lie in these bytes; `None` if their number is not whole, or they are not aligned.
+    /// Returns the records in some bytes; `None` if the length is not a multiple of the record size, or the bytes are not aligned.
     fn within<T: Record>(bytes: &[u8]) -> Option<RawSlice> {
         let whole = bytes.len().is_multiple_of(std::mem::size_of::<T>());
         let slice = RawSlice { ptr: bytes.as_ptr().cast(), len: bytes.len() / std::mem::size_of::<T>() };
@@ -59,19 +58,19 @@ impl RawSlice {
         if self.len == 0 {
             return &[];
         }
-        // SAFETY: the caller vouches for pointer, length and alignment.
+        // SAFETY: the caller guarantees pointer, length and alignment.
         unsafe { std::slice::from_raw_parts(self.ptr.cast(), self.len) }
     }
 }
 
-/// No section of a function is longer.
+/// The greatest length of a section of a function, in bytes.
 const MOST_BYTES: usize = 1 << 30;
 
-/// Number of section slots in a header, some of them reserved.
+/// The number of section slots in a header, some of them reserved.
 pub(crate) const SLOTS: usize = 24;
 
 impl Sections {
-    /// Empty sections with room for so many nodes and what they usually refer to.
+    /// Creates empty sections with room for a number of nodes and the entries that they usually refer to.
     pub(crate) fn with_capacity(nodes: usize) -> Sections {
         let entries = nodes / 4;
         Sections {
@@ -90,15 +89,15 @@ impl Sections {
 
 macro_rules! sections {
     ($($(#[$doc:meta])* $slot:literal $name:ident: $ty:ty;)*) => {
-        /// Slot, name and record of every section.
+        /// The slot, name and record type of every section.
         #[doc(hidden)]
         pub const SECTIONS: &[(usize, &str, &str)] = &[$(($slot, stringify!($name), stringify!($ty)),)*];
 
-        /// Sections by name, owned: what a builder fills and `seal` takes.
+        /// Owned sections by name: a builder fills them and `seal` takes them.
         #[derive(Clone, Debug, Default)]
         pub struct Sections {
             $($(#[$doc])* pub $name: Vec<$ty>,)*
-            /// Data of the constants, one each.
+            /// The data of the constants, one tensor each.
             pub tensors: Vec<Tensor>,
         }
 
@@ -115,7 +114,7 @@ macro_rules! sections {
                 Sections { $($name: raw.$name().to_vec(),)* tensors: raw.tensors().to_vec() }
             }
 
-            /// Number of bytes in all sections.
+            /// Returns the number of bytes in all sections.
             pub fn byte_len(&self) -> usize {
                 0 $(+ std::mem::size_of_val(self.$name.as_slice()))*
             }
@@ -128,15 +127,15 @@ macro_rules! sections {
                 unsafe { self.slots[$slot].get::<$ty>() }
             })*
 
-            /// Number of bytes in all sections.
+            /// Returns the number of bytes in all sections.
             pub fn byte_len(&self) -> usize {
                 0 $(+ std::mem::size_of_val(self.$name()))*
             }
 
-            /// Whether every section can be one, before any is read.
+            /// Checks that every section has a plausible address and length, before any is read.
             ///
             /// # Errors
-            /// The first that cannot.
+            /// The first section that does not.
             #[doc(hidden)]
             pub fn plausible(&self) -> Result<(), String> {
                 $(self.slots[$slot].plausible::<$ty>(stringify!($name))?;)*
@@ -149,8 +148,8 @@ macro_rules! sections {
                 $(f(bytes_of(self.$name()));)*
             }
 
-            /// Sections that lie where `next` says, in the same order. The records in them may have any value. `None` if
-            /// there are no records of their kind.
+            /// Creates a view of the sections that `next` returns, in the same order. The records in them may have any value. Returns `None` if a
+            /// section does not have a whole number of records.
             #[doc(hidden)]
             pub fn of_sections(
                 mut next: impl FnMut() -> Option<&'a [u8]>,
@@ -162,7 +161,7 @@ macro_rules! sections {
                 view.plausible().is_ok().then_some(view)
             }
 
-            /// Copies every section into `buffer` (16-aligned offsets) and points a new view at the copies.
+            /// Copies every section into `buffer` (16-aligned offsets) and returns the addresses of the copies.
             pub(super) fn copy_into(&self, buffer: &mut [u128]) -> [RawSlice; SLOTS] {
                 let mut slots = [RawSlice::EMPTY; SLOTS];
                 let mut at = 0usize;
@@ -183,7 +182,7 @@ macro_rules! sections {
                 slots
             }
 
-            /// Number of 16-byte units that `copy_into` needs.
+            /// Returns the number of 16-byte units that `copy_into` needs.
             pub(super) fn units(&self) -> usize {
                 0 $(+ std::mem::size_of_val(self.$name()).div_ceil(16))*
             }
@@ -191,7 +190,7 @@ macro_rules! sections {
     };
 }
 
-/// Borrowed sections: of a sealed body, or of a builder at work.
+/// Borrowed sections of a sealed body, or of a builder.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, StableAbi)]
 pub struct RawView<'a> {
@@ -232,15 +231,13 @@ sections! {
     13 name_bytes: u8;
     /// Names of symbolic variables: one offset into `name_bytes` each, or `NONE`. Not semantic.
     14 var_names: u32;
-    /// Places in the text that the nodes were read from, one each, or empty. Not semantic.
+    /// Positions of the nodes in the source text, one each, or empty. Not semantic.
     15 spans: u32;
-    /// Where the nodes are from, one each, or empty unless the host asks: see [`Origin`](crate::ir::origins::Origin). Not
-    /// semantic.
+    /// The origins of the nodes, one each, or empty unless the host requests them: see [`Origin`](crate::ir::origins::Origin). Not semantic.
     16 origins: u32;
-    /// What nodes were made from: lengths, each with so many numbers. Not semantic.
+    /// The nodes from which others were made: lists of numbers, each preceded by its length. Not semantic.
     17 origin_lists: u32;
-    /// How many rewrites an edit of the body applies, or empty for all: see
-    /// [`Body::limited_to`](crate::ir::Body::limited_to). Not semantic.
+    /// The number of rewrites that edits of the body apply, or empty for all: see [`Body::limited_to`](crate::ir::Body::limited_to). Not semantic.
     18 limit: u32;
 }
 
@@ -250,21 +247,21 @@ unsafe impl Send for RawView<'_> {}
 unsafe impl Sync for RawView<'_> {}
 
 impl<'a> RawView<'a> {
-    /// Data of the constants.
+    /// Returns the data of the constants.
     #[inline]
     pub fn tensors(&self) -> &'a [Tensor] {
         // SAFETY: a view is only made from slices of tensors that live for 'a.
         unsafe { self.tensors.get::<Tensor>() }
     }
 
-    /// New handles of the data of all constants. Each address is read once, and is of this copy of the crate. The
-    /// sections must be plausible.
+    /// Returns new handles of the data of all constants. Each address is read once, and must be a tensor of this copy of the crate. The sections must
+    /// be plausible.
     ///
     /// # Errors
-    /// The first that is not.
+    /// The first address that is not.
     #[doc(hidden)]
     pub fn own_tensors(&self) -> Result<Vec<Tensor>, String> {
-        // SAFETY: the list lives for 'a; a tensor is a transparent pointer, which may have any value as long as it is one.
+        // SAFETY: the list lives for 'a; a tensor is a transparent pointer, which may have any value as long as it is only read as a pointer.
         let handles: &[*const TensorHdr] = unsafe { self.tensors.get() };
         let own = |(at, handle): (usize, &*const TensorHdr)| {
             Tensor::borrowed(*handle).ok_or_else(|| format!("the data of constant {at} was not made by this host"))
@@ -272,13 +269,13 @@ impl<'a> RawView<'a> {
         handles.iter().enumerate().map(own).collect()
     }
 
-    /// The same sections with other data of constants.
+    /// Returns the same sections with other data of constants.
     #[doc(hidden)]
     pub fn with_tensors(self, tensors: &'a [Tensor]) -> RawView<'a> {
         RawView { tensors: RawSlice::of(tensors), ..self }
     }
 
-    /// The same tables under other nodes, without places in a text.
+    /// Returns the same tables with other nodes, without positions in a text.
     pub(crate) fn with_nodes<'b>(
         &'b self,
         nodes: &'b [NodeRec],
@@ -291,14 +288,14 @@ impl<'a> RawView<'a> {
         RawView { slots, tensors: self.tensors, life: PhantomData }
     }
 
-    /// The same sections with other origins, and another limit of rewrites.
+    /// Returns the same sections with other origins and another limit of rewrites.
     pub(crate) fn with_notes<'b>(&'b self, origins: &'b [u32], lists: &'b [u32], limit: &'b [u32]) -> RawView<'b> {
         let mut slots = self.slots;
         (slots[16], slots[17], slots[18]) = (RawSlice::of(origins), RawSlice::of(lists), RawSlice::of(limit));
         RawView { slots, tensors: self.tensors, life: PhantomData }
     }
 
-    /// A string of the string table; empty if the id is out of range.
+    /// Returns a string of the string table; empty if the id is out of range.
     #[inline]
     pub fn str(&self, id: u32) -> &'a str {
         let Some(rec) = self.strs().get(id as usize) else { return "" };
@@ -306,7 +303,7 @@ impl<'a> RawView<'a> {
         std::str::from_utf8(bytes.unwrap_or(&[])).unwrap_or("")
     }
 
-    /// The name at an offset of the name bytes; `None` for `NONE` or an offset out of range.
+    /// Returns the name at an offset of the name bytes; `None` for `NONE` or an offset out of range.
     #[inline]
     pub fn name_at(&self, off: u32) -> Option<&'a str> {
         let bytes = self.name_bytes().get(off as usize..)?;
@@ -314,21 +311,21 @@ impl<'a> RawView<'a> {
         std::str::from_utf8(rest.get(..u16::from_le_bytes(*len) as usize)?).ok()
     }
 
-    /// A list of types or dimensions; empty if out of range.
+    /// Returns a list of types or dimensions; empty if out of range.
     #[inline]
     pub fn list(&self, off: u32, len: u32) -> &'a [u32] {
         self.lists().get(off as usize..(off as usize).saturating_add(len as usize)).unwrap_or(&[])
     }
 }
 
-/// Records as bytes.
+/// Returns records as bytes.
 #[doc(hidden)]
 pub fn bytes_of<T: Record>(records: &[T]) -> &[u8] {
     // SAFETY: `Record` types have no padding, so every byte is initialized.
     unsafe { std::slice::from_raw_parts(records.as_ptr().cast(), std::mem::size_of_val(records)) }
 }
 
-/// Records from bytes; `None` if their number is not whole.
+/// Copies records from bytes; `None` if the length is not a multiple of the record size.
 #[doc(hidden)]
 pub fn records_from<T: Record>(bytes: &[u8]) -> Option<Vec<T>> {
     let size = std::mem::size_of::<T>();

@@ -1,25 +1,25 @@
-//! The nodes of a body: regions, scopes, operands, and one user for each nested expression.
+//! Validates the nodes of a body: regions, scopes, operands, and the single user of each nested expression.
 
 use super::{SealError, id, range};
 use crate::ir::make::usual_form::is_block;
 use crate::ir::records::*;
 use crate::ir::storage::sections::RawView;
 
-/// An open region while nodes are walked.
+/// An open region during the traversal of nodes.
 struct Open {
-    /// Position after its content.
+    /// The position after its content.
     end: u32,
-    /// Where values defined directly in it stop being visible, unless they are INNER.
+    /// The position where values defined directly in it stop being visible, unless they are INNER.
     visible: u32,
-    /// Nested expressions directly in it that still wait for their user.
+    /// The number of nested expressions directly in it that do not have a user yet.
     pending: i32,
-    /// Kind of the block directly in it that ended last, if only nested expressions follow it; else 0.
+    /// The kind of the last block directly in it, if only nested expressions follow that block; otherwise 0.
     block: u16,
 }
 
 impl Open {
-    /// Takes a node directly in the region, which uses `nested` of the expressions that wait. Returns whether it is a block
-    /// that sealed bodies do not have: one that follows a block of its kind, or an empty one.
+    /// Adds a node directly in the region; the node uses `nested` of the pending expressions. Returns true for a block that sealed bodies do not
+    /// contain: one that follows a block of its kind, or an empty one.
     #[inline]
     fn take(&mut self, i: usize, node: &NodeRec, nested: i32) -> Result<bool, SealError> {
         self.pending -= nested;
@@ -36,7 +36,7 @@ impl Open {
         Ok(superfluous)
     }
 
-    /// The region that a node directly in this one opens.
+    /// Returns the region that a node directly in this one opens.
     #[inline]
     fn inner(&self, i: usize, node: &NodeRec) -> Result<Open, SealError> {
         let end = i as u64 + 1 + u64::from(node.a);
@@ -45,20 +45,20 @@ impl Open {
             return Err(SealError::Malformed { what: "node", index: i, why });
         }
         let end = end as u32;
-        // Blocks do not hide what they define; functions, branches and unknown regions do.
+        // The values that a block defines are visible after it; those of functions, branches and unknown regions are not.
         let visible = if matches!(node.kind, kind::BLOCK | kind::DATAFLOW) { self.visible } else { end };
         Ok(Open { end, visible, pending: 0, block: 0 })
     }
 }
 
-/// Checks the nodes; says whether they have another order than sealed bodies have, or other blocks.
+/// Checks the nodes. Returns true if their order or their blocks differ from the form of sealed bodies.
 pub(super) fn nodes(raw: &RawView<'_>) -> Result<bool, SealError> {
     let nodes = raw.nodes();
     let n = nodes.len() as u32;
-    // For each node: where it stops being visible (bound), or how deep it is nested (unbound).
+    // For each node, the position where it stops being visible (bound), or its nesting depth (unbound).
     let mut until = vec![0u32; nodes.len()];
     let mut uses: Vec<u8> = vec![0; nodes.len()];
-    // For each nested expression where its first part stands.
+    // For each nested expression, the position of its first part.
     let mut starts = vec![0u32; nodes.len()];
     let mut moved = false;
     let mut open: Vec<Open> = vec![Open { end: n, visible: n, pending: 0, block: 0 }];
@@ -92,7 +92,7 @@ pub(super) fn nodes(raw: &RawView<'_>) -> Result<bool, SealError> {
     Ok(moved)
 }
 
-/// Closes the regions that end before node `i`: none may leave a nested expression without its user.
+/// Closes the regions that end before node `i`; each nested expression in them must have a user.
 fn close_ended(open: &mut Vec<Open>, i: usize) -> Result<(), SealError> {
     while open.len() > 1 && open.last().is_some_and(|region| region.end <= i as u32) {
         if open.pop().is_some_and(|region| region.pending != 0) {
@@ -102,7 +102,7 @@ fn close_ended(open: &mut Vec<Open>, i: usize) -> Result<(), SealError> {
     Ok(())
 }
 
-/// Whether a node may be at place `i` of `n` nodes, in a region that ends at `end`.
+/// Checks that a node may be at position `i` of `n` nodes, in a region that ends at `end`.
 fn in_place(node: &NodeRec, i: usize, n: usize, end: u32) -> Result<(), SealError> {
     let malformed = |why| Err(SealError::Malformed { what: "node", index: i, why });
     if i == 0 && n > 1 && !node.has(flag::REGION) && node.kind != kind::MODULE {
@@ -114,7 +114,7 @@ fn in_place(node: &NodeRec, i: usize, n: usize, end: u32) -> Result<(), SealErro
     Ok(())
 }
 
-/// Whether what is nested in a node comes directly before it, in the order of the operands; notes where it begins.
+/// Returns true if the nested expressions of a node directly precede it, in the order of the operands; records where they begin.
 fn directly_before(raw: &RawView<'_>, i: usize, node: &NodeRec, starts: &mut [u32]) -> bool {
     let (nodes, mut at) = (raw.nodes(), i as u32);
     for op in raw.operands()[node.op_range()].iter().rev() {
@@ -134,7 +134,7 @@ fn unbound_escapes(index: usize) -> SealError {
     SealError::Malformed { what: "node", index, why }
 }
 
-/// Facts that hold when all nodes were seen.
+/// Checks the conditions that can only be decided after all nodes.
 fn finish(nodes: &[NodeRec], uses: &[u8]) -> Result<(), SealError> {
     let n = nodes.len();
     if nodes[0].has(flag::REGION) && nodes[0].a as usize + 1 != n {
@@ -153,7 +153,7 @@ fn finish(nodes: &[NodeRec], uses: &[u8]) -> Result<(), SealError> {
     Ok(())
 }
 
-/// Nodes that are values: they are bound or have one user, so that equal programs have equal nodes.
+/// Returns true for nodes that are values. They are bound or have a single user, so that equal programs have equal nodes.
 pub(crate) fn is_expression(node: &NodeRec) -> bool {
     matches!(
         node.kind,
@@ -176,12 +176,12 @@ pub(crate) fn is_expression(node: &NodeRec) -> bool {
     ) || node.kind == kind::ACCESS && node.a == ACCESS_OF_OPERAND
 }
 
-/// A nested expression: a value without a name. Kinds that may be statements, of TIR or unknown, are none.
+/// Returns true for a nested expression: a value without a name. Kinds that may be statements, in TIR or unknown, are excluded.
 pub(crate) fn is_nested(node: &NodeRec) -> bool {
     node.flags & (flag::BOUND | flag::TERM) == 0 && is_expression(node)
 }
 
-/// Payload of an ACCESS that a buffer matches or a call takes; those of blocks are statements.
+/// The payload of an ACCESS that is an operand of a buffer match or a call; ACCESSes of blocks are statements.
 const ACCESS_OF_OPERAND: u32 = 2;
 
 fn record(raw: &RawView<'_>, i: usize, node: &NodeRec) -> Result<(), SealError> {
@@ -210,7 +210,7 @@ fn record(raw: &RawView<'_>, i: usize, node: &NodeRec) -> Result<(), SealError> 
     if node.kind == kind::PARAM && !node.has(flag::BOUND | flag::INNER) {
         return wrong("a parameter must be bound and visible only in its function");
     }
-    // A TIR function may have, between its parameters, the variables that the types of buffers use.
+    // Between its parameters, a TIR function may contain the variables used by the types of buffers.
     let content = |before: &NodeRec| {
         let relax = matches!(before.kind, kind::BLOCK | kind::DATAFLOW | kind::BRANCH | kind::YIELD);
         relax || is_expression(before) && before.has(flag::BOUND)
@@ -233,7 +233,7 @@ fn record(raw: &RawView<'_>, i: usize, node: &NodeRec) -> Result<(), SealError> 
     Ok(())
 }
 
-/// An If is followed by two branches and nothing else.
+/// Checks that an If is followed by two branches and nothing else.
 fn if_shape(raw: &RawView<'_>, i: usize, node: &NodeRec) -> Result<(), SealError> {
     let branch = |at: u64| {
         let rec = raw.nodes().get(usize::try_from(at).ok()?)?;
@@ -246,7 +246,7 @@ fn if_shape(raw: &RawView<'_>, i: usize, node: &NodeRec) -> Result<(), SealError
     Err(SealError::Malformed { what: "node", index: i, why: "an If must be followed by two branches" })
 }
 
-/// Checks the operands; gives the depth of the deepest unbound one and their number.
+/// Checks the operands; returns the depth of the deepest unbound one, and the number of unbound ones.
 fn operands(
     raw: &RawView<'_>,
     i: usize,
