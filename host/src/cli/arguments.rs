@@ -491,7 +491,7 @@ pub(super) struct Executed {
     pub(super) isolate: IsolateArgs,
 }
 
-/// What executes PrimFuncs.
+/// The backend that executes PrimFuncs.
 #[derive(Clone, Copy, ValueEnum)]
 pub(super) enum BackendArg {
     /// Native code for functions that take long, if there is an LLVM library.
