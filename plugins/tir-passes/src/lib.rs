@@ -1,4 +1,4 @@
-//! Standard passes of TIR, one file each.
+//! Standard TIR passes, one file each.
 #![forbid(unsafe_code)]
 
 pub mod blocks;

@@ -1,16 +1,16 @@
-//! The examples in the documentation of operators.
+//! Parses the examples in the documentation of operators.
 
 use plugin_api::metadata::{doc_lines, summary};
 use plugin_api::typing::operators::OpDecl;
 
-/// The example of a documentation: parameters, call and type.
+/// The example of an operator: parameters, call and type.
 pub(crate) struct Example {
     pub(crate) params: String,
     pub(crate) call: String,
     pub(crate) ty: String,
 }
 
-/// What is missing in the documentation of an operator.
+/// Returns the example of an operator, or an error that names the missing part of its documentation.
 pub(crate) fn example(decl: &OpDecl) -> Result<Example, String> {
     if !summary(decl.doc).ends_with('.') {
         return Err("begins with no sentence".to_string());

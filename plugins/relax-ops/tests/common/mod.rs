@@ -1,4 +1,4 @@
-//! The operators of this crate for the reader of TVMScript, without a host.
+//! Provides the operators of this crate to the TVMScript parser, without a host.
 
 use plugin_api::ir::Call;
 use plugin_api::metadata::{ArgInfo, AttrDefault, AttrInfo, OpInfo, OptionValue};

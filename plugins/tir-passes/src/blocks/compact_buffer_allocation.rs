@@ -1,4 +1,4 @@
-//! Makes buffers as small as what is accessed of them.
+//! Shrinks buffers to the region that is accessed.
 
 mod accessed;
 mod names;
@@ -66,7 +66,7 @@ fn compact_buffer_allocation(body: &Body, options: &Options, _: &Ctx) -> Result<
     })
 }
 
-/// Accesses of a buffer begin at the start of its region.
+/// Makes the indices of an access relative to the start of the buffer's region.
 fn move_access<'b>(
     value: Value<'b>,
     regions: &ValueMap<'b, Vec<Range>>,
@@ -104,7 +104,7 @@ fn move_access<'b>(
     Ok(())
 }
 
-/// The buffer of the extents of a region, with strides where its rows are aligned.
+/// Returns the buffer with the extents of a region, and with strides if its rows are aligned.
 fn compacted(ty: BufferType, region: &[Range], rows: &[Attr]) -> BufferType {
     let shape: Vec<Dim> = region.iter().map(|range| range.extent.clone()).collect();
     let mut aligned = vec![None; shape.len()];
@@ -132,7 +132,7 @@ fn compacted(ty: BufferType, region: &[Range], rows: &[Attr]) -> BufferType {
     BufferType { strides, ..ty.viewed(shape) }
 }
 
-/// The least stride that is no less, and `offset` more than a multiple of `factor`.
+/// Returns the lowest stride that is at least `stride` and equals `offset` plus a multiple of `factor`.
 fn next_aligned(stride: Dim, factor: i64, offset: i64) -> Dim {
     let number = |value| Dim::int(value, stride.dtype());
     match stride.as_int() {
@@ -146,7 +146,7 @@ fn next_aligned(stride: Dim, factor: i64, offset: i64) -> Dim {
     }
 }
 
-/// Whether an index is a vector of known length.
+/// Returns true if an index is a vector of known length.
 fn is_vector(index: Value<'_>) -> bool {
     (2..=i16::MAX).contains(&(index.ty().dtype().lanes() as i16))
 }

@@ -1,4 +1,4 @@
-//! Replaces iterators of blocks by what they are in the loops around them.
+//! Replaces the iterators of blocks by their values in the surrounding loops.
 
 use plugin_api::prelude::*;
 use plugin_api::walk::visitors::post_order_visit_value;
@@ -60,7 +60,7 @@ impl<'b> StmtMutator<'b> for ToOpaque {
     }
 }
 
-/// An iterator of the block that an expression uses.
+/// Returns an iterator of the block that an expression uses.
 fn iterator_in<'b>(expr: Value<'b>, block: Value<'b>) -> Option<Value<'b>> {
     let mut operands = vec![expr];
     post_order_visit_value(expr, |part| operands.extend(part.operands()));

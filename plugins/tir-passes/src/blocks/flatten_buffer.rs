@@ -50,12 +50,12 @@ fn flatten_buffer(body: &Body, _: &Ctx) -> Result<Body, PassError> {
 
 struct Flatten<'b> {
     context: IterContext<'b>,
-    /// The declaration of one dimension for each parameter that is accessed.
+    /// The one-dimensional declaration of each parameter that is accessed.
     declared: ValueMap<'b, V>,
 }
 
 impl<'b> Flatten<'b> {
-    /// Declares the parameters that are accessed before all statements.
+    /// Declares the accessed parameters before all statements.
     fn declare_parameters(&mut self, rw: &mut Rewriter<'b>) -> Result<(), PassError> {
         let root = rw.body().root();
         let Some(first) = root.content().next() else { return Ok(()) };
@@ -89,7 +89,7 @@ impl<'b> Flatten<'b> {
         Ok(())
     }
 
-    /// Calls get the data of the declaration.
+    /// Passes the data of the declaration to calls.
     fn use_declared(&mut self, user: Value<'b>, rw: &mut Rewriter<'b>) {
         for operand in user.operands() {
             if let Expr::BufferPart { buffer, part: 0 } = operand.view()
@@ -110,7 +110,7 @@ impl<'b> Flatten<'b> {
         rw.tir(|t| t.index(&dim).v())
     }
 
-    /// The index of a vector whose elements are in one row.
+    /// Returns the flat index of a vector whose elements are in one row.
     fn vector_in_row(
         &self,
         ty: &BufferType,
@@ -123,7 +123,7 @@ impl<'b> Flatten<'b> {
         let (steps, apart) = (in_steps(vector), ty.strides.last().cloned().unwrap_or(number(1)));
         let mut dims = scalars(rows)?;
         dims.push(steps.as_ref().map_or(number(0), |(first, _)| first.clone()));
-        // Not in the order of `IterContext::simplify`, which TVM has for single elements only.
+        // `IterContext::simplify` is not used here, because TVM applies it to single elements only.
         let simple = |dim: Dim| Linear::of(&dim).to_dim(dim.dtype()).unwrap_or(dim);
         let first = simple(offset_of(ty, dims.iter()));
         let step = steps.map(|(_, step)| cast(simple(mul(step, apart.clone())), first.dtype()));
@@ -137,13 +137,13 @@ impl<'b> Flatten<'b> {
                 None if apart.as_int() == Some(1) => all(&first) + wide(),
                 None => all(&first) + wide() * all(&cast(apart, first.dtype())),
             };
-            // TVM adds 0 to what is the same in all iterations.
+            // TVM adds 0 to indices that are loop-invariant.
             if in_loop { index.v() } else { (all(&Dim::int(0, first.dtype())) + index).v() }
         })
     }
 }
 
-/// The buffers whose data something uses that is no buffer itself.
+/// Returns the buffers whose data is used by something that is not a buffer.
 fn data_used_by<'b>(user: Value<'b>) -> impl Iterator<Item = Value<'b>> {
     let data = |operand: Value<'b>| match operand.view() {
         Expr::BufferPart { buffer, part: 0 } => Some(buffer),
@@ -152,7 +152,7 @@ fn data_used_by<'b>(user: Value<'b>) -> impl Iterator<Item = Value<'b>> {
     user.operands().filter(move |_| user.as_buffer_type().is_none()).filter_map(data)
 }
 
-/// Indices of one element.
+/// Converts the indices of one element.
 fn scalars(indices: &[Value<'_>]) -> Result<Vec<Dim>, PassError> {
     let dims: Option<Vec<Dim>> = indices.iter().map(|index| index_to_dim_of_atoms(*index)).collect();
     dims.filter(|dims| dims.iter().all(|dim| dim.dtype().lanes() == 1)).ok_or_else(|| {
@@ -162,7 +162,7 @@ fn scalars(indices: &[Value<'_>]) -> Result<Vec<Dim>, PassError> {
     })
 }
 
-/// The first element of a vector, and the step from each to the next, if the steps are equal.
+/// Returns the first element of a vector and the step between elements, if the steps are equal.
 fn in_steps(vector: Value<'_>) -> Option<(Dim, Dim)> {
     let scalar = |value| index_to_dim_of_atoms(value).filter(|dim| dim.dtype().lanes() == 1);
     match vector.view() {
@@ -185,7 +185,7 @@ fn in_steps(vector: Value<'_>) -> Option<(Dim, Dim)> {
     }
 }
 
-/// The buffer with one dimension.
+/// Returns the buffer type with one dimension.
 fn flattened(ty: &BufferType) -> BufferType {
     let one = Dim::int(1, DType::I32);
     let elements = match (&ty.shape[..], &ty.strides[..]) {

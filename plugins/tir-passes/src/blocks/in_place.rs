@@ -1,4 +1,5 @@
-//! Whether a statement computes each element of a buffer of the same element of another one, which can then be overwritten.
+//! Determines whether a statement computes each element of a buffer only from the same element of another one, which
+//! can then be overwritten.
 
 use super::storage_plan::{EXTERN_SCOPE, allocation_of};
 use plugin_api::arith::{index_to_dim_of_atoms, symbol_of};
@@ -6,7 +7,7 @@ use plugin_api::prelude::*;
 use plugin_api::tir::regions::linear::Linear;
 use plugin_api::walk::visitors::post_order_visit_value;
 
-/// Whether `to` can be computed in the place of `from` by a store, or a loop or condition around stores.
+/// Returns true if `to` can overwrite `from` in a store, or in a loop or condition around stores.
 pub(super) fn is_in_place(stmt: Value<'_>, to: Value<'_>, from: Value<'_>) -> bool {
     let kinds =
         matches!(stmt.stmt(), Some(Stmt::For { .. } | Stmt::If { .. } | Stmt::Attr { .. } | Stmt::Store { .. }));
@@ -17,7 +18,7 @@ pub(super) fn is_in_place(stmt: Value<'_>, to: Value<'_>, from: Value<'_>) -> bo
 fn part_is_in_place(value: Value<'_>, to: Value<'_>, from: Value<'_>) -> bool {
     let stored = match value.stmt() {
         Some(Stmt::Store { buffer, value: stored }) if allocation_of(buffer) == Some(to) => Some(stored),
-        // What it overwrites may be an element of the new buffer.
+        // The old value may be overwritten by an element of the new buffer.
         Some(Stmt::Store { buffer, .. }) if allocation_of(buffer) == Some(from) => return false,
         Some(Stmt::Attr { key, .. }) if key == EXTERN_SCOPE => return false,
         Some(Stmt::While { .. }) => return false,
@@ -44,7 +45,7 @@ fn part_is_in_place(value: Value<'_>, to: Value<'_>, from: Value<'_>) -> bool {
 
 /// A store to the new buffer.
 struct Store<'b> {
-    /// Its index, and whether its value reads the old buffer.
+    /// The flat index of the store. `reads` is true if the stored value reads the old buffer.
     index: Linear,
     reads: bool,
     /// Loops around it in the statement: their variables and numbers of iterations.
@@ -53,8 +54,8 @@ struct Store<'b> {
     branches: Vec<(Value<'b>, Value<'b>)>,
 }
 
-/// Whether no element is read after it was overwritten: no two iterations store the same element, and of two stores in one
-/// iteration that do, the later one does not read it, or only one of both is executed.
+/// Returns true if no element is read after it was overwritten: no two iterations store the same element; and if two
+/// stores in one iteration do, the later one does not read it, or only one of them executes.
 fn reads_before_it_writes<'b>(content: impl Iterator<Item = Value<'b>>, to: Value<'b>, from: Value<'b>) -> bool {
     let Some(stores) = stores(content, to, from) else { return false };
     let Some(first) = stores.first() else { return true };
@@ -70,12 +71,13 @@ fn reads_before_it_writes<'b>(content: impl Iterator<Item = Value<'b>>, to: Valu
     is_injective(first, span) && !stores.iter().enumerate().any(|(at, store)| again(at, store))
 }
 
-/// Whether two stores are in different branches of an If.
+/// Returns true if two stores are in different branches of an If.
 fn exclude_each_other(a: &Store<'_>, b: &Store<'_>) -> bool {
     a.branches.iter().any(|(of, branch)| b.branches.iter().any(|(other, into)| of == other && branch != into))
 }
 
-/// Whether iterations of the loops around a store reach different elements, also if each reaches as many as `span` more.
+/// Returns true if different iterations of the loops around a store reach different elements, even if each reaches
+/// `span` more elements.
 fn is_injective(store: &Store<'_>, span: i128) -> bool {
     let step = |sym: &Sym| {
         let term = store.index.terms.iter().find(|(term, _)| *term == Dim::Var(*sym));
@@ -89,7 +91,7 @@ fn is_injective(store: &Store<'_>, span: i128) -> bool {
     };
     let mut steps: Vec<(i128, Option<i64>)> = running().map(|(sym, n)| (step(sym), *n)).collect();
     steps.sort_unstable();
-    // Like the digits of a number: a step is greater than all that lesser ones reach together.
+    // As with the digits of a number, each step must exceed the total reach of all smaller ones.
     let mut reached = Some(span);
     let digits = steps.into_iter().all(|(by, n)| {
         let greater = reached.is_some_and(|reached| by > reached);
@@ -99,7 +101,7 @@ fn is_injective(store: &Store<'_>, span: i128) -> bool {
     digits && store.index.terms.iter().all(|(term, _)| is_plain(term))
 }
 
-/// The stores to the new buffer, in order; `None` if an index is not known.
+/// Returns the stores to the new buffer in order, or `None` if an index is unknown.
 fn stores<'b>(content: impl Iterator<Item = Value<'b>>, to: Value<'b>, from: Value<'b>) -> Option<Vec<Store<'b>>> {
     let (mut loops, mut ifs, mut branches) = (OpenScopes::new(), OpenScopes::new(), OpenScopes::new());
     let (mut names, mut stores) = (Vec::new(), Vec::new());
@@ -134,7 +136,7 @@ fn stores<'b>(content: impl Iterator<Item = Value<'b>>, to: Value<'b>, from: Val
     Some(stores)
 }
 
-/// Whether an index uses one of some names, whose values differ from iteration to iteration.
+/// Returns true if an index uses one of the names, whose values differ between iterations.
 fn uses(index: &Dim, names: &[Sym]) -> bool {
     let mut uses = false;
     index.vars(&mut |sym| uses |= names.contains(&sym));

@@ -1,4 +1,4 @@
-//! Makes the initialization of a reduction block a statement.
+//! Turns the initialization of a reduction block into a statement.
 
 use plugin_api::prelude::*;
 use plugin_api::tir::BlockIter;
@@ -41,9 +41,9 @@ fn lower_init_block(body: &Body, _: &Ctx) -> Result<Body, PassError> {
 
 #[derive(Default)]
 struct LowerInit<'b> {
-    /// Reduction iterators of the block that was entered last.
+    /// Reduction iterators of the innermost open block.
     reductions: Vec<BlockIter<'b>>,
-    /// Where the initialization ends that was lowered last: what is in it stays.
+    /// End of the last lowered initialization; its content is kept.
     end: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Replaces matched buffers by the buffers of which they are a part.
+//! Replaces matched buffers by the buffers that contain them.
 
 use plugin_api::arith::{index_to_dim_of_atoms, prim, substitute};
 use plugin_api::ir::BufferType;
@@ -50,14 +50,14 @@ fn lower_match_buffer(body: &Body, _: &Ctx) -> Result<Body, PassError> {
 
 struct LowerMatch<'b> {
     matched: ValueMap<'b, Source<'b>>,
-    /// What variables that matched buffers bring in mean.
+    /// Values of the variables that matched buffers define.
     known: BTreeMap<Sym, Dim>,
-    /// Parameters: they mean themselves.
+    /// Parameters, which are not replaced.
     params: BTreeSet<Sym>,
     analyzer: Analyzer,
 }
 
-/// The region that a matched buffer is.
+/// The region that a matched buffer refers to.
 #[derive(Clone)]
 struct Source<'b> {
     buffer: Value<'b>,
@@ -94,7 +94,7 @@ impl<'b> LowerMatch<'b> {
         Ok(Action::Keep)
     }
 
-    /// A matched buffer goes; what it is a part of is used in its place.
+    /// Removes a matched buffer and uses its source region instead.
     fn take_out(
         &mut self,
         matched: Value<'b>,
@@ -140,7 +140,7 @@ impl<'b> LowerMatch<'b> {
         Ok(())
     }
 
-    /// An expression with what is known in the place of variables of matched buffers.
+    /// Substitutes the known variables of matched buffers in an expression.
     fn in_known(&self, dim: &Dim) -> Dim {
         substitute(dim, &|sym| self.known.get(&sym).cloned())
     }
@@ -150,7 +150,7 @@ impl<'b> LowerMatch<'b> {
         Ok(pairs.map(|(min, extent)| (self.in_known(&min), self.in_known(&extent))).collect())
     }
 
-    /// Variables that a matched buffer brought in become what they mean.
+    /// Replaces variables that a matched buffer defines by their values.
     fn use_known(&self, value: Value<'b>, rw: &mut Rewriter<'b>) -> Result<(), PassError> {
         for (i, operand) in value.operands().enumerate().filter(|(_, operand)| !operand.is_nested()) {
             let dim = operand.dim().or_else(|| operand.symbol().map(Dim::Var));
@@ -164,7 +164,7 @@ impl<'b> LowerMatch<'b> {
         Ok(())
     }
 
-    /// Checks what a matched buffer says of itself, and gives its variables their values.
+    /// Checks the declared layout of a matched buffer and binds its variables.
     fn source(
         &mut self,
         ty: &BufferType,
@@ -206,7 +206,7 @@ impl<'b> LowerMatch<'b> {
         Ok(source)
     }
 
-    /// A variable gets its value; anything else must be equal to it.
+    /// Binds a variable to a value; anything else must equal the value.
     fn bind(&mut self, said: &Dim, value: &Dim, what: &str) -> Result<(), PassError> {
         let value = cast(self.in_known(value), said.dtype());
         let known = match said {
@@ -246,7 +246,7 @@ impl<'b> LowerMatch<'b> {
 }
 
 impl Source<'_> {
-    /// Ranges of the matched buffer as ranges of the other one.
+    /// Translates ranges of the matched buffer to ranges of the source buffer.
     fn shifted(&self, ranges: &[(Dim, Dim)]) -> Vec<(Dim, Dim)> {
         let outer = self.ranges.len() - ranges.len().min(self.ranges.len());
         let fixed = self.ranges.iter().take(outer).map(|(min, extent)| (min.clone(), extent.clone()));
@@ -256,7 +256,7 @@ impl Source<'_> {
     }
 }
 
-/// A number, or that it is none.
+/// Formats a constant dimension, or a text that it is not constant.
 fn shown(dim: &Dim) -> String {
     dim.as_int().map_or_else(|| "an expression".to_string(), |number| number.to_string())
 }
@@ -277,7 +277,7 @@ fn simple(dim: &Dim) -> Dim {
     Linear::of(dim).to_dim(dim.dtype()).unwrap_or_else(|| dim.clone())
 }
 
-/// Strides of a buffer: those that it says, or what its shape means.
+/// Returns the strides of a buffer: the declared ones, or those that follow from its shape.
 pub(super) fn strides_of(ty: &BufferType) -> Vec<Dim> {
     if !ty.strides.is_empty() {
         return ty.strides.clone();
@@ -292,13 +292,13 @@ pub(super) fn strides_of(ty: &BufferType) -> Vec<Dim> {
     strides
 }
 
-/// Position of an element in the data of a buffer.
+/// Returns the position of an element in the data of a buffer.
 pub(super) fn offset_of<'d>(ty: &BufferType, indices: impl ExactSizeIterator<Item = &'d Dim>) -> Dim {
     let mut flat: Option<Dim> = None;
     for (i, index) in indices.enumerate() {
         let one = match ty.strides.get(i) {
             Some(stride) => mul(index.clone(), stride.clone()),
-            // As wide as the extents.
+            // Uses the data type of the extents.
             None => match ty.shape.get(i).map(Dim::dtype) {
                 Some(wide) if flat.is_none() && wide.bits() > index.dtype().bits() => cast(index.clone(), wide),
                 _ => index.clone(),

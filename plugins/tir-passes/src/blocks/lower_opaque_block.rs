@@ -1,4 +1,4 @@
-//! Replaces blocks without iterators by their content.
+//! Replaces blocks without iterators by their contents.
 
 use plugin_api::prelude::*;
 use plugin_api::tir::{Tir, has_jumps};
@@ -32,7 +32,7 @@ declare_pass! {
     pub prim_func pass LOWER_OPAQUE_BLOCK = "s_tir.LowerOpaqueBlock" { opt_level: 0, run: lower_opaque_block }
 }
 
-/// Annotation that says how the rows of buffers are aligned.
+/// Annotation with the row alignment of buffers.
 pub(super) const DIM_ALIGN: &str = "buffer_dim_align";
 
 fn lower_opaque_block(body: &Body, _: &Ctx) -> Result<Body, PassError> {
@@ -40,7 +40,7 @@ fn lower_opaque_block(body: &Body, _: &Ctx) -> Result<Body, PassError> {
 }
 
 struct LowerOpaque<'b> {
-    /// For each buffer how its rows are aligned.
+    /// The row alignment of each buffer.
     alignments: ValueMap<'b, Vec<Attr>>,
 }
 
@@ -103,7 +103,7 @@ impl<'b> StmtMutator<'b> for LowerOpaque<'b> {
     }
 }
 
-/// The pragmas of a loop become attributes around it.
+/// Turns the pragmas of a loop into attributes around it.
 fn lower_pragmas<'b>(stmt: Value<'b>, var: Value<'b>, rw: &mut Rewriter<'b>) -> Result<(), PassError> {
     if let Some(free) = with_pragmas(stmt, var, rw)? {
         let others = stmt.annotations().into_iter().filter(|(key, _)| !is_pragma(key));
@@ -113,7 +113,7 @@ fn lower_pragmas<'b>(stmt: Value<'b>, var: Value<'b>, rw: &mut Rewriter<'b>) -> 
     Ok(())
 }
 
-/// Writes attributes around a loop for its pragmas, if it has any; gives the variable that they are about.
+/// Writes attributes around a loop for its pragmas, if it has any; returns the variable to which they apply.
 fn with_pragmas<'b>(stmt: Value<'b>, var: Value<'b>, rw: &mut Rewriter<'b>) -> Result<Option<V>, PassError> {
     let pragmas = pragmas(stmt);
     if pragmas.is_empty() {
@@ -127,7 +127,7 @@ fn with_pragmas<'b>(stmt: Value<'b>, var: Value<'b>, rw: &mut Rewriter<'b>) -> R
     Ok(Some(free))
 }
 
-/// For each buffer how its rows are aligned, as the blocks say that write it.
+/// Returns the row alignment of each buffer, as declared by the blocks that write it.
 pub(super) fn alignments(body: &Body) -> Result<ValueMap<'_, Vec<Attr>>, PassError> {
     let mut aligned: ValueMap<'_, Vec<Attr>> = ValueMap::new(body);
     for block in body.values().filter(|value| matches!(value.stmt(), Some(Stmt::Block))) {
@@ -149,7 +149,7 @@ pub(super) fn alignments(body: &Body) -> Result<ValueMap<'_, Vec<Attr>>, PassErr
     Ok(aligned)
 }
 
-/// The pragmas of a loop or block.
+/// Returns the pragmas of a loop or block.
 fn pragmas(stmt: Value<'_>) -> Vec<(String, Attr)> {
     stmt.annotations().into_iter().filter(|(key, _)| is_pragma(key)).collect()
 }
@@ -158,7 +158,7 @@ fn is_pragma(key: &str) -> bool {
     key.starts_with("pragma_")
 }
 
-/// Writes statements with attributes around what `inner` writes.
+/// Writes attribute statements around the output of `inner`.
 fn within(t: &Tir<'_, '_>, about: Option<V>, attrs: &[(String, Attr)], inner: &dyn Fn()) {
     match attrs {
         [] => inner(),

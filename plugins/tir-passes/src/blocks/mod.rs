@@ -1,4 +1,4 @@
-//! Passes over blocks and buffers: from blocks of a schedule to flat memory.
+//! Passes that lower blocks and buffers of a schedule to flat memory.
 
 pub mod compact_buffer_allocation;
 pub mod convert_blocks_to_opaque;

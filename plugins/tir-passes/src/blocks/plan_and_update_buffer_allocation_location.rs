@@ -62,7 +62,7 @@ fn plan_and_update(body: &Body, _: &Ctx) -> Result<Body, PassError> {
             planned.unused.insert(buffer);
             continue;
         };
-        // Each iteration gets a buffer of its own, so none may read what another one wrote.
+        // Each iteration gets its own buffer, so none may read what another one wrote.
         let around = planned.scopes.around(buffer);
         while planned.scopes.is_within(scope, around)
             && runs_in_order(planned.scopes.header(scope))
@@ -85,8 +85,8 @@ fn plan_and_update(body: &Body, _: &Ctx) -> Result<Body, PassError> {
     })
 }
 
-/// Whether the iterations of a loop run one after the other, so that one can use what another one left. Those of a parallel loop
-/// each need a buffer of their own.
+/// Returns true if the iterations of a loop run one after the other, so that each can use results of earlier ones. The
+/// iterations of a parallel loop each need their own buffer.
 fn runs_in_order(scope: Value<'_>) -> bool {
     match scope.stmt() {
         Some(Stmt::For { kind, .. }) => matches!(kind, "serial" | "unroll"),
@@ -97,17 +97,17 @@ fn runs_in_order(scope: Value<'_>) -> bool {
 /// The function, a loop or a block.
 struct Scope<'b> {
     header: Value<'b>,
-    /// The scope around it; the function is around itself.
+    /// The enclosing scope; the function encloses itself.
     around: usize,
     /// Number of scopes around it.
     depth: usize,
 }
 
-/// Loops and blocks, the function first; each knows the one around it.
+/// Loops and blocks, the function first; each refers to its enclosing scope.
 struct Scopes<'b> {
     all: Vec<Scope<'b>>,
     of: ValueMap<'b, usize>,
-    /// The scope around each value.
+    /// The scope that contains each value.
     around: ValueMap<'b, usize>,
 }
 
@@ -134,7 +134,7 @@ impl<'b> Scopes<'b> {
         self.all[scope].header
     }
 
-    /// The scope around a value.
+    /// Returns the scope that contains a value.
     fn around(&self, value: Value<'b>) -> usize {
         self.around.get(value).copied().unwrap_or(0)
     }
@@ -143,7 +143,7 @@ impl<'b> Scopes<'b> {
         self.header(self.around(value))
     }
 
-    /// The innermost scope around two.
+    /// Returns the innermost scope that contains two others.
     fn common(&self, mut a: usize, mut b: usize) -> usize {
         while a != b {
             let (of_a, of_b) = (&self.all[a], &self.all[b]);
@@ -152,18 +152,18 @@ impl<'b> Scopes<'b> {
         a
     }
 
-    /// Whether a scope is in another one, and is not that itself.
+    /// Returns true if a scope is strictly inside another one.
     fn is_within(&self, inner: usize, outer: usize) -> bool {
         inner != outer && self.common(inner, outer) == outer
     }
 
-    /// The outer one of two scopes, one of which is around the other.
+    /// Returns the outer of two nested scopes.
     fn outer(&self, a: usize, b: usize) -> usize {
         if self.all[a].depth <= self.all[b].depth { a } else { b }
     }
 }
 
-/// For each buffer the innermost scope around its accesses.
+/// The innermost scope that contains all accesses of each buffer.
 struct Places<'b> {
     scopes: Scopes<'b>,
     lowest: ValueMap<'b, usize>,
@@ -219,7 +219,8 @@ impl<'b> Places<'b> {
         self.lowest.insert(buffer, known.map_or(scope, |known| self.scopes.common(known, scope)));
     }
 
-    /// What a block accesses with iterators that are not spatial is allocated outside of the loops of these.
+    /// Moves the allocation of buffers that a block accesses with non-spatial iterators out of the loops of these
+    /// iterators.
     fn stay_outside_of_carried_loops(&mut self, block: Value<'b>) {
         let Some(scope) = self.scopes.of.get(block).copied() else { return };
         let carried: Vec<Carried<'b>> = block.block_iters().filter_map(|iter| self.carried(&iter)).collect();
@@ -244,7 +245,8 @@ impl<'b> Places<'b> {
         }
     }
 
-    /// The scope around the loops that an iterator goes through, unless it is a spatial one or goes through none.
+    /// Returns the scope outside of the loops that an iterator depends on, or `None` if it is spatial or depends on
+    /// none.
     fn carried(&self, iter: &BlockIter<'b>) -> Option<Carried<'b>> {
         if iter.is_spatial {
             return None;
@@ -260,11 +262,11 @@ impl<'b> Places<'b> {
     }
 }
 
-/// An iterator of a block whose value one iteration of a loop carries to the next.
+/// A block iterator that carries values from one iteration of a loop to the next.
 struct Carried<'b> {
     var: Value<'b>,
     is_reduction: bool,
-    /// The scope around its loops.
+    /// The scope outside of its loops.
     outside: usize,
 }
 
@@ -274,15 +276,15 @@ fn visit_values_of<'b>(value: Value<'b>, mut visit: impl FnMut(Value<'b>)) {
     post_order_visit_value(value, |part| part.operands().for_each(&mut visit));
 }
 
-/// Buffers that are allocated somewhere else than before.
+/// Buffers whose allocations move.
 struct Planned<'b> {
     body: &'b Body,
     detector: Detector<'b>,
-    /// Those of each scope.
+    /// The buffers allocated in each scope.
     at: BTreeMap<usize, Vec<Value<'b>>>,
     /// The scope of each buffer of a block.
     scope_of: ValueMap<'b, usize>,
-    /// Buffers that nothing accesses, which go.
+    /// Buffers that are never accessed, which are removed.
     unused: ValueSet<'b>,
     scopes: Scopes<'b>,
 }
@@ -303,8 +305,8 @@ impl<'b> Planned<'b> {
         Ok(())
     }
 
-    /// A block cannot say that it accesses an element whose index it reads from a buffer that it allocates itself: it accesses
-    /// any element then.
+    /// Widens a declared access to whole dimensions if its index is loaded from a buffer that the block itself
+    /// allocates, because the declaration cannot refer to that buffer.
     fn widen(&self, value: Value<'b>, access: &RegionAccess<'b>, rw: &mut Rewriter<'b>) -> Result<(), PassError> {
         let is_own = |buffer: Value<'b>| self.is_not_outside(buffer, value);
         let reads_own =
@@ -323,8 +325,8 @@ impl<'b> Planned<'b> {
         Ok(())
     }
 
-    /// Whether a buffer is allocated in the block that says that it accesses it, or nowhere, or elsewhere: a block may say that
-    /// it accesses what it does not, and such a buffer is allocated where others use it.
+    /// Returns true if a buffer is unused, or is not allocated outside of the block that declares the access. A block
+    /// may declare accesses that it does not perform; such a buffer is allocated where others use it.
     fn is_not_outside(&self, buffer: Value<'b>, access: Value<'b>) -> bool {
         let around = self.scopes.around(access);
         self.unused.contains(buffer)
@@ -354,10 +356,10 @@ impl<'b> Planned<'b> {
         })
     }
 
-    /// What the content of a loop reads and writes of buffers that are not allocated in it.
+    /// Returns the regions that the content of a loop reads and writes, of buffers allocated outside of it.
     fn accessed(&mut self, header: Value<'b>, scope: usize) -> [Vec<BufferRegion<'b>>; 2] {
         let Accessed { mut reads, mut writes, opaque } = self.detector.accessed_in(header);
-        // What is used in another way is both read and written, all of it.
+        // Any other use counts as a read and a write of the whole buffer.
         let is_opaque = |region: &BufferRegion<'b>| opaque.iter().any(|of| of.buffer == region.buffer);
         for regions in [&mut reads, &mut writes] {
             regions.retain(|region| !is_opaque(region));
@@ -386,7 +388,7 @@ impl<'b> Planned<'b> {
     }
 }
 
-/// Whether an expression loads from a buffer of some kind.
+/// Returns true if an expression loads from a buffer of some kind.
 fn loads_from<'b>(root: Value<'b>, is_of_kind: impl Fn(Value<'b>) -> bool) -> bool {
     let mut found = false;
     post_order_visit_value(root, |part| {

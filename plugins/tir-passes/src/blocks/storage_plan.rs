@@ -1,37 +1,38 @@
-//! Which allocations share storage: each is alive from the first to the last statement that touches it, in the scope of its
-//! allocation.
+//! Assigns storage to allocations. An allocation is alive from the first to the last statement that touches it, in the
+//! scope of its allocation.
 
 use super::in_place::is_in_place;
 use plugin_api::ir::BufferType;
 use plugin_api::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Attribute of a statement that is called elsewhere.
+/// Attribute of a statement that is called from elsewhere.
 pub(super) const EXTERN_SCOPE: &str = "extern_scope";
 
-/// Storage that allocations share which are not alive at the same time.
+/// Storage shared by allocations that are not alive at the same time.
 pub(super) struct Storage<'b> {
-    /// Where it is allocated: at the start of this thread launch or parallel loop, or of the function.
+    /// Its position: the start of this thread launch or parallel loop, or of the function.
     pub(super) attach: Option<Value<'b>>,
-    /// The allocations, in the order in which they begin to live.
+    /// The allocations, in the order in which they become alive.
     pub(super) allocs: Vec<Value<'b>>,
     pub(super) scope: String,
     /// Data type of the first one.
     pub(super) dtype: DType,
-    /// Size in bits; 0 if it is not known.
+    /// Size in bits; 0 if unknown.
     bits: u64,
 }
 
-/// A statement, or the start or end of one with content, in order.
+/// A statement, or the start or end of a compound statement, in order.
 struct Entry<'b> {
     stmt: Value<'b>,
     kind: Kind,
-    /// Allocations that it touches. The end of a statement with content has those in the scope around it, its start none.
+    /// Allocations that it touches. The end of a compound statement lists those of the surrounding scope; its start
+    /// lists none.
     touched: Vec<Value<'b>>,
 }
 
 enum Kind {
-    /// The start of a statement with content, and the number of its end.
+    /// The start of a compound statement, and the index of its end.
     Start {
         end: usize,
     },
@@ -39,7 +40,7 @@ enum Kind {
     Leaf,
 }
 
-/// The allocation whose data a buffer uses, through declarations of other buffers over it.
+/// Returns the allocation whose data a buffer uses, through declarations of other buffers over it.
 pub(super) fn allocation_of(mut buffer: Value<'_>) -> Option<Value<'_>> {
     while !buffer.is_allocation() {
         let Expr::BufferPart { buffer: of, part: 0 } = buffer.operand(0)?.view() else { return None };
@@ -48,7 +49,7 @@ pub(super) fn allocation_of(mut buffer: Value<'_>) -> Option<Value<'_>> {
     Some(buffer)
 }
 
-/// Plans the storage of all allocations of a function that are touched, except those that stay where they are.
+/// Plans the storage of all touched allocations of a function, except those that must stay in place.
 pub(super) fn plan<'b>(body: &'b Body, stay: &ValueSet<'b>) -> Result<Vec<Storage<'b>>, PassError> {
     let entries = Linear::of(body, stay)?;
     let mut plan = Plan::new(body, &entries);
@@ -71,7 +72,7 @@ pub(super) fn plan<'b>(body: &'b Body, stay: &ValueSet<'b>) -> Result<Vec<Storag
     Ok(plan.storages)
 }
 
-/// Whether storage is allocated in a statement rather than around it.
+/// Returns true if storage is allocated in a statement rather than around it.
 fn has_own_storage(stmt: Value<'_>, around: Option<Value<'_>>) -> bool {
     match stmt.stmt() {
         Some(Stmt::Launch { .. }) => true,
@@ -80,16 +81,16 @@ fn has_own_storage(stmt: Value<'_>, around: Option<Value<'_>>) -> bool {
     }
 }
 
-/// The statements in order.
+/// The statements in linear order.
 struct Linear<'b, 's> {
     entries: Vec<Entry<'b>>,
-    /// Open statements with content: their starts, and what was touched in them.
+    /// The starts of open compound statements, and the allocations touched in them.
     open: OpenScopes<(usize, Vec<Value<'b>>)>,
-    /// For each allocation the number of statements open around it.
+    /// For each allocation, the number of statements open around it.
     level: ValueMap<'b, usize>,
     /// Allocations that the expressions of the next statement touch.
     pending: Vec<Value<'b>>,
-    /// Launches around the current place.
+    /// Launches around the current position.
     launches: OpenScopes<()>,
     stay: &'s ValueSet<'b>,
 }
@@ -105,7 +106,7 @@ impl<'b, 's> Linear<'b, 's> {
             }
             linear.visit(value)?;
         }
-        // Nothing comes after the last statement of a PrimFunc.
+        // Nothing follows the last statement of a PrimFunc.
         while let Some(closed) = linear.open.close() {
             linear.close(closed);
         }
@@ -117,7 +118,7 @@ impl<'b, 's> Linear<'b, 's> {
             self.level.insert(value, self.open.len());
         }
         if matches!(value.view(), Expr::Buffer) {
-            // A declaration does not touch the data that it is over.
+            // A declaration does not touch the data that it refers to.
             self.pending.clear();
         }
         if let Some(access) = value.as_element_access() {
@@ -144,12 +145,12 @@ impl<'b, 's> Linear<'b, 's> {
         self.touch_pending(value)
     }
 
-    /// The next statement touches a buffer.
+    /// Records that the next statement touches a buffer.
     fn touch(&mut self, buffer: Value<'b>) {
         self.pending.extend(allocation_of(buffer).filter(|alloc| !self.stay.contains(*alloc)));
     }
 
-    /// Whether a statement is a scope of its own. Inner launches share the one of the outermost.
+    /// Returns true if a statement is its own scope. Inner launches share the scope of the outermost.
     fn is_scope(&mut self, value: Value<'b>) -> bool {
         match value.stmt() {
             Some(Stmt::For { .. } | Stmt::While { .. } | Stmt::If { .. }) => true,
@@ -183,7 +184,7 @@ impl<'b, 's> Linear<'b, 's> {
         Ok(())
     }
 
-    /// A statement with content ends.
+    /// Records the end of a compound statement.
     fn close(&mut self, (start, touched): (usize, Vec<Value<'b>>)) {
         let stmt = self.entries[start].stmt;
         self.entries[start].kind = Kind::Start { end: self.entries.len() };
@@ -191,27 +192,27 @@ impl<'b, 's> Linear<'b, 's> {
     }
 }
 
-/// Storages while statements are walked.
+/// The state of the storages while statements are walked.
 struct Plan<'b> {
     storages: Vec<Storage<'b>>,
     /// The storage of each allocation.
     of: ValueMap<'b, usize>,
-    /// The number of the last entry that touches each allocation.
+    /// The index of the last entry that touches each allocation.
     last: ValueMap<'b, usize>,
-    /// Allocations that live, or did.
+    /// Allocations that are or were alive.
     born: ValueSet<'b>,
-    /// Where storage is allocated that begins to be used here.
+    /// The place for storage whose use begins here.
     here: Place<'b>,
-    /// Those around it, the outermost first.
+    /// The enclosing places, outermost first.
     around: Vec<Place<'b>>,
 }
 
-/// The function, or a statement in which storage is allocated, with what is free of its storage.
+/// The function, or a statement in which storage is allocated, with its free storage.
 struct Place<'b> {
     stmt: Option<Value<'b>>,
-    /// Of known size, by it; those of one size in the order in which they became free.
+    /// Free storage of known size, by size; storages of equal size are in the order in which they became free.
     sized: BTreeMap<u64, Vec<usize>>,
-    /// Of unknown size.
+    /// Free storage of unknown size.
     unsized_: Vec<usize>,
 }
 
@@ -239,7 +240,7 @@ impl<'b> Plan<'b> {
         }
     }
 
-    /// What a statement touches first begins to live, while other allocations are used for the last time.
+    /// Starts the lifetime of allocations that a statement touches first, while those it touches last are still alive.
     fn begin(&mut self, stmt: Value<'b>, touched: &[Value<'b>], end: usize) {
         let new: Vec<Value<'_>> = touched.iter().copied().filter(|buffer| self.born.insert(*buffer)).collect();
         let dying = self.dying(touched, end);
@@ -252,14 +253,14 @@ impl<'b> Plan<'b> {
         }
     }
 
-    /// Those that no entry after this one touches, each once.
+    /// Returns the allocations that no later entry touches, each once.
     fn dying(&self, touched: &[Value<'b>], end: usize) -> Vec<Value<'b>> {
         let mut seen = BTreeSet::new();
         let last = |buffer: &&Value<'b>| self.last.get(**buffer) == Some(&end) && seen.insert(buffer.word());
         touched.iter().filter(last).copied().collect()
     }
 
-    /// The storage of what is touched for the last time becomes free.
+    /// Frees the storage of allocations that are touched for the last time.
     fn end(&mut self, touched: &[Value<'b>], at: usize) {
         self.dying(touched, at).into_iter().for_each(|buffer| self.free(buffer));
     }
@@ -270,7 +271,7 @@ impl<'b> Plan<'b> {
         }
     }
 
-    /// What is allocated in a statement is not there after it.
+    /// Drops storage allocated in a statement at its end.
     fn leave(&mut self, stmt: Value<'b>) {
         if self.here.stmt == Some(stmt)
             && let Some(outer) = self.around.pop()
@@ -279,7 +280,8 @@ impl<'b> Plan<'b> {
         }
     }
 
-    /// The storage of an allocation that dies while each of its elements becomes the same element of the new one.
+    /// Returns the storage of an allocation that dies in this statement while each of its elements becomes the same
+    /// element of the new one.
     fn in_place(&mut self, stmt: Value<'b>, buffer: Value<'b>, ty: &BufferType, dying: &[Value<'_>]) -> Option<usize> {
         let (at, from) = dying.iter().find_map(|from| {
             let at = *self.of.get(*from)?;
@@ -287,12 +289,12 @@ impl<'b> Plan<'b> {
             let fits = storage.scope == ty.scope && storage.dtype == ty.dtype && storage.bits == bits_of(ty);
             (fits && is_in_place(stmt, buffer, *from)).then_some((at, *from))
         })?;
-        // Its storage does not become free.
+        // The storage stays in use.
         self.of.remove(from);
         Some(at)
     }
 
-    /// Free storage that fits, or new one.
+    /// Returns free storage that fits, or new storage.
     fn find(&mut self, buffer: Value<'b>, ty: &BufferType) -> usize {
         let bits = bits_of(ty);
         let free = if !is_shareable(ty, bits) {
@@ -310,7 +312,8 @@ impl<'b> Plan<'b> {
         })
     }
 
-    /// One that is as large or larger, else the next smaller one of the same data type, both within a factor of 16.
+    /// Finds free storage that is at least as large, otherwise the next smaller one of the same data type, both within
+    /// a factor of 16.
     fn find_sized(&mut self, ty: &BufferType, bits: u64) -> Option<usize> {
         const RANGE: u64 = 16;
         let fits = |at: usize| self.storages[at].scope == ty.scope;
@@ -330,7 +333,7 @@ impl<'b> Plan<'b> {
         Some(at)
     }
 
-    /// An allocation was used for the last time.
+    /// Frees the storage of an allocation after its last use.
     fn free(&mut self, buffer: Value<'_>) {
         let Some(at) = self.of.get(buffer).copied() else { return };
         let Some(ty) = buffer.as_buffer_type() else { return };
@@ -342,18 +345,19 @@ impl<'b> Plan<'b> {
     }
 }
 
-/// The free storages of one size, with it.
+/// Returns the free storages of one size, with the size.
 fn of_size<'f>((size, free): (&'f u64, &'f Vec<usize>)) -> impl DoubleEndedIterator<Item = (u64, usize)> + 'f {
     free.iter().map(move |at| (*size, *at))
 }
 
-/// Size of an allocation in bits; 0 if it is not known.
+/// Returns the size of an allocation in bits; 0 if unknown.
 fn bits_of(ty: &BufferType) -> u64 {
     let elements = ty.shape.iter().try_fold(1u64, |all, extent| all.checked_mul(extent.as_int()?.try_into().ok()?));
     elements.unwrap_or(0).saturating_mul(u64::from(ty.dtype.bits()) * u64::from(ty.dtype.lanes()))
 }
 
-/// Whether other allocations can use the storage: registers, handles, and what fits into a register stay alone.
+/// Returns true if other allocations may share the storage: registers, handles, and buffers that fit into a register
+/// are not shared.
 fn is_shareable(ty: &BufferType, bits: u64) -> bool {
     let in_registers = !matches!(ty.scope.as_str(), "" | "global" | "shared" | "shared.dyn");
     !in_registers && ty.dtype != DType::HANDLE && !(1..=32).contains(&bits) && ty.shape.len() == 1

@@ -60,7 +60,7 @@ fn storage_rewrite(body: &Body, _: &Ctx) -> Result<Body, PassError> {
     })
 }
 
-/// Whether each storage is that of one allocation, which is where it belongs.
+/// Returns true if each storage has a single allocation, which is already in place.
 fn is_done(body: &Body, storages: &[Storage<'_>], stay: &ValueSet<'_>) -> bool {
     let mut contents = BTreeMap::new();
     let in_place = storages.iter().all(|storage| {
@@ -71,7 +71,7 @@ fn is_done(body: &Body, storages: &[Storage<'_>], stay: &ValueSet<'_>) -> bool {
     in_place && body.values().filter(|value| value.is_allocation() && !stay.contains(*value)).count() == storages.len()
 }
 
-/// Allocations whose shapes use variables of loops, or names, that are in the function: nothing else can have them before.
+/// Returns the allocations whose shapes use loop variables or names of the function. They cannot be moved before these.
 fn bound_to_their_places(body: &Body) -> ValueSet<'_> {
     let (mut inner, mut stay) = (BTreeSet::new(), ValueSet::new(body));
     for value in body.values() {
@@ -91,18 +91,18 @@ fn bound_to_their_places(body: &Body) -> ValueSet<'_> {
     stay
 }
 
-/// The annotation of an allocation that threads share while they compute with it: each access is one of memory.
+/// The annotation of an allocation through which threads exchange values: every access must go to memory.
 const VOLATILE: &str = "tirx.volatile";
 
 struct Rewrite<'b> {
-    /// What an allocation is over that has no storage of its own.
+    /// The storage that each allocation without its own storage refers to.
     shared: ValueMap<'b, V>,
-    /// Allocations that stay, somewhere or as a declaration.
+    /// Allocations that are kept, possibly moved or as a declaration.
     used: ValueSet<'b>,
 }
 
 impl<'b> Rewrite<'b> {
-    /// Allocates storage where it belongs.
+    /// Allocates storage in its place.
     fn allocate(&mut self, storage: &Storage<'b>, rw: &mut Rewriter<'b>) -> Result<(), PassError> {
         let header = storage.attach.unwrap_or(rw.body().root());
         let Some(first) = header.content().next() else { return Ok(()) };
@@ -155,7 +155,7 @@ impl<'b> Rewrite<'b> {
     }
 }
 
-/// A buffer that is as large as the largest one.
+/// Returns a buffer that is as large as the largest one.
 fn largest(storage: &Storage<'_>, types: &[BufferType]) -> BufferType {
     let bits = |ty: &BufferType| i64::from(ty.dtype.bits()) * i64::from(ty.dtype.lanes());
     let index = types.first().and_then(|ty| ty.shape.first()).map_or(DType::I32, Dim::dtype);
@@ -164,7 +164,8 @@ fn largest(storage: &Storage<'_>, types: &[BufferType]) -> BufferType {
     let sizes = types
         .iter()
         .flat_map(|ty| ty.shape.iter().map(|extent| Dim::binary(prim::MUL, extent.clone(), number(bits(ty)))));
-    // No rest: what has another data type is no larger than one that has the data type of the storage.
+    // The division is exact: a buffer with another data type is never larger than one with the data type of the
+    // storage.
     let most = sizes.reduce(|a, b| Dim::binary(prim::MAX, a, b)).unwrap_or_else(|| number(0));
     let elements = Analyzer::new().simplify(&Dim::binary(prim::FLOORDIV, most, number(of)));
     BufferType { scope: storage.scope.clone(), ..BufferType::new(vec![elements], storage.dtype) }

@@ -1,4 +1,4 @@
-//! Multiplies and adds with one rounding.
+//! Multiplies and adds with a single rounding.
 
 use plugin_api::arith::prim;
 use plugin_api::prelude::*;
@@ -53,14 +53,14 @@ impl<'b> TirRewrite<'b> for Fuse {
     }
 }
 
-/// The operands of `a * b + c` or `c + a * b` of floats, if that is what an expression is.
+/// Returns the operands of an expression of the form `a * b + c` or `c + a * b` of floats.
 fn product_and_sum(expr: Value<'_>) -> Option<[Value<'_>; 3]> {
     let [x, y] = operands_of(expr, prim::ADD).filter(|_| expr.ty().dtype().is_float())?;
     let fused = |product, c| operands_of(product, prim::MUL).map(|[a, b]| [a, b, c]);
     fused(x, y).or_else(|| fused(y, x))
 }
 
-/// The operands of an operation on two numbers. One that has a name is no part of the expression that uses it.
+/// Returns the operands of a binary operation. A named operation is not part of the expression that uses it.
 fn operands_of(expr: Value<'_>, wanted: u16) -> Option<[Value<'_>; 2]> {
     match expr.view() {
         Expr::Arith { op, a, b: Some(b) } if op == wanted && expr.is_nested() => Some([a, b]),

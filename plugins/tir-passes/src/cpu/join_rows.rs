@@ -1,4 +1,4 @@
-//! Makes one long row of the rows of a buffer.
+//! Joins the rows of a buffer into one long row.
 
 use plugin_api::arith::prim;
 use plugin_api::ir::BufferType;
@@ -45,26 +45,26 @@ fn join_rows(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
     rows.joined(body)
 }
 
-/// The iterators of a block over rows and over the elements of a row, and how many there are of each.
+/// The block iterators over rows and over the elements of a row, with their extents.
 #[derive(Clone, Copy)]
 struct Pair<'b> {
     iters: [Value<'b>; 2],
     extents: [i64; 2],
 }
 
-/// What goes through all elements of rows.
+/// The loops and buffers that cover all elements of rows.
 struct Rows<'b> {
     pairs: Vec<Pair<'b>>,
     /// The loops over the iterators of each pair.
     loops: Vec<[Value<'b>; 2]>,
     /// Buffers whose last two dimensions are rows and their elements.
     buffers: Vec<(Value<'b>, [i64; 2])>,
-    /// Accesses with iterators of a pair as the last two indices, and sums in these.
+    /// Accesses with the iterators of a pair as the last two indices, and the sums in these indices.
     accesses: ValueSet<'b>,
 }
 
 impl<'b> Rows<'b> {
-    /// Those of a function; nothing if one of its blocks does something else.
+    /// Finds the rows of a function; returns `None` if one of its blocks has another form.
     fn of(body: &'b Body) -> Option<Rows<'b>> {
         let (pairs, loops, buffers) = (Vec::new(), Vec::new(), Vec::new());
         let mut rows = Rows { pairs, loops, buffers, accesses: ValueSet::new(body) };
@@ -105,7 +105,7 @@ impl<'b> Rows<'b> {
         Some(())
     }
 
-    /// Notes an access whose last two indices are the iterators of a pair, of a buffer with such rows.
+    /// Records an access to a buffer with such rows whose last two indices are the iterators of a pair.
     fn add_access(&mut self, value: Value<'b>) {
         let (buffer, indices) = if let Some(access) = value.as_element_access() {
             (access.buffer, access.indices)
@@ -134,7 +134,7 @@ impl<'b> Rows<'b> {
         }
     }
 
-    /// Whether nothing else uses the buffers, the iterators and the loops.
+    /// Returns true if the buffers, the iterators and the loops have no other uses.
     fn are_all(&self, body: &'b Body, users: &Users) -> bool {
         let pairs = || self.pairs.iter().zip(&self.loops);
         let used_once = |iter: Value<'b>| body.values().all(|value| self.uses_right(value, iter));
@@ -154,7 +154,7 @@ impl<'b> Rows<'b> {
         iterators && buffers
     }
 
-    /// Whether a value uses an iterator of a pair as it should, if it does: as the last index but one, or the last one.
+    /// Returns true if a value uses an iterator of a pair only once and in a recorded access, or not at all.
     fn uses_right(&self, value: Value<'b>, iter: Value<'b>) -> bool {
         let n = value.operands().filter(|operand| *operand == iter).count();
         n == 0 || n == 1 && self.accesses.contains(value)
@@ -182,7 +182,8 @@ impl<'b> Rows<'b> {
         }
     }
 
-    /// Gives buffers of the function their new shapes; parameters are used through views before the first statement.
+    /// Gives buffers of the function their new shapes; parameters are accessed through views declared before the first
+    /// statement.
     fn set_buffers(&self, first: Value<'b>, rw: &mut Rewriter<'b>) -> Result<(), PassError> {
         let root = rw.body().root();
         for (buffer, [rows, elements]) in &self.buffers {
@@ -202,7 +203,7 @@ impl<'b> Rows<'b> {
     }
 }
 
-/// A buffer with one row of so many elements.
+/// Returns a buffer type with one row of `elements` elements.
 fn one_row(ty: &BufferType, elements: i64) -> BufferType {
     let mut shape = ty.shape.clone();
     let n = shape.len();
@@ -212,7 +213,7 @@ fn one_row(ty: &BufferType, elements: i64) -> BufferType {
     BufferType { tiled: false, ..ty.viewed(shape) }
 }
 
-/// An index without an iterator added to it that has the value 0 only, such as one over the rows of a 1x1 filter.
+/// Drops an added iterator that can only be 0, such as one over the rows of a 1x1 filter.
 fn without_nothing(index: Value<'_>) -> Value<'_> {
     let is_nothing = |of: Value<'_>| {
         of.as_block_iter().is_some_and(|iter| number(iter.min) == Some(0) && number(iter.extent) == Some(1))
@@ -223,7 +224,7 @@ fn without_nothing(index: Value<'_>) -> Value<'_> {
     }
 }
 
-/// The one element of an iterator.
+/// Returns the only item of an iterator, or `None` if there is not exactly one.
 fn only<T>(mut all: impl Iterator<Item = T>) -> Option<T> {
     all.next().filter(|_| all.next().is_none())
 }

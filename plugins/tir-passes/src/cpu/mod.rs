@@ -1,4 +1,4 @@
-//! Passes for processors.
+//! Passes for CPUs.
 
 pub mod fuse_multiply_add;
 pub mod join_rows;

@@ -1,7 +1,7 @@
-//! Schedules PrimFuncs for a processor: vectors, tiles in registers, threads.
+//! Schedules PrimFuncs for a CPU: vectors, tiles in registers, threads.
 //!
-//! *Expects* PrimFuncs with blocks, as LegalizeOps and FuseTIR make them. *Keeps* functions without blocks, and blocks that no
-//! rule fits. *Never* changes the order in which a sum is computed, so results have the same bits.
+//! *Expects* PrimFuncs with blocks, as LegalizeOps and FuseTIR create them. *Keeps* functions without blocks, and
+//! blocks that no rule fits. *Never* changes the order in which a sum is computed, so results are bitwise identical.
 
 use super::tile::Tile;
 use super::tiled::tiled;
@@ -56,7 +56,7 @@ declare_pass! {
 }
 
 fn schedule_for_cpu(body: &Body, options: &Options, ctx: &Ctx) -> Result<Body, PassError> {
-    // What the library does not take apart stays.
+    // Functions that the schedule library cannot parse are kept.
     let Ok(mut schedule) = Schedule::new(body) else { return Ok(body.clone()) };
     inline_before_reductions(&mut schedule);
     let mut scheduled = 0usize;
@@ -76,7 +76,7 @@ fn schedule_for_cpu(body: &Body, options: &Options, ctx: &Ctx) -> Result<Body, P
     })
 }
 
-/// Does something to a schedule, which stays as it is if that fails.
+/// Applies steps to a schedule, which is unchanged if they fail.
 pub(super) fn tried(schedule: &mut Schedule, f: impl FnOnce(&mut Schedule) -> Result<(), PassError>) -> bool {
     let mut trial = schedule.clone();
     let done = f(&mut trial).is_ok();
@@ -86,7 +86,7 @@ pub(super) fn tried(schedule: &mut Schedule, f: impl FnOnce(&mut Schedule) -> Re
     done
 }
 
-/// Blocks that are computed element by element, and not from a reduction, become a part of the block that reads them.
+/// Inlines elementwise blocks that do not follow a reduction into the block that reads them.
 fn inline_before_reductions(schedule: &mut Schedule) {
     let mut after_reductions = HashSet::new();
     for block in schedule.blocks() {
@@ -99,15 +99,15 @@ fn inline_before_reductions(schedule: &mut Schedule) {
     }
 }
 
-/// What follows a reduction element by element becomes one block.
+/// Merges the elementwise blocks that follow a reduction into one.
 fn inline_what_follows(schedule: &mut Schedule, reduction: BlockRef) {
     while let [follower] = schedule.consumers(reduction).unwrap_or_default()[..]
         && inline_into_consumer(schedule, follower)
     {}
 }
 
-/// Makes a block that is computed element by element a part of the one block that reads it, unless that one combines elements:
-/// it would compute them again and again.
+/// Inlines an elementwise block into its only reader. Readers that combine elements are excluded, because they would
+/// recompute the block many times.
 pub(super) fn inline_into_consumer(schedule: &mut Schedule, block: BlockRef) -> bool {
     let is_plain = |of: BlockRef| {
         let plain = |of: BlockInfo| !of.has_init && of.iters.iter().all(|iter| iter.kind == IterKind::Spatial);
@@ -118,14 +118,14 @@ pub(super) fn inline_into_consumer(schedule: &mut Schedule, block: BlockRef) -> 
     is_plain(block) && is_plain(consumer) && tried(schedule, |trial| trial.compute_inline(block))
 }
 
-/// The names of the blocks, those of reductions first: what follows them goes into their tiles.
+/// Returns the names of the blocks, reductions first, because the blocks that follow them go into their tiles.
 fn names(schedule: &Schedule) -> Vec<String> {
     let (reductions, others): (Vec<BlockInfo>, Vec<BlockInfo>) =
         schedule.blocks().into_iter().partition(|block| block.has_init);
     reductions.into_iter().chain(others).map(|block| block.name).collect()
 }
 
-/// A reduction in tiles, with what follows it.
+/// Computes a reduction in tiles, with the blocks that follow it.
 fn tile_reduction(schedule: &mut Schedule, block: BlockRef, options: &Options) -> Result<(), PassError> {
     let info = schedule.block_info(block)?;
     if !info.has_init {
@@ -137,7 +137,7 @@ fn tile_reduction(schedule: &mut Schedule, block: BlockRef, options: &Options) -
     tiled(schedule, block, &tile)
 }
 
-/// Vectors over the last loop, threads over the others.
+/// Vectorizes the last loop and distributes the others over threads.
 fn by_elements(schedule: &mut Schedule, block: BlockRef, options: &Options) -> Result<(), PassError> {
     let info = schedule.block_info(block)?;
     let loops = schedule.get_loops(block)?;
@@ -153,7 +153,7 @@ fn by_elements(schedule: &mut Schedule, block: BlockRef, options: &Options) -> R
     let most = lanes(&info, options.vector_bytes)?;
     let extent = |of: LoopRef| schedule.loop_extent(of).ok().and_then(|extent| extent.as_int());
     let long = |of: &&LoopRef| extent(**of).is_some_and(|extent| extent >= most / 4);
-    // Of a reduction, the loops of what is combined stay within the vectors' loop only if there are none after it.
+    // In a reduction, the reduced loops stay inside the vector loop only if no spatial loop follows them.
     let last = spatial.iter().rev().find(long).copied().filter(|_| !info.has_init);
     let mut outer = spatial.clone();
     if let Some(last) = last {
@@ -172,8 +172,8 @@ fn by_elements(schedule: &mut Schedule, block: BlockRef, options: &Options) -> R
     Ok(())
 }
 
-/// The loop along which elements are read that follow each other, if it is another one than that of the vectors: then lines of
-/// the cache that a vector touches serve the next ones, too.
+/// Returns the loop along which consecutive elements are read, if it is not the vector loop: then the cache lines that
+/// a vector touches also serve the next ones.
 fn read_along(info: &BlockInfo, loops: &[LoopRef], vectors: LoopRef) -> Option<LoopRef> {
     let iter = loops.iter().position(|of| *of == vectors).filter(|_| loops.len() == info.iters.len())?;
     let across = info.reads.iter().find(|read| {
@@ -183,16 +183,16 @@ fn read_along(info: &BlockInfo, loops: &[LoopRef], vectors: LoopRef) -> Option<L
     loops.get(*across.dims.last()?.first()?).copied()
 }
 
-/// Elements of a vector.
+/// Returns the number of elements of a vector.
 fn lanes(info: &BlockInfo, vector_bytes: i64) -> Result<i64, PassError> {
     let written = info.writes.first().ok_or_else(|| pass_error!("a block that writes nothing"))?;
     Ok((vector_bytes / (written.ty.dtype.bytes() as i64).max(1)).max(2))
 }
 
-/// Iterations that are enough for all threads.
+/// Number of parallel iterations that is enough for all threads.
 const ENOUGH: i64 = 64;
 
-/// The outermost loops, as many as are enough for all threads, become one over threads.
+/// Fuses the outermost loops, as many as needed to occupy all threads, into one parallel loop.
 pub(super) fn in_threads(schedule: &mut Schedule, loops: &[LoopRef]) {
     let mut taken = Vec::new();
     let mut iterations = 1;
@@ -204,7 +204,7 @@ pub(super) fn in_threads(schedule: &mut Schedule, loops: &[LoopRef]) {
         taken.push(*of);
         iterations *= extent.max(1);
     }
-    // Loops that are not next to each other are not joined; then the first one is enough.
+    // Loops that are not adjacent cannot be fused; then only the first one is parallelized.
     let joined = |taken: &[LoopRef]| {
         let taken = taken.to_vec();
         move |trial: &mut Schedule| {
@@ -212,7 +212,7 @@ pub(super) fn in_threads(schedule: &mut Schedule, loops: &[LoopRef]) {
             trial.parallel(of)
         }
     };
-    // One iteration is for one thread.
+    // A single iteration is not parallelized.
     while iterations > 1 && !taken.is_empty() && !tried(schedule, joined(&taken)) {
         taken.pop();
     }

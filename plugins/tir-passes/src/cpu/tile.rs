@@ -1,56 +1,59 @@
-//! Reductions in tiles: which loops make the tile.
+//! Chooses the tile of a reduction.
 
 use plugin_api::prelude::*;
 use plugin_api::schedule::{BlockInfo, BufferInfo, IterKind};
 
-/// A part of the result whose sums are kept in registers. Loops are given by their positions among those of the result.
+/// A part of the result whose sums are kept in registers. Loops are identified by their positions among those of the
+/// result.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Tile {
-    /// The loop whose iterations are lanes.
+    /// The loop whose iterations become lanes.
     pub(super) vector: usize,
     pub(super) lanes: i64,
-    /// How many vectors of it belong to a tile.
+    /// Number of its vectors in a tile.
     pub(super) vectors: i64,
-    /// A loop whose iterations all use the same vectors, and how many belong to a tile.
+    /// A loop whose iterations all use the same vectors, and its number of iterations in a tile.
     pub(super) channels: Option<(usize, i64)>,
-    /// A loop whose iterations all use the same numbers, and how many belong to a tile.
+    /// A loop whose iterations all use the same scalars, and its number of iterations in a tile.
     pub(super) rows: Option<(usize, i64)>,
-    /// A loop over tiles, and how many of these use so little of the input that it stays in the cache; nothing if all of it
-    /// does.
+    /// A loop over tiles, and the number of tiles whose share of the input fits into the cache; `None` if the whole
+    /// input does.
     pub(super) block: Option<(usize, i64)>,
-    /// Whether all channels are computed for a tile of the others before the next one: the numbers stay in the cache.
+    /// True if all channels are computed for one tile of the other loops before the next tile, so that the scalars stay
+    /// in the cache.
     pub(super) channels_last: bool,
-    /// If the filter is copied first, so that the lanes follow each other in memory: the iterator of the lanes, and the position of
-    /// the filter among what the block reads.
+    /// Set if the filter is copied first, so that lanes are contiguous in memory: the iterator of the lanes, and the
+    /// position of the filter among the block's reads.
     pub(super) packed: Option<(usize, usize)>,
-    /// What is read as vectors so often that a copy of the part for a block pays, in which the rows are next to each other: its
-    /// position among what the block reads.
+    /// Position of a vector operand among the block's reads, if it is read so often that it pays to copy its part for a
+    /// block with contiguous rows.
     pub(super) copied: Option<usize>,
 }
 
-/// Registers for vectors.
+/// Number of vector registers.
 const REGISTERS: i64 = 30;
-/// Most iterations of a loop that belong to a tile, and most vectors of one.
+/// Maximum number of iterations of a loop in a tile, and maximum number of vectors.
 const MOST_ITERATIONS: i64 = 16;
 const MOST_VECTORS: i64 = 4;
-/// Bytes of input that are read again and again: of all of it, and of a part where that is too much.
+/// Bytes of repeatedly read input that fit into the cache: of the whole input, and of a part if the whole is too large.
 const CACHED: i64 = 512 << 10;
 const CACHED_PART: i64 = 256 << 10;
-/// How often each part of the input is read if a copy of it pays.
+/// Number of reads from which copying a part of the input pays.
 const OFTEN: i64 = 3;
-/// Parts of the work, if there are several: enough for threads.
+/// Minimum number of parts of the work, enough for threads.
 const PARTS: i64 = 4;
-/// Cycles to copy an element of a filter, and to store an element of a tile whose lanes do not follow each other in the result.
+/// Cycles to copy an element of a filter, and to store an element of a tile whose lanes are not contiguous in the
+/// result.
 const CYCLES_TO_PACK: f64 = 3.0;
 const CYCLES_TO_UNPACK: f64 = 1.5;
 
-/// The loops of a result that is a reduction, and what the operands depend on.
+/// The loops of a reduction's result, and the loops on which its operands depend.
 struct Operands<'i> {
     /// Position among the iterators of the block, and the extent.
     loops: Vec<(usize, i64)>,
     reads: &'i [BufferInfo],
     reductions: usize,
-    /// How many products make a sum; 1 if that is not known.
+    /// Number of products in a sum; 1 if unknown.
     products: i64,
 }
 
@@ -65,25 +68,25 @@ impl<'i> Operands<'i> {
         Ok(Operands { loops, reads: &info.reads, reductions: reduced().count(), products })
     }
 
-    /// Whether what is read depends on a loop of the result.
+    /// Returns true if a read depends on a loop of the result.
     fn depends(&self, read: &BufferInfo, on: usize) -> bool {
         read.dims.iter().any(|dim| dim.contains(&self.loops[on].0))
     }
 
-    /// What is read as vectors, or as numbers that all lanes share.
+    /// Returns the operands read as vectors, or those read as scalars that all lanes share.
     fn read(&self, vector: usize, as_vectors: bool) -> impl Iterator<Item = &BufferInfo> {
         self.reads.iter().filter(move |read| self.depends(read, vector) == as_vectors)
     }
 
-    /// Whether the lanes of a vector do not follow each other in memory.
+    /// Returns true if the lanes of a vector are not contiguous in memory.
     fn is_strided(&self, vector: usize) -> bool {
         let last = |read: &BufferInfo| read.dims.last().is_some_and(|dim| dim.contains(&self.loops[vector].0));
         self.read(vector, true).any(|read| !last(read))
     }
 
-    /// The parameter that alone depends on a loop of the channels of a convolution, and on no other loop of the result: it can be
-    /// copied so that the channels follow each other. Its position among what is read. In a large one,
-    /// the rows of a tile are so far apart that they share few sets of the cache.
+    /// Returns the position, among the reads, of the only operand that depends on the channel loop of a convolution, if
+    /// it is a parameter that depends on no other loop of the result: it can be copied so that channels are contiguous.
+    /// Large filters are excluded, because the rows of their tiles are so far apart that they share few cache sets.
     fn filter(&self, channels: usize) -> Option<usize> {
         let is_filter = |read: &BufferInfo| {
             let of_channels = read.dims.iter().filter(|dim| dim[..] == [self.loops[channels].0]).count() == 1;
@@ -96,21 +99,21 @@ impl<'i> Operands<'i> {
         (self.reductions >= 3 && depending.next().is_none()).then_some(at)
     }
 
-    /// The loop over whose iterations all vectors are the same: the longest one. Of a convolution with groups, vectors are the
-    /// same within a group.
+    /// Returns the longest loop over whose iterations all vectors are the same. In a grouped convolution, vectors are
+    /// the same within a group.
     fn channels(&self, vector: usize) -> Option<usize> {
         let same = |at: &usize| self.read(vector, true).all(|read| !self.depends(read, *at));
         let found = self.others(vector).filter(same).max_by_key(|at| self.loops[*at].1);
         found.or_else(|| Some(1).filter(|_| self.reductions >= 3 && self.loops.len() == 4 && self.loops[1].1 > 1))
     }
 
-    /// The loop over whose iterations all numbers are the same: the last one.
+    /// Returns the last loop over whose iterations all scalars are the same.
     fn rows(&self, vector: usize, channels: Option<usize>) -> Option<usize> {
         let same = |at: &usize| self.read(vector, false).all(|read| !self.depends(read, *at));
         self.others(vector).filter(|at| Some(*at) != channels).filter(same).last()
     }
 
-    /// Other loops than that of the vectors, if they have iterations.
+    /// Returns the loops other than the vector loop that have more than one iteration.
     fn others(&self, vector: usize) -> impl Iterator<Item = usize> {
         (0..self.loops.len()).filter(move |at| *at != vector && self.loops[*at].1 > 1)
     }
@@ -121,8 +124,8 @@ impl<'i> Operands<'i> {
 }
 
 impl Tile {
-    /// For a reduction: the tile that takes the least time for each element. If the function computes input for it alone, each
-    /// thread computes what it needs itself: what others have in their caches takes long to come.
+    /// Returns the tile of a reduction with the lowest time per element. If the function computes input only for this
+    /// reduction, each thread computes its own part, because reading it from the caches of other threads is slow.
     pub(super) fn of(info: &BlockInfo, most_lanes: i64, has_own_input: bool) -> Result<Tile, PassError> {
         let operands = Operands::of(info)?;
         let timed =
@@ -137,12 +140,13 @@ impl Tile {
         Ok(tile)
     }
 
-    /// Tiles of all sizes: with lanes along the last loop, and along the channels of a convolution.
+    /// Returns tiles of all sizes: with lanes along the last loop, and along the channels of a convolution.
     fn all(operands: &Operands<'_>, most_lanes: i64) -> Result<Vec<Tile>, PassError> {
         let long = operands.loops.iter().rposition(|(_, extent)| *extent > 1);
         let vector = long.ok_or_else(|| pass_error!("a result of one element"))?;
         let channels = operands.channels(vector);
-        // Each lane of a strided vector touches a line of its own: more of them than the first cache keeps apart are slow.
+        // Each lane of a strided vector touches its own cache line; more lines than the first-level cache separates are
+        // slow.
         let (long, most_vectors) =
             if operands.is_strided(vector) { (most_lanes / 2, 1) } else { (most_lanes, MOST_VECTORS) };
         let mut out = Vec::new();
@@ -155,13 +159,13 @@ impl Tile {
             let tile = Tile { vector: channels, lanes: most_lanes, packed, ..Tile::default() };
             let rows = operands.others(channels).filter(|at| *at != vector).last();
             let tiles = tile.of_all_sizes(operands, MOST_VECTORS, [Some(vector), rows]);
-            // Each row reads other numbers, so several rows in a tile would save no loads.
+            // Each row reads other scalars, so several rows in a tile would save no loads.
             out.extend(tiles.filter(|tile| tile.sizes()[1] == 1));
         }
         Ok(out)
     }
 
-    /// This tile with all numbers of vectors, channels and rows.
+    /// Returns this tile with all numbers of vectors, channels and rows.
     fn of_all_sizes(
         &self,
         operands: &Operands<'_>,
@@ -180,18 +184,18 @@ impl Tile {
         })
     }
 
-    /// How many channels and rows belong to a tile.
+    /// Returns the numbers of channels and rows in a tile.
     fn sizes(&self) -> [i64; 2] {
         [self.channels, self.rows].map(|of| of.map_or(1, |(_, n)| n))
     }
 
-    /// Cycles for an element: two products a cycle and two loads, and each sum has to wait for the one before. Lanes beyond the
-    /// end of a row take time for nothing. Nothing if there are not enough registers.
+    /// Estimates the cycles per element, assuming two products and two loads per cycle, and that each sum waits for the
+    /// previous one. Lanes beyond the end of a row are wasted. Returns `None` if the registers do not suffice.
     fn time(&self, operands: &Operands<'_>) -> Option<f64> {
         let [channels, rows] = self.sizes();
         let (columns, sums) = (rows * self.vectors, channels * rows * self.vectors);
         let fits = sums + columns.min(channels) < REGISTERS;
-        // A vector often comes from a slower cache, and is not aligned.
+        // Weight vector loads higher, because they often come from a slower cache and are not aligned.
         let loads = 4 * columns + channels;
         let time = 0.5 + (sums.max(loads) as f64 / 2.0).max(4.0);
         let n = operands.loops[self.vector].1;
@@ -199,7 +203,7 @@ impl Tile {
         fits.then(|| time / (useful * sums as f64) + self.time_to_pack(operands))
     }
 
-    /// Cycles for each product that it takes to copy what is read as vectors, and the result.
+    /// Estimates the cycles per product for copying the vector operand and the result.
     fn time_to_pack(&self, operands: &Operands<'_>) -> f64 {
         if self.packed.is_none() {
             return 0.0;
@@ -208,20 +212,20 @@ impl Tile {
         CYCLES_TO_PACK / pixels as f64 + CYCLES_TO_UNPACK / operands.products as f64
     }
 
-    /// How many tiles the result has for each tile of channels.
+    /// Returns the number of tiles of the result per tile of channels.
     fn columns(&self, operands: &Operands<'_>) -> i64 {
         let rows = operands.extent(self.rows.map(|(at, _)| at)) / self.sizes()[1];
         rows * ceil(operands.loops[self.vector].1, self.lanes * self.vectors)
     }
 
-    /// What is read as vectors, if most of the tiles of a block read the same.
+    /// Returns the position of the vector operand if most tiles of a block read the same part of it.
     fn read_often(&self, operands: &Operands<'_>) -> Option<usize> {
         let (at, n) = self.channels.filter(|_| self.packed.is_none())?;
         let read = operands.reads.iter().position(|read| operands.depends(read, self.vector))?;
         (operands.loops[at].1 / n >= OFTEN).then_some(read)
     }
 
-    /// How many tiles together, and along which loop, use a part of the input that stays in the cache.
+    /// Returns a loop and the number of its tiles that share a part of the input that fits into the cache.
     fn block_of(&self, operands: &Operands<'_>, has_own_input: bool) -> Option<(usize, i64)> {
         let is_packed = self.packed.is_some();
         let bytes: i64 = operands.read(self.vector, !is_packed).map(bytes).sum();
@@ -233,10 +237,11 @@ impl Tile {
             Some((rows, n)) => (rows, operands.loops[rows].1 / n),
             None => (self.vector, ceil(operands.loops[self.vector].1, self.lanes * self.vectors)),
         };
-        // Rows beyond the last one would take a condition.
+        // A partial last part would need a condition.
         let is_even = |part: i64| self.rows.is_none() || tiles % part == 0;
         let fits = |part: &i64| bytes / tiles * part <= CACHED_PART && ceil(tiles, *part) >= PARTS && is_even(*part);
-        // Of an odd part that one thread does alone, of input that two parts need, and of few parts.
+        // Estimates the loss from an odd part that one thread computes alone, from input that two parts need, and from
+        // few parts.
         let loss = |part: &i64| {
             let parts = ceil(tiles, *part);
             let done = (parts + parts % 2) * part;
@@ -247,7 +252,7 @@ impl Tile {
     }
 }
 
-/// How many parts of a size there are, the last one perhaps smaller.
+/// Returns the number of parts of a size; the last part may be smaller.
 fn ceil(n: i64, size: i64) -> i64 {
     (n + size - 1) / size
 }
@@ -256,7 +261,7 @@ fn divisors(of: i64) -> impl Iterator<Item = i64> {
     (1..=of.min(MOST_ITERATIONS)).filter(move |divisor| of % divisor == 0)
 }
 
-/// Bytes of a buffer; of extents that are no numbers, as if they were 1.
+/// Returns the size of a buffer in bytes; extents that are not constant count as 1.
 fn bytes(buffer: &BufferInfo) -> i64 {
     let extents = buffer.ty.shape.iter().map(|extent| extent.as_int().unwrap_or(1));
     extents.fold(buffer.ty.dtype.bytes() as i64, i64::saturating_mul)

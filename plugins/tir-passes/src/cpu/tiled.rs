@@ -1,22 +1,22 @@
-//! Reductions in tiles: the steps to a tile.
+//! Schedules a reduction in tiles.
 
 use super::schedule_for_cpu::{in_threads, inline_into_consumer, tried};
 use super::tile::Tile;
 use plugin_api::prelude::*;
 use plugin_api::schedule::{Accessed, BlockRef, BufferInfo, IterKind, LoopRef, Schedule};
 
-/// The loops of a tile, and those around it.
+/// The loops inside and around a tile.
 struct Nest {
-    /// Over parts of the result: those that threads share, and the others.
+    /// Loops over parts of the result: those shared by threads, then the others.
     shared: Vec<LoopRef>,
     outer: Vec<LoopRef>,
-    /// Over what is combined.
+    /// Reduced loops.
     reduced: Vec<LoopRef>,
-    /// In the tile, the lanes last.
+    /// Loops in the tile, the lanes last.
     inner: Vec<LoopRef>,
 }
 
-/// Computes a reduction tile by tile, and what follows it for each tile.
+/// Computes a reduction tile by tile, and the blocks that follow it per tile.
 pub(super) fn tiled(schedule: &mut Schedule, block: BlockRef, tile: &Tile) -> Result<(), PassError> {
     schedule.cache_write(block, 0, "local")?;
     let nest = nest(schedule, block, tile)?;
@@ -38,7 +38,7 @@ pub(super) fn tiled(schedule: &mut Schedule, block: BlockRef, tile: &Tile) -> Re
     Ok(())
 }
 
-/// Copies the filter that a reduction reads, and changes the layout of its sums: in both, the iterator of the lanes is last.
+/// Copies the filter that a reduction reads, and changes the layout of its sums: in both, the lane iterator is last.
 fn pack(schedule: &mut Schedule, block: BlockRef, iter: usize, filter: usize, lanes: i64) -> Result<(), PassError> {
     let last = |of: &BufferInfo| -> Result<Vec<usize>, PassError> {
         let at =
@@ -92,7 +92,7 @@ fn nest(schedule: &mut Schedule, block: BlockRef, tile: &Tile) -> Result<Nest, P
     let columns: Vec<LoopRef> = rows.into_iter().chain([tile.vector]).map(|at| spatial[at]).collect();
     let columns_first = tile.channels_last || channels.is_empty();
     let (first, last) = if columns_first { (columns, channels) } else { (channels, columns) };
-    // Where a part of the input is prepared for a block, that is what threads share.
+    // If a part of the input is prepared per block, threads share the loop over blocks.
     let mut shared: Vec<LoopRef> = others.chain(block_loop).collect();
     let outer = match block_loop {
         Some(_) => first.into_iter().chain(last).collect(),
@@ -104,8 +104,8 @@ fn nest(schedule: &mut Schedule, block: BlockRef, tile: &Tile) -> Result<Nest, P
     Ok(Nest { shared, outer, reduced, inner })
 }
 
-/// Splits a loop over parts of the result, which becomes that over tiles: into one over blocks of so many tiles outside of it,
-/// and loops of so many iterations in a tile.
+/// Splits a loop over the result, which becomes the loop over tiles: into an outer loop over blocks of tiles, and inner
+/// loops over the iterations in a tile.
 fn part(
     schedule: &mut Schedule,
     of: &mut LoopRef,
@@ -124,10 +124,10 @@ fn part(
     Ok([block.map(|_| first), in_tile(outer)?, in_tile(lanes)?])
 }
 
-/// Reductions of so few steps are written out, and compute their input where they need it.
+/// Reductions of at most this many steps are unrolled and compute their input in place.
 const FEW_STEPS: i64 = 4;
 
-/// Computes input that is made for the reduction alone where a part of it is needed, or copies it there.
+/// Computes input that only the reduction uses where a part of it is needed, or copies it there.
 fn prepare_input(schedule: &mut Schedule, block: BlockRef, nest: &Nest, tile: &Tile) -> Result<(), PassError> {
     let producers = schedule.producers(block)?;
     let at = nest.shared.last().copied().filter(|_| tile.block.is_some());
@@ -160,10 +160,10 @@ fn prepare_input(schedule: &mut Schedule, block: BlockRef, nest: &Nest, tile: &T
     Ok(())
 }
 
-/// Computes what follows a reduction where a tile of it is there: as much of it as a tile is enough for.
+/// Computes the blocks that follow a reduction as soon as a tile is done, as far as one tile is enough for them.
 fn follow(schedule: &mut Schedule, block: BlockRef, at: LoopRef, lanes: i64) -> Result<(), PassError> {
     let mut placed = None;
-    // The first one copies the tile to where it belongs.
+    // The first one copies the tile to its destination.
     while let [last] = schedule.consumers(block)?[..] {
         let mut trial = schedule.clone();
         if trial.reverse_compute_at(last, at).is_ok() {
@@ -178,7 +178,7 @@ fn follow(schedule: &mut Schedule, block: BlockRef, at: LoopRef, lanes: i64) -> 
     Ok(())
 }
 
-/// Computes the last loop of a block in vectors, if that is possible.
+/// Vectorizes the last loop of a block, if possible.
 fn vectors_of_last(schedule: &mut Schedule, block: BlockRef, lanes: i64) {
     tried(schedule, |trial| {
         let loops = trial.get_loops(block)?;
@@ -188,7 +188,7 @@ fn vectors_of_last(schedule: &mut Schedule, block: BlockRef, lanes: i64) {
     });
 }
 
-/// The loops of a tile: the last one in vectors, the others written out.
+/// Vectorizes the last loop of a tile and unrolls the others.
 fn in_registers(schedule: &mut Schedule, loops: &[LoopRef]) -> Result<(), PassError> {
     let Some((vector, others)) = loops.split_last() else { return Ok(()) };
     schedule.vectorize(*vector)?;

@@ -1,8 +1,8 @@
-//! Gives expressions that are computed twice a name.
+//! Names expressions that are computed more than once.
 //!
-//! *Expects* any PrimFunc. *Keeps* what reads memory, calls, conditions and vectors, and the heads of blocks. *Never*
-//! computes an expression where it was not computed before, except before the If or loop that has two of its uses; there
-//! never one that divides by what may be zero.
+//! *Expects* any PrimFunc. *Keeps* memory reads, calls, conditions, vectors and block headers. *Never* computes an
+//! expression where it was not computed before, except before an If or loop that contains two of its uses, and there
+//! only if it does not divide by a possible zero.
 
 mod plan;
 
@@ -53,7 +53,7 @@ struct Named<'b> {
     plan: Plan<'b>,
     /// Parameters and other variables that types mention.
     symbols: HashMap<u32, Value<'b>>,
-    /// The names that were given, as values and as dimensions.
+    /// The names defined so far, as values and as dimensions.
     vars: HashMap<ExprId, (V, Option<Dim>)>,
 }
 
@@ -103,7 +103,7 @@ impl<'b> Named<'b> {
         Ok(())
     }
 
-    /// What the symbolic variables of a dimension are.
+    /// Returns the values of the symbolic variables of a dimension.
     fn symbols_of(&self, dim: &Dim, w: &Again<'b>) -> HashMap<u32, V> {
         let mut out = HashMap::new();
         dim.vars(&mut |sym| {
@@ -116,7 +116,7 @@ impl<'b> Named<'b> {
         out
     }
 
-    /// A dimension in which what has a name is that name.
+    /// Replaces the named parts of a dimension by their names.
     fn dim(&self, dim: &Dim) -> Dim {
         if let Some(named) = self.plan.dims.get(dim).and_then(|id| self.vars.get(id)?.1.clone()) {
             return named;

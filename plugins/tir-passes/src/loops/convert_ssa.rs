@@ -1,6 +1,6 @@
-//! Makes each variable defined once.
+//! Gives each variable a single definition.
 //!
-//! *Expects* any PrimFunc. *Keeps* names, as far as they differ. *Never* changes what is computed.
+//! *Expects* any PrimFunc. *Keeps* names that are already unique. *Never* changes computed values.
 
 use plugin_api::prelude::*;
 use plugin_api::tir::{Again, TirRewrite};
@@ -36,7 +36,7 @@ fn convert_ssa(body: &Body, _: &Ctx) -> Result<Body, PassError> {
     if body.values().any(is_redefinition) { Redefined.rewrite(body) } else { Ok(body.clone()) }
 }
 
-/// Whether a statement gives a variable another value.
+/// Returns true if a statement redefines a variable.
 fn is_redefinition(stmt: Value<'_>) -> bool {
     matches!(stmt.stmt(), Some(Stmt::Bind { .. })) && stmt.n_operands() > 1
 }

@@ -1,7 +1,7 @@
 //! Moves Ifs out of loops whose variables their conditions do not use.
 //!
-//! *Expects* any PrimFunc. *Keeps* Ifs whose conditions read memory, use names or iterators of blocks, or divide by what may
-//! be zero, and those beside other statements. *Never* changes what is computed.
+//! *Expects* any PrimFunc. *Keeps* Ifs next to other statements, and Ifs whose conditions read memory, use names or
+//! block iterators, or may divide by zero. *Never* changes computed values.
 
 use super::remove_no_op::without_no_ops;
 use super::simplify::Simplify;
@@ -60,28 +60,29 @@ fn hoist_if_then_else(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
     without_no_ops(&simple, false)
 }
 
-/// How many Ifs with two branches can move out of a statement: each doubles it.
+/// Maximum number of Ifs with two branches that move out of a statement; each doubles it.
 const MAX_DOUBLED: usize = 6;
 
-/// A condition that moves, and whether something happens where it does not hold: its If, or one around it, has a second
+/// A condition that moves, and true if the false case also does something: its If, or one around it, has a second
 /// branch.
 type Moved<'b> = (Value<'b>, bool);
 
-/// A loop, or what threads execute.
+/// A loop or thread launch.
 struct Around<'b> {
     stmt: Value<'b>,
     var: Option<Value<'b>>,
     is_threads: bool,
-    /// Whether it does more than one thing.
+    /// True if it contains more than one statement.
     is_sequence: bool,
-    /// Whether an If in it that was visited has two branches. That If is around what is visited now, if all does one thing.
+    /// True if a visited If inside it has two branches. If there is only one statement, that If is around the current
+    /// position.
     is_divided: bool,
 }
 
-/// Finds where conditions move to.
+/// Finds the positions to which conditions move.
 struct Finder<'b> {
     threads: bool,
-    /// Whether choices move, instead of Ifs.
+    /// True if choices move instead of Ifs.
     choices: bool,
     around: Vec<Around<'b>>,
     found: HashMap<Value<'b>, Vec<Moved<'b>>>,
@@ -144,7 +145,7 @@ impl<'b> Finder<'b> {
         expr.operands().filter(|operand| operand.is_nested()).for_each(|operand| self.expr(operand));
     }
 
-    /// Notes where a condition moves to.
+    /// Records the position to which a condition moves.
     fn moves(&mut self, cond: Value<'b>, otherwise: bool) {
         let Some(used) = variables(cond) else { return };
         let stays = |around: &&Around<'b>| {
@@ -159,8 +160,8 @@ impl<'b> Finder<'b> {
     }
 }
 
-/// The variables of a condition; `None` if it reads memory, calls something, uses a name of a value or an iterator of a
-/// block, or divides by what may be zero.
+/// Returns the variables of a condition, or `None` if it reads memory, contains a call, uses a named value or a block
+/// iterator, or may divide by zero.
 fn variables(cond: Value<'_>) -> Option<Vec<Value<'_>>> {
     if may_divide_by_zero(cond) {
         return None;
@@ -177,7 +178,7 @@ fn variables(cond: Value<'_>) -> Option<Vec<Value<'_>>> {
     Some(used)
 }
 
-/// Whether an expression divides integers by something that is not known to be a number other than zero.
+/// Returns true if an expression divides integers by anything but a nonzero constant.
 fn may_divide_by_zero(expr: Value<'_>) -> bool {
     let mut found = false;
     post_order_visit_value(expr, |part| {
@@ -192,14 +193,14 @@ fn may_divide_by_zero(expr: Value<'_>) -> bool {
 /// Writes Ifs around loops.
 struct Hoist<'b> {
     found: HashMap<Value<'b>, Vec<Moved<'b>>>,
-    /// Ifs with two branches that were moved around the current place.
+    /// Number of Ifs with two branches moved around the current position.
     doubled: usize,
-    /// Conditions that stay, although they could move.
+    /// Conditions that are kept although they could move.
     missed: ValueSet<'b>,
 }
 
 impl<'b> Hoist<'b> {
-    /// The loop under the conditions from `next` on.
+    /// Writes the loop inside the conditions from `next` on.
     fn under(&mut self, stmt: Value<'b>, next: usize, w: &mut Again<'b>) -> Result<(), PassError> {
         let moved = self.found.get(&stmt).and_then(|found| found.get(next)).copied();
         let Some((cond, otherwise)) = moved else { return w.stmt(self, stmt) };

@@ -1,7 +1,7 @@
 //! Splits loops into parts in which conditions are known.
 //!
-//! *Expects* any PrimFunc. *Keeps* loops whose conditions hold within bounds that are not numbers. *Never* changes the order
-//! of iterations.
+//! *Expects* any PrimFunc. *Keeps* loops whose conditions hold within non-constant bounds. *Never* changes the order of
+//! iterations.
 
 mod interval;
 
@@ -79,27 +79,27 @@ fn loop_partition(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
     Ok(out)
 }
 
-/// Most nodes that parts of loops are written as: each loop in a loop that is split multiplies them.
+/// Maximum number of nodes written as loop parts; each loop inside a split loop multiplies them.
 const MOST_COPIES: usize = 1 << 20;
 
 struct Partition<'b> {
-    /// Whether loops of known bounds are split without a hint.
+    /// True if loops with constant bounds are split without a hint.
     const_loops: bool,
     keeps_single: bool,
     unrolls: bool,
-    /// Variables that a hint mentions.
+    /// Variables mentioned by a hint.
     hints: HashSet<Value<'b>>,
-    /// Conditions that are known in the part that is being written.
+    /// Conditions that are known in the part being written.
     known: HashSet<Value<'b>>,
-    /// Variables of loops of one iteration, and of those of which one iteration is being written.
+    /// Variables with a single value: those of loops with one iteration, and of parts with one iteration being written.
     fixed: HashMap<Value<'b>, i64>,
-    /// Nodes that may still be written as parts.
+    /// Number of nodes that may still be written as parts.
     left: usize,
-    /// Loops that are not split, as there would be too many parts.
+    /// Loops that are not split because there would be too many parts.
     missed: ValueSet<'b>,
 }
 
-/// A part of a loop: its variable is what it was, less all of `offsets`.
+/// A part of a loop. Its variable is the original one minus the sum of `offsets`.
 #[derive(Clone)]
 struct Part<'b> {
     stmt: Value<'b>,
@@ -139,7 +139,7 @@ impl<'b> Partition<'b> {
     }
 
     fn is_candidate(&self, stmt: Value<'b>, var: Value<'b>, min: Value<'b>, extent: Value<'b>) -> bool {
-        // After a `break`, the parts of the loop that come later would be executed.
+        // After a `break`, later parts of the loop would still execute.
         if has_jumps(stmt) {
             return false;
         }
@@ -147,7 +147,7 @@ impl<'b> Partition<'b> {
         self.has_hint(var) || (!is_const || self.const_loops) && !self.conditions(stmt, var).is_empty()
     }
 
-    /// Writes a loop as one.
+    /// Writes a loop unsplit.
     fn whole(&mut self, stmt: Value<'b>, var: Value<'b>, w: &mut Again<'b>) -> Result<(), PassError> {
         let only = match stmt.stmt() {
             Some(Stmt::For { min, extent, .. }) if int(extent) == Some(1) => int(min),
@@ -164,9 +164,9 @@ impl<'b> Partition<'b> {
         })
     }
 
-    /// Writes a part of a loop, in smaller parts if conditions differ within it.
+    /// Writes a part of a loop, split further if conditions differ within it.
     fn part(&mut self, part: &Part<'b>, w: &mut Again<'b>) -> Result<(), PassError> {
-        // No more than the greatest value of the variable, which is a number.
+        // At most the largest value of the variable, so the sum does not overflow.
         let total: i64 = part.offsets.iter().sum();
         let conditions = self.conditions(part.stmt, part.var);
         let solver = Solver::new(part.stmt, part.var, &self.fixed);
@@ -201,7 +201,7 @@ impl<'b> Partition<'b> {
         }
     }
 
-    /// Writes the part before an interval, the interval, in which conditions are known, and the part after it.
+    /// Writes the part before an interval, the interval in which conditions are known, and the part after it.
     fn split(
         &mut self,
         part: &Part<'b>,
@@ -234,7 +234,7 @@ impl<'b> Partition<'b> {
         Ok(())
     }
 
-    /// Writes `n` iterations of a part from `from` on.
+    /// Writes `n` iterations of a part, starting at `from`.
     fn sub(&mut self, part: &Part<'b>, from: i64, n: i64, w: &mut Again<'b>) -> Result<(), PassError> {
         let mut sub = Part { min: 0, max: n - 1, ..part.clone() };
         sub.offsets.push(from);
@@ -267,7 +267,7 @@ impl<'b> Partition<'b> {
         }
     }
 
-    /// From now on the variable of the loop means what it is in a part.
+    /// Maps the loop variable to its value in a part.
     fn mean(&self, part: &Part<'b>, new: V, w: &mut Again<'b>) {
         let mut v = new;
         for offset in part.offsets.iter().rev().filter(|offset| **offset != 0) {
@@ -277,7 +277,8 @@ impl<'b> Partition<'b> {
         w.set(part.var, v);
     }
 
-    /// The conditions in a loop that use its variable and are not known: those that are marked, or all with a hint.
+    /// Returns the conditions in a loop that use its variable and are not known: the marked ones, or all if there is a
+    /// hint.
     fn conditions(&self, stmt: Value<'b>, var: Value<'b>) -> Vec<Value<'b>> {
         let hint = self.has_hint(var);
         let (mut out, mut work) = (Vec::new(), Vec::new());
@@ -300,13 +301,13 @@ impl<'b> Partition<'b> {
     }
 }
 
-/// Whether a condition is marked as one that no loop is split by.
+/// Returns true if a condition is marked to be ignored by this pass.
 fn is_ignored(expr: Value<'_>) -> bool {
     expr.as_call_to("tirx.ignore_loop_partition").is_some()
 }
 
-/// The iterations in which conditions of one kind are known, and these conditions. With a hint, if not all of them are
-/// known at once, those that are found last.
+/// Returns the iterations in which conditions of one kind are known, and these conditions. If there is a hint and not
+/// all are known at once, the last ones found are returned.
 fn common<'b>(
     solved: &[(Value<'b>, bool, Interval)],
     range: Interval,
@@ -333,13 +334,13 @@ fn common<'b>(
     (!conditions.is_empty()).then_some((some, conditions))
 }
 
-/// The condition that is marked, by a hint for this pass.
+/// Returns the condition marked by a hint for this pass.
 fn mark(expr: Value<'_>) -> Option<Value<'_>> {
     let call = expr.as_call()?;
     matches!(call.op()?, "tirx.likely" | "prim.likely" | "tirx.ignore_loop_partition").then(|| call.arg(0))?
 }
 
-/// The last value of a loop, if the number after it is one, too.
+/// Returns the last value of a loop, if the following number does not overflow.
 fn last(min: i64, extent: i64) -> Option<i64> {
     Some(min.checked_add(extent)? - 1)
 }

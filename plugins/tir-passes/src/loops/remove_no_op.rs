@@ -1,7 +1,7 @@
 //! Removes statements that do nothing.
 //!
-//! *Expects* any PrimFunc. *Keeps* what has an effect, allocations and names of values. *Never* changes what stays, but for
-//! the condition of an If that loses its first branch.
+//! *Expects* any PrimFunc. *Keeps* effects, allocations and named values. *Never* changes the remaining statements,
+//! except the condition of an If that loses its first branch.
 
 use super::simplify::stores_what_is_there;
 use plugin_api::arith::{Analyzer, index_to_dim};
@@ -51,7 +51,7 @@ fn remove_no_op(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
     without_no_ops(body, IGNORE_PROFILER_CALL.get(ctx))
 }
 
-/// What this pass makes of a function; others run it at their end.
+/// Runs this pass on a function; other passes call it as their last step.
 pub(super) fn without_no_ops(body: &Body, ignore_profiler: bool) -> Result<Body, PassError> {
     let mut finder = Finder { analyzer: Analyzer::of_body(body), ignore_profiler, nothing: HashMap::new() };
     finder.content(body.root());
@@ -61,20 +61,20 @@ pub(super) fn without_no_ops(body: &Body, ignore_profiler: bool) -> Result<Body,
     Removed { nothing: finder.nothing }.rewrite(body)
 }
 
-/// What is left of a statement that does nothing.
+/// The remainder of a statement that does nothing.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Left {
-    /// Nothing at all.
+    /// Nothing remains.
     Nothing,
-    /// The effects of its operands.
+    /// The effects of its operands remain.
     Operands,
-    /// The second branch of an If.
+    /// The second branch of an If remains.
     Otherwise,
-    /// The first branch of an If.
+    /// The first branch of an If remains.
     Then,
 }
 
-/// Finds what does nothing, inner statements first.
+/// Finds statements that do nothing, inner ones first.
 struct Finder<'b> {
     analyzer: Analyzer,
     ignore_profiler: bool,
@@ -82,7 +82,7 @@ struct Finder<'b> {
 }
 
 impl<'b> Finder<'b> {
-    /// Whether no statement in the content of one does anything.
+    /// Returns true if no statement inside `stmt` does anything.
     fn content(&mut self, stmt: Value<'b>) -> bool {
         let mut nothing = true;
         for child in stmt.statements() {
@@ -91,7 +91,7 @@ impl<'b> Finder<'b> {
         nothing
     }
 
-    /// Whether a statement does nothing.
+    /// Returns true if a statement does nothing.
     fn stmt(&mut self, stmt: Value<'b>) -> bool {
         let left = match stmt.stmt() {
             Some(Stmt::Evaluate(value)) => (!self.acts(value)).then_some(Left::Nothing),
@@ -156,7 +156,7 @@ impl<'b> Finder<'b> {
         }
     }
 
-    /// Whether an expression has an effect.
+    /// Returns true if an expression has an effect.
     fn acts(&self, value: Value<'b>) -> bool {
         let timer = value.as_call().and_then(|call| call.op()).is_some_and(|op| op.starts_with("tirx.timer_"));
         value.changes_state() && !(self.ignore_profiler && timer)
@@ -167,7 +167,7 @@ fn negated(cond: &Dim) -> Dim {
     Dim::Expr(plugin_api::ir::DimExpr::Unary(plugin_api::arith::prim::NOT, DType::BOOL, cond.clone()).into())
 }
 
-/// Writes what does something.
+/// Writes the statements that do something.
 struct Removed<'b> {
     nothing: HashMap<Value<'b>, Left>,
 }

@@ -1,4 +1,4 @@
-//! Writes a function with simpler expressions: what other passes use as well.
+//! Writes a function with simplified expressions; shared by several passes.
 
 use plugin_api::arith::{Analyzer, Bounds, Piece, index_to_dim, prim, symbol_of};
 use plugin_api::ir::DimExpr;
@@ -6,23 +6,23 @@ use plugin_api::prelude::*;
 use plugin_api::tir::{Again, TirRewrite};
 use std::collections::HashMap;
 
-/// Writes a function with simpler expressions.
+/// Writes a function with simplified expressions.
 pub(super) struct Simplify<'b> {
     /// All values of the function, by position.
     values: Vec<Value<'b>>,
     analyzer: Analyzer,
     /// Parameters and other variables that types mention.
     symbols: HashMap<u32, Value<'b>>,
-    /// Expressions with calls in them that have effects: no call is merged with another one, or left out.
+    /// Expressions that contain calls with effects: these calls are never merged or dropped.
     effects: ValueSet<'b>,
-    /// Whether conditions become conjunctions of disjunctions.
+    /// True if conditions are rewritten as conjunctions of disjunctions.
     conjunctions: bool,
-    /// Whether each side of an `and` or `or` is simplified by what the other one says.
+    /// True if each side of an `and` or `or` is simplified under the assumption of the other one.
     constraints: bool,
 }
 
 impl<'b> Simplify<'b> {
-    /// Knows the ranges of loops, and that no dimension is negative.
+    /// Creates a simplifier that assumes the ranges of loops, and that no dimension is negative.
     pub(super) fn of(body: &'b Body) -> Simplify<'b> {
         let mut analyzer = Analyzer::of_body(body);
         for param in body.root().region().children().filter(|value| value.is_param_buffer()) {
@@ -38,22 +38,22 @@ impl<'b> Simplify<'b> {
         Simplify { values, analyzer, symbols, effects, conjunctions: false, constraints: false }
     }
 
-    /// Makes conditions conjunctions of disjunctions.
+    /// Sets whether conditions are rewritten as conjunctions of disjunctions.
     pub(super) fn with_conjunctions(self, conjunctions: bool) -> Simplify<'b> {
         Simplify { conjunctions, ..self }
     }
 
-    /// Simplifies each side of an `and` or `or` by what the other one says.
+    /// Sets whether each side of an `and` or `or` is simplified under the assumption of the other one.
     pub(super) fn with_constraints(self, constraints: bool) -> Simplify<'b> {
         Simplify { constraints, ..self }
     }
 
-    /// Whether two indices are written as one, and not only equal in their values.
+    /// Returns true if two indices have the same simplified form, which is stricter than having equal values.
     fn are_written_as_one(&mut self, a: Value<'b>, b: Value<'b>) -> bool {
         self.analyzer.pieces(a).is_some_and(|a| Some(a) == self.analyzer.pieces(b))
     }
 
-    /// What a condition is for certain.
+    /// Returns the value of a condition, if it is known.
     fn known(&mut self, cond: Value<'b>) -> Option<bool> {
         match self.analyzer.pieces(without_hint(cond))?[..] {
             [Piece::Leaf(ref truth)] => truth.as_int().map(|truth| truth != 0),
@@ -61,7 +61,7 @@ impl<'b> Simplify<'b> {
         }
     }
 
-    /// Runs `f` where a condition holds, or does not.
+    /// Runs `f` under the assumption that a condition holds, or does not.
     fn under<R>(&mut self, cond: Value<'b>, holds: bool, f: impl FnOnce(&mut Self) -> R) -> R {
         let Some(dim) = index_to_dim(without_hint(cond)) else { return f(self) };
         let dim = if holds { dim } else { Dim::Expr(DimExpr::Unary(prim::NOT, DType::BOOL, dim).into()) };
@@ -86,7 +86,7 @@ impl<'b> Simplify<'b> {
         })
     }
 
-    /// The variable of the function that a symbolic variable is.
+    /// Returns the variable of the function for a symbolic variable.
     fn variable(&self, dim: &Dim) -> Option<Value<'b>> {
         match dim {
             Dim::Var(sym) => self.symbols.get(&sym.id).copied(),
@@ -94,7 +94,7 @@ impl<'b> Simplify<'b> {
         }
     }
 
-    /// Writes pieces of an expression.
+    /// Writes the pieces of an expression.
     fn pieces(&mut self, pieces: Vec<Piece>, w: &mut Again<'b>) -> Result<Option<V>, PassError> {
         let mut done: Vec<V> = Vec::new();
         for piece in pieces {
@@ -125,10 +125,10 @@ impl<'b> Simplify<'b> {
         Ok(done.pop())
     }
 
-    /// Writes an expression that is no arithmetic, with simpler parts.
+    /// Writes a non-arithmetic expression with simplified parts.
     fn opaque(&mut self, expr: Value<'b>, w: &mut Again<'b>) -> Result<V, PassError> {
         let choice = match expr.view() {
-            // It computes both values.
+            // A `Select` evaluates both values.
             Expr::Select { .. } if self.effects.contains(expr) => None,
             Expr::Select { cond, then, otherwise } => Some((cond, then, otherwise)),
             Expr::Call(call) if call.op() == Some("tirx.if_then_else") => {
@@ -148,7 +148,7 @@ impl<'b> Simplify<'b> {
                         Vec::new()
                     };
                     let then = self.under(cond, true, |this| this.expr(then, w))?;
-                    // Of `T.if_then_else` TVM uses the condition in the first value only.
+                    // In `T.if_then_else`, TVM assumes the condition in the first value only.
                     let other = match expr.as_call() {
                         Some(_) => self.expr(otherwise, w)?,
                         None => self.under(cond, false, |this| this.expr(otherwise, w))?,
@@ -238,7 +238,7 @@ impl<'b> TirRewrite<'b> for Simplify<'b> {
 }
 
 impl<'b> Simplify<'b> {
-    /// Writes an `and` or `or` without the sides that the other ones decide.
+    /// Writes an `and` or `or` without the sides that are decided by the other ones.
     fn constrained(&mut self, op: u16, expr: Value<'b>, w: &mut Again<'b>) -> Result<V, PassError> {
         let all = op == prim::AND;
         let mut sides = sides(op, expr);
@@ -257,7 +257,7 @@ impl<'b> Simplify<'b> {
         Ok(out.unwrap_or_else(|| w.int(all.into(), DType::BOOL)))
     }
 
-    /// What one side is for certain where the other ones hold, or do not.
+    /// Returns the value of one side under the assumption that the others hold, or do not.
     fn known_beside(&mut self, sides: &[Value<'b>], at: usize, hold: bool) -> Option<bool> {
         let others = sides.iter().enumerate().filter(|(other, _)| *other != at);
         let mut under: Option<Analyzer> = None;
@@ -272,7 +272,7 @@ impl<'b> Simplify<'b> {
     }
 }
 
-/// A conversion. An integer that is converted to a floating-point type is a number of that type, if that has it.
+/// Converts a value. An integer constant becomes a constant of a floating-point type if that type represents it.
 fn cast_of(a: V, dtype: DType, w: &mut Again<'_>) -> V {
     let number = w.as_int(a).map(|number| number as f64);
     match number.filter(|number| is_float(dtype) && dtype.has_float(*number)) {
@@ -285,16 +285,16 @@ fn is_float(dtype: DType) -> bool {
     dtype.is_float() && dtype.lanes() == 1
 }
 
-/// Whether a store stores an element of a buffer to where that is; `are_one` says it of two indices.
+/// Returns true if a store writes an element back to its own position; `are_one` compares two indices.
 pub(super) fn stores_what_is_there<'b>(stmt: Value<'b>, mut are_one: impl FnMut(Value<'b>, Value<'b>) -> bool) -> bool {
     let mut are_one = |(a, b)| a == b || are_one(a, b);
     !stmt.changes_state() && stmt.stored_element_indices().is_some_and(|pairs| pairs.into_iter().all(&mut are_one))
 }
 
-/// The expressions of a function with calls in them that have effects.
+/// Returns the expressions of a function that contain calls with effects.
 fn with_effects(body: &Body) -> ValueSet<'_> {
     let mut effects = ValueSet::new(body);
-    // Operands come before the expression that they are nested in.
+    // Operands precede the expression that contains them.
     for value in body.values().filter(|value| value.is_nested()) {
         if value.as_call().is_some() && value.changes_state()
             || value.operands().any(|operand| effects.contains(operand))
@@ -305,7 +305,7 @@ fn with_effects(body: &Body) -> ValueSet<'_> {
     effects
 }
 
-/// The conditions that `and` or `or` combines.
+/// Returns the conditions combined by `and` or `or`.
 fn sides(op: u16, expr: Value<'_>) -> Vec<Value<'_>> {
     let (mut work, mut sides) = (vec![expr], Vec::new());
     while let Some(side) = work.pop() {
@@ -317,13 +317,13 @@ fn sides(op: u16, expr: Value<'_>) -> Vec<Value<'_>> {
     sides
 }
 
-/// A condition without the hint that it is likely.
+/// Strips the `likely` hint from a condition.
 fn without_hint(cond: Value<'_>) -> Value<'_> {
     let hint = cond.as_call().filter(|call| matches!(call.op(), Some("tirx.likely" | "prim.likely")));
     hint.and_then(|call| call.arg(0)).unwrap_or(cond)
 }
 
-/// An operation on two values that were simplified: with a truth value that is known, or of vectors.
+/// Combines two simplified values if one is a known boolean, or if they are vectors.
 fn combined(op: u16, a: V, b: V, w: &mut Again<'_>) -> V {
     let neutral = i64::from(op == prim::AND);
     if matches!(op, prim::AND | prim::OR) {
@@ -336,7 +336,7 @@ fn combined(op: u16, a: V, b: V, w: &mut Again<'_>) -> V {
     vector(op, a, b, w).unwrap_or_else(|| w.binary(op, a, b))
 }
 
-/// What two vectors are together, each in steps or of equal elements.
+/// Combines two vectors, each a ramp or a broadcast.
 fn vector(op: u16, a: V, b: V, w: &mut Again<'_>) -> Option<V> {
     let dtype = w.dtype(a);
     let elements: fn(&mut Again<'_>, V, V) -> V = match op {

@@ -1,7 +1,7 @@
-//! Simplifies expressions, and removes Ifs whose condition is known.
+//! Simplifies expressions, and removes Ifs with known conditions.
 //!
-//! *Expects* any PrimFunc. *Keeps* shapes of buffers, loops, and names of values. *Never* moves a statement, or
-//! calls something with an effect more or less often.
+//! *Expects* any PrimFunc. *Keeps* shapes of buffers, loops, and named values. *Never* moves a statement, or changes
+//! the number of calls with effects.
 
 use super::simplify::Simplify;
 use plugin_api::prelude::*;

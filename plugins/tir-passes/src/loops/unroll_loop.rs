@@ -1,6 +1,6 @@
-//! Writes out loops: those that are marked as `unroll`, and short serial ones if the config says so.
+//! Unrolls loops marked as `unroll`, and short serial ones if the config enables it.
 //!
-//! *Expects* any PrimFunc. *Keeps* loops whose number of iterations is not known, and those with a `break` or `continue`.
+//! *Expects* any PrimFunc. *Keeps* loops with an unknown number of iterations, and those with a `break` or `continue`.
 //! *Never* changes what a loop computes.
 
 use plugin_api::arith::Analyzer;
@@ -78,10 +78,10 @@ fn unroll_loop(body: &Body, ctx: &Ctx) -> Result<Body, PassError> {
     Unroll { chosen: choice.chosen }.rewrite(body)
 }
 
-/// Most statements that loops are written out as: more do not fit into memory, or into a processor's cache.
+/// Maximum number of statements that loops are unrolled to; more fit neither into memory nor into a CPU's cache.
 const MOST_COPIES: i64 = 1 << 17;
 
-/// What the config says.
+/// The limits from the config.
 #[derive(Clone, Copy)]
 struct Limits {
     max_step: i64,
@@ -91,36 +91,36 @@ struct Limits {
     local_access: bool,
 }
 
-/// What is counted of some statements, to tell whether a loop around them is short.
+/// Counts over some statements, used to decide whether a loop around them is short.
 #[derive(Clone, Copy, Default)]
 struct Count {
     steps: i64,
-    /// Statements.
+    /// Number of statements.
     written: i64,
-    /// Statements that are copies for the iterations of loops.
+    /// Number of statements that are copies for loop iterations.
     copies: i64,
-    /// Loops within each other that are written out.
+    /// Nesting depth of unrolled loops.
     unrolled: i64,
-    /// Loops within each other that stay.
+    /// Nesting depth of kept loops.
     kept: i64,
 }
 
-/// What becomes of a statement.
+/// The replacement of a statement.
 #[derive(Clone, Copy)]
 enum Chosen {
-    /// Its content, for each iteration.
+    /// Its content, once for each iteration.
     WriteOut(i64),
     /// The same loop, marked.
     Mark,
-    /// Its content, once: a pragma of this pass.
+    /// Its content, once, because the statement is a pragma of this pass.
     Content,
 }
 
-/// Finds the loops that are to be written out, inner ones first.
+/// Finds the loops to unroll, inner ones first.
 struct Choice<'b> {
     limits: Limits,
     analyzer: Analyzer,
-    /// Loop variables that are indices of local buffers.
+    /// Loop variables that index local buffers.
     local: HashSet<Value<'b>>,
     chosen: HashMap<Value<'b>, Chosen>,
 }
@@ -187,7 +187,7 @@ impl<'b> Choice<'b> {
         let Limits { max_step, max_depth, max_extent, explicit, local_access } = self.limits;
         if has_jumps(stmt) {
             if marked && (explicit || max_extent == 1 && n.is_some_and(|n| n <= 1)) {
-                // Without the loop, what leaves it would leave the loop around it.
+                // Without the loop, a `break` or `continue` in it would apply to the enclosing loop.
                 let name = var.name().unwrap_or("_");
                 bail!(at stmt, "the loop over `{name}` is marked as `unroll`, but its content has a `break` or `continue`, which means the loop; make it a serial loop, or put what follows the jump under a condition");
             }
@@ -220,7 +220,7 @@ impl<'b> Choice<'b> {
         Ok(count)
     }
 
-    /// Notes the variables in indices of a local buffer.
+    /// Records the variables in indices of a local buffer.
     fn note_local_access(&mut self, value: Value<'b>) {
         if let Some(access) = value.as_element_access()
             && let Type::Buffer(buffer) = access.buffer.ty().to_owned()
@@ -235,7 +235,7 @@ impl<'b> Choice<'b> {
     }
 }
 
-/// The error of a loop that would be written out as too many statements.
+/// Returns the error for a loop that would be unrolled to too many statements.
 fn too_many(stmt: Value<'_>, var: Value<'_>, n: i64, copies: i64) -> PassError {
     let name = var.name().unwrap_or("_");
     let statements = if copies == i64::MAX { String::new() } else { format!(", {copies} statements") };
@@ -243,7 +243,7 @@ fn too_many(stmt: Value<'_>, var: Value<'_>, n: i64, copies: i64) -> PassError {
         .at(stmt)
 }
 
-/// Writes the chosen loops out.
+/// Unrolls the chosen loops.
 struct Unroll<'b> {
     chosen: HashMap<Value<'b>, Chosen>,
 }

@@ -1,7 +1,7 @@
-//! Makes loops that are marked as `vectorized` operations on vectors.
+//! Turns loops marked as `vectorized` into vector operations.
 //!
-//! *Expects* any PrimFunc. *Keeps* the order of what is computed. *Never* vectorizes a choice: a statement whose condition
-//! differs from lane to lane becomes a serial loop.
+//! *Expects* any PrimFunc. *Keeps* the order of evaluation. *Never* vectorizes a choice: a statement whose condition
+//! differs between lanes becomes a serial loop.
 
 mod in_lanes;
 mod lanes;
@@ -56,7 +56,7 @@ fn vectorize_loop(body: &Body, options: &Options, ctx: &Ctx) -> Result<Body, Pas
     if !options.enable_vectorize {
         return Serial.rewrite(body);
     }
-    // Vectors whose length is known when the program runs: SVE of ARM, V of RISC-V.
+    // Vectors whose length is known only at run time: ARM SVE, RISC-V V.
     let scalable = ctx.target().is_some_and(|target| target.contains("+sve") || target.contains("has_sve\":true"));
     let predicates = ENABLE_BUFFER_LEVEL_PREDICATION.get(ctx).unwrap_or(scalable);
     let (known, serial) = (InLanes::default(), Vec::new());
@@ -100,16 +100,16 @@ struct Along<'b> {
 }
 
 struct Vectorize<'b> {
-    /// Whether the target has vectors of a length that is known when the program runs.
+    /// True if the target has vectors whose length is known only at run time.
     scalable: bool,
-    /// Whether conditions become predicates.
+    /// True if conditions become predicates.
     predicates: bool,
     along: Option<Along<'b>>,
-    /// The predicate of the loads and stores that are being written.
+    /// The predicate of the loads and stores being written.
     mask: Option<Mask>,
-    /// What differs from lane to lane of that loop, or of the last one: no other loop has its content.
+    /// The values that differ between lanes of that loop, or of the last one; no other loop contains the same values.
     known: InLanes<'b>,
-    /// Loops that became serial, and why.
+    /// Loops that became serial, with the reasons.
     serial: Vec<(Value<'b>, String)>,
 }
 
@@ -221,7 +221,7 @@ impl<'b> Vectorize<'b> {
         self.known = known;
         self.along = Some(Along { var, extent, lanes });
         let (zero, one) = (w.int(0, var.ty().dtype()), w.int(1, var.ty().dtype()));
-        // A number of lanes is one of 32 bits, as a text has it.
+        // The parser reads a number of lanes as a 32-bit integer.
         let n = if lanes.scalable { w.expr(self, extent)? } else { w.int(lanes.n, DType::I32) };
         let ramp = w.ramp(zero, one, n, lanes.of(var.ty().dtype())?);
         w.set(var, ramp);
@@ -230,7 +230,7 @@ impl<'b> Vectorize<'b> {
         Ok(())
     }
 
-    /// A statement once for each lane.
+    /// Writes a statement once for each lane.
     fn serial(&mut self, stmt: Value<'b>, along: Along<'b>, w: &mut Again<'b>) -> Result<(), PassError> {
         if has_jumps(stmt) && !matches!(stmt.stmt(), Some(Stmt::For { .. } | Stmt::While { .. })) {
             bail!(at stmt, "a `break` or `continue` that not each lane has; make the vectorized loop around it a serial loop");
@@ -250,7 +250,7 @@ impl<'b> Vectorize<'b> {
         Ok(())
     }
 
-    /// The operands of an expression, those from `first` on brought to a number of lanes.
+    /// Writes the operands of an expression; those from `first` on are widened to a number of lanes.
     fn widened(&mut self, expr: Value<'b>, first: usize, lanes: Lanes, w: &mut Again<'b>) -> Result<Vec<V>, PassError> {
         let mut ops = w.operands(self, expr)?;
         for op in ops.iter_mut().skip(first) {
@@ -310,14 +310,14 @@ impl<'b> Vectorize<'b> {
     }
 }
 
-/// A vector in steps and a scalar, and whether the vector is the first of the two.
+/// Returns a ramp and a scalar, and true if the ramp is the first of the two.
 fn ramp_and_scalar(a: V, b: V, w: &Again<'_>) -> Option<(V, V, bool)> {
     let is_ramp = |v: V| w.with(v, |v| matches!(v.view(), Expr::Ramp { .. }));
     let is_scalar = |v: V| Lanes::of_type(w.dtype(v)) == Lanes::ONE;
     if is_ramp(a) && is_scalar(b) { Some((a, b, true)) } else { (is_ramp(b) && is_scalar(a)).then_some((b, a, false)) }
 }
 
-/// A value in all of some lanes.
+/// Broadcasts a value to some lanes.
 fn broadcast_to(v: V, lanes: Lanes, w: &mut Again<'_>) -> Result<V, PassError> {
     let dtype = w.dtype(v);
     let now = Lanes::of_type(dtype);

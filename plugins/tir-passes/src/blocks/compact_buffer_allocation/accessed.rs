@@ -1,4 +1,4 @@
-//! What is accessed of the buffers that a function allocates.
+//! Computes the accessed regions of the buffers that a function allocates.
 
 use super::names::Names;
 use plugin_api::arith::{self, atom_of, index_to_dim_of_atoms, symbol_of, value_of_atom};
@@ -10,31 +10,31 @@ use plugin_api::tir::regions::linear::{add, sub};
 use plugin_api::tir::regions::reached::{Ends, Reached, Running};
 use plugin_api::tir::regions::region::{Bounds, Part, Range};
 
-/// A loop or thread around the current place.
+/// A loop or thread around the current position.
 struct Around {
     sym: Sym,
-    /// Its start and last value, if these are arithmetic of integers.
+    /// Its first and last value, if these are integer arithmetic.
     ends: Option<(Dim, Dim)>,
-    /// Kind of the threads; `None` of a loop.
+    /// Kind of the threads; `None` for a loop.
     thread: Option<String>,
 }
 
-/// What is accessed of a buffer.
+/// The accessed region of a buffer.
 struct Accessed {
     /// Number of loops around its allocation.
     depth: usize,
-    /// Number of names that were given before its allocation.
+    /// Number of names defined before its allocation.
     names: usize,
     scope: String,
-    /// Those of each dimension; `None` before the first access.
+    /// The bounds in each dimension; `None` before the first access.
     bounds: Option<Vec<Bounds>>,
 }
 
-/// Where an access in a dimension begins.
+/// The start of an access in one dimension.
 struct Start<'b> {
-    /// The first element, if it is a vector.
+    /// The index, or the first element if the index is a vector.
     min: Value<'b>,
-    /// How far it is from there to the last element of the vector.
+    /// The distance to the last element of the vector.
     steps: i64,
 }
 
@@ -45,7 +45,7 @@ impl<'b> Start<'b> {
     }
 }
 
-/// What is accessed of each buffer that a function allocates.
+/// The accessed regions of all buffers that a function allocates.
 pub(super) struct Accesses<'b> {
     body: &'b Body,
     analyzer: Analyzer,
@@ -54,7 +54,7 @@ pub(super) struct Accesses<'b> {
     accessed: ValueMap<'b, Accessed>,
     buffers: Vec<Value<'b>>,
     names: Names,
-    /// Blocks around the current place.
+    /// Blocks around the current position.
     blocks: OpenScopes<Value<'b>>,
     lasting: Lasting<'b>,
 }
@@ -113,7 +113,7 @@ impl<'b> Accesses<'b> {
         Ok(())
     }
 
-    /// A loop whose range is not arithmetic runs as well: nothing is known of what it reaches.
+    /// Enters a loop or thread. If its range is not arithmetic, accesses that depend on it have unknown bounds.
     fn enter_loop(&mut self, value: Value<'b>) {
         let Some(running) = Running::of(value) else { return };
         if let Some(sym) = symbol_of(running.var) {
@@ -122,7 +122,7 @@ impl<'b> Accesses<'b> {
         }
     }
 
-    /// The data of a buffer is used: what the block around says that it accesses, else all of it.
+    /// Adds a use of a buffer's data: the region that the enclosing block declares, otherwise the whole buffer.
     fn access_data(&mut self, buffer: Value<'b>) {
         let Some(ty) = buffer.as_buffer_type().filter(|_| self.accessed.contains(buffer)) else { return };
         let said_by = |block: &Value<'b>| -> Vec<RegionAccess<'b>> {
@@ -142,14 +142,14 @@ impl<'b> Accesses<'b> {
         }
     }
 
-    /// A part of a buffer is accessed.
+    /// Adds an access to part of a buffer.
     fn access(&mut self, buffer: Value<'b>, parts: &[Part<'b>]) {
         let Some(accessed) = self.accessed.get(buffer) else { return };
         let (running, unknown) = self.running(accessed, parts);
         let mut reached = Reached::new(&mut self.analyzer, running, self.conditions.active());
         let ends = parts.iter().map(|part| {
             let start = Start::of(part.min);
-            // Where any other vector begins is not known.
+            // The start of any other vector is unknown.
             let is_scalar = start.min.ty().dtype().lanes() == 1;
             let first = index_to_dim_of_atoms(start.min).filter(|_| is_scalar)?;
             let last = match part.extent.and_then(index_to_dim_of_atoms) {
@@ -168,7 +168,8 @@ impl<'b> Accesses<'b> {
         self.join(buffer, bounds);
     }
 
-    /// The least index of an access in terms of what is the same for all accesses of the buffer, else a number.
+    /// Returns the lowest index of an access as an expression that has the same value for all accesses of the buffer,
+    /// otherwise as a number.
     fn least(&mut self, min: Dim, buffer: Value<'b>, unknown: &[Sym]) -> Option<Dim> {
         let mut runs = false;
         min.vars(&mut |sym| runs |= unknown.contains(&sym));
@@ -179,8 +180,8 @@ impl<'b> Accesses<'b> {
         (least >= 0).then(|| Dim::int(least, min.dtype()))
     }
 
-    /// Whether the greatest index of an access is in terms of what is the same for all accesses of the buffer, or of loads and
-    /// the like, of which nothing but the range of their data type is used.
+    /// Returns true if the highest index of an access consists of expressions that have the same value for all accesses
+    /// of the buffer, and of loads and similar values, which are bounded by the range of their data type.
     fn is_most(&self, max: &Dim, buffer: Value<'b>, unknown: &[Sym]) -> bool {
         let mut known = true;
         max.vars(&mut |sym| {
@@ -191,8 +192,8 @@ impl<'b> Accesses<'b> {
         known
     }
 
-    /// What runs between the allocation of a buffer and an access of it: loops, threads that share its memory, and names that
-    /// the access uses. And the variables of those loops whose ends are not known.
+    /// Returns the variables that vary between the allocation of a buffer and an access: loops, threads that share its
+    /// memory, and names that the access uses. Also returns the variables of loops with unknown bounds.
     fn running(&self, accessed: &Accessed, parts: &[Part<'b>]) -> (Ends, Vec<Sym>) {
         let (mut running, mut unknown) = (Ends::new(), Vec::new());
         for (i, around) in self.around.iter().enumerate() {
@@ -219,7 +220,7 @@ impl<'b> Accesses<'b> {
         match &mut accessed.bounds {
             None => accessed.bounds = Some(new),
             Some(known) => known.iter_mut().zip(new).for_each(|(known, new)| {
-                // What a load gives is not known where the other access is.
+                // A loaded value is unknown at the position of the other access.
                 match *known != new && (is_computed(known) || is_computed(&new)) {
                     true => *known = Bounds::UNKNOWN,
                     false => known.join(new, &mut reached),
@@ -228,7 +229,7 @@ impl<'b> Accesses<'b> {
         }
     }
 
-    /// The region of each buffer that gets smaller, or has another start.
+    /// Returns the region of each accessed buffer.
     pub(super) fn regions(mut self, strict: bool) -> Result<ValueMap<'b, Vec<Range>>, PassError> {
         let mut regions = ValueMap::new(self.body);
         for buffer in std::mem::take(&mut self.buffers) {
@@ -268,14 +269,14 @@ impl<'b> Accesses<'b> {
         Range { min, extent }
     }
 
-    /// The number that an end is known to be, else the end itself.
+    /// Replaces a bound by a number if it has only one value.
     fn as_number(&mut self, end: Dim) -> Dim {
         let bounds = self.analyzer.const_bounds(&end);
         if bounds.min == bounds.max { Dim::int(bounds.min, end.dtype()) } else { end }
     }
 }
 
-/// Whether an index has a load or the like in it.
+/// Returns true if an index contains a load or another nested value.
 fn has_nested(body: &Body, index: &Dim) -> bool {
     let mut found = false;
     index.vars(&mut |sym| found |= value_of_atom(body, sym).is_some_and(Value::is_nested));
@@ -286,7 +287,7 @@ fn is_allocated(buffer: Value<'_>) -> bool {
     buffer.is_block_buffer() || buffer.is_allocation()
 }
 
-/// Whether threads of a kind share memory of a scope.
+/// Returns true if threads of a kind share memory of a scope.
 fn is_shared(scope: &str, thread: &str) -> bool {
     let rank = match scope {
         "" | "global" => 0,
@@ -298,7 +299,8 @@ fn is_shared(scope: &str, thread: &str) -> bool {
     rank <= of
 }
 
-/// Of numbers in steps of one number upwards: the first one, and how far it is to the end of the last step, as TVM counts.
+/// Returns the base of a ramp with positive constant stride, and its length minus one as TVM counts it: stride times
+/// lanes, minus 1.
 fn steps(index: Value<'_>) -> Option<(Value<'_>, i64)> {
     let Expr::Ramp { base, stride, lanes } = index.view() else { return None };
     let number = |value: Value<'_>| value.dim()?.as_int().filter(|number| *number > 0);

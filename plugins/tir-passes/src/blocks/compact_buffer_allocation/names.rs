@@ -1,14 +1,14 @@
-//! Values that have a name, and what an index that uses these names means.
+//! Named values, and the meaning of indices that use these names.
 
 use plugin_api::prelude::*;
 use plugin_api::tir::regions::reached::Ends;
 use std::collections::HashMap;
 
-/// Names of values, in the order in which they are given.
+/// Names of values, in order of definition.
 #[derive(Default)]
 pub(super) struct Names {
     of: HashMap<Sym, usize>,
-    /// What they mean; `None` if that is no arithmetic.
+    /// The value of each name; `None` if it is not arithmetic.
     values: Vec<Option<Dim>>,
 }
 
@@ -22,7 +22,8 @@ impl Names {
         self.values.len()
     }
 
-    /// A name that an index uses, also through others or loops, only has the value that it means.
+    /// Adds the names that an index uses, directly or through other names or loops. Each name has one possible value:
+    /// its definition.
     pub(super) fn add_to(&self, running: &mut Ends, index: &Dim, before: usize) {
         let mut work = Vec::new();
         let loops = running.values().flat_map(|(min, max)| [min, max]);

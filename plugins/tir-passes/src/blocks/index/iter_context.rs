@@ -1,4 +1,4 @@
-//! What is known of loop variables where a value is: their ranges, and the conditions around it.
+//! Ranges of loop variables and conditions that hold at a value.
 
 use super::iter_sum::{Group, Known, Ranges, divides_a_sum, in_order};
 use plugin_api::arith::{index_to_dim, symbol_of, value_of_atom};
@@ -8,22 +8,22 @@ use plugin_api::tir::regions::linear::{Linear, sub};
 use plugin_api::tir::regions::reached::Running;
 use plugin_api::walk::visitors::post_order_visit_value;
 
-/// Loops that were entered, and conditions that hold, while a body is walked in order.
+/// The open loops and the conditions that hold, tracked while a body is walked in order.
 pub(crate) struct IterContext<'b> {
     body: &'b Body,
     ranges: Ranges,
-    /// Whether the range of no loop mentions another loop.
+    /// True if no loop's range mentions another loop.
     independent: bool,
     conditions: Conditions<'b>,
 }
 
 impl<'b> IterContext<'b> {
-    /// At the start of a body.
+    /// Creates the context at the start of a body.
     pub(crate) fn new(body: &'b Body) -> IterContext<'b> {
         IterContext { body, ranges: Ranges::new(), independent: true, conditions: Conditions::new(body) }
     }
 
-    /// Goes on to a value; to be called for each value in order.
+    /// Advances to a value; must be called for each value in order.
     pub(crate) fn go_to(&mut self, value: Value<'b>) {
         self.conditions.go_to(value);
         let Some(Running { var, min, extent }) = Running::of(value) else { return };
@@ -36,8 +36,8 @@ impl<'b> IterContext<'b> {
         }
     }
 
-    /// An index in the form that TVM writes: from the greatest step to the least. One that divides a sum stays, but for
-    /// quotients and remainders that belong together.
+    /// Returns an index in TVM's form: ordered from the largest step to the smallest. An index that divides a sum is
+    /// kept, except that matching quotients and remainders are combined.
     pub(crate) fn simplify(&self, index: &Dim) -> Dim {
         let (mut sum, joined) = Linear::and_whether_joined(index);
         sum.terms.sort_by_key(|(_, by)| std::cmp::Reverse(*by));
@@ -54,12 +54,12 @@ impl<'b> IterContext<'b> {
         }
     }
 
-    /// The ranges of the loops, without conditions.
+    /// Returns the ranges of the loops, ignoring conditions.
     fn loops(&self) -> Known<'_> {
         Known { loops: &self.ranges, constrained: Ranges::new(), groups: Vec::new() }
     }
 
-    /// Whether an index uses the variable of a loop.
+    /// Returns true if an index uses a loop variable.
     pub(crate) fn uses_loop(&self, index: Value<'_>) -> bool {
         let is_loop = |value: Value<'_>| symbol_of(value).is_some_and(|sym| self.ranges.contains_key(&sym));
         let mut found = is_loop(index);
@@ -69,7 +69,7 @@ impl<'b> IterContext<'b> {
         found
     }
 
-    /// Whether a load or the like in an index uses a loop variable.
+    /// Returns true if a load or similar value in an index uses a loop variable.
     fn has_opaque(&self, index: &Dim) -> bool {
         let mut found = false;
         index.vars(&mut |sym| {
@@ -83,7 +83,7 @@ impl<'b> IterContext<'b> {
         found
     }
 
-    /// The ranges where the conditions hold; `None` if these say something else.
+    /// Returns the ranges under the conditions, or `None` if a condition is not a bound.
     fn constrained(&self) -> Option<Known<'_>> {
         let (mut known, mut groups) = (self.loops(), Vec::<Bounded>::new());
         for condition in self.conditions.of_taken_branches_and_choices() {
@@ -109,7 +109,7 @@ impl<'b> IterContext<'b> {
                         let end = most.map_or(whole, |most| whole.min(most.saturating_add(1)));
                         Dim::int(end.checked_sub(first)?, extent.dtype())
                     }
-                    // What begins later ends no later.
+                    // A later start does not move the end.
                     (None, None) => {
                         let n = sub(extent.clone(), Dim::int(first.checked_sub(start)?, extent.dtype()));
                         Linear::of(&n).to_dim(n.dtype())?
@@ -127,12 +127,12 @@ impl<'b> IterContext<'b> {
     }
 }
 
-/// A variable or a sum of such, and the least and the greatest value of it that a condition says.
+/// A variable or a sum of variables, with the lower and upper bound that a condition sets.
 type Bounded = (Dim, Option<i64>, Option<i64>);
 
-/// What a condition bounds; `None` if it says something else.
+/// Returns the bounds that a condition sets, or `None` if it is not a bound.
 fn bounds(condition: &Condition<'_>) -> Option<Vec<Bounded>> {
-    // TVM looks at conjunctions of comparisons only, and at nothing that is negated.
+    // TVM handles conjunctions of comparisons only, and no negations.
     let parts = parts_of(condition.cond, condition.negated);
     parts.into_iter().map(|(cond, negated)| if negated { None } else { bound(cond) }).collect()
 }
@@ -153,7 +153,7 @@ fn bound(cond: Value<'_>) -> Option<Bounded> {
     }
 }
 
-/// A sum without the number in it, and the number.
+/// Splits a sum into its symbolic part and its constant.
 fn without_number(sum: &Dim) -> Option<(Dim, i64)> {
     let mut terms = Linear::of(sum);
     let number = i64::try_from(std::mem::take(&mut terms.number)).ok()?;

@@ -1,5 +1,5 @@
-//! Indices as sums of loop variables, each with a step, which fill a range without gaps: TVM writes these from the greatest
-//! step to the least.
+//! Indices as sums of loop variables, each with a step, that cover a range without gaps. TVM writes these from the
+//! largest step to the smallest.
 
 use plugin_api::arith::{prim, prove_equal};
 use plugin_api::prelude::*;
@@ -9,7 +9,7 @@ use std::collections::HashMap;
 /// Start and extent of each loop variable.
 pub(crate) type Ranges = HashMap<Sym, (Dim, Dim)>;
 
-/// Ranges where conditions hold: some are others than those of the loops.
+/// Ranges under conditions, some of which differ from those of the loops.
 pub(crate) struct Known<'r> {
     pub(crate) loops: &'r Ranges,
     pub(crate) constrained: Ranges,
@@ -17,17 +17,18 @@ pub(crate) struct Known<'r> {
     pub(crate) groups: Vec<Group>,
 }
 
-/// A sum of parts of loop variables that fill a range without gaps, between a least and a greatest value.
+/// A sum of parts of loop variables that covers a range without gaps, between a lower and an upper bound.
 pub(crate) struct Group {
     splits: Vec<Split>,
-    /// The sum as TVM writes it.
+    /// The sum in TVM's form.
     sum: Dim,
     least: i64,
     most: i64,
 }
 
 impl Group {
-    /// A sum without a number, with its bounds as far as they are said; `None` if it does not fill a range.
+    /// Creates the group of a sum without a constant, with its bounds as far as they are given. Returns `None` if the
+    /// sum does not cover a range.
     pub(crate) fn of(sum: &Dim, least: Option<i64>, most: Option<i64>, ranges: &Known<'_>) -> Option<Group> {
         let IterSum { splits, base } = IterSum::of(sum, ranges)?;
         if splits.len() < 2 || base.as_int() != Some(0) {
@@ -47,7 +48,7 @@ impl Known<'_> {
     }
 }
 
-/// `(source // lower) % extent * scale`.
+/// A part of an index: `(source // lower) % extent * scale`.
 #[derive(Clone, Debug)]
 struct Split {
     source: Dim,
@@ -58,14 +59,14 @@ struct Split {
     scale: Dim,
 }
 
-/// A sum of parts of loop variables, and of what has none.
+/// A sum of parts of loop variables, and of terms without loop variables.
 #[derive(Clone, Debug)]
 struct IterSum {
     splits: Vec<Split>,
     base: Dim,
 }
 
-/// The index as TVM writes one that runs over a range without gaps; `None` if it does not.
+/// Returns the index in TVM's form if it covers a range without gaps, otherwise `None`.
 pub(crate) fn in_order(dim: &Dim, ranges: &Known<'_>) -> Option<Dim> {
     let mut sum = IterSum::of(dim, ranges)?;
     for group in &ranges.groups {
@@ -74,7 +75,8 @@ pub(crate) fn in_order(dim: &Dim, ranges: &Known<'_>) -> Option<Dim> {
     if sum.splits.is_empty() { Some(sum.base) } else { sum.fused(dim.dtype()) }
 }
 
-/// Whether an index divides what is no part of one loop variable: TVM leaves it in the order in which it is written.
+/// Returns true if an index divides anything but a part of one loop variable. TVM keeps the written order of such an
+/// index.
 pub(crate) fn divides_a_sum(dim: &Dim, ranges: &Known<'_>) -> bool {
     match parts(dim) {
         Some((prim::FLOORDIV | prim::FLOORMOD, ..)) if speaks_of(dim, ranges) => IterSum::of(dim, ranges).is_none(),
@@ -117,7 +119,8 @@ impl IterSum {
         }
     }
 
-    /// The parts of a group become one part, the sum; `None` if only some of them are here, or not to one scale.
+    /// Replaces the parts of a group by one part, their sum. Returns `None` if only some of the parts are present, or
+    /// if their scales differ.
     fn gather(&mut self, group: &Group) -> Option<()> {
         let is_same = |split: &Split, of: &Split| {
             split.source == of.source && split.lower == of.lower && split.extent == of.extent
@@ -144,7 +147,7 @@ impl IterSum {
         Some(())
     }
 
-    /// A loop variable. One of one iteration is where it starts.
+    /// Creates the sum of one loop variable. A variable with one iteration becomes its start.
     fn of_variable(var: &Dim, min: &Dim, extent: &Dim) -> IterSum {
         if extent.as_int() == Some(1) {
             return IterSum { splits: Vec::new(), base: min.clone() };
@@ -176,7 +179,7 @@ impl IterSum {
         IterSum { base: mul(self.base, by.clone()), ..self }
     }
 
-    /// A quotient or remainder of a multiple of one variable, whose extent the rest of the divisor divides.
+    /// Divides a multiple of one variable, if the remaining divisor divides the variable's extent.
     fn divided(mut self, op: u16, by: i64) -> Option<IterSum> {
         let split = self.splits.pop().filter(|_| self.splits.is_empty() && self.base.as_int() == Some(0))?;
         let scale = split.scale.as_int().filter(|scale| *scale > 0 && by % scale == 0)?;
@@ -190,11 +193,12 @@ impl IterSum {
         Some(IterSum { splits: vec![part], ..self })
     }
 
-    /// From the least step on, each step is what the ones before it fill, or less if the least one is 1.
+    /// Orders the parts. Starting from the smallest, each step must equal the range that the previous ones cover, or be
+    /// smaller if the smallest is 1.
     fn fused(mut self, dtype: DType) -> Option<Dim> {
         let base = self.splits.remove(self.least()?);
         let step = base.scale.clone();
-        // In multiples of the least step.
+        // In multiples of the smallest step.
         let mut reached = base.extent.clone();
         let mut order = vec![Split { scale: Dim::int(1, dtype), ..base }];
         while !self.splits.is_empty() {
@@ -211,14 +215,14 @@ impl IterSum {
         Some(add(mul(sum, step), self.base))
     }
 
-    /// The split with the least step, the last of several.
+    /// Returns the position of the split with the smallest step; the last if there are several.
     fn least(&self) -> Option<usize> {
         let numbers = self.splits.iter().enumerate().filter_map(|(i, split)| Some((split.scale.as_int()?, i)));
         let least = numbers.rev_min();
         least.or_else(|| self.splits.iter().enumerate().map(|(i, split)| (n_factors(&split.scale), i)).rev_min())
     }
 
-    /// The split with the greatest step that is no more than `most`.
+    /// Returns the position of the split with the largest step that is at most `most`.
     fn closest(&self, most: i64) -> Option<usize> {
         let steps = self.splits.iter().enumerate().filter_map(|(i, split)| Some((split.scale.as_int()?, i)));
         let steps: Vec<(i64, usize)> = steps.filter(|(step, _)| (0..=most).contains(step)).collect();
@@ -227,7 +231,7 @@ impl IterSum {
     }
 }
 
-/// The least one; of several the last.
+/// Finds the minimum; the last one if there are several.
 trait RevMin: Iterator<Item = (i64, usize)> + Sized {
     fn rev_min(self) -> Option<usize> {
         self.min_by_key(|(value, i)| (*value, std::cmp::Reverse(*i))).map(|(_, i)| i)
@@ -253,7 +257,7 @@ impl Split {
     }
 }
 
-/// Number of factors of a product.
+/// Returns the number of factors of a product.
 fn n_factors(dim: &Dim) -> i64 {
     match parts(dim) {
         Some((prim::MUL, a, b)) => n_factors(a) + n_factors(b),

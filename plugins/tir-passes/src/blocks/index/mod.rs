@@ -1,4 +1,4 @@
-//! Indices in the form in which TVM writes them.
+//! Indices in TVM's form.
 
 pub(crate) mod iter_context;
 mod iter_sum;

@@ -1,4 +1,4 @@
-//! Finds out whether a buffer carries values from one iteration of a loop to the next.
+//! Determines whether a buffer carries values from one iteration of a loop to the next.
 
 use plugin_api::arith::{Analyzer, index_to_dim_of_atoms, prim, substitute, symbol_of, unused_symbol, value_of_atom};
 use plugin_api::ir::DimExpr;
@@ -10,10 +10,10 @@ use plugin_api::tir::regions::reached::{Ends, Reached, Running};
 use plugin_api::walk::visitors::post_order_visit_value;
 use std::collections::HashMap;
 
-/// Pairs of a read and a write of one buffer that are compared. A buffer with more of them stays where it is.
+/// Maximum number of read-write pairs of one buffer that are compared. A buffer with more pairs is not moved.
 const MOST_PAIRS: usize = 1 << 14;
 
-/// First and last index in each dimension, in terms of loops; `None` where they are not known.
+/// First and last index in each dimension, in terms of loops; `None` where unknown.
 type Ranges = Vec<Option<(Dim, Dim)>>;
 
 /// A read or write of a buffer that a block allocates.
@@ -21,14 +21,14 @@ struct Touch<'b> {
     at: usize,
     is_write: bool,
     ranges: Ranges,
-    /// Loops around it, the outermost first.
+    /// Loops around it, outermost first.
     loops: Vec<usize>,
     conditions: Vec<(Value<'b>, bool)>,
     /// Positions of the `while` loops around it.
     whiles: Vec<usize>,
 }
 
-/// A loop over a range, or what threads execute.
+/// A loop over a range, or a thread launch.
 struct Loop {
     header: usize,
     sym: Sym,
@@ -45,7 +45,7 @@ pub(super) struct CarriedValues<'b> {
     /// The loop of each variable.
     headers: HashMap<Sym, usize>,
     touches: ValueMap<'b, Vec<Touch<'b>>>,
-    /// What block iterators and names mean.
+    /// The values of block iterators and names.
     values: HashMap<Sym, Dim>,
 }
 
@@ -94,7 +94,7 @@ impl<'b> CarriedValues<'b> {
         }
     }
 
-    /// Notes what a loop, a block or a name defines.
+    /// Records what a loop, a block or a name defines.
     fn enter(&mut self, (header, value): (usize, Value<'b>), loops: &mut OpenScopes<usize>) {
         if let Some(running) = Running::of(value)
             && let Some(sym) = symbol_of(running.var)
@@ -121,7 +121,8 @@ impl<'b> CarriedValues<'b> {
         Some(substitute(&dim, &|sym| self.values.get(&sym).cloned()))
     }
 
-    /// The buffers of blocks that a value reads or writes. Of what uses the data of a buffer, the block around it says that.
+    /// Returns the block buffers that a value reads or writes. For a use of a buffer's data, the enclosing block
+    /// declares the regions.
     fn touched(&self, value: Value<'b>, blocks: &OpenScopes<Value<'b>>) -> Vec<(Value<'b>, bool, Ranges)> {
         if let Some(access) = value.as_element_access() {
             let element = |index: &Value<'b>| self.dim(*index).map(|dim| (dim.clone(), dim));
@@ -135,7 +136,7 @@ impl<'b> CarriedValues<'b> {
         };
         let Some(buffer) = used.filter(|buffer| buffer.is_block_buffer()) else { return Vec::new() };
         let said = blocks.iter().rev().map(|block| {
-            // A nested region is one that a buffer matches.
+            // A nested region belongs to a matched buffer.
             let all = block.region().children().filter(|value| !value.is_nested());
             let of_buffer = all.filter_map(Value::as_region_access).filter(|access| access.buffer == buffer);
             of_buffer.map(|access| (access.is_write, access.ranges)).collect::<Vec<_>>()
@@ -151,8 +152,8 @@ impl<'b> CarriedValues<'b> {
         said.into_iter().map(|(is_write, ranges)| (buffer, is_write, ranges.iter().map(range).collect())).collect()
     }
 
-    /// Whether an execution of a scope may read what an earlier execution of it left in a buffer: something in it reads what
-    /// nothing before it in the scope is known to have written.
+    /// Returns true if an execution of a scope may read what an earlier execution left in a buffer: a read in it is not
+    /// covered by writes before it in the scope.
     pub(super) fn reads_what_is_left(&self, buffer: Value<'b>, scope: Value<'b>) -> bool {
         let (Some(all), Some(start)) = (self.touches.get(buffer), self.order.get(scope).copied()) else { return false };
         let range = scope.region().range();
@@ -165,8 +166,8 @@ impl<'b> CarriedValues<'b> {
         pairs > MOST_PAIRS || reads.iter().any(|read| !self.is_written_before(buffer, read, &writes, start))
     }
 
-    /// Whether each execution of a scope uses elements of its own: the variable of each loop between the allocation of a buffer
-    /// and the scope is one of the indices of all that uses the buffer.
+    /// Returns true if each execution of a scope uses different elements: the variable of each loop between the
+    /// allocation of a buffer and the scope is an index of all accesses of the buffer.
     fn each_has_its_own<'t>(
         &self,
         buffer: Value<'b>,
@@ -193,7 +194,7 @@ impl<'b> CarriedValues<'b> {
         })
     }
 
-    /// What is known where a read is: the ranges of the loops around it, and conditions.
+    /// Returns an analyzer with the facts at a read: the ranges of the loops around it, and conditions.
     fn analyzer_at(&self, read: &Touch<'b>) -> Analyzer {
         let mut analyzer = Analyzer::new();
         for Loop { sym, ends, .. } in read.loops.iter().map(|at| &self.loops[*at]) {
@@ -237,8 +238,8 @@ impl<'b> CarriedValues<'b> {
         false
     }
 
-    /// What a write has written when a read comes after it in the same execution of a scope; `None` if it may not have been
-    /// executed, or nothing is known of what it writes.
+    /// Returns the elements that a write has covered when a later read executes in the same execution of a scope.
+    /// Returns `None` if the write may not execute, or if its elements are unknown.
     fn reached(
         &self,
         buffer: Value<'b>,
@@ -261,7 +262,7 @@ impl<'b> CarriedValues<'b> {
             let Loop { sym, ends, .. } = &self.loops[*at];
             let (min, last) = ends.clone()?;
             if read.loops.contains(at) {
-                // The iterations up to that of the read.
+                // Covers the iterations up to that of the read.
                 let before = unused_symbol(renamed.len() as u16, sym.dtype);
                 running.insert(before, (min, Dim::Var(*sym)));
                 renamed.insert(*sym, Dim::Var(before));
@@ -280,8 +281,8 @@ impl<'b> CarriedValues<'b> {
         ranges.collect()
     }
 
-    /// Whether an expression has the same values in each execution of a scope: it mentions what lasts while the buffer is
-    /// there, and loops in the scope.
+    /// Returns true if an expression has the same values in each execution of a scope: it depends only on variables
+    /// that live as long as the buffer, and on loops in the scope.
     fn is_the_same(&self, dim: &Dim, buffer: Value<'b>, scope: usize) -> bool {
         let mut same = true;
         dim.vars(&mut |sym| {
@@ -293,7 +294,7 @@ impl<'b> CarriedValues<'b> {
     }
 }
 
-/// The expressions in what blocks say that they read and write, which nothing computes.
+/// Returns the expressions in the declared accesses of blocks, which are never evaluated.
 fn said_by_blocks(body: &Body) -> ValueSet<'_> {
     let mut said = ValueSet::new(body);
     for access in body.values().filter(|value| value.is_access() && !value.is_nested()) {
@@ -308,7 +309,7 @@ fn extreme(analyzer: &mut Analyzer, op: u16, a: Dim, b: Dim) -> Dim {
     if a == b { a } else { analyzer.simplify(&Dim::binary(op, a, b)) }
 }
 
-/// Whether ranges are known to contain others.
+/// Returns true if ranges provably contain others.
 fn covers(analyzer: &mut Analyzer, outer: &[(Dim, Dim)], inner: &Ranges) -> bool {
     outer.len() == inner.len()
         && outer.iter().zip(inner).all(|((min, max), inner)| {

@@ -1,14 +1,14 @@
-//! Which expressions get a name, and where.
+//! Determines which expressions are named, and where.
 
 use plugin_api::arith::prim;
 use plugin_api::ir::DimExpr;
 use plugin_api::prelude::*;
 use std::collections::{HashMap, HashSet};
 
-/// Number of an expression: equal for equal expressions.
+/// The number of an expression; equal expressions have equal numbers.
 pub(super) type ExprId = usize;
 
-/// Where an expression was first seen.
+/// The position at which an expression was first seen.
 #[derive(Clone, Debug)]
 pub(super) enum Source<'b> {
     Value(Value<'b>),
@@ -16,59 +16,59 @@ pub(super) enum Source<'b> {
     Dim(Dim),
 }
 
-/// An expression that gets a name.
+/// An expression that is named.
 #[derive(Clone, Debug)]
 pub(super) struct Chosen<'b> {
     pub(super) id: ExprId,
     pub(super) source: Source<'b>,
-    /// Whether the type of a buffer has it.
+    /// True if it occurs in the type of a buffer.
     pub(super) in_type: bool,
 }
 
-/// The expressions that get a name, in the order in which they are named.
+/// The expressions that are named, in order of definition.
 pub(super) struct Plan<'b> {
     pub(super) chosen: Vec<Chosen<'b>>,
-    /// Positions in `chosen` of what is named before a statement.
+    /// Positions in `chosen` of the names defined before each statement.
     pub(super) before: HashMap<Value<'b>, Vec<usize>>,
     pub(super) ids: HashMap<Value<'b>, ExprId>,
     pub(super) dims: HashMap<Dim, ExprId>,
 }
 
-/// Whether it is a buffer that is declared among the statements: before it, something can be computed. Before what is in the
-/// head of a block or of the function, nothing can.
+/// Returns true if a buffer is declared among the statements, so that values can be computed before it. That is not
+/// possible for buffers in the header of a block or of the function.
 pub(super) fn is_declared_here(value: Value<'_>) -> bool {
     let in_head = value.is_matched_param() || value.is_block_buffer() || value.matched_region().is_some();
     matches!(value.view(), Expr::Buffer) && !in_head
 }
 
-/// Content of a loop, a branch, a block, or the function.
+/// The content of a loop, a branch, a block, or the function.
 struct Scope<'b> {
     parent: usize,
     depth: usize,
-    /// The statement that has it.
+    /// The statement that contains it.
     of: Value<'b>,
 }
 
-/// An expression that may get a name.
+/// An expression that may be named.
 struct Entry<'b> {
     id: ExprId,
     source: Source<'b>,
     in_type: bool,
-    /// Whether it divides by something that may be zero, where it may not be computed.
+    /// True if it divides by a possible zero in a position where it may not be evaluated.
     guarded: bool,
     count: usize,
-    /// How many of these are within other expressions that get a name.
+    /// The number of these uses that are inside other named expressions.
     consumed: usize,
-    /// Expressions that may get a name, within each other.
+    /// Nesting depth of the candidates inside it.
     depth: usize,
     scope: usize,
     first_scope: usize,
     first_stmt: Value<'b>,
-    /// Entries directly within it, each as often as it is there.
+    /// Candidates directly inside it, repeated as often as they occur.
     children: Vec<usize>,
 }
 
-/// Looks at a function in program order.
+/// Walks a function in program order.
 struct Planner<'b> {
     numbers: HashMap<Vec<u64>, ExprId>,
     /// Entry of each expression that has one.
@@ -77,15 +77,15 @@ struct Planner<'b> {
     scopes: Vec<Scope<'b>>,
     scope: usize,
     stmt: Value<'b>,
-    /// Where names go that are given before the next statement, if not directly before it.
+    /// The position of names needed by the next statement, if it is not directly before that statement.
     place: Option<Value<'b>>,
-    /// Number of `let` expressions around the current place: what is in them has no name outside.
+    /// Number of `let` expressions around the current position; their contents cannot be named outside.
     lets: usize,
-    /// Number of choices around the current place that may not compute what is there.
+    /// Number of choices around the current position that may not evaluate it.
     choices: usize,
-    /// Expressions that divide by what may be zero.
+    /// Expressions that divide by a possible zero.
     dividing: HashSet<ExprId>,
-    /// Numbers that can be divided by.
+    /// Numbers that are valid divisors.
     divisors: HashSet<ExprId>,
     ids: HashMap<Value<'b>, ExprId>,
     dims: HashMap<Dim, ExprId>,
@@ -116,7 +116,7 @@ impl<'b> Plan<'b> {
 
 impl<'b> Planner<'b> {
     fn content(&mut self, stmt: Value<'b>) {
-        // The variables of `let` expressions are declared before the statement that has these.
+        // The variables of `let` expressions are declared before the statement that contains them.
         let mut declared = None;
         for child in stmt.region().children().filter(|child| !child.is_nested()) {
             let is_declared = child.stmt().is_none() && child.n_operands() == 0 && matches!(child.view(), Expr::Var);
@@ -161,7 +161,7 @@ impl<'b> Planner<'b> {
         }
     }
 
-    /// The content of `content` is a scope of its own, of the statement `of`.
+    /// Enters `content` as its own scope of the statement `of`.
     fn inner(&mut self, of: Value<'b>, content: Value<'b>) {
         let outer = self.scope;
         self.scopes.push(Scope { parent: outer, depth: self.scopes[outer].depth + 1, of });
@@ -178,7 +178,7 @@ impl<'b> Planner<'b> {
         }
     }
 
-    /// The number of an expression; `None` if it reads memory or calls something, or is no expression of TIR.
+    /// Returns the number of an expression, or `None` if it reads memory, contains a call, or is not a TIR expression.
     fn expr(&mut self, expr: Value<'b>) -> Option<ExprId> {
         let id = match expr.view() {
             Expr::Prim => return self.dim(&expr.dim()?),
@@ -209,7 +209,7 @@ impl<'b> Planner<'b> {
         Some(id)
     }
 
-    /// Of a choice, one value is computed.
+    /// Counts the parts of a call. Only one value of a choice is evaluated.
     fn parts_of_call(&mut self, expr: Value<'b>) {
         let choice = expr.as_call_to("tirx.if_then_else").map(|call| call.args().skip(1).collect::<Vec<_>>());
         for operand in expr.operands().filter(|_| expr.is_nested()) {
@@ -224,7 +224,7 @@ impl<'b> Planner<'b> {
         let short = usize::from(matches!(expr.view(), Expr::Arith { op: prim::AND | prim::OR, .. }));
         let mut kids: Vec<Option<ExprId>> = Vec::new();
         for (i, operand) in expr.operands().enumerate() {
-            // What follows the first condition may not be computed.
+            // Operands after the first condition may not be evaluated.
             self.choices += short * i;
             kids.push(self.expr(operand));
             self.choices -= short * i;
@@ -240,7 +240,7 @@ impl<'b> Planner<'b> {
         Some(id)
     }
 
-    /// The number of a dimension: that of the expression that computes the same.
+    /// Returns the number of a dimension, which is that of the equivalent expression.
     fn dim(&mut self, dim: &Dim) -> Option<ExprId> {
         let id = match dim {
             Dim::Int(value) => self.integer(*value, DType::I64),
@@ -272,7 +272,7 @@ impl<'b> Planner<'b> {
         id
     }
 
-    /// Notes an expression that divides integers by something that may be zero, or has one that does.
+    /// Records an expression that divides integers by a possible zero, or contains one that does.
     fn note_division(&mut self, id: ExprId, op: Option<u16>, dtype: DType, kids: &[ExprId]) {
         let divides = matches!(op, Some(prim::FLOORDIV..=prim::TRUNCMOD | prim::DIV)) && !dtype.is_float();
         let by_zero = divides && kids.get(1).is_none_or(|by| !self.divisors.contains(by));
@@ -324,7 +324,7 @@ impl<'b> Planner<'b> {
         });
     }
 
-    /// The innermost scope around two.
+    /// Returns the innermost scope that contains two others.
     fn common(&self, mut a: usize, mut b: usize) -> usize {
         while a != b {
             if self.scopes[a].depth >= self.scopes[b].depth {
@@ -343,7 +343,7 @@ impl<'b> Planner<'b> {
             if self.entries[*at].guarded {
                 continue;
             }
-            // What an expression that gets a name computes once is used no more often.
+            // A named expression is evaluated once, so its parts lose the other uses.
             let more = self.entries[*at].count - 1;
             for child in self.entries[*at].children.clone() {
                 self.entries[child].consumed += more;

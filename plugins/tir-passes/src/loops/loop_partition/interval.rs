@@ -1,10 +1,10 @@
-//! For which values of a variable a comparison is known.
+//! Determines the values of a variable for which a comparison is known.
 
 use plugin_api::arith::prim;
 use plugin_api::prelude::*;
 use std::collections::HashMap;
 
-/// Values from `min` to `max`, both included; no bound where there is none.
+/// Values from `min` to `max`, inclusive; `None` means unbounded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Interval {
     pub(super) min: Option<i64>,
@@ -32,7 +32,7 @@ impl Interval {
         self.min.is_some() && self.min == self.max
     }
 
-    /// Both ends less a number; `None` if one of them is no number of 64 bits then.
+    /// Subtracts a number from both ends; `None` if an end overflows.
     pub(super) fn less(self, by: i64) -> Option<Interval> {
         let less = |end: Option<i64>| match end {
             Some(end) => end.checked_sub(by).map(Some),
@@ -42,7 +42,7 @@ impl Interval {
     }
 }
 
-/// A multiple of the variable and something between two numbers.
+/// A multiple of the variable plus a term between two numbers.
 #[derive(Clone, Copy)]
 struct Linear {
     by: i64,
@@ -50,10 +50,10 @@ struct Linear {
     high: i64,
 }
 
-/// Solves comparisons for the variable of a loop.
+/// Solves comparisons for a loop variable.
 pub(super) struct Solver<'b> {
     var: Value<'b>,
-    /// Least and greatest values of loops in this one, and of loops around it that have one value.
+    /// Lowest and highest values of the loops inside this one, and of enclosing loops with a single value.
     ranges: HashMap<Value<'b>, (i64, i64)>,
 }
 
@@ -72,13 +72,14 @@ impl<'b> Solver<'b> {
         Solver { var, ranges }
     }
 
-    /// The values for which a comparison holds, or does not, whatever the inner variables are. `None` if that is not known.
+    /// Returns the values for which a comparison holds (or fails) regardless of the inner variables, or `None` if
+    /// unknown.
     pub(super) fn solve(&self, cond: Value<'b>, holds: bool) -> Option<Interval> {
         let Expr::Arith { op, a, b: Some(b) } = cond.view() else { return None };
         let (a, b) = (self.linear(a)?, self.linear(b)?);
         let Linear { by, low, high } = plus(a, b, -1)?;
         let op = if holds { op } else { opposite(op) };
-        // by * var <= most, or by * var >= least.
+        // Solves `by * var <= most` or `by * var >= least`.
         let (least, most) = match op {
             prim::LT => (None, Some(high.checked_neg()?.checked_sub(1)?)),
             prim::LE => (None, Some(high.checked_neg()?)),
@@ -96,7 +97,7 @@ impl<'b> Solver<'b> {
         let (min, max) = if by > 0 {
             (least.map(up), most.map(down))
         } else {
-            // Divided by a negative number, the greatest value is the least one. `div_euclid` rounds the other way then.
+            // Dividing by a negative number swaps the bounds, and `div_euclid` rounds the other way.
             (most.map(down), least.map(up))
         };
         let found = Interval { min: number(min)?, max: number(max)? };
@@ -135,7 +136,7 @@ fn times(a: Linear, by: i64) -> Option<Linear> {
     Some(Linear { by: a.by.checked_mul(by)?, low: low.min(high), high: low.max(high) })
 }
 
-/// The comparison that holds where another one does not.
+/// Returns the negated comparison.
 fn opposite(op: u16) -> u16 {
     match op {
         prim::LT => prim::GE,
@@ -151,7 +152,7 @@ pub(super) fn is_comparison(value: Value<'_>) -> bool {
     matches!(value.view(), Expr::Arith { op: prim::EQ..=prim::GE, .. })
 }
 
-/// Whether an expression uses a variable.
+/// Returns true if an expression uses a variable.
 pub(super) fn uses(value: Value<'_>, var: Value<'_>) -> bool {
     let mut work = vec![value];
     while let Some(value) = work.pop() {

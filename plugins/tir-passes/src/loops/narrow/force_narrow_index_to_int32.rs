@@ -1,7 +1,7 @@
 //! Makes all indices 32 bits wide.
 //!
-//! *Expects* PrimFuncs whose integers fit into 32 bits. *Keeps* floats, and integers of fewer bits. *Never* changes what is
-//! computed, as long as it fits.
+//! *Expects* PrimFuncs whose integers fit into 32 bits. *Keeps* floats and narrower integers. *Never* changes computed
+//! values that fit.
 
 use super::narrow_data_type::ranged;
 use super::narrowing::{Narrow, Widths};
@@ -51,7 +51,7 @@ fn force_narrow_index_to_int32(body: &Body, _: &Ctx) -> Result<Body, PassError> 
     w.finish()
 }
 
-/// Whether a buffer, and the numbers that a statement or expression uses, fit into 32 bits.
+/// Returns an error if a buffer, or a number that a statement or expression uses, does not fit into 32 bits.
 fn fits(value: Value<'_>) -> Result<(), PassError> {
     for dim in value.operands().filter_map(|operand| operand.dim()) {
         if let Some(number) = too_large(&dim) {
@@ -71,7 +71,7 @@ fn fits(value: Value<'_>) -> Result<(), PassError> {
     }
 }
 
-/// A number in a dimension that does not fit into 32 bits.
+/// Returns a number in a dimension that does not fit into 32 bits.
 fn too_large(dim: &Dim) -> Option<i64> {
     match dim {
         Dim::Expr(expr) => match &**expr {
@@ -84,7 +84,7 @@ fn too_large(dim: &Dim) -> Option<i64> {
     }
 }
 
-/// Names of values that indices, bounds of loops and conditions use. All other integers of 64 bits get 32 anyway.
+/// Named values used by indices, loop bounds and conditions. All other 64-bit integers become 32-bit regardless.
 #[derive(Default)]
 struct Used<'b>(HashSet<Value<'b>>);
 
@@ -103,7 +103,7 @@ impl<'b> Used<'b> {
         }
     }
 
-    /// In a condition, integers that are compared are indices.
+    /// Adds a condition, in which compared integers are indices.
     fn condition(&mut self, cond: Value<'b>) {
         let compares = matches!(cond.view(), Expr::Arith { op: prim::EQ..=prim::GE, .. });
         for operand in cond.operands().filter(|_| cond.is_nested()) {

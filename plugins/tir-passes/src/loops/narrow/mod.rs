@@ -1,4 +1,4 @@
-//! Passes that make indices narrower.
+//! Passes that narrow indices.
 
 pub mod force_narrow_index_to_int32;
 pub mod narrow_data_type;

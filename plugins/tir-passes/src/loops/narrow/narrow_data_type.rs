@@ -1,6 +1,6 @@
-//! Makes indices of a narrower integer type where their values fit into it.
+//! Narrows indices to a smaller integer type if their values fit.
 //!
-//! *Expects* any PrimFunc. *Keeps* parameters, and variables of which some use does not fit. *Never* makes a type wider.
+//! *Expects* any PrimFunc. *Keeps* parameters, and variables with a use that does not fit. *Never* widens a type.
 
 use super::narrowing::{Narrow, Widths};
 use plugin_api::arith::{Analyzer, Bounds};
@@ -42,11 +42,11 @@ fn narrow_data_type(body: &Body, options: &Options, _: &Ctx) -> Result<Body, Pas
     Narrow::new(fits).rewrite(body)
 }
 
-/// Which variables fit into the target.
+/// The variables that fit into the target type.
 struct Fits<'b> {
     target: u8,
     analyzer: Analyzer,
-    /// Bits of each variable that may be narrowed: what its extent has at most, and what its uses need.
+    /// The bits of each variable that may be narrowed: the maximum for its extent, and the number that its uses need.
     vars: HashMap<Value<'b>, (u8, u8)>,
 }
 
@@ -67,7 +67,7 @@ impl<'b> Fits<'b> {
         }
     }
 
-    /// Notes the bits that variables need in an expression within others that need `around`.
+    /// Records the bits that the variables of an expression need, inside expressions that need `around`.
     fn expr(&mut self, expr: Value<'b>, around: u8) {
         let bits = self.bits(expr, around);
         if let Some((_, needed)) = self.vars.get_mut(&expr) {
@@ -79,7 +79,8 @@ impl<'b> Fits<'b> {
         }
     }
 
-    /// Whether all values of an index fit into the target: of a vector in steps its first and its last element.
+    /// Returns true if all values of an index fit into the target type. For a ramp, the first and last elements are
+    /// checked.
     fn fits(&mut self, index: Value<'b>) -> bool {
         let holds = Bounds::of_dtype(DType::new(DType::I32.code(), self.target, 1));
         let all = |bounds: Bounds| holds.contains(bounds.min) && holds.contains(bounds.max);
@@ -114,7 +115,7 @@ impl<'b> Widths<'b> for Fits<'b> {
     }
 }
 
-/// The variable of a loop, a thread or a block iterator, and what says how many values it has.
+/// Returns the variable of a loop, thread or block iterator, and its extent.
 pub(super) fn ranged(stmt: Value<'_>) -> Option<(Value<'_>, Value<'_>)> {
     match stmt.stmt() {
         Some(Stmt::For { var, extent, .. }) => Some((var, extent)),

@@ -6,31 +6,31 @@ use plugin_api::ir::{BufferType, DimExpr, Sym};
 use plugin_api::prelude::*;
 use plugin_api::tir::{Again, TirRewrite};
 
-/// How wide things become.
+/// Chooses the widths of expressions and variables.
 pub(super) trait Widths<'b> {
-    /// Bits that an expression needs, within others that need `around`.
+    /// Returns the bits that an expression needs, inside expressions that need `around`.
     fn bits(&mut self, expr: Value<'b>, around: u8) -> u8;
-    /// Bits that a variable gets, if they are not those that it has.
+    /// Returns the new bits of a variable, or `None` if they do not change.
     fn of_var(&self, var: Value<'b>) -> Option<u8>;
-    /// Bits of a number or conversion of a data type, where `bits` are needed.
+    /// Returns the bits of a constant or conversion of a data type where `bits` are needed.
     fn of_number(&self, dtype: DType, bits: u8) -> u8;
-    /// Bits that indices get where nothing needs more.
+    /// Returns the bits of indices that need no more.
     fn target(&self) -> u8;
-    /// Whether numbers that are no indices become narrower as well, and symbolic variables.
+    /// Returns true if symbolic variables and numbers that are not indices are narrowed as well.
     fn all(&self) -> bool {
         false
     }
 }
 
-/// Writes a function with indices as wide as `widths` says.
+/// Writes a function with the index widths that `widths` chooses.
 pub(super) struct Narrow<W> {
     widths: W,
-    /// Whether numbers at the current place are indices, shapes and the like.
+    /// True if numbers at the current position are indices, shapes or similar.
     is_index: bool,
-    /// Whether the current place is a condition, in which integers that are compared are indices. Only of those where all
-    /// becomes narrower.
+    /// True if the current position is a condition, in which compared integers are indices. Used only if everything is
+    /// narrowed.
     is_condition: bool,
-    /// Bits that the expressions around the current place need.
+    /// Bits that the expressions around the current position need.
     around: u8,
 }
 
@@ -40,7 +40,7 @@ impl<'b, W: Widths<'b>> Narrow<W> {
         Narrow { widths, is_index: false, is_condition: false, around }
     }
 
-    /// The number of leading zeros of a value that may be narrower than it was.
+    /// Writes the number of leading zeros of a value that may have been narrowed.
     fn leading_zeros(&mut self, expr: Value<'b>, w: &mut Again<'b>) -> Result<V, PassError> {
         let ops = w.operands(self, expr)?;
         let zeros = w.expr_of(expr, &ops);
@@ -73,7 +73,7 @@ impl<'b, W: Widths<'b>> Narrow<W> {
         }
     }
 
-    /// Whether numbers are indices while `f` runs.
+    /// Sets whether numbers are indices while `f` runs.
     fn within<R>(&mut self, is_index: bool, f: impl FnOnce(&mut Self) -> R) -> R {
         let outer = std::mem::replace(&mut self.is_index, is_index);
         let out = f(self);
@@ -81,7 +81,7 @@ impl<'b, W: Widths<'b>> Narrow<W> {
         out
     }
 
-    /// Operands of a choice, of which the one at `cond` is the condition.
+    /// Writes the operands of a choice; the one at `cond` is the condition.
     fn choice(&mut self, expr: Value<'b>, cond: usize, w: &mut Again<'b>) -> Result<Vec<V>, PassError> {
         let mut operand = |(i, operand): (usize, Value<'b>)| {
             if i == cond { self.condition(operand, w) } else { self.expr(operand, w) }
@@ -97,7 +97,7 @@ impl<'b, W: Widths<'b>> Narrow<W> {
         out
     }
 
-    /// What the operands from `first` on are as indices.
+    /// Writes the operands from `first` on as indices.
     fn indices(&mut self, value: Value<'b>, first: usize, w: &mut Again<'b>) -> Result<Vec<V>, PassError> {
         let mut operand = |this: &mut Self, (i, operand): (usize, Value<'b>)| {
             this.within(i >= first || this.is_index, |this| this.expr(operand, w))
@@ -105,7 +105,7 @@ impl<'b, W: Widths<'b>> Narrow<W> {
         value.operands().enumerate().map(|part| operand(self, part)).collect()
     }
 
-    /// A loop, thread or block iterator.
+    /// Writes a loop, thread or block iterator.
     fn ranged(&mut self, stmt: Value<'b>, var: Value<'b>, w: &mut Again<'b>) -> Result<(), PassError> {
         let mut ops = self.indices(stmt, 0, w)?;
         let dtype = self.type_of(var);
@@ -126,7 +126,7 @@ impl<'b, W: Widths<'b>> Narrow<W> {
         self.widths.of_var(var).map_or(dtype, |bits| with_bits(dtype, bits))
     }
 
-    /// The type of a variable. Where shapes mention it, it stays the same symbolic variable.
+    /// Returns the type of a variable. In shapes that mention it, it remains the same symbolic variable.
     fn scalar_type(&self, var: Value<'b>) -> Type {
         let dtype = self.type_of(var);
         let same = self.widths.all() || dtype == var.ty().dtype();
@@ -136,7 +136,7 @@ impl<'b, W: Widths<'b>> Narrow<W> {
 
     fn buffer(&mut self, stmt: Value<'b>, ty: BufferType, w: &mut Again<'b>) -> Result<(), PassError> {
         let ops = w.operands(self, stmt)?;
-        // A text gives the variables that a matched buffer brings in the data type of its first extent.
+        // The parser gives the variables that a matched buffer defines the data type of its first extent.
         let mut brought_in = ty.strides.iter().chain(&ty.elem_offset).filter(|dim| matches!(dim, Dim::Var(_)));
         if !self.widths.all() && stmt.matched_region().is_some() && brought_in.next().is_some() {
             w.retyped(stmt, &ops, &Type::Buffer(ty));
@@ -154,7 +154,7 @@ impl<'b, W: Widths<'b>> Narrow<W> {
         Ok(())
     }
 
-    /// A dimension of a buffer.
+    /// Converts a dimension of a buffer.
     fn dim(&self, dim: &Dim) -> Dim {
         let dtype = dim.dtype();
         match dim.as_int() {
@@ -168,7 +168,7 @@ impl<'b, W: Widths<'b>> Narrow<W> {
         }
     }
 
-    /// A dimension that is no number, with the operands that it has as a dimension.
+    /// Converts a non-constant dimension together with its operands.
     fn dim_expr(&self, dim: &Dim) -> Dim {
         let narrow = |dtype: DType| match dtype {
             DType::I64 => with_bits(dtype, self.widths.target()),
@@ -261,7 +261,7 @@ impl<'b, W: Widths<'b>> TirRewrite<'b> for Narrow<W> {
             }
             _ if stmt.is_access() => {
                 let mut ops = self.indices(stmt, 0, w)?;
-                // The start and the extent of a range are of one type.
+                // The start and the extent of a range have the same type.
                 for range in ops.get_mut(1..).unwrap_or_default().chunks_exact_mut(2) {
                     (range[0], range[1]) = of_one_width(range[0], range[1], w);
                 }
@@ -337,14 +337,14 @@ fn with_bits(dtype: DType, bits: u8) -> DType {
     DType::new(dtype.code(), bits, dtype.lanes())
 }
 
-/// Two values, both as wide as the wider one.
+/// Widens the narrower of two values to the width of the other.
 fn of_one_width(a: V, b: V, w: &mut Again<'_>) -> (V, V) {
     let (s, t) = (w.dtype(a), w.dtype(b));
     let bits = s.bits().max(t.bits());
     (converted(a, with_bits(s, bits), w), converted(b, with_bits(t, bits), w))
 }
 
-/// A value at a data type; a number is converted at once.
+/// Converts a value to a data type; constants are converted immediately.
 fn converted(v: V, dtype: DType, w: &mut Again<'_>) -> V {
     match w.as_int(v) {
         _ if w.dtype(v) == dtype => v,

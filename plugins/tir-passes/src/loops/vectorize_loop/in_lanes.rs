@@ -1,4 +1,4 @@
-//! What differs from lane to lane in the content of a vectorized loop, and why a loop cannot be vectorized.
+//! Determines which values differ between lanes in a vectorized loop, and why a loop cannot be vectorized.
 
 use super::lanes::{Lanes, vectorizable};
 use plugin_api::arith::prim;
@@ -9,23 +9,23 @@ use std::collections::{HashMap, HashSet};
 #[derive(Default)]
 pub(super) struct InLanes<'b> {
     var: Option<Value<'b>>,
-    /// Lanes of expressions and names that have more than one.
+    /// Lanes of the expressions and names that have more than one.
     lanes: HashMap<Value<'b>, Lanes>,
-    /// Expressions with a part that differs from lane to lane in a way that no vector operation has.
+    /// Expressions with a part that differs between lanes in a way that no vector operation supports.
     impossible: HashSet<Value<'b>>,
 }
 
-/// How a buffer is accessed that the loop allocates.
+/// The accesses of a buffer that the loop allocates.
 #[derive(Default)]
 struct Local {
-    /// Whether what is stored differs from lane to lane, or where, or whether.
+    /// True if the stored value, the position or the condition of a store differs between lanes.
     differs: bool,
-    /// For each dimension the key of its index if each access has that one, and no two lanes have the same element.
+    /// For each dimension, the key of its index if all accesses have the same index, and no two lanes share an element.
     own: Option<Vec<Option<Vec<u32>>>>,
 }
 
 impl<'b> InLanes<'b> {
-    /// Looks at the content of a loop over `var`.
+    /// Analyzes the content of a loop over `var`.
     pub(super) fn of(stmt: Value<'b>, var: Value<'b>, lanes: Lanes) -> InLanes<'b> {
         let mut known = InLanes { var: Some(var), lanes: HashMap::from([(var, lanes)]), impossible: HashSet::new() };
         for value in stmt.region().nodes() {
@@ -36,7 +36,7 @@ impl<'b> InLanes<'b> {
         known
     }
 
-    /// Its operands were noted before.
+    /// Records a value; its operands were recorded before.
     fn note(&mut self, value: Value<'b>) {
         let lanes = value.operands().fold(Lanes::ONE, |lanes, operand| lanes.max(self.lanes(operand)));
         if lanes != Lanes::ONE {
@@ -50,7 +50,7 @@ impl<'b> InLanes<'b> {
                 _ => call.args().any(|arg| many(Some(arg))),
             },
             Expr::Broadcast { value, .. } | Expr::Let { value, .. } => many(Some(value)),
-            // A vector in each lane.
+            // Each lane has a vector.
             Expr::Ramp { .. } | Expr::Shuffle { .. } => value.operands().any(|operand| many(Some(operand))),
             _ => false,
         };
@@ -59,7 +59,7 @@ impl<'b> InLanes<'b> {
         }
     }
 
-    /// Lanes that an expression gets.
+    /// Returns the lanes that an expression gets.
     pub(super) fn lanes(&self, expr: Value<'b>) -> Lanes {
         self.lanes.get(&expr).copied().unwrap_or(Lanes::ONE)
     }
@@ -68,7 +68,7 @@ impl<'b> InLanes<'b> {
         self.lanes(expr) != Lanes::ONE
     }
 
-    /// Whether a statement needs a loop over the lanes, for itself and its content.
+    /// Returns true if a statement needs a loop over the lanes, for itself and its content.
     pub(super) fn must_be_serial(&self, stmt: Value<'b>) -> bool {
         let impossible = stmt.operands().any(|operand| self.impossible.contains(&operand));
         match stmt.stmt() {
@@ -78,7 +78,8 @@ impl<'b> InLanes<'b> {
         }
     }
 
-    /// Why the content of the loop cannot be executed for all lanes at once, statement by statement.
+    /// Returns the reason why the content of the loop cannot be executed for all lanes at once, one statement after the
+    /// other.
     pub(super) fn obstacle(&self, stmt: Value<'b>) -> Option<String> {
         let (mut serial, mut names) = (OpenScopes::new(), HashSet::new());
         let mut locals: HashMap<Value<'b>, Local> = HashMap::new();
@@ -139,7 +140,7 @@ impl<'b> InLanes<'b> {
         }
     }
 
-    /// By how much an index differs from one lane to the next; `None` if that is not one number.
+    /// Returns the difference of an index between adjacent lanes, or `None` if it is not one number.
     fn step(&self, index: Value<'b>) -> Option<i64> {
         if Some(index) == self.var {
             return Some(1);

@@ -3,25 +3,25 @@
 use plugin_api::arith::prim;
 use plugin_api::prelude::*;
 
-/// How many lanes a value has.
+/// The number of lanes of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Lanes {
-    /// Their number; of scalable vectors the factor of `T.vscale()`.
+    /// The number; for scalable vectors, the factor of `T.vscale()`.
     pub(super) n: i64,
-    /// Whether their number is a multiple that is known when the program runs.
+    /// True if the number of lanes is a multiple of `T.vscale()`, known only at run time.
     pub(super) scalable: bool,
 }
 
 impl Lanes {
     pub(super) const ONE: Lanes = Lanes { n: 1, scalable: false };
 
-    /// Of a data type.
+    /// Returns the lanes of a data type.
     pub(super) fn of_type(dtype: DType) -> Lanes {
         let n = i64::from(dtype.lanes() as i16);
         Lanes { n: n.abs().max(1), scalable: n < 0 }
     }
 
-    /// Of a number of iterations: a positive number, or `T.vscale()` times one.
+    /// Returns the lanes for a number of iterations: a positive number, or `T.vscale()` times one.
     pub(super) fn of_extent(extent: Value<'_>) -> Option<Lanes> {
         let positive = |value: Value<'_>| value.dim()?.as_int().filter(|n| (1..=i64::from(i16::MAX)).contains(n));
         if let Some(n) = positive(extent) {
@@ -33,7 +33,8 @@ impl Lanes {
         Some(Lanes { n: n?, scalable: true })
     }
 
-    /// The data type of as many lanes, each of an element of `dtype` that has no lanes, or of all of its lanes.
+    /// Returns the data type with this many lanes of `dtype`; if `dtype` is a vector itself, all of its lanes are
+    /// repeated.
     ///
     /// # Errors
     /// If there are more lanes than a data type can have.
@@ -50,12 +51,12 @@ impl Lanes {
     }
 }
 
-/// Lanes of one element.
+/// Returns the number of lanes of a data type.
 pub(super) fn elements(dtype: DType) -> i64 {
     i64::from(dtype.lanes() as i16).abs().max(1)
 }
 
-/// Whether an operator works on vectors as on each of their lanes.
+/// Returns true if an operator applies to vectors lane by lane.
 pub(super) fn vectorizable(op: &str) -> bool {
     let Some(name) = op.strip_prefix("tirx.").or_else(|| op.strip_prefix("prim.")) else { return false };
     matches!(

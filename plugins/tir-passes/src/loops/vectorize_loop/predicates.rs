@@ -1,4 +1,4 @@
-//! Conditions that become predicates of loads and stores.
+//! Turns conditions into predicates of loads and stores.
 
 use super::Vectorize;
 use super::lanes::Lanes;
@@ -6,7 +6,7 @@ use plugin_api::arith::prim;
 use plugin_api::prelude::*;
 use plugin_api::tir::{Again, ElementAccess, TirRewrite};
 
-/// The lanes whose numbers, from `base` on, are less than a limit.
+/// A mask of the lanes whose numbers, counted from `base`, are less than a limit.
 #[derive(Clone, Copy)]
 pub(super) struct Mask {
     base: V,
@@ -22,8 +22,9 @@ impl Mask {
 }
 
 impl<'b> Vectorize<'b> {
-    /// The branch of an If whose condition can be a predicate, and the limit of that: `i < limit`, of which all loads and
-    /// stores have the index `i`. Nothing else is in the branch that must not be done where the condition does not hold.
+    /// Returns the branch of an If whose condition can become a predicate, and the limit of the condition `i < limit`.
+    /// All loads and stores of the branch must have the index `i`, and the branch must contain nothing else that
+    /// depends on the condition.
     pub(super) fn predicated(&self, stmt: Value<'b>) -> Option<(Value<'b>, Value<'b>)> {
         let Some(Stmt::If { cond }) = stmt.stmt().filter(|_| self.predicates && self.mask.is_none()) else {
             return None;
@@ -68,7 +69,7 @@ impl<'b> Vectorize<'b> {
     }
 }
 
-/// Whether an index is a sum of variables and their multiples.
+/// Returns true if an index is a sum of multiples of variables.
 fn is_linear(index: Value<'_>) -> bool {
     match index.view() {
         Expr::Arith { op: prim::ADD | prim::SUB, a, b: Some(b) } => is_linear(a) && is_linear(b),
