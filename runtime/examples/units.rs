@@ -1,6 +1,6 @@
-//! Measures how long a unit of work takes: runs PrimFuncs that never end until a small limit, and prints for each how long
-//! it would take to reach the usual limit. The weights in `src/interpret/cost.rs` are right if that is about two minutes
-//! at most: `cargo run --release --example units [NAME]`.
+//! Measures how long a unit of work takes. Runs endless PrimFuncs until a small limit, and prints for each how long
+//! it would take to reach the usual limit. The weights in `src/interpret/cost.rs` are right if that is about two
+//! minutes at most: `cargo run --release --example units [NAME]`.
 
 #![expect(clippy::print_stdout, reason = "it is what the program is for")]
 
@@ -9,10 +9,10 @@ use runtime::{Arg, Backend, FaultKind, Interpreter, Limits, Tensor, USUAL_WORK};
 use std::error::Error;
 use std::time::Instant;
 
-/// Units for each measurement.
+/// Units of work for each measurement.
 const WORK: u64 = 5_000_000_000;
 
-/// Name, extents and data type of `B`, `C` and `D`, and what the endless loop does.
+/// Name, extents and data type of `B`, `C` and `D`, and the body of the endless loop.
 const BODIES: &[(&str, &str, i64, &str)] = &[
     ("nothing", "float32", 8, "A[0] = 0"),
     ("scalar floats", "float32", 8, "B[0] = B[1] * T.float32(0.5) + B[2]"),
@@ -98,7 +98,8 @@ fn text(dtype: &str, extent: i64, body: &str) -> String {
     )
 }
 
-/// Seconds that this thread was executed, or that passed where the system does not say that.
+/// Returns the seconds of processor time of this thread, or the elapsed time where the system does not provide
+/// that.
 fn seconds(began: Instant) -> f64 {
     let known = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
     let nanoseconds = known.and_then(|text| text.split(' ').next()?.parse::<f64>().ok());

@@ -1,4 +1,4 @@
-//! Arguments of a call: memory, scalars, and variables of shapes.
+//! Binds the arguments of a call: memory, scalars, and shape variables.
 
 use crate::fault::{Fault, FaultKind};
 use crate::kernel::Arg;
@@ -11,7 +11,7 @@ use passhost_lang::ir::DimExpr;
 use passhost_lang::ir::{DType, Dim};
 use std::collections::BTreeMap;
 
-/// What a run of a program starts with.
+/// The initial state of a run: memory and registers.
 pub struct Bound<'m> {
     /// The memory of each storage.
     pub memory: Vec<Given<'m>>,
@@ -21,20 +21,21 @@ pub struct Bound<'m> {
     pub floats: Vec<(Reg, f64)>,
 }
 
-/// Memory of a storage, in words of 8 bytes, of which so many bytes count.
+/// Memory of a storage, in words of 8 bytes, and the number of bytes that are part of it.
 pub enum Given<'m> {
-    /// The program allocates it.
+    /// Allocated by the program.
     None,
-    /// A tensor that is only read.
+    /// A read-only tensor.
     Read(&'m [u64], usize),
-    /// A tensor that may be written.
+    /// A tensor that the program may write.
     Write(&'m mut [u64], usize),
 }
 
 /// Checks the arguments of a call.
 ///
 /// # Errors
-/// If they do not fit the parameters, or the limits do not allow a copy of what is shared and written.
+/// Fails if the arguments do not fit the parameters, or if the limits do not allow the copy of a shared tensor that
+/// is written.
 pub fn bind<'m>(program: &Program, args: &'m mut [Arg<'_>], limits: &Limits) -> Result<Bound<'m>, Fault> {
     if args.len() != program.params.len() {
         return Err(FaultKind::ArgumentCount { wanted: program.params.len(), found: args.len() }.into());
@@ -67,7 +68,7 @@ fn wrong(param: &Param, wanted: impl Into<String>, found: impl Into<String>) -> 
     FaultKind::WrongArgument { parameter, wanted: wanted.into(), found: found.into() }.into()
 }
 
-/// What an argument is, in words.
+/// Describes an argument in a message.
 fn described(arg: &Arg<'_>) -> String {
     let tensor = |tensor: &Tensor| format!("a tensor of {} and shape {:?}", tensor.dtype(), tensor.shape());
     match arg {
@@ -111,7 +112,8 @@ fn tensor<'a>(arg: &'a Arg<'_>) -> Option<&'a Tensor> {
     }
 }
 
-/// Dimensions that are a variable bind it, the first one first; then all must agree.
+/// Binds shape variables to the extents of the arguments. The first dimension that is a variable sets its value;
+/// later ones must agree.
 fn shapes(program: &Program, args: &[Arg<'_>], symbols: &mut BTreeMap<u32, i64>) -> Result<(), Fault> {
     let tensors: Vec<(&Param, &TensorParam, &Arg<'_>)> = program
         .params
@@ -148,7 +150,7 @@ fn shapes(program: &Program, args: &[Arg<'_>], symbols: &mut BTreeMap<u32, i64>)
             let wanted = format!("a tensor of {} and shape [{}]", of.dtype, known.join(", "));
             return Err(wrong(param, wanted, described(arg)));
         }
-        // Strides of dimensions with one element mean nothing.
+        // The stride of a dimension with one element does not matter.
         let strides_fit = of
             .strides
             .iter()
@@ -162,7 +164,7 @@ fn shapes(program: &Program, args: &[Arg<'_>], symbols: &mut BTreeMap<u32, i64>)
     Ok(())
 }
 
-/// `bool` and the one-bit integer that older texts use for it.
+/// Returns true if the types are equal. `bool` equals the one-bit integer that older texts use for it.
 fn is_same_type(a: DType, b: DType) -> bool {
     Scalar::of(a) == Some(Scalar::Bool) && Scalar::of(b) == Some(Scalar::Bool) && a.lanes() == b.lanes()
 }
@@ -175,7 +177,7 @@ fn compact(shape: &[i64]) -> Vec<i64> {
     strides
 }
 
-/// The value of an operation in a dimension; `None` where it has none that fits 64 bits.
+/// Evaluates an operation of a dimension; `None` if it has no result that fits 64 bits.
 pub(crate) fn computed(op: u16, x: i64, y: i64) -> Option<i64> {
     match op {
         prim::SHL => u32::try_from(y).ok().and_then(|y| x.checked_shl(y)),
@@ -188,7 +190,7 @@ pub(crate) fn computed(op: u16, x: i64, y: i64) -> Option<i64> {
     }
 }
 
-/// A dimension whose variables are known.
+/// Evaluates a dimension whose variables are bound.
 fn value_of(dim: &Dim, symbols: &BTreeMap<u32, i64>) -> Option<i64> {
     let expr = match dim {
         Dim::Int(value) => return Some(*value),
@@ -217,7 +219,7 @@ fn memory<'m>(param: &Param, is_written: bool, arg: &'m mut Arg<'_>, limits: &Li
         Arg::In(tensor) => Ok(Given::Read(tensor.words(), tensor.nbytes())),
         Arg::Out(tensor) => {
             let bytes = tensor.nbytes();
-            // What is not written need not be copied.
+            // A tensor that is only read need not be copied.
             Ok(if is_written {
                 Given::Write(tensor.words_mut(limits)?, bytes)
             } else {
@@ -228,7 +230,7 @@ fn memory<'m>(param: &Param, is_written: bool, arg: &'m mut Arg<'_>, limits: &Li
     }
 }
 
-/// A float argument in the type of its parameter.
+/// Rounds a float argument to the type of its parameter.
 fn as_float(of: Scalar, value: f64) -> f64 {
     if of == Scalar::F64 { value } else { narrow(of, value).into() }
 }

@@ -1,9 +1,9 @@
-//! Values by the content of functions.
+//! A map keyed by the content of function bodies.
 
 use passhost_lang::ir::Body;
 use std::collections::HashMap;
 
-/// Values by bodies: bodies that are structurally equal have the same one.
+/// A map from bodies to values. Structurally equal bodies share a value.
 pub struct ByBody<T> {
     by_hash: HashMap<u64, Vec<(Body, T)>>,
 }
@@ -15,13 +15,13 @@ impl<T> Default for ByBody<T> {
 }
 
 impl<T> ByBody<T> {
-    /// The value of a body.
+    /// Returns the value of a body.
     pub fn get(&self, body: &Body) -> Option<&T> {
         let same = self.by_hash.get(&body.structural_hash())?;
         same.iter().find(|(known, _)| known.structural_eq(body)).map(|(_, value)| value)
     }
 
-    /// Adds the value of a body that has none yet.
+    /// Adds a value for a body that does not have one yet.
     pub fn insert(&mut self, body: &Body, value: T) {
         self.by_hash.entry(body.structural_hash()).or_default().push((body.clone(), value));
     }

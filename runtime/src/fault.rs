@@ -1,9 +1,9 @@
-//! What ends a run: named causes, each with its place in the module.
+//! Faults, which end a run: named causes, each with its place in the module.
 
 use passhost_lang::ir::DType;
 use std::fmt;
 
-/// Where in a module something happened; parts that are not known are left out.
+/// A place in a module; unknown parts are left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Place {
     /// Text of the statement, or name of the binding.
@@ -15,7 +15,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// A statement of a function.
+    /// Creates the place of a statement in a function.
     pub fn new(function: impl Into<String>, statement: impl Into<String>) -> Place {
         Place { function: Some(function.into()), statement: Some(statement.into()), called_from: Vec::new() }
     }
@@ -40,10 +40,10 @@ impl fmt::Display for Place {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FaultKind {
-    /// An element that a buffer does not have.
+    /// An index is outside of a buffer.
     #[error("index {index:?} is outside of {of}, whose shape is {shape:?}")]
     OutOfBounds {
-        /// What the index is of, with backticks around its name: a buffer, a region of one, or an iterator.
+        /// The indexed thing, with backticks around its name: a buffer, a region of one, or an iterator.
         of: String,
         /// The index.
         index: Vec<i64>,
@@ -56,7 +56,7 @@ pub enum FaultKind {
     /// More memory than the limit allows.
     #[error("{needed} bytes are needed, and the limit is {limit} bytes")]
     OutOfMemory {
-        /// Bytes in use, with those that were asked for.
+        /// Bytes in use, including those requested.
         needed: u64,
         /// The limit in bytes.
         limit: u64,
@@ -70,17 +70,17 @@ pub enum FaultKind {
     /// The run was cancelled.
     #[error("the run was cancelled")]
     Cancelled,
-    /// An argument of another kind, data type or shape than its parameter.
+    /// The kind, data type or shape of an argument differs from that of its parameter.
     #[error("parameter `{parameter}` is {wanted}, but the argument is {found}")]
     WrongArgument {
         /// Name of the parameter.
         parameter: String,
-        /// What the parameter asks for.
+        /// The argument that the parameter requires.
         wanted: String,
-        /// What the argument is.
+        /// The argument that was passed.
         found: String,
     },
-    /// More or fewer arguments than parameters.
+    /// The number of arguments differs from the number of parameters.
     #[error("{wanted} arguments are needed, found {found}")]
     ArgumentCount {
         /// Number of parameters.
@@ -88,7 +88,7 @@ pub enum FaultKind {
         /// Number of arguments.
         found: usize,
     },
-    /// No tensor is like that.
+    /// A tensor with this data type and shape cannot exist.
     #[error("{}", no_tensor_text(*dtype, shape, *bytes))]
     NoTensor {
         /// Data type of the elements.
@@ -98,7 +98,7 @@ pub enum FaultKind {
         /// Bytes of data.
         bytes: u64,
     },
-    /// Iterations of a loop that may run at the same time, or in another order, depend on each other.
+    /// Two iterations of a loop that may run concurrently, or in another order, depend on each other.
     #[error(
         "iterations {} and {} of the {kind} loop over `{name}` use element {element} of `{of}`, and one of them changes it",
         iterations[0], iterations[1]
@@ -108,9 +108,9 @@ pub enum FaultKind {
         kind: &'static str,
         /// Name of its variable.
         name: String,
-        /// Name of the memory.
+        /// Name of the accessed memory.
         of: String,
-        /// Position of the element in this memory.
+        /// Position of the element in the memory.
         element: i64,
         /// The two iterations, counted from 0.
         iterations: [i64; 2],
@@ -118,13 +118,13 @@ pub enum FaultKind {
     /// An assertion of the module does not hold.
     #[error("{message}")]
     Assertion {
-        /// What the module says of it.
+        /// The message of the assertion.
         message: String,
     },
-    /// Something that this runtime does not execute.
+    /// The module uses something that this runtime does not execute.
     #[error("the runtime does not execute {what}")]
     Unsupported {
-        /// What it is.
+        /// Description of the unsupported thing.
         what: String,
     },
 }
@@ -140,13 +140,13 @@ fn no_tensor_text(dtype: DType, shape: &[i64], bytes: u64) -> String {
     }
 }
 
-/// Why a run ended without a result, and where.
+/// The reason why a run ended without a result, and its place.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{kind}{place}")]
 pub struct Fault {
-    /// Why.
+    /// The reason.
     pub kind: FaultKind,
-    /// Where.
+    /// The place.
     pub place: Place,
 }
 
@@ -157,26 +157,26 @@ impl From<FaultKind> for Fault {
 }
 
 impl Fault {
-    /// Something that this runtime does not execute.
+    /// Creates a fault for something that this runtime does not execute.
     pub fn unsupported(what: impl Into<String>) -> Fault {
         FaultKind::Unsupported { what: what.into() }.into()
     }
 
-    /// With its statement, unless one is known.
+    /// Sets the statement, unless it is already set.
     #[must_use]
     pub fn at(mut self, statement: impl Into<String>) -> Fault {
         self.place.statement.get_or_insert_with(|| statement.into());
         self
     }
 
-    /// With its function, unless one is known.
+    /// Sets the function, unless it is already set.
     #[must_use]
     pub fn in_function(mut self, function: impl Into<String>) -> Fault {
         self.place.function.get_or_insert_with(|| function.into());
         self
     }
 
-    /// With one more caller: a binding or a function.
+    /// Adds a caller: a binding or a function.
     #[must_use]
     pub fn called_from(mut self, caller: impl Into<String>) -> Fault {
         self.place.called_from.push(caller.into());

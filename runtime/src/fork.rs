@@ -1,24 +1,25 @@
-//! Forks of a process in which other threads execute modules.
+//! Makes `fork` safe in a process whose other threads execute modules.
 //!
-//! A forked process has one thread. A lock that another thread held at that moment is held for ever, and what it made half-way
-//! stays half made. So a thread that takes locks to execute is *inside*, and a fork waits until no other thread is. Threads are
-//! outside while they run loop programs or call functions of the program, which may take long, and may need a lock that the thread
-//! which forks holds. The host installs [`before`], [`after_in_parent`] and [`after_in_child`] as handlers.
+//! A forked process has one thread. A lock that another thread held at the time of the fork stays locked for ever,
+//! and data that it was changing stays half-changed. Therefore a thread that takes locks to execute is *inside*,
+//! and a fork waits until no other thread is. Threads are *outside* while they run loop programs or call functions
+//! of the program, because these may take long, and may need a lock that the forking thread holds. The host
+//! installs [`before`], [`after_in_parent`] and [`after_in_child`] as handlers.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Threads that are inside.
+/// Number of threads that are inside.
 static INSIDE: AtomicUsize = AtomicUsize::new(0);
-/// Whether a thread forks, or waits to.
+/// True while a thread forks, or waits to fork.
 static FORKS: AtomicBool = AtomicBool::new(false);
-/// How long a fork waits. Afterwards it goes on: to wait for ever would be worse.
+/// Longest time that a fork waits. Then it continues, because a process that waits for ever would be worse.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 thread_local! {
-    /// How often this thread went in.
+    /// How many times this thread has entered.
     static DEPTH: Cell<usize> = const { Cell::new(0) };
 }
 
@@ -39,7 +40,8 @@ fn go_out() {
     INSIDE.fetch_sub(1, Ordering::SeqCst);
 }
 
-/// Sets how often this thread went in, and what the others see of that. Gives what it was before.
+/// Sets how many times this thread has entered, and updates the count that other threads read. Returns the previous
+/// depth.
 fn set_depth(depth: usize) -> usize {
     let before = DEPTH.replace(depth);
     match (before, depth) {
@@ -59,19 +61,19 @@ impl Drop for Restored {
     }
 }
 
-/// Does something that takes locks: no other thread forks meanwhile.
+/// Calls a function that takes locks; no other thread forks meanwhile.
 pub fn inside<R>(act: impl FnOnce() -> R) -> R {
     let _restored = Restored(set_depth(DEPTH.get() + 1));
     act()
 }
 
-/// Does something that may take long, and holds no locks: other threads may fork meanwhile.
+/// Calls a function that may take long and holds no locks; other threads may fork meanwhile.
 pub fn outside<R>(act: impl FnOnce() -> R) -> R {
     let _restored = Restored(set_depth(0));
     act()
 }
 
-/// To be called before this thread forks.
+/// Must be called before this thread forks.
 pub fn before() {
     while FORKS.swap(true, Ordering::SeqCst) {
         thread::sleep(Duration::from_micros(20));
@@ -83,12 +85,12 @@ pub fn before() {
     }
 }
 
-/// To be called in the parent process after a fork.
+/// Must be called in the parent process after a fork.
 pub fn after_in_parent() {
     FORKS.store(false, Ordering::SeqCst);
 }
 
-/// To be called in the new process after a fork: the other threads are gone.
+/// Must be called in the child process after a fork, where the other threads no longer exist.
 pub fn after_in_child() {
     INSIDE.store(usize::from(DEPTH.get() > 0), Ordering::SeqCst);
     FORKS.store(false, Ordering::SeqCst);
@@ -123,7 +125,7 @@ mod tests {
             for turn in 0..200 {
                 let fork = || {
                     before();
-                    // Those that are just going in or out are not counted.
+                    // Threads that are just entering or leaving are not counted.
                     assert_eq!(INSIDE.load(Ordering::SeqCst), usize::from(turn % 2 == 0), "others are inside");
                     after_in_parent();
                 };

@@ -1,4 +1,4 @@
-//! What a backend makes of PrimFuncs, and how these are called.
+//! The interface of backends: they turn PrimFuncs into kernels, which can be called.
 
 use crate::fault::Fault;
 use crate::limits::Limits;
@@ -7,8 +7,8 @@ use passhost_lang::ir::Body;
 use passhost_lang::ir::constant::Number;
 use std::sync::Arc;
 
-/// Argument of a PrimFunc. Arguments come in the order of the parameters: a buffer takes a tensor, a scalar takes a
-/// number. Symbolic dimensions of buffers are bound from the shapes of the tensors.
+/// An argument of a PrimFunc. Arguments come in the order of the parameters: a buffer takes a tensor, a scalar
+/// takes a number. Symbolic dimensions of buffers are bound from the shapes of the tensors.
 #[derive(Debug)]
 pub enum Arg<'a> {
     /// A tensor that the function only reads. A function that writes to it is refused.
@@ -26,40 +26,41 @@ pub trait Backend: Send + Sync {
     /// Prepares a PrimFunc once, for any number of calls.
     ///
     /// # Errors
-    /// If the function has something in it that the backend does not execute.
+    /// Fails if the backend does not execute a part of the function.
     fn prepare(&self, func: &Body) -> Result<Arc<dyn Kernel>, Fault>;
 }
 
 /// A PrimFunc that can be executed, on several threads at once.
 pub trait Kernel: Send + Sync {
-    /// Executes it, and returns its result if it has one.
+    /// Executes the kernel, and returns its result if it has one.
     ///
     /// # Errors
-    /// If the arguments do not fit the parameters, or something goes wrong within. Then the content of outputs is not
-    /// specified.
+    /// Fails if the arguments do not fit the parameters, or if a fault occurs. Then the content of outputs is
+    /// unspecified.
     fn run(&self, args: &mut [Arg<'_>], limits: &Limits) -> Result<Option<Number>, Fault>;
 
-    /// Whether each call that ends well writes all elements of the tensor of a parameter, which is given by its position, and
-    /// reads none before that.
+    /// Returns true if each successful call writes all elements of the tensor at this parameter position, and reads
+    /// none before that.
     fn writes_all(&self, param: usize) -> bool {
         let _ = param;
         false
     }
 
-    /// The first part that no call has executed: a branch whose condition never held, a value that was never chosen, or the
-    /// content of a loop that never had an iteration. `None` if there is none, or if the backend does not know.
+    /// Returns the first part that no call has executed: a branch whose condition never held, a value that was
+    /// never chosen, or the body of a loop without iterations. `None` if all parts were executed, or if the backend
+    /// does not record it.
     fn never_executed(&self) -> Option<&str> {
         None
     }
 
-    /// Which of these parts were executed, in the order of [`Program::marks`](crate::program::Program::marks); empty if the
-    /// backend does not know.
+    /// Returns which of these parts were executed, in the order of
+    /// [`Program::marks`](crate::program::Program::marks); empty if the backend does not record it.
     fn executed(&self) -> Vec<bool> {
         Vec::new()
     }
 
-    /// Of each loop whose extent is read from memory: whether some call gave it no iteration, one, and more. Empty if the
-    /// backend does not know.
+    /// Returns, for each loop whose extent is read from memory, whether some call gave it no iteration, one, and
+    /// more. Empty if the backend does not record it.
     fn trips(&self) -> Vec<[bool; 3]> {
         Vec::new()
     }

@@ -1,7 +1,7 @@
-//! Executes modules exactly and deterministically: tensors, PrimFuncs as loop programs, and the interpreter of these.
+//! Executes modules exactly and deterministically: tensors, PrimFuncs as loop programs, and their interpreter.
 //!
-//! A PrimFunc is prepared once by a [`Backend`] and is then a [`Kernel`], which runs on tensors and scalars within
-//! [`Limits`]. What goes wrong is a [`Fault`], which names its cause and its place in the module.
+//! A [`Backend`] prepares a PrimFunc once as a [`Kernel`], which runs on tensors and scalars within [`Limits`]. A
+//! failed run returns a [`Fault`], which names the cause and the place in the module.
 
 #![forbid(unsafe_code)]
 

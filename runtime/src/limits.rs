@@ -1,4 +1,4 @@
-//! How much a run may use: memory, work, and whether it goes on at all.
+//! The limits of a run: memory, work, and cancellation.
 
 use crate::fault::{Fault, FaultKind};
 use crate::fork;
@@ -18,18 +18,17 @@ struct Shared {
     overflowed: AtomicBool,
 }
 
-/// Work that a run may do, unless something else is said: an interpreter built for release does it in about two minutes
-/// at most.
+/// Default limit of work; an interpreter built for release reaches it in about two minutes at most.
 pub const USUAL_WORK: u64 = 1_500_000_000_000;
-/// Units of work that a byte of new memory takes.
+/// Units of work for a byte of new memory.
 const BYTE: u64 = 2;
 
-/// Limits of a run. A clone counts into the same limits, so that all threads and kernels of a run share them.
+/// Limits of a run. Clones share the same counters, so that all threads and kernels of a run count together.
 ///
-/// Work is counted in units: one is about the time of one `float32` operation in a loop that runs with vectors, less than
-/// a tenth of a nanosecond. What takes longer counts as more units: an operation outside of such a loop about 200, an
-/// exponential 100, a byte of new memory 2, a call of an operator by its name 200,000. These weights are fixed: what is
-/// counted depends on the module and its inputs, and not on the machine.
+/// Work is counted in units: one is about the time of one `float32` operation in a vectorized loop, less than a
+/// tenth of a nanosecond. Slower operations count as more units: an operation outside of such a loop about 200, an
+/// exponential 100, a byte of new memory 2, a call of an operator by its name 200,000. These weights are fixed, so
+/// the count depends on the module and its inputs, and not on the machine.
 ///
 /// ```
 /// use runtime::{Fault, FaultKind, Limits, Tensor};
@@ -46,9 +45,9 @@ const BYTE: u64 = 2;
 #[derive(Clone, Debug)]
 pub struct Limits {
     shared: Arc<Shared>,
-    /// Memory that was dropped.
+    /// Dropped memory, for reuse.
     spare: Arc<Mutex<Spare>>,
-    /// Each byte of memory that the module has not written yet.
+    /// The byte that fills memory which the module has not written yet.
     fresh: u8,
 }
 
@@ -59,18 +58,18 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// At most `memory` bytes of tensors at a time, and `work` units of work altogether.
+    /// Creates limits of `memory` bytes in use at a time, and `work` units of work in total.
     pub fn new(memory: u64, work: u64) -> Limits {
         Limits::with_fresh_bytes(memory, work, 0)
     }
 
-    /// The same, and memory that the module allocates holds this byte until the module writes to it, rather than 0: a
-    /// result that depends on such memory differs from run to run with different bytes.
+    /// Creates limits where memory that the module allocates is filled with this byte instead of 0. A result that
+    /// depends on unwritten memory then differs between runs with different bytes.
     pub fn with_fresh_bytes(memory: u64, work: u64, fresh: u8) -> Limits {
         Limits::sharing(Arc::default(), (memory, work), fresh)
     }
 
-    /// Limits of another run, which uses the memory that this one dropped, and the other way round.
+    /// Creates limits for another run; both runs reuse each other's dropped memory.
     #[must_use]
     pub fn of_next_run(&self, memory: u64, work: u64, fresh: u8) -> Limits {
         Limits::sharing(Arc::clone(&self.spare), (memory, work), fresh)
@@ -86,53 +85,53 @@ impl Limits {
         }
     }
 
-    /// The same limits with another byte in memory that the module has not written yet.
+    /// Returns the same limits with another byte in memory that the module has not written yet.
     #[must_use]
     pub fn with_other_fresh_bytes(&self) -> Limits {
         Limits { fresh: !self.fresh, ..self.clone() }
     }
 
-    /// Each byte of memory that the module has not written yet.
+    /// Returns the byte that fills memory which the module has not written yet.
     pub fn fresh_byte(&self) -> u8 {
         self.fresh
     }
 
-    /// No limits; memory and work are counted all the same.
+    /// Creates limits that are never reached; memory and work are still counted.
     pub fn unlimited() -> Limits {
         Limits::new(u64::MAX, u64::MAX)
     }
 
-    /// Most bytes that may be in use at a time.
+    /// Returns the greatest number of bytes that may be in use at a time.
     pub fn memory_limit(&self) -> u64 {
         self.shared.memory
     }
 
-    /// Bytes in use.
+    /// Returns the number of bytes in use.
     pub fn memory_used(&self) -> u64 {
         self.shared.used.load(Ordering::Relaxed)
     }
 
-    /// Most bytes that were in use at a time.
+    /// Returns the greatest number of bytes that were in use at a time.
     pub fn memory_peak(&self) -> u64 {
         self.shared.peak.load(Ordering::Relaxed)
     }
 
-    /// Most units of work.
+    /// Returns the greatest number of units of work.
     pub fn work_limit(&self) -> u64 {
         self.shared.work
     }
 
-    /// Units of work so far.
+    /// Returns the units of work so far.
     pub fn work_done(&self) -> u64 {
         self.shared.done.load(Ordering::Relaxed)
     }
 
-    /// Notes that memory may count that nothing wrote to: a loop had no iterations, or something reads what such memory holds.
+    /// Notes that unwritten memory may affect the result: a loop had no iterations, or unwritten memory was read.
     pub fn note_unwritten(&self) {
         self.shared.unwritten.store(true, Ordering::Relaxed);
     }
 
-    /// Whether such memory may count since this was asked last.
+    /// Returns true if unwritten memory may affect the result, and clears the note.
     pub fn take_unwritten(&self) -> bool {
         self.shared.unwritten.swap(false, Ordering::Relaxed)
     }
@@ -142,20 +141,20 @@ impl Limits {
         self.shared.overflowed.store(true, Ordering::Relaxed);
     }
 
-    /// Whether one did. Only a run that is watched notes it.
+    /// Returns true if a signed integer overflowed. Only watched runs note this.
     pub fn has_overflowed(&self) -> bool {
         self.shared.overflowed.load(Ordering::Relaxed)
     }
 
-    /// Ends the run at its next step, from any thread.
+    /// Ends the run at its next step; callable from any thread.
     pub fn cancel(&self) {
         self.shared.cancelled.store(true, Ordering::Relaxed);
     }
 
-    /// Checks that so many units of work are left. Counts none.
+    /// Checks that this many units of work are left, without counting them.
     ///
     /// # Errors
-    /// If they are too many.
+    /// Fails if fewer are left.
     pub fn has_work(&self, units: u64) -> Result<(), Fault> {
         match self.work_done().saturating_add(units) > self.shared.work {
             true => Err(FaultKind::TooMuchWork { limit: self.shared.work }.into()),
@@ -166,7 +165,7 @@ impl Limits {
     /// Counts units of work.
     ///
     /// # Errors
-    /// If they are too many, or the run was cancelled.
+    /// Fails if the limit is exceeded, or the run was cancelled.
     pub fn work(&self, units: u64) -> Result<(), Fault> {
         let before = self.shared.done.fetch_add(units, Ordering::Relaxed);
         if before.saturating_add(units) > self.shared.work {
@@ -178,10 +177,10 @@ impl Limits {
         Ok(())
     }
 
-    /// Counts bytes until the charge is dropped, and the work to make them.
+    /// Counts bytes until the charge is dropped, and the work of providing them.
     ///
     /// # Errors
-    /// If they are too many, or that is too much work.
+    /// Fails if the limit of memory or work is exceeded.
     pub fn memory(&self, bytes: u64) -> Result<Charge, Fault> {
         let before = self.shared.used.fetch_add(bytes, Ordering::Relaxed);
         let charge = Charge { counted: Some((Arc::clone(&self.shared), Arc::downgrade(&self.spare))), bytes };
@@ -199,7 +198,8 @@ impl Limits {
         &self.spare
     }
 
-    /// Memory that was dropped in this run, if it is large enough for so many words, and the rest stays within the bytes.
+    /// Takes memory that was dropped in this run, if it has room for this many words and the remaining spare memory
+    /// stays within `most` bytes.
     pub(crate) fn take_spare(&self, words: usize, most: u64) -> Option<Vec<u64>> {
         fork::inside(|| self.spare.lock().unwrap_or_else(PoisonError::into_inner).take(words, most))
     }
@@ -210,16 +210,16 @@ impl Limits {
     }
 }
 
-/// Bytes that count until this is dropped.
+/// Bytes that count as used until this is dropped.
 #[derive(Debug, Default)]
 pub struct Charge {
-    /// What counts them, and where memory goes that is dropped, as long as a run or its executor is there.
+    /// The counters, and the store of dropped memory, which exists as long as a run or its executor.
     counted: Option<(Arc<Shared>, Weak<Mutex<Spare>>)>,
     bytes: u64,
 }
 
 impl Charge {
-    /// Gives the memory back that was charged: to the next ones that ask, or to the system.
+    /// Returns charged memory to the spare memory, or to the system.
     pub(crate) fn give_back(&self, room: Vec<u64>) {
         let Some((shared, spare)) = &self.counted else { return };
         let Some(spare) = spare.upgrade() else { return };

@@ -1,27 +1,28 @@
-//! The header of an `.npy` file: a literal of Python with three keys. (A library would bring a grammar of Python for it.)
+//! The header of an `.npy` file: a Python literal with three keys. The parser is our own, because a library for it
+//! would bring a grammar of Python.
 
 use super::FileError;
 use passhost_lang::ir::DType;
 use std::io::{self, Read};
 
 const MAGIC: &[u8] = b"\x93NUMPY";
-/// More than any header of a tensor has.
+/// Greatest length of a header; those of tensors are shorter.
 const LONGEST: u32 = 1 << 16;
-/// NumPy has no more dimensions.
+/// Greatest number of dimensions in NumPy.
 const MOST_DIMS: usize = 64;
 
-/// What a header says.
+/// The content of a header.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Header {
-    /// Type of the elements as NumPy writes it, as `<f4`.
+    /// Type of the elements as NumPy writes it, such as `<f4`.
     pub(super) descr: String,
-    /// Whether the first index runs fastest.
+    /// True if the first index varies fastest.
     pub(super) fortran_order: bool,
     pub(super) shape: Vec<i64>,
 }
 
 impl Header {
-    /// Reads a header, so that the data comes next.
+    /// Reads a header, and leaves the reader at the data.
     pub(super) fn read(name: &str, from: &mut impl Read) -> Result<Header, FileError> {
         let damaged = |why: &str| FileError::damaged(name, why);
         let mut start = [0; 8];
@@ -50,7 +51,7 @@ impl Header {
         Parser { rest: text.trim() }.header().ok_or_else(|| damaged("its header is not one of a tensor"))
     }
 
-    /// The bytes of a header, with blanks so that the data is aligned to 64 bytes.
+    /// Returns the bytes of a header, padded with blanks so that the data is aligned to 64 bytes.
     pub(super) fn write(&self) -> Vec<u8> {
         let order = if self.fortran_order { "True" } else { "False" };
         let shape = crate::vm::shape_text(&self.shape);
@@ -67,7 +68,7 @@ impl Header {
     }
 }
 
-/// The type of elements as NumPy writes it.
+/// Returns the type of elements as NumPy writes it.
 pub(super) fn descr_of(dtype: DType) -> Option<String> {
     let bytes = dtype.bits() / 8;
     let order = if bytes == 1 { '|' } else { '<' };
@@ -82,13 +83,13 @@ pub(super) fn descr_of(dtype: DType) -> Option<String> {
     }
 }
 
-/// How elements are written in a file.
+/// The encoding of elements in a file.
 pub(super) struct Elements {
     pub(super) dtype: DType,
     pub(super) big_endian: bool,
 }
 
-/// The elements that NumPy writes so; `meant` is the data type of raw bytes.
+/// Returns the elements that NumPy writes with this `descr`; `meant` is the data type of raw bytes.
 pub(super) fn elements_of(descr: &str, meant: Option<DType>) -> Option<Elements> {
     let mut chars = descr.chars();
     let big_endian = match chars.next()? {
@@ -114,7 +115,7 @@ pub(super) fn elements_of(descr: &str, meant: Option<DType>) -> Option<Elements>
     Some(Elements { dtype, big_endian })
 }
 
-/// Reads a dict of Python with strings, truth values and a tuple of numbers.
+/// Parses a Python dict with strings, truth values and a tuple of numbers.
 struct Parser<'t> {
     rest: &'t str,
 }

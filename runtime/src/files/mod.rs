@@ -1,8 +1,8 @@
-//! Tensors in files: NumPy's `.npy` and `.npz`.
+//! Reads and writes tensors in NumPy's `.npy` and `.npz` files.
 //!
-//! Read are arrays of any byte order and both element orders. Data types that NumPy does not have are written as it writes
-//! those of `ml_dtypes`: as raw bytes, `bfloat16` as `V2` and 8-bit floats as `V1`. Who reads such an array says of which
-//! data type it is; without that, `V2` is `bfloat16`.
+//! Arrays of any byte order and both element orders can be read. Data types that NumPy does not have are written as
+//! raw bytes, as NumPy writes those of `ml_dtypes`: `bfloat16` as `V2` and 8-bit floats as `V1`. The reader of such
+//! an array passes its data type; otherwise `V2` is `bfloat16`.
 
 mod header;
 mod npy;
@@ -15,31 +15,31 @@ use crate::fault::Fault;
 use passhost_lang::ir::DType;
 use std::io;
 
-/// Why a file is not read or written.
+/// The reason why a file was not read or written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FileError {
-    /// The system refuses.
+    /// The system reported an error.
     #[error("{0}")]
     Io(#[from] io::Error),
-    /// It is not an archive, or a damaged one.
+    /// The file is not an archive, or is a damaged one.
     #[error("it is not an .npz file, or a damaged one: {why}")]
     Archive {
-        /// What the archive's reader says.
+        /// The message of the archive's reader.
         why: String,
     },
-    /// It is an `.npy` file.
+    /// The file is an `.npy` file.
     #[error("it is an .npy file: one array, without a name")]
     OneArray,
-    /// It is not an array, or a damaged one.
+    /// The file is not an array, or is a damaged one.
     #[error("array `{name}` is damaged: {why}")]
     Damaged {
         /// Name of the array.
         name: String,
-        /// What was found.
+        /// Description of what was found.
         why: String,
     },
-    /// The elements are of a type that no tensor has.
+    /// The type of the elements is not that of any tensor.
     #[error("array `{name}` has elements of type `{descr}`, which no tensor has")]
     NoDType {
         /// Name of the array.
@@ -47,15 +47,15 @@ pub enum FileError {
         /// The type as NumPy writes it.
         descr: String,
     },
-    /// No tensor can have its size, or a limit does not allow it.
+    /// A tensor cannot have this size, or a limit does not allow it.
     #[error("array `{name}`: {fault}")]
     Fault {
         /// Name of the array.
         name: String,
-        /// Why.
+        /// The fault.
         fault: Fault,
     },
-    /// Two arrays have one name.
+    /// Two arrays have the same name.
     #[error("two of its arrays have the same name")]
     Twice,
 }
@@ -66,5 +66,5 @@ impl FileError {
     }
 }
 
-/// The data type that an array of raw bytes is meant to have, by its name; `None` if nothing is known of it.
+/// A function from the name of an array of raw bytes to its intended data type; `None` if that is unknown.
 pub type Meant<'m> = dyn Fn(&str) -> Option<DType> + 'm;

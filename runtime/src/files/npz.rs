@@ -1,4 +1,4 @@
-//! Several arrays with names: `.npz`, an archive of `.npy` files.
+//! Reads and writes several named arrays: `.npz`, an archive of `.npy` files.
 
 use super::npy::{read_npy, write_npy};
 use super::{FileError, Meant};
@@ -9,10 +9,10 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipArchive, ZipWriter};
 
-/// Files from here on have sizes of 64 bits in an archive.
+/// Size from which on a file in an archive needs 64-bit sizes.
 const LARGE: usize = 4_000_000_000;
 
-/// How an `.npy` file begins.
+/// The first bytes of an `.npy` file.
 const NPY: &[u8] = b"\x93NUMPY";
 
 fn archive(error: zip::result::ZipError) -> FileError {
@@ -22,7 +22,8 @@ fn archive(error: zip::result::ZipError) -> FileError {
     }
 }
 
-/// An archive that is written is not damaged: the system refuses.
+/// Converts an error while writing. It is an error of the system, because an archive that is being written is not
+/// damaged.
 fn refused(error: zip::result::ZipError) -> FileError {
     FileError::Io(match error {
         zip::result::ZipError::Io(error) => error,
@@ -30,7 +31,8 @@ fn refused(error: zip::result::ZipError) -> FileError {
     })
 }
 
-/// What is written to until it fails. The writer of archives tries to end an archive that failed, and would print why it cannot.
+/// A writer that stops at the first error. Without it, the writer of archives would try to finish a failed archive
+/// when dropped, and print why it cannot.
 struct UntilItFails<W> {
     to: W,
     failed: bool,
@@ -57,8 +59,8 @@ impl<W: Seek> Seek for UntilItFails<W> {
     }
 }
 
-/// Reads all arrays of an archive, as `numpy.savez` and `numpy.savez_compressed` write them. An archive that is small and
-/// holds much is refused by the limits before it is unpacked.
+/// Reads all arrays of an archive, as `numpy.savez` and `numpy.savez_compressed` write them. The limits refuse a
+/// small archive with large contents before it is unpacked.
 ///
 /// ```
 /// use runtime::files::{read_npz, write_npz};
@@ -73,7 +75,7 @@ impl<W: Seek> Seek for UntilItFails<W> {
 /// ```
 ///
 /// # Errors
-/// If it is no archive of arrays, is damaged, or needs more memory than the limits allow.
+/// Fails if the file is not an archive of arrays, is damaged, or needs more memory than the limits allow.
 pub fn read_npz(
     mut from: impl Read + Seek,
     meant: &Meant<'_>,
@@ -86,7 +88,7 @@ pub fn read_npz(
     }
     from.rewind()?;
     let mut files = ZipArchive::new(from).map_err(archive)?;
-    // It gives one file of each name.
+    // The archive's reader returns only one of several files with the same name.
     if files.has_duplicate_names() {
         return Err(FileError::Twice);
     }
@@ -103,10 +105,10 @@ pub fn read_npz(
     Ok(out)
 }
 
-/// Writes arrays as `numpy.savez` does. The same arrays always give the same bytes.
+/// Writes arrays as `numpy.savez` does. The same arrays always result in the same bytes.
 ///
 /// # Errors
-/// If NumPy has no form for an array, or the system refuses.
+/// Fails if NumPy has no form for an array, or the system reports an error.
 pub fn write_npz<'t>(
     arrays: impl IntoIterator<Item = (&'t str, &'t Tensor)>,
     to: impl Write + Seek,
@@ -149,7 +151,7 @@ mod tests {
         assert_eq!(arrays["half"].dtype(), DType::BF16);
     }
 
-    /// NumPy reads the last of them.
+    /// NumPy would read the last of the two.
     #[test]
     fn two_arrays_of_one_name_are_refused() {
         let (x, y) = (Tensor::from_vec(&[1], vec![1i64]), Tensor::from_vec(&[1], vec![2i64]));
@@ -165,7 +167,7 @@ mod tests {
         assert_eq!(error.to_string(), "two of its arrays have the same name");
     }
 
-    /// Each byte of a file may be damaged: the file is refused, or read as other arrays, and nothing panics.
+    /// A file with any damaged byte is refused, or read as other arrays; nothing panics.
     #[test]
     fn damaged_files_are_refused() {
         let file = small();

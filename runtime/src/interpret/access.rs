@@ -1,4 +1,4 @@
-//! Loads and stores: positions of all lanes, and whether they are within the bounds.
+//! Executes loads and stores: computes the positions of all lanes, and checks their bounds.
 
 use super::columns::rows;
 use super::cost;
@@ -12,7 +12,7 @@ use passhost_lang::ir::Bf16;
 use std::mem::take;
 
 impl Exec<'_, '_> {
-    /// The value of a form in all lanes.
+    /// Evaluates a form in all lanes.
     pub(super) fn resolve(&self, form: &Affine, out: &mut Positions) {
         (out.varying, out.base, out.strides) = (false, form.constant, [0; 3]);
         for (reg, factor) in &form.terms {
@@ -47,7 +47,7 @@ impl Exec<'_, '_> {
         }
     }
 
-    /// The first lane that takes part and in which a form is outside of `low..high`.
+    /// Returns the first active lane in which a form is outside of `low..high`.
     fn outside(&mut self, positions: &Positions, low: i64, high: i64) -> Result<Option<usize>, Fault> {
         if !positions.varying
             && let Some((least, most)) = self.shape.range(positions.base, &positions.strides)
@@ -64,7 +64,7 @@ impl Exec<'_, '_> {
         })
     }
 
-    /// Counts the value of a form in all lanes.
+    /// Counts the work of evaluating a form in all lanes.
     fn resolved(&mut self, form: &Affine, positions: &Positions) -> Result<(), Fault> {
         let lanes = if positions.varying { self.shape.total as u64 } else { 0 };
         self.count(cost::form(form) + cost::varying_form(form) * lanes)
@@ -87,7 +87,7 @@ impl Exec<'_, '_> {
         Ok(())
     }
 
-    /// How many elements the memory of a buffer has.
+    /// Returns the number of elements in the memory of a buffer.
     fn elements(&self, buffer: &Buffer) -> i64 {
         (self.memory[buffer.storage as usize].bytes() as u64 / buffer.element.bytes()) as i64
     }
@@ -105,8 +105,8 @@ impl Exec<'_, '_> {
         self.at(fault, access.place)
     }
 
-    /// The first position that is outside of the memory: of a view with more elements, or of an index of which too much was
-    /// proven.
+    /// Builds the fault for the first position outside of the memory. This happens if a view has more elements than
+    /// its memory, or if the proof of an index was wrong.
     fn beyond(&self, access: &Access) -> Fault {
         let buffer = &self.program.buffers[access.buffer as usize];
         let elements = self.elements(buffer);
@@ -119,7 +119,7 @@ impl Exec<'_, '_> {
         self.at(fault, access.place)
     }
 
-    /// The bytes of an element, where one iteration runs at a time.
+    /// Returns the bytes of an element, where one iteration runs at a time.
     fn element(&self, access: &Access, positions: &Positions) -> Vec<u8> {
         let buffer = &self.program.buffers[access.buffer as usize];
         let (width, at) = (buffer.element.bytes() as usize, positions.at(0, &self.shape));
@@ -128,7 +128,8 @@ impl Exec<'_, '_> {
         start.and_then(|start| bytes.get(start..)?.get(..width)).unwrap_or_default().to_vec()
     }
 
-    /// Tells the watch of an access; `writes` is none of a load, else whether a store changes the element.
+    /// Reports an access to the watch; `writes` is `None` for a load, and true for a store that changes the
+    /// element.
     fn touched(&mut self, access: &Access, positions: &Positions, writes: Option<bool>) -> Result<(), Fault> {
         let Some(watch) = &mut self.watch else { return Ok(()) };
         let storage = self.program.buffers[access.buffer as usize].storage;
@@ -166,12 +167,12 @@ impl Exec<'_, '_> {
         done
     }
 
-    /// Whether some lane of a register is what memory holds that nothing wrote to.
+    /// Returns true if a register holds, in some lane, the bytes of memory that was never written.
     fn holds_fresh(&self, element: Scalar, register: Reg) -> bool {
         let (byte, at) = (self.limits.fresh_byte(), register.index());
         let bytes = u64::from_ne_bytes([byte; 8]);
         match element {
-            // All memory is 0 at the beginning, which says nothing.
+            // With a fresh byte of 0, a match means nothing, because memory holds many zeros.
             _ if byte == 0 => false,
             Scalar::F64 => self.doubles[at].holds(f64::from_bits(bytes)),
             Scalar::F32 => self.singles[at].holds(f32::from_bits(bytes as u32)),

@@ -1,14 +1,14 @@
-//! Registers while many iterations run at the same time: one number for all lanes, a linear form over the lanes, or a
-//! number for each lane.
+//! Registers while many iterations run at the same time: one number for all lanes, a linear form over the lanes, or
+//! a number for each lane.
 
 use std::ops::Range;
 
-/// Loops that run together, the innermost last.
+/// Number of loops that run together, the innermost last.
 pub(super) const DIMS: usize = 3;
-/// Most lanes.
+/// Greatest number of lanes.
 pub(super) const MOST_LANES: usize = 512;
 
-/// How many iterations of each loop run at the same time. Lanes are in row-major order.
+/// The number of iterations of each loop that run at the same time. Lanes are in row-major order.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shape {
     pub(super) extents: [usize; DIMS],
@@ -20,7 +20,7 @@ impl Shape {
         Shape { extents, total: extents.iter().product() }
     }
 
-    /// The value of a linear form at a lane.
+    /// Returns the value of a linear form at a lane.
     pub(super) fn at(&self, base: i64, strides: &[i64; DIMS], lane: usize) -> i64 {
         let [_, rows, columns] = self.extents;
         let (row, column) = (lane / columns, lane % columns);
@@ -28,7 +28,7 @@ impl Shape {
         base.wrapping_add(i * strides[0]).wrapping_add(j * strides[1]).wrapping_add(k * strides[2])
     }
 
-    /// Least and greatest value of a linear form; `None` if 64 bits do not hold them.
+    /// Returns the least and greatest value of a linear form; `None` if they do not fit 64 bits.
     pub(super) fn range(&self, base: i64, strides: &[i64; DIMS]) -> Option<(i64, i64)> {
         let (mut least, mut most) = (base, base);
         for (extent, stride) in self.extents.iter().zip(strides) {
@@ -40,13 +40,13 @@ impl Shape {
     }
 }
 
-/// Lanes that take part: all, or ranges of them in order.
+/// The active lanes: all, or ordered ranges of them.
 pub(super) type Mask = Option<Vec<Range<usize>>>;
 
 /// An integer or truth value of each lane.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ints {
-    /// Whether each lane has its own; otherwise it is linear.
+    /// True if each lane has its own value; otherwise the values are a linear form.
     pub(super) varying: bool,
     pub(super) base: i64,
     pub(super) strides: [i64; DIMS],
@@ -54,7 +54,7 @@ pub(super) struct Ints {
 }
 
 impl Ints {
-    /// Whether some lane has a value, of those that were loaded.
+    /// Returns true if some lane has this value. Only loaded values are checked.
     pub(super) fn holds(&self, value: i64) -> bool {
         match self.varying {
             true => self.lanes.iter().fold(false, |found, lane| found | (*lane == value)),
@@ -70,7 +70,7 @@ impl Ints {
         (self.varying, self.base, self.strides) = (false, base, strides);
     }
 
-    /// The number that all lanes have.
+    /// Returns the number if all lanes have the same.
     pub(super) fn uniform(&self) -> Option<i64> {
         (!self.varying && self.strides == [0; DIMS]).then_some(self.base)
     }
@@ -79,7 +79,7 @@ impl Ints {
         if self.varying { self.lanes[lane] } else { shape.at(self.base, &self.strides, lane) }
     }
 
-    /// Room for a number of each lane.
+    /// Returns room for one number per lane.
     pub(super) fn vary(&mut self, shape: &Shape) -> &mut [i64] {
         self.varying = true;
         if self.lanes.len() < shape.total {
@@ -88,7 +88,7 @@ impl Ints {
         &mut self.lanes[..shape.total]
     }
 
-    /// A number of each lane, written out.
+    /// Returns the numbers of all lanes, written out.
     pub(super) fn spread<'a>(&'a self, shape: &Shape, room: &'a mut Vec<i64>) -> &'a [i64] {
         if self.varying {
             return &self.lanes[..shape.total];
@@ -108,14 +108,14 @@ impl Ints {
 /// A float of each lane.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Floats<T> {
-    /// Whether each lane has its own; otherwise all have `value`.
+    /// True if each lane has its own value; otherwise all have `value`.
     pub(super) varying: bool,
     pub(super) value: T,
     pub(super) lanes: Vec<T>,
 }
 
 impl<T: PartialEq> Floats<T> {
-    /// Whether some lane has a value.
+    /// Returns true if some lane has this value.
     pub(super) fn holds(&self, value: T) -> bool {
         match self.varying {
             true => self.lanes.iter().fold(false, |found, lane| found | (*lane == value)),
@@ -133,7 +133,7 @@ impl<T: Copy + Default> Floats<T> {
         if self.varying { self.lanes[lane] } else { self.value }
     }
 
-    /// Room for a number of each lane.
+    /// Returns room for one number per lane.
     pub(super) fn vary(&mut self, shape: &Shape) -> &mut [T] {
         self.varying = true;
         if self.lanes.len() < shape.total {
@@ -142,7 +142,7 @@ impl<T: Copy + Default> Floats<T> {
         &mut self.lanes[..shape.total]
     }
 
-    /// `f` of a number.
+    /// Applies `f` to one operand.
     pub(super) fn map(&mut self, a: &Floats<T>, shape: &Shape, f: impl Fn(T) -> T) {
         if !a.varying {
             return self.set(f(a.value));
@@ -153,7 +153,7 @@ impl<T: Copy + Default> Floats<T> {
         }
     }
 
-    /// `f` of two numbers.
+    /// Applies `f` to two operands.
     pub(super) fn zip(&mut self, a: &Floats<T>, b: &Floats<T>, shape: &Shape, f: impl Fn(T, T) -> T) {
         match (a.varying, b.varying) {
             (false, false) => self.set(f(a.value, b.value)),
@@ -172,7 +172,7 @@ impl<T: Copy + Default> Floats<T> {
         }
     }
 
-    /// `f` of three numbers.
+    /// Applies `f` to three operands.
     pub(super) fn zip_three(&mut self, operands: [&Floats<T>; 3], shape: &Shape, f: impl Fn(T, T, T) -> T) {
         let [a, b, c] = operands;
         if operands.iter().all(|of| !of.varying) {
@@ -183,8 +183,8 @@ impl<T: Copy + Default> Floats<T> {
     }
 }
 
-/// Calls `f` with each row of the lanes that take part: first lane, number of lanes, value of a linear form at the first
-/// one, and its step from lane to lane. `None` as soon as `f` returns it.
+/// Calls `f` for each row of active lanes with its first lane, its number of lanes, the value of a linear form at
+/// the first lane, and the step from lane to lane. Returns `None` as soon as `f` does.
 pub(super) fn rows(
     shape: &Shape,
     base: i64,
@@ -205,7 +205,7 @@ pub(super) fn rows(
         }
         return Some(());
     }
-    // Rows that follow each other are one.
+    // Rows that follow each other are merged.
     if rows == 1 || row == step.wrapping_mul(columns as i64) {
         (columns, rows, row) = (columns * rows, planes, plane);
         (planes, plane) = (1, 0);

@@ -1,4 +1,4 @@
-//! Instructions on registers.
+//! Executes instructions on registers.
 
 use super::columns::{Floats, Ints};
 use super::cost;
@@ -13,7 +13,7 @@ use crate::program::{Affine, Binary, Instr, Literal, Reg, Scalar, Unary};
 use passhost_lang::ir::{Bf16, F16};
 use std::mem::take;
 
-/// Where a register is.
+/// The bank that holds a register.
 #[derive(Clone, Copy, PartialEq)]
 enum Bank {
     Int,
@@ -34,7 +34,8 @@ impl<'p> Exec<'p, '_> {
         self.program.registers[reg.index()]
     }
 
-    /// Counts an instruction that was executed. Those that access memory, or look at each lane, count that themselves.
+    /// Counts an instruction that was executed. Instructions that access memory, or check each lane, count that
+    /// themselves.
     fn counted(&mut self, instr: &'p Instr) -> Result<(), Fault> {
         let (dst, of_lane) = match instr {
             Instr::Affine { dst, form } => {
@@ -59,7 +60,7 @@ impl<'p> Exec<'p, '_> {
         }
     }
 
-    /// Executes an instruction without content.
+    /// Executes an instruction that does not contain others.
     pub(super) fn compute(&mut self, instr: &'p Instr) -> Result<(), Fault> {
         self.executed(instr)?;
         self.counted(instr)
@@ -82,7 +83,7 @@ impl<'p> Exec<'p, '_> {
                 return self.allocate(*storage, *element, factors, *place);
             }
             Instr::Assert { cond, message, place } => return self.assert(*cond, message, *place),
-            // What has content, and jumps, is executed by the list that it is in.
+            // Instructions that contain others, and jumps, are executed by their list.
             _ => {}
         }
         Ok(())
@@ -168,7 +169,7 @@ impl<'p> Exec<'p, '_> {
         Ok(())
     }
 
-    /// A form in one iteration, without wrapping.
+    /// Evaluates a form in one iteration, without wrapping.
     fn exact(&self, form: &Affine) -> i128 {
         let value = |reg: Reg| i128::from(self.ints[reg.index()].at(0, &self.shape));
         form.terms.iter().fold(form.constant.into(), |sum, (reg, factor)| sum + value(*reg) * i128::from(*factor))
@@ -237,7 +238,7 @@ impl<'p> Exec<'p, '_> {
         }
     }
 
-    /// A float becomes an integer: what it becomes if the type does not hold it is not defined.
+    /// Notes a cast of a float to an integer type that cannot hold it, because the result is undefined.
     fn note_cast(&self, from: Bank, to: Scalar, a: usize) {
         let value = if from == Bank::Double { self.doubles[a].at(0) } else { self.singles[a].at(0).into() };
         let (low, high) = if to == Scalar::UInt(64) { (0.0, u64::MAX as f64) } else { to.float_range() };
@@ -284,7 +285,7 @@ impl<'p> Exec<'p, '_> {
         if let Some(cond) = self.ints[cond.index()].uniform() {
             return self.whole(dst, if cond != 0 { then } else { otherwise });
         }
-        // The condition is another register than the result, and perhaps one of the two values.
+        // The condition is not the result register, but may be one of the two values.
         let cond = self.ints[cond.index()].clone();
         let (shape, at, [a, b]) = (self.shape, dst.index(), [then.index(), otherwise.index()]);
         let truth = |lane: usize| cond.at(lane, &shape) != 0;
@@ -301,7 +302,7 @@ impl<'p> Exec<'p, '_> {
         }
     }
 
-    /// All lanes of a register.
+    /// Copies all lanes of a register.
     fn whole(&mut self, dst: Reg, src: Reg) {
         let (at, from) = (dst.index(), src.index());
         match bank(self.scalar(dst)) {
@@ -323,7 +324,7 @@ impl<'p> Exec<'p, '_> {
         }
     }
 
-    /// The lanes of a register that take part; the others stay.
+    /// Copies the active lanes of a register; the others keep their values.
     fn copy(&mut self, dst: Reg, src: Reg) {
         let Some(runs) = &self.mask else { return self.whole(dst, src) };
         let (shape, at, from) = (self.shape, dst.index(), src.index());
@@ -362,7 +363,7 @@ impl<'p> Exec<'p, '_> {
     }
 }
 
-/// The result of an operation whose result can be larger than its operands; 0 of others.
+/// Returns the exact result of an operation that can exceed its operands; 0 for other operations.
 fn exact(op: Binary, a: i128, b: i128) -> i128 {
     match op {
         Binary::Add => a + b,

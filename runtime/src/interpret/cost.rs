@@ -1,35 +1,34 @@
-//! What instructions cost, in units of work (see [`Limits`](crate::Limits)).
+//! The cost of instructions, in units of work (see [`Limits`](crate::Limits)).
 //!
-//! An instruction costs something once, and something for each lane in which its result varies. The weights are upper
-//! bounds of what was measured (`examples/units.rs`), so that the same limit ends any loop in about the same time; they
-//! depend on the program and its arguments alone, so that it ends at the same place on every machine.
+//! An instruction has a fixed cost, and a cost for each lane if its result varies. The weights are upper bounds of
+//! measurements (`examples/units.rs`), so that the same limit ends any loop in about the same time. They depend
+//! only on the program and its arguments, so that a run ends at the same place on every machine.
 
 use super::columns::{Mask, Shape};
 use super::memory::Positions;
 use crate::program::{Affine, Binary, Instr, Math, Program, Scalar, Unary, each_instr};
 
-/// An instruction, whatever it does: to look at it, and to find its registers.
+/// The fixed cost of any instruction: decoding it and finding its registers.
 pub(super) const INSTRUCTION: u64 = 200;
 /// A term of a form.
 const TERM: u64 = 30;
-/// A tile of a loop whose iterations run at the same time.
+/// A tile of a loop whose iterations run together.
 pub(super) const TILE: u64 = 400;
-/// To divide the lanes by a condition: once, and for each lane.
+/// Splitting the lanes by a condition: once, and for each lane.
 const DIVIDE: (u64, u64) = (1_000, 20);
-/// A condition that is looked at in each lane, with the position that it is about.
+/// Evaluating a condition in each lane, with the position that it depends on.
 const LOOK: u64 = 40;
-/// A row of lanes whose elements follow each other with one step.
+/// A row of lanes whose elements are a constant step apart.
 const ROW: u64 = 60;
-/// The memory of an access, for each lane: at most a line of the cache, and more where the position is another one for
-/// each lane.
+/// The memory of an access, for each lane: at most a cache line, and more where each lane has its own position.
 const LINE: u64 = 120;
 const GATHER: u64 = 300;
 /// A call of a function: once, for each parameter, and for each register and buffer.
 const CALL: (u64, u64, u64) = (4_000, 1_500, 150);
-/// A call of a function that needs a stack of its own.
+/// A call of a function on its own stack.
 const OWN_STACK: u64 = 1_000_000;
 
-/// A call of a function.
+/// Returns the cost of calling a function.
 pub(super) fn call(program: &Program, own_stack: bool) -> u64 {
     let things = program.registers.len() + program.storages.len() + program.buffers.len();
     let (once, param, thing) = CALL;
@@ -37,9 +36,10 @@ pub(super) fn call(program: &Program, own_stack: bool) -> u64 {
     once + param * program.params.len() as u64 + thing * things as u64 + stack
 }
 
-/// What a list costs at least: nothing for what is executed an unknown number of times.
+/// Returns the least cost of a list. What is executed an unknown number of times counts as 0.
 ///
-/// An instruction that is executed for all lanes at once costs [`INSTRUCTION`], which is more than a third of a unit for each lane.
+/// Sums the cost in thirds of a unit. An instruction that is executed for all lanes at once costs [`INSTRUCTION`],
+/// which is more than a third of a unit for each lane.
 pub(super) fn least(list: &[Instr]) -> u64 {
     thirds(list) / 3
 }
@@ -62,34 +62,34 @@ fn thirds(list: &[Instr]) -> u64 {
     sum
 }
 
-/// Whether something in a list ends it, or what contains it.
+/// Returns true if an instruction of the list can end the list, or one that contains it.
 fn may_be_left(list: &[Instr]) -> bool {
     let mut found = false;
     each_instr(list, &mut |instr| found |= matches!(instr, Instr::Break | Instr::Continue | Instr::Return(_)));
     found
 }
 
-/// A form that is the same in all lanes.
+/// Returns the cost of a form that is the same in all lanes.
 pub(super) fn form(form: &Affine) -> u64 {
     TERM * form.terms.len() as u64
 }
 
-/// A form of which each lane has its own value, for each lane.
+/// Returns the cost, for each lane, of a form that varies over the lanes.
 pub(super) fn varying_form(form: &Affine) -> u64 {
     4 + 8 * form.terms.len() as u64
 }
 
-/// To divide the lanes by a condition.
+/// Returns the cost of splitting the lanes by a condition.
 pub(super) fn divide(lanes: usize) -> u64 {
     DIVIDE.0 + DIVIDE.1 * lanes as u64
 }
 
-/// To look at each lane.
+/// Returns the cost of examining each lane.
 pub(super) fn look(lanes: usize) -> u64 {
     LOOK * lanes as u64
 }
 
-/// An operation on two numbers of a type, for each lane.
+/// Returns the cost, for each lane, of an operation on two numbers of a type.
 pub(super) fn binary(op: Binary, of: Scalar) -> u64 {
     let is_simple = matches!(op, Binary::Add | Binary::Sub | Binary::Mul | Binary::Min | Binary::Max);
     match of {
@@ -105,26 +105,26 @@ pub(super) fn binary(op: Binary, of: Scalar) -> u64 {
     }
 }
 
-/// An operation on one number, for each lane.
+/// Returns the cost, for each lane, of an operation on one number.
 pub(super) fn unary(op: Unary, from: Scalar, to: Scalar) -> u64 {
     match op {
         Unary::Math(Math::Sqrt | Math::Floor | Math::Ceil | Math::Trunc | Math::Round | Math::NearbyInt) => 60,
         Unary::Math(Math::Exp | Math::Exp2 | Math::Log | Math::Log2 | Math::Sigmoid | Math::Erf) => 100,
         Unary::Math(Math::Tanh) => 200,
-        // Of an angle that is very large, or beyond the polynomials of the others.
+        // The cost for a very large angle, or beyond the range of the polynomials.
         Unary::Math(_) => 3_000,
         _ if from.is_float() && to.is_float() => 25,
         _ => 45,
     }
 }
 
-/// A product and a sum that are rounded once, for each lane.
+/// A multiply-add with one rounding, for each lane.
 pub(super) const MUL_ADD: u64 = 40;
 
 /// A choice between two numbers, or a copy of one, for each lane.
 pub(super) const CHOICE: u64 = 45;
 
-/// An access to memory of all lanes that take part.
+/// Returns the cost of a memory access by all active lanes.
 pub(super) fn access(at: &Positions, shape: &Shape, mask: &Mask, element: Scalar) -> u64 {
     let lanes = shape.total as u64;
     let runs = mask.as_ref().map_or(0, |runs| runs.len() as u64);
@@ -135,7 +135,7 @@ pub(super) fn access(at: &Positions, shape: &Shape, mask: &Mask, element: Scalar
         return lanes + ROW * (1 + runs);
     }
     let [planes, rows, columns] = shape.extents.map(|extent| extent as u64);
-    // Between elements that do not follow each other, much is read for nothing.
+    // If the elements are not contiguous, part of each cache line is read in vain.
     let waste = if at.strides[2].unsigned_abs() > 1 { 2 } else { 1 };
     let bytes = at.strides[2].unsigned_abs().saturating_mul(element.bytes() * waste);
     let converts = if matches!(element, Scalar::F32 | Scalar::F64) { 0 } else { 12 };

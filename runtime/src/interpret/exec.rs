@@ -1,4 +1,4 @@
-//! Statements: lists, loops, conditions, allocations.
+//! Executes statements: lists, loops, conditions, allocations.
 
 use super::Seen;
 use super::columns::{DIMS, Floats, Ints, MOST_LANES, Mask, Shape};
@@ -15,12 +15,12 @@ use passhost_lang::ir::constant::Number;
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
-/// Units of work between two looks at the limits.
+/// Units of work between two checks of the limits.
 const BULK: u64 = 1 << 20;
-/// With as many lanes of the inner loops, the loops around them run one iteration at a time.
+/// If the inner loops have this many lanes, the loops around them run one iteration at a time.
 const ENOUGH: [i64; DIMS] = [256, 256, i64::MAX];
 
-/// How a list of instructions ended.
+/// The way in which a list of instructions ended.
 pub(super) enum Flow {
     Next,
     Break,
@@ -47,7 +47,7 @@ pub(super) struct Exec<'p, 'm> {
 }
 
 impl<'p, 'm> Exec<'p, 'm> {
-    /// `work` is what was done before the first instruction.
+    /// Starts a run; `work` was done before its first instruction.
     pub(super) fn new(
         program: &'p Program,
         bound: Bound<'m>,
@@ -86,7 +86,7 @@ impl<'p, 'm> Exec<'p, 'm> {
         }
     }
 
-    /// The same run, watched. Its loops run one iteration at a time.
+    /// Turns on watching. The loops of a watched run execute one iteration at a time.
     pub(super) fn watched(self, watched: &'p Watched) -> Exec<'p, 'm> {
         Exec { watch: Some(Watch::new(watched)), use_lanes: false, ..self }
     }
@@ -101,7 +101,7 @@ impl<'p, 'm> Exec<'p, 'm> {
         }
     }
 
-    /// A fault with the statement where it happened.
+    /// Adds the place of the statement to a fault.
     pub(super) fn at(&self, fault: impl Into<Fault>, place: u32) -> Fault {
         let fault = fault.into();
         match self.program.places.get(place as usize) {
@@ -119,18 +119,18 @@ impl<'p, 'm> Exec<'p, 'm> {
         }
     }
 
-    /// Remembers that statements with this mark are executed.
+    /// Records that the statements with this mark are executed.
     fn reach(&self, mark: Mark) {
         self.seen.reach(mark);
     }
 
-    /// The lanes that take part.
+    /// Returns the active lanes.
     pub(super) fn active_lanes(&self) -> impl Iterator<Item = usize> {
         let whole = self.mask.is_none().then_some(0..self.shape.total);
         whole.into_iter().chain(self.mask.iter().flatten().cloned()).flatten()
     }
 
-    /// Remembers which values a condition has in the lanes that take part.
+    /// Records which values a condition has in the active lanes.
     pub(super) fn note(&self, note: &Note) {
         for (mark, truth) in note.marks.into_iter().zip([true, false]) {
             let new =
@@ -145,7 +145,7 @@ impl<'p, 'm> Exec<'p, 'm> {
         }
     }
 
-    /// Remembers whether a loop has iterations.
+    /// Records the number of iterations of a loop.
     fn entered(&self, mark: Mark, extent: i64) {
         self.seen.trip(mark, extent);
         match extent > 0 {
@@ -188,7 +188,7 @@ impl<'p, 'm> Exec<'p, 'm> {
         })
     }
 
-    /// The value of a form that is the same in all lanes.
+    /// Evaluates a form that is the same in all lanes.
     pub(super) fn value(&self, form: &Affine) -> i64 {
         form.terms.iter().fold(form.constant, |sum, (reg, factor)| {
             sum.wrapping_add(self.ints[reg.index()].at(0, &self.shape).wrapping_mul(*factor))
@@ -224,7 +224,8 @@ impl<'p, 'm> Exec<'p, 'm> {
         Ok(ended)
     }
 
-    /// Runs a loop, and those directly in it, many iterations at a time. False if there are too few for that.
+    /// Runs a loop, and the loops directly in it, many iterations at a time. Returns false if there are too few
+    /// iterations for that.
     fn lanes(&mut self, of: &'p Loop) -> Result<bool, Fault> {
         let mut loops: [Option<(Reg, i64, i64)>; DIMS] = [None; DIMS];
         let (mut next, mut marks) = (Some(of), Vec::new());
@@ -322,7 +323,7 @@ impl<'p, 'm> Exec<'p, 'm> {
         Ok(Flow::Next)
     }
 
-    /// The lanes that take part and for which a condition holds, and those for which it does not.
+    /// Returns the active lanes where a condition holds, and those where it does not.
     fn divided(&self, cond: Reg) -> [Vec<Range<usize>>; 2] {
         let cond = &self.ints[cond.index()];
         let whole = std::iter::once(0..self.shape.total);

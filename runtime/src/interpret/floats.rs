@@ -5,7 +5,7 @@ use crate::math::{self, round, round_f16};
 use crate::program::{Binary, Math, Scalar, Unary};
 use passhost_lang::ir::{Bf16, F16};
 
-/// The bits of a number that is a `float16` already.
+/// Converts a number that is exactly a `float16` to its bits.
 pub(super) fn to_f16(value: f32) -> u16 {
     let bits = value.to_bits();
     match value.abs() {
@@ -14,7 +14,7 @@ pub(super) fn to_f16(value: f32) -> u16 {
     }
 }
 
-/// The number that bits of a `float16` are.
+/// Converts the bits of a `float16` to a number.
 pub(super) fn of_f16(bits: u16) -> f32 {
     match bits >> 10 & 0x1f {
         1..31 => f32::from_bits(u32::from(bits & 0x8000) << 16 | ((u32::from(bits & 0x7fff) << 13) + 0x3800_0000)),
@@ -22,7 +22,7 @@ pub(super) fn of_f16(bits: u16) -> f32 {
     }
 }
 
-/// An operation on two `float32` registers, rounded to their type.
+/// Applies an operation to two `float32` registers, and rounds to their type.
 pub(super) fn binary_single(op: Binary, of: Scalar, [a, b]: [&Floats<f32>; 2], out: &mut Floats<f32>, shape: &Shape) {
     match of {
         Scalar::F16 => rounded(op, [a, b], out, shape, round_f16),
@@ -52,7 +52,7 @@ fn rounded(
     }
 }
 
-/// An operation on two `float64` registers.
+/// Applies an operation to two `float64` registers.
 pub(super) fn binary_double(op: Binary, [a, b]: [&Floats<f64>; 2], out: &mut Floats<f64>, shape: &Shape) {
     match op {
         Binary::Add => out.zip(a, b, shape, |a, b| a + b),
@@ -64,7 +64,7 @@ pub(super) fn binary_double(op: Binary, [a, b]: [&Floats<f64>; 2], out: &mut Flo
     }
 }
 
-/// A comparison, or logic on floats: those other than 0 are true.
+/// Applies a comparison, or a logical operation, in which nonzero floats are true.
 pub(super) fn compare<T: Copy + Default + PartialOrd>(
     op: Binary,
     [a, b]: [&Floats<T>; 2],
@@ -85,7 +85,7 @@ pub(super) fn compare<T: Copy + Default + PartialOrd>(
     }
 }
 
-/// An operation on one `float32` register, rounded to its type.
+/// Applies an operation to one `float32` register, and rounds to its type.
 pub(super) fn unary_single(op: Unary, of: Scalar, a: &Floats<f32>, out: &mut Floats<f32>, shape: &Shape) {
     match op {
         Unary::Abs => out.map(a, shape, f32::abs),
@@ -98,7 +98,7 @@ pub(super) fn unary_single(op: Unary, of: Scalar, a: &Floats<f32>, out: &mut Flo
     }
 }
 
-/// An operation on one `float64` register.
+/// Applies an operation to one `float64` register.
 pub(super) fn unary_double(op: Unary, a: &Floats<f64>, out: &mut Floats<f64>, shape: &Shape) {
     match op {
         Unary::Abs => out.map(a, shape, f64::abs),
@@ -110,7 +110,7 @@ pub(super) fn unary_double(op: Unary, a: &Floats<f64>, out: &mut Floats<f64>, sh
     }
 }
 
-/// What is asked of a float.
+/// Applies a test, such as `isnan`, to a float register.
 pub(super) fn question<T: Copy + Default + Into<f64>>(op: Unary, a: &Floats<T>, out: &mut Ints, shape: &Shape) {
     let answer = |a: T| {
         let a: f64 = a.into();
@@ -125,7 +125,7 @@ pub(super) fn question<T: Copy + Default + Into<f64>>(op: Unary, a: &Floats<T>, 
     convert(a, out, shape, answer);
 }
 
-/// Floats as integers.
+/// Converts a float register to integers.
 pub(super) fn convert<T: Copy + Default>(a: &Floats<T>, out: &mut Ints, shape: &Shape, f: impl Fn(T) -> i64) {
     if !a.varying {
         return out.set(f(a.value));
@@ -134,7 +134,7 @@ pub(super) fn convert<T: Copy + Default>(a: &Floats<T>, out: &mut Ints, shape: &
     out.vary(shape).iter_mut().zip(a).for_each(|(out, a)| *out = f(*a));
 }
 
-/// A float as an integer of a type: cut towards 0; what is beyond its range becomes its least or greatest number.
+/// Converts a float to an integer type: truncates it, and clamps it to the range of the type.
 pub(super) fn to_int(to: Scalar, value: f64) -> i64 {
     match to {
         Scalar::Bool => (value != 0.0).into(),
@@ -146,12 +146,12 @@ pub(super) fn to_int(to: Scalar, value: f64) -> i64 {
     }
 }
 
-/// An integer as a `float32`, rounded once, and then to the type.
+/// Converts an integer to a `float32`, rounded once, and then to the type.
 pub(super) fn single_of(from: Scalar, to: Scalar, value: i64) -> f32 {
     round(to, if from == Scalar::UInt(64) { value as u64 as f32 } else { value as f32 })
 }
 
-/// An integer as a `float64`.
+/// Converts an integer to a `float64`.
 pub(super) fn double_of(from: Scalar, value: i64) -> f64 {
     if from == Scalar::UInt(64) { value as u64 as f64 } else { value as f64 }
 }

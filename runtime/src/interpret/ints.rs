@@ -4,7 +4,7 @@ use super::columns::{DIMS, Ints, Mask, Shape};
 use crate::program::{Binary, Scalar, Unary};
 use passhost_lang::arith::{fold, prim};
 
-/// An operation on two integers of one type, as their 64 bits hold them; `None` for a division by zero.
+/// Applies an operation to two integers of one type, held in 64 bits; `None` for a division by zero.
 pub(super) fn operation(op: Binary, of: Scalar, a: i64, b: i64) -> Option<i64> {
     if of == Scalar::UInt(64) {
         return unsigned(op, a as u64, b as u64);
@@ -33,12 +33,12 @@ pub(super) fn operation(op: Binary, of: Scalar, a: i64, b: i64) -> Option<i64> {
         Binary::Ge => (a >= b).into(),
         Binary::And => (a != 0 && b != 0).into(),
         Binary::Or => (a != 0 || b != 0).into(),
-        // Functions of floats alone.
+        // These functions exist for floats only.
         _ => a,
     })
 }
 
-/// The least number divided by -1 wraps around.
+/// Divides. The least number divided by -1 wraps around.
 fn divide(op: Binary, of: Scalar, a: i64, b: i64) -> Option<i64> {
     if b == 0 {
         return None;
@@ -64,7 +64,7 @@ fn unsigned(op: Binary, a: u64, b: u64) -> Option<i64> {
         Binary::Le => (a <= b).into(),
         Binary::Gt => (a > b).into(),
         Binary::Ge => (a >= b).into(),
-        // The others do not depend on the sign.
+        // The other operations do not depend on the sign.
         op => return operation(op, Scalar::Int(64), a as i64, b as i64),
     })
 }
@@ -73,7 +73,7 @@ fn unsigned(op: Binary, a: u64, b: u64) -> Option<i64> {
 #[derive(Default)]
 pub(super) struct Rooms(Vec<i64>, Vec<i64>);
 
-/// An operation on two registers; `None` if a lane that takes part divides by zero.
+/// Applies an operation to two registers; `None` if an active lane divides by zero.
 pub(super) fn binary(
     op: Binary,
     of: Scalar,
@@ -112,7 +112,7 @@ pub(super) fn binary(
     Some(())
 }
 
-/// Operations on linear forms that result in one, or that all lanes agree on.
+/// Applies an operation to linear forms, if the result is a linear form or is the same in all lanes.
 fn linear(op: Binary, of: Scalar, a: &Ints, b: &Ints, out: &mut Ints, shape: &Shape) -> Option<()> {
     if a.varying || b.varying || of == Scalar::UInt(64) || of == Scalar::Bool {
         return None;
@@ -135,7 +135,7 @@ fn linear(op: Binary, of: Scalar, a: &Ints, b: &Ints, out: &mut Ints, shape: &Sh
     (low <= least && most <= high).then(|| out.set_linear(base, strides))
 }
 
-/// Comparisons that come out the same in all lanes.
+/// Decides comparisons that have the same result in all lanes.
 fn agreed(op: Binary, a: (i64, i64), b: (i64, i64), left: &Ints, right: &Ints, out: &mut Ints) -> Option<()> {
     let (below, not_above) = (a.1 < b.0, a.1 <= b.0);
     let (above, not_below) = (a.0 > b.1, a.0 >= b.1);
@@ -160,7 +160,7 @@ fn agreed(op: Binary, a: (i64, i64), b: (i64, i64), left: &Ints, right: &Ints, o
     Some(())
 }
 
-/// An operation on one integer; casts to an integer, too.
+/// Applies an operation to one integer, including a cast to an integer.
 pub(super) fn of_one(op: Unary, from: Scalar, to: Scalar, a: i64) -> i64 {
     let bits = from.bytes() as u32 * 8;
     let own = if bits == 64 { a as u64 } else { a as u64 & ((1 << bits) - 1) };
@@ -175,7 +175,7 @@ pub(super) fn of_one(op: Unary, from: Scalar, to: Scalar, a: i64) -> i64 {
     }
 }
 
-/// An operation on one register.
+/// Applies an operation to one register.
 pub(super) fn unary(op: Unary, from: Scalar, to: Scalar, a: &Ints, out: &mut Ints, shape: &Shape) {
     if let Some(a) = a.uniform() {
         return out.set(of_one(op, from, to, a));

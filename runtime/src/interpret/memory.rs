@@ -1,4 +1,4 @@
-//! Memory of a run, and how elements come from it into registers and back.
+//! Memory of a run, and moving elements from it into registers and back.
 
 use super::columns::{DIMS, Floats, Ints, Mask, Shape, rows};
 use super::floats::{of_f16, to_f16};
@@ -8,9 +8,9 @@ use crate::room::Room;
 use bytemuck::Pod;
 use passhost_lang::ir::{Bf16, F16};
 
-/// A storage of a program while it runs.
+/// The state of a storage during a run.
 pub(super) enum Memory<'m> {
-    /// An allocation that was not executed yet.
+    /// An allocation that has not been executed yet.
     None,
     /// A tensor that is only read.
     Read(&'m [u64], usize),
@@ -31,12 +31,12 @@ impl<'m> From<Given<'m>> for Memory<'m> {
 }
 
 impl Memory<'_> {
-    /// Whether the program itself, or the call that made its results, provides this memory.
+    /// Returns true if the memory may never have been written: the program allocated it, or a call for its results.
     pub(super) fn may_be_unwritten(&self) -> bool {
         matches!(self, Memory::Write(..) | Memory::Own(..))
     }
 
-    /// Its size.
+    /// Returns the size in bytes.
     pub(super) fn bytes(&self) -> usize {
         match self {
             Memory::None => 0,
@@ -45,7 +45,7 @@ impl Memory<'_> {
         }
     }
 
-    /// Its bytes.
+    /// Returns the bytes.
     pub(super) fn as_bytes(&self) -> &[u8] {
         self.elements::<u8>()
     }
@@ -70,7 +70,7 @@ impl Memory<'_> {
     }
 }
 
-/// Where the elements of all lanes are: a linear form, or a position for each lane.
+/// The positions of the elements of all lanes: a linear form, or a position for each lane.
 #[derive(Debug, Default)]
 pub(super) struct Positions {
     pub(super) varying: bool,
@@ -88,7 +88,7 @@ impl Positions {
         !self.varying && self.strides == [0; DIMS]
     }
 
-    /// As [`rows`].
+    /// Calls `f` for each row of lanes, as [`rows`].
     fn rows(&self, shape: &Shape, mask: &Mask, mut f: impl FnMut(usize, usize, i64, i64) -> Option<()>) -> Option<()> {
         if !self.varying {
             return rows(shape, self.base, &self.strides, mask, f);
@@ -100,10 +100,10 @@ impl Positions {
     }
 }
 
-/// Lanes and memory that an access works on.
+/// The lanes and positions of an access.
 pub(super) type Place<'p> = (&'p Positions, &'p Shape, &'p Mask);
 
-/// Reads elements into the lanes that take part. `None` beyond the memory.
+/// Reads elements into the active lanes; `None` if one is beyond the memory.
 fn gather<M: Pod, R>(
     memory: &Memory<'_>,
     (at, shape, mask): Place<'_>,
@@ -139,7 +139,7 @@ fn gather<M: Pod, R>(
     })
 }
 
-/// Writes the lanes that take part, in order. `None` beyond the memory.
+/// Writes the active lanes, in order; `None` if one is beyond the memory.
 fn scatter<M: Pod>(
     memory: &mut Memory<'_>,
     (at, shape, mask): Place<'_>,
@@ -184,7 +184,7 @@ macro_rules! load_as {
     }};
 }
 
-/// Reads elements of a type into a register. `None` beyond the memory.
+/// Reads elements of a type into a register; `None` if one is beyond the memory.
 pub(super) fn load(memory: &Memory<'_>, element: Scalar, place: Place<'_>, out: Column<'_>) -> Option<()> {
     match (element, out) {
         (Scalar::F32, Column::Single(out)) => load_as!(memory, place, out, f32, |v| v),
@@ -203,7 +203,7 @@ pub(super) fn load(memory: &Memory<'_>, element: Scalar, place: Place<'_>, out: 
     }
 }
 
-/// Writes a register into elements of a type. `None` beyond the memory.
+/// Writes a register into elements of a type; `None` if one is beyond the memory.
 pub(super) fn store(memory: &mut Memory<'_>, element: Scalar, place: Place<'_>, from: Column<'_>) -> Option<()> {
     let shape = place.1;
     match (element, from) {
@@ -231,7 +231,7 @@ pub(super) fn store(memory: &mut Memory<'_>, element: Scalar, place: Place<'_>, 
     }
 }
 
-/// The bits of a float as an integer of as many bits, and back.
+/// Reinterprets the bits of a float as an integer of the same size, and back.
 pub(super) fn bits_of(scalar: Scalar, value: f64) -> i64 {
     match scalar {
         Scalar::F16 => F16::from_f64(value).0.into(),

@@ -1,19 +1,20 @@
-//! The interpreter: the backend that is always there.
+//! The interpreter, a backend that is always available.
 //!
-//! It executes a loop program instruction by instruction. Where a loop is data-parallel, it takes up to 512 iterations at
-//! a time, the *lanes*: each instruction does its work for all of them in one tight loop before the next instruction is
-//! looked at. Within each lane the order of operations is that of the program, so results have the same bits as without
-//! lanes. Conditions that differ between lanes become masks: the lanes that take part in an instruction.
+//! It executes a loop program instruction by instruction. Where a loop is data-parallel, it takes up to 512
+//! iterations at a time, the *lanes*: each instruction processes all of them in one tight loop before the next
+//! instruction is decoded. Within each lane the order of operations is that of the program, so results have the
+//! same bits as without lanes. Conditions that differ between lanes become masks, which select the active lanes of
+//! an instruction.
 //!
 //! | file | what |
 //! |---|---|
 //! | `exec` | statements, loops, lanes, masks |
 //! | `compute` | instructions on registers |
-//! | `cost` | what instructions cost |
+//! | `cost` | cost of instructions |
 //! | `access` | loads and stores, bounds |
 //! | `columns`, `memory` | registers of many lanes; elements of storages |
 //! | `ints`, `floats` | operations |
-//! | `watch` | whether iterations that may run at the same time depend on each other |
+//! | `watch` | conflicts between iterations that may run concurrently |
 
 mod access;
 mod columns;
@@ -38,7 +39,7 @@ use passhost_lang::ir::records::kind;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// Executes loop programs itself: exact, deterministic, on any machine.
+/// The interpreting backend: exact, deterministic, on any machine.
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -59,13 +60,14 @@ use std::sync::{Arc, OnceLock};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Interpreter;
 
-/// The interpreter with one iteration at a time, also of loops that are data-parallel: what its results are compared with.
+/// The interpreter with one iteration at a time, even of data-parallel loops; the reference for its results.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OneLane;
 
-/// The interpreter with one iteration at a time, as TIR is defined rather than as it is usually compiled: a parallel,
-/// vectorized or thread-bound loop whose iterations depend on each other is a [fault](crate::FaultKind::Race), a `Select`
-/// evaluates both of its values, and [`Limits::has_overflowed`] tells whether a signed integer overflowed.
+/// The interpreter with one iteration at a time, following the definition of TIR rather than usual compilers. A
+/// parallel, vectorized or thread-bound loop whose iterations depend on each other is a
+/// [fault](crate::FaultKind::Race), a `Select` evaluates both of its values, and [`Limits::has_overflowed`] is true
+/// after a signed integer overflowed.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Watching;
 
@@ -78,8 +80,8 @@ impl Backend for Watching {
 }
 
 impl Watching {
-    /// Whether a run of a function can show more than one of the [`Interpreter`]: it has a loop of which it is not proven that
-    /// its iterations are independent, or a `Select`.
+    /// Returns true if a watched run of the function can find more than a run of the [`Interpreter`], that is, if
+    /// it has a `Select`, or a loop whose iterations are not proven independent.
     pub fn is_worth_it(func: &Body) -> bool {
         let has_select = func.values().any(|value| value.kind() == kind::SELECT);
         has_select || lower(func).is_ok_and(|program| Watched::of(&program).has_loops())
@@ -93,7 +95,7 @@ impl Backend for Interpreter {
 }
 
 impl Interpreter {
-    /// The kernel of a program.
+    /// Returns the kernel of a program.
     pub fn of(self, program: Arc<Program>) -> Arc<dyn Kernel> {
         Arc::new(Interpreted::new(program, false))
     }
@@ -105,12 +107,12 @@ impl Backend for OneLane {
     }
 }
 
-/// A PrimFunc as the interpreter executes it.
+/// A PrimFunc prepared for the interpreter.
 struct Interpreted {
     program: Arc<Program>,
-    /// How deep its statements are nested.
+    /// Nesting depth of its statements.
     depth: usize,
-    /// Units of work that it takes at least.
+    /// The least work of a call, in units.
     least: u64,
     one_lane: bool,
     watched: Option<Watched>,
@@ -126,12 +128,12 @@ impl Interpreted {
     }
 }
 
-/// What calls of a program executed, by its marks.
+/// The parts that calls of a program executed, by mark.
 struct Seen {
     reached: Vec<AtomicBool>,
-    /// Of loops: bits for no iteration, one, and more.
+    /// For each loop, bits for no iteration, one, and more.
     trips: Vec<AtomicU8>,
-    /// Whether it is the mark of a loop whose extent is data.
+    /// True for the mark of a loop whose extent is data.
     is_counted: Vec<bool>,
 }
 
@@ -152,14 +154,14 @@ impl Seen {
         Seen { reached, trips, is_counted }
     }
 
-    /// Statements with this mark are executed.
+    /// Records that statements with this mark are executed.
     fn reach(&self, mark: Mark) {
         if let Some(reached) = mark.and_then(|mark| self.reached.get(mark as usize)) {
             reached.store(true, Ordering::Relaxed);
         }
     }
 
-    /// A loop has so many iterations.
+    /// Records the number of iterations of a loop.
     fn trip(&self, mark: Mark, extent: i64) {
         let Some(mark) = mark.map(|mark| mark as usize).filter(|mark| self.is_counted.get(*mark) == Some(&true)) else {
             return;
@@ -170,7 +172,7 @@ impl Seen {
 
 /// Stack for the statements of one function, which may be nested 1,000 deep.
 const STACK: usize = 16 << 20;
-/// Less nesting than this needs no stack of its own.
+/// Functions with less nesting than this do not need their own stack.
 const SHALLOW: usize = 40;
 
 impl Kernel for Interpreted {
@@ -178,7 +180,7 @@ impl Kernel for Interpreted {
         let program = &self.program;
         let mut execute = || {
             let bound = bind(program, args, limits)?;
-            // What cannot end within the limit does not begin.
+            // A call that cannot finish within the limit is not started.
             limits.has_work(self.least)?;
             let work = cost::call(program, self.depth >= SHALLOW);
             let exec = exec::Exec::new(program, bound, (limits, work), (&self.seen, !self.one_lane));

@@ -1,25 +1,26 @@
-//! Watches a run: whether iterations of a parallel, vectorized or thread-bound loop depend on each other, and whether signed
-//! integers overflow.
+//! Watches a run for iterations of a parallel, vectorized or thread-bound loop that depend on each other, and for
+//! overflow of signed integers.
 //!
-//! While such a loop runs, the elements that its iterations read and write are recorded. Two iterations conflict if one
-//! reads what another one wrote, or changes what another one read or wrote. In a vectorized loop, each statement is executed
-//! for all iterations before the next one, so iterations conflict only where that order differs from one iteration after the
-//! other. Writing the value that is already there changes nothing.
+//! While such a loop runs, the elements that its iterations read and write are recorded. Two iterations conflict if
+//! one reads what another one wrote, or changes what another one read or wrote. A vectorized loop executes each
+//! statement for all iterations before the next one, so its iterations conflict only where that order differs from
+//! one iteration after the other. A write that does not change the value is not a conflict.
 //!
-//! Where blocks are left in a function, a buffer that it allocates may still be moved into the loop: each iteration then has
-//! its own, and only an iteration that reads what another one wrote conflicts. Threads of a device are watched in functions
-//! without blocks, and for buffers that a call brings, because shared memory belongs to one block of threads.
+//! While a function still has blocks, a buffer that it allocates may be moved into the loop. Each iteration then
+//! has its own, so only an iteration that reads what another one wrote conflicts. Threads of a device are watched
+//! in functions without blocks, and for buffers passed by the caller, because shared memory belongs to one block of
+//! threads.
 
 use crate::fault::FaultKind;
 use crate::program::{Instr, Loop, LoopKind, Program, Reg, Scalar, can_be_shared, each_instr};
 use std::collections::{BTreeSet, HashMap};
 
-/// What is watched in a program.
+/// The watched loops and memory of a program.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Watched {
-    /// Loops of which it is not proven that their iterations are independent.
+    /// Loops whose iterations are not proven independent.
     loops: BTreeSet<Reg>,
-    /// Memory that a call brings.
+    /// Memory passed by the caller.
     given: BTreeSet<u32>,
 }
 
@@ -37,7 +38,7 @@ impl Watched {
         Watched { loops, given: program.given().collect() }
     }
 
-    /// Whether a loop has to be watched.
+    /// Returns true if a loop has to be watched.
     pub(super) fn has_loops(&self) -> bool {
         !self.loops.is_empty()
     }
@@ -51,31 +52,31 @@ fn is_concurrent(kind: LoopKind, has_blocks: bool) -> bool {
     }
 }
 
-/// An access: the iteration of the loop, and how many accesses of this iteration came before it.
+/// An access: the iteration of the loop, and the number of accesses before it in the iteration.
 type At = (i64, u64);
 
-/// Who touched an element.
+/// The recorded accesses to an element.
 #[derive(Default)]
 struct Touched {
-    /// The last access that wrote to it.
+    /// The last write.
     write: Option<At>,
-    /// Accesses that read it, of the first iteration and of the last one: those that came latest in it.
+    /// The latest read in the first iteration that read it, and in the last one.
     reads: [Option<At>; 2],
 }
 
-/// A loop that is being executed.
+/// A watched loop that is being executed.
 struct Running {
     var: Reg,
     kind: LoopKind,
     iteration: i64,
-    /// Accesses of this iteration until now.
+    /// Number of accesses in this iteration so far.
     accesses: u64,
     elements: HashMap<(u32, i64), Touched>,
     /// Memory that each iteration allocates.
     own: BTreeSet<u32>,
 }
 
-/// The state of a run that is watched.
+/// The state of a watched run.
 pub(super) struct Watch<'p> {
     watched: &'p Watched,
     running: Vec<Running>,
@@ -86,7 +87,7 @@ pub(super) struct Watch<'p> {
 pub(super) struct Touch {
     pub(super) storage: u32,
     pub(super) position: i64,
-    /// None if it is read; else whether writing changes it.
+    /// `None` for a read; otherwise, true if the write changes the element.
     pub(super) writes: Option<bool>,
 }
 
@@ -95,7 +96,7 @@ impl<'p> Watch<'p> {
         Watch { watched, running: Vec::new() }
     }
 
-    /// A loop begins; gives whether it is watched.
+    /// Starts a loop, and returns true if it is watched.
     pub(super) fn begin(&mut self, of: &Loop) -> bool {
         let is_watched = self.watched.loops.contains(&of.var);
         if is_watched {
@@ -121,7 +122,7 @@ impl<'p> Watch<'p> {
         }
     }
 
-    /// An element is read or written; gives the conflict if this is one.
+    /// Records a read or write of an element, and returns the conflict that it causes, if any.
     pub(super) fn touch(&mut self, program: &Program, touch: Touch) -> Option<FaultKind> {
         let is_given = self.watched.given.contains(&touch.storage);
         let may_be_own = !is_given && program.has_blocks;
@@ -151,7 +152,7 @@ fn kind_name(kind: LoopKind) -> &'static str {
 }
 
 impl Running {
-    /// The access of another iteration that conflicts with one.
+    /// Returns the access of another iteration that conflicts with this one.
     fn touch(&mut self, touch: Touch, may_be_own: bool) -> Option<At> {
         let now = (self.iteration, self.accesses);
         self.accesses += 1;
@@ -175,7 +176,7 @@ impl Running {
     }
 }
 
-/// Whether the exact result of an operation on signed integers is another one than that of its type.
+/// Returns true if the exact result of an operation on signed integers does not fit their type.
 pub(super) fn overflows(scalar: Scalar, exact: i128) -> bool {
     let Scalar::Int(bits @ (32 | 64)) = scalar else { return false };
     let half = 1i128 << (bits - 1);

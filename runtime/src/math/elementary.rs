@@ -1,7 +1,8 @@
 //! Exponential, hyperbolic tangent and error function of `float32`, written once for all backends.
 //!
-//! Each is a fixed sequence of [`Steps`]: sums, products and choices that are rounded alike everywhere. The interpreter takes the
-//! steps on numbers; native code writes them as instructions on vectors. So both have the same bits, on every machine.
+//! Each is a fixed sequence of [`Steps`]: sums, products and choices that round alike everywhere. The interpreter
+//! applies the steps to numbers; native code emits them as vector instructions. So both have the same bits, on
+//! every machine.
 //!
 //! | function | largest error, in units of the last place |
 //! |---|---|
@@ -9,51 +10,51 @@
 //! | [`tanh`] | 1.3 |
 //! | [`erf`] | 2.3 |
 //!
-//! The polynomials are least-maximum fits over the ranges that the functions name.
+//! The polynomials are minimax fits over the ranges named in the functions.
 
 use crate::program::Math;
 
-/// Of numbers this large, the last bit is 1: a sum with a small number is rounded to a whole number.
+/// A number so large that its last bit is worth 1: adding a small number to it rounds that to an integer.
 pub const LARGE: f32 = 12_582_912.0;
 
-/// What a backend does with numbers of `float32`.
+/// The operations on `float32` that a backend provides.
 pub trait Steps {
     /// A number.
     type Number: Clone;
-    /// A whole number.
+    /// An integer.
     type Whole: Clone;
     /// A truth value.
     type Truth;
 
-    /// A constant.
+    /// Returns a constant.
     fn number(&mut self, value: f32) -> Self::Number;
-    /// `a + b`.
+    /// Returns `a + b`.
     fn add(&mut self, a: &Self::Number, b: &Self::Number) -> Self::Number;
-    /// `a - b`.
+    /// Returns `a - b`.
     fn sub(&mut self, a: &Self::Number, b: &Self::Number) -> Self::Number;
-    /// `a * b`.
+    /// Returns `a * b`.
     fn mul(&mut self, a: &Self::Number, b: &Self::Number) -> Self::Number;
-    /// `a / b`.
+    /// Returns `a / b`.
     fn div(&mut self, a: &Self::Number, b: &Self::Number) -> Self::Number;
-    /// The size of a number.
+    /// Returns the absolute value.
     fn abs(&mut self, a: &Self::Number) -> Self::Number;
-    /// The size of a number with the sign of another one.
+    /// Returns `size` with the sign of another number.
     fn with_sign(&mut self, size: &Self::Number, sign: &Self::Number) -> Self::Number;
-    /// Whether it is not NaN.
+    /// Returns true if the number is not NaN.
     fn is_number(&mut self, a: &Self::Number) -> Self::Truth;
-    /// Whether `a < b`; false of NaN.
+    /// Returns true if `a < b`; false for NaN.
     fn less(&mut self, a: &Self::Number, b: &Self::Number) -> Self::Truth;
-    /// One of two numbers.
+    /// Returns one of two numbers.
     fn choose(&mut self, which: &Self::Truth, yes: &Self::Number, no: &Self::Number) -> Self::Number;
-    /// The nearest whole number, of two equally near ones the even one. The number has less than 10 bits.
+    /// Rounds to the nearest integer, ties to even. The number has fewer than 10 bits.
     fn nearest(&mut self, a: &Self::Number) -> (Self::Number, Self::Whole);
-    /// Half of a whole number, rounded down, and what is left.
+    /// Returns half of an integer, rounded down, and the rest.
     fn halves(&mut self, n: &Self::Whole) -> [Self::Whole; 2];
-    /// `2^n`, for `n` from -126 to 127.
+    /// Returns `2^n`, for `n` from -126 to 127.
     fn power_of_two(&mut self, n: &Self::Whole) -> Self::Number;
 }
 
-/// The steps of a function, if it has steps here.
+/// Returns the steps of a function, if it is defined here.
 pub fn of<S: Steps>(math: Math) -> Option<fn(&mut S, &S::Number) -> S::Number> {
     match math {
         Math::Exp => Some(exp),
@@ -63,7 +64,7 @@ pub fn of<S: Steps>(math: Math) -> Option<fn(&mut S, &S::Number) -> S::Number> {
     }
 }
 
-/// `e^x`.
+/// Returns `e^x`.
 pub fn exp<S: Steps>(s: &mut S, x: &S::Number) -> S::Number {
     // e^-104 is 0, and e^89 is infinite.
     let [low, zero, high] = [-104.0, 0.0, 89.0].map(|number| s.number(number));
@@ -77,10 +78,11 @@ pub fn exp<S: Steps>(s: &mut S, x: &S::Number) -> S::Number {
     s.choose(&is_number, &power, x)
 }
 
-/// `e^x` from -104 to 89: `2^n * e^r`, where `r` is at most half of the logarithm of 2.
+/// Returns `e^x` for -104 to 89, as `2^n * e^r`, where the absolute value of `r` is at most half of the logarithm
+/// of 2.
 fn exp_of_number<S: Steps>(s: &mut S, x: &S::Number) -> S::Number {
     const FACTORS: [f32; 5] = [0.5, 0.166_665_73, 0.041_666_362, 0.008_363_776, 0.001_394_216_1];
-    // The logarithm of 2 as two numbers, of which the first has so few bits that its product with n is exact.
+    // The logarithm of 2 as two numbers; the first has so few bits that its product with n is exact.
     let [per_power, upper, lower, one] =
         [std::f32::consts::LOG2_E, 0.693_359_4, -2.121_944_4e-4, 1.0].map(|number| s.number(number));
     let powers = s.mul(x, &per_power);
@@ -93,15 +95,15 @@ fn exp_of_number<S: Steps>(s: &mut S, x: &S::Number) -> S::Number {
     let square = s.mul(&square, &rest);
     let sum = s.add(&square, &rest);
     let sum = s.add(&sum, &one);
-    // In two steps, as 2^n may be too large or too small for a number.
+    // In two steps, because 2^n may be out of the range of normal numbers.
     let halves = s.halves(&whole).map(|half| s.power_of_two(&half));
     let half = s.mul(&sum, &halves[0]);
     s.mul(&half, &halves[1])
 }
 
-/// The hyperbolic tangent.
+/// Returns the hyperbolic tangent.
 pub fn tanh<S: Steps>(s: &mut S, x: &S::Number) -> S::Number {
-    // Of sizes below 0.625, x + x^3 times this, of the square.
+    // For absolute values below 0.625, the result is x + x^3 times this polynomial of x^2.
     const FACTORS: [f32; 5] = [-0.333_333_28, 0.133_327_95, -0.053_854_06, 0.021_010_047, -0.006_113_151_6];
     let [bound, one, two] = [0.625, 1.0, 2.0].map(|number| s.number(number));
     let size = s.abs(x);
@@ -110,7 +112,7 @@ pub fn tanh<S: Steps>(s: &mut S, x: &S::Number) -> S::Number {
     let small = s.mul(&square, &small);
     let small = s.mul(&size, &small);
     let small = s.add(&size, &small);
-    // Of others, 1 - 2 / (e^2x + 1).
+    // For others, it is 1 - 2 / (e^2x + 1).
     let twice = s.mul(&size, &two);
     let power = exp(s, &twice);
     let sum = s.add(&power, &one);
@@ -121,13 +123,13 @@ pub fn tanh<S: Steps>(s: &mut S, x: &S::Number) -> S::Number {
     s.with_sign(&size, x)
 }
 
-/// The error function.
+/// Returns the error function.
 pub fn erf<S: Steps>(s: &mut S, x: &S::Number) -> S::Number {
-    // Of sizes below 1, x times this, of the square.
+    // For absolute values below 1, the result is x times this polynomial of x^2.
     #[expect(clippy::approx_constant, reason = "the best first factor is not the one of the series")]
     const FACTORS: [f32; 7] =
         [1.128_379_1, -0.376_126_26, 0.112_836, -0.026_854_444, 0.005_189_535, -8.020_841e-4, 7.889_119e-5];
-    // From 1 to 4, the logarithm of 1 - erf(x).
+    // From 1 to 4, this is the logarithm of 1 - erf(x).
     const LOGARITHM: [f32; 8] = [
         1.880_402_3e-4,
         -1.129_578_5,
@@ -154,7 +156,7 @@ pub fn erf<S: Steps>(s: &mut S, x: &S::Number) -> S::Number {
     s.with_sign(&size, x)
 }
 
-/// A polynomial, the factor of the lowest power first.
+/// Evaluates a polynomial; the coefficient of the lowest power comes first.
 fn polynomial<S: Steps>(s: &mut S, x: &S::Number, factors: &[f32]) -> S::Number {
     let mut rest = factors.iter().rev();
     let first = s.number(rest.next().copied().unwrap_or_default());
@@ -231,7 +233,7 @@ impl Steps for OfOne {
 mod tests {
     use super::*;
 
-    /// The largest error of a function, in units of the last place.
+    /// Returns the largest error of a function, in units of the last place.
     fn error(f: impl Fn(f32) -> f32, exact: impl Fn(f64) -> f64, numbers: impl Iterator<Item = f32>) -> f64 {
         numbers.fold(0.0, |most, x| {
             let exact = exact(x.into());
@@ -261,7 +263,7 @@ mod tests {
             assert!(f(&mut OfOne, &f32::NAN).is_nan());
         }
         assert_eq!([tanh::<OfOne>, erf].map(|f| f(&mut OfOne, &-0.0).to_bits()), [1 << 31; 2]);
-        // Numbers below the least normal one are rounded once.
+        // Subnormal results are rounded once.
         assert_eq!(exp(&mut OfOne, &-103.0), libm::exp(-103.0) as f32);
     }
 }

@@ -1,47 +1,47 @@
 //! Powers of `float32`, computed in `float64`, written once for all backends.
 //!
-//! The largest error is 0.51 units of the last place. What C says of special numbers holds.
+//! The largest error is 0.51 units of the last place. Special numbers follow the C standard.
 
 use super::elementary::{OfOne, Steps};
 
-/// What a backend does with numbers of `float64`, beside those of `float32`.
+/// The operations on `float64` that a backend provides, besides those on `float32`.
 pub trait WideSteps: Steps {
     /// A number of `float64`.
     type Wide: Clone;
 
-    /// A constant.
+    /// Returns a constant.
     fn wide(&mut self, value: f64) -> Self::Wide;
-    /// A number of `float32`.
+    /// Converts a `float32` to `float64`.
     fn widened(&mut self, a: &Self::Number) -> Self::Wide;
-    /// Rounded to `float32`.
+    /// Rounds to `float32`.
     fn narrowed(&mut self, a: &Self::Wide) -> Self::Number;
-    /// `a + b`.
+    /// Returns `a + b`.
     fn wide_add(&mut self, a: &Self::Wide, b: &Self::Wide) -> Self::Wide;
-    /// `a - b`.
+    /// Returns `a - b`.
     fn wide_sub(&mut self, a: &Self::Wide, b: &Self::Wide) -> Self::Wide;
-    /// `a * b`.
+    /// Returns `a * b`.
     fn wide_mul(&mut self, a: &Self::Wide, b: &Self::Wide) -> Self::Wide;
-    /// `a / b`.
+    /// Returns `a / b`.
     fn wide_div(&mut self, a: &Self::Wide, b: &Self::Wide) -> Self::Wide;
-    /// Whether `a < b`; false of NaN.
+    /// Returns true if `a < b`; false for NaN.
     fn wide_less(&mut self, a: &Self::Wide, b: &Self::Wide) -> Self::Truth;
-    /// One of two numbers.
+    /// Returns one of two numbers.
     fn wide_choose(&mut self, which: &Self::Truth, yes: &Self::Wide, no: &Self::Wide) -> Self::Wide;
-    /// The nearest whole number, of two equally near ones the even one. The number has less than 31 bits.
+    /// Rounds to the nearest integer, ties to even. The number has fewer than 31 bits.
     fn wide_nearest(&mut self, a: &Self::Wide) -> (Self::Wide, Self::Whole);
-    /// `2^n`, for `n` from -1022 to 1023.
+    /// Returns `2^n`, for `n` from -1022 to 1023.
     fn wide_power_of_two(&mut self, n: &Self::Whole) -> Self::Wide;
-    /// `n` and `m`, where a positive normal number is `2^n * m`, and `m` is about the root of 0.5 to that of 2. Of other numbers,
-    /// something that is no NaN.
+    /// Splits a positive normal number into `n` and `m` such that it is `2^n * m`, where `m` is between about the
+    /// square roots of 0.5 and 2. For other numbers, the results are any that are not NaN.
     fn parts(&mut self, a: &Self::Wide) -> (Self::Wide, Self::Wide);
 }
 
-/// Of numbers this large, the last bit is 1: a sum with a small number is rounded to a whole number.
+/// A number so large that its last bit is worth 1: adding a small number to it rounds that to an integer.
 pub const WIDE_LARGE: f64 = 6_755_399_441_055_744.0;
-/// The bits of about the root of 0.5.
+/// The bits of about the square root of 0.5.
 pub const ROOT_OF_HALF: i64 = 0x3fe6_a09e_0000_0000;
 
-/// `x^y`.
+/// Returns `x^y`.
 pub fn pow<S: WideSteps>(s: &mut S, x: &S::Number, y: &S::Number) -> S::Number {
     let [zero, one, nan, minus] = [0.0, 1.0, f32::NAN, f32::NEG_INFINITY].map(|number| s.number(number));
     let size = s.abs(x);
@@ -49,7 +49,7 @@ pub fn pow<S: WideSteps>(s: &mut S, x: &S::Number, y: &S::Number) -> S::Number {
     let [is_whole, is_even] = whole_and_even(s, y);
     let signed = s.with_sign(&power, x);
     let of_whole = s.choose(&is_even, &power, &signed);
-    // A negative number has no power that is not whole; -0 and the negative infinity have.
+    // A negative number has only integer powers, except -0 and negative infinity.
     let [is_finite, is_negative] = [s.less(&minus, x), s.less(x, &zero)];
     let of_finite = s.choose(&is_finite, &nan, &power);
     let of_other = s.choose(&is_negative, &of_finite, &power);
@@ -58,7 +58,7 @@ pub fn pow<S: WideSteps>(s: &mut S, x: &S::Number, y: &S::Number) -> S::Number {
         let is_number = s.is_number(number);
         out = s.choose(&is_number, &out, number);
     }
-    // 1 to the power of anything is 1, and so is anything to the power of 0.
+    // 1 to any power is 1, and so is any number to the power of 0.
     let from_one = s.sub(x, &one);
     for number in [&from_one, y] {
         let is_zero = is_zero(s, number);
@@ -67,15 +67,15 @@ pub fn pow<S: WideSteps>(s: &mut S, x: &S::Number, y: &S::Number) -> S::Number {
     out
 }
 
-/// Whether a number is 0; NaN is not.
+/// Returns true if a number is 0; false for NaN.
 fn is_zero<S: Steps>(s: &mut S, number: &S::Number) -> S::Truth {
     let (size, least) = (s.abs(number), s.number(f32::from_bits(1)));
     s.less(&size, &least)
 }
 
-/// Whether a number is whole, and whether half of it is. An infinite one is both.
+/// Returns whether a number is an integer, and whether it is even. Infinities are both.
 fn whole_and_even<S: WideSteps>(s: &mut S, y: &S::Number) -> [S::Truth; 2] {
-    // From 2^25 on, all numbers are even.
+    // From 2^25 on, all floats are even.
     let (size, most) = (s.abs(y), s.number(33_554_432.0));
     let is_small = s.less(&size, &most);
     let y = s.choose(&is_small, y, &most);
@@ -89,7 +89,7 @@ fn whole_and_even<S: WideSteps>(s: &mut S, y: &S::Number) -> [S::Truth; 2] {
     })
 }
 
-/// The power of a number that is not negative, if that is neither `1^inf` nor `0^0` or the like.
+/// Returns the power of a number that is not negative, except for cases such as `1^inf` and `0^0`.
 fn of_size<S: WideSteps>(s: &mut S, size: &S::Number, y: &S::Number) -> S::Number {
     // A larger exponent has the same powers: 0, 1, or infinity.
     let (of_y, most) = (s.abs(y), s.number(1e30));
@@ -103,7 +103,7 @@ fn of_size<S: WideSteps>(s: &mut S, size: &S::Number, y: &S::Number) -> S::Numbe
     let logarithm = s.wide_choose(&is_zero, &below, &logarithm);
     let logarithm = s.wide_choose(&is_infinite, &above, &logarithm);
     let powers = s.wide_mul(&wide_y, &logarithm);
-    // 2^-160 is 0 as `float32`, and 2^160 is infinite. A NaN becomes one of them.
+    // 2^-160 is 0 as `float32`, and 2^160 is infinite. NaN is replaced by one of the limits.
     let [low, high] = [-160.0, 160.0].map(|number| s.wide(number));
     let is_less = s.wide_less(&powers, &high);
     let powers = s.wide_choose(&is_less, &powers, &high);
@@ -113,9 +113,9 @@ fn of_size<S: WideSteps>(s: &mut S, size: &S::Number, y: &S::Number) -> S::Numbe
     s.narrowed(&power)
 }
 
-/// The logarithm for the base 2 of a positive number.
+/// Returns the logarithm to base 2 of a positive number.
 fn log2<S: WideSteps>(s: &mut S, x: &S::Wide) -> S::Wide {
-    // log2(m) is 2 / ln 2 times artanh(t), of t = (m - 1) / (m + 1), which is at most 0.172.
+    // log2(m) is 2 / ln 2 times artanh(t) with t = (m - 1) / (m + 1), which is at most 0.172.
     const FACTORS: [f64; 7] = {
         let (mut factors, mut at) = ([0.0; 7], 0);
         while at < factors.len() {
@@ -134,9 +134,9 @@ fn log2<S: WideSteps>(s: &mut S, x: &S::Wide) -> S::Wide {
     s.wide_add(&n, &part)
 }
 
-/// `2^x`, of sizes up to 1000.
+/// Returns `2^x`, for absolute values up to 1000.
 fn exp2<S: WideSteps>(s: &mut S, x: &S::Wide) -> S::Wide {
-    // The series of e^(r ln 2), of sizes of r up to a half.
+    // The series of e^(r ln 2), for absolute values of r up to a half.
     const FACTORS: [f64; 10] = {
         let (mut factors, mut at) = ([1.0; 10], 1);
         while at < factors.len() {
@@ -152,7 +152,7 @@ fn exp2<S: WideSteps>(s: &mut S, x: &S::Wide) -> S::Wide {
     s.wide_mul(&sum, &power)
 }
 
-/// A polynomial, the factor of the lowest power first.
+/// Evaluates a polynomial; the coefficient of the lowest power comes first.
 fn polynomial<S: WideSteps>(s: &mut S, x: &S::Wide, factors: &[f64]) -> S::Wide {
     let mut rest = factors.iter().rev();
     let first = s.wide(rest.next().copied().unwrap_or_default());
@@ -229,7 +229,7 @@ mod tests {
     fn errors_are_small() {
         let mut most = 0f64;
         for n in 0..300_000u32 {
-            // Numbers of all sizes, and exponents for results of all sizes.
+            // Numbers of all magnitudes, and exponents for results of all magnitudes.
             let x = f32::from_bits(n.wrapping_mul(2_654_435_761) & 0x7fff_ffff);
             let y = (n % 2999) as f32 * 0.1 - 150.0;
             let y = if n % 2 == 0 { y } else { y / x.log2() };

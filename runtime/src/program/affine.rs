@@ -2,12 +2,12 @@
 
 use super::Reg;
 
-/// A constant plus registers times constants. Arithmetic is that of 64 bits and wraps around.
+/// A constant plus registers times constants. Arithmetic has 64 bits and wraps around.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Affine {
     /// The constant.
     pub constant: i64,
-    /// Registers in order, each once, with factors other than 0.
+    /// Registers in order, each once, with nonzero factors.
     pub terms: Vec<(Reg, i64)>,
 }
 
@@ -24,12 +24,12 @@ impl From<Reg> for Affine {
 }
 
 impl Affine {
-    /// Its value if it has no registers.
+    /// Returns the value if there are no registers.
     pub fn as_constant(&self) -> Option<i64> {
         self.terms.is_empty().then_some(self.constant)
     }
 
-    /// The register if it is one and nothing else.
+    /// Returns the register if the form is nothing else.
     pub fn as_reg(&self) -> Option<Reg> {
         match self.terms[..] {
             [(reg, 1)] if self.constant == 0 => Some(reg),
@@ -37,12 +37,12 @@ impl Affine {
         }
     }
 
-    /// The factor of a register.
+    /// Returns the factor of a register.
     pub fn factor(&self, reg: Reg) -> i64 {
         self.terms.iter().find(|(of, _)| *of == reg).map_or(0, |(_, factor)| *factor)
     }
 
-    /// `self + other * factor`.
+    /// Returns `self + other * factor`.
     #[must_use]
     pub fn plus(&self, other: &Affine, factor: i64) -> Affine {
         let mut terms: Vec<(Reg, i64)> = Vec::with_capacity(self.terms.len() + other.terms.len());
@@ -74,7 +74,7 @@ impl Affine {
         Affine { constant: self.constant.wrapping_add(other.constant.wrapping_mul(factor)), terms }
     }
 
-    /// `self * factor`.
+    /// Returns `self * factor`.
     #[must_use]
     pub fn times(&self, factor: i64) -> Affine {
         Affine::from(0).plus(self, factor)

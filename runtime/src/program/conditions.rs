@@ -1,13 +1,13 @@
-//! What conditions say of forms.
+//! Derives facts about forms from conditions.
 
 use super::{Affine, Binary, Instr, Reg};
 use std::collections::HashMap;
 
-/// Comparisons in one condition, at most.
+/// Greatest number of comparisons in one condition.
 const MOST: usize = 64;
 
-/// The forms that are less than 0 where a condition holds, if it is made of a few such comparisons. `form` gives an integer
-/// register as a form of others.
+/// Returns the forms that are less than 0 where a condition holds, if it consists of a few such comparisons. `form`
+/// expresses an integer register by others.
 pub(super) fn less_than_zero(
     cond: Reg,
     defined: &HashMap<Reg, &Instr>,

@@ -1,6 +1,6 @@
-//! What is the same in all iterations of a loop is computed before it.
+//! Moves loop-invariant computations out of loops.
 //!
-//! Only instructions that cannot fail move, and none moves in between loops that run together.
+//! Only instructions that cannot fail move. None moves in between loops that run together.
 
 use super::{Instr, Loop, Program, Reg, each_instr};
 use std::collections::BTreeSet;
@@ -30,7 +30,7 @@ fn each_list(list: &mut Vec<Instr>) {
     *list = out;
 }
 
-/// Instructions that move before a loop, or before the first of several that run together.
+/// Returns the instructions that move before a loop, or before the first of several that run together.
 fn out_of(of: &mut Loop, together: u8, inside: &mut BTreeSet<Reg>) -> Vec<Instr> {
     inside.insert(of.var);
     if together > 1
@@ -54,7 +54,7 @@ fn out_of(of: &mut Loop, together: u8, inside: &mut BTreeSet<Reg>) -> Vec<Instr>
     out
 }
 
-/// The result of an instruction that cannot fail and depends on nothing inside.
+/// Returns the result of an instruction that cannot fail and depends on nothing inside the loop.
 fn moved(instr: &Instr, inside: &BTreeSet<Reg>) -> Option<Reg> {
     let outside = |regs: &[Reg]| regs.iter().all(|reg| !inside.contains(reg));
     match instr {

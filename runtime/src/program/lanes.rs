@@ -1,18 +1,18 @@
-//! Which loops are data-parallel, so that many of their iterations can run at the same time.
+//! Finds data-parallel loops, many iterations of which can run at the same time.
 //!
-//! A loop is, if all that its body does is the same in each iteration (no `while`, no jumps, no allocation, inner loops
-//! of the same length), and no iteration touches an element that another one writes. For each memory that the body
-//! writes, all accesses to it must have one dimension, or the position as a whole, of the form `c * var + rest`, in which
-//! `c` is the same everywhere, and `rest` consists of what is the same in all iterations, of constants, and of inner loop
-//! variables that together reach less than `c`. The order of what one iteration does is kept, so results have the same
-//! bits. Registers within a loop have greater numbers than its variable, as they were made after it.
+//! A loop is data-parallel if its body does the same in each iteration (no `while`, no jumps, no allocation, inner
+//! loops of the same length), and no iteration touches an element that another one writes. For each memory that the
+//! body writes, all accesses to it must have one dimension, or the position as a whole, of the form
+//! `c * var + rest`. There `c` is the same everywhere, and `rest` consists of loop invariants, constants, and inner
+//! loop variables that together reach less than `c`. The order within one iteration is kept, so results have the
+//! same bits. Registers within a loop have greater numbers than its variable, because they were created after it.
 
 use super::{Access, Affine, Buffer, Instr, Loop, Program, Reg};
 use std::collections::BTreeMap;
 
-/// Most loops that run together.
+/// Greatest number of loops that run together.
 const MOST_LOOPS: usize = 3;
-/// An inner loop of this many iterations is enough by itself.
+/// Number of iterations with which an inner loop is long enough by itself.
 const LONG: i64 = 16;
 
 /// Marks the loops of a program.
@@ -40,7 +40,7 @@ fn each_list(list: &mut [Instr], buffers: &[Buffer]) {
 }
 
 fn each_loop(of: &mut Loop, buffers: &[Buffer]) {
-    // Loops that are each the only content of the one before, and parallel.
+    // A chain of parallel loops, each the only content of the one before.
     let mut depth = 0;
     let mut next = Some(&*of);
     let mut last = &*of;
@@ -73,7 +73,7 @@ fn only_loop(body: &[Instr]) -> Option<&Loop> {
     }
 }
 
-/// Whether all that is stored is stored in long parallel loops: then they run better than the loops around them.
+/// Returns true if all stores are in long parallel loops, which then run better than the loops around them.
 fn inner_loops_suffice(body: &[Instr], buffers: &[Buffer]) -> bool {
     let mut stores = 0;
     let fine = body.iter().all(|instr| match instr {
@@ -92,23 +92,23 @@ fn inner_loops_suffice(body: &[Instr], buffers: &[Buffer]) -> bool {
     fine && stores > 0
 }
 
-/// Whether threads can share the iterations of a loop: no iteration touches what another one writes. Memory that the body
-/// allocates is its own in each thread.
+/// Returns true if threads can share the iterations of a loop, because no iteration touches what another one
+/// writes. Memory that the body allocates is private to each thread.
 pub fn can_be_shared(of: &Loop, buffers: &[Buffer]) -> bool {
     let seen = Seen { by_threads: true, ..Seen::default() };
     is_apart(of, buffers, seen)
 }
 
-/// What the body of a loop does.
+/// The accesses and ranges in the body of a loop.
 #[derive(Default)]
 struct Seen<'p> {
-    /// Whether iterations are asked about that run in threads, which need not do the same.
+    /// True if the iterations run in threads, which may execute different instructions.
     by_threads: bool,
     /// Memory that each iteration allocates.
     own: Vec<u32>,
     accesses: BTreeMap<u32, Vec<&'p Access>>,
     written: Vec<u32>,
-    /// Least and greatest value of inner loop variables.
+    /// Least and greatest value of each inner loop variable.
     ranges: BTreeMap<Reg, (i128, i128)>,
 }
 
@@ -138,7 +138,7 @@ fn is_apart<'p>(of: &'p Loop, buffers: &'p [Buffer], mut seen: Seen<'p>) -> bool
 }
 
 impl<'p> Seen<'p> {
-    /// Whether the body of a loop does the same in each iteration.
+    /// Returns true if the body of a loop does the same in each iteration.
     fn list(&mut self, list: &'p [Instr], var: Reg, buffers: &[Buffer]) -> bool {
         let by_threads = self.by_threads;
         let outer = |form: &Affine| by_threads || form.terms.iter().all(|(reg, _)| *reg < var);
@@ -176,7 +176,8 @@ impl<'p> Seen<'p> {
     }
 }
 
-/// Whether forms of the same or different accesses are never equal in two iterations of the loop of `var`.
+/// Returns true if forms, of the same or different accesses, are never equal in two iterations of the loop of
+/// `var`.
 fn are_apart(forms: &[&Affine], var: Reg, ranges: &BTreeMap<Reg, (i128, i128)>) -> bool {
     let outer = |form: &Affine| form.terms.iter().filter(|(reg, _)| *reg < var).copied().collect::<Vec<(Reg, i64)>>();
     let (factor, same) = (forms[0].factor(var), outer(forms[0]));
@@ -197,7 +198,8 @@ fn are_apart(forms: &[&Affine], var: Reg, ranges: &BTreeMap<Reg, (i128, i128)>) 
 }
 
 impl Buffer {
-    /// Whether different indices are different elements: each stride is at least what the dimensions after it reach.
+    /// Returns true if different indices are different elements, that is, if each stride is at least the reach of
+    /// the dimensions after it.
     pub fn is_distinct(&self) -> bool {
         let dims = self.strides.iter().zip(&self.shape).rev();
         let mut reach = Affine::from(1);

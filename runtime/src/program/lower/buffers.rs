@@ -1,4 +1,4 @@
-//! Buffers: allocations, views, loads and stores.
+//! Lowers buffers: allocations, views, loads and stores.
 
 use super::params::buffer_type;
 use super::{Lower, dtype_of, lanes_of, name_of};
@@ -10,13 +10,13 @@ use passhost_lang::ir::records::{buffer_of, kind};
 use passhost_lang::ir::{Dim, Expr, Value};
 
 impl Lower {
-    /// The buffer that a value is.
+    /// Returns the buffer of a value.
     pub(super) fn buffer_of(&self, value: Value<'_>) -> Result<u32, Fault> {
         let known = self.buffers.get(&value.word()).copied();
         known.ok_or_else(|| Fault::unsupported(format!("`{}`, a buffer without memory", name_of(value))))
     }
 
-    /// The memory that a pointer points to.
+    /// Returns the memory of a pointer.
     pub(super) fn storage_of(&self, pointer: Value<'_>) -> Option<u32> {
         if let Expr::BufferPart { buffer, part: 0 } = pointer.view() {
             let buffer = self.buffers.get(&buffer.word())?;
@@ -25,13 +25,13 @@ impl Lower {
         self.pointers.get(&pointer.word()).copied()
     }
 
-    /// A statement that makes a buffer.
+    /// Lowers a statement that creates a buffer.
     pub(super) fn buffer_statement(&mut self, value: Value<'_>) -> Result<(), Fault> {
         let of = value.node().map_or(buffer_of::FREE, |node| node.a);
         if self.buffers.contains_key(&value.word()) || of == buffer_of::FREE {
             return Ok(());
         }
-        // The type may use expressions that are written here.
+        // The type may use expressions that are lowered here.
         for operand in value.operands().filter(|operand| operand.kind() != kind::ACCESS) {
             if let Some(Dim::Var(sym)) = operand.ty().prims().pop()
                 && !self.symbols.contains_key(&sym.id)
@@ -70,7 +70,7 @@ impl Lower {
     fn allocate(&mut self, storage: u32) -> Result<(), Fault> {
         let Some(buffer) = self.program.buffers.last() else { return Ok(()) };
         let (element, lanes, name) = (buffer.element, i64::from(buffer.lanes), buffer.name.clone());
-        // Not one product: it is checked when it is computed that it does not wrap around.
+        // The factors stay separate, because the run checks that their product does not overflow.
         let mut factors = match (buffer.is_compact, buffer.shape.first(), buffer.strides.first()) {
             (false, Some(extent), Some(stride)) => vec![extent.clone(), stride.clone()],
             _ => buffer.shape.clone(),
@@ -81,7 +81,8 @@ impl Lower {
         Ok(())
     }
 
-    /// A buffer that is a region of another one: its strides are those of the last dimensions of the other one.
+    /// Lowers a buffer that is a region of another one; its strides are those of the last dimensions of the other
+    /// one.
     fn matched(
         &mut self,
         value: Value<'_>,
@@ -125,7 +126,7 @@ impl Lower {
         Ok(())
     }
 
-    /// Whether an index is known to be within an extent.
+    /// Returns true if an index is proven to be within an extent.
     fn is_within(&mut self, index: Value<'_>, extent: &Dim) -> bool {
         let bounds = self.analyzer().index_bounds(index);
         if let Some(extent) = extent.as_int() {
@@ -138,7 +139,7 @@ impl Lower {
                 && self.analyzer().can_prove(&least)
     }
 
-    /// An element of a buffer; of a buffer of vectors, one of their lanes.
+    /// Lowers the access to an element of a buffer; in a buffer of vectors, to one of their lanes.
     fn access(&mut self, buffer: Value<'_>, indices: &[Value<'_>], lane: usize, place: u32) -> Result<Access, Fault> {
         let at = self.buffer_of(buffer)?;
         let dims = buffer_type(buffer)?.shape;
@@ -163,7 +164,7 @@ impl Lower {
         Ok(Access { buffer: at, offset, index, checked, place })
     }
 
-    /// The indices and the predicate of a load or store.
+    /// Returns the indices and the predicate of a load or store.
     fn indices<'v>(value: Value<'v>) -> (Vec<Value<'v>>, Option<Value<'v>>) {
         let indices = value.as_element_access().map_or(Vec::new(), |access| access.indices);
         let predicate = value.operands().last().filter(|_| value.node().is_some_and(|node| node.a == 1));
@@ -189,7 +190,7 @@ impl Lower {
         }
     }
 
-    /// All lanes are computed before one is written.
+    /// Lowers a store. All lanes are computed before one is written.
     pub(super) fn store(&mut self, stmt: Value<'_>, buffer: Value<'_>, value: Value<'_>) -> Result<(), Fault> {
         let (indices, predicate) = Lower::indices(stmt);
         let at = self.buffer_of(buffer)? as usize;

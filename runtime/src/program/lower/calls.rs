@@ -1,4 +1,4 @@
-//! Calls of intrinsics.
+//! Lowers calls of intrinsics.
 
 use super::{Lower, dtype_of};
 use crate::fault::Fault;
@@ -59,7 +59,7 @@ fn of_two(name: &str) -> Option<Binary> {
     })
 }
 
-/// Whether a call only says something to a compiler.
+/// Returns true if a call is only a hint for a compiler.
 fn is_hint(name: &str) -> bool {
     matches!(
         name,
@@ -67,7 +67,7 @@ fn is_hint(name: &str) -> bool {
     )
 }
 
-/// Whether a call is its argument.
+/// Returns true if a call returns its argument.
 fn is_argument(name: &str) -> bool {
     matches!(name, "likely" | "tvm_thread_invariant" | "ignore_loop_partition")
 }
@@ -107,7 +107,7 @@ impl Lower {
         self.function_of_one(one, a, scalar, unknown)
     }
 
-    /// `a * b + c` of numbers of one type; of integers, it is a product and a sum.
+    /// Lowers `a * b + c` for numbers of one type; for integers, it is a product and a sum.
     fn mul_add(&mut self, [a, b, c]: [Reg; 3], unknown: impl Fn() -> Fault) -> Result<Reg, Fault> {
         let of = self.scalar(a);
         if self.scalar(b) != of || self.scalar(c) != of || of == Scalar::Bool {
@@ -135,7 +135,7 @@ impl Lower {
                 return Ok(self.constant(Literal::Int((op == Unary::IsFinite).into()), Scalar::Bool));
             }
             Unary::IsNan | Unary::IsInf | Unary::IsFinite => Scalar::Bool,
-            // Integers are round.
+            // Rounding does not change integers.
             Unary::Math(Math::Floor | Math::Ceil | Math::Trunc | Math::Round | Math::NearbyInt) if !of.is_float() => {
                 return Ok(a);
             }

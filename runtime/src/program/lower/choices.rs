@@ -1,5 +1,5 @@
-//! Choices within an expression: what is not chosen cannot fail. Each leaves marks, so that it is known which of its values
-//! were used.
+//! Lowers choices within an expression; a value that is not chosen cannot fail. Each choice has marks, which record
+//! which of its values were used.
 
 use super::{Lower, dtype_of, scalar_of};
 use crate::fault::Fault;
@@ -10,7 +10,7 @@ use passhost_lang::ir::records::prim;
 use passhost_lang::ir::{DType, Dim, Value};
 use std::sync::Arc;
 
-/// Whether an instruction has a result whatever its operands are.
+/// Returns true if an instruction has a result for all operands.
 fn cannot_fail(instr: &Instr) -> bool {
     match instr {
         Instr::Const { .. } | Instr::Affine { .. } | Instr::Unary { .. } => true,
@@ -22,14 +22,14 @@ fn cannot_fail(instr: &Instr) -> bool {
     }
 }
 
-/// The opposite of a condition.
+/// Negates a condition.
 pub(super) fn negated(condition: Option<&Dim>) -> Option<Dim> {
     condition.map(|condition| Dim::Expr(Arc::new(DimExpr::Unary(prim::NOT, DType::BOOL, condition.clone()))))
 }
 
 impl Lower {
-    /// One of two values. TVM rewrites a `Select` of what may fail into a choice before it makes code, so a value that is
-    /// not chosen cannot fail here, either.
+    /// Lowers a `Select`. TVM rewrites a `Select` whose values may fail into a choice before it generates code, so
+    /// a value that is not chosen cannot fail here either.
     pub(super) fn select(&mut self, cond: Value<'_>, values: [Value<'_>; 2], lane: usize) -> Result<Reg, Fault> {
         let marks = self.sides(index_to_dim(cond).as_ref());
         let cond = self.expr(cond, lane)?;
@@ -48,7 +48,7 @@ impl Lower {
         Ok(dst)
     }
 
-    /// As [`Lower::listed`], for what is used only if a condition has this value.
+    /// Lowers instructions that are used only if a condition has this value, as [`Lower::listed`].
     fn chosen<T>(
         &mut self,
         when: (Reg, bool),
@@ -60,14 +60,15 @@ impl Lower {
         out
     }
 
-    /// Marks for the two values of a choice, which some input should use.
+    /// Creates marks for the two values of a choice, each of which some input should use.
     fn sides(&mut self, condition: Option<&Dim>) -> [Mark; 2] {
         let opposite = negated(condition);
         let then = self.side(opposite.as_ref(), "the value for true of a choice");
         [then, self.side(condition, "the value for false of a choice")]
     }
 
-    /// A mark for what is not used where `excluded` holds; none if the analyser proves that it always does.
+    /// Creates a mark for a part that is unused where `excluded` holds; `None` if the analyzer proves that it
+    /// always holds.
     fn side(&mut self, excluded: Option<&Dim>, what: &str) -> Mark {
         if excluded.is_some_and(|excluded| self.analyzer().can_prove(excluded)) {
             return None;
@@ -81,7 +82,7 @@ impl Lower {
         Some(self.program.marks.len() as u32 - 1)
     }
 
-    /// Emits a note of which values a condition has.
+    /// Emits a note of the values that a condition has.
     fn note(&mut self, cond: Reg, marks: [Mark; 2]) {
         if marks != [None; 2] {
             let within = self.chosen_by.clone();
@@ -89,10 +90,10 @@ impl Lower {
         }
     }
 
-    /// Both, or either: the second condition cannot fail where the first one decides.
+    /// Lowers `and` or `or`. The second condition cannot fail where the first one decides.
     pub(super) fn logic(&mut self, op: u16, [a, b]: [Value<'_>; 2], lane: usize) -> Result<Reg, Fault> {
         let known = index_to_dim(a);
-        // The second condition counts only if the first one does not decide.
+        // The second condition matters only if the first one does not decide.
         let marks = match op {
             prim::AND => [self.side(negated(known.as_ref()).as_ref(), "the condition after an `and`"), None],
             _ => [None, self.side(known.as_ref(), "the condition after an `or`")],
@@ -115,7 +116,7 @@ impl Lower {
         Ok(dst)
     }
 
-    /// One of two values, of which only one is evaluated.
+    /// Lowers a choice of two values, of which only one is evaluated.
     pub(super) fn choice(
         &mut self,
         cond: Reg,
@@ -126,7 +127,7 @@ impl Lower {
         self.choice_under((cond, None, [None; 2]), scalar, then, otherwise)
     }
 
-    /// One of two values that the module chooses from.
+    /// Lowers an `if_then_else` expression of the module.
     pub(super) fn if_then_else(&mut self, cond: Value<'_>, values: [Value<'_>; 2], lane: usize) -> Result<Reg, Fault> {
         let scalar = scalar_of(dtype_of(values[0]))?;
         let known = index_to_dim(cond);
@@ -136,7 +137,7 @@ impl Lower {
         self.choice_under((cond, known, marks), scalar, then, otherwise)
     }
 
-    /// As [`Lower::choice`], with the condition as the analyser takes it, and marks.
+    /// Lowers a choice as [`Lower::choice`], with marks and with the condition in the analyzer's form.
     fn choice_under(
         &mut self,
         (cond, known, marks): (Reg, Option<Dim>, [Mark; 2]),

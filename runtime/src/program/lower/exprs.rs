@@ -1,4 +1,4 @@
-//! Expressions. Of a vector, one lane at a time is lowered.
+//! Lowers expressions. Vectors are lowered one lane at a time.
 
 use super::{Bound, Lower, dtype_of, lanes_of, scalar_of};
 use crate::fault::Fault;
@@ -7,10 +7,10 @@ use passhost_lang::arith::{index_to_dim, symbol_of};
 use passhost_lang::ir::records::prim;
 use passhost_lang::ir::{Bf16, Dim, Expr, F16, Value};
 
-/// A loop program has at most so many registers, which take about 100 MB.
+/// Greatest number of registers of a loop program, which take about 100 MB.
 const MOST_REGISTERS: usize = 1 << 18;
 
-/// A float as its type has it.
+/// Rounds a float to its type.
 pub(super) fn rounded(value: f64, scalar: Scalar) -> f64 {
     match scalar {
         Scalar::F16 => F16::from_f64(value).to_f32().into(),
@@ -21,7 +21,7 @@ pub(super) fn rounded(value: f64, scalar: Scalar) -> f64 {
 }
 
 impl Lower {
-    /// A lane of an expression; scalars have the same in every lane.
+    /// Lowers a lane of an expression; scalars are the same in every lane.
     pub(super) fn expr(&mut self, value: Value<'_>, lane: usize) -> Result<Reg, Fault> {
         if self.program.registers.len() > MOST_REGISTERS {
             let what =
@@ -60,7 +60,7 @@ impl Lower {
         }
     }
 
-    /// What a variable is: by its own name, or as shapes call it.
+    /// Returns the binding of a variable, by its own name or by its name in shapes.
     pub(super) fn known(&self, value: Value<'_>) -> Option<Bound> {
         let named = self.scalars.get(&value.word()).cloned();
         named.or_else(|| Some(Bound::Form(self.symbols.get(&symbol_of(value)?.id)?.clone())))
@@ -79,7 +79,7 @@ impl Lower {
         }
     }
 
-    /// From now on a variable has the value of an expression.
+    /// Binds a variable to the value of an expression.
     pub(super) fn define(&mut self, var: Value<'_>, value: Value<'_>) -> Result<(), Fault> {
         let lanes = lanes_of(value)?;
         let is_int = Scalar::of(dtype_of(value)).is_some_and(|scalar| !scalar.is_float());
@@ -152,7 +152,7 @@ impl Lower {
         dst
     }
 
-    /// An operation of [`prim`] on two registers.
+    /// Emits an operation of [`prim`] on two registers.
     pub(super) fn operation(&mut self, op: u16, result: Scalar, a: Reg, b: Reg) -> Result<Reg, Fault> {
         let float = self.scalar(a).is_float();
         let op = match op {
@@ -184,14 +184,14 @@ impl Lower {
         self.binary_of(op, result, a, b)
     }
 
-    /// An operation on two registers, the second one brought to the type of the first.
+    /// Emits an operation on two registers, after converting the second one to the type of the first.
     pub(super) fn binary_of(&mut self, op: Binary, result: Scalar, a: Reg, b: Reg) -> Result<Reg, Fault> {
         let of = self.scalar(a);
         let b = self.unary(Unary::Cast, of, b);
         Ok(self.binary(op, if op.is_truth() { Scalar::Bool } else { result }, a, b))
     }
 
-    /// A scalar condition in a register, and as the analyser takes it.
+    /// Lowers a scalar condition; returns it in a register, and in the analyzer's form.
     pub(super) fn condition(&mut self, value: Value<'_>) -> Result<(Reg, Option<Dim>), Fault> {
         let known = index_to_dim(value);
         Ok((self.expr(value, 0)?, known))

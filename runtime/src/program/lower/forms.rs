@@ -1,4 +1,4 @@
-//! Integers as linear forms: indices, ranges of loops, shapes.
+//! Lowers integers to linear forms: indices, ranges of loops, shapes.
 
 use super::{Bound, Lower, dtype_of, lanes_of, scalar_of};
 use crate::fault::Fault;
@@ -9,8 +9,8 @@ use passhost_lang::ir::records::prim;
 use passhost_lang::ir::{DType, Dim, Expr, Sym, Value};
 
 impl Lower {
-    /// An integer expression as a form: exactly what its operations on 32 or 64 bits result in. Where a sum of 32 bits may
-    /// overflow, or the operation is not linear, it is a register.
+    /// Lowers an integer expression to a form with exactly the result of its 32-bit or 64-bit operations. It
+    /// becomes a register where a 32-bit sum may overflow, or the operation is not linear.
     pub(super) fn form(&mut self, value: Value<'_>, lane: usize) -> Result<Affine, Fault> {
         let dtype = dtype_of(value);
         let index = DType::new(dtype.code(), dtype.bits(), 1);
@@ -28,7 +28,7 @@ impl Lower {
         }
     }
 
-    /// As [`Lower::form`], of an expression that does not overflow.
+    /// Lowers an expression that does not overflow, as [`Lower::form`].
     fn linear(&mut self, value: Value<'_>, lane: usize) -> Result<Affine, Fault> {
         if let Some(dim) = value.dim() {
             return self.dim_form(&dim);
@@ -65,7 +65,7 @@ impl Lower {
         Ok(self.binary(Binary::Mul, scalar, a, b))
     }
 
-    /// The product of two forms of 64 bits.
+    /// Returns the product of two 64-bit forms.
     pub(super) fn product(&mut self, a: &Affine, b: &Affine) -> Affine {
         match (a.as_constant(), b.as_constant()) {
             (Some(factor), _) => b.times(factor),
@@ -88,7 +88,7 @@ impl Lower {
         dst
     }
 
-    /// A dimension as a form. Shapes do not overflow.
+    /// Lowers a dimension to a form. Shapes do not overflow.
     pub(super) fn dim_form(&mut self, dim: &Dim) -> Result<Affine, Fault> {
         match dim {
             Dim::Int(value) => Ok((*value).into()),
@@ -113,7 +113,7 @@ impl Lower {
             .ok_or_else(|| Fault::unsupported("a variable of shapes that no argument and no statement binds"))
     }
 
-    /// A dimension, or another scalar that is embedded in an expression, in a register of its own type.
+    /// Loads a dimension, or another scalar embedded in an expression, into a register of its own type.
     pub(super) fn dim(&mut self, dim: &Dim) -> Result<Reg, Fault> {
         let scalar = scalar_of(dim.dtype())?;
         let expr = match dim {
