@@ -1,36 +1,36 @@
-//! Memory of tensors and of PrimFuncs, aligned to 64: to the lines of caches, and to the widest vectors.
+//! Memory of tensors and of PrimFuncs, aligned to 64 bytes: a cache line, and the widest vectors.
 
 use crate::fault::{Fault, FaultKind};
 use crate::limits::{Charge, Limits};
 use std::ops::Range;
 
-/// Words of 8 bytes, which count against the limits of a run until they are dropped. The run keeps dropped memory for what
-/// asks next: the system takes longer to provide new memory than most kernels take to fill it.
+/// Words of 8 bytes, which count against the limits of a run until they are dropped. The run keeps dropped memory
+/// for reuse, because the system takes longer to provide new memory than most kernels take to fill it.
 #[derive(Debug)]
 pub struct Room {
-    /// More words than are needed.
+    /// The words, with some more for alignment.
     all: Vec<u64>,
-    /// Those that are aligned.
+    /// The range of the aligned words.
     used: Range<usize>,
     charge: Charge,
 }
 
-/// Words of a line of a cache.
+/// Words of a cache line.
 const LINE: usize = 8;
 
 impl Room {
-    /// Whatever it held before.
+    /// Allocates memory with unspecified content.
     ///
     /// # Errors
-    /// If the limits do not allow so much, or the machine does not have it.
+    /// Fails if the limits do not allow it, or the machine does not have enough memory.
     pub fn any(bytes: u64, limits: &Limits) -> Result<Room, Fault> {
         Ok(Room::made(bytes, limits)?.0)
     }
 
-    /// Filled with one byte.
+    /// Allocates memory filled with one byte.
     ///
     /// # Errors
-    /// As [`Room::any`].
+    /// Fails as [`Room::any`] does.
     pub fn filled(byte: u8, bytes: u64, limits: &Limits) -> Result<Room, Fault> {
         let (mut out, is_zero) = Room::made(bytes, limits)?;
         if byte != 0 || !is_zero {
@@ -39,7 +39,7 @@ impl Room {
         Ok(out)
     }
 
-    /// Some memory, and whether it is new: then it holds zeros.
+    /// Returns memory, and true if it is new and therefore zero.
     fn made(bytes: u64, limits: &Limits) -> Result<(Room, bool), Fault> {
         let charge = limits.memory(bytes)?;
         let too_much = || -> Fault { FaultKind::OutOfMemory { needed: bytes, limit: limits.memory_limit() }.into() };
@@ -49,13 +49,13 @@ impl Room {
         let kept = limits.take_spare(room, limits.memory_limit().saturating_sub(limits.memory_used()));
         let is_new = kept.is_none();
         if is_new {
-            // What the machine does not have is a fault; `vec!` alone would end the process.
+            // A lack of memory becomes a fault here; `vec!` alone would abort the process.
             Vec::<u64>::new().try_reserve_exact(room).map_err(|_| too_much())?;
         }
         Ok((Room::aligned(kept.unwrap_or_else(|| vec![0; room]), words, charge), is_new))
     }
 
-    /// A copy of bytes, which no limit counts. The last word is filled up with zeros.
+    /// Copies bytes, without counting them in a limit. The last word is padded with zeros.
     pub(crate) fn of(bytes: &[u8]) -> Room {
         let words = bytes.len().div_ceil(8);
         let mut out = Room::aligned(vec![0; words + LINE - 1], words, Charge::default());
@@ -63,40 +63,40 @@ impl Room {
         out
     }
 
-    /// The aligned words among some.
+    /// Selects the aligned part of some words.
     fn aligned(all: Vec<u64>, words: usize, charge: Charge) -> Room {
         let start = all.as_ptr().align_offset(LINE * size_of::<u64>()).min(LINE - 1);
         Room { used: start..start + words, all, charge }
     }
 
-    /// As bytes, those of the last word included.
+    /// Returns the content as bytes, including all of the last word.
     pub fn bytes(&self) -> &[u8] {
         bytemuck::cast_slice(self.words())
     }
 
-    /// As bytes to be written.
+    /// Returns the content as mutable bytes.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         bytemuck::cast_slice_mut(self.words_mut())
     }
 
-    /// Where the first one is, for somebody who writes there when nothing here reads.
+    /// Returns the address of the first word, for writers that run while nothing here reads.
     pub(crate) fn address(&self) -> usize {
         self.all.as_ptr().wrapping_add(self.used.start).expose_provenance()
     }
 
-    /// The words.
+    /// Returns the words.
     pub fn words(&self) -> &[u64] {
         &self.all[self.used.clone()]
     }
 
-    /// The words, to be written.
+    /// Returns the words, mutably.
     pub fn words_mut(&mut self) -> &mut [u64] {
         &mut self.all[self.used.clone()]
     }
 }
 
 impl Clone for Room {
-    /// No limit counts the copy.
+    /// Copies the memory, without counting it in a limit.
     fn clone(&self) -> Room {
         Room::of(self.bytes())
     }

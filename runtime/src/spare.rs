@@ -1,25 +1,26 @@
-//! Memory that a run dropped, for what asks next.
+//! Memory that a run dropped, for reuse.
 
 use std::collections::VecDeque;
 
-/// Memory that was dropped in a run, the newest last.
+/// Memory dropped in a run, the newest last.
 #[derive(Debug, Default)]
 pub(crate) struct Spare {
     rooms: VecDeque<Vec<u64>>,
     bytes: u64,
 }
 
-/// Words from which on memory is kept: the allocator has smaller pieces at hand.
+/// Least number of words for which memory is kept; smaller pieces are cheap to allocate.
 const LEAST: usize = 2048;
 
 impl Spare {
-    /// Bytes of all of it.
+    /// Returns the total number of bytes.
     #[cfg(test)]
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Memory of so many words, or a few more; what is left is as much as there may be besides memory in use.
+    /// Takes memory of at least this many words, and at most an eighth more. Shrinks the rest to `most` bytes,
+    /// which is the limit minus the memory in use.
     pub(crate) fn take(&mut self, words: usize, most: u64) -> Option<Vec<u64>> {
         let fits = |room: &Vec<u64>| (words..=words + words / 8).contains(&room.len());
         let found = self.rooms.iter().enumerate().rev().filter(|(_, room)| fits(room));
@@ -30,7 +31,7 @@ impl Spare {
         room
     }
 
-    /// Keeps memory, at most so many bytes of it.
+    /// Keeps dropped memory, at most `most` bytes in total.
     pub(crate) fn keep(&mut self, room: Vec<u64>, most: u64) {
         if room.len() >= LEAST {
             self.bytes += bytes_of(&room);
@@ -39,7 +40,7 @@ impl Spare {
         }
     }
 
-    /// Gives the oldest memory back to the system until there is not more than this.
+    /// Frees the oldest memory until at most `most` bytes are left.
     fn shrink(&mut self, most: u64) {
         while self.bytes > most
             && let Some(room) = self.rooms.pop_front()

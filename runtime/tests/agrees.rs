@@ -31,7 +31,7 @@ fn run(interpreter: &dyn Backend, body: &Body, mut tensors: Vec<Tensor>) -> Resu
     Ok(tensors)
 }
 
-/// Equal bits; NaN is NaN.
+/// Compares bits; all NaN are equal.
 fn same(a: &[Num], b: &[Num]) -> bool {
     let same = |(a, b): (&Num, &Num)| match (a, b) {
         (Num::F(a), Num::F(b)) => a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan(),

@@ -1,4 +1,4 @@
-//! Constructs of TIR, each in a small function, with results that are known; and what goes wrong.
+//! Tests TIR constructs, each in a small function with known results, and faults.
 
 use plugin_api::ir::constant::Number;
 use plugin_api::prelude::*;
@@ -219,7 +219,7 @@ fn limits_end_a_run() {
     assert_eq!(limits.memory_used(), 0, "what was refused does not count");
 }
 
-/// Units of work of a function whose body is this.
+/// Returns the units of work of a function with this body.
 fn work(body: &str) -> u64 {
     let text = format!(
         "@T.prim_func(s_tir=True)\ndef f(A: T.Buffer((512,), \"float32\"), B: T.Buffer((4096,), \"float32\"), I: T.Buffer((512,), \"int32\")):\n{}",
@@ -238,7 +238,7 @@ fn work_is_counted_by_the_time_that_it_takes() {
     let of = |body: &str| work(body) - nothing;
     let many = of("for i in range(512):\n    A[i] = A[i] + T.float32(1)");
     assert!((512..20_000).contains(&many), "{many}");
-    // One after the other, as each needs the one before.
+    // One after the other, because each iteration needs the one before.
     let single = of("for i in range(511):\n    A[i + 1] = A[i] + T.float32(1)");
     assert!(single > 20 * many, "{single} and {many}");
     let gathered = of("for i in range(512):\n    A[i] = A[I[i] % 512]");
@@ -327,7 +327,7 @@ def f(A: T.Buffer((4,), \"int32\"), B: T.Buffer((5,), \"int32\")):
 fn operations_of_floats_are_counted() {
     let program = lower(&func(SYMBOLIC)).expect("it lowers");
     let [n] = program.symbols.as_slice() else { panic!("{:?}", program.symbols) };
-    // A sum for each element; the number of rows must be known.
+    // A sum for each element; the number of rows must be given.
     assert_eq!(float_operations(&program, &[(n.reg, 7)]), Some(14));
     assert_eq!(float_operations(&program, &[]), None);
     let branches = "\
@@ -340,7 +340,7 @@ def f(a: T.Buffer((4,), \"float32\"), k: T.Buffer((4,), \"int32\")):
         else:
             a[i] = T.max(a[i], T.float32(0))
 ";
-    // Of integers nothing counts, and of two branches the longer one.
+    // Integer operations are not counted, and of two branches the longer one is.
     let program = lower(&func(branches)).expect("it lowers");
     assert_eq!(float_operations(&program, &[]), Some(12));
     let tiles = "\
@@ -358,8 +358,8 @@ def f(a: T.Buffer((28,), \"float32\"), k: T.int32):
                     if l < 14:
                         a[j * 16 + l] = a[j * 16 + l] + T.float32(2)
 ";
-    // At the end of a row, 4 of 32 iterations do nothing. Of 28, 7 reach a branch if k is known; else it counts as all. 24 have an
-    // `l` below 12; of the others, 2 have one below 14.
+    // At the end of a row, 4 of 32 iterations do nothing. Of 28, 7 reach a branch if k is known; otherwise, it
+    // counts as all. In 24, `l` is below 12; in 2 of the others, it is below 14.
     let program = lower(&func(tiles)).expect("it lowers");
     let scalar = |param: &Param| if let ParamKind::Scalar(reg) = param.kind { Some(reg) } else { None };
     let k = program.params.iter().find_map(scalar).expect("a scalar");

@@ -1,4 +1,4 @@
-//! What a call writes is seen by all values that have the memory, as in TVM.
+//! Tests that a write of a call changes all values that share the memory, as in TVM.
 
 use plugin_api::prelude::Module;
 use runtime::Tensor;

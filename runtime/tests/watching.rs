@@ -1,5 +1,5 @@
-//! The interpreter that watches: races of loops whose iterations may run at the same time, values that are not chosen, and
-//! overflows.
+//! Tests the watching interpreter: races of loops whose iterations may run concurrently, values that are not
+//! chosen, and overflows.
 #![forbid(unsafe_code)]
 
 use plugin_api::prelude::*;
@@ -19,7 +19,7 @@ fn func(params: &str, body: &str) -> Body {
 
 const PARAMS: &str = "A: T.Buffer((10,), \"int32\"), B: T.Buffer((10,), \"int32\")";
 
-/// What goes wrong, and whether a number overflowed.
+/// Returns the fault of a run, and true if a number overflowed.
 fn run(backend: &dyn Backend, body: &str, a: [i32; 10]) -> (Option<FaultKind>, bool) {
     let limits = Limits::unlimited();
     let mut a = Tensor::from_vec(&[10], a.to_vec()).expect("ten elements");
@@ -31,7 +31,7 @@ fn run(backend: &dyn Backend, body: &str, a: [i32; 10]) -> (Option<FaultKind>, b
 
 const COUNT: [i32; 10] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10];
 
-/// The element and the iterations of a race in each kind of loop.
+/// Returns the element and the iterations of a race in each kind of loop.
 fn races(body: &str) -> [Option<(i64, [i64; 2])>; 3] {
     ["range(8)", "T.parallel(8)", "T.vectorized(8)"].map(|kind| {
         let body = body.replace("LOOP", kind);

@@ -1,10 +1,10 @@
-//! Whether it is proven that a function reads only what it wrote, and that it writes all of its results.
+//! Tests the proof that a function reads only what it wrote, and that it writes all of its results.
 
 use runtime::program::{Program, Proven, lower};
 use script::NoOps;
 
-/// Of a function that computes `B` of `A`, and `C` of `B`; the lines are those that write `B`. A function whose result is `B`
-/// must be told to write all of it exactly if the other one reads what it wrote.
+/// Checks a function that computes `B` from `A`, and `C` from `B`; the lines are those that write `B`. A function
+/// whose result is `B` must be reported to write all of it exactly if the other one reads what it wrote.
 fn is_proven(shape: &str, writes: &str) -> bool {
     let lines: Vec<String> = writes.trim_matches('\n').lines().map(|line| format!("        {line}\n")).collect();
     let allocated = format!("        B = T.alloc_buffer({shape}, \"float32\")\n");
@@ -15,7 +15,7 @@ fn is_proven(shape: &str, writes: &str) -> bool {
     is_proven
 }
 
-/// A function of `A` with a result.
+/// Returns a function of `A` with a result.
 fn program(shape: &str, result: &str, lines: &[&str]) -> Program {
     let text = format!(
         "# from tvm.script import ir as I\n# from tvm.script import tirx as T\n\n@I.ir_module\nclass Module:\n    \
@@ -26,7 +26,7 @@ fn program(shape: &str, result: &str, lines: &[&str]) -> Program {
     lower(module.get("f").expect("a function")).expect("it lowers")
 }
 
-/// Whether it is proven of a function of `A` that it writes all of `B`.
+/// Returns true if it is proven that a function of `A` writes all of `B`.
 fn writes_all(shape: &str, lines: &str) -> bool {
     let lines: Vec<String> = lines.lines().map(|line| format!("        {line}\n")).collect();
     Proven::of(&program(shape, "B", &[&lines.concat()])).writes_all(1)
@@ -94,10 +94,10 @@ fn a_fused_loop_writes_what_its_parts_do() {
     };
     assert!(fused(30, "f // 5", "f % 5"));
     assert!(fused(30, "f % 6", "f // 6"));
-    // Rows or columns that are left out.
+    // Omits rows or columns.
     assert!(!fused(25, "f // 5", "f % 5"));
     assert!(!fused(30, "f // 6", "f % 5"));
-    // Each column of a row, but not each row with each column.
+    // Writes each column of a row, but not all combinations of rows and columns.
     assert!(!fused(30, "f % 6", "f % 5"));
     assert!(!fused(15, "f // 5", "f % 5"));
 }
@@ -127,7 +127,7 @@ fn a_tile_that_is_cut_ends_with_the_buffer() {
     let fused = "for f in T.parallel(18):\n    for k in range(4):\n        if f % 3 * 4 + k < 10:\n            \
                  B[f // 3, f % 3 * 4 + k] = A[f // 3, f % 3 * 4 + k]";
     assert!(is_proven("(6, 10)", fused));
-    // A condition on something else.
+    // The condition depends on something else.
     let other = "for i, j, k in T.grid(6, 3, 4):\n    if j * 4 + k < 10 and i * 2 + k < 12:\n        \
                  B[i, j * 4 + k] = A[i, j * 4 + k]";
     assert!(!is_proven("(6, 10)", other));

@@ -1,8 +1,9 @@
-//! PrimFuncs as loop programs: what every backend executes.
+//! PrimFuncs as loop programs, which every backend executes.
 //!
-//! A [`Program`] has typed registers, buffers over storages, and instructions with structured control flow. Every integer
-//! form that is linear (an index, a start, an extent) is an [`Affine`] over registers, so a backend can reduce it to
-//! increments. A product of matrices, of which `i` and `j` are data-parallel (`lanes 2`: this loop and the next one):
+//! A [`Program`] has typed registers, buffers over storages, and instructions with structured control flow. Every
+//! linear integer form (an index, a start, an extent) is an [`Affine`] over registers, so a backend can reduce it
+//! to increments. Below is a matrix product whose loops `i` and `j` are data-parallel (`lanes 2`: this loop and the
+//! next one):
 //!
 //! ```text
 //! %3 = Int(0)
@@ -21,20 +22,20 @@
 //!       store C[16 %0 + %1] = %10
 //! ```
 //!
-//! Indices whose bounds are not proven are followed by what is checked: `load A[%0 + 1] if %0 + 1 < 4`.
+//! An index whose bounds are not proven is followed by its check: `load A[%0 + 1] if %0 + 1 < 4`.
 //!
 //! | file | what |
 //! |---|---|
 //! | `affine`, `scalar` | linear forms; data types and operations of registers |
-//! | `conditions` | what conditions say of forms |
+//! | `conditions` | facts that follow from conditions |
 //! | `print` | the text above |
-//! | `walk` | instructions, also those in others |
-//! | `lower` | from a PrimFunc to a program |
-//! | `lanes` | which loops are data-parallel |
-//! | `hoist` | what is the same in all iterations moves before a loop |
-//! | `written` | whether memory is read only after it was written |
-//! | `operations` | how many operations of floats there are |
-//! | `positions` | which parameters decide positions and extents |
+//! | `walk` | traversal of nested instructions |
+//! | `lower` | lowering of PrimFuncs |
+//! | `lanes` | detection of data-parallel loops |
+//! | `hoist` | moving loop invariants before the loop |
+//! | `written` | proof that memory is read only after it was written |
+//! | `operations` | number of float operations |
+//! | `positions` | parameters that decide positions and extents |
 
 mod affine;
 mod conditions;
@@ -60,7 +61,7 @@ pub use written::Proven;
 use passhost_lang::ir::Dim;
 use std::collections::BTreeMap;
 
-/// A register: written by one instruction, or by a [`Instr::Copy`] at the end of each of two branches.
+/// A register, written by one instruction, or by an [`Instr::Copy`] at the end of each of two branches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Reg(
     /// Its number.
@@ -68,13 +69,13 @@ pub struct Reg(
 );
 
 impl Reg {
-    /// Its number.
+    /// Returns its number.
     pub fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// A PrimFunc, ready to be executed.
+/// A PrimFunc as a loop program.
 #[derive(Clone, Debug, Default)]
 pub struct Program {
     /// Name of the function, if it has one.
@@ -83,27 +84,27 @@ pub struct Program {
     pub params: Vec<Param>,
     /// Data type of each register.
     pub registers: Vec<Scalar>,
-    /// Memory: one for each parameter that is a buffer, and one for each allocation.
+    /// Memory: one storage for each buffer parameter, and one for each allocation.
     pub storages: Vec<Storage>,
     /// Views of storages.
     pub buffers: Vec<Buffer>,
-    /// Variables of shapes that parameters bind.
+    /// Shape variables that parameters bind.
     pub symbols: Vec<Symbol>,
     /// Statements and blocks, for messages.
     pub places: Vec<String>,
-    /// Statements that are executed only if a condition holds or a loop has iterations: what each begins with. Empty for
-    /// those that are proven to be never executed.
+    /// The first statement of each part that is executed only if a condition holds or a loop has iterations. Empty
+    /// for parts that are proven never to be executed.
     pub marks: Vec<String>,
     /// Names of loops by their variables, for messages.
     pub loops: BTreeMap<Reg, String>,
-    /// Whether the function has blocks: buffers that it allocates need not be where they will be.
+    /// True if the function has blocks; the buffers that it allocates may then still be moved.
     pub has_blocks: bool,
-    /// What is executed.
+    /// The instructions.
     pub body: Vec<Instr>,
 }
 
 impl Program {
-    /// Whether both are executed in the same way: they are the same but for the names of the functions.
+    /// Returns true if both programs are equal except for the names of the functions.
     pub fn executes_same(&self, other: &Program) -> bool {
         let Program { params, registers, storages, buffers, symbols, places, body, .. } = self;
         (params, registers, storages) == (&other.params, &other.registers, &other.storages)
@@ -111,7 +112,7 @@ impl Program {
             && (places, body) == (&other.places, &other.body)
     }
 
-    /// The memory that a call brings, in its parameters. The program allocates the other storages.
+    /// Returns the storages passed as parameters. The program allocates the others.
     pub fn given(&self) -> impl Iterator<Item = u32> + '_ {
         self.params.iter().filter_map(|param| match &param.kind {
             ParamKind::Tensor(of) => Some(of.storage),
@@ -120,7 +121,7 @@ impl Program {
         })
     }
 
-    /// Whether memory is an input: a call brings it, and nothing writes to it.
+    /// Returns true if a storage is an input: passed as a parameter, and never written.
     pub fn is_input(&self, storage: u32) -> bool {
         !self.storages[storage as usize].is_written && self.given().any(|given| given == storage)
     }
@@ -131,16 +132,16 @@ impl Program {
 pub struct Param {
     /// Its name.
     pub name: String,
-    /// Number of the variable that shapes call it by, if it is a scalar.
+    /// Number of the variable that stands for it in shapes, if it is a scalar.
     pub symbol: Option<u32>,
-    /// What it is.
+    /// Its kind.
     pub kind: ParamKind,
 }
 
-/// What a parameter is.
+/// The kind of a parameter.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ParamKind {
-    /// A number, and the register that it comes into.
+    /// A number, and the register that receives it.
     Scalar(Reg),
     /// A tensor.
     Tensor(TensorParam),
@@ -160,29 +161,29 @@ pub struct TensorParam {
     pub dtype: passhost_lang::ir::DType,
     /// The extents.
     pub shape: Vec<Dim>,
-    /// The strides that the function asks for; empty: any, which is compact.
+    /// The strides that the function requires; if empty, the tensor must be compact.
     pub strides: Vec<Dim>,
-    /// The offset that the function asks for.
+    /// The offset that the function requires.
     pub offset: Dim,
 }
 
-/// A variable of shapes.
+/// A shape variable.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Symbol {
     /// Its number in the body.
     pub id: u32,
     /// Its name.
     pub name: String,
-    /// Where its value goes.
+    /// The register that receives its value.
     pub reg: Reg,
 }
 
 /// A piece of memory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Storage {
-    /// Name of the buffer that it is made for.
+    /// Name of the buffer for which it was created.
     pub name: String,
-    /// Whether an instruction writes to it.
+    /// True if an instruction writes to it.
     pub is_written: bool,
 }
 
@@ -195,18 +196,19 @@ pub struct Buffer {
     pub storage: u32,
     /// Data type of the elements in memory.
     pub element: Scalar,
-    /// How many of these one index means: 1, except in buffers of vectors.
+    /// Number of elements per index: 1, except in buffers of vectors.
     pub lanes: u32,
     /// The extents.
     pub shape: Vec<Affine>,
-    /// Elements from one index to the next, of each dimension.
+    /// Distance from one index to the next in each dimension, in elements.
     pub strides: Vec<Affine>,
     /// Position of the first element.
     pub offset: Affine,
-    /// Whether the strides are those of the shape, without gaps.
+    /// True if the strides are those of the shape, without gaps.
     pub is_compact: bool,
-    /// Whether it is declared over other memory, with one dimension and from its start. All elements of the memory are its
-    /// own then, also those behind its extent: TVM's FlattenBuffer does not add the offset of a buffer to its extent.
+    /// True if it is declared over other memory, with one dimension and from its start. Then all elements of the
+    /// memory belong to it, even those beyond its extent, because TVM's FlattenBuffer does not add the offset of a
+    /// buffer to its extent.
     pub is_flat: bool,
 }
 
@@ -219,18 +221,18 @@ pub struct Access {
     pub offset: Affine,
     /// The index in each dimension.
     pub index: Vec<Affine>,
-    /// Dimensions whose index may be outside of the extent; of the others it is proven that it is not.
+    /// Dimensions whose index may be outside of the extent; the indices of the others are proven to be within it.
     pub checked: Vec<u8>,
     /// The statement, in [`Program::places`].
     pub place: u32,
 }
 
-/// A number that is known. Two floats are the same if they have the same bits: 0.0 is not -0.0.
+/// A constant number. Two floats are equal if they have the same bits: 0.0 is not -0.0.
 #[derive(Clone, Copy, Debug)]
 pub enum Literal {
-    /// Of an integer or `bool` register.
+    /// The value of an integer or `bool` register.
     Int(i64),
-    /// Of a float register.
+    /// The value of a float register.
     Float(f64),
 }
 
@@ -249,48 +251,48 @@ impl PartialEq for Literal {
 pub struct Loop {
     /// Its variable.
     pub var: Reg,
-    /// Where it starts.
+    /// The first value of the variable.
     pub min: Affine,
-    /// How many iterations it has; 0 and less: none.
+    /// Number of iterations; none if it is 0 or less.
     pub extent: Affine,
-    /// What it does.
+    /// The instructions of an iteration.
     pub body: Vec<Instr>,
-    /// How many loops, beginning with this one and each the only content of the one before, are data-parallel together:
-    /// no iteration writes what another one writes or reads, and all of them do the same, so they can run at the same
-    /// time. 0: not known to be.
+    /// Number of nested loops, starting with this one and each the only content of the one before, that are
+    /// data-parallel together: no iteration writes what another one writes or reads, and all of them do the same,
+    /// so they can run at the same time. 0 if this is not proven.
     pub lanes: u8,
-    /// Whether `parallel`, `vectorized`, `unroll` or `thread_binding` was asked for.
+    /// The requested execution, such as `parallel` or `vectorized`.
     pub kind: LoopKind,
-    /// Its content among [`Program::marks`].
+    /// Mark of its body in [`Program::marks`].
     pub mark: Mark,
 }
 
-/// A number in [`Program::marks`]; none of what is executed whenever the statement around it is.
+/// An index into [`Program::marks`]; `None` for code that is executed whenever the statement around it is.
 pub type Mark = Option<u32>;
 
-/// Which values a condition has, for a choice of which both values are computed.
+/// A record of the values of the condition of a choice that computes both values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Note {
     /// The condition.
     pub cond: Reg,
-    /// Conditions that must have these values for the choice to count.
+    /// Conditions that must have these values for the choice to matter.
     pub within: Vec<(Reg, bool)>,
-    /// Among [`Program::marks`]: of true, and of false.
+    /// Marks in [`Program::marks`] for true and for false.
     pub marks: [Mark; 2],
 }
 
-/// What was asked of a loop. Results do not depend on it.
+/// The requested execution of a loop. Results do not depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoopKind {
-    /// Nothing.
+    /// No special execution.
     Serial,
-    /// Several threads.
+    /// By several threads.
     Parallel,
-    /// Vectors.
+    /// With vector instructions.
     Vectorized,
-    /// That it is written out.
+    /// Unrolled.
     Unrolled,
-    /// Threads of a device.
+    /// By threads of a device.
     ThreadBinding,
 }
 
@@ -298,42 +300,42 @@ pub enum LoopKind {
 #[derive(Clone, Debug, PartialEq)]
 #[expect(missing_docs, reason = "the names of the fields say what they are")]
 pub enum Instr {
-    /// A number.
+    /// Sets a register to a number.
     Const { dst: Reg, value: Literal },
-    /// An integer form, wrapped to the type of the register.
+    /// Computes an integer form, wrapped to the type of the register.
     Affine { dst: Reg, form: Affine },
-    /// An operation on one register, computed in the type of `a` (a cast: to the type of `dst`).
+    /// Applies an operation to one register, computed in the type of `a` (for a cast, in the type of `dst`).
     Unary { op: Unary, dst: Reg, a: Reg },
-    /// An operation on two registers of one type. Integer division by zero is a fault at `place`.
+    /// Applies an operation to two registers of one type. Integer division by zero is a fault at `place`.
     Binary { op: Binary, dst: Reg, a: Reg, b: Reg, place: u32 },
-    /// `a * b + c` of floats, rounded once.
+    /// Computes `a * b + c` of floats, rounded once.
     MulAdd { dst: Reg, a: Reg, b: Reg, c: Reg },
-    /// One of two registers.
+    /// Copies one of two registers.
     Select { dst: Reg, cond: Reg, then: Reg, otherwise: Reg },
-    /// Remembers which values a condition has.
+    /// Records the values of a condition.
     Note(Box<Note>),
-    /// The same number in another register: how branches return values.
+    /// Copies a number to another register, as the result of a branch.
     Copy { dst: Reg, src: Reg },
     /// Reads an element.
     Load { dst: Reg, access: Access },
     /// Writes an element.
     Store { src: Reg, access: Access },
-    /// A form must lie in a range, as the iterator of a block.
+    /// Fails unless a form is within a range, such as that of a block iterator.
     Check { what: String, form: Affine, min: Affine, extent: Affine, place: u32 },
     /// Executes one of two lists.
     If { cond: Reg, then: Vec<Instr>, otherwise: Vec<Instr>, marks: [Mark; 2] },
-    /// A loop of known length.
+    /// Executes a loop of known length.
     For(Box<Loop>),
-    /// As long as `cond` holds after `head`.
+    /// Repeats `head` and `body` as long as `cond` holds after `head`.
     While { head: Vec<Instr>, cond: Reg, body: Vec<Instr>, mark: Mark },
     /// Leaves the innermost loop.
     Break,
-    /// Goes on with the next iteration of the innermost loop.
+    /// Continues with the next iteration of the innermost loop.
     Continue,
     /// Ends the function.
     Return(Option<Reg>),
-    /// New memory of as many elements as the product of the factors.
+    /// Allocates as many elements as the product of the factors.
     Allocate { storage: u32, element: Scalar, factors: Vec<Affine>, place: u32 },
-    /// A fault unless the condition holds.
+    /// Fails unless the condition holds.
     Assert { cond: Reg, message: String, place: u32 },
 }

@@ -1,33 +1,34 @@
-//! How many operations of floats a program does.
+//! Counts the float operations of a program.
 
 use super::conditions::less_than_zero;
 use super::{Affine, Binary, Instr, Literal, Loop, Program, Reg, Unary, each_instr};
 use std::collections::{BTreeSet, HashMap};
 
-/// How many operations of floats a call does, where these registers have these values. An operation of two numbers is one, and
-/// so is a function of one number; a product and a sum that are rounded once are two. A branch counts as often as its condition
-/// holds, if that follows from a few thousand iterations of the loops around it, as at the end of a row that is no whole number
-/// of tiles. Of other branches, the longer one counts. `None` if the number of iterations of a loop depends on something else.
+/// Returns the number of float operations of a call, given the values of some registers. An operation on two
+/// numbers is one, as is a function of one number; a fused multiply-add is two. A branch counts in proportion to
+/// how often its condition holds, if that can be computed from a few thousand iterations of the loops around it,
+/// for example at the end of a row that is not a multiple of the tile. Of other branches, the longer one counts.
+/// `None` if the number of iterations of a loop is unknown.
 pub fn float_operations(program: &Program, known: &[(Reg, i64)]) -> Option<u64> {
     let mut defined = HashMap::new();
     each_instr(&program.body, &mut |instr| defined.extend(instr.written().map(|reg| (reg, instr))));
     let (loops, holding) = (Vec::new(), Vec::new());
     let mut count = Count { program, known: known.iter().copied().collect(), defined, loops, holding };
-    // What is counted with branches is a sum of shares.
+    // Branches add fractions, so the sum is rounded.
     count.of(&program.body).map(|operations| operations.round() as u64)
 }
 
-/// Combinations of values of loop variables that are tried, at most.
+/// Greatest number of combinations of loop variables that are tried.
 const MOST_TRIED: i64 = 1 << 12;
 
-/// Steps from a condition back to the loop variables that it depends on, at most.
+/// Greatest number of steps from a condition back to the loop variables that it depends on.
 const STEPS: u32 = 8;
 
 struct Count<'p> {
     program: &'p Program,
     known: HashMap<Reg, i64>,
     defined: HashMap<Reg, &'p Instr>,
-    /// Loops around: their variables, first values and iterations.
+    /// The loops around: their variables, first values and extents.
     loops: Vec<(Reg, i64, i64)>,
     /// Forms that are less than 0 in the branches around.
     holding: Vec<Affine>,
@@ -70,7 +71,7 @@ impl<'p> Count<'p> {
         let forms = less_than_zero(cond, &self.defined, &|reg| (!self.is_float(reg)).then(|| self.form(reg, STEPS)));
         let share = forms.as_ref().and_then(|forms| self.share(forms));
         let forms = share.and(forms).unwrap_or_default();
-        // Where one form is not less than 0, its opposite is: -form - 1.
+        // Where a form is not less than 0, its opposite is: -form - 1.
         let opposite = match &forms[..] {
             [form] => vec![Affine::from(-1).plus(form, -1)],
             _ => Vec::new(),
@@ -86,7 +87,7 @@ impl<'p> Count<'p> {
         Some(share.map_or(then.max(otherwise), |share| then * share + otherwise * (1.0 - share)))
     }
 
-    /// In which part of the iterations around, of those that reach a place, forms are less than 0.
+    /// Returns the share of the iterations reaching a place in which these forms are less than 0.
     fn share(&self, forms: &[Affine]) -> Option<f64> {
         let all: Vec<&Affine> = self.holding.iter().chain(forms).collect();
         let regs: BTreeSet<Reg> = all.iter().flat_map(|form| form.terms.iter().map(|(reg, _)| *reg)).collect();
@@ -114,7 +115,7 @@ impl<'p> Count<'p> {
         (reached > 0).then(|| f64::from(held) / f64::from(reached))
     }
 
-    /// A register as a form of others, which are computed in this many steps at most.
+    /// Expresses a register by others, following at most this many steps of its computation.
     fn form(&self, reg: Reg, steps: u32) -> Affine {
         let Some(steps) = steps.checked_sub(1) else { return Affine::from(reg) };
         match self.defined.get(&reg) {
@@ -138,7 +139,7 @@ impl<'p> Count<'p> {
         }
     }
 
-    /// Whether all integers of one register are numbers of the type of another one.
+    /// Returns true if every integer of one register fits the type of the other.
     fn keeps(&self, from: Reg, to: Reg) -> bool {
         let [(least, most), (low, high)] = [from, to].map(|reg| self.program.registers[reg.index()].range());
         !self.is_float(from) && !self.is_float(to) && low <= least && most <= high
@@ -153,14 +154,14 @@ impl<'p> Count<'p> {
     }
 }
 
-/// The value of a form.
+/// Evaluates a form.
 fn value(form: &Affine, known: &HashMap<Reg, i64>) -> Option<i64> {
     form.terms
         .iter()
         .try_fold(form.constant, |sum, (reg, factor)| sum.checked_add(known.get(reg)?.checked_mul(*factor)?))
 }
 
-/// Whether an operation of floats computes something: the sign of another number is only moved.
+/// Returns true if a float operation computes something; `CopySign` only moves a sign.
 fn counts(op: Binary) -> bool {
     op != Binary::CopySign
 }

@@ -1,10 +1,10 @@
-//! Which parameters decide where elements are and how often loops run: integers of these have to be small, those of others
-//! may be anything.
+//! Finds the parameters that decide positions of elements and numbers of iterations. Their integers have to be
+//! small; those of others may be anything.
 
 use super::{Affine, Instr, ParamKind, Program, Reg, each_instr};
 use std::collections::{BTreeSet, HashMap};
 
-/// The parameters of which an integer reaches an index, an extent or the condition of a `while`, by their numbers.
+/// Returns the numbers of the parameters whose integers reach an index, an extent or the condition of a `while`.
 pub fn positions(program: &Program) -> BTreeSet<usize> {
     let mut flow = Flow::default();
     for (at, param) in program.params.iter().enumerate() {
@@ -14,7 +14,7 @@ pub fn positions(program: &Program) -> BTreeSet<usize> {
             ParamKind::Handle { storage } => drop(flow.memory.insert(*storage, BTreeSet::from([at]))),
         }
     }
-    // What a loop writes in one iteration, it may read in the next one.
+    // A value written in one iteration of a loop may be read in the next one.
     loop {
         let before = flow.size();
         each_instr(&program.body, &mut |instr| flow.through(program, instr));
@@ -24,7 +24,7 @@ pub fn positions(program: &Program) -> BTreeSet<usize> {
     }
 }
 
-/// The registers whose values are read from memory, or computed from such ones.
+/// Returns the registers whose values are read from memory, or computed from such values.
 pub fn from_memory(program: &Program) -> BTreeSet<Reg> {
     let mut out = BTreeSet::new();
     each_instr(&program.body, &mut |instr| {
@@ -44,7 +44,7 @@ pub fn from_memory(program: &Program) -> BTreeSet<Reg> {
     out
 }
 
-/// The parameters whose values are in a register or in memory.
+/// The parameters whose values reach each register and storage.
 #[derive(Default)]
 struct Flow {
     registers: HashMap<Reg, BTreeSet<usize>>,

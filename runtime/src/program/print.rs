@@ -1,4 +1,4 @@
-//! Programs as text, for people.
+//! Prints programs as readable text.
 
 use super::{Access, Affine, Instr, Program};
 use std::fmt::{self, Display, Formatter, Write};

@@ -1,4 +1,4 @@
-//! Data types of registers, and what is computed with them.
+//! Data types of registers, and the operations on them.
 
 use passhost_lang::ir::DType;
 
@@ -22,12 +22,12 @@ pub enum Scalar {
 }
 
 impl Scalar {
-    /// Of a data type, or of one lane of it; `None` if the runtime does not compute with it.
+    /// Returns the scalar of a data type, or of one lane of it; `None` if the runtime does not compute with it.
     pub fn of(dtype: DType) -> Option<Scalar> {
         let bits = dtype.bits();
         Some(match dtype.code() {
             6 => Scalar::Bool,
-            // `uint1` is what older texts call `bool`.
+            // Older texts write `bool` as `uint1`.
             1 if bits == 1 => Scalar::Bool,
             0 if matches!(bits, 8 | 16 | 32 | 64) => Scalar::Int(bits),
             1 if matches!(bits, 8 | 16 | 32 | 64) => Scalar::UInt(bits),
@@ -39,12 +39,12 @@ impl Scalar {
         })
     }
 
-    /// Whether it is a float.
+    /// Returns true if it is a float.
     pub fn is_float(self) -> bool {
         matches!(self, Scalar::F16 | Scalar::Bf16 | Scalar::F32 | Scalar::F64)
     }
 
-    /// Bytes in memory.
+    /// Returns its size in memory, in bytes.
     pub fn bytes(self) -> u64 {
         match self {
             Scalar::Bool => 1,
@@ -55,8 +55,8 @@ impl Scalar {
         }
     }
 
-    /// An integer cut to the width of this type: what 64 bits of a register of this type hold. Unsigned numbers of 64 bits
-    /// are held as signed ones of the same bits.
+    /// Wraps an integer to the width of this type, as a 64-bit register holds it. Unsigned 64-bit numbers are held
+    /// as signed ones with the same bits.
     pub fn wrap(self, value: i64) -> i64 {
         match self {
             Scalar::Bool => i64::from(value != 0),
@@ -70,7 +70,7 @@ impl Scalar {
         }
     }
 
-    /// The least and the greatest integer, as 64 bits hold them.
+    /// Returns the least and the greatest integer, as 64 bits hold them.
     pub fn range(self) -> (i64, i64) {
         match self {
             Scalar::Bool => (0, 1),
@@ -82,7 +82,7 @@ impl Scalar {
 }
 
 impl Scalar {
-    /// [`Scalar::range`] as floats.
+    /// Returns [`Scalar::range`] as floats.
     pub fn float_range(self) -> (f64, f64) {
         let (low, high) = self.range();
         (low as f64, high as f64)
@@ -103,7 +103,7 @@ impl std::fmt::Display for Scalar {
     }
 }
 
-/// An operation on two registers of one type. Comparisons and logic result in `bool`.
+/// An operation on two registers of one type. Comparisons and logical operations result in `bool`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Binary {
     /// Sum.
@@ -116,11 +116,11 @@ pub enum Binary {
     Div,
     /// Quotient of integers, rounded down; of floats, the floor of the quotient.
     FloorDiv,
-    /// Remainder of that.
+    /// Remainder of `FloorDiv`.
     FloorMod,
-    /// Quotient of integers, cut towards 0.
+    /// Quotient of integers, truncated towards 0.
     TruncDiv,
-    /// Remainder of that, also of floats.
+    /// Remainder of `TruncDiv`, also for floats.
     TruncMod,
     /// `a < b ? a : b`.
     Min,
@@ -128,7 +128,7 @@ pub enum Binary {
     Max,
     /// Equal.
     Eq,
-    /// Not equal; true of NaN.
+    /// Not equal; true for NaN.
     Ne,
     /// Less.
     Lt,
@@ -138,9 +138,9 @@ pub enum Binary {
     Gt,
     /// Greater or equal.
     Ge,
-    /// Both.
+    /// Logical and.
     And,
-    /// Either.
+    /// Logical or.
     Or,
     /// Bitwise and.
     BitAnd,
@@ -150,7 +150,7 @@ pub enum Binary {
     BitXor,
     /// Shift left by the lower bits of the second operand.
     Shl,
-    /// Shift right, of signed numbers with their sign, by the lower bits of the second operand.
+    /// Shift right by the lower bits of the second operand; signed numbers keep their sign.
     Shr,
     /// Power of floats.
     Pow,
@@ -167,13 +167,13 @@ pub enum Binary {
 }
 
 impl Binary {
-    /// Whether the result is a truth value.
+    /// Returns true if the result is a truth value.
     pub fn is_truth(self) -> bool {
         use Binary::{And, Eq, Ge, Gt, Le, Lt, Ne, Or};
         matches!(self, Eq | Ne | Lt | Le | Gt | Ge | And | Or)
     }
 
-    /// Whether an integer divides by its second operand.
+    /// Returns true if, for integers, the second operand is a divisor.
     pub fn divides(self) -> bool {
         matches!(self, Binary::FloorDiv | Binary::FloorMod | Binary::TruncDiv | Binary::TruncMod | Binary::Div)
     }
@@ -186,22 +186,22 @@ pub enum Unary {
     Not,
     /// Bitwise not.
     BitNot,
-    /// Conversion to the type of the result. Floats are cut towards 0 and end at the least and greatest integer, NaN is 0;
-    /// integers lose their upper bits; to `bool`, everything but 0 is true.
+    /// Conversion to the type of the result. Floats are truncated towards 0 and clamped to the range of the
+    /// integer, and NaN becomes 0; integers lose their upper bits; for `bool`, everything but 0 is true.
     Cast,
-    /// The same bits as a value of another type of as many bits.
+    /// Reinterpretation of the bits as a value of another type of the same size.
     Reinterpret,
-    /// Size, of integers too.
+    /// Absolute value, also of integers.
     Abs,
-    /// Number of bits that are 1.
+    /// Number of one bits.
     PopCount,
-    /// Number of upper bits that are 0.
+    /// Number of leading zero bits.
     Clz,
-    /// Whether it is NaN.
+    /// True for NaN.
     IsNan,
-    /// Whether it is infinite.
+    /// True for infinities.
     IsInf,
-    /// Whether it is neither.
+    /// True for finite numbers.
     IsFinite,
     /// A function of floats.
     Math(Math),

@@ -1,9 +1,9 @@
-//! Instructions, also those in others.
+//! Traverses instructions, including nested ones.
 
 use super::{Instr, Reg};
 
 impl Instr {
-    /// The lists in it; empty ones where it has fewer.
+    /// Returns the nested lists; empty ones if there are fewer than two.
     pub fn lists(&self) -> [&[Instr]; 2] {
         match self {
             Instr::For(of) => [&of.body, &[]],
@@ -22,7 +22,7 @@ impl Instr {
         }
     }
 
-    /// The register that it writes itself; of a loop, its variable.
+    /// Returns the register that the instruction itself writes; for a loop, its variable.
     pub fn written(&self) -> Option<Reg> {
         match self {
             Instr::Const { dst, .. }
@@ -39,7 +39,7 @@ impl Instr {
     }
 }
 
-/// Each instruction of a list in its order, and after it those in it.
+/// Calls `f` for each instruction in order, before the instructions nested in it.
 pub fn each_instr<'p>(list: &'p [Instr], f: &mut impl FnMut(&'p Instr)) {
     for instr in list {
         f(instr);
@@ -47,13 +47,13 @@ pub fn each_instr<'p>(list: &'p [Instr], f: &mut impl FnMut(&'p Instr)) {
     }
 }
 
-/// A list, and each one in its instructions.
+/// Calls `f` for a list, and for each nested list.
 pub fn each_list<'p>(list: &'p [Instr], f: &mut impl FnMut(&'p [Instr])) {
     f(list);
     list.iter().flat_map(Instr::lists).filter(|list| !list.is_empty()).for_each(|list| each_list(list, f));
 }
 
-/// Each instruction of a list, to be changed.
+/// Calls `f` for each instruction, with mutable access.
 pub fn each_instr_mut(list: &mut [Instr], f: &mut impl FnMut(&mut Instr)) {
     for instr in list {
         f(instr);
@@ -61,7 +61,7 @@ pub fn each_instr_mut(list: &mut [Instr], f: &mut impl FnMut(&mut Instr)) {
     }
 }
 
-/// How deep lists of instructions are nested.
+/// Returns the nesting depth of a list.
 pub fn depth(list: &[Instr]) -> usize {
     1 + list.iter().flat_map(Instr::lists).filter(|list| !list.is_empty()).map(depth).max().unwrap_or(0)
 }

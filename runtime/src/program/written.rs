@@ -1,73 +1,74 @@
-//! Whether a program reads only memory that was written before, and writes all of its results.
+//! Proves that a program reads only memory that was written before, and writes all of its results.
 //!
-//! Each store is a fact: an element was written. Where a loop ends, the facts of its body become those of all iterations:
-//! a run of elements for each loop. A load is fine if a fact from before it has the same elements. The facts of a branch
-//! count after it if it is the first iteration of reductions, which initializes what the others add to, or together with
-//! the condition: a tile that is cut at the end of a buffer is initialized and read under the same one. Where all loops of
-//! the tile have ended, the run ends with the buffer. A fused loop counts as those that it was made of.
+//! Each store is a fact: an element was written. At the end of a loop, the facts of its body become facts of all
+//! iterations, with a run of elements for each loop. A load is proven if an earlier fact has the same elements. The
+//! facts of a branch remain valid after it in two cases. In one, the branch is the first iteration of a reduction,
+//! which initializes the elements that the others add to. In the other, they are kept together with the condition:
+//! a tile that is cut at the end of a buffer is initialized and read under the same one. After all loops of the
+//! tile, the run is cut at the end of the buffer. A fused loop counts as the loops that it was made of.
 
 use super::conditions::less_than_zero;
 use super::{Access, Affine, Binary, Instr, Literal, Loop, ParamKind, Program, Reg, Scalar, Unary, each_instr};
 use std::collections::{BTreeSet, HashMap};
 
-/// Elements that were written: from a position on, those of runs within runs, as steps and lengths.
+/// Written elements: a first position, and nested runs from there, as steps and lengths.
 #[derive(Clone, PartialEq)]
 struct Written {
     storage: u32,
     base: Affine,
     runs: Vec<(i64, i64)>,
-    /// What had to hold.
+    /// Conditions under which the elements were written.
     conditions: Vec<Condition>,
 }
 
-/// A form that is less than 0, of variables of which some have gone into runs: of each, its factors in the form and in the
-/// position, its first value and its iterations.
+/// The condition that a form is less than 0. Some of its variables may have become runs; `gone` has, for each of
+/// those, its factors in the form and in the position, its first value and its extent.
 #[derive(Clone, Default, PartialEq)]
 struct Condition {
     form: Affine,
     gone: Vec<[i64; 4]>,
 }
 
-/// What is around a place.
+/// A loop or branch around a place.
 #[derive(Clone)]
 enum Around {
-    /// A loop: its variable, first value and iterations.
+    /// A loop: its variable, first value and extent.
     Loop(Reg, i64, i64),
-    /// A branch where these forms are less than 0.
+    /// A branch in which these forms are less than 0.
     Branch(Vec<Affine>),
-    /// A loop whose iterations, or a branch whose condition, are not known.
+    /// A loop with an unknown extent, or a branch with an unknown condition.
     Unknown,
 }
 
 struct Reads<'p> {
     program: &'p Program,
     defined: HashMap<Reg, &'p Instr>,
-    /// Quotients and remainders that are the same as earlier ones, and these.
+    /// Maps a quotient or remainder to an earlier register with the same value.
     same: HashMap<Reg, Reg>,
     around: Vec<Around>,
     facts: Vec<Written>,
-    /// Elements of each storage whose size is a number, and their bytes.
+    /// Number of elements of each storage whose size is constant; and the bytes of each element.
     sizes: Vec<Option<i64>>,
     bytes: Vec<u64>,
-    /// In how many loops and branches each storage is allocated: in each iteration it is new memory.
+    /// Number of loops and branches around the allocation of each storage. Each iteration allocates new memory.
     allocated_in: Vec<usize>,
     /// Storages with an element that may be read before it is written.
     unproven: BTreeSet<u32>,
-    /// Whether something that comes later may not be executed.
+    /// True if later instructions may not be executed.
     jumps: bool,
 }
 
-/// What is proven of the memory of a program.
+/// The proven facts about the memory of a program.
 #[derive(Clone, Debug)]
 pub struct Proven {
-    /// Results and allocations of which an element may be read before it is written.
+    /// Results and allocations with an element that may be read before it is written.
     unproven: BTreeSet<u32>,
-    /// Parameters of which all elements are written, by their positions.
+    /// Positions of the parameters all of whose elements are written.
     whole: BTreeSet<usize>,
 }
 
 impl Proven {
-    /// Of a program.
+    /// Analyzes a program.
     pub fn of(program: &Program) -> Proven {
         let reads = Reads::of(program);
         let is_whole = |storage: u32| {
@@ -83,17 +84,17 @@ impl Proven {
         Proven { whole, unproven: if reads.jumps { all.collect() } else { reads.unproven } }
     }
 
-    /// Whether the program reads no element of its results, or of memory that it allocates, before it wrote it.
+    /// Returns true if the program writes each element of its results and allocations before it reads it.
     pub fn reads_what_it_wrote(&self) -> bool {
         self.unproven.is_empty()
     }
 
-    /// Whether that is so for one storage.
+    /// Returns true if the program writes each element of one storage before it reads it.
     pub fn reads_what_it_wrote_to(&self, storage: u32) -> bool {
         !self.unproven.contains(&storage)
     }
 
-    /// Whether a call that ends well has written all elements of a parameter, each before it is read.
+    /// Returns true if a successful call has written all elements of a parameter, each before it is read.
     pub fn writes_all(&self, param: usize) -> bool {
         self.whole.contains(&param)
     }
@@ -133,7 +134,7 @@ impl<'p> Reads<'p> {
         });
     }
 
-    /// A position whose quotients and remainders are the first ones of their value.
+    /// Returns a position in which quotients and remainders are replaced by the first ones with the same value.
     fn position(&self, of: &Affine) -> Affine {
         let renamed = of.terms.iter().filter_map(|(reg, factor)| Some((*reg, *self.same.get(reg)?, *factor)));
         renamed
@@ -181,7 +182,7 @@ impl<'p> Reads<'p> {
                     self.branch(body, Around::Unknown);
                     self.facts.truncate(before);
                 }
-                // What comes after a jump may not be executed.
+                // Instructions after a jump may not be executed.
                 Instr::Break | Instr::Continue => self.jumps = true,
                 Instr::Return(_) => self.jumps |= !self.around.is_empty() || at + 1 < list.len(),
                 _ => {}
@@ -189,7 +190,7 @@ impl<'p> Reads<'p> {
         }
     }
 
-    /// Whether the positions of an access count elements of its memory, as sizes do.
+    /// Returns true if the positions of an access are counted in the same elements as the size of its memory.
     fn counts_elements(&self, access: &Access) -> bool {
         let buffer = &self.program.buffers[access.buffer as usize];
         buffer.element.bytes() == self.bytes[buffer.storage as usize]
@@ -201,7 +202,8 @@ impl<'p> Reads<'p> {
         self.around.pop();
     }
 
-    /// What new facts are after their branch: those of a condition that is known are kept with it.
+    /// Updates the new facts at the end of their branch: they are kept with its condition if that is known, and
+    /// dropped otherwise.
     fn under(&mut self, forms: Option<Vec<Affine>>, new: usize) {
         let Some(forms) = forms else { return self.facts.truncate(new) };
         for fact in &mut self.facts[new..] {
@@ -210,7 +212,7 @@ impl<'p> Reads<'p> {
         }
     }
 
-    /// The loop of a variable, if its iterations are known.
+    /// Returns the loop of a variable, if its extent is known.
     fn loop_of(&self, reg: Reg) -> Option<(Reg, i64, i64)> {
         self.around.iter().find_map(|around| match around {
             Around::Loop(var, min, extent) if *var == reg => Some((*var, *min, *extent)),
@@ -234,8 +236,8 @@ impl<'p> Reads<'p> {
         self.facts.extend(all);
     }
 
-    /// What is written over the parts of a fused loop, which its iterations count like the digits of a number: all that they
-    /// can be together.
+    /// Extends a fact over the parts of a fused loop variable. The parts are like the digits of a number, so that
+    /// the iterations together go through all their combinations.
     fn over_parts(&self, mut fact: Written, var: Reg, min: i64, extent: i64) -> Option<Written> {
         let of_conditions = fact.conditions.iter().flat_map(|condition| &condition.form.terms);
         let regs = fact.base.terms.iter().chain(of_conditions).map(|(reg, _)| *reg);
@@ -258,7 +260,8 @@ impl<'p> Reads<'p> {
         is_all.then_some(fact)
     }
 
-    /// A register that is a part of a loop's variable: after how many iterations it counts on, and how many values it has.
+    /// Analyzes a register that is a part of a loop variable. Returns the number of iterations after which it
+    /// increases, its number of values, and the register.
     fn part(&self, reg: Reg, var: Reg, extent: i64, depth: u32) -> Option<(i64, i64, Reg)> {
         if reg == var {
             return Some((1, extent, reg));
@@ -291,7 +294,7 @@ impl<'p> Reads<'p> {
         }
     }
 
-    /// Whether all elements of the memory were written.
+    /// Returns true if a fact covers all elements of the memory.
     fn is_all(&self, fact: &Written) -> bool {
         let size = self.sizes[fact.storage as usize];
         let n = match fact.runs[..] {
@@ -302,9 +305,9 @@ impl<'p> Reads<'p> {
         fact.base.constant == 0 && fact.base.terms.is_empty() && size == Some(n) && fact.conditions.is_empty()
     }
 
-    /// Whether elements that were written include one at a position.
+    /// Returns true if a fact includes the element at a position.
     fn has(&self, fact: &Written, position: &Affine) -> bool {
-        // That a position is within the memory is checked where it is used.
+        // Each access checks that its position is within the memory.
         if self.is_all(fact) {
             return true;
         }
@@ -330,7 +333,7 @@ impl<'p> Reads<'p> {
         let from = asked.base.constant.checked_sub(fact.base.constant);
         match (&fact.runs[..], from) {
             (runs, Some(0)) if *runs == asked.runs => true,
-            // A run without gaps has all that lies within it.
+            // A run without gaps contains all positions between its ends.
             ([(1, n)], Some(from)) if fact.conditions.is_empty() => {
                 from >= 0 && reach(&asked.runs).is_some_and(|reach| from + reach <= *n)
             }
@@ -338,8 +341,9 @@ impl<'p> Reads<'p> {
         }
     }
 
-    /// Whether a condition holds in the first iteration of some loops, and in that one only. The new facts of its branch must
-    /// not depend on these loops, and what is within the loops must be the same in all iterations, in memory from before them.
+    /// Returns true if a condition holds only in the first iteration of some loops. The new facts of its branch
+    /// must not depend on these loops; the code within the loops must do the same in all iterations, and the memory
+    /// must be allocated before them.
     fn is_first(&self, cond: Reg, new: usize) -> bool {
         match self.defined.get(&cond) {
             Some(Instr::Binary { op: Binary::And, a, b, .. }) => self.is_first(*a, new) && self.is_first(*b, new),
@@ -372,7 +376,7 @@ impl<'p> Reads<'p> {
         }
     }
 
-    /// Whether it is known that a form does not depend on some variables.
+    /// Returns true if a form is proven independent of some variables.
     fn is_free_of(&self, form: &Affine, vars: &[Reg]) -> bool {
         form.terms.iter().all(|(reg, _)| !self.may_depend(*reg, vars, 0))
     }
@@ -391,7 +395,7 @@ impl<'p> Reads<'p> {
         }
     }
 
-    /// Between which values a form lies, both included.
+    /// Returns the least and the greatest value of a form.
     fn interval(&self, form: &Affine) -> Option<(i128, i128)> {
         let mut ends = (i128::from(form.constant), i128::from(form.constant));
         for (reg, factor) in &form.terms {
@@ -418,7 +422,7 @@ impl<'p> Reads<'p> {
         }
     }
 
-    /// Whether a register holds what a form says: nothing wraps around.
+    /// Returns true if a register holds the exact value of a form, without wrapping.
     fn holds(&self, reg: Reg, form: &Affine) -> bool {
         let (least, most) = match self.program.registers[reg.index()] {
             // Positions are computed in 64 bits, too.
@@ -430,7 +434,7 @@ impl<'p> Reads<'p> {
         self.interval(form).is_some_and(|(min, max)| min >= least && max <= most)
     }
 
-    /// Whether a register can hold all values of another one of which it is a cast.
+    /// Returns true if a register can hold all values of another one that is cast to it.
     fn is_wider(&self, reg: Reg, than: Reg) -> bool {
         match [reg, than].map(|reg| self.program.registers[reg.index()]) {
             [Scalar::Int(a), Scalar::Int(b)] | [Scalar::UInt(a), Scalar::UInt(b)] => a >= b,
@@ -439,7 +443,7 @@ impl<'p> Reads<'p> {
         }
     }
 
-    /// A register as a form of loop variables.
+    /// Expresses a register as a form of loop variables.
     fn form(&self, reg: Reg, depth: u32) -> Option<Affine> {
         if depth > 8 || self.loop_of(reg).is_some() {
             return Some(reg.into());
@@ -471,11 +475,11 @@ impl<'p> Reads<'p> {
     }
 }
 
-/// What all iterations of a loop write together.
+/// Extends a fact from one iteration of a loop to all of them.
 fn over(mut fact: Written, var: Reg, min: i64, extent: i64) -> Option<Written> {
     let factor = fact.base.factor(var);
     if factor == 0 {
-        // Elements that only some of the iterations write.
+        // Only some of the iterations write the elements.
         let depends = fact.conditions.iter().any(|condition| condition.form.factor(var) != 0);
         return (!depends).then_some(fact);
     }
@@ -496,7 +500,7 @@ fn over(mut fact: Written, var: Reg, min: i64, extent: i64) -> Option<Written> {
     fact.runs = joined(fact.runs)?;
     let mut conditions = Vec::with_capacity(fact.conditions.len());
     for condition in std::mem::take(&mut fact.conditions) {
-        // The run of which these are the outer steps; each of them may be a run of others.
+        // Finds the run whose outer steps these are; each step may itself consist of inner runs.
         let of = condition.cut().and_then(|(step, n, rest)| {
             let is_outer = |run: &&mut (i64, i64)| step % run.0 == 0 && (step / run.0).checked_mul(n) == Some(run.1);
             let run = fact.runs.iter_mut().find(is_outer)?;
@@ -514,7 +518,7 @@ fn over(mut fact: Written, var: Reg, min: i64, extent: i64) -> Option<Written> {
     Some(fact)
 }
 
-/// Runs in order. Those that follow each other without gaps are one.
+/// Sorts runs, and merges those that follow each other without gaps.
 fn joined(mut all: Vec<(i64, i64)>) -> Option<Vec<(i64, i64)>> {
     all.sort_unstable();
     let mut runs: Vec<(i64, i64)> = Vec::with_capacity(all.len());
@@ -528,7 +532,7 @@ fn joined(mut all: Vec<(i64, i64)>) -> Option<Vec<(i64, i64)>> {
 }
 
 impl Condition {
-    /// Variables that count on where another one ends are one, as in runs.
+    /// Merges variables where one continues at the end of another, as with runs.
     fn join(&mut self) -> Option<()> {
         self.gone.sort_unstable();
         let mut all: Vec<[i64; 4]> = Vec::with_capacity(self.gone.len());
@@ -546,8 +550,8 @@ impl Condition {
         Some(())
     }
 
-    /// The run that it cuts, step and length, and the length that is left: if all of its variables have gone into that run,
-    /// which it counts without gaps.
+    /// Returns the run that the condition cuts (its step and length) and the remaining length. This requires that
+    /// all variables of the condition have become that run, without gaps.
     fn cut(&self) -> Option<(i64, i64, i64)> {
         let [unit, first, ..] = *self.gone.first()?;
         if !self.form.terms.is_empty() || unit <= 0 || first % unit != 0 {
@@ -561,13 +565,13 @@ impl Condition {
             }
             n = n.checked_mul(*extent)?;
         }
-        // unit * t + constant < 0
+        // Solves unit * t + constant < 0.
         let rest = self.form.constant.checked_neg()?.checked_add(unit - 1)?.div_euclid(unit);
         (rest > 0).then_some((first, n, rest.min(n)))
     }
 }
 
-/// How many positions runs reach over.
+/// Returns the number of positions from the first to the last element of runs.
 fn reach(runs: &[(i64, i64)]) -> Option<i64> {
     runs.iter().try_fold(1i64, |sum, (step, n)| sum.checked_add(step.checked_mul(n - 1)?))
 }

@@ -10,8 +10,8 @@ use passhost_lang::ir::constant::{Element, Number};
 use passhost_lang::ir::{Bf16, DType, F16};
 use std::sync::{Arc, Weak};
 
-/// A tensor of any data type: elements in row-major order, little-endian, `bool` as one byte that is 0 or 1. A clone
-/// shares the data; who writes to shared data gets a copy first.
+/// A tensor of any data type: elements in row-major order, little-endian, `bool` as one byte that is 0 or 1. A
+/// clone shares the data; writing to shared data copies it first.
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -40,16 +40,16 @@ impl std::fmt::Debug for Tensor {
 }
 
 impl PartialEq for Tensor {
-    /// The same data type, shape and bytes; so NaN equals NaN, and 0.0 is not -0.0.
+    /// Compares data type, shape and bytes; so NaN equals NaN, and 0.0 is not equal to -0.0.
     fn eq(&self, other: &Tensor) -> bool {
         self.dtype == other.dtype && self.shape == other.shape && self.bytes() == other.bytes()
     }
 }
 
-/// Bytes of a tensor; `None` if no tensor is like that.
+/// Returns the size of a tensor in bytes; `None` if such a tensor cannot exist.
 pub fn size_of(dtype: DType, shape: &[i64]) -> Option<u64> {
     let of_element = u64::try_from(dtype.bytes()).ok().filter(|_| dtype.is_known() && (dtype.lanes() as i16) > 0)?;
-    // Where one extent is 0, the others may be anything.
+    // If one extent is 0, the others may be anything.
     let extents = shape.iter().map(|extent| u64::try_from(*extent).ok()).collect::<Option<Vec<u64>>>()?;
     if extents.contains(&0) {
         return Some(0);
@@ -62,7 +62,7 @@ fn no_tensor(dtype: DType, shape: &[i64], bytes: usize) -> Fault {
     FaultKind::NoTensor { dtype, shape: shape.to_vec(), bytes: bytes as u64 }.into()
 }
 
-/// What new memory holds. A truth value is 0 or 1.
+/// Returns the byte that fills new memory. A truth value is 0 or 1.
 fn fresh_byte(dtype: DType, limits: &Limits) -> u8 {
     if dtype == DType::BOOL { limits.fresh_byte() & 1 } else { limits.fresh_byte() }
 }
@@ -72,10 +72,10 @@ fn no_numbers(dtype: DType) -> Fault {
 }
 
 impl Tensor {
-    /// From its data.
+    /// Creates a tensor from its data.
     ///
     /// # Errors
-    /// If the data does not have the size that follows from data type and shape.
+    /// Fails if the size of the data does not match the data type and shape.
     pub fn new(dtype: DType, shape: &[i64], bytes: &[u8]) -> Result<Tensor, Fault> {
         if size_of(dtype, shape) != Some(bytes.len() as u64) {
             return Err(no_tensor(dtype, shape, bytes.len()));
@@ -83,26 +83,26 @@ impl Tensor {
         Ok(Tensor { dtype, shape: shape.into(), bytes: bytes.len(), storage: Arc::new(Room::of(bytes)), origin: None })
     }
 
-    /// All bytes zero, counted against the limits until the last clone is dropped.
+    /// Creates a tensor of zero bytes, counted against the limits until the last clone is dropped.
     ///
     /// # Errors
-    /// If no tensor has this shape, or there is not so much memory.
+    /// Fails if such a tensor cannot exist, or there is not enough memory.
     pub fn zeros(dtype: DType, shape: &[i64], limits: &Limits) -> Result<Tensor, Fault> {
         Tensor::within(dtype, shape, |bytes| Room::filled(0, bytes, limits))
     }
 
-    /// Memory of a module that was not written yet: what it holds is up to the limits.
+    /// Creates unwritten memory of a module, filled with the fresh byte of the limits.
     ///
     /// # Errors
-    /// As [`Tensor::zeros`].
+    /// Fails as [`Tensor::zeros`] does.
     pub fn fresh(dtype: DType, shape: &[i64], limits: &Limits) -> Result<Tensor, Fault> {
         Tensor::within(dtype, shape, |bytes| Room::filled(fresh_byte(dtype, limits), bytes, limits))
     }
 
-    /// Memory for something that writes all of it. It holds whatever it held before.
+    /// Creates memory with unspecified content, which the caller must fill.
     ///
     /// # Errors
-    /// As [`Tensor::zeros`].
+    /// Fails as [`Tensor::zeros`] does.
     pub fn unfilled(dtype: DType, shape: &[i64], limits: &Limits) -> Result<Tensor, Fault> {
         Tensor::within(dtype, shape, |bytes| Room::any(bytes, limits))
     }
@@ -112,7 +112,7 @@ impl Tensor {
         Ok(Tensor { dtype, shape: shape.into(), bytes: bytes as usize, storage: Arc::new(room(bytes)?), origin: None })
     }
 
-    /// Whether an element is what [`Tensor::fresh`] makes.
+    /// Returns true if some element has the content that [`Tensor::fresh`] creates.
     pub(crate) fn has_fresh(&self, limits: &Limits) -> bool {
         fn any<T: bytemuck::Pod + PartialEq>(bytes: &[u8], fresh: T) -> bool {
             bytemuck::try_cast_slice::<u8, T>(bytes).is_ok_and(|elements| elements.contains(&fresh))
@@ -123,24 +123,24 @@ impl Tensor {
             2 => any(self.bytes(), [fresh; 2]),
             4 => any(self.bytes(), u32::from_ne_bytes([fresh; 4])),
             8 => any(self.bytes(), u64::from_ne_bytes([fresh; 8])),
-            // Vectors, and elements of odd widths.
+            // Vectors, and elements of other widths.
             _ => true,
         }
     }
 
-    /// From its elements.
+    /// Creates a tensor from its elements.
     ///
     /// # Errors
-    /// If their number is not that of the shape.
+    /// Fails if their number does not match the shape.
     pub fn from_vec<T: Element>(shape: &[i64], values: Vec<T>) -> Result<Tensor, Fault> {
         let numbers = values.into_iter().map(Element::number);
         Tensor::from_numbers(T::DTYPE, shape, numbers)
     }
 
-    /// From numbers, converted to the data type as [`Element::of`] does.
+    /// Creates a tensor from numbers, converted to the data type as by [`Element::of`].
     ///
     /// # Errors
-    /// If their number is not that of the shape, or Rust has no type for the elements.
+    /// Fails if their number does not match the shape, or the elements do not have a Rust type.
     pub fn from_numbers(
         dtype: DType,
         shape: &[i64],
@@ -154,88 +154,88 @@ impl Tensor {
         Tensor::new(dtype, shape, &bytes)
     }
 
-    /// The same tensor with a number by which whoever gave it knows it again: clones have it, and what is written to
-    /// them.
+    /// Attaches a number that identifies the tensor to its creator. Clones keep it, even when they are written to.
     #[must_use]
     pub fn with_origin(self, origin: u32) -> Tensor {
         Tensor { origin: Some(origin), ..self }
     }
 
-    /// The number that it was given.
+    /// Returns the number set by [`Tensor::with_origin`].
     pub fn origin(&self) -> Option<u32> {
         self.origin
     }
 
-    /// The memory that it shares with its clones, until one of them is written to.
+    /// Returns the address of the memory that it shares with its clones until one of them is written to.
     pub(crate) fn memory(&self) -> usize {
         Arc::as_ptr(&self.storage).addr()
     }
 
-    /// That memory, which this does not keep.
+    /// Returns a weak reference to that memory.
     pub(crate) fn handle(&self) -> Weak<Room> {
         Arc::downgrade(&self.storage)
     }
 
-    /// The same tensor in the memory of another one of as many bytes.
+    /// Returns this tensor with the memory of another one of the same size.
     pub(crate) fn in_memory_of(&self, other: &Tensor) -> Tensor {
         Tensor { storage: Arc::clone(&other.storage), ..self.clone() }
     }
 
-    /// The same tensor in memory of its own.
+    /// Returns a copy of the tensor with its own memory.
     pub(crate) fn copied(&self) -> Tensor {
         Tensor { storage: Arc::new(Room::clone(&self.storage)), ..self.clone() }
     }
 
-    /// Data type of the elements.
+    /// Returns the data type of the elements.
     pub fn dtype(&self) -> DType {
         self.dtype
     }
 
-    /// The extents; none of a scalar.
+    /// Returns the extents; empty for a scalar.
     pub fn shape(&self) -> &[i64] {
         &self.shape
     }
 
-    /// Number of elements.
+    /// Returns the number of elements.
     pub fn len(&self) -> usize {
         self.shape.iter().fold(1, |n, extent| n.saturating_mul(*extent as usize))
     }
 
-    /// Whether it has no elements.
+    /// Returns true if it has no elements.
     pub fn is_empty(&self) -> bool {
         self.shape.contains(&0)
     }
 
-    /// Bytes of its data.
+    /// Returns the size of its data in bytes.
     pub fn nbytes(&self) -> usize {
         self.bytes
     }
 
-    /// Its data.
+    /// Returns its data.
     pub fn bytes(&self) -> &[u8] {
         &self.storage.bytes()[..self.bytes]
     }
 
-    /// Its data, to be written. Data that other tensors share is copied first; the copy is not counted.
+    /// Returns its data, mutably. Data shared with other tensors is copied first; the copy is not counted.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         let bytes = self.bytes;
         &mut Arc::make_mut(&mut self.storage).bytes_mut()[..bytes]
     }
 
-    /// Where its data is, if no other tensor shares it: for somebody who writes there while nothing reads this tensor.
+    /// Returns the address of its data if no other tensor shares it, for writers that run while nothing reads this
+    /// tensor.
     pub fn address(&self) -> Option<usize> {
         (Arc::strong_count(&self.storage) == 1).then(|| self.storage.address())
     }
 
-    /// Its data in words of 8 bytes, the last one filled up.
+    /// Returns its data in words of 8 bytes, the last one padded.
     pub(crate) fn words(&self) -> &[u64] {
         self.storage.words()
     }
 
-    /// Its data in words of 8 bytes, to be written. Data that other tensors share is copied first, which is counted.
+    /// Returns its data in words of 8 bytes, mutably. Data shared with other tensors is copied first, and counted.
     ///
     /// # Errors
-    /// If the limits do not allow the copy.
+    /// Fails if the limits do not allow the copy.
     pub(crate) fn words_mut(&mut self, limits: &Limits) -> Result<&mut [u64], Fault> {
         if Arc::get_mut(&mut self.storage).is_none() {
             let mut copy = Room::any(self.bytes as u64, limits)?;
@@ -245,10 +245,10 @@ impl Tensor {
         Ok(Arc::make_mut(&mut self.storage).words_mut())
     }
 
-    /// The same data with another shape of as many elements.
+    /// Returns the same data with another shape of as many elements.
     ///
     /// # Errors
-    /// If the number of elements is another one.
+    /// Fails if the number of elements differs.
     pub fn reshaped(&self, shape: &[i64]) -> Result<Tensor, Fault> {
         if size_of(self.dtype, shape) != Some(self.bytes as u64) {
             return Err(no_tensor(self.dtype, shape, self.bytes));
@@ -256,10 +256,10 @@ impl Tensor {
         Ok(Tensor { shape: shape.into(), origin: None, ..self.clone() })
     }
 
-    /// Its elements.
+    /// Returns its elements.
     ///
     /// # Errors
-    /// If they are of another data type.
+    /// Fails if they have another data type.
     pub fn values<T: Element>(&self) -> Result<Vec<T>, Fault> {
         if T::DTYPE != self.dtype {
             return Err(no_tensor(T::DTYPE, &self.shape, self.bytes));
@@ -267,7 +267,8 @@ impl Tensor {
         Ok((0..self.len()).filter_map(|i| self.number(i)).map(T::of).collect())
     }
 
-    /// One element by its position in row-major order; `None` beyond the end, and if Rust has no type for the elements.
+    /// Returns the element at a position in row-major order; `None` beyond the end, and if the elements do not have
+    /// a Rust type.
     pub fn number(&self, i: usize) -> Option<Number> {
         let width = self.dtype.bytes();
         let bytes = self.bytes().get(i.checked_mul(width)?..)?.get(..width)?;
@@ -275,12 +276,12 @@ impl Tensor {
         number_of(self.dtype, word)
     }
 
-    /// All elements as numbers; nothing if Rust has no type for them.
+    /// Returns all elements as numbers; none if they do not have a Rust type.
     pub fn numbers(&self) -> impl Iterator<Item = Number> + '_ {
         (0..self.len()).map_while(|i| self.number(i))
     }
 
-    /// A hash of data type, shape and data: the same on every machine.
+    /// Returns a hash of data type, shape and data, which is the same on every machine.
     pub fn checksum(&self) -> u64 {
         match self.with_usual_nans() {
             None => self.hasher(self.bytes()).digest(),
@@ -288,7 +289,7 @@ impl Tensor {
         }
     }
 
-    /// The bytes with the same NaN everywhere, if there is one: which one comes out is up to the processor.
+    /// Replaces each NaN by the same one, because its bits depend on the processor. `None` if there are no NaNs.
     fn with_usual_nans(&self) -> Option<Vec<u8>> {
         fn usual<T: bytemuck::Pod>(bytes: &[u8], is_nan: impl Fn(T) -> bool, nan: T) -> Option<Vec<u8>> {
             let elements =
@@ -305,7 +306,7 @@ impl Tensor {
         }
     }
 
-    /// 128 bits that are the same for equal tensors and, but for chance, different for others.
+    /// Returns a 128-bit hash: equal for equal tensors, and almost certainly different for others.
     pub fn digest(&self) -> u128 {
         let mut hash = self.hasher(self.bytes());
         hash.update(&(self.shape.len() as u64).to_le_bytes());
@@ -320,11 +321,11 @@ impl Tensor {
         hash
     }
 
-    /// Elements drawn from a seed, the same on every machine: floats from -1 to 1 (1 excluded), signed integers from -8
-    /// to 7, unsigned ones from 0 to 15, truth values.
+    /// Creates a tensor of elements drawn from a seed, the same on every machine: floats from -1 to 1 (excluding
+    /// 1), signed integers from -8 to 7, unsigned ones from 0 to 15, truth values.
     ///
     /// # Errors
-    /// If no tensor has this shape, there is not so much memory, or Rust has no type for the elements.
+    /// Fails if such a tensor cannot exist, there is not enough memory, or the elements do not have a Rust type.
     pub fn random(dtype: DType, shape: &[i64], seed: u64, limits: &Limits) -> Result<Tensor, Fault> {
         let mut out = Tensor::zeros(dtype, shape, limits)?;
         random::fill(dtype, seed, out.bytes_mut()).ok_or_else(|| no_numbers(dtype))?;
@@ -332,12 +333,13 @@ impl Tensor {
     }
 }
 
-/// Words of 8 bytes that hold as many bytes.
+/// Returns the number of 8-byte words that hold this many bytes.
 pub(crate) fn copy_len(bytes: usize) -> usize {
     bytes.div_ceil(8)
 }
 
-/// The number whose little-endian bytes are the lower ones of a word; `None` if Rust has no type for the data type.
+/// Returns the number whose little-endian bytes are the lower ones of a word; `None` if the data type does not have
+/// a Rust type.
 pub fn number_of(dtype: DType, word: u64) -> Option<Number> {
     Some(match dtype {
         DType::BOOL => Number::Bool(word as u8 != 0),
@@ -357,7 +359,8 @@ pub fn number_of(dtype: DType, word: u64) -> Option<Number> {
     })
 }
 
-/// A number as the lower bytes of a word, and how many they are; `None` if Rust has no type for the data type.
+/// Returns a number as the lower bytes of a word, and how many bytes there are; `None` if the data type does not
+/// have a Rust type.
 pub fn word_of(dtype: DType, number: Number) -> Option<(u64, usize)> {
     let word = match dtype {
         DType::BOOL => u64::from(bool::of(number)),

@@ -20,14 +20,14 @@ impl SplitMix {
     }
 }
 
-/// Fills the data of a tensor. `None` if Rust has no type for the elements.
+/// Fills the data of a tensor; `None` if the elements do not have a Rust type.
 pub(super) fn fill(dtype: DType, seed: u64, bytes: &mut [u8]) -> Option<()> {
     let mut random = SplitMix::new(seed);
     let scalar = DType::new(dtype.code(), dtype.bits(), 1);
     word_of(scalar, Number::Int(0))?;
     // 23 bits, so that the number is exact in float32.
     let float = |draw: u64| (draw >> 41) as f64 / f64::from(1 << 22) - 1.0;
-    // The most usual elements, without the question for each what they are.
+    // A fast path for the most common types, without a dispatch for each element.
     if scalar == DType::F32 {
         let elements = bytes.as_chunks_mut::<4>().0;
         elements.iter_mut().for_each(|element| *element = (float(random.next()) as f32).to_le_bytes());

@@ -1,4 +1,4 @@
-//! Values against their types: symbolic variables get values, and everything else is checked.
+//! Checks values against their types, and binds symbolic variables.
 
 use super::failure::Cause;
 use super::symbols::Symbols;
@@ -6,7 +6,7 @@ use super::value::{Value, shape_text};
 use passhost_lang::ir::TensorType;
 use passhost_lang::ir::{Body, DType, Dim, Type};
 
-/// Checks of extents that wait until all variables have values.
+/// A check of an extent that waits until all variables are bound.
 struct Waiting {
     what: String,
     axis: Option<usize>,
@@ -14,7 +14,7 @@ struct Waiting {
     dim: Dim,
 }
 
-/// Compares values with types, one after the other, and then the dimensions that are expressions.
+/// Checks values against types, one after the other, and then the dimensions that are expressions.
 pub(super) struct Binder<'s> {
     symbols: &'s mut Symbols,
     body: &'s Body,
@@ -22,12 +22,12 @@ pub(super) struct Binder<'s> {
 }
 
 impl<'s> Binder<'s> {
-    /// Gives values to symbolic variables of a body.
+    /// Creates a binder for the symbolic variables of a body.
     pub(super) fn new(symbols: &'s mut Symbols, body: &'s Body) -> Binder<'s> {
         Binder { symbols, body, waiting: Vec::new() }
     }
 
-    /// Compares one value; `what` names it in messages.
+    /// Checks one value; `what` names it in messages.
     pub(super) fn bind(&mut self, what: &str, ty: &Type, value: &Value) -> Result<(), Cause> {
         let wrong = |wanted: String| Err(Cause::OtherKind { what: what.to_string(), found: value.described(), wanted });
         match (ty, value) {
@@ -81,7 +81,7 @@ impl<'s> Binder<'s> {
         }
     }
 
-    /// Compares the dimensions that are expressions.
+    /// Checks the dimensions that are expressions.
     pub(super) fn finish(self) -> Result<(), Cause> {
         for Waiting { what, axis, found, dim } in self.waiting {
             let wanted = self.symbols.extent(&dim, self.body)?;

@@ -1,4 +1,4 @@
-//! Calls: of functions, closures and packed functions, and of the operators that the machine executes itself.
+//! Calls functions, closures and packed functions, and the operators that the machine executes itself.
 
 use super::bind::Binder;
 use super::failure::Cause;
@@ -14,7 +14,7 @@ use passhost_lang::ir::{Expr, Type};
 use std::sync::Arc;
 
 impl Machine<'_> {
-    /// Any call.
+    /// Executes any call.
     pub(super) fn call(
         &mut self,
         frame: &mut Frame,
@@ -37,7 +37,7 @@ impl Machine<'_> {
         }
     }
 
-    /// A call of a value.
+    /// Calls a value.
     fn call_value(&mut self, callee: &Value, mut args: Vec<Value>, observer: &mut dyn Observer) -> Result<Next, Cause> {
         match callee {
             Value::Function(name) => {
@@ -53,7 +53,7 @@ impl Machine<'_> {
                 }
             }
             Value::Closure(closure) => {
-                // As in TVM, what is bound comes last.
+                // Bound arguments come last, as in TVM.
                 args.extend(closure.bound.iter().cloned());
                 let callee = match (&closure.callee, closure.unbound()) {
                     (Callee::Global(name), _) => Target::Global(name.clone()),
@@ -66,7 +66,7 @@ impl Machine<'_> {
         }
     }
 
-    /// A call of a packed function that returns a value.
+    /// Calls a packed function that returns a value.
     pub(super) fn call_packed(
         &mut self,
         name: &str,
@@ -84,7 +84,7 @@ impl Machine<'_> {
         told(value, observer)
     }
 
-    /// A call of an operator.
+    /// Executes a call of an operator.
     fn operator(
         &mut self,
         frame: &mut Frame,
@@ -148,7 +148,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Operators on shapes, devices and memory; `None` for all others.
+    /// Executes an operator on shapes, devices or memory; `None` for all others.
     fn simple_operator(&mut self, frame: &Frame, call: Call<'_>, name: &str) -> Result<Option<Value>, Cause> {
         let value = |i: usize| match call.arg(i) {
             Some(arg) => frame.value(arg),
@@ -187,7 +187,7 @@ impl Machine<'_> {
         }))
     }
 
-    /// A piece of memory of so many elements.
+    /// Allocates a storage of this many elements.
     fn piece(&mut self, name: &str, shape: &Value, dtype: &Value) -> Result<Value, Cause> {
         let bytes = match (shape, dtype) {
             (Value::Shape(extents), Value::DType(dtype)) => size_of(*dtype, extents),
@@ -197,11 +197,11 @@ impl Machine<'_> {
         Ok(Value::Storage(self.pieces.piece(bytes.ok_or_else(none)?)))
     }
 
-    /// A new tensor.
+    /// Allocates a tensor.
     fn allocated(&mut self, frame: &Frame, shape: &Value, dtype: &Value) -> Result<Value, Cause> {
         match (shape, dtype) {
             (Value::Shape(extents), Value::DType(dtype)) => {
-                // What is written to it is not followed.
+                // Writes to it are not tracked.
                 if self.looks_for_unwritten && self.unwritten.is_none() {
                     self.unwritten = Some(frame.at());
                 }
@@ -213,11 +213,11 @@ impl Machine<'_> {
     }
 }
 
-/// Compares what a packed function returned with the type of the call, which `ty_args` says.
+/// Checks the result of a packed function against the type of the call, given by `ty_args`.
 fn returned(frame: &mut Frame, call: Call<'_>, callee: &Value, next: Next) -> Result<Next, Cause> {
     let (Next::Value(value), Value::Packed(name)) = (&next, callee) else { return Ok(next) };
     let ty = call.ty().to_owned();
-    // What returns nothing is written as what returns a tuple of nothing.
+    // A call without a result has the type of an empty tuple.
     if !matches!((&ty, value), (Type::Tuple(fields), Value::Null) if fields.is_empty()) {
         let plan = Arc::clone(&frame.plan);
         let mut binder = Binder::new(&mut frame.symbols, &plan.body);
@@ -227,7 +227,7 @@ fn returned(frame: &mut Frame, call: Call<'_>, callee: &Value, next: Next) -> Re
     Ok(next)
 }
 
-/// The first argument, and the fields of the second one.
+/// Returns the first argument, and the fields of the second one.
 fn callee_and_tuple(frame: &Frame, call: Call<'_>) -> Result<(Value, Vec<Value>), Cause> {
     let mut args = frame.values(call.args())?.into_iter();
     let callee = args.next().unwrap_or(Value::Null);
@@ -237,7 +237,7 @@ fn callee_and_tuple(frame: &Frame, call: Call<'_>) -> Result<(Value, Vec<Value>)
     })
 }
 
-/// A function with some arguments bound.
+/// Binds some arguments of a function.
 fn closure_of(callee: &Value, bound: Vec<Value>) -> Result<Value, Cause> {
     match callee {
         Value::Function(name) => Value::closure(Callee::Global(name.clone()), bound),
@@ -249,8 +249,8 @@ fn closure_of(callee: &Value, bound: Vec<Value>) -> Result<Value, Cause> {
     }
 }
 
-/// A text with values in its places, as Python's `str.format` makes it of texts: `{}` is the next value, `{0}` the first
-/// one, `{{` a brace. Values without a place are left out; without a text, all values are put together with `between`.
+/// Formats texts as Python's `str.format`: `{}` is the next value, `{0}` the first one, `{{` a brace. Values
+/// without a placeholder are left out. If the format is empty, all values are joined with `between`.
 fn formatted(format: &str, args: &[Value], between: &str) -> Result<String, Cause> {
     if format.is_empty() {
         return Ok(args.iter().map(ToString::to_string).collect::<Vec<_>>().join(between));

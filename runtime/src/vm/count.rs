@@ -1,19 +1,19 @@
-//! How much a function will call, as far as that is known before it runs.
+//! Counts the calls of a function as far as possible before it runs.
 
 use passhost_lang::ir::Call;
 use passhost_lang::ir::{BodyKind, Expr, Module};
 use std::collections::HashMap;
 
-/// Calls of functions are followed so deep.
+/// Greatest depth to which calls of functions are followed.
 const DEEPEST: usize = 100;
 
-/// How many operators, PrimFuncs and packed functions a call of a Relax function executes if each of its bindings is
-/// executed once. A recursion counts for nothing.
+/// Returns how many operators, PrimFuncs and packed functions a call of a Relax function executes if each of its
+/// bindings is executed once. Recursive calls count as 0.
 pub fn calls_of(module: &Module, function: &str) -> u64 {
     count(module, function, &mut HashMap::new(), 0)
 }
 
-/// `known` has the functions that are counted, and 0 for those that are being counted.
+/// `known` has the counts of finished functions, and 0 for unfinished ones.
 fn count<'m>(module: &'m Module, function: &'m str, known: &mut HashMap<&'m str, u64>, depth: usize) -> u64 {
     let Some(body) = module.get(function).filter(|body| body.kind() == BodyKind::Function) else { return 1 };
     if let Some(n) = known.get(function) {
@@ -38,7 +38,7 @@ fn is_packed(call: Call<'_>) -> bool {
     matches!(call.callee().view(), Expr::ExternFunc(_))
 }
 
-/// Whether an operator computes something, rather than to handle values.
+/// Returns true if an operator computes something, rather than only handling values.
 fn takes_time(name: &str) -> bool {
     const SIMPLE: [&str; 10] = [
         "relax.shape_of",

@@ -1,25 +1,25 @@
-//! Why the machine ended a run, and where in the module.
+//! The reason why the machine ended a run, and its place in the module.
 
 use crate::fault::{Fault, FaultKind};
 use passhost_lang::names::did_you_mean;
 use std::fmt;
 
-/// Why an operator is not executed whose plugin has no rule for that.
+/// The reason for operators whose plugin has no rule for legalizing them.
 pub const NO_LEGALIZATION: &str = "it has no legalization";
 
-/// Why a function has no result.
+/// The reason why a function has no result.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Cause {
     /// A kernel failed, or a limit was reached.
     #[error(transparent)]
     Fault(#[from] Fault),
-    /// The module has no such function.
+    /// The module does not have this function.
     #[error("the module has no function `{name}`{}", did_you_mean(near))]
     NoFunction {
-        /// The name that was asked for.
+        /// The requested name.
         name: String,
-        /// Names of functions that are like it.
+        /// Similar names of functions.
         near: Vec<String>,
     },
     /// A function of the module is of another kind.
@@ -27,17 +27,17 @@ pub enum Cause {
     OtherFunction {
         /// Its name.
         name: String,
-        /// What it is.
+        /// Its kind.
         found: &'static str,
-        /// What it should be.
+        /// The expected kind.
         wanted: &'static str,
     },
-    /// No packed function has this name.
+    /// A packed function with this name does not exist.
     #[error("the packed function `{name}` is not registered{}", did_you_mean(near))]
     NotRegistered {
         /// Its name.
         name: String,
-        /// Names that are like it.
+        /// Similar names.
         near: Vec<String>,
     },
     /// A packed function that the program registered failed.
@@ -45,7 +45,7 @@ pub enum Cause {
     PackedFailed {
         /// Its name.
         name: String,
-        /// What it says.
+        /// Its error message.
         why: String,
     },
     /// An operator is neither executed by the machine nor legalized.
@@ -53,25 +53,25 @@ pub enum Cause {
     NotExecuted {
         /// Its name.
         name: String,
-        /// Why not; [`NO_LEGALIZATION`] if its plugin has no rule for it, else what is in the way of the rule.
+        /// The reason: [`NO_LEGALIZATION`] if its plugin has no rule for it, otherwise the obstacle to the rule.
         why: String,
     },
-    /// An operator does not take these arguments.
+    /// An operator was called with wrong arguments.
     #[error("the operator `{name}` does not take these values: {why}")]
     NotTaken {
         /// Its name.
         name: String,
-        /// Why not.
+        /// The reason.
         why: String,
     },
-    /// A call writes to an argument whose memory is that of another argument.
+    /// A call writes to an argument that shares its memory with another argument.
     #[error("`{name}` writes to argument {written}, and argument {other} is in the same memory; give it a copy of one")]
     SharedArguments {
-        /// The function that is called.
+        /// The called function.
         name: String,
-        /// The position of the argument that it writes to.
+        /// The position of the written argument.
         written: usize,
-        /// The position of the other one.
+        /// The position of the other argument.
         other: usize,
     },
     /// Calls are nested too deeply.
@@ -86,48 +86,48 @@ pub enum Cause {
         /// The limit.
         limit: u32,
     },
-    /// A value does not have the type that is written.
+    /// A value does not have its declared type.
     #[error("{what} is {found}, but {wanted} is expected")]
     Mismatch {
-        /// The value: a parameter, or what a match_cast or an operator takes.
+        /// The value: a parameter, or an operand of a match_cast or an operator.
         what: String,
-        /// What it is.
+        /// The found type.
         found: String,
-        /// What it should be.
+        /// The expected type.
         wanted: String,
     },
-    /// A value is of another kind than is written, as a tuple where a tensor is expected.
+    /// The kind of a value differs from its declared one, such as a tuple instead of a tensor.
     #[error("{what} is {found}, but {wanted} is expected")]
     OtherKind {
         /// The value.
         what: String,
-        /// What it is.
+        /// The found kind.
         found: String,
-        /// What it should be.
+        /// The expected kind.
         wanted: String,
     },
-    /// A tensor or shape has another data type or number of dimensions than is written.
+    /// The data type or number of dimensions of a tensor or shape differs from its declared one.
     #[error("{what} has {aspect} {found}, but {wanted} is expected")]
     OtherType {
         /// The value.
         what: String,
         /// `dtype` or `ndim`.
         aspect: &'static str,
-        /// What it has.
+        /// The found value of this aspect.
         found: String,
-        /// What it should have.
+        /// The expected value.
         wanted: String,
     },
-    /// A symbolic variable has no value.
+    /// A symbolic variable is unbound.
     #[error("the symbolic variable `{name}` has no value here")]
     Unbound {
         /// Its name.
         name: String,
     },
-    /// A dimension has no value within 64 bits.
+    /// The value of a dimension does not exist or does not fit 64 bits.
     #[error("a dimension has no value: {why}")]
     NoExtent {
-        /// Why.
+        /// The reason.
         why: String,
     },
 }
@@ -139,7 +139,7 @@ impl From<FaultKind> for Cause {
 }
 
 impl Cause {
-    /// A value that is something else than expected.
+    /// Creates a mismatch of a value.
     pub fn mismatch(what: impl Into<String>, found: impl Into<String>, wanted: impl Into<String>) -> Cause {
         Cause::Mismatch { what: what.into(), found: found.into(), wanted: wanted.into() }
     }
@@ -150,7 +150,7 @@ impl Cause {
 pub struct At {
     /// Name of the function.
     pub function: String,
-    /// Node of its body.
+    /// Index of the node in its body.
     pub node: usize,
     /// Name of the binding at the node, if it has one.
     pub binding: Option<String>,
@@ -165,12 +165,13 @@ impl fmt::Display for At {
     }
 }
 
-/// The cause, and the calls that led to it.
+/// The cause of a failure, and the calls that led to it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Failure {
-    /// What went wrong.
+    /// The cause.
     pub cause: Cause,
-    /// Where, the innermost call first; nothing if no function was entered. Of many calls the first ones.
+    /// The places, the innermost call first; empty if no function was entered. If there are many, only the first
+    /// ones are kept.
     pub at: Vec<At>,
 }
 

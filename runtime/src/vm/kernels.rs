@@ -1,4 +1,4 @@
-//! PrimFuncs: each is prepared once, whoever calls it, and called with tensors and numbers.
+//! Calls PrimFuncs with tensors and numbers. Each is prepared once, for all of its calls.
 
 use super::failure::Cause;
 use super::lowered::Lowered;
@@ -17,8 +17,8 @@ use passhost_lang::ir::{BodyKind, Call, Value as Node};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// PrimFuncs that a backend prepared, and what takes the place of calls of operators, by their content. Machines that know
-/// the same operators can share them.
+/// Caches of prepared PrimFuncs and of lowered operator calls, keyed by their content. Machines with the same
+/// operators can share them.
 pub struct Kernels {
     backend: Box<dyn Backend>,
     known: Mutex<ByBody<Arc<dyn Kernel>>>,
@@ -32,26 +32,26 @@ impl Default for Kernels {
 }
 
 impl Kernels {
-    /// Of a backend.
+    /// Creates the kernels of a backend.
     pub fn new(backend: impl Backend + 'static) -> Kernels {
         Kernels { backend: Box::new(backend), known: Mutex::default(), lowered: Mutex::default() }
     }
 
-    /// A PrimFunc, prepared now or before.
+    /// Returns a prepared PrimFunc, from the cache or new.
     ///
     /// # Errors
-    /// If the backend does not execute it.
+    /// Fails if the backend does not execute it.
     pub fn get(&self, function: &Body) -> Result<Arc<dyn Kernel>, Fault> {
         known_or_made(&self.known, function, || self.backend.prepare(function))
     }
 
-    /// What takes the place of a call in a body of its own, made now or before.
+    /// Returns the lowered form of an operator call, which is a body of its own, from the cache or new.
     pub(super) fn lowered<E>(&self, call: &Body, make: impl FnOnce() -> Result<Lowered, E>) -> Result<Arc<Lowered>, E> {
         known_or_made(&self.lowered, call, || make().map(Arc::new))
     }
 }
 
-/// No lock is held while it is made: two threads may make the same.
+/// Returns a cached or new value. No lock is held while it is made, so two threads may make the same one.
 fn known_or_made<T: Clone, E>(
     known: &Mutex<ByBody<T>>,
     body: &Body,
@@ -69,19 +69,19 @@ fn known_or_made<T: Clone, E>(
 /// A PrimFunc of the module.
 pub(super) struct PrimFunc {
     kernel: Arc<dyn Kernel>,
-    /// The parameters that it writes to, by their positions.
+    /// Positions of the parameters that it writes to.
     written: BTreeSet<usize>,
 }
 
-/// The tensors that a call makes.
+/// The result tensors of a call.
 pub(super) struct Outputs {
     pub(super) types: Vec<(DType, Vec<i64>)>,
-    /// Whether they are fields of a tuple.
+    /// True if they are fields of a tuple.
     pub(super) tuple: bool,
 }
 
 impl Outputs {
-    /// Those of the types that are written in a call.
+    /// Derives the outputs from the types in a call.
     pub(super) fn of_call(frame: &Frame, call: Call<'_>) -> Result<Outputs, Cause> {
         let mut types: Vec<Type> = call.type_args().map(|ty| ty.to_owned()).collect();
         let tuple = match types.as_slice() {
@@ -95,12 +95,13 @@ impl Outputs {
         Ok(Outputs { types, tuple })
     }
 
-    /// The tensors, not written yet.
+    /// Creates the tensors, unwritten.
     pub(super) fn made(&self, limits: &Limits) -> Result<Vec<Tensor>, Cause> {
         self.types.iter().map(|(dtype, shape)| Ok(Tensor::fresh(*dtype, shape, limits)?)).collect()
     }
 
-    /// The tensors for a kernel, which may write all of them anyway. The first one is the argument of a number.
+    /// Creates the tensors for a kernel, unfilled where it writes all elements. `first` is the argument position of
+    /// the first one.
     fn made_for(&self, kernel: &dyn Kernel, first: usize, limits: &Limits) -> Result<Vec<Tensor>, Cause> {
         let made = self.types.iter().enumerate().map(|(at, (dtype, shape))| match kernel.writes_all(first + at) {
             true => Tensor::unfilled(*dtype, shape, limits),
@@ -109,7 +110,7 @@ impl Outputs {
         Ok(made.collect::<Result<_, Fault>>()?)
     }
 
-    /// The tensors as the value of the call.
+    /// Returns the tensors as the value of the call.
     pub(super) fn value(&self, tensors: Vec<Tensor>) -> Result<Value, Cause> {
         let mut values: Vec<Value> = tensors.into_iter().map(Value::Tensor).collect();
         match values.len() {
@@ -120,7 +121,7 @@ impl Outputs {
 }
 
 impl Frame {
-    /// Data type and extents of a tensor type whose dimensions have values.
+    /// Returns data type and extents of a tensor type, with its dimensions evaluated.
     pub(super) fn tensor_type(&self, ty: &Type) -> Result<(DType, Vec<i64>), Cause> {
         let tensor = match ty {
             Type::Tensor(tensor) => tensor,
@@ -135,7 +136,7 @@ impl Frame {
     }
 }
 
-/// A value as the argument of a PrimFunc that only reads it.
+/// Converts a value to the argument of a PrimFunc that only reads it.
 pub(super) fn argument(value: &Value) -> Result<Arg<'_>, Cause> {
     match value {
         Value::Tensor(tensor) => Ok(Arg::In(tensor)),
@@ -149,7 +150,7 @@ fn no_argument(value: &Value) -> Cause {
 }
 
 impl Scalar {
-    /// As the argument of a PrimFunc.
+    /// Converts to the argument of a PrimFunc.
     pub fn argument(self) -> Arg<'static> {
         match self.number {
             Number::Bool(value) => Arg::Int(value.into()),
@@ -161,7 +162,7 @@ impl Scalar {
 }
 
 impl Machine<'_> {
-    /// A PrimFunc of the module by its name.
+    /// Returns a PrimFunc of the module by its name.
     fn prim_func(&mut self, name: &str) -> Result<Arc<PrimFunc>, Cause> {
         if let Some(known) = self.prim_funcs.get(name) {
             return Ok(Arc::clone(known));
@@ -177,8 +178,8 @@ impl Machine<'_> {
         Ok(function)
     }
 
-    /// `R.call_tir` and its kin: the results are new tensors. `in_place` has for each result the argument that it is
-    /// written to, or -1.
+    /// Executes `R.call_tir` and its variants; the results are new tensors. `in_place` has, for each result, the
+    /// number of the argument that it overwrites, or -1.
     pub(super) fn call_tir(
         &mut self,
         frame: &Frame,
@@ -231,8 +232,8 @@ impl Machine<'_> {
         outputs.value(tensors)
     }
 
-    /// Calls a kernel that fills new tensors, the arguments between its inputs and the numbers of symbolic variables. If it
-    /// seems to leave some elements as they were, it is called again with other new tensors to know.
+    /// Calls a kernel that fills new tensors, which are passed between its inputs and the symbolic variables. If
+    /// some elements seem unwritten, calls it again with other fresh bytes to find out.
     pub(super) fn fill<'a>(
         &mut self,
         frame: &Frame,
@@ -262,7 +263,7 @@ impl Machine<'_> {
         Ok(tensors)
     }
 
-    /// Notes a call that may have left some elements of these tensors as they were.
+    /// Records a call that may have left elements of these tensors unwritten.
     fn look_for_unwritten<'t>(&mut self, frame: &Frame, tensors: impl IntoIterator<Item = &'t Tensor>) {
         if self.may_be_unwritten(tensors) {
             self.unwritten = Some(frame.at());
@@ -275,7 +276,7 @@ impl Machine<'_> {
         looks && (skipped || tensors.into_iter().any(|tensor| tensor.has_fresh(&self.limits)))
     }
 
-    /// `R.call_dps_packed`: a packed function fills new tensors.
+    /// Executes `R.call_dps_packed`: a packed function fills new tensors.
     pub(super) fn call_filling(&mut self, frame: &Frame, call: Call<'_>) -> Result<Value, Cause> {
         let Some(Expr::ExternFunc(name)) = call.arg(0).map(Node::view) else {
             return Err(Fault::unsupported("a call of a packed function that is not named").into());
@@ -288,7 +289,7 @@ impl Machine<'_> {
         outputs.value(tensors)
     }
 
-    /// A call of a packed function that may write to its arguments; nothing if it is another one.
+    /// Calls a packed function that may write to its arguments; `None` for other functions.
     pub(super) fn call_writing(
         &mut self,
         frame: &Frame,
@@ -307,7 +308,7 @@ impl Machine<'_> {
         Ok(Some(value))
     }
 
-    /// A direct call of a PrimFunc, which may write to its arguments.
+    /// Calls a PrimFunc directly; it may write to its arguments.
     pub(super) fn call_prim_func(
         &mut self,
         frame: &mut Frame,
@@ -332,7 +333,7 @@ impl Machine<'_> {
                     let written = function.written.contains(&i);
                     list.push(if written { Arg::Out(tensor) } else { Arg::In(tensor) });
                 }
-                // `R.shape([...])` gives its extents as numbers.
+                // `R.shape([...])` passes its extents as numbers.
                 Value::Shape(extents) => list.extend(extents.iter().map(|extent| Arg::Int(*extent))),
                 Value::Scalar(scalar) => list.push(scalar.argument()),
                 other => return Err(no_argument(other)),
@@ -358,8 +359,8 @@ impl Machine<'_> {
 }
 
 impl Frame {
-    /// The value of a variable that a function writes to, taken out of it and of the variables that it is another name
-    /// of, so that the data need not be copied.
+    /// Takes the value of a variable that a function writes to, also out of the variables that it is an alias of,
+    /// so that the data need not be copied.
     fn take(&mut self, variable: Node<'_>) -> Result<Value, Cause> {
         let value = self.value(variable)?;
         let mut source = Some(variable);
@@ -372,7 +373,7 @@ impl Frame {
         Ok(value)
     }
 
-    /// Gives them the value that was written.
+    /// Stores the written value in the variable and its aliases.
     fn put_back(&mut self, variable: Node<'_>, value: Value) {
         let mut source = Some(variable);
         while let Some(node) = source {
@@ -384,7 +385,7 @@ impl Frame {
     }
 }
 
-/// The variable that a variable is another name of.
+/// Returns the variable of which this one is an alias.
 fn other_name(node: Node<'_>) -> Option<Node<'_>> {
     match node.view() {
         Expr::Alias(of) | Expr::MatchCast(of) => Some(of),
@@ -392,8 +393,8 @@ fn other_name(node: Node<'_>) -> Option<Node<'_>> {
     }
 }
 
-/// Refuses a call that writes to an argument while another argument is in the same memory: kernels take it that they are
-/// apart.
+/// Refuses a call that writes to an argument which shares its memory with another argument, because kernels assume
+/// that they are separate.
 fn apart(name: &str, args: &[Value], writes: impl Fn(usize) -> bool) -> Result<(), Cause> {
     let tensors = || args.iter().enumerate().filter_map(|(i, value)| Some((i, value.as_tensor()?)));
     for (i, written) in tensors().filter(|(i, tensor)| writes(*i) && !tensor.is_empty()) {
@@ -404,7 +405,7 @@ fn apart(name: &str, args: &[Value], writes: impl Fn(usize) -> bool) -> Result<(
     Ok(())
 }
 
-/// The arguments of `R.call_tir` and the like: a tuple, or one value.
+/// Returns the arguments of `R.call_tir` and the like: a tuple, or one value.
 fn arguments(frame: &Frame, call: Call<'_>) -> Result<Vec<Value>, Cause> {
     let Some(args) = call.arg(1) else { return Ok(Vec::new()) };
     let args = frame.value(args)?;
@@ -414,7 +415,7 @@ fn arguments(frame: &Frame, call: Call<'_>) -> Result<Vec<Value>, Cause> {
     })
 }
 
-/// Tells that something was executed.
+/// Reports to the observer that something was executed.
 pub(super) fn told(value: Value, observer: &mut dyn Observer) -> Result<Next, Cause> {
     observer.called();
     Ok(Next::Value(value))

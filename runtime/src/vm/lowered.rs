@@ -1,4 +1,5 @@
-//! Operators through their legalizations: the call with the types that its arguments have now becomes a PrimFunc.
+//! Executes operators through their legalizations: a call, with the actual types of its arguments, becomes a
+//! PrimFunc.
 
 use super::failure::{Cause, NO_LEGALIZATION};
 use super::kernels::{Outputs, argument};
@@ -19,22 +20,23 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Says how an operator is computed: the host, with the plugins that declare operators.
+/// Provides the types and legalizations of operators. The host implements it with the plugins that declare
+/// operators.
 pub trait Lower {
-    /// The type of a call. Its arguments have their types already.
+    /// Returns the type of a call whose arguments already have types.
     ///
     /// # Errors
-    /// If the operator is unknown, or the call does not fit it.
+    /// Fails if the operator is unknown, or the call does not fit it.
     fn infer(&self, call: Call<'_>) -> Result<Type, String>;
 
-    /// The legalization of a call; `None` if its operator has none.
+    /// Returns the legalization of a call; `None` if its operator does not have one.
     ///
     /// # Errors
-    /// If the operator is unknown, or this call cannot be legalized.
+    /// Fails if the operator is unknown, or this call cannot be legalized.
     fn lower(&self, call: Call<'_>) -> Result<Option<Legalized>, String>;
 }
 
-/// For modules without operators.
+/// The implementation for modules without operators.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoLegalization;
 
@@ -48,19 +50,19 @@ impl Lower for NoLegalization {
     }
 }
 
-/// Units of work of an operator that is called by its name, and of its legalization, which is made once for arguments of
-/// the same types.
+/// Units of work of an operator that is called by its name, and of its legalization, which is created once for
+/// arguments of the same types.
 const OPERATOR: u64 = 200_000;
 const LEGALIZATION: u64 = 2_000_000;
 
-/// Where a value comes from: an argument of the call, then fields of tuples; or a number that is written.
+/// The source of a value: an argument of the call followed by fields of tuples, or a constant number.
 #[derive(Debug)]
 pub(super) enum Source {
     Path(Vec<usize>),
     Value(Value),
 }
 
-/// What takes the place of a call with certain types.
+/// The replacement of a call with certain types.
 pub(super) enum Lowered {
     PrimFunc { kernel: Arc<dyn Kernel>, args: Vec<Source>, outputs: Outputs },
     Argument(Source),
@@ -68,16 +70,16 @@ pub(super) enum Lowered {
     Packed(String),
 }
 
-/// A call in a body of its own, with parameters of the types that the arguments have.
+/// A call in a separate body, with parameters of the types of its arguments.
 struct Alone {
     body: Body,
     call: u32,
-    /// Where the values of parameters and tuples come from, by their words.
+    /// The sources of parameters and tuples, by their words.
     paths: HashMap<u32, Vec<usize>>,
 }
 
 impl Machine<'_> {
-    /// A call of an operator that has a legalization.
+    /// Executes a call of an operator that has a legalization.
     pub(super) fn call_lowered(
         &mut self,
         frame: &Frame,
@@ -96,7 +98,7 @@ impl Machine<'_> {
         let lowered = match self.lowered.get(&alone.body) {
             Some(lowered) => Arc::clone(lowered),
             None => {
-                // Counts also where another machine has made it, so that the work is the same each time.
+                // Counted even if another machine has created it, so that the work is always the same.
                 self.limits.work(LEGALIZATION)?;
                 let lowered = self.kernels.lowered(&alone.body, || self.lowered_call(&alone));
                 let lowered = lowered.map_err(|refused| match refused {
@@ -119,7 +121,7 @@ impl Machine<'_> {
         }
     }
 
-    /// The call in a body of its own.
+    /// Copies the call into a separate body.
     fn alone(&self, frame: &Frame, call: Call<'_>, name: &str, args: &[Value]) -> Result<Alone, Cause> {
         let mut writer = Writer { b: BodyBuilder::new(), params: HashMap::new(), paths: HashMap::new() };
         writer.b.begin_function(0, AttrsId::NONE, None);
@@ -190,8 +192,8 @@ impl Machine<'_> {
     }
 }
 
-/// The arguments of `R.dynamic_strided_slice` as those of `R.strided_slice`: the shape of the result depends on values,
-/// which are known now.
+/// Turns the arguments of `R.dynamic_strided_slice` into those of `R.strided_slice`, because the values that
+/// determine the result's shape are now available.
 fn with_known_ranges(args: &[Value]) -> Result<Vec<Value>, Cause> {
     let [x, ranges @ ..] = args else { return Ok(Vec::new()) };
     let numbers =
@@ -218,7 +220,7 @@ enum Refused {
     Fault(Fault),
 }
 
-/// The buffers after those of the arguments.
+/// Returns the outputs: the buffers after those of the arguments.
 fn outputs_of(function: &Body, n_args: usize, tuple: bool) -> Result<Outputs, Refused> {
     let params = function.values().filter(|value| value.kind() == kind::PARAM).skip(n_args);
     let mut types = Vec::new();
@@ -248,7 +250,7 @@ impl Source {
 }
 
 impl Alone {
-    /// Where the argument of a legalization comes from.
+    /// Returns the source of an argument of a legalization.
     fn source(&self, arg: LegalizedArg) -> Option<Source> {
         let (value, field) = arg.value(&self.body);
         if let Some(path) = self.paths.get(&value.word()) {
@@ -274,13 +276,13 @@ impl Alone {
 
 struct Writer {
     b: BodyBuilder,
-    /// By their paths.
+    /// Parameters by their paths.
     params: HashMap<Vec<usize>, V>,
     paths: HashMap<u32, Vec<usize>>,
 }
 
 impl Writer {
-    /// Adds a parameter for each tensor, also within tuples.
+    /// Adds a parameter for each tensor, including those within tuples.
     fn params(&mut self, value: &Value, path: &mut Vec<usize>) -> Result<(), Cause> {
         let ty = match value {
             Value::Tensor(tensor) => Type::tensor(tensor.shape().iter().copied(), tensor.dtype()),
@@ -302,7 +304,7 @@ impl Writer {
         Ok(())
     }
 
-    /// The operand for a value; `None` for functions.
+    /// Returns the operand for a value; `None` for functions.
     fn operand(&mut self, value: &Value, path: &mut Vec<usize>) -> Option<V> {
         Some(match value {
             Value::Tensor(_) | Value::Null | Value::Storage(_) => *self.params.get(path)?,
@@ -332,7 +334,8 @@ impl Writer {
 }
 
 impl Frame {
-    /// A type with the values of its symbolic variables, and without devices, which the body does not know.
+    /// Replaces the symbolic variables of a type by their values, and drops its devices, which do not exist in the
+    /// new body.
     fn constant_type(&self, ty: &Type) -> Result<Type, Cause> {
         let dims = |dims: &Option<Vec<Dim>>| -> Result<Option<Vec<Dim>>, Cause> {
             let constant = |dim: &Dim| self.symbols.constant(dim, &self.plan.body);
@@ -354,8 +357,8 @@ impl Frame {
         })
     }
 
-    /// An attribute with the values of its symbolic variables. Those that it defines itself, such as the indices of an index
-    /// map, become what `own` makes of them.
+    /// Replaces the symbolic variables of an attribute by their values. Variables that the attribute itself
+    /// defines, such as the indices of an index map, are replaced by `own`.
     fn constant_attr(&self, attr: &Attr, own: &mut impl FnMut(Sym) -> Sym) -> Result<Attr, Cause> {
         Ok(match attr {
             Attr::Dim(dim) => {

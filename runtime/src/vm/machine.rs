@@ -1,4 +1,5 @@
-//! The machine: a stack of functions that are being executed, without use of the host's own stack.
+//! The virtual machine. It keeps a stack of the functions that are being executed, instead of using the host's
+//! stack.
 
 use super::bind::Binder;
 use super::failure::{At, Cause, Failure};
@@ -19,13 +20,13 @@ use passhost_lang::names::nearest;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-/// Calls that may be nested, unless [`Machine::deepest`] says otherwise.
+/// Default of [`Machine::deepest`], the greatest nesting of calls.
 pub const DEEPEST: usize = 10_000;
-/// Units of work of a step, of each of its operands, and of a function that is entered for each of its values.
+/// Units of work of a step, of each of its operands, and of each value of a function that is entered.
 const STEP: u64 = 5_000;
 const OPERAND: u64 = 300;
 const SLOT: u64 = 30;
-/// Of many calls that led to a failure, as many are told.
+/// Greatest number of calls that a failure lists.
 const TOLD: usize = 8;
 
 /// A function that is being executed.
@@ -38,13 +39,13 @@ pub(super) struct Frame {
 }
 
 impl Frame {
-    /// The slot of a node of the function.
+    /// Returns the slot of a node of the function.
     pub(super) fn slot(&mut self, node: u32) -> Option<&mut Option<Value>> {
         let at = node.checked_sub(self.plan.root)?;
         self.slots.get_mut(at as usize)
     }
 
-    /// The value of a node, or of a constant, if it has one.
+    /// Returns the value of a node or constant, if it has one.
     pub(super) fn stored(&self, node: Node<'_>) -> Option<&Value> {
         let word = node.word();
         if node.is_leaf() {
@@ -59,7 +60,7 @@ impl Frame {
         }
     }
 
-    /// The value of an operand.
+    /// Returns the value of an operand.
     pub(super) fn value(&self, node: Node<'_>) -> Result<Value, Cause> {
         if let Some(value) = self.stored(node) {
             return Ok(value.clone());
@@ -86,12 +87,12 @@ impl Frame {
         }
     }
 
-    /// The values of operands.
+    /// Returns the values of operands.
     pub(super) fn values<'a>(&self, nodes: impl Iterator<Item = Node<'a>>) -> Result<Vec<Value>, Cause> {
         nodes.map(|node| self.value(node)).collect()
     }
 
-    /// Gives a node its value.
+    /// Sets the value of a node.
     fn set(&mut self, node: u32, value: Value) {
         if self.plan.has_scalars
             && let Some(sym) = self.plan.body.value_at(node as usize).symbol()
@@ -104,7 +105,7 @@ impl Frame {
         }
     }
 
-    /// As [`Value::after_write`].
+    /// Updates the values after a write, as [`Value::after_write`].
     fn after_write(&mut self, from: usize, to: &Tensor) {
         after_write(self.slots.iter_mut().flatten(), from, to);
         if let Some(new) = self.closure.as_ref().and_then(|closure| closure.after_write(from, to)) {
@@ -112,7 +113,7 @@ impl Frame {
         }
     }
 
-    /// Ends a step: drops what is not needed after it.
+    /// Ends a step: drops the values that are no longer needed.
     fn finish_step(&mut self) {
         let plan = Arc::clone(&self.plan);
         for node in &plan.frees[self.next] {
@@ -123,7 +124,7 @@ impl Frame {
         self.next += 1;
     }
 
-    /// Where it is.
+    /// Returns the current place.
     pub(super) fn at(&self) -> At {
         let node = self.step().node();
         let name = node.and_then(|node| self.plan.body.value_at(node as usize).name());
@@ -143,11 +144,11 @@ fn unknown(node: Node<'_>) -> Cause {
     Fault::unsupported(format!("the operand `{}`, which has no value here", node.name().unwrap_or("_"))).into()
 }
 
-/// What a step leads to.
+/// The outcome of a step.
 pub(super) enum Next {
     /// A value.
     Value(Value),
-    /// A call of a Relax function, whose result is the value.
+    /// A call of a Relax function, whose result is the value of the step.
     Call { callee: Target, args: Vec<Value> },
 }
 
@@ -155,7 +156,7 @@ pub(super) enum Next {
 pub(super) enum Target {
     /// A function of the module, by its name.
     Global(Arc<str>),
-    /// A nested function, no arguments bound.
+    /// A nested function without bound arguments.
     Nested(Arc<Closure>),
 }
 
@@ -192,18 +193,18 @@ pub struct Machine<'m> {
     deepest: usize,
     plans: HashMap<(Arc<str>, u32), Arc<Plan>>,
     pub(super) prim_funcs: HashMap<String, Arc<PrimFunc>>,
-    /// By the call with the types of its arguments.
+    /// Lowered calls, by the call with the types of its arguments.
     pub(super) lowered: ByBody<Arc<Lowered>>,
-    /// Whether calls are looked for whose results hold memory that nothing wrote to, and the first one.
+    /// True if the machine looks for calls whose results contain unwritten memory; and the first such call.
     pub(super) looks_for_unwritten: bool,
     pub(super) unwritten: Option<At>,
     pub(super) pieces: Pieces,
-    /// Memory that the last call wrote to although other values have it, too, and the tensor that was written.
+    /// Memory that the last call wrote to although other values share it, and the written tensor.
     shared_writes: Vec<(usize, Tensor)>,
 }
 
 impl<'m> Machine<'m> {
-    /// A machine with an interpreter, the standard packed functions and no limits.
+    /// Creates a machine with an interpreter, the standard packed functions and no limits.
     pub fn new(module: &'m Module, lower: &'m dyn Lower) -> Machine<'m> {
         Machine {
             module,
@@ -222,36 +223,36 @@ impl<'m> Machine<'m> {
         }
     }
 
-    /// With these limits.
+    /// Sets the limits.
     #[must_use]
     pub fn limits(mut self, limits: &Limits) -> Machine<'m> {
         self.limits = limits.clone();
         self
     }
 
-    /// With kernels that other machines share, which know the same operators.
+    /// Shares kernels with other machines, which must have the same operators.
     #[must_use]
     pub fn kernels(mut self, kernels: &Arc<Kernels>) -> Machine<'m> {
         self.kernels = Arc::clone(kernels);
         self
     }
 
-    /// With these packed functions.
+    /// Sets the packed functions.
     #[must_use]
     pub fn packed(mut self, packed: Packed) -> Machine<'m> {
         self.packed = Arc::new(packed);
         self
     }
 
-    /// Looking for calls of PrimFuncs that leave a part of their results as they found it; see [`Machine::unwritten`]. The
-    /// limits should say what new memory holds, other than 0.
+    /// Makes the machine look for PrimFunc calls that leave part of their results unwritten; see
+    /// [`Machine::unwritten`]. The limits should fill new memory with a byte other than 0.
     #[must_use]
     pub fn looking_for_unwritten(mut self) -> Machine<'m> {
         self.looks_for_unwritten = true;
         self
     }
 
-    /// With at most so many nested calls.
+    /// Sets the greatest nesting of calls.
     #[must_use]
     pub fn deepest(mut self, deepest: usize) -> Machine<'m> {
         self.deepest = deepest;
@@ -261,15 +262,17 @@ impl<'m> Machine<'m> {
     /// Calls a Relax function of the module.
     ///
     /// # Errors
-    /// Why it has no result, and where in the module. Without a place, the function or its arguments are wrong.
+    /// Returns the reason why there is no result, and its place in the module. If it has no place, the function or
+    /// its arguments are wrong.
     pub fn run(&mut self, function: &str, args: Vec<Value>, observer: &mut dyn Observer) -> Result<Value, Failure> {
         self.run_target(Target::Global(function.into()), args, observer)
     }
 
-    /// Calls a Relax function that is not one of the module, but may call those. `name` is its name in messages.
+    /// Calls a Relax function that is not part of the module, but may call its functions. `name` is its name in
+    /// messages.
     ///
     /// # Errors
-    /// As [`Machine::run`].
+    /// Fails as [`Machine::run`] does.
     pub fn run_function(
         &mut self,
         name: &str,
@@ -286,15 +289,15 @@ impl<'m> Machine<'m> {
         self.run_target(Target::Nested(Arc::new(closure)), args, observer)
     }
 
-    /// The first call of a PrimFunc that left a part of its results as it found it, or may have. The value of the run may
-    /// depend on that: then it differs with [other content](Limits::with_other_fresh_bytes) of new memory.
+    /// Returns the first PrimFunc call that left part of its results unwritten, or may have. The result of the run
+    /// may depend on that; then it differs with [other content](Limits::with_other_fresh_bytes) of new memory.
     pub fn unwritten(&self) -> Option<&At> {
         self.unwritten.as_ref()
     }
 
     fn run_target(&mut self, callee: Target, args: Vec<Value>, observer: &mut dyn Observer) -> Result<Value, Failure> {
         let mut frames = Vec::new();
-        // Those of a call that failed: their memory may be that of something else by now.
+        // The writes of a call that failed; their memory may have been reused.
         self.shared_writes.clear();
         let result = self.execute(Next::Call { callee, args }, &mut frames, observer);
         result.map_err(|cause| Failure { cause, at: frames.iter().rev().take(TOLD).map(Frame::at).collect() })
@@ -330,7 +333,8 @@ impl<'m> Machine<'m> {
         }
     }
 
-    /// A call wrote to a tensor in this memory. If others have the memory, the tensor has a copy of it now, and they get that.
+    /// Records that a call wrote to a tensor. If other values share the memory, the tensor now has its own copy,
+    /// which they will receive.
     pub(super) fn wrote(&mut self, memory: usize, tensor: &Tensor, observer: &mut dyn Observer) {
         if tensor.origin().is_some() {
             observer.written(tensor);
@@ -341,7 +345,7 @@ impl<'m> Machine<'m> {
         }
     }
 
-    /// A binding has its value.
+    /// Sets the value of a binding.
     fn bound(&mut self, frames: &mut [Frame], node: u32, mut value: Value, observer: &mut dyn Observer) {
         for (memory, tensor) in std::mem::take(&mut self.shared_writes) {
             after_write([&mut value], memory, &tensor);
@@ -410,7 +414,7 @@ impl<'m> Machine<'m> {
         }
     }
 
-    /// A function with its arguments.
+    /// Creates the frame of a function with its arguments.
     fn entered(&mut self, callee: Target, args: Vec<Value>) -> Result<Frame, Cause> {
         let (plan, mut symbols, closure) = match callee {
             Target::Global(name) => (self.plan_of(&name)?, Symbols::default(), None),
@@ -441,7 +445,7 @@ impl<'m> Machine<'m> {
         Ok(frame)
     }
 
-    /// A function of the module.
+    /// Returns a function of the module.
     pub(super) fn function(&self, name: &str) -> Result<&'m Body, Cause> {
         self.module.get(name).ok_or_else(|| Cause::NoFunction {
             name: name.to_string(),
@@ -495,7 +499,7 @@ impl<'m> Machine<'m> {
         Ok(Next::Value(value))
     }
 
-    /// A nested function with the values that it uses from outside.
+    /// Creates a nested function, with the values that it captures.
     fn nested(&mut self, frame: &Frame, node: Node<'_>) -> Result<Value, Cause> {
         let plan = self.plan(&frame.plan.name, &frame.plan.body, node.word())?;
         let mut captured = BTreeMap::new();
@@ -506,7 +510,7 @@ impl<'m> Machine<'m> {
     }
 }
 
-/// Why the steps of a function stopped.
+/// The reason why the steps of a function stopped.
 enum Ended {
     Call(Next),
     Function(Value),

@@ -1,8 +1,9 @@
-//! The Relax virtual machine: executes functions of a module, binding by binding, and frees each value after its last use.
+//! The Relax virtual machine. It executes functions of a module, binding by binding, and frees each value after its
+//! last use.
 //!
-//! A [`Machine`] calls PrimFuncs through [`Kernels`], which prepares each of them once; operators that are not legalized
-//! through what a [`Lower`] says of them; and packed functions by the names in [`Packed`]. An [`Observer`] sees each
-//! binding before and after it is executed. What goes wrong is a [`Failure`]: its [`Cause`], and the calls that led to it.
+//! A [`Machine`] calls PrimFuncs through [`Kernels`], which prepares each of them once; operators that are not
+//! legalized through a [`Lower`]; and packed functions by their names in [`Packed`]. It notifies an [`Observer`]
+//! before and after each binding. A [`Failure`] has a [`Cause`], and the calls that led to it.
 
 mod bind;
 mod calls;

@@ -1,11 +1,11 @@
-//! What is seen of a run: each binding before and after it is executed.
+//! Observers of a run, which are notified before and after each binding.
 
 use super::machine::Frame;
 use super::value::Value;
 use crate::tensor::Tensor;
 use passhost_lang::ir::Body;
 
-/// A binding that is executed.
+/// A binding that is being executed.
 pub struct Binding<'f> {
     pub(super) frame: &'f Frame,
     pub(super) node: u32,
@@ -13,54 +13,54 @@ pub struct Binding<'f> {
 }
 
 impl<'f> Binding<'f> {
-    /// The function of the module that has the binding, also in a nested function.
+    /// Returns the function of the module that contains the binding, perhaps in a nested function.
     pub fn function(&self) -> &'f str {
         &self.frame.plan.name
     }
 
-    /// The body of that function.
+    /// Returns the body of that function.
     pub fn body(&self) -> &'f Body {
         &self.frame.plan.body
     }
 
-    /// The binding as a value of the body.
+    /// Returns the binding as a value of the body.
     pub fn binding(&self) -> passhost_lang::ir::Value<'f> {
         self.body().value_at(self.node as usize)
     }
 
-    /// How many calls of Relax functions lead to it: 0 in the function that was called first.
+    /// Returns the number of Relax calls that lead to it: 0 in the function that was called first.
     pub fn depth(&self) -> usize {
         self.depth
     }
 
-    /// Operands of the binding that have a value, in order: before the binding is executed, its arguments.
+    /// Returns the operands that have a value, in order. Before the binding is executed, these are its arguments.
     pub fn operands(&self) -> impl Iterator<Item = (passhost_lang::ir::Value<'f>, &'f Value)> {
         let frame = self.frame;
         self.binding().operands().filter_map(move |operand| Some((operand, frame.stored(operand)?)))
     }
 }
 
-/// Sees a run. All of it is optional.
+/// Observes a run. All methods are optional.
 #[allow(unused_variables, reason = "the defaults do nothing")]
 pub trait Observer {
-    /// A binding is executed next.
+    /// Called before a binding is executed.
     fn before(&mut self, binding: &Binding<'_>) {}
 
-    /// A binding has its value.
+    /// Called when a binding has its value.
     fn after(&mut self, binding: &Binding<'_>, value: &Value) {}
 
-    /// Of the If of a binding, the branch for true or the one for false is executed next.
+    /// Called before a branch of an If is executed; `holds` is its condition.
     fn branches(&mut self, binding: &Binding<'_>, holds: bool) {}
 
-    /// An operator, a PrimFunc or a packed function was executed, in a binding or nested in one.
+    /// Called after an operator, a PrimFunc or a packed function was executed, in a binding or nested in one.
     fn called(&mut self) {}
 
-    /// A call has written to a tensor that has an origin.
+    /// Called after a call has written to a tensor that has an origin.
     fn written(&mut self, tensor: &Tensor) {}
 
-    /// The module prints a text.
+    /// Called when the module prints a text.
     fn printed(&mut self, text: &str) {}
 }
 
-/// Sees nothing.
+/// Ignores everything.
 impl Observer for () {}

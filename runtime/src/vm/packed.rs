@@ -1,4 +1,4 @@
-//! Packed functions: Rust functions by the names that modules call.
+//! Packed functions: Rust functions that modules call by name.
 
 use super::failure::Cause;
 use super::value::Value;
@@ -13,7 +13,7 @@ pub(super) mod standard;
 
 /// A function that returns a value.
 pub type Returning = dyn Fn(&[Value], &Limits) -> Result<Value, Cause> + Send + Sync;
-/// A function that returns a value, and the arguments that it wrote to: their positions, and what they are now.
+/// A function that returns a value, and the arguments that it wrote to: their positions, and their new values.
 pub type Writing = dyn Fn(&[Value], &Limits) -> Result<(Value, Vec<(usize, Tensor)>), Cause> + Send + Sync;
 /// A function that fills tensors, for `R.call_dps_packed`.
 pub type Filling = dyn Fn(&[Value], &mut [Tensor], &Limits) -> Result<(), Cause> + Send + Sync;
@@ -36,14 +36,14 @@ pub struct Packed {
 }
 
 impl Packed {
-    /// Those that LegalizeOps and the passes that lower Relax write into modules.
+    /// Returns the functions that LegalizeOps and the passes that lower Relax write into modules.
     pub fn standard() -> Packed {
         let mut packed = Packed::default();
         standard::add_to(&mut packed);
         packed
     }
 
-    /// Adds a function that returns a value, or replaces the one of that name.
+    /// Adds or replaces a function that returns a value.
     pub fn add(
         &mut self,
         name: impl Into<String>,
@@ -52,9 +52,9 @@ impl Packed {
         self.returning.insert(name.into(), Arc::new(function));
     }
 
-    /// Adds a function that may write to tensors that are its arguments, or replaces the one of that name. Where a module
-    /// calls it by its name, the variables that are the arguments have what it wrote; where it is called as a value, or as
-    /// a function of the module, they stay as they were.
+    /// Adds or replaces a function that may write to its tensor arguments. If a module calls it by its name, the
+    /// argument variables then have the written values; if it is called as a value, or as a function of the module,
+    /// they do not change.
     pub fn add_writing(
         &mut self,
         name: impl Into<String>,
@@ -65,7 +65,7 @@ impl Packed {
         self.add(name, move |args, limits| function(args, limits).map(|(value, _)| value));
     }
 
-    /// Adds a function that fills tensors, or replaces the one of that name.
+    /// Adds or replaces a function that fills tensors.
     pub fn add_filling(
         &mut self,
         name: impl Into<String>,
@@ -74,7 +74,7 @@ impl Packed {
         self.filling.insert(name.into(), Arc::new(function));
     }
 
-    /// The names of all functions, sorted within each of both kinds.
+    /// Returns the names of all functions, sorted within each of the two kinds.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.returning.keys().chain(self.filling.keys()).map(String::as_str)
     }

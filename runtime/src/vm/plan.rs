@@ -1,4 +1,4 @@
-//! What is known of a function before it runs: its steps in order, and after which step each value is not needed any more.
+//! Plans a function before it runs: its steps in order, and the step after which each value is no longer needed.
 
 use super::value::Value;
 use crate::fault::Fault;
@@ -9,25 +9,25 @@ use passhost_lang::ir::{Region, Value as Node};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// One step.
+/// A step of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// Computes a node.
     Eval(u32),
-    /// Goes on elsewhere unless the condition of an If holds.
+    /// Jumps to `otherwise` unless the condition of an If holds.
     Branch { node: u32, otherwise: usize },
-    /// Goes on elsewhere.
+    /// Jumps to another step.
     Goto(usize),
-    /// The result of a branch, or of a sequence, becomes the value of a node.
+    /// Sets the value of a node to the result of a branch or sequence.
     Merge { from: u32, to: u32 },
-    /// An If has its value.
+    /// Marks that an If has its value.
     Joined(u32),
     /// Ends the function with a value.
     Return(u32),
 }
 
 impl Step {
-    /// The node that it is about.
+    /// Returns the node of the step.
     pub(super) fn node(self) -> Option<u32> {
         match self {
             Step::Eval(node) | Step::Branch { node, .. } | Step::Merge { to: node, .. } | Step::Joined(node) => {
@@ -46,34 +46,34 @@ pub(super) struct Param {
     pub(super) ty: Type,
 }
 
-/// A function of Relax as steps.
+/// A Relax function as steps.
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) body: Body,
-    /// Name of the function of the module that it is, or that it is nested in.
+    /// Name of the function of the module that it is, or is nested in.
     pub(super) name: Arc<str>,
-    /// Its header, and the end of its region.
+    /// The node of its header, and the end of its region.
     pub(super) root: u32,
     pub(super) end: u32,
     pub(super) params: Vec<Param>,
-    /// The declared type of the result, if its value is not known to have it.
+    /// The declared type of the result, unless the value always has it.
     pub(super) ret: Option<Type>,
     pub(super) steps: Vec<Step>,
-    /// For each step the nodes whose values are not needed after it.
+    /// For each step, the nodes whose values are no longer needed after it.
     pub(super) frees: Vec<Vec<u32>>,
     /// Nodes outside of the function that it uses.
     pub(super) captured: Vec<u32>,
     /// Constants by their operand words.
     pub(super) constants: BTreeMap<u32, Value>,
-    /// Whether some bindings are symbolic variables.
+    /// True if some bindings are symbolic variables.
     pub(super) has_scalars: bool,
 }
 
 impl Plan {
-    /// The plan of the function at a node of a body.
+    /// Plans the function at a node of a body.
     ///
     /// # Errors
-    /// If a constant is no tensor.
+    /// Fails if a constant is not a tensor.
     pub(super) fn new(name: &Arc<str>, body: &Body, root: u32) -> Result<Plan, Fault> {
         let header = body.value_at(root as usize);
         let params = header.region().children().filter(|child| child.kind() == kind::PARAM);
@@ -102,7 +102,7 @@ impl Plan {
     }
 }
 
-/// Nodes outside of a nested function that it uses, in their order.
+/// Returns the nodes outside of a nested function that it uses, in order.
 fn captured(header: Node<'_>) -> Vec<u32> {
     let root = header.word();
     let outside: BTreeSet<u32> = header
@@ -115,7 +115,7 @@ fn captured(header: Node<'_>) -> Vec<u32> {
     outside.into_iter().collect()
 }
 
-/// The type of the result of a function, if it says more than that of the value.
+/// Returns the declared type of a function's result, if it is more precise than that of the value.
 fn declared(header: Node<'_>) -> Option<Type> {
     let result = header.region().children().find(|child| child.kind() == kind::YIELD)?.operand(0)?;
     let said = header.as_function()?.ret_ty().to_owned();
@@ -139,7 +139,7 @@ fn constants(header: Node<'_>) -> Result<BTreeMap<u32, Value>, Fault> {
 struct Writer {
     root: u32,
     steps: Vec<Step>,
-    /// For each node the step after which its operands are not needed for it.
+    /// For each node, the step after which it no longer needs its operands.
     done: Vec<usize>,
 }
 
@@ -154,7 +154,7 @@ impl Writer {
         self.steps.len() - 1
     }
 
-    /// The steps of a function: its blocks, then its result.
+    /// Plans the steps of a function: its blocks, then its result.
     fn region(&mut self, region: Region<'_>) {
         for child in region.children() {
             match child.kind() {
@@ -180,7 +180,7 @@ impl Writer {
         self.done(value);
     }
 
-    /// The steps of a branch or sequence, whose result is the value of a node.
+    /// Plans the steps of a branch or sequence whose result is the value of a node.
     fn merged(&mut self, region: Region<'_>, to: Node<'_>) {
         for child in region.children() {
             if child.kind() == kind::YIELD {
@@ -203,8 +203,8 @@ impl Writer {
         self.push(Step::Joined(value.word()));
     }
 
-    /// For each step the values of the function that are not needed after it. A value that a branch uses, and that comes
-    /// from outside of it, is needed until the If has its value.
+    /// Returns, for each step, the values that are no longer needed after it. A value from outside of a branch that
+    /// uses it is needed until the If has its value.
     fn frees(&self, header: Node<'_>) -> Vec<Vec<u32>> {
         let (containers, owners) = containers(header);
         let at = |node: u32| (node - self.root) as usize;
@@ -235,8 +235,8 @@ impl Writer {
     }
 }
 
-/// For each node of a function, from its header on, the header of the function, branch or sequence that it is directly in;
-/// and for each of these headers the node that has it as a part.
+/// Returns, for each node of a function from its header on, the header of the function, branch or sequence that
+/// directly contains it; and, for each of these headers, the node that it is a part of.
 fn containers(header: Node<'_>) -> (Vec<u32>, BTreeMap<u32, u32>) {
     let root = header.word();
     let mut out = vec![root; header.end() - root as usize];

@@ -1,4 +1,4 @@
-//! Symbolic variables, and the value of dimensions that mention them.
+//! Symbolic variables, and the evaluation of dimensions that mention them.
 
 use super::failure::Cause;
 use crate::bind::computed;
@@ -9,7 +9,7 @@ use passhost_lang::ir::{Body, DType, Dim};
 use passhost_lang::ir::{DimExpr, Sym};
 use std::collections::BTreeMap;
 
-/// Values of symbolic variables by their number in the body.
+/// Values of symbolic variables, by their numbers in the body.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Symbols(BTreeMap<u32, i64>);
 
@@ -26,7 +26,7 @@ impl Symbols {
         self.0.insert(sym.id, value);
     }
 
-    /// The value of a dimension.
+    /// Evaluates a dimension.
     pub(super) fn number(&self, dim: &Dim, body: &Body) -> Result<Number, Cause> {
         match dim {
             Dim::Int(value) => Ok(Number::Int(*value)),
@@ -38,17 +38,17 @@ impl Symbols {
         }
     }
 
-    /// The value of a dimension that is an integer.
+    /// Evaluates a dimension that is an integer.
     pub(super) fn extent(&self, dim: &Dim, body: &Body) -> Result<i64, Cause> {
         integer(self.number(dim, body)?).ok_or_else(|| Cause::NoExtent { why: "it is not an integer".to_string() })
     }
 
-    /// The values of dimensions.
+    /// Evaluates dimensions.
     pub(super) fn extents(&self, dims: &[Dim], body: &Body) -> Result<Vec<i64>, Cause> {
         dims.iter().map(|dim| self.extent(dim, body)).collect()
     }
 
-    /// The dimension as a number.
+    /// Evaluates a dimension, and returns it as a constant one.
     pub(super) fn constant(&self, dim: &Dim, body: &Body) -> Result<Dim, Cause> {
         Ok(match self.number(dim, body)? {
             Number::Float(value) => Dim::float(value, dim.dtype()),
@@ -83,7 +83,7 @@ fn integer(number: Number) -> Option<i64> {
     }
 }
 
-/// A number as one of a data type.
+/// Converts a number to a data type.
 fn typed(number: Number, dtype: DType) -> Number {
     if dtype.is_float() {
         Number::Float(f64::of(number))

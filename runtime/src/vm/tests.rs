@@ -1,4 +1,4 @@
-//! The machine on functions that are built by hand. What it does with operators and PrimFuncs, `passhost exec` shows.
+//! Tests of the machine on functions that are built by hand. Operators and PrimFuncs are tested by `passhost exec`.
 
 use super::*;
 use crate::{Fault, FaultKind, Limits, Tensor};
@@ -13,7 +13,7 @@ fn value(number: f32) -> Value {
     Value::Tensor(Tensor::from_vec(&[], vec![number]).expect("a scalar"))
 }
 
-/// A function of the parameters `params`; `fill` writes its bindings and returns its result.
+/// Builds a function with the parameters `params`; `fill` writes its bindings and returns its result.
 fn function(params: &[(&str, Type)], fill: impl FnOnce(&mut BodyBuilder, &[V]) -> V) -> Body {
     let mut b = BodyBuilder::new();
     b.begin_function(0, AttrsId::NONE, None);
@@ -59,7 +59,7 @@ fn with_if() -> Body {
             b.end();
         }
         b.end();
-        // Both are used after the If once more.
+        // Uses both once more after the If.
         b.tuple(&[y, z], Some("out"))
     })
 }
@@ -98,7 +98,7 @@ fn functions_call_each_other_and_recursion_ends() {
     assert_eq!(failure.to_string(), "the module has no function `inne`; did you mean `inner`?; at `y` of `main`");
 }
 
-/// A nested function keeps the values that it uses from outside.
+/// A nested function keeps the values that it captures.
 #[test]
 fn nested_functions_capture_values() {
     let main = function(&[("x", scalar())], |b, params| {
@@ -148,7 +148,7 @@ fn arguments_are_checked_and_bind_symbolic_variables() {
     assert_eq!(text(vec![floats(3)]), "2 arguments are needed, found 1; in `main`");
 }
 
-/// Counts how many bytes are in use while each binding is executed.
+/// Records the number of bytes in use while each binding is executed.
 #[derive(Default)]
 struct Memory {
     limits: Limits,
@@ -180,7 +180,7 @@ fn values_are_freed_after_their_last_use() {
     let module = Module::new([("main", main)]);
     let mut memory = Memory { limits: Limits::new(300, 1_000_000), ..Memory::default() };
     let result = Machine::new(&module, &NoLegalization).limits(&memory.limits.clone()).run("main", vec![], &mut memory);
-    // `second` is not used, and freed at once; `first` goes with its other name.
+    // `second` is unused, so it is freed at once; `first` is freed with its alias.
     assert_eq!(memory.seen, [100, 200, 200, 200, 200, 100]);
     drop(result.expect("a result"));
     assert_eq!(memory.limits.memory_used(), 0);

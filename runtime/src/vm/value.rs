@@ -18,7 +18,7 @@ pub(super) use pieces::Pieces;
 /// Deepest nesting of tuples and closures, so that a value can be dropped and compared without a deep stack.
 pub const DEEPEST_VALUE: u32 = 1_000;
 
-/// A value of Relax while it is executed. A clone shares its data.
+/// A runtime value of Relax. A clone shares its data.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Value {
@@ -36,13 +36,13 @@ pub enum Value {
     DType(DType),
     /// A function of the module, by its name.
     Function(Arc<str>),
-    /// A function that is nested in another one, or a function with some arguments bound.
+    /// A nested function, or a function with some arguments bound.
     Closure(Arc<Closure>),
     /// An external function, by its name.
     Packed(Arc<str>),
-    /// A piece of memory. Tensors in it have memory of their own.
+    /// A piece of memory. Tensors allocated from it have their own memory.
     Storage(Piece),
-    /// No value.
+    /// A missing value.
     Null,
 }
 
@@ -63,38 +63,39 @@ pub struct Tuple {
 }
 
 impl Tuple {
-    /// Its fields in order.
+    /// Returns its fields in order.
     pub fn fields(&self) -> &[Value] {
         &self.fields
     }
 }
 
-/// A function with the values that it uses from outside.
+/// A function with the values that it captures.
 #[derive(Clone, Debug)]
 pub struct Closure {
     pub(super) callee: Callee,
-    /// Arguments that come after those of a call.
+    /// Arguments that follow those of a call.
     pub(super) bound: Vec<Value>,
     depth: u32,
 }
 
-/// What a closure calls.
+/// The function that a closure calls.
 #[derive(Clone, Debug)]
 pub(super) enum Callee {
     /// A function of the module, by its name.
     Global(Arc<str>),
-    /// A nested function, with values from outside by their nodes, and symbolic variables that have a value there.
+    /// A nested function, with the captured values by their nodes, and the symbolic variables that have a value
+    /// there.
     Nested { plan: Arc<Plan>, captured: BTreeMap<u32, Value>, symbols: Symbols },
 }
 
 impl Closure {
-    /// A function that uses nothing from outside.
+    /// Creates a closure that captures nothing.
     pub(super) fn of_function(plan: Arc<Plan>) -> Closure {
         let callee = Callee::Nested { plan, captured: BTreeMap::new(), symbols: Symbols::default() };
         Closure { callee, bound: Vec::new(), depth: 1 }
     }
 
-    /// As [`Value::after_write`].
+    /// Updates the closure after a write, as [`Value::after_write`].
     pub(super) fn after_write(&self, from: usize, to: &Tensor) -> Option<Closure> {
         let mut out = self.clone();
         let captured = match &mut out.callee {
@@ -104,7 +105,8 @@ impl Closure {
         after_write(captured.into_iter().flatten().chain(&mut out.bound), from, to).then_some(out)
     }
 
-    /// The nested function without bound arguments: what it sees of itself. `None` of a function of the module.
+    /// Returns the nested function without bound arguments, as it refers to itself; `None` for a function of the
+    /// module.
     pub(super) fn unbound(self: &Arc<Closure>) -> Option<Arc<Closure>> {
         match &self.callee {
             Callee::Global(_) => None,
@@ -114,7 +116,7 @@ impl Closure {
     }
 }
 
-/// Makes values what they are after a write, as [`Value::after_write`] says; whether one changed.
+/// Updates values after a write, as [`Value::after_write`]. Returns true if one changed.
 pub(super) fn after_write<'v>(values: impl IntoIterator<Item = &'v mut Value>, from: usize, to: &Tensor) -> bool {
     let mut some = false;
     for value in values {
@@ -139,20 +141,20 @@ fn within(depth: u32) -> Result<(), Cause> {
 }
 
 impl Value {
-    /// A tuple.
+    /// Creates a tuple.
     ///
     /// # Errors
-    /// If its fields are nested too deeply.
+    /// Fails if its fields are nested too deeply.
     pub fn tuple(fields: Vec<Value>) -> Result<Value, Cause> {
         let depth = depth_of(fields.iter()) + 1;
         within(depth)?;
         Ok(Value::Tuple(Tuple { fields: fields.into(), depth }))
     }
 
-    /// A closure.
+    /// Creates a closure.
     ///
     /// # Errors
-    /// If it is nested too deeply.
+    /// Fails if it is nested too deeply.
     pub(super) fn closure(callee: Callee, bound: Vec<Value>) -> Result<Value, Cause> {
         let captured = match &callee {
             Callee::Nested { captured, .. } => depth_of(captured.values()),
@@ -163,19 +165,19 @@ impl Value {
         Ok(Value::Closure(Arc::new(Closure { callee, bound, depth })))
     }
 
-    /// An integer of a data type.
+    /// Creates an integer of a data type.
     pub fn int(value: i64, dtype: DType) -> Value {
         let number = if dtype == DType::BOOL { Number::Bool(value != 0) } else { Number::Int(value) };
         Value::Scalar(Scalar { number, dtype })
     }
 
-    /// A shape.
+    /// Creates a shape.
     pub fn shape(extents: &[i64]) -> Value {
         Value::Shape(extents.into())
     }
 
-    /// The value after tensors in the memory `from` were written to, and are in that of `to` now; nothing if it has none of
-    /// them.
+    /// Returns the value after a write moved the tensors in the memory `from` to that of `to`; `None` if it
+    /// contains none of them.
     pub(super) fn after_write(&self, from: usize, to: &Tensor) -> Option<Value> {
         match self {
             Value::Tensor(tensor) if tensor.memory() == from => Some(Value::Tensor(tensor.in_memory_of(to))),
@@ -189,7 +191,7 @@ impl Value {
         }
     }
 
-    /// As a tensor.
+    /// Returns the tensor, if it is one.
     pub fn as_tensor(&self) -> Option<&Tensor> {
         match self {
             Value::Tensor(tensor) => Some(tensor),
@@ -197,7 +199,7 @@ impl Value {
         }
     }
 
-    /// Fields of a tuple.
+    /// Returns the fields, if it is a tuple.
     pub fn as_tuple(&self) -> Option<&[Value]> {
         match self {
             Value::Tuple(tuple) => Some(tuple.fields()),
@@ -205,7 +207,7 @@ impl Value {
         }
     }
 
-    /// Extents of a shape.
+    /// Returns the extents, if it is a shape.
     pub fn as_shape(&self) -> Option<&[i64]> {
         match self {
             Value::Shape(extents) => Some(extents),
@@ -213,7 +215,7 @@ impl Value {
         }
     }
 
-    /// As an integer: an integer or truth value, or a tensor that has one element of such a type.
+    /// Returns the integer, if it is an integer or truth value, or a tensor with one element of such a type.
     pub fn as_int(&self) -> Option<i64> {
         let number = match self {
             Value::Scalar(scalar) => scalar.number,
@@ -228,7 +230,7 @@ impl Value {
         }
     }
 
-    /// Whether both are the same to the bit; of functions and memory, whether they are of one kind.
+    /// Returns true if both have the same bits; for functions and memory, if they are of the same kind.
     pub fn same(&self, other: &Value) -> bool {
         match (self, other) {
             (Value::Tensor(a), Value::Tensor(b)) => a == b,
@@ -243,7 +245,7 @@ impl Value {
         }
     }
 
-    /// What it is, for messages: `a tensor of float32 of shape (2, 3)`.
+    /// Describes the value in messages: `a tensor of float32 of shape (2, 3)`.
     pub fn described(&self) -> String {
         match self {
             Value::Tensor(tensor) => format!("a tensor of {} of shape {}", tensor.dtype(), shape_text(tensor.shape())),
@@ -268,13 +270,13 @@ fn is_nan(scalar: &Scalar) -> bool {
     matches!(scalar.number, Number::Float(value) if value.is_nan())
 }
 
-/// `(2, 3)`, `(2,)` or `()`, as Python writes a shape.
+/// Formats a shape as Python does: `(2, 3)`, `(2,)` or `()`.
 pub fn shape_text(extents: &[i64]) -> String {
     let list = extents.iter().map(i64::to_string).collect::<Vec<_>>().join(", ");
     if extents.len() == 1 { format!("({list},)") } else { format!("({list})") }
 }
 
-/// A number as a text that a person reads.
+/// Formats a number for readers.
 pub fn number_text(number: Number) -> String {
     match number {
         Number::Bool(value) => if value { "True" } else { "False" }.to_string(),
@@ -284,10 +286,10 @@ pub fn number_text(number: Number) -> String {
     }
 }
 
-/// At most this many elements of a tensor are printed.
+/// Greatest number of elements of a tensor that are printed.
 const PRINTED: usize = 100;
 
-/// As `R.print` shows it.
+/// Formats the value as `R.print` shows it.
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

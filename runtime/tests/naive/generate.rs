@@ -1,5 +1,5 @@
-//! PrimFuncs as text, from a seed: loops, blocks with reductions and conditions, splits, choices, casts, integers that
-//! wrap, divisions that may be by zero, indices that may be out of bounds.
+//! Generates PrimFuncs as text, from a seed: loops, blocks with reductions and conditions, splits, choices, casts,
+//! integers that wrap, divisions that may be by zero, indices that may be out of bounds.
 
 use plugin_api::prelude::DType;
 use runtime::{Limits, Tensor};
@@ -29,7 +29,7 @@ const DTYPES: [&str; 13] = [
 ];
 
 impl Generator {
-    /// A function, and its parameters.
+    /// Generates a function, and its parameters.
     pub(crate) fn function(seed: u64) -> (String, Vec<Buffer>) {
         let (buffers, text, vars) = (Vec::new(), String::new(), Vec::new());
         let mut g = Generator {
@@ -100,7 +100,7 @@ impl Generator {
         name
     }
 
-    /// Loops over a buffer that is written, and what they do.
+    /// Generates loops over a buffer that is written, and their body.
     fn nest(&mut self) {
         let at = 2 + self.below(2);
         let target = self.buffers[at].clone();
@@ -109,7 +109,7 @@ impl Generator {
         let mut conditions = Vec::new();
         for extent in &target.shape {
             if self.one_in(6) && *extent > 4 {
-                // A split whose last part is not full.
+                // Splits a loop such that the last part is not full.
                 let (outer, inner) = ((*extent + 3) / 4, 4);
                 let (o, i) = (self.var("o", outer), self.var("i", inner));
                 let range = format!("for {o}, {i} in T.grid({}, {}):", self.int(outer), self.int(inner));
@@ -177,7 +177,7 @@ impl Generator {
     }
 
     fn store(&mut self, target: &Buffer, index: &[String]) {
-        // An element that another iteration writes, perhaps.
+        // May be an element that another iteration writes.
         let index = match self.one_in(6) {
             true => target.shape.iter().map(|extent| self.position(*extent)).collect(),
             false => index.to_vec(),
@@ -232,7 +232,7 @@ impl Generator {
         }
     }
 
-    /// An index below an extent; sometimes it is not.
+    /// Generates an index that is usually below an extent.
     fn position(&mut self, extent: i64) -> String {
         let n = self.int(extent);
         let fitting: Vec<String> =
@@ -313,7 +313,7 @@ impl Generator {
             }
             9 | 10 if dtype.contains("float") => format!("({a} / {b})"),
             9 => {
-                // A number that is read may be 0; one that is written is refused by the reader.
+                // A divisor that is loaded may be 0; the reader refuses a constant 0.
                 let divisor = match self.one_in(8) {
                     true => format!("T.Cast(\"{dtype}\", {})", self.load().0),
                     false => format!("T.max({b}, T.{dtype}(1))"),
@@ -358,7 +358,7 @@ impl Generator {
     }
 }
 
-/// Random tensors for the parameters of a function.
+/// Creates random tensors for the parameters of a function.
 pub(crate) fn tensors(buffers: &[Buffer], seed: u64) -> Vec<Tensor> {
     let limits = Limits::unlimited();
     let tensor = |(at, buffer): (usize, &Buffer)| {

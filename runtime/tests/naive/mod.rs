@@ -1,5 +1,5 @@
-//! A naive evaluator of TIR, for tests: it walks the tree, computes integers in 128 bits, and shares nothing with the
-//! loop programs.
+//! A naive evaluator of TIR, for tests. It walks the tree, computes integers in 128 bits, and shares nothing with
+//! the loop programs.
 
 pub(crate) mod generate;
 
@@ -8,7 +8,7 @@ use plugin_api::ir::records::{buffer_of, kind, prim};
 use plugin_api::prelude::*;
 use std::collections::HashMap;
 
-/// A number: integers and truth values exactly, floats as the `float64` that holds them.
+/// A number: exact for integers and truth values; for floats, the `float64` that represents them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Num {
     I(i128),
@@ -38,14 +38,14 @@ impl Num {
     }
 }
 
-/// Why a function has no result.
+/// The reason why a function has no result.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Wrong {
     OutOfBounds,
     DivisionByZero,
 }
 
-/// How a statement ended.
+/// The way in which a statement ended.
 enum End {
     Next,
     Break,
@@ -79,7 +79,7 @@ fn dtype(value: Value<'_>) -> DType {
     }
 }
 
-/// A number as a data type has it.
+/// Converts a number to a data type.
 pub(crate) fn fit(t: DType, n: Num) -> Num {
     let bits = u32::from(t.bits());
     match t.code() {
@@ -113,7 +113,8 @@ pub(crate) fn fit(t: DType, n: Num) -> Num {
     }
 }
 
-/// Sums and products of two float32 are rounded to float64 first, which changes nothing: 53 bits are more than twice 24.
+/// Applies a float operation. Sums and products of two float32 are rounded to float64 first, which does not change
+/// the result, because 53 bits are more than twice 24.
 fn apply_floats(op: u16, t: DType, a: f64, b: f64) -> Num {
     let truth = |v: bool| Num::I(v.into());
     let value = match op {
@@ -162,7 +163,7 @@ fn apply(op: u16, t: DType, a: Num, b: Num) -> Result<Num, Wrong> {
         Num::I(match op {
             prim::ADD => a + b,
             prim::SUB => a - b,
-            // Of two uint64 it is more than 127 bits; those above 64 are cut.
+            // The product of two uint64 may exceed 127 bits; bits above 64 are dropped.
             prim::MUL => a.wrapping_mul(b),
             prim::DIV | prim::TRUNCDIV => a / b,
             prim::TRUNCMOD => a % b,
@@ -189,7 +190,7 @@ fn apply(op: u16, t: DType, a: Num, b: Num) -> Result<Num, Wrong> {
 }
 
 impl Naive {
-    /// Runs a function whose parameters are buffers with these elements.
+    /// Runs a function whose buffer parameters have these elements.
     pub(crate) fn run(body: &Body, args: Vec<(Vec<i64>, Vec<Num>)>) -> Result<Vec<Vec<Num>>, Wrong> {
         let n = args.len();
         let mut naive = Naive { vars: HashMap::new(), syms: HashMap::new(), views: HashMap::new(), memory: Vec::new() };

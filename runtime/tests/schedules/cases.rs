@@ -1,5 +1,5 @@
-//! The cases of `cases.txt`: what a trace makes of a function, or why it is refused. `BLESS=1` rewrites the results; a person
-//! reviews the difference. `tests/oracle/schedules.py` compares them with TVM.
+//! The cases of `cases.txt`: the result of a trace on a function, or the reason why it is refused. `BLESS=1`
+//! rewrites the results; a person reviews the difference. `tests/oracle/schedules.py` compares them with TVM.
 
 use crate::common::{func, reads_back, same_values};
 use passhost_schedule::{Schedule, Trace};
@@ -15,7 +15,7 @@ struct Case {
     after: String,
 }
 
-/// The functions, by name, and the cases.
+/// Reads the functions, by name, and the cases.
 fn read(text: &str) -> (BTreeMap<String, String>, Vec<Case>) {
     let (mut functions, mut cases) = (BTreeMap::new(), Vec::<Case>::new());
     let mut into: Option<String> = None;
@@ -42,7 +42,7 @@ fn read(text: &str) -> (BTreeMap<String, String>, Vec<Case>) {
     (functions, cases)
 }
 
-/// What a case makes: a text, or an error in one line.
+/// Returns the result of a case: a text, or an error in one line.
 fn result(function: &str, trace: &str) -> String {
     let before = func(function);
     let trace: Trace = trace.parse().unwrap_or_else(|error| panic!("{error}"));
@@ -86,7 +86,7 @@ fn cases() {
     assert!(cases.len() > 80, "{} cases", cases.len());
 }
 
-/// The page shows what passhost makes.
+/// The page shows the output of passhost.
 #[test]
 fn the_page_shows_a_case() {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/writing-a-pass.md");

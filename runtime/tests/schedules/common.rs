@@ -1,10 +1,10 @@
-//! Functions as text, and what they compute.
+//! Functions as text, and their results.
 
 use plugin_api::prelude::*;
 use runtime::{Arg, Backend, Fault, Interpreter, Limits, Tensor};
 use script::NoOps;
 
-/// A function from the lines after `def`.
+/// Reads a function from the lines after `def`.
 pub(crate) fn func(text: &str) -> Body {
     let head = "# from tvm.script import ir as I\n# from tvm.script import tirx as T\n\n@I.ir_module\nclass Module:\n    @T.prim_func(s_tir=True)\n";
     let lines: Vec<String> = text.trim_matches('\n').lines().map(|line| format!("    {line}\n")).collect();
@@ -13,7 +13,7 @@ pub(crate) fn func(text: &str) -> Body {
     module.functions().next().expect("a function").1.clone()
 }
 
-/// A function as text.
+/// Prints a function.
 pub(crate) fn text(body: &Body) -> String {
     script::print(&Module::new([("f", body.clone())]), &NoOps).unwrap_or_else(|error| panic!("{error}"))
 }
@@ -27,7 +27,8 @@ pub(crate) fn reads_back(body: &Body) -> String {
     text
 }
 
-/// Random tensors for the buffers of a function; floats are small integers, so that sums have the same bits in any order.
+/// Creates random tensors for the buffers of a function. Floats are small integers, so that sums have the same bits
+/// in any order.
 pub(crate) fn inputs(body: &Body, seed: u64) -> Vec<Tensor> {
     let limits = Limits::unlimited();
     let buffers = body.root().param_buffers();
@@ -53,12 +54,12 @@ pub(crate) fn inputs(body: &Body, seed: u64) -> Vec<Tensor> {
     buffers.iter().enumerate().map(tensor).collect()
 }
 
-/// What a function makes of its arguments.
+/// Returns the results of a function.
 pub(crate) fn run(body: &Body, tensors: Vec<Tensor>) -> Vec<Tensor> {
     try_run(body, tensors).unwrap_or_else(|fault| panic!("{fault}\n{}", text(body)))
 }
 
-/// The same, or what goes wrong.
+/// Returns the results of a function, or its fault.
 pub(crate) fn try_run(body: &Body, mut tensors: Vec<Tensor>) -> Result<Vec<Tensor>, Fault> {
     let mut args: Vec<Arg<'_>> = tensors.iter_mut().map(Arg::Out).collect();
     Interpreter.prepare(body)?.run(&mut args, &Limits::new(1 << 30, 1 << 40))?;

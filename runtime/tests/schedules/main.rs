@@ -1,5 +1,5 @@
-//! Schedules: what a primitive makes computes the same bits, is read again as what was printed, and what would compute
-//! something else is refused.
+//! Tests schedules: the result of a primitive computes the same bits and can be printed and read back, and
+//! primitives that would change the result are refused.
 
 mod cases;
 mod common;

@@ -1,4 +1,4 @@
-//! Each primitive, before and after.
+//! Tests each primitive, before and after.
 
 use crate::common::{func, reads_back, same_values, text};
 use passhost_schedule::{Accessed, IterKind, Schedule};

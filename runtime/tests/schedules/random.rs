@@ -1,4 +1,4 @@
-//! Random primitives on generated functions: what is accepted computes the same bits.
+//! Tests random primitives on generated functions: each accepted one computes the same bits.
 
 use crate::common::{func, inputs, reads_back, same_values, text, try_run};
 use crate::generate::function;
@@ -8,7 +8,7 @@ use passhost_schedule::{Schedule, Trace};
 use plugin_api::prelude::*;
 use proptest::prelude::*;
 
-/// Applies primitives, and checks what comes out; how many were accepted.
+/// Applies primitives, and checks the results. Returns the number of accepted ones.
 fn check(before: &Body, steps: &[u64]) -> usize {
     let mut sch = Schedule::new(before).expect("a schedule");
     let mut accepted = 0;
@@ -68,7 +68,7 @@ fn many_primitives_are_accepted() {
     assert!(accepted > 200, "{accepted}");
 }
 
-/// Functions that no legalization makes: writes to one element, conditions, divisions, integers that wrap.
+/// Functions that legalization never produces: writes to one element, conditions, divisions, integers that wrap.
 #[test]
 fn other_functions_stay_as_they_are_or_compute_the_same() {
     let (mut accepted, mut tried) = (0, 0);
@@ -91,7 +91,7 @@ fn other_functions_stay_as_they_are_or_compute_the_same() {
             tried += 1;
             let keeps_sums = sch.clone();
             accepted += usize::from(step(&mut sch, &mut choices).is_ok());
-            // Sums of floats in another order have other bits.
+            // Float sums in another order have other bits.
             if sch.trace().to_string().lines().last().is_some_and(|line| line.starts_with("reorder")) {
                 sch = keeps_sums;
             }

@@ -19,7 +19,7 @@ impl Choices {
     }
 }
 
-/// Some loops around a block, or none.
+/// Returns some loops around a block, or none.
 fn some_loops(sch: &Schedule, block: BlockRef, choices: &mut Choices) -> Vec<LoopRef> {
     let loops = sch.get_loops(block).expect("the block is there");
     if loops.is_empty() {
@@ -64,7 +64,7 @@ pub(crate) fn step(sch: &mut Schedule, choices: &mut Choices) -> Result<(), Pass
     }
 }
 
-/// Turns the dimensions of a buffer around.
+/// Reverses the dimensions of a buffer.
 fn turn(sch: &mut Schedule, block: BlockRef, choices: &mut Choices) -> Result<(), PassError> {
     let info = sch.block_info(block)?;
     let nth = choices.below(2);

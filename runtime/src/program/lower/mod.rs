@@ -1,4 +1,4 @@
-//! From a PrimFunc to a loop program.
+//! Lowers a PrimFunc to a loop program.
 
 mod buffers;
 mod calls;
@@ -19,22 +19,22 @@ use std::collections::HashMap;
 /// Lowers a PrimFunc.
 ///
 /// # Errors
-/// If it is no PrimFunc, or has something in it that the runtime does not execute.
+/// Fails if the function is not a PrimFunc, or has a part that the runtime does not execute.
 pub fn lower(func: &Body) -> Result<Program, Fault> {
     // Statements may be nested 1,000 deep.
     stacker::grow(STACK, || lowered(func, false))
 }
 
-/// As [`lower`], where a `Select` evaluates both of its values, as its definition has it: a value that is not chosen can
-/// fail. What compiles TIR need not do that, so a module that relies on a choice is at its mercy.
+/// Lowers a PrimFunc as [`lower`] does, but makes a `Select` evaluate both of its values, following its definition:
+/// a value that is not chosen can fail. TIR compilers may do so too, so a module must not rely on the choice.
 ///
 /// # Errors
-/// As [`lower`].
+/// Fails as [`lower`] does.
 pub fn lower_strictly(func: &Body) -> Result<Program, Fault> {
     stacker::grow(STACK, || lowered(func, true))
 }
 
-/// Stack for that.
+/// Bytes of stack for nested statements.
 const STACK: usize = 32 << 20;
 
 fn lowered(func: &Body, strict: bool) -> Result<Program, Fault> {
@@ -71,7 +71,7 @@ fn lowered(func: &Body, strict: bool) -> Result<Program, Fault> {
     Ok(lower.program)
 }
 
-/// A scalar with a name.
+/// The binding of a named scalar.
 #[derive(Clone)]
 enum Bound {
     /// An integer.
@@ -80,45 +80,45 @@ enum Bound {
     Regs(Vec<Reg>),
 }
 
-/// What a variable was before a second definition of it.
+/// The binding of a variable that a second definition of it hides.
 struct Hidden {
-    /// Its operand word.
+    /// Operand word of the variable.
     var: u32,
     bound: Option<Bound>,
-    /// What shapes call it, and its value there.
+    /// The number of the variable in shapes, and its value there.
     symbol: Option<(u32, Option<Affine>)>,
 }
 
 struct Lower {
     program: Program,
-    /// What is known at the current place, the innermost condition last.
+    /// Facts at the current place, those of the innermost condition last.
     analyzers: Vec<Analyzer>,
-    /// By operand word.
+    /// Bindings by operand word.
     scalars: HashMap<u32, Bound>,
     buffers: HashMap<u32, u32>,
     /// Storages that handles point to.
     pointers: HashMap<u32, u32>,
     symbols: HashMap<u32, Affine>,
-    /// Values that variables had before the regions around the current place gave them others, the latest last.
+    /// Bindings hidden by definitions in the regions around the current place, the latest last.
     hidden: Vec<Hidden>,
-    /// Lists of instructions that are open, the innermost last.
+    /// Lists of instructions under construction, the innermost last.
     code: Vec<Vec<Instr>>,
     /// Names of blocks around the current place.
     blocks: Vec<String>,
     /// The first place of the current statement, in [`Program::places`].
     statement: usize,
-    /// Conditions, with the value that they have where the current expression is used, although it is always computed.
+    /// Conditions, and the values of them for which the current expression is used, although it is always computed.
     chosen_by: Vec<(Reg, bool)>,
-    /// Whether a `Select` evaluates both values.
+    /// True if a `Select` evaluates both values.
     strict: bool,
 }
 
-/// What an expression or statement is called in a message.
+/// Returns the name of an expression or statement for messages.
 fn name_of(value: Value<'_>) -> &str {
     value.name().unwrap_or("_")
 }
 
-/// Data type of an expression.
+/// Returns the data type of an expression.
 fn dtype_of(value: Value<'_>) -> DType {
     if let Some(dim) = value.dim() {
         return dim.dtype();
@@ -132,7 +132,7 @@ fn dtype_of(value: Value<'_>) -> DType {
     }
 }
 
-/// Number of lanes of an expression.
+/// Returns the number of lanes of an expression.
 fn lanes_of(value: Value<'_>) -> Result<usize, Fault> {
     match dtype_of(value).lanes() as i16 {
         lanes @ 1.. => Ok(lanes as usize),
@@ -152,7 +152,7 @@ impl Lower {
         }
     }
 
-    /// What `f` emits, as a list of its own.
+    /// Collects the instructions that `f` emits in a separate list.
     fn listed<T>(&mut self, f: impl FnOnce(&mut Lower) -> Result<T, Fault>) -> Result<(T, Vec<Instr>), Fault> {
         self.code.push(Vec::new());
         let out = f(self);
@@ -160,7 +160,7 @@ impl Lower {
         Ok((out?, list))
     }
 
-    /// As [`Lower::listed`], where a condition holds.
+    /// Collects instructions as [`Lower::listed`], while a condition is known to hold.
     fn under<T>(
         &mut self,
         condition: Option<Dim>,
@@ -174,8 +174,8 @@ impl Lower {
         out
     }
 
-    /// The statements that `f` emits, which may never be executed, with their mark. It has no text if they do nothing, or if
-    /// the analyser proves that the condition never holds.
+    /// Returns the statements that `f` emits, which may never be executed, with their mark. The mark has no text if
+    /// they do nothing, or if the analyzer proves that the condition never holds.
     fn marked(
         &mut self,
         condition: Option<Dim>,
@@ -199,7 +199,7 @@ impl Lower {
         Ok((list, Some(mark as u32)))
     }
 
-    /// A choice within a statement.
+    /// Emits a branch.
     fn branch(&mut self, cond: Reg, [then, otherwise]: [Vec<Instr>; 2], marks: [Mark; 2]) {
         self.emit(Instr::If { cond, then, otherwise, marks });
     }
@@ -228,7 +228,7 @@ impl Lower {
         dst
     }
 
-    /// A form in a register, wrapped to its type.
+    /// Returns a register with the value of a form, wrapped to its type.
     fn materialize(&mut self, form: Affine, scalar: Scalar) -> Reg {
         if let Some(reg) = form.as_reg().filter(|reg| self.scalar(*reg) == scalar) {
             return reg;
@@ -241,7 +241,7 @@ impl Lower {
         dst
     }
 
-    /// The current statement, for messages.
+    /// Returns the place of the current statement, for messages.
     fn place(&mut self, what: impl FnOnce() -> String) -> u32 {
         let block = self.blocks.last().map_or(String::new(), |block| format!(" in block `{block}`"));
         let text = format!("{}{block}", what());
@@ -251,7 +251,7 @@ impl Lower {
         self.program.places.len() as u32 - 1
     }
 
-    /// From now on a scalar variable has a value, which shapes may use, too.
+    /// Binds a scalar variable, which shapes may use, too.
     fn bind(&mut self, var: Value<'_>, bound: Bound) {
         if let (Some(sym), Bound::Form(form)) = (symbol_of(var), &bound)
             && sym.id < FIRST_ATOM
@@ -261,14 +261,15 @@ impl Lower {
         self.scalars.insert(var.word(), bound);
     }
 
-    /// As [`Lower::bind`], of a variable that has a value already: it has the new one up to the end of the region.
+    /// Binds a variable that already has a value, as [`Lower::bind`]; the new value is valid up to the end of the
+    /// region.
     fn bind_again(&mut self, var: Value<'_>, bound: Bound) {
         let symbol = symbol_of(var).map(|sym| (sym.id, self.symbols.get(&sym.id).cloned()));
         self.hidden.push(Hidden { var: var.word(), bound: self.scalars.get(&var.word()).cloned(), symbol });
         self.bind(var, bound);
     }
 
-    /// Gives variables the values back that they had when so few were hidden.
+    /// Restores hidden bindings until only the given number of them is left.
     fn end_region(&mut self, hidden: usize) {
         for Hidden { var, bound, symbol } in self.hidden.split_off(hidden).into_iter().rev() {
             match bound {
@@ -283,7 +284,7 @@ impl Lower {
         }
     }
 
-    /// Makes a loop variable; what it is in the program is an integer of 64 bits if that is its type, else one of 32.
+    /// Creates a loop variable: a 64-bit integer if that is its type, otherwise a 32-bit one.
     fn loop_var(&mut self, var: Value<'_>) -> Result<Reg, Fault> {
         let scalar = scalar_of(dtype_of(var))?;
         let reg = self.reg(scalar);
@@ -296,7 +297,7 @@ impl Lower {
         kinds.contains(&value.kind())
     }
 
-    /// The nodes directly in a region that do something by themselves.
+    /// Lowers the nodes directly in a region that have an effect.
     fn region(&mut self, of: Value<'_>) -> Result<(), Fault> {
         let hidden = self.hidden.len();
         for child in of.region().children() {

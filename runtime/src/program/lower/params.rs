@@ -1,4 +1,4 @@
-//! Parameters of a function, and its body.
+//! Lowers the parameters of a function, and its body.
 
 use super::{Bound, Lower, dtype_of, name_of, scalar_of};
 use crate::fault::Fault;
@@ -59,7 +59,7 @@ impl Lower {
         self.program.storages.len() as u32 - 1
     }
 
-    /// A parameter that is a buffer: its variables of shapes get registers, which the caller's tensors fill.
+    /// Lowers a buffer parameter; its shape variables get registers, which are set from the caller's tensors.
     fn tensor_param(&mut self, param: Value<'_>, buffer: Value<'_>) -> Result<ParamKind, Fault> {
         let ty = buffer_type(buffer)?;
         let storage = self.storage(name_of(buffer));
@@ -80,14 +80,14 @@ impl Lower {
         Ok(ParamKind::Tensor(TensorParam { storage, dtype: ty.dtype, shape: ty.shape, strides, offset }))
     }
 
-    /// The buffer of a parameter: compact, from the first element on.
+    /// Creates the buffer of a parameter: compact, starting at the first element.
     fn param_buffer(&mut self, buffer: Value<'_>, param: usize) -> Result<(), Fault> {
         let ParamKind::Tensor(TensorParam { storage, .. }) = self.program.params[param].kind else { return Ok(()) };
         let ty = BufferType { strides: Vec::new(), elem_offset: None, ..buffer_type(buffer)? };
         self.buffer(buffer, &ty, storage)
     }
 
-    /// Makes a view of a storage.
+    /// Creates a view of a storage.
     pub(super) fn buffer(&mut self, value: Value<'_>, ty: &BufferType, storage: u32) -> Result<(), Fault> {
         let element = scalar_of(ty.dtype)?;
         let lanes = match ty.dtype.lanes() as i16 {
@@ -120,7 +120,7 @@ impl Lower {
     }
 }
 
-/// The type of a buffer.
+/// Returns the type of a buffer.
 pub(super) fn buffer_type(value: Value<'_>) -> Result<BufferType, Fault> {
     value.as_buffer_type().ok_or_else(|| Fault::unsupported(format!("`{}`, which is no buffer", name_of(value))))
 }

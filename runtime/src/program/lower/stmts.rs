@@ -1,4 +1,4 @@
-//! Statements.
+//! Lowers statements.
 
 use super::choices::negated;
 use super::{Bound, Lower, dtype_of, name_of, scalar_of};
@@ -9,11 +9,11 @@ use passhost_lang::ir::records::{kind, prim};
 use passhost_lang::ir::{Dim, Expr, Stmt, Value};
 use passhost_lang::tir::BlockIter;
 
-/// The attribute of statements that are left out.
+/// The attribute of statements that are not executed.
 const SKIPPED: &str = "pragma_debug_skip_region";
 
 impl Lower {
-    /// A node directly in a region.
+    /// Lowers a node directly in a region.
     pub(super) fn child(&mut self, value: Value<'_>) -> Result<(), Fault> {
         self.statement = self.program.places.len();
         let Some(stmt) = value.stmt() else {
@@ -31,7 +31,7 @@ impl Lower {
             Stmt::Evaluate(expr) => self.evaluate(expr),
             Stmt::While { cond } => self.while_(value, cond),
             Stmt::If { cond } => self.if_(value, cond),
-            // As tirx.RemoveNoOp has it, which every pipeline of TVM runs.
+            // The statement is left out, as by tirx.RemoveNoOp, which is part of every TVM pipeline.
             Stmt::Attr { key, .. } if key == SKIPPED => Ok(()),
             Stmt::Attr { .. } => self.region(value),
             Stmt::Launch { extent, .. } => self.launch(value, extent),
@@ -65,7 +65,7 @@ impl Lower {
         let (min, mut extent) = (self.form(min, 0)?, self.form(extent, 0)?);
         let step = stmt.operand(2).map(|step| self.form(step, 0)).transpose()?;
         if let Some(step) = &step {
-            // From `min` up to `min + extent`, in steps: as many as the quotient, rounded up.
+            // From `min` up to `min + extent` in steps; the number of iterations is the quotient, rounded up.
             let step = step.as_constant().filter(|step| *step > 0);
             let step = step.ok_or_else(|| Fault::unsupported("a loop whose step is no positive constant"))?;
             let scalar = Scalar::Int(64);
@@ -112,7 +112,7 @@ impl Lower {
         kind: LoopKind,
     ) -> Result<(), Fault> {
         let reg = self.loop_var(var)?;
-        // What the types of buffers call the variable, where it is known before the loop.
+        // The name of the variable in the types of buffers, if one exists before the loop.
         if let Some(known) = var.operand(0) {
             self.bind(known, Bound::Form(reg.into()));
         }
@@ -121,7 +121,7 @@ impl Lower {
         Ok(())
     }
 
-    /// Threads run one after the other; what they would wait for is refused.
+    /// Lowers a thread launch. Threads run one after the other, so waiting for each other is refused.
     fn launch(&mut self, stmt: Value<'_>, extent: Value<'_>) -> Result<(), Fault> {
         let extent = self.form(extent, 0)?;
         let own = stmt.region().children().next().filter(|var| var.kind() == kind::LOOP_VAR);
@@ -176,7 +176,7 @@ impl Lower {
         Ok(())
     }
 
-    /// An expression for what it does: a call that does nothing else is a hint.
+    /// Lowers an expression that is evaluated for its effect. A call without an effect is a hint.
     fn evaluate(&mut self, value: Value<'_>) -> Result<(), Fault> {
         if value.dim().is_some() || matches!(value.view(), Expr::Str(_)) {
             return Ok(());
@@ -210,7 +210,8 @@ impl Lower {
         let out = match stmt.block_condition() {
             None => self.block_content(stmt),
             Some(cond) => {
-                // A condition that uses iterators, rather than of the loops around the block, needs their values.
+                // A condition on iterators, rather than on the loops around the block, needs the values of the
+                // iterators.
                 if stmt.block_iters().any(|iter| mentions(cond, iter.var)) {
                     for iter in stmt.block_iters() {
                         let form = self.form(iter.value, 0)?;
@@ -241,7 +242,7 @@ impl Lower {
                 Some(others) => self.binary(Binary::And, Scalar::Bool, others, is_min),
             });
         }
-        // What the block allocates or matches may be in its initialization, too.
+        // The initialization may also use what the block allocates or matches.
         for buffer in stmt.region().children().filter(|value| value.kind() == kind::BUFFER) {
             self.buffer_statement(buffer)?;
         }
@@ -257,7 +258,7 @@ impl Lower {
         self.region(stmt)
     }
 
-    /// The variable is its value; that it lies within its range is checked, unless it is known.
+    /// Binds the variable of a block iterator to its value, and emits a check of its range, unless that is proven.
     fn block_iter(&mut self, iter: &BlockIter<'_>) -> Result<(), Fault> {
         let [min, extent] = [self.form(iter.min, 0)?, self.form(iter.extent, 0)?];
         let form = self.form(iter.value, 0)?;
@@ -292,7 +293,7 @@ impl Lower {
     }
 }
 
-/// Whether an expression has a value in it.
+/// Returns true if an expression contains a value.
 fn mentions(root: Value<'_>, value: Value<'_>) -> bool {
     let mut work = vec![root];
     while let Some(next) = work.pop() {

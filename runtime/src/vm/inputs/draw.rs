@@ -3,36 +3,36 @@
 //! | kind | floats | integers |
 //! |---|---|---|
 //! | `Usual`, `Coarse`, `Wide` | from -1 to 1; multiples of 0.5; multiples of 5 | small; multiples of 2^24 + 1 and 2^30 + 1 |
-//! | `Full` | every bit of the mantissa, exponents from -4 to 3 | the whole range of the type, with its ends |
-//! | `Halves` | half-way cases: of rounding to an integer, and to a narrower float type | around powers of two |
-//! | `Extremes` | zeros of both signs, the largest, smallest and denormal numbers, constants of the code | ends of the type and of narrower ones, constants of the code |
-//! | `Exponents` | every finite exponent, also of denormals | every width |
+//! | `Full` | every bit of the mantissa, exponents from -4 to 3 | the whole range of the type, including its ends |
+//! | `Halves` | ties of rounding to an integer, and to a narrower float type | around powers of two |
+//! | `Extremes` | zeros of both signs, the largest, smallest and denormal numbers, constants in the code | ends of the type and of narrower ones, constants in the code |
+//! | `Exponents` | every finite exponent, including those of denormals | every width |
 //! | `Infinite` | every eighth element is infinite | as `Extremes` |
 //! | `Nan` | every eighth element is NaN | as `Extremes` |
-//! | `Constants` | constants of the code, and the numbers next to them | the same |
+//! | `Constants` | constants in the code, and the numbers next to them | the same |
 //! | `Regular` | all elements are equal, or in order | the same |
 
 use crate::tensor::{SplitMix, word_of};
 use passhost_lang::ir::DType;
 use passhost_lang::ir::constant::{Element, Number};
 
-/// Which random values there are.
+/// A distribution of random values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum InputRange {
-    /// Those of [`Inputs`](super::Inputs).
+    /// The default distribution of [`Inputs`](super::Inputs).
     #[default]
     Usual,
-    /// Integers from -8 to 7 (from 0 to 15 if they have no sign), and floats from -1.5 to 1.5 that are multiples of 0.5: some
-    /// of them are equal, some are 0, and sums of them are exact.
+    /// Integers from -8 to 7 (unsigned ones from 0 to 15), and floats from -1.5 to 1.5 that are multiples of 0.5.
+    /// Some of them are equal, some are 0, and sums of them are exact.
     Coarse,
-    /// As `Coarse`, but floats are 10 times as large, and integers of 32 bits are multiples of 2^24 + 1, which `float32` does
-    /// not hold, and those of 64 bits of 2^30 + 1.
+    /// As `Coarse`, but floats are 10 times as large, 32-bit integers are multiples of 2^24 + 1, which `float32`
+    /// cannot represent, and 64-bit integers are multiples of 2^30 + 1.
     Wide,
     /// Floats with all bits of their mantissa, and integers over the whole range of their type.
     Full,
-    /// Half-way cases of rounding.
+    /// Ties of rounding.
     Halves,
-    /// Finite values at the ends of what the type holds, zeros of both signs, and constants of the code.
+    /// Finite values at the ends of the type's range, zeros of both signs, and constants in the code.
     Extremes,
     /// Floats of every exponent, and integers of every width.
     Exponents,
@@ -40,25 +40,25 @@ pub enum InputRange {
     Infinite,
     /// NaN among other floats.
     Nan,
-    /// Constants of the code and the numbers next to them, which decide branches; some other values.
+    /// Constants in the code and the numbers next to them, which decide branches; and some other values.
     Constants,
-    /// All elements are equal, or they go up or down.
+    /// All elements are equal, or they increase or decrease.
     Regular,
 }
 
 impl InputRange {
-    /// Whether values are those of a round that looks for faults at special values: a contract that allows differences
-    /// promises less there.
+    /// Returns true if the values test for faults at special values, where a contract that allows differences is
+    /// less strict.
     pub fn is_special(self) -> bool {
         !matches!(self, InputRange::Usual | InputRange::Coarse | InputRange::Wide)
     }
 
-    /// Whether floats need not be finite.
+    /// Returns true if floats may be infinite or NaN.
     pub fn is_not_finite(self) -> bool {
         matches!(self, InputRange::Infinite | InputRange::Nan)
     }
 
-    /// The name in reports.
+    /// Returns the name in reports.
     pub fn name(self) -> &'static str {
         match self {
             InputRange::Usual => "usual",
@@ -75,7 +75,7 @@ impl InputRange {
         }
     }
 
-    /// An integer of the small generator, as the first three kinds have it.
+    /// Adapts an integer of the small generator to the first three distributions.
     pub(super) fn integer(self, value: i64, dtype: DType) -> i64 {
         match (self, dtype.bits()) {
             (InputRange::Usual, _) => value & 3,
@@ -86,7 +86,7 @@ impl InputRange {
     }
 }
 
-/// Least and greatest value of a parameter. Other values are replaced by ones between them.
+/// Least and greatest value of a parameter. Values outside are replaced by values between them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Between {
     /// The least value.
@@ -107,16 +107,17 @@ impl Between {
     }
 }
 
-/// What is drawn.
+/// The distribution to draw from.
 #[derive(Clone, Copy)]
 pub(super) struct Drawn<'a> {
     pub(super) range: InputRange,
     pub(super) between: Option<Between>,
-    /// Constants of the code that uses the values, which decide branches.
+    /// Constants in the code that uses the values, which decide branches.
     pub(super) constants: &'a [f64],
 }
 
-/// The shape of a float type: bits of the mantissa, and exponents of the smallest normal number and of the largest one.
+/// The format of a float type: bits of the mantissa, and exponents of the smallest normal number and of the largest
+/// one.
 #[derive(Clone, Copy)]
 struct Format {
     mantissa: i32,
@@ -145,19 +146,19 @@ impl Format {
     }
 }
 
-/// A power of two, also one that is denormal.
+/// Returns a power of two, including denormal ones.
 fn power(exponent: i32) -> f64 {
     let half = exponent / 2;
     f64::powi(2.0, half) * f64::powi(2.0, exponent - half)
 }
 
-/// Fills the data of a tensor. `None` if Rust has no type for the elements.
+/// Fills the data of a tensor; `None` if the elements do not have a Rust type.
 pub(super) fn fill(dtype: DType, seed: u64, drawn: Drawn<'_>, bytes: &mut [u8]) -> Option<()> {
     let mut random = SplitMix::new(seed ^ 0x5eed_0000 ^ (drawn.range as u64) << 40);
     let scalar = DType::new(dtype.code(), dtype.bits(), 1);
     word_of(scalar, Number::Int(0))?;
     let width = scalar.bytes();
-    // One element at least is special, and few enough are that others show something.
+    // At least one element is special, but few enough that the others still matter.
     let n = bytes.len() / width.max(1);
     if drawn.range == InputRange::Regular {
         return regular(scalar, n, drawn, &mut random, bytes);
@@ -173,14 +174,14 @@ pub(super) fn fill(dtype: DType, seed: u64, drawn: Drawn<'_>, bytes: &mut [u8]) 
     Some(())
 }
 
-/// Fills the data of a tensor with elements that are equal, or go up or down.
+/// Fills the data of a tensor with elements that are equal, increase or decrease.
 fn regular(dtype: DType, n: usize, drawn: Drawn<'_>, random: &mut SplitMix, bytes: &mut [u8]) -> Option<()> {
     let step = pick(&[0, 0, 1, -1], random).unwrap_or_default();
     let base = if step == 0 { pick(&[0, 0, 1, 2, -1, -3], random).unwrap_or_default() } else { -(n as i64) / 2 * step };
     let (low, high) = drawn.between.map_or((f64::NEG_INFINITY, f64::INFINITY), |between| (between.low, between.high));
     for (at, element) in bytes.chunks_exact_mut(dtype.bytes()).enumerate() {
         let value = base + step * at as i64;
-        // Of a type that does not hold them all, some are there several times.
+        // If the type cannot represent all of them, some occur several times.
         let value = if dtype.is_float() {
             value.clamp(-128, 127)
         } else {
@@ -207,7 +208,7 @@ fn number(dtype: DType, drawn: Drawn<'_>, is_special: bool, random: &mut SplitMi
         _ => Number::Float(float(dtype, drawn, is_special, random)),
     };
     let Some(between) = drawn.between.filter(|between| !between.holds(f64::of(number))) else { return number };
-    // Constants of the code, and numbers next to them, are tried as often as others.
+    // Constants in the code, and numbers next to them, are tried as often as others.
     let constant = pick(drawn.constants, random).map(|it| it + pick(&[0.0, 1.0, -1.0], random).unwrap_or_default());
     let is_constant = random.next().is_multiple_of(2);
     if let Some(constant) = constant.filter(|constant| is_constant && between.holds(*constant)) {
@@ -224,7 +225,7 @@ fn number(dtype: DType, drawn: Drawn<'_>, is_special: bool, random: &mut SplitMi
     }
 }
 
-/// From 0 to 1, with 53 bits.
+/// Returns a number from 0 to 1, with 53 bits.
 fn unit(random: &mut SplitMix) -> f64 {
     (random.next() >> 11) as f64 / (1u64 << 53) as f64
 }
@@ -237,7 +238,7 @@ fn pick<T: Copy>(of: &[T], random: &mut SplitMix) -> Option<T> {
     of.get(random.next() as usize % of.len().max(1)).copied()
 }
 
-/// A float of an exponent from `low` to `high`, with all bits of the mantissa.
+/// Returns a float with an exponent from `low` to `high`, and all bits of the mantissa.
 fn full(low: i32, high: i32, random: &mut SplitMix) -> f64 {
     let exponent = low + (random.next() % (high - low + 1) as u64) as i32;
     sign(random) * (1.0 + unit(random)) * power(exponent)
@@ -261,7 +262,7 @@ fn float(dtype: DType, drawn: Drawn<'_>, is_special: bool, random: &mut SplitMix
     }
 }
 
-/// Between two integers, or between two numbers of a narrower type.
+/// Returns a number half-way between two integers, or between two numbers of a narrower type.
 fn half_way(format: Format, random: &mut SplitMix) -> f64 {
     let narrower: Vec<i32> = [7, 10, 23].into_iter().filter(|bits| *bits < format.mantissa).collect();
     match pick(&narrower, random).filter(|_| random.next().is_multiple_of(2)) {
@@ -273,7 +274,7 @@ fn half_way(format: Format, random: &mut SplitMix) -> f64 {
     }
 }
 
-/// A constant of the code, or a number next to it: the next one that the type holds, or 1 more or less.
+/// Returns a constant in the code, or a number next to it: the next one of the type, or 1 more or less.
 fn near_constant(format: Format, constants: &[f64], random: &mut SplitMix) -> f64 {
     let Some(constant) = pick(constants, random).filter(|_| !random.next().is_multiple_of(8)) else {
         return full(-2, 2, random);

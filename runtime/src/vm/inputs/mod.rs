@@ -1,4 +1,4 @@
-//! Arguments of a function: arrays by the names of its parameters, and random ones for the others.
+//! Builds the arguments of a function: arrays by the names of its parameters, and random values for the others.
 
 mod draw;
 
@@ -16,27 +16,27 @@ use passhost_lang::ir::{Function, Sym, TensorType, Value as Node};
 use passhost_lang::names::{did_you_mean, listed, nearest};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The extent of a symbolic dimension that nothing else says.
+/// The extent of a symbolic dimension that is otherwise undetermined.
 pub const USUAL_EXTENT: i64 = 8;
-/// How many dimensions a tensor has of which the type does not say it.
+/// The number of dimensions of a tensor whose type leaves it open.
 const USUAL_NDIM: usize = 2;
 
-/// Why a function has no arguments.
+/// The reason why arguments could not be built.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InputError {
-    /// Parameters for which there is no array.
+    /// Parameters without an array.
     #[error("no {} given for {}", if names.len() == 1 { "array is" } else { "arrays are" }, listed(names))]
     Missing {
         /// Their names.
         names: Vec<String>,
     },
-    /// An array for which there is no parameter.
+    /// An array without a parameter.
     #[error("the function has no parameter `{name}`{}", did_you_mean(near))]
     Unknown {
         /// Its name.
         name: String,
-        /// Names of parameters that are like it.
+        /// Similar names of parameters.
         near: Vec<String>,
     },
     /// An array for a parameter that is a tuple.
@@ -50,15 +50,15 @@ pub enum InputError {
     Twice {
         /// Name of the parameter.
         name: String,
-        /// Name of the array without a name of its own.
+        /// Name of the array that is given by position.
         position: String,
     },
-    /// An extent for a symbolic variable that the parameters do not have.
+    /// An extent for a symbolic variable that does not occur in the parameters.
     #[error("the parameters have no symbolic dimension `{name}`{}", did_you_mean(near))]
     UnknownDim {
         /// Its name.
         name: String,
-        /// Names of symbolic variables that are like it.
+        /// Similar names of symbolic variables.
         near: Vec<String>,
     },
     /// An array cannot be the value of its parameter.
@@ -66,28 +66,28 @@ pub enum InputError {
     Wrong {
         /// Name of the parameter.
         name: String,
-        /// What the array is.
+        /// Description of the array.
         found: String,
-        /// What it should be.
+        /// Description of the expected value.
         wanted: String,
     },
-    /// A parameter whose type does not say enough for a random value.
+    /// A parameter whose type does not determine a random value.
     #[error("parameter `{name}` has no random value: {why}")]
     NotRandom {
         /// Its name.
         name: String,
-        /// Why not.
+        /// The reason.
         why: String,
     },
-    /// A random value cannot be made.
+    /// A random value cannot be created.
     #[error("parameter `{name}`: {cause}")]
     NotMade {
         /// Name of the parameter.
         name: String,
-        /// Why.
+        /// The cause.
         cause: Cause,
     },
-    /// A tuple, or a tensor alone, cannot be made.
+    /// A tuple, or a single tensor, cannot be created.
     #[error(transparent)]
     Cause(#[from] Cause),
 }
@@ -98,13 +98,14 @@ impl From<Fault> for InputError {
     }
 }
 
-/// What arguments are made of.
+/// The sources of arguments.
 ///
-/// A parameter that is a tuple takes an array for each field: `x_0`, `x_1`. Shapes and numbers are arrays, too. Where a
-/// seed is given, what has no array is random, the same on every machine: floats from -1 to 1, those of weights (tensors
-/// of several dimensions after the first `num_input` parameters) scaled by the square root of 6 / elements of a row, and
-/// variances of batch normalizations from 0.5 to 1.5; integers from 0 to 3; truth values. [`InputRange`] has others. What a type leaves open is an extent of [`USUAL_EXTENT`], two
-/// dimensions, `float32`, and null where any object may be.
+/// A parameter that is a tuple takes an array for each field: `x_0`, `x_1`. Shapes and numbers are arrays, too. If
+/// there is a seed, parameters without an array get random values, the same on every machine. These are floats from
+/// -1 to 1; integers from 0 to 3; truth values. Weights (tensors of several dimensions after the first `num_input`
+/// parameters) are scaled by the square root of 6 / elements of a row, and variances of batch normalizations are
+/// from 0.5 to 1.5. [`InputRange`] has other distributions. Where a type leaves it open, an extent is
+/// [`USUAL_EXTENT`], the number of dimensions is two, the data type is `float32`, and an object is null.
 #[derive(Clone, Debug, Default)]
 pub struct Inputs {
     /// Arrays by name.
@@ -113,29 +114,29 @@ pub struct Inputs {
     pub seed: Option<u64>,
     /// Extents of symbolic dimensions by name; others are [`USUAL_EXTENT`].
     pub dims: BTreeMap<String, i64>,
-    /// Which random values there are.
+    /// The distribution of random values.
     pub range: InputRange,
-    /// What truth values of one element are; without it, they are random.
+    /// The value of all truth values of one element; if `None`, they are random.
     pub truth: Option<bool>,
     /// Least and greatest random values.
     pub bounds: Bounds,
-    /// Constants of the code that uses the values: some values are these, where there are special ones.
+    /// Constants in the code that uses the values; distributions with special values draw some of these.
     pub constants: Vec<f64>,
 }
 
-/// Least and greatest random values of parameters. Those of a name count before others.
+/// Least and greatest random values of parameters. Bounds by name take precedence.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Bounds {
-    /// Of all numbers.
+    /// Bounds of all numbers.
     pub all: Option<Between>,
-    /// Of integers.
+    /// Bounds of integers.
     pub integers: Option<Between>,
-    /// By the names of parameters.
+    /// Bounds by the names of parameters.
     pub by_name: BTreeMap<String, Between>,
 }
 
 impl Bounds {
-    /// Those of a parameter.
+    /// Returns the bounds of a parameter.
     pub fn of(&self, name: &str, dtype: DType) -> Option<Between> {
         let of_type = self.integers.filter(|_| !dtype.is_float());
         self.by_name.get(name).copied().or(of_type).or(self.all)
@@ -145,7 +146,7 @@ impl Bounds {
 /// A part of a parameter that is one array.
 struct Part<'f> {
     name: String,
-    /// The names of `numpy.savez` for arrays without one.
+    /// The name that `numpy.savez` gives to an array without a name.
     position: String,
     ty: Type,
     param: Node<'f>,
@@ -153,10 +154,10 @@ struct Part<'f> {
 }
 
 impl Inputs {
-    /// The arguments of a function, in the order of its parameters.
+    /// Returns the arguments of a function, in the order of its parameters.
     ///
     /// # Errors
-    /// If arrays are missing, unknown or do not fit, or a random value cannot be made.
+    /// Fails if arrays are missing, unknown or do not fit, or if a random value cannot be created.
     pub fn arguments(mut self, body: &Body, limits: &Limits) -> Result<Vec<Value>, InputError> {
         let Some(function) = body.function() else { return Ok(Vec::new()) };
         let params: Vec<Node<'_>> = function.params().collect();
@@ -190,7 +191,7 @@ impl Inputs {
         params.iter().map(|param| joined(&param.ty().to_owned(), &mut values)).collect()
     }
 
-    /// The data types of the parameters that arrays are for, by the names of the arrays.
+    /// Returns the data types of the parameters that take arrays, by the names of the arrays.
     pub fn dtypes(body: &Body) -> BTreeMap<String, DType> {
         let Some(function) = body.function() else { return BTreeMap::new() };
         let params: Vec<Node<'_>> = function.params().collect();
@@ -201,17 +202,17 @@ impl Inputs {
         tensors.flatten().collect()
     }
 
-    /// The names of the parts of the parameters, as arrays have them.
+    /// Returns the array names of the parts of the parameters.
     pub fn names(body: &Body) -> Vec<String> {
         let Some(function) = body.function() else { return Vec::new() };
         let params: Vec<Node<'_>> = function.params().collect();
         parts(function, &params).into_iter().map(|part| part.name).collect()
     }
 
-    /// One random tensor, of a parameter with this name.
+    /// Creates one random tensor, for a parameter with this name.
     ///
     /// # Errors
-    /// If there is no such tensor, or not so much memory.
+    /// Fails if such a tensor cannot exist, or there is not enough memory.
     pub fn tensor(
         &self,
         name: &str,
@@ -226,15 +227,15 @@ impl Inputs {
         Ok(random_tensor(dtype, shape, seed, (draw, false), limits)?)
     }
 
-    /// A dimension of a body, where its variables have these values, by their numbers.
+    /// Evaluates a dimension of a body, given the values of variables by their numbers.
     ///
     /// # Errors
-    /// If another variable is in it, or it has no value within 64 bits.
+    /// Fails if it contains another variable, or its value does not fit 64 bits.
     pub fn extent(dim: &Dim, values: &BTreeMap<u32, i64>, body: &Body) -> Result<i64, Cause> {
         Symbols::of(values.clone()).extent(dim, body)
     }
 
-    /// The names of the symbolic dimensions of the parameters.
+    /// Returns the names of the symbolic dimensions of the parameters.
     pub fn symbolic_dims(body: &Body) -> BTreeSet<String> {
         let Some(function) = body.function() else { return BTreeSet::new() };
         let params: Vec<Node<'_>> = function.params().collect();
@@ -271,7 +272,8 @@ impl Inputs {
         }
     }
 
-    /// Values of the symbolic variables of the parameters: those of arrays, those that are given, and the usual one.
+    /// Determines the symbolic variables of the parameters: from the arrays, from the given extents, or as the
+    /// usual extent.
     fn symbols(&self, body: &Body, parts: &[Part<'_>]) -> Result<Symbols, InputError> {
         let mut symbols = Symbols::default();
         let mut names = BTreeSet::new();
@@ -316,7 +318,7 @@ fn dims_of(ty: &Type) -> Vec<Dim> {
     }
 }
 
-/// The attribute of a Relax function that says how many of its parameters, the first ones, are no weights.
+/// The attribute of a Relax function with the number of its leading parameters that are not weights.
 pub const NUM_INPUT: &str = "num_input";
 
 fn parts<'f>(function: Function<'f>, params: &[Node<'f>]) -> Vec<Part<'f>> {
@@ -336,19 +338,20 @@ fn parts<'f>(function: Function<'f>, params: &[Node<'f>]) -> Vec<Part<'f>> {
             };
             let weight = inputs.is_some_and(|inputs| i >= inputs);
             let position = format!("arr_{}", out.len());
-            // A field of a tuple can have the name of a parameter: the later one has its position only.
+            // A field of a tuple can have the same name as a parameter; the later one is then named by its position
+            // only.
             let name = if names.insert(name.clone()) { name } else { position.clone() };
             out.push(Part { name, position, ty, param: *param, weight });
         }
     }
-    // What is the name of another part is no position.
+    // A position that is also the name of another part is not used.
     for part in out.iter_mut().filter(|part| names.contains(&part.position)) {
         part.position.clone_from(&part.name);
     }
     out
 }
 
-/// The value of a parameter from those of its parts.
+/// Builds the value of a parameter from those of its parts.
 fn joined(ty: &Type, values: &mut impl Iterator<Item = Value>) -> Result<Value, InputError> {
     match ty {
         Type::Tuple(fields) => {
@@ -359,7 +362,7 @@ fn joined(ty: &Type, values: &mut impl Iterator<Item = Value>) -> Result<Value, 
     }
 }
 
-/// The parameters that are variances of batch normalizations, by use.
+/// Returns the parameters that are used as variances of batch normalizations.
 fn variances(body: &Body) -> BTreeSet<u32> {
     let calls = body.values().filter_map(|value| value.as_call_to("relax.nn.batch_norm"));
     calls.filter_map(|call| call.arg(4)).map(Node::word).collect()
@@ -384,7 +387,7 @@ fn given(part: &Part<'_>, array: Tensor) -> Result<Value, InputError> {
     }
 }
 
-/// A shape of which the type says no extents, and perhaps not how many there are.
+/// Returns a shape for a type without extents, and perhaps without a number of dimensions.
 fn usual(ndim: i32) -> Vec<i64> {
     vec![USUAL_EXTENT; usize::try_from(ndim).unwrap_or(USUAL_NDIM)]
 }
@@ -431,19 +434,19 @@ fn random(
     }
 }
 
-/// How the elements of a tensor are drawn.
+/// The settings for drawing the elements of a tensor.
 #[derive(Clone, Copy)]
 struct Draw<'a> {
     variance: bool,
     range: InputRange,
     truth: Option<bool>,
-    /// Those of the parameter.
+    /// The bounds of the parameter.
     between: Option<Between>,
     bounds: &'a Bounds,
     constants: &'a [f64],
 }
 
-/// A multiple of 0.5 from -1.5 to 1.5, of a float from -1 to 1.
+/// Converts a float from -1 to 1 to a multiple of 0.5 from -1.5 to 1.5.
 fn coarse(value: f64) -> f64 {
     (value * 3.0).round() / 2.0
 }
@@ -455,7 +458,7 @@ fn random_tensor(
     (draw, weight): (Draw<'_>, bool),
     limits: &Limits,
 ) -> Result<Tensor, Fault> {
-    // Variances are positive, whatever the others are.
+    // Variances are positive, whatever the distribution.
     let is_drawn = draw.range.is_special() && !(draw.variance && dtype.is_float()) || draw.between.is_some();
     if is_drawn && (dtype != DType::BOOL || draw.truth.is_none()) {
         let mut tensor = Tensor::zeros(dtype, shape, limits)?;
@@ -483,7 +486,7 @@ fn random_tensor(
     if dtype == DType::BOOL && draw.truth.is_none() || dtype.is_float() && is_usual {
         return Ok(tensor);
     }
-    // The most usual elements, without the question for each what they are.
+    // A fast path for the most common type, without a dispatch for each element.
     if dtype == DType::F32 {
         for element in tensor.bytes_mut().as_chunks_mut::<4>().0 {
             *element = (float(f32::from_le_bytes(*element).into()) as f32).to_le_bytes();

@@ -1,5 +1,5 @@
-//! Operators that sort along an axis: `relax.sort`, `relax.argsort` and `relax.topk`. They have no legalization, as in TVM,
-//! where passes for a target replace them by calls of a library.
+//! Operators that sort along an axis: `relax.sort`, `relax.argsort` and `relax.topk`. They have no legalization, as
+//! in TVM, where target-specific passes replace them by library calls.
 
 use crate::fault::Fault;
 use crate::limits::Limits;
@@ -11,12 +11,12 @@ use passhost_lang::ir::DType;
 use passhost_lang::ir::constant::{Element, Number};
 use std::cmp::Ordering;
 
-/// Units of work for an element that is sorted among others.
+/// Units of work for each sorted element.
 pub(super) const SORTED: u64 = 3_000;
-/// Bytes for an element that is sorted: the number, and three positions.
+/// Bytes for each sorted element: the number, and three positions.
 pub(super) const SORTED_BYTES: u64 = 16 + 3 * 8;
 
-/// Numbers of one data type in their order; NaN comes last, and all NaN are equal.
+/// Orders numbers of one data type; NaN comes last, and all NaN are equal.
 pub(super) fn order(a: Number, b: Number) -> Ordering {
     match (a, b) {
         (Number::Float(a), Number::Float(b)) => a.partial_cmp(&b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan())),
@@ -25,7 +25,7 @@ pub(super) fn order(a: Number, b: Number) -> Ordering {
     }
 }
 
-/// The result of a call of such an operator.
+/// Executes a call of such an operator.
 pub(in crate::vm) fn sorted(call: Call<'_>, name: &str, x: &Value, limits: &Limits) -> Result<Value, Cause> {
     let wrong = || Cause::mismatch(format!("the argument of `{name}`"), x.described(), "a tensor");
     let x = x.as_tensor().ok_or_else(wrong)?;
@@ -40,7 +40,7 @@ pub(in crate::vm) fn sorted(call: Call<'_>, name: &str, x: &Value, limits: &Limi
         _ => (true, true),
     };
     let k = call.attr("k").map_or(Some(1), |k| k.as_int()).filter(|_| is_topk);
-    // Less than 1 means all of them, and so does more than there are.
+    // A `k` of less than 1, or more than there are, means all of them.
     let k = k.and_then(|k| usize::try_from(k).ok()).filter(|k| (1..rows.extent).contains(k)).unwrap_or(rows.extent);
     let mut results = Vec::new();
     if values {
@@ -57,14 +57,14 @@ struct Rows<'t> {
     x: &'t Tensor,
     axis: usize,
     extent: usize,
-    /// Elements between two that follow each other in a row.
+    /// Distance between successive elements of a row.
     inner: usize,
-    /// Row by row, the places of its elements in their order.
+    /// Row by row, the positions of its elements in sorted order.
     places: Vec<usize>,
 }
 
 impl<'t> Rows<'t> {
-    /// Equal elements stay in their order; NaN comes last.
+    /// Sorts the rows. Equal elements keep their order; NaN comes last.
     fn new(x: &'t Tensor, axis: i64, descending: bool, limits: &Limits) -> Result<Rows<'t>, Cause> {
         let ndim = x.shape().len() as i64;
         let axis = if axis < 0 { axis + ndim } else { axis };
@@ -78,7 +78,7 @@ impl<'t> Rows<'t> {
         if numbers.len() < x.len() {
             return Err(Fault::unsupported(format!("numbers of {}", x.dtype())).into());
         }
-        // Without elements, the other extents may be anything.
+        // If the tensor is empty, the other extents may be anything.
         let inner = if x.is_empty() { 0 } else { x.shape()[axis + 1..].iter().product::<i64>() as usize };
         let mut places = Vec::with_capacity(numbers.len());
         for first in (0..numbers.len()).filter(|at| at / inner % extent == 0) {
@@ -93,8 +93,8 @@ impl<'t> Rows<'t> {
         Ok(Rows { x, axis, extent, inner, places })
     }
 
-    /// A tensor with the first `k` elements of each row, each written by `element` of its position in `x` and its place in the
-    /// row.
+    /// Builds a tensor from the first `k` elements of each row; `element` writes each one, given its position in
+    /// `x` and its place in the row.
     fn made(
         &self,
         k: usize,

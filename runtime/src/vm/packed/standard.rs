@@ -11,7 +11,7 @@ use passhost_lang::ir::DType;
 use passhost_lang::ir::constant::{Element, Number};
 use std::cmp::Ordering;
 
-/// Units of work for an element that is read.
+/// Units of work for each element that is read.
 const READ: u64 = 100;
 
 pub(super) fn add_to(packed: &mut Packed) {
@@ -40,7 +40,7 @@ fn argument(args: &[Value], i: usize) -> Result<&Value, Cause> {
     args.get(i).ok_or_else(|| wrong(args, i, "a value"))
 }
 
-/// A tensor in memory of its own; any other value as it is.
+/// Copies a tensor into its own memory; returns other values unchanged.
 fn copied(value: &Value) -> Value {
     value.as_tensor().map_or_else(|| value.clone(), |tensor| Value::Tensor(tensor.copied()))
 }
@@ -55,13 +55,13 @@ fn element(args: &[Value]) -> Result<Value, Cause> {
     at.and_then(|at| fields.get(at)).cloned().ok_or_else(|| wrong(args, 1, "an index of the tuple"))
 }
 
-/// Extents as a tensor of one dimension.
+/// Converts extents to a one-dimensional tensor.
 pub(in crate::vm) fn shape_to_tensor(args: &[Value], limits: &Limits) -> Result<Value, Cause> {
     let extents = argument(args, 0)?.as_shape().ok_or_else(|| wrong(args, 0, "a shape"))?;
     integers(&[extents.len() as i64], extents.iter().copied(), limits)
 }
 
-/// A tensor of one dimension as extents.
+/// Converts a one-dimensional tensor to extents.
 pub(in crate::vm) fn tensor_to_shape(value: &Value) -> Result<Value, Cause> {
     let wanted = "a tensor of integers of one dimension";
     let wrong = || Cause::mismatch("the argument", value.described(), wanted);
@@ -70,7 +70,7 @@ pub(in crate::vm) fn tensor_to_shape(value: &Value) -> Result<Value, Cause> {
     Ok(Value::shape(&extents))
 }
 
-/// A tensor of int64.
+/// Creates an int64 tensor.
 fn integers(shape: &[i64], values: impl IntoIterator<Item = i64>, limits: &Limits) -> Result<Value, Cause> {
     let mut out = Tensor::zeros(DType::I64, shape, limits)?;
     for (element, value) in out.bytes_mut().chunks_exact_mut(8).zip(values) {
@@ -79,8 +79,9 @@ fn integers(shape: &[i64], values: impl IntoIterator<Item = i64>, limits: &Limit
     Ok(Value::Tensor(out))
 }
 
-/// The different elements of a tensor, or the different slices along an axis, and as flags say where each is first, which one
-/// each is, and how many there are of each. They are sorted, or in the order in which they come first.
+/// Returns the distinct elements of a tensor, or the distinct slices along an axis, sorted or in the order of first
+/// occurrence. Depending on flags, also returns the first position of each, the number of the distinct one for each
+/// position, and the counts.
 fn unique(args: &[Value], limits: &Limits) -> Result<Value, Cause> {
     let x = tensor(args, 0)?;
     let flag = |i: usize| args.get(i).and_then(Value::as_int).is_some_and(|flag| flag != 0);
@@ -109,14 +110,14 @@ fn unique(args: &[Value], limits: &Limits) -> Result<Value, Cause> {
     }
 }
 
-/// A tensor as slices along an axis, or as its elements.
+/// A tensor viewed as slices along an axis, or as its elements.
 struct Slices<'t> {
     x: &'t Tensor,
     numbers: Vec<Number>,
-    /// The shape of what is picked, where the extent of the axis is how many are picked.
+    /// The shape of a selection; the extent of the axis is the number of selected slices.
     shape: Vec<i64>,
     axis: usize,
-    /// Parts of a slice, slices, and successive elements of a part.
+    /// Number of parts of a slice, number of slices, and number of successive elements of a part.
     outer: usize,
     extent: usize,
     inner: usize,
@@ -143,7 +144,7 @@ impl<'t> Slices<'t> {
         Ok(Slices { x, numbers, shape: x.shape().to_vec(), axis, outer: before, extent, inner: after })
     }
 
-    /// The positions of the elements of a slice, as ranges.
+    /// Returns the positions of the elements of a slice, as ranges.
     fn parts(&self, slice: usize) -> impl Iterator<Item = std::ops::Range<usize>> + '_ {
         (0..self.outer).map(move |outer| {
             let start = (outer * self.extent + slice) * self.inner;
@@ -157,10 +158,10 @@ impl<'t> Slices<'t> {
         orders.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
     }
 
-    /// Equal slices together, sorted.
+    /// Groups equal slices, in sorted order.
     fn groups(&self) -> Groups {
         let mut sorted: Vec<usize> = (0..self.extent).collect();
-        // Of equal ones, the first one stays the first.
+        // The sort is stable, so the first of equal slices stays first.
         sorted.sort_by(|a, b| self.compare(*a, *b));
         let mut groups = Groups { firsts: Vec::new(), counts: Vec::new(), of: vec![0; self.extent] };
         for at in sorted {
@@ -176,7 +177,7 @@ impl<'t> Slices<'t> {
         groups
     }
 
-    /// A tensor of some slices.
+    /// Returns a tensor of some slices.
     fn picked(&self, slices: &[usize], limits: &Limits) -> Result<Tensor, Cause> {
         let mut shape = self.shape.clone();
         shape[self.axis] = slices.len() as i64;
@@ -192,17 +193,17 @@ impl<'t> Slices<'t> {
     }
 }
 
-/// Slices that are equal to each other.
+/// Groups of equal slices.
 struct Groups {
-    /// For each group its first slice, and how many there are.
+    /// First slice and size of each group.
     firsts: Vec<usize>,
     counts: Vec<i64>,
-    /// For each slice its group.
+    /// The group of each slice.
     of: Vec<usize>,
 }
 
 impl Groups {
-    /// Puts the groups into the order of their first slices.
+    /// Sorts the groups by their first slices.
     fn order_by_first(&mut self) {
         let mut order: Vec<usize> = (0..self.firsts.len()).collect();
         order.sort_by_key(|group| self.firsts[*group]);
@@ -214,7 +215,7 @@ impl Groups {
     }
 }
 
-/// The indices of the elements that are not 0: a row for each dimension, a column for each element.
+/// Returns the indices of nonzero elements: a row for each dimension, a column for each element.
 fn nonzero(args: &[Value], limits: &Limits) -> Result<Value, Cause> {
     let x = tensor(args, 0)?;
     let (n, n_dims) = (x.len() as u64, x.shape().len() as u64);

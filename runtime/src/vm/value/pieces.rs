@@ -1,5 +1,5 @@
-//! Pieces of memory that a module allocates, and the tensors in them. Each tensor has memory of its own here, so two that
-//! share some bytes must not both be used.
+//! Pieces of memory that a module allocates, and the tensors in them. Each tensor has its own memory here, so two
+//! tensors that share some bytes must not both be in use.
 
 use crate::room::Room;
 use crate::tensor::Tensor;
@@ -11,18 +11,18 @@ use std::sync::Weak;
 #[derive(Clone, Debug)]
 pub struct Piece {
     id: u64,
-    /// How many bytes it has.
+    /// Its size in bytes.
     bytes: u64,
 }
 
-/// What is known of the pieces of a machine.
+/// The pieces of a machine, and the tensors in them.
 #[derive(Default)]
 pub(in crate::vm) struct Pieces {
     next: u64,
     given: Vec<Given>,
 }
 
-/// A part of a piece that a tensor has.
+/// A part of a piece that a tensor occupies.
 struct Given {
     piece: u64,
     bytes: Range<i128>,
@@ -30,16 +30,18 @@ struct Given {
 }
 
 impl Pieces {
-    /// A new piece.
+    /// Creates a piece.
     pub(in crate::vm) fn piece(&mut self, bytes: u64) -> Piece {
         self.next += 1;
         Piece { id: self.next, bytes }
     }
 
-    /// Gives a part of a piece to a tensor. Values are dropped after their last use: a tensor that is there is used again.
+    /// Assigns a part of a piece to a tensor. Values are dropped after their last use, so a tensor that still
+    /// exists will be used again.
     ///
     /// # Errors
-    /// If the piece does not have these bytes, or another tensor that is used later has some of them. `name`: the operator.
+    /// Fails if the piece does not have these bytes, or another tensor that is used later has some of them. `name`
+    /// is the operator.
     pub(in crate::vm) fn give(&mut self, name: &str, piece: &Piece, offset: i64, tensor: &Tensor) -> Result<(), Cause> {
         let not = |why: String| Err(Cause::NotTaken { name: name.to_string(), why });
         let bytes = i128::from(offset)..i128::from(offset) + tensor.bytes().len() as i128;
@@ -59,7 +61,7 @@ impl Pieces {
         Ok(())
     }
 
-    /// What had this memory has that of `to` now.
+    /// Updates the parts whose tensors had this memory and now have that of `to`.
     pub(in crate::vm) fn moved(&mut self, from: usize, to: &Tensor) {
         let at_from = |given: &&mut Given| given.memory.as_ptr().addr() == from;
         self.given.iter_mut().filter(at_from).for_each(|given| given.memory = to.handle());
