@@ -1,4 +1,4 @@
-//! Kernels of native code.
+//! The backend of native code and its kernels.
 
 use crate::cache::Cache;
 use crate::call::{Ended, call};
@@ -18,7 +18,8 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Executes loop programs as code of this machine. The results have the interpreter's bits.
+/// Executes loop programs as native code of this machine. The results have the same bits as those of the
+/// interpreter.
 #[derive(Clone)]
 pub struct Native {
     shared: Arc<Shared>,
@@ -26,11 +27,11 @@ pub struct Native {
 
 #[derive(Clone)]
 struct Shared {
-    /// Whether kernels remember which statements they executed.
+    /// True if kernels record which statements they executed.
     remembers: bool,
-    /// Whether functions that take little time stay with the interpreter.
+    /// True if functions that take little time are interpreted.
     when_long: bool,
-    /// The library, found when it is first needed.
+    /// The LLVM library, found when it is first needed.
     llvm: Arc<OnceLock<Result<Arc<Llvm>, LlvmError>>>,
     cache: Cache,
     functions: Vec<usize>,
@@ -38,39 +39,40 @@ struct Shared {
     threads: Arc<Threads>,
 }
 
-/// Where code came from, and how long that took.
+/// Statistics on the code that was compiled or loaded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Made {
-    /// How many functions were compiled.
+    /// Number of functions compiled.
     pub compiled: usize,
-    /// How long that took altogether.
+    /// Total time of compiling.
     pub compiling: Duration,
-    /// How many functions came from the cache.
+    /// Number of functions taken from the cache.
     pub cached: usize,
-    /// How long it took to load them.
+    /// Total time of loading them.
     pub loading: Duration,
 }
 
-/// A function as LLVM sees it.
+/// A textual form of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Text {
-    /// The text that passhost writes.
+    /// The LLVM text that passhost emits.
     Written,
-    /// The text after LLVM's own passes.
+    /// The LLVM text after LLVM's own passes.
     Optimized,
     /// Assembly of this machine.
     Assembly,
 }
 
 impl Native {
-    /// With a library, and a place for object code.
+    /// Creates a backend with a library and a cache.
     pub fn new(llvm: Arc<Llvm>, cache: Cache) -> Native {
         let native = Native::finding(cache);
         let _ = native.shared.llvm.set(Ok(llvm));
         native
     }
 
-    /// With the library that is found when it is first needed. Without one, everything is interpreted.
+    /// Creates a backend that finds the library when it is first needed. Without a library, everything is
+    /// interpreted.
     pub fn finding(cache: Cache) -> Native {
         forks::watch();
         let (llvm, made) = Default::default();
@@ -86,40 +88,41 @@ impl Native {
         Native { shared: Arc::new(shared) }
     }
 
-    /// The same, whose kernels know which statements were never executed. They are slower.
+    /// Returns a backend whose kernels record which statements they executed. They are slower.
     #[must_use]
     pub fn remembering(&self) -> Native {
         Native { shared: Arc::new(Shared { remembers: true, ..Shared::clone(&self.shared) }) }
     }
 
-    /// The same, which makes code only for functions that take long: for others, it takes longer than to interpret them.
+    /// Returns a backend that compiles only long-running functions, because for others compiling takes longer than
+    /// interpreting.
     #[must_use]
     pub fn when_long(&self) -> Native {
         Native { shared: Arc::new(Shared { when_long: true, ..Shared::clone(&self.shared) }) }
     }
 
-    /// The library, if it is there.
+    /// Returns the library, if it was found.
     ///
     /// # Errors
-    /// Why it is not.
+    /// Returns the reason why it was not found.
     pub fn llvm(&self) -> Result<&Arc<Llvm>, LlvmError> {
         self.shared.llvm()
     }
 
-    /// Why there is no library, if one was needed.
+    /// Returns the reason why the library is missing, if it was needed.
     pub fn lacks(&self) -> Option<&LlvmError> {
         self.shared.llvm.get()?.as_ref().err()
     }
 
-    /// What became code until now, also of clones.
+    /// Returns the statistics so far, including clones.
     pub fn made(&self) -> Made {
         *self.shared.made.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The code of a PrimFunc as text.
+    /// Returns the code of a PrimFunc as text.
     ///
     /// # Errors
-    /// If no code is made for it.
+    /// Fails if the function cannot be compiled.
     pub fn text(&self, func: &Body, of: Text) -> Result<String, Fault> {
         let llvm = self.shared.llvm().map_err(|error| refused(&error))?;
         let emitted = Ready::of(&lower(func)?).emitted(llvm, false)?;
@@ -149,7 +152,7 @@ impl Backend for Native {
     }
 }
 
-/// A program as code is made of it.
+/// A program prepared for code generation.
 pub(crate) struct Ready {
     pub(crate) program: Program,
     pub(crate) proven: Proven,
@@ -162,7 +165,7 @@ impl Ready {
         ready
     }
 
-    /// What its code is made for in this process.
+    /// Returns the purpose of its code in this process.
     pub(crate) fn purpose(&self, llvm: &Llvm, watched: bool) -> Purpose {
         let [half, mul_add, hides_masks] = [llvm.has_half(), llvm.has_mul_add(), llvm.loops_over_selects()];
         Purpose { watched, half, mul_add, hides_masks, standalone: false }
@@ -192,7 +195,7 @@ impl Shared {
         let start = Instant::now();
         let Emitted { text, sites, scalars } = ready.emitted(llvm, watched)?;
         let key = Cache::key(&[&llvm.identity(), &text]);
-        // Entries have the names of their content, so that several can be in memory at once.
+        // Entries are named by their content, so that several can be in memory at once.
         let name = format!("{ENTRY}_{key}");
         let text = text.replace(&format!("@{ENTRY}("), &format!("@{name}("));
         let known = self.cache.get(&key);
@@ -211,27 +214,27 @@ impl Shared {
     }
 }
 
-/// A call of fewer units is interpreted, until calls have taken so many units of the interpreter together: about as long as
-/// to make code.
+/// Units of work below which a call is interpreted, until the interpreted calls together reach this many: about the
+/// time of compiling.
 const SHORT: u64 = 2_000_000;
 const SPARE: u64 = 1_000_000_000;
 
-/// Code in memory, with what its numbers mean.
+/// Code in memory, and the meaning of its site and scalar numbers.
 struct Code {
     loaded: Arc<Loaded>,
     sites: Vec<emit::Site>,
     scalars: Vec<Reg>,
 }
 
-/// A PrimFunc as native code, which is made when it is first called: with other code if reads of unwritten memory and the
-/// statements that are reached count.
+/// A PrimFunc that is compiled on its first call. There is separate code for runs that record reads of unwritten
+/// memory and the statements that are reached.
 struct Compiled {
     shared: Arc<Shared>,
     program: Arc<Program>,
-    /// Units of work that calls may still take before code is made.
+    /// Units of work left for interpreted calls before the function is compiled.
     spare: AtomicU64,
     interpreted: Arc<dyn Kernel>,
-    /// Made with the first code.
+    /// Created with the first code.
     ready: OnceLock<Ready>,
     plain: OnceLock<Option<Code>>,
     watched: OnceLock<Option<Code>>,
@@ -279,7 +282,7 @@ impl Kernel for Compiled {
         match ended {
             Ended::Fine(bits) => Ok(result(&self.program).map(|scalar| number(scalar, bits))),
             Ended::Fault(fault) => Err(in_function(fault)),
-            // Nothing was written yet.
+            // Nothing has been written yet.
             Ended::Site(INTERPRET, _) => self.interpreted.run(args, limits),
             Ended::Site(site, values) => {
                 let site = usize::try_from(site).ok().and_then(|site| code.sites.get(site));
@@ -298,7 +301,7 @@ impl Kernel for Compiled {
         all.find(|(text, executed)| !text.is_empty() && !executed).map(|(text, _)| text.as_str())
     }
 
-    /// By the code, or by calls that were interpreted.
+    /// Combines the records of the code and of interpreted calls.
     fn executed(&self) -> Vec<bool> {
         let interpreted = self.interpreted.executed();
         let own = self.marks.iter().map(|mark| mark.load(Ordering::Relaxed) != 0);
@@ -310,7 +313,7 @@ impl Kernel for Compiled {
     }
 }
 
-/// The type of the result, if the program has one.
+/// Returns the type of the result, if the program has one.
 fn result(program: &Program) -> Option<Scalar> {
     let mut found = None;
     each_instr(&program.body, &mut |instr| {

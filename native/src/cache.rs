@@ -1,8 +1,9 @@
-//! Object code on disk, by its content.
+//! A cache of object code on disk, keyed by content.
 //!
-//! What is read is executed, so the folder must be the user's own: the folder and its files belong to the user, and nobody else
-//! may write to them. Each file ends with a keyed hash (HMAC-SHA256) of its name and its content. The key is a random file in the
-//! folder that only the user can read. A file that was damaged, renamed or made elsewhere has no right hash, and is made again.
+//! The code in the cache is executed, so the folder and its files must belong to the user, and other users must not
+//! have write access. Each file ends with a keyed hash (HMAC-SHA256) of its name and its content. The key is a
+//! random file in the folder that only the user can read. The hash of a file that was damaged, renamed or created
+//! elsewhere does not match, and the file is replaced.
 
 use sha2::{Digest, Sha256};
 use std::fs::{self, File, Metadata, OpenOptions};
@@ -10,19 +11,19 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-/// The file with the key.
+/// Name of the file with the key.
 const SECRET: &str = "key";
-/// Bytes of the key and of a hash.
+/// Size of the key and of a hash, in bytes.
 const HASH: usize = 32;
-/// Larger files are neither read nor written: no PrimFunc has that much code.
+/// Greatest size of a file that is read or written; the code of any PrimFunc is smaller.
 const LARGEST: u64 = 64 << 20;
 
-/// A folder of object code. Files have the hash of what they were made from as names; a file that cannot be read or is
-/// damaged is made again, and a folder that cannot be written is no fault.
+/// A folder of object code. The name of a file is the hash of its source. A file that is unreadable or damaged is
+/// replaced, and a folder that is not writable is not an error.
 #[derive(Clone, Debug)]
 pub struct Cache {
     folder: Option<PathBuf>,
-    /// The key, once the folder was looked at; nothing if it is not used.
+    /// The key, set once the folder was checked; `None` if the folder is not used.
     secret: Arc<OnceLock<Option<Secret>>>,
 }
 
@@ -35,22 +36,22 @@ impl std::fmt::Debug for Secret {
 }
 
 impl Cache {
-    /// In a folder, which is made when it is needed.
+    /// Creates a cache in a folder, which is created when it is needed.
     pub fn new(folder: impl Into<PathBuf>) -> Cache {
         Cache { folder: Some(folder.into()), secret: Arc::default() }
     }
 
-    /// None: everything is compiled.
+    /// Creates a disabled cache: everything is compiled.
     pub fn none() -> Cache {
         Cache { folder: None, secret: Arc::default() }
     }
 
-    /// The folder.
+    /// Returns the folder.
     pub fn folder(&self) -> Option<&Path> {
         self.folder.as_deref()
     }
 
-    /// The name of what is made from texts.
+    /// Returns the name of the code made from texts.
     pub(crate) fn key(texts: &[&str]) -> String {
         let mut hash = Sha256::new();
         for text in texts {
@@ -60,7 +61,7 @@ impl Cache {
         hash.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// The object code of a name, if it is there and whole.
+    /// Returns the object code with a name, if it exists and is intact.
     pub(crate) fn get(&self, key: &str) -> Option<Vec<u8>> {
         let (secret, path) = (self.secret()?, self.path(key)?);
         let mut bytes = match read(&path) {
@@ -79,7 +80,7 @@ impl Cache {
         None
     }
 
-    /// Keeps object code. Two processes may do so at once: a file appears whole.
+    /// Stores object code. Two processes may do so at once, because files are renamed into place when complete.
     pub(crate) fn put(&self, key: &str, bytes: &[u8]) {
         let (Some(secret), Some(path)) = (self.secret(), self.path(key)) else { return };
         if bytes.len() as u64 + HASH as u64 > LARGEST {
@@ -100,12 +101,12 @@ impl Cache {
         Some(self.folder.as_ref()?.join(format!("{key}.o")))
     }
 
-    /// The key of the folder, which is looked at once.
+    /// Returns the key of the folder, which is checked once.
     fn secret(&self) -> Option<&Secret> {
         let folder = self.folder.as_ref()?;
         let look = || match Secret::of(folder) {
             Ok(secret) => Some(secret),
-            // To read and write is a convenience, but a folder of somebody else is a danger.
+            // The cache is optional, but a folder of another user is dangerous.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied && folder.is_dir() => {
                 tracing::warn!("the cache of native code {} is not used: {error}", folder.display());
                 None
@@ -120,7 +121,7 @@ impl Cache {
 }
 
 impl Secret {
-    /// The key of a folder. Both are made if they are not there.
+    /// Returns the key of a folder. Creates both if they do not exist.
     fn of(folder: &Path) -> io::Result<Secret> {
         make(folder)?;
         own(&fs::metadata(folder)?, "the folder")?;
@@ -130,12 +131,12 @@ impl Secret {
         }
         let mut secret = [0; HASH];
         getrandom::fill(&mut secret).map_err(io::Error::other)?;
-        // Temporary files are the user's own, and nobody else's.
+        // Temporary files are private to the user.
         let mut file = tempfile::NamedTempFile::new_in(folder)?;
         file.write_all(&secret)?;
         match file.persist_noclobber(&path) {
             Ok(_) => Ok(Secret(secret)),
-            // Another process was quicker, or what is there is of no use.
+            // Another process was faster, or the existing file is unusable.
             Err(error) => match Secret::read(&path) {
                 Some(secret) => Ok(secret),
                 None => error.file.persist(&path).map(|_| Secret(secret)).map_err(|error| error.error),
@@ -151,7 +152,8 @@ impl Secret {
         bytes.try_into().ok().map(Secret)
     }
 
-    /// HMAC-SHA256 of an entry. Names have one length, so no name continues in the content.
+    /// Returns the HMAC-SHA256 of an entry. All names have the same length, so the boundary to the content is
+    /// unambiguous.
     fn hash(&self, name: &str, content: &[u8]) -> [u8; HASH] {
         const BLOCK: usize = 64;
         let padded = |with: u8| {
@@ -164,12 +166,12 @@ impl Secret {
     }
 }
 
-/// Compares all bytes, whichever differ.
+/// Compares all bytes in constant time.
 fn is_same(one: &[u8], other: &[u8; HASH]) -> bool {
     one.len() == HASH && one.iter().zip(other).fold(0, |differs, (one, other)| differs | (one ^ other)) == 0
 }
 
-/// Reads a file of the user's own that is not too large.
+/// Reads a file that belongs to the user and is not too large.
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     let file = open(path)?;
     let data = file.metadata()?;
@@ -179,12 +181,12 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
         return Err(too_large());
     }
     let mut bytes = Vec::with_capacity(usize::try_from(data.len()).unwrap_or(0));
-    // It may grow meanwhile.
+    // The file may grow meanwhile.
     file.take(LARGEST + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > LARGEST { Err(too_large()) } else { Ok(bytes) }
 }
 
-/// Opens a regular file: no link, and without waiting for a pipe or a device.
+/// Opens a regular file; refuses links, and does not wait for pipes or devices.
 fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true);
@@ -197,7 +199,7 @@ fn open(path: &Path) -> io::Result<File> {
     if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is not a regular file")) }
 }
 
-/// Makes a folder of the user's own.
+/// Creates a folder that is private to the user.
 fn make(folder: &Path) -> io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
@@ -206,7 +208,7 @@ fn make(folder: &Path) -> io::Result<()> {
     builder.create(folder)
 }
 
-/// Refuses what belongs to another user, or what others can write to.
+/// Refuses files that belong to another user, or are writable by others.
 #[cfg(unix)]
 fn own(data: &Metadata, what: &str) -> io::Result<()> {
     use std::os::unix::fs::MetadataExt;
@@ -228,7 +230,7 @@ fn own(_: &Metadata, _: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether nobody else can read a file.
+/// Returns true if other users cannot read a file.
 #[cfg(unix)]
 fn is_private(data: &Metadata) -> bool {
     use std::os::unix::fs::MetadataExt;
@@ -243,7 +245,7 @@ fn is_private(_: &Metadata) -> bool {
 #[cfg(unix)]
 #[allow(unsafe_code, reason = "the user has no safe interface")]
 fn user() -> u32 {
-    // SAFETY: a call without arguments that cannot fail.
+    // SAFETY: the call takes no arguments and cannot fail.
     unsafe { libc::geteuid() }
 }
 
@@ -285,7 +287,8 @@ mod tests {
         }
         fs::write(&a, &saved).expect("written");
         assert!(Cache::new(&own).get(NAMES[0]).is_some());
-        // Entries of another folder have another key, and a key that others could read counts as known to them.
+        // Entries of another folder have another key, and a key that was readable by others counts as known to
+        // them.
         let (_other, other) = filled();
         fs::copy(other.join(format!("{}.o", NAMES[0])), &a).expect("a copy");
         assert_eq!(Cache::new(&own).get(NAMES[0]), None);

@@ -1,4 +1,4 @@
-//! A call of native code: what the code is given, and what it calls back.
+//! Calls native code: the context passed to it, and the callbacks.
 
 use crate::emit::{FILLED, Field, MOST_VALUES, OF_CALLBACK};
 use crate::threads::Threads;
@@ -11,12 +11,12 @@ use std::mem::offset_of;
 use std::ptr::null_mut;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The entry of a kernel: 0 if all is well.
+/// The entry of a kernel; returns 0 on success.
 pub(crate) type Entry = unsafe extern "C" fn(*mut Context) -> i32;
-/// Some iterations of a loop over threads.
+/// A function that executes some iterations of a parallel loop.
 type Part = unsafe extern "C" fn(*mut Context, *mut c_void, i64, i64) -> i32;
 
-/// What the code is given. The code knows the fields by their positions: each has 8 bytes.
+/// The context passed to the code, which accesses the fields by position; each has 8 bytes.
 #[repr(C)]
 pub(crate) struct Context {
     storages: *const *mut u8,
@@ -37,7 +37,7 @@ pub(crate) struct Context {
     host: *const Host<'static>,
 }
 
-/// The fields that the code knows are where it looks for them.
+/// Checks that the fields are at the positions used by the code.
 const _: () = {
     assert!(offset_of!(Context, storages) == 8 * Field::Storages as usize);
     assert!(offset_of!(Context, sizes) == 8 * Field::Sizes as usize);
@@ -56,7 +56,7 @@ const _: () = {
     assert!(offset_of!(Context, own) == 8 * Field::Own as usize);
 };
 
-/// What callbacks need, the same for all threads of a call.
+/// The state used by callbacks, shared by all threads of a call.
 struct Host<'l> {
     program: &'l Program,
     limits: &'l Limits,
@@ -65,20 +65,20 @@ struct Host<'l> {
     fault: Mutex<Option<Fault>>,
 }
 
-/// Memory that the code allocated, by storage; of each thread its own.
+/// Memory allocated by the code, by storage; separate for each thread.
 type Own = BTreeMap<i64, Room>;
 
-/// How a call ended.
+/// The outcome of a call.
 pub(crate) enum Ended {
-    /// With this result, as 64 bits.
+    /// Success, with this result as 64 bits.
     Fine(i64),
-    /// With a fault of a callback.
+    /// A fault of a callback.
     Fault(Fault),
-    /// At a site, with its values.
+    /// A site, with its values.
     Site(i64, Vec<i64>),
 }
 
-/// Calls a kernel. The marks get 1 where statements were executed.
+/// Calls a kernel. Sets the marks of executed statements to 1.
 pub(crate) fn call(
     entry: Entry,
     program: &Program,
@@ -91,7 +91,7 @@ pub(crate) fn call(
     for memory in bound.memory {
         let (pointer, bytes) = match memory {
             Given::None => (null_mut(), 0),
-            // The code writes only to what is given to be written.
+            // The code writes only to writable arguments.
             Given::Read(words, bytes) => (words.as_ptr().cast_mut(), bytes),
             Given::Write(words, bytes) => (words.as_mut_ptr(), bytes),
         };
@@ -125,8 +125,8 @@ pub(crate) fn call(
         own: &raw mut own,
         host: (&raw const host).cast(),
     };
-    // SAFETY: the code was made for this program: it reads and writes the storages within the sizes that it was made for or
-    // that the context says, and the fields that it knows. All of it outlives the call.
+    // SAFETY: the code was compiled for this program. It reads and writes the storages within the sizes for which
+    // it was compiled or that the context has, and only fields of the context, and all of it outlives the call.
     let code = unsafe { entry(&raw mut context) };
     if context.unwritten != 0 {
         limits.note_unwritten();
@@ -148,9 +148,9 @@ impl Context {
     }
 }
 
-/// Counts work; 1 ends the run.
+/// Counts work; returns 1 to end the run.
 unsafe extern "C" fn work(context: *mut Context, units: i64) -> i32 {
-    // SAFETY: the code gives the context that it was given, which nothing else uses meanwhile.
+    // SAFETY: the code passes the context that it received, which nothing else uses meanwhile.
     let (context, host) = unsafe { (&mut *context, &*(*context).host) };
     match host.limits.work(units.max(0) as u64) {
         Ok(()) => 0,
@@ -161,9 +161,9 @@ unsafe extern "C" fn work(context: *mut Context, units: i64) -> i32 {
     }
 }
 
-/// New memory of a storage, or that which it had before; null ends the run.
+/// Allocates memory for a storage, or returns its existing memory; returns null to end the run.
 unsafe extern "C" fn allocate(context: *mut Context, storage: i64, bytes: i64, how: i32) -> *mut u8 {
-    // SAFETY: as in `work`; the memory that the code allocates is of its thread alone.
+    // SAFETY: as in `work`; the memory that the code allocates belongs to its thread only.
     let (context, host, own) = unsafe { (&mut *context, &*(*context).host, &mut *(*context).own) };
     let bytes = bytes.max(0) as u64;
     let byte = if how & 1 == 0 { context.fresh as u8 } else { context.fresh as u8 & 1 };
@@ -186,10 +186,10 @@ unsafe extern "C" fn allocate(context: *mut Context, storage: i64, bytes: i64, h
     room.words_mut().as_mut_ptr().cast()
 }
 
-/// A pointer that threads share; what it points to is divided among them, or only read.
+/// A pointer shared by threads, which each use another part of its target, or only read it.
 struct Shared<T>(*mut T);
 
-// SAFETY: the parts of a loop are independent: the analysis of the loop says so.
+// SAFETY: the analysis of the loop has proven that its parts are independent.
 unsafe impl<T> Send for Shared<T> {}
 // SAFETY: as above.
 unsafe impl<T> Sync for Shared<T> {}
@@ -200,7 +200,7 @@ impl<T> Shared<T> {
     }
 }
 
-/// Calls a function for all iterations of a loop, in several threads; 1 ends the run.
+/// Calls a function for all iterations of a loop, in several threads; returns 1 to end the run.
 unsafe extern "C" fn parallel(context: *mut Context, part: Part, frame: *mut c_void, extent: i64) -> i32 {
     // SAFETY: the host outlives the call of the code, and so this callback.
     let threads = unsafe { (*(*context).host).threads };
@@ -211,7 +211,8 @@ unsafe extern "C" fn parallel(context: *mut Context, part: Part, frame: *mut c_v
         let mut local = unsafe { std::ptr::read(shared.get()) };
         (local.values, local.own) = (values.as_mut_ptr(), &raw mut own);
         while let Some((first, end)) = next() {
-            // SAFETY: the function was made with the code that calls this; its iterations are independent of the others.
+            // SAFETY: the function was compiled with the code that calls this; its iterations are independent of
+            // the others.
             let code = unsafe { part(&raw mut local, frame.get(), first as i64, end as i64) };
             if code != 0 {
                 return Some((local.site, local.n_values, values));
@@ -220,7 +221,7 @@ unsafe extern "C" fn parallel(context: *mut Context, part: Part, frame: *mut c_v
         None
     });
     let Some((site, n_values, values)) = failed else { return 0 };
-    // SAFETY: the threads are done, so the context is the caller's alone; its values have room for all.
+    // SAFETY: the threads are done, so only the caller uses the context; its values have room for all.
     unsafe {
         ((*context).site, (*context).n_values) = (site, n_values);
         std::ptr::copy_nonoverlapping(values.as_ptr(), (*context).values, MOST_VALUES);

@@ -1,4 +1,4 @@
-//! Object code of PrimFuncs that other programs load.
+//! Compiles PrimFuncs to object code that other programs load.
 
 use crate::backend::{Native, Ready};
 use crate::emit::{self, Exported};
@@ -8,24 +8,24 @@ use passhost_lang::ir::Body;
 use runtime::program::lower;
 use std::sync::Arc;
 
-/// Why PrimFuncs are not exported.
+/// The reason why PrimFuncs are not exported.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExportError {
-    /// One of them cannot be.
+    /// One of them cannot be exported.
     #[error("`{function}` {why}")]
     Refused {
         /// The PrimFunc.
         function: String,
-        /// What is in the way.
+        /// The reason.
         why: String,
     },
-    /// LLVM is not there, or refuses the code.
+    /// LLVM is missing, or rejects the code.
     #[error(transparent)]
     Llvm(#[from] LlvmError),
 }
 
-/// PrimFuncs as a file that other programs link, and how C calls them.
+/// PrimFuncs as an object file to link, and the header by which C calls them.
 #[derive(Debug)]
 pub struct Library {
     /// Object code of this machine.
@@ -35,11 +35,11 @@ pub struct Library {
 }
 
 impl Native {
-    /// Object code of PrimFuncs, by their names. It needs nothing of passhost: it calls C's `aligned_alloc`, `free` and the
-    /// like, and runs in one thread.
+    /// Compiles PrimFuncs to object code, by their names. The code does not depend on passhost: it calls C
+    /// functions such as `aligned_alloc` and `free`, and runs in one thread.
     ///
     /// # Errors
-    /// If there is no LLVM library, or other programs cannot call one of the PrimFuncs.
+    /// Fails if the LLVM library is missing, or other programs cannot call one of the PrimFuncs.
     pub fn export(&self, functions: &[(&str, &Body)]) -> Result<Library, ExportError> {
         let llvm = self.llvm()?;
         let refused = |(function, why): (String, String)| ExportError::Refused { function, why };

@@ -1,4 +1,4 @@
-//! Tells the runtime of forks of this process.
+//! Notifies the runtime of forks of this process.
 #![allow(unsafe_code, reason = "handlers of forks have no safe interface")]
 
 /// Installs the handlers, once.
@@ -6,7 +6,7 @@ pub(crate) fn watch() {
     #[cfg(unix)]
     {
         static WATCHED: std::sync::Once = std::sync::Once::new();
-        // SAFETY: functions without arguments, which do not unwind, and take no locks.
+        // SAFETY: the functions take no arguments, do not unwind, and take no locks.
         WATCHED.call_once(|| unsafe {
             libc::pthread_atfork(Some(before), Some(after_in_parent), Some(after_in_child));
         });

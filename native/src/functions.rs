@@ -1,9 +1,10 @@
-//! Functions of floats that native code calls: the same ones that the interpreter calls, so the bits are the same.
+//! Float functions that native code calls. They are the same ones that the interpreter calls, so the bits are the
+//! same.
 
 use runtime::math;
 use runtime::program::{Binary, Math};
 
-/// The functions of one number, in the order of their numbers.
+/// The functions of one number, in the order of their indices.
 const OF_ONE: [Math; 22] = [
     Math::Exp,
     Math::Exp2,
@@ -29,33 +30,33 @@ const OF_ONE: [Math; 22] = [
     Math::Cbrt,
 ];
 
-/// The functions of two numbers, whose numbers come after those of one.
+/// The functions of two numbers, whose indices follow those of one.
 const OF_TWO: [Binary; 6] =
     [Binary::Pow, Binary::Atan2, Binary::Hypot, Binary::NextAfter, Binary::Ldexp, Binary::TruncMod];
 
-/// The number of a function in the table.
+/// Returns the index of a function in the table.
 pub(crate) fn of_one(math: Math) -> usize {
     OF_ONE.iter().position(|one| *one == math).unwrap_or_default()
 }
 
-/// The number of a function in the table, if native code calls it.
+/// Returns the index of a function in the table, if native code calls it.
 pub(crate) fn of_two(op: Binary) -> Option<usize> {
     OF_TWO.iter().position(|one| *one == op).map(|at| OF_ONE.len() + at)
 }
 
-/// The number of the one function of three numbers, `a * b + c`, which comes last.
+/// Returns the index of the only function of three numbers, `a * b + c`, which comes last.
 pub(crate) fn mul_add() -> usize {
     OF_ONE.len() + OF_TWO.len()
 }
 
-/// The name of a function of the table, for messages.
+/// Returns the name of a function in the table, for messages.
 pub(crate) fn name(number: usize) -> String {
     let of_two = number.checked_sub(OF_ONE.len()).and_then(|at| OF_TWO.get(at)).map(|op| format!("{op:?}"));
     let name = OF_ONE.get(number).map(|math| format!("{math:?}")).or(of_two);
     name.unwrap_or_else(|| "fma".to_string()).to_lowercase()
 }
 
-/// Two addresses for each function: of `float32` and of `float64`.
+/// Returns two addresses for each function: for `float32` and for `float64`.
 pub(crate) fn table() -> Vec<usize> {
     extern "C" fn mul_add_f32(a: f32, b: f32, c: f32) -> f32 {
         a.mul_add(b, c)
@@ -69,7 +70,7 @@ pub(crate) fn table() -> Vec<usize> {
     one.chain(two).chain(mul_add).collect()
 }
 
-/// Addresses of functions of one number, with the calling convention of C.
+/// Lists the addresses of functions of one number, with the C calling convention.
 macro_rules! of_one_number {
     ($name:ident, $of:ident, $number:ty: $($case:ident)*) => {
         fn $name(math: Math) -> usize {
@@ -86,7 +87,7 @@ macro_rules! of_one_number {
     };
 }
 
-/// The same of two numbers.
+/// Lists the addresses of functions of two numbers.
 macro_rules! of_two_numbers {
     ($name:ident, $of:ident, $number:ty: $($case:ident)*) => {
         fn $name(op: Binary) -> usize {

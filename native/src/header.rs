@@ -1,10 +1,10 @@
-//! The header of a library: what its functions take, for C and C++.
+//! Writes the header of a library for C and C++, with the parameters of its functions.
 
 use crate::emit::{Exported, shape_text};
 use runtime::program::{Param, ParamKind};
 use std::fmt::Write;
 
-/// What all headers begin with.
+/// The beginning of all headers.
 const HEAD: &str = "\
 /* Functions that passhost made of PrimFuncs.
  *
@@ -45,7 +45,7 @@ const END: &str = "
 #endif
 ";
 
-/// The header of these functions.
+/// Writes the header of these functions.
 pub(crate) fn header(functions: &[Exported]) -> String {
     let mut out = HEAD.to_string();
     for of in functions {
@@ -58,7 +58,8 @@ pub(crate) fn header(functions: &[Exported]) -> String {
     out + END
 }
 
-/// A line on a parameter. Names of Python may have letters that C does not have, so they stand in comments.
+/// Writes a line about a parameter. Its name is in a comment, because Python names may have letters that C does not
+/// allow.
 fn describe(of: &Exported, param: &Param, out: &mut String) {
     let _ = match &param.kind {
         ParamKind::Tensor(tensor) => {

@@ -1,22 +1,22 @@
 //! Native code for loop programs, with exactly the interpreter's bits.
 //!
-//! [`Native`] is a [`Backend`](runtime::Backend): it writes a loop program as text of LLVM, which an [`Llvm`] library that is found when the
-//! program runs makes into code of this machine. Without such a library everything runs on the interpreter. What no code
-//! is made for runs there, too.
+//! [`Native`] is a [`Backend`](runtime::Backend). It writes a loop program as LLVM text, which an [`Llvm`] library,
+//! found at run time, compiles for this machine. Without such a library, everything is interpreted, as are programs
+//! that cannot be compiled.
 //!
 //! | module | what |
 //! |---|---|
-//! | `emit` | from a loop program to text of LLVM |
+//! | `emit` | lowering loop programs to LLVM text |
 //! | `llvm` | the library: finding it, compiling, loading |
-//! | `call` | a call of the code, and what the code calls back |
+//! | `call` | calls of the code, and its callbacks |
 //! | `threads` | loops over threads |
 //! | `forks` | forks of the process |
-//! | `functions` | functions of floats that code calls |
-//! | `pad` | rows of private memory become whole vectors |
+//! | `functions` | float functions that the code calls |
+//! | `pad` | padding rows of private memory to whole vectors |
 //! | `cache` | object code on disk |
 //! | `backend` | the kernels |
-//! | `header`, `export` | code that other programs load, and how C calls it |
-//! | `link` | from object code to a shared library |
+//! | `header`, `export` | code that other programs load, and its C header |
+//! | `link` | linking object code to a shared library |
 
 mod backend;
 mod cache;

@@ -1,4 +1,4 @@
-//! From object code to a shared library, by a linker of the machine.
+//! Links object code to a shared library, with a linker of the machine.
 
 use crate::llvm::sysroot;
 use std::ffi::OsString;
@@ -7,35 +7,35 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Why there is no shared library.
+/// The reason why there is no shared library.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LinkError {
-    /// This system has libraries of another kind.
+    /// The libraries of this system are of another kind.
     #[error("shared libraries are made on Linux, macOS and other Unix systems")]
     System,
-    /// There is no linker.
+    /// No linker was found.
     #[error("no linker was found: none of {0} is on the PATH")]
     NotFound(String),
-    /// A linker refuses the code.
+    /// A linker rejected the code.
     #[error("{program} made no library: {message}")]
     Refused {
-        /// The linker.
+        /// The name of the linker.
         program: String,
-        /// What it says.
+        /// Its message.
         message: String,
     },
-    /// A file of its own.
+    /// A temporary file could not be used.
     #[error("the files of the linker cannot be written to {folder}: {error}", folder = folder.display())]
     File {
         /// The folder for temporary files.
         folder: PathBuf,
-        /// What the system says.
+        /// The system's error.
         error: io::Error,
     },
 }
 
-/// A program that links.
+/// A linker program.
 struct Linker {
     program: OsString,
     /// Arguments before the others.
@@ -44,7 +44,7 @@ struct Linker {
     last: &'static [&'static str],
 }
 
-/// The linkers, the first one first. C compilers know where the system's libraries are.
+/// Returns the linkers in order of preference. C compilers come first, because they find the system's libraries.
 fn linkers() -> Vec<Linker> {
     const GNU: &[&str] = &["-flavor", "gnu"];
     let last: &[&str] = if cfg!(target_os = "macos") { &["-Wl,-undefined,dynamic_lookup"] } else { &["-lm"] };
@@ -57,17 +57,17 @@ fn linkers() -> Vec<Linker> {
     all
 }
 
-/// The linker that comes with Rust, which is on no PATH.
+/// Returns the linker that comes with Rust, which is not on the PATH.
 fn of_rust() -> Option<PathBuf> {
     let folders = fs::read_dir(sysroot()?.join("lib").join("rustlib")).ok()?;
     let programs = folders.flatten().map(|folder| folder.path().join("bin").join("rust-lld"));
     programs.into_iter().find(|program| program.is_file())
 }
 
-/// Makes a shared library of object code.
+/// Links object code to a shared library.
 ///
 /// # Errors
-/// If there is no linker, or it makes no library.
+/// Fails if there is no linker, or linking fails.
 pub fn shared(object: &[u8]) -> Result<Vec<u8>, LinkError> {
     if !cfg!(unix) {
         return Err(LinkError::System);
@@ -86,7 +86,7 @@ pub fn shared(object: &[u8]) -> Result<Vec<u8>, LinkError> {
     Err(LinkError::NotFound(names.join(", ")))
 }
 
-/// Whether a linker is there, which then has made the library.
+/// Runs a linker. Returns false if it does not exist.
 fn linked(linker: &Linker, from: &Path, to: &Path) -> Result<bool, LinkError> {
     let mut command = Command::new(&linker.program);
     command.args(linker.first).args(["-shared", "-o"]).args([to, from]).args(linker.last).stdin(Stdio::null());

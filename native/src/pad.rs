@@ -1,16 +1,16 @@
-//! Memory that a program allocates for itself gets rows of whole vectors.
+//! Pads the rows of memory that a program allocates to whole vectors.
 //!
-//! A tile of 8 rows of 13 elements becomes one of 8 rows of 16. Then no two rows share a vector, so LLVM can keep each row in
-//! a register.
+//! A tile of 8 rows of 13 elements becomes one of 8 rows of 16. Then no two rows share a vector, so LLVM can keep
+//! each row in a register.
 
 use runtime::program::{Access, Affine, Instr, Program, each_instr, each_instr_mut};
 
 /// Elements of the longest vectors.
 const ROW: i64 = 16;
-/// Larger memory stays as it is, in elements.
+/// Greatest size of memory that is padded, in elements.
 const MOST: i64 = 4096;
 
-/// Lengthens rows of small memory that one buffer has for itself.
+/// Pads the rows of small memory that is used by one buffer only.
 pub(crate) fn pad(program: &mut Program) {
     for storage in 0..program.storages.len() as u32 {
         if let Some((buffer, strides, elements)) = padded(program, storage) {
@@ -28,7 +28,7 @@ pub(crate) fn pad(program: &mut Program) {
     }
 }
 
-/// The buffer of a storage, its new strides, and its new elements; nothing if it stays.
+/// Returns the buffer of a storage, its new strides, and its new size in elements; `None` if it is not padded.
 fn padded(program: &Program, storage: u32) -> Option<(u32, Vec<i64>, i64)> {
     let mut allocations = 0;
     each_instr(&program.body, &mut |instr| {

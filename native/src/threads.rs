@@ -1,5 +1,5 @@
-//! Loops over threads. The caller does a share of each. The others look for work for a while afterwards: to wake one up takes
-//! longer than many loops do.
+//! Runs loops in threads. The caller executes a share of each loop. The other threads keep polling for work for a
+//! while, because waking one up takes longer than many loops do.
 
 use rayon::{Scope, ThreadPool, ThreadPoolBuilder};
 use std::cell::Cell;
@@ -7,30 +7,30 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
-/// What is known of the loops of some kernels.
+/// The threads for the loops of some kernels.
 #[derive(Debug)]
 pub(crate) struct Threads {
-    /// Threads that may look for work: more of them than processors would take time from each other.
+    /// Greatest number of polling threads; with more threads than processors, they would slow each other down.
     most: usize,
-    /// Threads that look for work, or will.
+    /// Number of threads that poll for work, or will.
     looking: AtomicUsize,
-    /// Loops so far.
+    /// Number of loops so far.
     loops: AtomicU64,
-    /// For callers that are in no pool.
+    /// The pool for callers that are not in a pool.
     beside: Beside,
 }
 
-/// Threads for callers that are in no pool: one fewer than rayon has, since the caller works, too. They are started when they are
-/// first needed, and again in a forked process, which inherits none of them.
+/// The pool for callers that are not in a pool. It has one thread fewer than rayon, because the caller works, too.
+/// Threads are started when they are first needed, and again in a forked process, which inherits none.
 #[derive(Debug, Default)]
 struct Beside(Mutex<Option<(u32, Option<Arc<ThreadPool>>)>>);
 
 impl Beside {
-    /// Nothing if they cannot be started, or would be none; then the caller does all of the work. `looking` counts threads of
-    /// this process.
+    /// Returns the pool; `None` if it cannot be started or would be empty, so that the caller executes everything.
+    /// `looking` counts threads of this process.
     fn get(&self, looking: &AtomicUsize) -> Option<Arc<ThreadPool>> {
         let process = std::process::id();
-        // A thread that a fork left behind may hold the lock for ever.
+        // A thread that did not survive a fork may hold the lock for ever.
         let mut known = match self.0.try_lock() {
             Ok(known) => known,
             Err(TryLockError::Poisoned(known)) => known.into_inner(),
@@ -43,7 +43,7 @@ impl Beside {
             0 => None,
             others => ThreadPoolBuilder::new().num_threads(others).build().ok().map(Arc::new),
         };
-        // The pool of the parent process has no threads here. To drop it would wait for them.
+        // The pool of the parent process has no threads here; dropping it would wait for them.
         if let Some(of_parent) = known.replace((process, pool.clone())) {
             std::mem::forget(of_parent);
             looking.store(0, Ordering::Relaxed);
@@ -52,9 +52,9 @@ impl Beside {
     }
 }
 
-/// What helps the current thread.
+/// The threads that help the current one.
 enum Helpers {
-    /// The pool that it is in.
+    /// Those of its own pool.
     Own,
     Beside(Arc<ThreadPool>),
 }
@@ -75,26 +75,26 @@ impl Helpers {
     }
 }
 
-/// Parts for each thread: more than one, so that a slow thread does less.
+/// Number of parts for each thread; with more than one, a slow thread executes fewer.
 const PARTS: usize = 8;
-/// How long threads look for work after the last loop.
+/// Time for which threads poll for work after the last loop.
 const AWAKE: Duration = Duration::from_micros(500);
 
 thread_local! {
-    /// Whether this thread does its share of a loop, waits for the others, or looks for work.
+    /// True while this thread executes its share of a loop, waits for the others, or polls for work.
     static IS_BUSY: Cell<bool> = const { Cell::new(false) };
 }
 
 impl Default for Threads {
     fn default() -> Threads {
-        // The answer is read from files.
+        // The number is read from files, so it is stored.
         let most = std::thread::available_parallelism().map_or(1, usize::from) - 1;
         Threads { most, looking: AtomicUsize::new(0), loops: AtomicU64::new(0), beside: Beside::default() }
     }
 }
 
 impl Threads {
-    /// The number of threads that a loop of this thread has, and what the others are.
+    /// Returns the number of threads for a loop of this thread, and the helpers.
     fn helpers(&self) -> (usize, Helpers) {
         if rayon::current_thread_index().is_some() {
             return (rayon::current_num_threads(), Helpers::Own);
@@ -103,10 +103,11 @@ impl Threads {
         beside.map_or((1, Helpers::Own), |pool| (pool.current_num_threads() + 1, Helpers::Beside(pool)))
     }
 
-    /// Executes a loop. `work` is called once in each thread, with what says which iterations to do next: the first one, and
-    /// the one after the last. If it returns something, the other threads stop, and one of the results is returned.
+    /// Executes a loop. `work` is called once in each thread, with a function that returns the next range of
+    /// iterations: the first one, and the one after the last. If a call returns something, the other threads stop,
+    /// and one of the results is returned.
     ///
-    /// A thread begins with the same part each time, so that it finds what it wrote before in its caches.
+    /// Each thread starts with the same part every time, so that the data it wrote before is in its caches.
     pub(crate) fn share<T: Send>(
         self: &Arc<Self>,
         extent: usize,
@@ -152,7 +153,7 @@ impl Threads {
         result.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Executes a loop, after which so many threads look for work.
+    /// Executes a loop, after which this many threads poll for work.
     fn awake(self: &Arc<Self>, helpers: &Helpers, others: usize, a_loop: impl FnOnce()) {
         self.loops.fetch_add(1, Ordering::Relaxed);
         let before = IS_BUSY.replace(true);
@@ -165,8 +166,8 @@ impl Threads {
         IS_BUSY.set(before);
     }
 
-    /// Executes what there is to do until there was no loop for a while. A thread that is in a loop, or looks already, has
-    /// enough to do.
+    /// Executes available work until there was no loop for a while. Returns at once in a thread that is in a loop
+    /// or polls already.
     fn look(&self) {
         if !IS_BUSY.replace(true) {
             self.look_for_a_while();
@@ -190,7 +191,7 @@ impl Threads {
     }
 }
 
-/// Waits for a condition without sleeping, but no longer than `AWAKE`: to wake a thread takes long.
+/// Polls a condition without sleeping, for at most `AWAKE`, because waking a thread takes long.
 fn look_until(is_so: impl Fn() -> bool) {
     let since = Instant::now();
     while !is_so() && since.elapsed() < AWAKE {

@@ -1,4 +1,4 @@
-//! Native code has the interpreter's bits, on generated functions and on those of files.
+//! Tests that native code has the same bits as the interpreter, on generated functions and on those of files.
 
 #[path = "../../runtime/tests/naive/generate.rs"]
 mod generate;
@@ -17,7 +17,7 @@ fn body_of(text: &str) -> Body {
     module.get("f").expect("a function").clone()
 }
 
-/// The library of `rustc`, or one of the system.
+/// Returns the library of `rustc`, or one of the system.
 fn llvm() -> Arc<Llvm> {
     Llvm::find().expect("who builds this has the library of rustc")
 }
@@ -29,7 +29,7 @@ fn run(backend: &dyn Backend, body: &Body, mut tensors: Vec<Tensor>, fresh: u8) 
     Ok((tensors, limits.take_unwritten()))
 }
 
-/// The tensors that a program writes whole hold one byte; the others are as they are.
+/// Fills the tensors that a program writes completely with one byte; the others are unchanged.
 fn filled(known: &Proven, mut tensors: Vec<Tensor>, byte: u8) -> Vec<Tensor> {
     for (param, tensor) in tensors.iter_mut().enumerate() {
         if known.writes_all(param) {
@@ -40,7 +40,7 @@ fn filled(known: &Proven, mut tensors: Vec<Tensor>, byte: u8) -> Vec<Tensor> {
     tensors
 }
 
-/// The bits of the elements, where all NaN are one.
+/// Returns the bits of the elements, with all NaN equal.
 fn bits(tensor: &Tensor) -> Vec<String> {
     tensor.numbers().map(|number| format!("{number:?}")).collect()
 }
@@ -84,7 +84,7 @@ fn generated_functions() {
                     fine += 1;
                 }
                 (Err(expected), Err(found)) => {
-                    // Data-parallel iterations have no order: where several fail, either may be told.
+                    // Data-parallel iterations are unordered, so if several fail, either may be reported.
                     let may_differ = |kind| matches!(kind, &FaultKind::OutOfBounds { .. } | &FaultKind::DivisionByZero);
                     let [a, b] = [&expected.kind, &found.kind];
                     let same = std::mem::discriminant(a) == std::mem::discriminant(b);
@@ -100,7 +100,7 @@ fn generated_functions() {
     assert!(fine > cases, "{fine} of {cases}");
 }
 
-/// Each iteration allocates memory of its own, so only the first one finds its initialization.
+/// Each iteration allocates separate memory, so only the first one finds its initialization.
 #[test]
 fn memory_that_iterations_allocate_is_new() {
     reads_unwritten(
@@ -124,7 +124,7 @@ for k in range(4):
     }
 }
 
-/// Threads have little stack: what does not fit is allocated.
+/// Threads have small stacks, so buffers that do not fit are allocated on the heap.
 #[test]
 fn many_small_buffers() {
     let n = 80;
@@ -139,7 +139,8 @@ fn many_small_buffers() {
     agrees(&function(params, &body), &tensors);
 }
 
-/// A function of `A` and `C` reads memory that it did not write. Both backends find the same there, and tell it.
+/// Checks that a function of `A` and `C` reads memory that it did not write, and that both backends find and report
+/// this.
 fn reads_unwritten(lines: &str) {
     let text = function("A: T.Buffer((4,), \"float32\"), C: T.Buffer((4,), \"float32\")", lines);
     let (body, native) = (body_of(&text), Native::new(llvm(), Cache::none()));
@@ -154,8 +155,8 @@ fn reads_unwritten(lines: &str) {
     }
 }
 
-/// Both backends leave the same bits in the tensors of a function, also where native code is watched. Then it has reached the
-/// same statements.
+/// Checks that both backends leave the same bits in the tensors of a function, also when native code is watched.
+/// Then it must also have reached the same statements.
 fn agrees(text: &str, inputs: &[Tensor]) -> Vec<Tensor> {
     let (body, native) = (body_of(text), Native::new(llvm(), Cache::none()));
     let all: [&dyn Backend; 3] = [&Interpreter, &native, &native.remembering()];
@@ -185,8 +186,8 @@ fn random(dtype: DType, shape: &[i64], seed: u64) -> Tensor {
     Tensor::random(dtype, shape, seed, &Limits::unlimited()).expect("a tensor")
 }
 
-/// A tile of whole vectors at the end of rows that are no whole vectors: lanes beyond the end compute something, which nobody
-/// sees. With steps of one element, of two, and of more.
+/// A tile of whole vectors at the end of rows that are not. Lanes beyond the end compute values that are never
+/// used. The steps are one element, two, and more.
 #[test]
 fn tiles_at_the_end_of_rows() {
     for (step, extent) in [(1, 28), (2, 56), (3, 84), (7, 196)] {
@@ -214,7 +215,7 @@ fn tiles_at_the_end_of_rows() {
     }
 }
 
-/// Memory whose elements some accesses guard in another way than others: the masks stay.
+/// Some accesses guard the elements in another way than others, so the masks are kept.
 #[test]
 fn elements_that_some_accesses_see_are_kept() {
     let body = "B = T.alloc_local((16,))
@@ -230,7 +231,7 @@ for l in T.vectorized(16):
     assert_eq!(bits(&left[1])[10..], ["Float(1.0)"; 6].map(String::from));
 }
 
-/// Conditions that are about something else than the position of an element: the masks stay.
+/// The conditions do not depend on the position of an element, so the masks are kept.
 #[test]
 fn conditions_on_anything_else() {
     let conditions = [
@@ -265,7 +266,7 @@ fn conditions_on_anything_else() {
     }
 }
 
-/// Conditions that are the same as text, where other elements are meant, or none: the masks stay.
+/// The conditions have the same text, but for other elements, or for none, so the masks are kept.
 #[test]
 fn positions_that_are_no_elements() {
     let twice = |declared: &str, extent: usize, lanes: usize, condition: &str, element: &str| {
@@ -312,11 +313,12 @@ for i in range(4):
     }
 }
 
-/// Loops around a reduction become vectors, of any length: also the rest at the end, and elements that are far apart.
+/// Loops of any length around a reduction are vectorized, including the rest at the end, and elements that are far
+/// apart.
 #[test]
 fn reductions_that_ask_for_nothing() {
     let native = Native::new(llvm(), Cache::none());
-    // The lanes where elements are near, and where they are far apart. A loop of 3 leaves it to the one around it.
+    // The lanes for near elements, and for those far apart. A loop of 3 leaves vectorization to the one around it.
     for (extent, near, far) in [(3, 6, 6), (4, 4, 4), (31, 31, 8), (57, 57, 8), (64, 64, 8), (65, 64, 8), (97, 64, 8)] {
         for (step, dtype) in [(1, "float32"), (2, "float32"), (5, "float32"), (1, "float16"), (1, "int8")] {
             let row = extent * step + 2;
@@ -343,7 +345,7 @@ fn reductions_that_ask_for_nothing() {
                 DType::F32 => {
                     assert!(code.contains(&format!("fmul <{lanes} x float>")), "{lanes}\n{text}\n{code}");
                 }
-                // LLVM finds vectors for sums of integers.
+                // LLVM itself vectorizes sums of integers.
                 DType::I8 => assert!(!code.contains(" x i8>"), "{text}\n{code}"),
                 _ => {}
             }
@@ -351,7 +353,7 @@ fn reductions_that_ask_for_nothing() {
     }
 }
 
-/// One iteration that is left over is done under its own conditions.
+/// A single remaining iteration is executed under its own conditions.
 #[test]
 fn the_last_iteration_of_a_loop_in_vectors() {
     let params = "A: T.Buffer((400,), \"float32\"), C: T.Buffer((57,), \"float32\")";
@@ -363,7 +365,7 @@ fn the_last_iteration_of_a_loop_in_vectors() {
     agrees(&function(params, body), &[random(DType::F32, &[400], 1), random(DType::F32, &[57], 2)]);
 }
 
-/// Of loops that are each around a reduction, the innermost ones become vectors.
+/// Of nested loops around a reduction, the innermost ones are vectorized.
 #[test]
 fn reductions_within_a_loop_that_does_more() {
     let params = "A: T.Buffer((9, 90), \"float32\"), C: T.Buffer((9, 18), \"float32\"), D: T.Buffer((9,), \"float32\")";
@@ -381,7 +383,7 @@ fn reductions_within_a_loop_that_does_more() {
     assert!(code.contains("fmul <18 x float>") && !code.contains("<9 x float>"), "{code}");
 }
 
-/// The functions that have steps of their own, on vectors and on single numbers, where results are special, too.
+/// The functions with steps, on vectors and on single numbers, including special results.
 #[test]
 fn elementary_functions() {
     let special =

@@ -1,5 +1,5 @@
-//! Libraries for other programs: opened as C and TVM-FFI open them, they have the interpreter's bits, and check what they are
-//! given before they touch memory.
+//! Tests exported libraries, opened as C and TVM-FFI do: they have the interpreter's bits, and check their
+//! arguments before they access memory.
 
 use libloading::Library;
 use native::{Cache, Llvm, Native, link};
@@ -10,8 +10,8 @@ use script::NoOps;
 use std::ffi::{CStr, c_char, c_void};
 use std::ptr::null;
 
-/// A fused product with threads and memory of its own; a gather whose indices may be wrong, with a symbolic extent and a
-/// number; and one whose function has no bits but passhost's.
+/// A fused product with threads and private memory; a gather with a symbolic extent and a number, whose indices may
+/// be wrong; and a function that is reproducible only within passhost.
 const MODULE: &str = "# from tvm.script import ir as I
 # from tvm.script import tirx as T
 
@@ -43,7 +43,7 @@ class Module:
             B[i] = T.pow(A[i], T.float64(1.3))
 ";
 
-/// The fields of DLPack's tensors.
+/// The fields of a DLPack tensor.
 #[repr(C)]
 #[derive(Clone)]
 struct DlTensor {
@@ -70,7 +70,7 @@ type Matmul = unsafe extern "C" fn(*const DlTensor, *const DlTensor, *const DlTe
 type Gather = unsafe extern "C" fn(*const DlTensor, *const DlTensor, *const DlTensor, f64, i64) -> *const c_char;
 type Safe = unsafe extern "C" fn(*mut c_void, *const Any, i32, *mut Any) -> i32;
 
-/// Code in this process, from a file as another program has it.
+/// A library in this process, opened from a file as another program would.
 struct Opened {
     library: Library,
     header: String,
@@ -97,7 +97,7 @@ fn opened(names: &[&str]) -> Opened {
     Opened { library, header: made.header }
 }
 
-/// A tensor as C has it; it must not outlive the shape and the data.
+/// Returns a tensor for C; it must not outlive the shape and the data.
 fn dl<T>(data: &[T], shape: &[i64], code: u8) -> DlTensor {
     DlTensor {
         data: data.as_ptr().cast(),
@@ -116,7 +116,7 @@ fn said(message: *const c_char) -> String {
     if message.is_null() {
         return String::new();
     }
-    // SAFETY: the library says that it is a text of its own.
+    // SAFETY: the library returns a constant text.
     unsafe { CStr::from_ptr(message) }.to_str().expect("UTF-8").to_string()
 }
 
@@ -167,7 +167,7 @@ fn products(opened: &Opened) {
     let mut out = zs.clone();
     let c = dl(&out, &[24, 33], 2);
     let c = DlTensor { data: out.as_mut_ptr().cast(), ..c };
-    // SAFETY: the tensors are in place, and of the types and shapes of the header.
+    // SAFETY: the tensors are alive, and have the types and shapes of the header.
     assert_eq!(said(unsafe { matmul(&raw const a, &raw const b, &raw const c) }), "");
     assert_eq!(bits(&out), expected);
 
@@ -186,7 +186,7 @@ fn products(opened: &Opened) {
     let any = |index, bits| Any { index, padding: 0, bits };
     let args = [any(7, &raw const a as u64), any(7, &raw const b as u64), any(70, &raw const object as u64)];
     let mut result = any(0, 1);
-    // SAFETY: the values are as TVM-FFI makes them.
+    // SAFETY: the values have the layout of TVM-FFI.
     let code = unsafe { safe(std::ptr::null_mut(), args.as_ptr(), 3, &raw mut result) };
     assert_eq!((code, result.index, result.bits), (0, 0, 0));
     assert_eq!(bits(&again), expected);
@@ -199,12 +199,12 @@ fn products(opened: &Opened) {
     }
     let wrong = [any(7, &raw const wide as u64), any(7, &raw const b as u64), any(1, 5)];
     for count in [2, 3] {
-        // SAFETY: as above; nobody is there to take the error, so only the code tells it.
+        // SAFETY: as above; without a receiver for the error, only the code reports it.
         assert_eq!(unsafe { safe(std::ptr::null_mut(), wrong.as_ptr(), count, &raw mut result) }, -1);
     }
 }
 
-/// What is wrong with the first argument is said.
+/// Checks the messages for wrong first arguments.
 fn refuses(matmul: Matmul, [a, b, c, wide]: [&DlTensor; 4]) {
     let strides = [1, 24];
     let transposed = DlTensor { strides: strides.as_ptr(), ..a.clone() };
@@ -232,7 +232,7 @@ fn refuses(matmul: Matmul, [a, b, c, wide]: [&DlTensor; 4]) {
         ),
     ];
     for (given, why) in cases {
-        // SAFETY: what is wrong is found before memory is touched.
+        // SAFETY: the error is found before memory is accessed.
         let found = said(unsafe { matmul(given, b, c) });
         assert_eq!(found, format!("`matmul_relu`: parameter `A` is a tensor of float32 and shape [24, 40], but {why}"));
     }
@@ -254,7 +254,7 @@ fn gathers(opened: &Opened) {
     let b = DlTensor { data: out.as_mut_ptr().cast(), ..b };
     let call = |at: [i32; 3], shift: i64| {
         let i = dl(&at, &[3], 0);
-        // SAFETY: the tensors are in place, and of the types and shapes of the header.
+        // SAFETY: the tensors are alive, and have the types and shapes of the header.
         said(unsafe { gather(&raw const a, &raw const i, &raw const b, 0.5, shift) })
     };
     assert_eq!(call([3, 0, 1], -2), "");

@@ -1,4 +1,4 @@
-//! What can go wrong with native code ends in a message, or in the right result.
+//! Tests that faults of native code and its cache end in a message, or in the right result.
 
 use native::llvm::Candidate;
 use native::{Cache, Llvm, LlvmError, Native};
@@ -17,7 +17,7 @@ fn func(text: &str) -> Body {
     module.get("f").expect("a function").clone()
 }
 
-/// Twice each element, in threads and vectors; the last vector is cut.
+/// Doubles each element, in threads and vectors; the last vector is partial.
 fn doubling() -> Body {
     func(
         "    def f(A: T.Buffer((7, 29), \"float32\"), B: T.Buffer((7, 29), \"float32\")):
@@ -30,7 +30,7 @@ fn doubling() -> Body {
     )
 }
 
-/// The library of `rustc`, or one of the system.
+/// Returns the library of `rustc`, or one of the system.
 fn llvm() -> Arc<Llvm> {
     Llvm::find().expect("who builds this has the library of rustc")
 }
@@ -46,7 +46,7 @@ fn random(shape: &[i64], seed: u64) -> Tensor {
     Tensor::random(DType::F32, shape, seed, &Limits::unlimited()).expect("a tensor")
 }
 
-/// The code is right, whatever the cache has or had.
+/// Checks that the code is right, regardless of the cache's content.
 fn is_right(native: &Native) {
     let inputs = [random(&[7, 29], 1), random(&[7, 29], 2)];
     let limits = Limits::unlimited();
@@ -67,7 +67,7 @@ fn files_that_are_no_llvm_are_named() {
     assert!(matches!(refused(&text), LlvmError::Open { .. }));
     assert!(matches!(refused(&folder.path().join("missing.so")), LlvmError::Open { .. }));
     assert!(refused(folder.path()).to_string().ends_with("cannot be opened: it is not a file"));
-    // The loader of the system would read beyond the end.
+    // The system's loader would read beyond the end.
     let own = fs::read(std::env::current_exe().expect("a program")).expect("its bytes");
     for part in [own.len() / 2, own.len() - 1] {
         fs::write(&text, &own[..part]).expect("a file");
@@ -143,7 +143,7 @@ fn limits_end_native_code() {
     let zero = Tensor::from_vec(&[1], vec![0i32]).expect("a tensor");
     let fault = run(&native, &endless, &[zero], &Limits::new(1 << 20, 1 << 30)).expect_err("it ends");
     assert!(matches!(fault.kind, FaultKind::TooMuchWork { .. }), "{fault}");
-    // Lanes count, too, whether they were asked for or not.
+    // Lanes count, too, whether they were requested or not.
     for lanes in ["range", "T.vectorized"] {
         let long = func(&format!(
             "    def f(A: T.Buffer((64,), \"float32\"), C: T.Buffer((64,), \"float32\")):

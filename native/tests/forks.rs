@@ -1,4 +1,4 @@
-//! A process that forks while other threads execute native code.
+//! Tests a process that forks while other threads execute native code.
 #![cfg(unix)]
 
 use native::{Cache, Llvm, Native};
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// Threads, and memory that is allocated in each call.
+/// A function with threads, and memory that is allocated in each call.
 const MODULE: &str = "\
 # from tvm.script import ir as I
 # from tvm.script import tirx as T
@@ -43,9 +43,10 @@ fn execute(native: &Native, body: &Body, limits: &Limits) {
     });
 }
 
-/// Runs something in a forked process, and says whether it ended within 30 s.
+/// Runs a function in a forked process. Returns true if it ended within 30 s.
 fn in_a_child(run: impl FnOnce()) -> bool {
-    // SAFETY: the child runs code that takes locks, which is what is tested, and ends without handlers of its parent.
+    // SAFETY: the child runs code that takes locks, which is what is tested, and ends without handlers of its
+    // parent.
     unsafe {
         let child = libc::fork();
         assert!(child >= 0, "a child");
@@ -71,7 +72,7 @@ fn a_child_executes_whatever_other_threads_did() {
         for thread in 0..3 {
             let (native, shared, is_over) = (&native, &shared, &is_over);
             scope.spawn(move || {
-                // Each function is compiled once: now and then, a thread is in LLVM.
+                // Each function is compiled once, so that a thread is sometimes in LLVM.
                 (0..).take_while(|_| !is_over.load(Ordering::SeqCst)).for_each(|turn| {
                     execute(native, &func(thread * 1000 + turn / 50), shared);
                 });

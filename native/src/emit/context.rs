@@ -1,40 +1,40 @@
-//! The fields of the context that code reads and writes, by their positions.
+//! The fields of the context that code reads and writes, by position.
 
-/// A field of [`Context`](crate::call::Context), which has 8 bytes for each.
+/// A field of [`Context`](crate::call::Context), in which each has 8 bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Field {
-    /// Pointers to the memory that the call gives, by storage.
+    /// Pointers to the memory passed by the caller, by storage.
     Storages,
-    /// The bytes of each.
+    /// The size of each storage in bytes.
     Sizes,
-    /// Where the run ended.
+    /// The site where the run ended.
     Site,
-    /// How many values the site noted.
+    /// The number of values noted at the site.
     NValues,
-    /// These values.
+    /// The values noted at the site.
     Values,
     /// The result.
     Result,
-    /// The numbers that the call gives.
+    /// The numbers passed by the caller.
     Scalars,
-    /// Which statements were executed.
+    /// Marks of the statements that were executed.
     Marks,
-    /// Whether memory was read that nothing wrote to.
+    /// Set if unwritten memory was read.
     Unwritten,
-    /// Addresses of functions of floats.
+    /// Addresses of float functions.
     Functions,
-    /// Counts work.
+    /// The callback that counts work.
     Work,
-    /// Makes memory.
+    /// The callback that allocates memory.
     Allocate,
-    /// Runs iterations in threads.
+    /// The callback that runs iterations in threads.
     Parallel,
-    /// What new memory holds.
+    /// The byte that fills new memory.
     Fresh,
-    /// What was allocated; the code itself does not look.
+    /// Memory that was allocated; not used by the code itself.
     Own,
 }
 
-/// Set where memory is asked for that has to be filled: the code may read it before it writes it. The lowest bit says that
-/// it holds truth values.
+/// Flag of an allocation that must be filled, because the code may read it before it writes it. The lowest bit
+/// means that it holds truth values.
 pub(crate) const FILLED: i32 = 2;

@@ -1,4 +1,4 @@
-//! One function of LLVM while it is written: slots of registers, labels, reading and writing registers.
+//! Builds one LLVM function: slots of registers, labels, reading and writing registers.
 
 use super::Field;
 use super::{Module, types};
@@ -7,7 +7,7 @@ use runtime::program::{Affine, Reg, Scalar};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{Arguments, Write};
 
-/// A function that is being written.
+/// A function under construction.
 pub(super) struct Function<'f, 'p> {
     pub(super) module: &'f mut Module<'p>,
     head: String,
@@ -16,30 +16,30 @@ pub(super) struct Function<'f, 'p> {
     text: String,
     next: usize,
     known: BTreeSet<String>,
-    /// Whether the current block has ended.
+    /// True if the current block has ended.
     ended: bool,
-    /// Where `continue` and `break` go, the innermost loop last.
+    /// Targets of `continue` and `break`, the innermost loop last.
     pub(super) loops: Vec<[String; 2]>,
-    /// How memory that this function allocates is reached, by storage.
+    /// Memory that this function allocates, by storage.
     pub(super) allocated: BTreeMap<u32, Memory>,
     /// Bytes of it that are on the stack.
     pub(super) on_stack: u64,
     /// The loop whose iterations are the lanes of vectors.
     pub(super) vector: Option<Vector>,
-    /// The slot of the lanes that take part, if some do not.
+    /// The slot of the mask of active lanes, if there is one.
     pub(super) mask: Option<String>,
-    /// How many lanes the current instruction has.
+    /// Number of lanes of the current instruction.
     pub(super) lanes: u32,
-    /// Whether the code runs in one of several threads.
+    /// True if the code runs in one of several threads.
     pub(super) in_thread: bool,
 }
 
-/// Memory that is allocated.
+/// Allocated memory.
 #[derive(Clone)]
 pub(super) enum Memory {
     /// On the stack: the name of the slot.
     Stack(String),
-    /// A slot that holds the pointer, and one that holds its bytes.
+    /// On the heap: a slot with the pointer, and one with its size in bytes.
     Heap([String; 2]),
 }
 
@@ -86,7 +86,7 @@ impl<'f, 'p> Function<'f, 'p> {
             write!(module.functions, "{head} {attributes} {{\nentry:\n{slots}  br label %begin\nbegin:\n{text}}}\n\n");
     }
 
-    /// The number 0, of which LLVM does not know that it is.
+    /// Returns the number 0 as a value that LLVM cannot evaluate.
     pub(super) fn unknown_zero(&mut self) -> &'static str {
         if self.known.insert("zero".to_string()) {
             self.slots.push_str("  %zero = call i64 asm \"\", \"=r,0\"(i64 0)\n");
@@ -96,7 +96,7 @@ impl<'f, 'p> Function<'f, 'p> {
 
     pub(super) fn line(&mut self, text: Arguments<'_>) {
         if self.ended {
-            // Code after a jump is never reached, but belongs to a block.
+            // Code after a jump is never reached, but must be in a block.
             let label = self.label();
             let _ = writeln!(self.text, "{label}:");
             self.ended = false;
@@ -104,7 +104,7 @@ impl<'f, 'p> Function<'f, 'p> {
         let _ = writeln!(self.text, "  {text}");
     }
 
-    /// A value by a name of its own.
+    /// Emits an operation, and returns the new name of its value.
     pub(super) fn op(&mut self, text: Arguments<'_>) -> String {
         self.next += 1;
         let name = format!("%t{}", self.next);
@@ -117,7 +117,7 @@ impl<'f, 'p> Function<'f, 'p> {
         format!("l{}", self.next)
     }
 
-    /// Begins a block; what was before it goes on there.
+    /// Starts a block; the previous block falls through to it.
     pub(super) fn start(&mut self, label: &str) {
         let _ = writeln!(self.text, "{label}:");
         self.ended = false;
@@ -148,7 +148,7 @@ impl<'f, 'p> Function<'f, 'p> {
         }
     }
 
-    /// Leaves the function if a callback says so.
+    /// Leaves the function if a callback returned nonzero.
     pub(super) fn leave_if(&mut self, code: &str) {
         let (bad, good) = (self.label(), self.label());
         let failed = self.op(format_args!("icmp ne i32 {code}, 0"));
@@ -158,7 +158,7 @@ impl<'f, 'p> Function<'f, 'p> {
         self.start(&good);
     }
 
-    /// A stack slot.
+    /// Returns a stack slot.
     pub(super) fn slot(&mut self, name: &str, ty: &str) -> String {
         let name = format!("%{name}");
         if self.known.insert(name.clone()) {
@@ -167,7 +167,7 @@ impl<'f, 'p> Function<'f, 'p> {
         name
     }
 
-    /// A stack slot that begins with a value.
+    /// Returns a stack slot with an initial value.
     pub(super) fn slot_with(&mut self, name: &str, ty: &str, value: &str) -> String {
         let is_new = !self.known.contains(&format!("%{name}"));
         let name = self.slot(name, ty);
@@ -177,18 +177,18 @@ impl<'f, 'p> Function<'f, 'p> {
         name
     }
 
-    /// The place of a field of the context.
+    /// Returns the address of a field of the context.
     pub(super) fn context_at(&mut self, field: Field) -> String {
         self.op(format_args!("getelementptr i64, ptr %context, i64 {}", field as u32))
     }
 
-    /// The value of a field of the context.
+    /// Returns the value of a field of the context.
     pub(super) fn context_field(&mut self, field: Field, ty: &str) -> String {
         let at = self.context_at(field);
         self.op(format_args!("load {ty}, ptr {at}, align 8"))
     }
 
-    /// What is called back: what the context names, or what belongs to the code.
+    /// Returns the callback: a field of the context, or a function of the exported library.
     pub(super) fn callback(&mut self, field: Field) -> String {
         match (self.module.purpose.standalone, field) {
             (true, Field::Allocate) => "@passhost.allocate".to_string(),
@@ -197,7 +197,7 @@ impl<'f, 'p> Function<'f, 'p> {
         }
     }
 
-    /// Reads the values that the call gives.
+    /// Reads the scalars passed by the caller.
     pub(super) fn scalars(&mut self, scalars: &[Reg]) {
         let all = self.context_field(Field::Scalars, "ptr");
         for (n, reg) in scalars.iter().enumerate() {
@@ -222,12 +222,12 @@ impl<'f, 'p> Function<'f, 'p> {
         }
     }
 
-    /// Whether a register is kept in 64 bits.
+    /// Returns true if a register is kept in 64 bits.
     pub(super) fn is_wide(&self, reg: Reg) -> bool {
         self.module.wide[reg.index()]
     }
 
-    /// The type in which a register is kept.
+    /// Returns the type in which a register is kept.
     pub(super) fn kept(&self, reg: Reg) -> &'static str {
         if self.is_wide(reg) { "i64" } else { types::of(self.module.scalar(reg)) }
     }
@@ -245,14 +245,14 @@ impl<'f, 'p> Function<'f, 'p> {
         (slot, ty, lanes)
     }
 
-    /// The value of a register as it is kept, in all lanes of the current instruction.
+    /// Returns the value of a register as it is kept, in all lanes of the current instruction.
     pub(super) fn kept_value(&mut self, reg: Reg) -> String {
         let (slot, ty, lanes) = self.place_of(reg);
         let value = self.op(format_args!("load {ty}, ptr {slot}"));
         if lanes == self.lanes { value } else { self.splat(&ty, &value) }
     }
 
-    /// The same value in all lanes.
+    /// Copies a value to all lanes.
     pub(super) fn splat(&mut self, base: &str, value: &str) -> String {
         if self.lanes == 1 {
             return value.to_string();
@@ -263,7 +263,7 @@ impl<'f, 'p> Function<'f, 'p> {
         self.op(format_args!("shufflevector {ty} {one}, {ty} poison, {mask}"))
     }
 
-    /// A constant in all lanes.
+    /// Returns a constant in all lanes.
     pub(super) fn constant(&self, base: &str, value: &str) -> String {
         match self.lanes {
             1 => value.to_string(),
@@ -274,12 +274,12 @@ impl<'f, 'p> Function<'f, 'p> {
         }
     }
 
-    /// A type in all lanes of the current instruction.
+    /// Returns a type with the lanes of the current instruction.
     pub(super) fn ty(&self, base: &str) -> String {
         types::lanes(base, self.lanes)
     }
 
-    /// The value of a register in the type that it is computed in.
+    /// Returns the value of a register in its computation type.
     pub(super) fn value(&mut self, reg: Reg) -> String {
         let (value, scalar) = (self.kept_value(reg), self.module.scalar(reg));
         match self.is_wide(reg) && types::bits(scalar) < 64 {
@@ -288,14 +288,14 @@ impl<'f, 'p> Function<'f, 'p> {
         }
     }
 
-    /// Writes a register from a value in the type that it is kept in.
+    /// Writes a register from a value in the type in which it is kept.
     pub(super) fn write(&mut self, reg: Reg, value: &str) {
         let (slot, ty, lanes) = self.place_of(reg);
         debug_assert!(lanes == self.lanes, "a value for all lanes");
         self.line(format_args!("store {ty} {value}, ptr {slot}"));
     }
 
-    /// Writes a register from a value in the type that it is computed in.
+    /// Writes a register from a value in its computation type.
     pub(super) fn set(&mut self, reg: Reg, value: &str) {
         let scalar = self.module.scalar(reg);
         let value = match self.is_wide(reg) && types::bits(scalar) < 64 {
@@ -305,7 +305,7 @@ impl<'f, 'p> Function<'f, 'p> {
         self.write(reg, &value);
     }
 
-    /// An integer of a type in 64 bits, as the interpreter holds it.
+    /// Extends an integer of a type to 64 bits, as the interpreter holds it.
     pub(super) fn extended(&mut self, scalar: Scalar, value: &str) -> String {
         if types::bits(scalar) == 64 {
             return value.to_string();
@@ -314,7 +314,7 @@ impl<'f, 'p> Function<'f, 'p> {
         self.op(format_args!("{how} {} {value} to {}", self.ty(types::of(scalar)), self.ty("i64")))
     }
 
-    /// An integer of 64 bits cut to a type.
+    /// Truncates a 64-bit integer to a type.
     pub(super) fn cut(&mut self, scalar: Scalar, value: &str) -> String {
         let zero = self.constant("i64", "0");
         match scalar {
@@ -324,13 +324,13 @@ impl<'f, 'p> Function<'f, 'p> {
         }
     }
 
-    /// The value of a register in 64 bits.
+    /// Returns the value of a register in 64 bits.
     pub(super) fn index(&mut self, reg: Reg) -> String {
         let value = self.kept_value(reg);
         if self.is_wide(reg) { value } else { self.extended(self.module.scalar(reg), &value) }
     }
 
-    /// The value of a form in all lanes of the current instruction.
+    /// Returns the value of a form in all lanes of the current instruction.
     pub(super) fn form(&mut self, form: &Affine) -> String {
         let nsw = if self.range(form).is_some() { " nsw" } else { "" };
         let ty = self.ty("i64");
@@ -357,12 +357,12 @@ impl<'f, 'p> Function<'f, 'p> {
         }
     }
 
-    /// The values of a form, if they are known.
+    /// Returns the range of a form, if it is bounded.
     pub(super) fn range(&self, form: &Affine) -> Option<Range> {
         self.module.ranges.form(form)
     }
 
-    /// An intrinsic of the current lanes, with its declaration.
+    /// Calls an intrinsic on the current lanes, and adds its declaration.
     pub(super) fn intrinsic(&mut self, name: &str, base: &str, args: &[&str], more: &str) -> String {
         let ty = self.ty(base);
         let full = format!("llvm.{name}.{}", types::suffix(base, self.lanes));

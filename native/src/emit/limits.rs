@@ -1,38 +1,40 @@
-//! How much code there may be, and how work is counted: a budget in each function, and a callback where it is spent.
+//! Limits the amount of code, and counts work: each function has a budget, and calls back when it is spent.
 //!
-//! A loop that is known to be short counts with what is around it. So the innermost loops have no counting in them, and no
-//! loop runs long without it. What counts here counts at least as much in the interpreter, so native code reaches no limit
-//! that the interpreter keeps.
+//! The code around a short loop counts its work. So the innermost loops do not count, and no loop runs long without
+//! counting. The interpreter counts at least as much for the same work, so native code does not exceed a limit that
+//! the interpreter keeps.
 
 use super::Field;
 use super::function::Function;
 use runtime::program::{Access, Binary, Instr, Loop, LoopKind, Reg, Unary};
 
-/// A loop of more units counts by itself.
+/// Units from which on a loop counts its own work.
 const LONG: u64 = 1 << 21;
 /// Units between two calls of the callback.
 const BUDGET: i64 = 1 << 26;
 
-/// Iterations of a loop that becomes vectors, as far as their time counts.
+/// Number of iterations of a vectorized loop that take the time of one.
 pub(super) const VECTOR: u64 = 4;
 
-/// Loops of a PrimFunc are unrolled into so many instructions at most: one of them, and all. A loop that becomes vectors has no more
-/// than all.
+/// Greatest number of instructions after unrolling: of one loop, and of all loops of a PrimFunc. The latter also
+/// limits a vectorized loop.
 const MOST_UNROLLED: u64 = 4096;
 const ALL_UNROLLED: u64 = 1 << 14;
-/// LLVM is not to look for vectors in a loop of more instructions: it compares each access with all others.
+/// Greatest number of instructions of a loop that LLVM may vectorize, because it compares each access with all
+/// others.
 const MOST_TO_VECTORIZE: u64 = 512;
-/// Elements that are as far apart as lines of the cache.
+/// Elements of a cache line.
 const LINE: u64 = 16;
-/// What an access counts that may wait for memory in each iteration.
+/// Cost of an access that may wait for memory in each iteration.
 const FAR: u64 = 60;
 /// Lanes of the widest registers.
 const LANES: u64 = 16;
-/// What an instruction counts whose lanes are masked.
+/// Cost of an instruction with masked lanes.
 const MASKED: u64 = 4;
 
 impl Function<'_, '_> {
-    /// Whether a loop that asks for it is unrolled: its extent is known, and LLVM can work through what it becomes.
+    /// Returns true if a loop that requests it is unrolled, that is, if its extent is constant and LLVM can process
+    /// the result in reasonable time.
     pub(super) fn may_be_unrolled(&mut self, of: &Loop) -> bool {
         let around = Lanes { of: self.vector.as_ref().map(|vector| vector.var), masked: self.mask.is_some() };
         let vectors = self.vector.as_ref().map_or(1, |vector| u64::from(vector.lanes).div_ceil(LANES));
@@ -45,7 +47,7 @@ impl Function<'_, '_> {
         may
     }
 
-    /// Takes units from the budget. Code of other programs has none.
+    /// Takes units from the budget. Exported code does not have a budget.
     pub(super) fn spend(&mut self, units: u64) {
         if self.module.purpose.standalone {
             return;
@@ -68,7 +70,8 @@ impl Function<'_, '_> {
     }
 }
 
-/// What each iteration of a loop counts by itself; none if the code around the loop counts it.
+/// Returns the cost of each iteration of a loop that counts its own work; `None` if the code around the loop counts
+/// it.
 pub(super) fn own_cost(of: &Loop) -> Option<u64> {
     match total(of) {
         Some(units) if units <= LONG => None,
@@ -76,12 +79,12 @@ pub(super) fn own_cost(of: &Loop) -> Option<u64> {
     }
 }
 
-/// What a list counts where it is executed, without loops that count by themselves. The loop is the innermost one around it.
+/// Returns the cost of a list, without loops that count their own work. `around` is the innermost loop around it.
 pub(super) fn cost_of(list: &[Instr], around: Option<&Loop>) -> u64 {
     list.iter().fold(1, |sum: u64, instr| sum.saturating_add(cost(instr, around)))
 }
 
-/// What a loop counts altogether, if that is known.
+/// Returns the total cost of a loop, if it is bounded.
 fn total(of: &Loop) -> Option<u64> {
     let mut extent = of.extent.as_constant()?.max(0) as u64;
     if of.kind == LoopKind::Vectorized {
@@ -90,7 +93,7 @@ fn total(of: &Loop) -> Option<u64> {
     Some(extent.saturating_mul(cost_of(&of.body, Some(of))))
 }
 
-/// What a list counts altogether, if that is known.
+/// Returns the total cost of a list, if it is bounded.
 pub(crate) fn of_list(list: &[Instr]) -> Option<u64> {
     list.iter().try_fold(0u64, |sum, instr| {
         let units = match instr {
@@ -103,7 +106,8 @@ pub(crate) fn of_list(list: &[Instr]) -> Option<u64> {
     })
 }
 
-/// Whether each iteration of a loop may access another line of the cache: by its variable, or by what it computes.
+/// Returns true if each iteration of a loop may access another cache line, either because of its variable or
+/// because of a computed index.
 fn is_far(access: &Access, around: &Loop) -> bool {
     if access.offset.factor(around.var).unsigned_abs() >= LINE {
         return true;
@@ -111,30 +115,30 @@ fn is_far(access: &Access, around: &Loop) -> bool {
     let is_index = |instr: &Instr| {
         matches!(instr, Instr::Load { .. }) && instr.written().is_some_and(|reg| access.offset.factor(reg) != 0)
     };
-    // In long lists, the other instructions count enough.
+    // In long lists, the cost of the other instructions is enough.
     around.body.len() <= 64 && around.body.iter().any(is_index)
 }
 
-/// Whether LLVM can work through a loop that becomes vectors.
+/// Returns true if LLVM can process a vectorized loop in reasonable time.
 pub(super) fn may_be_vector(of: &Loop) -> bool {
     size(of, Lanes::default()) <= ALL_UNROLLED
 }
 
-/// Whether it would take LLVM long to look for vectors in a loop.
+/// Returns true if LLVM would take long to vectorize a loop.
 pub(super) fn is_large(of: &Loop) -> bool {
     size_of_list(&of.body, Lanes::default()) > MOST_TO_VECTORIZE
 }
 
-/// In which lanes something is done.
+/// The lanes in which an instruction is executed.
 #[derive(Clone, Copy, Default)]
 struct Lanes {
     /// The variable of the loop whose iterations they are.
     of: Option<Reg>,
-    /// Whether some do not take part.
+    /// True if some lanes are masked.
     masked: bool,
 }
 
-/// About how many instructions of a processor a loop becomes where the loops in it are unrolled that ask for it.
+/// Estimates the number of processor instructions of a loop, after unrolling the loops in it that request it.
 fn size(of: &Loop, lanes: Lanes) -> u64 {
     let extent = of.extent.as_constant().map_or(1, |extent| extent.max(0) as u64);
     let (times, within) = match of.kind {
@@ -155,7 +159,7 @@ fn size_of_list(list: &[Instr], lanes: Lanes) -> u64 {
         sum.saturating_add(match instr {
             Instr::For(of) => size(of, lanes),
             Instr::If { .. } if lanes.of.is_some() => inner(Lanes { masked: true, ..lanes }),
-            // Elements that do not follow each other are accessed one by one.
+            // Elements that are not contiguous are accessed one by one.
             Instr::Load { access, .. } | Instr::Store { access, .. }
                 if lanes.of.is_some_and(|var| !matches!(access.offset.factor(var), 0 | 1)) =>
             {

@@ -1,4 +1,4 @@
-//! Loads and stores, their bounds, and memory that is allocated.
+//! Emits loads and stores, their bounds checks, and allocations.
 
 use super::function::{Function, Memory};
 use super::{FILLED, Field};
@@ -6,28 +6,29 @@ use super::{read, types};
 use runtime::program::{Access, Affine, Buffer, Instr, Reg, Scalar, each_instr};
 use std::collections::BTreeSet;
 
-/// Bytes of memory that may be on the stack: of one allocation, and of all in a function. At most two functions with allocations
-/// are on the stack of a thread, which may be that of the caller, and small.
+/// Greatest number of bytes on the stack: of one allocation, and of all in a function. At most two functions with
+/// allocations are on the stack of a thread, which may be the caller's thread and have a small stack.
 const MOST_ON_STACK: u64 = 32 << 10;
 const ALL_ON_STACK: u64 = 64 << 10;
-/// What each of them is aligned to.
+/// The alignment of each allocation.
 const ALIGN: u64 = 64;
-/// Elements with at most this step are loaded together with what lies between them.
+/// Greatest step of elements that are loaded together with the elements between them.
 pub(super) const MOST_STEP: i64 = 4;
 
 impl Function<'_, '_> {
-    /// Whether all elements of a buffer lie in its memory, in each call.
+    /// Returns true if all elements of a buffer are within its memory in each call.
     fn is_covered(&self, buffer: &Buffer) -> bool {
         let ends = self.ends(buffer);
         let size = self.module.ranges.bytes(buffer.storage).map(|bytes| bytes / buffer.element.bytes());
         match (ends, size) {
             (Some((first, last)), Some(size)) => first >= 0 && (last < 0 || (last as u64) < size),
-            // Of the others, the beginning of the function looks.
+            // The others are checked at the beginning of the function.
             _ => self.is_looked_at(buffer),
         }
     }
 
-    /// The first and the last position of a buffer whose extents are numbers; the last one of an empty buffer is -1.
+    /// Returns the first and the last position of a buffer with constant extents; the last position of an empty
+    /// buffer is -1.
     fn ends(&self, buffer: &Buffer) -> Option<(i64, i64)> {
         let offset = buffer.offset.as_constant()?;
         let mut last = offset;
@@ -41,7 +42,8 @@ impl Function<'_, '_> {
         Some((offset, last.checked_add(i64::from(buffer.lanes) - 1)?))
     }
 
-    /// Whether the extents of a buffer are known where the function begins, and its memory is given.
+    /// Returns true if the extents of a buffer are available at the beginning of the function, and the caller
+    /// passes its memory.
     fn is_looked_at(&self, buffer: &Buffer) -> bool {
         let symbols: Vec<Reg> = self.module.program.symbols.iter().map(|symbol| symbol.reg).collect();
         let known = |form: &Affine| form.terms.iter().all(|(reg, _)| symbols.contains(reg));
@@ -49,7 +51,8 @@ impl Function<'_, '_> {
         self.module.given.contains(&buffer.storage) && forms.into_iter().all(known)
     }
 
-    /// At the beginning: buffers whose extents depend on the call lie in their memory.
+    /// Emits checks at the beginning of the function: buffers whose extents depend on the call are within their
+    /// memory.
     pub(super) fn check_memory(&mut self) {
         for buffer in &self.module.program.buffers {
             if self.ends(buffer).is_some() && self.module.ranges.bytes(buffer.storage).is_some()
@@ -79,7 +82,7 @@ impl Function<'_, '_> {
         }
     }
 
-    /// How many elements the memory of a buffer has.
+    /// Returns the number of elements in the memory of a buffer.
     fn elements(&mut self, buffer: &Buffer) -> String {
         let storage = buffer.storage;
         let bytes = match (self.module.ranges.bytes(storage), self.allocated.get(&storage).cloned()) {
@@ -94,12 +97,12 @@ impl Function<'_, '_> {
         self.op(format_args!("udiv i64 {bytes}, {}", buffer.element.bytes()))
     }
 
-    /// Whether a check belongs to an access.
+    /// Returns true if an access needs a check.
     pub(super) fn is_checked(&self, access: &Access) -> bool {
         !access.checked.is_empty() || self.may_be_beyond(access)
     }
 
-    /// Whether a position is within the memory whatever conditions are around it.
+    /// Returns true if a position is within the memory regardless of the conditions around it.
     pub(super) fn is_within(&self, access: &Access) -> bool {
         let buffer = &self.module.program.buffers[access.buffer as usize];
         let size = self.module.ranges.bytes(buffer.storage).map(|bytes| bytes / buffer.element.bytes());
@@ -109,7 +112,7 @@ impl Function<'_, '_> {
         size.is_some_and(inside)
     }
 
-    /// Whether a position may be outside of the memory, although the index is within the extents.
+    /// Returns true if a position may be outside of the memory, although the index is within the extents.
     fn may_be_beyond(&self, access: &Access) -> bool {
         let buffer = &self.module.program.buffers[access.buffer as usize];
         let flat_and_open = buffer.is_flat && !access.checked.is_empty();
@@ -138,7 +141,7 @@ impl Function<'_, '_> {
         }
     }
 
-    /// The place of an element; of the first lane, and from it to the next one so many elements.
+    /// Returns the address of an element (in vectors, of the first lane) and the step from lane to lane.
     fn element(&mut self, access: &Access) -> (String, i64) {
         let buffer = &self.module.program.buffers[access.buffer as usize];
         let (lanes, mut step) = (self.lanes, 0);
@@ -160,7 +163,7 @@ impl Function<'_, '_> {
         (self.op(format_args!("getelementptr inbounds {element}, ptr {memory}, i64 {position}")), step)
     }
 
-    /// The pointer to a storage.
+    /// Returns the pointer to a storage.
     pub(super) fn memory(&mut self, storage: u32) -> String {
         match self.allocated.get(&storage).cloned() {
             None => format!("%s{storage}"),
@@ -196,13 +199,14 @@ impl Function<'_, '_> {
         self.set(dst, &value);
     }
 
-    /// The lanes that take part, if some do not.
+    /// Returns the mask of active lanes, if there is one.
     fn lanes_that_take_part(&mut self) -> Option<String> {
         let (slot, truth) = (self.mask.clone()?, self.ty("i1"));
         Some(self.op(format_args!("load {truth}, ptr {slot}")))
     }
 
-    /// Whether all lanes may be touched, also those that do not take part: it is memory of this run of the function alone.
+    /// Returns true if even inactive lanes may be accessed, because the memory is private to this run of the
+    /// function.
     fn is_own(&self, access: &Access) -> bool {
         let storage = self.module.program.buffers[access.buffer as usize].storage;
         matches!(self.allocated.get(&storage), Some(Memory::Stack(_))) && self.is_within(access)
@@ -216,7 +220,7 @@ impl Function<'_, '_> {
         self.op(format_args!("call {ty} @{name}(ptr {at}, i32 {align}, {truth} {mask}, {ty} zeroinitializer)"))
     }
 
-    /// Loads elements with a large step, each by itself.
+    /// Loads elements with a large step, one by one.
     fn gather(&mut self, at: &str, element: Scalar, step: i64) -> String {
         let (lanes, base, align) = (self.lanes, types::in_memory(element), element.bytes());
         let mut all = "poison".to_string();
@@ -229,7 +233,7 @@ impl Function<'_, '_> {
         all
     }
 
-    /// Loads the elements of the lanes that take part.
+    /// Loads the elements of the active lanes.
     fn masked_gather(&mut self, at: &str, element: Scalar, (step, mask): (i64, &str)) -> String {
         let (lanes, base, align) = (self.lanes, types::in_memory(element), element.bytes());
         let [ty, truth, pointers] = [base, "i1", "ptr"].map(|base| types::lanes(base, lanes));
@@ -242,14 +246,15 @@ impl Function<'_, '_> {
         self.op(format_args!("call {ty} @{name}({pointers} {all}, i32 {align}, {truth} {mask}, {ty} zeroinitializer)"))
     }
 
-    /// Loads what lies between the elements, too, where these are not touched, and takes every `step`th.
+    /// Loads the elements together with those between them, without touching inactive lanes, and selects every
+    /// `step`th.
     fn load_with_step(&mut self, access: &Access, at: &str, element: Scalar, step: u32) -> String {
         let lanes = self.lanes;
         let all = lanes * step;
         match self.lanes_that_take_part().filter(|_| !self.is_within(access)) {
             None => self.load_rows(at, element, step),
             Some(mask) => {
-                // Each lane once, and then nothing for what lies before the next one.
+                // Each lane once, followed by inactive positions up to the next one.
                 let spread = (0..all).map(|at| if at % step == 0 { at / step } else { lanes });
                 let (truth, spread) = (self.ty("i1"), numbers(spread));
                 let mask = self.op(format_args!(
@@ -263,8 +268,8 @@ impl Function<'_, '_> {
         }
     }
 
-    /// Elements from the first lane to the last one, as vectors of so many elements as there are lanes. The last one of them ends
-    /// with the last lane.
+    /// Loads the elements from the first lane to the last one, as vectors with as many elements as there are lanes.
+    /// The last vector ends with the last lane.
     fn load_rows(&mut self, at: &str, element: Scalar, step: u32) -> String {
         let (lanes, base, align) = (self.lanes, types::in_memory(element), element.bytes());
         let ty = self.ty(base);
@@ -291,14 +296,14 @@ impl Function<'_, '_> {
         self.line(format_args!("call void @{name}({ty} {value}, ptr {at}, i32 {align}, {truth} {mask})"));
     }
 
-    /// Whether a read is watched: it may be of memory that nothing wrote to.
+    /// Returns true if a read is watched, because it may read unwritten memory.
     pub(super) fn is_looked_for(&self, access: &Access) -> bool {
         let storage = self.module.program.buffers[access.buffer as usize].storage;
         let is_input = self.module.program.is_input(storage);
         self.module.purpose.watched && !is_input && !self.module.proven.reads_what_it_wrote_to(storage)
     }
 
-    /// Remembers that something was read that nothing wrote.
+    /// Records that unwritten memory was read.
     fn look_for_fresh(&mut self, access: &Access, value: &str) {
         if !self.is_looked_for(access) {
             return;
@@ -319,7 +324,7 @@ impl Function<'_, '_> {
         self.remember("unwritten", &same);
     }
 
-    /// An element as the value of a register.
+    /// Converts an element to the value of a register.
     fn register_of(&mut self, scalar: Scalar, value: &str) -> String {
         let (i8s, i16s) = (self.ty("i8"), self.ty("i16"));
         match scalar {
@@ -425,7 +430,7 @@ impl Function<'_, '_> {
         self.allocated.insert(storage, Memory::Heap(slots));
     }
 
-    /// A product of sizes; what is more than 63 bits becomes the largest number.
+    /// Multiplies sizes; a product of more than 63 bits becomes the largest number.
     fn saturating_product(&mut self, a: &str, b: &str) -> String {
         let name = "llvm.umul.with.overflow.i64";
         self.module.declared.insert(format!("declare {{i64, i1}} @{name}(i64, i64)"));
@@ -436,7 +441,7 @@ impl Function<'_, '_> {
         self.intrinsic("umin", "i64", &[&product, &i64::MAX.to_string()], "")
     }
 
-    /// New memory on the stack holds what all new memory holds.
+    /// Fills new memory on the stack with the fresh byte.
     fn fill(&mut self, storage: u32, slot: &str, bytes: u64, element: Scalar) {
         if !self.module.fills(storage) {
             return;
@@ -453,7 +458,7 @@ impl Function<'_, '_> {
         self.line(format_args!("call void @llvm.memset.p0.i64(ptr {slot}, i8 {byte}, i64 {bytes}, i1 false)"));
     }
 
-    /// The storages that a list uses.
+    /// Adds the storages that a list uses.
     pub(super) fn storages(&self, list: &[Instr], out: &mut BTreeSet<u32>) {
         let buffers = &self.module.program.buffers;
         each_instr(list, &mut |instr| match instr {
@@ -464,7 +469,7 @@ impl Function<'_, '_> {
         });
     }
 
-    /// The registers that a list reads before it writes them.
+    /// Returns the registers that a list reads before it writes them.
     pub(super) fn free(&self, list: &[Instr]) -> BTreeSet<Reg> {
         let (mut free, mut own) = (BTreeSet::new(), BTreeSet::new());
         each_instr(list, &mut |instr| {
@@ -477,7 +482,7 @@ impl Function<'_, '_> {
     }
 }
 
-/// Numbers of lanes, as LLVM writes a vector of them.
+/// Formats numbers of lanes as an LLVM vector.
 fn numbers(lanes: impl Iterator<Item = u32>) -> String {
     lanes.map(|lane| format!("i32 {lane}")).collect::<Vec<String>>().join(", ")
 }

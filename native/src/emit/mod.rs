@@ -1,24 +1,25 @@
-//! From a loop program to the text of an LLVM module.
+//! Lowers a loop program to the text of an LLVM module.
 //!
 //! The module has one entry, `i32 @NAME(ptr context)`; the layout of the context is that of
-//! [`Context`](crate::call::Context). Each register is a stack slot, which LLVM turns into a register of its own. What ends
-//! a run is a *site*: the code notes its number and the values that the message needs, and returns 1.
+//! [`Context`](crate::call::Context). Each register is a stack slot, which LLVM promotes to a register of its own.
+//! A place that can end the run is a *site*: the code stores its number and the values that the message needs, and
+//! returns 1.
 //!
 //! | file | what |
 //! |---|---|
-//! | `ranges` | which values integers can have, and so what need not be checked |
+//! | `ranges` | ranges of integers, which make some checks unnecessary |
 //! | `context` | the fields of the context |
 //! | `types` | LLVM's types of registers and elements |
 //! | `function` | slots, labels, reading and writing registers |
 //! | `statements` | lists, conditions, loops |
-//! | `unasked` | loops around reductions that become vectors although nobody asked for it |
+//! | `unasked` | automatic vectorization of loops around reductions |
 //! | `parallel` | loops over threads |
 //! | `memory` | loads, stores, bounds, allocations |
 //! | `numbers` | operations |
-//! | `tiles` | memory that lanes need no mask for |
-//! | `limits` | how work is counted, and how much code there may be |
-//! | `sites` | what can end a run |
-//! | `export` | functions that other programs call, and how these check what they are given |
+//! | `tiles` | memory that can be accessed without a mask |
+//! | `limits` | counting of work, and limits of code size |
+//! | `sites` | places that can end a run |
+//! | `export` | functions that other programs call, and their argument checks |
 
 mod context;
 mod export;
@@ -46,45 +47,46 @@ use runtime::program::{Affine, Instr, ParamKind, Program, Proven, Reg, Scalar, d
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// What code is made for.
+/// The purpose for which code is compiled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Purpose {
-    /// Whether it tells reads of memory that nothing wrote to, and remembers which statements it reached.
+    /// True if the code reports reads of unwritten memory, and records which statements it reached.
     pub(crate) watched: bool,
-    /// Whether there is code for `float16`: see `Llvm::has_half`.
+    /// True if `float16` can be compiled; see `Llvm::has_half`.
     pub(crate) half: bool,
-    /// Whether it has an instruction for a product and a sum that are rounded once.
+    /// True if there is a fused multiply-add instruction.
     pub(crate) mul_add: bool,
-    /// Whether other programs load it: then there is nobody to call back.
+    /// True if other programs load the code, so that it cannot call back.
     pub(crate) standalone: bool,
-    /// Whether LLVM is kept from seeing that what masked lanes keep has the mask of something else: see `Llvm::loops_over_selects`.
+    /// True if LLVM must not detect that a masked value has the same mask as another; see
+    /// `Llvm::loops_over_selects`.
     pub(crate) hides_masks: bool,
 }
 
-/// A program as text of LLVM.
+/// A program as LLVM text.
 #[derive(Debug)]
 pub(crate) struct Emitted {
     /// The module. Its entry has the name [`ENTRY`].
     pub(crate) text: String,
-    /// What can end a run, by the numbers that the code gives.
+    /// Places that can end a run, by the numbers that the code returns.
     pub(crate) sites: Vec<Site>,
-    /// Registers that a call gives values to, in the order of the scalars of the context.
+    /// Registers that the caller sets, in the order of the scalars of the context.
     pub(crate) scalars: Vec<Reg>,
 }
 
 /// Placeholder for the name of the entry.
 pub(crate) const ENTRY: &str = "passhost_kernel";
 
-/// Stack for statements that are nested deep.
+/// Bytes of stack for deeply nested statements.
 const STACK: usize = 16 << 20;
-/// Functions with more instructions, or deeper nesting, stay with the interpreter.
+/// Greatest number of instructions and greatest nesting of compiled functions; others are interpreted.
 const MOST_INSTRUCTIONS: usize = 100_000;
 const DEEPEST: usize = 100;
 
-/// Writes a program.
+/// Emits a program.
 ///
 /// # Errors
-/// If it has something in it that no code is made for.
+/// Fails if some part of the program cannot be compiled.
 pub(crate) fn emit(program: &Program, proven: &Proven, purpose: Purpose) -> Result<Emitted, Fault> {
     let mut module = Module::new(program, ENTRY, (proven, purpose));
     module.kernel()?;
@@ -92,7 +94,7 @@ pub(crate) fn emit(program: &Program, proven: &Proven, purpose: Purpose) -> Resu
     Ok(Emitted { text: text([module]), sites, scalars })
 }
 
-/// The registers that a call gives values to.
+/// Returns the registers that the caller sets.
 fn scalars(program: &Program) -> Vec<Reg> {
     let symbols = program.symbols.iter().map(|symbol| symbol.reg);
     let params = program.params.iter().filter_map(|param| match param.kind {
@@ -102,7 +104,7 @@ fn scalars(program: &Program) -> Vec<Reg> {
     params.chain(symbols).collect()
 }
 
-/// Several programs as one text.
+/// Joins several programs into one text.
 fn text<'p>(modules: impl IntoIterator<Item = Module<'p>>) -> String {
     let (mut text, mut declared, mut metadata) = (String::new(), BTreeSet::new(), String::new());
     for module in modules {
@@ -119,42 +121,42 @@ fn text<'p>(modules: impl IntoIterator<Item = Module<'p>>) -> String {
     text
 }
 
-/// What all functions of a module share.
+/// The state shared by all functions of a module.
 struct Module<'p> {
     program: &'p Program,
-    /// What the names of its functions begin with.
+    /// Prefix of the names of its functions.
     name: &'p str,
-    /// What is known of its memory.
+    /// Proven facts about its memory.
     proven: &'p Proven,
     purpose: Purpose,
     ranges: Ranges,
-    /// Integer registers that are kept in 64 bits.
+    /// For each register, true if it is an integer that is kept in 64 bits.
     wide: Vec<bool>,
     sites: Vec<Site>,
-    /// Functions that are written already.
+    /// Finished functions.
     functions: String,
-    /// Intrinsics that are used, as their declarations.
+    /// Declarations of the intrinsics in use.
     declared: BTreeSet<String>,
-    /// Hints for loops, as metadata.
+    /// Loop hints, as metadata.
     metadata: String,
     hints: usize,
     outlined: usize,
-    /// Instructions of the loops that are unrolled.
+    /// Number of instructions in unrolled loops.
     unrolled: u64,
-    /// How many constant texts there are.
+    /// Number of constant texts.
     texts: usize,
-    /// Functions of floats that are called, by their numbers.
+    /// Numbers of the float functions that are called.
     called: BTreeSet<usize>,
-    /// Memory that parameters bring: the others are allocated.
+    /// Memory passed as parameters; the rest is allocated.
     given: BTreeSet<u32>,
-    /// Variables of loops that become vectors although nobody asked for it.
+    /// Variables of loops that are vectorized without a request.
     unasked: BTreeSet<Reg>,
-    /// Memory that lanes may write which do not take part.
+    /// Memory that inactive lanes may write.
     unmasked: BTreeSet<u32>,
 }
 
 impl<'p> Module<'p> {
-    /// Whether new memory is filled, because the program may read it before it writes it.
+    /// Returns true if new memory is filled, because the program may read it before it writes it.
     fn fills(&self, storage: u32) -> bool {
         self.purpose.watched || !self.proven.reads_what_it_wrote_to(storage)
     }
@@ -187,7 +189,7 @@ impl<'p> Module<'p> {
         self.program.registers[reg.index()]
     }
 
-    /// To what the memory of a storage is aligned. That of other programs need not be aligned to more than its elements.
+    /// Returns the alignment of a storage. Memory from other programs may be aligned to its elements only.
     fn align(&self, storage: u32) -> u64 {
         if !self.purpose.standalone || !self.given.contains(&storage) {
             return 64;
@@ -196,7 +198,7 @@ impl<'p> Module<'p> {
         buffers.map(|buffer| buffer.element.bytes()).max().unwrap_or(1)
     }
 
-    /// The entry, and the function that does the work.
+    /// Emits the entry, and the function that does the work.
     fn kernel(&mut self) -> Result<(), Fault> {
         let mut instructions = 0;
         each_instr(&self.program.body, &mut |_| instructions += 1);
@@ -211,7 +213,7 @@ impl<'p> Module<'p> {
         stacker::grow(STACK, || self.entry())
     }
 
-    /// The parameters of the function that does the work say that the memory is distinct.
+    /// Emits the entry. The parameters of the work function declare that the memory does not overlap.
     fn entry(&mut self) -> Result<(), Fault> {
         let (name, program) = (self.name, self.program);
         let given: Vec<u32> = self.given.iter().copied().collect();
@@ -240,7 +242,7 @@ impl<'p> Module<'p> {
     }
 }
 
-/// The registers that an instruction reads itself, not those that its content reads.
+/// Calls `f` for the registers that an instruction itself reads, without those of nested instructions.
 fn read(instr: &Instr, program: &Program, f: &mut impl FnMut(Reg)) {
     let form = |form: &Affine, f: &mut dyn FnMut(Reg)| form.terms.iter().for_each(|(reg, _)| f(*reg));
     match instr {
@@ -289,12 +291,12 @@ mod tests {
         emit(&program, &Proven::of(&program), purpose).expect("it is emitted").text
     }
 
-    /// How often masked lanes keep what they had.
+    /// Counts the selects by which masked lanes keep their values.
     fn kept(text: &str) -> usize {
         text.lines().filter(|line| line.contains(" = select <16 x i1>") && line.contains("<16 x float>")).count()
     }
 
-    /// A tile at the end of rows; the sum goes on under another condition.
+    /// A tile at the end of rows; the sum is continued under another condition.
     fn tile(condition: &str) -> String {
         format!(
             "for p in T.parallel(8):
@@ -315,7 +317,7 @@ mod tests {
         )
     }
 
-    /// Sums, quotients and remainders are the same wherever they are computed.
+    /// Sums, quotients and remainders are equal wherever they are computed.
     #[test]
     fn tiles_at_the_end_of_rows_have_no_masks() {
         assert_eq!(kept(&emitted(&tile("p % 4 * 16 + l < 55"), false)), 0);

@@ -1,4 +1,4 @@
-//! Loops over threads: the body becomes a function of its own, which a callback calls with ranges of iterations.
+//! Emits parallel loops: the body becomes a separate function, which a callback calls with ranges of iterations.
 
 use super::Field;
 use super::function::{Function, Memory};
@@ -7,11 +7,11 @@ use runtime::program::{Instr, Loop, Reg, each_instr};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-/// What the body of a loop uses of what is around it.
+/// The values around a loop that its body uses.
 struct Captured {
     registers: Vec<(Reg, &'static str)>,
     storages: Vec<u32>,
-    /// Of storages that are allocated around the loop: how.
+    /// Storages that are allocated around the loop, and where.
     allocated: BTreeMap<u32, Memory>,
 }
 
@@ -21,7 +21,7 @@ impl Function<'_, '_> {
         let number = self.module.outlined;
         let captured = self.captured(of);
         let [min, extent] = [&of.min, &of.extent].map(|form| self.form(form));
-        // What the code around the loop has: numbers of 64 bits, pointers.
+        // The values captured from around the loop: 64-bit numbers, and pointers.
         let n = captured.registers.len() + 2 * captured.storages.len() + 1;
         let frame = self.slot(&format!("frame{number}"), &format!("[{n} x i64]"));
         let mut next = 0;
@@ -69,7 +69,7 @@ impl Function<'_, '_> {
     }
 }
 
-/// The function that does some of the iterations, and the one that unpacks what it needs.
+/// Emits the function that executes some of the iterations, and the one that unpacks the captured values.
 fn part(outer: &mut Function<'_, '_>, of: &Loop, number: usize, captured: &Captured) -> Result<(), Fault> {
     let (mut params, mut args) = (String::new(), String::new());
     let name = outer.module.name;

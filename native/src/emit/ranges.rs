@@ -1,20 +1,20 @@
-//! What values integer registers can have, so that no code is made for what cannot happen.
+//! Computes the ranges of integer registers, so that no code is emitted for impossible cases.
 
 use runtime::program::{Affine, Binary, Instr, Literal, ParamKind, Program, Reg, Scalar, Unary, each_instr};
 
 /// The least and the greatest value.
 pub(super) type Range = (i64, i64);
 
-/// The ranges of registers, and how large memory is.
+/// The ranges of registers, and the sizes of memory.
 pub(super) struct Ranges {
     registers: Vec<Known>,
-    /// Elements of each storage, counted in those of its buffer; none that is not known.
+    /// Size of each storage, in elements of its buffer; `None` if it is unknown.
     sizes: Vec<Option<u64>>,
 }
 
 #[derive(Clone, Copy, Default)]
 enum Known {
-    /// Nothing was written yet.
+    /// Not written yet.
     #[default]
     Nothing,
     Within(Range),
@@ -22,7 +22,7 @@ enum Known {
 }
 
 impl Ranges {
-    /// Of a program.
+    /// Analyzes a program.
     pub(super) fn of(program: &Program) -> Ranges {
         let registers = vec![Known::Nothing; program.registers.len()];
         let mut ranges = Ranges { registers, sizes: vec![None; program.storages.len()] };
@@ -38,12 +38,12 @@ impl Ranges {
         ranges
     }
 
-    /// Bytes of a storage whose size is the same in each call.
+    /// Returns the size of a storage in bytes, if it is the same in each call.
     pub(super) fn bytes(&self, storage: u32) -> Option<u64> {
         self.sizes[storage as usize]
     }
 
-    /// The values of a register.
+    /// Returns the range of a register.
     pub(super) fn reg(&self, reg: Reg) -> Option<Range> {
         match self.registers[reg.index()] {
             Known::Within(range) => Some(range),
@@ -51,7 +51,7 @@ impl Ranges {
         }
     }
 
-    /// The values of a form, if it does not wrap around.
+    /// Returns the range of a form, if it does not wrap around.
     pub(super) fn form(&self, form: &Affine) -> Option<Range> {
         let (mut low, mut high) = (i128::from(form.constant), i128::from(form.constant));
         for (reg, factor) in &form.terms {
@@ -84,7 +84,7 @@ impl Ranges {
                 Instr::Allocate { storage, element, factors, .. } => {
                     let extents = factors.iter().map(|of| of.as_constant().map(|extent| extent.max(0) as u64));
                     let bytes = extents.chain([Some(element.bytes())]).try_fold(1u64, |all, of| all.checked_mul(of?));
-                    // Memory that is allocated in two places has no size of its own.
+                    // Memory that is allocated in two places does not have a fixed size.
                     let known = self.sizes[*storage as usize].is_none_or(|before| Some(before) == bytes);
                     self.sizes[*storage as usize] = bytes.filter(|_| known);
                 }
@@ -111,7 +111,7 @@ impl Ranges {
             | Instr::Load { dst, .. } => (*dst, None),
             _ => return,
         };
-        // What wraps around can be any number of its type.
+        // A value that wraps around can be any number of its type.
         let (low, high) = of(dst).range();
         let own = (!of(dst).is_float() && (low, high) != (i64::MIN, i64::MAX)).then_some((low, high));
         let low = if of(dst) == Scalar::UInt(64) { 0 } else { low };
@@ -132,7 +132,7 @@ fn hull((a, b): (Range, Range)) -> Range {
     (a.0.min(b.0), a.1.max(b.1))
 }
 
-/// The values of an operation, if it does not wrap around 64 bits.
+/// Returns the range of an operation, if it does not wrap around 64 bits.
 fn binary(op: Binary, a: Range, b: Range) -> Option<Range> {
     let of_ends = |f: fn(i64, i64) -> Option<i64>| {
         let ends = [f(a.0, b.0)?, f(a.0, b.1)?, f(a.1, b.0)?, f(a.1, b.1)?];
@@ -154,7 +154,7 @@ fn binary(op: Binary, a: Range, b: Range) -> Option<Range> {
     }
 }
 
-/// Which integer registers are used in linear forms: those are kept in 64 bits, as the interpreter keeps them.
+/// Returns which integer registers are used in linear forms; these are kept in 64 bits, as in the interpreter.
 pub(super) fn of_forms(program: &Program) -> Vec<bool> {
     let mut wide = vec![false; program.registers.len()];
     let mut note = |form: &Affine| form.terms.iter().for_each(|(reg, _)| wide[reg.index()] = true);

@@ -1,13 +1,13 @@
-//! What can end a run, and how its message is put together.
+//! Sites, which can end a run, and their messages.
 
 use super::Field;
 use super::function::Function;
 use runtime::program::Access;
 use runtime::{Fault, FaultKind};
 
-/// Most values that a site notes.
+/// Greatest number of values of a site.
 pub(crate) const MOST_VALUES: usize = 128;
-/// The number that says that the callback knows the fault, and the one that asks for the interpreter.
+/// The numbers for a fault that is stored by a callback, and for a call that must be interpreted.
 pub(crate) const OF_CALLBACK: i64 = -1;
 pub(crate) const INTERPRET: i64 = -2;
 
@@ -15,7 +15,7 @@ pub(crate) const INTERPRET: i64 = -2;
 #[derive(Clone, Debug)]
 pub(crate) struct Site {
     kind: Kind,
-    /// How many of the values are the index.
+    /// Number of values that are the index.
     index: usize,
     place: String,
 }
@@ -28,7 +28,7 @@ enum Kind {
 }
 
 impl Site {
-    /// The fault, from the values that were noted.
+    /// Builds the fault from the values of the site.
     pub(crate) fn fault(&self, values: &[i64]) -> Fault {
         let (index, shape) = values.split_at(self.index.min(values.len()));
         let kind = match &self.kind {
@@ -44,7 +44,7 @@ impl Site {
 }
 
 impl Site {
-    /// What it says where the values are not told.
+    /// Returns the message without the values.
     pub(super) fn text(&self) -> String {
         let what = match &self.kind {
             Kind::OutOfBounds { of } => format!("an index is outside of {of}"),
@@ -68,7 +68,7 @@ impl Function<'_, '_> {
         self.otherwise(holds, |function| function.end_at(site, values));
     }
 
-    /// What is done unless a condition holds, and ends the run. It is rare, so its code is out of the way.
+    /// Emits code that ends the run unless a condition holds. It is rarely executed, so it is placed out of line.
     fn otherwise(&mut self, holds: &str, ends: impl FnOnce(&mut Self)) {
         let (bad, good) = (self.label(), self.label());
         self.line(format_args!("br i1 {holds}, label %{good}, label %{bad}, !prof !0"));
@@ -92,30 +92,30 @@ impl Function<'_, '_> {
         self.ret("1");
     }
 
-    /// Asks for the interpreter unless a condition holds.
+    /// Requests the interpreter unless a condition holds.
     pub(super) fn interpret_unless(&mut self, holds: &str) {
         self.unless(holds, INTERPRET, &[]);
     }
 
-    /// No division by zero.
+    /// Checks for division by zero.
     pub(super) fn divides(&mut self, is_fine: &str, place: u32) {
         let site = self.site(Kind::DivisionByZero, 0, Some(place));
         self.unless(is_fine, site, &[]);
     }
 
-    /// What the program asserts.
+    /// Checks an assertion of the program.
     pub(super) fn asserted(&mut self, holds: &str, message: &str, place: u32) {
         let site = self.site(Kind::Assertion { message: message.to_string() }, 0, Some(place));
         self.unless(holds, site, &[]);
     }
 
-    /// An iterator within its range.
+    /// Checks that an iterator is within its range.
     pub(super) fn within(&mut self, holds: &str, what: &str, [value, extent]: [&str; 2], place: u32) {
         let site = self.site(Kind::OutOfBounds { of: what.to_string() }, 1, Some(place));
         self.unless(holds, site, &[value.to_string(), extent.to_string()]);
     }
 
-    /// An index within the extents of its buffer. The forms are computed only where the run ends.
+    /// Checks that an index is within the extents of its buffer. The forms are computed only if the run ends.
     pub(super) fn in_extents(&mut self, holds: &str, access: &Access) {
         let buffer = &self.module.program.buffers[access.buffer as usize];
         let of = format!("`{}`", buffer.name);
@@ -127,7 +127,7 @@ impl Function<'_, '_> {
         });
     }
 
-    /// A position within memory.
+    /// Checks that a position is within memory.
     pub(super) fn in_memory(&mut self, holds: &str, access: &Access, [position, elements]: [&str; 2]) {
         let buffer = &self.module.program.buffers[access.buffer as usize];
         let of = format!("the memory of `{}`", self.module.program.storages[buffer.storage as usize].name);

@@ -1,4 +1,4 @@
-//! Lists of instructions, conditions and loops.
+//! Emits lists of instructions, conditions and loops.
 
 use super::Field;
 use super::function::{Function, Vector};
@@ -11,14 +11,14 @@ use runtime::program::{
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// Vectors have at most so many lanes.
+/// Greatest number of lanes of a vector.
 const MOST_LANES: i64 = 64;
 
-/// The registers that may differ between the iterations of a loop.
+/// Returns the registers that may differ between the iterations of a loop.
 pub(super) fn varying(program: &Program, of: &Loop) -> BTreeSet<Reg> {
     let mut varying = BTreeSet::from([of.var]);
     each_instr(&of.body, &mut |instr| {
-        // What branches return differs as their condition does.
+        // The result of branches varies if their condition does.
         if let Instr::If { cond, then, otherwise, .. } = instr
             && varying.contains(cond)
         {
@@ -98,14 +98,15 @@ impl Function<'_, '_> {
         Ok(())
     }
 
-    /// Whether a form is written as it is: the register is kept in 64 bits, and the form is a number of its type.
+    /// Returns true if a form needs no wrapping, because the register is kept in 64 bits and the form fits its
+    /// type.
     fn fits(&self, dst: Reg, form: &Affine) -> bool {
         let (low, high) = self.module.scalar(dst).range();
         let all = low == i64::MIN;
         self.is_wide(dst) && (all || self.range(form).is_some_and(|(least, most)| low <= least && most <= high))
     }
 
-    /// Lanes that are masked keep their values.
+    /// Copies a register. Masked lanes keep their values.
     fn copy(&mut self, dst: Reg, src: Reg) {
         let value = self.value(src);
         let value = match self.mask.clone().filter(|_| self.lanes > 1) {
@@ -119,7 +120,7 @@ impl Function<'_, '_> {
         self.set(dst, &value);
     }
 
-    /// A value in the lanes that take part, and what was there before in the others.
+    /// Selects a new value in the active lanes, and the previous one in the others.
     pub(super) fn merged(&mut self, ty: &str, mask: &str, [value, before]: [&str; 2]) -> String {
         let truth = self.ty("i1");
         let mask = if self.module.purpose.hides_masks { self.hidden(mask) } else { mask.to_string() };
@@ -157,7 +158,7 @@ impl Function<'_, '_> {
         self.ret("0");
     }
 
-    /// Remembers that statements are executed.
+    /// Records that statements are executed.
     fn reach(&mut self, mark: Mark) {
         if let Some(mark) = mark.filter(|_| self.module.purpose.watched) {
             let slot = self.slot_with(&format!("mark{mark}"), "i1", "false");
@@ -165,7 +166,7 @@ impl Function<'_, '_> {
         }
     }
 
-    /// Remembers something if a condition holds.
+    /// Records something if a condition holds.
     pub(super) fn remember(&mut self, slot: &str, holds: &str) {
         let slot = self.slot_with(slot, "i1", "false");
         let before = self.op(format_args!("load i1, ptr {slot}"));
@@ -173,7 +174,7 @@ impl Function<'_, '_> {
         self.line(format_args!("store i1 {now}, ptr {slot}"));
     }
 
-    /// Whether something holds in at least one lane.
+    /// Returns a test of whether something holds in at least one lane.
     fn in_any_lane(&mut self, holds: &str) -> String {
         if self.lanes == 1 {
             return holds.to_string();
@@ -203,7 +204,7 @@ impl Function<'_, '_> {
         }
     }
 
-    /// Before the function is left: what was reached goes into the context.
+    /// Stores the records in the context before leaving the function.
     pub(super) fn leave(&mut self) {
         if !self.module.purpose.watched {
             return;
@@ -277,7 +278,7 @@ impl Function<'_, '_> {
         self.loop_(of, &min, ["0", &extent])
     }
 
-    /// A loop over `first..end`, counted from 0; its variable begins at `min`.
+    /// Emits a loop over `first..end`, counted from 0; its variable starts at `min`.
     pub(super) fn loop_(&mut self, of: &Loop, min: &str, [first, end]: [&str; 2]) -> Result<(), Fault> {
         self.counted(of, [first, end], 1, |function, i| {
             let value = match min {
@@ -290,14 +291,14 @@ impl Function<'_, '_> {
         })
     }
 
-    /// Counts some iterations of a loop, unless what is around it does.
+    /// Counts some iterations of a loop, unless the code around it does.
     fn spend_for(&mut self, of: &Loop, iterations: u32) {
         if let Some(cost) = own_cost(of) {
             self.spend(cost.saturating_mul(VECTOR.min(iterations.into())));
         }
     }
 
-    /// A loop that counts from `first` up to `end`, in steps.
+    /// Emits a loop that counts from `first` up to `end`, in steps.
     fn counted(
         &mut self,
         of: &Loop,
@@ -335,7 +336,7 @@ impl Function<'_, '_> {
         done
     }
 
-    /// The hint that a loop gives to LLVM.
+    /// Returns the LLVM hint of a loop.
     fn hint(&mut self, of: &Loop) -> String {
         let what = match of.kind {
             LoopKind::Unrolled if self.may_be_unrolled(of) => "!\"llvm.loop.unroll.full\"",
@@ -349,7 +350,8 @@ impl Function<'_, '_> {
         format!(", !llvm.loop !{n}")
     }
 
-    /// The lanes of a loop that was asked to be vectorized, or that `unasked` chose, if they can do the same at the same time.
+    /// Returns the lanes of a loop that is to be vectorized, by request or by `unasked`, if its iterations can run
+    /// in lockstep.
     fn vector_of(&mut self, of: &Loop) -> Option<Vector> {
         let extent = of.extent.as_constant().filter(|extent| *extent >= 2)?;
         let is_chosen = self.module.unasked.contains(&of.var);
@@ -364,7 +366,8 @@ impl Function<'_, '_> {
         self.can_be_vector(&of.body, &vector, false).then_some(vector)
     }
 
-    /// Whether a list can be done in all lanes at once. Where lanes are masked, what does not take part must not be touched.
+    /// Returns true if a list can be executed in all lanes at once. Under a mask, inactive lanes must not be
+    /// accessed.
     fn can_be_vector(&self, list: &[Instr], vector: &Vector, masked: bool) -> bool {
         let varies = |reg: &Reg| vector.varying.contains(reg);
         let uniform = |form: &Affine| form.terms.iter().all(|(reg, _)| !varies(reg));
@@ -386,7 +389,7 @@ impl Function<'_, '_> {
             }
             Instr::If { cond, then, otherwise, .. } => {
                 let masked = masked || varies(cond);
-                // Watched code has no marks under masks, so such a loop stays as it is.
+                // Watched code does not record marks under masks, so such a loop is not vectorized.
                 !(masked && self.module.purpose.watched)
                     && self.can_be_vector(then, vector, masked)
                     && self.can_be_vector(otherwise, vector, masked)
@@ -396,7 +399,7 @@ impl Function<'_, '_> {
         })
     }
 
-    /// Both sides of a condition that differs between the lanes: in each, those that do not take part are masked.
+    /// Emits both sides of a condition that differs between the lanes; in each, the inactive lanes are masked.
     fn masked(&mut self, cond: Reg, lists: [&[Instr]; 2]) -> Result<(), Fault> {
         let lanes = self.vector.as_ref().map_or(1, |vector| vector.lanes);
         self.lanes = lanes;
@@ -425,14 +428,14 @@ impl Function<'_, '_> {
         Ok(())
     }
 
-    /// Lanes that take part, as a value that LLVM does not look into. Of lanes that it knows, it makes shuffles after each
-    /// operation; of others a mask, which costs nothing.
+    /// Returns the active lanes as a value that LLVM cannot evaluate. For constant lanes, LLVM emits shuffles after
+    /// each operation; for others, a mask, which is free.
     fn as_unknown(&mut self, mask: &str) -> String {
         let zero = self.unknown_zero();
         self.with_zero(mask, zero)
     }
 
-    /// Lanes that take part, as a value that is nowhere else.
+    /// Returns the active lanes as a value that differs from all others.
     fn hidden(&mut self, mask: &str) -> String {
         let zero = self.op(format_args!("call i64 asm sideeffect \"\", \"=r,0\"(i64 0)"));
         self.with_zero(mask, &zero)
@@ -447,7 +450,8 @@ impl Function<'_, '_> {
         self.op(format_args!("bitcast i{lanes} {bits} to {truth}"))
     }
 
-    /// All iterations of a loop as the lanes of one or more vectors. A single one that is left over is done by itself.
+    /// Executes all iterations of a loop as the lanes of one or more vectors. A single remaining iteration is
+    /// executed separately.
     fn in_vectors(&mut self, of: &Loop, vector: Vector) -> Result<(), Fault> {
         let (extent, lanes) = (of.extent.as_constant().unwrap_or(0), i64::from(vector.lanes));
         let min = self.form(&of.min);
@@ -471,7 +475,7 @@ impl Function<'_, '_> {
         }
     }
 
-    /// The iterations of a loop from a value of its variable on, as the lanes of vectors.
+    /// Executes the iterations of a loop from a value of its variable on, as the lanes of a vector.
     fn one_vector(&mut self, of: &Loop, vector: Vector, first: &str) -> Result<(), Fault> {
         self.spend_for(of, vector.lanes);
         self.lanes = vector.lanes;

@@ -1,9 +1,10 @@
-//! Memory of a function's own that lanes need no mask for.
+//! Finds private memory of a function that lanes can access without a mask.
 //!
-//! A tile of 16 columns may belong to a row of 28 elements: of the second tile, 12 lanes take part. If all that touches the
-//! memory of the tile is under a condition on the position in it, and that is always the same one, then the other lanes touch
-//! only elements that no lane uses that takes part. So they may compute what they like, and LLVM keeps the tile in registers
-//! without a mask after each operation. A condition on anything else, such as on what is in memory, needs its mask.
+//! A tile of 16 columns may belong to a row of 28 elements, so that 12 lanes of the second tile are active. Suppose
+//! that all accesses to the memory of the tile are under a condition on their position, and that this condition is
+//! always the same. Then the inactive lanes access only elements that active lanes never use. So they may compute
+//! anything, and LLVM keeps the tile in registers without a mask after each operation. A condition on anything
+//! else, such as on memory content, needs its mask.
 
 use super::ranges::Ranges;
 use super::read;
@@ -13,7 +14,7 @@ use runtime::program::{
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// The storages that need no mask.
+/// Returns the storages that do not need a mask.
 pub(super) fn without_masks(program: &Program, ranges: &Ranges) -> BTreeSet<u32> {
     let known = Known::of(program, ranges);
     let mut out = BTreeSet::new();
@@ -30,16 +31,16 @@ pub(super) fn without_masks(program: &Program, ranges: &Ranges) -> BTreeSet<u32>
     out
 }
 
-/// Sums of more registers than this are not written out.
+/// Greatest number of registers in a sum that is expanded.
 const MOST_TERMS: usize = 16;
 
-/// What is known of registers.
+/// Facts about registers.
 struct Known<'p> {
     program: &'p Program,
     ranges: &'p Ranges,
-    /// The instructions that write them; nothing if there are several.
+    /// The instruction that writes each register; `None` if there are several.
     definitions: BTreeMap<Reg, Option<&'p Instr>>,
-    /// Integers that are sums, down to registers that are no sums and are written once.
+    /// Integers that are sums, of registers that are not sums themselves and are written once.
     sums: BTreeMap<Reg, Affine>,
     /// The first registers that hold such quotients and remainders.
     quotients: HashMap<(Binary, Affine, Affine), Reg>,
@@ -61,7 +62,8 @@ impl<'p> Known<'p> {
         known
     }
 
-    /// Whether a register is not written several times. What nobody writes is given.
+    /// Returns true if a register is written at most once. Registers that are never written are passed by the
+    /// caller.
     fn is_fixed(&self, reg: Reg) -> bool {
         self.definitions.get(&reg).is_none_or(Option::is_some)
     }
@@ -70,7 +72,7 @@ impl<'p> Known<'p> {
         form.terms.iter().all(|(reg, _)| self.is_fixed(*reg))
     }
 
-    /// The sum that an instruction writes, if the register holds it.
+    /// Returns the sum that an instruction writes, if the register holds it.
     fn sum(&mut self, reg: Reg, instr: &Instr) -> Option<Affine> {
         let of = |reg: &Reg| Affine::from(*reg);
         let number = |reg: &Reg| self.sums.get(reg)?.as_constant();
@@ -96,7 +98,7 @@ impl<'p> Known<'p> {
         (self.is_fixed(reg) && self.are_fixed(&sum) && low <= least && most <= high).then(|| self.written_out(&sum))
     }
 
-    /// A form in which registers that are sums are written out.
+    /// Expands the registers of a form that are sums.
     fn written_out(&self, form: &Affine) -> Affine {
         form.terms.iter().fold(Affine::from(form.constant), |sum, (reg, factor)| match self.sums.get(reg) {
             Some(of) if sum.terms.len() + of.terms.len() <= MOST_TERMS => sum.plus(of, *factor),
@@ -105,23 +107,23 @@ impl<'p> Known<'p> {
     }
 }
 
-/// That an index and a number that stays the same are less than a number: the dimension of the index, and the numbers. Without a
-/// dimension, that the number alone is less.
+/// The condition that an index plus an invariant form is less than a number: the dimension of the index, the form
+/// and the number. Without a dimension, the form alone is less than the number.
 type Condition = (Option<usize>, Affine, i64);
 
-/// A storage while its accesses are looked at.
+/// The analysis of the accesses to a storage.
 struct Tile<'p> {
     known: &'p Known<'p>,
     storage: u32,
-    /// The buffer by which it is accessed: by another one, an element has another position.
+    /// The buffer of all accesses; through another one, elements would have other positions.
     buffer: Option<u32>,
-    /// Registers that may change while the storage is there.
+    /// Registers that may change during the lifetime of the storage.
     inner: BTreeSet<Reg>,
-    /// The loops around that are to become vectors: one of them does.
+    /// The loops around to be vectorized, of which one will be.
     vectors: Vec<&'p Loop>,
     /// Conditions around, within those loops.
     around: Vec<Reg>,
-    /// The conditions of all accesses so far.
+    /// The conditions shared by all accesses so far.
     conditions: Option<Vec<Condition>>,
 }
 
@@ -138,13 +140,13 @@ impl<'p> Tile<'p> {
         Tile { known, storage, buffer: None, inner, vectors, around, conditions }
     }
 
-    /// Whether all accesses in a list have the same conditions as those before.
+    /// Returns true if all accesses in a list have the same conditions as those before.
     fn list(&mut self, list: &'p [Instr]) -> bool {
         list.iter().all(|instr| match instr {
             Instr::Load { access, .. } | Instr::Store { access, .. } => {
                 self.known.program.buffers[access.buffer as usize].storage != self.storage || self.access(access)
             }
-            // The memory would be another one, which all of this is not about.
+            // The storage would then be another one, to which this analysis does not apply.
             Instr::Allocate { storage, .. } => *storage != self.storage,
             Instr::For(of) => {
                 let outer = self.vectors.len();
@@ -155,7 +157,7 @@ impl<'p> Tile<'p> {
             }
             Instr::If { cond, then, otherwise, .. } => {
                 let outer = self.around.len();
-                // What is around a loop of vectors is the same in all lanes.
+                // Conditions outside of vectorized loops are the same in all lanes.
                 self.around.extend((!self.vectors.is_empty()).then_some(*cond));
                 let good = self.list(then);
                 self.around.truncate(outer);
@@ -166,7 +168,7 @@ impl<'p> Tile<'p> {
         })
     }
 
-    /// Whether a list accesses the storage.
+    /// Returns true if a list accesses the storage.
     fn touches(&self, list: &[Instr]) -> bool {
         let mut found = false;
         each_instr(list, &mut |instr| {
@@ -193,7 +195,7 @@ impl<'p> Tile<'p> {
         *self.conditions.get_or_insert_with(|| conditions.clone()) == conditions
     }
 
-    /// The conditions around that may differ between lanes. The others are branches, and mask none.
+    /// Returns the conditions around that may differ between lanes. The others are branches without masks.
     fn masking(&self) -> Vec<Reg> {
         if self.around.is_empty() {
             return Vec::new();
@@ -202,14 +204,14 @@ impl<'p> Tile<'p> {
         self.around.iter().copied().filter(|cond| varying.iter().any(|of| of.contains(cond))).collect()
     }
 
-    /// The dimension of whose index a form is the sum, and what else it has, which stays the same.
+    /// Splits a form into the index in a dimension and an invariant rest; returns the dimension and the rest.
     fn position(&self, access: &Access, form: &Affine) -> Option<(Option<usize>, Affine)> {
         let same = |rest: &Affine| rest.terms.iter().all(|(reg, _)| !self.inner.contains(reg));
         if same(form) {
             return Some((None, form.clone()));
         }
         let buffer = &self.known.program.buffers[access.buffer as usize];
-        // Beyond the end of a row, the next row begins.
+        // Beyond the end of a row, the next row starts.
         let row = |dim: usize| match dim {
             0 => Some(i64::MAX),
             dim => buffer.strides[dim - 1].as_constant()?.checked_div(buffer.strides[dim].as_constant()?),
@@ -226,11 +228,11 @@ impl<'p> Tile<'p> {
         is_place.then_some((Some(dim), rest))
     }
 
-    /// What a condition says: forms that are less than numbers.
+    /// Returns the bounds that follow from a condition: forms that are less than numbers.
     fn bounds(&self, cond: Reg) -> Option<Vec<(Affine, i64)>> {
         let written = |reg: &Reg| self.known.written_out(&Affine::from(*reg));
         match (*self.known.definitions.get(&cond)?)? {
-            // Numbers without a sign have another order.
+            // Unsigned numbers have another order.
             Instr::Binary { op: Binary::Lt, a, .. } if self.known.program.registers[a.index()] == Scalar::UInt(64) => {
                 None
             }

@@ -1,8 +1,8 @@
-//! LLVM's types of registers and of elements in memory.
+//! The LLVM types of registers and of elements in memory.
 
 use runtime::program::Scalar;
 
-/// The type of a register. `float16` and `bfloat16` are computed in `float`.
+/// Returns the type of a register. `float16` and `bfloat16` are computed in `float`.
 pub(super) fn of(scalar: Scalar) -> &'static str {
     match scalar {
         Scalar::Bool => "i1",
@@ -15,7 +15,7 @@ pub(super) fn of(scalar: Scalar) -> &'static str {
     }
 }
 
-/// The type of an element in memory.
+/// Returns the type of an element in memory.
 pub(super) fn in_memory(scalar: Scalar) -> &'static str {
     match scalar {
         Scalar::Bool => "i8",
@@ -25,7 +25,7 @@ pub(super) fn in_memory(scalar: Scalar) -> &'static str {
     }
 }
 
-/// The bits of an integer type of this module.
+/// Returns the width of an integer type in this module, in bits.
 pub(super) fn bits(scalar: Scalar) -> u32 {
     match scalar {
         Scalar::Bool => 1,
@@ -33,17 +33,17 @@ pub(super) fn bits(scalar: Scalar) -> u32 {
     }
 }
 
-/// Whether integers are extended with zeros.
+/// Returns true if integers are zero-extended.
 pub(super) fn is_unsigned(scalar: Scalar) -> bool {
     matches!(scalar, Scalar::Bool | Scalar::UInt(_))
 }
 
-/// A type of so many lanes; one lane is a scalar.
+/// Returns a vector type with this many lanes; one lane is a scalar.
 pub(super) fn lanes(base: &str, lanes: u32) -> String {
     if lanes == 1 { base.to_string() } else { format!("<{lanes} x {base}>") }
 }
 
-/// The name of a type in the names of intrinsics.
+/// Returns the suffix of a type in the names of intrinsics.
 pub(super) fn suffix(base: &str, lanes: u32) -> String {
     let base = match base {
         "float" => "f32",
@@ -54,7 +54,7 @@ pub(super) fn suffix(base: &str, lanes: u32) -> String {
     if lanes == 1 { base.to_string() } else { format!("v{lanes}{base}") }
 }
 
-/// A float constant: its bits as a `double`.
+/// Formats a float constant, as its bits in a `double`.
 pub(super) fn float(value: f64) -> String {
     format!("0x{:016X}", value.to_bits())
 }

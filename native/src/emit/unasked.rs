@@ -1,23 +1,24 @@
-//! Loops around reductions that become vectors although nobody asked for it.
+//! Vectorizes loops around reductions that do not request it.
 //!
-//! Each step of a reduction waits for the one before: a product of matrices without a schedule adds one element in the
-//! time in which the machine could add a hundred. Where the loops around the reduction are data-parallel, several of their
-//! iterations advance together. Each one adds in the order that is written, so the bits are the same. In a program that
-//! asks for vectors, threads or unrolled loops, the author has decided, and nothing is added. Nothing is added either where
-//! LLVM finds vectors by itself: it writes out short reductions, and it may reorder sums of integers.
+//! Each step of a reduction waits for the one before: a matrix product without a schedule adds one element in the
+//! time in which the machine could add a hundred. Where the loops around the reduction are data-parallel, several
+//! of their iterations advance together. Each one adds in the original order, so the bits are the same. In a
+//! program that requests vectors, threads or unrolled loops, the author has decided, and nothing is added. Nothing
+//! is added either where LLVM vectorizes by itself: it unrolls short reductions, and it may reorder sums of
+//! integers.
 
 use super::memory::MOST_STEP;
 use runtime::program::{Access, Instr, Loop, LoopKind, Program, Reg, each_instr};
 use std::collections::BTreeSet;
 
-/// Shorter loops stay as they are.
+/// Loops with fewer iterations are not vectorized.
 const FEWEST: i64 = 4;
-/// So does what is around a reduction of fewer steps.
+/// Loops around a reduction with fewer steps are not vectorized.
 const SHORT: i64 = 64;
-/// Most lanes if neighbours in the loop are far apart in memory: they are loaded one by one.
+/// Greatest number of lanes if neighbours in the loop are far apart in memory, because they are loaded one by one.
 const FAR: i64 = 8;
 
-/// The variables of the loops that become vectors.
+/// Returns the variables of the loops to vectorize.
 pub(super) fn loops_to_vectorize(program: &Program) -> BTreeSet<Reg> {
     let (mut out, mut has_schedule) = (BTreeSet::new(), false);
     each_instr(&program.body, &mut |instr| {
@@ -29,7 +30,7 @@ pub(super) fn loops_to_vectorize(program: &Program) -> BTreeSet<Reg> {
     out
 }
 
-/// Adds the innermost ones of a list. True if it added one.
+/// Adds the innermost ones of a list. Returns true if it added one.
 fn innermost(list: &[Instr], program: &Program, out: &mut BTreeSet<Reg>) -> bool {
     let mut found = false;
     for instr in list {
@@ -45,8 +46,8 @@ fn innermost(list: &[Instr], program: &Program, out: &mut BTreeSet<Reg>) -> bool
     found
 }
 
-/// Of loops that are data-parallel together and have a long loop in them that stores floats: the innermost one that is long
-/// enough.
+/// Chooses among loops that are data-parallel together and contain a long loop that stores floats: the innermost
+/// one that is long enough.
 fn chosen<'p>(first: &'p Loop, program: &Program) -> Option<&'p Loop> {
     let (mut of, mut found) = (first, None);
     for left in (0..first.lanes).rev() {
@@ -61,7 +62,7 @@ fn chosen<'p>(first: &'p Loop, program: &Program) -> Option<&'p Loop> {
     found.filter(|_| of.body.iter().any(|instr| matches!(instr, Instr::For(of) if is_long(of, 1, program))))
 }
 
-/// Whether a loop, together with those around it, has many iterations and stores floats.
+/// Returns true if a loop, together with those around it, has many iterations and stores floats.
 fn is_long(of: &Loop, around: i64, program: &Program) -> bool {
     let steps = around.saturating_mul(of.extent.as_constant().unwrap_or(SHORT).max(1));
     let is_float = |access: &Access| program.buffers[access.buffer as usize].element.is_float();
@@ -76,7 +77,7 @@ fn is_long(of: &Loop, around: i64, program: &Program) -> bool {
     })
 }
 
-/// The lanes of such a loop, at most so many.
+/// Returns the lanes of such a loop, up to `most`.
 pub(super) fn lanes(of: &Loop, extent: i64, most: i64) -> i64 {
     let mut far = false;
     each_instr(&of.body, &mut |instr| {

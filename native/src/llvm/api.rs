@@ -3,12 +3,12 @@
 use libloading::Library;
 use std::ffi::{c_char, c_int, c_void};
 
-/// A pointer to something of LLVM.
+/// A pointer to an LLVM object.
 pub(super) type Ref = *mut c_void;
 
 macro_rules! functions {
     ($($name:ident: fn($($arg:ty),*) $(-> $out:ty)?,)*) => {
-        /// Addresses of the functions. They stay valid: the library is never closed.
+        /// Addresses of the functions. They remain valid because the library is never closed.
         #[expect(non_snake_case, reason = "named as in LLVM's headers")]
         pub(super) struct Api {
             $(pub(super) $name: unsafe extern "C" fn($($arg),*) $(-> $out)?,)*

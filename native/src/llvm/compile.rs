@@ -1,4 +1,4 @@
-//! From the text of a module to object code.
+//! Compiles the text of a module to object code.
 
 use super::api::Ref;
 use super::passes::Effort;
@@ -6,21 +6,21 @@ use super::{Llvm, LlvmError};
 use std::ffi::{CStr, c_char};
 use std::ptr::null_mut;
 
-/// What is made of a module.
+/// The output of a compilation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Output {
     /// Object code.
     Object,
     /// Assembly text.
     Assembly,
-    /// The text of LLVM after its own passes.
+    /// LLVM text after LLVM's own passes.
     Optimized,
 }
 
-/// Stack for LLVM, whose passes recurse over long chains of instructions. Only what is used takes memory.
+/// Bytes of stack for LLVM, whose passes recurse over long chains of instructions. Only used pages take memory.
 const STACK: usize = 256 << 20;
 
-/// Things of LLVM that are disposed of in the end, also after an error.
+/// LLVM objects that are disposed of at the end, even after an error.
 struct Held<'l> {
     llvm: &'l Llvm,
     context: Ref,
@@ -32,7 +32,7 @@ struct Held<'l> {
 impl Drop for Held<'_> {
     fn drop(&mut self) {
         let api = &self.llvm.api;
-        // SAFETY: each was made by LLVM, is disposed of once, and the module before its context.
+        // SAFETY: each was created by LLVM, is disposed of once, and the module before its context.
         unsafe {
             if !self.options.is_null() {
                 (api.LLVMDisposePassBuilderOptions)(self.options);
@@ -49,10 +49,10 @@ impl Drop for Held<'_> {
 }
 
 impl Llvm {
-    /// Compiles the text of a module. Each call has a context of its own, so threads can compile at the same time.
+    /// Compiles the text of a module. Each call has its own context, so threads can compile at the same time.
     ///
     /// # Errors
-    /// If LLVM refuses the module.
+    /// Fails if LLVM rejects the module.
     pub fn compile(&self, text: &str, output: Output) -> Result<Vec<u8>, LlvmError> {
         stacker::grow(STACK, || self.compiled(text, output))
     }
@@ -82,19 +82,20 @@ impl Llvm {
     }
 }
 
-/// Remarks of LLVM on its own passes, such as a loop that it does not vectorize. Faults are returned, and not told here.
+/// Ignores LLVM's remarks on its own passes, such as a loop that it does not vectorize. Errors are returned
+/// instead.
 unsafe extern "C" fn not_printed(_: Ref, _: Ref) {}
 
 impl Held<'_> {
     fn refused(&self, message: *mut c_char) -> LlvmError {
-        // SAFETY: LLVM made the message.
+        // SAFETY: LLVM allocated the message.
         LlvmError::Refused(unsafe { self.llvm.api.message(message) })
     }
 
     fn parse(&mut self, text: &str) -> Result<(), LlvmError> {
         let api = &self.llvm.api;
         let mut message = null_mut();
-        // SAFETY: the buffer copies the text, and the parser takes the buffer; the results go into variables of ours.
+        // SAFETY: the buffer copies the text, and the parser takes the buffer; the results go into local variables.
         let failed = unsafe {
             let make = api.LLVMCreateMemoryBufferWithMemoryRangeCopy;
             let buffer = make(text.as_ptr().cast(), text.len(), c"kernel".as_ptr());
@@ -104,11 +105,11 @@ impl Held<'_> {
             self.module = null_mut();
             return Err(self.refused(message));
         }
-        // SAFETY: the module was just made; 2 means that a fault is returned, and not printed.
+        // SAFETY: the module was just created; 2 means that an error is returned, and not printed.
         if unsafe { (api.LLVMVerifyModule)(self.module, 2, &raw mut message) } != 0 {
             return Err(self.refused(message));
         }
-        // SAFETY: a message is there also if all is well.
+        // SAFETY: there is a message even on success.
         drop(unsafe { api.taken(message) });
         Ok(())
     }
@@ -146,7 +147,7 @@ impl Held<'_> {
     fn emit(&self, kind: i32) -> Result<Vec<u8>, LlvmError> {
         let api = &self.llvm.api;
         let (mut message, mut buffer) = (null_mut(), null_mut());
-        // SAFETY: machine and module are valid; the results go into variables of ours.
+        // SAFETY: machine and module are valid; the results go into local variables.
         let failed = unsafe {
             let emit = api.LLVMTargetMachineEmitToMemoryBuffer;
             emit(self.machine, self.module, kind, &raw mut message, &raw mut buffer)
@@ -154,7 +155,7 @@ impl Held<'_> {
         if failed != 0 {
             return Err(self.refused(message));
         }
-        // SAFETY: the buffer has so many bytes until it is disposed of.
+        // SAFETY: the buffer has this many bytes until it is disposed of.
         unsafe {
             let start = (api.LLVMGetBufferStart)(buffer).cast::<u8>();
             let bytes = std::slice::from_raw_parts(start, (api.LLVMGetBufferSize)(buffer)).to_vec();

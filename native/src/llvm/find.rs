@@ -1,12 +1,12 @@
-//! Where an LLVM library may be.
+//! Lists the places where an LLVM library may be.
 
 use std::env;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The variable that names a library.
+/// The environment variable that names a library.
 pub const VARIABLE: &str = "PASSHOST_LLVM";
-/// The oldest and the newest version that is looked for.
+/// The oldest and the newest version to look for.
 const VERSIONS: std::ops::RangeInclusive<u32> = 16..=22;
 
 /// A place where a library may be.
@@ -14,11 +14,12 @@ const VERSIONS: std::ops::RangeInclusive<u32> = 16..=22;
 pub struct Candidate {
     /// A file, or a name that the system resolves.
     pub path: PathBuf,
-    /// Where that is from, for messages.
+    /// Its origin, for messages.
     pub from: &'static str,
 }
 
-/// The places, the first one first. A library that the variable names is the only one; an empty name is none.
+/// Returns the places in order. If the variable names a library, it is the only one; an empty name means no
+/// library.
 pub fn candidates() -> Vec<Candidate> {
     if let Some(path) = env::var_os(VARIABLE).filter(|path| !path.is_empty()) {
         return vec![Candidate { path: path.into(), from: VARIABLE }];
@@ -28,7 +29,7 @@ pub fn candidates() -> Vec<Candidate> {
     of_rust.chain(of_system()).collect()
 }
 
-/// The folder of the Rust compiler.
+/// Returns the folder of the Rust compiler.
 pub(crate) fn sysroot() -> Option<PathBuf> {
     let mut rustc = Command::new(env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
     let output = rustc.args(["--print", "sysroot"]).stderr(Stdio::null()).stdin(Stdio::null()).output().ok()?;
@@ -36,7 +37,7 @@ pub(crate) fn sysroot() -> Option<PathBuf> {
     Some(PathBuf::from(text.trim()))
 }
 
-/// Rust's own library: its name has versions of both.
+/// Returns the library of Rust, whose name contains the versions of LLVM and Rust.
 fn in_sysroot(root: &Path) -> Vec<PathBuf> {
     let is_llvm = |path: &PathBuf| {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
@@ -51,7 +52,7 @@ fn in_sysroot(root: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Names that the loader of the system knows, the newest version first.
+/// Returns library names for the system's loader, the newest version first.
 fn of_system() -> Vec<Candidate> {
     let mut names = Vec::new();
     for version in VERSIONS.rev() {

@@ -1,4 +1,4 @@
-//! Object code in memory, ready to be called.
+//! Loads object code into memory.
 
 use super::api::Ref;
 use super::{Llvm, LlvmError};
@@ -8,7 +8,7 @@ use std::ffi::CString;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 
-/// Code in memory; it goes when this is dropped.
+/// Code in memory, which is unloaded when this is dropped.
 pub(crate) struct Loaded {
     llvm: Arc<Llvm>,
     name: String,
@@ -16,7 +16,7 @@ pub(crate) struct Loaded {
     entry: Entry,
 }
 
-/// The code that is in memory, by the names of the entries.
+/// The loaded code, by the names of the entries.
 pub(super) type InMemory = Mutex<HashMap<String, Weak<Loaded>>>;
 
 // SAFETY: the tracker is used only when this is dropped, and LLVM's loader locks itself; the code may run on any thread.
@@ -25,7 +25,7 @@ unsafe impl Send for Loaded {}
 unsafe impl Sync for Loaded {}
 
 impl Loaded {
-    /// Loads object code whose entry has a name that belongs to its content. What is in memory already is shared.
+    /// Loads object code whose entry is named by its content. Code that is already loaded is shared.
     pub(crate) fn new(llvm: &Arc<Llvm>, object: &[u8], name: &str) -> Result<Arc<Loaded>, LlvmError> {
         loop {
             let mut known = llvm.in_memory();
@@ -49,7 +49,8 @@ impl Loaded {
         let api = &llvm.api;
         let symbol = CString::new(name).map_err(|error| LlvmError::Load(error.to_string()))?;
         let mut address = 0u64;
-        // SAFETY: the buffer copies the code, and the loader takes the buffer; the tracker is released when this is dropped.
+        // SAFETY: the buffer copies the code, and the loader takes the buffer; the tracker is released when this is
+        // dropped.
         let tracker = unsafe {
             let tracker = (api.LLVMOrcJITDylibCreateResourceTracker)((api.LLVMOrcLLJITGetMainJITDylib)(llvm.jit));
             let make = api.LLVMCreateMemoryBufferWithMemoryRangeCopy;
@@ -63,12 +64,12 @@ impl Loaded {
             }
             tracker
         };
-        // SAFETY: the code was made from a module whose entry has this signature.
+        // SAFETY: the code was compiled from a module whose entry has this signature.
         let entry = unsafe { std::mem::transmute::<usize, Entry>(address as usize) };
         Ok(Loaded { llvm: Arc::clone(llvm), name: name.to_string(), tracker, entry })
     }
 
-    /// The code. It must not be called after `self` is dropped.
+    /// Returns the entry. It must not be called after `self` is dropped.
     pub(crate) fn entry(&self) -> Entry {
         self.entry
     }
@@ -83,7 +84,7 @@ impl Llvm {
 impl Drop for Loaded {
     fn drop(&mut self) {
         let (api, mut known) = (&self.llvm.api, self.llvm.in_memory());
-        // SAFETY: nobody calls the code any more, as it is reached through `self` alone.
+        // SAFETY: the code is not called any more, because it is reached through `self` only.
         unsafe {
             let _ = api.error((api.LLVMOrcResourceTrackerRemove)(self.tracker));
             (api.LLVMOrcReleaseResourceTracker)(self.tracker);

@@ -1,13 +1,12 @@
-//! LLVM, found when the program runs: a library that is opened once, the machine that it makes code for, and the loader of
-//! that code.
+//! LLVM as a library that is found at run time and opened once, with the target machine and the loader of its code.
 //!
 //! | file | what |
 //! |---|---|
-//! | `find` | where a library may be |
+//! | `find` | places of a library |
 //! | `probe` | a trial of a library in a copy of this process |
-//! | `api` | the functions that are used |
-//! | `compile` | from text to object code or assembly |
-//! | `load` | object code in memory |
+//! | `api` | the C functions in use |
+//! | `compile` | compiling text to object code or assembly |
+//! | `load` | loading object code |
 
 mod api;
 mod compile;
@@ -32,7 +31,7 @@ use std::path::{Path, PathBuf};
 use std::ptr::null_mut;
 use std::sync::Arc;
 
-/// Why there is no LLVM, or no code of it.
+/// The reason why LLVM is unavailable, or cannot compile or load code.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LlvmError {
@@ -41,45 +40,45 @@ pub enum LlvmError {
     Open {
         /// The library.
         path: String,
-        /// What named it.
+        /// The origin of its path.
         from: &'static str,
-        /// What the system says.
+        /// The system's error message.
         message: String,
     },
-    /// It is another library, or an LLVM that is too old.
+    /// The library is not LLVM, or an LLVM that is too old.
     #[error("{path} ({from}) is not LLVM 16 or newer: it has no function `{missing}`")]
     NoLlvm {
         /// The library.
         path: String,
-        /// What named it.
+        /// The origin of its path.
         from: &'static str,
-        /// A function that it lacks.
+        /// A missing function.
         missing: &'static str,
     },
-    /// A version that is too old.
+    /// The version is too old.
     #[error("{path} ({from}) is LLVM {version}; 16 or newer is needed")]
     Old {
         /// The library.
         path: String,
-        /// What named it.
+        /// The origin of its path.
         from: &'static str,
         /// Its version.
         version: String,
     },
-    /// It makes no code for this machine.
+    /// The library cannot generate code for this machine.
     #[error("{path} ({from}) makes no code for this machine: {message}")]
     NoTarget {
         /// The library.
         path: String,
-        /// What named it.
+        /// The origin of its path.
         from: &'static str,
-        /// What LLVM says.
+        /// The message of LLVM.
         message: String,
     },
     /// No library was found.
     #[error("no LLVM library was found: neither that of `rustc`, nor one of the system; {VARIABLE} names one")]
     NotFound,
-    /// LLVM refuses a module, which is a defect of passhost.
+    /// LLVM rejects a module, which is a defect of passhost.
     #[error("LLVM refuses the code of a function: {0}")]
     Refused(String),
     /// The code cannot be loaded.
@@ -87,9 +86,9 @@ pub enum LlvmError {
     Load(String),
 }
 
-/// Says what is wrong with what is no file, or with a file that begins like a library but is cut off. The loader of the system
-/// would wait for the one, and read beyond the end of the other, which ends the process. Other files are left to it, and so are
-/// names of which only it knows the place.
+/// Describes the damage of a path that is not a file, or of a library file that is cut off. The system's loader
+/// would block on the former, and crash the process by reading beyond the end of the latter. All other files are
+/// left to the loader, as are names that only it can resolve.
 fn damaged(path: &Path) -> Option<String> {
     let metadata = path.metadata().ok()?;
     if !metadata.is_file() {
@@ -108,7 +107,7 @@ fn damaged(path: &Path) -> Option<String> {
     Some(format!("it is no whole library: it has {} bytes, and its parts end at {end}", metadata.len()))
 }
 
-/// Tries a library that the user named, if this system can make a copy of the process.
+/// Tries a library named by the user, if this system can fork the process.
 fn trial(candidate: &Candidate) -> Result<(), LlvmError> {
     #[cfg(unix)]
     if candidate.from == VARIABLE && damaged(&candidate.path).is_none() {
@@ -121,7 +120,7 @@ fn trial(candidate: &Candidate) -> Result<(), LlvmError> {
     Ok(())
 }
 
-/// An LLVM library, and the machine that it makes code for.
+/// An LLVM library and its target machine.
 pub struct Llvm {
     api: Api,
     path: PathBuf,
@@ -148,11 +147,11 @@ impl std::fmt::Debug for Llvm {
 }
 
 impl Llvm {
-    /// The first library that can be used. One that [`VARIABLE`] names is the only one that is tried, in a copy of this process
-    /// first: it may be anything.
+    /// Finds the first usable library. If [`VARIABLE`] names one, only that is tried, first in a forked process,
+    /// because it may be any file.
     ///
     /// # Errors
-    /// If there is none: why the one that is named cannot be used, or else that none was found.
+    /// Fails if there is none, with the reason why the named one cannot be used, or else that none was found.
     pub fn find() -> Result<Arc<Llvm>, LlvmError> {
         let mut named = None;
         for candidate in candidates() {
@@ -172,19 +171,20 @@ impl Llvm {
     /// Opens a library.
     ///
     /// # Errors
-    /// If it is not there, is no LLVM, is too old, or makes no code for this machine.
+    /// Fails if the library is missing, is not LLVM, is too old, or cannot generate code for this machine.
     pub fn open(candidate: &Candidate) -> Result<Arc<Llvm>, LlvmError> {
         let (path, from) = (candidate.path.display().to_string(), candidate.from);
         if let Some(message) = damaged(&candidate.path) {
             return Err(LlvmError::Open { path, from, message });
         }
-        // SAFETY: initializers of an LLVM library only set up its own tables. A file that is no library is refused.
+        // SAFETY: initializers of an LLVM library only set up its own tables. A file that is not a library is
+        // refused.
         let library = unsafe { Library::new(&candidate.path) }.map_err(|error| {
-            // What the system says is the source: a missing file, another library that is needed.
+            // The source is the system's message: a missing file, or a missing dependency.
             let message = std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
             LlvmError::Open { path: path.clone(), from, message }
         })?;
-        // LLVM's code and its threads must stay: the library is never closed.
+        // The library is never closed, because LLVM's code and threads must remain.
         let library: &'static Library = Box::leak(Box::new(library));
         let version = version(library).map_err(|missing| LlvmError::NoLlvm { path: path.clone(), from, missing })?;
         if version[0] < 16 {
@@ -194,15 +194,15 @@ impl Llvm {
         initialize(library);
         let api = Api::of(library).map_err(|missing| LlvmError::NoLlvm { path: path.clone(), from, missing })?;
         let no_target = |message: String| LlvmError::NoTarget { path: path.clone(), from, message };
-        // SAFETY: the functions return strings that are ours until they are disposed of.
+        // SAFETY: the functions return strings that this code owns until they are disposed of.
         let [triple, cpu, features] = unsafe {
             let texts = [api.LLVMGetDefaultTargetTriple, api.LLVMGetHostCPUName, api.LLVMGetHostCPUFeatures];
             texts.map(|text| api.taken(text()))
         };
         let (mut target, mut message) = (null_mut(), null_mut());
-        // SAFETY: the triple is a C string; the results go into variables of ours.
+        // SAFETY: the triple is a C string; the results go into local variables.
         if unsafe { (api.LLVMGetTargetFromTriple)(triple.as_ptr(), &raw mut target, &raw mut message) } != 0 {
-            // SAFETY: LLVM made the message.
+            // SAFETY: LLVM allocated the message.
             return Err(no_target(unsafe { api.message(message) }));
         }
         let jit = api.jit().map_err(no_target)?;
@@ -222,32 +222,32 @@ impl Llvm {
         }))
     }
 
-    /// Its version, as `19.1.7`.
+    /// Returns its version, such as `19.1.7`.
     pub fn version(&self) -> String {
         self.version.map(|part| part.to_string()).join(".")
     }
 
-    /// The file, or the name by which the system found it.
+    /// Returns the file, or the name by which the system found it.
     pub fn path(&self) -> &std::path::Path {
         &self.path
     }
 
-    /// What named it.
+    /// Returns the origin of its path.
     pub fn from(&self) -> &'static str {
         self.from
     }
 
-    /// The processor, as LLVM calls it.
+    /// Returns LLVM's name of the processor.
     pub fn cpu(&self) -> String {
         self.cpu.to_string_lossy().into_owned()
     }
 
-    /// The processor's features, as LLVM lists them.
+    /// Returns the processor's features as LLVM lists them.
     pub fn features(&self) -> String {
         self.features.to_string_lossy().into_owned()
     }
 
-    /// Bits of the widest vectors of the processor.
+    /// Returns the width of the widest vectors of the processor, in bits.
     pub fn vector_bits(&self) -> u32 {
         let features = self.features();
         let has = |name: &str| features.split(',').any(|feature| feature == name);
@@ -258,30 +258,32 @@ impl Llvm {
         }
     }
 
-    /// Whether code for `float16` is right: the processor converts it by itself, and LLVM is not older than 22. LLVM 16 and 19 select
-    /// wrong lanes of vectors of 20 or 24 elements on processors with AVX512-FP16, and LLVM 19 calls `fmaxf` on those without.
+    /// Returns true if `float16` is compiled correctly: the processor has conversions, and LLVM is at least 22. On
+    /// processors with AVX512-FP16, LLVM 16 and 19 select wrong lanes of vectors of 20 or 24 elements; on those
+    /// without, LLVM 19 calls `fmaxf`.
     pub(crate) fn has_half(&self) -> bool {
         self.version[0] >= 22 && self.has_on_x86("+f16c")
     }
 
-    /// Whether it multiplies and adds with one rounding.
+    /// Returns true if the processor has a fused multiply-add.
     pub(crate) fn has_mul_add(&self) -> bool {
         self.has_on_x86("+fma")
     }
 
-    /// Whether it never ends on vectors that are selected by the same masks again, as in `a ? w : b ? w : a ? w : x`, and have other
-    /// lanes than registers have. LLVM 19 does that for processors with AVX-512; 18 and 20 do not.
+    /// Returns true if LLVM loops for ever on vectors that are selected by the same masks again, as in
+    /// `a ? w : b ? w : a ? w : x`, and have another number of lanes than registers. LLVM 19 does so for processors
+    /// with AVX-512; 18 and 20 do not.
     pub(crate) fn loops_over_selects(&self) -> bool {
         self.version[0] == 19
     }
 
-    /// Other machines than x86 have what is asked for.
+    /// Returns true if the processor has a feature. Other machines than x86 always have it.
     fn has_on_x86(&self, wanted: &str) -> bool {
         let triple = self.triple.to_string_lossy();
         !triple.starts_with("x86") || self.features().split(',').any(|feature| feature == wanted)
     }
 
-    /// What object code depends on, besides its text.
+    /// Returns everything that object code depends on, besides its text.
     pub(crate) fn identity(&self) -> String {
         let [triple, cpu, features] = [&self.triple, &self.cpu, &self.features].map(|text| text.to_string_lossy());
         let [all, quick] = [&self.passes.all, &self.passes.quick].map(|passes| passes.to_string_lossy());
@@ -290,19 +292,19 @@ impl Llvm {
 }
 
 impl Api {
-    /// A message of LLVM as text, which is then disposed of.
+    /// Returns a message of LLVM as text, and disposes of it.
     ///
     /// # Safety
-    /// LLVM must have made it, or it is null.
+    /// LLVM must have allocated it, or it is null.
     unsafe fn message(&self, message: *mut c_char) -> String {
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         unsafe { self.taken(message) }.to_string_lossy().into_owned()
     }
 
-    /// A text of LLVM, which is then disposed of.
+    /// Returns a text of LLVM, and disposes of it.
     ///
     /// # Safety
-    /// LLVM must have made it, or it is null.
+    /// LLVM must have allocated it, or it is null.
     unsafe fn taken(&self, text: *mut c_char) -> CString {
         if text.is_null() {
             return CString::default();
@@ -315,12 +317,12 @@ impl Api {
         }
     }
 
-    /// The message of an error; none if there is no error.
+    /// Converts an error of LLVM; null means success.
     fn error(&self, error: Ref) -> Result<(), String> {
         if error.is_null() {
             return Ok(());
         }
-        // SAFETY: an error of LLVM that nobody else has seen; asking for its message consumes it.
+        // SAFETY: the error was not used before; getting its message consumes it.
         unsafe {
             let text = (self.LLVMGetErrorMessage)(error);
             let out = CStr::from_ptr(text).to_string_lossy().into_owned();
@@ -329,10 +331,10 @@ impl Api {
         }
     }
 
-    /// The loader of object code. What code calls is looked up in this process.
+    /// Creates the loader of object code. Symbols that code calls are looked up in this process.
     fn jit(&self) -> Result<Ref, String> {
         let (mut jit, mut process) = (null_mut(), null_mut());
-        // SAFETY: a null builder asks for the defaults; the generator then belongs to the library of the loader.
+        // SAFETY: a null builder means the defaults; the generator then belongs to the library of the loader.
         unsafe {
             self.error((self.LLVMOrcCreateLLJIT)(&raw mut jit, null_mut()))?;
             let prefix = (self.LLVMOrcLLJITGetGlobalPrefix)(jit);
@@ -344,7 +346,7 @@ impl Api {
     }
 }
 
-/// The version of a library, or the function that says that it has none.
+/// Returns the version of a library, or the name of the function that is missing if it does not have one.
 fn version(library: &Library) -> Result<[u32; 3], &'static str> {
     const NAME: &str = "LLVMGetVersion";
     let mut version = [0; 3];
@@ -357,11 +359,11 @@ fn version(library: &Library) -> Result<[u32; 3], &'static str> {
     Ok(version)
 }
 
-/// Makes the library ready for the processors that it knows of those we know.
+/// Initializes the library for those of our processors that it supports.
 fn initialize(library: &Library) {
     for target in ["X86", "AArch64", "RISCV"] {
         for part in ["TargetInfo", "Target", "TargetMC", "AsmPrinter", "AsmParser"] {
-            // SAFETY: such functions take nothing and return nothing.
+            // SAFETY: these functions have no arguments and no result.
             unsafe {
                 if let Ok(function) = library.get::<unsafe extern "C" fn()>(&format!("LLVMInitialize{target}{part}")) {
                     function();

@@ -1,12 +1,13 @@
-//! The passes of LLVM that a module goes through, and how much its code generation tries.
+//! Chooses the LLVM passes for a module, and the effort of code generation.
 //!
-//! They are those of `default<O3>` that loops over tensors gain from, in its order. Two things are left out on purpose: inlining,
-//! as the few functions of a module are called once or by callbacks; and SLP, the search for vectors in straight code, which took
-//! four fifths of the time and no kernel became quicker by. `default<O3>` cannot be asked to leave SLP out: its option is ignored.
+//! They are the passes of `default<O3>` that help loops over tensors, in the same order. Two are left out on
+//! purpose. Inlining is useless, because the few functions of a module are called once or by callbacks. SLP, the
+//! vectorization of straight-line code, took four fifths of the time, and did not make any kernel faster.
+//! `default<O3>` itself cannot be used without SLP, because it ignores the option to turn SLP off.
 
 use std::ffi::CString;
 
-/// Scalars instead of memory, simple loops, short ones unrolled, and nothing computed twice.
+/// Promotes memory to scalars, simplifies loops, unrolls short ones, and removes redundant computations.
 const SIMPLIFY: &str = "
     sroa<modify-cfg>, early-cse<memssa>, simplifycfg, COMBINE, jump-threading, correlated-propagation, simplifycfg, COMBINE, reassociate,
     loop-mssa(
@@ -18,10 +19,10 @@ const SIMPLIFY: &str = "
     sroa<modify-cfg>, vector-combine, gvn, sccp, bdce, COMBINE, jump-threading, correlated-propagation, adce, memcpyopt, dse,
     loop-mssa(licm<allowspeculation>), simplifycfg, COMBINE";
 
-/// Vectors of loops that have none, unrolled loops, and what is left to tidy up after them.
+/// Vectorizes loops, unrolls them, and cleans up.
 ///
-/// The blocks of an unrolled loop are joined before anything is combined: between blocks, `instcombine` moves each product behind
-/// the last one of the same sum, which it then waits for. Two convolutions in a row took 15 % longer.
+/// The blocks of an unrolled loop are merged before `instcombine` runs. Between blocks, it would move each product
+/// after the last product of the same sum, which serializes them: two convolutions in a row took 15 % longer.
 const VECTORIZE: &str = "
     loop-mssa(loop-rotate), loop-distribute, loop-vectorize, loop-load-elim, COMBINE,
     simplifycfg<bonus-inst-threshold=1;forward-switch-cond;switch-range-to-icmp;switch-to-lookup;no-keep-loops;hoist-common-insts;
@@ -29,28 +30,30 @@ const VECTORIZE: &str = "
     vector-combine, COMBINE, loop-unroll<O3>, simplifycfg, sroa<modify-cfg>, COMBINE, loop-mssa(licm<allowspeculation>),
     alignment-from-assumptions, loop-sink, instsimplify, div-rem-pairs, simplifycfg";
 
-/// What takes time in proportion to the text: scalars instead of memory, and what that makes simple.
+/// The passes with a running time linear in the size of the text: promoting memory to scalars, and simplifying the
+/// result.
 const QUICK: &str = "sroa<modify-cfg>, early-cse<memssa>, simplifycfg, COMBINE, simplifycfg";
 
-/// Texts of functions from these sizes on are compiled with less effort.
+/// Sizes of function texts from which on less effort is spent.
 ///
-/// Code generation looks for registers and an order in a whole block at once, so straight code of twice the length takes it up to
-/// 17 times as long: unrolled loops of 300 KB of text 0.07 s, of 600 KB 1.3 s, of 1.2 MB more than 40 s. Without optimization it
-/// takes 0.1 s for 7 MB. The passes take 0.3, 0.6 and 1.6 s for the three, so they are worth it a while longer.
+/// Code generation allocates registers and schedules a whole block at once, so straight code of twice the length
+/// can take it up to 17 times as long: unrolled loops of 300 KB of text 0.07 s, of 600 KB 1.3 s, of 1.2 MB more
+/// than 40 s. Without optimization it takes 0.1 s for 7 MB. The passes take 0.3, 0.6 and 1.6 s for these three
+/// sizes, so they remain useful for longer texts.
 const LARGE: usize = 512 << 10;
 const HUGE: usize = 4 << 20;
 
-/// How a module is compiled.
+/// The effort of compiling a module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Effort {
-    /// Only the quick passes.
+    /// True if only the quick passes run.
     pub(super) is_quick: bool,
     /// The level of code generation, 0 to 3.
     pub(super) level: i32,
 }
 
 impl Effort {
-    /// How a text is compiled: as its largest function can be.
+    /// Returns the effort for a text, which depends on its largest function.
     pub(super) fn of(text: &str) -> Effort {
         match text.split("\ndefine ").map(str::len).max().unwrap_or(0) {
             HUGE.. => Effort { is_quick: true, level: 0 },
@@ -60,7 +63,7 @@ impl Effort {
     }
 }
 
-/// The passes, as this version of LLVM writes them.
+/// The passes, in the syntax of this version of LLVM.
 pub(super) struct Passes {
     pub(super) all: CString,
     pub(super) quick: CString,
@@ -68,7 +71,7 @@ pub(super) struct Passes {
 
 impl Passes {
     pub(super) fn new(major: u32) -> Passes {
-        // From version 18 on, a debugging check that ends the process has to be turned off.
+        // Since version 18, a debugging check that aborts the process has to be turned off.
         let combine = if major < 18 { "instcombine" } else { "instcombine<no-verify-fixpoint>" };
         let text = |passes: &str| {
             let text = passes.replace("COMBINE", combine);

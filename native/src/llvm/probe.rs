@@ -1,22 +1,25 @@
-//! Tries a library in a copy of this process. While a library is loaded, its code runs: it may end the process, or never end.
+//! Tries a library in a forked process. Loading a library runs its code, which may abort the process or never
+//! return.
 
 use super::{Candidate, Llvm};
 use libc::{c_int, pid_t};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-/// How long a library may take to be loaded: longer than a slow disk needs.
+/// Longest time for loading a library: more than a slow disk needs.
 const PATIENCE: Duration = Duration::from_secs(15);
-/// Bytes by which a copy says that it came to its end.
+/// Number of bytes by which the forked process reports that it finished.
 const TOKEN: usize = 16;
 
-/// Returns what happened instead, if the library cannot be opened or refused within the copy. Nothing if no copy can be made.
+/// Returns the failure of the forked process, unless it opened or refused the library and finished. `None` also if
+/// the process cannot be forked.
 pub(super) fn failure(candidate: &Candidate) -> Option<String> {
     let (ours, theirs) = pipe()?;
-    // A library that writes to all open files does not know these bytes.
+    // Random, so that a library that writes to all open files does not send the same bytes.
     let mut token = [0; TOKEN];
     getrandom::fill(&mut token).ok()?;
-    // SAFETY: the copy has one thread. It opens the library, writes the token, and ends without running handlers of its parent.
+    // SAFETY: the child has one thread. It opens the library, writes the token, and ends without running handlers
+    // of its parent.
     match unsafe { libc::fork() } {
         -1 => None,
         0 => attempt(candidate, &theirs, &token),
@@ -37,10 +40,10 @@ pub(super) fn failure(candidate: &Candidate) -> Option<String> {
     }
 }
 
-/// The copy's part.
+/// Opens the library in the forked process.
 fn attempt(candidate: &Candidate, to: &OwnedFd, token: &[u8; TOKEN]) -> ! {
-    // SAFETY: calls without pointers, or with pointers to texts and bytes that live during the call. The alarm ends a copy whose
-    // parent is gone. `_exit` runs no exit handlers.
+    // SAFETY: calls without pointers, or with pointers to texts and bytes that live during the call. The alarm ends
+    // a child whose parent has gone. `_exit` runs no exit handlers.
     unsafe {
         for signal in [libc::SIGALRM, libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGABRT] {
             libc::signal(signal, libc::SIG_DFL);
@@ -60,7 +63,7 @@ fn pipe() -> Option<(OwnedFd, OwnedFd)> {
     Some((reader.into(), writer.into()))
 }
 
-/// Waits for the first bytes: zeros if the other end was closed before; nothing if neither happened in time.
+/// Waits for the first bytes: zeros if the other end was closed before; `None` on a timeout.
 fn answer(from: &OwnedFd) -> Option<[u8; TOKEN]> {
     let until = Instant::now() + PATIENCE;
     loop {
@@ -71,7 +74,8 @@ fn answer(from: &OwnedFd) -> Option<[u8; TOKEN]> {
             0 => return None,
             1 => {
                 let mut bytes = [0; TOKEN];
-                // SAFETY: room for the bytes, which lives during the call. So few are written at once.
+                // SAFETY: the buffer has room for the bytes, and lives during the call. So few bytes are written at
+                // once.
                 unsafe { libc::read(from.as_raw_fd(), bytes.as_mut_ptr().cast(), TOKEN) };
                 return Some(bytes);
             }
@@ -81,7 +85,7 @@ fn answer(from: &OwnedFd) -> Option<[u8; TOKEN]> {
     }
 }
 
-/// Waits for the end of the copy, and says how it ended.
+/// Waits for the child to end, and describes how it ended.
 fn wait(child: pid_t) -> String {
     let mut status = 0;
     // SAFETY: the status lives during the call.

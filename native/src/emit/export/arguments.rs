@@ -1,4 +1,4 @@
-//! How exported functions check what they are given: `bind` of the runtime as code, over `DLTensor`s.
+//! Emits the argument checks of exported functions: the runtime's `bind` as code, over `DLTensor`s.
 
 use super::shape_text;
 use crate::emit::function::Function;
@@ -6,16 +6,16 @@ use passhost_lang::ir::{DType, Dim};
 use runtime::program::{Param, ParamKind, Reg, Scalar, TensorParam};
 use std::collections::BTreeMap;
 
-/// What happens where something is wrong.
+/// The way in which an exported function reports an error.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Failure {
     /// The function returns the text.
     Return,
-    /// TVM-FFI gets a `TypeError`.
+    /// TVM-FFI receives a `TypeError`.
     Raise,
 }
 
-/// Where the fields of a `DLTensor` are, in bytes.
+/// Byte offsets of the fields of a `DLTensor`.
 const DATA: u64 = 0;
 const DEVICE: u64 = 8;
 const N_DIM: u64 = 16;
@@ -23,7 +23,7 @@ const DTYPE: u64 = 20;
 const SHAPE: u64 = 24;
 const STRIDES: u64 = 32;
 const OFFSET: u64 = 40;
-/// The device that is the processor itself.
+/// The device type of the processor itself.
 const CPU: i32 = 1;
 
 /// The memory of an argument.
@@ -70,7 +70,7 @@ fn put(out: &mut Function<'_, '_>, array: &str, at: usize, ty: &str, value: &str
     out.line(format_args!("store {ty} {value}, ptr {to}, align 8"));
 }
 
-/// The bits of a number, which must be one of its type.
+/// Returns the bits of a number, after checking that its type can represent it.
 fn scalar(out: &mut Function<'_, '_>, param: &Param, reg: Reg, at: usize) -> String {
     let scalar = out.module.scalar(reg);
     let from = out.op(format_args!("getelementptr i64, ptr %args, i64 {at}"));
@@ -86,7 +86,7 @@ fn scalar(out: &mut Function<'_, '_>, param: &Param, reg: Reg, at: usize) -> Str
     bits
 }
 
-/// An argument that is a tensor.
+/// The check of a tensor argument.
 struct Check<'c> {
     /// The pointer to its `DLTensor`.
     given: String,
@@ -108,7 +108,7 @@ impl Check<'_> {
         out.op(format_args!("load {ty}, ptr {at}, align 4"))
     }
 
-    /// All that is asked of it.
+    /// Emits all checks of the tensor.
     fn tensor(&self, out: &mut Function<'_, '_>, symbols: &mut BTreeMap<u32, String>) -> Memory {
         let there = out.op(format_args!("icmp ne ptr {}, null", self.given));
         self.unless(out, &there, "the argument is NULL");
@@ -127,7 +127,7 @@ impl Check<'_> {
         self.memory(out, &elements)
     }
 
-    /// The extents. A variable gets its value where it is first seen.
+    /// Checks the extents. The first dimension that is a variable sets its value.
     fn shape(&self, out: &mut Function<'_, '_>, symbols: &mut BTreeMap<u32, String>) -> Vec<String> {
         let shape = self.field(out, SHAPE, "ptr");
         if !self.of.shape.is_empty() {
@@ -148,7 +148,7 @@ impl Check<'_> {
         extents
     }
 
-    /// The strides of a tensor without gaps, and how many elements it has.
+    /// Computes the strides of a tensor without gaps, and its number of elements.
     fn compact(&self, out: &mut Function<'_, '_>, extents: &[String]) -> (Vec<String>, String) {
         let (mut strides, mut product, mut fine) = (Vec::new(), "1".to_string(), "true".to_string());
         let name = "llvm.umul.with.overflow.i64";
@@ -173,7 +173,7 @@ impl Check<'_> {
         (strides, product)
     }
 
-    /// The elements lie without gaps, and so does the function want them.
+    /// Checks that the elements have no gaps, and that the function requires the same strides.
     fn strides(
         &self,
         out: &mut Function<'_, '_>,
@@ -213,7 +213,7 @@ impl Check<'_> {
         out.unless_wrong(&fits, &format!("{text}; the argument has none"), Failure::Return);
     }
 
-    /// Where the elements are; the storage and its size are noted.
+    /// Computes the address of the elements; stores it and the size in the context.
     fn memory(&self, out: &mut Function<'_, '_>, elements: &str) -> Memory {
         let storage = self.of.storage;
         let data = self.field(out, DATA, "ptr");
@@ -242,7 +242,8 @@ impl Check<'_> {
     }
 }
 
-/// Whether the stride of a dimension is the wanted one, or means nothing; and whether something else holds, too.
+/// Emits a test that the stride of a dimension is the wanted one or does not matter, and that another condition
+/// holds.
 fn is_stride(out: &mut Function<'_, '_>, [extent, stride, wanted]: [&str; 3], also: &str) -> String {
     let same = out.op(format_args!("icmp eq i64 {stride}, {wanted}"));
     let single = out.op(format_args!("icmp sle i64 {extent}, 1"));
@@ -250,7 +251,7 @@ fn is_stride(out: &mut Function<'_, '_>, [extent, stride, wanted]: [&str; 3], al
     out.op(format_args!("and i1 {also}, {fits}"))
 }
 
-/// A dimension: a number, or a variable, which has the value that was found if it is seen for the first time.
+/// Returns the value of a dimension: a number, or a variable, which is set to the found extent on its first use.
 fn value_of(dim: &Dim, symbols: &mut BTreeMap<u32, String>, found: &str) -> String {
     match (dim.as_int(), dim) {
         (Some(value), _) => value.to_string(),
@@ -260,14 +261,14 @@ fn value_of(dim: &Dim, symbols: &mut BTreeMap<u32, String>, found: &str) -> Stri
     }
 }
 
-/// A data type as DLPack has it in 32 bits: code, bits, lanes.
+/// Returns a data type as the 32 bits of DLPack: code, bits, lanes.
 fn dtype_bits(dtype: DType) -> u32 {
     let lanes = u32::from(dtype.lanes()) << 16;
     let of = if Scalar::of(dtype) == Some(Scalar::Bool) { DType::BOOL } else { dtype };
     u32::from(of.code()) | u32::from(of.bits()) << 8 | lanes
 }
 
-/// What is written shares no memory with another argument.
+/// Checks that no written argument shares memory with another argument.
 fn apart(out: &mut Function<'_, '_>, memory: &[Memory]) {
     for (n, a) in memory.iter().enumerate() {
         for b in &memory[n + 1..] {
@@ -292,7 +293,7 @@ fn apart(out: &mut Function<'_, '_>, memory: &[Memory]) {
 }
 
 impl Function<'_, '_> {
-    /// A text of the module, which ends with a zero.
+    /// Adds a zero-terminated text to the module.
     pub(super) fn constant_text(&mut self, text: &str) -> String {
         let plain = |byte: u8| (32..127).contains(&byte) && byte != b'"' && byte != b'\\';
         let escaped: Vec<String> = text
@@ -306,7 +307,7 @@ impl Function<'_, '_> {
         name
     }
 
-    /// Ends the function with a text, unless all is well.
+    /// Ends the function with a text unless a condition holds.
     pub(super) fn unless_wrong(&mut self, holds: &str, text: &str, failure: Failure) {
         let [good, bad] = [self.label(), self.label()];
         let text = self.constant_text(text);

@@ -1,8 +1,8 @@
-//! PrimFuncs as functions that other programs call: one for C, and one for TVM-FFI, over the same checks.
+//! Emits PrimFuncs as functions that other programs call: one for C, and one for TVM-FFI, with shared checks.
 //!
-//! Both put their arguments into an array of 8 bytes each (a pointer to a `DLTensor`, or a number), and call `NAME.call`. That
-//! returns null, or a text that says what is wrong: a constant of the library, so nobody frees it, and threads do not share it.
-//! What the code calls back is in `support.ll`.
+//! Both put their arguments into an array of 8 bytes each (a pointer to a `DLTensor`, or a number), and call
+//! `NAME.call`. That returns null, or a text that describes the error. The text is a constant of the library, so it
+//! need not be freed, and threads do not share state. The callbacks of the code are in `support.ll`.
 
 mod arguments;
 
@@ -21,12 +21,12 @@ pub(crate) struct Exported {
     pub(crate) name: String,
     pub(crate) program: Program,
     pub(crate) proven: Proven,
-    /// What its variables of shapes are called, by their numbers.
+    /// Names of its shape variables, by their numbers.
     pub(crate) symbols: BTreeMap<u32, String>,
     pub(crate) purpose: Purpose,
 }
 
-/// The names of variables of shapes: those of parameters, or of the body.
+/// Returns the names of shape variables: those of parameters, or of the body.
 pub(crate) fn names_of_symbols<'b>(
     program: &Program,
     of_body: impl Fn(u32) -> Option<&'b str>,
@@ -37,7 +37,7 @@ pub(crate) fn names_of_symbols<'b>(
     names
 }
 
-/// A shape as text.
+/// Formats a shape.
 pub(crate) fn shape_text(shape: &[Dim], names: &BTreeMap<u32, String>) -> String {
     let dim = |dim: &Dim| match (dim.as_int(), dim) {
         (Some(value), _) => value.to_string(),
@@ -47,7 +47,7 @@ pub(crate) fn shape_text(shape: &[Dim], names: &BTreeMap<u32, String>) -> String
     format!("[{}]", shape.iter().map(dim).collect::<Vec<String>>().join(", "))
 }
 
-/// Why a program cannot be called by others; nothing if it can.
+/// Returns the reason why a program cannot be exported; `None` if it can.
 pub(crate) fn why_not(of: &Exported) -> Option<String> {
     let program = &of.program;
     let letter = |c: char| c.is_ascii_alphabetic() || c == '_';
@@ -90,15 +90,15 @@ pub(crate) fn why_not(of: &Exported) -> Option<String> {
     unbound.then(|| "has a variable of shapes that no argument binds".to_string())
 }
 
-/// The text of a library of PrimFuncs, each of which can be called by others.
+/// Emits a library of PrimFuncs that other programs can call.
 ///
 /// # Errors
-/// The PrimFunc of which no code is made, and why.
+/// Returns the PrimFunc that cannot be compiled, and the reason.
 pub(crate) fn library(functions: &[Exported]) -> Result<String, (String, String)> {
     let (mut modules, mut hints) = (Vec::new(), 0);
     for of in functions {
         let mut module = Module::new(&of.program, &of.name, (&of.proven, of.purpose));
-        // Numbers of metadata are those of the whole text.
+        // Metadata is numbered across the whole text.
         module.hints = hints;
         module.kernel().map_err(|fault| (of.name.clone(), format!("becomes no code: {fault}")))?;
         if let Some(number) = module.called.first() {
@@ -123,7 +123,7 @@ pub(crate) fn library(functions: &[Exported]) -> Result<String, (String, String)
     Ok(out)
 }
 
-/// `NAME.call`: checks the arguments, and calls the kernel. What kind of error there was goes to `kind`.
+/// Emits `NAME.call`, which checks the arguments and calls the kernel. It stores the kind of error in `kind`.
 fn call(module: &mut Module<'_>, of: &Exported) {
     let (name, program) = (module.name, module.program);
     let storages = program.storages.len();
@@ -158,7 +158,7 @@ fn call(module: &mut Module<'_>, of: &Exported) {
     out.close();
 }
 
-/// The text of a site, also of those that have negative numbers.
+/// Returns the text of a site, including those with negative numbers.
 fn fault(out: &mut Function<'_, '_>, site: &str) -> String {
     let name = out.module.name;
     let mut texts = vec![
@@ -175,7 +175,7 @@ fn fault(out: &mut Function<'_, '_>, site: &str) -> String {
     out.op(format_args!("load ptr, ptr {at}, align 8"))
 }
 
-/// `passhost_NAME`, for C: the text of what is wrong.
+/// Emits `passhost_NAME`, for C, which returns the error text.
 fn for_c(module: &mut Module<'_>) {
     let (name, program) = (module.name, module.program);
     let types: Vec<&str> = program.params.iter().map(|param| in_c(&param.kind, program)).collect();
@@ -192,7 +192,7 @@ fn for_c(module: &mut Module<'_>) {
     out.close();
 }
 
-/// The type of a parameter as LLVM has it for C's functions.
+/// Returns the LLVM type of a parameter in C functions.
 fn in_c(kind: &ParamKind, program: &Program) -> &'static str {
     match kind {
         ParamKind::Scalar(reg) if program.registers[reg.index()].is_float() => "double",
@@ -201,7 +201,7 @@ fn in_c(kind: &ParamKind, program: &Program) -> &'static str {
     }
 }
 
-/// `__tvm_ffi_NAME`: the safe call of TVM-FFI.
+/// Emits `__tvm_ffi_NAME`, the safe call of TVM-FFI.
 fn for_tvm(module: &mut Module<'_>) {
     let (name, program) = (module.name, module.program);
     let head = format!("define i32 @__tvm_ffi_{name}(ptr %self, ptr %given, i32 %count, ptr %result)");
@@ -243,7 +243,7 @@ fn for_tvm(module: &mut Module<'_>) {
     let code = out.op(format_args!("call i32 @passhost.raise(ptr {kind}, ptr {message})"));
     out.ret(&code);
     out.start(&good);
-    // No value: a type of 0, and zeros.
+    // An empty value: type 0, and zeros.
     out.line(format_args!("call void @llvm.memset.p0.i64(ptr %result, i8 0, i64 16, i1 false)"));
     out.ret("0");
     out.close();
@@ -255,13 +255,13 @@ const BOOL: i32 = 2;
 const FLOAT: i32 = 3;
 const TENSOR_POINTER: i32 = 7;
 const TENSOR: i32 = 70;
-/// Bytes of an object before what is its own.
+/// Bytes of an object's header.
 const OBJECT: u64 = 24;
 
-/// A value of TVM-FFI as 64 bits, whether its type is right, and what is right in words.
+/// A value of TVM-FFI as 64 bits, a test of its type, and the name of the right type.
 type OfAny = (String, String, &'static str);
 
-/// Whether a type is one of two.
+/// Emits a test that a type is one of two.
 fn is_one_of(out: &mut Function<'_, '_>, ty: &str, types: [i32; 2]) -> [String; 3] {
     let [a, b] = types.map(|wanted| out.op(format_args!("icmp eq i32 {ty}, {wanted}")));
     let both = out.op(format_args!("or i1 {a}, {b}"));

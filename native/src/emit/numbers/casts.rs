@@ -1,11 +1,11 @@
-//! Operations on one register, and conversions.
+//! Emits operations on one register, and conversions.
 
 use crate::emit::function::Function;
 use crate::emit::types;
 use runtime::program::{Reg, Scalar, Unary};
 
 impl Function<'_, '_> {
-    /// An operation on one register.
+    /// Emits an operation on one register.
     pub(in crate::emit) fn unary(&mut self, op: Unary, dst: Reg, a: Reg) {
         let (from, to) = (self.module.scalar(a), self.module.scalar(dst));
         let x = self.value(a);
@@ -18,7 +18,7 @@ impl Function<'_, '_> {
         self.set(dst, &value);
     }
 
-    /// Whether an operation can be done in all lanes of vectors.
+    /// Returns true if an operation can be vectorized.
     pub(in crate::emit) fn has_lanes(&self, op: Unary, a: Reg) -> bool {
         match op {
             Unary::Math(math) => {
@@ -41,7 +41,7 @@ impl Function<'_, '_> {
             Unary::Abs if matches!(from, Scalar::Int(_)) => return self.intrinsic("abs", base, &[x], ", i1 false"),
             _ => {}
         }
-        // Bits are counted in bytes: a truth value has 8.
+        // Bits are counted in bytes; a truth value has 8.
         let counts = matches!(op, Unary::PopCount | Unary::Clz);
         let wide = if counts && from == Scalar::Bool { Scalar::UInt(8) } else { from };
         let x = match wide == from {
@@ -57,7 +57,7 @@ impl Function<'_, '_> {
         self.resized(wide, to, unsigned, &x)
     }
 
-    /// An integer in the width of another type.
+    /// Changes the width of an integer to that of another type.
     fn resized(&mut self, from: Scalar, to: Scalar, unsigned: bool, x: &str) -> String {
         let [source, target] = [from, to].map(|scalar| self.ty(types::of(scalar)));
         let how = match (types::bits(from), types::bits(to)) {
@@ -117,7 +117,7 @@ impl Function<'_, '_> {
         }
     }
 
-    /// Cut towards 0; what is beyond the range becomes the least or greatest number, NaN becomes 0.
+    /// Converts a float to an integer: truncates it towards 0, clamps it to the range, and makes NaN 0.
     fn saturated(&mut self, from: Scalar, to: Scalar, x: &str) -> String {
         let (source, target) = (types::of(from), types::of(to));
         let name = if types::is_unsigned(to) { "fptoui.sat" } else { "fptosi.sat" };

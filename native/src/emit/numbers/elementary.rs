@@ -1,4 +1,4 @@
-//! The steps of elementary functions as instructions, on as many lanes as the instruction around has.
+//! Emits the steps of elementary functions, on the lanes of the current instruction.
 
 use crate::emit::function::Function;
 use crate::emit::types;

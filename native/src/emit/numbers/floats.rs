@@ -1,4 +1,4 @@
-//! Operations on floats. `float16` and `bfloat16` are computed in `float` and rounded after each operation.
+//! Emits operations on floats. `float16` and `bfloat16` are computed in `float` and rounded after each operation.
 
 use crate::emit::Field;
 use crate::emit::function::Function;
@@ -45,7 +45,7 @@ impl Function<'_, '_> {
         self.set(dst, &value);
     }
 
-    /// `a * b + c`, rounded once: by a function where the machine has no instruction for it.
+    /// Emits `a * b + c`, rounded once; it is a function call if the machine does not have an instruction for it.
     pub(in crate::emit) fn mul_add(&mut self, dst: Reg, operands: [Reg; 3]) {
         let of = self.module.scalar(dst);
         let base = types::of(of);
@@ -83,19 +83,19 @@ impl Function<'_, '_> {
         self.op(format_args!("fcmp {relation} {ty} {x}, {y}"))
     }
 
-    /// Whether an operation can be done in all lanes of vectors.
+    /// Returns true if an operation can be vectorized.
     pub(in crate::emit) fn float_has_lanes(&self, op: Binary, of: Scalar) -> bool {
         op.is_truth() || functions::of_two(op).is_none() || op == Binary::Pow && types::of(of) == "float"
     }
 
-    /// Whether a function can be.
+    /// Returns true if a function can be vectorized.
     pub(in crate::emit) fn math_has_lanes(&self, math: Math, of: Scalar) -> bool {
         let steps = if math == Math::Sigmoid { Math::Exp } else { math };
         let own = types::of(of) == "float" && elementary::of::<Function<'_, '_>>(steps).is_some();
         own || simple(math).is_some() || math == Math::Rsqrt
     }
 
-    /// A function of one float.
+    /// Emits a function of one float.
     pub(in crate::emit) fn math(&mut self, math: Math, of: Scalar, x: &str) -> String {
         let base = types::of(of);
         let ty = self.ty(base);
@@ -118,7 +118,7 @@ impl Function<'_, '_> {
         self.rounded(of, &value)
     }
 
-    /// A function by its steps if it has some, otherwise one of the table.
+    /// Emits a function by its steps if it has some, otherwise as a call of one in the table.
     fn elementary(&mut self, math: Math, base: &'static str, x: &str) -> String {
         match elementary::of(math).filter(|_| base == "float") {
             Some(steps) => steps(self, &x.to_string()),
@@ -138,7 +138,7 @@ impl Function<'_, '_> {
         self.op(format_args!("call {base} {function}({}) memory(none) nounwind willreturn", args.join(", ")))
     }
 
-    /// A number of `float` rounded to a type.
+    /// Rounds a `float` to a type.
     pub(in crate::emit) fn rounded(&mut self, of: Scalar, value: &str) -> String {
         match of {
             Scalar::F16 => {
@@ -151,7 +151,7 @@ impl Function<'_, '_> {
         }
     }
 
-    /// To the nearest number, of two equally near ones to the even one; NaN stays NaN.
+    /// Rounds to the nearest number, ties to even; NaN remains NaN.
     fn rounded_to_bf16(&mut self, value: &str) -> String {
         let (float, word) = (self.ty("float"), self.ty("i32"));
         let [sixteen, one, half, upper, quiet] =
@@ -169,7 +169,7 @@ impl Function<'_, '_> {
     }
 }
 
-/// Functions that IEEE 754 defines to the last bit, by the names of their intrinsics.
+/// Returns the intrinsic of a function that IEEE 754 defines exactly.
 fn simple(math: Math) -> Option<&'static str> {
     Some(match math {
         Math::Sqrt => "sqrt",

@@ -1,11 +1,11 @@
-//! Operations on integers and truth values.
+//! Emits operations on integers and truth values.
 
 use crate::emit::function::Function;
 use crate::emit::types;
 use runtime::program::{Binary, Reg, Scalar};
 
 impl Function<'_, '_> {
-    /// An operation on two registers of one type.
+    /// Emits an operation on two registers of one type.
     pub(in crate::emit) fn binary(&mut self, op: Binary, dst: Reg, [a, b]: [Reg; 2], place: u32) {
         let of = self.module.scalar(a);
         if of.is_float() {
@@ -23,7 +23,7 @@ impl Function<'_, '_> {
         self.set(dst, &value);
     }
 
-    /// A sum, difference or product that does not wrap around, in the 64 bits that its register has; a quotient or
+    /// Emits a sum, difference or product that does not wrap in the 64 bits of its register, or a quotient or
     /// remainder of numbers that are not negative.
     fn exact(&mut self, op: Binary, dst: Reg, [a, b]: [Reg; 2]) -> Option<String> {
         let (ranges, of) = (&self.module.ranges, self.module.scalar(dst));
@@ -48,7 +48,7 @@ impl Function<'_, '_> {
             return None;
         }
         let [x, y] = [a, b].map(|reg| self.index(reg));
-        // Numbers of 32 bits are divided much faster.
+        // Division of 32-bit numbers is much faster.
         let short = name.starts_with('u') && left.1 <= i64::from(u32::MAX) && right.1 <= i64::from(u32::MAX);
         let (wide, narrow) = (self.ty("i64"), self.ty("i32"));
         if !short {
@@ -59,7 +59,7 @@ impl Function<'_, '_> {
         Some(self.op(format_args!("zext {narrow} {value} to {wide}")))
     }
 
-    /// Whether an operation can be done in all lanes of vectors.
+    /// Returns true if an operation can be vectorized.
     pub(in crate::emit) fn binary_has_lanes(&self, op: Binary, [a, b]: [Reg; 2]) -> bool {
         let of = self.module.scalar(a);
         match of.is_float() {
@@ -80,7 +80,7 @@ impl Function<'_, '_> {
             Binary::Le => "icmp ule",
             Binary::Gt => "icmp ugt",
             Binary::Ge => "icmp uge",
-            // What is shifted right by one bit is 0.
+            // Shifting a truth value right by one bit results in 0.
             Binary::Shr => {
                 let stays = self.op(format_args!("xor {ty} {y}, {one}"));
                 return self.op(format_args!("and {ty} {x}, {stays}"));
@@ -122,13 +122,13 @@ impl Function<'_, '_> {
                 let name = if op == Binary::Shl { "shl" } else { right };
                 return self.op(format_args!("{name} {ty} {x}, {by}"));
             }
-            // Functions of floats alone.
+            // These functions exist for floats only.
             _ => return x.to_string(),
         };
         self.op(format_args!("{name} {ty} {x}, {y}"))
     }
 
-    /// A quotient or remainder. A division by zero ends the run; the least number divided by -1 wraps around.
+    /// Emits a quotient or remainder. A division by zero ends the run; the least number divided by -1 wraps around.
     fn divided(&mut self, op: Binary, of: Scalar, ([a, b], [x, y]): ([Reg; 2], [&str; 2]), place: u32) -> String {
         let (base, ranges) = (types::of(of), &self.module.ranges);
         let divisor = ranges.reg(b);
@@ -154,7 +154,7 @@ impl Function<'_, '_> {
         if !matches!(op, Binary::FloorDiv | Binary::FloorMod) {
             return if wants_rest { rest } else { quotient };
         }
-        // Rounded down: one less if there is a rest whose sign is not that of the divisor.
+        // Rounds down: subtracts one if there is a remainder whose sign differs from the divisor's.
         let signs = self.op(format_args!("xor {ty} {rest}, {by}"));
         let differ = self.op(format_args!("icmp slt {ty} {signs}, {zero}"));
         let some = self.op(format_args!("icmp ne {ty} {rest}, {zero}"));

@@ -1,9 +1,9 @@
-//! Operations on numbers.
+//! Emits operations on numbers.
 //!
 //! | file | what |
 //! |---|---|
 //! | `integers`, `floats` | operations on two numbers, functions of one |
-//! | `casts` | from one data type to another one |
+//! | `casts` | conversions between data types |
 //! | `elementary` | exponentials and the like |
 //! | `power` | powers |
 

@@ -1,4 +1,4 @@
-//! The steps of powers as instructions on `double`, on as many lanes as the instruction around has.
+//! Emits the steps of powers as instructions on `double`, on the lanes of the current instruction.
 
 use crate::emit::function::Function;
 use crate::emit::types;
@@ -19,7 +19,7 @@ impl Function<'_, '_> {
         self.constant("i64", &value.to_string())
     }
 
-    /// A number as one of another type.
+    /// Converts a number to another type.
     fn converted(&mut self, how: &str, value: &str, [from, to]: [&str; 2]) -> String {
         let (from, to) = (self.ty(from), self.ty(to));
         self.op(format_args!("{how} {from} {value} to {to}"))
