@@ -1,5 +1,5 @@
-//! What is wrong in the sources of a plugin, though the compiler finds nothing: what they declare and the plugin does not
-//! export, and operators in patterns that nobody declares.
+//! Finds mistakes in plugin sources that the compiler cannot find: declarations that the plugin does not export, and undeclared operators in
+//! patterns.
 
 use plugin_api::metadata::PluginMeta;
 use plugin_api::names::did_you_mean;
@@ -7,7 +7,7 @@ use registry::Registry;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// What a plugin declares with a macro and exports in a list.
+/// The kinds of items that a plugin declares with a macro and exports in a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A pass.
@@ -25,7 +25,7 @@ pub enum Kind {
 impl Kind {
     const ALL: [Kind; 5] = [Kind::Pass, Kind::Config, Kind::Property, Kind::Composite, Kind::Instrument];
 
-    /// Its macro, its name in messages, and its list in `export_plugin!`.
+    /// Returns its macro, its name in messages, and its list in `export_plugin!`.
     fn words(self) -> (&'static str, &'static str, &'static str) {
         match self {
             Kind::Pass => ("declare_pass!", "pass", "passes"),
@@ -36,7 +36,7 @@ impl Kind {
         }
     }
 
-    /// Whether a plugin has something of this name.
+    /// Returns true if the plugin exports an item of this name.
     fn is_exported(self, name: &str, meta: &PluginMeta) -> bool {
         match self {
             Kind::Pass => meta.passes.iter().any(|pass| pass.name == name),
@@ -48,21 +48,21 @@ impl Kind {
     }
 }
 
-/// A declaration that `export_plugin!` does not have.
+/// A declaration that is missing in `export_plugin!`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unexported {
-    /// What is declared.
+    /// Kind of the declaration.
     pub kind: Kind,
     /// Its name.
     pub name: String,
-    /// File, as the folder of the crate has it.
+    /// The file, relative to the crate's folder.
     pub file: PathBuf,
     /// Line of the name, from 1.
     pub line: usize,
 }
 
 impl Unexported {
-    /// What to do.
+    /// Returns advice on what to do.
     pub fn remedy(&self) -> String {
         format!("add its constant to `{}` of `export_plugin!`", self.kind.words().2)
     }
@@ -80,7 +80,7 @@ impl fmt::Display for Unexported {
     }
 }
 
-/// Everything that the sources of a crate declare and its plugin does not export, in the order of the files.
+/// Returns all declarations in a crate's sources that its plugin does not export, in the order of the files.
 pub fn unexported(folder: &Path, meta: &PluginMeta) -> Vec<Unexported> {
     unexported_of(folder, |kind, name| kind.is_exported(name, meta))
 }
@@ -94,21 +94,21 @@ fn unexported_of(folder: &Path, is_exported: impl Fn(Kind, &str) -> bool) -> Vec
     found
 }
 
-/// An operator in a pattern that no plugin declares: such a pattern matches nothing.
+/// An operator in a pattern that no plugin declares. Such a pattern never matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownInPattern {
     /// Its name.
     pub name: String,
-    /// File, as the folder of the crate has it.
+    /// The file, relative to the crate's folder.
     pub file: PathBuf,
     /// Line of the name, from 1.
     pub line: usize,
-    /// Operators with a name like it.
+    /// Operators with similar names.
     pub near: Vec<String>,
 }
 
 impl UnknownInPattern {
-    /// What to do.
+    /// Advice on what to do.
     pub const REMEDY: &'static str = "correct the name, or list the plugin that declares the operator";
 }
 
@@ -120,8 +120,8 @@ impl fmt::Display for UnknownInPattern {
     }
 }
 
-/// Operators that the sources of a crate name in patterns and that no plugin declares, in the order of the files. Names of a
-/// namespace in which nobody declares operators are left out, unless they are like another: their plugin may not be listed.
+/// Returns undeclared operators in the patterns of a crate's sources, in the order of the files. Operators in a namespace without any
+/// declarations are left out, unless their name resembles another, because their plugin may not be listed.
 pub fn unknown_in_patterns(folder: &Path, registry: &Registry) -> Vec<UnknownInPattern> {
     let namespace = |name: &str| name.split('.').next().unwrap_or_default().to_string();
     let mut found = Vec::new();
@@ -136,7 +136,7 @@ pub fn unknown_in_patterns(folder: &Path, registry: &Registry) -> Vec<UnknownInP
     found
 }
 
-/// The operators that a text names in patterns, with their lines. Comments are left out, and the tests at its end.
+/// Returns the operators in the patterns of a text, with their lines. Comments, and the tests at the end, are skipped.
 fn in_patterns(text: &str) -> Vec<(String, usize)> {
     let code = text.lines().take_while(|line| line.trim() != "#[cfg(test)]");
     let code: Vec<&str> = code.map(|line| if line.trim_start().starts_with('/') { "" } else { line }).collect();
@@ -155,7 +155,7 @@ fn in_patterns(text: &str) -> Vec<(String, usize)> {
     found
 }
 
-/// The names that a text declares, with their lines. Comments are left out, which have examples.
+/// Returns the declarations in a text, with their lines. Comments are skipped, because they contain examples.
 fn declared(text: &str) -> Vec<(Kind, String, usize)> {
     let (mut found, mut open) = (Vec::new(), None);
     for (at, line) in text.lines().enumerate() {
@@ -168,7 +168,7 @@ fn declared(text: &str) -> Vec<(Kind, String, usize)> {
             (None, Some((kind, head))) => (kind, head + line),
             (None, None) => continue,
         };
-        // The first `=` in it is in front of the name.
+        // The first `=` comes before the name.
         match head.split_once('=').map(|(_, name)| name.trim_start()) {
             None | Some("") => {
                 head.push('\n');
@@ -183,7 +183,7 @@ fn declared(text: &str) -> Vec<(Kind, String, usize)> {
     found
 }
 
-/// The sources of a crate: files, as its folder has them, and their texts.
+/// Returns the source files of a crate, relative to its folder, with their texts.
 fn texts(folder: &Path) -> impl Iterator<Item = (PathBuf, String)> + use<'_> {
     sources(&folder.join("src")).into_iter().map(move |path| {
         let text = std::fs::read_to_string(&path).unwrap_or_default();
@@ -191,7 +191,7 @@ fn texts(folder: &Path) -> impl Iterator<Item = (PathBuf, String)> + use<'_> {
     })
 }
 
-/// Rust files in a folder and those below it, sorted.
+/// Returns the Rust files in a folder and its subfolders, sorted.
 fn sources(folder: &Path) -> Vec<PathBuf> {
     let (mut files, mut folders) = (Vec::new(), vec![folder.to_path_buf()]);
     while let Some(folder) = folders.pop() {

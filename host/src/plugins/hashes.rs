@@ -1,9 +1,8 @@
-//! Hashes of files, remembered from run to run: a file whose device, inode, size and times are those of a file that was
-//! hashed before is not read again.
+//! Hashes files, and caches the hashes across runs: a file is not read again if its device, inode, size and times match a file that was
+//! hashed before.
 //!
-//! The memory lies in the user's own cache folder, one file for each manifest. Beside the plugins it would lie where
-//! others can write, or where nobody can; whoever can write into the user's cache folder can do as the user does
-//! anyway. `--locked` and `passhost lock` do not look at it.
+//! The cache is in the user's own cache folder, one file per manifest. The folder of the plugins may be writable by others, or not writable
+//! at all. Anyone who can write to the user's cache folder can already act as the user. `--locked` and `passhost lock` do not use the cache.
 
 use crate::files::{read_small, replace};
 use crate::plugins::library::Reader;
@@ -14,33 +13,34 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// As text, 64 hexadecimal digits.
+/// Formats a digest as 64 hexadecimal digits.
 pub(crate) fn hex(digest: &[u8]) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A file that changed a moment ago can change again without a sign: times are as coarse as this on some systems.
+/// Minimum age of a file whose hash is cached. A more recent file can change again without a visible change of its times, which are this
+/// coarse on some systems.
 const SETTLED: Duration = Duration::from_secs(2);
 
-/// What tells a file from what it was: device, inode, size, time of change and of modification (seconds, nanoseconds).
+/// The state of a file: device, inode, size, time of change and of modification (seconds, nanoseconds).
 pub(crate) type Stamp = [i128; 7];
 
 /// Hashes files.
 #[derive(Debug, Default)]
 pub(crate) struct Hashes {
-    /// Where the memory lies; without it every file is hashed.
+    /// Path of the cache; without one, every file is hashed.
     memory: Option<PathBuf>,
     known: BTreeMap<Stamp, String>,
     used: BTreeMap<Stamp, String>,
 }
 
 impl Hashes {
-    /// Hashes every file.
+    /// Creates an instance without a cache.
     pub(crate) fn fresh() -> Hashes {
         Hashes::default()
     }
 
-    /// Remembers hashes for a manifest.
+    /// Creates an instance with the cache of a manifest.
     pub(crate) fn remembered(manifest: &Path) -> Hashes {
         let Some(folder) = cache_folder() else { return Hashes::fresh() };
         let manifest = manifest.canonicalize().unwrap_or_else(|_| manifest.to_path_buf());
@@ -50,17 +50,17 @@ impl Hashes {
 
     fn at(memory: PathBuf) -> Hashes {
         let text = read_small(&memory).ok().and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default();
-        // A line that is damaged is one that is not there.
+        // Damaged lines are ignored.
         let known = text.lines().filter_map(read_line).collect();
         Hashes { memory: Some(memory), known, used: BTreeMap::new() }
     }
 
-    /// sha256 of a file's content.
+    /// Returns the sha256 of a file's content.
     pub(crate) fn sha256(&mut self, path: &Path) -> io::Result<String> {
         self.sha256_of(&File::open(path)?)
     }
 
-    /// sha256 of the content of an open file.
+    /// Returns the sha256 of an open file's content.
     pub(crate) fn sha256_of(&mut self, file: &File) -> io::Result<String> {
         let Some(stamp) = self.memory.as_ref().and_then(|_| stamp(&file.metadata().ok()?)) else {
             return content(file);
@@ -75,8 +75,7 @@ impl Hashes {
         Ok(hash)
     }
 
-    /// Writes the memory if there is something new to remember, with what was used this time. What cannot be remembered
-    /// is hashed again, so a failure is only logged.
+    /// Writes the cache, with the entries used in this run, if it changed. A failure is only logged, because files can be hashed again.
     pub(crate) fn save(&self) {
         let Some(memory) = self.memory.as_ref().filter(|_| self.used != self.known) else { return };
         let numbers = |stamp: &Stamp| stamp.map(|number| number.to_string()).join(" ");
@@ -141,13 +140,13 @@ pub(crate) fn stamp(found: &Metadata) -> Option<Stamp> {
     ])
 }
 
-/// Nothing here tells two files apart as surely.
+/// Other systems have no reliable stamp.
 #[cfg(not(unix))]
 pub(crate) fn stamp(_: &Metadata) -> Option<Stamp> {
     None
 }
 
-/// Where programs of this user keep what they can make again.
+/// Returns the folder for this user's caches.
 pub(crate) fn cache_folder() -> Option<PathBuf> {
     let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let below_home = if cfg!(target_os = "macos") { "Library/Caches" } else { ".cache" };
@@ -163,7 +162,7 @@ pub(crate) fn cache_folder() -> Option<PathBuf> {
 mod tests {
     use super::*;
 
-    /// An old file: this one's source.
+    /// Returns an old file.
     fn old() -> PathBuf {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml")
     }
@@ -186,7 +185,7 @@ mod tests {
         let memory = folder.path().join("below/memory");
         let mut hashes = Hashes::at(memory.clone());
         let hash = hashes.sha256(&old()).expect("a hash");
-        // A file of this moment can change again before its time does.
+        // A file this recent can change again within the same time stamp.
         std::fs::write(folder.path().join("new"), "new").expect("a file");
         hashes.sha256(&folder.path().join("new")).expect("a hash");
         hashes.save();

@@ -1,9 +1,9 @@
-//! A library that is opened once: what was looked at is what is hashed and loaded, whatever happens to its path.
+//! A library that is opened once, so that the file that was inspected is also the one that is hashed and loaded, whatever happens to its
+//! path.
 //!
-//! An open file keeps a library through renames and links that change. It does not keep it from being written to, by
-//! another of its names for instance. So `--locked` loads a private copy, which nobody else can write to: the bytes are
-//! hashed while they are copied. Without `--locked` the file itself is loaded, and compared afterwards with what it was
-//! when it was opened.
+//! An open file stays the same when it is renamed or a link changes, but it can still be written to, for instance through another name. So
+//! `--locked` loads a private copy, which no other process can write to, and hashes the bytes while copying. Without `--locked`, the file
+//! itself is loaded, and then compared with its state when it was opened.
 
 use crate::files::Identity;
 use crate::plugins::hashes::{Stamp, hex, stamp};
@@ -15,10 +15,10 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Longest library of which a private copy is made, in bytes.
+/// Maximum size of a library that is copied, in bytes.
 const MAX_COPY: u64 = 2 << 30;
 
-/// An open library. Clones are the same one.
+/// An open library. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Library(Arc<Opened>);
 
@@ -27,11 +27,11 @@ struct Opened {
     shown: PathBuf,
     file: File,
     original: Identity,
-    /// What the file was when it was opened; nothing for a private copy, and where nothing tells files apart.
+    /// State of the file when it was opened; `None` for a private copy, and on systems without stamps.
     stamp: Option<Stamp>,
     /// Hash of a private copy.
     sha256: Option<String>,
-    /// Path of a private copy that has one.
+    /// Path of a private copy, if it has one.
     path: Option<tempfile::TempPath>,
 }
 
@@ -39,7 +39,7 @@ impl Library {
     /// Opens the file at a path.
     ///
     /// # Errors
-    /// If there is none, or it is not a regular file.
+    /// If it does not exist, or is not a regular file.
     pub fn open(path: &Path) -> Result<Library, ObjectError> {
         let facts = std::fs::metadata(path).map_err(|error| cannot_open(path, &error))?;
         check_kind(&facts)?;
@@ -47,13 +47,13 @@ impl Library {
         Library::of(file, path)
     }
 
-    /// A file that is open already, with the path that messages have.
+    /// Wraps a file that is already open. Messages show the path `shown`.
     ///
     /// # Errors
     /// If it is not a regular file.
     pub fn of(file: File, shown: &Path) -> Result<Library, ObjectError> {
         let facts = file.metadata().map_err(|error| cannot_open(shown, &error))?;
-        // The path can have become another one since it was looked at.
+        // The file at the path may have changed since it was checked.
         check_kind(&facts)?;
         let stamp = stamp(&facts);
         let original = crate::files::identity_of(&file).unwrap_or_else(|| crate::files::identity(shown));
@@ -61,7 +61,7 @@ impl Library {
         Ok(Library(Arc::new(Opened { shown, file, original, stamp, sha256: None, path: None })))
     }
 
-    /// A copy that nobody else can write to, with its hash.
+    /// Makes a copy that no other process can write to, with its hash.
     ///
     /// # Errors
     /// If it cannot be read or copied.
@@ -75,51 +75,50 @@ impl Library {
         Ok(Library(Arc::new(Opened { shown, file, original, stamp: None, sha256, path })))
     }
 
-    /// The path that messages have.
+    /// Returns the path for messages.
     pub fn shown(&self) -> &Path {
         &self.0.shown
     }
 
-    /// The open file.
+    /// Returns the open file.
     pub(crate) fn file(&self) -> &File {
         &self.0.file
     }
 
-    /// Reads the open file from its start. Each reader has a position of its own: clones share the file, and engines on
-    /// several threads read it at once.
+    /// Returns a reader of the open file from its start. Each reader has its own position, because clones share the file, and engines on
+    /// several threads read it at the same time.
     pub(crate) fn reader(&self) -> Reader<'_> {
         Reader::of(&self.0.file)
     }
 
-    /// sha256 of a private copy.
+    /// Returns the sha256 of a private copy.
     pub(crate) fn sha256(&self) -> Option<&str> {
         self.0.sha256.as_deref()
     }
 
-    /// What tells the file that was opened from others, whatever its path; that of a private copy is the one of its
-    /// original.
+    /// Returns the identity of the opened file, regardless of its path. For a private copy, it is that of the original.
     pub(crate) fn original(&self) -> Identity {
         self.0.original.clone()
     }
 
-    /// What tells the open file from others.
+    /// Returns the identity of the open file.
     fn identity(&self) -> Identity {
         crate::files::identity_of(&self.0.file).unwrap_or_else(|| crate::files::identity(&self.0.shown))
     }
 
-    /// Whether the file is still what it was when it was opened, as far as its size and times tell.
+    /// Returns true if the size and times of the file are the same as when it was opened.
     pub(crate) fn is_as_it_was(&self) -> bool {
         let now = || self.0.file.metadata().ok().and_then(|facts| stamp(&facts));
         self.0.stamp.is_none_or(|stamp| now() == Some(stamp))
     }
 
-    /// The path under which the dynamic loader finds this very file. On Linux it is that of the descriptor, seen from any
-    /// process, so that debuggers find it, too. Elsewhere it is that of the copy, or the file's own.
+    /// Returns a path at which the dynamic loader finds this file. On Linux, this is the path of its descriptor as seen from any process, so
+    /// that debuggers find it, too. Elsewhere, it is the path of the copy, or the file's own.
     ///
-    /// A library that finds others beside itself must be opened under its `own` path.
+    /// A library that finds others relative to its location must be opened under its `own` path.
     ///
     /// # Errors
-    /// If the file is not at its path any more.
+    /// If the file is no longer at its path.
     pub(crate) fn load_path(&self, own: bool) -> io::Result<PathBuf> {
         #[cfg(target_os = "linux")]
         if !own {
@@ -127,7 +126,7 @@ impl Library {
             let fd = self.0.file.as_raw_fd();
             let everywhere = PathBuf::from(format!("/proc/{}/fd/{fd}", std::process::id()));
             let here = PathBuf::from(format!("/proc/self/fd/{fd}"));
-            // In a container, numbers of processes can be those of another name space; /proc can be missing.
+            // In a container, process ids can belong to another namespace, and /proc can be missing.
             let is_this = |path: &PathBuf| crate::files::identity(path) == self.identity();
             if let Some(path) = [everywhere, here].into_iter().find(is_this) {
                 return Ok(path);
@@ -138,7 +137,7 @@ impl Library {
             None if self.0.sha256.is_some() => {
                 Err(io::Error::other("its private copy has no path, since /proc is not there"))
             }
-            // A path without a folder would be looked up in the system's search path.
+            // The system would search for a path without a folder.
             None => crate::files::from_start(&self.0.shown).canonicalize().and_then(|path| {
                 if own && crate::files::identity(&path) != self.identity() {
                     return Err(io::Error::other("another file has its path by now"));
@@ -148,9 +147,9 @@ impl Library {
         }
     }
 
-    /// The library that is loaded for this one from now on, and is kept open as long as the process lives: the dynamic
-    /// loader knows a library by its path, so nothing else may get that. It is the first of those that are the same file,
-    /// or private copies of the same content.
+    /// Returns the library to load for this one, which stays open for the rest of the process. The dynamic loader identifies a library by its
+    /// path, so another library must not reuse it. All libraries that are the same file, or private copies of the same content, share the
+    /// first one.
     ///
     /// # Errors
     /// If the file was written to since this process loaded it.
@@ -165,7 +164,7 @@ impl Library {
         if first.0.stamp == self.0.stamp { Ok(first) } else { Err(ObjectError::Changed) }
     }
 
-    /// The file as the standard input of another process.
+    /// Returns the file as the standard input of another process.
     ///
     /// # Errors
     /// If no more files can be opened.
@@ -174,8 +173,8 @@ impl Library {
     }
 }
 
-/// A library between being listed and being loaded. A private copy stays open; a file is opened again, so that a manifest
-/// may list more libraries than a process may have open files, and must be what it was.
+/// A library between being listed and being loaded. A private copy stays open. Other files are closed and opened again, so that a manifest
+/// may list more libraries than a process may have open files, and must be unchanged then.
 #[derive(Clone, Debug)]
 pub(crate) struct Seen {
     shown: PathBuf,
@@ -189,10 +188,10 @@ impl Seen {
         Seen { shown: library.0.shown.clone(), stamp: library.0.stamp, open: stays.then(|| library.clone()) }
     }
 
-    /// The library, open.
+    /// Opens the library.
     ///
     /// # Errors
-    /// If it cannot be opened again, or became another one.
+    /// If it cannot be opened again, or has changed.
     pub(crate) fn library(&self) -> Result<Library, ObjectError> {
         if let Some(library) = &self.open {
             return Ok(library.clone());
@@ -219,7 +218,7 @@ fn check_kind(facts: &Metadata) -> Result<(), ObjectError> {
     Ok(())
 }
 
-/// Opens a file for reading. What became a pipe in the meantime is not waited for.
+/// Opens a file for reading, without blocking if it has become a pipe.
 fn open_now(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true);
@@ -231,15 +230,15 @@ fn open_now(path: &Path) -> io::Result<File> {
 /// A copy, its path if it has one, and the hash of its bytes.
 type Copied = (File, Option<tempfile::TempPath>, String);
 
-/// Copies into memory that is sealed afterwards; where there is none, into a file in a private folder.
+/// Copies into memory and seals it; if that is not possible, copies into a file in a private folder.
 #[cfg(target_os = "linux")]
 fn copied(from: &File, shown: &Path) -> io::Result<Copied> {
     use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
     let name = shown.file_name().unwrap_or_default().to_string_lossy();
-    // Names of such memory are short, and have no zeros.
+    // Such names are limited in length, and cannot contain zeros.
     let name: String = name.chars().filter(|c| *c != '\0').take(60).collect();
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-    // Linux before 6.3 does not know the first; since then it can be what is asked for.
+    // Linux before 6.3 rejects the EXEC flag; later versions may require it.
     let memory = memfd_create(&*name, flags | MemfdFlags::EXEC).or_else(|_| memfd_create(&*name, flags));
     let Ok(memory) = memory else { return copied_to_file(from) };
     let mut memory = File::from(memory);
@@ -262,28 +261,27 @@ fn copied_to_file(from: &File) -> io::Result<Copied> {
     Ok((File::open(&path)?, Some(path), hash))
 }
 
-/// Reads a file without using the position that all who have it open share. Of a library many small parts are read that
-/// lie side by side, so it reads blocks.
+/// Reads a file without using its shared position. Reads whole blocks, because many small adjacent parts of a library are read.
 pub(crate) struct Reader<'f> {
     file: &'f File,
     at: u64,
     block: Vec<u8>,
-    /// Where the block begins.
+    /// Offset of the block.
     start: u64,
 }
 
-/// Bytes of a block.
+/// Size of a block in bytes.
 const BLOCK: usize = 16 << 10;
 
 impl Reader<'_> {
-    /// From the start of the file.
+    /// Creates a reader at the start of a file.
     pub(crate) fn of(file: &File) -> Reader<'_> {
         Reader { file, at: 0, block: Vec::new(), start: 0 }
     }
 
-    /// What the block has from here on; empty at the end of the file.
+    /// Returns the rest of the block from the current position; empty at the end of the file.
     fn buffered(&mut self) -> io::Result<&[u8]> {
-        // A system may read less than was asked for, so that the block ends before what is wanted.
+        // A read may be short, so the block may end before the current position.
         for start in [self.at - self.at % BLOCK as u64, self.at] {
             if self.has(self.at) {
                 break;
@@ -336,7 +334,7 @@ impl io::Seek for Reader<'_> {
     }
 }
 
-/// Copies a file from its start; gives the hash of what was copied.
+/// Copies a file from its start, and returns the hash of the copied bytes.
 fn copy(from: &File, to: &mut File) -> io::Result<String> {
     let (mut from, mut digest) = (Reader::of(from), Sha256::new());
     let mut buffer = vec![0; 1 << 17];
@@ -361,7 +359,7 @@ mod tests {
         out
     }
 
-    /// Written through another name, renamed, replaced: the copy is what was hashed.
+    /// The copy stays what was hashed when the original is written to through another name, renamed or replaced.
     #[test]
     fn a_private_copy_stays_what_it_is() {
         let folder = tempfile::tempdir().expect("a folder");
@@ -391,7 +389,7 @@ mod tests {
         assert_eq!(text(&copy), "first");
     }
 
-    /// Nobody waits for the writer of a pipe that took the place of the file.
+    /// Opening does not wait for the writer of a pipe that replaced the file.
     #[test]
     fn what_is_not_a_file_is_refused() {
         let folder = tempfile::tempdir().expect("a folder");

@@ -1,48 +1,48 @@
-//! What the process of a plugin may use and reach, as manifests and arguments say it.
+//! The resources that a plugin process may use and access, from manifests and arguments.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What the process of a plugin may use and reach.
+/// The resources that a plugin process may use and access.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
-    /// How long a call of the plugin may take. Default: five minutes.
+    /// Time limit for a call of the plugin. Default: five minutes.
     pub timeout: Option<Duration>,
-    /// Bytes of memory of its own. Default: half of the memory of this machine.
+    /// Limit on its own memory, in bytes. Default: half of the machine's memory.
     pub memory: Option<u64>,
-    /// Processor time of each process. Default: no limit.
+    /// Limit on the processor time of each process. Default: none.
     pub cpu: Option<Duration>,
-    /// Files and folders that it may read. Those of the system and its library are readable.
+    /// Files and folders that it may read, in addition to those of the system and its library.
     pub read: Vec<PathBuf>,
     /// Files and folders that it may read and write.
     pub write: Vec<PathBuf>,
-    /// Whether it may use the network.
+    /// True if it may use the network.
     pub network: bool,
-    /// Environment variables that it may see beside the usual ones: a name, or the start of names with `*` after it.
+    /// Environment variables that it may read in addition to the usual ones: names, or prefixes followed by `*`.
     pub env: Vec<String>,
 }
 
-/// Environment variables that each process of a plugin sees: where programs, libraries and temporary files are, language and
-/// time zone, and what the standard library and passhost read. Tokens have other names.
+/// Environment variables that every plugin process may read: locations of programs, libraries and temporary files, language, time zone, and
+/// variables of the standard library and passhost. Tokens have other names.
 const USUAL: [&str; 10] =
     ["PATH", "LD_*", "DYLD_*", "TMPDIR", "TZ", "LANG", "LANGUAGE", "LC_*", "RUST_*", "PASSHOST_*"];
 
-/// A call that takes longer will not end.
+/// Default time limit. A call that takes longer is not expected to end.
 const TIMEOUT: Duration = Duration::from_secs(300);
 
 impl Limits {
-    /// All files, all memory, the network and the whole environment.
+    /// Returns limits that allow all files, all memory, the network and the whole environment.
     pub(crate) fn everything() -> Limits {
         let (all, env) = (|| vec![PathBuf::from("/")], vec!["*".to_string()]);
         Limits { memory: Some(u64::MAX), read: all(), write: all(), network: true, env, ..Limits::default() }
     }
 
-    /// Whether all files may be written: what else can be done to a file is allowed then, too.
+    /// Returns true if all files may be written. Then all other operations on files are allowed as well.
     pub(crate) fn is_everything(&self) -> bool {
         self.write.iter().any(|path| path.as_os_str() == "/")
     }
 
-    /// Whether it may see an environment variable.
+    /// Returns true if it may read an environment variable.
     pub(crate) fn sees(&self, variable: &str) -> bool {
         let named = |pattern: &str| match pattern.strip_suffix('*') {
             Some(start) => variable.starts_with(start),
@@ -51,7 +51,7 @@ impl Limits {
         USUAL.into_iter().chain(self.env.iter().map(String::as_str)).any(named)
     }
 
-    /// Keys of a manifest that say something else than the default.
+    /// Returns the manifest keys that differ from the default.
     pub(crate) fn given(&self) -> Vec<&'static str> {
         let Limits { timeout, memory, cpu, read, write, network, env } = self;
         let all = [
@@ -66,7 +66,7 @@ impl Limits {
         all.into_iter().filter(|(_, given)| *given).map(|(key, _)| key).collect()
     }
 
-    /// These, and what a run allows: of two limits the lower one counts.
+    /// Combines these limits with those of a run: the lower of two limits applies.
     pub fn within(mut self, run: &Limits) -> Limits {
         fn lower<T: Ord>(a: Option<T>, b: Option<T>) -> Option<T> {
             match (a, b) {
@@ -89,7 +89,7 @@ impl Limits {
     }
 }
 
-/// Half of the memory of this machine.
+/// Returns half of the machine's memory.
 fn half_of_memory() -> u64 {
     #[cfg(target_os = "linux")]
     {
@@ -100,7 +100,7 @@ fn half_of_memory() -> u64 {
     u64::MAX
 }
 
-/// A number with a unit, of which the first is the one that a number alone has.
+/// Parses a number with a unit. Without a unit, the first of `units` applies.
 fn with_unit(text: &str, units: &[(&str, u64)]) -> Result<u64, String> {
     let text = text.trim();
     let end = text.find(|c: char| c.is_alphabetic()).unwrap_or(text.len());
@@ -115,30 +115,30 @@ fn with_unit(text: &str, units: &[(&str, u64)]) -> Result<u64, String> {
     value.ok_or_else(|| format!("is `{text}`, which is no whole number above 0 with a unit: {}", known()))
 }
 
-/// A time in milliseconds, as in `30 s`.
+/// Parses a time, as in `30 s`, and returns milliseconds.
 ///
 /// # Errors
-/// What is wrong with it.
+/// Why it is invalid.
 pub(crate) fn milliseconds(text: &str) -> Result<u64, String> {
     with_unit(text, &[("s", 1000), ("ms", 1), ("min", 60_000), ("h", 3_600_000)])
 }
 
-/// An amount of memory in bytes, as in `2 GiB`.
+/// Parses an amount of memory, as in `2 GiB`, and returns bytes.
 ///
 /// # Errors
-/// What is wrong with it.
+/// Why it is invalid.
 pub(crate) fn bytes(text: &str) -> Result<u64, String> {
     with_unit(text, SIZES)
 }
 
-/// The least memory of a worker: four times what it takes to open a plugin of passhost itself. With less, reading the library
-/// fails, and it would look damaged.
+/// The minimum memory of a worker: four times what is needed to open one of passhost's own plugins. With less, reading the library fails, and
+/// it would look damaged.
 const LEAST: u64 = 16 << 20;
 
-/// The memory of a worker in bytes.
+/// Parses the memory limit of a worker, and returns bytes.
 ///
 /// # Errors
-/// What is wrong with it: also if no plugin could be opened with it.
+/// Why it is invalid, or that it is not enough to open a plugin.
 pub(crate) fn memory(text: &str) -> Result<u64, String> {
     let bytes = bytes(text)?;
     if bytes >= LEAST {
@@ -149,7 +149,7 @@ pub(crate) fn memory(text: &str) -> Result<u64, String> {
 
 const SIZES: &[(&str, u64)] = &[("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)];
 
-/// An amount of memory in the largest unit in which it is a whole number: `2 GiB`.
+/// Formats an amount of memory in the largest unit that gives a whole number: `2 GiB`.
 pub(crate) fn amount(bytes: u64) -> String {
     let whole = SIZES.iter().rev().find(|(_, size)| *size > 1 && bytes > 0 && bytes.is_multiple_of(*size));
     whole.map_or_else(|| format!("{bytes} bytes"), |(unit, size)| format!("{} {unit}", bytes / size))

@@ -1,4 +1,4 @@
-//! What the dynamic loader opens together with a library, and where it looks for that, as far as the library says it.
+//! Finds which other libraries the dynamic loader opens together with a library, and where it looks for them, according to the library.
 
 use crate::plugins::library::Library;
 use crate::plugins::object_file::ObjectError;
@@ -12,14 +12,14 @@ use object::{Endian, File};
 use std::fmt;
 use std::ops::Range;
 
-/// An entry of a library that makes the dynamic loader open other libraries, or look for them in other folders.
+/// An entry of a library that makes the dynamic loader open other libraries, or search other folders.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Link {
-    /// What tools such as `readelf -d` and `otool -l` call it.
+    /// Its name in tools such as `readelf -d` and `otool -l`.
     kind: &'static str,
     /// A library, or folders.
     value: String,
-    /// Whether all that it leads to are libraries of the system.
+    /// True if it can only lead to system libraries.
     system: bool,
 }
 
@@ -30,21 +30,21 @@ impl fmt::Display for Link {
 }
 
 impl Link {
-    /// Whether it leads to what is beside the library, wherever that is.
+    /// Returns true if it refers to the location of the library itself.
     pub(crate) fn is_beside(&self) -> bool {
         ["$ORIGIN", "${ORIGIN}", "@loader_path"].iter().any(|mark| self.value.contains(mark))
     }
 
-    /// Whether it can lead to something else than a library of the system.
+    /// Returns true if it can lead to a library outside of the system.
     pub(crate) fn is_outside(&self) -> bool {
         !self.system
     }
 }
 
-/// Why a file cannot be read.
+/// The reason why a file cannot be read.
 type Reason = Box<dyn std::error::Error + Send + Sync>;
 
-/// All entries of a library that lead to others.
+/// Returns all entries of a library that lead to others.
 ///
 /// # Errors
 /// If it is not a library.
@@ -58,12 +58,12 @@ fn links_in<'d>(data: impl ReadRef<'d>) -> Result<Vec<Link>, Reason> {
         File::Elf64(file) => of_elf(file.elf_header(), file.endian(), data),
         File::MachO32(file) => of_macho(file.endian(), file.macho_load_commands()?),
         File::MachO64(file) => of_macho(file.endian(), file.macho_load_commands()?),
-        // Imports of a PE image are names without folders.
+        // Imports in PE images are names without folders.
         _ => Ok(Vec::new()),
     }
 }
 
-/// The dynamic loader uses the program headers of an ELF file, and so does this: sections can say something else.
+/// Reads the program headers of an ELF file, as the dynamic loader does; sections may differ from them.
 fn of_elf<'d, H: FileHeader>(header: &H, endian: H::Endian, data: impl ReadRef<'d>) -> Result<Vec<Link>, Reason> {
     let segments = header.program_headers(endian, data)?;
     let (mut strings, mut names) = (None, Vec::new());
@@ -94,21 +94,20 @@ fn of_elf<'d, H: FileHeader>(header: &H, endian: H::Endian, data: impl ReadRef<'
     names.into_iter().map(|(kind, at)| elf_link(kind, data, strings.clone().unwrap_or_default(), at)).collect()
 }
 
-/// Where in the file a segment has what is loaded from an address on.
+/// Returns the file range of a segment from an address to the segment's end.
 fn rest_from<P: ProgramHeader>(segment: &P, endian: P::Endian, address: u64) -> Option<Range<u64>> {
     let at = address.checked_sub(segment.p_vaddr(endian).into())?;
     let (from, len): (u64, u64) = (segment.p_offset(endian).into(), segment.p_filesz(endian).into());
     (at < len).then_some(from.checked_add(at)?..from.checked_add(len)?)
 }
 
-/// An entry whose text is in the table `strings` of the file, `at` this place.
+/// Reads an entry whose text is at offset `at` of the string table `strings`.
 fn elf_link<'d>(kind: &'static str, data: impl ReadRef<'d>, strings: Range<u64>, at: u64) -> Result<Link, Reason> {
     let from = strings.start.checked_add(at).filter(|from| *from < strings.end);
     let text = from.and_then(|from| data.read_bytes_at_until(from..strings.end, 0).ok());
     let Some(text) = text else { return Err("an entry of its dynamic section has no text".into()) };
     let value = String::from_utf8_lossy(text).into_owned();
-    // The loader looks for a bare name among the libraries of the system. It writes out `$LIB` and the like, which have
-    // folders in them.
+    // The loader searches the system libraries for a bare name. It expands `$LIB` and similar to paths with folders.
     let system = kind == "NEEDED" && !value.contains(['/', '$']);
     Ok(Link { kind, value, system })
 }
@@ -134,7 +133,7 @@ fn of_macho<E: Endian>(endian: E, commands: LoadCommandIterator<'_, E>) -> Resul
 mod tests {
     use super::*;
 
-    /// A command of a Mach-O file: its number, its fields up to the name, the name.
+    /// Builds a Mach-O load command from its number, its number of fields before the name, and the name.
     fn command(number: u32, fields: usize, name: &str) -> Vec<u8> {
         let start = 12 + 4 * fields;
         let len = (start + name.len() + 1).next_multiple_of(8);

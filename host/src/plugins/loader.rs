@@ -1,4 +1,4 @@
-//! The only place that opens libraries. An opened plugin is never closed: its functions stay valid for the process.
+//! The only module that loads libraries. A loaded plugin is never closed, so its functions stay valid as long as the process.
 #![allow(unsafe_code, reason = "dlopen and the entry symbol")]
 
 use crate::plugins::library::{Library, Seen};
@@ -14,22 +14,22 @@ use std::io;
 use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 
-/// What is known of a plugin before it is opened.
+/// Facts about a plugin before it is opened.
 #[derive(Clone, Debug)]
 pub struct Listed {
     /// Its library.
     pub file: PathBuf,
     /// Its metadata.
     pub meta: PluginMeta,
-    /// The file that the metadata is from.
+    /// The file that contains the metadata.
     seen: Seen,
 }
 
 impl Listed {
-    /// The library that the metadata is from, open.
+    /// Opens the library that contains the metadata.
     ///
     /// # Errors
-    /// If it is not there any more, or became another one.
+    /// If it no longer exists, or has changed.
     pub(crate) fn library(&self) -> Result<Library, Error> {
         self.seen.library().map_err(|error| refuse(&self.file, error.to_string(), error.help()))
     }
@@ -39,7 +39,7 @@ fn refuse(path: &Path, message: impl Into<String>, help: impl Into<String>) -> E
     Error::Plugin { path: path.to_path_buf(), message: message.into(), help: help.into() }
 }
 
-/// Reads and checks what a library says of itself, without opening it.
+/// Reads and checks the metadata of a library, without loading it.
 ///
 /// # Errors
 /// The first step of the handshake that fails.
@@ -48,10 +48,10 @@ pub fn list(file: &Path, version: Option<&VersionReq>, api: Option<&VersionReq>)
     list_with(&library, version, api, || Ok(()))
 }
 
-/// The same, with a step between the check of the file and the reading of its metadata.
+/// Like [`list`], with a step between checking the file and reading its metadata.
 ///
 /// # Errors
-/// As there, or that step's.
+/// As for [`list`], or the error of that step.
 pub fn list_with(
     library: &Library,
     version: Option<&VersionReq>,
@@ -66,15 +66,14 @@ pub fn list_with(
     }
     let section = section.map_err(|error| refuse(file, error.to_string(), error.help()))?;
     let head = PluginHead::decode(&section).map_err(|error| refuse(file, error.to_string(), error.help()))?;
-    // The rest of the metadata of a newer API may have what this host cannot read.
+    // The remaining metadata of a newer API may be unreadable for this host.
     fits(file, &head, version, api)?;
     let meta = PluginMeta::decode(&section).map_err(|error| refuse(file, error.to_string(), error.help()))?;
     covered(library, &meta)?;
     Ok(Listed { file: file.to_path_buf(), meta, seen: Seen::new(library) })
 }
 
-/// Of a library that must be what was hashed: the dynamic loader may open no other library with it, except those of the
-/// system.
+/// Checks that the dynamic loader opens no other libraries except system libraries with a library that must match its hash.
 fn covered(library: &Library, meta: &PluginMeta) -> Result<(), Error> {
     if library.sha256().is_none() {
         return Ok(());
@@ -91,7 +90,7 @@ fn covered(library: &Library, meta: &PluginMeta) -> Result<(), Error> {
     Err(refuse(file, message, help))
 }
 
-/// Whether host, manifest and plugin are for each other.
+/// Checks that host, manifest and plugin are compatible.
 fn fits(file: &Path, plugin: &PluginHead, version: Option<&VersionReq>, api: Option<&VersionReq>) -> Result<(), Error> {
     let ours = fingerprint(&plugin.api).map_err(|error| refuse(file, error.to_string(), error.help()))?;
     if let Some(wanted) = api.filter(|wanted| !wanted.matches(&plugin.api)) {
@@ -110,8 +109,8 @@ fn fits(file: &Path, plugin: &PluginHead, version: Option<&VersionReq>, api: Opt
     Ok(())
 }
 
-/// Opens a plugin: loads the library, compares its entry table with the metadata, checks layouts, initializes it. What is
-/// loaded is the file that was listed, not whatever has its path by now.
+/// Opens a plugin: loads the library, compares its entry table with the metadata, checks layouts, and initializes it. Loads the file that was
+/// listed, even if its path now leads to another one.
 ///
 /// # Errors
 /// The first step of the handshake that fails.
@@ -119,10 +118,10 @@ pub fn open(listed: &Listed) -> Result<OpenPlugin, Error> {
     open_as(listed, &listed.library()?)
 }
 
-/// The same with the library that the metadata is from, for a process that may not open it again.
+/// Like [`open`], with the library already open, for a process that may not open it again.
 ///
 /// # Errors
-/// As there.
+/// As for [`open`].
 pub(crate) fn open_as(listed: &Listed, library: &Library) -> Result<OpenPlugin, Error> {
     let file = &listed.file;
     let opened = library.to_load().map_err(|error| refuse(file, error.to_string(), error.help()))?;
@@ -150,8 +149,8 @@ pub(crate) fn open_as(listed: &Listed, library: &Library) -> Result<OpenPlugin, 
     unsafe { OpenPlugin::open(*symbol, &listed.meta) }.map_err(|error| refuse(file, error.to_string(), error.help()))
 }
 
-/// Where the dynamic loader finds a library. One that looks for others beside itself is loaded under its own path; it
-/// cannot be a private copy, which is refused when it is listed.
+/// Returns the path at which the dynamic loader finds a library. A library that looks for others relative to its location is loaded under its
+/// own path; as a private copy it would be refused when listed.
 fn load_path(library: &Library) -> io::Result<PathBuf> {
     let links = links(library).map_err(io::Error::other)?;
     library.load_path(links.iter().any(Link::is_beside))

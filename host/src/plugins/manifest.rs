@@ -1,4 +1,4 @@
-//! `passes.toml`: which plugins there are, and what runs by default.
+//! `passes.toml`: the list of plugins, and what runs by default.
 
 use super::TRIPLE;
 use super::manifest_keys::{self as keys, Key};
@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use toml::de::{DeTable, DeValue};
 
-/// Name of the manifest, looked for in the current folder and those above it.
+/// Name of the manifest, which is searched in the current folder and its parents.
 pub const FILE_NAME: &str = "passes.toml";
 
 /// A manifest. Paths are absolute or relative to the current folder.
@@ -31,13 +31,13 @@ pub struct Manifest {
     pub text: Arc<str>,
     /// Plugins in order.
     pub plugins: Vec<PluginEntry>,
-    /// Folders in which libraries are looked for by name.
+    /// Folders that are searched for libraries by name.
     pub search: Vec<PathBuf>,
     /// Pipelines by name.
     pub pipelines: BTreeMap<String, NamedPipeline>,
-    /// Which pipeline runs when none is named.
+    /// Name of the pipeline that runs by default.
     pub default_pipeline: Option<String>,
-    /// What holds for all pipelines.
+    /// Settings for all pipelines.
     pub settings: Settings,
 }
 
@@ -48,7 +48,7 @@ pub struct Settings {
     pub opt_level: Option<i32>,
     /// Passes that must not run.
     pub disabled: Vec<String>,
-    /// Passes that run whatever their opt_level.
+    /// Passes that run regardless of their opt_level.
     pub required: Vec<String>,
     /// Instruments, as in `acme.Counter{every=2}`.
     pub instruments: Vec<String>,
@@ -56,7 +56,7 @@ pub struct Settings {
     pub target: Option<Target>,
     /// Config values by full key.
     pub config: BTreeMap<String, ConfigValue>,
-    /// What the passes of a run must count.
+    /// Conditions on the counters of a run's passes.
     pub expect: Vec<Expectation>,
 }
 
@@ -65,11 +65,11 @@ pub struct Settings {
 pub struct ConfigValue {
     /// The value, as written.
     pub value: OptionValue,
-    /// Place of its key.
+    /// Place of its key in the manifest.
     pub span: Range<usize>,
 }
 
-/// A pipeline with a name.
+/// A named pipeline.
 #[derive(Clone, Debug, Default)]
 pub struct NamedPipeline {
     /// Its passes, as text.
@@ -80,7 +80,7 @@ pub struct NamedPipeline {
     pub span: Range<usize>,
 }
 
-/// Where a plugin comes from.
+/// The source of a plugin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
     /// A library file.
@@ -94,24 +94,23 @@ pub enum Source {
 /// One plugin of the manifest.
 #[derive(Clone, Debug)]
 pub struct PluginEntry {
-    /// Where it comes from.
+    /// Where the plugin comes from.
     pub source: Source,
-    /// The same as the manifest has it, in one form on every system: `path lib/liba.so`. It does not depend on how the
-    /// manifest was named.
+    /// The source in a form that is the same on every system: `path lib/liba.so`. It does not depend on how the manifest's path was given.
     pub from: String,
-    /// Place of that in the manifest.
+    /// Place of the source in the manifest.
     pub span: Range<usize>,
     /// Requirement on its version.
     pub version: Option<VersionReq>,
     /// Requirement on the plugin API that it was built against.
     pub api: Option<VersionReq>,
-    /// Whether it runs in a process of its own.
+    /// True if it runs in its own process.
     pub isolate: bool,
-    /// What it may use and reach there.
+    /// Resources that it may use in its process.
     pub limits: Limits,
 }
 
-/// A path without `.` parts, as Unix writes it; `.` for the folder itself.
+/// Returns a path without `.` components, with forward slashes; `.` for the folder itself.
 pub(crate) fn portable(path: &Path) -> String {
     let path: PathBuf = path.components().filter(|part| *part != Component::CurDir).collect();
     let text = path.to_string_lossy();
@@ -119,13 +118,13 @@ pub(crate) fn portable(path: &Path) -> String {
     if text.is_empty() { ".".to_string() } else { text }
 }
 
-/// The manifest in the current folder or the nearest one above, else beside the program, as in an installed package.
+/// Returns the manifest in the current folder or its nearest parent. Otherwise looks next to the program, where an installed package has it.
 pub fn find() -> Option<PathBuf> {
     let here = std::env::current_dir().ok()?;
     let above = here.ancestors().map(Path::to_path_buf);
     let beside_the_program = std::env::current_exe().ok().and_then(|program| Some(program.parent()?.to_path_buf()));
     let found = above.chain(beside_the_program).map(|folder| folder.join(FILE_NAME)).find(|path| path.is_file())?;
-    // Shown in messages: the short form where there is one.
+    // Messages show the relative path if there is one.
     Some(found.strip_prefix(&here).map(Path::to_path_buf).unwrap_or(found))
 }
 
@@ -133,7 +132,7 @@ impl Manifest {
     /// Reads a manifest.
     ///
     /// # Errors
-    /// If it cannot be read, or keys or values are wrong: all of them, each with its place.
+    /// If it cannot be read, or keys or values are wrong. Contains all mistakes with their places.
     pub fn load(path: &Path) -> Result<Manifest, Error> {
         let (manifest, problems) = Manifest::load_all(path)?;
         manifest.without(problems)
@@ -142,16 +141,16 @@ impl Manifest {
     /// Reads the text of a manifest.
     ///
     /// # Errors
-    /// If keys or values are wrong: all of them, each with its place.
+    /// If keys or values are wrong. Contains all mistakes with their places.
     pub fn parse(path: &Path, text: &str) -> Result<Manifest, Error> {
         let (manifest, problems) = Manifest::parse_all(path, text);
         manifest.without(problems)
     }
 
-    /// Like [`Manifest::load`], but gives what could be understood beside the problems.
+    /// Like [`Manifest::load`], but returns the valid parts together with the problems.
     ///
     /// # Errors
-    /// If there is no text to read.
+    /// If the text cannot be read.
     pub fn load_all(path: &Path) -> Result<(Manifest, Vec<Problem>), Error> {
         let wrong = |message: String, help: &str| Error::Manifest {
             path: path.to_path_buf(),
@@ -167,7 +166,7 @@ impl Manifest {
         Ok(Manifest::parse_all(path, &text))
     }
 
-    /// Like [`Manifest::parse`], but gives what could be understood beside the problems.
+    /// Like [`Manifest::parse`], but returns the valid parts together with the problems.
     pub fn parse_all(path: &Path, text: &str) -> (Manifest, Vec<Problem>) {
         let reader = Reader { folder: path.parent().unwrap_or(Path::new("")), problems: RefCell::default() };
         let (table, errors) = DeTable::parse_recoverable(text);
@@ -175,13 +174,13 @@ impl Manifest {
         let mut lines = HashSet::new();
         for error in &errors {
             let span = error.span().unwrap_or(0..0);
-            // What follows on the line is confusion about the first.
+            // Further errors on a line follow from the first.
             if lines.insert(ends.partition_point(|end| *end < span.start)) {
                 reader.wrong(error.message().trim().to_string(), span, "the file is TOML: https://toml.io");
             }
         }
         let mut manifest = Manifest::default();
-        // What is said about half of a text would be guesses.
+        // Problems in an incomplete text would be guesses.
         if errors.is_empty() {
             manifest = few_suggestions(|| reader.manifest(table.get_ref()));
         }
@@ -198,7 +197,7 @@ impl Manifest {
         }
     }
 
-    /// The error that problems of this manifest are, if there are any.
+    /// Converts problems of this manifest to an error, if there are any.
     pub fn error(&self, problems: Vec<Problem>) -> Option<Error> {
         if problems.is_empty() {
             return None;
@@ -206,7 +205,7 @@ impl Manifest {
         Some(Error::Manifest { path: self.path.clone(), text: Arc::clone(&self.text), problems })
     }
 
-    /// An error with the entry of this manifest that led to it.
+    /// Adds the entry of this manifest that led to an error.
     pub fn entry(&self, span: &Range<usize>, error: Error) -> Error {
         let (path, text) = (self.path.clone(), Arc::clone(&self.text));
         Error::Entry { path, text, span: span.clone(), error: Box::new(error) }
@@ -215,7 +214,7 @@ impl Manifest {
 
 type Value<'t> = toml::Spanned<DeValue<'t>>;
 
-/// Reads values; keeps what is wrong with them. What is not there or wrong is `None`.
+/// Reads values, and records problems. Returns `None` for a missing or wrong value.
 struct Reader<'t> {
     folder: &'t Path,
     problems: RefCell<Vec<Problem>>,
@@ -240,7 +239,7 @@ impl Reader<'_> {
         None
     }
 
-    /// Whether all keys are known.
+    /// Checks that all keys are valid.
     fn check_keys(&self, table: &DeTable<'_>, known: &[&[Key]], what: &str) -> bool {
         let known = keys::names(known);
         let before = self.problems.borrow().len();
@@ -268,7 +267,7 @@ impl Reader<'_> {
             Some((_, DeValue::Table(pipelines))) => {
                 for (name, value) in pipelines.iter() {
                     let name = name.get_ref().to_string();
-                    // One that is wrong is still one of that name.
+                    // An invalid pipeline still defines its name.
                     let pipeline = self.pipeline(&name, value).unwrap_or_default();
                     manifest.pipelines.insert(name, pipeline);
                 }
@@ -370,13 +369,13 @@ impl Reader<'_> {
         read.ok()
     }
 
-    /// Values of a table; tables in it are records of fields.
+    /// Reads the values of a table. Nested tables are records with fields.
     fn config(&self, entries: &DeTable<'_>, prefix: &str, config: &mut BTreeMap<String, ConfigValue>) {
         for (key, value) in entries.iter() {
             let name = format!("{prefix}{}", key.get_ref());
             if let DeValue::Table(fields) = value.get_ref() {
                 if fields.is_empty() {
-                    // Nobody would look whether there is such a record.
+                    // An empty record would not be checked otherwise.
                     self.wrong(format!("config record `{name}` has no fields"), key.span(), "set one, or remove it");
                 }
                 self.config(fields, &format!("{name}."), config);
@@ -425,7 +424,7 @@ impl Reader<'_> {
         let all_known = self.check_keys(table, keys::PIPELINE, &format!("pipeline `{name}`"));
         let settings = self.settings(table);
         let Some(passes) = table.get("passes") else {
-            // A misspelt key says it already.
+            // The misspelt key was already reported.
             if all_known {
                 let message = format!("pipeline `{name}` has no `passes`");
                 self.wrong(message, value.span(), "passes = \"relax.Normalize,acme.GroupConvolutions\"");

@@ -6,15 +6,15 @@ pub(super) struct Key {
     pub(super) name: &'static str,
     /// Type of its value.
     pub(super) ty: &'static str,
-    /// Its value if the key is missing.
+    /// Default value.
     pub(super) default: &'static str,
-    /// What it means.
+    /// Documentation.
     pub(super) doc: &'static str,
-    /// A part of a manifest.
+    /// An excerpt of a manifest.
     pub(super) example: &'static str,
 }
 
-/// Keys of the manifest itself, without those of [`SETTINGS`].
+/// Keys of the manifest itself, except those in [`SETTINGS`].
 const OWN: &[Key] = &[
     Key {
         name: "plugin",
@@ -48,7 +48,7 @@ const OWN: &[Key] = &[
     },
 ];
 
-/// Keys of the manifest for all pipelines, and of a pipeline for itself.
+/// Keys of the manifest that apply to all pipelines, and keys of a single pipeline.
 const SETTINGS: &[Key] = &[
     Key {
         name: "opt_level",
@@ -209,7 +209,7 @@ const PLUGIN_KEYS: &[Key] = &[
     },
 ];
 
-/// Keys of a pipeline that is a table, without those of [`SETTINGS`].
+/// Keys of a pipeline that is a table, except those in [`SETTINGS`].
 const PASSES: &[Key] = &[Key {
     name: "passes",
     ty: "string",
@@ -222,7 +222,7 @@ pub(super) const MANIFEST: &[&[Key]] = &[OWN, SETTINGS];
 pub(super) const PLUGIN: &[&[Key]] = &[PLUGIN_KEYS];
 pub(super) const PIPELINE: &[&[Key]] = &[PASSES, SETTINGS];
 
-/// The names in tables of keys.
+/// Returns the names in tables of keys.
 pub(super) fn names(tables: &[&[Key]]) -> Vec<&'static str> {
     tables.iter().flat_map(|keys| keys.iter()).map(|key| key.name).collect()
 }

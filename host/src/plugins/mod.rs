@@ -1,5 +1,4 @@
-//! Plugins on disk: the manifest that lists them, the lockfile that pins them, crates that are built, and libraries that are
-//! checked and opened.
+//! Plugins on disk: the manifest lists them, the lockfile pins them, crates are built, and libraries are checked and opened.
 
 pub mod crates;
 pub mod declared;
@@ -14,5 +13,5 @@ mod manifest_keys;
 pub mod object_file;
 pub(crate) mod target;
 
-/// Target triple of this host, and so of each library that it can open.
+/// Target triple of this host, and thus of every library that it can open.
 pub(crate) const TRIPLE: &str = env!("PASSHOST_TARGET");

@@ -1,5 +1,5 @@
-//! Looks at a plugin's file before it is opened: what it is, whether it is whole, and its metadata section. No code of
-//! the plugin runs. A truncated library would kill the process inside the dynamic loader.
+//! Inspects the file of a plugin before it is opened: its kind, its completeness, and its metadata section. No code of the plugin runs. A
+//! truncated library would crash the process inside the dynamic loader.
 
 use crate::plugins::library::Library;
 use object::elf::FileHeader64;
@@ -8,52 +8,52 @@ use object::read::{ReadCache, ReadRef};
 use object::{Architecture, BinaryFormat, Endianness, Object, ObjectKind, ObjectSection, ObjectSegment};
 use std::path::Path;
 
-/// Bytes of metadata; those of 100,000 passes with some lines of documentation each are fewer.
+/// Maximum size of the metadata in bytes; 100,000 passes with some lines of documentation each need less.
 const MAX_METADATA: u64 = 64 << 20;
 
-/// Why a file is no plugin.
+/// Why a file is not a plugin.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ObjectError {
-    /// It cannot be opened.
+    /// The file cannot be opened.
     #[error("{0}")]
     Open(String),
-    /// It was written to, or replaced, while it was used.
+    /// The file was written to or replaced while it was in use.
     #[error("changed while it was being opened")]
     Changed,
-    /// It is not a regular file.
+    /// The file is not a regular file.
     #[error("is {0}, not a file")]
     NotAFile(&'static str),
-    /// It is not a shared library.
+    /// The file is not a shared library.
     #[error("is not a shared library ({0})")]
     NotALibrary(String),
-    /// It is one of another system.
+    /// The library is for another system.
     #[error("is a library for {found}, this host runs on {host}")]
     Foreign {
         /// Format and architecture of the file.
         found: String,
-        /// Those of the host.
+        /// Format and architecture of the host.
         host: String,
     },
-    /// It ends too early.
+    /// The file ends too early.
     #[error("is cut off: {what} ends at byte {end}, the file at byte {len}")]
     Truncated {
-        /// Part of the file.
+        /// The incomplete part of the file.
         what: String,
-        /// Where that part ends.
+        /// Offset at which that part ends.
         end: u64,
         /// Length of the file.
         len: u64,
     },
-    /// Its metadata section is larger than any could be.
+    /// The metadata section is too large.
     #[error("its section `.passhost` has {0} bytes, at most {MAX_METADATA} are read")]
     TooLarge(u64),
-    /// It has no metadata section.
+    /// The metadata section is missing.
     #[error("is not a passhost plugin: it has no section `.passhost`")]
     NoMetadata,
 }
 
 impl ObjectError {
-    /// What to do.
+    /// Returns advice on what to do.
     pub fn help(&self) -> &'static str {
         match self {
             ObjectError::Open(_) => "correct the path in the manifest, or build the plugin first",
@@ -68,18 +68,19 @@ impl ObjectError {
     }
 }
 
-/// The metadata section of a library that fits this host.
+/// Reads the metadata section of a library for this host.
 ///
 /// # Errors
-/// The first thing that is wrong with the file.
+/// The first fault of the file.
 pub fn metadata(path: &Path) -> Result<Vec<u8>, ObjectError> {
     metadata_if(&Library::open(path)?, || true)
 }
 
-/// The same if `allowed`, which is asked once the file is known to be a whole library for this system; else nothing.
+/// Like [`metadata`]. Calls `allowed` once the file is known to be a complete library for this system, and returns nothing if it returns
+/// false.
 ///
 /// # Errors
-/// As there.
+/// As for [`metadata`].
 pub fn metadata_if(library: &Library, allowed: impl FnOnce() -> bool) -> Result<Vec<u8>, ObjectError> {
     let file = library.file();
     let len = file.metadata().map_err(|error| ObjectError::Open(error.to_string()))?.len();
@@ -95,10 +96,10 @@ pub fn metadata_if(library: &Library, allowed: impl FnOnce() -> bool) -> Result<
     section(&object)
 }
 
-/// The metadata section of a library for any system.
+/// Reads the metadata section of a library for any system.
 ///
 /// # Errors
-/// If it is no plugin.
+/// If it is not a plugin.
 pub fn metadata_of_any_system(library: &[u8]) -> Result<Vec<u8>, ObjectError> {
     let object = object::File::parse(library).map_err(|error| ObjectError::NotALibrary(error.to_string()))?;
     check_whole(&object, library.len() as u64)?;
@@ -106,7 +107,7 @@ pub fn metadata_of_any_system(library: &[u8]) -> Result<Vec<u8>, ObjectError> {
 }
 
 fn section<'d, R: ReadRef<'d>>(object: &object::File<'d, R>) -> Result<Vec<u8>, ObjectError> {
-    // Of the names in a PE image, linkers keep eight bytes.
+    // In PE images, linkers truncate section names to eight bytes.
     let names = [".passhost", ".passhos", "__passhost"];
     let section = object.sections().find(|section| section.name().is_ok_and(|name| names.contains(&name)));
     let section = section.ok_or(ObjectError::NoMetadata)?;
@@ -117,7 +118,7 @@ fn section<'d, R: ReadRef<'d>>(object: &object::File<'d, R>) -> Result<Vec<u8>, 
     Ok(data.to_vec())
 }
 
-/// Whether an ELF file ends before its table of sections, which linkers write last.
+/// Returns an error if an ELF file ends before its section table, which linkers write last.
 fn elf_cut_off<'d>(data: impl ReadRef<'d>, len: u64) -> Option<ObjectError> {
     let truncated = |what: &str, end: u64| Some(ObjectError::Truncated { what: what.to_string(), end, len });
     if data.read_bytes_at(0, 4).ok()? != object::elf::ELFMAG.as_slice() {

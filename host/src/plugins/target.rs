@@ -4,7 +4,7 @@ use crate::report::error::Error;
 use passhost_lang::names::{did_you_mean, nearest};
 use std::fmt;
 
-/// Kinds of targets that TVM has. Plugins may know others.
+/// Target kinds of TVM. Plugins may define others.
 const KINDS: [&str; 13] = [
     "c",
     "composite",
@@ -20,19 +20,19 @@ const KINDS: [&str; 13] = [
     "vulkan",
     "webgpu",
 ];
-/// Words for processors, with the kind that was meant.
+/// Names of processors, with the target kind that is probably meant.
 const PROCESSORS: [(&str, &str); 5] =
     [("cpu", "llvm"), ("x86", "llvm"), ("x86_64", "llvm"), ("arm", "llvm"), ("gpu", "cuda")];
 
-/// A compilation target: a name such as `llvm`, or a JSON object with a `kind` or a `tag`, which is a name, too.
+/// A compilation target: a name such as `llvm`, or a JSON object with a `kind` or a `tag`, which is also a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target(String);
 
 impl Target {
-    /// Reads one.
+    /// Parses a target.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// Why it is invalid.
     pub fn parse(text: &str) -> Result<Target, Error> {
         let text = text.trim();
         let wrong = |why: &str| Error::Request {
@@ -63,9 +63,9 @@ impl Target {
     }
 }
 
-/// Kinds that were probably meant by a name that is none; nothing if it may be a kind of a plugin.
+/// Returns the kinds that are probably meant by an unknown name, or nothing if it may be a kind of a plugin.
 fn meant(name: &str) -> Vec<String> {
-    // Tags have a slash.
+    // Tags contain a slash.
     if KINDS.contains(&name) || name.contains('/') {
         return Vec::new();
     }

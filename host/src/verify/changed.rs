@@ -1,4 +1,4 @@
-//! What a pass changed: the functions that have to be looked at again, and that their texts read as the same functions.
+//! Finds the functions that must be verified after a pass, and checks that their texts read as the same functions.
 
 use crate::verify::KnownCalls;
 use crate::verify::function::{Before, Callees, well_formed};
@@ -6,8 +6,8 @@ use crate::verify::{Kept, KeptParts, Unverified, Violation, of_module, verify_me
 use passhost_lang::ir::{Body, Dict, Module};
 use script::Operators;
 
-/// Checks what `after` has and `before`, which was verified, did not have: that it is well-formed, and that its text reads
-/// as the same.
+/// Checks everything in `after` that is not in `before`, which was verified already: that it is well-formed, and that its text reads as the
+/// same function.
 ///
 /// # Errors
 /// The first violation, in the order of the functions and of their nodes.
@@ -18,7 +18,7 @@ pub fn verify_changed(before: &Module, after: &Module, ops: &dyn Operators) -> R
     affected.iter().try_for_each(|affected| affected.check(after, &rules))
 }
 
-/// Checks attributes and global infos that `before` did not have.
+/// Checks attributes and global infos that are not in `before`.
 pub(crate) fn verify_attributes(before: &Module, after: &Module, ops: &dyn Operators) -> Result<(), Violation> {
     let (Some(new), old) = (after.meta(), before.meta()) else { return Ok(()) };
     if old.is_some_and(|old| old.same(new)) {
@@ -28,16 +28,16 @@ pub(crate) fn verify_attributes(before: &Module, after: &Module, ops: &dyn Opera
     script::attributes_read_back(after, ops).map_err(|error| of_module(format!("attributes of the module: {error}")))
 }
 
-/// A function that has to be looked at after a pass.
+/// A function that must be verified after a pass.
 pub(crate) struct Affected<'m> {
     name: &'m str,
     pub(crate) body: &'m Body,
-    /// What it was before.
+    /// The function before the pass.
     before: Option<&'m Body>,
     kept: Kept,
-    /// All of it; else only functions that it names may be other ones.
+    /// True if the whole function must be checked; false if only the functions that it names may have changed.
     whole: bool,
-    /// It is new.
+    /// True if the function is new or changed.
     new: bool,
 }
 
@@ -52,24 +52,24 @@ impl Affected<'_> {
         }
     }
 
-    /// Its name and body, if it is new.
+    /// Returns its name and body, if it is new or changed.
     pub(crate) fn changed(&self) -> Option<(&str, &Body)> {
         self.new.then_some((self.name, self.body))
     }
 }
 
-/// What has to be looked at once `before` became `after`, in the order of the functions.
+/// Returns the functions to verify after `before` became `after`, in their order.
 pub(crate) fn affected<'m>(before: &'m Module, after: &'m Module, kept: &mut KeptParts<'_>) -> Vec<Affected<'m>> {
     if before.same(after) {
         return Vec::new();
     }
-    // A changed set of functions, or a changed signature, can make calls in unchanged functions wrong.
+    // A changed set of functions, or a changed signature, can invalidate calls in unchanged functions.
     let same_devices = same_devices(before, after);
     let Some(pairs) = pairs(before, after).filter(|_| same_devices) else {
         let affected = |(name, body): (&'m str, &'m Body)| {
             let old = before.get(name);
             let new = !old.is_some_and(|old| old.same(body));
-            // Types name devices by their place: what did not change may mean others now.
+            // Types refer to devices by index, so unchanged types may now refer to other devices.
             let (before, whole) = (old.filter(|_| same_devices), new || !same_devices);
             let kept = before.filter(|_| whole).map(|old| kept.take(old, body)).unwrap_or_default();
             Affected { name, body, before, kept, whole, new }
@@ -90,7 +90,7 @@ pub(crate) fn affected<'m>(before: &'m Module, after: &'m Module, kept: &mut Kep
     all.filter(|affected| affected.whole || signatures_changed).collect()
 }
 
-/// Whether the types of two modules name the same virtual devices and meshes.
+/// Returns true if the types of two modules refer to the same virtual devices and meshes.
 fn same_devices(before: &Module, after: &Module) -> bool {
     match (before.meta(), after.meta()) {
         (None, None) => true,
@@ -102,19 +102,19 @@ fn same_devices(before: &Module, after: &Module) -> bool {
     }
 }
 
-/// The functions of two modules that have the same names, side by side; nothing if the names differ.
+/// Pairs the functions of two modules by name. Returns `None` if the names differ.
 pub(crate) fn pairs<'m>(
     before: &'m Module,
     after: &'m Module,
 ) -> Option<impl Iterator<Item = (&'m str, &'m Body, &'m Body)> + Clone> {
     let both = before.functions().zip(after.functions());
-    // Modules of which one was made from the other share their names.
+    // Modules share names if one was made from the other.
     let same_names = both.clone().all(|((n, _), (m, _))| std::ptr::eq(n, m) || n == m);
     (before.len() == after.len() && same_names).then(|| both.map(|((_, old), (name, new))| (name, old, new)))
 }
 
-/// Checks one function that a pass returned: that it is well-formed, and that its text reads as the same function. Where
-/// it returned something else than it declared `before`, it still may.
+/// Checks a function that a pass returned: that it is well-formed, and that its text reads as the same function. If it already contradicted
+/// its declared result type before the pass, it may still do so.
 ///
 /// # Errors
 /// The first violation, in the order of the nodes.
@@ -134,9 +134,9 @@ fn verify_result(
     })
 }
 
-/// Checks only that the functions that `body` names are there with the types that it says.
+/// Checks only that the functions that `body` names exist with the expected types.
 fn verify_globals(name: &str, body: &Body, module: &Module) -> Result<(), Violation> {
-    // Leaves that nothing uses any more stay in the table, so the uses decide.
+    // Unused leaves stay in the table, so the uses decide.
     let mut callees = Callees::of(body);
     for user in body.values() {
         if let Some(message) = callees.fault(user, module) {

@@ -1,5 +1,5 @@
-//! What a pass returns, in the form in which a reader of its text stores it: attributes and effects as operators declare
-//! them, and functions of the module called at the type that they have.
+//! Converts the result of a pass to the form that a reader of its text would store: attributes and effects as operators declare them, and
+//! calls at the current types of the called functions.
 
 use crate::verify::{KeptParts, pairs};
 use passhost_lang::PassError;
@@ -12,11 +12,11 @@ use passhost_lang::typing::relations::{Relation, relation};
 use script::Operators;
 use std::collections::BTreeMap;
 
-/// The module that a pass made of `before`, its changed functions and the callers of these as a reader of the printed text
-/// stores them. The same handle if nothing changes.
+/// Returns the result of a pass, with its changed functions and their callers in the form that a reader of the printed text would store.
+/// Returns the same handle if nothing changes.
 ///
 /// # Errors
-/// If a changed function is not valid, or a call no longer fits what it calls; with the name of the function.
+/// If a changed function is invalid, or a call no longer fits the called function. Contains the function's name.
 pub(crate) fn in_declared_form(
     before: &Module,
     after: Module,
@@ -49,14 +49,14 @@ pub(crate) fn in_declared_form(
     if types.is_empty() { Ok(declared) } else { called_as(&declared, &types.into_iter().collect(), ops) }
 }
 
-/// Attributes of calls that were there before have that form; their effects also depend on what is around them.
+/// Converts a function. Attributes of kept calls already have this form, but effects also depend on the code around them.
 fn declared(body: &Body, all_kept: bool, ops: &dyn Operators) -> Result<Body, PassError> {
     let body = if all_kept { body.clone() } else { with_declared_attributes(body, |op| ops.op_info(op))? };
     Ok(with_effects_of_unknown(&body, |op| ops.op_info(op))?)
 }
 
-/// Whether a Relax function has a type that fits wherever the one that it had fits. Callers of a function that has a type of
-/// another kind are the business of the pass that changed it.
+/// Returns true if the new type of a Relax function can be used wherever the old one can. If the kind of type changed, the pass that changed
+/// it must have updated the callers.
 fn has_narrower_type(old: Option<&Body>, new: &Body) -> bool {
     let (Some(was), Some(is)) = (old.and_then(Body::function), new.function()) else { return false };
     let (was, is) = (was.value().ty(), is.value().ty());
@@ -67,7 +67,7 @@ fn has_narrower_type(old: Option<&Body>, new: &Body) -> bool {
     matches!(relation(&was, &is), Relation::Equal | Relation::Wider)
 }
 
-/// Calls of functions that have another type now are at that type, and types of values follow.
+/// Updates calls of functions whose type changed, and the types of values that depend on them.
 fn called_as(
     module: &Module,
     callees: &BTreeMap<&str, &Body>,
@@ -82,7 +82,7 @@ fn called_as(
                 let Some((callee, of)) = operand.as_global().and_then(|name| callees.get_key_value(name)) else {
                     continue;
                 };
-                // Symbolic variables of the type become variables here.
+                // Symbolic variables of the type become variables of this function.
                 let import = || Importer::of(of).ty(calls.builder(), of.root().ty());
                 let ty = *types.entry(callee).or_insert_with(import);
                 let callee = calls.builder().global_var(callee, ty);

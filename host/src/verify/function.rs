@@ -1,4 +1,4 @@
-//! One function: its calls by the rules of their operators, its types, its symbolic variables and the functions that it names.
+//! Verifies one function: its calls by the rules of their operators, its types, its symbolic variables and the functions that it names.
 
 use crate::verify::function_attrs::{attribute_fault, symbol_fault};
 use crate::verify::plain::PlainFunction;
@@ -14,15 +14,15 @@ use script::Operators;
 use std::collections::HashSet;
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 
-/// What is known of a function as it was before a pass.
+/// The function before a pass.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Before<'a> {
     pub(super) body: Option<&'a Body>,
-    /// What it has in common with the function that is checked.
+    /// The nodes that the checked function has in common with it.
     pub(super) kept: Option<&'a Kept>,
 }
 
-/// Checks one function; whether its text is known to read as itself, which is asked where `ops` are given.
+/// Checks one function. If `ops` are given, also returns whether its text is known to read as the same function.
 pub(super) fn well_formed(
     before: Before<'_>,
     name: &str,
@@ -68,7 +68,7 @@ pub(super) fn well_formed(
     Ok(check.plain.is_some())
 }
 
-/// Whether a function of a body returns something else than it declares.
+/// Returns true if a function in a body returns a value of another type than it declares.
 fn contradicts_itself(body: &Body) -> bool {
     body.values().filter_map(Value::as_function).any(|function| {
         let Some((said, found)) = function.result().map(|result| (function.ret_ty(), result.ty())) else {
@@ -79,9 +79,9 @@ fn contradicts_itself(body: &Body) -> bool {
     })
 }
 
-/// Leaves of a body that name functions of the module. Many calls have one callee, so each leaf is looked at once.
+/// The leaves of a body that name functions of the module. Each leaf is checked once, because many calls share a callee.
 pub(super) struct Callees {
-    /// For each leaf whether it was found right.
+    /// For each leaf, true if it was found correct.
     right: Vec<bool>,
 }
 
@@ -90,7 +90,7 @@ impl Callees {
         Callees { right: vec![false; body.raw().leaves().len()] }
     }
 
-    /// What is wrong with those among the operands of a value.
+    /// Returns the fault of a callee among the operands of a value.
     pub(super) fn fault(&mut self, user: Value<'_>, module: &Module) -> Option<String> {
         user.operands().filter(|operand| operand.is_leaf()).find_map(|operand| {
             let right = self.right.get_mut((operand.word() & !LEAF_BIT) as usize)?;
@@ -104,7 +104,7 @@ impl Callees {
     }
 }
 
-/// What is wrong with a leaf that names a function of the module.
+/// Returns the fault of a leaf that names a function of the module.
 fn callee_fault(value: Value<'_>, module: &Module) -> Option<String> {
     let Expr::GlobalVar(target) = value.view() else { return None };
     let Some(callee) = module.get(target) else {
@@ -121,9 +121,9 @@ fn callee_fault(value: Value<'_>, module: &Module) -> Option<String> {
     }
 }
 
-/// Whether a value of type `found` may be where `said` is declared; `what` it is a type of.
+/// Checks that a value of type `found` can be used where `said` is declared. `what` names the value in messages.
 fn fits_type(said: &Type, found: &Type, what: impl Fn() -> String) -> Result<(), String> {
-    // Most types are what was found, and equality costs less than a comparison of dimensions in all ways.
+    // Try equality first, because it is cheaper than a full comparison of dimensions, and most types are equal.
     if said == found {
         return Ok(());
     }
@@ -138,10 +138,10 @@ struct Check<'a> {
     body: &'a Body,
     module: &'a Module,
     infer: &'a dyn Infer,
-    /// The function, as long as everything found so far has a text that is known to read as itself.
+    /// The function, as long as everything so far has a text that is known to read as the same function.
     plain: Option<PlainFunction<'a>>,
     callees: Callees,
-    /// Hashes of calls (callee, operands or their types, attributes, result type) that were found right.
+    /// Hashes of calls that were found correct: callee, operands or their types, attributes, result type.
     seen: HashSet<u64, foldhash::fast::RandomState>,
     hasher: RandomState,
     symbols: Symbols,
@@ -179,13 +179,14 @@ impl Check<'_> {
         self.shown_type(value)
     }
 
-    /// Whether a binding was there before. One that names functions is looked at: the functions may be other ones.
+    /// Returns true if a binding existed before the pass. A binding that names functions is checked again, because the functions may have
+    /// changed.
     fn was_there(&self, value: Value<'_>) -> bool {
         let kept = self.before.kept.zip(value.index()).is_some_and(|(kept, at)| kept.has(at));
         kept && !value.operands().any(|operand| operand.leaf().is_some_and(|leaf| leaf.kind == leaf::GLOBAL_VAR))
     }
 
-    /// What a dataflow block shows has no type that mentions scalars which it does not show.
+    /// Checks that a visible value of a dataflow block does not have a type with scalars that are visible only inside.
     fn shown_type(&self, value: Value<'_>) -> Result<(), String> {
         let Some((_, inner)) = self.symbols.flows.last().filter(|(_, inner)| !inner.is_empty()) else { return Ok(()) };
         if !value.is_bound() || value.has(flag::INNER) {
@@ -203,7 +204,7 @@ impl Check<'_> {
         }
     }
 
-    /// Parameters define the symbolic variables that stand alone as a dimension; the result must fit the signature.
+    /// Checks a function. Its parameters define the symbolic variables that are a whole dimension. Its result must fit the signature.
     fn function(&mut self, function: Function<'_>) -> Result<(), String> {
         for param in function.params() {
             self.symbols.define(param.ty());
@@ -237,7 +238,7 @@ impl Check<'_> {
             Expr::Op(_) => {
                 match suggestions(0, || self.infer.infer(call)) {
                     Ok(inferred) => (inferred.ty, inferred.pure),
-                    // Of an operator that no plugin declares, what the call says of itself is all that is known.
+                    // If no plugin declares the operator, the annotations of the call are used.
                     Err(InferError::UnknownOp { .. }) => (value.ty().to_owned(), !value.has(flag::IMPURE)),
                     Err(error) => return Err(error.to_string()),
                 }
@@ -263,14 +264,14 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Whether a function of the module, of which the caller does not say the type, is declared pure.
+    /// Returns true if a function of the module is declared pure, for a call without a type of its callee.
     fn declared_pure(&self, callee: Value<'_>) -> bool {
         let function = callee.as_global().filter(|_| !callee.ty().is_known()).and_then(|name| self.module.get(name));
         let of_relax = |body: &Body| body.function().is_some_and(|function| function.is_pure());
         function.is_some_and(|body| of_relax(body) || body.is_pure_prim_func())
     }
 
-    /// What the check of a call depends on.
+    /// Returns a hash of everything that the check of a call depends on.
     fn call_key(&self, call: Call<'_>) -> u64 {
         let mut h = self.hasher.build_hasher();
         let value = call.value();
@@ -316,7 +317,7 @@ impl Check<'_> {
 
     fn condition(&self, value: Value<'_>, cond: Value<'_>) -> Result<(), String> {
         let ty = cond.ty();
-        // TVM looks at the value when the function runs.
+        // TVM checks the value at run time.
         let can_be_true = matches!(ty.kind(), tykind::OBJECT | tykind::TENSOR | tykind::DTENSOR | tykind::PRIM);
         if ty.is_known() && !can_be_true {
             return Err(format!("the condition of an If must be a tensor or scalar, `{}` is not", name(cond)));
@@ -343,7 +344,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Whether a value of type `found` may be where `said` is declared.
+    /// Checks that a value of type `found` can be used where `said` is declared.
     fn fits(&self, said: Ty<'_>, found: Ty<'_>, what: &str) -> Result<(), String> {
         if said == found || !said.is_known() || !found.is_known() {
             return Ok(());
@@ -351,7 +352,7 @@ impl Check<'_> {
         fits_type(&said.to_owned(), &found.to_owned(), || what.to_string())
     }
 
-    /// Every symbolic variable in types and shapes must have been defined by a parameter, a scalar binding or a match_cast.
+    /// Checks that every symbolic variable in types and shapes is defined by a parameter, a scalar binding or a match_cast.
     fn known_symbols(&self, value: Value<'_>) -> Result<(), String> {
         if self.body.raw().var_names().is_empty() {
             return Ok(());
@@ -381,7 +382,7 @@ impl Check<'_> {
     }
 }
 
-/// The first call with an effect, not looking into nested functions.
+/// Returns the first call with an effect, ignoring nested functions.
 fn first_effect(function: Function<'_>) -> Option<String> {
     let mut at = function.value().region().range().start;
     let end = function.value().end();
@@ -400,14 +401,14 @@ fn first_effect(function: Function<'_>) -> Option<String> {
 }
 
 fn operand_key(operand: Value<'_>, h: &mut impl Hasher) {
-    // Tuples may nest deeply. Nothing is allocated where there is none.
+    // Tuples may nest deeply. Without tuples nothing is allocated.
     let (mut next, mut rest) = (Some(operand), Vec::new());
     while let Some(operand) = next {
         if operand.is_leaf() {
             operand.word().hash(h);
         } else {
             operand.ty().id().hash(h);
-            // Rules look behind the name of a value whose type says nothing.
+            // For values without a known type, rules look at the value that a variable is bound to.
             if operand.ty().kind() == tykind::OBJECT {
                 operand.word().hash(h);
             }

@@ -1,9 +1,9 @@
-//! Attributes of functions of which TVM reads the value: of another kind, TVM does not read the text.
+//! Checks function attributes whose value TVM reads. TVM cannot read a text in which they have the wrong kind.
 
 use passhost_lang::ir::{Body, BodyKind, Value};
 
-/// A public function is known outside under its own name; a private one under none. The name of a PrimFunc outside may be
-/// another one.
+/// Checks the `global_symbol` attribute. A public Relax function must have its own name, and a private function must not have any. A PrimFunc
+/// may have another name.
 pub(crate) fn symbol_fault(name: &str, body: &Body) -> Option<String> {
     let value = body.root().attr("global_symbol")?;
     let symbol = value.as_str();
@@ -18,7 +18,7 @@ pub(crate) fn symbol_fault(name: &str, body: &Body) -> Option<String> {
     other.then(|| format!("is called `{name}`, but its global_symbol is \"{symbol}\": give both one name"))
 }
 
-/// What is wrong in the attributes of a Relax function, which can be inside another one.
+/// Returns the fault in the attributes of a Relax function, which can be nested in another one.
 pub(crate) fn attribute_fault(function: Value<'_>) -> Option<String> {
     if function.index() != Some(0) && function.attr("global_symbol").is_some() {
         return Some("is inside another function, but has a global_symbol: remove it".to_string());

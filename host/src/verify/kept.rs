@@ -1,26 +1,26 @@
-//! Bindings that a pass left as they were: what was checked of them before it ran still holds.
+//! Finds bindings that a pass did not change. Checks of these before the pass are still valid.
 //!
-//! A binding is kept if the function before the pass has one with the same record, of the same leaves and of values of the
-//! same types. Numbers of leaves, types and attributes mean the same in both functions if the tables of the new one begin
-//! with those of the old one, as those of an edited function do.
+//! A binding is kept if the function before the pass has one with the same record, the same leaves, and operands of the same types. Numbers
+//! of leaves, types and attributes have the same meaning in both functions if the tables of the new one begin with those of the old one, as
+//! they do in an edited function.
 
 use passhost_lang::ir::records::*;
 use passhost_lang::ir::{Body, Module, RawView};
 use std::collections::HashMap;
 
-/// How many old nodes the search for a kept one may look at, for each new node. What is not used is saved up, so that a
-/// long stretch can be left out and the search still takes time in proportion to both functions.
+/// Number of old nodes that the search may inspect for each new node. Unused steps are saved up, so that the search can skip a long removed
+/// range and still takes linear time.
 const STEPS: usize = 8;
 
-/// Which nodes of a function were in the function before it.
+/// The nodes of a function that were in the function before it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Kept {
-    /// For each node the old one, or [`NONE`]; empty if there is none at all.
+    /// For each node, the old node, or [`NONE`]; empty if no node is kept.
     old: Vec<u32>,
 }
 
 impl Kept {
-    /// What `after` kept of `before`.
+    /// Finds the nodes of `before` that `after` kept.
     pub(crate) fn of(before: &Body, after: &Body) -> Kept {
         let (old, new) = (before.raw(), after.raw());
         if before.kind() != after.kind() || !begins_with(new, old) {
@@ -31,27 +31,27 @@ impl Kept {
         Kept { old: search.found }
     }
 
-    /// Whether a node was there before.
+    /// Returns true if a node existed before.
     pub(crate) fn has(&self, node: usize) -> bool {
         self.old.get(node).is_some_and(|old| *old != NONE)
     }
 
-    /// Whether all calls of a function were there before.
+    /// Returns true if all calls of a function existed before.
     pub(crate) fn has_all_calls(&self, body: &Body) -> bool {
         let nodes = body.raw().nodes().iter().zip(&self.old);
         !self.old.is_empty() && nodes.filter(|(node, _)| node.kind == kind::CALL).all(|(_, old)| *old != NONE)
     }
 }
 
-/// Functions that nothing checked, since a program made them itself. Of those nothing counts as kept.
+/// Functions that were never checked, because a program built them directly. None of their nodes count as kept.
 #[derive(Debug, Default)]
 pub(crate) struct Unverified {
-    /// By address, which is not used again as long as there is a handle.
+    /// Functions by address, which cannot be reused while the handle exists.
     bodies: HashMap<usize, Body, foldhash::fast::RandomState>,
 }
 
 impl Unverified {
-    /// All functions of a module.
+    /// Collects all functions of a module.
     pub(crate) fn of(module: &Module) -> Unverified {
         Unverified { bodies: module.functions().map(|(_, body)| (body.addr(), body.clone())).collect() }
     }
@@ -61,7 +61,7 @@ impl Unverified {
     }
 }
 
-/// What changed functions kept. Two checks ask for it. The handles keep each address from being used again.
+/// The kept nodes of changed functions, for two checks. The handles ensure that addresses are not reused.
 #[derive(Debug)]
 pub(crate) struct KeptParts<'u> {
     unverified: &'u Unverified,
@@ -69,26 +69,26 @@ pub(crate) struct KeptParts<'u> {
 }
 
 impl<'u> KeptParts<'u> {
-    /// Nothing is known yet.
+    /// Creates an empty cache.
     pub(crate) fn new(unverified: &'u Unverified) -> KeptParts<'u> {
         KeptParts { unverified, known: HashMap::default() }
     }
 
-    /// What `after` kept of `before`; it is remembered until it is taken.
+    /// Returns the nodes of `before` that `after` kept, and caches them until they are taken.
     pub(crate) fn of(&mut self, before: &Body, after: &Body) -> &Kept {
         let unverified = self.unverified;
         let kept = || (after.clone(), unverified.kept(before, after));
         &self.known.entry(after.addr()).or_insert_with(kept).1
     }
 
-    /// The same for the last time.
+    /// Like [`KeptParts::of`], but removes the result from the cache.
     pub(crate) fn take(&mut self, before: &Body, after: &Body) -> Kept {
         let known = self.known.remove(&after.addr());
         known.map_or_else(|| self.unverified.kept(before, after), |(_, kept)| kept)
     }
 }
 
-/// Whether the tables of a function begin with those of another one.
+/// Returns true if the tables of a function begin with those of another one.
 fn begins_with(new: &RawView<'_>, old: &RawView<'_>) -> bool {
     macro_rules! all {
         ($($table:ident),*) => { $(new.$table().starts_with(old.$table()))&&* };
@@ -99,9 +99,9 @@ fn begins_with(new: &RawView<'_>, old: &RawView<'_>) -> bool {
 struct Search<'a> {
     old: &'a RawView<'a>,
     new: &'a RawView<'a>,
-    /// The old node after the one that was found last.
+    /// The old node after the last one that was found.
     at: usize,
-    /// How many may be looked at.
+    /// Number of old nodes that may be inspected.
     steps: usize,
     found: Vec<u32>,
 }
@@ -119,7 +119,7 @@ impl Search<'_> {
         let operands = self.new.operands().get(node.op_range()).unwrap_or(&[]);
         let from = self.at.min(self.old.nodes().len());
         let ahead = self.old.nodes()[from..].iter().take(self.steps);
-        // A name keeps the search from going ahead to a later binding that looks alike.
+        // Comparing names prevents skipping to a later binding that has the same content.
         let name = self.new.names().get(at);
         let is_same =
             |(i, old): (usize, &NodeRec)| self.old.names().get(from + i) == name && self.is_same(node, operands, old);
@@ -145,8 +145,8 @@ impl Search<'_> {
         operands.len() == before.len() && operands.iter().zip(before).all(|(new, old)| self.is_same_operand(*new, *old))
     }
 
-    /// The same leaf, a value of the same type, or a value that is itself kept. Rules look at the value itself if it has no
-    /// name, or if its type says nothing.
+    /// Returns true for the same leaf, a value of the same type, or a value that is itself kept. Rules look at the value itself if it is
+    /// unbound, or its type is unknown.
     fn is_same_operand(&self, new: u32, old: u32) -> bool {
         if (new | old) & LEAF_BIT != 0 {
             return new == old;
@@ -169,7 +169,7 @@ mod tests {
     use super::*;
     use passhost_lang::ir::{AttrsId, BodyBuilder, DType, Dim, Type, Value};
 
-    /// `n` calls in a row, each of the one before.
+    /// Builds `n` calls, each of the one before.
     fn chain(n: usize) -> Body {
         let mut b = BodyBuilder::new();
         b.begin_function(0, AttrsId::NONE, None);
@@ -193,7 +193,7 @@ mod tests {
     fn bindings_are_found_again_after_others_are_removed() {
         let before = chain(200);
         let calls: Vec<Value<'_>> = before.bindings().collect();
-        // Sixty in a row, and each tenth one.
+        // Sixty consecutive ones, and every tenth one.
         let removed = |i: usize| (80..140).contains(&i) || i % 10 == 3;
         let mut edit = before.edit();
         for (i, call) in calls.iter().enumerate().filter(|(i, _)| removed(*i)) {

@@ -1,5 +1,5 @@
-//! Rules of operators that are asked once for calls that differ in nothing that a rule sees. Small functions repeat the
-//! calls of each other, and a rule costs more than all else that is checked of a call.
+//! Caches the results of inference rules for calls that look the same to a rule. Small functions often repeat calls of others, and a rule
+//! costs more than the rest of checking a call.
 
 use crate::workers::call_key;
 use passhost_lang::ir::Call;
@@ -10,17 +10,17 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::hash::RandomState;
 
-/// Rules, and what they said while this value lives.
+/// Rules with a cache of their results.
 pub(crate) struct KnownCalls<'r, R: ?Sized> {
     rules: &'r R,
     known: RefCell<HashMap<u64, Inferred>>,
     hasher: RandomState,
-    /// With one function nothing is remembered: its check knows its own calls.
+    /// False for a single function, which needs no cache because its check already recognizes repeated calls.
     several: bool,
 }
 
 impl<'r, R: ?Sized> KnownCalls<'r, R> {
-    /// Rules for that many functions.
+    /// Creates a cache for this number of functions.
     pub(crate) fn new(rules: &'r R, functions: usize) -> KnownCalls<'r, R> {
         KnownCalls { rules, known: RefCell::default(), hasher: RandomState::new(), several: functions > 1 }
     }

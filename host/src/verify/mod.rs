@@ -1,9 +1,8 @@
-//! Checks of a function that need more than its own records: operators, types, symbolic variables, other functions; and
-//! what a pass returned, which must have a text that reads as the same function.
+//! Checks that need more than the records of a function: operators, types, symbolic variables and other functions. After a pass, also checks
+//! that the text of each function reads as the same function.
 //!
-//! Scope and single definition were checked when the body was sealed. A-normal form is a property, not an invariant,
-//! and is not looked at here. Calls that were found right before are remembered, so a body of many equal calls costs
-//! one hash look-up for each.
+//! Scopes and single definitions are checked when a body is sealed. A-normal form is a property rather than an invariant, so it is not
+//! checked here. Calls that were found correct are cached, so a repeated call costs one hash look-up.
 
 mod changed;
 pub mod declared_form;
@@ -29,15 +28,15 @@ pub use crate::verify::undeclared::{UndeclaredOperator, undeclared_operators};
 use passhost_lang::ir::{Body, BodyKind, Module};
 use passhost_lang::typing::operators::Infer;
 
-/// What is wrong in a function, and where.
+/// A fault in a function, with its place.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}{message}", in_function(.function))]
 pub struct Violation {
-    /// Name of the function in its module; empty where the violation is one of the module.
+    /// Name of the function in its module; empty for a fault of the module.
     pub function: String,
     /// Position of the node in its body.
     pub node: usize,
-    /// What was found, and what would be right.
+    /// What was found, and what was expected.
     pub message: String,
 }
 
@@ -45,8 +44,8 @@ fn in_function(name: &str) -> String {
     if name.is_empty() { String::new() } else { format!("function `{name}`: ") }
 }
 
-/// Checks all functions of a module. Whether their texts read as the same functions is not looked at: they come from a
-/// text, or [`verify_changed`] looked at them.
+/// Checks all functions of a module. Does not check that their texts read as the same functions, because they come from a text, or
+/// [`verify_changed`] checked them.
 ///
 /// # Errors
 /// The first violation, in the order of the functions and of their nodes.
@@ -56,11 +55,11 @@ pub fn verify_module(module: &Module, infer: &dyn Infer) -> Result<(), Violation
     module.functions().try_for_each(|(name, body)| verify_function(name, body, module, &rules))
 }
 
-/// Checks all functions of a module that was read. A declared result may contradict what is returned, as in TVM: the reader
-/// warns of it.
+/// Checks all functions of a module that was read from text. As in TVM, a declared result type may contradict the returned value; the reader
+/// warns of that.
 ///
 /// # Errors
-/// As [`verify_module`].
+/// As for [`verify_module`].
 pub fn verify_read(module: &Module, infer: &dyn Infer) -> Result<(), Violation> {
     let rules = KnownCalls::new(infer, module.len());
     module.functions().try_for_each(|(name, body)| {
@@ -68,10 +67,10 @@ pub fn verify_read(module: &Module, infer: &dyn Infer) -> Result<(), Violation> 
     })
 }
 
-/// Checks that functions and attributes of a module are of the kinds that a module has.
+/// Checks that the functions and attributes of a module are of kinds that a module can have.
 ///
 /// # Errors
-/// The first one that is not, in the order of the functions.
+/// The first invalid one, in the order of the functions.
 pub fn verify_kinds(module: &Module) -> Result<(), Violation> {
     verify_meta(module)?;
     module.functions().try_for_each(|(name, body)| verify_kind(name, body))

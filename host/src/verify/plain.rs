@@ -1,4 +1,4 @@
-//! Recognizes Relax functions of usual forms. Their text always reads as the same function, so it is not read again;
+//! Recognizes common forms of Relax functions. Their text always reads as the same function, so it need not be read again;
 //! `tests/src/bin/forge.rs` compares this with the reader. Any other function is printed and read again.
 
 use passhost_lang::ir::records::*;
@@ -8,13 +8,13 @@ use passhost_lang::names::is_dotted_name;
 use passhost_lang::typing::operator_checks::{declared_length, takes_any_attributes};
 use script::Operators;
 
-/// Deepest nesting of types, dimensions and attributes that counts as plain.
+/// Maximum nesting of types, dimensions and attributes in a plain function.
 const DEEP: u8 = 20;
-/// Most dimensions that a text can say by their number.
+/// Maximum number of dimensions for which a text can give only the rank.
 const MOST_DIMS: i32 = 64;
 
-/// A Relax function of which the records, calls apart, are plain: blocks of calls, tuples, their elements and other names,
-/// of tensors and shapes.
+/// A Relax function whose records, apart from calls, are plain: blocks of calls, tuples, tuple elements and renamings, with tensors and
+/// shapes.
 pub(crate) struct PlainFunction<'a> {
     raw: &'a RawView<'a>,
     ops: &'a dyn Operators,
@@ -23,7 +23,7 @@ pub(crate) struct PlainFunction<'a> {
 }
 
 impl<'a> PlainFunction<'a> {
-    /// The function, if it is one.
+    /// Returns the function if its records are plain.
     pub(crate) fn of(body: &'a Body, module: &'a Module, ops: &'a dyn Operators) -> Option<PlainFunction<'a>> {
         let raw = body.raw();
         let types = plain_types(raw, &plain_dims(raw));
@@ -33,13 +33,13 @@ impl<'a> PlainFunction<'a> {
     }
 }
 
-/// For each dimension how deep it is nested; `None` if it is not plain.
+/// Returns the nesting of each dimension; `None` if it is not plain.
 fn plain_dims(raw: &RawView<'_>) -> Vec<Option<u8>> {
     let mut plain: Vec<Option<u8>> = Vec::with_capacity(raw.prims().len());
     for rec in raw.prims() {
         let known = DType(rec.dtype) == DType::I64 && rec.flags == 0;
         let constant = |id: u32| raw.prims()[id as usize].op == prim::INT;
-        // The printer names the operation where TVM would compute it at once.
+        // The printer writes an operation by name if TVM would fold it.
         let folds = |id: u32| constant(id) && raw.prims()[id as usize].a <= 1 && raw.prims()[id as usize].b == 0;
         let depth = match rec.op {
             prim::INT => Some(0),
@@ -55,11 +55,11 @@ fn plain_dims(raw: &RawView<'_>) -> Vec<Option<u8>> {
     plain
 }
 
-/// What is known of a type.
+/// Facts about a type.
 #[derive(Clone, Copy)]
 struct PlainType {
     depth: u8,
-    /// Each dimension is a number or variable.
+    /// True if each dimension is a number or variable.
     simple: bool,
 }
 
@@ -98,7 +98,7 @@ fn plain_types(raw: &RawView<'_>, dims: &[Option<u8>]) -> Vec<Option<PlainType>>
     plain
 }
 
-/// Unknown, or a number as tensors of models have them.
+/// Returns true for an unknown type, or one that is common in tensors of models.
 pub(super) fn plain_dtype(dtype: DType) -> bool {
     let known = match dtype.code() {
         0 | 1 => matches!(dtype.bits(), 8 | 16 | 32 | 64),
@@ -114,11 +114,11 @@ pub(super) fn plain_dtype(dtype: DType) -> bool {
 struct Structure<'r> {
     raw: &'r RawView<'r>,
     types: Vec<Option<PlainType>>,
-    /// Nested tuples that wait for their user.
+    /// Nested tuples whose user has not been reached.
     pending: Vec<u32>,
 }
 
-/// Nothing where a record is not plain.
+/// `None` if a record is not plain.
 type Plain = Option<()>;
 
 impl Structure<'_> {
@@ -140,7 +140,7 @@ impl Structure<'_> {
         let mut at = types.len() + 1;
         let mut before = 0;
         while let Some(block) = nodes.get(at).filter(|node| matches!(node.kind, kind::BLOCK | kind::DATAFLOW)) {
-            // Two blocks of one kind would be one in the text, and one without bindings none.
+            // Two adjacent blocks of one kind would be merged in the text, and a block without bindings would be lost.
             (block.kind != before && block.a > 0).then_some(())?;
             (block.n_ops == 0 && (block.ty, block.attrs) == (NONE, NONE)).then_some(())?;
             let end = at + 1 + block.a as usize;
@@ -167,7 +167,7 @@ impl Structure<'_> {
         (said == params).then_some(())
     }
 
-    /// The bindings of a block; whether one of them has an effect.
+    /// Checks the bindings of a block. Returns true if one of them has an effect.
     fn bindings(&mut self, range: std::ops::Range<usize>, dataflow: bool) -> Option<bool> {
         let (mut impure, mut shown) = (false, !dataflow);
         for at in range {
@@ -198,7 +198,7 @@ impl Structure<'_> {
         (self.pending.is_empty() && shown).then_some(impure)
     }
 
-    /// The nested operands of a node are those that wait, in their order.
+    /// Checks that the nested operands of a node are the pending tuples, in order.
     fn uses(&mut self, node: &NodeRec) -> Plain {
         let nodes = self.raw.nodes();
         let mut waiting = std::mem::take(&mut self.pending).into_iter();
@@ -209,7 +209,7 @@ impl Structure<'_> {
         waiting.next().is_none().then_some(())
     }
 
-    /// A tuple of values with names and constants, of the type that they make.
+    /// Checks a tuple of variables and constants, whose type must consist of theirs.
     fn tuple(&mut self, node: &NodeRec) -> Plain {
         let ty = self.raw.types()[node.ty as usize];
         let fields = self.raw.list(ty.off, ty.len);
@@ -220,7 +220,7 @@ impl Structure<'_> {
         Some(())
     }
 
-    /// The type of a value with a name, or of a constant.
+    /// Returns the type of a variable or constant.
     fn named(&self, op: u32) -> Option<u32> {
         if op & LEAF_BIT != 0 {
             let leaf = &self.raw.leaves()[(op & !LEAF_BIT) as usize];
@@ -243,7 +243,7 @@ impl Structure<'_> {
         (self.named(source)? == node.ty).then_some(())
     }
 
-    /// What the function returns: a value with a name, a constant, or a tuple of such.
+    /// Checks the result of the function: a variable, a constant, or a tuple of these.
     fn result(&mut self, at: usize) -> Plain {
         let nodes = self.raw.nodes();
         let mut at = at;
@@ -265,7 +265,7 @@ impl Structure<'_> {
     }
 }
 
-/// A constant of a plain type that the text shows as it is, or holds among its metadata.
+/// Checks a constant of a plain type, which the text shows directly or stores in its metadata.
 fn plain_constant(raw: &RawView<'_>, leaf: &LeafRec) -> Plain {
     let rec = raw.consts().get(leaf.val as usize).filter(|rec| leaf.kind == leaf::CONST && rec.ty == leaf.ty)?;
     let ty = raw.types()[rec.ty as usize];
@@ -285,20 +285,20 @@ fn plain_constant(raw: &RawView<'_>, leaf: &LeafRec) -> Plain {
     finite.then_some(())
 }
 
-/// Attributes of a function: numbers and strings in the order of their keys.
+/// Checks attributes of a function: numbers and strings, ordered by key.
 pub(super) fn plain_function_attrs(raw: &RawView<'_>, id: u32) -> Plain {
     let Some(dict) = raw.dicts().get(id as usize) else { return Some(()) };
     plain_entries(raw, raw.attrs().get(dict.off as usize..)?.get(..dict.len as usize)?)
 }
 
-/// Entries of a dict that is not empty: numbers and strings in the order of their keys.
+/// Checks the entries of a dict that is not empty: numbers and strings, ordered by key.
 pub(super) fn plain_entries(raw: &RawView<'_>, entries: &[AttrRec]) -> Plain {
     let keys = || entries.iter().map(|entry| raw.str(entry.key));
     (!entries.is_empty() && keys().is_sorted_by(|a, b| a < b) && keys().all(plain_text)).then_some(())?;
     entries.iter().try_for_each(|entry| plain_attr(raw, entry, DEEP))
 }
 
-/// Whether a text has only characters that are printed without escapes.
+/// Returns true if a text contains only characters that are printed without escapes.
 pub(super) fn plain_text(text: &str) -> bool {
     text.chars().all(|c| (' '..='~').contains(&c))
 }
@@ -323,7 +323,7 @@ fn plain_attr(raw: &RawView<'_>, rec: &AttrRec, deep: u8) -> Plain {
     plain.then_some(())
 }
 
-/// Names that have a meaning of their own after `R.`.
+/// Names with a special meaning after `R.`.
 const SYNTAX: &[&str] = &[
     "const",
     "dist.const",
@@ -342,7 +342,7 @@ const SYNTAX: &[&str] = &[
 ];
 
 impl PlainFunction<'_> {
-    /// Whether a well-formed call has a text that reads as the same call.
+    /// Returns true if the text of a well-formed call reads as the same call.
     pub(crate) fn has(&self, call: Call<'_>) -> bool {
         match call.callee().view() {
             Expr::Op(name) => self.ops.op_info(name).and_then(|info| self.operator(call, info)).is_some(),
@@ -355,8 +355,8 @@ impl PlainFunction<'_> {
         }
     }
 
-    /// A call of an operator: its attributes are there in the forms that texts have, and its arguments are values with
-    /// names, constants, shapes and tuples of these.
+    /// Checks a call of an operator: its attributes must have the form that texts give them, and its arguments must be variables, constants,
+    /// shapes and tuples of these.
     fn operator(&self, call: Call<'_>, info: &OpInfo) -> Plain {
         let name = info.name.strip_prefix("relax.")?;
         (is_dotted_name(name) && !SYNTAX.contains(&name)).then_some(())?;
@@ -390,7 +390,7 @@ impl PlainFunction<'_> {
         *self.types.get(ty as usize)?
     }
 
-    /// A shape whose type says the same.
+    /// Checks a shape, whose type must have the same dimensions.
     fn shape(&self, leaf: &LeafRec) -> Plain {
         let ty = self.ty(leaf.ty).map(|_| self.raw.types()[leaf.ty as usize])?;
         let (off, len) = leaf.list();
@@ -398,7 +398,7 @@ impl PlainFunction<'_> {
         (ty.kind == tykind::SHAPE && ty.flags == tyflag::PRIMS && same).then_some(())
     }
 
-    /// A function of the module, with the type that its callers read.
+    /// Returns true for a function of the module, at the type that a reader gives its callers.
     fn is_global(&self, callee: Value<'_>) -> bool {
         let Some(function) = callee.as_global().and_then(|name| self.module.get(name)) else { return false };
         let Some(rec) = callee.ty().rec().filter(|rec| rec.kind == tykind::CALLABLE) else { return false };
@@ -416,14 +416,14 @@ impl PlainFunction<'_> {
         }
     }
 
-    /// The type of no value.
+    /// Returns true for the empty tuple type.
     fn is_nothing(&self, ty: u32) -> bool {
         let rec = self.raw.types()[ty as usize];
         (rec.kind, rec.flags, rec.dtype, rec.ndim, rec.len, rec.aux) == (tykind::TUPLE, tyflag::TYPES, 0, 0, 0, NONE)
     }
 }
 
-/// All attributes that the operator declares, in the order of their names.
+/// Checks that all attributes that the operator declares are present, ordered by name.
 fn plain_attrs(raw: &RawView<'_>, attrs: Dict<'_>, info: &OpInfo) -> Plain {
     if takes_any_attributes(info) {
         return attrs.is_empty().then_some(());
@@ -441,7 +441,7 @@ fn plain_attrs(raw: &RawView<'_>, attrs: Dict<'_>, info: &OpInfo) -> Plain {
     Some(())
 }
 
-/// Whether a text gives an attribute of this type in the form that it has.
+/// Returns true if a reader gives an attribute of this type the same form.
 fn is_read_as(info: &AttrInfo, value: AttrView<'_>) -> bool {
     let ints = || value.kind() == attr::LIST && value.items().all(|item| item.kind() == attr::INT);
     let none = value.kind() == attr::NONE;

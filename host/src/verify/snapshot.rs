@@ -1,10 +1,10 @@
-//! Finds passes that write into what they were given. Bodies are immutable by contract only: they lie in the memory of
-//! the process, and code of a plugin can be unsafe. `--paranoid` copies the module before a pass, and before a checker of
-//! a property, and compares it afterwards. A copy rather than a hash, so that what was damaged can be put back.
+//! Finds passes that write to their input. Bodies are immutable only by contract: they are in the memory of the process, and plugin code can
+//! be unsafe. `--paranoid` copies the module before each pass and each property checker, and compares it afterwards. A copy is used rather
+//! than a hash, so that damage can be undone.
 
 use passhost_lang::ir::{Body, Module, RawView, SealError, Sections, Tensor};
 
-/// Runs something for each section.
+/// Expands a macro for all sections.
 macro_rules! sections {
     ($do:ident) => {
         $do!(
@@ -14,7 +14,7 @@ macro_rules! sections {
     };
 }
 
-/// A module, as it was before a pass.
+/// The copy of a module before a pass.
 pub(crate) struct Snapshot {
     functions: Vec<(String, Body, Content)>,
     /// Attributes and global infos.
@@ -23,17 +23,17 @@ pub(crate) struct Snapshot {
 
 struct Content {
     sections: Sections,
-    /// Where each section lies.
+    /// Address of each section.
     places: Vec<usize>,
     data: Vec<Vec<u8>>,
 }
 
-/// What is not as it was.
+/// The first change that was found.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Written {
-    /// Name of the function; none for what belongs to the module.
+    /// Name of the function; `None` for a part of the module itself.
     pub(crate) function: Option<String>,
-    /// What it is, for a message.
+    /// Description of the part, for a message.
     pub(crate) part: String,
 }
 
@@ -45,9 +45,9 @@ impl Snapshot {
         Snapshot { functions: module.functions().map(copy).collect(), meta }
     }
 
-    /// The first thing in the module that was written into.
+    /// Returns the first part of the module that was written to.
     pub(crate) fn written(&self, module: &Module) -> Option<Written> {
-        // Names may be anything now, also no text.
+        // Names may now contain any bytes, even invalid text.
         let mut names = module.functions().map(|(name, _)| name.as_bytes());
         for (name, body, content) in &self.functions {
             let function = Some(name.clone());
@@ -62,10 +62,10 @@ impl Snapshot {
         Some(Written { function: None, part: format!("the attributes of the module (section `{section}`)") })
     }
 
-    /// The module with what was written into put back; other functions keep their handles.
+    /// Returns the module with all changes undone. Unchanged functions keep their handles.
     ///
     /// # Errors
-    /// If a copy cannot be sealed, which it was before.
+    /// If a copy cannot be sealed.
     pub(crate) fn restore(&self) -> Result<Module, SealError> {
         let whole = |body: &Body, content: &Content| match content.difference(body.raw()) {
             Some(_) => content.seal(),
@@ -86,7 +86,7 @@ impl Content {
         Content { sections: Sections::copy_of(raw), places: sections!(places), data }
     }
 
-    /// Which part is not as it was. A slice whose place or length changed is not looked into.
+    /// Returns the part that changed. A slice with another address or length is not compared.
     fn difference(&self, now: &RawView<'_>) -> Option<&'static str> {
         let mut places = self.places.iter();
         macro_rules! compare {
@@ -126,7 +126,7 @@ mod tests {
         b.finish().expect("a body")
     }
 
-    /// A section that is new and not compared would make this sum too small.
+    /// A new section that is not compared would make this sum too small.
     #[test]
     fn every_section_is_compared() {
         let body = body();
@@ -142,7 +142,7 @@ mod tests {
         let module = Module::new([("main", body()), ("other", body())]);
         let mut snapshot = Snapshot::of(&module);
         assert_eq!(snapshot.written(&module), None);
-        // As if the pass had written into the function, and not into the copy.
+        // Changing the copy simulates a write to the function.
         snapshot.functions[1].2.sections.name_bytes[2] = b'y';
         let written = snapshot.written(&module).expect("it was written into");
         assert_eq!(written.function.as_deref(), Some("other"));

@@ -1,26 +1,26 @@
-//! Which symbolic variables mean something where a check is.
+//! Tracks the symbolic variables that are visible at the current place.
 
 use passhost_lang::ir::records::{flag, kind};
 use passhost_lang::ir::{Sym, Ty, Type, Value};
 use std::collections::HashSet;
 
-/// Symbolic variables that are defined where the walk is. Those of a branch or a nested function end with it, and so do
-/// scalar variables that are seen in their dataflow block only.
+/// Symbolic variables that are defined at the current position of a walk. Variables of a branch or nested function end with it, as do scalar
+/// variables that are local to a dataflow block.
 #[derive(Default)]
 pub(crate) struct Symbols {
     defined: Vec<bool>,
-    /// In the order of their definition.
+    /// Variables in the order of their definition.
     order: Vec<usize>,
-    /// Scopes that are open: where they end, and how many variables were defined before.
+    /// Open scopes: where they end, and the number of variables defined before.
     scopes: Vec<(usize, usize)>,
-    /// Dataflow blocks that are open: where each ends, and the scalar variables that only it sees.
+    /// Open dataflow blocks: where they end, and the scalar variables local to them.
     pub(crate) flows: Vec<(usize, Vec<u32>)>,
-    /// Scalar variables of dataflow blocks that have ended: nothing can define them again.
+    /// Local scalar variables of dataflow blocks that have ended. They cannot be defined again.
     ended: Vec<u32>,
 }
 
 impl Symbols {
-    /// The walk comes to a value.
+    /// Moves the walk to a value.
     pub(crate) fn come_to(&mut self, value: Value<'_>) {
         let at = value.index().unwrap_or(0);
         while let Some((_, before)) = self.scopes.pop_if(|(end, _)| *end <= at) {
@@ -63,7 +63,8 @@ impl Symbols {
     }
 }
 
-/// Symbolic variables that a type needs from outside: those that the parameters of a function type define are its own.
+/// Calls `look` with the symbolic variables that a type needs from outside. Variables that the parameters of a function type define are not
+/// among them.
 pub(crate) fn all_symbols(ty: &Type, look: &mut dyn FnMut(u32)) {
     match ty {
         Type::Tuple(fields) => fields.iter().for_each(|field| all_symbols(field, look)),

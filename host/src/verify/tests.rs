@@ -1,4 +1,4 @@
-//! Faults of modules that are built by hand.
+//! Tests of faults in modules that are built directly.
 
 use super::*;
 use passhost_lang::ir::records::{flag, kind};
@@ -8,7 +8,7 @@ use passhost_lang::walk::in_place::WrittenParams;
 use plugin_api::prelude::*;
 use script::Operators;
 
-/// Every operator gives what its first argument is.
+/// Gives every call the type of its first argument.
 struct First;
 
 impl Infer for First {
@@ -27,7 +27,7 @@ impl Operators for First {
     }
 }
 
-/// What is wrong with `main` in the module that `f` builds.
+/// Returns the fault in `main` of the module that `f` builds.
 fn fault(f: impl FnOnce(&FunctionBuilder<'_, '_>)) -> Option<String> {
     let bb = BlockBuilder::new(&First);
     bb.function("main", f);
@@ -181,7 +181,7 @@ fn a_function_that_is_gone_is_found_behind_one_that_nothing_calls_any_more() {
         b.emit_func_output(b.emit(b.call_global("b", &[x])));
     });
     let module = bb.get().expect("builds");
-    // The call of `a` goes; its leaf stays in the table, before that of `b`.
+    // The call of `a` is removed, but its leaf stays in the table, before that of `b`.
     let written = WrittenParams::of(&module);
     let main = remove_all_unused_in(module.get("main").expect("is there"), &written).expect("valid");
     let mut edit = module.edit();

@@ -1,6 +1,6 @@
-//! Checks of a TIR function: shapes of statements, buffers and their indices, block iterators, loop variables, types.
+//! Verifies a TIR function: shapes of statements, buffers and their indices, block iterators, loop variables, types.
 //!
-//! That every value is defined before its use, and used only where it is visible, was checked when the body was sealed.
+//! Sealing a body already checks that every value is defined before its use, and used only where it is visible.
 
 use crate::verify::tir_scopes::Scopes;
 use passhost_lang::ir::records::{buffer_of, flag, kind, prim, tykind};
@@ -8,7 +8,7 @@ use passhost_lang::ir::{AttrView, Body, BodyKind, Call, DType, Dim, Module, Sym,
 use passhost_lang::typing::relations::substitute_dim;
 use std::collections::{BTreeMap, HashSet};
 
-/// A violation: the position of the node, and what is wrong.
+/// A violation: the position of the node, and the message.
 pub(crate) type Fault = (usize, String);
 
 /// Checks one TIR function.
@@ -33,9 +33,8 @@ pub(crate) fn check(body: &Body) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Checks that a `relax.call_tir` gives a TIR function of the module the tensors that it takes: arguments, then results.
-/// Symbolic dimensions of a buffer are those of the tensor that is given for it first. The dimensions after the results are
-/// not looked at.
+/// Checks that the tensors that a `relax.call_tir` passes fit the TIR function of the module: arguments, then results. The first tensor that
+/// is passed for a symbolic dimension determines it. Dimensions after the results are not checked.
 pub(crate) fn call_tir(call: Call<'_>, module: &Module) -> Result<(), String> {
     let name = call.arg(0).filter(|_| call.op() == Some("relax.call_tir")).and_then(Value::as_global);
     let Some((name, function)) = name.and_then(|name| Some((name, module.get(name)?))) else { return Ok(()) };
@@ -66,7 +65,7 @@ pub(crate) fn call_tir(call: Call<'_>, module: &Module) -> Result<(), String> {
     })
 }
 
-/// Whether a scalar of type `given` can be a parameter.
+/// Checks that a scalar of type `given` can be passed for a parameter.
 fn scalar_fits(param: Ty<'_>, given: Ty<'_>) -> Result<(), String> {
     let (takes, found) = (param.dtype(), given.dtype());
     let scalars = param.kind() == tykind::PRIM && given.kind() == tykind::PRIM && found.is_known();
@@ -76,7 +75,7 @@ fn scalar_fits(param: Ty<'_>, given: Ty<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// The buffer that a parameter is, or that is matched with it.
+/// Returns the buffer of a parameter: the parameter itself, or the buffer that it is matched with.
 fn buffer_of_param<'a>(function: &'a Body, param: Value<'a>) -> Option<Ty<'a>> {
     if param.ty().kind() == tykind::BUFFER {
         return Some(param.ty());
@@ -85,8 +84,7 @@ fn buffer_of_param<'a>(function: &'a Body, param: Value<'a>) -> Option<Ty<'a>> {
     function.root().region().children().find(matched).map(Value::ty)
 }
 
-/// Whether a tensor of type `given` can be a buffer. `known` are values of symbolic variables; it gets those that the tensor
-/// tells.
+/// Checks that a tensor of type `given` can be passed for a buffer. Adds the symbolic variables that the tensor determines to `known`.
 fn tensor_fits(buffer: Ty<'_>, given: Ty<'_>, known: &mut BTreeMap<Sym, Dim>) -> Result<(), String> {
     if given.kind() != tykind::TENSOR {
         return Ok(());
@@ -114,7 +112,7 @@ fn tensor_fits(buffer: Ty<'_>, given: Ty<'_>, known: &mut BTreeMap<Sym, Dim>) ->
     Ok(())
 }
 
-/// Name of a node in messages.
+/// Returns the name of a node in messages.
 pub(crate) fn called(value: Value<'_>) -> String {
     match value.name() {
         Some(name) if !name.is_empty() => format!("`{name}`"),
@@ -200,7 +198,7 @@ fn dtype(value: Value<'_>) -> DType {
     value.ty().dtype()
 }
 
-/// Negative lanes are multiples of a length that is known when the program runs.
+/// Returns the lanes. Negative ones are multiples of a length that is determined at run time.
 fn lanes(value: Value<'_>) -> i16 {
     dtype(value).lanes() as i16
 }
@@ -222,7 +220,7 @@ fn index(value: Option<Value<'_>>, what: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Indices of a load or store, from the operand `first` on.
+/// Checks the indices of a load or store, which start at the operand `first`.
 fn element(value: Value<'_>, first: usize) -> Result<(), String> {
     let buffer = buffer(value.operand(0))?;
     let predicate = usize::from(value.node().is_some_and(|node| node.a == 1));
@@ -238,7 +236,7 @@ fn stored(value: Value<'_>) -> Result<(), String> {
     let (Some(buffer), Some(stored)) = (value.operand(0), value.operand(1)) else { return Ok(()) };
     let (expected, found) = (dtype(buffer), dtype(stored));
     let same = (expected.code(), expected.bits()) == (found.code(), found.bits());
-    // What a packed function gives is known when the program runs.
+    // The result type of a packed function is determined at run time.
     if found.is_known() && !same && stored.kind() != kind::CALL {
         return Err(format!("{} holds {expected}, but {found} is stored", called(buffer)));
     }
@@ -276,7 +274,7 @@ fn buffer_itself(value: Value<'_>) -> Result<(), String> {
     if of == buffer_of::VIEW { view(value) } else { Ok(()) }
 }
 
-/// Variables that one `bx, by = T.cta_id([4, 4])` declares are next to each other.
+/// Checks that variables that one `bx, by = T.cta_id([4, 4])` declares are adjacent.
 fn scope_ids(value: Value<'_>, body: &Body) -> Result<(), String> {
     let Some(callee) = value.attr("scope_id").and_then(AttrView::as_str) else { return Ok(()) };
     let number = |value: Value<'_>, name: &str| value.attr(name).and_then(AttrView::as_int).unwrap_or(0);
@@ -304,7 +302,7 @@ fn scope_ids(value: Value<'_>, body: &Body) -> Result<(), String> {
     }
 }
 
-/// A view is what `A.view(…)` makes of its buffer.
+/// Checks that a view is the result of `A.view(…)` on its buffer.
 fn view(value: Value<'_>) -> Result<(), String> {
     let data = value.operand(0).filter(|data| data.kind() == kind::BUFFER_PART);
     let parent = data.filter(|data| data.node().is_some_and(|node| node.a == 0)).and_then(|data| data.operand(0));
@@ -347,7 +345,7 @@ fn arith(value: Value<'_>) -> Result<(), String> {
     }
 }
 
-/// A truth value, of any number of lanes.
+/// Checks that a value is boolean, with any number of lanes.
 fn truth(value: Option<Value<'_>>, what: &str) -> Result<(), String> {
     let Some(value) = value else { return Ok(()) };
     let found = dtype(value);
@@ -357,7 +355,7 @@ fn truth(value: Option<Value<'_>>, what: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// The condition of an If or a While, which can be an integer.
+/// Checks the condition of an If or a While, which may be an integer.
 fn condition(value: Option<Value<'_>>, what: &str) -> Result<(), String> {
     let Some(value) = value else { return Ok(()) };
     let found = dtype(value);
@@ -383,7 +381,7 @@ mod tests {
     use passhost_lang::ir::records::{axis, buffer_of};
     use passhost_lang::ir::{BodyBuilder, BufferType, Dim, NodeSpec, Type, V};
 
-    /// What a function is written with: a buffer of 4 by 4 floats, numbers, a comparison.
+    /// A function builder with common operands: a buffer of 4 by 4 floats, numbers, and a comparison.
     struct Tir {
         b: BodyBuilder,
         buffer: V,

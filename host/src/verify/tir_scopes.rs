@@ -1,22 +1,22 @@
-//! Where the variables of a TIR function mean something: variables that nothing defines, threads, loops around blocks.
+//! Checks the scopes of variables in a TIR function: undefined variables, threads, and loops around blocks.
 
 use crate::verify::tir::called;
 use passhost_lang::ir::records::{attr, buffer_of, flag, kind, tykind};
 use passhost_lang::ir::{Body, Dim, Value};
 use std::collections::{HashMap, HashSet};
 
-/// What is known of the variables while the nodes are walked in order.
+/// Facts about variables, collected while the nodes are walked in order.
 pub(crate) struct Scopes<'b> {
     body: &'b Body,
-    /// For each nested expression the statement, or other node that is none, that it is part of.
+    /// For each nested expression, the statement or other node that it belongs to.
     part_of: Vec<u32>,
-    /// Blocks with iterators that are open: their headers.
+    /// The headers of open blocks with iterators.
     blocks: Vec<Value<'b>>,
-    /// For each loop variable how many such blocks are around its loop.
+    /// For each loop variable, the number of such blocks around its loop.
     loops: HashMap<u32, usize>,
-    /// Variables that are declared but that no parameter, loop or binding is; those that something defines after all.
+    /// Declared variables that are not a parameter, loop variable or binding.
     free: HashMap<u32, Free>,
-    /// Which of these the symbolic variables are.
+    /// The declared variable of each symbolic variable.
     owners: HashMap<u32, u32>,
     /// Handles that buffers were matched with.
     matched: HashSet<u32>,
@@ -25,9 +25,9 @@ pub(crate) struct Scopes<'b> {
 /// A variable that is only declared.
 #[derive(Default)]
 struct Free {
-    /// A buffer of the signature or a LET defines it.
+    /// True if a buffer of the signature or a LET defines it.
     defined: bool,
-    /// Ends of the regions in which threads, or attributes, are said to be it.
+    /// The regions in which it is bound to a thread or attribute.
     regions: Vec<(usize, usize)>,
     /// Number of threads.
     extent: Option<i64>,
@@ -46,7 +46,7 @@ impl<'b> Scopes<'b> {
                 }
             }
             if value.kind() == kind::VAR {
-                // A place of execution is defined by its declaration.
+                // An execution scope is defined by its declaration.
                 free.entry(at as u32).or_default().defined |= value.attr("scope_id").is_some();
                 if let Some(Dim::Var(sym)) = value.ty().prims().first() {
                     owners.insert(sym.id, at as u32);
@@ -61,8 +61,8 @@ impl<'b> Scopes<'b> {
         scopes
     }
 
-    /// What defines the variables that are only declared: buffers that are matched or declared, by the variables that stand
-    /// alone in their shapes; a LET; threads and attributes, where these are.
+    /// Finds definitions of variables that are only declared: shapes of matched or declared buffers in which they are a whole dimension,
+    /// LETs, and the regions of threads and attributes.
     fn find_definitions(&mut self) {
         for value in self.body.values() {
             match value.kind() {
@@ -92,7 +92,7 @@ impl<'b> Scopes<'b> {
         }
     }
 
-    /// Looks at the next node.
+    /// Checks the next node.
     pub(crate) fn node(&mut self, value: Value<'b>) -> Result<(), String> {
         let at = value.index().unwrap_or(0);
         while self.blocks.pop_if(|block| block.end() <= at).is_some() {}
@@ -110,7 +110,7 @@ impl<'b> Scopes<'b> {
 
     fn operands(&self, value: Value<'b>, at: usize) -> Result<(), String> {
         let whole = self.body.value_at(self.part_of[at] as usize);
-        // The values of the iterators of a block, and its predicate, are outside of it.
+        // The iterator values and the predicate of a block are outside of it.
         let outside = matches!(whole.kind(), kind::ITER_VAR | kind::WHERE);
         let depth = self.blocks.len() - usize::from(outside && !self.blocks.is_empty());
         for operand in value.operands().filter(|operand| !operand.is_leaf()) {
@@ -131,7 +131,7 @@ impl<'b> Scopes<'b> {
         Ok(())
     }
 
-    /// The use of a variable that is only declared.
+    /// Checks a use of a variable that is only declared.
     fn declared(&self, user: Value<'b>, var: Value<'b>, at: usize) -> Result<(), String> {
         let Some(free) = self.free.get(&var.word()) else { return Ok(()) };
         let defines = matches!(user.kind(), kind::LET | kind::LAUNCH | kind::ATTR | kind::LOOP_VAR);
@@ -147,7 +147,7 @@ impl<'b> Scopes<'b> {
         })
     }
 
-    /// The same thread has the same extent everywhere.
+    /// Checks that a thread has the same extent everywhere.
     fn launch(&mut self, value: Value<'b>) -> Result<(), String> {
         let Some(var) = value.operand(1) else { return Ok(()) };
         let extent = value.operand(0).and_then(Value::dim).and_then(|dim| dim.as_int());
@@ -180,7 +180,7 @@ impl<'b> Scopes<'b> {
         Ok(())
     }
 
-    /// The dimensions of a buffer that is allocated.
+    /// Checks the dimensions of an allocated buffer.
     fn dims(&self, value: Value<'b>) -> Result<(), String> {
         let mut found = Ok(());
         for dim in value.ty().prims() {
@@ -195,7 +195,7 @@ impl<'b> Scopes<'b> {
     }
 }
 
-/// Whether a value is a buffer of the signature, whose shape defines variables.
+/// Returns true for a buffer of the signature, whose shape defines variables.
 fn is_matched(value: Value<'_>) -> bool {
     let of = value.node().map_or(0, |node| node.a);
     value.ty().kind() == tykind::BUFFER

@@ -1,4 +1,4 @@
-//! Undeclared operators that a pass is the first to call: most are misspelt.
+//! Finds undeclared operators that a pass is the first to call. Most are misspelt.
 
 use crate::verify::{Affected, KeptParts, Unverified, affected};
 use passhost_lang::ir::records::{LEAF_BIT, leaf};
@@ -7,7 +7,7 @@ use passhost_lang::names::did_you_mean;
 use script::Operators;
 use std::collections::BTreeSet;
 
-/// An operator that no plugin declares, where it is called first.
+/// An operator that no plugin declares, with the place of its first call.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("introduces a call of `{name}`, an operator that no plugin declares{}", did_you_mean(.near))]
 pub struct UndeclaredOperator {
@@ -17,7 +17,7 @@ pub struct UndeclaredOperator {
     pub function: String,
     /// Position of the call in its body.
     pub node: usize,
-    /// Nearest names of operators that are declared.
+    /// Declared operators with the most similar names.
     pub near: Vec<String>,
 }
 
@@ -27,7 +27,7 @@ pub fn undeclared_operators(before: &Module, after: &Module, ops: &dyn Operators
     undeclared_among(&affected(before, after, &mut KeptParts::new(&Unverified::default())), before, ops)
 }
 
-/// The same of the functions that were affected.
+/// Like [`undeclared_operators`], for the affected functions.
 pub(crate) fn undeclared_among(
     affected: &[Affected<'_>],
     before: &Module,
@@ -52,7 +52,7 @@ pub(crate) fn undeclared_among(
     found
 }
 
-/// Undeclared operators of a Relax function, each with its first call.
+/// Returns the undeclared operators of a Relax function, each with its first call.
 fn undeclared<'b>(body: &'b Body, ops: &dyn Operators) -> Vec<(&'b str, usize)> {
     let raw = body.raw();
     let name = |leaf: &passhost_lang::ir::records::LeafRec| raw.str(leaf.val as u32);
@@ -61,7 +61,7 @@ fn undeclared<'b>(body: &'b Body, ops: &dyn Operators) -> Vec<(&'b str, usize)> 
     if body.kind() != BodyKind::Function || !raw.leaves().iter().any(is_undeclared) {
         return Vec::new();
     }
-    // Leaves that nothing uses any more stay in the table.
+    // Unused leaves stay in the table.
     let mut calls: Vec<Option<usize>> = vec![None; raw.leaves().len()];
     for (at, node) in raw.nodes().iter().enumerate() {
         for op in raw.operands().get(node.op_range()).unwrap_or(&[]).iter().filter(|op| *op & LEAF_BIT != 0) {

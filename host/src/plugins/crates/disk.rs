@@ -1,4 +1,4 @@
-//! What is on disk: each path is looked at once and each Cargo.toml read once, however many crates share it.
+//! A cache of the file system: inspects each path once and reads each Cargo.toml once, however many crates share it.
 
 use crate::plugins::hashes::{Stamp, stamp};
 use std::collections::HashMap;
@@ -7,17 +7,17 @@ use std::fs::FileType;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-/// What a path leads to.
+/// Facts about the target of a path.
 #[derive(Clone, Copy, Debug)]
 struct Fact {
-    /// Nothing for a link that leads nowhere.
+    /// Kind of the target; `None` for a dangling link.
     kind: Option<FileType>,
     is_link: bool,
     stamp: Option<Stamp>,
 }
 
 impl Fact {
-    /// Nothing if there is nothing at the path.
+    /// Inspects a path. Returns `None` if it does not exist.
     fn of(path: &Path) -> Option<Fact> {
         let own = path.symlink_metadata().ok()?;
         let is_link = own.is_symlink();
@@ -26,13 +26,13 @@ impl Fact {
     }
 }
 
-/// Remembers what it saw. It is made again once time has gone by.
+/// Caches what was found. A new one is created when files may have changed.
 #[derive(Debug, Default)]
 pub(super) struct Disk {
     facts: HashMap<OsString, Option<Fact>>,
-    /// Folders with links followed.
+    /// Folders with links resolved.
     folders: HashMap<OsString, Option<PathBuf>>,
-    /// Cargo.toml by its folder.
+    /// Contents of Cargo.toml files, by folder.
     manifests: HashMap<OsString, Result<Rc<toml::Table>, String>>,
 }
 
@@ -62,26 +62,26 @@ impl Disk {
         self.kind(path).is_some_and(|kind| kind.is_dir())
     }
 
-    /// What tells a file from what it was before; nothing where nothing does.
+    /// Returns a stamp that shows changes to a file, or `None` if the system has none.
     pub(super) fn stamp(&mut self, path: &Path) -> Option<Stamp> {
         self.fact(path)?.stamp
     }
 
-    /// Follows links, as [`Path::canonicalize`] does. Nothing if there is nothing at the path.
+    /// Resolves links like [`Path::canonicalize`]. Returns `None` if the path does not exist.
     pub(super) fn resolved(&mut self, path: &Path) -> Option<PathBuf> {
         let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return path.canonicalize().ok() };
         if folder.as_os_str().is_empty() || self.fact(path)?.is_link {
             return path.canonicalize().ok();
         }
         if !self.folders.contains_key(folder.as_os_str()) {
-            // Other systems can know a folder by several spellings.
+            // On other systems, a folder can have several spellings.
             let found = if cfg!(target_os = "linux") { self.resolved(folder) } else { folder.canonicalize().ok() };
             self.folders.insert(folder.into(), found);
         }
         self.folders.get(folder.as_os_str())?.as_ref().map(|folder| folder.join(name))
     }
 
-    /// The Cargo.toml in a folder.
+    /// Returns the Cargo.toml of a folder.
     ///
     /// # Errors
     /// Why it cannot be read.
@@ -94,8 +94,8 @@ impl Disk {
         found
     }
 
-    /// The folder of the workspace of a crate, found as cargo finds it: the crate itself, the one that it names, or the
-    /// nearest workspace above that does not exclude it.
+    /// Returns the workspace folder of a crate, found by cargo's rules: the crate itself, the one that it names, or the nearest workspace
+    /// above it that does not exclude it.
     pub(super) fn workspace_root(&mut self, folder: &Path, own: &toml::Table) -> PathBuf {
         if own.contains_key("workspace") {
             return folder.to_path_buf();
@@ -142,7 +142,7 @@ mod tests {
         for name in
             ["a/b/file", "link/b/file", "link/inner", "a/dangling", "link/b/../inner", "a/none", "none/x", "a/b/.."]
         {
-            // The second answer is the one that is remembered.
+            // The second result comes from the cache.
             for _ in 0..2 {
                 assert_eq!(disk.resolved(&at(name)), at(name).canonicalize().ok(), "{name}");
                 assert_eq!(disk.is_file(&at(name)), at(name).is_file(), "{name}");

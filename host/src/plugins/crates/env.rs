@@ -1,8 +1,8 @@
-//! Environment variables that a build reads: with `env!` and `option_env!` in sources, as rustc lists them, and those that
-//! build scripts name with `rerun-if-env-changed`. Each decides what is built, as a source file does.
+//! Collects the environment variables that a build reads: those in `env!` and `option_env!`, which rustc lists, and those that build scripts
+//! declare with `rerun-if-env-changed`. Like source files, they affect the result of the build.
 //!
-//! Cargo names the crates that it built or found built, and rustc writes a list of inputs beside each. Of those the ones
-//! count that Cargo.lock has below the plugin crate: one call of cargo builds several plugins.
+//! Cargo reports the crates that it built or found up to date, and rustc writes a list of inputs next to each. Since one call of cargo builds
+//! several plugins, only crates count that are dependencies of the plugin crate in Cargo.lock.
 
 use crate::plugins::hashes::hex;
 use crate::plugins::lock::UNSET;
@@ -14,22 +14,22 @@ use std::path::{Path, PathBuf};
 /// Name and version of a package.
 type Package = (String, String);
 
-/// The variables that each package of one call of cargo reads.
+/// The variables that each package reads, from one call of cargo.
 #[derive(Debug, Default)]
 pub(super) struct Read {
     packages: BTreeMap<Package, Names>,
-    /// Packages whose builds left no list of the variables that they read.
+    /// Packages without a list of the variables that their builds read.
     unlisted: BTreeSet<Package>,
 }
 
 #[derive(Debug, Default)]
 struct Names {
     read: BTreeSet<String>,
-    /// By the build script of the package, so they follow from its sources.
+    /// Variables set by the package's build script, which therefore follow from its sources.
     set: BTreeSet<String>,
 }
 
-/// The digests of the values that variables have now.
+/// Returns the digests of the variables' current values.
 pub(crate) fn values<'a>(names: impl IntoIterator<Item = &'a String>) -> BTreeMap<String, String> {
     let value = |name: &String| match std::env::var_os(name) {
         Some(value) => hex(&Sha256::digest(value.as_encoded_bytes())),
@@ -39,7 +39,7 @@ pub(crate) fn values<'a>(names: impl IntoIterator<Item = &'a String>) -> BTreeMa
 }
 
 impl Read {
-    /// From what cargo says in lines of JSON.
+    /// Parses cargo's JSON output.
     pub(super) fn of(stdout: &str) -> Read {
         let mut out = Read::default();
         for line in stdout.lines() {
@@ -67,10 +67,10 @@ impl Read {
         out
     }
 
-    /// The variables that a package and those below it read.
+    /// Returns the variables that a package and its dependencies read.
     ///
     /// # Errors
-    /// A package of which that is not known.
+    /// The name of a package whose variables are unknown.
     pub(super) fn below(&self, root: &Path, package: &str) -> Result<BTreeSet<String>, String> {
         let below = std::fs::read_to_string(root.join("Cargo.lock")).ok().and_then(|text| closure(&text, package));
         let counts = |of: &Package| below.as_ref().is_none_or(|below| below.contains(of));
@@ -83,7 +83,7 @@ impl Read {
     }
 }
 
-/// Whether cargo sets a variable, from manifests and the place of the package.
+/// Returns true if cargo sets the variable, from manifests and the location of the package.
 fn by_cargo(name: &str) -> bool {
     const NAMES: [&str; 6] = [
         "CARGO",
@@ -97,7 +97,7 @@ fn by_cargo(name: &str) -> bool {
     NAMES.contains(&name) || STARTS.iter().any(|start| name.starts_with(start))
 }
 
-/// The package of an id: `path+file:///a/name#0.1.0`, `registry+https://x#name@0.1.0`.
+/// Parses a package id: `path+file:///a/name#0.1.0`, `registry+https://x#name@0.1.0`.
 fn package(id: &str) -> Option<Package> {
     let (place, end) = id.rsplit_once('#')?;
     match end.rsplit_once('@') {
@@ -110,7 +110,7 @@ fn package(id: &str) -> Option<Package> {
     }
 }
 
-/// The variables in the lists of one crate's inputs; nothing if there is no list.
+/// Returns the variables in the input lists of one crate, or `None` if there is no list.
 fn listed<'a>(files: impl Iterator<Item = &'a Path>) -> Option<BTreeSet<String>> {
     let mut lists = BTreeSet::new();
     for file in files {
@@ -121,7 +121,7 @@ fn listed<'a>(files: impl Iterator<Item = &'a Path>) -> Option<BTreeSet<String>>
         let places = [folder.to_path_buf(), folder.join("deps")];
         let near = places.iter().flat_map(|place| stems.map(|stem| place.join(format!("{stem}.d"))));
         lists.extend(near.filter(|list| list.is_file()));
-        // That of a build script has a hash in its name, and a folder of its own.
+        // The list of a build script has a hash in its name, and its own folder.
         if folder.parent().is_some_and(|above| above.ends_with("build")) {
             let beside = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
             lists.extend(beside.filter(|path| path.extension().is_some_and(|extension| extension == "d")));
@@ -131,35 +131,35 @@ fn listed<'a>(files: impl Iterator<Item = &'a Path>) -> Option<BTreeSet<String>>
     (!texts.is_empty()).then(|| texts.iter().flat_map(|text| dependencies(text)).collect())
 }
 
-/// A list of inputs, unless it is the one that cargo makes of several, which has no variables.
+/// Returns the text of a list by rustc. Lists that cargo merges from several contain no variables and are skipped.
 fn text_of_rustc(list: &PathBuf) -> Option<String> {
     let text = String::from_utf8_lossy(&std::fs::read(list).ok()?).into_owned();
     let lines = text.lines().filter(|line| !line.is_empty()).count();
     (lines > 1).then_some(text)
 }
 
-/// `# env-dep:NAME=value` or, without a value, `# env-dep:NAME`.
+/// Parses `# env-dep:NAME=value` or, without a value, `# env-dep:NAME`.
 fn dependencies(text: &str) -> impl Iterator<Item = String> {
     let names = text.lines().filter_map(|line| line.strip_prefix("# env-dep:"));
     names.map(|rest| plain(rest.split('=').next().unwrap_or(rest)))
 }
 
-/// rustc escapes line ends and backslashes.
+/// Undoes rustc's escapes for line ends and backslashes.
 fn plain(name: &str) -> String {
     name.replace("\\n", "\n").replace("\\r", "\r").replace("\\\\", "\\")
 }
 
-/// What a build script says that it reads: `cargo::rerun-if-env-changed=CC`, with one colon in older ones.
+/// Parses a build script's declarations: `cargo::rerun-if-env-changed=CC`, or with one colon in older scripts.
 fn named(said: &str) -> Vec<String> {
     let name = |line: &str| {
         let rest = line.strip_prefix("cargo::").or_else(|| line.strip_prefix("cargo:"))?;
         Some(rest.strip_prefix("rerun-if-env-changed=")?.trim_end().to_string())
     };
-    // No variable has such a name.
+    // A variable cannot have such a name.
     said.lines().filter_map(name).filter(|name| !name.is_empty() && !name.contains(['=', '\0'])).collect()
 }
 
-/// The packages that a Cargo.lock has below one, and that itself.
+/// Returns a package of Cargo.lock and all of its dependencies.
 fn closure(lock: &str, of: &str) -> Option<BTreeSet<Package>> {
     let table: toml::Table = lock.parse().ok()?;
     let mut needs: BTreeMap<&str, Vec<(&str, Vec<&str>)>> = BTreeMap::new();

@@ -1,5 +1,4 @@
-//! What a plugin crate is made of: files of its own and of crates by path, settings of cargo, and what a build said that
-//! it read beyond these.
+//! The inputs of a plugin crate: its files and those of path dependencies, cargo settings, and other inputs that a build reported.
 
 use super::disk::Disk;
 use super::settings::{Settings, Uncovered, patched};
@@ -13,7 +12,7 @@ use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
 use std::rc::Rc;
 
-/// One thing that a crate is made of.
+/// One input of a crate.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Part {
     /// A file.
@@ -22,20 +21,20 @@ pub(crate) enum Part {
     Text(String),
 }
 
-/// Parts by name, sorted; names do not depend on where the workspace lies.
+/// Inputs by name, sorted. Names do not depend on the location of the workspace.
 pub(crate) type Parts = Vec<(String, Part)>;
 
-/// Looks at crates. What several of them share is looked at once.
+/// Inspects crates, and caches what several of them share.
 #[derive(Debug, Default)]
 pub(crate) struct Survey {
     crates: BTreeMap<PathBuf, Rc<CrateFiles>>,
     settings: BTreeMap<PathBuf, Rc<Settings>>,
     pub(super) disk: Disk,
-    /// What builds read, by the root of the workspace and the path as cargo says it.
+    /// Inputs of builds, by the workspace root and the path as cargo writes it.
     inputs: HashMap<PathBuf, HashMap<OsString, Option<Input>>>,
-    /// By folder of the crate.
+    /// Sources by folder of the crate.
     sources: HashMap<PathBuf, Rc<Parts>>,
-    /// By library.
+    /// Compiled inputs by library.
     compiled: HashMap<PathBuf, Rc<Parts>>,
 }
 
@@ -46,21 +45,20 @@ struct Input {
     name: String,
 }
 
-/// Files of one crate.
+/// The files of one crate.
 #[derive(Debug)]
 struct CrateFiles {
-    /// Below its folder, by name from there.
+    /// Files in its folder, by relative name.
     files: BTreeMap<String, PathBuf>,
-    /// Folders in which each new file is one more of these.
+    /// Folders in which every new file becomes a source.
     folders: Vec<PathBuf>,
-    /// Folders of the crates that it has by path.
+    /// Folders of its path dependencies.
     needs: Vec<PathBuf>,
 }
 
 impl Survey {
-    /// Everything that a plugin crate is made of, as far as it can be known before it is built: what lies beside the root
-    /// of its library and of its build script, its Cargo.toml and that of the workspace, Cargo.lock; the same of the
-    /// crates that it has by path; and settings of cargo.
+    /// Returns all inputs of a plugin crate that are known before it is built: the files next to the roots of its library and build script,
+    /// its Cargo.toml and that of the workspace, and Cargo.lock; the same for its path dependencies; and the cargo settings.
     ///
     /// # Errors
     /// If a folder or file cannot be read.
@@ -91,7 +89,7 @@ impl Survey {
             let found = match self.files(&folder) {
                 Ok(found) => found,
                 Err(message) if own => return Err(cannot(message)),
-                // It can be one that is not used.
+                // It may be an unused one.
                 Err(_) => continue,
             };
             waiting.extend(found.needs.iter().cloned());
@@ -103,12 +101,12 @@ impl Survey {
         Ok(parts)
     }
 
-    /// Folders in which each new file becomes a source of a crate, of those whose sources were looked at.
+    /// Returns the folders in which every new file becomes a source, for all crates inspected so far.
     pub(super) fn folders(&self) -> impl Iterator<Item = &PathBuf> {
         self.crates.values().flat_map(|found| &found.folders)
     }
 
-    /// What cannot be covered of the settings of a crate.
+    /// Returns the settings of a crate that a lockfile cannot cover.
     ///
     /// # Errors
     /// If a file cannot be read.
@@ -117,13 +115,13 @@ impl Survey {
         Ok(settings.uncovered.clone())
     }
 
-    /// Names of the settings that count for a crate, for messages.
+    /// Returns the names of the settings that apply to a crate, for messages.
     pub(super) fn setting_names(&mut self, plugin: &PluginCrate) -> Vec<String> {
         let settings = self.settings(&plugin.root).map(|found| found.parts.iter().map(|part| part.0.clone()).collect());
         settings.unwrap_or_default()
     }
 
-    /// Where cargo puts what it builds in a workspace, if that is configured.
+    /// Returns where cargo puts build results of a workspace, if that is configured.
     pub(super) fn place(&mut self, root: &Path) -> Place {
         self.settings(root).map(|settings| settings.place.clone()).unwrap_or_default()
     }
@@ -146,9 +144,9 @@ impl Survey {
         Ok(found)
     }
 
-    /// Everything that cargo read when it built the library of a crate, as its `.d` file has it: sources, included files,
-    /// what build scripts name, crates by path with their Cargo.toml. Named from the root of the workspace, sorted; what
-    /// builds made is left out.
+    /// Returns everything that cargo read to build the library of a crate, according to its `.d` file: sources, included files, inputs
+    /// declared by build scripts, and path dependencies with their Cargo.toml. Names are relative to the workspace root and sorted. Build
+    /// results are left out.
     ///
     /// # Errors
     /// If the `.d` file or a folder cannot be read.
@@ -165,7 +163,7 @@ impl Survey {
         while let Some(path) = waiting.pop() {
             let known = inputs.entry(path.into_os_string());
             let known = known.or_insert_with_key(|path| self.input(&plugin.root, Path::new(path)));
-            // A file that a build script waits for need not be there.
+            // A build script may wait for a file that does not exist.
             let Some(Input { path, name }) = known.as_ref() else { continue };
             if target.as_ref().is_some_and(|target| lies_in(path, target)) || files.contains_key(name) {
                 continue;
@@ -189,14 +187,14 @@ impl Survey {
         Ok(files)
     }
 
-    /// What a path leads to, with its name from the root of a workspace; that of a folder ends with `/`.
+    /// Resolves a path, and names it relative to the workspace root. Names of folders end with `/`.
     fn input(&mut self, root: &Path, path: &Path) -> Option<Input> {
         let path = self.disk.resolved(path)?;
         let end = if self.disk.is_dir(&path) { "/" } else { "" };
         Some(Input { name: named_from(root, &path) + end, path })
     }
 
-    /// Those of the files and folders that cargo read which are not among the sources.
+    /// Returns the files and folders that cargo read in addition to the sources.
     pub(super) fn other_inputs(&mut self, compiled: &Parts, sources: &Parts) -> Parts {
         let files = sources.iter().filter_map(|(_, part)| match part {
             Part::File(path) => self.disk.resolved(path),
@@ -207,7 +205,7 @@ impl Survey {
         compiled.iter().filter(|(_, part)| other(part)).cloned().collect()
     }
 
-    /// The files and folders of these names, as [`Survey::compiled`] has them; nothing for one that is not there.
+    /// Returns the files and folders with these names, in the form of [`Survey::compiled`]. Missing ones are left out.
     pub(super) fn named<'n>(&self, plugin: &PluginCrate, names: impl Iterator<Item = &'n String>) -> Parts {
         let target = target_of(&plugin.library);
         let part = |name: &String| {
@@ -223,7 +221,7 @@ impl Survey {
         names.filter_map(part).collect()
     }
 
-    /// Names, sizes and times of parts as bytes: what they were before, nothing was written to them since.
+    /// Returns the names, sizes and times of the inputs as bytes. If these are equal, no input was written to.
     pub(super) fn stamps(&mut self, parts: &Parts) -> Vec<u8> {
         let mut out = Vec::new();
         for (name, part) in parts {
@@ -236,7 +234,7 @@ impl Survey {
         out
     }
 
-    /// What tells a file from others, as [`crate::files::identity`].
+    /// Returns the identity of a file, as [`crate::files::identity`] does.
     pub(crate) fn identity(&mut self, path: &Path) -> Identity {
         match self.disk.stamp(path) {
             Some([dev, ino, ..]) => (PathBuf::new(), u64::try_from(dev).ok().zip(u64::try_from(ino).ok())),
@@ -244,29 +242,29 @@ impl Survey {
         }
     }
 
-    /// Follows links, as [`Path::canonicalize`] does. Nothing if there is nothing at the path.
+    /// Resolves links like [`Path::canonicalize`]. Returns `None` if the path does not exist.
     pub(crate) fn resolved(&mut self, path: &Path) -> Option<PathBuf> {
         self.disk.resolved(path)
     }
 
-    /// Forgets what files were, since time has gone by.
+    /// Clears the cache, because files may have changed.
     pub(super) fn look_again(&mut self) {
         *self = Survey::default();
     }
 }
 
-/// Whether a path lies in a folder; most do not even begin as it does.
+/// Returns true if a path is in a folder. Compares bytes first, which rules out most paths.
 fn lies_in(path: &Path, folder: &Path) -> bool {
     let [path_bytes, start] = [path, folder].map(|path| path.as_os_str().as_encoded_bytes());
     path_bytes.starts_with(start) && path.starts_with(folder)
 }
 
-/// The folder in which cargo builds.
+/// Returns the folder in which cargo builds.
 fn target_of(library: &Path) -> Option<PathBuf> {
     library.parent().and_then(Path::parent).and_then(|target| target.canonicalize().ok())
 }
 
-/// The names in a folder, sorted, one on a line, and their paths; without what builds made.
+/// Returns the names in a folder, sorted, one per line, and their paths, without build results.
 fn folder(path: &Path, target: Option<&Path>) -> std::io::Result<(String, Vec<PathBuf>)> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(path)? {
@@ -278,20 +276,20 @@ fn folder(path: &Path, target: Option<&Path>) -> std::io::Result<(String, Vec<Pa
     Ok((names.collect(), found))
 }
 
-/// A text with its length before it: no two lists of texts are the same bytes.
+/// Appends a text with its length in front, so that different lists of texts give different bytes.
 fn put(out: &mut Vec<u8>, text: &str) {
     out.extend((text.len() as u64).to_le_bytes());
     out.extend(text.as_bytes());
 }
 
-/// What tells a file from what it was before; nothing where nothing does.
+/// Appends a stamp, or the fact that there is none.
 pub(super) fn put_stamp(out: &mut Vec<u8>, stamp: Option<Stamp>) {
     out.push(u8::from(stamp.is_some()));
-    // Each of these numbers has 64 bits, with a sign or without.
+    // Each of these numbers fits in 64 bits, signed or unsigned.
     out.extend(stamp.into_iter().flatten().flat_map(|number| (number as u64).to_le_bytes()));
 }
 
-/// What lies beside the root of a crate's library and of its build script, and its Cargo.toml.
+/// Finds the files next to the roots of a crate's library and build script, and its Cargo.toml.
 fn crate_files(folder: &Path, disk: &mut Disk) -> Result<CrateFiles, String> {
     let table = disk.cargo_toml(folder)?;
     let path = |section: &str, key: &str, usual: &str| {
@@ -317,8 +315,8 @@ fn slashes(path: &Path) -> String {
     path.to_string_lossy().replace('\\', "/")
 }
 
-/// Everything in the folder of a file, and in those below. Beside a Cargo.toml lie other things, too, so there only files
-/// of Rust count. Gives the folder if all in it counts.
+/// Collects everything in the folder of a file and in its subfolders. A folder with a Cargo.toml contains unrelated files as well, so only
+/// its Rust files count. Returns the folder if everything in it counts.
 fn beside(
     crate_folder: &Path,
     file: &Path,
@@ -344,8 +342,8 @@ fn beside(
             let name = name.trim_start_matches('/').to_string();
             if kind.is_dir() || kind.is_symlink() && disk.is_dir(&path) {
                 let built = disk.is_there(&path.join("CACHEDIR.TAG")) || last.as_encoded_bytes().starts_with(b".");
-                // Another crate by path counts by itself; what a module has from such folders is among the other
-                // inputs of the build.
+                // A path dependency is inspected separately. Files that a module includes from such folders are among the other inputs of the
+                // build.
                 let other = only_rust && disk.is_there(&path.join("Cargo.toml"));
                 if !built && !other {
                     waiting.push((path, name));
@@ -361,7 +359,7 @@ fn beside(
     Ok(all)
 }
 
-/// Folders of the crates that a crate has by path, for its library and its build script.
+/// Returns the folders of the path dependencies of a crate's library and build script.
 fn needs(folder: &Path, table: &toml::Table, root: &Path, shared: Option<&toml::Value>) -> Vec<PathBuf> {
     const SECTIONS: [&str; 3] = ["dependencies", "build-dependencies", "build_dependencies"];
     let targets = table.get("target").and_then(toml::Value::as_table).into_iter().flat_map(toml::Table::values);
@@ -376,14 +374,14 @@ fn needs(folder: &Path, table: &toml::Table, root: &Path, shared: Option<&toml::
     lists.flatten().filter_map(folder_of).collect()
 }
 
-/// A path as seen from a folder: `../data/table.txt`.
+/// Returns a path relative to a folder: `../data/table.txt`.
 pub(super) fn named_from(folder: &Path, path: &Path) -> String {
     let common = folder.components().zip(path.components()).take_while(|(a, b)| a == b).count();
     let up = folder.components().skip(common).map(|_| Component::ParentDir);
     portable(&up.chain(path.components().skip(common)).collect::<PathBuf>())
 }
 
-/// The inputs in one of cargo's `.d` files: `output: input input`, with spaces in names written as `\ `.
+/// Parses the inputs in a `.d` file of cargo: `output: input input`, with spaces in names written as `\ `.
 pub(super) fn dep_info(text: &str) -> Vec<PathBuf> {
     let Some((_, inputs)) = text.lines().next().and_then(|line| line.split_once(": ")) else { return Vec::new() };
     let mut out = vec![String::new()];

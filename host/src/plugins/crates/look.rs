@@ -1,4 +1,4 @@
-//! Whether the library of a crate is the one that its files make, and what is done if it is not.
+//! Checks whether the library of a crate was built from its current files, and rebuilds it if not.
 
 use super::env::values;
 use super::inputs::put_stamp;
@@ -15,23 +15,24 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// What is known of a crate before it is built.
+/// Facts about a crate before it is built.
 struct Before {
     stamps: Vec<u8>,
     start: SystemTime,
 }
 
-/// What runs read of a crate.
+/// The files of a crate that runs depend on.
 pub(crate) struct ReadByRuns {
     pub(crate) files: Vec<PathBuf>,
-    /// Folders in which each new file becomes a part of the crate.
+    /// Folders in which every new file becomes a part of the crate.
     pub(crate) folders: Vec<PathBuf>,
 }
 
-/// How a build ended.
+/// The outcome of a build.
 enum Ended {
     Done(Found),
-    /// Cargo did nothing, although the library is not one of these files; why the crate cannot be used if that stays so.
+    /// Cargo considered the library up to date, although it was not built from the current files. The text explains why the crate cannot be
+    /// used if that does not change.
     NotBuilt(PathBuf, String),
 }
 
@@ -40,21 +41,20 @@ impl Look<'_> {
         PluginCrate::read(folder, self.survey)
     }
 
-    /// Digest of everything that a crate is made of, as far as it can be known before it is built.
+    /// Returns the digest of all inputs of a crate that are known before it is built.
     ///
     /// # Errors
-    /// If something cannot be read.
+    /// If an input cannot be read.
     pub(crate) fn sources(&mut self, folder: &Path) -> Result<String, Error> {
         let plugin = self.plugin(folder)?;
         let sources = self.survey.sources(&plugin)?;
         self.digest(&plugin, &sources)
     }
 
-    /// Digests of the files and folders of these names, as [`CratePin::inputs`] has them; those that are not there are
-    /// left out.
+    /// Returns the digests of the files and folders with these names, in the form of [`CratePin::inputs`]. Missing ones are left out.
     ///
     /// # Errors
-    /// If something cannot be read.
+    /// If an input cannot be read.
     pub(crate) fn inputs<'n>(
         &mut self,
         folder: &Path,
@@ -65,28 +65,28 @@ impl Look<'_> {
         self.each(&plugin, &parts)
     }
 
-    /// What decides about the build of a crate and cannot be covered by a lockfile.
+    /// Returns the settings that affect the build of a crate and cannot be covered by a lockfile.
     ///
     /// # Errors
-    /// If something cannot be read.
+    /// If an input cannot be read.
     pub(crate) fn uncovered(&mut self, folder: &Path) -> Result<Vec<Uncovered>, Error> {
         let plugin = self.plugin(folder)?;
         self.survey.uncovered(&plugin)
     }
 
-    /// Names of the settings that count for a crate: `.cargo/config.toml`, `$RUSTFLAGS`.
+    /// Returns the names of the settings that apply to a crate: `.cargo/config.toml`, `$RUSTFLAGS`.
     pub(crate) fn setting_names(&mut self, folder: &Path) -> Vec<String> {
         self.plugin(folder).map(|plugin| self.survey.setting_names(&plugin)).unwrap_or_default()
     }
 
-    /// The files that a crate is made of, and what is kept of its build.
+    /// Returns the source files of a crate, and the files that record its build.
     ///
     /// # Errors
-    /// If something cannot be read.
+    /// If an input cannot be read.
     pub(crate) fn read_by_runs(&mut self, folder: &Path) -> Result<ReadByRuns, Error> {
         let plugin = self.plugin(folder)?;
         let sources = self.survey.sources(&plugin)?;
-        // Without a build there is none.
+        // Before the first build there are none.
         let compiled = self.survey.compiled(&plugin, &plugin.library).unwrap_or_default();
         let parts = || sources.iter().chain(compiled.iter());
         let named = compiled.iter().filter_map(|(name, _)| name.strip_suffix('/').map(|name| plugin.root.join(name)));
@@ -111,7 +111,7 @@ impl Look<'_> {
         hash.map_err(|error| failed(plugin, format!("cannot hash {}: {error}", path.display())))
     }
 
-    /// The digest of each part.
+    /// Returns the digest of each input.
     fn each(&mut self, plugin: &PluginCrate, parts: &Parts) -> Result<BTreeMap<String, String>, Error> {
         let mut out = BTreeMap::new();
         for (name, part) in parts {
@@ -132,7 +132,7 @@ impl Look<'_> {
         Ok(hex(&digest.finalize()))
     }
 
-    /// What a record would say by now; `hash` is that of the library, `env` the variables that its build read.
+    /// Computes the record for the current state. `hash` is that of the library; `env` contains the variables that its build read.
     fn now<'n>(
         &mut self,
         plugin: &PluginCrate,
@@ -159,12 +159,12 @@ impl Look<'_> {
         let mut bytes = self.survey.stamps(sources);
         bytes.extend(self.survey.stamps(compiled));
         bytes.extend(env_text(env).as_bytes());
-        // The library is looked at each time.
+        // The library is always inspected again.
         put_stamp(&mut bytes, library.metadata().ok().as_ref().and_then(stamp));
         hex(&Sha256::digest(bytes))
     }
 
-    /// The library of a crate, if it is the one that its files make.
+    /// Returns the library of a crate, if it is known to be built from the current files.
     pub(super) fn known(&mut self, plugin: &PluginCrate, how: How<'_>) -> Option<Found> {
         let path = plugin.library.clone();
         let record = Record::read(&path).filter(|record| Path::new(&record.folder) == plugin.folder)?;
@@ -189,10 +189,10 @@ impl Look<'_> {
         Some(Found { path, copy, stale: false, digests: Some(now.pin) })
     }
 
-    /// The library of a crate without building it, although it is not known to be made of its files.
+    /// Returns the library of a crate without building it, although it may not match the current files.
     ///
     /// # Errors
-    /// If there is none, or it must be known what it is made of.
+    /// If there is no library, or only a matching library is accepted.
     pub(super) fn as_it_is(&mut self, plugin: &PluginCrate, how: How<'_>) -> Result<Found, Error> {
         let path = plugin.library.clone();
         if how.locked {
@@ -205,12 +205,12 @@ impl Look<'_> {
         }
         let record = Record::read(&path).filter(|record| Path::new(&record.folder) == plugin.folder);
         let hash = self.hashes.sha256(&path).ok();
-        // Whoever else builds it goes by times.
+        // Without a record, another program built it, so times decide.
         let is_recorded = record.is_some_and(|record| Some(record.library) == hash);
         Ok(Found { path, copy: None, stale: is_recorded || !plugin.is_fresh(), digests: None })
     }
 
-    /// Builds crates of one workspace, all at once; if that fails, each by itself, to know which are wrong.
+    /// Builds all crates of one workspace at once. If that fails, builds each separately, to find the ones at fault.
     pub(super) fn build_all(
         &mut self,
         root: &Path,
@@ -218,7 +218,7 @@ impl Look<'_> {
         how: How<'_>,
     ) -> BTreeMap<PathBuf, Result<Found, Error>> {
         let before: Vec<Before> = plugins.iter().map(|plugin| self.before(plugin)).collect();
-        // Nothing to be seen is done for those that are fresh.
+        // Cargo has nothing to do for up-to-date crates.
         let quiet = plugins.iter().all(|plugin| plugin.is_fresh());
         let mut built = build(root, plugins, how, quiet);
         if plugins.len() > 1 && built.iter().any(Result::is_err) {
@@ -238,12 +238,12 @@ impl Look<'_> {
     }
 
     fn before(&mut self, plugin: &PluginCrate) -> Before {
-        // What cannot be read, the look after the build tells.
+        // An input that cannot be read is reported by the inspection after the build.
         let sources = self.survey.sources(plugin).unwrap_or_default();
         Before { stamps: self.survey.stamps(&without_lock(&sources)), start: SystemTime::now() }
     }
 
-    /// Whether anything was written to while cargo ran.
+    /// Returns true if an input was written to while cargo ran.
     fn changed_since(&mut self, plugin: &PluginCrate, library: &Path, before: &Before) -> Result<bool, Error> {
         let (sources, compiled) = (self.survey.sources(plugin)?, self.survey.compiled(plugin, library)?);
         let later = |part: &Part| match part {
@@ -253,7 +253,7 @@ impl Look<'_> {
         Ok(self.survey.stamps(&without_lock(&sources)) != before.stamps || compiled.iter().any(|(_, part)| later(part)))
     }
 
-    /// What cargo says that it built, compared with what is recorded.
+    /// Compares what cargo reports as built with what is recorded.
     fn ended(
         &mut self,
         plugin: &PluginCrate,
@@ -286,19 +286,19 @@ impl Look<'_> {
         Ok(Ended::Done(Found { path, copy, stale: false, digests: Some(now.pin) }))
     }
 
-    /// Lets cargo build a library that it takes for fresh, by removing its own copy of it.
+    /// Makes cargo rebuild a library that it considers up to date, by removing cargo's own copy of it.
     fn build_again(&mut self, plugin: &PluginCrate, library: &Path, how: How<'_>) -> Result<Found, Error> {
         let (folder, name) = (library.parent().unwrap_or(Path::new("")), library.file_name().unwrap_or_default());
         let own = folder.join("deps").join(name);
         let _turn = Turn::wait(folder, &plugin.package, how);
         self.survey.look_again();
         if let Some(found) = self.known(plugin, how) {
-            // Another passhost built it meanwhile.
+            // Another passhost process built it in the meantime.
             return Ok(found);
         }
         let mut why = String::new();
         for _ in 0..ATTEMPTS {
-            // Where there is none, cargo says so by being fresh again.
+            // If there is no such copy, cargo will report that the library is still up to date.
             let _ = std::fs::remove_file(&own);
             let before = self.before(plugin);
             let artifact = build(&plugin.root, &[plugin], how, false).into_iter().next();
@@ -314,15 +314,15 @@ impl Look<'_> {
     }
 }
 
-/// How often cargo is asked to build a library again: another cargo can be faster than the one that is asked.
+/// Number of attempts to rebuild a library, because another cargo process may build it first.
 const ATTEMPTS: usize = 3;
 
-/// One passhost at a time builds libraries of a target folder again: if two did, the second cargo would find what the first
-/// one built, and that is not known to be made of the files that are there now.
+/// A lock that lets one passhost process at a time rebuild libraries in a target folder. Otherwise the second cargo would find the result of
+/// the first, which may not match the current files.
 struct Turn(Option<std::fs::File>);
 
 impl Turn {
-    /// `folder` is where cargo puts the library. Where no file can be made or locked, nobody waits.
+    /// Waits for the lock. `folder` is where cargo puts the library. Does not wait if the lock file cannot be created or locked.
     fn wait(folder: &Path, package: &str, how: How<'_>) -> Turn {
         let file = std::fs::File::create(folder.join(".passhost-lock"));
         let locked = file.and_then(|file| {
@@ -340,12 +340,12 @@ impl Turn {
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        // Closing it would unlock it, too, but not while a child has it open.
+        // Closing the file does not unlock it while a child process has it open.
         let _ = self.0.take().map(|file| file.unlock());
     }
 }
 
-/// The variables that a build read. A cargo that does not say them is one whose crates cannot be locked.
+/// Returns the variables that a build read. Crates cannot be locked if cargo does not report them.
 fn variables(
     plugin: &PluginCrate,
     found: Result<BTreeSet<String>, String>,
@@ -360,17 +360,17 @@ fn variables(
     }
 }
 
-/// Variables as a part of a digest; nothing if there are none.
+/// Formats variables for a digest; empty if there are none.
 fn env_text(env: &BTreeMap<String, String>) -> String {
     env.iter().map(|(name, digest)| format!("${} {name} {digest}\n", name.len())).collect()
 }
 
-/// Without Cargo.lock, which cargo itself brings up to date.
+/// Leaves out Cargo.lock, which cargo itself updates.
 fn without_lock(parts: &Parts) -> Parts {
     parts.iter().filter(|(name, _)| name != "Cargo.lock").cloned().collect()
 }
 
-/// A private copy of a library.
+/// Makes a private copy of a library.
 fn copy_of(plugin: &PluginCrate, path: &Path) -> Result<Library, Error> {
     let wrong = |why: String| failed(plugin, format!("cannot copy {}: {why}", path.display()));
     let library = Library::open(path).map_err(|error| wrong(error.to_string()))?;

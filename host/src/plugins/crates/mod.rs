@@ -1,4 +1,4 @@
-//! Plugins that are listed as crates: built with cargo when their library is missing or stale.
+//! Plugins that are listed as crates: built with cargo if their library is missing or stale.
 
 mod disk;
 mod env;
@@ -24,32 +24,32 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::SystemTime;
 
-/// Is told when plugin crates are built, which takes its time.
+/// Observes the builds of plugin crates, which can take long.
 pub trait Watcher {
-    /// Cargo begins; what it does, as `building acme-passes`.
+    /// Called when cargo starts. `what` describes its task, as in `building acme-passes`.
     fn begin(&self, what: &str);
-    /// Cargo says a line, as `Compiling acme-passes v0.1.0`.
+    /// Called for each line of cargo's output, as in `Compiling acme-passes v0.1.0`.
     fn says(&self, line: &str);
-    /// Cargo is done.
+    /// Called when cargo is done.
     fn end(&self);
 }
 
-/// Nobody is told.
+/// Ignores all events.
 impl Watcher for () {
     fn begin(&self, _: &str) {}
     fn says(&self, _: &str) {}
     fn end(&self) {}
 }
 
-/// How the libraries of crates are come by.
+/// How to obtain the libraries of crates.
 #[derive(Clone, Copy)]
 pub(crate) struct How<'a> {
-    /// Whether cargo may run. If not, a library of older files is used as it is.
+    /// True if cargo may run. If not, an outdated library is used as it is.
     pub(crate) builds: bool,
-    /// Only libraries that cargo built for passhost from what is there, and that nobody wrote to since. Cargo must leave
-    /// Cargo.lock as it is.
+    /// True if only libraries are accepted that cargo built for passhost from the current files and that were not written to since. Cargo
+    /// must not change Cargo.lock.
     pub(crate) locked: bool,
-    /// Whether files are as they were if their sizes and times are.
+    /// True if files with the same size and times are considered unchanged.
     pub(crate) quick: bool,
     pub(crate) watcher: &'a dyn Watcher,
 }
@@ -58,22 +58,22 @@ pub(crate) struct How<'a> {
 #[derive(Clone, Debug)]
 pub(crate) struct Found {
     pub(crate) path: PathBuf,
-    /// With `locked`: a private copy, which is what cargo built.
+    /// With `locked`, a private copy of cargo's result.
     pub(crate) copy: Option<Library>,
-    /// Whether the crate changed since it was built.
+    /// True if the crate changed since it was built.
     pub(crate) stale: bool,
-    /// What the crate is made of, where that had to be known.
+    /// Digests of the crate's inputs, if they were needed.
     pub(crate) digests: Option<CratePin>,
 }
 
-/// Looks at crates, and remembers what it saw.
+/// Inspects crates, and caches the results.
 pub(crate) struct Look<'a> {
     pub(crate) survey: &'a mut Survey,
     pub(crate) hashes: &'a mut Hashes,
 }
 
-/// The library of each plugin crate, in the order of `folders`. Those that are missing or stale are built first, the
-/// ones of one workspace with one call of cargo. A crate that is wrong does not keep others from being built.
+/// Returns the library of each plugin crate, in the order of `folders`. Missing and stale ones are built first, with one call of cargo per
+/// workspace. A faulty crate does not prevent others from being built.
 pub(crate) fn libraries(folders: &[PathBuf], how: How<'_>, look: &mut Look<'_>) -> Vec<Result<Found, Error>> {
     let crates: Vec<Result<PluginCrate, Error>> = folders.iter().map(|folder| look.plugin(folder)).collect();
     let mut found: BTreeMap<PathBuf, Result<Found, Error>> = BTreeMap::new();
@@ -92,7 +92,7 @@ pub(crate) fn libraries(folders: &[PathBuf], how: How<'_>, look: &mut Look<'_>) 
     for (root, plugins) in stale.into_iter().filter(|(_, plugins)| !plugins.is_empty()) {
         found.extend(look.build_all(root, &plugins, how));
     }
-    // Who has a library; two crates can have the same one if they share a target folder.
+    // The crate of each library. Crates that share a target folder can have the same library.
     let mut owners: BTreeMap<PathBuf, PathBuf> = BTreeMap::new();
     let mut out = Vec::with_capacity(crates.len());
     for plugin in crates {
@@ -124,18 +124,18 @@ struct PluginCrate {
     package: String,
     /// Folder of its workspace.
     root: PathBuf,
-    /// Where cargo puts the library if nothing else is configured.
+    /// Path where cargo puts the library by default.
     library: PathBuf,
 }
 
-/// Where cargo puts what it builds, if that is configured.
+/// The configured location of cargo's build results, if any.
 #[derive(Clone, Debug, Default)]
 struct Place {
     folder: Option<PathBuf>,
     triple: Option<String>,
 }
 
-/// The profile of this host: plugins are built alike.
+/// True if this host is a release build; plugins are built with the same profile.
 const RELEASE: bool = !cfg!(debug_assertions);
 
 impl PluginCrate {
@@ -154,9 +154,9 @@ impl PluginCrate {
         let library = name("lib").unwrap_or_else(|| package.replace('-', "_"));
         let folder = folder.canonicalize().map_err(|error| wrong(error.to_string()))?;
         let root = survey.disk.workspace_root(&folder, &table);
-        // The target folder that cargo's settings for a workspace name, and the target triple.
+        // The target folder and target triple in cargo's settings for the workspace.
         let place = survey.place(&root);
-        // Cargo runs in the root, so a relative folder counts from there.
+        // Cargo runs in the root, so a relative folder starts there.
         let named = std::env::var_os("CARGO_TARGET_DIR").or_else(|| std::env::var_os("CARGO_BUILD_TARGET_DIR"));
         let target = named.map(PathBuf::from).or(place.folder).unwrap_or_else(|| "target".into());
         let target = root.join(target).join(place.triple.unwrap_or_default());
@@ -165,22 +165,22 @@ impl PluginCrate {
         Ok(PluginCrate { folder, package, root, library })
     }
 
-    /// Whether the library is newer than everything that cargo made it from. A word on it where nothing is recorded.
+    /// Returns true if the library is newer than all its inputs. Used where there is no record.
     fn is_fresh(&self) -> bool {
         self.is_made_of_this(&self.library, &self.library.with_extension("d"))
     }
 
-    /// Whether a library is newer than its inputs, which a list has, and those of this crate are among them.
+    /// Returns true if a library is newer than the inputs in a list, and the list contains inputs of this crate.
     fn is_made_of_this(&self, library: &Path, list: &Path) -> bool {
         let Some(built) = modified(library) else { return false };
         let inputs = match std::fs::read_to_string(list) {
             Ok(text) => inputs::dep_info(&text),
             Err(_) => return false,
         };
-        // In a shared target folder, another crate's library can have the name.
+        // In a shared target folder, the library of another crate can have this name.
         let inputs: Vec<PathBuf> = inputs.iter().map(|input| self.root.join(input)).collect();
         let own = |input: &PathBuf| input.canonicalize().is_ok_and(|input| input.starts_with(&self.folder));
-        // Links are rarely in the way, and following them takes time.
+        // Try without resolving links first, because links are rare and resolving them takes time.
         if !inputs.iter().any(|input| input.starts_with(&self.folder)) && !inputs.iter().any(own) {
             return false;
         }
@@ -190,15 +190,14 @@ impl PluginCrate {
     }
 }
 
-/// The library of a plugin crate in the folder of another build, such as `target/debug/deps`, if it is newer than
-/// everything that cargo made it from.
+/// Returns the library of a plugin crate from the folder of another build, such as `target/debug/deps`, if it is newer than all its inputs.
 pub fn library_in(built: &Path, folder: &Path) -> Option<PathBuf> {
     let plugin = PluginCrate::read(folder, &mut Survey::default()).ok()?;
     let library = built.join(plugin.library.file_name()?);
     plugin.is_made_of_this(&library, &list_of_rustc(&library)).then_some(library)
 }
 
-/// Where rustc lists the inputs of a library: `deps/my_passes.d` of `deps/libmy_passes.so`.
+/// Returns the list of a library's inputs by rustc: `deps/my_passes.d` for `deps/libmy_passes.so`.
 fn list_of_rustc(library: &Path) -> PathBuf {
     let name = library.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     library.with_file_name(format!("{}.d", name.strip_prefix(std::env::consts::DLL_PREFIX).unwrap_or(&name)))
@@ -208,16 +207,16 @@ fn modified(path: &Path) -> Option<SystemTime> {
     std::fs::metadata(path).ok()?.modified().ok()
 }
 
-/// A library as cargo reports it: where it is, and whether cargo found that there was nothing to do.
+/// A library as cargo reports it: its path, and whether it was already up to date.
 struct Artifact {
-    /// Nothing if cargo made none, or if another process removed it before cargo looked for it.
+    /// `None` if cargo built none, or another process removed it before cargo looked for it.
     library: Option<PathBuf>,
     fresh: bool,
-    /// The environment variables that its build read; an error if cargo does not say.
+    /// Environment variables that its build read, or an error if cargo does not report them.
     env: Result<BTreeSet<String>, String>,
 }
 
-/// Builds crates of one workspace with one call of cargo. The error is that of all of them.
+/// Builds crates of one workspace with one call of cargo. An error applies to all of them.
 fn build(root: &Path, plugins: &[&PluginCrate], how: How<'_>, quiet: bool) -> Vec<Result<Artifact, Error>> {
     let names: Vec<&str> = plugins.iter().map(|plugin| plugin.package.as_str()).collect();
     let what = format!("building {}", names.join(", "));
@@ -245,13 +244,13 @@ fn build(root: &Path, plugins: &[&PluginCrate], how: How<'_>, quiet: bool) -> Ve
 }
 
 fn command(root: &Path, plugins: &[&PluginCrate]) -> Command {
-    // Cargo sets the variable CARGO for what it runs; whoever else sets it must not choose the program that builds.
+    // Cargo sets CARGO for its child processes. If something else sets it, it must not determine which program builds.
     let mut command = Command::new("cargo");
     command.env_remove("CARGO");
     command.arg("build").arg("--lib").arg("--message-format=json-render-diagnostics").current_dir(root);
     command.args(RELEASE.then_some("--release"));
     match plugins {
-        // Nothing to mistake: a name could also be that of a dependency.
+        // The path is unambiguous; a name could also be that of a dependency.
         [plugin] => {
             command.arg("--manifest-path").arg(plugin.folder.join("Cargo.toml"));
         }
@@ -261,7 +260,7 @@ fn command(root: &Path, plugins: &[&PluginCrate]) -> Command {
             });
         }
     }
-    // What `cargo run` sets for the host itself must not reach the crates that are built now.
+    // Variables that `cargo run` sets for the host itself must not affect the crates that are built now.
     for (key, _) in std::env::vars_os() {
         let key = key.to_string_lossy().into_owned();
         if key.starts_with("CARGO_PKG_") || key.starts_with("CARGO_MANIFEST_") || key.starts_with("CARGO_BIN_") {
@@ -272,7 +271,7 @@ fn command(root: &Path, plugins: &[&PluginCrate]) -> Command {
     command
 }
 
-/// Runs cargo; gives its standard output, or what happened and what it said.
+/// Runs cargo. Returns its standard output, or the error and the output for people.
 fn cargo(command: &mut Command, what: &str, watcher: &dyn Watcher) -> Result<String, (String, String)> {
     let mut child = command
         .spawn()
@@ -281,7 +280,7 @@ fn cargo(command: &mut Command, what: &str, watcher: &dyn Watcher) -> Result<Str
     let pipe = child.stdout.take();
     let reader = std::thread::spawn(move || {
         let mut stdout = String::new();
-        // What it is worth without its end, the status says.
+        // The exit status shows whether incomplete output can be used.
         let _ = pipe.map(|mut pipe| pipe.read_to_string(&mut stdout));
         stdout
     });
@@ -294,7 +293,7 @@ fn cargo(command: &mut Command, what: &str, watcher: &dyn Watcher) -> Result<Str
     Ok(stdout)
 }
 
-/// What to do where cargo failed, by what it said.
+/// Suggests a remedy for a failure of cargo, based on its output.
 fn remedy(said: &str) -> &'static str {
     const NETWORK: &[&str] = &[
         "Could not resolve host",
@@ -324,7 +323,7 @@ fn remedy(said: &str) -> &'static str {
     }
 }
 
-/// The dynamic libraries that cargo reports, by the folder of their crate.
+/// Returns the dynamic libraries that cargo reports, by folder of their crate.
 fn artifacts(stdout: &str) -> BTreeMap<PathBuf, Artifact> {
     let mut out = BTreeMap::new();
     for line in stdout.lines() {
@@ -336,7 +335,7 @@ fn artifacts(stdout: &str) -> BTreeMap<PathBuf, Artifact> {
         let library = files.map(PathBuf::from).find(|file| file.extension().is_some_and(|ext| ext == DLL_EXTENSION));
         let folder = message["manifest_path"].as_str().and_then(|path| Path::new(path).parent()?.canonicalize().ok());
         let fresh = message["fresh"] == true;
-        // A crate has other artifacts, too, such as its build script.
+        // A crate can have other artifacts, such as its build script.
         if let Some(folder) = folder.filter(|folder| library.is_some() || !out.contains_key(folder)) {
             out.insert(folder, Artifact { library, fresh, env: Ok(BTreeSet::new()) });
         }
@@ -344,7 +343,7 @@ fn artifacts(stdout: &str) -> BTreeMap<PathBuf, Artifact> {
     out
 }
 
-/// Reads what cargo says to people and passes it on, but for what only says that it works.
+/// Forwards cargo's output for people, and returns it without lines that only show progress.
 fn said(pipe: Option<impl Read>, watcher: &dyn Watcher) -> String {
     let mut said = String::new();
     for line in pipe.into_iter().flat_map(|pipe| BufReader::new(pipe).lines()).map_while(Result::ok) {

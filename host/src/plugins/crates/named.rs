@@ -1,5 +1,5 @@
-//! Files and folders that settings of cargo name: wrappers and linkers, scripts of linkers, files with more flags, folders
-//! with libraries. Which part of a setting is a path, its tool alone knows; so each part counts that leads to something.
+//! Finds files and folders that cargo settings name: wrappers, linkers, linker scripts, files with flags, and folders with libraries. Only
+//! the tool itself knows which part of a setting is a path, so every part that names an existing file or folder counts.
 
 use super::settings::Uncovered;
 use std::collections::BTreeSet;
@@ -7,35 +7,35 @@ use std::path::{Path, PathBuf};
 
 /// One text of a setting.
 pub(super) struct Setting<'a> {
-    /// Its key in a configuration file, or the name of the variable.
+    /// Key in a configuration file, or name of the variable.
     pub(super) key: &'a str,
     pub(super) text: &'a str,
     /// The file or variable, for messages.
     pub(super) shown: &'a str,
-    /// Relative paths count from the folder that has `.cargo` or, in flags, from the workspace.
+    /// Folders where relative paths start: the one that contains `.cargo` and, for flags, the workspace.
     pub(super) bases: [&'a Path; 2],
 }
 
-/// What settings name.
+/// The files and folders that settings name.
 #[derive(Default)]
 pub(super) struct Named {
-    /// With names for the digest.
+    /// Files, with their names in the digest.
     pub(super) files: Vec<(String, PathBuf)>,
     pub(super) uncovered: Vec<Uncovered>,
     seen: BTreeSet<PathBuf>,
 }
 
-/// A folder with more files is not one that somebody made for a plugin.
+/// Maximum number of files in a folder. Larger folders were not made for a plugin.
 const MOST_FILES: usize = 1_000;
 
-/// No system has longer paths.
+/// Maximum length of a path on any system.
 const LONGEST: usize = 4_096;
 
-/// Flags have many of these; a path can begin and end at each.
+/// Separators in flags; a path can begin or end at each.
 const ENDS: [char; 5] = ['=', ',', ':', ';', '@'];
 
 impl Named {
-    /// Adds what a setting names.
+    /// Adds the files and folders that a setting names.
     pub(super) fn add(&mut self, setting: &Setting<'_>) {
         let flags = is_flags(setting.key);
         for argument in arguments(setting.text) {
@@ -45,7 +45,7 @@ impl Named {
                 Some((_, linker)) if flags && !linker.contains(char::is_whitespace) => Some(linker),
                 _ => (is_program(setting.key) && argument == setting.text).then_some(argument),
             };
-            // One that is not there yet can be there when it is run.
+            // A missing program may exist by the time it is run.
             if let Some(program) = program.filter(|path| found == 0 && path.contains(std::path::is_separator)) {
                 let what = format!("{} names {program}, but this file does not exist", setting.shown);
                 self.uncovered.push(Uncovered { what, help: "correct that setting, or run without --locked" });
@@ -53,7 +53,7 @@ impl Named {
         }
     }
 
-    /// Adds a file or folder; whether there is one.
+    /// Adds a file or folder, and returns true if it exists.
     fn path(&mut self, setting: &Setting<'_>, path: &str, folders: bool) -> bool {
         let mut there = false;
         for (base, from) in setting.bases.into_iter().zip(["", " (from the workspace)"]) {
@@ -77,7 +77,7 @@ impl Named {
         there
     }
 
-    /// `@file` has flags, one on a line.
+    /// Adds the paths in `@file`, which contains one flag per line.
     fn more_flags(&mut self, setting: &Setting<'_>, path: &str, file: &Path) {
         let is_list = setting.text.contains(&format!("@{path}"));
         let Some(text) = std::fs::read(file).ok().filter(|_| is_list) else { return };
@@ -102,7 +102,7 @@ impl Named {
     }
 }
 
-/// Files below a folder, by name from there; nothing if they are too many, or one cannot be read.
+/// Returns the files below a folder, by relative name, or `None` if there are too many or one cannot be read.
 fn files_below(folder: &Path) -> Option<Vec<(String, PathBuf)>> {
     let (mut out, mut waiting, mut seen) = (Vec::new(), vec![(String::new(), folder.to_path_buf())], BTreeSet::new());
     while let Some((name, folder)) = waiting.pop() {
@@ -126,25 +126,25 @@ fn files_below(folder: &Path) -> Option<Vec<(String, PathBuf)>> {
     Some(out)
 }
 
-/// Whether a setting has flags of rustc or of a linker.
+/// Returns true if the setting contains flags of rustc or of a linker.
 fn is_flags(key: &str) -> bool {
     let key = key.to_ascii_lowercase().replace('_', "-");
     ["flags", "link-search", "link-arg", "link-lib"].iter().any(|part| key.contains(part))
 }
 
-/// Whether a setting is the path of a program, and nothing else.
+/// Returns true if the setting is only the path of a program.
 fn is_program(key: &str) -> bool {
     let key = key.to_ascii_lowercase().replace('_', "-");
     ["rustc", "rustc-wrapper", "rustc-workspace-wrapper", "linker"].iter().any(|program| key == *program)
         || ["-rustc", "-wrapper", "-linker"].iter().any(|program| key.ends_with(program))
 }
 
-/// Whether a flag can name a folder in which something is looked up. Some name one that is only written to, or into paths.
+/// Returns true if a flag may name a folder that is searched. Other flags name a folder that is only written to, or a prefix of paths.
 fn searches(flag: &str) -> bool {
     !["-prefix", "incremental", "self-profile", "out-dir"].iter().any(|other| flag.contains(other))
 }
 
-/// The whole text, and the parts of it that one argument can be. What follows `--remap-path-prefix` stays with it.
+/// Returns the whole text, and the parts that may be one argument. The value of `--remap-path-prefix` stays attached to it.
 fn arguments(text: &str) -> BTreeSet<&str> {
     let mut out: BTreeSet<&str> = text.split('\u{1f}').collect();
     out.insert(text);
@@ -158,11 +158,11 @@ fn arguments(text: &str) -> BTreeSet<&str> {
     out
 }
 
-/// What of an argument can be a path: `-Clink-arg=-Wl,-Tx.ld` has `x.ld`.
+/// Returns the parts of an argument that may be paths: `-Clink-arg=-Wl,-Tx.ld` contains `x.ld`.
 fn candidates(argument: &str) -> BTreeSet<&str> {
     let mut starts = vec![0];
     starts.extend(argument.match_indices(ENDS).map(|(at, end)| at + end.len()));
-    // A flag of one letter has its value right after it.
+    // The value of a one-letter flag follows directly.
     let letters: Vec<usize> = starts.iter().filter(|at| is_short_flag(&argument[**at..])).map(|at| at + 2).collect();
     starts.extend(letters);
     let mut out = BTreeSet::new();
@@ -183,7 +183,7 @@ fn is_short_flag(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// Names and what is not covered, of one setting in a folder with some files.
+    /// Returns the names and the uncovered parts of one setting, in a folder with some files.
     fn of(key: &str, text: &str) -> (Vec<String>, Vec<String>) {
         let folder = tempfile::tempdir().expect("a folder");
         let root = folder.path().join("root");

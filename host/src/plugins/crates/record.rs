@@ -1,9 +1,8 @@
-//! What passhost knows of a library that cargo built: from which files, with which content, and whether it was passhost
-//! that had it built. `--locked` relies on it, so it does not lie beside the library, where others may write, but in the
-//! user's own cache folder. Without such a folder nothing is recorded.
+//! The record of a library that cargo built: its inputs with their hashes, and whether passhost requested the build. `--locked` relies on it,
+//! so it is stored in the user's own cache folder rather than next to the library, where others may write. Without such a folder nothing is
+//! recorded.
 //!
-//! Cargo judges by times. So a library that was written over, or sources that were replaced by older files, look to it as
-//! if nothing had happened; the hashes here tell.
+//! Cargo compares times, so it does not notice an overwritten library, or sources replaced by older files. The hashes in the record do.
 
 use crate::files::replace;
 use crate::plugins::hashes::{cache_folder, hex};
@@ -16,28 +15,28 @@ use std::path::{Path, PathBuf};
 /// The record of one library.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Record {
-    /// Folder of its crate: in a shared target folder, the library of another crate can have the same name.
+    /// Folder of its crate, because in a shared target folder the library of another crate can have the same name.
     pub(super) folder: String,
-    /// What the crate is made of, as the lockfile has it.
+    /// The inputs of the crate, as in the lockfile.
     pub(crate) pin: CratePin,
     /// Digest of everything that cargo read.
     pub(super) compiled: String,
     /// sha256 of the library.
     pub(super) library: String,
-    /// Whether cargo built it when passhost asked for that. If not, it was there already.
+    /// True if cargo built it when passhost requested that; false if it existed already.
     pub(super) built: bool,
-    /// Hash of names, sizes and times of everything, the library, too.
+    /// Hash of the names, sizes and times of all inputs and of the library.
     pub(super) stamps: String,
 }
 
-/// Where the record of a library is.
+/// Returns the path of a library's record.
 pub(super) fn path_of(library: &Path) -> Option<PathBuf> {
     let name = hex(&Sha256::digest(library.as_os_str().as_encoded_bytes()));
     Some(cache_folder()?.join("builds").join(&name[..32]).with_extension("json"))
 }
 
 impl Record {
-    /// The record of a library; nothing if there is none, or it is damaged.
+    /// Reads the record of a library. Returns `None` if it is missing or damaged.
     pub(super) fn read(library: &Path) -> Option<Record> {
         Record::parse(&std::fs::read_to_string(path_of(library)?).ok()?)
     }
@@ -68,7 +67,7 @@ impl Record {
         record.to_string()
     }
 
-    /// Writes the record. One that cannot be written is only logged: the library is built again some time.
+    /// Writes the record. A failure is only logged, because the library can be built again.
     pub(super) fn write(&self, library: &Path) {
         let Some(path) = path_of(library) else { return };
         let made = path.parent().map_or(Ok(()), std::fs::create_dir_all);
@@ -77,14 +76,14 @@ impl Record {
         }
     }
 
-    /// Whether both are of the same crate as it is now, and of the same library.
+    /// Returns true if both records describe the same library and the same state of the crate.
     pub(super) fn is_of(&self, now: &Record) -> bool {
         let Record { folder, pin, compiled, library, built: _, stamps: _ } = self;
         (folder, pin, compiled, library) == (&now.folder, &now.pin, &now.compiled, &now.library)
     }
 
-    /// Whether it is of an older state of the crate, from which the library is still: cargo, which goes by times, did not
-    /// see that a file changed.
+    /// Returns true if the record describes an older state of the crate, but the library is still the same: cargo, which compares times, did
+    /// not notice a changed file.
     pub(super) fn is_of_older_files(&self, now: &Record) -> bool {
         self.folder == now.folder && self.library == now.library && self.compiled != now.compiled
     }

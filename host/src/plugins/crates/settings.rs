@@ -1,8 +1,8 @@
-//! What decides how cargo builds a crate beyond its files: configuration files of cargo, the toolchain file, and
-//! environment variables. Each can name a program that cargo runs, so `--locked` covers them.
+//! The settings that affect a cargo build beyond the crate's files: configuration files of cargo, the toolchain file, and environment
+//! variables. Each can name a program that cargo runs, so `--locked` covers them.
 //!
-//! Not covered, since it is the user's own choice: which `cargo` and `rustc` are found on the PATH or chosen by name with
-//! rustup, and programs on the PATH such as the linker.
+//! Choices of the user are not covered: which `cargo` and `rustc` are on the PATH or selected by name with rustup, and other programs on the
+//! PATH such as the linker.
 
 use super::Place;
 use super::inputs::Part;
@@ -10,16 +10,16 @@ use super::named::{Named, Setting};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// Settings of one workspace.
+/// The settings of one workspace.
 #[derive(Debug, Default)]
 pub(super) struct Settings {
-    /// By name: texts, and files that those name.
+    /// By name: texts, and files that they name.
     pub(super) parts: Vec<(String, Part)>,
-    /// Folders of crates that configuration puts in the place of others.
+    /// Folders of crates that replace others by configuration.
     pub(super) crates: Vec<PathBuf>,
-    /// What cannot be covered: a folder with a toolchain, for instance.
+    /// Settings that cannot be covered, such as a toolchain folder.
     pub(super) uncovered: Vec<Uncovered>,
-    /// Where cargo puts what it builds.
+    /// Location of cargo's build results.
     pub(super) place: Place,
 }
 
@@ -30,7 +30,7 @@ pub(crate) struct Uncovered {
     pub(crate) help: &'static str,
 }
 
-/// What is known while the configuration files of cargo are looked for.
+/// The state of the search for cargo's configuration files.
 struct Search<'r> {
     /// The folder in which cargo runs.
     root: &'r Path,
@@ -43,7 +43,7 @@ struct Search<'r> {
 const TOOLCHAIN: &str = "choose the toolchain by name, or run without --locked";
 
 impl Settings {
-    /// Everything that cargo reads when it is run in a folder.
+    /// Reads all settings that apply when cargo runs in a folder.
     ///
     /// # Errors
     /// A file that cannot be read.
@@ -83,7 +83,7 @@ impl Settings {
         Ok(settings)
     }
 
-    /// The configuration file of a folder, of which the one without extension comes first, as in cargo.
+    /// Reads the configuration file of a folder. As in cargo, the name without extension takes precedence.
     fn config(&mut self, folder: &Path, shown: &str, search: &mut Search<'_>) -> Result<(), String> {
         match ["config", "config.toml"].into_iter().find(|name| folder.join(name).is_file()) {
             Some(name) => self.config_file(&folder.join(name), &format!("{shown}/{name}"), search),
@@ -92,12 +92,12 @@ impl Settings {
     }
 
     fn config_file(&mut self, path: &Path, shown: &str, search: &mut Search<'_>) -> Result<(), String> {
-        // The home folder of cargo can be the `.cargo` of a folder above, and files can include each other.
+        // Cargo's home folder can be the `.cargo` of a parent folder, and files can include each other.
         if !search.seen.insert(path.canonicalize().unwrap_or_else(|_| path.to_path_buf())) {
             return Ok(());
         }
         let table = read(path)?;
-        // Relative paths count from the folder that has `.cargo`.
+        // Relative paths start at the folder that contains `.cargo`.
         let base = path.parent().and_then(Path::parent).unwrap_or(Path::new("")).to_path_buf();
         let relevant = relevant(&table);
         if !relevant.is_empty() {
@@ -107,7 +107,7 @@ impl Settings {
             self.parts.push((shown.to_string(), Part::Text(relevant.to_string())));
         }
         self.other_crates(&table, &base);
-        // The nearest file comes first.
+        // The nearest file takes precedence.
         let build = |key: &str| table.get("build").and_then(|build| build.get(key)?.as_str());
         let place = &mut self.place;
         place.folder = place.folder.take().or_else(|| build("target-dir").map(|folder| base.join(folder)));
@@ -121,13 +121,13 @@ impl Settings {
         Ok(())
     }
 
-    /// Crates that take the place of others.
+    /// Adds crates that replace others.
     fn other_crates(&mut self, table: &toml::Table, base: &Path) {
         let paths = table.get("paths").and_then(toml::Value::as_array).into_iter().flatten();
         self.crates.extend(paths.filter_map(|path| Some(base.join(path.as_str()?))));
         self.crates.extend(patched(table, base));
         for source in table.get("source").and_then(toml::Value::as_table).into_iter().flat_map(toml::Table::values) {
-            // The files of such crates are checked by cargo against these sums, and the sums by nobody.
+            // Cargo checks the files of such crates against these checksums, but the checksums themselves are not checked.
             let Some(folder) = source.get("directory").and_then(toml::Value::as_str) else { continue };
             let crates = std::fs::read_dir(base.join(folder)).into_iter().flatten().flatten();
             for file in crates.map(|entry| entry.path().join(".cargo-checksum.json")).filter(|file| file.is_file()) {
@@ -157,7 +157,7 @@ impl Settings {
     }
 }
 
-/// Environment variables that cargo and rustc read, but for those that change nothing in what is built or run.
+/// Returns true if the environment variable affects what cargo and rustc build or run.
 fn counts(name: &str) -> bool {
     const NAMES: [&str; 9] = [
         "RUSTFLAGS",
@@ -190,13 +190,13 @@ fn counts(name: &str) -> bool {
         "CARGO_BUILD_INCREMENTAL",
         "CARGO_BUILD_WARNINGS",
     ];
-    // What asks for a password is a program.
+    // Credential providers are programs.
     let asks = name.starts_with("CARGO_") && name.contains("CREDENTIAL");
     NAMES.contains(&name) || asks || STARTS.iter().any(|start| name.starts_with(start)) && !HARMLESS.contains(&name)
 }
 
-/// A configuration without what changes nothing in what is built or run, so that machines may differ in it: network,
-/// mirrors of registries (whose crates have their checksums in Cargo.lock), shortcuts, looks.
+/// Removes settings that do not affect what is built or run, so that machines may differ in them: network, mirrors of registries (Cargo.lock
+/// contains checksums of their crates), aliases and output styles.
 fn relevant(table: &toml::Table) -> toml::Table {
     const HARMLESS: [&str; 10] =
         ["alias", "cache", "cargo-new", "doc", "future-incompat-report", "http", "install", "net", "term", "source"];
@@ -210,7 +210,7 @@ fn relevant(table: &toml::Table) -> toml::Table {
         }
     };
     without(&mut out, "build", &["target-dir", "build-dir", "jobs", "dep-info-basedir", "incremental", "warnings"]);
-    // What asks for a password is a program.
+    // Credential providers are programs.
     let asks = |table: &mut toml::Table| table.retain(|key, _| key.contains("credential"));
     if let Some(toml::Value::Table(registry)) = out.get_mut("registry") {
         asks(registry);
@@ -233,7 +233,7 @@ fn relevant(table: &toml::Table) -> toml::Table {
     out
 }
 
-/// Files that a configuration includes.
+/// Returns the files that a configuration includes.
 fn includes(table: &toml::Table) -> Vec<String> {
     let one = |value: &toml::Value| {
         let path = value.as_str().or_else(|| value.get("path").and_then(toml::Value::as_str));
@@ -246,7 +246,7 @@ fn includes(table: &toml::Table) -> Vec<String> {
     }
 }
 
-/// Folders of crates in `[patch]` and `[replace]`.
+/// Returns the folders of crates in `[patch]` and `[replace]`.
 pub(super) fn patched(table: &toml::Table, base: &Path) -> Vec<PathBuf> {
     let tables = |value: &toml::Value| value.as_table().into_iter().flat_map(|table| table.clone()).collect::<Vec<_>>();
     let patches = table.get("patch").into_iter().flat_map(tables).flat_map(|(_, of_source)| tables(&of_source));
@@ -255,7 +255,7 @@ pub(super) fn patched(table: &toml::Table, base: &Path) -> Vec<PathBuf> {
     patches.chain(replaced).filter_map(folder).collect()
 }
 
-/// Each text of a configuration with its key.
+/// Calls `each` with every text of a configuration and its key.
 fn strings(key: &str, value: &toml::Value, each: &mut impl FnMut(&str, &str)) {
     match value {
         toml::Value::String(text) => each(key, text),

@@ -1,4 +1,4 @@
-//! What the comparison of all plugins with the lockfile found; and the lockfile, brought up to date with it.
+//! The differences between all plugins and the lockfile, and the updated lockfile.
 
 use super::{CratePin, Entries, Entry, Mode, Pin, UNSET, write};
 use crate::files::{follow, replace};
@@ -10,18 +10,17 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Of so many files and variables of a crate that changed, the names are shown.
+/// Maximum number of changed files and variables of a crate that are listed by name.
 const SHOWN: usize = 4;
 
-/// A plugin that is not the one of the lockfile any more.
+/// A plugin that differs from the lockfile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
     /// Name of the plugin.
     pub name: String,
-    /// What differs: old and new.
+    /// The differences, old and new.
     pub what: Vec<String>,
-    /// Whether nothing differs but the sources of a crate in the folder of the manifest, or below it: its author changed
-    /// them, and passhost built it from them.
+    /// True if only the sources of a crate in or below the manifest's folder differ: its author edited them, and passhost built it from them.
     pub edited: bool,
 }
 
@@ -30,23 +29,23 @@ pub struct Change {
 pub struct Compared {
     pub(super) mode: Mode,
     pub(super) path: PathBuf,
-    /// What the file says; nothing if there is none.
+    /// Content of the file; `None` if it does not exist.
     pub(super) old: Option<Entries>,
     pub(super) new: Entries,
     pub(super) hashes: Hashes,
     pub(super) stale: Vec<PathBuf>,
-    /// Libraries that the file does not have as they are.
+    /// Libraries that are not in the file, or differ from it.
     pub(super) unknown: HashSet<PathBuf>,
     pub(super) recorded: AtomicBool,
 }
 
 impl Compared {
-    /// The lockfile; an empty path with [`Mode::Off`].
+    /// Returns the path of the lockfile; empty with [`Mode::Off`].
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The plugins as they are: those of the lockfile, if others are refused.
+    /// Returns the current plugins: those of the lockfile if others are refused.
     fn entries(&self) -> &Entries {
         match (self.mode, &self.old) {
             (Mode::Locked, Some(old)) => old,
@@ -54,12 +53,12 @@ impl Compared {
         }
     }
 
-    /// The lockfile as it will be, as text.
+    /// Returns the text of the updated lockfile.
     pub fn text(&self) -> String {
         write(self.entries())
     }
 
-    /// What a plugin is pinned to: the sha256 of its library, or the digest of its sources.
+    /// Returns the hash that pins a plugin: the sha256 of its library, or the digest of its sources.
     pub fn hash_of(&self, plugin: &str) -> Option<&str> {
         let entry = self.entries().values().find(|entry| entry.name == plugin)?;
         match &entry.pin {
@@ -68,27 +67,27 @@ impl Compared {
         }
     }
 
-    /// Number of plugins that the lockfile will have.
+    /// Returns the number of plugins in the updated lockfile.
     pub fn len(&self) -> usize {
         self.new.len()
     }
 
-    /// Whether there are no plugins.
+    /// Returns true if there are no plugins.
     pub fn is_empty(&self) -> bool {
         self.new.is_empty()
     }
 
-    /// Crates that changed since their libraries were built, which are used all the same: the engine was to build nothing.
+    /// Returns the crates that changed since their libraries were built, but are used as they are because the engine was told not to build.
     pub fn stale(&self) -> &[PathBuf] {
         &self.stale
     }
 
-    /// Whether a library is one that the lockfile does not know: one that is new, or another than it was.
+    /// Returns true if a library is not in the lockfile, or differs from it.
     pub fn is_unknown(&self, library: &Path) -> bool {
         self.unknown.contains(library)
     }
 
-    /// Plugins that are not those of the lockfile any more. A plugin that is new there is not a change.
+    /// Returns the plugins that differ from the lockfile. A plugin that is new is not included.
     pub fn changes(&self) -> Vec<Change> {
         let old = |from: &String| self.old.as_ref().and_then(|old| old.get(from));
         let change = |(from, new): (&String, &Entry)| {
@@ -99,8 +98,7 @@ impl Compared {
         self.new.iter().filter_map(change).collect()
     }
 
-    /// Brings the lockfile up to date, and remembers hashes. Returns whether it was written; calls after the first one do
-    /// nothing.
+    /// Updates the lockfile, and saves cached hashes. Returns true if the lockfile was written. Only the first call has an effect.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -113,7 +111,7 @@ impl Compared {
             return Ok(false);
         }
         let path = follow(&self.path)?;
-        // A new file in its place would not ask.
+        // Replacing the file would ignore its permissions.
         if std::fs::metadata(&path).is_ok_and(|found| found.permissions().readonly()) {
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, "the file is read-only"));
         }
@@ -123,7 +121,7 @@ impl Compared {
     }
 }
 
-/// Plugins of two lockfiles that differ, by name, each with what differs, old and new.
+/// Returns the plugins that differ between two lockfiles, by name, each with its differences, old and new.
 pub(crate) fn changed(old: &Entries, new: &Entries) -> Vec<(String, Vec<String>)> {
     let of = |entries: &Entries, name: &String| entries.values().find(|entry| entry.name == *name).cloned();
     let names: BTreeSet<&String> = old.values().chain(new.values()).map(|entry| &entry.name).collect();
@@ -138,7 +136,7 @@ pub(crate) fn changed(old: &Entries, new: &Entries) -> Vec<(String, Vec<String>)
     names.into_iter().filter_map(change).collect()
 }
 
-/// Whether an entry is of a crate in the folder of the manifest, or below it.
+/// Returns true if an entry is for a crate in or below the manifest's folder.
 fn is_within(from: &str) -> bool {
     let folder = from.strip_prefix("crate ").map(Path::new);
     folder
@@ -149,14 +147,14 @@ fn sources_differ(old: &Entry, new: &Entry) -> bool {
     matches!((&old.pin, &new.pin), (Pin::Crate(old), Pin::Crate(new)) if old.sources != new.sources)
 }
 
-/// A file or variable that a build read and that changed.
+/// A changed file or variable that a build read.
 pub(super) struct Read<'a> {
     pub(super) what: String,
     pub(super) old: &'a str,
     pub(super) new: &'a str,
 }
 
-/// What differs in what a build reads beyond the sources: files, and environment variables.
+/// Returns the changed inputs of a build other than its sources: files, and environment variables.
 pub(super) fn other_reads<'a>(old: &'a CratePin, new: &'a CratePin) -> [Vec<Read<'a>>; 2] {
     type Digests = BTreeMap<String, String>;
     let changed = |old: &'a Digests, new: &'a Digests, none: &'static str, say: fn(&str) -> String| {
@@ -170,11 +168,11 @@ pub(super) fn other_reads<'a>(old: &'a CratePin, new: &'a CratePin) -> [Vec<Read
         None => format!("the sha256 of {}, which its build reads,", visible_line(name)),
     };
     let variable = |name: &str| format!("the sha256 of the variable {}, which its build reads,", visible_line(name));
-    // A variable that only builds on another system read changes nothing as long as it is unset.
+    // A variable that only builds on another system read has no effect while it is unset.
     [changed(&old.inputs, &new.inputs, "none", file), changed(&old.env, &new.env, UNSET, variable)]
 }
 
-/// What differs, old and new.
+/// Returns the differences, old and new.
 fn differences(old: &Entry, new: &Entry) -> Vec<String> {
     let mut out = Vec::new();
     let mut compare = |what: &str, old: &str, new: &str| {
@@ -195,7 +193,7 @@ fn differences(old: &Entry, new: &Entry) -> Vec<String> {
             out.extend((more > 0).then(|| format!("and {more} more")));
         }
         (Pin::Built(old), Pin::Built(new)) => {
-            // A target that was not there is no change.
+            // A new target is not a change.
             if let Some((old, new)) = old.get(TRIPLE).zip(new.get(TRIPLE)) {
                 compare("sha256", old, new);
             }
@@ -222,7 +220,7 @@ mod tests {
         }
     }
 
-    /// Changes of the plugin at a place from what the lockfile has to `new`.
+    /// Returns the changes if the plugin at a place changes from the lockfile's entry to `new`.
     fn changes(from: &str, new: Entry) -> Vec<Change> {
         let entries = |entry| Entries::from([(from.to_string(), entry)]);
         Compared { old: Some(entries(entry(|_| ()))), new: entries(new), ..Compared::default() }.changes()
@@ -235,7 +233,7 @@ mod tests {
         assert_eq!(edited("crate .", entry(|_| ())), Vec::<bool>::new());
         assert_eq!(edited("crate .", entry(sources)), [true]);
         assert_eq!(edited("crate plugins/mine", entry(sources)), [true]);
-        // Crates of others, and whatever else differs.
+        // Crates outside of the folder, and any other differences.
         assert_eq!(edited("crate ../relax-ops", entry(sources)), [false]);
         assert_eq!(edited("crate /opt/relax-ops", entry(sources)), [false]);
         let more = entry(|pin| {

@@ -14,20 +14,20 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-/// Of so many settings of cargo, the names are shown.
+/// Maximum number of cargo settings that are listed by name.
 const MOST_SETTINGS: usize = 12;
 
-/// What the lockfile is for.
+/// How the lockfile is used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// Nothing; it is not read, and no file is hashed.
+    /// Not at all: it is not read, and no file is hashed.
     #[default]
     Off,
-    /// Plugins that changed are accepted and told; the file is brought up to date.
+    /// Changed plugins are accepted and reported, and the file is updated.
     Update,
-    /// Like `Update`, but every file is hashed, whatever is remembered of it.
+    /// Like `Update`, but every file is hashed, even if its hash is cached.
     Renew,
-    /// Plugins that are not those of the file are refused; every file is hashed.
+    /// Plugins that differ from the file are refused. Every file is hashed.
     Locked,
 }
 
@@ -36,25 +36,25 @@ pub enum Mode {
 pub struct Keeper {
     mode: Mode,
     path: PathBuf,
-    /// What the file says; nothing if there is none.
+    /// Content of the file; `None` if it does not exist.
     old: Option<Entries>,
     new: Entries,
     hashes: Hashes,
     survey: Survey,
-    /// Whether cargo may run.
+    /// True if cargo may run.
     builds: bool,
     /// Crates that changed since their libraries were built.
     stale: Vec<PathBuf>,
-    /// Libraries that the file does not have as they are.
+    /// Libraries that are not in the file, or differ from it.
     unknown: HashSet<PathBuf>,
     /// Hash of the plugin that is being listed.
     pending: Option<String>,
-    /// What to do about plugins that are others, where it is not `passhost lock`.
+    /// Advice on plugins that differ, if it is not to run `passhost lock`.
     remedy: Option<&'static str>,
 }
 
 impl Keeper {
-    /// One that does nothing.
+    /// Creates a keeper that does nothing.
     pub fn off() -> Keeper {
         let (path, old, new, hashes) = (PathBuf::new(), None, Entries::new(), Hashes::fresh());
         let (survey, builds, stale) = (Survey::default(), true, Vec::new());
@@ -76,7 +76,7 @@ impl Keeper {
     /// Reads the lockfile of a manifest.
     ///
     /// # Errors
-    /// If it is damaged; with [`Mode::Locked`] also if there is none, or it has plugins that the manifest has not.
+    /// If it is damaged; with [`Mode::Locked`] also if it is missing, or contains plugins that the manifest does not.
     pub fn open(manifest: &Manifest, mode: Mode) -> Result<Keeper, Error> {
         if mode == Mode::Off {
             return Ok(Keeper::off());
@@ -92,10 +92,11 @@ impl Keeper {
         Ok(keeper)
     }
 
-    /// Refuses plugins that are not those of the text of a lockfile, which is in another file. `remedy` is what to do then.
+    /// Creates a keeper that refuses plugins that differ from the given text of a lockfile, from the file `path`. `remedy` is the advice to
+    /// give then.
     ///
     /// # Errors
-    /// If it is damaged, or has plugins that the manifest has not.
+    /// If the text is damaged, or contains plugins that the manifest does not.
     pub fn locked_to(manifest: &Manifest, (path, text): (&Path, &str), remedy: &'static str) -> Result<Keeper, Error> {
         let (old, remedy) = (Some(parse(path, text)?), Some(remedy));
         let keeper = Keeper { mode: Mode::Locked, path: path.to_path_buf(), old, remedy, ..Keeper::off() };
@@ -125,24 +126,24 @@ impl Keeper {
         }
     }
 
-    /// Without building crates: nothing runs. A crate that changed since it was built is one of [`Compared::stale`], and
-    /// one that was never built an error.
+    /// Disables building crates. A crate that changed since it was built is then in [`Compared::stale`], and one that was never built is an
+    /// error.
     pub fn builds_nothing(self) -> Keeper {
         Keeper { builds: false, ..self }
     }
 
-    /// Goes by what was seen of plugin crates a moment ago, unless [`Mode::Locked`] must see it itself.
+    /// Reuses a recent inspection of plugin crates, unless the mode is [`Mode::Locked`], which requires its own.
     pub(crate) fn seen(self, survey: Survey) -> Keeper {
         if self.mode == Mode::Locked { self } else { Keeper { survey, ..self } }
     }
 
-    /// What was found, once all plugins are listed.
+    /// Returns the result, once all plugins are listed.
     pub(crate) fn compared(self) -> Compared {
         let Keeper { mode, path, old, new, hashes, stale, unknown, .. } = self;
         Compared { mode, path, old, new, hashes, stale, unknown, recorded: AtomicBool::new(false) }
     }
 
-    /// The libraries of crates, in their order; built if they must be and may.
+    /// Returns the libraries of crates, in their order. Builds them if that is necessary and allowed.
     pub(crate) fn libraries(&mut self, folders: &[PathBuf], watcher: &dyn Watcher) -> Vec<Result<Found, Error>> {
         let quick = matches!(self.mode, Mode::Off | Mode::Update);
         let how = How { builds: self.builds, locked: self.mode == Mode::Locked, quick, watcher };
@@ -158,10 +159,10 @@ impl Keeper {
         Look { survey: &mut self.survey, hashes: &mut self.hashes }
     }
 
-    /// Opens a library; with [`Mode::Locked`] it is a private copy, so that what is hashed is what is loaded.
+    /// Opens a library. With [`Mode::Locked`], makes a private copy, so that the hashed file is the one that is loaded.
     ///
     /// # Errors
-    /// If there is no such file, or it cannot be copied.
+    /// If the file does not exist, or cannot be copied.
     pub(crate) fn open_library(&self, file: &Path) -> Result<Library, Error> {
         let opened = Library::open(file).map_err(|error| refuse(file, error.to_string(), error.help()))?;
         if self.mode != Mode::Locked {
@@ -171,10 +172,10 @@ impl Keeper {
         copy.map_err(|error| refuse(file, format!("cannot be copied: {error}"), "make room for a copy in memory"))
     }
 
-    /// Before a crate is built: with [`Mode::Locked`], whether its sources are those of the lockfile.
+    /// Before a crate is built with [`Mode::Locked`], checks that its sources match the lockfile.
     ///
     /// # Errors
-    /// If they are not.
+    /// If they do not match.
     pub(crate) fn before_build(&mut self, entry: &PluginEntry) -> Result<(), Error> {
         let Source::Crate(folder) = &entry.source else { return Ok(()) };
         if self.mode != Mode::Locked {
@@ -200,10 +201,10 @@ impl Keeper {
         self.same_reads(folder, &CratePin { sources: found, inputs, env }, &locked)
     }
 
-    /// Before the metadata of a library is read: with [`Mode::Locked`], whether it is the one of the lockfile.
+    /// Before the metadata of a library is read with [`Mode::Locked`], checks that the library matches the lockfile.
     ///
     /// # Errors
-    /// If it is not, or cannot be read.
+    /// If it does not match, or cannot be read.
     pub(crate) fn before_metadata(&mut self, entry: &PluginEntry, library: &Library) -> Result<(), Error> {
         self.pending = None;
         if self.mode == Mode::Off || matches!(entry.source, Source::Crate(_)) {
@@ -232,10 +233,10 @@ impl Keeper {
         Ok(())
     }
 
-    /// After the metadata of a plugin was read and accepted.
+    /// Adds a plugin after its metadata was read and accepted.
     ///
     /// # Errors
-    /// With [`Mode::Locked`], if it says something else than the lockfile; else if sources cannot be read.
+    /// With [`Mode::Locked`], if the metadata differs from the lockfile; otherwise if sources cannot be read.
     pub(crate) fn listed(
         &mut self,
         entry: &PluginEntry,
@@ -258,7 +259,7 @@ impl Keeper {
                 match (&entry.source, digests) {
                     (Source::Crate(folder), Some(found)) => match &locked.pin {
                         Pin::Crate(locked) => {
-                            // What only builds on another system read was compared before this build.
+                            // Inputs that only builds on another system read were compared before this build.
                             let mut locked = locked.clone();
                             locked.inputs.retain(|name, _| found.inputs.contains_key(name));
                             self.same_reads(folder, &found, &locked)
@@ -287,8 +288,7 @@ impl Keeper {
         }
     }
 
-    /// With [`Mode::Locked`], whether a crate is built from the files and variables of the lockfile, those outside its
-    /// sources, too.
+    /// With [`Mode::Locked`], checks that the files and variables that a build read, also outside of the sources, match the lockfile.
     fn same_reads(&self, folder: &Path, found: &CratePin, locked: &CratePin) -> Result<(), Error> {
         let [inputs, env] = other_reads(locked, found);
         match inputs.into_iter().chain(env).next() {
@@ -297,7 +297,7 @@ impl Keeper {
         }
     }
 
-    /// The hash of a library for this target, beside those for others as long as they are of the same version.
+    /// Adds the hash of a library for this target to those for other targets, if they have the same version.
     fn with_other_targets(&self, from: &str, meta: &PluginMeta, hash: String) -> Pin {
         let old = self.old.as_ref().and_then(|old| old.get(from));
         let same = |entry: &&Entry| (&entry.name, &entry.version, &entry.api) == (&meta.name, &meta.version, &meta.api);
@@ -309,7 +309,7 @@ impl Keeper {
         Pin::Built(hashes)
     }
 
-    /// Variables that only builds on other systems read stay in the file as long as the sources are the same.
+    /// Keeps variables that only builds on other systems read, if the sources are the same.
     fn with_other_variables(&self, from: &str, mut found: CratePin) -> CratePin {
         let old = self.old.as_ref().and_then(|old| old.get(from)).map(|entry| &entry.pin);
         if let Some(Pin::Crate(old)) = old

@@ -1,11 +1,10 @@
-//! `passes.lock`: what the plugins of a manifest were when they were used last.
+//! `passes.lock`: the state of a manifest's plugins when they were last used.
 //!
-//! It lies beside the manifest and has its name (`late.toml` → `late.lock`). A built library is pinned by one sha256 for
-//! each target triple, so that a lockfile made on one system does not fail on another. A crate is pinned by a digest of
-//! its sources, manifests and Cargo.lock, since a rebuilt library differs with profile and path, and by names with
-//! digests of what else cargo says that the build read: other files, and environment variables. The names let the next
-//! host check them before it builds. Crates of a registry are pinned by Cargo.lock. Entries are sorted, with one field
-//! on a line, so that two changes merge.
+//! The lockfile is next to the manifest and has its name (`late.toml` → `late.lock`). A built library is pinned by one sha256 per target
+//! triple, so that a lockfile from one system does not fail on another. A crate is pinned by a digest of its sources, manifests and
+//! Cargo.lock, because a rebuilt library depends on profile and path. It is also pinned by the digests of the other inputs that cargo
+//! reports, by name: files, and environment variables. With the names, the next host can check them before it builds. Registry crates are
+//! pinned by Cargo.lock. Entries are sorted, with one field per line, so that version control can merge changes.
 
 mod compared;
 mod keeper;
@@ -21,7 +20,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
 
-/// Form of the file that this host writes, and the newest that it reads.
+/// Version of the format that this host writes, and the newest that it reads.
 const FORMAT: i64 = 1;
 
 const HEAD: &str = "\
@@ -29,14 +28,14 @@ const HEAD: &str = "\
 # To be kept under version control. `--locked` refuses plugins that are others.
 ";
 
-/// The lockfile of a manifest.
+/// Returns the path of a manifest's lockfile.
 pub fn path_of(manifest: &Path) -> PathBuf {
     let path = manifest.with_extension("lock");
-    // A manifest may be called anything.
+    // The manifest itself may have this name.
     if path == manifest { manifest.with_extension("lock.lock") } else { path }
 }
 
-/// What a plugin was.
+/// The recorded state of a plugin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// Its name.
@@ -52,36 +51,36 @@ pub struct Entry {
 /// The content of a plugin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Pin {
-    /// sha256 of a built library, for each target triple on which it was used.
+    /// The sha256 of a built library, for each target triple on which it was used.
     Built(BTreeMap<String, String>),
     /// A crate.
     Crate(CratePin),
 }
 
-/// What a crate was built from.
+/// The inputs that a crate was built from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CratePin {
     /// Digest of its sources, manifests and Cargo.lock.
     pub sources: String,
-    /// The other files that cargo built it from, by their names from the workspace, with their sha256. A name that ends
-    /// with `/` is a folder, whose digest is that of the names in it.
+    /// The sha256 of the other files that cargo built it from, by name relative to the workspace. A name that ends with `/` is a folder, with
+    /// the digest of the names in it.
     pub inputs: BTreeMap<String, String>,
-    /// The environment variables that were read, with the sha256 of their values; [`UNSET`] for those without.
+    /// The environment variables that were read, with the sha256 of their values; [`UNSET`] for unset ones.
     pub env: BTreeMap<String, String>,
 }
 
-/// Said of an environment variable that has no value.
+/// Used for an environment variable without a value.
 pub const UNSET: &str = "unset";
 
-/// Entries by where the manifest has the plugin from: `crate plugins/a`, `path liba.so`, `name a`.
+/// Entries by the source of the plugin in the manifest: `crate plugins/a`, `path liba.so`, `name a`.
 pub type Entries = BTreeMap<String, Entry>;
 
-/// Whether a text is a sha256, as it is written here.
+/// Returns true if a text is a sha256 in the form used here.
 pub(crate) fn is_hash(text: &str) -> bool {
     text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
 }
 
-/// As the file has it.
+/// Formats entries as the text of a lockfile.
 pub fn write(entries: &Entries) -> String {
     let plugin = |(from, entry): (&String, &Entry)| {
         let mut table = toml::Table::new();
@@ -112,14 +111,14 @@ fn digest_table(digests: &BTreeMap<String, String>) -> toml::Value {
     toml::Value::Table(digests.iter().map(|(name, digest)| (name.clone(), digest.as_str().into())).collect())
 }
 
-/// Reads a lockfile; nothing if there is none.
+/// Reads a lockfile. Returns `None` if it does not exist.
 ///
 /// # Errors
-/// If it cannot be read or is damaged, with the place.
+/// If it cannot be read or is damaged, with the place of the damage.
 pub fn load(path: &Path) -> Result<Option<Entries>, Error> {
     let wrong =
         |message: String| damaged(path, "", message, None, "correct that, or delete it and run `passhost lock`");
-    // A pipe would wait for its writer.
+    // Opening a pipe would wait for its writer.
     if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
         return Err(wrong("is not a regular file".to_string()));
     }
@@ -139,7 +138,7 @@ pub fn load(path: &Path) -> Result<Option<Entries>, Error> {
 /// Reads the text of a lockfile.
 ///
 /// # Errors
-/// The first thing that is wrong, with its place.
+/// The first mistake, with its place.
 pub fn parse(path: &Path, text: &str) -> Result<Entries, Error> {
     let wrong = |Wrong { message, span, help }| damaged(path, text, message, Some(span), help);
     if let Some(span) = merge_mark(text) {
@@ -161,7 +160,7 @@ fn damaged(path: &Path, text: &str, message: String, span: Option<Range<usize>>,
     Error::Lockfile { path: path.to_path_buf(), text: text.into(), problem }
 }
 
-/// The first line that version control writes between two sides.
+/// Returns the first conflict marker of version control.
 fn merge_mark(text: &str) -> Option<Range<usize>> {
     let mut at = 0;
     for line in text.split_inclusive('\n') {
@@ -173,7 +172,7 @@ fn merge_mark(text: &str) -> Option<Range<usize>> {
     None
 }
 
-/// What is wrong in the text.
+/// A mistake in the text.
 struct Wrong {
     message: String,
     span: Range<usize>,
@@ -258,7 +257,7 @@ fn read_entry(value: &Value<'_>) -> Result<(String, Entry), Wrong> {
     Ok((text("from")?.0, entry))
 }
 
-/// A table of names with digests; `other` is a word that can take the place of one.
+/// Reads a table of names with digests. The word `other` is accepted in place of a digest.
 fn read_digests(key: &str, value: &Value<'_>, other: Option<&str>) -> Result<BTreeMap<String, String>, Wrong> {
     let DeValue::Table(table) = value.get_ref() else {
         return wrong(format!("`{key}` must be a table of names with digests"), value.span());
@@ -318,7 +317,7 @@ mod tests {
         assert!(at("crate") < at("path lib") && at("aarch64") < at("x86_64"), "{text}");
     }
 
-    /// Cut off anywhere, or with any byte replaced, it is read or refused.
+    /// A text that is cut off anywhere, or has any byte replaced, is either read or refused.
     #[test]
     fn damaged_texts_are_read_or_refused() {
         let text = write(&entries());

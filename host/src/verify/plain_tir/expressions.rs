@@ -1,19 +1,19 @@
-//! Expressions: numbers, variables, arithmetic, loads, calls of known functions.
+//! Expressions: numbers, variables, arithmetic, loads, and calls of known functions.
 
 use crate::verify::plain_tir::Plain;
 use crate::verify::plain_tir::tables::{Number, PlainBuffer, PlainType, Tables, extents_of};
 use passhost_lang::ir::records::*;
 use passhost_lang::ir::{DType, RawView};
 
-/// Most parts of an expression. The reader refuses a statement with more than a thousand brackets and operators; each part
+/// Maximum number of parts of an expression. The reader refuses a statement with more than a thousand brackets and operators, and each part
 /// has a few.
 const MOST_PARTS: u32 = 100;
-/// Most arguments of a call.
+/// Maximum number of arguments of a call.
 const MOST_ARGS: u32 = 8;
-/// Numbers up to here can be added without leaving their data type.
+/// Numbers up to this can be added without overflow.
 const SMALL: i64 = 1 << 29;
 
-/// Functions of numbers, which return what their first argument is.
+/// Math functions, which return the type of their first argument.
 const MATH: &[&str] = &[
     "tirx.abs",
     "tirx.acos",
@@ -52,26 +52,26 @@ const MATH: &[&str] = &[
     "tirx.trunc",
 ];
 
-/// What is known of the nodes of a function.
+/// Facts about the nodes of a function.
 pub(super) struct Expressions<'r> {
     pub(super) raw: &'r RawView<'r>,
     pub(super) tables: Tables,
-    /// For each nested expression how many parts it has; for any other node 0.
+    /// The number of parts of each nested expression; 0 for other nodes.
     parts: Vec<u32>,
 }
 
-/// A value that an operand is.
+/// The value of an operand.
 #[derive(Clone, Copy)]
 pub(super) struct Operand {
     pub(super) dtype: DType,
-    /// How many parts its text has.
+    /// Number of parts in its text.
     pub(super) parts: u32,
-    /// The number, if it is one.
+    /// Its value, if it is a literal.
     pub(super) number: Option<Number>,
 }
 
 impl Operand {
-    /// The value of an integer.
+    /// Returns the value of an integer literal.
     pub(super) fn int(&self) -> Option<i64> {
         self.number?.int
     }
@@ -86,7 +86,7 @@ impl<'r> Expressions<'r> {
         self.raw.operands().get(node.op_range()).unwrap_or(&[])
     }
 
-    /// A number as an operand: a constant, a variable or a nested expression.
+    /// Returns a scalar operand: a constant, a variable or a nested expression.
     pub(super) fn operand(&self, op: u32) -> Option<Operand> {
         if op & LEAF_BIT != 0 {
             let number = self.tables.number(op)?;
@@ -100,22 +100,22 @@ impl<'r> Expressions<'r> {
         Some(Operand { dtype: self.tables.scalar(node.ty)?, parts, number: None })
     }
 
-    /// A number whose text is not too long.
+    /// Returns a scalar operand whose text is not too long.
     pub(super) fn value(&self, op: u32) -> Option<Operand> {
         self.operand(op).filter(|operand| operand.parts <= MOST_PARTS)
     }
 
-    /// A number that counts or is a place.
+    /// Returns a scalar operand that can be an index or extent.
     pub(super) fn index(&self, op: u32) -> Option<Operand> {
         self.value(op).filter(|operand| is_index(operand.dtype))
     }
 
-    /// A truth value.
+    /// Checks a boolean operand.
     pub(super) fn condition(&self, op: u32) -> Plain {
         self.value(op).filter(|operand| operand.dtype == DType::BOOL).map(drop)
     }
 
-    /// The pointer that a parameter or the data of a buffer is: its data type and its scope.
+    /// Returns the data type and scope of a pointer, which must be a parameter or the data of a buffer.
     pub(super) fn pointer(&self, op: u32) -> Option<(DType, u32)> {
         let node = self.raw.nodes().get(op as usize).filter(|_| op & LEAF_BIT == 0)?;
         match self.tables.ty(node.ty)? {
@@ -126,7 +126,7 @@ impl<'r> Expressions<'r> {
         }
     }
 
-    /// The data of a buffer that has dimensions.
+    /// Checks a node for the data of a buffer, which must have dimensions.
     pub(super) fn data(&self, node: &NodeRec) -> Plain {
         ((node.flags, node.attrs, node.a) == (0, NONE, 0)).then_some(())?;
         let [of] = *self.operands(node) else { return None };
@@ -134,7 +134,7 @@ impl<'r> Expressions<'r> {
         (self.tables.ty(node.ty)? == PlainType::Pointer { dtype, scope } && rank > 0).then_some(())
     }
 
-    /// The buffer that a parameter or declaration is.
+    /// Returns the buffer of a parameter or declaration.
     pub(super) fn buffer(&self, op: u32) -> Option<PlainBuffer> {
         let node = self.raw.nodes().get(op as usize).filter(|_| op & LEAF_BIT == 0)?;
         match self.tables.ty(node.ty)? {
@@ -143,20 +143,20 @@ impl<'r> Expressions<'r> {
         }
     }
 
-    /// The start and extent of a range of which the text says the start and the end.
+    /// Returns the data type of a range. Its text contains the start and the end, rather than the extent.
     pub(super) fn range(&self, min: u32, extent: u32) -> Option<DType> {
         let (from, n) = (self.index(min)?, self.index(extent)?);
         let small = |value: i64| (0..=SMALL).contains(&value);
         let sayable = match (from.int(), n.int()) {
             (Some(from), Some(n)) => small(from) && small(n),
             (Some(from), None) => from == 0,
-            // The end is the start once more, and the extent.
+            // The text of the end repeats the start, and adds the extent.
             (None, _) => 2 * from.parts + n.parts <= MOST_PARTS && n.int().is_none_or(small),
         };
         (from.dtype == n.dtype && sayable).then_some(from.dtype)
     }
 
-    /// A region of a buffer: a range in each dimension.
+    /// Checks a region of a buffer, which has a range in each dimension.
     pub(super) fn region(&self, node: &NodeRec) -> Plain {
         ((node.flags, node.ty, node.attrs) == (0, NONE, NONE)).then_some(())?;
         let (buffer, bounds) = self.operands(node).split_first()?;
@@ -164,7 +164,7 @@ impl<'r> Expressions<'r> {
         bounds.chunks_exact(2).try_for_each(|bounds| self.range(bounds[0], bounds[1]).map(drop))
     }
 
-    /// A region that a buffer matches: it has the buffer's data type, and its extents where both are numbers.
+    /// Checks a region that a buffer matches: it must have the buffer's data type, and the same extents where both are numbers.
     pub(super) fn matched(&self, region: u32, buffer: &PlainBuffer, ty: u32) -> Plain {
         let node = self.raw.nodes().get(region as usize).filter(|node| node.kind == kind::ACCESS)?;
         let (source, bounds) = self.operands(node).split_first()?;
@@ -178,7 +178,7 @@ impl<'r> Expressions<'r> {
         fits.then_some(())
     }
 
-    /// The buffer and its indices, of a load or store.
+    /// Returns the data type of a loaded or stored element, after checking the buffer and its indices.
     pub(super) fn element(&self, buffer: u32, indices: &[u32]) -> Option<DType> {
         let buffer = self.buffer(buffer)?;
         (indices.len() == buffer.rank as usize).then_some(())?;
@@ -186,7 +186,7 @@ impl<'r> Expressions<'r> {
         Some(buffer.dtype)
     }
 
-    /// Notes a nested expression, if it is plain.
+    /// Records a nested expression, if it is plain.
     pub(super) fn nested(&mut self, at: usize, node: &NodeRec) -> Plain {
         ((node.flags, node.attrs) == (0, NONE)).then_some(())?;
         let dtype = match node.kind {
@@ -206,14 +206,14 @@ impl<'r> Expressions<'r> {
         Some(())
     }
 
-    /// `a` if the condition holds, else `b`, which is of the same type.
+    /// Returns the common type of `a` and `b`, of which the condition chooses one.
     fn choice(&self, operands: &[u32]) -> Option<DType> {
         let [cond, a, b] = operands else { return None };
         self.condition(*cond)?;
         self.alike(*a, *b)
     }
 
-    /// Two values of one type.
+    /// Returns the type of two values, if it is the same.
     fn alike(&self, a: u32, b: u32) -> Option<DType> {
         let (a, b) = (self.value(a)?, self.value(b)?);
         (a.dtype == b.dtype).then_some(a.dtype)
@@ -226,7 +226,7 @@ impl<'r> Expressions<'r> {
             (prim::NOT, [a]) => self.condition(*a).map(|()| DType::BOOL),
             (prim::CAST, [a]) => self.value(*a).and_then(|_| self.tables.scalar(node.ty)),
             (prim::ADD..=prim::OR | prim::DIV..=prim::BITXOR, [a, b]) => {
-                // The reader computes with constants.
+                // The reader folds operations on constants.
                 let constants = self.value(*a)?.number.is_some() && self.value(*b)?.number.is_some();
                 let dtype = self.alike(*a, *b).filter(|dtype| !constants && takes(op, *dtype))?;
                 Some(if (prim::EQ..=prim::OR).contains(&op) { DType::BOOL } else { dtype })
@@ -253,12 +253,12 @@ impl<'r> Expressions<'r> {
     }
 }
 
-/// A data type of indices.
+/// Returns true for a data type of indices.
 fn is_index(dtype: DType) -> bool {
     matches!(dtype, DType::I32 | DType::I64)
 }
 
-/// Whether an operation takes values of a data type.
+/// Returns true if an operation accepts a data type.
 fn takes(op: u16, dtype: DType) -> bool {
     let (int, float, bool) = (dtype.is_int(), dtype.is_float(), dtype == DType::BOOL);
     match op {

@@ -1,4 +1,4 @@
-//! Statements: loops, blocks, declarations of buffers, stores.
+//! Statements: loops, blocks, buffer declarations, stores.
 
 use crate::verify::plain::{plain_entries, plain_function_attrs};
 use crate::verify::plain_tir::Plain;
@@ -7,13 +7,13 @@ use crate::verify::plain_tir::tables::PlainType;
 use passhost_lang::ir::RawView;
 use passhost_lang::ir::records::*;
 
-/// Deepest nesting of loops, blocks and branches.
+/// Maximum nesting of loops, blocks and branches.
 const DEEPEST: usize = 64;
-/// Most nodes of a function, and most dimensions of a buffer. What a text of such a function needs is known to be small.
+/// Maximum number of nodes of a function, and of dimensions of a buffer. Within these, the reader's effort is known to be small.
 const MOST_NODES: usize = 1 << 20;
 const MOST_DIMS: u32 = 32;
 
-/// How far the head of a block was read: iterators and its predicate, what it reads, what it writes, its content.
+/// The parts of a block's head that were checked so far, in this order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Head {
     Iterators,
@@ -22,16 +22,16 @@ enum Head {
     Content,
 }
 
-/// A region that is open while the nodes are walked.
+/// An open region during the walk.
 struct Region {
     header: usize,
     end: usize,
     kind: u16,
-    /// Of a block.
+    /// The position in the head of a block.
     head: Head,
-    /// The predicate of a block was there.
+    /// True if the predicate of a block was seen.
     has_where: bool,
-    /// Scopes in an If.
+    /// Number of scopes in an If.
     scopes: u32,
     has_effect: bool,
 }
@@ -43,7 +43,7 @@ struct Statements<'r> {
     open: Vec<Region>,
 }
 
-/// A PrimFunc of usual form.
+/// Checks that a PrimFunc has a common form.
 pub(super) fn function(raw: &RawView<'_>) -> Plain {
     let (root, nodes) = (raw.nodes().first()?, raw.nodes());
     let flags = root.flags & !flag::PRIVATE;
@@ -63,7 +63,7 @@ pub(super) fn function(raw: &RawView<'_>) -> Plain {
     walk.leave(nodes.len())
 }
 
-/// Attributes of the function. The decorator says one of them.
+/// Checks the attributes of the function. The text writes one of them in the decorator.
 fn root_attrs(raw: &RawView<'_>, id: u32) -> Plain {
     plain_function_attrs(raw, id)?;
     let entries = raw.dicts().get(id as usize).and_then(|dict| entries(raw, dict.off, dict.len));
@@ -76,7 +76,7 @@ fn entries<'r>(raw: &RawView<'r>, off: u32, len: u32) -> Option<&'r [AttrRec]> {
 }
 
 impl Statements<'_> {
-    /// Entries of a dict that is not empty.
+    /// Returns the entries of a dict that is not empty.
     fn entries(&self, id: u32) -> Option<&[AttrRec]> {
         let dict = self.of.raw.dicts().get(id as usize)?;
         entries(self.of.raw, dict.off, dict.len).filter(|entries| !entries.is_empty())
@@ -107,7 +107,7 @@ impl Statements<'_> {
         Some(())
     }
 
-    /// Closes the regions that end before a node: their flags say whether something in them has an effect.
+    /// Closes the regions that end before a node. Their effect flags must match their content.
     fn leave(&mut self, at: usize) -> Plain {
         while let Some(region) = self.open.pop_if(|region| region.end <= at) {
             let header = &self.nodes[region.header];
@@ -123,7 +123,7 @@ impl Statements<'_> {
         Some(())
     }
 
-    /// What is around has an effect, too.
+    /// Marks the enclosing region as having an effect.
     fn effect(&mut self) {
         if let Some(around) = self.open.last_mut() {
             around.has_effect = true;
@@ -160,7 +160,7 @@ impl Statements<'_> {
         }
     }
 
-    /// A loop has its variable first, of the type of its extent.
+    /// Checks the variable of a loop, which comes first and has the type of its extent.
     fn loop_var(&self, at: usize, var: &NodeRec) -> Plain {
         let around = self.open.last().filter(|around| around.kind == kind::FOR && around.header + 1 == at)?;
         let fields = (var.flags, var.n_ops, var.attrs, var.a);
@@ -173,7 +173,7 @@ impl Statements<'_> {
         let named = if node.kind == kind::SBLOCK { flag::BOUND } else { 0 };
         (node.flags & !flag::IMPURE == flag::REGION | named && node.ty == NONE).then_some(())?;
         let operands = self.of.operands(node);
-        // A block that does not say what it accesses gets that when it is read.
+        // The reader adds the missing access regions of a block.
         (node.attrs == NONE || node.kind == kind::FOR).then_some(())?;
         match (node.kind, operands) {
             (kind::FOR, [min, extent]) => {
@@ -194,7 +194,7 @@ impl Statements<'_> {
         self.open.last().filter(|around| around.kind == kind).map(drop)
     }
 
-    /// The kind of a loop, its thread and its annotations.
+    /// Checks the kind of a loop, its thread and its annotations.
     fn loop_attrs(&self, id: u32) -> Plain {
         let raw = self.of.raw;
         if id == NONE {
@@ -219,7 +219,7 @@ impl Statements<'_> {
         (thread == bound).then_some(())
     }
 
-    /// Annotations of a loop. Two of them have words of their own where they are the only one.
+    /// Checks annotations of a loop. Two of them have their own syntax if they are the only one.
     fn annotations(&self, id: u32) -> Plain {
         let raw = self.of.raw;
         let entries = self.entries(id)?;
@@ -227,7 +227,7 @@ impl Statements<'_> {
         plain_entries(raw, entries)
     }
 
-    /// What has a name: an iterator of a block, a buffer, a value.
+    /// Checks a named node: an iterator of a block, a buffer, or a value.
     fn named(&mut self, node: &NodeRec) -> Plain {
         let operands = self.of.operands(node);
         (node.attrs == NONE || node.kind == kind::BUFFER).then_some(())?;
@@ -268,22 +268,22 @@ impl Statements<'_> {
         let is = |source: u32, kind: u16| self.nodes.get(source as usize).is_some_and(|node| node.kind == kind);
         match (node.a, operands) {
             (buffer_of::BLOCK, []) => Some(()),
-            // One of a single element is written as a variable, with the store after it.
+            // A buffer with a single element is written as a variable, together with the following store.
             (buffer_of::ALLOC, []) => (!buffer.is_scalar).then_some(()),
             (buffer_of::MATCH, [source]) if is(*source, kind::PARAM) => self.of.pointer(*source).map(drop),
             (buffer_of::MATCH, [source]) => self.of.matched(*source, &buffer, node.ty),
             (buffer_of::DECL, [data]) => {
                 let (dtype, scope) = self.of.pointer(*data)?;
-                // Over the data of another buffer it can be written as a view.
+                // A buffer over the data of another one can be written as a view.
                 let fits = is(*data, kind::PARAM) || dtype == buffer.dtype && buffer.rank > 0;
-                // It is in the memory of its data.
+                // It must be in the scope of its data.
                 (fits && !buffer.is_scalar && scope == buffer.scope).then_some(())
             }
             _ => None,
         }
     }
 
-    /// A statement with an effect of its own.
+    /// Checks a statement with its own effect.
     fn statement(&mut self, node: &NodeRec) -> Plain {
         let operands = self.of.operands(node);
         ((node.flags, node.ty, node.a) == (flag::IMPURE, NONE, 0)).then_some(())?;
@@ -312,7 +312,7 @@ impl Statements<'_> {
 }
 
 impl Region {
-    /// The next node of a block: its text has the parts of its head in one order.
+    /// Checks the next node of a block. The parts of its head must be in the order of the text.
     fn block_has(&mut self, node: &NodeRec) -> Plain {
         let head = match (node.kind, node.a) {
             (kind::ITER_VAR | kind::WHERE, _) => Head::Iterators,

@@ -1,20 +1,20 @@
-//! Which entries of the tables of a body are plain: numbers, types, buffers. Each entry is looked at once.
+//! Finds the plain entries in the tables of a body: numbers, types, buffers. Each entry is checked once.
 
 use crate::verify::plain::{plain_dtype, plain_text};
 use passhost_lang::ir::records::*;
 use passhost_lang::ir::{DType, RawView};
 
-/// Longest name or string of a plain function, in bytes.
+/// Maximum length of a name or string in a plain function, in bytes.
 const LONGEST: usize = 200;
-/// Alignment of a buffer of which the text says none.
+/// Alignment of a buffer if the text does not give one.
 const ALIGN: u32 = 64;
 
 /// A type whose text reads as the same record.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum PlainType {
-    /// A number.
+    /// A scalar.
     Scalar(DType),
-    /// A pointer into the memory of this scope, a string id; [`NONE`]: global.
+    /// A pointer into memory of this scope, a string id; [`NONE`] for global memory.
     Pointer {
         dtype: DType,
         scope: u32,
@@ -22,33 +22,33 @@ pub(super) enum PlainType {
     Buffer(PlainBuffer),
 }
 
-/// A compact buffer with extents that are numbers.
+/// A compact buffer with constant extents.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct PlainBuffer {
     pub(super) dtype: DType,
     pub(super) rank: u32,
-    /// A string id; [`NONE`]: global.
+    /// A string id; [`NONE`] for global memory.
     pub(super) scope: u32,
-    /// The text may use it by its name alone, as a variable.
+    /// True if the text may use it like a variable, by its name alone.
     pub(super) is_scalar: bool,
 }
 
-/// A number that is an operand.
+/// A constant operand.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Number {
     pub(super) dtype: DType,
-    /// Its value, of an integer.
+    /// Its value, if it is an integer.
     pub(super) int: Option<i64>,
 }
 
-/// What is known of the tables.
+/// The plain entries of the tables.
 pub(super) struct Tables {
     types: Vec<Option<PlainType>>,
     numbers: Vec<Option<Number>>,
 }
 
 impl Tables {
-    /// Nothing if a name or string can make the text another one.
+    /// Returns `None` if a name or string can change the meaning of the text.
     pub(super) fn of(raw: &RawView<'_>) -> Option<Tables> {
         let strings = (0..raw.strs().len() as u32).map(|id| raw.str(id));
         (raw.var_names().is_empty() && strings.into_iter().all(is_short)).then_some(())?;
@@ -70,7 +70,7 @@ impl Tables {
         }
     }
 
-    /// The number that an operand word is.
+    /// Returns the number in an operand word.
     pub(super) fn number(&self, op: u32) -> Option<Number> {
         *self.numbers.get((op & !LEAF_BIT) as usize).filter(|_| op & LEAF_BIT != 0)?
     }
@@ -80,12 +80,12 @@ fn is_short(text: &str) -> bool {
     text.len() <= LONGEST && plain_text(text) && !older(text)
 }
 
-/// The reader takes a function for one in the older spelling if this is anywhere in its text.
+/// Returns true for a text that makes the reader assume the older syntax, wherever it occurs.
 fn older(text: &str) -> bool {
     text.contains("T.block(")
 }
 
-/// A data type of numbers.
+/// Returns true for a data type of numbers.
 fn is_number(dtype: DType) -> bool {
     dtype.is_known() && plain_dtype(dtype)
 }
@@ -98,7 +98,7 @@ fn plain_type(raw: &RawView<'_>, rec: &TypeRec) -> Option<PlainType> {
         tykind::POINTER if alone && plain_dtype(dtype) => Some(PlainType::Pointer { dtype, scope: NONE }),
         tykind::POINTER if plain_dtype(dtype) && (rec.flags, rec.ndim, rec.aux) == (tyflag::TYPES, 0, NONE) => {
             let [inner] = raw.list(rec.off, rec.len) else { return None };
-            // The scope is that of a buffer without dimensions, of which a text says nothing else.
+            // The scope is given as a buffer without dimensions, for which a text contains nothing else.
             let rec = raw.types().get(*inner as usize)?;
             let (buffer, tiled) = plain_buffer(raw, rec, plain_dtype)?;
             let usual = raw.buffers().get(rec.aux as usize)?.align == ALIGN;
@@ -110,7 +110,7 @@ fn plain_type(raw: &RawView<'_>, rec: &TypeRec) -> Option<PlainType> {
     }
 }
 
-/// A buffer, and whether it has a layout.
+/// Returns a buffer, and true if it has a layout.
 fn plain_buffer(raw: &RawView<'_>, rec: &TypeRec, allowed: fn(DType) -> bool) -> Option<(PlainBuffer, bool)> {
     let buffer = raw.buffers().get(rec.aux as usize)?;
     let same = (rec.dtype, rec.ndim) == (buffer.dtype, i32::try_from(buffer.shape_len).ok()?);
@@ -118,7 +118,7 @@ fn plain_buffer(raw: &RawView<'_>, rec: &TypeRec, allowed: fn(DType) -> bool) ->
     let compact = (buffer.strides_len, buffer.elem_offset, buffer.offset_factor, buffer.reserved) == (0, NONE, 1, 0);
     let dtype = DType(buffer.dtype);
     (same && alone && compact && buffer.align > 0 && allowed(dtype)).then_some(())?;
-    // One that is said has another name than the one that is not.
+    // A scope that is written as the default would read as another one.
     (buffer.scope == NONE || !matches!(raw.str(buffer.scope), "" | "global")).then_some(())?;
     let shape = raw.list(buffer.shape_off, buffer.shape_len);
     let extents: Option<Vec<i64>> = shape.iter().map(|id| extent(raw, *id)).collect();
@@ -127,13 +127,13 @@ fn plain_buffer(raw: &RawView<'_>, rec: &TypeRec, allowed: fn(DType) -> bool) ->
     Some((PlainBuffer { dtype, rank: buffer.shape_len, scope: buffer.scope, is_scalar }, tiled))
 }
 
-/// The extents of a buffer, by its type.
+/// Returns the extents of a buffer type.
 pub(super) fn extents_of(raw: &RawView<'_>, ty: u32) -> Option<Vec<i64>> {
     let buffer = raw.buffers().get(raw.types().get(ty as usize)?.aux as usize)?;
     raw.list(buffer.shape_off, buffer.shape_len).iter().map(|id| extent(raw, *id)).collect()
 }
 
-/// An extent of a buffer.
+/// Returns an extent of a buffer.
 fn extent(raw: &RawView<'_>, id: u32) -> Option<i64> {
     let rec = raw.prims().get(id as usize).filter(|rec| rec.op == prim::INT && rec.flags == 0)?;
     let value = int(rec);
@@ -149,7 +149,7 @@ fn number(raw: &RawView<'_>, types: &[Option<PlainType>], leaf: &LeafRec) -> Opt
     let rec = raw.prims().get(leaf.val as usize).filter(|rec| rec.flags == 0)?;
     let dtype = DType(rec.dtype);
     let int = match rec.op {
-        // Those of 64 bits without a sign are stored as negative ones.
+        // Unsigned 64-bit numbers are stored as negative ones.
         prim::INT if dtype != DType::U64 => Some(int(rec)),
         prim::FLOAT => None,
         _ => return None,
