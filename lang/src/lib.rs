@@ -1,17 +1,17 @@
-//! The language that passhost's passes work on, without anything about plugins.
+//! The IR on which passhost's passes work, independent of plugins.
 //!
-//! Authors of passes do not name this crate: `plugin_api` exports its modules under the same names.
+//! Pass authors do not depend on this crate directly: `plugin_api` exports its modules under the same names.
 //!
 //! | module | contents |
 //! |---|---|
-//! | [`names`] | names, their syntax, fresh names, and the nearest of misspelt ones |
+//! | [`names`] | names, their syntax, fresh names, and suggestions for misspelt ones |
 //! | [`ir`] | functions, modules, types, constants, equality and hash |
-//! | [`metadata`] | the metadata of a plugin: what it declares, in a section that is read without running code |
+//! | [`metadata`] | the metadata of a plugin: its declarations, in a section that is read without running code |
 //! | [`walk`] | visitors, users of values, maps by value, in-place updates |
 //! | [`rewrite`] | edits, rewriters, grouping of calls |
-//! | [`pattern`] | patterns of values, the search for them, and why one did not match |
+//! | [`pattern`] | patterns of values, the search for them, and explanations of failed matches |
 //! | [`arith`] | the analyser of dimensions and indices |
-//! | [`tir`] | writes and reads TIR; the regions that blocks access |
+//! | [`tir`] | writing and reading TIR; the regions that blocks access |
 //! | [`typing`] | operators, types of calls, inference, normalization |
 //! | [`build`] | builders of functions and modules |
 

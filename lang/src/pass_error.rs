@@ -1,41 +1,41 @@
-//! Why a pass failed.
+//! The error of a failed pass.
 
 use crate::ir::{ConstantError, SealError, Value};
 use std::fmt;
 
-/// Why a pass failed. It says only why; the host adds pass, plugin, function and place.
+/// The error of a failed pass. It contains only the reason; the host adds the pass, the plugin, the function and the position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PassError {
-    /// What was found, and what would be right.
+    /// The problem found, and the expectation.
     pub message: String,
-    /// Position of the node that it is about.
+    /// The position of the affected node.
     pub node: Option<usize>,
-    /// Name of the function that it is about, where a pass works on more than one.
+    /// The name of the affected function, where a pass transforms more than one.
     pub function: Option<String>,
-    /// Whether the value of an option is wrong. That is a mistake of the user, not of the pass.
+    /// True if the value of an option is invalid, which is a mistake of the user and not of the pass.
     pub is_of_option: bool,
 }
 
 impl PassError {
-    /// Says why.
+    /// Creates an error from a message.
     pub fn new(message: impl Into<String>) -> PassError {
         PassError { message: message.into(), node: None, function: None, is_of_option: false }
     }
 
-    /// Says where: at this value of the function that the pass was given.
+    /// Sets the position to a value of the function that the pass received.
     pub fn at(mut self, value: Value<'_>) -> PassError {
         self.node = value.index();
         self
     }
 
-    /// Says that the value of an option is wrong: what the pass was given, and not what it does.
+    /// Marks the error as an invalid option value, that is, as a mistake in the input of the pass.
     pub fn of_option(mut self) -> PassError {
         self.is_of_option = true;
         self
     }
 
-    /// Says in which function.
+    /// Sets the function.
     pub fn in_function(mut self, name: &str) -> PassError {
         self.function.get_or_insert_with(|| name.to_string());
         self
@@ -62,9 +62,8 @@ impl From<ConstantError> for PassError {
     }
 }
 
-/// Makes a [`PassError`](crate::PassError): `pass_error!("found {x}")`, or with a place,
-/// `pass_error!(at value, "found {x}")`. If the value of an option is wrong, `option` comes first:
-/// `pass_error!(option "`factor` is {x}; it must be positive")`.
+/// Makes a [`PassError`](crate::PassError): `pass_error!("found {x}")`, or with a position, `pass_error!(at value, "found {x}")`. For an invalid
+/// option value, write `option` first: `pass_error!(option "`factor` is {x}; it must be positive")`.
 #[macro_export]
 macro_rules! pass_error {
     (option $($error:tt)+) => { $crate::pass_error!($($error)+).of_option() };
@@ -72,7 +71,7 @@ macro_rules! pass_error {
     ($($message:tt)+) => { $crate::PassError::new(format!($($message)+)) };
 }
 
-/// Leaves a pass with an error, as [`pass_error!`] makes it.
+/// Returns from a pass with an error, as made by [`pass_error!`].
 #[macro_export]
 macro_rules! bail {
     ($($message:tt)+) => { return Err($crate::pass_error!($($message)+).into()) };

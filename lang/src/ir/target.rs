@@ -5,7 +5,7 @@ use crate::ir::attrs::AttrView;
 use std::fmt::Write;
 
 impl Body {
-    /// What its attribute `target` says: the name of a target, or JSON.
+    /// Returns the attribute `target` of the function: the name of a target, or JSON.
     pub fn target(&self) -> Option<String> {
         let attr = self.root().attr("target")?;
         if let Some(name) = attr.as_str() {
@@ -22,7 +22,7 @@ impl Body {
     }
 }
 
-/// What JSON has no word for is `null`.
+/// Writes an attribute value as JSON. Values without a JSON equivalent become `null`.
 fn write_json(value: AttrView<'_>, out: &mut String) {
     use crate::ir::records::attr;
     match value.kind() {

@@ -1,4 +1,4 @@
-//! Types and dimensions: owned forms to compute with, and [`Ty`], the view of a type inside a body.
+//! Types and dimensions: owned forms for computation, and [`Ty`], the view of a type inside a body.
 
 mod dims;
 mod dtype;
@@ -13,7 +13,7 @@ pub use dtype::NARROW;
 pub use dtype::{DType, UnknownDType};
 pub use view::{Ty, dim_at};
 
-/// Most parts that a type, dimension or attribute may have as a tree: shared parts count as often as they are used.
+/// The greatest number of parts of a type, dimension or attribute as a tree; shared parts count once for each use.
 pub const MAX_SIZE: u32 = 1 << 20;
 
 /// A symbolic variable: its number in the body, and its data type.
@@ -28,8 +28,8 @@ pub struct Sym {
 /// A dimension, or another scalar expression over symbolic variables.
 #[derive(Clone)]
 pub enum Dim {
-    /// An `int64`. Numbers of other types, as the `int32` of most loops of TIR, are none: [`Dim::as_int`] tells the value
-    /// of an integer of any type.
+    /// An `int64`. Numbers of other types, such as the `int32` of most TIR loops, use another variant: [`Dim::as_int`] returns the value of an
+    /// integer of any type.
     Int(i64),
     /// A symbolic variable.
     Var(Sym),
@@ -69,7 +69,7 @@ impl DimExpr {
     }
 }
 
-/// One after the other: an expression may be nested deeper than the stack allows.
+/// Drops the operands iteratively, because an expression may be nested deeper than the stack allows.
 impl Drop for DimExpr {
     fn drop(&mut self) {
         let mut rest = Vec::new();
@@ -83,7 +83,7 @@ impl Drop for DimExpr {
 }
 
 impl Dim {
-    /// Its value if it is an integer constant of any type.
+    /// Returns the value of an integer constant of any type.
     pub fn as_int(&self) -> Option<i64> {
         match self {
             Dim::Int(v) => Some(*v),
@@ -95,7 +95,7 @@ impl Dim {
         }
     }
 
-    /// Its data type.
+    /// Returns the data type.
     pub fn dtype(&self) -> DType {
         match self {
             Dim::Int(_) => DType::I64,
@@ -106,20 +106,20 @@ impl Dim {
         }
     }
 
-    /// An operation on two dimensions, not simplified.
+    /// Builds an operation on two dimensions, without simplifying it.
     pub fn binary(op: u16, a: Dim, b: Dim) -> Dim {
         let dtype = if (prim::EQ..=prim::OR).contains(&op) { DType::BOOL } else { a.dtype() };
         Dim::Expr(Arc::new(DimExpr::Binary(op, dtype, a, b)))
     }
 
-    /// One of two dimensions, not simplified.
+    /// Builds a choice between two dimensions, without simplifying it.
     pub fn if_then_else(cond: Dim, then: Dim, other: Dim) -> Dim {
         let dtype = then.dtype();
         let both = Dim::Expr(Arc::new(DimExpr::Binary(prim::ELSE, dtype, then, other)));
         Dim::Expr(Arc::new(DimExpr::Binary(prim::IF, dtype, cond, both)))
     }
 
-    /// The two that [`Dim::if_then_else`] chooses from; `None` of anything but the second operand of what it makes.
+    /// Returns the two values of a [`Dim::if_then_else`], given its second operand; `None` for any other dimension.
     pub fn choice(&self) -> Option<(&Dim, &Dim)> {
         let Dim::Expr(expr) = self else { return None };
         match &**expr {
@@ -128,7 +128,7 @@ impl Dim {
         }
     }
 
-    /// The operation that it is, its data type and its operands, three of a choice; `None` of numbers and variables.
+    /// Returns the operation, its data type and its operands (three for a choice); `None` for numbers and variables.
     #[doc(hidden)]
     pub fn operation(&self) -> Option<(u16, DType, Vec<&Dim>)> {
         let Dim::Expr(expr) = self else { return None };
@@ -142,17 +142,17 @@ impl Dim {
         }
     }
 
-    /// An integer of any type.
+    /// Builds an integer of any type.
     pub fn int(value: i64, dtype: DType) -> Dim {
         if dtype == DType::I64 { Dim::Int(value) } else { Dim::Expr(Arc::new(DimExpr::Int(value, dtype))) }
     }
 
-    /// A float.
+    /// Builds a float.
     pub fn float(value: f64, dtype: DType) -> Dim {
         Dim::Expr(Arc::new(DimExpr::Float(value.to_bits(), dtype)))
     }
 
-    /// Calls `f` with every symbolic variable, left to right, repeated ones repeatedly.
+    /// Calls `f` with every symbolic variable, from left to right, once for each occurrence.
     pub fn vars(&self, f: &mut impl FnMut(Sym)) {
         self.each_part(|part| {
             if let Dim::Var(sym) = part {
@@ -179,14 +179,14 @@ pub enum Type {
     Prim {
         /// Its data type.
         dtype: DType,
-        /// Its value, where that is known.
+        /// Its value, if known.
         value: Option<Dim>,
     },
     /// Shape.
     Shape {
         /// Number of dimensions, -1 if unknown.
         ndim: i32,
-        /// The dimensions, where they are known.
+        /// The dimensions, if known.
         dims: Option<Vec<Dim>>,
     },
     /// Tensor.
@@ -195,25 +195,25 @@ pub enum Type {
     Tuple(Parts<Type>),
     /// Function.
     Callable {
-        /// Parameters; `None`: any.
+        /// The parameters; `None` means any.
         params: Option<Parts<Type>>,
         /// Result.
         ret: Part<Type>,
-        /// Whether it has no effects.
+        /// True if it has no effects.
         pure: bool,
     },
-    /// Tensor spread over a device mesh.
+    /// Tensor distributed over a device mesh.
     DTensor(DTensorType),
     /// TIR buffer.
     Buffer(BufferType),
     /// TIR pointer.
     Pointer {
-        /// What it points to, [`DType::VOID`] if that is not said.
+        /// The type of its target, [`DType::VOID`] if unspecified.
         dtype: DType,
         /// Memory scope; `global` for plain handles.
         scope: String,
     },
-    /// A type of a kind that this API does not know; the id is that of the body it came from.
+    /// A type of a kind that this API does not support; the id is that of the body from which it came.
     Unknown(u16),
 }
 
@@ -240,38 +240,38 @@ impl Nests for Type {
     }
 }
 
-/// Type of a tensor.
+/// The type of a tensor.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TensorType {
     /// Data type of the elements, [`DType::VOID`] if unknown.
     pub dtype: DType,
     /// Number of dimensions, -1 if unknown.
     pub ndim: i32,
-    /// The dimensions, where they are known.
+    /// The dimensions, if known.
     pub shape: Option<Vec<Dim>>,
-    /// Index of its virtual device in the module's global infos.
+    /// The index of its virtual device in the module's global infos.
     pub vdevice: Option<u32>,
 }
 
-/// Type of a tensor that is spread over a device mesh.
+/// The type of a tensor distributed over a device mesh.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct DTensorType {
     /// The whole tensor.
     pub tensor: TensorType,
-    /// Number of the mesh among the module's global infos of key `mesh`.
+    /// The number of the mesh among the module's global infos with the key `mesh`.
     pub mesh: u32,
-    /// For each axis of the mesh the axis of the tensor that it divides; `None`: each device has all of it.
+    /// For each axis of the mesh, the axis of the tensor that it divides; `None` means that each device holds the whole tensor.
     pub placement: Vec<Option<u32>>,
 }
 
-/// Type of a TIR buffer.
+/// The type of a TIR buffer.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct BufferType {
     /// Data type of the elements.
     pub dtype: DType,
     /// Shape.
     pub shape: Vec<Dim>,
-    /// Strides in elements; empty: compact.
+    /// Strides in elements; empty for a compact buffer.
     pub strides: Vec<Dim>,
     /// Offset of the first element, in elements.
     pub elem_offset: Option<Dim>,
@@ -281,12 +281,12 @@ pub struct BufferType {
     pub align: u32,
     /// Factor of the offset.
     pub offset_factor: u32,
-    /// Whether it has the row-major tile layout; without it, it has no layout.
+    /// True if it has the row-major tile layout; otherwise it has no layout.
     pub tiled: bool,
 }
 
 impl BufferType {
-    /// Compact buffer in global memory, aligned to 64 bytes, without a layout.
+    /// Builds a compact buffer in global memory, aligned to 64 bytes, without a layout.
     pub fn new(shape: Vec<Dim>, dtype: DType) -> BufferType {
         let (strides, scope) = (Vec::new(), String::new());
         BufferType { dtype, shape, strides, elem_offset: None, scope, align: 64, offset_factor: 1, tiled: false }
@@ -294,27 +294,27 @@ impl BufferType {
 }
 
 impl Type {
-    /// A function of which nothing is known: any parameters, any result, perhaps with effects.
+    /// Returns the type of a function about which nothing is known: any parameters, any result, possibly with effects.
     pub fn opaque_callable() -> Type {
         Type::callable(None, Type::Object, false)
     }
 
-    /// A TIR function as Relax functions see it: of any arguments, with what it returns, if that is anything.
+    /// Returns the type of a TIR function as Relax functions see it: any arguments, and its result if it returns one.
     pub fn prim_func(ret: Option<Type>) -> Type {
         Type::callable(None, ret.unwrap_or(Type::tuple([])), false)
     }
 
-    /// A function of these parameters, or of any, with its result; `pure`: whether it has no effects.
+    /// Returns the type of a function with these parameters, or any, and its result; `pure` is true for a function without effects.
     pub fn callable(params: Option<Vec<Type>>, ret: Type, pure: bool) -> Type {
         Type::Callable { params: params.map(Into::into), ret: ret.into(), pure }
     }
 
-    /// Tuple of these fields.
+    /// Returns the type of a tuple of fields.
     pub fn tuple(fields: impl IntoIterator<Item = Type>) -> Type {
         Type::Tuple(fields.into_iter().collect())
     }
 
-    /// A function type with this purity; any other type as it is.
+    /// Sets the purity of a function type; returns other types unchanged.
     pub fn with_purity(mut self, now: bool) -> Type {
         if let Type::Callable { pure, .. } = &mut self {
             *pure = now;
@@ -322,7 +322,7 @@ impl Type {
         self
     }
 
-    /// Every dimension that is in the type; those of function types only with `callables`.
+    /// Calls `f` with every dimension in the type; with those of function types only if `callables` is true.
     pub fn each_dim(&self, callables: bool, f: &mut dyn FnMut(&Dim)) {
         match self {
             Type::Tensor(tensor) | Type::DTensor(DTensorType { tensor, .. }) => {
@@ -338,7 +338,7 @@ impl Type {
         }
     }
 
-    /// The type with `f` of each of its dimensions; those of function types only with `callables`.
+    /// Applies `f` to each dimension in the type; to those of function types only if `callables` is true.
     pub fn map_dims(&self, callables: bool, f: &dyn Fn(&Dim) -> Dim) -> Type {
         let tensor = |t: &TensorType| TensorType {
             shape: t.shape.as_ref().map(|dims| dims.iter().map(f).collect()),
@@ -362,7 +362,7 @@ impl Type {
         }
     }
 
-    /// The symbolic variables that a parameter or match_cast of this type defines: those that stand alone as a dimension.
+    /// Calls `f` with the symbolic variables that a parameter or match_cast of this type defines: those that stand alone as a dimension.
     pub fn each_defined(&self, f: &mut dyn FnMut(Sym)) {
         self.each_dim(false, &mut |dim| {
             if let Dim::Var(sym) = dim {
@@ -371,23 +371,23 @@ impl Type {
         });
     }
 
-    /// Tensor of known shape.
+    /// Returns the type of a tensor of known shape.
     pub fn tensor(shape: impl IntoIterator<Item = impl Into<Dim>>, dtype: DType) -> Type {
         let shape: Vec<Dim> = shape.into_iter().map(Into::into).collect();
         Type::Tensor(TensorType { dtype, ndim: shape.len() as i32, shape: Some(shape), vdevice: None })
     }
 
-    /// Tensor of unknown shape; `ndim` -1 if that is unknown too.
+    /// Returns the type of a tensor of unknown shape; `ndim` is -1 if the number of dimensions is also unknown.
     pub fn tensor_ndim(ndim: i32, dtype: DType) -> Type {
         Type::Tensor(TensorType { dtype, ndim, shape: None, vdevice: None })
     }
 
-    /// Shape of known dimensions.
+    /// Returns the type of a shape of known dimensions.
     pub fn shape(dims: Vec<Dim>) -> Type {
         Type::Shape { ndim: dims.len() as i32, dims: Some(dims) }
     }
 
-    /// As a tensor type.
+    /// Returns the type as a tensor type.
     pub fn as_tensor(&self) -> Option<&TensorType> {
         if let Type::Tensor(t) = self { Some(t) } else { None }
     }

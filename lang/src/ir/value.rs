@@ -1,4 +1,4 @@
-//! Typed views of the flat body: `Copy`, 16 bytes, no recursion. This is what passes read.
+//! Typed views of the flat body, which passes read: `Copy`, 16 bytes, no recursion.
 
 use crate::ir::attrs::{AttrView, Dict};
 use crate::ir::records::*;
@@ -53,7 +53,7 @@ impl std::hash::Hash for Value<'_> {
 }
 
 impl PartialEq for Value<'_> {
-    /// The same node or leaf of the same body.
+    /// Compares node or leaf, and body.
     fn eq(&self, other: &Self) -> bool {
         std::ptr::eq(self.raw, other.raw) && self.op == other.op
     }
@@ -69,69 +69,68 @@ impl fmt::Debug for Value<'_> {
 }
 
 impl<'a> Value<'a> {
-    /// The record if it is a node.
+    /// Returns the record of a node.
     #[inline]
     pub fn node(self) -> Option<&'a NodeRec> {
         if self.op & LEAF_BIT != 0 { None } else { self.raw.nodes().get(self.op as usize) }
     }
 
-    /// The record if it is a leaf.
+    /// Returns the record of a leaf.
     #[inline]
     pub fn leaf(self) -> Option<&'a LeafRec> {
         if self.op & LEAF_BIT == 0 { None } else { self.raw.leaves().get((self.op & !LEAF_BIT) as usize) }
     }
 
-    /// Position in program order if it is a node.
+    /// Returns the position in program order of a node.
     #[inline]
     pub fn index(self) -> Option<usize> {
         (self.op & LEAF_BIT == 0).then_some(self.op as usize)
     }
 
-    /// The operand word: what two uses of one value have in common.
+    /// Returns the operand word, which all uses of one value share.
     #[inline]
     pub fn word(self) -> u32 {
         self.op
     }
 
-    /// Kind of the node; 0 for a leaf.
+    /// Returns the kind of the node; 0 for a leaf.
     #[inline]
     pub fn kind(self) -> u16 {
         self.node().map_or(0, |node| node.kind)
     }
 
-    /// Whether it is a leaf: operator, constant, shape and the like.
+    /// Returns true for a leaf: an operator, a constant, a shape and the like.
     #[inline]
     pub fn is_leaf(self) -> bool {
         self.op & LEAF_BIT != 0
     }
 
-    /// Whether all of these node flags are set.
+    /// Returns true if all of these node flags are set.
     #[inline]
     pub fn has(self, flags: u16) -> bool {
         self.node().is_some_and(|node| node.has(flags))
     }
 
-    /// Whether it has a name of its own: parameter or binding.
+    /// Returns true for a value with its own name: a parameter or a binding.
     #[inline]
     pub fn is_bound(self) -> bool {
         self.has(flag::BOUND)
     }
 
-    /// Whether it is a value without a name, nested in the operands of its one user.
+    /// Returns true for an unnamed value, nested in the operands of its only user.
     #[inline]
     pub fn is_nested(self) -> bool {
         self.node().is_some_and(crate::ir::make::validate::is_nested)
     }
 
-    /// Whether it has an effect: a call, a region that holds one, or a value with one nested in it.
+    /// Returns true if the value has an effect: a call with one, a region that contains one, or a value with such a value nested in it.
     #[inline]
     pub fn has_effect(self) -> bool {
         let own = |value: Value<'a>| value.has(flag::IMPURE) && value.kind() != kind::FUNC;
         if own(self) {
             return true;
         }
-        // A nested expression has one user, so there are no more of them than nodes; while a pass edits, there may be a
-        // cycle of them.
+        // A nested expression has one user, so there are at most as many as nodes; during an edit, they may form a cycle.
         let mut work: Vec<Value<'a>> = self.nested().collect();
         let mut left = self.raw.nodes().len();
         while let Some(value) = work.pop() {
@@ -144,18 +143,18 @@ impl<'a> Value<'a> {
         false
     }
 
-    /// Operands that have no name: parts of this expression.
+    /// Iterates over the unnamed operands, which are parts of this expression.
     pub fn nested(self) -> impl Iterator<Item = Value<'a>> {
         self.operands().filter(|operand| operand.is_nested())
     }
 
-    /// Whether it is a binding (bound and not a parameter).
+    /// Returns true for a binding, that is, a bound value that is not a parameter.
     #[inline]
     pub fn is_binding(self) -> bool {
         self.node().is_some_and(|node| node.has(flag::BOUND) && node.kind != kind::PARAM)
     }
 
-    /// Its type.
+    /// Returns the type.
     pub fn ty(self) -> Ty<'a> {
         let id = match (self.node(), self.leaf()) {
             (Some(node), _) => node.ty,
@@ -165,47 +164,47 @@ impl<'a> Value<'a> {
         Ty { raw: self.raw, id }
     }
 
-    /// The symbolic variable that a scalar variable is: types and scalar expressions mention it by this one.
+    /// Returns the symbolic variable of a scalar variable. Types and scalar expressions mention the scalar through it.
     pub fn symbol(self) -> Option<Sym> {
         let rec = self.ty().rec().filter(|rec| rec.kind == tykind::PRIM && rec.flags & tyflag::PRIMS != 0)?;
         let prim = self.raw.prims().get(*self.raw.list(rec.off, rec.len).first()? as usize)?;
         (self.is_bound() && prim.op == prim::VAR).then_some(Sym { id: prim.a, dtype: DType(prim.dtype) })
     }
 
-    /// Returns the name of a symbolic variable of the function that this value is in, as a hint.
+    /// Returns the name of a symbolic variable of the function that contains this value, as a hint.
     pub fn symbol_name(self, sym: Sym) -> Option<&'a str> {
         crate::ir::body::sym_name(self.raw, sym.id)
     }
 
-    /// Its name in the text, as a hint; printing makes names unique.
+    /// Returns the name in the text, as a hint; printing makes names unique.
     pub fn name(self) -> Option<&'a str> {
         self.raw.name_at(*self.raw.names().get(self.index()?)?)
     }
 
-    /// Its attributes.
+    /// Returns the attributes.
     pub fn attrs(self) -> Dict<'a> {
         Dict { raw: self.raw, id: self.node().map_or(NONE, |node| node.attrs) }
     }
 
-    /// One attribute.
+    /// Returns one attribute.
     pub fn attr(self, key: &str) -> Option<AttrView<'a>> {
         self.attrs().get(key)
     }
 
-    /// Number of operands.
+    /// Returns the number of operands.
     #[inline]
     pub fn n_operands(self) -> usize {
         self.node().map_or(0, |node| node.n_ops as usize)
     }
 
-    /// Its operands.
+    /// Iterates over the operands.
     #[inline]
     pub fn operands(self) -> impl ExactSizeIterator<Item = Value<'a>> + DoubleEndedIterator + 'a {
         let words = self.node().map_or(&[][..], |node| node.ops(self.raw.operands()));
         words.iter().map(move |op| Value { raw: self.raw, op: *op })
     }
 
-    /// One operand.
+    /// Returns one operand.
     #[inline]
     pub fn operand(self, i: usize) -> Option<Value<'a>> {
         let node = self.node()?;
@@ -213,48 +212,48 @@ impl<'a> Value<'a> {
             .then(|| Some(Value { raw: self.raw, op: *self.raw.operands().get(node.ops as usize + i)? }))?
     }
 
-    /// As a call.
+    /// Returns the value as a call.
     #[inline]
     pub fn as_call(self) -> Option<Call<'a>> {
         (self.kind() == kind::CALL).then_some(Call(self))
     }
 
-    /// As a call of the operator `name`.
+    /// Returns the value as a call of the operator `name`.
     pub fn as_call_to(self, name: &str) -> Option<Call<'a>> {
         self.as_call().filter(|call| call.op() == Some(name))
     }
 
-    /// As a function of the module: its name.
+    /// Returns the name of a function of the module.
     pub fn as_global(self) -> Option<&'a str> {
         let leaf = self.leaf().filter(|leaf| leaf.kind == leaf::GLOBAL_VAR)?;
         Some(self.raw.str(leaf.val as u32))
     }
 
-    /// As an element of a tuple: the tuple and the index.
+    /// Returns the tuple and the index if the value is an element of a tuple.
     pub fn as_tuple_get(self) -> Option<(Value<'a>, u32)> {
         let node = self.node().filter(|node| node.kind == kind::TUPLE_GET)?;
         Some((self.operand(0)?, node.a))
     }
 
-    /// As a function.
+    /// Returns the value as a function.
     pub fn as_function(self) -> Option<Function<'a>> {
         (self.kind() == kind::FUNC).then_some(Function(self))
     }
 
-    /// Dimensions of a shape leaf.
+    /// Returns the dimensions of a shape leaf.
     pub fn dims(self) -> Option<Vec<Dim>> {
         let leaf = self.leaf().filter(|leaf| leaf.kind == leaf::SHAPE)?;
         let (off, len) = leaf.list();
         Some(self.raw.list(off, len).iter().map(|id| dim_at(self.raw, *id)).collect())
     }
 
-    /// Value of a dimension leaf (`R.prim_value`).
+    /// Returns the value of a dimension leaf (`R.prim_value`).
     pub fn dim(self) -> Option<Dim> {
         let leaf = self.leaf().filter(|leaf| leaf.kind == leaf::PRIM)?;
         Some(dim_at(self.raw, leaf.val as u32))
     }
 
-    /// The two branches of an If.
+    /// Returns the two branches of an If.
     pub fn branches(self) -> Option<(Region<'a>, Region<'a>)> {
         if self.kind() != kind::IF {
             return None;
@@ -263,39 +262,39 @@ impl<'a> Value<'a> {
         Some((inner.next()?.region(), inner.next()?.region()))
     }
 
-    /// Its content if it is a region header, else nothing.
+    /// Returns the content of a region header; empty for other values.
     pub fn region(self) -> Region<'a> {
         let (start, len) = match (self.index(), self.node()) {
             (Some(i), Some(node)) if node.has(flag::REGION) => (i + 1, node.a as usize),
             (Some(i), _) => (i + 1, 0),
             _ => (0, 0),
         };
-        // While a pass edits, an extent may be anything.
+        // During an edit, an extent may be arbitrary.
         Region { raw: self.raw, start, end: (start + len).min(self.raw.nodes().len()).max(start) }
     }
 
-    /// The node at another position of the same body.
+    /// Returns the node at another position of the same body.
     pub fn sibling(self, index: usize) -> Value<'a> {
         Value { raw: self.raw, op: index as u32 }
     }
 
-    /// The value of an operand word of a body.
+    /// Returns the value of an operand word of a body.
     pub fn of_word(body: &'a Body, word: u32) -> Value<'a> {
         Value { raw: body.raw(), op: word }
     }
 
-    /// A leaf of a body by its position in the leaf table.
+    /// Returns a leaf of a body by its position in the leaf table.
     pub fn leaf_of(body: &'a Body, index: u32) -> Value<'a> {
         Value { raw: body.raw(), op: index | LEAF_BIT }
     }
 
-    /// Position after it and its content.
+    /// Returns the position after the node and its content.
     pub fn end(self) -> usize {
         self.region().end
     }
 }
 
-/// Content of a region: a range of nodes in program order.
+/// The content of a region: a range of nodes in program order.
 #[derive(Clone, Copy)]
 pub struct Region<'a> {
     raw: &'a RawView<'a>,
@@ -304,12 +303,12 @@ pub struct Region<'a> {
 }
 
 impl<'a> Region<'a> {
-    /// All nodes, those of inner regions too, in program order.
+    /// Iterates over all nodes in program order, including those of inner regions.
     pub fn nodes(self) -> impl DoubleEndedIterator<Item = Value<'a>> + ExactSizeIterator + 'a {
         (self.start..self.end).map(move |i| Value { raw: self.raw, op: i as u32 })
     }
 
-    /// The nodes directly in it, not those of inner regions.
+    /// Iterates over the nodes directly in the region, without those of inner regions.
     pub fn children(self) -> impl Iterator<Item = Value<'a>> + 'a {
         let mut at = self.start;
         std::iter::from_fn(move || {
@@ -322,17 +321,17 @@ impl<'a> Region<'a> {
         })
     }
 
-    /// The bindings directly in it.
+    /// Iterates over the bindings directly in the region.
     pub fn bindings(self) -> impl Iterator<Item = Value<'a>> + 'a {
         self.children().filter(|value| value.is_binding())
     }
 
-    /// Range of positions.
+    /// Returns the range of positions.
     pub fn range(self) -> std::ops::Range<usize> {
         self.start..self.end
     }
 
-    /// The result that its terminator yields.
+    /// Returns the result that its terminator yields.
     pub fn result(self) -> Option<Value<'a>> {
         let last = Value { raw: self.raw, op: self.end.checked_sub(1)? as u32 };
         (self.end > self.start && last.has(flag::TERM)).then(|| last.operand(0))?
@@ -345,7 +344,7 @@ impl fmt::Debug for Region<'_> {
     }
 }
 
-/// View of a call.
+/// A view of a call.
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'a>(#[doc(hidden)] pub Value<'a>);
 
@@ -356,23 +355,23 @@ impl<'a> From<Call<'a>> for Value<'a> {
 }
 
 impl<'a> Call<'a> {
-    /// The call as a value.
+    /// Returns the call as a value.
     pub fn value(self) -> Value<'a> {
         self.0
     }
 
-    /// What is called.
+    /// Returns the callee.
     pub fn callee(self) -> Value<'a> {
         self.0.operand(0).unwrap_or(self.0)
     }
 
-    /// Name of the operator, if one is called.
+    /// Returns the name of the operator, if an operator is called.
     pub fn op(self) -> Option<&'a str> {
         let leaf = self.callee().leaf()?;
         (leaf.kind == leaf::OP).then(|| self.0.raw.str(leaf.val as u32))
     }
 
-    /// Name of the module's function, if one is called.
+    /// Returns the name of the module's function, if one is called.
     pub fn global(self) -> Option<&'a str> {
         self.callee().as_global()
     }
@@ -383,103 +382,103 @@ impl<'a> Call<'a> {
         self.0.n_operands().saturating_sub(1 + types)
     }
 
-    /// Arguments, without type arguments.
+    /// Iterates over the arguments, without type arguments.
     pub fn args(self) -> impl ExactSizeIterator<Item = Value<'a>> + DoubleEndedIterator + 'a {
         let n = self.n_args();
         self.0.operands().skip(1).take(n)
     }
 
-    /// One argument.
+    /// Returns one argument.
     pub fn arg(self, i: usize) -> Option<Value<'a>> {
         let value = self.0.operand(i + 1)?;
         (value.leaf().is_none_or(|leaf| leaf.kind != leaf::TYPE)).then_some(value)
     }
 
-    /// Type arguments (`out_ty` and the like).
+    /// Iterates over the type arguments (`out_ty` and the like).
     pub fn type_args(self) -> impl ExactSizeIterator<Item = Ty<'a>> + 'a {
         let raw = self.0.raw;
         self.0.operands().skip(1 + self.n_args()).map(move |v| Ty { raw, id: v.leaf().map_or(NONE, |l| l.val as u32) })
     }
 
-    /// One attribute.
+    /// Returns one attribute.
     pub fn attr(self, key: &str) -> Option<AttrView<'a>> {
         self.0.attr(key)
     }
 
-    /// Attributes.
+    /// Returns the attributes.
     pub fn attrs(self) -> Dict<'a> {
         self.0.attrs()
     }
 
-    /// Type of the result.
+    /// Returns the type of the result.
     pub fn ty(self) -> Ty<'a> {
         self.0.ty()
     }
 }
 
-/// View of a function: the root of a body, or one nested in another.
+/// A view of a function: the root of a body, or a function nested in another.
 #[derive(Clone, Copy, Debug)]
 pub struct Function<'a>(pub(crate) Value<'a>);
 
 impl<'a> Function<'a> {
-    /// The function as a value.
+    /// Returns the function as a value.
     pub fn value(self) -> Value<'a> {
         self.0
     }
 
-    /// Parameters in order.
+    /// Iterates over the parameters in order.
     pub fn params(self) -> impl Iterator<Item = Value<'a>> + 'a {
         let children = self.0.region().children().filter(|value| !value.is_nested());
         children.take_while(|value| value.kind() == kind::PARAM)
     }
 
-    /// Attributes.
+    /// Returns the attributes.
     pub fn attrs(self) -> Dict<'a> {
         self.0.attrs()
     }
 
-    /// One attribute.
+    /// Returns one attribute.
     pub fn attr(self, key: &str) -> Option<AttrView<'a>> {
         self.0.attr(key)
     }
 
-    /// Whether it is declared to have no effects.
+    /// Returns true if the function is declared to have no effects.
     pub fn is_pure(self) -> bool {
         !self.0.has(flag::IMPURE)
     }
 
-    /// Whether it has no global symbol of its own.
+    /// Returns true if the function has no global symbol.
     pub fn is_private(self) -> bool {
         self.0.has(flag::PRIVATE)
     }
 
-    /// Declared type of the result.
+    /// Returns the declared type of the result.
     pub fn ret_ty(self) -> Ty<'a> {
         self.0.ty().callable().map_or(Ty { raw: self.0.raw, id: NONE }, |(ret, _)| ret)
     }
 
-    /// Blocks in order.
+    /// Iterates over the blocks in order.
     pub fn blocks(self) -> impl Iterator<Item = Value<'a>> + 'a {
         self.0.region().children().filter(|value| matches!(value.kind(), kind::BLOCK | kind::DATAFLOW))
     }
 
-    /// What it returns.
+    /// Returns the result of the function.
     pub fn result(self) -> Option<Value<'a>> {
         self.0.region().result()
     }
 
-    /// Whether it is a unit that passes do not look into: a group (`Primitive`, `Composite`, `Codegen`), or one that skips
+    /// Returns true if passes must treat the function as a unit: a group (`Primitive`, `Composite`, `Codegen`), or a function that skips
     /// optimization.
     pub fn is_closed(self) -> bool {
         self.skips_optimization() || ["Primitive", "Composite", "Codegen"].iter().any(|key| self.attr(key).is_some())
     }
 
-    /// Whether it is a group that becomes one PrimFunc.
+    /// Returns true for a group that becomes one PrimFunc.
     pub fn is_primitive(self) -> bool {
         self.attr("Primitive").is_some_and(|attr| attr.as_int().is_some_and(|v| v != 0))
     }
 
-    /// Whether function passes leave it alone.
+    /// Returns true if function passes skip this function.
     pub fn skips_optimization(self) -> bool {
         self.attr("SkipOptimization").is_some_and(|attr| attr.as_int().is_some_and(|v| v != 0))
     }

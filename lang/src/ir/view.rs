@@ -1,4 +1,4 @@
-//! Values seen as expressions and statements.
+//! Values viewed as expressions and statements.
 
 use crate::ir::Tensor;
 use crate::ir::attrs::AttrView;
@@ -6,7 +6,7 @@ use crate::ir::records::*;
 use crate::ir::types::{DType, Ty};
 use crate::ir::value::{Call, Function, Value};
 
-/// What a value is. Match on it; kinds may be added.
+/// The form of a value, to match on; variants may be added.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Expr<'a> {
@@ -20,7 +20,7 @@ pub enum Expr<'a> {
     TupleGet {
         /// The tuple.
         tuple: Value<'a>,
-        /// Which element, from 0.
+        /// The index of the element, from 0.
         index: u32,
     },
     /// If; see [`Value::branches`].
@@ -28,11 +28,11 @@ pub enum Expr<'a> {
         /// The condition.
         cond: Value<'a>,
     },
-    /// The same value under another name or at a wider type.
+    /// The same value under another name or with a wider type.
     Alias(Value<'a>),
-    /// The value at a type that is checked when run.
+    /// The value with a type that is checked at run time.
     MatchCast(Value<'a>),
-    /// Function: the root of the body, or nested in it.
+    /// A function: the root of the body, or nested in it.
     Function(Function<'a>),
     /// Nested expression of blocks and a result.
     Seq,
@@ -75,16 +75,16 @@ pub enum Expr<'a> {
         op: u16,
         /// First operand.
         a: Value<'a>,
-        /// Second operand; none of `NOT` and `CAST`.
+        /// Second operand; `None` for `NOT` and `CAST`.
         b: Option<Value<'a>>,
     },
     /// TIR: one of two values, both evaluated.
     Select {
         /// The condition.
         cond: Value<'a>,
-        /// Value if it holds.
+        /// The value if the condition holds.
         then: Value<'a>,
-        /// Value if not.
+        /// The value otherwise.
         otherwise: Value<'a>,
     },
     /// TIR: vector of `lanes` numbers from `base` in steps of `stride`.
@@ -103,38 +103,38 @@ pub enum Expr<'a> {
         /// Number of elements.
         lanes: Value<'a>,
     },
-    /// TIR: vector made of elements of vectors; the first `vectors` operands are these, the others positions.
+    /// TIR: vector built from elements of vectors; the first `vectors` operands are the vectors, the others positions.
     Shuffle {
-        /// How many operands are vectors.
+        /// The number of operands that are vectors.
         vectors: u32,
     },
-    /// TIR: `body`, in which `var` has a value.
+    /// TIR: `body` with a value for `var`.
     Let {
         /// The variable.
         var: Value<'a>,
         /// Its value.
         value: Value<'a>,
-        /// What is computed with it.
+        /// The expression that uses the variable.
         body: Value<'a>,
     },
     /// TIR: data, offset or stride of a buffer; see [`crate::ir::records::kind::BUFFER_PART`].
     BufferPart {
         /// The buffer.
         buffer: Value<'a>,
-        /// Which part.
+        /// The number of the part.
         part: u32,
     },
-    /// TIR: variable of a loop, block iterator, BIND or declaration: what has a name and is no buffer.
+    /// TIR: variable of a loop, block iterator, BIND or declaration: a named value that is not a buffer.
     Var,
     /// TIR: a buffer.
     Buffer,
-    /// TIR: a statement; [`Value::stmt`] says which.
+    /// TIR: a statement; see [`Value::stmt`].
     Stmt,
-    /// A kind that is not Relax or that this API does not know. Its operands and type can be read all the same.
+    /// A kind that is not Relax or that this API does not support. Its operands and type can still be read.
     Unknown(u16),
 }
 
-/// A statement of TIR. Its content, where it has one, is [`Value::region`].
+/// A statement of TIR. Its content, if any, is [`Value::region`].
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Stmt<'a> {
@@ -142,9 +142,9 @@ pub enum Stmt<'a> {
     For {
         /// Its variable.
         var: Value<'a>,
-        /// Where it starts.
+        /// The first value of the variable.
         min: Value<'a>,
-        /// How many iterations it has.
+        /// The number of iterations.
         extent: Value<'a>,
         /// `serial`, `parallel`, `vectorized`, `unroll` or `thread_binding`.
         kind: &'a str,
@@ -155,12 +155,12 @@ pub enum Stmt<'a> {
     Store {
         /// The buffer.
         buffer: Value<'a>,
-        /// What is stored.
+        /// The stored value.
         value: Value<'a>,
     },
-    /// Expression that is evaluated for what it does.
+    /// Expression evaluated for its effects.
     Evaluate(Value<'a>),
-    /// Loop as long as a condition holds.
+    /// Loop that runs while a condition holds.
     While {
         /// The condition.
         cond: Value<'a>,
@@ -179,14 +179,14 @@ pub enum Stmt<'a> {
     },
     /// Content that threads execute.
     Launch {
-        /// Kind of the threads, if it is said here.
+        /// The kind of the threads, if it is given here.
         thread: Option<&'a str>,
-        /// Their number.
+        /// The number of threads.
         extent: Value<'a>,
     },
     /// Assertion.
     Assert {
-        /// What must hold.
+        /// The condition that must hold.
         cond: Value<'a>,
     },
     /// Scalar with a name.
@@ -198,12 +198,12 @@ pub enum Stmt<'a> {
     Return(Option<Value<'a>>),
     /// Leaves the innermost loop.
     Break,
-    /// Goes on with the next iteration.
+    /// Continues with the next iteration of the innermost loop.
     Continue,
 }
 
 impl<'a> Stmt<'a> {
-    /// What an EVALUATE evaluates; `None` of other statements.
+    /// Returns the expression that an EVALUATE evaluates; `None` for other statements.
     pub fn evaluated(self) -> Option<Value<'a>> {
         match self {
             Stmt::Evaluate(value) => Some(value),
@@ -213,7 +213,7 @@ impl<'a> Stmt<'a> {
 }
 
 impl<'a> Value<'a> {
-    /// What it is.
+    /// Returns the form of the value.
     pub fn view(self) -> Expr<'a> {
         let Some(node) = self.node() else { return self.leaf_view() };
         let first = self.operand(0).unwrap_or(self);
@@ -259,7 +259,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// As a statement of TIR; `None` if it is none, or of a kind that this API does not know.
+    /// Returns the value as a TIR statement; `None` for other values, and for kinds that this API does not support.
     pub fn stmt(self) -> Option<Stmt<'a>> {
         let node = self.node()?;
         let text = |key| self.attr(key).and_then(|attr| attr.as_str());

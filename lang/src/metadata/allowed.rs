@@ -1,22 +1,22 @@
-//! Which values of its type an option may have.
+//! The allowed values of an option.
 
 use super::OptionValue;
 use std::fmt;
 
-/// Which values of its type an option may have.
+/// The allowed values of an option, within its type.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Allowed {
-    /// All.
+    /// All values.
     #[default]
     All,
-    /// Numbers from the first one, and up to the second one.
+    /// Numbers from the first one up to the second one, inclusive; `None` leaves an end open.
     Range(Option<OptionValue>, Option<OptionValue>),
-    /// These.
+    /// The listed values.
     OneOf(Vec<OptionValue>),
 }
 
 impl Allowed {
-    /// Whether a value is one of these.
+    /// Returns true if a value is allowed.
     pub fn has(&self, value: &OptionValue) -> bool {
         let ordered = |a: &OptionValue, b: &OptionValue| match (a, b) {
             (OptionValue::Int(a), OptionValue::Int(b)) => a <= b,
@@ -32,13 +32,13 @@ impl Allowed {
         }
     }
 
-    /// As its declaration says it; `None` if all values are allowed.
+    /// Returns the text of the declaration; `None` if all values are allowed.
     pub fn text(&self) -> Option<String> {
         (*self != Allowed::All).then(|| self.to_string())
     }
 }
 
-/// `0..`, `..=9`, `0..=9`, `8 | 16 | 32`, `all`.
+/// Writes `0..`, `..=9`, `0..=9`, `8 | 16 | 32`, or `all`.
 impl fmt::Display for Allowed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,4 +1,4 @@
-//! Reads the metadata section: any bytes give either records or an error that names the field.
+//! Reads the metadata section: arbitrary bytes produce either records or an error that names the field.
 
 use crate::metadata::wire::{self, FORMAT, Fields, MAGIC, read_value, tag};
 use crate::metadata::*;
@@ -7,71 +7,71 @@ use semver::Version;
 use std::collections::HashSet;
 use xxhash_rust::xxh3::xxh3_128;
 
-/// Why the metadata of a plugin cannot be read.
+/// The reason why the metadata of a plugin cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MetaError {
-    /// It does not start as metadata does.
+    /// The section does not start with the magic bytes.
     #[error("its metadata starts with {:?}, not with \"PASSHOST\"", String::from_utf8_lossy(.found))]
     Magic {
-        /// How it starts.
+        /// The bytes found instead.
         found: Vec<u8>,
     },
-    /// Another format of the bytes.
+    /// The byte format has another version.
     #[error("its metadata has format {found}, this host reads format {FORMAT}")]
     Format {
-        /// Format found.
+        /// The version found.
         found: u16,
     },
-    /// Ends in the middle, or a length that lies.
+    /// A record ends early, or contains a wrong length.
     #[error("its metadata is cut off or a length in it is wrong, at byte {at} of {len} (in {within})")]
     Truncated {
-        /// Position in the record.
+        /// The position in the record.
         at: usize,
-        /// Length of the record.
+        /// The length of the record.
         len: usize,
-        /// Which record.
+        /// The record.
         within: String,
     },
-    /// A field whose content makes no sense.
+    /// A field has invalid content.
     #[error("its metadata is wrong: field `{field}` of {within} {why}")]
     Field {
-        /// Which field.
+        /// The field.
         field: &'static str,
-        /// In which record.
+        /// The record.
         within: String,
-        /// What is wrong with it.
+        /// The reason.
         why: String,
     },
-    /// A declaration that does not compile today, but did with an older plugin API, or was never compiled.
+    /// A declaration is not valid in this version of the plugin API: it was compiled with an older one, or never compiled.
     #[error("its metadata is wrong: field `{field}` of {within} {why}")]
     Declared {
-        /// Which field.
+        /// The field.
         field: &'static str,
-        /// In which record.
+        /// The record.
         within: String,
-        /// What is wrong with it.
+        /// The reason.
         why: String,
     },
-    /// Two things of one name, which nobody could tell apart.
+    /// Two declarations have the same name, and could not be distinguished.
     #[error("it has two {what} called `{name}`")]
     Twice {
-        /// What they are.
+        /// The kind of declaration.
         what: &'static str,
-        /// Their name.
+        /// The name.
         name: String,
     },
-    /// A field that must be there is not.
+    /// A required field is missing.
     #[error("its metadata is wrong: {within} has no field `{field}`")]
     Missing {
-        /// Which field.
+        /// The field.
         field: &'static str,
-        /// In which record.
+        /// The record.
         within: String,
     },
 }
 
 impl MetaError {
-    /// What to do.
+    /// Returns advice on how to fix the error.
     pub fn help(&self) -> &'static str {
         match self {
             MetaError::Format { .. } => "use a host or a plugin of the same age",
@@ -82,8 +82,7 @@ impl MetaError {
     }
 }
 
-/// The fields of a metadata section, and how many bytes the block has that holds them; bytes behind it must be zero
-/// (padding).
+/// Returns the fields of a metadata section, and the length of the block that contains them; bytes after the block must be zero padding.
 fn content(section: &[u8]) -> Result<(&[u8], usize), MetaError> {
     let start = || section[..section.len().min(MAGIC.len())].to_vec();
     let rest = section.strip_prefix(&MAGIC).ok_or_else(|| MetaError::Magic { found: start() })?;
@@ -104,34 +103,34 @@ fn content(section: &[u8]) -> Result<(&[u8], usize), MetaError> {
 }
 
 impl PluginHead {
-    /// Reads what stands for itself in a metadata section. Whether the rest can be read depends on the plugin API, which
-    /// is to be looked at before.
+    /// Reads the fields of a metadata section that are the same in every version of the plugin API. Check the version before reading the rest, which
+    /// depends on it.
     ///
     /// # Errors
-    /// What is wrong, and in which field.
+    /// The invalid field, and the reason.
     pub fn decode(section: &[u8]) -> Result<PluginHead, MetaError> {
         head(&Record::plugin(content(section)?.0))
     }
 }
 
 impl PluginMeta {
-    /// Reads the content of a metadata section.
+    /// Reads all records of a metadata section.
     ///
     /// # Errors
-    /// What is wrong, and in which field.
+    /// The invalid field, and the reason.
     pub fn decode(section: &[u8]) -> Result<PluginMeta, MetaError> {
         let (content, len) = content(section)?;
         Ok(PluginMeta { digest: xxh3_128(&section[..len]), ..plugin(content)? })
     }
 }
 
-/// How messages call a record. The words are put together only for a message.
+/// The description of a record in messages, formatted only when a message needs it.
 #[derive(Clone)]
 enum Within<'a> {
     Plugin,
-    /// What it is, and its name.
+    /// The kind of record, and its name.
     Named(&'static str, &'a str),
-    /// Without a name that can be read: what it is, its number, and the record that has it.
+    /// A record without a readable name: its kind, its number, and the enclosing record.
     Numbered(&'static str, usize, String),
 }
 
@@ -145,7 +144,7 @@ impl fmt::Display for Within<'_> {
     }
 }
 
-/// A record being read: its bytes, and how messages call it.
+/// A record being read: its bytes, and its description in messages.
 struct Record<'a> {
     bytes: &'a [u8],
     within: Within<'a>,
@@ -170,7 +169,7 @@ impl<'a> Record<'a> {
         MetaError::Declared { field, within: self.within.to_string(), why: why.into() }
     }
 
-    /// A number that means something to a newer host only.
+    /// Builds the error for a number that only a newer host supports.
     fn unknown(&self, field: &'static str, number: u8) -> MetaError {
         self.wrong(field, format!("is {number}, which this host does not know"))
     }
@@ -180,7 +179,7 @@ impl<'a> Record<'a> {
         Ok(text.to_string())
     }
 
-    /// The field, if the record has it.
+    /// Returns the field, if the record has it.
     fn find(&self, tag: u16) -> Result<Option<&'a [u8]>, MetaError> {
         for item in self.fields() {
             let (found, bytes) = item?;
@@ -207,7 +206,7 @@ impl<'a> Record<'a> {
         bytes.try_into().map_err(|_| self.wrong(field, format!("has {} bytes, not {N}", bytes.len())))
     }
 
-    /// A flag that is false where it is missing.
+    /// Returns a flag that defaults to false.
     fn optional_flag(&self, tag: u16, field: &'static str) -> Result<bool, MetaError> {
         Ok(self.optional::<1>(tag, field)?.is_some_and(|flag| flag != [0]))
     }
@@ -223,12 +222,12 @@ impl<'a> Record<'a> {
         Ok(out)
     }
 
-    /// The field, if the record has it.
+    /// Returns the field, if the record has it.
     fn optional<const N: usize>(&self, tag: u16, field: &'static str) -> Result<Option<[u8; N]>, MetaError> {
         self.find(tag)?.map(|bytes| self.sized(field, bytes)).transpose()
     }
 
-    /// Name of something that has a namespace.
+    /// Returns the name of a declaration that has a namespace.
     fn full_name(&self, right: &str) -> Result<String, MetaError> {
         let name = self.text(tag::NAME, "name")?;
         if is_full_name(&name) {
@@ -237,7 +236,7 @@ impl<'a> Record<'a> {
         Err(self.declared("name", format!("is `{name}`; it must be `{right}`")))
     }
 
-    /// Entries of `required` of a pass or a composite pass of that name.
+    /// Returns the entries of `required` of the pass or composite pass with the given name.
     fn required(&self, name: &str) -> Result<Vec<Required>, MetaError> {
         let mut required: Vec<Required> = Vec::new();
         for text in self.texts(tag::REQUIRED, "required")? {
@@ -250,7 +249,7 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// A list of a contract; `all` is in it only where that means something.
+    /// Returns a list of a contract; `all` is only accepted where the flag `all` is true.
     fn names(&self, tag: u16, field: &'static str, all: bool) -> Result<Vec<String>, MetaError> {
         let names = self.texts(tag, field)?;
         match wrong_names(&names, all) {
@@ -259,7 +258,7 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// The default, if the record has one.
+    /// Returns the default, if the record has one.
     fn default(&self) -> Result<Option<AttrDefault>, MetaError> {
         let Some(bytes) = self.find(tag::DEFAULT)? else { return Ok(None) };
         let read = match bytes {
@@ -272,7 +271,7 @@ impl<'a> Record<'a> {
         read.map(Some).ok_or_else(|| self.wrong("default", "is not a value that this host can read"))
     }
 
-    /// Records of one kind in this one, each with a name of its own, which can be written before a `=`.
+    /// Returns the records of one kind inside this one. Each has a unique name, which can be written before a `=`.
     fn parts<T>(
         &self,
         tag: u16,
@@ -360,7 +359,7 @@ fn plugin(bytes: &[u8]) -> Result<PluginMeta, MetaError> {
     Ok(meta)
 }
 
-/// Whether each name is there once.
+/// Checks that each name occurs once.
 fn once<'a>(what: &'static str, mut names: impl Iterator<Item = &'a String>) -> Result<(), MetaError> {
     let mut seen = HashSet::new();
     match names.find(|name| !seen.insert(*name)) {
@@ -393,7 +392,7 @@ fn pass(record: Record<'_>) -> Result<PassInfo, MetaError> {
     })
 }
 
-/// What a pass promises of values; without it, that they stay the same.
+/// Returns the tolerance of a pass; without one, values must stay the same.
 fn tolerance(record: &Record<'_>) -> Result<Tolerance, MetaError> {
     let Some(bytes) = record.optional::<17>(tag::TOLERANCE, "tolerance")? else { return Ok(Tolerance::Exact) };
     let [number, limits @ ..] = bytes;
@@ -476,7 +475,7 @@ fn config(record: Record<'_>) -> Result<ConfigInfo, MetaError> {
     Ok(ConfigInfo { name, ty, default, allowed, doc })
 }
 
-/// The values that an option of a type may have.
+/// Returns the allowed values of an option of a type.
 fn allowed(record: &Record<'_>, ty: OptionType) -> Result<Allowed, MetaError> {
     let end = |bytes: Option<[u8; 8]>, field| match (bytes, ty) {
         (None, _) => Ok(None),

@@ -1,7 +1,7 @@
-//! What a plugin says of itself: owned records, as decoded from the metadata section of its file.
+//! The metadata of a plugin: owned records, decoded from the metadata section of its file.
 //!
-//! The host lists, plans and checks with these alone, so no code of a plugin runs for that. Plugin authors never
-//! build them: the export macro derives them from the declarations of the passes and operators.
+//! The host lists, plans and checks with these records alone, without running code of a plugin. Plugin authors never build them: the export macro
+//! derives them from the declarations of the passes and operators.
 
 mod allowed;
 #[doc(hidden)]
@@ -19,22 +19,22 @@ use std::fmt::{self, Write};
 pub use allowed::Allowed;
 pub use tolerance::{NARROW_ROUNDINGS, Tolerance};
 
-/// Everything in one metadata section.
+/// The complete content of a metadata section.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PluginMeta {
-    /// Name of the plugin, by convention the name of its crate.
+    /// The name of the plugin, by convention the name of its crate.
     pub name: String,
     /// Version of the plugin.
     pub version: Version,
-    /// Version of the plugin API (the protocol) that it was built against.
+    /// The version of the plugin API (the protocol) against which it was built.
     pub api: Version,
-    /// Fingerprint of the layouts that cross the boundary.
+    /// The fingerprint of the layouts that cross the boundary.
     pub fingerprint: u64,
-    /// Hash of the bytes that all this was read from; the code of the plugin has the same in memory.
+    /// The hash of the metadata bytes; the code of the plugin holds the same hash.
     pub digest: u128,
-    /// Target triple or architecture and system, as known at compile time.
+    /// Target triple, or architecture and system, as known at compile time.
     pub target: String,
-    /// Compiler that built it; reported, never compared.
+    /// The compiler that built it; reported, never compared.
     pub rustc: String,
     /// Passes in the order of their declaration.
     pub passes: Vec<PassInfo>,
@@ -50,11 +50,11 @@ pub struct PluginMeta {
     pub instruments: Vec<InstrumentInfo>,
 }
 
-/// An enum whose numbers cross the boundary: back from a number. To leave out a variant is a compile error.
+/// Defines an enum whose numbers cross the boundary, and the conversion from a number. Omitting a variant is a compile error.
 macro_rules! from_number {
     ($Ty:ident { $($variant:ident),* $(,)? }) => {
         impl $Ty {
-            /// The one of that number.
+            /// Returns the variant with a number.
             pub fn of(number: u8) -> Option<$Ty> {
                 const ALL: &[$Ty] = &[$($Ty::$variant),*];
                 const _: fn($Ty) = |one| match one { $($Ty::$variant => {})* };
@@ -64,7 +64,7 @@ macro_rules! from_number {
     };
 }
 
-/// What a pass works on.
+/// The kind of IR object that a pass transforms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 #[non_exhaustive]
@@ -77,7 +77,7 @@ pub enum Granularity {
     DataflowBlock = 2,
     /// Each TIR PrimFunc.
     PrimFunc = 3,
-    /// What its members work on: a composite pass.
+    /// The objects of its members: a composite pass.
     Composite = 4,
 }
 
@@ -98,24 +98,24 @@ impl fmt::Display for Granularity {
     }
 }
 
-/// Facts of one pass (TVM's `PassInfo`, with contract, options and documentation).
+/// The declaration of one pass (TVM's `PassInfo`, with contract, options and documentation).
 #[derive(Clone, Debug, PartialEq)]
 pub struct PassInfo {
     /// Full name, `namespace.Name`.
     pub name: String,
-    /// Lowest opt_level of the context at which it runs when nothing else asks for it.
+    /// The lowest opt_level of the context at which the pass runs when it is not requested otherwise.
     pub opt_level: i32,
     /// Passes whose effect must hold before it, in order.
     pub required: Vec<Required>,
-    /// As in TVM; carried, without effect.
+    /// The flag of TVM, stored without effect.
     pub traceable: bool,
-    /// Whether it must not work on two functions at a time.
+    /// True if the pass must not process two functions at the same time.
     pub sequential: bool,
-    /// What it works on.
+    /// The kind of IR object that it transforms.
     pub granularity: Granularity,
-    /// What it needs, gives and keeps.
+    /// The properties that it requires, establishes and preserves.
     pub contract: Contract,
-    /// How far it may change what a module computes.
+    /// The greatest change of computed values that it may cause.
     pub tolerance: Tolerance,
     /// Its options with defaults.
     pub options: Vec<OptionInfo>,
@@ -124,7 +124,7 @@ pub struct PassInfo {
 }
 
 impl PassInfo {
-    /// A pass of that name with nothing special: opt_level 0, requires nothing, promises nothing.
+    /// Returns a pass with defaults: opt_level 0, no requirements and an empty contract.
     pub fn new(name: &str) -> PassInfo {
         PassInfo {
             name: name.to_string(),
@@ -140,17 +140,17 @@ impl PassInfo {
         }
     }
 
-    /// Lines of the documentation as written, without the space behind `///`; indented code keeps its depth.
+    /// Iterates over the lines of the documentation as written, without the space after `///`; indented code keeps its indentation.
     pub fn doc_lines(&self) -> impl Iterator<Item = &str> {
         doc_lines(&self.doc)
     }
 
-    /// First sentence of the documentation.
+    /// Returns the first sentence of the documentation.
     pub fn summary(&self) -> String {
         summary(&self.doc)
     }
 
-    /// What is wrong with `required` or its contract: the field, and why. Its name is looked at elsewhere.
+    /// Returns the invalid field among `required` and the contract, and the reason. The name of the pass is checked elsewhere.
     pub fn wrong(&self) -> Option<(&'static str, String)> {
         let Contract { requires, establishes, preserves, invalidates } = &self.contract;
         let required = wrong_required(&self.name, &self.required).map(|why| ("required", why));
@@ -168,7 +168,7 @@ impl PassInfo {
     }
 }
 
-/// What is wrong with the entries of `required` of a pass of that name.
+/// Returns the error in the entries of `required` of the pass with the given name.
 pub(crate) fn wrong_required(name: &str, required: &[Required]) -> Option<String> {
     let mut seen = HashSet::new();
     required.iter().find_map(|entry| {
@@ -184,7 +184,7 @@ pub(crate) fn wrong_required(name: &str, required: &[Required]) -> Option<String
     })
 }
 
-/// What is wrong with a list of a contract; `all` is in it only where that means something.
+/// Returns the error in a list of a contract; `all` is only accepted where the flag `all` is true.
 pub(crate) fn wrong_names(names: &[String], all: bool) -> Option<String> {
     let wrong = names.iter().find(|name| !(is_full_name(name) || all && *name == ALL))?;
     Some(no_full_name(wrong, "relax.anf"))
@@ -194,7 +194,7 @@ fn no_full_name(name: &str, right: &str) -> String {
     format!("has `{name}`, which is not a full name such as `{right}`")
 }
 
-/// Facts of one instrument.
+/// The declaration of one instrument.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InstrumentInfo {
     /// Full name, `namespace.Name`.
@@ -206,24 +206,24 @@ pub struct InstrumentInfo {
 }
 
 impl InstrumentInfo {
-    /// Lines of the documentation as written, without the space behind `///`; indented code keeps its depth.
+    /// Iterates over the lines of the documentation as written, without the space after `///`; indented code keeps its indentation.
     pub fn doc_lines(&self) -> impl Iterator<Item = &str> {
         doc_lines(&self.doc)
     }
 
-    /// First sentence of the documentation.
+    /// Returns the first sentence of the documentation.
     pub fn summary(&self) -> String {
         summary(&self.doc)
     }
 }
 
-/// Lines of a documentation as written, without the space behind `///`; indented code keeps its depth.
+/// Iterates over the lines of a documentation as written, without the space after `///`; indented code keeps its indentation.
 pub fn doc_lines(doc: &str) -> impl Iterator<Item = &str> {
     let text = doc.trim_matches('\n');
     text.lines().map(|line| line.strip_prefix(' ').unwrap_or(line).trim_end())
 }
 
-/// First sentence of a documentation, on one line, or its first paragraph if that has no full stop.
+/// Returns the first sentence of a documentation, on one line, or its first paragraph if that has no full stop.
 pub fn summary(doc: &str) -> String {
     let lines = doc.lines().map(str::trim).skip_while(|line| line.is_empty());
     let paragraph = lines.take_while(|line| !line.is_empty()).collect::<Vec<&str>>().join(" ");
@@ -231,21 +231,20 @@ pub fn summary(doc: &str) -> String {
     paragraph[..end].to_string()
 }
 
-/// What of the metadata says whether the host and the plugin understand each other at all. A plugin of a newer plugin API
-/// has these fields too, whatever else it has.
+/// The part of the metadata that decides whether the host and the plugin are compatible. Plugins of newer plugin APIs also have these fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PluginHead {
     /// Name of the plugin.
     pub name: String,
     /// Version of the plugin.
     pub version: Version,
-    /// Version of the plugin API (the protocol) that it was built against.
+    /// The version of the plugin API (the protocol) against which it was built.
     pub api: Version,
-    /// Fingerprint of the layouts that cross the boundary.
+    /// The fingerprint of the layouts that cross the boundary.
     pub fingerprint: u64,
 }
 
-/// An entry of `required`: a full name, and optionally a requirement on the plugin that provides it.
+/// An entry of `required`: a full name, and optionally a version requirement on the plugin that provides it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Required {
     /// Full name of the pass.
@@ -258,7 +257,7 @@ impl Required {
     /// Reads an entry: `relax.Normalize`, `relax.Normalize (>= 0.2)`.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The reason why the entry is not valid.
     pub fn parse(text: &str) -> Result<Required, String> {
         let (name, version) = match text.split_once(" (") {
             None => (text, None),
@@ -285,35 +284,35 @@ impl fmt::Display for Required {
     }
 }
 
-/// The contract of a pass, by names of properties (`relax.anf`) and, where it says so, of passes.
+/// The contract of a pass, as names of properties (`relax.anf`) and, where noted, of passes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Contract {
     /// Properties that must hold before it.
     pub requires: Vec<String>,
     /// Properties that hold after it.
     pub establishes: Vec<String>,
-    /// Properties or passes that stay valid when it changes the module; `all` for every one.
+    /// Properties or passes that stay valid when it changes the module; `all` for all of them.
     pub preserves: Vec<String>,
-    /// Properties or passes that it makes invalid although `preserves` would keep them.
+    /// Properties or passes that it invalidates although `preserves` would keep them.
     pub invalidates: Vec<String>,
 }
 
 /// One option of a pass or an instrument, or one attribute of an operator.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OptionInfo {
-    /// Key, as written in `Name{key=value}`.
+    /// The key, as written in `Name{key=value}`.
     pub name: String,
     /// Type of its value.
     pub ty: OptionType,
-    /// Value when it is not given; `None`: must be given.
+    /// The default value; `None` if the option must be given.
     pub default: Option<OptionValue>,
-    /// Values that it may have.
+    /// The allowed values.
     pub allowed: Allowed,
     /// Documentation.
     pub doc: String,
 }
 
-/// Type of an option's value.
+/// The type of an option's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum OptionType {
@@ -350,7 +349,7 @@ impl fmt::Display for OptionType {
     }
 }
 
-/// Value of an option, a config key or an operator's attribute default.
+/// The value of an option or a config key, or the default of an operator's attribute.
 #[derive(Clone, Debug, PartialEq)]
 pub enum OptionValue {
     /// A boolean.
@@ -376,7 +375,7 @@ impl Nests for OptionValue {
 }
 
 impl OptionValue {
-    /// This value as one of type `ty`: integers widen to float, everything else must match. `None` if it does not.
+    /// Converts the value to type `ty`: integers widen to float, everything else must match. Returns `None` if it does not.
     pub fn coerce(self, ty: OptionType) -> Option<OptionValue> {
         let element = match ty {
             OptionType::BoolList => OptionType::Bool,
@@ -403,7 +402,7 @@ impl OptionValue {
     }
 }
 
-/// As written in a pipeline: strings are bare where they are plain words, otherwise quoted with `\"` and `\\` escaped.
+/// Writes the value as in a pipeline: strings are bare if they are plain words, otherwise quoted with `\"` and `\\` escaped.
 impl fmt::Display for OptionValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -426,7 +425,7 @@ impl fmt::Display for OptionValue {
     }
 }
 
-/// A string in quotes, on one line.
+/// Writes a string in quotes, on one line.
 fn write_quoted(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
     f.write_char('"')?;
     for c in text.chars() {
@@ -440,8 +439,8 @@ fn write_quoted(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
     f.write_char('"')
 }
 
-/// Whether a string can be in a pipeline without quotes: letters, digits, `_`, `.`, `-`, not starting like a
-/// number, and not `true` or `false`.
+/// Returns true if a string can appear in a pipeline without quotes: letters, digits, `_`, `.`, `-`, not starting like a number, and not `true` or
+/// `false`.
 pub fn is_plain_word(text: &str) -> bool {
     text.chars().next().is_some_and(|c| c.is_alphabetic() || c == '_')
         && text.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '.' | '-'))
@@ -454,11 +453,11 @@ pub fn is_plain_word(text: &str) -> bool {
 pub struct OpInfo {
     /// Full name, as in `relax.nn.conv2d`.
     pub name: String,
-    /// Tensor (or tuple, shape) arguments in order.
+    /// Tensor, tuple or shape arguments, in order.
     pub args: Vec<ArgInfo>,
-    /// Attributes in printing order, with types and defaults as TVM's text form has them.
+    /// Attributes in printing order, with the types and defaults of TVM's text form.
     pub attrs: Vec<AttrInfo>,
-    /// Whether it has no effect.
+    /// True if it has no effects.
     pub pure: bool,
     /// Documentation.
     pub doc: String,
@@ -469,13 +468,13 @@ pub struct OpInfo {
 pub struct ArgInfo {
     /// Name.
     pub name: String,
-    /// What the argument must be.
+    /// The required kind of value.
     pub kind: ArgKind,
-    /// Whether it may be left out (from the right).
+    /// True if the argument may be omitted (from the right).
     pub optional: bool,
 }
 
-/// What an argument of an operator must be.
+/// The required kind of value of an operator's argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum ArgKind {
@@ -498,15 +497,15 @@ pub enum ArgKind {
 pub struct AttrInfo {
     /// Key.
     pub name: String,
-    /// What its value must be.
+    /// The required type of its value.
     pub ty: AttrType,
-    /// Value when it is not written; `None`: must be written.
+    /// The value if it is not written; `None` if it must be written.
     pub default: Option<AttrDefault>,
-    /// Whether it, and those after it, must be written with their names.
+    /// True if this attribute, and those after it, must be written with their names.
     pub by_name: bool,
 }
 
-/// Type of an operator's attribute.
+/// The type of an operator's attribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum AttrType {
@@ -526,36 +525,35 @@ pub enum AttrType {
     OptInt = 6,
     /// List of integers, or `None`.
     OptIntList = 7,
-    /// Anything that an attribute can hold.
+    /// Any attribute value.
     Any = 8,
     /// String, or `None`.
     OptStr = 9,
-    /// As many integers as the default has. One integer, or a shorter list, stands for its repetition: a `padding` of
-    /// `[1, 2]` is `[1, 2, 1, 2]`.
+    /// A list of as many integers as the default has. A single integer, or a shorter list, is repeated: a `padding` of `[1, 2]` is `[1, 2, 1, 2]`.
     RepeatedInts = 10,
 }
 
-/// Default of an operator's attribute.
+/// The default of an operator's attribute.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AttrDefault {
     /// `None`.
     None,
     /// A value.
     Value(OptionValue),
-    /// The value of another attribute of the call; `None` means this, too.
+    /// The value of another attribute of the call; `None` also has this meaning.
     SameAs(String),
 }
 
 /// One config option.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConfigInfo {
-    /// Key, `namespace.key`; more dots make a record of fields.
+    /// The key, `namespace.key`; further dots address fields of a record.
     pub name: String,
     /// Type of its value.
     pub ty: OptionType,
-    /// Value when it is not set; `None`: it has none then.
+    /// The value if it is not set; `None` if there is no default.
     pub default: Option<OptionValue>,
-    /// Values that it may have.
+    /// The allowed values.
     pub allowed: Allowed,
     /// Documentation; the first sentence is the summary.
     pub doc: String,
@@ -566,22 +564,22 @@ pub struct ConfigInfo {
 pub struct PropertyInfo {
     /// Full name, as in `relax.anf`.
     pub name: String,
-    /// Whether its plugin has a checker for it.
+    /// True if its plugin has a checker for it.
     pub checked: bool,
     /// Documentation; the first sentence is the summary.
     pub doc: String,
 }
 
-/// One composite pass: passes that run one after the other as one.
+/// One composite pass: passes that run in sequence as one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CompositeInfo {
     /// Full name, `namespace.Name`.
     pub name: String,
-    /// Lowest opt_level of the context at which it runs when nothing else asks for it.
+    /// The lowest opt_level of the context at which the pass runs when it is not requested otherwise.
     pub opt_level: i32,
     /// Passes whose effect must hold before it, in order.
     pub required: Vec<Required>,
-    /// Its members in order, each as in a pipeline.
+    /// Its members in order, each as written in a pipeline.
     pub members: Vec<String>,
     /// Documentation; the first sentence is the summary.
     pub doc: String,

@@ -1,13 +1,13 @@
-//! How far a pass may change what a module computes.
+//! The greatest change of computed values that a pass may cause.
 
 use super::wire::tolerance;
 use std::fmt;
 
-/// Roundings by which values of a float type of less than 32 bits may differ where a contract allows floats to differ at all:
-/// `rtol` and `atol` are those of `float32` and wider types.
+/// The number of roundings by which values of a float type narrower than 32 bits may differ, where a contract allows floats to differ at all. `rtol`
+/// and `atol` apply to `float32` and wider types.
 pub const NARROW_ROUNDINGS: f64 = 8.0;
 
-/// What a pass promises of the values that a module computes before and after it. `passhost validate` compares them.
+/// The promise of a pass about the values that a module computes before and after it, which `passhost validate` checks.
 ///
 /// ```
 /// use plugin_api::prelude::Tolerance;
@@ -19,51 +19,49 @@ pub const NARROW_ROUNDINGS: f64 = 8.0;
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub enum Tolerance {
-    /// Every value has the same bits; only the sign of a zero and the payload of a NaN may differ.
+    /// Every value has the same bits, except for the sign of a zero and the payload of a NaN.
     #[default]
     Exact,
-    /// Floats are computed in another order, or with fewer roundings. They differ by at most `atol`, plus `rtol` times the
-    /// largest value of the tensor. What a function computes in `float16` or `bfloat16` may differ by 8 roundings of that
-    /// type, too.
+    /// Floats are computed in another order, or with fewer roundings. They differ by at most `atol`, plus `rtol` times the largest value of the
+    /// tensor. Values that a function computes in `float16` or `bfloat16` may also differ by 8 roundings of that type.
     Reassociated {
-        /// Relative to the largest value of the tensor.
+        /// The tolerance relative to the largest value of the tensor.
         rtol: f64,
-        /// In any case.
+        /// The absolute tolerance.
         atol: f64,
     },
-    /// Floats are computed in another data type. They differ by at most as much; results may have another float type.
+    /// Floats are computed in another data type. They differ by at most the same amount; results may have another float type.
     Precision {
-        /// Relative to the largest value of the tensor.
+        /// The tolerance relative to the largest value of the tensor.
         rtol: f64,
-        /// In any case.
+        /// The absolute tolerance.
         atol: f64,
     },
-    /// As `Reassociated`, once the attribute `training` of every call is false: operators that compute differently while a
-    /// model is trained become what they are for inference.
+    /// As `Reassociated`, once the attribute `training` of every call is false: operators that compute differently during training get their
+    /// inference form.
     Inference {
-        /// Relative to the largest value of the tensor.
+        /// The tolerance relative to the largest value of the tensor.
         rtol: f64,
-        /// In any case.
+        /// The absolute tolerance.
         atol: f64,
     },
     /// As `Reassociated`, once the attribute `training` of every call is true.
     Training {
-        /// Relative to the largest value of the tensor.
+        /// The tolerance relative to the largest value of the tensor.
         rtol: f64,
-        /// In any case.
+        /// The absolute tolerance.
         atol: f64,
     },
-    /// Functions get other parameters or results. A function that keeps them computes the same values.
+    /// Functions get other parameters or results. A function whose parameters and results stay the same computes the same values.
     Signature,
-    /// Functions take some of the inputs that they took before, as of one shape only. They compute the same values for these,
-    /// and refuse others.
+    /// Functions accept only some of the previous inputs, for example those of one shape. They compute the same values for these, and reject others.
     Specialized,
-    /// It promises nothing, as a pass that instruments or randomizes. It is not validated.
+    /// There is no promise, as for a pass that instruments or randomizes. Such a pass is not validated.
     Unchecked,
 }
 
 impl Tolerance {
-    /// The relative and the absolute difference that floats may have.
+    /// Returns the relative and the absolute tolerance of floats.
     pub const fn limits(self) -> (f64, f64) {
         match self {
             Tolerance::Reassociated { rtol, atol }
@@ -74,7 +72,7 @@ impl Tolerance {
         }
     }
 
-    /// Its number in the metadata.
+    /// Returns the number of the variant in the metadata.
     #[doc(hidden)]
     pub const fn number(self) -> u8 {
         match self {
@@ -89,7 +87,7 @@ impl Tolerance {
         }
     }
 
-    /// The one of a number, with these limits.
+    /// Returns the variant with a number, with these limits.
     pub(crate) fn of(number: u8, rtol: f64, atol: f64) -> Option<Tolerance> {
         Some(match number {
             tolerance::EXACT => Tolerance::Exact,
@@ -104,7 +102,7 @@ impl Tolerance {
         })
     }
 
-    /// Whether its limits are numbers from 0 up to 1 (relative), or any finite number (absolute).
+    /// Returns true if the limits are valid: the relative one from 0 to 1, the absolute one any finite nonnegative number.
     #[doc(hidden)]
     pub const fn is_sensible(self) -> bool {
         let (rtol, atol) = self.limits();

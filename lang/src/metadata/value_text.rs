@@ -1,12 +1,12 @@
-//! Reads values of options from text.
+//! Parses option values.
 
 use crate::metadata::OptionValue;
 
 impl OptionValue {
-    /// Reads a value: `true`, `3`, `0.5`, `word`, `"quoted"`, `[a, b]`.
+    /// Parses a value: `true`, `3`, `0.5`, `word`, `"quoted"`, `[a, b]`.
     ///
     /// # Errors
-    /// Position (bytes) and what was expected there.
+    /// The position in bytes, and the expected token.
     pub fn parse(text: &str) -> Result<OptionValue, (usize, &'static str)> {
         let mut at = 0;
         let value = OptionValue::parse_at(text, &mut at, 0)?;
@@ -14,10 +14,10 @@ impl OptionValue {
         if at < text.len() { Err((at, "the end of the value")) } else { Ok(value) }
     }
 
-    /// Reads a value that starts at `at` and moves `at` behind it. Lists nest up to `16 - depth`.
+    /// Parses a value that starts at `at` and moves `at` after it. Lists may be nested up to `16 - depth` levels.
     ///
     /// # Errors
-    /// Position (bytes) and what was expected there.
+    /// The position in bytes, and the expected token.
     pub fn parse_at(text: &str, at: &mut usize, depth: u32) -> Result<OptionValue, (usize, &'static str)> {
         skip_space(text, at);
         let rest = &text[*at..];
@@ -49,7 +49,7 @@ fn parse_list(text: &str, at: &mut usize, depth: u32) -> Result<OptionValue, (us
         if !items.is_empty() {
             match text[*at..].chars().next() {
                 Some(',') => {}
-                // A word ends before any other sign.
+                // A word ends before any other character.
                 Some(c) if !(c.is_alphanumeric() || "()[]{}".contains(c)) => {
                     return Err((*at, "`,` or `]`, or quotes around the whole value, as in [\"n=16\"]"));
                 }
@@ -79,7 +79,7 @@ fn parse_quoted(text: &str, at: &mut usize) -> Result<String, (usize, &'static s
                 Some((_, 'n')) => out.push('\n'),
                 Some((_, 't')) => out.push('\t'),
                 Some((_, c @ ('"' | '\\'))) => out.push(c),
-                // What others write so is left to others: `\u001b` is not `u001b`.
+                // Escapes of other languages are rejected: `\u001b` is not `u001b`.
                 Some(_) => return Err((start + 1 + i, "`\\n`, `\\t`, `\\\"` or `\\\\`")),
                 None => break,
             },

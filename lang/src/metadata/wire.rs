@@ -1,5 +1,5 @@
-//! The byte format of the metadata section and of options: tagged, length-prefixed records, so that a reader passes
-//! over what it does not know. Writing works in constants.
+//! The byte format of the metadata section and of options: tagged, length-prefixed records, so that a reader can skip unknown ones. Writing works in
+//! constants.
 
 use crate::metadata::OptionValue;
 
@@ -49,7 +49,7 @@ pub mod tag {
     pub const ONE_OF: u16 = 55;
 }
 
-/// The first byte of a tolerance. Eight bytes of `rtol` and of `atol` follow.
+/// The first byte of a tolerance. The 8 bytes of `rtol` and the 8 bytes of `atol` follow.
 pub mod tolerance {
     #![allow(missing_docs, reason = "each is named like the variant of `Tolerance`")]
     pub const EXACT: u8 = 0;
@@ -62,7 +62,7 @@ pub mod tolerance {
     pub const SPECIALIZED: u8 = 7;
 }
 
-/// What the bytes of a value are: the first one says.
+/// The first byte of a value, which determines the meaning of the others.
 pub mod value {
     #![allow(missing_docs, reason = "each is named like the variant of `OptionValue`, or of its items")]
     pub const NONE: u8 = 0;
@@ -76,15 +76,15 @@ pub mod value {
     pub const FLOATS: u8 = 6;
     /// One byte each.
     pub const BOOLS: u8 = 7;
-    /// A field `NAME` each.
+    /// A field `NAME` for each.
     pub const STRS: u8 = 8;
-    /// A field `DEFAULT` with a value each.
+    /// A field `DEFAULT` with a value for each.
     pub const LIST: u8 = 9;
     /// Not a value: the name of the attribute whose value is the default.
     pub const SAME_AS: u8 = 10;
 }
 
-/// Writes fields; with `N` = 0 it only counts.
+/// Writes fields; with `N` = 0 it only counts bytes.
 pub struct Writer<const N: usize> {
     buf: [u8; N],
     at: usize,
@@ -97,12 +97,12 @@ impl<const N: usize> Default for Writer<N> {
 }
 
 impl<const N: usize> Writer<N> {
-    /// An empty block.
+    /// Creates an empty block.
     pub const fn new() -> Self {
         Writer { buf: [0; N], at: 0 }
     }
 
-    /// One byte.
+    /// Writes one byte.
     pub const fn byte(&mut self, byte: u8) {
         if N > 0 {
             self.buf[self.at] = byte;
@@ -110,7 +110,7 @@ impl<const N: usize> Writer<N> {
         self.at += 1;
     }
 
-    /// Bytes. One step of the constant evaluator, however many they are: it has a limit.
+    /// Writes bytes. Takes one step of the constant evaluator regardless of their number, because the evaluator limits steps.
     pub const fn bytes(&mut self, bytes: &[u8]) {
         if N > 0 {
             let (_, rest) = self.buf.split_at_mut(self.at);
@@ -120,7 +120,7 @@ impl<const N: usize> Writer<N> {
         self.at += bytes.len();
     }
 
-    /// Opens a field; [`Writer::close`] takes what this gives.
+    /// Opens a field; pass the result to [`Writer::close`].
     pub const fn open(&mut self, tag: u16) -> usize {
         self.bytes(&tag.to_le_bytes());
         let at = self.at;
@@ -128,7 +128,7 @@ impl<const N: usize> Writer<N> {
         at
     }
 
-    /// Closes a field: its length is known now.
+    /// Closes a field, whose length is now known.
     pub const fn close(&mut self, at: usize) {
         let len = ((self.at - at - 4) as u32).to_le_bytes();
         if N > 0 {
@@ -140,46 +140,46 @@ impl<const N: usize> Writer<N> {
         }
     }
 
-    /// A field of bytes.
+    /// Writes a field of bytes.
     pub const fn field(&mut self, tag: u16, bytes: &[u8]) {
         let at = self.open(tag);
         self.bytes(bytes);
         self.close(at);
     }
 
-    /// Number of bytes so far.
+    /// Returns the number of bytes so far.
     pub const fn len(&self) -> usize {
         self.at
     }
 
-    /// Whether nothing was written.
+    /// Returns true if nothing was written.
     pub const fn is_empty(&self) -> bool {
         self.at == 0
     }
 
-    /// The bytes; `N` must be their number.
+    /// Returns the bytes; `N` must be their number.
     pub const fn finish(self) -> [u8; N] {
         assert!(self.at == N, "the length was counted with other declarations");
         self.buf
     }
 }
 
-/// Iterates over fields. A field that does not fit ends it with an error.
+/// Iterates over fields. A field that exceeds the record ends the iteration with an error.
 pub struct Fields<'a> {
     rest: &'a [u8],
-    /// Bytes before `rest`, for messages.
+    /// The number of bytes before `rest`, for messages.
     at: usize,
 }
 
 impl<'a> Fields<'a> {
-    /// The fields of a record.
+    /// Creates an iterator over the fields of a record.
     pub fn new(bytes: &'a [u8]) -> Fields<'a> {
         Fields { rest: bytes, at: 0 }
     }
 }
 
 impl<'a> Iterator for Fields<'a> {
-    /// Tag and content, or the position where a field does not fit.
+    /// Tag and content, or the position of a field that exceeds the record.
     type Item = Result<(u16, &'a [u8]), usize>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -209,7 +209,7 @@ pub fn put_field(out: &mut Vec<u8>, tag: u16, content: &[u8]) {
     out.extend_from_slice(content);
 }
 
-/// The bytes of a value.
+/// Encodes a value.
 #[doc(hidden)]
 pub fn value_bytes(value: &OptionValue) -> Vec<u8> {
     match value {
@@ -217,7 +217,7 @@ pub fn value_bytes(value: &OptionValue) -> Vec<u8> {
         OptionValue::Int(v) => [&[value::INT][..], &v.to_le_bytes()].concat(),
         OptionValue::Float(v) => [&[value::FLOAT][..], &v.to_bits().to_le_bytes()].concat(),
         OptionValue::Str(v) => [&[value::STR][..], v.as_bytes()].concat(),
-        // Nobody reads it: what it was is lost.
+        // A truncated list cannot be encoded; empty bytes are not a valid value.
         OptionValue::List(items) if !items.is_whole() => Vec::new(),
         OptionValue::List(items) => {
             let mut out = vec![value::LIST];
@@ -227,10 +227,10 @@ pub fn value_bytes(value: &OptionValue) -> Vec<u8> {
     }
 }
 
-/// Lists in a value may be this deep.
+/// The greatest nesting depth of lists in a value.
 const DEEPEST: u32 = 16;
 
-/// The value that these bytes are, if they are one.
+/// Decodes a value; `None` if the bytes are not one.
 #[doc(hidden)]
 pub fn read_value(bytes: &[u8]) -> Option<OptionValue> {
     read_nested(bytes, 0)

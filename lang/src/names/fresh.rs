@@ -1,8 +1,8 @@
-//! Names that are not taken yet.
+//! Generates unused names.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Names that are taken, and new ones: `hint`, or `hint1`, `hint2`…, as TVM numbers the functions that its passes make.
+/// A set of used names that generates new ones: `hint`, or `hint1`, `hint2`…, as TVM numbers the functions that its passes create.
 ///
 /// ```
 /// use plugin_api::names::FreshNames;
@@ -16,22 +16,22 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Clone, Debug, Default)]
 pub struct FreshNames {
     taken: BTreeSet<String>,
-    /// For each hint the last number that was tried.
+    /// For each hint, the last number that was tried.
     last: BTreeMap<String, usize>,
 }
 
 impl FreshNames {
-    /// With these names taken.
+    /// Creates the set from names in use.
     pub fn new<N: Into<String>>(taken: impl IntoIterator<Item = N>) -> FreshNames {
         FreshNames { taken: taken.into_iter().map(Into::into).collect(), last: BTreeMap::new() }
     }
 
-    /// Takes a name; `false` if it is taken already.
+    /// Reserves a name; returns `false` if it is already in use.
     pub fn reserve(&mut self, name: &str) -> bool {
         self.taken.insert(name.to_string())
     }
 
-    /// Takes the first name for a hint that is not taken.
+    /// Reserves and returns the first unused name for a hint.
     pub fn fresh(&mut self, hint: &str) -> String {
         let mut name = hint.to_string();
         while !self.taken.insert(name.clone()) {

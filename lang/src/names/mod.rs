@@ -1,5 +1,4 @@
-//! Nearest names for misspelt ones, so that a message can name what was probably meant; and names that Python accepts,
-//! since a module is printed as a class of Python.
+//! Suggestions for misspelt names in messages, and checks for valid Python names, since a module is printed as a Python class.
 
 mod fresh;
 #[doc(hidden)]
@@ -13,32 +12,32 @@ use std::cell::Cell;
 use unicode_ident::{is_xid_continue, is_xid_start};
 use unicode_normalization::{UnicodeNormalization, is_nfkc};
 
-/// Longer than any name that somebody could have misspelt, in bytes.
+/// The greatest length in bytes of a name that gets suggestions.
 const LONGEST: usize = 200;
-/// A score below this one is chance.
+/// The lowest score of a suggestion; lower ones are coincidence.
 const LEAST: f64 = 0.6;
-/// Much worse than the best is noise: a long namespace alone makes names of it alike.
+/// The greatest distance from the best score; worse names are noise, because a long common namespace alone makes names similar.
 const SPREAD: f64 = 0.15;
-/// So many names are returned.
+/// The greatest number of suggestions returned.
 const SHOWN: usize = 3;
-/// So many names are compared letter by letter, those with the most letters in common first.
+/// The greatest number of names compared letter by letter; those with the most letters in common are compared first.
 const COMPARED: usize = 2_000;
 
-/// More errors of one kind than these help nobody; the rest is counted.
+/// The number of errors of one kind that are listed; further ones are only counted.
 pub const FEW: usize = 20;
 
 thread_local! {
-    /// How many misspelt names still get suggestions on this thread.
+    /// The number of misspelt names on this thread that still get suggestions.
     static LEFT: Cell<usize> = const { Cell::new(usize::MAX) };
 }
 
-/// Runs `f`, in which only the first [`FEW`] misspelt names get suggestions. Whoever collects many errors at once does it
-/// in here: each suggestion looks at all known names, so that many errors over many names would take forever.
+/// Runs `f` with suggestions for only the first [`FEW`] misspelt names. Use this when collecting many errors at once: each suggestion compares all
+/// known names, so many errors over many names would take too long.
 pub fn few_suggestions<R>(f: impl FnOnce() -> R) -> R {
     suggestions(FEW, f)
 }
 
-/// The same with this many; none where nobody will read them.
+/// Runs `f` with at most this many suggestions; use 0 if they will not be shown.
 pub fn suggestions<R>(at_most: usize, f: impl FnOnce() -> R) -> R {
     struct Restore(usize);
     impl Drop for Restore {
@@ -52,7 +51,7 @@ pub fn suggestions<R>(at_most: usize, f: impl FnOnce() -> R) -> R {
     f()
 }
 
-/// A name as it is compared: in small letters, and how often each letter occurs.
+/// A name in the form used for comparison: in lower case, with the number of occurrences of each letter.
 struct Letters {
     text: String,
     len: usize,
@@ -71,7 +70,7 @@ impl Letters {
         Letters { text, len, counts }
     }
 
-    /// The highest score that a candidate can have: letters that only one of both has must be edited.
+    /// Returns an upper bound of the score of a candidate: letters that only one of the names has must be edited.
     fn bound(&self, candidate: &str) -> f64 {
         let (mut rest, mut common, mut len) = (self.counts, 0, 0);
         for c in candidate.chars().flat_map(char::to_lowercase) {
@@ -82,7 +81,7 @@ impl Letters {
         }
         match self.len.max(len) {
             0 => 1.0,
-            // The formula of the score, so that rounding keeps the bound above it.
+            // The same formula as the score, so that rounding cannot push the bound below it.
             longest => 1.0 - (longest - common) as f64 / longest as f64,
         }
     }
@@ -92,9 +91,9 @@ impl Letters {
     }
 }
 
-/// Up to three of `known` that are close to `name`, nearest first. A name in another namespace counts as close.
+/// Returns up to three of `known` that are close to `name`, nearest first. The same name in another namespace counts as close.
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<String> {
-    // To compare costs the product of both lengths.
+    // A comparison takes time proportional to the product of both lengths.
     if name.len() > LONGEST || LEFT.get() == 0 {
         return Vec::new();
     }
@@ -112,7 +111,7 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<
         if bound < worst.max(best.first().map_or(0.0, |(score, _)| score - SPREAD)) {
             break;
         }
-        // Several things may have one name.
+        // Several declarations may have the same name.
         if best.iter().any(|(_, known)| *known == candidate) {
             continue;
         }
@@ -125,7 +124,7 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<
     best.into_iter().map(|(_, name)| name.to_string()).collect()
 }
 
-/// Texts with commas between them; of many, the first ones and how many more there are.
+/// Joins texts with commas; of many, lists the first ones and the number of the others.
 pub fn listed(items: &[impl AsRef<str>]) -> String {
     let shown: Vec<&str> = items.iter().take(FEW).map(AsRef::as_ref).collect();
     match items.len().saturating_sub(FEW) {
@@ -134,7 +133,7 @@ pub fn listed(items: &[impl AsRef<str>]) -> String {
     }
 }
 
-/// `; did you mean …?`, or nothing.
+/// Returns `; did you mean …?`, or an empty string.
 pub fn did_you_mean(near: &[String]) -> String {
     let quoted: Vec<String> = near.iter().map(|name| format!("`{name}`")).collect();
     match quoted.as_slice() {
@@ -144,27 +143,27 @@ pub fn did_you_mean(near: &[String]) -> String {
     }
 }
 
-/// The part after the last dot.
+/// Returns the part after the last dot.
 pub fn short_name(name: &str) -> &str {
     name.rsplit('.').next().unwrap_or(name)
 }
 
-/// Words of Python, which no name can be.
+/// Keywords of Python, which cannot be names.
 const KEYWORDS: &[&str] = &[
     "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue", "def", "del",
     "elif", "else", "except", "finally", "for", "from", "global", "if", "import", "in", "is", "lambda", "nonlocal",
     "not", "or", "pass", "raise", "return", "try", "while", "with", "yield",
 ];
 
-/// What a module imports: its functions are written `@R.function`, `@T.prim_func`.
+/// The imports of a module: its functions are written `@R.function`, `@T.prim_func`.
 const IMPORTED: &[&str] = &["R", "T", "I"];
 
-/// A name as Python sees it: two names with one such form are one name.
+/// Normalizes a name as Python does: names with the same normal form are one name.
 pub fn as_python_sees(name: &str) -> Cow<'_, str> {
     if name.is_ascii() || is_nfkc(name) { Cow::Borrowed(name) } else { Cow::Owned(name.nfkc().collect()) }
 }
 
-/// Whether this is an identifier of Python, in the one form in which Python takes it.
+/// Returns true if this is a Python identifier in normalized form.
 pub fn is_identifier(name: &str) -> bool {
     let letters = if name.is_ascii() {
         let letter = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
@@ -177,7 +176,7 @@ pub fn is_identifier(name: &str) -> bool {
     letters && !is_keyword(name)
 }
 
-/// For each length, the first letters of the keywords of that length, as bits. Most names fail this quick check.
+/// For each length, the first letters of the keywords of that length, as bits. This quick check rejects most names.
 const FIRST_LETTERS: [u32; 9] = {
     let (mut letters, mut i) = ([0; 9], 0);
     while i < KEYWORDS.len() {
@@ -192,17 +191,17 @@ fn is_keyword(name: &str) -> bool {
     letters >> (first & 31) & 1 == 1 && KEYWORDS.binary_search(&name).is_ok()
 }
 
-/// Whether this is a name of an operator or constructor: identifiers of Python, joined by dots.
+/// Returns true for the name of an operator or constructor: Python identifiers joined by dots.
 pub fn is_dotted_name(name: &str) -> bool {
     name.split('.').all(is_identifier)
 }
 
-/// Whether a function of a module can have this name.
+/// Returns true if a function of a module can have this name.
 pub fn is_function_name(name: &str) -> bool {
     is_identifier(name) && !IMPORTED.contains(&name)
 }
 
-/// A name that a function of a module can have, from any hint; the hint itself where it is one.
+/// Returns a valid name for a function of a module, from any hint; the hint itself if it is valid.
 pub fn function_name(hint: &str) -> String {
     let hint = as_python_sees(hint);
     let mut name: String = hint.chars().map(|c| if is_xid_continue(c) { c } else { '_' }).collect();
@@ -212,7 +211,7 @@ pub fn function_name(hint: &str) -> String {
     if is_keyword(&name) || IMPORTED.contains(&name.as_str()) {
         name.push('_');
     }
-    // What was put in can combine with what follows it.
+    // An inserted character can combine with the one after it.
     if is_function_name(&name) { name } else { name.chars().map(|c| if c.is_ascii() { c } else { '_' }).collect() }
 }
 
@@ -275,7 +274,7 @@ mod tests {
         assert_eq!(did_you_mean(&nearest("something.else_entirely", known)), "");
     }
 
-    /// What is left out by counting letters would not have been chosen.
+    /// The candidates that the letter count excludes would not have been chosen anyway.
     #[test]
     fn letters_in_common_leave_out_no_near_name() {
         let parts = ["Fold", "Dead", "dead", "Normal", "ize", "Code", "relax", "tir", "nn", "1", "22", "ä", ""];

@@ -1,10 +1,10 @@
-//! The forms that names have: the compiler holds authors to them, and the host every metadata that it reads.
+//! The syntax of names: checked by the compiler for plugin authors, and by the host for all metadata that it reads.
 
-/// What is in `preserves` for every property and pass.
+/// The entry in `preserves` that covers every property and pass.
 #[doc(hidden)]
 pub const ALL: &str = "all";
 
-/// Whether a name has at least two parts, joined by dots; a part is a letter or `_`, then letters, digits and `_`.
+/// Returns true if a name has at least two parts, joined by dots; a part is a letter or `_`, then letters, digits and `_`.
 pub const fn is_full_name(name: &str) -> bool {
     let bytes = name.as_bytes();
     let (mut i, mut dots, mut part) = (0, 0, 0);
@@ -23,7 +23,7 @@ pub const fn is_full_name(name: &str) -> bool {
     dots > 0 && part > 0
 }
 
-/// Whether a name could be that of a plugin: a letter or `_`, then letters, digits, `_`, `-` and `.`.
+/// Returns true if a name is valid for a plugin: a letter or `_`, then letters, digits, `_`, `-` and `.`.
 #[doc(hidden)]
 pub const fn is_plugin_name(name: &str) -> bool {
     let bytes = name.as_bytes();
@@ -38,14 +38,13 @@ pub const fn is_plugin_name(name: &str) -> bool {
     !bytes.is_empty()
 }
 
-/// Whether a name could be that of an option, which a pipeline writes as `name=value`: a letter or `_`, then letters,
-/// digits and `_`.
+/// Returns true if a name is valid for an option, which a pipeline writes as `name=value`: a letter or `_`, then letters, digits and `_`.
 #[doc(hidden)]
 pub const fn is_option_name(name: &str) -> bool {
     let bytes = name.as_bytes();
     let mut i = 0;
     while i < bytes.len() {
-        // Which letters there are beyond ASCII is known where metadata is read.
+        // Characters beyond ASCII are accepted here, and checked when metadata is read.
         let letter = bytes[i].is_ascii_alphabetic() || bytes[i] == b'_' || !bytes[i].is_ascii();
         if !letter && (i == 0 || !bytes[i].is_ascii_digit()) {
             return false;
@@ -55,7 +54,7 @@ pub const fn is_option_name(name: &str) -> bool {
     !bytes.is_empty()
 }
 
-/// The name in an entry of `required`: what comes before the first blank.
+/// Returns the name in an entry of `required`: the part before the first space.
 #[doc(hidden)]
 pub const fn required_name(entry: &str) -> &str {
     let bytes = entry.as_bytes();
@@ -69,7 +68,7 @@ pub const fn required_name(entry: &str) -> &str {
     entry
 }
 
-/// Whether an entry of `required` is a full name, or one with a version requirement in brackets.
+/// Returns true if an entry of `required` is a full name, optionally with a version requirement in parentheses.
 #[doc(hidden)]
 pub const fn is_required(entry: &str) -> bool {
     let name = required_name(entry);
@@ -83,8 +82,8 @@ pub const fn is_required(entry: &str) -> bool {
     }
 }
 
-/// Whether this is a requirement on a version, as cargo has them: `>= 0.2, < 0.4`. The compiler cannot ask `semver`,
-/// which takes some more: an operator before `0.*`.
+/// Returns true for a version requirement in cargo's syntax: `>= 0.2, < 0.4`. `semver`, which cannot run in a constant, accepts slightly more: an
+/// operator before `0.*`.
 const fn is_requirement(text: &[u8]) -> bool {
     let text = text.trim_ascii();
     if matches!(text, b"*") {
@@ -103,7 +102,7 @@ const fn is_requirement(text: &[u8]) -> bool {
     }
 }
 
-/// What comes before the first such byte, and what comes after it.
+/// Splits at the first occurrence of a byte; returns the parts before and after it.
 const fn split_at_byte(text: &[u8], byte: u8) -> (&[u8], Option<&[u8]>) {
     let mut i = 0;
     while i < text.len() {
@@ -124,7 +123,7 @@ const fn is_comparator(text: &[u8]) -> bool {
     is_partial(version.trim_ascii_start(), false)
 }
 
-/// One to three numbers; the last one may be `*` where `wild`, and the third one may be followed by a pre-release.
+/// Returns true for one to three numbers; the last one may be `*` if `wild`, and the third one may be followed by a pre-release.
 const fn is_partial(text: &[u8], wild: bool) -> bool {
     let (mut rest, mut parts) = (text, 1);
     loop {
@@ -145,7 +144,7 @@ const fn is_partial(text: &[u8], wild: bool) -> bool {
     }
 }
 
-/// Digits without a zero before them, few enough for 64 bits.
+/// Returns true for digits without leading zeros, few enough for 64 bits.
 const fn is_number(text: &[u8]) -> bool {
     let mut i = 0;
     while i < text.len() {
@@ -157,7 +156,7 @@ const fn is_number(text: &[u8]) -> bool {
     i > 0 && i < 20 && (i == 1 || text[0] != b'0')
 }
 
-/// Words of letters, digits and `-`, joined by dots; those that are numbers have no zero before them.
+/// Returns true for words of letters, digits and `-`, joined by dots; numeric words have no leading zeros.
 const fn is_pre_release(text: &[u8]) -> bool {
     let (word, more) = split_at_byte(text, b'.');
     let (mut i, mut digits) = (0, 0);
@@ -177,7 +176,7 @@ const fn is_pre_release(text: &[u8]) -> bool {
     }
 }
 
-/// Whether `key` is `record` with more parts.
+/// Returns true if `key` is `record` with further parts.
 pub const fn is_record_of(record: &str, key: &str) -> bool {
     let (record, bytes) = (record.as_bytes(), key.as_bytes());
     if bytes.len() <= record.len() || bytes[record.len()] != b'.' {
@@ -277,7 +276,7 @@ mod tests {
     }
 
     proptest! {
-        /// What the compiler lets pass, the host takes.
+        /// The host accepts every entry that the compiler accepts.
         #[test]
         fn entries_that_compile_are_read(entry in "a\\.B \\([<>=~^0-9a-c.*, +-]{0,12}\\)") {
             prop_assert!(!is_required(&entry) || Required::parse(&entry).is_ok(), "{entry}");

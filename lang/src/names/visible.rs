@@ -1,15 +1,15 @@
-//! Texts that others wrote, as they can be shown on a terminal and in a log.
+//! Makes untrusted text safe to show on a terminal and in a log.
 
 use std::borrow::Cow;
 
-/// Whether a character would do something to a terminal, or to the order of the text around it.
+/// Returns true if a character would affect a terminal, or the order of the text around it.
 fn acts(c: char) -> bool {
     let bidirectional =
         matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     c.is_control() || bidirectional || matches!(c, '\u{2028}' | '\u{2029}')
 }
 
-/// A text in which such characters are written out. Ends of lines and tabs stay.
+/// Escapes such characters. Line ends and tabs are kept.
 pub fn visible(text: &str) -> Cow<'_, str> {
     let acts = |c: char| acts(c) && !matches!(c, '\n' | '\t');
     if !text.contains(acts) {
@@ -20,7 +20,7 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// The same on one line.
+/// Like `visible`, on one line.
 pub fn visible_line(text: &str) -> Cow<'_, str> {
     match visible(text) {
         shown if shown.contains(['\n', '\t']) => shown.replace('\n', "\\n").replace('\t', "\\t").into(),
@@ -28,7 +28,7 @@ pub fn visible_line(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// A text of at most so many characters; a longer one ends with an ellipsis.
+/// Shortens a text to at most this many characters; a longer one ends with an ellipsis.
 pub fn shortened(text: &str, most: usize) -> Cow<'_, str> {
     match text.char_indices().nth(most) {
         None => Cow::Borrowed(text),
@@ -36,7 +36,7 @@ pub fn shortened(text: &str, most: usize) -> Cow<'_, str> {
     }
 }
 
-/// Appends a text and blanks up to a width in characters. The standard library pads up to 65,535.
+/// Appends a text and pads it with spaces to a width in characters. The standard library pads only up to 65,535.
 pub fn push_padded(out: &mut String, text: &str, width: usize) {
     out.push_str(text);
     out.extend(std::iter::repeat_n(' ', width.saturating_sub(text.chars().count())));
@@ -46,7 +46,7 @@ pub fn push_padded(out: &mut String, text: &str, width: usize) {
 mod tests {
     use super::*;
 
-    /// Of the texts that a plugin gives, none does anything to a terminal.
+    /// Texts from a plugin cannot affect a terminal.
     #[test]
     fn texts_of_others_are_only_text() {
         let odd = "a\u{1b}[2J\u{7}\u{9b}m\u{202e}b\u{200f}\r\nc\td";

@@ -1,9 +1,9 @@
-//! Names of captures, plain and with the kind of value that they capture.
+//! Names of captures, untyped or with the kind of value that they capture.
 
 use crate::ir::{Call, Constant, Value};
 use std::marker::PhantomData;
 
-/// What kind of value a capture wants.
+/// The kind of value that a capture requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CaptureKind {
@@ -15,9 +15,8 @@ pub enum CaptureKind {
     Constant,
 }
 
-/// A typed handle of a capture. Patterns [`bind`](super::Pattern::bind) it, and [`Match::get`](super::Match::get) returns
-/// what it captured: as a [`Call`] or [`Constant`], so that nothing is left to look at twice. Two handles of one name are
-/// the same capture.
+/// A typed handle of a capture. Patterns [`bind`](super::Pattern::bind) it, and [`Match::get`](super::Match::get) returns the captured value as a
+/// [`Call`] or [`Constant`], so that it need not be checked again. Two handles with the same name are the same capture.
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -44,20 +43,20 @@ impl<T> Clone for Capture<T> {
 impl<T> Copy for Capture<T> {}
 
 impl<T: Captured> Capture<T> {
-    /// A capture of this name.
+    /// Creates a capture with this name.
     pub const fn new(name: &'static str) -> Capture<T> {
         Capture { name, kind: PhantomData }
     }
 }
 
-/// What a [`Capture`] can be of: [`Value`], [`Call`] and [`Constant`].
+/// The types of captured values: [`Value`], [`Call`] and [`Constant`].
 pub trait Captured {
-    /// The same in a body.
+    /// The same type for a body.
     type Of<'b>;
-    /// What is wanted of the value.
+    /// The required kind of value.
     const KIND: CaptureKind;
 
-    /// The value as such.
+    /// Converts the value to this type.
     fn of(value: Value<'_>) -> Option<Self::Of<'_>>;
 }
 
@@ -88,18 +87,18 @@ impl Captured for Constant<'static> {
     }
 }
 
-/// What names a capture: a string, which captures a [`Value`], or a [`Capture`].
+/// A key of a capture: a string, which captures a [`Value`], or a [`Capture`].
 pub trait CaptureKey {
-    /// What it captures in a body.
+    /// The type of the captured value in a body.
     type Of<'b>;
 
-    /// Its name.
+    /// Returns the name.
     fn name(&self) -> &str;
 
-    /// What is wanted of the value.
+    /// Returns the required kind of value.
     fn kind(&self) -> CaptureKind;
 
-    /// The value as what this captures.
+    /// Converts the value to the captured type.
     fn of<'b>(&self, value: Value<'b>) -> Option<Self::Of<'b>>;
 }
 

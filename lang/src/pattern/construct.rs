@@ -1,10 +1,10 @@
-//! Functions that make patterns.
+//! Functions that construct patterns.
 
 use super::node::{Args, Callee, Form, Pattern};
 use std::ops::RangeFull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Any value: binding, parameter, nested expression, constant, shape.
+/// Matches any value: binding, parameter, nested expression, constant, shape.
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -16,7 +16,7 @@ pub fn wildcard() -> Pattern {
     Pattern::of(Form::Any)
 }
 
-/// A call of an operator, with a pattern for each argument, or `..` for any arguments.
+/// Matches a call of an operator, with a pattern for each argument, or `..` for any arguments.
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -30,7 +30,7 @@ pub fn is_op(name: &str, args: impl Into<Args>) -> Pattern {
     Pattern::of(Form::Call(Callee::Op(name.into()), args.into()))
 }
 
-/// A call of an operator with two arguments, in either order. `a, b` is tried before `b, a`.
+/// Matches a call of an operator with two arguments in either order. `a, b` is tried before `b, a`.
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -44,7 +44,7 @@ pub fn is_commutative(name: &str, a: impl Into<Pattern>, b: impl Into<Pattern>) 
     is_op(name, [&a, &b]) | is_op(name, [&b, &a])
 }
 
-/// A call of anything, with a pattern for each argument, or `..` for any arguments.
+/// Matches any call, with a pattern for each argument, or `..` for any arguments.
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -57,7 +57,7 @@ pub fn is_call(args: impl Into<Args>) -> Pattern {
     Pattern::of(Form::Call(Callee::Any, args.into()))
 }
 
-/// A call of a Relax function of the module: `cls.f(…)`.
+/// Matches a call of a Relax function of the module: `cls.f(…)`.
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -70,7 +70,7 @@ pub fn is_call_of_function(args: impl Into<Args>) -> Pattern {
     Pattern::of(Form::Call(Callee::Global(None), args.into()))
 }
 
-/// A call of the Relax function with this name.
+/// Matches a call of the Relax function with this name.
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -81,7 +81,7 @@ pub fn is_call_to(name: &str, args: impl Into<Args>) -> Pattern {
     Pattern::of(Form::Call(Callee::Global(Some(name.to_string())), args.into()))
 }
 
-/// A call of a PrimFunc of the module: `R.call_tir(cls.f, (…), …)`. The arguments are those of the PrimFunc.
+/// Matches a call of a PrimFunc of the module: `R.call_tir(cls.f, (…), …)`. The arguments are those of the PrimFunc.
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -93,7 +93,7 @@ pub fn is_call_tir(args: impl Into<Args>) -> Pattern {
     Pattern::of(Form::Call(Callee::Prim(None), args.into()))
 }
 
-/// A call of the PrimFunc with this name.
+/// Matches a call of the PrimFunc with this name.
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -104,7 +104,7 @@ pub fn is_call_tir_of(name: &str, args: impl Into<Args>) -> Pattern {
     Pattern::of(Form::Call(Callee::Prim(Some(name.to_string())), args.into()))
 }
 
-/// A constant.
+/// Matches a constant.
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -116,7 +116,7 @@ pub fn is_const() -> Pattern {
     Pattern::of(Form::Const)
 }
 
-/// A constant with a single element, which has this value.
+/// Matches a constant with a single element, which has this value.
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -128,7 +128,7 @@ pub fn is_scalar(value: f64) -> Pattern {
     is_const().scalar(value)
 }
 
-/// A parameter of a function.
+/// Matches a parameter of a function.
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -140,7 +140,7 @@ pub fn is_param() -> Pattern {
     Pattern::of(Form::Param)
 }
 
-/// A tuple, with a pattern for each element, or `..` for any elements.
+/// Matches a tuple, with a pattern for each element, or `..` for any elements.
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -152,7 +152,7 @@ pub fn is_tuple(elements: impl Into<Args>) -> Pattern {
     Pattern::of(Form::Tuple(elements.into()))
 }
 
-/// An element of a tuple; its number, counted from 0, or `..` for any.
+/// Matches an element of a tuple, with its number counted from 0, or `..` for any.
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -164,7 +164,7 @@ pub fn is_tuple_get(tuple: impl Into<Pattern>, index: impl Into<Index>) -> Patte
     Pattern::of(Form::TupleGet(tuple.into(), index.into().0))
 }
 
-/// Number of an element of a tuple, or `..` for any.
+/// The number of an element of a tuple, or `..` for any.
 pub struct Index(Option<u32>);
 
 impl From<RangeFull> for Index {
@@ -179,9 +179,10 @@ impl From<u32> for Index {
     }
 }
 
-/// `first`, or a step from a chain to the next value: `step` gets the pattern of the chain so far, and returns the pattern
-/// of a value after it. So a chain may have any length.
+/// Matches a chain of any length: `first`, followed by any number of steps. `step` receives the pattern of the chain so far, and returns the pattern
+/// of the value after it.
 ///
+/// A step must use the chain in one argument or element only, which keeps the match linear.
 /// A step uses the chain in one argument or element, which keeps the match linear.
 ///
 /// ```

@@ -1,4 +1,4 @@
-//! Why a pattern does not match, in words.
+//! Explains in words why a pattern does not match.
 
 use super::capture::CaptureKind;
 use super::facts::{Facts, callee};
@@ -9,31 +9,31 @@ use crate::ir::records::{NONE, kind};
 use crate::ir::{Attr, Dim, Expr, Sym, Value};
 use std::fmt;
 
-/// What is wrong with a value.
+/// The reason why a value does not match.
 pub(super) enum Fault {
-    /// It is another kind of value.
+    /// The value has another form.
     Form,
     /// A test does not hold.
     Test(usize),
-    /// A capture or dimension has another value already.
+    /// The capture or dimension already has another value.
     Other(usize),
     NoArg(usize),
     OnlyUser,
-    /// It has no argument, or no user.
+    /// The value has no argument, or no user.
     NoNeighbour(Part),
-    /// What must not match did.
+    /// A negated pattern matched.
     Refused,
     OtherBlock,
     Check(String),
     TooManyWays,
 }
 
-/// What a search found on its way, for the best explanation.
+/// The progress of a search, recorded for the best explanation.
 #[derive(Default)]
 pub(super) struct Trace {
     /// Rows that matched so far, with their values.
     pub(super) matched: Vec<(usize, u32)>,
-    /// Whether what is tried must not match: then a failure is what is wanted.
+    /// True inside a negated pattern, where a failure is the desired result.
     pub(super) muted: bool,
     best: Option<Failure>,
 }
@@ -47,9 +47,9 @@ struct Failure {
     expected: Vec<String>,
 }
 
-/// The match that got furthest, and what it failed at: from [`Search::explain`](super::Search::explain).
+/// The match that got furthest, and the reason why it failed; returned by [`Search::explain`](super::Search::explain).
 ///
-/// `{explanation}` says it in words.
+/// Format it with `{explanation}` to get the text.
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -67,23 +67,23 @@ struct Failure {
 /// );
 /// ```
 pub struct Explanation<'b> {
-    /// Values that matched, with what messages call them.
+    /// The values that matched, with their descriptions in messages.
     matched: Vec<(Value<'b>, String)>,
     failure: Option<(Value<'b>, String)>,
 }
 
 impl<'b> Explanation<'b> {
-    /// Whether the pattern matches after all.
+    /// Returns true if the pattern matches after all.
     pub fn is_match(&self) -> bool {
         self.failure.is_none()
     }
 
-    /// Where the pattern failed; `None` if it matches.
+    /// Returns the value at which the pattern failed; `None` if it matches.
     pub fn failed_at(&self) -> Option<Value<'b>> {
         self.failure.as_ref().map(|(value, _)| *value)
     }
 
-    /// The values that matched, with a text for each: what the pattern calls it, or what it is.
+    /// Returns the values that matched, each with a description: its name in the pattern, or its form.
     pub fn matched(&self) -> &[(Value<'b>, String)] {
         &self.matched
     }
@@ -96,12 +96,12 @@ impl fmt::Display for Explanation<'_> {
 }
 
 impl Trace {
-    /// Whether no failure is known.
+    /// Returns true if no failure was recorded.
     pub(super) fn is_silent(&self) -> bool {
         self.best.is_none()
     }
 
-    /// Keeps a failure if it is the best one so far.
+    /// Records a failure if it is the best one so far.
     pub(super) fn failed(
         &mut self,
         program: &Program,
@@ -123,7 +123,7 @@ impl Trace {
         let words = Words { facts, value: facts.value(word), word };
         let (found, expected) = words.of(node, fault, |slot| (program.slots[slot].as_str(), slots[slot]));
         if let Some(best) = self.best.as_mut().filter(|best| best.rank >= rank) {
-            // Alternatives that fail at the same value are said together.
+            // Alternatives that fail at the same value are reported together.
             let same = best.rank == rank && best.word == word && best.role == role && best.found == found;
             if same && !best.expected.contains(&expected) {
                 best.expected.push(expected);
@@ -134,7 +134,7 @@ impl Trace {
         self.best = Some(Failure { rank, matched, word, role, found, expected });
     }
 
-    /// What is said in the end; `matches`: whether the search succeeded.
+    /// Returns the final explanation; `matches` is true if the search succeeded.
     pub(super) fn explanation<'b>(self, program: &Program, facts: &Facts<'_, 'b>, matches: bool) -> Explanation<'b> {
         let (matched, failure) = match self.best.filter(|_| !matches) {
             None => (self.matched, None),
@@ -166,7 +166,7 @@ impl Trace {
     }
 }
 
-/// Alternatives in words: `a call of a, b or c`.
+/// Returns alternatives in words: `a call of a, b or c`.
 fn one_of(expected: &[String]) -> String {
     const CALL: &str = "a call of ";
     let calls: Option<Vec<&str>> = expected.iter().map(|text| text.strip_prefix(CALL)).collect();
@@ -180,7 +180,7 @@ fn one_of(expected: &[String]) -> String {
     }
 }
 
-/// How a value was reached, in words.
+/// Describes how a value was reached.
 fn place(facts: &Facts<'_, '_>, role: Role) -> String {
     let callee = |word: u32| {
         let call = facts.value(word).as_call();
@@ -199,7 +199,7 @@ fn name_of(value: Value<'_>) -> String {
     value.name().map_or_else(|| "an expression without a name".to_string(), |name| format!("`{name}`"))
 }
 
-/// Whether a value is of the kind that a capture wants.
+/// Returns true if a value is of the kind that a capture requires.
 pub(super) fn is_kind(kind: CaptureKind, value: Value<'_>) -> bool {
     match kind {
         CaptureKind::Value => true,
@@ -208,13 +208,13 @@ pub(super) fn is_kind(kind: CaptureKind, value: Value<'_>) -> bool {
     }
 }
 
-/// The one element of a constant.
+/// Returns the only element of a constant.
 pub(super) fn scalar(value: Value<'_>) -> Option<f64> {
     let constant = value.as_constant().filter(|constant| constant.len() == 1)?;
     constant.cast::<f64>().ok()?.next()
 }
 
-/// A value in words.
+/// Describes a value.
 fn describe(value: Value<'_>) -> String {
     match value.view() {
         Expr::Call(call) => match (call.op(), callee(call)) {
@@ -242,7 +242,7 @@ fn counted(n: usize, what: &str) -> String {
     if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
 }
 
-/// A value about which something is said.
+/// A value to be described.
 struct Words<'f, 'b> {
     facts: &'f Facts<'f, 'b>,
     value: Value<'b>,
@@ -250,7 +250,7 @@ struct Words<'f, 'b> {
 }
 
 impl<'b> Words<'_, 'b> {
-    /// What was found, and what was expected.
+    /// Returns the value found and the value expected, in words.
     fn of<'s>(&self, node: &Node, fault: &Fault, slot: impl Fn(usize) -> (&'s str, u32)) -> (String, String) {
         match fault {
             Fault::Form => self.form(node),
@@ -376,7 +376,7 @@ impl<'b> Words<'_, 'b> {
         (self.shape(), format!("{known} for `{name}`"))
     }
 
-    /// The users of a value, in words.
+    /// Describes the users of a value.
     fn users(&self) -> String {
         let users = self.facts.users(self.word);
         let is_result = |at: &u32| self.facts.value(*at).kind() == kind::YIELD;
@@ -392,7 +392,7 @@ impl<'b> Words<'_, 'b> {
         }
     }
 
-    /// A user by the name of the binding that it is a part of.
+    /// Describes a user by the name of the binding that contains it.
     fn user(&self, at: u32) -> String {
         let mut value = self.facts.value(at);
         while let (true, [next, ..]) = (value.is_nested(), self.facts.users(value.word())) {
@@ -405,7 +405,7 @@ impl<'b> Words<'_, 'b> {
     }
 }
 
-/// The value of an attribute, as TVMScript writes it where that is short.
+/// Returns the value of an attribute, as in TVMScript if that is short.
 fn attr_text(attr: &Attr) -> String {
     match attr {
         Attr::None => "None".to_string(),
@@ -434,7 +434,7 @@ fn called(callee: &Callee) -> String {
     }
 }
 
-/// How deep a pattern is written out.
+/// The depth to which a pattern is written out.
 const DEEPEST: usize = 8;
 
 impl fmt::Display for Pattern {

@@ -1,5 +1,4 @@
-//! What a search asks of a function: users, regions, aliases, functions that are called. Each is found once, when it is
-//! first wanted.
+//! Facts about a function that a search needs: users, regions, aliases, callees. Each is computed once, on first use.
 
 use crate::ir::records::{LEAF_BIT, LeafRec, NONE, kind, leaf};
 use crate::ir::{Body, Call, Module, Value};
@@ -13,7 +12,7 @@ use super::program::{CALL_TIR, Program};
 pub(super) struct Facts<'m, 'b> {
     pub(super) body: &'b Body,
     pub(super) module: Option<&'m Module>,
-    /// What each node is another name of; empty if there are no aliases.
+    /// For each node, the node that it is another name of; empty if there are no aliases.
     origins: Vec<u32>,
     users: OnceCell<Users>,
     regions: OnceCell<Regions<'b>>,
@@ -26,12 +25,12 @@ impl<'m, 'b> Facts<'m, 'b> {
         Facts { body, module, origins: origins(body), users, regions, in_place }
     }
 
-    /// The value that a word means, whatever names it got.
+    /// Returns the value of a word, with aliases resolved.
     pub(super) fn origin(&self, word: u32) -> u32 {
         self.origins.get(word as usize).copied().unwrap_or(word)
     }
 
-    /// The value that is meant by another name of it.
+    /// Returns a value with aliases resolved.
     pub(super) fn origin_of(&self, value: Value<'_>) -> Value<'b> {
         self.value(self.origin(value.word()))
     }
@@ -40,7 +39,7 @@ impl<'m, 'b> Facts<'m, 'b> {
         Value::of_word(self.body, word)
     }
 
-    /// Positions of the users of a value: as often as they use it, and those of its other names.
+    /// Returns the positions of the users of a value and of its aliases, once for each use.
     pub(super) fn users(&self, word: u32) -> &[u32] {
         let users = self.users.get_or_init(|| match self.origins.is_empty() {
             true => self.body.users(),
@@ -49,18 +48,18 @@ impl<'m, 'b> Facts<'m, 'b> {
         if word & LEAF_BIT != 0 { &[] } else { users.at(word as usize) }
     }
 
-    /// Whether all of these nodes are directly in one region.
+    /// Returns true if all of these nodes are directly in one region.
     pub(super) fn in_one_block(&self, nodes: &[u32]) -> bool {
         let regions = self.regions.get_or_init(|| self.body.regions());
         let around = |at: &u32| regions.around(self.value(*at));
         nodes.windows(2).all(|pair| around(&pair[0]) == around(&pair[1]))
     }
 
-    /// What calls of the function write to their arguments.
+    /// Returns the writes of calls of the function to their arguments.
     pub(super) fn in_place(&self) -> &InPlace<'b> {
         self.in_place.get_or_init(|| {
             let alone = InPlace::of(self.body);
-            // Without the module, functions that are called may write: nothing to ask it for if none may.
+            // Without the module, any called function may write. The module is only needed if a call may write at all.
             match self.module.filter(|_| !alone.is_empty()) {
                 Some(module) => InPlace::in_module(self.body, &WrittenParams::of(module)),
                 None => alone,
@@ -68,32 +67,32 @@ impl<'m, 'b> Facts<'m, 'b> {
         })
     }
 
-    /// An argument of a call; of the PrimFunc that is called, if `prim`.
+    /// Returns an argument of a call; of the called PrimFunc if `prim` is true.
     pub(super) fn arg(&self, value: Value<'b>, i: usize, prim: bool) -> Option<u32> {
         let call = value.as_call()?;
         let arg = if prim { self.prim_args(call)?.operand(i)? } else { call.arg(i)? };
         Some(self.origin(arg.word()))
     }
 
-    /// Number of arguments of a call; `None` where it is not known.
+    /// Returns the number of arguments of a call; `None` where it is unknown.
     pub(super) fn n_args(&self, value: Value<'b>, prim: bool) -> Option<usize> {
         let call = value.as_call()?;
         if prim { Some(self.prim_args(call)?.n_operands()) } else { Some(call.args().len()) }
     }
 
-    /// The tuple of the arguments that a PrimFunc is called with.
+    /// Returns the tuple of arguments passed to a PrimFunc.
     pub(super) fn prim_args(&self, call: Call<'b>) -> Option<Value<'b>> {
         let tuple = self.value(self.origin(call.arg(1)?.word()));
         (tuple.kind() == kind::TUPLE).then_some(tuple)
     }
 }
 
-/// The function of the module that a call calls, directly or by `relax.call_tir`.
+/// Returns the function of the module that a call calls, directly or by `relax.call_tir`.
 pub(super) fn callee<'b>(call: Call<'b>) -> Option<&'b str> {
     if call.op() == Some(CALL_TIR) { call.arg(0)?.as_global() } else { call.global() }
 }
 
-/// For each node the one that it is another name of, or itself; empty if there are no aliases.
+/// Returns, for each node, the one that it is another name of, or itself; empty if there are no aliases.
 fn origins(body: &Body) -> Vec<u32> {
     if !body.values().any(|value| value.kind() == kind::ALIAS) {
         return Vec::new();
@@ -107,7 +106,7 @@ fn origins(body: &Body) -> Vec<u32> {
     origins
 }
 
-/// For each leaf of a body, which operator of a program it is. An operator can be there several times.
+/// Maps each leaf of a body to the operator of a program. The body may have several leaves for one operator.
 pub(super) fn operators(body: &Body, program: &Program) -> Vec<u32> {
     let raw = body.raw();
     let of = |leaf: &LeafRec| {

@@ -1,9 +1,8 @@
-//! The search: goals that remain, and choices to come back to. No part of it is recursive, so depth costs no stack.
+//! The search engine: remaining goals, and choices for backtracking. It does not recurse, so deep patterns do not need a deep stack.
 //!
-//! A pattern in which no capture is shared by several places says the same about a value wherever it is tried. Its first
-//! way to match is as good as any other: choices in it are dropped once it matched. What it said is remembered where it
-//! may be asked again. So each pair of a pattern and a value costs a constant, and a body costs a linear time. Only where
-//! a capture is shared, choices stay open; their number has a limit for each root.
+//! If no capture of a pattern occurs in several places, whether the pattern matches a value does not depend on the context. Its first match is then
+//! as good as any other, so its choices are dropped once it matched, and the result is cached where it may be needed again. Each pair of pattern and
+//! value thus has constant cost, and a body linear cost. Choices stay open only where a capture is shared; their number is limited for each root.
 
 use super::explain::{Fault, Trace};
 use super::facts::{Facts, callee, operators};
@@ -14,22 +13,22 @@ use crate::ir::records::{LEAF_BIT, NONE, kind};
 use crate::ir::{AttrView, Value};
 use hashbrown::{HashMap, HashSet};
 
-/// How often a search at one root goes back to a choice, or around a chain, that must stay open.
+/// The number of times that a search at one root may backtrack to a choice, or iterate a chain, that must stay open.
 pub(super) const MOST_RETRIES: usize = 10_000;
 
-/// How a value was reached.
+/// The way in which a value was reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     Root,
     /// Argument of a call.
     Arg(u32, usize),
     Element(u32, usize),
-    /// The tuple that an element is taken from.
+    /// The tuple of which the value is an element.
     TupleOf(u32),
     UserOf(u32),
 }
 
-/// What remains to be done.
+/// A remaining goal.
 #[derive(Clone, Copy)]
 enum Goal {
     Enter {
@@ -43,7 +42,7 @@ enum Goal {
         word: u32,
         role: Role,
     },
-    /// All of a row matched; `choices` and `trail` are from before it.
+    /// All parts of a row matched; `choices` and `trail` are the lengths before it.
     End {
         row: usize,
         word: u32,
@@ -51,7 +50,7 @@ enum Goal {
         choices: usize,
         trail: usize,
     },
-    /// What must not match did.
+    /// A negated pattern matched.
     Refuse {
         row: usize,
         word: u32,
@@ -61,42 +60,42 @@ enum Goal {
     },
 }
 
-/// What a match is made of so far.
+/// A part of the match found so far.
 #[derive(Clone, Copy)]
 enum Item {
-    /// A slot, and what is in it; whether it was empty before.
+    /// A slot and its content; true if the slot was empty before.
     Filled(usize, u32, bool),
     Inner(u32),
-    /// What another search found.
+    /// The items that another search found.
     Known(usize),
 }
 
-/// What is known of a row at a value.
+/// The cached result of a row at a value.
 #[derive(Clone, Copy)]
 enum Known {
     Searching,
     Failed,
-    /// With these items.
+    /// The row matches, with these items.
     Matched(usize),
 }
 
 #[derive(Clone, Copy)]
 enum Other {
-    /// The alternatives of a row from this one on.
+    /// The alternatives of a row, from this one on.
     Or(usize, Role),
-    /// The neighbours of a value from this one on.
+    /// The neighbours of a value, from this one on.
     Each(usize),
-    /// None: the row does not match the value.
+    /// There is no alternative: the row does not match the value.
     Memo,
-    /// What must not match did not.
+    /// The negated pattern did not match.
     Not,
 }
 
-/// Something to come back to.
+/// A point for backtracking.
 struct Choice {
     other: Other,
     row: usize,
-    /// Which part of the row, of `Each`.
+    /// For `Each`, the part of the row.
     part: usize,
     word: u32,
     rest: u32,
@@ -109,14 +108,14 @@ struct Choice {
 pub(super) struct Machine<'m, 'b> {
     program: &'m Program,
     pub(super) facts: Facts<'m, 'b>,
-    /// For each leaf of the body, which operator of the program it is; [`NONE`] for others.
+    /// For each leaf of the body, the operator of the program; [`NONE`] for other leaves.
     ops: Vec<u32>,
     known: HashMap<(usize, u32), Known, foldhash::fast::RandomState>,
     found: Vec<Vec<Item>>,
     goals: Vec<(Goal, u32)>,
     choices: Vec<Choice>,
     trail: Vec<Item>,
-    /// What shared slots hold.
+    /// The contents of shared slots.
     slots: Vec<u32>,
     retries: usize,
     pub(super) steps: u64,
@@ -131,19 +130,19 @@ impl<'m, 'b> Machine<'m, 'b> {
         Machine { program, facts, ops, known, found, goals, choices, trail, slots, retries: 0, steps: 0, trace: None }
     }
 
-    /// Whether the root of the pattern can match a value, as far as its operator says.
+    /// Returns true if the root of the pattern can match a value, judged by its operator alone.
     pub(super) fn may_start(&self, value: Value<'_>) -> bool {
         let Some(ops) = &self.program.root_ops else { return true };
         self.operator(value).is_some_and(|called| ops.contains(&called))
     }
 
-    /// Whether no value of the body can match.
+    /// Returns true if no value of the body can match.
     pub(super) fn is_hopeless(&self) -> bool {
         let wanted = |leaf: &u32, ops: &[usize]| ops.contains(&(*leaf as usize));
         self.program.root_ops.as_ref().is_some_and(|ops| !self.ops.iter().any(|leaf| wanted(leaf, ops)))
     }
 
-    /// Which operator of the program a value calls.
+    /// Returns the operator of the program that a value calls.
     fn operator(&self, value: Value<'_>) -> Option<usize> {
         let leaf = value.as_call()?.callee().word() & !LEAF_BIT;
         let op = self.ops.get(leaf as usize).filter(|op| **op != NONE && value.operand(0).is_some_and(Value::is_leaf));
@@ -187,7 +186,7 @@ impl<'m, 'b> Machine<'m, 'b> {
         }
     }
 
-    /// A pattern meets a value.
+    /// Starts matching a row at a value.
     fn enter(&mut self, at: usize, word: u32, role: Role, rest: u32) -> Option<u32> {
         let program = self.program;
         let row = &program.rows[at];
@@ -227,7 +226,7 @@ impl<'m, 'b> Machine<'m, 'b> {
         self.open(at, word, role, next)
     }
 
-    /// Goals for what a row consists of.
+    /// Pushes goals for the parts of a row.
     fn open(&mut self, at: usize, word: u32, role: Role, mut next: u32) -> Option<u32> {
         let program = self.program;
         let row = &program.rows[at];
@@ -274,7 +273,7 @@ impl<'m, 'b> Machine<'m, 'b> {
         Some(next)
     }
 
-    /// A neighbour of a value that matched is looked at.
+    /// Starts matching a neighbour of a value that matched.
     fn part(&mut self, at: usize, part: usize, (word, role): (u32, Role), rest: u32) -> Option<u32> {
         let (which, row) = self.program.rows[at].parts[part];
         match which {
@@ -304,7 +303,7 @@ impl<'m, 'b> Machine<'m, 'b> {
         }
     }
 
-    /// The first argument or user from number `from` on.
+    /// Returns the first argument or user from number `from` on.
     fn neighbour(&self, at: usize, part: usize, word: u32, from: usize) -> Option<(usize, u32, Role)> {
         let row = &self.program.rows[at];
         if row.parts[part].0 == Part::AnyArg {
@@ -316,12 +315,12 @@ impl<'m, 'b> Machine<'m, 'b> {
         users.next().map(|(i, user)| (i, *user, Role::UserOf(word)))
     }
 
-    /// All of a row matched: its checks are asked, and choices in it are dropped.
+    /// Finishes a row whose parts all matched: runs its checks, and drops the choices in it.
     fn end(&mut self, at: usize, word: u32, role: Role, from: (usize, usize), rest: u32) -> Option<u32> {
         let program = self.program;
         let (row, (choices, trail)) = (&program.rows[at], from);
         let remembers = row.memo;
-        // The choice that remembers a failure stays until nothing can fail any more.
+        // The choice that caches a failure stays until a failure is no longer possible.
         self.choices.truncate(choices + usize::from(remembers));
         for check in row.checks() {
             let found = self.collect(&self.trail[trail..], word);
@@ -350,13 +349,13 @@ impl<'m, 'b> Machine<'m, 'b> {
         self.choices.push(Choice { other, row, part, word, rest, goals, trail, matched, muted });
     }
 
-    /// Counts one more way that is tried.
+    /// Counts one more attempt; returns false beyond the limit.
     fn may_retry(&mut self) -> bool {
         self.retries += 1;
         self.retries <= MOST_RETRIES
     }
 
-    /// Goes back to the last choice that has another way.
+    /// Backtracks to the last choice that has another alternative.
     fn retry(&mut self) -> Option<u32> {
         while let Some(choice) = self.choices.pop() {
             self.undo(&choice);
@@ -389,7 +388,7 @@ impl<'m, 'b> Machine<'m, 'b> {
         None
     }
 
-    /// Whether a choice that stays open was tried too often.
+    /// Returns true if a choice that stays open was retried too often.
     fn is_too_much(&mut self, row: usize, word: u32, role: Role) -> bool {
         if !self.program.rows[row].open || self.may_retry() {
             return false;
@@ -411,7 +410,7 @@ impl<'m, 'b> Machine<'m, 'b> {
         }
     }
 
-    /// A row does not match; why is kept if it is wanted.
+    /// Fails a row, and records the reason if requested.
     fn fail(&mut self, row: usize, word: u32, role: Role, fault: &Fault) -> Option<u32> {
         if let Some(mut trace) = self.trace.take() {
             trace.failed(self.program, &self.facts, (row, word, role), &self.slots, fault);
@@ -452,7 +451,7 @@ impl<'m, 'b> Machine<'m, 'b> {
         self.trail.push(Item::Filled(slot, word, first));
     }
 
-    /// Whether a value is what a row wants of it alone.
+    /// Checks the conditions of a row that concern the value alone.
     fn suits(&self, row: &Row, word: u32) -> Result<(), Fault> {
         let (value, node) = (self.facts.value(word), row.node());
         let fits = match (&row.head, &node.form) {
@@ -512,7 +511,7 @@ impl<'m, 'b> Machine<'m, 'b> {
         }
     }
 
-    /// Tries the pattern at a value, and tells what happened; what is known is put aside meanwhile.
+    /// Tries the pattern at a value and records a trace, without using or changing cached results.
     pub(super) fn run_traced(&mut self, word: u32) -> (bool, Trace) {
         let (known, found) = (std::mem::take(&mut self.known), std::mem::take(&mut self.found));
         self.trace = Some(Trace::default());
@@ -522,7 +521,7 @@ impl<'m, 'b> Machine<'m, 'b> {
         (matches, self.trace.take().unwrap_or_default())
     }
 
-    /// What failed may have failed before where it was wanted to, as in `!a & a`. Then nothing is known but that.
+    /// Records a failure of the whole pattern if none was recorded, because it occurred in a negated part, as in `!a & a`.
     fn fail_as_a_whole(&mut self, word: u32, matches: bool) {
         let silent = self.trace.as_mut().filter(|trace| !matches && trace.is_silent());
         if let Some(trace) = silent {
@@ -531,12 +530,12 @@ impl<'m, 'b> Machine<'m, 'b> {
         }
     }
 
-    /// The match at a value, once the search succeeded.
+    /// Returns the match at a value, after a successful search.
     pub(super) fn matched(&self, word: u32) -> Match<'b> {
         self.collect(&self.trail, self.facts.origin(word))
     }
 
-    /// Whether `f` agrees with the position of each inner value; it is not asked again after it did not.
+    /// Returns true if `f` returns true for the position of every inner value; stops at the first false.
     pub(super) fn all_inner(&self, mut f: impl FnMut(u32) -> bool) -> bool {
         self.each_item(&self.trail, |item| match item {
             Item::Inner(at) => f(*at),
@@ -544,13 +543,13 @@ impl<'m, 'b> Machine<'m, 'b> {
         })
     }
 
-    /// Gives items to `f`, and those that they stand for, each once, until it says no; whether it never did.
+    /// Calls `f` with items, and with those of cached results, each once, until it returns false; returns true if it never did.
     fn each_item(&self, items: &[Item], mut f: impl FnMut(&Item) -> bool) -> bool {
         let mut seen: HashSet<usize, foldhash::fast::RandomState> = HashSet::default();
         let mut work = vec![items.iter()];
         while let Some(items) = work.last_mut() {
             match items.next() {
-                // Parts of a pattern can share what they found.
+                // Parts of a pattern can share cached results.
                 Some(Item::Known(found)) if seen.insert(*found) => work.push(self.found[*found].iter()),
                 Some(Item::Known(_)) => {}
                 Some(item) if !f(item) => return false,
@@ -578,13 +577,13 @@ impl<'m, 'b> Machine<'m, 'b> {
     }
 }
 
-/// Numbers of the dimensions of a tensor or shape in the table of its body.
+/// Returns the ids of the dimensions of a tensor or shape in the table of its body.
 fn shape_ids(value: Value<'_>) -> &[u32] {
     let rec = value.ty().rec().filter(|_| value.ty().dims().is_some());
     rec.map_or(&[], |rec| value.raw.list(rec.off, rec.len))
 }
 
-/// The name of a slot as messages have it.
+/// Returns the name of a slot for messages.
 pub(super) fn slot_name(name: &str) -> &str {
     name.trim_start_matches(DIM)
 }

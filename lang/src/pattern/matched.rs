@@ -1,4 +1,4 @@
-//! What a pattern matched.
+//! The result of a match.
 
 use super::capture::CaptureKey;
 use crate::PassError;
@@ -7,7 +7,7 @@ use crate::ir::types::dim_at;
 use crate::ir::{Body, Dim, Value};
 use std::fmt;
 
-/// A match: where a pattern matched, and what it captured.
+/// A match: the value that a pattern matched, and the captures.
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -23,32 +23,32 @@ use std::fmt;
 pub struct Match<'b> {
     pub(super) body: &'b Body,
     pub(super) root: Value<'b>,
-    /// Names of all captures of the pattern, and what they captured: operand words, numbers of dimensions, or [`NONE`].
+    /// The names of all captures of the pattern, and the captured values: operand words, numbers of dimensions, or [`NONE`].
     pub(super) captured: Vec<(String, u32)>,
-    /// Positions of nodes that were matched as calls, tuples and elements; in order.
+    /// The positions of nodes that were matched as calls, tuples and elements, in order.
     pub(super) inner: Vec<u32>,
 }
 
-/// How the name of a named dimension begins among the captures, so that the two do not mix.
+/// The prefix of named dimensions among the captures, which distinguishes the two.
 pub(super) const DIM: char = '#';
 
 impl<'b> Match<'b> {
-    /// The value that the whole pattern matched.
+    /// Returns the value that the whole pattern matched.
     pub fn root(&self) -> Value<'b> {
         self.root
     }
 
-    /// What a capture captured: a [`Value`] by name, or what a typed [`Capture`](super::Capture) says.
+    /// Returns the captured value: a [`Value`] if the key is a name, otherwise the type of the [`Capture`](super::Capture).
     ///
     /// # Errors
-    /// If the pattern has no capture of that name, or it is in a part that did not take part in this match.
+    /// If the pattern has no capture of that name, or the capture is in a part that was not used in this match.
     pub fn get<K: CaptureKey>(&self, key: K) -> Result<K::Of<'b>, PassError> {
         let value = self.word(key.name())?;
         let missing = || PassError::new(format!("the capture `{}` is of another kind", key.name()));
         key.of(Value::of_word(self.body, value)).ok_or_else(missing)
     }
 
-    /// What a capture captured, for one in an alternative or in an optional part.
+    /// Returns the captured value of a capture that may be unused, such as one in an alternative or in an optional part.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -62,10 +62,10 @@ impl<'b> Match<'b> {
         self.get(key).ok()
     }
 
-    /// What several captures captured, to take apart: `let [x, w] = found.values(["x", "w"])?;`.
+    /// Returns several captured values as an array: `let [x, w] = found.values(["x", "w"])?;`.
     ///
     /// # Errors
-    /// As [`Match::get`].
+    /// As for [`Match::get`].
     pub fn values<const N: usize>(&self, names: [&str; N]) -> Result<[Value<'b>; N], PassError> {
         let mut values = [self.root; N];
         for (value, name) in values.iter_mut().zip(names) {
@@ -74,21 +74,21 @@ impl<'b> Match<'b> {
         Ok(values)
     }
 
-    /// The dimension that matched a name in [`Pattern::shape`](super::Pattern::shape).
+    /// Returns the dimension that matched a name in [`Pattern::shape`](super::Pattern::shape).
     ///
     /// # Errors
-    /// As [`Match::get`].
+    /// As for [`Match::get`].
     pub fn dim(&self, name: &str) -> Result<Dim, PassError> {
         Ok(dim_at(self.body.raw(), self.word(&format!("{DIM}{name}"))?))
     }
 
-    /// The calls, tuples and elements of tuples that the pattern describes, in program order: the root and what is
-    /// between it and the wildcards. A value that only a wildcard, a constant or a parameter matched is not in it.
+    /// Returns the calls, tuples and elements of tuples that the pattern describes, in program order: the root, and the values between it and the
+    /// wildcards. Values that only a wildcard, a constant or a parameter matched are not included.
     pub fn inner(&self) -> Vec<Value<'b>> {
         self.inner.iter().map(|at| self.body.value_at(*at as usize)).collect()
     }
 
-    /// Those of [`Match::inner`] that are bindings: what [`Edit::outline`](crate::rewrite::Edit::outline) takes.
+    /// Returns the bindings among [`Match::inner`], as needed by [`Edit::outline`](crate::rewrite::Edit::outline).
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -118,7 +118,7 @@ impl<'b> Match<'b> {
         }
     }
 
-    /// Names of the captures, for messages.
+    /// Returns the names of the captures, for messages.
     fn names(&self) -> String {
         let names: Vec<String> =
             self.captured.iter().map(|(name, _)| format!("`{}`", name.trim_start_matches(DIM))).collect();
@@ -135,7 +135,7 @@ impl fmt::Debug for Match<'_> {
     }
 }
 
-/// Whether a word is of a node.
+/// Returns true if a word refers to a node.
 pub(super) fn is_node(word: u32) -> bool {
     word & LEAF_BIT == 0
 }

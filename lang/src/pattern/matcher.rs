@@ -1,4 +1,4 @@
-//! Searching for a pattern in functions, and rewriting what it matches.
+//! Searches functions for a pattern, and rewrites the matches.
 
 use super::explain::Explanation;
 use super::facts::Facts;
@@ -15,30 +15,29 @@ use crate::rewrite::remove_unused::remove_all_unused;
 use crate::walk::value_map::{ValueMap, ValueSet};
 use std::sync::Arc;
 
-/// What the user of a pass wants to know about its patterns.
+/// The reports about patterns that the user of a pass requested.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wanted {
-    /// Nothing.
+    /// No reports.
     Nothing,
-    /// Every place at which a pattern began to match and then did not.
+    /// Every place where a pattern began to match and then failed.
     Missed,
-    /// What each pattern says about the variable of this name.
+    /// The result of each pattern for the variable with this name.
     At(String),
 }
 
-/// Takes what a matcher says about its patterns. A context is one: `Ctx::matcher`.
+/// Receives the reports of matchers about their patterns. A context implements it: `Ctx::matcher`.
 pub trait Reporter {
-    /// What is wanted of a function; its name is empty for the one that is being worked on.
+    /// Returns the reports requested for a function; its name is empty for the function that the pass is working on.
     fn wanted(&self, function: &str) -> Wanted;
 
-    /// A pattern was tried at a value, of which it was wanted.
+    /// Reports an attempt to match a pattern at a value for which reports were requested.
     fn tried(&self, function: &str, at: Value<'_>, pattern: &Pattern, explanation: &Explanation<'_>);
 }
 
-/// A pattern that is ready to be searched for. A call that writes to its argument
-/// ([`InPlace`](crate::walk::in_place::InPlace)) between the parts of a match is an obstacle: a match can always be computed
-/// at its root. Passes get one from `Ctx::matcher`, which
-/// also reports why a pattern did not match, if the user wants to know.
+/// A pattern compiled for search. A match must be computable at its root, so a call between its parts that writes to its argument
+/// ([`InPlace`](crate::walk::in_place::InPlace)) prevents the match. Passes obtain a matcher from `Ctx::matcher`, which also reports why a pattern
+/// did not match, if the user requests that.
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -68,36 +67,34 @@ pub struct Matcher<'p> {
 }
 
 impl<'p> Matcher<'p> {
-    /// A matcher that reports nothing. In a pass, use `Ctx::matcher`.
+    /// Creates a matcher without reports. In a pass, use `Ctx::matcher`.
     pub fn new(pattern: &Pattern) -> Matcher<'p> {
         let program = Program::of(pattern);
         Matcher { pattern: pattern.clone(), program, module: None, function: "", reporter: None, from_back: false }
     }
 
-    /// Reports to this one why the pattern did not match.
+    /// Sets the receiver of reports about why the pattern did not match.
     pub fn reports_to(self, reporter: &'p dyn Reporter) -> Matcher<'p> {
         Matcher { reporter: Some(reporter), ..self }
     }
 
-    /// Operators that the pattern has.
+    /// Iterates over the operators of the pattern.
     #[doc(hidden)]
     pub fn operators(&self) -> impl Iterator<Item = &Arc<str>> {
         self.program.ops.iter()
     }
 
-    /// Functions that are called are those of this module:
-    /// [`callee_attr`](Pattern::callee_attr) looks into them.
+    /// Sets the module that contains the called functions, which [`callee_attr`](Pattern::callee_attr) inspects.
     pub fn in_module(self, module: &'p Module) -> Matcher<'p> {
         Matcher { module: Some(module), ..self }
     }
 
-    /// Says which function of the module is searched. Only a module pass has to, as for
-    /// `Diagnostics::in_function`.
+    /// Sets the name of the function that is searched. Only a module pass needs this, as for `Diagnostics::in_function`.
     pub fn in_function(self, name: &'p str) -> Matcher<'p> {
         Matcher { function: name, ..self }
     }
 
-    /// Of matches that overlap, takes the last ones: [`Search::disjoint`] and [`Matcher::rewrite`] begin at the end.
+    /// Prefers the last ones of overlapping matches: [`Search::disjoint`] and [`Matcher::rewrite`] begin at the end.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -113,20 +110,19 @@ impl<'p> Matcher<'p> {
         Matcher { from_back: true, ..self }
     }
 
-    /// Begins a search in a function.
+    /// Starts a search in a function.
     pub fn on<'m, 'b>(&'m self, body: &'b Body) -> Search<'m, 'b> {
         let wanted = self.reporter.map_or(Wanted::Nothing, |reporter| reporter.wanted(self.function));
         Search { matcher: self, machine: Machine::new(&self.program, Facts::of(body, self.module)), body, wanted }
     }
 
-    /// Asks `f` what becomes of the root of each match. Matches do not overlap: none has a value among its
-    /// [inner](Match::inner) ones that is an inner one of another. They are found before anything is changed, from the
-    /// front or [from the back](Matcher::from_the_back), and `f` gets them in program order, with the rewriter of
-    /// [`Body::rewrite`]. At the end, what nothing uses any more is removed ([`remove_all_unused`]). If nothing was
-    /// changed, this is the same handle.
+    /// Calls `f` with each match, and applies the action that it returns to the root of the match. Matches do not overlap: they share no
+    /// [inner](Match::inner) values. All are found before anything is changed, from the front or [from the back](Matcher::from_the_back), and passed
+    /// to `f` in program order, with the rewriter of [`Body::rewrite`]. At the end, values that became unused are removed ([`remove_all_unused`]). If
+    /// nothing was changed, the same handle is returned.
     ///
     /// # Errors
-    /// The first error of `f`, and as [`Body::rewrite`].
+    /// The first error of `f`, and those of [`Body::rewrite`].
     pub fn rewrite<'b>(
         &self,
         body: &'b Body,
@@ -144,7 +140,7 @@ impl<'p> Matcher<'p> {
     }
 }
 
-/// A search for a pattern in one function. What it finds out about a value, it remembers.
+/// A search for a pattern in one function, which caches its results for each value.
 pub struct Search<'m, 'b> {
     matcher: &'m Matcher<'m>,
     machine: Machine<'m, 'b>,
@@ -153,7 +149,7 @@ pub struct Search<'m, 'b> {
 }
 
 impl<'m, 'b> Search<'m, 'b> {
-    /// The match with this value as its root.
+    /// Returns the match with this value as its root.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -168,7 +164,7 @@ impl<'m, 'b> Search<'m, 'b> {
         self.tries(value).then(|| self.machine.matched(value.word()))
     }
 
-    /// Whether the pattern matches at a value; what is wanted of that is reported.
+    /// Returns true if the pattern matches at a value; reports the result if requested.
     fn tries(&mut self, value: Value<'b>) -> bool {
         let may_start = self.machine.may_start(self.machine.facts.origin_of(value));
         let matches = may_start && self.machine.run(value.word()) && self.is_steady(value);
@@ -179,14 +175,13 @@ impl<'m, 'b> Search<'m, 'b> {
         };
         if wanted {
             self.report(value);
-            // The explanation was a search of its own.
+            // The explanation was a separate search.
             return matches && self.machine.run(value.word());
         }
         matches
     }
 
-    /// Whether what was matched would be the same if all of it were computed at the root: no call between writes to what it
-    /// reads.
+    /// Returns true if all parts of the match could be computed at its root: no call between them writes to a value that they read.
     fn is_steady(&self, root: Value<'b>) -> bool {
         let (in_place, body) = (self.machine.facts.in_place(), self.body);
         in_place.is_empty() || self.machine.all_inner(|at| in_place.may_move(body.value_at(at as usize), root))
@@ -200,13 +195,13 @@ impl<'m, 'b> Search<'m, 'b> {
         }
     }
 
-    /// Why the pattern does not match with this value as its root: the match that got furthest, and what it failed at.
+    /// Explains why the pattern does not match with this value as its root: the match that got furthest, and the reason why it failed.
     pub fn explain(&mut self, value: Value<'b>) -> Explanation<'b> {
         let (matches, trace) = self.machine.run_traced(value.word());
         trace.explanation(&self.matcher.program, &self.machine.facts, matches)
     }
 
-    /// Whether the search of a whole function finds a match at a value. Another name of a value is no other value.
+    /// Returns true if the search of a whole function finds a match at a value. Aliases of a value do not count as separate values.
     fn finds(&mut self, value: Value<'b>) -> bool {
         let is_asked = matches!(&self.wanted, Wanted::At(name) if value.name() == Some(name));
         let is_other_name = value.kind() == kind::ALIAS;
@@ -214,14 +209,14 @@ impl<'m, 'b> Search<'m, 'b> {
         (may_start || is_asked) && self.tries(value) && !is_other_name
     }
 
-    /// Positions of all nodes, in order; none if no value can match and nothing is wanted.
+    /// Returns the positions of all nodes, in order; empty if no value can match and no reports are requested.
     fn places(&self) -> std::ops::Range<usize> {
         let none = self.machine.is_hopeless() && !matches!(self.wanted, Wanted::At(_));
         if none { 0..0 } else { 0..self.body.len() }
     }
 
-    /// All matches, those that overlap, too, in program order of their roots: each call, tuple and other expression is
-    /// tried once as the root. With the pattern fixed, the time is linear in the size of the function.
+    /// Iterates over all matches, including overlapping ones, in program order of their roots: each call, tuple and other expression is tried once as
+    /// the root. For a fixed pattern, the time is linear in the size of the function.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -237,8 +232,8 @@ impl<'m, 'b> Search<'m, 'b> {
         })
     }
 
-    /// Matches that do not overlap: of those that share an [inner](Match::inner) value, the first one, or the last one
-    /// [from the back](Matcher::from_the_back). They come in the order in which they are found.
+    /// Iterates over matches that do not overlap: of those that share an [inner](Match::inner) value, the first one, or the last one [from the
+    /// back](Matcher::from_the_back). They are returned in the order in which they are found.
     pub fn disjoint(mut self) -> impl Iterator<Item = Match<'b>> + use<'m, 'b> {
         let (places, from_back) = (self.places(), self.matcher.from_back);
         let mut taken = ValueSet::new(self.body);
@@ -257,7 +252,7 @@ impl<'m, 'b> Search<'m, 'b> {
         })
     }
 
-    /// How many steps the search took so far: each is of constant cost, for tests that count.
+    /// Returns the number of steps of the search so far, each of constant cost; for tests that count them.
     pub fn steps(&self) -> u64 {
         self.machine.steps
     }

@@ -22,12 +22,12 @@ pub struct TensorHdr {
     bytes: usize,
 }
 
-/// Data of a constant: immutable, 16-aligned, reference-counted, with its content hash.
+/// The data of a constant: immutable, 16-aligned, reference-counted, with its content hash.
 #[repr(transparent)]
 #[derive(StableAbi)]
 pub struct Tensor(NonNull<TensorHdr>);
 
-// SAFETY: immutable but for the atomic counter.
+// SAFETY: immutable except for the atomic counter.
 unsafe impl Send for Tensor {}
 // SAFETY: as above.
 unsafe impl Sync for Tensor {}
@@ -58,7 +58,7 @@ extern "C" fn drop_tensor(hdr: *mut TensorHdr) {
 }
 
 impl Tensor {
-    /// Copies `bytes`, through the host where there is one.
+    /// Copies `bytes` into a tensor, through the host where there is one.
     pub fn new(bytes: &[u8]) -> Tensor {
         sealer::host().and_then(|host| host.tensor(bytes)).unwrap_or_else(|| Tensor::new_here(bytes))
     }
@@ -70,19 +70,18 @@ impl Tensor {
         NonNull::new(ptr.cast_mut()).map(Tensor)
     }
 
-    /// A new handle of the tensor behind a pointer that somebody else gave, who keeps his own; `None` if this copy of
-    /// the crate did not make it.
+    /// Returns a new handle of the tensor at a pointer whose owner keeps its own handle; `None` if this copy of the crate did not make the tensor.
     pub(super) fn borrowed(ptr: *const TensorHdr) -> Option<Tensor> {
         if !TensorHdr::is_live(ptr) {
             return None;
         }
-        // SAFETY: a header that lives, and somebody holds a handle of; it is cloned and then forgotten, so that its
-        // count stays right.
+        // SAFETY: the header is live, because its owner holds a handle; the borrowed handle is cloned and never dropped, so that the count stays
+        // correct.
         let borrowed = std::mem::ManuallyDrop::new(unsafe { Tensor::from_ptr(ptr) }?);
         Some(Tensor::clone(&borrowed))
     }
 
-    /// Gives the handle away as a pointer, for the boundary.
+    /// Converts the handle to a pointer that owns it, for the plugin boundary.
     #[doc(hidden)]
     pub fn into_ptr(self) -> *const TensorHdr {
         let ptr = self.0.as_ptr();
@@ -90,7 +89,7 @@ impl Tensor {
         ptr
     }
 
-    /// Copies `bytes` in this library.
+    /// Copies `bytes` into a tensor of this library.
     #[doc(hidden)]
     pub fn new_here(bytes: &[u8]) -> Tensor {
         let hash = xxhash_rust::xxh3::xxh3_128(bytes);
@@ -107,11 +106,11 @@ impl Tensor {
             units,
             bytes: bytes.len(),
         };
-        // SAFETY: what is on the heap is not null.
+        // SAFETY: a heap allocation is not null.
         Tensor(unsafe { NonNull::new_unchecked(hdr.leak()) })
     }
 
-    /// A number that tells this tensor from every other one that is alive.
+    /// Returns a number that differs from those of all other live tensors.
     #[doc(hidden)]
     pub fn addr(&self) -> usize {
         self.0.as_ptr() as usize
@@ -122,14 +121,14 @@ impl Tensor {
         unsafe { self.0.as_ref() }
     }
 
-    /// The data.
+    /// Returns the data.
     pub fn bytes(&self) -> &[u8] {
         let hdr = self.hdr();
         // SAFETY: `data` was allocated with at least `bytes` bytes and lives as long as the header.
         unsafe { std::slice::from_raw_parts(hdr.data.cast(), hdr.bytes) }
     }
 
-    /// Content hash: low half, high half.
+    /// Returns the content hash: low half, high half.
     pub fn hash128(&self) -> (u64, u64) {
         (self.hdr().hash_lo, self.hdr().hash_hi)
     }

@@ -1,5 +1,5 @@
-//! Arithmetic, comparison, hash and text of dimensions, which may be nested deeper than the stack allows, and share their operands so
-//! often that no time suffices to look at each use.
+//! Arithmetic, comparison, hash and text of dimensions. Dimensions may be nested deeper than the stack allows, and may share operands so heavily that
+//! visiting each use would take too long.
 
 use crate::ir::records::prim;
 use crate::ir::types::{DType, Dim, DimExpr, MAX_SIZE};
@@ -9,7 +9,7 @@ use std::hash::{Hash, Hasher};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// What an expression is without its operands.
+/// An expression without its operands.
 #[derive(PartialEq, Eq, Hash)]
 enum Head {
     Int(i64, DType),
@@ -38,8 +38,8 @@ impl DimExpr {
 }
 
 impl Dim {
-    /// Calls `f` with this dimension and all within it, each before its operands, from left to right. After [`MAX_SIZE`]
-    /// of them, operands that are shared come once only.
+    /// Calls `f` with this dimension and all nested ones, each before its operands, from left to right. After [`MAX_SIZE`] calls, shared operands are
+    /// visited only once.
     pub(super) fn each_part<'d>(&'d self, mut f: impl FnMut(&'d Dim)) {
         let mut seen = Seen::default();
         let _ = self.walk(|dim| {
@@ -51,7 +51,7 @@ impl Dim {
         });
     }
 
-    /// The same of the first [`MAX_SIZE`]: equal dimensions have the same ones, whatever they share.
+    /// Calls `f` with the first [`MAX_SIZE`] parts only. These are the same for equal dimensions, however they share operands.
     fn each_of_the_first<'d>(&'d self, mut f: impl FnMut(&'d Dim)) {
         let mut left = MAX_SIZE;
         let _ = self.walk(|dim| {
@@ -61,7 +61,7 @@ impl Dim {
         });
     }
 
-    /// Asks `f` of each whether it goes on with the operands.
+    /// Calls `f` with each part; `f` returns true to continue with its operands.
     fn walk<'d>(&'d self, mut f: impl FnMut(&'d Dim) -> ControlFlow<(), bool>) -> ControlFlow<()> {
         let mut rest = Vec::new();
         let mut next = Some(self);
@@ -80,7 +80,7 @@ impl Dim {
     }
 }
 
-/// What a walk came across. It begins to remember when that costs less than to look again: most dimensions are small.
+/// The set of visited parts. It is only filled once that is cheaper than visiting parts again, because most dimensions are small.
 struct Seen<T> {
     left: u32,
     seen: HashSet<T>,
@@ -155,8 +155,8 @@ impl Hash for DimExpr {
 }
 
 impl Dim {
-    /// The quotient, rounded down. Together with `+`, `-` and `*` this is the arithmetic of dimensions: numbers are computed,
-    /// `n + 0` and `n * 1` are `n`, as when a text is read, and a number takes the data type of the other operand.
+    /// Divides and rounds down. Together with `+`, `-` and `*` this is the arithmetic of dimensions: operations on numbers are evaluated, `n + 0` and
+    /// `n * 1` become `n`, as when a text is read, and a number takes the data type of the other operand.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -172,7 +172,7 @@ impl Dim {
         computed(prim::FLOORDIV, self, other.into())
     }
 
-    /// The remainder of [`Dim::floor_div`].
+    /// Returns the remainder of [`Dim::floor_div`].
     pub fn floor_mod(self, other: impl Into<Dim>) -> Dim {
         computed(prim::FLOORMOD, self, other.into())
     }
@@ -196,7 +196,7 @@ arithmetic! {
     Mul mul MUL;
 }
 
-/// `a op b`, or what is known of it. What does not fit into 64 bits, and what divides by zero, stays an expression.
+/// Returns `a op b`, evaluated if possible. Results that do not fit in 64 bits, and divisions by zero, remain expressions.
 fn computed(op: u16, a: Dim, b: Dim) -> Dim {
     if let (Dim::Int(x), Dim::Int(y)) = (&a, &b)
         && let Some(value) = of_numbers(op, *x, *y)
@@ -229,7 +229,7 @@ fn of_numbers(op: u16, x: i64, y: i64) -> Option<i64> {
     }
 }
 
-/// What remains to be written.
+/// A part that is still to be written.
 enum Text<'d> {
     Dim(&'d Dim),
     Operands(&'d DimExpr),

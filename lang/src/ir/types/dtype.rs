@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-/// Data type: code, bits, lanes (as DLPack has them).
+/// Data type: code, bits, lanes, as in DLPack.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DType(pub u32);
 
 impl DType {
-    /// Unknown, or none.
+    /// Unknown or absent data type.
     pub const VOID: DType = DType::new(3, 0, 0);
     /// `int32`.
     pub const I32: DType = DType::new(0, 32, 1);
@@ -38,32 +38,32 @@ impl DType {
     /// `handle`.
     pub const HANDLE: DType = DType::new(3, 64, 1);
 
-    /// From its parts.
+    /// Builds a data type from its parts.
     pub const fn new(code: u8, bits: u8, lanes: u16) -> DType {
         DType(code as u32 | (bits as u32) << 8 | (lanes as u32) << 16)
     }
 
-    /// 0 int, 1 uint, 2 float, 3 handle, 4 bfloat, 6 bool, 7 and up the 8-bit floats.
+    /// Returns the type code: 0 int, 1 uint, 2 float, 3 handle, 4 bfloat, 6 bool, 7 and up the 8-bit floats.
     pub const fn code(self) -> u8 {
         self.0 as u8
     }
 
-    /// Bits of one lane.
+    /// Returns the number of bits of one lane.
     pub const fn bits(self) -> u8 {
         (self.0 >> 8) as u8
     }
 
-    /// Number of lanes; of scalable vectors the negated multiple of the length that is known when the program runs.
+    /// Returns the number of lanes. For scalable vectors it is negative: the factor by which the run-time length is multiplied.
     pub const fn lanes(self) -> u16 {
         (self.0 >> 16) as u16
     }
 
-    /// Whether it is known.
+    /// Returns true if the data type is known.
     pub fn is_known(self) -> bool {
         self != DType::VOID
     }
 
-    /// Whether it has a name in a text, which is read as this data type.
+    /// Returns true if the data type has a name that can be read back from a text.
     pub fn has_name(self) -> bool {
         let (bits, lanes) = (self.bits(), self.lanes() as i16);
         let known = match self.code() {
@@ -75,17 +75,17 @@ impl DType {
         self == DType::VOID || known && lanes != 0 && lanes != i16::MIN
     }
 
-    /// Whether it is a float of any width.
+    /// Returns true for a float of any width.
     pub fn is_float(self) -> bool {
         matches!(self.code(), 2 | 4) || self.code() >= 7
     }
 
-    /// Whether it is an integer, signed or not.
+    /// Returns true for an integer, signed or unsigned.
     pub fn is_int(self) -> bool {
         self.code() <= 1
     }
 
-    /// Bytes of one element.
+    /// Returns the number of bytes of one element.
     pub fn bytes(self) -> usize {
         (usize::from(self.bits()) * usize::from(self.lanes())).div_ceil(8)
     }
@@ -141,7 +141,7 @@ impl std::str::FromStr for DType {
     }
 }
 
-/// No data type has that name.
+/// The error of an unknown data type name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no data type `{0}`; a data type is written like \"float32\", \"int64\", \"bool\"")]
 pub struct UnknownDType(pub String);

@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::fmt;
 use std::sync::Arc;
 
-/// View of a type inside a body.
+/// A view of a type inside a body.
 #[derive(Clone, Copy)]
 pub struct Ty<'a> {
     pub(crate) raw: &'a RawView<'a>,
@@ -15,7 +15,7 @@ pub struct Ty<'a> {
 }
 
 impl PartialEq for Ty<'_> {
-    /// Same body and same entry; equal types of two bodies compare with [`Ty::to_owned`] or `same_type`.
+    /// Compares body and entry only; compare equal types of two bodies with [`Ty::to_owned`] or `same_type`.
     fn eq(&self, other: &Self) -> bool {
         std::ptr::eq(self.raw, other.raw) && self.id == other.id
     }
@@ -28,32 +28,32 @@ impl fmt::Debug for Ty<'_> {
 }
 
 impl<'a> Ty<'a> {
-    /// Id in the type table of its body.
+    /// Returns the id in the type table of its body.
     pub fn id(self) -> u32 {
         self.id
     }
 
-    /// The record; `None` where there is no type.
+    /// Returns the record; `None` where there is no type.
     pub fn rec(self) -> Option<&'a TypeRec> {
         self.raw.types().get(self.id as usize)
     }
 
-    /// Whether a type is there at all.
+    /// Returns true if there is a type.
     pub fn is_known(self) -> bool {
         self.rec().is_some()
     }
 
-    /// Kind, one of [`crate::ir::records::tykind`]; 0 where there is no type.
+    /// Returns the kind, one of [`crate::ir::records::tykind`]; 0 where there is no type.
     pub fn kind(self) -> u16 {
         self.rec().map_or(0, |rec| rec.kind)
     }
 
-    /// Data type of a tensor, scalar or buffer.
+    /// Returns the data type of a tensor, scalar or buffer.
     pub fn dtype(self) -> DType {
         self.rec().map_or(DType::VOID, |rec| DType(rec.dtype))
     }
 
-    /// Number of dimensions of a tensor or shape, -1 if unknown.
+    /// Returns the number of dimensions of a tensor or shape; -1 if unknown.
     pub fn ndim(self) -> i32 {
         self.rec().map_or(-1, |rec| rec.ndim)
     }
@@ -62,14 +62,14 @@ impl<'a> Ty<'a> {
         self.rec().map_or(&[], |rec| self.raw.list(rec.off, rec.len))
     }
 
-    /// Dimensions of a tensor or shape, where they are known.
+    /// Iterates over the dimensions of a tensor or shape; `None` if they are unknown.
     pub fn dims(self) -> Option<impl ExactSizeIterator<Item = Dim> + 'a> {
         let rec = self.rec()?;
         let known = rec.flags & tyflag::PRIMS != 0 && matches!(rec.kind, tykind::TENSOR | tykind::SHAPE);
         known.then(|| self.list().iter().map(move |id| dim_at(self.raw, *id)))
     }
 
-    /// The dimension expressions in its list: dimensions of a tensor or shape, value of a scalar; those of a buffer too.
+    /// Returns the dimension expressions in its list: the dimensions of a tensor, shape or buffer, or the value of a scalar.
     pub fn prims(self) -> Vec<Dim> {
         let rec = self.rec().filter(|rec| rec.flags & tyflag::PRIMS != 0 || rec.kind == tykind::BUFFER);
         let ids = match rec.map(|rec| (rec.kind, self.raw.buffers().get(rec.aux as usize))) {
@@ -84,40 +84,41 @@ impl<'a> Ty<'a> {
         ids.into_iter().map(|id| dim_at(self.raw, id)).collect()
     }
 
-    /// Dimensions if each is an integer constant.
+    /// Returns the dimensions if each is an integer constant.
     pub fn static_dims(self) -> Option<Vec<i64>> {
         self.dims()?.map(|dim| dim.as_int()).collect()
     }
 
-    /// Types in its list: elements of a tuple; parameters, then the result, of a function.
+    /// Iterates over the types in its list: the elements of a tuple, or the parameters of a function followed by its result.
     pub fn children(self) -> impl ExactSizeIterator<Item = Ty<'a>> + 'a {
         let ids = if self.rec().is_some_and(|rec| rec.flags & tyflag::TYPES != 0) { self.list() } else { &[] };
         ids.iter().map(move |id| Ty { raw: self.raw, id: *id })
     }
 
-    /// Whether it is a tensor.
+    /// Returns true for a tensor.
     pub fn is_tensor(self) -> bool {
         self.kind() == tykind::TENSOR
     }
 
-    /// Whether it is a tuple.
+    /// Returns true for a tuple.
     pub fn is_tuple(self) -> bool {
         self.kind() == tykind::TUPLE
     }
 
-    /// Whether it is a shape.
+    /// Returns true for a shape.
     pub fn is_shape(self) -> bool {
         self.rec().is_some_and(|rec| rec.kind == tykind::SHAPE)
     }
 
-    /// Whether both are the same type, though the table of a body may have it twice.
+    /// Returns true if both are the same type, even if they are separate entries of the table.
     pub fn same(self, other: Ty<'_>) -> bool {
         self.is_surely(other) || self.to_owned() == other.to_owned()
     }
 
-    /// Whether both are plainly the same type, record by record. `false` says nothing: other records can be the same type.
+    /// Returns true if a record-by-record comparison shows that both are the same type. `false` is inconclusive: different records can describe the
+    /// same type.
     fn is_surely(self, other: Ty<'_>) -> bool {
-        // Parts can be shared, so there may be far more of them than records.
+        // Parts can be shared, so there may be far more parts than records.
         const MOST_PARTS: usize = 10_000;
         let mut work = vec![(self, other)];
         for _ in 0..MOST_PARTS {
@@ -144,20 +145,20 @@ impl<'a> Ty<'a> {
         false
     }
 
-    /// Result type and purity of a function.
+    /// Returns the result type and the purity of a function.
     pub fn callable(self) -> Option<(Ty<'a>, bool)> {
         let rec = self.rec().filter(|rec| rec.kind == tykind::CALLABLE)?;
         let ret = self.children().last()?;
         Some((ret, rec.flags & tyflag::IMPURE == 0))
     }
 
-    /// Record of a buffer.
+    /// Returns the record of a buffer.
     pub fn buffer(self) -> Option<&'a BufferRec> {
         let rec = self.rec().filter(|rec| rec.kind == tykind::BUFFER)?;
         self.raw.buffers().get(rec.aux as usize)
     }
 
-    /// Memory scope of a pointer.
+    /// Returns the memory scope of a pointer.
     pub fn pointer_scope(self) -> &'a str {
         match self.children().next().and_then(Ty::buffer) {
             None => "global",
@@ -166,7 +167,7 @@ impl<'a> Ty<'a> {
         }
     }
 
-    /// Memory scope of a buffer, `global` where none is said.
+    /// Returns the memory scope of a buffer; `global` if unspecified.
     pub fn buffer_scope(self) -> &'a str {
         match self.buffer() {
             Some(buffer) if buffer.scope != NONE => self.raw.str(buffer.scope),
@@ -174,12 +175,12 @@ impl<'a> Ty<'a> {
         }
     }
 
-    /// As an owned value. What a body under construction has beyond the size that a sealed one may have is left out.
+    /// Copies the type to an owned one. In a body under construction, parts beyond the size limit of sealed bodies are omitted.
     pub fn to_owned(self) -> Type {
         self.within(&Left::new())
     }
 
-    /// As an owned value of as many parts as are left.
+    /// Copies the type to an owned one, with at most the remaining number of parts.
     fn within(self, left: &Left) -> Type {
         left.part(Type::Object, || self.rec().map(|rec| self.part(rec, left)))
     }
@@ -237,12 +238,12 @@ impl<'a> Ty<'a> {
     }
 }
 
-/// The dimension of an id; 0 if the id is out of range. Depth is bounded by the validator.
+/// Returns the dimension of an id; 0 if the id is out of range. The validator bounds the depth.
 pub fn dim_at(raw: &RawView<'_>, id: u32) -> Dim {
     dim_within(raw, id, &Left::new())
 }
 
-/// The same of as many parts as are left.
+/// Returns the dimension of an id, with at most the remaining number of parts.
 fn dim_within(raw: &RawView<'_>, id: u32, left: &Left) -> Dim {
     left.part(Dim::Int(0), || raw.prims().get(id as usize).map(|rec| dim_part(raw, rec, left)))
 }
@@ -260,8 +261,8 @@ fn dim_part(raw: &RawView<'_>, rec: &PrimRec, left: &Left) -> Dim {
     }
 }
 
-/// How much may still be written out of a table in which parts are shared: a body under construction may hold, in a few
-/// records, what no memory holds as a tree.
+/// The number of parts that may still be written out of a table with shared parts: a few records of a body under construction can describe a tree
+/// that exceeds memory.
 struct Left {
     parts: Cell<u32>,
     depth: Cell<u32>,
@@ -272,7 +273,7 @@ impl Left {
         Left { parts: Cell::new(MAX_SIZE), depth: Cell::new(MAX_DEPTH + 1) }
     }
 
-    /// One part, or `none` where nothing is left.
+    /// Counts one part and returns it, or `none` if the limit is reached.
     fn part<T>(&self, none: T, f: impl FnOnce() -> Option<T>) -> T {
         let (parts, depth) = (self.parts.get(), self.depth.get());
         if parts == 0 || depth == 0 {
