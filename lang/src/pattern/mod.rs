@@ -1,4 +1,4 @@
-//! Patterns: what a group of values must look like, as a value that passes match and rewrite.
+//! Patterns describe groups of values; passes match them and rewrite the matches.
 //!
 //! ```
 //! use plugin_api::prelude::*;
@@ -17,13 +17,13 @@
 //! # Ok::<(), PassError>(())
 //! ```
 //!
-//! # What there is
+//! # Overview
 //!
-//! | for | use |
+//! | to match | use |
 //! |---|---|
 //! | any value, a parameter | [`wildcard`], [`is_param`] |
 //! | a call of an operator | [`is_op`], [`is_commutative`] |
-//! | a call of a function, of a PrimFunc, of anything | [`is_call_of_function`], [`is_call_to`], [`is_call_tir`], [`is_call_tir_of`], [`is_call`] |
+//! | a call of a function, of a PrimFunc, any call | [`is_call_of_function`], [`is_call_to`], [`is_call_tir`], [`is_call_tir_of`], [`is_call`] |
 //! | a constant, a scalar | [`is_const`], [`is_scalar`] |
 //! | a tuple, an element | [`is_tuple`], [`is_tuple_get`] |
 //! | one of two, both, not | `a \| b`, `a & b`, `!a` |
@@ -35,15 +35,14 @@
 //! | captures | [`bind`](Pattern::bind), [`Capture`], [`Match::get`], [`Match::values`] |
 //! | other conditions | [`when`](Pattern::when), [`check`](Pattern::check), [`pure`](Pattern::pure), [`in_one_block`](Pattern::in_one_block) |
 //!
-//! A search looks through variables to their bindings, and through other names of a value. It does not look through
-//! `match_cast`, nor from an element of a tuple into the tuple.
+//! A search looks through variables to their bindings, and through aliases of a value. It does not look through `match_cast`, nor from an element of
+//! a tuple into the tuple.
 //!
-//! # What it costs
+//! # Cost
 //!
-//! A pattern that is searched in a whole function takes time in proportion to the function, however its alternatives are
-//! nested or shared. Only if a capture, or the name of a dimension, is at several places of a match, the search goes back
-//! to alternatives that contain it, so that all places agree. It gives up at a root after 10,000 of these attempts; an
-//! explanation says so.
+//! Searching a whole function for a pattern takes time proportional to the size of the function, no matter how the pattern's alternatives are nested
+//! or shared. The exception is a capture, or the name of a dimension, that occurs at several places of a match: the search then backtracks to
+//! alternatives that contain it until all places agree. It stops at a root after 10,000 such attempts, which an explanation reports.
 
 mod capture;
 mod construct;
@@ -72,8 +71,8 @@ pub use shape::{DimPattern, ShapePattern};
 use crate::ir::{AttrsId, Body, BodyBuilder, DType, Type, Value};
 use std::sync::OnceLock;
 
-/// What the examples of this module search: `relu = R.nn.relu(x)`, `twice = R.add(relu, relu)`, `sum = R.add(relu, twice)`.
-/// Lives as long as the process.
+/// Returns the function that the examples of this module search: `relu = R.nn.relu(x)`, `twice = R.add(relu, relu)`, `sum = R.add(relu, twice)`. It
+/// lives as long as the process.
 #[doc(hidden)]
 pub fn example() -> (&'static Body, [Value<'static>; 3]) {
     static BODY: OnceLock<Body> = OnceLock::new();

@@ -1,4 +1,4 @@
-//! Patterns as values: what a pattern says about a value, and how patterns are put together.
+//! Patterns as values: the conditions on a value, and the combination of patterns.
 
 use super::capture::{CaptureKey, CaptureKind};
 use super::matched::Match;
@@ -8,27 +8,27 @@ use crate::ir::{Attr, AttrView, DType, Type, Value};
 use std::ops::{BitAnd, BitOr, Not, RangeFull};
 use std::sync::Arc;
 
-/// What a value of a function must look like. [The module](crate::pattern) has an overview.
+/// A description of a value of a function. [The module](crate::pattern) has an overview.
 ///
-/// A pattern is a value: it can be cloned, returned by a function, and be a part of several others. It belongs to no
-/// function, so one pattern serves a whole module.
+/// A pattern is a value: it can be cloned, returned by a function, and be a part of several others. It does not belong to a function, so one pattern
+/// serves a whole module.
 #[derive(Clone)]
 pub struct Pattern(pub(super) Arc<Node>);
 
-/// One pattern without its place in others.
+/// A single pattern, without the patterns that contain it.
 #[derive(Clone, Default)]
 pub(super) struct Node {
     pub(super) form: Form,
     pub(super) tests: Vec<Test>,
-    /// Patterns of values that are next to this one.
+    /// Patterns of neighbouring values.
     pub(super) parts: Vec<(Part, Pattern)>,
     pub(super) checks: Vec<Check>,
     pub(super) captures: Vec<String>,
-    /// What messages call it.
+    /// The name of the pattern in messages.
     pub(super) name: Option<String>,
 }
 
-/// What kind of value is wanted.
+/// The required form of a value.
 #[derive(Clone, Default)]
 pub(super) enum Form {
     #[default]
@@ -41,7 +41,7 @@ pub(super) enum Form {
     Or(Vec<Pattern>),
     And(Vec<Pattern>),
     Not(Pattern),
-    /// `first`, or `more`, in which the hole of this number is the chain again.
+    /// `first`, or `more`, in which the hole of this number is the chain itself.
     Chain {
         hole: u64,
         first: Pattern,
@@ -50,7 +50,7 @@ pub(super) enum Form {
     Hole(u64),
 }
 
-/// What is called.
+/// The required callee.
 #[derive(Clone)]
 pub(super) enum Callee {
     Any,
@@ -61,7 +61,7 @@ pub(super) enum Callee {
     Prim(Option<String>),
 }
 
-/// What a value must be like by itself.
+/// A condition on a single value.
 #[derive(Clone)]
 pub(super) enum Test {
     Kind(CaptureKind),
@@ -78,7 +78,7 @@ pub(super) enum Test {
     When(String, Arc<dyn Fn(Value<'_>) -> bool + Send + Sync>),
 }
 
-/// Which neighbour of a value.
+/// The position of a neighbour of a value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
     Arg(u32),
@@ -87,18 +87,18 @@ pub(super) enum Part {
     OnlyUser,
 }
 
-/// What is asked of a whole match.
+/// A condition on a whole match.
 #[derive(Clone)]
 pub(super) enum Check {
     OneBlock,
     Closure(Arc<dyn for<'m> Fn(&Match<'m>) -> Result<(), PassError> + Send + Sync>),
 }
 
-/// Patterns of the arguments of a call, or of the elements of a tuple: `[a, b]`, or `..` for any number of any values.
+/// The patterns of the arguments of a call, or of the elements of a tuple: `[a, b]`, or `..` for any number of any values.
 #[derive(Clone)]
 #[non_exhaustive]
 pub enum Args {
-    /// As many as there are, whatever they are.
+    /// Any number of any values.
     Any,
     /// Exactly these, in this order.
     Each(Vec<Pattern>),
@@ -135,7 +135,7 @@ impl From<&Pattern> for Pattern {
 }
 
 impl Node {
-    /// Takes the patterns that it is made of.
+    /// Moves its parts out of the node.
     fn take_parts(&mut self) -> Vec<Pattern> {
         let mut parts: Vec<Pattern> = std::mem::take(&mut self.parts).into_iter().map(|(_, part)| part).collect();
         match std::mem::take(&mut self.form) {
@@ -150,7 +150,7 @@ impl Node {
     }
 }
 
-/// One after the other: patterns may be nested deeper than the stack allows.
+/// Drops the parts iteratively, because patterns may be nested deeper than the stack allows.
 impl Drop for Node {
     fn drop(&mut self) {
         let mut rest = self.take_parts();
@@ -169,7 +169,7 @@ impl Pattern {
         Pattern(Arc::new(node))
     }
 
-    /// With something more that is wanted of the same value.
+    /// Returns the pattern with a further condition on the same value.
     fn with(mut self, change: impl FnOnce(&mut Node)) -> Pattern {
         change(Arc::make_mut(&mut self.0));
         self
@@ -184,10 +184,9 @@ impl Pattern {
         self.with(|node| node.parts.push((part, pattern)))
     }
 
-    /// Captures the value under a name, by which [`Match::get`] returns it. `name` is a string, or a typed
-    /// [`Capture`](super::Capture).
+    /// Captures the value under a name, which is the key for [`Match::get`]. `name` is a string, or a typed [`Capture`](super::Capture).
     ///
-    /// A pattern that has a capture twice matches only if both are the same value.
+    /// A pattern that contains a capture twice matches only if both are the same value.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -204,7 +203,7 @@ impl Pattern {
         pattern.with(|node| node.captures.push(name))
     }
 
-    /// Names the pattern, for messages about what did not match.
+    /// Names the pattern in messages about failed matches.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -216,8 +215,8 @@ impl Pattern {
         self.with(|node| node.name = Some(name.to_string()))
     }
 
-    /// And argument `i`, counted from 0, matches. Of a call of a PrimFunc ([`is_call_tir`](super::is_call_tir)), this is
-    /// an argument of the PrimFunc.
+    /// Requires that argument `i`, counted from 0, matches. In a call of a PrimFunc ([`is_call_tir`](super::is_call_tir)), this is an argument of the
+    /// PrimFunc.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -230,7 +229,7 @@ impl Pattern {
         self.part(Part::Arg(u32::try_from(i).unwrap_or(u32::MAX)), pattern)
     }
 
-    /// And at least one argument matches. The first one that does is captured.
+    /// Requires that at least one argument matches. The first matching one is captured.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -243,7 +242,7 @@ impl Pattern {
         self.part(Part::AnyArg, pattern)
     }
 
-    /// And at least one of the values that use it matches. The first one that does is captured.
+    /// Requires that at least one user of the value matches. The first matching one is captured.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -258,8 +257,8 @@ impl Pattern {
         self.part(Part::User, user)
     }
 
-    /// And one value alone uses it, perhaps several times, and matches. A result of a function or branch has another
-    /// user, so it does not match.
+    /// Requires that the value has a single user, perhaps with several uses, and that this user matches. A result of a function or branch does not
+    /// match, because the return is another user.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -273,7 +272,7 @@ impl Pattern {
         self.part(Part::OnlyUser, user)
     }
 
-    /// And it is used exactly once, and is not a result. This is what a fusion wants of every value but its last.
+    /// Requires that the value is used exactly once and is not a result. A fusion needs this for every value but its last.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -286,7 +285,7 @@ impl Pattern {
         self.test(Test::UsedOnce)
     }
 
-    /// And it has no effect.
+    /// Requires that the value has no effect.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -298,7 +297,7 @@ impl Pattern {
         self.test(Test::Pure)
     }
 
-    /// And the attribute `key` has this value.
+    /// Requires that the attribute `key` has this value.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -311,7 +310,7 @@ impl Pattern {
         self.test(Test::Attr(key.to_string(), value.into()))
     }
 
-    /// And `condition` holds for the attribute `key`. `expected` says in words what it wants.
+    /// Requires that `condition` holds for the attribute `key`. `expected` describes the condition in words.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -330,7 +329,7 @@ impl Pattern {
         self.test(Test::AttrIf(key.to_string(), expected.to_string(), Arc::new(condition)))
     }
 
-    /// And the called function has this attribute. The matcher must have the module: [`Matcher::in_module`](super::Matcher::in_module).
+    /// Requires that the called function has this attribute. The matcher needs the module: [`Matcher::in_module`](super::Matcher::in_module).
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -344,7 +343,7 @@ impl Pattern {
         self.test(Test::CalleeAttr(key.to_string(), value.into()))
     }
 
-    /// And it has this type. For shapes with symbolic dimensions use [`Pattern::shape`].
+    /// Requires this type. For shapes with symbolic dimensions use [`Pattern::shape`].
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -357,7 +356,7 @@ impl Pattern {
         self.test(Test::Type(ty))
     }
 
-    /// And it has this data type: of the elements, if it is a tensor.
+    /// Requires this data type; for a tensor, that of its elements.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -370,7 +369,7 @@ impl Pattern {
         self.test(Test::DType(dtype))
     }
 
-    /// And it is a tensor or shape of this many dimensions.
+    /// Requires a tensor or shape with this number of dimensions.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -382,9 +381,9 @@ impl Pattern {
         self.test(Test::Rank(rank))
     }
 
-    /// And it is a tensor or shape with these dimensions: an array of integers, or a tuple of integers and names. A name
-    /// matches any dimension, including a symbolic one. A name that appears twice must match the same dimension both times;
-    /// `"_"` matches any dimension each time. [`Match::dim`] returns the dimension that a name matched.
+    /// Requires a tensor or shape with these dimensions: an array of integers, or a tuple of integers and names. A name matches any dimension,
+    /// including a symbolic one. A name that appears twice must match the same dimension both times; `"_"` matches any dimension each time.
+    /// [`Match::dim`] returns the dimension that a name matched.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -400,7 +399,7 @@ impl Pattern {
         self.test(Test::Shape(dims.dims()))
     }
 
-    /// And `condition` holds for the value. `expected` says in words what it wants: messages quote it.
+    /// Requires that `condition` holds for the value. `expected` describes the condition in words; messages quote it.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -414,8 +413,8 @@ impl Pattern {
         self.test(Test::When(expected.to_string(), Arc::new(condition)))
     }
 
-    /// And `check` agrees with what this pattern matched; its error says why not. It is asked about the first way in
-    /// which the pattern matches here, and sees the captures of this pattern, not those around it.
+    /// Requires that `check` accepts the match of this pattern; its error is the reason for a rejection. It is called for the first way in which the
+    /// pattern matches here, with the captures of this pattern only.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -434,8 +433,7 @@ impl Pattern {
         self.with(|node| node.checks.push(Check::Closure(Arc::new(check))))
     }
 
-    /// And all calls, tuples and elements that this pattern matched are directly in one block, so that they can become a
-    /// function.
+    /// Requires that all calls, tuples and elements that this pattern matched are directly in one block, so that they can become a function.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -448,13 +446,13 @@ impl Pattern {
         self.with(|node| node.checks.push(Check::OneBlock))
     }
 
-    /// Is a constant with one element, which has this value.
+    /// Requires a constant with one element, which has this value.
     pub(super) fn scalar(self, value: f64) -> Pattern {
         self.test(Test::Scalar(value))
     }
 }
 
-/// `a | b`: the first of them that matches.
+/// `a | b`: matches the first pattern that matches.
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -472,7 +470,7 @@ impl BitOr for Pattern {
     }
 }
 
-/// `a & b`: both match.
+/// `a & b`: matches if both patterns match.
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -490,7 +488,7 @@ impl BitAnd for Pattern {
     }
 }
 
-/// `!a`: does not match. It captures nothing; captures in it are those from before it.
+/// `!a`: matches if the pattern does not. It captures nothing; captures in it refer to values captured before it.
 ///
 /// ```
 /// use plugin_api::prelude::*;

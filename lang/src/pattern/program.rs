@@ -1,4 +1,4 @@
-//! A pattern made ready for the search: its parts in one table, and what of it needs another try.
+//! A pattern compiled for search: its parts in one table, with the parts that need backtracking.
 
 use super::matched::DIM;
 use super::node::{Args, Callee, Check, Form, Node, Part, Pattern, Test};
@@ -6,16 +6,16 @@ use super::shape::DimPattern;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-/// A pattern as a table. Parts that are shared are in it once.
+/// A pattern as a table, in which shared parts occur once.
 pub(super) struct Program {
     pub(super) rows: Vec<Row>,
     /// Captures and named dimensions.
     pub(super) slots: Vec<String>,
-    /// Which slots are filled in at more than one place, so that the places must agree.
+    /// For each slot, true if it is filled in at more than one place, so that the places must agree.
     pub(super) shared: Vec<bool>,
     /// Operators that are compared.
     pub(super) ops: Vec<Arc<str>>,
-    /// Operators that the root can be a call of, as positions in `ops`; `None`: it can be anything.
+    /// The operators that the root can call, as positions in `ops`; `None` if it can match something else.
     pub(super) root_ops: Option<Vec<usize>>,
 }
 
@@ -27,16 +27,16 @@ pub(super) struct Row {
     pub(super) captures: Vec<usize>,
     /// Slots of named dimensions, with the position of the dimension.
     pub(super) dims: Vec<(usize, usize)>,
-    /// Whether a slot that is filled in elsewhere, too, is in it: then its alternatives stay open after it matched.
+    /// True if it contains a slot that is also filled in elsewhere; its alternatives then stay open after a match.
     pub(super) open: bool,
-    /// Whether what is found about a value is remembered.
+    /// True if its result for each value is cached.
     pub(super) memo: bool,
 }
 
 /// [`Form`] with positions in the table.
 pub(super) enum Head {
     Any,
-    /// Position in `ops` of the operator, if one is wanted.
+    /// The position of the operator in `ops`, if one is required.
     Call(Option<usize>, Option<Vec<usize>>),
     Const,
     Param,
@@ -56,7 +56,7 @@ impl Row {
         &self.source.0
     }
 
-    /// Patterns that are directly in it.
+    /// Returns the patterns directly inside the row.
     fn below(&self) -> impl Iterator<Item = usize> {
         let head = match &self.head {
             Head::Call(_, Some(all)) | Head::Tuple(Some(all)) | Head::Or(all) | Head::And(all) => all.clone(),
@@ -66,12 +66,12 @@ impl Row {
         head.into_iter().chain(self.parts.iter().map(|(_, part)| *part))
     }
 
-    /// Whether its own head or parts can match in more than one way.
+    /// Returns true if its own head or parts can match in more than one way.
     pub(super) fn has_choice(&self) -> bool {
         matches!(self.head, Head::Or(_)) || self.parts.iter().any(|(part, _)| matches!(part, Part::AnyArg | Part::User))
     }
 
-    /// Whether something is done once all of it matched.
+    /// Returns true if the row has work to do after all of its parts matched.
     pub(super) fn has_end(&self) -> bool {
         self.memo || !self.checks().is_empty() || self.has_choice() && !self.open
     }
@@ -80,7 +80,7 @@ impl Row {
         &self.node().checks
     }
 
-    /// Whether it says what kind of value it is, so that the value is a part of the match.
+    /// Returns true if the row requires a form of the value, which makes the value a part of the match.
     pub(super) fn is_inner(&self) -> bool {
         matches!(self.head, Head::Call(..) | Head::Tuple(_) | Head::TupleGet(_))
     }
@@ -94,10 +94,10 @@ impl Row {
     }
 }
 
-/// Name of the operator that calls PrimFuncs.
+/// The operator that calls PrimFuncs.
 pub(super) const CALL_TIR: &str = "relax.call_tir";
 
-/// How many alternatives inside alternatives are looked at for the operators of a root.
+/// The depth of nested alternatives that are examined for the operators of a root.
 const DEEPEST_ROOT: usize = 64;
 
 #[derive(Default)]
@@ -141,7 +141,7 @@ impl Program {
         program
     }
 
-    /// Operators of the calls that a row can match; `None` if it can match something else.
+    /// Returns the operators of the calls that a row can match; `None` if it can match something else.
     fn ops_of(&self, row: usize, deep: usize) -> Option<Vec<usize>> {
         let deep = deep.checked_sub(1)?;
         match &self.rows[row].head {
@@ -157,7 +157,7 @@ impl Program {
 }
 
 impl Builder {
-    /// The row of a pattern, which is filled later if it is new.
+    /// Returns the row of a pattern; a new row is filled later.
     fn row(&mut self, pattern: &Pattern) -> usize {
         let pointer = Arc::as_ptr(&pattern.0);
         if let Some(at) = self.known.get(&pointer) {
@@ -244,7 +244,7 @@ fn position<T: PartialEq>(all: &mut Vec<T>, one: T) -> usize {
     })
 }
 
-/// For each row and slot, at how many places of one match the row fills in the slot: 0, 1, or more (2).
+/// Returns for each row and slot how often one match of the row fills in the slot: 0, 1, or more (2).
 fn filled(rows: &[Row], slots: usize) -> Vec<Vec<u8>> {
     let mut filled = vec![vec![0u8; slots]; rows.len()];
     loop {
@@ -254,7 +254,7 @@ fn filled(rows: &[Row], slots: usize) -> Vec<Vec<u8>> {
             changed |= now != filled[at];
             filled[at] = now;
         }
-        // Numbers only grow, and up to 2.
+        // The counts only grow, and never beyond 2.
         if !changed {
             return filled;
         }
@@ -264,7 +264,7 @@ fn filled(rows: &[Row], slots: usize) -> Vec<Vec<u8>> {
 fn filled_by(row: &Row, filled: &[Vec<u8>], slots: usize) -> Vec<u8> {
     let mut now = vec![0u8; slots];
     if let Head::Or(all) = &row.head {
-        // Of alternatives, one takes part in a match.
+        // Only one alternative takes part in a match.
         for one in all {
             now.iter_mut().zip(&filled[*one]).for_each(|(now, more)| *now = (*now).max(*more));
         }

@@ -10,7 +10,7 @@ pub enum DimPattern {
     Any,
     /// This number.
     Int(i64),
-    /// Any dimension; everywhere in the pattern the same one.
+    /// Any dimension, but the same one everywhere in the pattern.
     Named(String),
 }
 
@@ -33,7 +33,7 @@ impl From<&str> for DimPattern {
 }
 
 impl DimPattern {
-    /// Whether a dimension is one like this, names aside.
+    /// Returns true if a dimension fits, ignoring names.
     pub(super) fn fits(&self, dim: &Dim) -> bool {
         match self {
             DimPattern::Int(n) => dim.as_int() == Some(*n),
@@ -52,9 +52,9 @@ impl std::fmt::Display for DimPattern {
     }
 }
 
-/// What [`Pattern::shape`](super::Pattern::shape) takes: an array or vector of numbers or of names, or a tuple of both.
+/// The argument of [`Pattern::shape`](super::Pattern::shape): an array or vector of numbers or of names, or a tuple of both.
 pub trait ShapePattern {
-    /// Its dimensions.
+    /// Returns the dimensions.
     fn dims(self) -> Vec<DimPattern>;
 }
 

@@ -1,11 +1,11 @@
-//! What a search costs, counted in steps, and what it finds.
+//! Tests of the cost of a search, counted in steps, and of its results.
 
 use super::*;
 use crate::ir::{Attr, Call, Constant, Dim, Module};
 use crate::rewrite::mutators::Action;
 use crate::{PassError, bail};
 
-/// A function whose bindings `f` writes, given its builder, its parameter `x` and their type; it returns the last one.
+/// Builds a function whose bindings `f` writes, given its builder, its parameter `x` and their type; returns the last one.
 fn function(f: impl FnOnce(&mut Calls)) -> Body {
     let mut b = BodyBuilder::new();
     b.begin_function(0, AttrsId::NONE, None);
@@ -40,7 +40,7 @@ fn named<'b>(body: &'b Body, name: &str) -> Value<'b> {
     body.lookup_binding(name).unwrap_or_else(|| panic!("no `{name}`"))
 }
 
-/// Steps of a search for all matches, and their number.
+/// Returns the steps of a search for all matches, and the number of matches.
 fn cost(pattern: &Pattern, body: &Body) -> (u64, usize) {
     let matcher = Matcher::new(pattern);
     let mut search = matcher.on(body);
@@ -48,7 +48,7 @@ fn cost(pattern: &Pattern, body: &Body) -> (u64, usize) {
     (search.steps(), found)
 }
 
-/// A ladder of `n` rungs: each adds the one before to itself.
+/// Builds a ladder of `n` rungs: each adds the one before to itself.
 fn ladder(n: usize) -> Body {
     function(|calls| {
         for i in 0..n {
@@ -58,7 +58,7 @@ fn ladder(n: usize) -> Body {
     })
 }
 
-/// Steps at most double if the function does.
+/// Checks that the steps at most double if the function does.
 fn assert_linear(pattern: &Pattern, body: impl Fn(usize) -> Body) {
     let (small, large) = (cost(pattern, &body(1000)), cost(pattern, &body(2000)));
     assert!(large.0 <= 2 * small.0 + small.0 / 20, "{small:?}, then {large:?}");
@@ -67,7 +67,7 @@ fn assert_linear(pattern: &Pattern, body: impl Fn(usize) -> Body) {
 
 #[test]
 fn alternatives_that_share_parts_cost_no_more_than_their_parts() {
-    // Each level has two alternatives, which both begin with the level below: 2^40 ways through a tree of them.
+    // Each level has two alternatives, which both begin with the level below: as a tree, there are 2^40 ways.
     let mut pattern = is_op("relax.add", ..);
     for _ in 0..40 {
         let below = pattern.clone();
@@ -80,7 +80,7 @@ fn alternatives_that_share_parts_cost_no_more_than_their_parts() {
 
 #[test]
 fn alternatives_side_by_side_are_not_multiplied() {
-    // The last argument never matches: each of 30 alternatives before it would be tried again for each of the others.
+    // The last argument never matches: a naive search would retry each of the 30 alternatives before it for each of the others.
     let either = || is_op("relax.add", ..) | wildcard();
     let args: Vec<Pattern> = (0..30).map(|_| either()).chain([is_const()]).collect();
     let body = |n: usize| {
@@ -101,7 +101,7 @@ fn chains_and_users_are_looked_at_once() {
     let chain_of_adds = is_chain(is_param(), |inner| is_op("relax.add", ..).any_arg(inner));
     assert_linear(&chain_of_adds, ladder);
     assert_eq!(cost(&chain_of_adds, &ladder(500)).1, 500);
-    // Every value uses `x`, and each asks for a user of `x` that there is not.
+    // Every value uses `x`, and each requires a user of `x` that does not exist.
     let star = |n: usize| {
         function(|calls| {
             for i in 0..n {
@@ -117,7 +117,7 @@ fn chains_and_users_are_looked_at_once() {
 
 #[test]
 fn a_shared_capture_goes_back_to_alternatives() -> Result<(), PassError> {
-    // add(a, y) * a, in any order of the sum: the first order binds the wrong `a`.
+    // `add(a, y) * a`, with the sum in either order: the first order binds the wrong `a`.
     let sum = is_commutative("relax.add", wildcard().bind("a"), wildcard());
     let pattern = is_op("relax.multiply", [sum, wildcard().bind("a")]);
     let body = function(|calls| {
@@ -169,7 +169,7 @@ fn depth_costs_no_stack() {
     assert!(pattern.to_string().contains('…'));
     drop(matcher);
     drop(pattern);
-    // A chain through all of it.
+    // A chain through the whole function.
     let all = is_chain(is_param(), |inner| is_op("relax.add", [inner, wildcard()]));
     let found = Matcher::new(&all).on(&body).at(named(&body, &format!("v{}", n - 1))).map(|found| found.inner().len());
     assert_eq!(found, Some(n));
@@ -213,7 +213,7 @@ fn captures_say_what_is_wrong_with_them() {
     assert!(typed.is_none()); // a parameter is not a call
 }
 
-/// What an explanation says about a value of the example.
+/// Returns the explanation for a value of the example.
 fn why(pattern: &Pattern, name: &str) -> String {
     let (body, _) = example();
     Matcher::new(pattern).on(body).explain(named(body, name)).to_string()
@@ -308,7 +308,7 @@ fn dimensions_and_functions_are_matched() -> Result<(), PassError> {
     Ok(())
 }
 
-/// What a pattern must not match failed already when it was to match.
+/// The negated pattern already failed when it was tried as a positive one.
 #[test]
 fn what_cannot_match_is_explained_although_it_was_looked_at_before() {
     let (body, [relu, ..]) = super::example();

@@ -1,11 +1,11 @@
-//! Edits of blocks, and of what dataflow blocks show.
+//! Edits of blocks, and of the outputs of dataflow blocks.
 
 use super::{Edit, Operand};
 use crate::ir::records::{flag, kind};
 use crate::ir::{Attr, Block, NodeSpec, V, Value};
 
 impl Edit<'_> {
-    /// A dataflow block becomes a plain one; its variables are visible after it.
+    /// Turns a dataflow block into a plain one; its variables are visible after it.
     pub fn to_plain_block(&mut self, block: Block<'_>) {
         let header = self.v(block.header());
         self.update(header, |node| {
@@ -16,28 +16,28 @@ impl Edit<'_> {
         inner.for_each(|binding| self.make_output(binding));
     }
 
-    /// Puts the bindings from `first` to `last`, which are directly in one sequence, into a new dataflow block.
+    /// Wraps the bindings from `first` to `last`, which are directly in one sequence, in a new dataflow block.
     pub fn wrap_dataflow(&mut self, first: Value<'_>, last: Value<'_>) -> V {
         self.wrap(first, last, NodeSpec::new(kind::DATAFLOW).flags(flag::DATAFLOW))
     }
 
-    /// Puts the bindings from `first` to `last`, which are directly in one sequence, into a new plain block.
+    /// Wraps the bindings from `first` to `last`, which are directly in one sequence, in a new plain block.
     pub fn wrap_plain(&mut self, first: Value<'_>, last: Value<'_>) -> V {
         self.wrap(first, last, NodeSpec::new(kind::BLOCK))
     }
 
-    /// A variable of a dataflow block becomes an output of it.
+    /// Makes a variable of a dataflow block an output of the block.
     pub fn make_output(&mut self, binding: impl Operand) {
         self.update(binding, |node| node.flags &= !flag::INNER);
     }
 
-    /// An output of a dataflow block becomes a variable that only the block sees.
+    /// Makes an output of a dataflow block a variable that is visible only in the block.
     pub fn make_dataflow_var(&mut self, binding: impl Operand) {
         self.update(binding, |node| node.flags |= flag::INNER);
     }
 
-    /// Writes the bindings of a block in another order, each with what is nested in it; says whether it is another one. A
-    /// binding with content of its own, such as a local function, cannot be moved.
+    /// Writes the bindings of a block in another order, each with its nested expressions; returns true if the order changed. A binding with a region,
+    /// such as a local function, cannot be moved.
     pub fn reorder(&mut self, block: Block<'_>, order: &[Value<'_>]) -> bool {
         if block.bindings().eq(order.iter().copied()) {
             return false;
@@ -47,7 +47,7 @@ impl Edit<'_> {
         true
     }
 
-    /// Sets one attribute of a value; the others stay.
+    /// Sets one attribute of a value; the others are kept.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -78,7 +78,7 @@ impl Edit<'_> {
         self.set_attrs(v, attrs);
     }
 
-    /// Removes one attribute of a value; the others stay.
+    /// Removes one attribute of a value; the others are kept.
     pub fn remove_attr(&mut self, value: impl Operand, key: &str) {
         let v = value.of(self);
         let attrs: Vec<(String, Attr)> = self.with(v, |value| value.attrs().to_owned());

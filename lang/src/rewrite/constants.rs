@@ -1,4 +1,4 @@
-//! New constants where a body is rewritten.
+//! New constants in rewritten bodies.
 
 use crate::ir::V;
 use crate::ir::constant::{Array, AsElement, ConstantError};
@@ -6,10 +6,10 @@ use crate::rewrite::Edit;
 use crate::rewrite::mutators::Rewriter;
 
 impl Edit<'_> {
-    /// A new constant, from its shape and its elements in row-major order.
+    /// Adds a constant, from its shape and its elements in row-major order.
     ///
     /// # Errors
-    /// If there are not as many elements as the shape says.
+    /// If the number of elements does not match the shape.
     pub fn constant<T: AsElement>(
         &mut self,
         shape: &[i64],
@@ -18,18 +18,18 @@ impl Edit<'_> {
         Ok(self.array(&Array::new(shape, values)?))
     }
 
-    /// A new constant of an array.
+    /// Adds a constant from an array.
     pub fn array(&mut self, array: &Array) -> V {
         self.builder().array(array)
     }
 }
 
 impl Rewriter<'_> {
-    /// A new constant, from its shape and its elements in row-major order: `rw.constant(&[2], [1.0f32, 2.0])`. An example
-    /// is in the documentation of [`Constant`](crate::ir::constant::Constant).
+    /// Adds a constant, from its shape and its elements in row-major order: `rw.constant(&[2], [1.0f32, 2.0])`. The documentation of
+    /// [`Constant`](crate::ir::constant::Constant) has an example.
     ///
     /// # Errors
-    /// If there are not as many elements as the shape says.
+    /// If the number of elements does not match the shape.
     pub fn constant<T: AsElement>(
         &mut self,
         shape: &[i64],
@@ -38,7 +38,7 @@ impl Rewriter<'_> {
         self.edit().constant(shape, values)
     }
 
-    /// A new constant of an array.
+    /// Adds a constant from an array.
     pub fn array(&mut self, array: &Array) -> V {
         self.edit().array(array)
     }

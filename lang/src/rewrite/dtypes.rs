@@ -1,4 +1,4 @@
-//! The same function with other data types.
+//! Replaces the data types of a function.
 
 use crate::ir::constant::Constant;
 use crate::ir::records::{NONE, StrRec, attr, leaf, val};
@@ -6,8 +6,7 @@ use crate::ir::storage::sections::Sections;
 use crate::ir::{Body, DType, SealError, Tensor, Value};
 
 impl Body {
-    /// This function with another data type in the place of each one: in types, buffers, expressions and attributes, and
-    /// constants are converted. Nothing is inferred again.
+    /// Replaces each data type in types, buffers, expressions and attributes, and converts constants. Types are not inferred again.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -24,7 +23,7 @@ impl Body {
     /// ```
     ///
     /// # Errors
-    /// If the data of a constant cannot be converted, or the function does not hold together with these types.
+    /// If the data of a constant cannot be converted, or the function is not valid with the new types.
     pub fn with_dtypes(&self, to: &dyn Fn(DType) -> DType) -> Result<Body, SealError> {
         let mut s = Sections::copy_of(self.raw());
         let to = |dtype: u32| to(DType(dtype)).0;
@@ -35,7 +34,7 @@ impl Body {
         for rec in s.leaves.iter_mut().filter(|rec| rec.kind == leaf::DTYPE) {
             rec.val = u64::from(to(rec.val as u32));
         }
-        // Some attributes have the name of a data type.
+        // Some attributes contain the name of a data type.
         let mut names = Vec::new();
         for rec in s.attrs.iter_mut() {
             match rec.kind {
@@ -54,7 +53,7 @@ impl Body {
     }
 }
 
-/// Converts the constants; their types follow with all others.
+/// Converts the data of constants; their types are replaced with all others.
 fn constants(body: &Body, s: &mut Sections, to: &dyn Fn(u32) -> u32) -> Result<(), SealError> {
     for leaf in 0..s.leaves.len() as u32 {
         let value = Value::leaf_of(body, leaf);
@@ -81,7 +80,7 @@ fn converted(constant: &Constant<'_>, dtype: DType) -> Option<Tensor> {
     Some(Tensor::new(array.view().bytes()))
 }
 
-/// New strings for those of these that are the name of a data type that becomes another one: the old and the new ids.
+/// Adds new strings for those of `ids` that name a data type to be replaced; returns pairs of old and new ids.
 fn strings(s: &mut Sections, ids: &[u32], to: &dyn Fn(u32) -> u32) -> Vec<(u32, u32)> {
     let mut out: Vec<(u32, u32)> = Vec::new();
     for id in ids.iter().filter(|id| **id != NONE) {

@@ -1,7 +1,7 @@
-//! Rewriting: a mutable copy of a body, changed in place, with insertions kept aside and one compaction at the end.
+//! Rewriting: a mutable copy of a body, changed in place. Insertions are collected separately, and one compaction at the end applies them.
 //!
-//! Old values keep their ids while editing, so a pass reads `Value`s of the body and writes `V`s of the edit. `k`
-//! changes cost O(nodes + k log k) in all. An edit that changed nothing gives the same handle back.
+//! Old values keep their ids while editing, so a pass reads `Value`s of the body and writes `V`s of the edit. `k` changes cost O(nodes + k log k) in
+//! total. An edit without changes returns the same handle.
 
 mod compact;
 mod limit;
@@ -22,31 +22,31 @@ use crate::ir::value::Value;
 use compact::{Changes, Compact, Written};
 use std::collections::{BTreeSet, HashMap};
 
-/// What happens to a node of the old body.
+/// The state of a node of the old body.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     Keep,
-    /// Gone, with its content.
+    /// Removed, together with its content.
     Removed,
-    /// Its header is gone, its content stays.
+    /// The header is removed, its content is kept.
     Dissolved,
-    /// Stands somewhere else: an [`Item::Old`] puts it there.
+    /// Moved to the position of an [`Item::Old`].
     Moved,
 }
 
-/// Where something is inserted.
+/// The position of an insertion.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place {
     /// Old position.
     at: u32,
-    /// Whether it comes before the node at `at` (and outside regions that end there), or after `!anchor`.
+    /// True if it precedes the node at `at` (and follows regions that end there); false if it follows `!anchor`.
     before: bool,
-    /// For "after": the complement of the node it follows, so that inner ones come first.
+    /// For insertions after a node, the complement of that node's position, so that inner ones come first.
     anchor: u32,
 }
 
 impl Place {
-    /// Old position, and whether it comes before the node there or behind the one before it.
+    /// Returns the old position, and true for a position before the node there, or false for one after the previous node.
     pub(crate) fn position(self) -> (u32, bool) {
         (self.at, self.before)
     }
@@ -61,10 +61,10 @@ enum Item {
     Close,
 }
 
-/// A body that is being changed.
+/// A body under modification.
 ///
-/// Values of the old body stay valid while it is edited. [`Edit::v`] turns one into a value of the edit, which can be an
-/// operand of something new. [`Edit::finish`] validates the result.
+/// Values of the old body stay valid while it is edited. [`Edit::v`] converts one to a value of the edit, which can be an operand of new nodes.
+/// [`Edit::finish`] validates the result.
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -106,19 +106,19 @@ pub struct Edit<'b> {
     side: Vec<(Place, Item)>,
     place: Place,
     dirty: bool,
-    /// Whether attributes of nodes changed.
+    /// True if attributes of nodes changed.
     attrs_changed: bool,
-    /// Region around each old node; made when it is first asked for.
+    /// The enclosing region of each old node; computed on first use.
     parents: Vec<u32>,
-    /// The old scalar that each symbolic variable is, by its number; made when it is first asked for.
+    /// The old scalar of each symbolic variable, by the number of the variable; computed on first use.
     symbols: Option<HashMap<u32, u32>>,
-    /// What completes the new body.
+    /// The function that completes the new body.
     complete: Option<fn(&Body) -> Result<Body, SealError>>,
-    /// What [`Edit::outline`] knows of the groups that it made before.
+    /// State that [`Edit::outline`] keeps about the groups that it made before.
     pub(crate) groups: crate::rewrite::outline::Groups,
 }
 
-/// The node that is meant by `op`, with what replaced it followed to the end.
+/// Returns the node to which `op` refers, following all replacements.
 fn resolved(forward: &[u32], mut op: u32) -> u32 {
     let mut steps = 0;
     while let Some(next) = forward.get(op as usize).copied().filter(|next| *next != NONE) {
@@ -153,7 +153,7 @@ impl Body {
         }
     }
 
-    /// Keeps the bindings for which `keep` is true; the others, and what is nested in them, go.
+    /// Keeps the bindings for which `keep` returns true; removes the others, with their nested expressions.
     ///
     /// # Errors
     /// If a removed binding is still used.
@@ -179,7 +179,7 @@ impl Body {
         self.without(drop)
     }
 
-    /// A Relax function without these bindings. Nothing is added, so no table is copied.
+    /// Returns a Relax function without these bindings. Nothing is added, so no table is copied.
     fn without(&self, dropped: Vec<Value<'_>>) -> Result<Body, SealError> {
         let raw = self.raw();
         let mut state = vec![State::Keep; self.len()];
@@ -199,45 +199,45 @@ impl Body {
 }
 
 impl<'b> Edit<'b> {
-    /// The body as it was.
+    /// Returns the body before the edit.
     pub fn old(&self) -> &'b Body {
         self.old
     }
 
-    /// A value of the old body, as one of this edit.
+    /// Converts a value of the old body to one of this edit.
     pub fn v(&self, value: Value<'_>) -> V {
         debug_assert!(std::ptr::eq(value.raw, self.old.raw()), "a value of another body; import it first");
         self.b.v(value.op)
     }
 
-    /// The builder under this edit: for types, attributes and leaves. Nodes are added by the methods of the edit.
+    /// Returns the builder of this edit, for types, attributes and leaves. Add nodes with the methods of the edit.
     pub fn builder(&mut self) -> &mut BodyBuilder {
         &mut self.b
     }
 
-    /// Looks at a value of this edit, old or new, in its current state.
+    /// Calls `f` with the current state of a value of this edit, old or new.
     pub fn with<R>(&self, v: impl Operand, f: impl FnOnce(Value<'_>) -> R) -> R {
         self.b.with(v.of(self), f)
     }
 
-    /// Number of nodes so far, old and new.
+    /// Returns the number of nodes so far, old and new.
     pub(crate) fn n_nodes(&self) -> usize {
         self.b.pool.s.nodes.len()
     }
 
-    /// Operands of the node at a position, that are nodes.
+    /// Returns the operands of the node at a position, without leaves.
     pub(crate) fn operands_of(&self, at: usize) -> Vec<V> {
         let s = &self.b.pool.s;
         let words = &s.operands[s.nodes[at].op_range()];
         words.iter().filter(|op| **op & LEAF_BIT == 0).map(|op| self.b.v(*op)).collect()
     }
 
-    /// Whether anything was changed so far.
+    /// Returns true if anything was changed so far.
     pub fn is_dirty(&self) -> bool {
         self.dirty || self.attrs_changed
     }
 
-    /// Removes a node and its content, and expressions nested in its operands.
+    /// Removes a node and its content, and the expressions nested in its operands.
     pub fn remove(&mut self, value: Value<'_>) {
         let v = self.v(value);
         self.remove_v(v);
@@ -260,14 +260,14 @@ impl<'b> Edit<'b> {
         }
     }
 
-    /// From now on every use of `value` means `with`; `value` itself is removed, and what is nested in it too unless
-    /// something new uses it. Where `with` itself uses `value`, it means the value as it was, which stays before it.
+    /// Redirects every use of `value` to `with`, and removes `value`. Its nested expressions are removed as well unless new nodes use them. Where
+    /// `with` itself uses `value`, it refers to the old value, which is kept before it.
     pub fn replace(&mut self, value: Value<'_>, with: impl Operand) {
         self.forward_to(value, with);
         self.discard(value);
     }
 
-    /// Removes a node and its content. What is nested in its operands goes as well if nothing uses it in the end.
+    /// Removes a node and its content. Expressions nested in its operands are also removed if nothing uses them in the end.
     pub fn discard(&mut self, value: Value<'_>) {
         if let Some(state) = value.index().and_then(|i| self.state.get_mut(i)) {
             *state = State::Removed;
@@ -275,7 +275,7 @@ impl<'b> Edit<'b> {
         }
     }
 
-    /// Every use of `value` means `with`; `value` stays.
+    /// Redirects every use of `value` to `with`; `value` is kept.
     pub fn forward_to(&mut self, value: Value<'_>, with: impl Operand) {
         let (from, to) = (self.v(value).op, self.b.word(with.of(self)));
         if from == to || from & LEAF_BIT != 0 {
@@ -284,14 +284,14 @@ impl<'b> Edit<'b> {
         if self.forward.is_empty() {
             self.forward.resize(self.n_old as usize, NONE);
         }
-        // Only what is in the old body has uses that another value can take over.
+        // Only uses of nodes of the old body can be redirected.
         let Some(forward) = self.forward.get_mut(from as usize) else { return };
         *forward = to;
         self.dirty = true;
         self.make_visible(from, to);
     }
 
-    /// What stands for an output of a dataflow block must be an output too.
+    /// Makes the replacement of an output of a dataflow block an output as well.
     fn make_visible(&mut self, from: u32, to: u32) {
         let nodes = &self.b.pool.s.nodes;
         let output = nodes[from as usize].has(flag::BOUND) && !nodes[from as usize].has(flag::INNER);
@@ -301,7 +301,7 @@ impl<'b> Edit<'b> {
         }
     }
 
-    /// Whether two nodes are directly in one region; a new node counts as being where it is wanted.
+    /// Returns true if two nodes are directly in one region; a new node is assumed to be in the right one.
     fn same_region(&mut self, a: u32, b: u32) -> bool {
         a >= self.n_old || b >= self.n_old || self.parents()[a as usize] == self.parents()[b as usize]
     }
@@ -313,7 +313,7 @@ impl<'b> Edit<'b> {
         &self.parents
     }
 
-    /// The scalar of the old body that a symbolic variable is.
+    /// Returns the scalar of the old body for a symbolic variable.
     #[doc(hidden)]
     pub fn scalar_of(&mut self, sym: Sym) -> Option<Value<'b>> {
         let old = self.old;
@@ -324,18 +324,18 @@ impl<'b> Edit<'b> {
         symbols.get(&sym.id).map(|at| old.value_at(*at as usize))
     }
 
-    /// Whether a value of this edit is directly in the region of an old one, or is new.
+    /// Returns true if a value of this edit is directly in the region of an old one, or is new.
     pub(crate) fn stands_with(&mut self, v: V, value: Value<'_>) -> bool {
         self.same_region(v.op, value.op)
     }
 
-    /// Kind of the region that an old value is in directly.
+    /// Returns the kind of the region that directly contains an old value.
     pub(crate) fn kind_around(&mut self, value: Value<'_>) -> u16 {
         let header = value.index().and_then(|at| self.parents().get(at).copied()).unwrap_or(0);
         self.old.value_at(header as usize).kind()
     }
 
-    /// Puts an old expression that got a name, and what is nested in it, into a block.
+    /// Wraps an old expression that got a name, and its nested expressions, in a block.
     pub(crate) fn enclose_old(&mut self, value: Value<'_>) {
         let place = self.place;
         self.before(value).open(NodeSpec::new(kind::BLOCK), &[], None);
@@ -343,8 +343,7 @@ impl<'b> Edit<'b> {
         self.place = place;
     }
 
-    /// Puts the insertions from `first` on that have names into a block, if all of them are at one place. What stands
-    /// between them gets a name as well.
+    /// Wraps the named insertions from `first` on in a block, if all of them are at one place. Unnamed insertions between them get a name as well.
     pub(crate) fn enclose_new(&mut self, first: usize, name: &str) {
         let bound = |item: &Item| matches!(item, Item::Node(op) if self.b.pool.s.nodes[*op as usize].has(flag::BOUND));
         let place = self.side.get(first).map(|(place, _)| *place);
@@ -366,7 +365,7 @@ impl<'b> Edit<'b> {
         self.side.insert(first, (place, Item::Open(block.op)));
     }
 
-    /// What a use of `v` means now.
+    /// Returns the value to which a use of `v` now refers.
     pub fn resolve(&self, v: impl Operand) -> V {
         self.b.v(self.resolve_word(v.of(self).op))
     }
@@ -375,12 +374,12 @@ impl<'b> Edit<'b> {
         resolved(&self.forward, op)
     }
 
-    /// Whether a value of the old body was removed.
+    /// Returns true if a value of the old body was removed.
     pub fn is_removed(&self, value: Value<'_>) -> bool {
         value.index().is_some_and(|i| self.state.get(i).is_some_and(|state| *state == State::Removed))
     }
 
-    /// Whether the header of a region of the old body is gone, and its content stays.
+    /// Returns true if the header of a region of the old body was removed while its content is kept.
     pub(crate) fn is_dissolved(&self, value: Value<'_>) -> bool {
         value.index().is_some_and(|i| self.state.get(i).is_some_and(|state| *state == State::Dissolved))
     }
@@ -410,7 +409,7 @@ impl<'b> Edit<'b> {
         self.dirty = true;
     }
 
-    /// Changes the record of a node; not its operands.
+    /// Changes the record of a node, except for its operands.
     pub fn update(&mut self, v: impl Operand, f: impl FnOnce(&mut NodeRec)) {
         let op = self.b.word(v.of(self)) as usize;
         if let Some(node) = self.b.pool.s.nodes.get_mut(op) {
@@ -421,7 +420,7 @@ impl<'b> Edit<'b> {
         }
     }
 
-    /// Sets the type of a node. The type that it has already is no change.
+    /// Sets the type of a node. Setting the current type does not count as a change.
     pub fn set_type(&mut self, v: impl Operand, ty: &Type) {
         let v = v.of(self);
         let before = self.b.type_of(v);
@@ -437,14 +436,14 @@ impl<'b> Edit<'b> {
         self.update(v, |node| node.attrs = attrs.0);
     }
 
-    /// Gives a node a name, which makes a nested expression a binding.
+    /// Names a node, which makes a nested expression a binding.
     pub fn bind(&mut self, v: impl Operand, name: &str) {
         self.dirty = true;
         let v = v.of(self);
         self.b.bind(v, name);
     }
 
-    /// Keeps only the header's content.
+    /// Removes a region header but keeps its content.
     pub fn dissolve(&mut self, header: Value<'_>) {
         if let Some(state) = header.index().and_then(|i| self.state.get_mut(i)) {
             *state = State::Dissolved;
@@ -452,13 +451,13 @@ impl<'b> Edit<'b> {
         }
     }
 
-    /// New nodes go before `value` and the expressions nested in it.
+    /// Sets the current place to before `value` and the expressions nested in it.
     pub fn before(&mut self, value: Value<'_>) -> &mut Self {
         self.place = Place { at: self.start_of(value), before: true, anchor: 0 };
         self
     }
 
-    /// Position of the first expression that is nested in a statement and comes directly before it.
+    /// Returns the position of the first of the nested expressions that directly precede a statement.
     pub(crate) fn start_of(&self, value: Value<'_>) -> u32 {
         let raw = self.old.raw();
         let Some(mut at) = value.index() else { return self.n_old };
@@ -475,7 +474,7 @@ impl<'b> Edit<'b> {
         }
     }
 
-    /// Moves a statement, with what is nested in it, to the current place. Regions cannot be moved.
+    /// Moves a statement, with its nested expressions, to the current place. Regions cannot be moved.
     pub(crate) fn move_here(&mut self, value: Value<'_>) {
         let Some(end) = value.index() else { return };
         for i in self.start_of(value)..=end as u32 {
@@ -486,29 +485,29 @@ impl<'b> Edit<'b> {
         }
     }
 
-    /// The current place.
+    /// Returns the current place.
     pub(crate) fn place(&self) -> Place {
         self.place
     }
 
-    /// Goes back to a place.
+    /// Restores a place.
     pub(crate) fn set_place(&mut self, place: Place) {
         self.place = place;
     }
 
-    /// Number of insertions so far: those at one place are in this order.
+    /// Returns the number of insertions so far; insertions at one place keep their order.
     pub(crate) fn n_inserted(&self) -> u32 {
         self.side.len() as u32
     }
 
-    /// New nodes go directly before `value`. What is nested in it is written with it, after them.
+    /// Sets the current place to directly before `value`. Expressions nested in `value` are written with it, after the new nodes.
     pub fn just_before(&mut self, value: Value<'_>) -> &mut Self {
         let at = value.index().map_or(self.n_old, |i| i as u32);
         self.place = Place { at, before: true, anchor: 0 };
         self
     }
 
-    /// The name of a node, as a hint.
+    /// Sets the name of a node, as a hint.
     pub fn set_name(&mut self, v: impl Operand, name: &str) {
         let op = self.b.word(v.of(self)) as usize;
         if op < self.b.pool.s.names.len() {
@@ -517,16 +516,16 @@ impl<'b> Edit<'b> {
         }
     }
 
-    /// New nodes go after `value` and its content.
+    /// Sets the current place to after `value` and its content.
     pub fn after(&mut self, value: Value<'_>) -> &mut Self {
         self.place = Place { at: value.end() as u32, before: false, anchor: !value.op };
         self
     }
 
-    /// New nodes go to the start of a region.
+    /// Sets the current place to the start of a region.
     pub fn at_start(&mut self, header: Value<'_>) -> &mut Self {
         let at = header.index().map_or(self.n_old, |i| i as u32 + 1);
-        // Regions in this one may end here, but not this one, though it may have no content.
+        // Inner regions may end here, but not this one, even if it is empty.
         self.place = Place { at, before: false, anchor: !header.op.saturating_add(1) };
         self
     }
@@ -545,12 +544,12 @@ impl<'b> Edit<'b> {
         v
     }
 
-    /// Puts a node that the builder made to the current place.
+    /// Inserts a node of the builder at the current place.
     pub(crate) fn put(&mut self, v: V) {
         self.insert(Item::Node(v.op));
     }
 
-    /// Opens a region at the current place; [`Edit::close`] ends it, at the place that is current then.
+    /// Opens a region at the current place; [`Edit::close`] ends it at the place current then.
     pub fn open(&mut self, spec: NodeSpec, ops: &[V], name: Option<&str>) -> V {
         let v = self.b.node(spec.flags(flag::REGION), ops, name);
         self.insert(Item::Open(v.op));
@@ -562,7 +561,7 @@ impl<'b> Edit<'b> {
         self.insert(Item::Close);
     }
 
-    /// Puts the statements from `first` to `last` into a new region.
+    /// Wraps the statements from `first` to `last` in a new region.
     pub fn wrap(&mut self, first: Value<'_>, last: Value<'_>, spec: NodeSpec) -> V {
         self.before(first);
         let v = self.open(spec, &[], None);
@@ -576,7 +575,7 @@ impl<'b> Edit<'b> {
         self.side.push((self.place, item));
     }
 
-    /// Compacts, validates and makes the new body; the same handle if nothing was changed.
+    /// Compacts, validates and makes the new body; returns the same handle if nothing was changed.
     ///
     /// # Errors
     /// If a removed value is still used, or the result is not valid.
@@ -586,7 +585,7 @@ impl<'b> Edit<'b> {
         complete.map_or(Ok(body.clone()), |complete| complete(&body))
     }
 
-    /// The new body gets what is still to be said in it, such as regions that blocks access, from a function.
+    /// Sets a function that completes the new body, for example with the regions that blocks access.
     #[doc(hidden)]
     pub fn complete_with(&mut self, complete: fn(&Body) -> Result<Body, SealError>) {
         self.complete = Some(complete);
@@ -602,7 +601,7 @@ impl<'b> Edit<'b> {
         }
         self.note_origins();
         if !self.dirty && self.b.pool.s.nodes.len() == self.n_old as usize {
-            // The nodes are what they were, in their order.
+            // The nodes and their order are unchanged.
             let sections = Sections { spans: Vec::new(), ..std::mem::take(&mut self.b.pool.s) };
             return crate::ir::storage::sealer::seal(&sections.raw());
         }
@@ -613,7 +612,7 @@ impl<'b> Edit<'b> {
         if !self.is_tir() {
             self.name_shared();
         }
-        // Stable: items at one place keep the order in which they were added.
+        // The sort is stable, so items at one place keep the order in which they were added.
         self.side.sort_by_key(|(place, _)| *place);
         let old = std::mem::take(&mut self.b.pool.s);
         let changes = Changes { state: &self.state, side: &self.side, forward: &self.forward };
@@ -627,7 +626,7 @@ impl<'b> Edit<'b> {
         self.old.kind() == BodyKind::PrimFunc
     }
 
-    /// How often each node is used by what is left.
+    /// Counts how often the remaining nodes use each node.
     fn uses_left(&self) -> Vec<u32> {
         let s = &self.b.pool.s;
         let mut uses = vec![0u32; s.nodes.len()];
@@ -641,12 +640,12 @@ impl<'b> Edit<'b> {
         uses
     }
 
-    /// Whether the node at a position is new, or was not removed.
+    /// Returns true if the node at a position is new, or was not removed.
     fn is_left(&self, at: usize) -> bool {
         !matches!(self.state.get(at), Some(State::Removed | State::Dissolved))
     }
 
-    /// Removes nested expressions that lost their user; in TIR also new ones that never had any.
+    /// Removes nested expressions that lost their user; in TIR, also new ones that never had one.
     fn drop_unused_nested(&mut self) {
         let s = &self.b.pool.s;
         let looked_at = if self.is_tir() { s.nodes.len() } else { self.n_old as usize };

@@ -1,4 +1,4 @@
-//! Edits of functions as a whole: their names, and who may call them.
+//! Edits of functions as a whole: their names and visibility.
 
 use crate::PassError;
 use crate::ir::records::flag;
@@ -17,7 +17,7 @@ impl Edit<'_> {
         });
     }
 
-    /// Each use of a function of the module for which `rename` has a new name becomes a use of that name.
+    /// Renames the uses of each function of the module for which `rename` returns a new name.
     pub fn rename_globals(&mut self, rename: impl Fn(&str) -> Option<String>) {
         for value in self.old().values() {
             for (at, operand) in value.operands().enumerate() {
@@ -31,11 +31,11 @@ impl Edit<'_> {
 }
 
 impl Module {
-    /// The name of each function outside of the module: of a public one its `global_symbol`, if it has one. A private function
-    /// that is in the way of such a name has another one here.
+    /// Returns the name of each function outside of the module: for a public function, its `global_symbol` if it has one. A private function whose
+    /// name collides with such a name gets another one.
     ///
     /// # Errors
-    /// If two public functions have one name.
+    /// If two public functions have the same name.
     pub fn visible_names(&self) -> Result<BTreeMap<String, String>, PassError> {
         let (private, public): (Vec<_>, Vec<_>) = self.functions().partition(|(_, body)| body.is_private());
         let (mut names, mut taken) = (BTreeMap::new(), FreshNames::default());
@@ -54,8 +54,8 @@ impl Module {
         Ok(names)
     }
 
-    /// Renames functions, and each use of them in the module. `names` maps old names to new ones; a function that it does
-    /// not mention keeps its name. The same handle if no name changes.
+    /// Renames functions and their uses in the module. `names` maps old names to new ones; functions that it does not contain keep their names.
+    /// Returns the same handle if no name changes.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -76,7 +76,7 @@ impl Module {
     /// ```
     ///
     /// # Errors
-    /// If two functions would have one name.
+    /// If two functions would have the same name.
     pub fn rename_functions(&self, names: &BTreeMap<String, String>) -> Result<Module, PassError> {
         let changed = |name: &str| names.get(name).filter(|new| *new != name).cloned();
         if !self.functions().any(|(name, _)| changed(name).is_some()) {

@@ -1,4 +1,4 @@
-//! Replacing an If by one of its branches.
+//! Replaces an If by one of its branches.
 
 use crate::PassError;
 use crate::ir::records::{flag, kind};
@@ -6,12 +6,11 @@ use crate::ir::{AttrsId, NodeSpec, TypeId, Value};
 use crate::rewrite::Edit;
 
 impl Edit<'_> {
-    /// Replaces an If by one of its branches (0: then, 1: else): the bindings of the branch are in its place, in its
-    /// block, and uses of the If mean the result of the branch. Where the If says less of its type than the result,
-    /// the result gets a name of that type.
+    /// Replaces an If by one of its branches (0: then, 1: else). The bindings of the branch take its place in its block, and uses of the If refer to
+    /// the result of the branch. If the type of the If is wider than that of the result, the result is bound again with the wider type.
     ///
     /// # Errors
-    /// If the value is no If, or there is no such branch.
+    /// If the value is not an If, or the branch does not exist.
     pub fn inline_region(&mut self, value: Value<'_>, branch: usize) -> Result<(), PassError> {
         let branches: Vec<Value<'_>> = value.region().children().collect();
         let (true, Some(kept)) = (value.kind() == kind::IF, branches.get(branch).copied()) else {
@@ -44,7 +43,7 @@ impl Edit<'_> {
         Ok(())
     }
 
-    /// The bindings of a dataflow block become those of the block around.
+    /// Moves the bindings of a dataflow block into the enclosing block.
     fn dissolve_dataflow(&mut self, block: Value<'_>) {
         self.dissolve(block);
         for value in block.region().children() {

@@ -1,4 +1,4 @@
-//! Functions of the module as local functions.
+//! Turns functions of the module into local functions.
 
 use crate::ir::import::Importer;
 use crate::ir::records::{flag, kind};
@@ -6,8 +6,7 @@ use crate::ir::{Attr, AttrsId, Body, BodyBuilder, NodeSpec, SealError, TypeId, V
 use crate::rewrite::Edit;
 
 impl Edit<'_> {
-    /// Writes a copy of a Relax function as a local function at the current place, which must be in a plain block. The value can
-    /// be called.
+    /// Writes a copy of a Relax function as a local function at the current place, which must be in a plain block. The returned value can be called.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -62,8 +61,8 @@ impl Edit<'_> {
 }
 
 impl Body {
-    /// A public function of the same parameters that has this one as a local function and calls it. The local function lacks
-    /// the attributes named in `without`.
+    /// Returns a public function with the same parameters that contains this one as a local function and calls it. The local function lacks the
+    /// attributes named in `without`.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -79,7 +78,7 @@ impl Body {
     /// ```
     ///
     /// # Errors
-    /// If it is no Relax function.
+    /// If the body is not a Relax function.
     pub fn wrapped(&self, attrs: &[(&str, Attr)], without: &[&str]) -> Result<Body, SealError> {
         let root = self.root();
         let mut b = BodyBuilder::new();

@@ -1,4 +1,4 @@
-//! Changes bodies: edits, mutators and rewriters, and changes that many passes make.
+//! Changes to bodies: edits, mutators and rewriters, and common rewrites.
 
 mod blocks;
 mod constants;

@@ -1,28 +1,28 @@
-//! Rewriting value by value: `body.rewrite(|value, rw| …)`, and mutators with a hook for each kind: [`ExprMutator`] for
-//! Relax, [`ExprMutatorBase`] where it need not be in A-normal form, [`StmtMutator`] for TIR.
+//! Rewriting value by value: `body.rewrite(|value, rw| …)`, and mutators with a hook for each kind: [`ExprMutator`] for Relax, [`ExprMutatorBase`]
+//! for Relax that need not be in A-normal form, [`StmtMutator`] for TIR.
 //!
-//! One forward pass over the body as it was. Nothing is copied before the first change, so a rewrite that changes
-//! nothing costs a walk and gives the same handle back.
+//! Each makes one forward pass over the old body. Nothing is copied before the first change, so a rewrite without changes costs one traversal and
+//! returns the same handle.
 
 use crate::PassError;
 use crate::ir::records::{LEAF_BIT, flag, kind};
 use crate::ir::{Attr, AttrsId, Body, Call, Function, SealError, Type, TypeId, V, Value};
 use crate::rewrite::Edit;
 
-/// What becomes of a value.
+/// The action to take for a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Action {
-    /// It stays.
+    /// The value is kept.
     Keep,
-    /// Each later use of the value uses this one instead. If the value is a binding and this is a new expression, it gets
-    /// the name of the binding. The new expression may use the value itself, so `exp(x)` can become `relu(exp(x))`.
+    /// Later uses of the value refer to this one instead. If the value is a binding and this is a new expression, it gets the name of the binding.
+    /// The new expression may use the value itself, so `exp(x)` can become `relu(exp(x))`.
     Replace(V),
-    /// It goes; nothing may use it in the end.
+    /// The value is removed; nothing may use it in the end.
     Remove,
 }
 
-/// Writes the new values of a rewrite, directly before the value that is being looked at.
+/// Writes the new values of a rewrite, directly before the current value.
 pub struct Rewriter<'b> {
     body: &'b Body,
     edit: Option<Edit<'b>>,
@@ -30,35 +30,35 @@ pub struct Rewriter<'b> {
 }
 
 impl<'b> Rewriter<'b> {
-    /// The body as it was.
+    /// Returns the body before the rewrite.
     pub fn body(&self) -> &'b Body {
         self.body
     }
 
-    /// The value that is being looked at.
+    /// Returns the current value.
     pub(crate) fn current(&self) -> Value<'b> {
         self.current
     }
 
-    /// The edit underneath, at the place before the current value and behind what is nested in it.
+    /// Returns the underlying edit, with its place before the current value and after its nested expressions.
     pub fn edit(&mut self) -> &mut Edit<'b> {
         let current = self.current;
         self.edit.get_or_insert_with(|| self.body.edit()).just_before(current)
     }
 
-    /// What a value of the body is now: itself, or what replaced it.
+    /// Returns the current state of a value of the body: the value itself, or its replacement.
     pub fn v(&mut self, value: Value<'b>) -> V {
         let edit = self.edit.get_or_insert_with(|| self.body.edit());
         let v = edit.v(value);
         edit.resolve(v)
     }
 
-    /// Looks at a value as it is now, new ones too.
+    /// Calls `f` with the current state of a value, old or new.
     pub fn with<R>(&mut self, v: V, f: impl FnOnce(Value<'_>) -> R) -> R {
         self.edit.get_or_insert_with(|| self.body.edit()).with(v, f)
     }
 
-    /// A new call of an operator, as an expression: replace something with it, use it once, or [`Rewriter::emit`] it.
+    /// Builds a call of an operator, as an expression: use it as a replacement or as one operand, or bind it with [`Rewriter::emit`].
     pub fn call(&mut self, op: &str, args: &[V], attrs: &[(&str, Attr)], ty: &Type) -> V {
         let edit = self.edit();
         let (callee, ty) = (edit.builder().op(op), edit.builder().ty(ty));
@@ -66,8 +66,7 @@ impl<'b> Rewriter<'b> {
         edit.call(callee, args, attrs, ty, false, None)
     }
 
-    /// A new call with the callee, attributes, type and effect of an old one, and other arguments (type arguments
-    /// stay).
+    /// Builds a call with the callee, attributes, type, type arguments and effect of an old one, and other arguments.
     pub fn call_like(&mut self, call: Call<'b>, args: &[V]) -> V {
         let old = call.value();
         let callee = self.v(call.callee());
@@ -86,7 +85,7 @@ impl<'b> Rewriter<'b> {
         v
     }
 
-    /// What gets a name in the dataflow block of the current value is seen in it only.
+    /// Makes a new variable in the dataflow block of the current value visible only in that block.
     fn hide(&mut self, v: V) {
         let current = self.current;
         let edit = self.edit();
@@ -95,31 +94,30 @@ impl<'b> Rewriter<'b> {
         }
     }
 
-    /// Gives a value with a name another one, as a hint: it is made different from others where it is printed.
+    /// Renames a named value. The name is a hint; printing makes names unique.
     pub fn rename(&mut self, value: Value<'b>, name: &str) {
         let edit = self.edit();
         let v = edit.v(value);
         edit.set_name(v, name);
     }
 
-    /// Gives a value another type. What is made of it keeps its own:
-    /// [`infer_types`](crate::typing::infer_types::infer_types) brings that up to date.
+    /// Sets the type of a value. The types of its users do not change; call [`infer_types`](crate::typing::infer_types::infer_types) to update them.
     pub fn set_type(&mut self, value: Value<'b>, ty: &Type) {
         let edit = self.edit();
         let v = edit.v(value);
         edit.set_type(v, ty);
     }
 
-    /// Number of nodes so far, those of the old body included.
+    /// Returns the number of nodes so far, including those of the old body.
     fn n_nodes(&self) -> usize {
         self.edit.as_ref().map_or(self.body.len(), |edit| edit.n_nodes())
     }
 
-    /// Names what is nested in the nodes from `from` on, but for tuples: that is A-normal form. Outside of blocks, the
-    /// insertions from `inserted` on get one as far as they have names.
+    /// Names the expressions nested in the nodes from `from` on, except for tuples, to restore A-normal form. Outside of blocks, the named insertions
+    /// from `inserted` on are wrapped in a block.
     fn bind_nested(&mut self, from: usize, inserted: usize) {
         let current = self.current;
-        // Expressions of TIR are nested.
+        // TIR expressions stay nested.
         let relax = self.body.function().is_some();
         let Some(edit) = self.edit.as_mut().filter(|edit| relax && edit.n_nodes() > from) else { return };
         let around = edit.kind_around(current);
@@ -158,10 +156,10 @@ impl<'b> Rewriter<'b> {
         if v == edit.v(value) {
             return;
         }
-        // One that was there before may have been nested in this one.
+        // An old value may have been nested in the one that it replaces.
         let unnamed = v.op & LEAF_BIT == 0 && edit.with(v, |v| !v.is_bound() && (v.op >= n_old || v.is_nested()));
         if unnamed && value.is_bound() {
-            // It may have got another name before.
+            // The value may have been renamed before.
             let name = edit.with(edit.v(value), |value| value.name().unwrap_or("lv").to_string());
             edit.bind(v, &name);
             let inner = value.node().map_or(0, |node| node.flags & flag::INNER);
@@ -177,20 +175,20 @@ impl<'b> Rewriter<'b> {
 }
 
 impl Body {
-    /// Asks `f` what becomes of each value, in program order: bindings and nested expressions, also of kinds that are
-    /// not known; not parameters, blocks, branches and results. An If or a nested function is asked about before its
-    /// content, which is left out if it is replaced or removed. The same handle if nothing was changed.
+    /// Calls `f` with each value, in program order, and applies the action that it returns. The values are bindings and nested expressions, including
+    /// those of unknown kinds, but not parameters, blocks, branches and results. An If or a nested function comes before its content, which is
+    /// skipped if it is replaced or removed. Returns the same handle if nothing was changed.
     ///
     /// # Errors
-    /// If something removed is still used, or the result is not valid.
+    /// If a removed value is still used, or the result is not valid.
     pub fn rewrite<'b>(&'b self, mut f: impl FnMut(Value<'b>, &mut Rewriter<'b>) -> Action) -> Result<Body, SealError> {
         self.try_rewrite(|value, rw| Ok(f(value, rw)))
     }
 
-    /// As [`Body::rewrite`], for an `f` that may fail.
+    /// Like [`Body::rewrite`], for an `f` that may fail.
     ///
     /// # Errors
-    /// The first error of `f`; and as `rewrite`.
+    /// The first error of `f`, and those of `rewrite`.
     pub fn try_rewrite<'b, E: From<SealError>>(
         &'b self,
         mut f: impl FnMut(Value<'b>, &mut Rewriter<'b>) -> Result<Action, E>,
@@ -199,12 +197,12 @@ impl Body {
     }
 }
 
-/// Whether a rewrite asks what becomes of a value.
+/// Returns true if a rewrite visits a value.
 fn is_asked_about(value: Value<'_>) -> bool {
     !matches!(value.kind(), kind::PARAM | kind::BLOCK | kind::DATAFLOW | kind::BRANCH | kind::YIELD)
 }
 
-/// Asks about every value, in program order.
+/// Visits every value, in program order.
 fn rewrite_all<'b, E: From<SealError>>(
     body: &'b Body,
     mut f: impl FnMut(Value<'b>, &mut Rewriter<'b>) -> Result<Action, E>,
@@ -214,7 +212,7 @@ fn rewrite_all<'b, E: From<SealError>>(
     while at < body.len() {
         let value = body.value_at(at);
         rw.current = value;
-        // A loop that went together with the one around it.
+        // A loop that was removed together with the enclosing one.
         if rw.edit.as_ref().is_some_and(|edit| edit.is_dissolved(value)) {
             at += 1;
             continue;
@@ -226,9 +224,9 @@ fn rewrite_all<'b, E: From<SealError>>(
     Ok(rw.finish()?)
 }
 
-/// What a mutator does with leaves and nodes; each kind of mutator makes its own hooks of it.
+/// The processing of leaves and nodes; each kind of mutator implements it with its own hooks.
 trait Hooks<'b> {
-    /// A value that has a name.
+    /// Visits a value that has a name.
     fn define(&mut self, var: Value<'b>, rw: &mut Rewriter<'b>) -> Result<(), PassError>;
     fn leaf(&mut self, leaf: Value<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError>;
     fn node(&mut self, value: Value<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError>;
@@ -237,7 +235,7 @@ trait Hooks<'b> {
 fn mutate<'b>(hooks: &mut impl Hooks<'b>, body: &'b Body) -> Result<Body, PassError> {
     let mut leaves: Vec<Option<Action>> = vec![None; body.raw().leaves().len()];
     rewrite_all(body, |value, rw| {
-        // The result of a function or branch has no hook of its own, but its leaf has.
+        // The result of a function or branch has no hook, but its leaf has.
         visit_leaves(hooks, value, rw, &mut leaves)?;
         if value.is_bound() {
             hooks.define(value, rw)?;
@@ -251,10 +249,10 @@ macro_rules! mutator_trait {
         $(#[$doc])*
         #[allow(unused_variables, reason = "the defaults do nothing")]
         pub trait $name<'b> {
-            /// Rewrites a body; the same handle if nothing was changed.
+            /// Rewrites a body; returns the same handle if nothing was changed.
             ///
             /// # Errors
-            /// The first error of a hook, or why the result is not valid.
+            /// The first error of a hook, or the reason why the result is not valid.
             fn mutate(&mut self, body: &'b Body) -> Result<Body, PassError>
             where
                 Self: Sized,
@@ -265,34 +263,33 @@ macro_rules! mutator_trait {
             $(#[doc = $what]
             ///
             /// # Errors
-            /// As the pass wants.
+            /// Any error that the pass returns.
             fn $hook(&mut self, $arg: $ty, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
                 Ok(Action::Keep)
             })*
 
-            /// Anything else, of kinds that are not known too.
+            /// Visits any other value, including those of unknown kinds.
             ///
             /// # Errors
-            /// As the pass wants.
+            /// Any error that the pass returns.
             fn visit_other(&mut self, value: Value<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
                 Ok(Action::Keep)
             }
 
-            /// Something gets a name, before the hook of its kind: a parameter, of nested functions too, a binding; in TIR
-            /// also a variable, a buffer, a block. To be renamed with [`Rewriter::rename`] or given another type with
-            /// [`Rewriter::set_type`].
+            /// Visits a value that defines a name, before the hook of its kind: a parameter, including those of nested functions, or a binding; in
+            /// TIR also a variable, a buffer, a block. It can be renamed with [`Rewriter::rename`] or given another type with [`Rewriter::set_type`].
             ///
             /// # Errors
-            /// As the pass wants.
+            /// Any error that the pass returns.
             fn visit_var_def(&mut self, var: Value<'b>, rw: &mut Rewriter<'b>) -> Result<(), PassError> {
                 Ok(())
             }
 
-            /// A leaf (operator, constant, number, shape…), once for each in the order of first use; what it gives
-            /// takes its place everywhere. Leaves can be replaced by leaves only.
+            /// Visits a leaf (operator, constant, number, shape…) once, in the order of first use; a replacement applies to all its uses. Leaves can
+            /// only be replaced by leaves.
             ///
             /// # Errors
-            /// As the pass wants.
+            /// Any error that the pass returns.
             fn visit_leaf(&mut self, leaf: Value<'b>, rw: &mut Rewriter<'b>) -> Result<Action, PassError> {
                 Ok(Action::Keep)
             }
@@ -332,17 +329,16 @@ macro_rules! expr_mutator {
 }
 
 expr_mutator! {
-    /// Rewriting with a hook for each kind, as TVM's mutators have it: override what is of interest and say what
-    /// becomes of the value. For input that is not in A-normal form, too: what is nested is met before its user and
-    /// stays nested, and so does what a hook writes. [`ExprMutator`] names what it writes.
+    /// Rewrites with a hook for each kind, like TVM's mutators: override the relevant hooks and return the action for the value. The input need not
+    /// be in A-normal form: a nested expression is visited before its user and stays nested, and so do expressions that a hook writes.
+    /// [`ExprMutator`] names the expressions that it writes.
     ///
-    /// Types stay as they are: where what is written changes them for its users, too,
-    /// [`infer_types`](crate::typing::infer_types::infer_types) brings them up to date.
+    /// Types are kept. If new values change the types of their users, call [`infer_types`](crate::typing::infer_types::infer_types) to update them.
     ///
-    /// Hooks see values of the body as it was. [`Rewriter::v`] tells what an operand is now: that is the memo, and it
-    /// is complete, as operands come before their users. Nothing is visited twice, and depth costs no stack.
+    /// Hooks receive values of the old body. [`Rewriter::v`] returns the current state of an operand; it replaces TVM's memo, and is always complete,
+    /// because operands precede their users. Nothing is visited twice, and no recursion is used.
     ///
-    /// Two negations in a row go, also where they are nested:
+    /// The example removes two consecutive negations, including nested ones:
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -392,10 +388,10 @@ impl<'b, M: ExprMutatorBase<'b>> Hooks<'b> for BaseHooks<'_, M> {
 }
 
 expr_mutator! {
-    /// As [`ExprMutatorBase`], and what a hook writes is brought into A-normal form: an expression that a new one uses
-    /// becomes a binding, so it may be used more than once. Where there is no block, one is made for it.
+    /// Like [`ExprMutatorBase`], but expressions that a hook writes are brought into A-normal form: an expression that a new one uses becomes a
+    /// binding, so it may be used more than once. Where there is no block, one is created.
     ///
-    /// An If whose branches do nothing but give the same value goes:
+    /// The first example removes an If whose branches only return the same value:
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -425,7 +421,7 @@ expr_mutator! {
     /// # Ok::<(), PassError>(())
     /// ```
     ///
-    /// Elements of tuples that are made here are taken from where they come from:
+    /// The second one replaces elements of locally built tuples by the original values:
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -455,8 +451,8 @@ expr_mutator! {
     /// # Ok::<(), PassError>(())
     /// ```
     ///
-    /// Two convolutions of which only the second uses the first become one call; [`Users`](crate::walk::users::Users) says
-    /// who uses what:
+    /// The third one merges two convolutions into one call if only the second uses the first; [`Users`](crate::walk::users::Users) finds the users of
+    /// each value:
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -509,16 +505,14 @@ impl<'b, M: ExprMutator<'b>> Hooks<'b> for NormalHooks<'_, M> {
 }
 
 mutator_trait! {
-    /// Rewriting TIR with a hook for each kind of statement, and for expressions. A statement is removed with
-    /// [`Action::Remove`]; new ones are written before it, with [`Rewriter::tir`]. An expression is replaced by another
-    /// one, as with [`ExprMutatorBase`]. A hook gets a statement before its content, and the hooks do not get the content of
-    /// a statement that was removed.
+    /// Rewrites TIR with a hook for each kind of statement, and for expressions. Return [`Action::Remove`] to remove a statement; write new ones
+    /// before it with [`Rewriter::tir`]. An expression is replaced by another one, as with [`ExprMutatorBase`]. Hooks visit a statement before its
+    /// content; the content of a removed statement is not visited.
     ///
-    /// After [`Tir::loop_body`](crate::tir::Tir::loop_body) or [`Tir::content`](crate::tir::Tir::content), return
-    /// [`Action::Keep`]: the call has already removed the statement and kept its content, and the hooks get that content
-    /// next. [`Action::Remove`] would remove the content, too.
+    /// After [`Tir::loop_body`](crate::tir::Tir::loop_body) or [`Tir::content`](crate::tir::Tir::content), return [`Action::Keep`]: the call has
+    /// already removed the statement and kept its content, which is visited next. [`Action::Remove`] would also remove the content.
     ///
-    /// A loop of one iteration becomes what it holds:
+    /// The example replaces a loop of one iteration by its body:
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -611,7 +605,7 @@ impl<'b, M: StmtMutator<'b>> Hooks<'b> for StmtHooks<'_, M> {
     }
 }
 
-/// Leaves of the operands of a value: each is asked for once, and what it became is remembered.
+/// Visits the leaves among the operands of a value. Each leaf is visited once, and its action is cached.
 fn visit_leaves<'b>(
     hooks: &mut impl Hooks<'b>,
     value: Value<'b>,

@@ -1,11 +1,11 @@
-//! What methods of an edit take: values of the old body and new ones alike.
+//! The arguments of methods of an edit: values of the old body, or new ones.
 
 use super::Edit;
 use crate::ir::{Call, V, Value};
 
 /// A value of an edit: one of the old body ([`Value`], [`Call`]), or a new one ([`V`]).
 pub trait Operand: Copy {
-    /// As a value of this edit.
+    /// Converts the value to one of an edit.
     fn of(self, edit: &Edit<'_>) -> V;
 }
 

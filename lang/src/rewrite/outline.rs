@@ -1,4 +1,4 @@
-//! Moves a group of bindings into a function of its own: what fusion and grouping passes end with.
+//! Moves a group of bindings into a new function: the last step of fusion and grouping passes.
 
 use crate::PassError;
 use crate::ir::make::import::Importer;
@@ -11,24 +11,24 @@ use crate::walk::in_place::InPlace;
 use crate::walk::users::{Users, statement_in};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Where a node is while groups are made: old position, before (0), at (1) or after (2) it, order of insertion.
+/// The position of a node while groups are made: old position, before (0), at (1) or after (2) it, order of insertion.
 type Key = (u32, u8, u32);
 
-/// What an edit remembers between its groups, so that each costs only its own size.
+/// State that an edit keeps between its groups, so that the cost of each depends only on its own size.
 #[derive(Default)]
 pub(crate) struct Groups {
     facts: Option<Facts>,
-    /// Nodes that are elsewhere now: members of groups, and what was moved behind one.
+    /// Nodes that were moved: members of groups, and statements moved after a call.
     moved: BTreeMap<usize, (Key, crate::rewrite::edit::Place)>,
 }
 
-/// What groups ask of a body; found once.
+/// Facts about a body that all groups need; computed once.
 struct Facts {
     users: Users,
     parents: Vec<u32>,
-    /// For each symbolic variable the first node with it in its type.
+    /// For each symbolic variable, the first node whose type mentions it.
     first_seen: Vec<usize>,
-    /// Whether a call may write to an argument.
+    /// True if a call may write to an argument.
     has_writes: bool,
 }
 
@@ -52,8 +52,8 @@ impl Facts {
 }
 
 impl Edit<'_> {
-    /// Moves `values`, bindings of one block, into a new private function of `module`, and writes one call of it. The
-    /// function is called `hint`, with a number if that name is taken; its name is returned.
+    /// Moves `values`, bindings of one block, into a new private function of `module`, and writes one call of it. The function is named `hint`, with
+    /// a number if that name is taken; its name is returned.
     ///
     /// | part of the function | content |
     /// |---|---|
@@ -61,8 +61,8 @@ impl Edit<'_> {
     /// | last parameter | a shape with the symbolic variables that the types of the other parameters do not determine, if there are any |
     /// | result | the values of the group that are used outside it: one, or a tuple of several |
     ///
-    /// The call replaces the last binding of the group. A binding before it that uses the group moves after the call, or
-    /// the call moves up. Two groups of one edit have no binding in common.
+    /// The call replaces the last binding of the group. An earlier binding that uses the group is moved after the call, or the call is moved up. Two
+    /// groups of one edit must not share bindings.
     ///
     /// `a = exp(x); b = relu(a)` becomes `b = fused(x)`:
     ///
@@ -98,9 +98,8 @@ impl Edit<'_> {
     /// ```
     ///
     /// # Errors
-    /// If the group cannot be one call: a binding outside it uses the group and is used by it; a binding would have to move
-    /// and has an effect; a member has an effect; nothing uses the group; or a call between its members writes to what they
-    /// read ([`InPlace::may_group`] tells).
+    /// If the group cannot be one call: a binding outside it uses the group and is used by it; a binding would have to be moved and has an effect; a
+    /// member has an effect; nothing uses the group; or a call between its members writes to values that they read (see [`InPlace::may_group`]).
     pub fn outline(
         &mut self,
         module: &mut ModuleEdit,
@@ -185,13 +184,13 @@ impl Edit<'_> {
         self.replace(output, new);
     }
 
-    /// Where the next insertion would stand.
+    /// Returns the key of the next insertion.
     fn key_here(&self) -> Key {
         let (at, before) = self.place().position();
         if before { (at, 0, self.n_inserted()) } else { (at - 1, 2, self.n_inserted()) }
     }
 
-    /// Sets the place for the call of a group; gives the statements that must move behind it.
+    /// Sets the place for the call of a group; returns the statements that must be moved after it.
     fn find_place(&mut self, group: &Group<'_>, facts: &Facts) -> Result<Vec<usize>, PassError> {
         let (body, users, parents) = (group.body, &facts.users, facts.parents.as_slice());
         let latest = group.inputs.iter().map(|at| (self.defined(body.value_at(*at)), *at)).max();
@@ -226,8 +225,8 @@ impl Edit<'_> {
         self.dependents(group, users, needy, at_last, &statement)
     }
 
-    /// Statements before the last of the group that depend on it: they can be behind the call as well, unless the
-    /// group needs one of them.
+    /// Returns the statements before the last binding of the group that depend on the group. They can also come after the call, unless the group
+    /// needs one of them.
     fn dependents(
         &self,
         group: &Group<'_>,
@@ -269,29 +268,29 @@ impl Edit<'_> {
         Ok(behind.into_iter().collect())
     }
 
-    /// From where on a value can be used.
+    /// Returns the position from which a value can be used.
     fn defined(&self, value: Value<'_>) -> Key {
         let at = value.index().unwrap_or(0);
         self.groups.moved.get(&at).map_or((value.end() as u32 - 1, 1, 0), |(key, _)| *key)
     }
 
-    /// By when a statement must have what it uses.
+    /// Returns the position at which a statement needs its operands.
     fn needed(&self, value: Value<'_>) -> Key {
         let at = value.index().unwrap_or(0);
         self.groups.moved.get(&at).map_or_else(|| (self.start_of(value), 1, 0), |(key, _)| *key)
     }
 }
 
-/// A group of bindings, what it uses, and what is used of it. Positions in the body.
+/// A group of bindings with its inputs and outputs, as positions in the body.
 struct Group<'b> {
     body: &'b Body,
-    /// Region that all are in.
+    /// The region that contains all members.
     header: u32,
-    /// With the values nested in them, and the content of regions.
+    /// The members, including the values nested in them, and the content of regions.
     members: BTreeSet<usize>,
     inputs: Vec<usize>,
     outputs: Vec<usize>,
-    /// Symbolic variables that the inputs do not tell.
+    /// Symbolic variables that the inputs do not determine.
     extra: Vec<Sym>,
 }
 
@@ -348,7 +347,7 @@ impl<'b> Group<'b> {
         self.statements().last().unwrap_or(self.body.root())
     }
 
-    /// Members directly in the block, with the values nested in them.
+    /// Iterates over the members directly in the block, with the values nested in them.
     fn statements(&self) -> impl Iterator<Item = Value<'b>> {
         let mut end = 0;
         self.members.iter().map(|at| self.body.value_at(*at)).filter(move |value| {
@@ -360,7 +359,7 @@ impl<'b> Group<'b> {
         })
     }
 
-    /// Finds the symbolic variables that must be passed. A match_cast defines those that no earlier type has.
+    /// Finds the symbolic variables that must be passed. A match_cast defines those that no earlier type mentions.
     fn find_symbols(&mut self, first_seen: &[usize]) -> Result<(), PassError> {
         if self.body.raw().var_names().is_empty() {
             return Ok(());
@@ -399,7 +398,7 @@ impl<'b> Group<'b> {
         Ok(())
     }
 
-    /// Checks that what the group reads, and what moves behind it, is the same at the place of the call.
+    /// Checks that values that the group reads, and statements moved after it, are unchanged at the place of the call.
     fn stays_right(&self, place: usize, behind: &[usize]) -> Result<(), PassError> {
         let in_place = InPlace::of(self.body);
         for value in self.statements().chain(behind.iter().map(|at| self.body.value_at(*at))) {
@@ -425,7 +424,7 @@ impl<'b> Group<'b> {
         let mut importer = Importer::sparse(self.body);
         let attrs = b.attrs(attrs.iter().cloned());
         b.begin_function(flag::PRIVATE, attrs, None);
-        // Before the types of the parameters are brought over: these may use them.
+        // This must precede the import of the parameter types, which may use these variables.
         let mut dims = Vec::new();
         for sym in &self.extra {
             let new = b.sym(self.body.sym_name(sym.id).unwrap_or("n"), sym.dtype);
@@ -464,20 +463,20 @@ impl<'b> Group<'b> {
 }
 
 impl Value<'_> {
-    /// Calls `f` with each symbolic variable that its type, its attributes, and the shapes, scalars and types that it uses
-    /// mention; repeated ones repeatedly.
+    /// Calls `f` with each symbolic variable in the type, the attributes, and the shapes, scalars and types that the value uses, once for each
+    /// occurrence.
     pub fn each_symbol(self, f: &mut dyn FnMut(Sym)) {
         symbols_of(self, f);
     }
 }
 
-/// Symbolic variables of a value: in its type, its leaf operands and its attributes.
+/// Calls `f` with the symbolic variables of a value: those in its type, its leaf operands and its attributes.
 pub(crate) fn symbols_of(value: Value<'_>, f: &mut dyn FnMut(Sym)) {
     each_symbol(value.ty(), false, f);
     symbols_of_operands(value, |_| true, f);
 }
 
-/// Symbolic variables in those leaf operands of a value that count, by their numbers, and in its attributes.
+/// Calls `f` with the symbolic variables in the attributes of a value, and in the leaf operands for whose numbers `counts` returns true.
 pub(crate) fn symbols_of_operands(value: Value<'_>, counts: impl Fn(usize) -> bool, f: &mut dyn FnMut(Sym)) {
     let leaves = value.operands().enumerate().filter(|(at, operand)| operand.is_leaf() && counts(*at));
     for (_, operand) in leaves {
@@ -487,7 +486,7 @@ pub(crate) fn symbols_of_operands(value: Value<'_>, counts: impl Fn(usize) -> bo
                 let id = rec.map_or(NONE, |rec| rec.val as u32);
                 each_symbol(Ty { raw: operand.raw, id }, false, f);
             }
-            // The symbolic variables in the type of a function are its own.
+            // The symbolic variables in the type of a function belong to that function.
             Some(leaf::GLOBAL_VAR | leaf::EXTERN_FUNC) => {}
             _ => each_symbol(operand.ty(), false, f),
         }
@@ -507,8 +506,8 @@ fn symbols_of_attr(attr: AttrView<'_>, f: &mut dyn FnMut(Sym)) {
     }
 }
 
-/// Symbolic variables of a type; with `alone`, only those that stand alone as a dimension and so are told by a value.
-/// Those in the type of a function are its own.
+/// Calls `f` with the symbolic variables of a type; if `alone` is true, only with those that stand alone as a dimension, so that a value of the type
+/// determines them. Variables in the type of a function belong to that function and are skipped.
 pub(crate) fn each_symbol(ty: Ty<'_>, alone: bool, f: &mut dyn FnMut(Sym)) {
     let mut work = vec![ty];
     while let Some(ty) = work.pop() {

@@ -1,4 +1,4 @@
-//! Which variables of a dataflow block are visible outside of it, while values become other names for others.
+//! Maintains the visibility of variables of dataflow blocks while values become aliases of others.
 
 use crate::ir::records::kind;
 use crate::ir::{AttrsId, Expr, Type, Value};
@@ -7,13 +7,13 @@ use crate::walk::value_map::ValueSet;
 use std::collections::BTreeMap;
 
 impl<'b> Edit<'b> {
-    /// The value of the old body that replaces `value`; `value` itself if nothing replaces it, or if something new does.
+    /// Returns the value of the old body that replaces `value`; `value` itself if it is not replaced, or is replaced by a new value.
     pub fn meaning(&self, value: Value<'b>) -> Value<'b> {
         let now = Value::of_word(self.old(), self.resolve(value).word());
         if now.node().is_some() || now.leaf().is_some() { now } else { value }
     }
 
-    /// Replaces those operands of a value for which `f` gives another value.
+    /// Replaces those operands of a value for which `f` returns another value.
     pub fn map_operands(&mut self, value: Value<'b>, f: impl Fn(Value<'b>) -> Value<'b>) {
         for (i, operand) in value.operands().enumerate() {
             let with = f(operand);
@@ -23,16 +23,15 @@ impl<'b> Edit<'b> {
         }
     }
 
-    /// The binding stays, as another name for `source`.
+    /// Turns a binding into an alias of `source`.
     pub fn make_alias(&mut self, value: Value<'b>, source: impl Operand) {
         self.set_operands(value, &[source]);
         self.update(value, |node| (node.kind, node.attrs, node.a) = (kind::ALIAS, AttrsId::NONE.number(), 0));
     }
 
-    /// Every use of a binding means `source` from now on, and the binding goes. If it was an output of a dataflow block,
-    /// and `source` is a variable of that block, then `source` becomes the output, under the name of the binding unless
-    /// it has been an output itself: then this returns it. What is used after its block only since the merge is left to
-    /// [`Edit::promote_outputs`].
+    /// Redirects every use of a binding to `source`, and removes the binding. If it was an output of a dataflow block, and `source` is a variable of
+    /// that block, then `source` becomes the output, under the name of the binding unless it was already an output; it is then returned. Values that
+    /// are used after their block only because of the merge are handled by [`Edit::promote_outputs`].
     pub fn merge(&mut self, value: Value<'b>, source: Value<'b>) -> Option<Value<'b>> {
         let hidden = |edit: &Edit<'_>| edit.with(source, |source| source.is_dataflow_var());
         let was_hidden = hidden(self);
@@ -46,9 +45,9 @@ impl<'b> Edit<'b> {
         Some(source).filter(|source| !source.is_leaf())
     }
 
-    /// Outputs of dataflow blocks that nothing outside of their block uses, nor a function in it, become variables of
-    /// the block; scalars stay, which types may mention, and so do outputs of which more would be known then than what uses
-    /// them says. Returns these variables. Uses are those of the old body.
+    /// Turns outputs of dataflow blocks that are used only in their block, and not by a function in it, into variables of the block. Scalars stay
+    /// outputs, because types may mention them; so do outputs whose type would become more precise than the types of their users. Returns the changed
+    /// variables. Uses are those in the old body.
     pub fn demote_outputs(&mut self) -> ValueSet<'b> {
         let (body, regions) = (self.old(), self.old().regions());
         let mut used_outside = ValueSet::new(body);
@@ -73,8 +72,8 @@ impl<'b> Edit<'b> {
         demoted
     }
 
-    /// Variables of dataflow blocks that are used outside of their block now, or by a function in it, become outputs.
-    /// Looks at what is left of the old body.
+    /// Turns variables of dataflow blocks that are now used outside of their block, or by a function in it, into outputs. Considers only the
+    /// remaining values of the old body.
     pub fn promote_outputs(&mut self) {
         if !self.is_dirty() {
             return;
@@ -97,7 +96,7 @@ impl<'b> Edit<'b> {
         }
     }
 
-    /// The scalars of which the type of an output speaks become outputs, too.
+    /// Makes the scalars mentioned by the type of an output outputs as well.
     fn show_scalars(&mut self, output: Value<'b>, scalars: &BTreeMap<u32, Value<'b>>) {
         if scalars.is_empty() {
             return;
@@ -111,8 +110,8 @@ impl<'b> Edit<'b> {
     }
 }
 
-/// Whether another name, a tuple or an element says another type than what it is made of: an output does not mention the
-/// scalars of its block.
+/// Returns true if an alias, a tuple or an element has another type than its operands imply: the type of an output does not mention the scalars of
+/// its block.
 fn hides_scalars(output: Value<'_>) -> bool {
     if output.symbol().is_some() || output.operands().any(|operand| !operand.ty().is_known()) {
         return false;

@@ -1,4 +1,4 @@
-//! Removing what nobody uses.
+//! Removes unused bindings.
 
 use crate::ir::make::validate::is_expression;
 use crate::ir::make::validate::is_nested;
@@ -8,9 +8,10 @@ use crate::rewrite::outline::symbols_of;
 use crate::walk::in_place::{InPlace, WrittenParams};
 use std::collections::HashSet;
 
-/// The body without bindings that nobody uses, also in branches and nested functions, and without blocks that became
-/// empty. As TVM's `remove_all_unused`: what has an effect stays, and so does every match_cast, as it checks and may
-/// define symbolic variables. A call that writes to its argument stays if that memory is used later, or comes from outside. Linear; the same handle if there is nothing to remove.
+/// Returns the body without unused bindings, including those in branches and nested functions, and without blocks that became empty. As in TVM's
+/// `remove_all_unused`, values with effects are kept, and so is every match_cast, because it checks and may define symbolic variables. A call that
+/// writes to its argument is kept if that memory is used later, or comes from outside. Takes linear time; returns the same handle if there is nothing
+/// to remove.
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -36,16 +37,15 @@ use std::collections::HashSet;
 /// ```
 ///
 /// # Errors
-/// None on a valid body; the result is validated all the same.
+/// Never on a valid body; the result is validated anyway.
 pub fn remove_all_unused(body: &Body) -> Result<Body, SealError> {
     without_unused(body, InPlace::of(body))
 }
 
-/// As [`remove_all_unused`], where it is known which arguments the functions of the module write to: calls stay that write to
-/// what is used later.
+/// Like [`remove_all_unused`], using the parameters to which the functions of the module write: calls that write to memory used later are kept.
 ///
 /// # Errors
-/// As [`remove_all_unused`].
+/// As for [`remove_all_unused`].
 pub fn remove_all_unused_in(body: &Body, written: &WrittenParams) -> Result<Body, SealError> {
     without_unused(body, InPlace::in_module(body, written))
 }
@@ -59,11 +59,10 @@ fn without_unused<'b>(body: &'b Body, in_place: InPlace<'b>) -> Result<Body, Sea
     let mut live = vec![false; nodes.len()];
     let mut regions = vec![None; nodes.len()];
     let mut symbols = Symbols::of(body);
-    // Backwards: users come after what they use. Whoever uses a region comes after it too, so whether the region is
-    // wanted is known before its content is looked at.
+    // Backwards: users follow their operands. Users of a region also follow it, so whether the region is live is known before its content is visited.
     for (i, node) in nodes.iter().enumerate().rev() {
         let value = body.value_at(i);
-        // Of kinds that are not known, and of TIR, a name does not mean that only users count.
+        // For unknown kinds, and in TIR, a named value can be needed without having a user.
         let removable =
             value.is_bound() && (is_expression(node) || node.kind == kind::FUNC && i > 0) || value.is_nested();
         let wanted = live[i]
@@ -83,9 +82,9 @@ fn without_unused<'b>(body: &'b Body, in_place: InPlace<'b>) -> Result<Body, Sea
     body.retain(|value: Value<'_>| value.index().is_some_and(|i| live[i]))
 }
 
-/// Symbolic variables that are used by what lives: scalar variables may be used by nothing else.
+/// Symbolic variables used by live values; they may be the only use of a scalar variable.
 struct Symbols {
-    /// Empty where no binding is one.
+    /// True for each used variable; empty if the body has no scalar bindings.
     used: Vec<bool>,
 }
 
@@ -106,20 +105,20 @@ impl Symbols {
         let own = value.symbol();
         let mut used = |sym: Sym| self.used[sym.id as usize] |= own != Some(sym);
         symbols_of(value, &mut used);
-        // Of a function, what is around it may be spoken of, too.
+        // The type of a function may also mention variables of the enclosing function.
         value.ty().to_owned().each_dim(true, &mut |dim| dim.vars(&mut used));
     }
 }
 
-/// Calls that write to what is used later.
+/// Finds calls that write to memory used later.
 struct Updates<'b> {
     in_place: InPlace<'b>,
-    /// Memory that something uses which lives, and comes later.
+    /// Memory used by later live values.
     read: HashSet<u32>,
 }
 
 impl<'b> Updates<'b> {
-    /// Whether a value writes to memory that is used later, or that is visible outside of the function.
+    /// Returns true if a value writes to memory that is used later, or that is visible outside of the function.
     fn are_seen(&self, value: Value<'_>) -> bool {
         if self.in_place.is_empty() {
             return false;
@@ -136,8 +135,8 @@ impl<'b> Updates<'b> {
     }
 }
 
-/// For each node whether it has an effect, as [`Value::has_effect`] says, or is a match_cast or holds one; in one pass, as
-/// that asks what is nested. Empty where nothing is one.
+/// Returns for each node whether it has an effect, as defined by [`Value::has_effect`], or is or contains a match_cast. Takes one pass, whereas
+/// `has_effect` visits nested values each time. Empty if no node has an effect.
 fn effects(body: &Body) -> Vec<bool> {
     let raw = body.raw();
     let own = |node: &NodeRec| node.has(flag::IMPURE) && node.kind != kind::FUNC || node.kind == kind::MATCH_CAST;
@@ -157,8 +156,8 @@ fn effects(body: &Body) -> Vec<bool> {
     effects
 }
 
-/// Whether the content of a region is wanted: an If or function that nobody uses is dead with all that it holds.
-/// Blocks and branches have no users; what holds them decides.
+/// Returns true if the content of a region is live: an unused If or function is dead, with all its content. Blocks and branches have no users; the
+/// enclosing value decides.
 fn region_lives(
     body: &Body,
     parents: &[u32],

@@ -1,4 +1,4 @@
-//! Edits of what a function takes and what it returns.
+//! Edits of the parameters and the result of a function.
 
 use crate::ir::records::kind;
 use crate::ir::{Function, NodeSpec, Type, V, Value};
@@ -20,9 +20,9 @@ impl<'b> Edit<'b> {
         self.node(NodeSpec::new(kind::PARAM).ty(ty), &[], Some(name))
     }
 
-    /// Each parameter that is a tuple becomes one parameter for each of its elements, named `args_0`, `args_1`…, also where
-    /// an element is a tuple. What used the parameter uses a tuple of the new ones. Returns the types of all parameters, in
-    /// their new order; `None` if no parameter is a tuple.
+    /// Replaces each tuple parameter by one parameter for each of its elements, recursively. The new ones are named after it: `pair_0`, `pair_1`….
+    /// Uses of the old parameter refer to a tuple of the new ones. Returns the types of all parameters, in their new order; `None` if there is no
+    /// tuple parameter.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -67,7 +67,7 @@ impl<'b> Edit<'b> {
         Some(types)
     }
 
-    /// New parameters for the elements of a type.
+    /// Adds parameters for the elements of a type.
     fn elements(&mut self, name: &str, ty: &Type, types: &mut Vec<Type>) -> Elements {
         match ty {
             Type::Tuple(fields) => {
@@ -93,8 +93,8 @@ impl<'b> Edit<'b> {
         }
     }
 
-    /// The function returns only some elements of the tuple that it returned: one of them alone, else a tuple. Returns the type
-    /// of the new result; `None`, and nothing changes, if the result is not a tuple of as many elements.
+    /// Makes the function return only some elements of its result tuple: a single one directly, otherwise a tuple. Returns the type of the new
+    /// result. Returns `None`, without a change, if the result is not a tuple with as many elements as `keep`.
     pub fn keep_results(&mut self, keep: &[bool]) -> Option<Type> {
         let function = self.old().function()?;
         let fields: Vec<Type> = function.ret_ty().children().map(|ty| ty.to_owned()).collect();
@@ -122,13 +122,13 @@ impl<'b> Edit<'b> {
         Some(ty)
     }
 
-    /// A binding of an element of a tuple, at the current place.
+    /// Adds a binding of an element of a tuple, at the current place.
     fn element(&mut self, tuple: impl Operand, index: usize, ty: &Type) -> V {
         let (tuple, ty) = (tuple.of(self), self.builder().ty(ty));
         self.node(NodeSpec::new(kind::TUPLE_GET).ty(ty).a(index as u32), &[tuple], Some("gv"))
     }
 
-    /// Sets the type of the function: that of its parameters, and of its result. It stays as pure as it was.
+    /// Sets the type of the function from its parameters and its result. Its purity does not change.
     pub fn set_signature(&mut self, params: Vec<Type>, ret: Type) {
         let function = self.old().root();
         let pure = function.ty().callable().is_none_or(|(_, pure)| pure);
@@ -136,7 +136,7 @@ impl<'b> Edit<'b> {
     }
 }
 
-/// A parameter that was taken apart.
+/// The elements of an expanded parameter.
 enum Elements {
     One(V),
     Tuple(Vec<Elements>),

@@ -45,7 +45,7 @@ pub(crate) fn usual_float(bits: u64) -> u64 {
 
 /// Moves nested expressions directly before their users, in the order of the operands, as in a text. Nested expressions are evaluated with their
 /// user, so a binding between them and their user comes first. Consecutive blocks of one kind are merged, and an empty plain block is removed.
-/// `Compact` in `edit.rs` writes the result of an edit by the same rule; the test `the_order_of_nested_expressions_is_one` checks both.
+/// `Compact` in `compact.rs` writes the result of an edit by the same rule; the test `the_order_of_nested_expressions_is_one` checks both.
 fn put_in_order(s: &mut Sections) {
     let Order { order, becomes, headers } = Order::of(s);
     for word in s.operands.iter_mut().filter(|word| **word & LEAF_BIT == 0) {

@@ -53,7 +53,7 @@ impl DType {
         (self.0 >> 8) as u8
     }
 
-    /// Returns the number of lanes. For scalable vectors it is negative: the factor by which the run-time length is multiplied.
+    /// Returns the number of lanes. For scalable vectors it is the negated multiple (in two's complement) of the run-time vector length.
     pub const fn lanes(self) -> u16 {
         (self.0 >> 16) as u16
     }

@@ -1,4 +1,4 @@
-//! The walk that writes an edited body: one pass over the old nodes and what was put between them.
+//! Writes an edited body in one pass over the old nodes and the insertions between them.
 
 use crate::ir::make::validate::is_nested;
 use crate::ir::make::validate::{SealError, is_expression};
@@ -7,21 +7,21 @@ use crate::ir::storage::sections::RawView;
 use crate::rewrite::edit::{Item, Place, State, resolved};
 use std::collections::BTreeSet;
 
-/// In the map of a [`Compact`]: the walk came by a nested expression, which is written with its user.
+/// The state of a nested expression in the map of a [`Compact`] that has been reached but is only written with its user.
 const WAITS: u32 = NONE - 1;
 
-/// What becomes of the nodes of a body.
+/// The changes to the nodes of a body.
 #[derive(Clone, Copy)]
 pub(super) struct Changes<'e> {
-    /// For each old node.
+    /// The state of each old node.
     pub(super) state: &'e [State],
-    /// What is put between them, by place.
+    /// The insertions, sorted by place.
     pub(super) side: &'e [(Place, Item)],
-    /// For each node the one that is meant by it from now on, or [`NONE`].
+    /// For each node, its replacement, or [`NONE`].
     pub(super) forward: &'e [u32],
 }
 
-/// What an edited body consists of.
+/// The tables of an edited body.
 pub(super) struct Written {
     pub(super) nodes: Vec<NodeRec>,
     pub(super) operands: Vec<u32>,
@@ -29,7 +29,7 @@ pub(super) struct Written {
     pub(super) origins: Vec<u32>,
 }
 
-/// One forward walk that writes the new stream. A nested expression is written directly before its user, wherever it was.
+/// One forward pass that writes the new nodes. A nested expression is written directly before its user, regardless of its old position.
 pub(super) struct Compact<'e> {
     changes: Changes<'e>,
     /// The nodes, old and new.
@@ -39,14 +39,14 @@ pub(super) struct Compact<'e> {
     nodes: Vec<NodeRec>,
     operands: Vec<u32>,
     names: Vec<u32>,
-    /// Where the nodes are from; empty if nobody asks.
+    /// The origins of the nodes; empty if the host does not request them.
     origins: Vec<u32>,
-    /// Open regions: new header, old end or `NONE` for those closed by an item, old header.
+    /// Open regions: new header, old end (`NONE` for those closed by an item), old header.
     open: Vec<(u32, u32, u32)>,
     next: usize,
-    /// The block that was closed last: one that follows directly goes on with it.
+    /// The block that was closed last; a block of the same kind directly after it is merged into it.
     closed_block: Option<u32>,
-    /// Blocks that go on after they had ended, and where they ended: whether something before has an effect is known.
+    /// Blocks that continue after their end, with that end: the effects before it are already known.
     joined: Vec<(u32, u32)>,
 }
 
@@ -104,7 +104,7 @@ impl<'e> Compact<'e> {
         Ok(Written { nodes, operands, names, origins })
     }
 
-    /// Closes old regions that end at `at` and whose header is not before `from`.
+    /// Closes old regions that end at `at` and whose header is at or after `from`.
     fn close_ended(&mut self, at: u32, from: u32) {
         while let Some((header, end, old)) = self.open.last().copied() {
             if end != at || old < from {
@@ -115,7 +115,7 @@ impl<'e> Compact<'e> {
         }
     }
 
-    /// Ends a region: its extent, and whether anything in it has an effect. A block that became empty goes.
+    /// Ends a region: sets its extent, and the flag of an effect. An empty block is removed.
     fn set_extent(&mut self, header: u32) {
         let extent = self.nodes.len() as u32 - header - 1;
         let node = self.nodes[header as usize];
@@ -137,7 +137,7 @@ impl<'e> Compact<'e> {
             Some((_, end)) => node.has(flag::IMPURE) || self.have_effect(end),
             None => self.have_effect(header + 1),
         };
-        // A region of a kind that is not known here may have an effect of its own.
+        // A region of an unknown kind may have an effect of its own.
         let derived = matches!(
             node.kind,
             kind::BLOCK | kind::DATAFLOW | kind::BRANCH | kind::IF | kind::SEQ | kind::FOR | kind::WHILE | kind::COND
@@ -146,8 +146,7 @@ impl<'e> Compact<'e> {
         self.nodes[header as usize].flags = flags | if effect { flag::IMPURE } else { 0 };
     }
 
-    /// Whether a node from here to the end has an effect. Inner regions were ended before, and a nested function is no
-    /// effect.
+    /// Returns true if a node from here to the end has an effect. Inner regions have already ended; a nested function does not count as an effect.
     fn have_effect(&self, mut at: u32) -> bool {
         let end = self.nodes.len() as u32;
         while at < end {
@@ -188,15 +187,15 @@ impl<'e> Compact<'e> {
         Ok(())
     }
 
-    /// Passes over what was to be inserted inside a removed region.
+    /// Skips insertions inside a removed region.
     fn skip_items(&mut self, end: u32) {
         while self.changes.side.get(self.next).is_some_and(|(place, _)| place.at < end) {
             self.next += 1;
         }
     }
 
-    /// Writes a node, or lets it wait for its user: the rule of `put_in_order` in `forms.rs`. Regions do not wait, since
-    /// their content follows.
+    /// Writes a node, or postpones it until its user, by the rule of `put_in_order` in `usual_form.rs`. Regions are not postponed, because their
+    /// content follows.
     fn come_to(&mut self, op: u32) -> Result<(), SealError> {
         let node = &self.old.nodes()[op as usize];
         if !is_nested(node) || node.has(flag::REGION) {
@@ -206,8 +205,7 @@ impl<'e> Compact<'e> {
         Ok(())
     }
 
-    /// Writes the expressions that wait for a user, operands first. Nesting can be deep, so a list of pending work replaces
-    /// recursion.
+    /// Writes the postponed expressions of a user, operands first. Nesting can be deep, so a work list replaces recursion.
     fn emit_waiting(&mut self, user: u32) -> Result<(), SealError> {
         let mut work = vec![(user, false)];
         while let Some((op, ready)) = work.pop() {
@@ -216,11 +214,11 @@ impl<'e> Compact<'e> {
                 continue;
             }
             if op != user {
-                // It may be an operand twice.
+                // The expression may be an operand twice.
                 if !self.waits(op) {
                     continue;
                 }
-                // Nothing that it uses can wait for it.
+                // This also prevents cycles: its own operands cannot depend on it.
                 self.map[op as usize] = NONE;
                 work.push((op, true));
             }
@@ -256,7 +254,7 @@ impl<'e> Compact<'e> {
         Ok(())
     }
 
-    /// Writes a node with what stands beside it.
+    /// Writes a node with its name and origin.
     fn push(&mut self, op: u32, node: NodeRec) {
         self.nodes.push(node);
         self.names.push(self.old.names().get(op as usize).copied().unwrap_or(NONE));
@@ -265,14 +263,14 @@ impl<'e> Compact<'e> {
         }
     }
 
-    /// Writes the operands of a node; gives where they begin.
+    /// Writes the operands of a node; returns their start.
     fn emit_operands(&mut self, op: u32, node: &NodeRec) -> Result<u32, SealError> {
         let range = node.op_range();
         let (end, len) = (range.end as u64, self.old.operands().len());
         let Some(operands) = self.old.operands().get(range) else {
             return Err(SealError::Dangling { what: "node", index: op as usize, field: "operands", found: end, len });
         };
-        // Operands that are values as they were before this node took their place.
+        // Operands that refer to the old value of a node that this one replaces.
         let mut before: Vec<(usize, u32)> = Vec::new();
         'again: loop {
             let ops = self.operands.len() as u32;
@@ -299,20 +297,19 @@ impl<'e> Compact<'e> {
         }
     }
 
-    /// What `user` means by a value whose place it takes itself, as where `f(x)` becomes `g(f(x))`: the value as it was,
-    /// which then comes before it.
+    /// Writes the old value of an operand that `user` itself replaces, as where `f(x)` becomes `g(f(x))`. The old value then precedes the user.
     fn emit_replaced(&mut self, user: u32, operand: u32) -> Result<u32, SealError> {
         let mut node = match self.old.nodes().get(operand as usize) {
             Some(node) if self.takes_the_place(user, operand) => *node,
             _ => return Err(self.dangling(user, operand)),
         };
-        // One that stays is there already; a nested one is written for each of its users.
+        // A binding that is kept has already been written; a nested value is written for each of its users.
         let there = self.map[operand as usize];
         if there != NONE && node.has(flag::BOUND) {
             return Ok(there);
         }
         node.ops = self.emit_operands(operand, &node)?;
-        // Outside of a dataflow block, what took its place is seen.
+        // The replacement takes over the visibility outside of a dataflow block.
         let region = self.open.last().and_then(|(header, ..)| self.nodes.get(*header as usize));
         if node.has(flag::BOUND) && region.is_some_and(|region| region.has(flag::DATAFLOW)) {
             node.flags |= flag::INNER;
@@ -323,7 +320,7 @@ impl<'e> Compact<'e> {
         Ok(word)
     }
 
-    /// Whether an old value, which is no region, was replaced by something new that uses `user`.
+    /// Returns true if an old value that is not a region was replaced by a new one that uses `user`.
     fn takes_the_place(&self, user: u32, operand: u32) -> bool {
         let (n_old, target) = (self.n_old, self.resolved(operand));
         let plain = |node: &NodeRec| is_expression(node) && !node.has(flag::REGION);

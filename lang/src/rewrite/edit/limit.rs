@@ -1,5 +1,5 @@
-//! The rewrites of an edit, of which a limit of the body lets the first be applied: what hangs together is one rewrite, so
-//! a part of an edit is as whole as all of it.
+//! Applies the rewrite limit of a body to an edit: only the first rewrites are kept. Changes that depend on each other form one rewrite, so a
+//! partially applied edit is still valid.
 
 use super::{Edit, Item, Place, State};
 use crate::ir::make::validate::{SealError, is_expression, is_nested};
@@ -9,11 +9,11 @@ use crate::walk::disjoint_sets::DisjointSets;
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Edit<'_> {
-    /// Undoes what is beyond the limit of the body, if it has one, and counts the rest; the body if nothing is left. It is
-    /// the same handle as before if that was known, so that whoever edits until nothing changes comes to an end.
+    /// Undoes rewrites beyond the limit of the body, if it has one, and counts the others. Returns the body if no rewrite is left: the same handle if
+    /// its counts are unchanged, so that code that edits until nothing changes terminates.
     ///
     /// # Errors
-    /// None on a valid body.
+    /// Never on a valid body.
     pub(super) fn limit(&mut self) -> Result<Option<Body>, SealError> {
         let &[left, done, next] = self.b.pool.s.limit.as_slice() else { return Ok(None) };
         self.side.sort_by_key(|(place, _)| *place);
@@ -29,7 +29,7 @@ impl Edit<'_> {
         };
         let limit = [left - kept as u32, done + kept as u32, limit];
         if kept == rewrites.len() {
-            // All of the edit is within the limit, even what is no rewrite, such as another order of nested expressions.
+            // The whole edit is within the limit, including changes that are not rewrites, such as a new order of nested expressions.
             self.b.pool.s.limit = limit.to_vec();
             return Ok(None);
         }
@@ -43,7 +43,7 @@ impl Edit<'_> {
         Ok(None)
     }
 
-    /// Whether an old node is not what it was.
+    /// Returns true if an old node was changed.
     fn is_changed(&self, at: usize) -> bool {
         let (s, old) = (&self.b.pool.s, self.old.raw());
         self.state[at] != State::Keep
@@ -53,14 +53,14 @@ impl Edit<'_> {
             || s.nodes[at].ops(&s.operands) != old.nodes()[at].ops(old.operands())
     }
 
-    /// Each new node that replaces an old one, with the old one: a user of the new node can use the old one as well.
+    /// Maps each new node that replaces an old one to that old node; a user of the new node could also use the old one.
     fn targets(&self) -> BTreeMap<u32, u32> {
         let replaced = self.forward.iter().enumerate().rev().filter(|(_, to)| **to != NONE && **to & LEAF_BIT == 0);
         replaced.filter(|(_, to)| **to >= self.n_old).map(|(from, to)| (*to, from as u32)).collect()
     }
 
-    /// A node that is new or changed belongs to the new nodes that it uses, except for those that replace an old node. A node
-    /// that was replaced belongs to what replaces it.
+    /// Joins each new or changed node with the new nodes that it uses, except for those that replace an old node. Joins each replaced node with its
+    /// replacement.
     fn join_by_use(&self, sets: &mut DisjointSets) {
         let (s, n_old, targets) = (&self.b.pool.s, self.n_old as usize, self.targets());
         let scalars = self.changed_scalars();
@@ -74,20 +74,20 @@ impl Edit<'_> {
                 continue;
             }
             let replaced = |op: u32| self.forward.get(op as usize).copied().filter(|to| *to != NONE);
-            // What was removed with a user stays with it.
+            // Nodes removed together with a user stay in its rewrite.
             for op in self.used_before(at, &scalars).into_iter().filter(|op| takes_part(*op) && replaced(*op).is_none())
             {
                 sets.merge(op as usize, at);
             }
-            // A node that was replaced itself is no longer what replaces this one.
+            // A replacement that was itself replaced is no longer the replacement of this node.
             if let Some(to) = replaced(at as u32).filter(|to| takes_part(*to) && replaced(*to).is_none()) {
                 sets.merge(to as usize, at);
             }
         }
     }
 
-    /// What an old node used: it, what is nested in it, and the content of its region if that goes. Scalars are used by types,
-    /// too.
+    /// Returns the old operands of an old node, those of its nested expressions, and those of its content if the region is removed. Scalars are also
+    /// used by types.
     fn used_before(&self, at: usize, scalars: &BTreeMap<u32, u32>) -> Vec<u32> {
         let old = self.old.raw();
         let (mut used, mut work) = (Vec::new(), vec![at]);
@@ -107,13 +107,13 @@ impl Edit<'_> {
         used
     }
 
-    /// The scalars of the old body that are changed, by the numbers of their symbolic variables.
+    /// Maps the symbolic variables of changed scalars of the old body to these scalars.
     fn changed_scalars(&self) -> BTreeMap<u32, u32> {
         let scalars = self.old.values().filter_map(|value| Some((value.symbol()?.id, value.index()?)));
         scalars.filter(|(_, at)| self.is_changed(*at)).map(|(sym, at)| (sym, at as u32)).collect()
     }
 
-    /// What is changed in a region that goes belongs to it.
+    /// Joins changes inside a removed region with that region.
     fn join_by_region(&self, sets: &mut DisjointSets) {
         let mut at = 0;
         while at < self.n_old as usize {
@@ -136,8 +136,7 @@ impl Edit<'_> {
         }
     }
 
-    /// Statements that are put to one place belong to each other and to the changed statement there; so does what a new
-    /// region holds.
+    /// Joins statements inserted at one place with each other, and with a changed statement there. Joins the content of a new region with the region.
     fn join_by_place(&self, sets: &mut DisjointSets) {
         let (mut open, mut last): (Vec<usize>, Option<(Place, usize)>) = (Vec::new(), None);
         for (place, item) in &self.side {
@@ -165,13 +164,13 @@ impl Edit<'_> {
         }
     }
 
-    /// The statement whose nested expressions begin at a position.
+    /// Returns the statement whose nested expressions begin at a position.
     fn statement_from(&self, at: u32) -> Option<usize> {
         let nodes = self.old.raw().nodes();
         (at as usize..nodes.len()).find(|at| !is_nested(&nodes[*at]))
     }
 
-    /// The sets that change something, by their roots, each with its first position in the old body; in that order.
+    /// Returns the roots of the sets that contain changes, each with its first position in the old body, sorted by that position.
     fn rewrites(&self, sets: &mut DisjointSets) -> Vec<(usize, usize)> {
         let mut first: BTreeMap<usize, usize> = BTreeMap::new();
         for at in (0..self.n_old as usize).filter(|at| self.is_changed(*at)) {
@@ -187,13 +186,13 @@ impl Edit<'_> {
         all
     }
 
-    /// The name of the first value with a name from a position on.
+    /// Returns the name of the first named value from a position on.
     fn name_near(&self, at: usize) -> u32 {
         let raw = self.old.raw();
         raw.names().get(at..).and_then(|names| names.iter().find(|name| **name != NONE)).copied().unwrap_or(NONE)
     }
 
-    /// Makes everything in some sets what it was.
+    /// Restores all nodes of some sets to their old state.
     fn undo(&mut self, sets: &mut DisjointSets, undone: &BTreeSet<usize>) {
         let (old, targets) = (*self.old.raw(), self.targets());
         for at in 0..self.n_old as usize {
@@ -211,7 +210,7 @@ impl Edit<'_> {
                 operands.copy_from_slice(node.ops(old.operands()));
             }
         }
-        // What is left means the nodes that are back.
+        // Remaining nodes refer to the restored nodes again.
         let s = &mut self.b.pool.s;
         for op in s.operands.iter_mut().filter(|op| **op & LEAF_BIT == 0) {
             if let Some(from) = targets.get(op).filter(|_| undone.contains(&sets.root(*op as usize))) {
@@ -233,7 +232,7 @@ impl Edit<'_> {
 }
 
 impl Item {
-    /// The node that is put somewhere.
+    /// Returns the inserted node.
     fn node(&self) -> Option<usize> {
         match self {
             Item::Node(op) | Item::Old(op) | Item::Open(op) => Some(*op as usize),

@@ -1,16 +1,16 @@
-//! What the new and changed nodes of an edit were made from, for a host that asks.
+//! Records the origins of the new and changed nodes of an edit, for hosts that request them.
 
 use super::{Edit, State};
 use crate::ir::origins::Origin;
 use crate::ir::records::{LEAF_BIT, NONE, NodeRec, flag, kind};
 use std::collections::BTreeMap;
 
-/// Nodes that are looked at for one that was replaced.
+/// The greatest number of nodes searched for each replaced node.
 const MOST_SWALLOWED: usize = 256;
 
 impl Edit<'_> {
-    /// Notes for each changed node that it was made from itself; for one that replaces others, from them and what only
-    /// they used; for other new ones, from what their users were made from.
+    /// Records that each changed node was made from itself; a replacement from the nodes that it replaces and the nodes that only those used; other
+    /// new nodes from the origins of their users.
     pub(super) fn note_origins(&mut self) {
         if self.b.pool.s.origins.is_empty() {
             return;
@@ -29,8 +29,7 @@ impl Edit<'_> {
         self.b.pool.s.settle_origins(is_left, |op| super::resolved(forward, op));
     }
 
-    /// Whether an old node has other operands or attributes, or is of another kind. Another type, name or flag makes it no
-    /// other node.
+    /// Returns true if an old node has other operands or attributes, or another kind. A change of type, name or flags does not count.
     fn does_another_thing(&self, at: usize) -> bool {
         let (s, old) = (&self.b.pool.s, self.old.raw());
         let (now, before) = (&s.nodes[at], &old.nodes()[at]);
@@ -38,7 +37,7 @@ impl Edit<'_> {
         of(now) != of(before) || now.ops(&s.operands) != before.ops(old.operands())
     }
 
-    /// What each new node replaces, by numbers.
+    /// Maps each new node to the numbers of the nodes that it replaces.
     fn replaced(&self) -> BTreeMap<usize, Vec<u32>> {
         let mut found: BTreeMap<usize, Vec<u32>> = BTreeMap::new();
         if self.forward.is_empty() {
@@ -48,7 +47,7 @@ impl Edit<'_> {
         for from in (0..self.forward.len()).filter(|at| self.forward[*at] != NONE) {
             let to = self.resolve_word(from as u32);
             let is_new = to >= self.n_old && to & LEAF_BIT == 0;
-            // A copy of another value is from where that is.
+            // A copy of another value keeps the origin of that value.
             if is_new && !matches!(self.b.pool.s.raw().origin(to as usize), Origin::Is(_)) {
                 self.swallowed(from, &uses, found.entry(to as usize).or_default());
             }
@@ -56,7 +55,7 @@ impl Edit<'_> {
         found
     }
 
-    /// Numbers of a node that was replaced, and of the bindings that nothing but it used.
+    /// Collects the numbers of a replaced node, and of the bindings that only it used.
     fn swallowed(&self, replaced: usize, uses: &[u32], numbers: &mut Vec<u32>) {
         let old = self.old.raw();
         let (mut work, mut looked_at) = (vec![replaced], 0);

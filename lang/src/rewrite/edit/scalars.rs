@@ -8,8 +8,8 @@ use crate::ir::value::Value;
 use crate::rewrite::outline::{symbols_of, symbols_of_operands};
 use std::collections::HashSet;
 
-/// The body, with plain types for scalars whose symbolic variable no type, leaf or attribute uses any more. A reader finds
-/// no such variable in the text.
+/// Replaces the types of scalars whose symbolic variable no type, leaf or attribute uses any more by plain types. A reader does not find such a
+/// variable in the text.
 ///
 /// # Errors
 /// If the result is not valid.
@@ -33,7 +33,7 @@ pub(super) fn without_unused_symbols(body: Body) -> Result<Body, SealError> {
     edit.finish()
 }
 
-/// The symbolic variable that is a scalar.
+/// Returns the symbolic variable of a scalar.
 fn own_symbol(value: Value<'_>) -> Option<Sym> {
     let dims = (value.ty().kind() == tykind::PRIM).then(|| value.ty().prims())?;
     match dims[..] {

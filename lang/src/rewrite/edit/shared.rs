@@ -1,12 +1,11 @@
-//! Nested expressions of Relax that got more than one user: they become bindings.
+//! Turns nested Relax expressions that got more than one user into bindings.
 
 use super::{Edit, Item, Place, State};
 use crate::ir::make::validate::is_nested;
 use crate::ir::records::{LEAF_BIT, flag, kind};
 
 impl Edit<'_> {
-    /// Names each nested expression that several values use, where it stands: a pass may use an operand twice without asking
-    /// whether it has a name.
+    /// Names each nested expression that several values use, at its position: a pass may use an operand twice without checking whether it has a name.
     pub(super) fn name_shared(&mut self) {
         let nodes = &self.b.pool.s.nodes;
         if !nodes.iter().any(is_nested) {
@@ -37,7 +36,7 @@ impl Edit<'_> {
         }
     }
 
-    /// A new expression in a region that is new, too, keeps its users: nobody knows yet what kind of region that is.
+    /// A new expression in a new region is not named, because the kind of that region is not yet known.
     fn name_new(&mut self, at: u32) {
         let is_it = |(_, item): &(Place, Item)| matches!(item, Item::Node(op) if *op == at);
         let Some((place, _)) = self.side.iter().copied().find(is_it) else { return };
@@ -59,13 +58,13 @@ impl Edit<'_> {
         }
     }
 
-    /// Kind of the region in which a place is.
+    /// Returns the kind of the region that contains a place.
     fn kind_at(&mut self, place: Place) -> u16 {
         if place.before {
             let at = place.at as usize;
             return if at < self.old.len() { self.kind_around(self.old.value_at(at)) } else { kind::FUNC };
         }
-        // At the start of a region, or after a value.
+        // Either the start of a region, or the place after a value.
         let follows = (!place.anchor) as usize;
         if follows > self.old.len() || follows == 0 && place.at == 0 {
             return kind::FUNC;
@@ -77,7 +76,7 @@ impl Edit<'_> {
         }
     }
 
-    /// How often each node is used by what there will be.
+    /// Counts how often the nodes of the new body use each node.
     fn uses_there(&self) -> Vec<u32> {
         let s = &self.b.pool.s;
         let mut uses = vec![0u32; s.nodes.len()];

@@ -1,4 +1,4 @@
-//! Expressions of TIR are trees: one that is used several times is written for each of its uses.
+//! TIR expressions are trees: an expression that is used several times is written once for each use.
 
 use super::{Edit, Item, Place, State};
 use crate::ir::MAX_SIZE;
@@ -6,10 +6,10 @@ use crate::ir::make::validate::{SealError, is_nested};
 use crate::ir::records::{LEAF_BIT, NONE, NodeRec, flag};
 
 impl Edit<'_> {
-    /// Gives each use of a nested expression but the first one a copy of its own.
+    /// Gives each use of a nested expression after the first a separate copy.
     ///
     /// # Errors
-    /// If there would be too many: a few expressions can share their parts so often that no memory holds the tree.
+    /// If there would be too many nodes: a few expressions can share their parts so often that the tree exceeds memory.
     pub(super) fn unshare(&mut self) -> Result<(), SealError> {
         let mut used = vec![false; self.n_nodes()];
         let mut copies = Vec::new();
@@ -36,7 +36,7 @@ impl Edit<'_> {
         Ok(())
     }
 
-    /// Looks at the operands of one node; `copies` gets what it needs, in the order in which it is to be written.
+    /// Processes the operands of one node; `copies` receives the necessary copies, in the order in which they are to be written.
     fn unshare_operands(&mut self, user: u32, used: &mut [bool], copies: &mut Vec<u32>) -> Result<(), SealError> {
         let range = self.b.pool.s.nodes[user as usize].op_range();
         let shared = |edit: &Self, word: u32| {
@@ -58,7 +58,7 @@ impl Edit<'_> {
         Ok(())
     }
 
-    /// A copy of an expression and all that is nested in it; there may be `most` nodes in all.
+    /// Copies an expression and all expressions nested in it, up to `most` nodes in total.
     fn copy_of(
         &mut self,
         root: u32,
@@ -66,9 +66,9 @@ impl Edit<'_> {
         copies: &mut Vec<u32>,
         shared: &dyn Fn(&Self, u32) -> bool,
     ) -> Result<u32, SealError> {
-        // Operands first: each is entered, and left when its own operands have copies.
+        // Operands first: each expression is entered, and left when its own operands have copies.
         let (mut work, mut done) = (vec![(root, false)], Vec::new());
-        // Each expression that is entered becomes a node; those of a cycle are entered without end.
+        // Each expression that is entered becomes a node. The limit also ends an infinite loop over a cycle.
         let mut nodes = self.b.pool.s.nodes.len();
         while let Some((op, ready)) = work.pop() {
             let node = self.b.pool.s.nodes[op as usize];

@@ -1,16 +1,16 @@
-//! What the function of a group consists of, as a key: it is written once for all groups with the same.
+//! The content of a group's function as a key, so that the function is written once for all groups with equal keys.
 
 use super::write::{Input, Outlined};
 use crate::ir::Value;
 use crate::ir::records::flag;
 use std::collections::HashMap;
 
-/// The numbers that values have in a form: parameters first, then what is computed.
+/// The numbers of values in a form: parameters first, then computed values.
 type Numbers = HashMap<u32, u32, foldhash::fast::RandomState>;
 
 impl<'b> Outlined<'b, '_> {
-    /// Groups of one function with equal forms have equal functions. Types, attributes, constants and operators count, and
-    /// which value is used where; names do not. `None` if some part of the group has no number, such as the content of a
+    /// Returns a key: groups of one function with equal keys have equal functions. The key contains types, attributes, constants, operators and the
+    /// use of values, but not names. Returns `None` if some part of the group has no number, such as the content of a region.
     /// region.
     pub(super) fn form(&self) -> Option<Vec<u32>> {
         let counts = [self.group.attrs, self.inputs.all.len(), self.outputs.len()];
@@ -41,13 +41,13 @@ impl<'b> Outlined<'b, '_> {
 
     fn add_part(&self, part: Value<'b>, numbers: &Numbers, form: &mut Vec<u32>) -> Option<()> {
         let node = part.node().filter(|node| !node.has(flag::REGION))?;
-        // Whether a binding is visible outside depends on the outputs alone.
+        // Visibility outside the block depends only on the outputs.
         let flags = node.flags & !flag::INNER;
         form.extend([u32::from(node.kind) << 16 | u32::from(flags), node.ty, node.attrs, node.a, node.n_ops]);
         for (at, used) in part.operands().enumerate() {
             form.push(match self.inputs.lifted(part, at) {
                 Some(input) => input as u32,
-                // No number of a value is a word of a leaf.
+                // Numbers of values never coincide with words of leaves.
                 None if used.is_leaf() => used.word(),
                 None => *numbers.get(&used.word())?,
             });

@@ -1,5 +1,5 @@
-//! Makes functions of groups of bindings: what operator fusion, fusion by patterns and the merging of composite functions
-//! end with. [`Edit::outline`] does the same for one group whose place and name a pass decides.
+//! Turns groups of bindings into functions: the last step of operator fusion, fusion by patterns and merging of composite functions.
+//! [`Edit::outline`] does the same for a single group whose place and name the pass chooses.
 
 mod form;
 mod order;
@@ -17,40 +17,39 @@ use order::{Item, Plans};
 use std::collections::HashMap;
 use write::{Input, Outlined};
 
-/// Whether the constants of a group become parameters of its function.
+/// The treatment of the constants of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Constants {
-    /// They become parameters; the call passes them.
+    /// Constants become parameters; the call passes them.
     Lifted,
-    /// They stay in the function.
+    /// Constants stay in the function.
     Bound,
 }
 
-/// Groups of bindings of a function, each in one dataflow block. A binding is in one group at most.
+/// Groups of bindings of a function, each in one dataflow block. A binding is in at most one group.
 pub struct Groups<'b> {
     body: &'b Body,
     group_of: ValueMap<'b, usize>,
     groups: Vec<Group<'b>>,
-    /// Attributes of functions; groups that are added one after the other share them.
+    /// The attributes of functions; consecutive groups share them.
     attrs: Vec<Vec<(String, Attr)>>,
 }
 
 struct Group<'b> {
-    /// Which attributes its function has.
+    /// The index of its function's attributes.
     attrs: usize,
-    /// In program order.
+    /// The bindings, in program order.
     members: Vec<Value<'b>>,
 }
 
 impl<'b> Groups<'b> {
-    /// No groups yet.
+    /// Creates an empty set of groups.
     pub fn new(body: &'b Body) -> Groups<'b> {
         Groups { body, group_of: ValueMap::new(body), groups: Vec::new(), attrs: Vec::new() }
     }
 
-    /// Adds a group of bindings, in program order; the function that is made of it has these attributes. Bindings that are
-    /// already in a group stay there.
+    /// Adds a group of bindings, in program order, whose function gets these attributes. Bindings that are already in a group are skipped.
     pub fn add(&mut self, bindings: impl IntoIterator<Item = Value<'b>>, attrs: &[(&str, Attr)]) {
         let members: Vec<Value<'b>> = bindings.into_iter().filter(|binding| !self.contains(*binding)).collect();
         for member in &members {
@@ -64,33 +63,33 @@ impl<'b> Groups<'b> {
         self.groups.push(Group { attrs: self.attrs.len() - 1, members });
     }
 
-    /// Whether a binding is in a group.
+    /// Returns true if a binding is in a group.
     pub fn contains(&self, binding: Value<'_>) -> bool {
         self.group_of.contains(binding)
     }
 
-    /// Number of groups.
+    /// Returns the number of groups.
     pub fn len(&self) -> usize {
         self.groups.len()
     }
 
-    /// Whether there is no group.
+    /// Returns true if there are no groups.
     pub fn is_empty(&self) -> bool {
         self.groups.is_empty()
     }
 }
 
-/// A module in which groups of bindings become functions.
+/// Turns groups of bindings of a module into functions.
 ///
 /// | part of a function | content |
 /// |---|---|
-/// | name | `fused`, and the names of what the group calls; a number follows if another function has that name |
-/// | parameters | the values that the group uses and does not define, in the order of first use; of a tuple whose elements alone are used, these elements |
+/// | name | `fused`, and the names of the callees of the group; a number follows if another function has that name |
+/// | parameters | the values that the group uses and does not define, in the order of first use; if only elements of a tuple are used, these elements instead of the tuple |
 /// | last parameter | a shape with the symbolic variables that the types of the other parameters do not determine, if there are any |
 /// | result | the values of the group that are used outside it: one, or a tuple of several |
 ///
-/// Equal functions become one. A call takes the place of the first binding of its group, after what it needs. A group that
-/// nothing uses goes.
+/// Equal functions are merged. A call takes the place of the first binding of its group, after the values that it needs. A group whose values are
+/// unused is removed.
 ///
 /// `a = exp(x); b = relu(a)` becomes `b = fused_relax_exp_relax_nn_relu(x)`:
 ///
@@ -130,28 +129,28 @@ impl<'b> Groups<'b> {
 pub struct GroupedFunctions {
     functions: ModuleEdit,
     constants: Constants,
-    /// What the functions of the module write to.
+    /// The parameters that the functions of the module write to.
     written: WrittenParams,
-    /// The functions with a number of nodes; filled when the first function is made.
+    /// The functions, by their number of nodes; filled when the first function is made.
     known: HashMap<usize, Vec<Known>>,
-    /// For each name the first number that may be free after it.
+    /// For each name, the first number that may be free after it.
     numbers: HashMap<String, usize>,
-    /// What groups of the function that is being changed call, by their forms.
+    /// The callees of groups of the current function, by their forms.
     callees: HashMap<Vec<u32>, V, foldhash::fast::RandomState>,
-    /// How the function that is being changed names the functions that it calls: each in one way, because a type with symbolic
-    /// variables is another one each time that it is written.
+    /// The value that the current function uses for each callee. There is one for each, because a type with symbolic variables is a different type
+    /// each time it is written.
     named: HashMap<String, V, foldhash::fast::RandomState>,
 }
 
 /// A function that groups may share.
 struct Known {
     name: String,
-    /// Its structural hash, once it was asked for: to compute it takes longer than to make a small function.
+    /// Its structural hash, computed on demand because that takes longer than making a small function.
     hash: Option<u64>,
 }
 
 impl GroupedFunctions {
-    /// The module as it is.
+    /// Starts with an existing module.
     pub fn new(module: &Module, constants: Constants) -> GroupedFunctions {
         GroupedFunctions {
             functions: module.edit(),
@@ -164,10 +163,10 @@ impl GroupedFunctions {
         }
     }
 
-    /// Makes functions of the groups of the function `name`, and calls of them.
+    /// Turns the groups of the function `name` into functions, and calls them.
     ///
     /// # Errors
-    /// If two groups need each other, or a group has bindings of two blocks.
+    /// If two groups depend on each other, or a group has bindings of two blocks.
     pub fn make(&mut self, name: &str, groups: &Groups<'_>) -> Result<(), PassError> {
         if groups.is_empty() {
             return Ok(());
@@ -186,7 +185,7 @@ impl GroupedFunctions {
         Ok(())
     }
 
-    /// The module with the new functions; the same handle if there are none.
+    /// Returns the module with the new functions; the same handle if there are none.
     pub fn finish(self) -> Module {
         self.functions.finish()
     }
@@ -217,7 +216,7 @@ impl GroupedFunctions {
         Ok(())
     }
 
-    /// Puts the call of a group at the current place.
+    /// Inserts the call of a group at the current place.
     fn outline<'b>(&mut self, group: usize, plans: &Plans<'_, 'b>, edit: &mut Edit<'b>) -> Result<(), PassError> {
         let outputs = plans.outputs(group);
         if !outputs.is_empty() {
@@ -229,7 +228,7 @@ impl GroupedFunctions {
         Ok(())
     }
 
-    /// The function of a group. It is written if no group of the same form came before.
+    /// Returns the function of a group. It is written only for the first group of each form.
     fn callee(&mut self, outlined: &Outlined<'_, '_>, edit: &mut Edit<'_>) -> Result<V, PassError> {
         let form = outlined.form();
         if let Some(callee) = form.as_ref().and_then(|form| self.callees.get(form)) {
@@ -255,7 +254,7 @@ impl GroupedFunctions {
                 }
             }
         }
-        // Few functions have as many nodes; only their hashes are asked for.
+        // Few functions have the same number of nodes; only their hashes are computed.
         let same = self.known.entry(function.len()).or_default();
         let hash = (!same.is_empty()).then(|| function.structural_hash());
         for known in same.iter_mut() {
@@ -278,7 +277,7 @@ impl GroupedFunctions {
     }
 }
 
-/// Calls the function of a group; what used the outputs uses the results.
+/// Calls the function of a group, and redirects uses of the outputs to the results.
 fn put_call<'b>(callee: V, outlined: &Outlined<'b, '_>, edit: &mut Edit<'b>) {
     let outputs = outlined.outputs;
     let mut args: Vec<V> = outlined.inputs.all.iter().map(|input| argument(input, edit)).collect();

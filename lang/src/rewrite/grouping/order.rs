@@ -1,4 +1,4 @@
-//! The order of groups and single bindings of a block, in which each comes after what it needs.
+//! Orders the groups and single bindings of a block so that each comes after its dependencies.
 
 use super::Groups;
 use crate::PassError;
@@ -7,7 +7,7 @@ use crate::walk::in_place::{InPlace, WrittenParams};
 use crate::walk::value_map::{ValueMap, ValueSet};
 use std::collections::{HashMap, HashSet};
 
-/// What a block consists of in the end: a binding that is in no group, or the call of a group.
+/// An item of the final block: a binding outside all groups, or the call of a group.
 #[derive(Clone, Copy)]
 pub(super) enum Item<'b> {
     Binding(Value<'b>),
@@ -23,17 +23,17 @@ impl<'b> Item<'b> {
     }
 }
 
-/// Plans one block after the other.
+/// Plans the blocks of a function, one at a time.
 pub(super) struct Plans<'g, 'b> {
     pub(super) groups: &'g Groups<'b>,
     items: Vec<Item<'b>>,
     item_of: ValueMap<'b, usize>,
     item_of_group: Vec<Option<usize>>,
-    /// For each group the values that are used outside it: those that leave the block, then the others in the order of use.
+    /// For each group, the values used outside it: first those that leave the block, then the others in the order of use.
     outputs: Vec<Vec<Value<'b>>>,
     is_output: ValueSet<'b>,
     in_place: InPlace<'b>,
-    /// Groups that are left alone.
+    /// True for groups that are not outlined.
     apart: Vec<bool>,
 }
 
@@ -53,17 +53,17 @@ impl<'g, 'b> Plans<'g, 'b> {
         }
     }
 
-    /// The results of a group of a block that was planned.
+    /// Returns the results of a group of a block that was planned.
     pub(super) fn outputs(&self, group: usize) -> &[Value<'b>] {
         &self.outputs[group]
     }
 
-    /// The items of a block, in order; nothing if it has no groups. What a call writes in place is read before and after the
-    /// call as it was: groups that would need a value from before as well as after it are left alone, and so are those that
-    /// write to what they do not make, because what calls their functions could not see that.
+    /// Returns the items of a block, in order; empty if it has no groups. Reads stay on the same side of in-place writes of a call. Groups that would
+    /// need a value both from before and from after a write are not outlined. Neither are groups that write to memory that they did not create,
+    /// because callers of their functions could not see that write.
     ///
     /// # Errors
-    /// If two groups need each other, or a group has bindings of another block, too.
+    /// If two groups depend on each other, or a group also has bindings of another block.
     pub(super) fn plan(&mut self, block: Block<'b>) -> Result<Vec<Item<'b>>, PassError> {
         if !block.bindings().any(|binding| self.groups.contains(binding)) {
             return Ok(Vec::new());
@@ -85,7 +85,7 @@ impl<'g, 'b> Plans<'g, 'b> {
         self.sorted(first, &needs)
     }
 
-    /// Adds the items of a block, and says for each which others come before it. They are counted from `first`.
+    /// Adds the items of a block; returns for each its dependencies, numbered relative to `first`.
     fn needs(&mut self, block: Block<'b>, first: usize) -> Result<Vec<Vec<usize>>, PassError> {
         for binding in block.bindings() {
             self.add_binding(binding, first)?;
@@ -112,7 +112,7 @@ impl<'g, 'b> Plans<'g, 'b> {
         Ok(needs)
     }
 
-    /// What reads memory before a call writes to it comes before the call, and what reads it after comes after.
+    /// Keeps reads of memory before or after the writes of calls, as they were.
     fn keep_order_of_writes(&self, block: Block<'b>, first: usize, needs: &mut [Vec<usize>]) {
         let bindings: Vec<Value<'b>> = block.bindings().collect();
         for (at, earlier) in self.in_place.order(&bindings).into_iter().enumerate() {
@@ -122,7 +122,7 @@ impl<'g, 'b> Plans<'g, 'b> {
         }
     }
 
-    /// What mentions a symbolic variable comes after the binding of the block that defines it.
+    /// Puts mentions of a symbolic variable after the binding of the block that defines it.
     fn keep_symbols_defined(&self, block: Block<'b>, first: usize, needs: &mut [Vec<usize>]) {
         let defined = defined_by(block);
         for binding in block.bindings().filter(|_| !defined.is_empty()) {
@@ -156,10 +156,10 @@ impl<'g, 'b> Plans<'g, 'b> {
         Ok(())
     }
 
-    /// The items from `first` on, each after those that it needs; otherwise in their order.
+    /// Returns the items from `first` on, each after its dependencies, otherwise in their order.
     fn sorted(&self, first: usize, needs: &[Vec<usize>]) -> Result<Vec<Item<'b>>, PassError> {
         let mut sorted = Vec::with_capacity(needs.len());
-        // Whether what it needs is being written, and whether it is written.
+        // For each item, true if its dependencies are being written, and true if it has been written.
         let (mut begun, mut done) = (vec![false; needs.len()], vec![false; needs.len()]);
         let mut work = Vec::new();
         for root in 0..needs.len() {
@@ -195,8 +195,8 @@ impl<'g, 'b> Plans<'g, 'b> {
     }
 }
 
-/// The bindings of a block that define symbolic variables, by the numbers of these: scalars, and casts before which nothing
-/// mentions the variable.
+/// Returns the bindings of a block that define symbolic variables, by the numbers of the variables: scalars, and casts of variables that are not
+/// mentioned earlier.
 fn defined_by(block: Block<'_>) -> HashMap<u32, Value<'_>> {
     let (mut defined, mut mentioned) = (HashMap::new(), HashSet::new());
     if !block.bindings().any(|binding| binding.is_match_cast() || binding.symbol().is_some()) {
@@ -220,7 +220,7 @@ fn defined_by(block: Block<'_>) -> HashMap<u32, Value<'_>> {
     defined
 }
 
-/// The items that need themselves, also through others, or something that does.
+/// Returns the items that depend on themselves, directly or indirectly, or on such an item.
 fn stuck(needs: &[Vec<usize>]) -> Vec<usize> {
     let mut users = vec![Vec::new(); needs.len()];
     let mut missing: Vec<usize> = needs.iter().map(Vec::len).collect();

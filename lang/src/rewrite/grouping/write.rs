@@ -8,22 +8,22 @@ use crate::ir::{Attr, Body, BodyBuilder, Dim, Expr, Sym, Ty, Type, TypeId, V, Va
 use crate::rewrite::outline::{each_symbol, symbols_of, symbols_of_operands};
 use std::collections::{HashMap, HashSet};
 
-/// What a parameter is for.
+/// The value that a parameter replaces.
 pub(super) enum Input<'b> {
     /// A variable, a constant, a shape.
     Value(Value<'b>),
-    /// An element of a tuple of which only elements are used.
+    /// An element of a tuple of which the group uses only elements.
     Element { tuple: Value<'b>, index: u32, ty: Ty<'b> },
 }
 
-/// A group whose function can be written, and what a call of it passes.
+/// A group whose function can be written, and the arguments of its call.
 pub(super) struct Outlined<'b, 'g> {
     body: &'b Body,
     attrs: &'g [(String, Attr)],
     pub(super) group: &'g Group<'b>,
     pub(super) outputs: &'g [Value<'b>],
     pub(super) inputs: Inputs<'b>,
-    /// Symbolic variables that the inputs do not tell.
+    /// Symbolic variables that the inputs do not determine.
     pub(super) symbols: Vec<Sym>,
 }
 
@@ -54,7 +54,7 @@ impl<'b, 'g> Outlined<'b, 'g> {
         Writer::of(self).write()
     }
 
-    /// The name of the function: of what it calls.
+    /// Returns the name of the function, built from the names of its callees.
     pub(super) fn hint(&self) -> String {
         let mut hint = "fused".to_string();
         for call in self.group.members.iter().filter_map(|member| member.as_call()) {
@@ -68,21 +68,21 @@ impl<'b, 'g> Outlined<'b, 'g> {
         hint
     }
 
-    /// The bindings of the group that the function computes. The others are its parameters.
+    /// Returns the bindings of the group that the function computes. The others are its parameters.
     pub(super) fn computed(&self) -> impl Iterator<Item = Value<'b>> {
         self.group.members.iter().copied().filter(|member| !self.inputs.elements.contains_key(&member.word()))
     }
 }
 
-/// What a group uses and does not define.
+/// The values that a group uses and does not define.
 pub(super) struct Inputs<'b> {
     constants: Constants,
     pub(super) all: Vec<Input<'b>>,
-    /// Which input a variable or a leaf is, by its operand word.
+    /// The input of a variable or a leaf, by its operand word.
     known: Map<u32, usize>,
-    /// Tuples of which only elements are used so far, and the bindings of these.
+    /// Tuples of which only elements are used so far, with the bindings of these elements.
     partly: Map<usize, Vec<(Value<'b>, u32)>>,
-    /// Which input a use of a leaf means: its user, and the number of the operand.
+    /// The input for a use of a leaf, by its user and the number of the operand.
     lifted: Map<(u32, usize), usize>,
     /// Bindings of elements that are inputs themselves, by their operand words.
     pub(super) elements: Map<u32, usize>,
@@ -102,12 +102,12 @@ impl<'b> Inputs<'b> {
         }
     }
 
-    /// A use by `user`, which is `member` or nested in it.
+    /// Adds a use by `user`, which is `member` or nested in it.
     fn add(&mut self, member: Value<'b>, user: Value<'b>, at: usize, used: Value<'b>) {
         if used.is_leaf() && !self.is_lifted(user, at, used) || known_shape(used).is_some() {
             return;
         }
-        // A scalar constant is written where it is used, so that each use has its own.
+        // A scalar constant is written separately for each use.
         let scalar = used.as_constant().is_some() && used.ty().ndim() == 0;
         let known = self.known.get(&used.word()).copied().filter(|_| !scalar);
         let input = known.unwrap_or(self.all.len());
@@ -127,13 +127,13 @@ impl<'b> Inputs<'b> {
         }
     }
 
-    /// The input that a leaf means where it is an operand.
+    /// Returns the input for a leaf at an operand.
     pub(super) fn lifted(&self, user: Value<'_>, at: usize) -> Option<usize> {
         self.lifted.get(&(user.word(), at)).copied()
     }
 
-    /// Whether a leaf becomes a parameter: a constant, or a shape or scalar with symbolic variables. A symbolic variable stays,
-    /// and so do those that a PrimFunc takes.
+    /// Returns true if a leaf becomes a parameter: a constant, or a shape or scalar with symbolic variables. Symbolic variables themselves, and those
+    /// passed to a PrimFunc, are not lifted.
     fn is_lifted(&self, user: Value<'b>, at: usize, used: Value<'b>) -> bool {
         if used.as_constant().is_some() {
             return self.constants == Constants::Lifted;
@@ -146,7 +146,7 @@ impl<'b> Inputs<'b> {
         !taken_by_prim_func && dims.into_iter().any(|dim| is_symbolic(&dim))
     }
 
-    /// Puts the elements of a tuple of which only elements are used in its place.
+    /// Replaces each tuple of which only elements are used by these elements.
     fn split_tuples(&mut self) {
         let partly = std::mem::take(&mut self.partly);
         if partly.is_empty() {
@@ -176,7 +176,7 @@ impl<'b> Inputs<'b> {
     }
 }
 
-/// The shape or scalar that a variable is another name for, if it is known: a group says it itself.
+/// Returns the shape or scalar of which a variable is an alias, if it is constant. Groups contain such a value directly.
 fn known_shape(variable: Value<'_>) -> Option<Value<'_>> {
     let mut value = variable;
     while let Expr::Alias(source) = value.view() {
@@ -193,7 +193,7 @@ fn is_symbolic(dim: &Dim) -> bool {
 }
 
 impl<'b> Input<'b> {
-    /// Its type; `None` of a scalar expression: its parameter is a symbolic variable of its own.
+    /// Returns the type; `None` for a scalar expression, whose parameter is a new symbolic variable.
     pub(super) fn ty(&self) -> Option<Ty<'b>> {
         match self {
             Input::Value(value) => (!value.is_leaf() || value.dim().is_none()).then_some(value.ty()),
@@ -209,7 +209,7 @@ impl<'b> Input<'b> {
     }
 }
 
-/// Symbolic variables that the inputs do not tell, in the order in which they come.
+/// Returns the symbolic variables that the inputs do not determine, in the order in which they occur.
 fn free_symbols(inputs: &Inputs<'_>, members: &[Value<'_>]) -> Vec<Sym> {
     let mut told = HashSet::new();
     for ty in inputs.all.iter().filter_map(Input::ty) {
@@ -281,7 +281,7 @@ impl<'w, 'b, 'g> Writer<'w, 'b, 'g> {
 
     fn params(&mut self) {
         let Outlined { body, inputs, symbols, .. } = self.outlined;
-        // Before the types of the parameters are brought over: these may use them.
+        // This must precede the import of the parameter types, which may use these variables.
         let mut dims = Vec::new();
         for sym in symbols {
             let new = self.b.sym(body.sym_name(sym.id).unwrap_or("n"), sym.dtype);
@@ -319,7 +319,7 @@ impl<'w, 'b, 'g> Writer<'w, 'b, 'g> {
             let copied = if part.has(flag::REGION) {
                 self.importer.copy(&mut self.b, part)
             } else if lifts && part.is_nested() && matches!(part.view(), Expr::Tuple(_)) {
-                // Its type is that of the parameters.
+                // Its type consists of the types of the parameters.
                 let tuple = self.b.tuple(&ops, None);
                 self.importer.map(part, tuple);
                 Some(tuple)
