@@ -1,11 +1,11 @@
-//! TIR that passes write: what they make of a text is compared with the text that is wanted, which TVM takes as well
-//! (`tests/oracle/authoring.py`).
+//! Tests TIR that passes write: the result of a pass on one text is compared with an expected text, which TVM
+//! accepts as well (`tests/oracle/authoring.py`).
 
 use plugin_api::prelude::*;
 use plugin_api::tir::{LoopKind, prim_func};
 use script::{NoOps, print_function, read};
 
-/// The only function of a text.
+/// Reads the only function of a text.
 fn read_body(text: &str) -> Body {
     let module = read(text, &NoOps).unwrap_or_else(|error| panic!("{error}\n{text}"));
     module.functions().next().expect("a function").1.clone()
@@ -15,7 +15,7 @@ fn printed(body: &Body) -> String {
     print_function("f", body, &NoOps).expect("everything in it has a text")
 }
 
-/// Compares what a pass makes of the first text of a file in `script/tests/authoring` with the second.
+/// Compares the result of a pass on the first text of a file in `script/tests/authoring` with the second.
 fn check(case: &str, change: impl FnOnce(&Body) -> Result<Body, PassError>) {
     let path = format!("{}/tests/authoring/{case}.py", env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
@@ -56,7 +56,7 @@ fn loops_are_split() {
     check("split_scheduled", |body| Split { factor: 4 }.mutate(body));
 }
 
-/// Splits a loop whose extent is not known to be a multiple, with a condition around what it does.
+/// Splits a loop whose extent is not known to be a multiple, with a condition around its body.
 struct SplitAny;
 
 impl<'b> StmtMutator<'b> for SplitAny {
@@ -96,7 +96,7 @@ impl<'b> StmtMutator<'b> for Tile {
     }
 }
 
-/// Iterations of a loop that tiles of four fill.
+/// Returns the extent of a loop if it is a multiple of four.
 fn extent_of(stmt: Value<'_>) -> Option<i64> {
     let Some(Stmt::For { extent, .. }) = stmt.stmt() else { return None };
     extent.dim()?.as_int().filter(|n| n % 4 == 0)
@@ -107,7 +107,7 @@ fn loops_are_tiled() {
     check("tile", |body| Tile.mutate(body));
 }
 
-/// A loop over `i` with one over `j`, and a statement in the inner one.
+/// Returns a loop over `i` with one over `j`, and a statement in the inner one.
 fn with_jump(outer: &str, inner: &str) -> Body {
     read_body(&format!(
         "@I.ir_module\nclass Module:\n    @T.prim_func(s_tir=True)\n    def f(A: T.Buffer((16, 16), \"int32\")):\n        \
@@ -148,7 +148,7 @@ fn a_loop_with_break_or_continue_gets_no_other_loops() {
         assert!(place.expect("a place").starts_with("For"));
         let outer = with_jump(&outer_jump(word), "A[i, 0] = 1");
         assert_eq!(refused(&outer, &split).0, message("i", word));
-        // The innermost loop of a tile is another one than before, too.
+        // The innermost loop of a tile is a new one, too.
         assert_eq!(refused(&inner, &|body| Whole.mutate(body)).0, message("j", word));
         assert!(refused(&inner, &|body| Repeat.mutate(body)).0.starts_with("the content of the statement has a"));
     }
@@ -170,7 +170,7 @@ impl<'b> StmtMutator<'b> for SplitOuter {
     }
 }
 
-/// Nests each loop in two, with itself.
+/// Nests a copy of each loop in it.
 struct Whole;
 
 impl<'b> StmtMutator<'b> for Whole {
@@ -202,8 +202,8 @@ fn a_buffer_takes_the_place_of_another() {
     check("read_copy", |body| ReadCopy.mutate(body));
 }
 
-/// Writes the statements of a loop of few iterations one after the other: the last iteration is what is there, with a
-/// number in the place of its variable.
+/// Unrolls a loop of few iterations: the last iteration is the original body, with a number in place of its
+/// variable.
 struct PeelLast;
 
 impl<'b> StmtMutator<'b> for PeelLast {
@@ -281,7 +281,7 @@ fn faults_say_what_would_be_right() {
     );
 }
 
-/// What TVM makes of `i * 0` and the like, and how numbers take the data type that is beside them.
+/// Tests TVM's results for `i * 0` and the like, and that numbers take the data type of the other operand.
 #[test]
 #[allow(clippy::erasing_op, clippy::modulo_one, reason = "what simplifies is written on purpose")]
 fn numbers_are_computed_and_have_the_type_beside_them() {
@@ -304,8 +304,7 @@ fn numbers_are_computed_and_have_the_type_beside_them() {
     assert_eq!(found[10..], ["T.Cast(\"int32\", x)"]);
 }
 
-/// An expression that is used several times is written for each use; so many of them that no memory holds the tree are
-/// refused.
+/// An expression that is used several times is written for each use. A tree too large for memory is refused.
 #[test]
 fn expressions_are_trees() {
     let doubled = |n: usize| {

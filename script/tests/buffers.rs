@@ -1,5 +1,5 @@
-//! Ways to declare a buffer: shape, strides and offset have the data types that TVM gives them. The cases are TVM's own
-//! answers, written by `tests/oracle/buffers.py`.
+//! Tests declarations of buffers: shape, strides and offset have the data types that TVM gives them. The cases are
+//! TVM's own results, written by `tests/oracle/buffers.py`.
 
 use plugin_api::ir::records::kind;
 use plugin_api::ir::{BufferType, Dim, Module, Type};
@@ -10,7 +10,7 @@ const PARAMETERS: &str = "h: T.handle, n: T.int32, m: T.int64, A: T.Buffer((16, 
      E: T.Buffer((T.int64(16), T.int64(4)), \"float32\"), F: T.Buffer((16, 4), \"float32\", elem_offset=4), \
      G: T.Buffer((16, 4), \"float32\", offset_factor=2), H: T.Buffer((16, 4), \"float32\", strides=(8, 1))";
 
-/// A function with the statements, in a block or outside of one.
+/// Reads a function with the statements, in a block or outside of one.
 fn module(place: &str, statements: &[&str]) -> Result<Module, String> {
     let s_tir = if place.ends_with("s_tir") { ", s_tir=True" } else { "" };
     let mut text = format!(
@@ -31,7 +31,7 @@ fn module(place: &str, statements: &[&str]) -> Result<Module, String> {
     Ok(module)
 }
 
-/// The type of the buffer `C`.
+/// Returns the type of the buffer `C`.
 fn declared(module: &Module) -> BufferType {
     let body = module.get("f").expect("the function");
     let found = body.values().find(|value| value.kind() == kind::BUFFER && value.name() == Some("C"));
@@ -50,7 +50,7 @@ fn dim(dim: &Dim) -> String {
     format!("{kind}:{}", dim.dtype())
 }
 
-/// The words of `buffers.py`.
+/// Describes a buffer in the words of `buffers.py`.
 fn described(buffer: &BufferType) -> String {
     let dims = |dims: &[Dim]| match dims {
         [] => "none".to_string(),
@@ -78,7 +78,8 @@ fn buffers_are_what_tvm_makes_of_their_declaration() {
         match (module(place, &[&format!("C = {statement}"), "T.evaluate(C.data)"]), expected) {
             (Ok(module), expected) if described(&declared(&module)) == expected => same += 1,
             (Err(_), "refused") => same += 1,
-            // What TVM refuses says something about TVM: a view of bytes without a layout, a block in other functions.
+            // These are refused because of limits of TVM: a view of bytes without a layout, a block in other
+            // functions.
             (Ok(_), "refused") => wider += 1,
             (Ok(module), expected) => {
                 other.push(format!("{case}: TVM {expected}, found {}", described(&declared(&module))));
@@ -113,7 +114,7 @@ fn a_view_is_told_from_a_declaration_by_its_layout() {
     let (view, declaration) = ("C = A.view(64)", "C = T.decl_buffer((64,), data=A.data)");
     assert_eq!(written("body", view), view);
     assert_eq!(written("body", declaration), declaration);
-    // Without a layout nothing tells them apart.
+    // Without a layout they cannot be distinguished.
     assert_eq!(written("body s_tir", view), view);
     assert_eq!(written("body s_tir", declaration), view);
     let negative = "C = T.decl_buffer((-1,), data=A.data)";

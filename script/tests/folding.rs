@@ -1,9 +1,9 @@
-//! Constants in TIR are computed while a text is read, as in TVM. The cases are TVM's own answers, written by
+//! Tests that TIR constants are folded while a text is read, as in TVM. The cases are TVM's own results, written by
 //! `tests/oracle/folding.py`.
 
 use script::{NoOps, print, read};
 
-/// How the value of `y = expression` is printed again, or why it is refused.
+/// Returns the printed value of `y = expression`, or the error.
 fn said(expression: &str) -> Result<String, String> {
     let text = format!(
         "@I.ir_module\nclass Module:\n    @T.prim_func(private=True)\n    def f(a: T.int32, b: T.int64, c: T.int8, d: T.uint8, \
@@ -39,7 +39,7 @@ fn constants_are_computed_as_in_tvm() {
     assert_eq!(same, 4_611, "like TVM");
 }
 
-/// Nodes of an operand that is not in the result are not written.
+/// Nodes of an operand that is not part of the result are removed.
 #[test]
 fn operands_go_when_a_constant_takes_their_place() {
     for (expression, expected) in [

@@ -1,9 +1,9 @@
-//! Operands of two data types: they are brought to one as TVM does, or refused as there. The cases are TVM's own answers,
-//! written by `tests/oracle/promotion.py`.
+//! Tests operands of two data types: they are converted to one as in TVM, or refused as there. The cases are TVM's
+//! own results, written by `tests/oracle/promotion.py`.
 
 use script::{NoOps, print, read};
 
-/// How the value of `y = expression` is printed again, or why it is refused.
+/// Returns the printed value of `y = expression`, or the error.
 fn said(expression: &str) -> Result<String, String> {
     let text = format!(
         "@I.ir_module\nclass Module:\n    @T.prim_func(private=True)\n    def f(a: T.int32, b: T.int64, c: T.int8, d: T.uint8, \
@@ -18,8 +18,8 @@ fn said(expression: &str) -> Result<String, String> {
     Ok(value.to_string())
 }
 
-/// What TVM refuses and passhost takes: powers of narrow floats, numbers of the text beside narrow floats, a float beside
-/// an integer that is compared as a float, a number that is no bool beside one.
+/// Returns true for expressions that TVM refuses and passhost accepts: powers of narrow floats, literals next to
+/// narrow floats, a float compared with an integer as a float, a literal that is not a bool next to one.
 fn only_tvm_refuses(expression: &str) -> bool {
     let has = |parts: &[&str]| parts.iter().any(|part| expression.contains(part));
     (expression.starts_with("T.pow(") || has(&[" < ", " == "])) && has(&["k", "q", "2.5"])
@@ -43,7 +43,7 @@ fn operands_are_brought_to_one_type_as_in_tvm() {
     assert_eq!((same, wider), (3_794, 58), "like TVM, and refused by TVM only");
 }
 
-/// Statements of a function, as they are printed again.
+/// Returns the printed statements of a function.
 fn statements(body: &str) -> Vec<String> {
     let body: String = body.lines().map(|line| format!("        {line}\n")).collect();
     let text = format!(
@@ -84,7 +84,7 @@ fn bounds_of_loops_are_of_one_type() {
 
 #[test]
 fn conversions_stand_where_their_operands_do() {
-    // Only the right side says that the left one is converted, but it is read first.
+    // Only the right side shows that the left one is converted, but the left one is read first.
     let nested = statements("T.evaluate(a * 2 + (a + 1 + (a - 1 + b * 3)) * (x + V[a]))");
     let inner = "T.Cast(\"int64\", a + 1) + (T.Cast(\"int64\", a - 1) + b * T.int64(3))";
     let sum = format!("T.Cast(\"float32\", a * 2) + T.Cast(\"float32\", {inner}) * (x + V[a])");

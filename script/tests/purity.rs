@@ -1,9 +1,9 @@
-//! The effect of a TIR function is that of its body, as TVM judges it: each case was asked there.
+//! Tests that the effect of a TIR function is that of its body, as TVM determines it; each case was checked there.
 
 use plugin_api::ir::records::flag;
 use script::{NoOps, read};
 
-/// Whether the function `f` with these statements is pure, and whether a call of it from Relax is.
+/// Returns whether the function `f` with these statements is pure, and whether a call of it from Relax is.
 fn pure(statements: &str) -> (bool, bool) {
     let body: String = statements.lines().map(|line| format!("        {line}\n")).collect();
     let text = format!(

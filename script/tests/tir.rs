@@ -1,9 +1,11 @@
-//! TIR functions: what is read is printed again, in today's spelling, byte for byte; faults are told with their place.
+//! Tests TIR functions: each text is printed again in today's spelling, byte for byte, and errors are reported with
+//! their places.
 
 use script::{NoOps, ReadError, ReadOptions, print, read, read_with};
 use std::path::Path;
 
-/// Texts that TVM 0.27 prints just so; the oracle (`tests/oracle/tir.py`) reads them and finds the same module.
+/// Returns texts that TVM 0.27 prints exactly like this; the oracle (`tests/oracle/tir.py`) reads them and finds
+/// the same module.
 fn texts() -> Vec<(String, String)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tir");
     let mut out = Vec::new();
@@ -33,7 +35,7 @@ fn every_construct_prints_as_it_was_read() {
     }
 }
 
-/// A module of one function that is made of blocks.
+/// Returns a module with one function that consists of blocks.
 fn module(params: &str, body: &str) -> String {
     let mut text =
         format!("@I.ir_module\nclass Module:\n    @T.prim_func(private=True, s_tir=True)\n    def f({params}):\n");
@@ -47,7 +49,7 @@ fn faults(text: &str) -> ReadError {
     read(text, &NoOps).expect_err("a fault")
 }
 
-/// Refused with this message, at this piece of the text.
+/// Checks that a function is refused with this message, at this piece of the text.
 fn refused(body: &str, message: &str, place: &str) {
     let text = module("A: T.Buffer((16, 16), \"float32\"), n: T.int32", body);
     let error = faults(&text);
@@ -102,7 +104,7 @@ fn faults_are_told_with_their_place() {
     matched("A[0, 0:4], (4,), \"int32\"", "the region is of float32, and the buffer of int32");
 }
 
-/// What people write, and what it is read as.
+/// Maps what authors write to how it is read.
 #[test]
 fn what_python_and_helper_functions_say_is_read() {
     let written = [
@@ -160,7 +162,7 @@ fn type_parameters_are_symbolic_variables() {
     assert!(faults(&bounded).diagnostics[0].message.contains("a type parameter is the name"), "a bound");
 }
 
-/// A public function has its name as its symbol, whether the text says so or not.
+/// The symbol of a public function is its name, whether it is written or not.
 #[test]
 fn a_symbol_that_is_the_name_says_nothing() {
     let text = module("n: T.int32", "T.evaluate(n)").replace("private=True, ", "");
@@ -185,7 +187,7 @@ fn a_text_of_another_version_is_recognized() {
     assert!(other.message.contains("undefined variable `m`"), "{}", other.message);
 }
 
-/// TVM does not read slices with a negative step, nor views of another data type without a layout.
+/// TVM cannot read slices with a negative step, nor views of another data type without a layout.
 #[test]
 fn what_tvm_does_not_read_is_printed_otherwise() {
     let params = "A: T.Buffer((16, 16), \"float32\"), o: T.Buffer((32,), \"int32\"), n: T.int32";
@@ -229,7 +231,7 @@ fn the_older_spelling_is_read() {
     let printed = print(&read(old, &NoOps).expect("it is read"), &NoOps).expect("everything in it has a text");
     for line in [
         "@T.prim_func(s_tir=True)",
-        // TVM 0.27 knows this as an attribute of its own, without a meaning.
+        // TVM 0.27 has this as a separate attribute, without a meaning.
         "T.func_attr({\"tir.noalias\": True})",
         "A = T.match_buffer(a, (16,))",
         "C = T.sblock_alloc_buffer((16,))",
@@ -313,7 +315,7 @@ fn handles_that_a_function_matches_are_buffers_if_asked_for() {
     assert!(asked.contains(buffers), "{asked}");
     assert!(!asked.contains("match_buffer"), "{asked}");
     assert!(plain.contains("A = T.match_buffer(a, (m, 4)"), "{plain}");
-    // What uses the handle in another way keeps it; so do two buffers of one handle, and a name that is taken.
+    // The handle is kept if it is used in another way, if two buffers share it, or if the name is taken.
     for body in [
         "A = T.match_buffer(a, (4,))\nT.evaluate(a)",
         "A = T.match_buffer(a, (4,))\nB = T.match_buffer(a, (4,))\nA[0] = B[0]",

@@ -1,4 +1,5 @@
-//! Random TIR functions: what is printed reads back as the same module, and import, edits and walks keep it.
+//! Tests random TIR functions: the printed text reads back as the same module, and import, edits and traversals
+//! keep it.
 
 use plugin_api::ir::Sections;
 use plugin_api::ir::import::Importer;
@@ -23,7 +24,7 @@ impl Choice {
     }
 }
 
-/// Writes functions over `A`, `B` (float32, two dimensions), `C` (int32, one) and the integer `n`.
+/// Generates functions over `A`, `B` (float32, two dimensions), `C` (int32, one) and the integer `n`.
 struct Writer {
     choice: Choice,
     out: String,
@@ -44,7 +45,7 @@ impl Writer {
         let (a, b) = (self.int(depth - 1), self.int(depth - 1));
         match self.choice.below(8) {
             0 => format!("T.min({a}, {b})"),
-            // What may be zero as a whole is no divisor: TVM computes it, and refuses.
+            // A divisor that may fold to zero is avoided, because TVM refuses it.
             1 => format!("T.truncmod({a}, {} + C[0])", self.int(0)),
             2 => format!("C[{a}]"),
             3 => {
@@ -96,7 +97,7 @@ impl Writer {
 
     fn name(&mut self) -> String {
         self.fresh += 1;
-        // Few names, so that scopes must be told apart.
+        // Few names, so that scopes must be distinguished.
         format!("{}{}", self.choice.of(&["i", "j", "k"]), self.choice.below(2))
     }
 
@@ -203,7 +204,7 @@ fn random_functions_survive_everything_that_keeps_them() {
     }
 }
 
-/// Import, sealing, an edit without changes, removal of what is unused.
+/// Checks import, sealing, an edit without changes, and removal of unused values.
 fn keeps(body: &Body, which: &str) {
     let mut builder = BodyBuilder::new();
     let mut importer = Importer::of(body);

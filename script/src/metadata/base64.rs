@@ -1,7 +1,7 @@
-//! Base64 with the usual alphabet and padding.
+//! Base64 with the standard alphabet and padding.
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-/// No digit.
+/// Marks bytes that are not digits.
 const NONE: u8 = 0xff;
 const DIGITS: [u8; 256] = {
     let (mut digits, mut i) = ([NONE; 256], 0);
@@ -12,7 +12,7 @@ const DIGITS: [u8; 256] = {
     digits
 };
 
-/// Appends bytes as text; the parts of one text must be multiples of 3 bytes, but for the last.
+/// Appends bytes as text. Each part of a text except the last must be a multiple of 3 bytes.
 pub(super) fn encode(out: &mut String, bytes: &[u8]) {
     out.reserve(bytes.len().div_ceil(3) * 4);
     for chunk in bytes.chunks(3) {
@@ -25,7 +25,7 @@ pub(super) fn encode(out: &mut String, bytes: &[u8]) {
     }
 }
 
-/// The bytes of a text, `None` if it is none.
+/// Decodes a text; `None` if it is not Base64.
 pub(super) fn decode(text: &str) -> Option<Vec<u8>> {
     let text = text.as_bytes();
     let digits = text.iter().rposition(|c| *c != b'=').map_or(0, |last| last + 1);

@@ -5,19 +5,19 @@ use passhost_lang::ir::{DType, Tensor, Type};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 
-/// Data of a node.
+/// The data of a node.
 enum Data {
     /// JSON.
     Text(String),
-    /// A tensor, which becomes text only when it is written.
+    /// A tensor, which is converted to text only when it is written.
     Tensor(Tensor, DType, Vec<i64>),
 }
 
-/// Collects objects, and numbers them in the order in which they come.
+/// Collects objects, and numbers them in order of insertion.
 #[derive(Default)]
 pub(crate) struct Writer {
     nodes: Vec<(&'static str, Data)>,
-    /// Nodes by their text: what is equal is written once.
+    /// Nodes by their text; equal ones are written once.
     known: HashMap<(&'static str, String), usize>,
     tables: BTreeMap<&'static str, Vec<usize>>,
     /// Numbers of nodes in their tables.
@@ -31,24 +31,24 @@ impl Writer {
         self.tables.is_empty()
     }
 
-    /// The number of a Relax constant; `None` if its type has no place in the graph.
+    /// Returns the number of a Relax constant; `None` if its type cannot be represented in the graph.
     pub(crate) fn constant(&mut self, tensor: &Tensor, ty: &Type) -> Option<usize> {
         self.tensor_in(CONST, tensor, ty)
     }
 
-    /// The number of a tensor that is an attribute.
+    /// Returns the number of a tensor that is an attribute.
     pub(crate) fn tensor(&mut self, tensor: &Tensor, ty: &Type) -> Option<usize> {
         self.tensor_in(TENSOR, tensor, ty)
     }
 
-    /// The number of a type of which nothing is known.
+    /// Returns the number of an unknown type.
     pub(crate) fn unknown_type(&mut self) -> usize {
         let none = self.none();
         let node = self.node(TYPE, object(&[("span", none)]));
         self.entry(TYPE, node)
     }
 
-    /// The number of a string that is an expression.
+    /// Returns the number of a string that is an expression.
     pub(crate) fn string(&mut self, text: &str) -> usize {
         let none = self.none();
         let ty = self.node("ir.StringType", object(&[("span", none)]));
@@ -57,13 +57,13 @@ impl Writer {
         self.entry(STRING, node)
     }
 
-    /// The number of a string that is an attribute.
+    /// Returns the number of a string that is an attribute.
     pub(crate) fn plain_string(&mut self, text: &str) -> usize {
         let node = self.node(PLAIN_STRING, json_string(text));
         self.entry(PLAIN_STRING, node)
     }
 
-    /// The number of a node in a table; it comes in if it is not there.
+    /// Returns the number of a node in a table, after adding it if necessary.
     fn entry(&mut self, table: &'static str, node: usize) -> usize {
         let list = self.tables.entry(table).or_default();
         *self.entries.entry((table, node)).or_insert_with(|| {
@@ -79,7 +79,7 @@ impl Writer {
         }
         let of = ty.as_tensor().filter(|of| of.vdevice.is_none())?;
         let dims: Vec<i64> = of.shape.as_ref()?.iter().map(|dim| dim.as_int()).collect::<Option<_>>()?;
-        // The type first, so that nodes come before those that name them.
+        // The type comes first, because nodes must precede those that refer to them.
         let said = (table == CONST).then(|| self.tensor_type(of.dtype, &dims));
         self.nodes.push((TENSOR, Data::Tensor(tensor.clone(), of.dtype, dims)));
         let mut node = self.nodes.len() - 1;
@@ -162,7 +162,7 @@ impl Writer {
     }
 }
 
-/// What is between the quotes of a Python string.
+/// Escapes a text for a quoted Python string.
 fn escape(out: &mut String, text: &str) {
     for c in text.chars() {
         if matches!(c, '"' | '\\') {
@@ -177,14 +177,14 @@ fn tensor_text(out: &mut String, tensor: &Tensor, dtype: DType, dims: &[i64]) {
     let mut header = Vec::with_capacity(48 + dims.len() * 8);
     header.extend(MAGIC.to_le_bytes());
     header.extend(0u64.to_le_bytes());
-    // The processor, and its number.
+    // The device type of the processor, and its number.
     header.extend(1u32.to_le_bytes());
     header.extend(0u32.to_le_bytes());
     header.extend((dims.len() as u32).to_le_bytes());
     header.extend(dtype.0.to_le_bytes());
     dims.iter().for_each(|dim| header.extend(dim.to_le_bytes()));
     header.extend((bytes.len() as u64).to_le_bytes());
-    // Each part but the last must be a multiple of three bytes.
+    // Each part except the last must be a multiple of three bytes.
     let fill = ((3 - header.len() % 3) % 3).min(bytes.len());
     header.extend_from_slice(&bytes[..fill]);
     base64::encode(out, &header);

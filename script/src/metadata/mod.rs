@@ -1,8 +1,8 @@
-//! Objects that the text of a module does not hold itself, but in a graph of JSON above it:
-//! `metadata = tvm.ir.load_json("""…""")`, referred to as `metadata["ir.GenericConst"][0]`.
+//! Objects that are not written in the text of a module, but in a JSON graph above it:
+//! `metadata = tvm.ir.load_json("""…""")`. The text refers to them as `metadata["ir.GenericConst"][0]`.
 //!
-//! The graph is a list of nodes, each a type and its data, which names other nodes by their numbers. The root maps a
-//! kind of object to the list of its objects.
+//! The graph is a list of nodes. Each has a type and data, which refers to other nodes by their numbers. The root
+//! maps a kind of object to the list of its objects.
 
 mod base64;
 mod graph;
@@ -19,7 +19,7 @@ pub(crate) const TENSOR: &str = "ffi.Tensor";
 pub(crate) const STRING: &str = "ir.StringImm";
 /// Key of strings that are attributes.
 pub(crate) const PLAIN_STRING: &str = "ffi.String";
-/// Key of types of which nothing is known.
+/// Key of unknown types.
 pub(crate) const TYPE: &str = "ir.Type";
 
 pub(crate) use graph::Writer;
@@ -31,7 +31,7 @@ pub(crate) enum Object {
     Tensor(Tensor, Type),
     /// A string.
     Str(String),
-    /// A type of which nothing is known.
+    /// An unknown type.
     Type,
 }
 
@@ -42,13 +42,13 @@ pub(crate) struct Metadata {
     tables: BTreeMap<String, Vec<usize>>,
 }
 
-/// What begins the bytes of a tensor.
+/// The first bytes of a tensor.
 const MAGIC: u64 = 0xdd5e_40f0_96b4_a13f;
-/// Dimensions that a tensor may have.
+/// Greatest number of dimensions of a tensor.
 const MAX_NDIM: usize = 64;
 
 impl Metadata {
-    /// Reads the graph; the objects are read when they are asked for.
+    /// Reads the graph; objects are read on demand.
     pub(crate) fn read(json: &str) -> Result<Metadata, String> {
         let mut graph: Value = serde_json::from_str(json).map_err(|error| format!("not JSON: {error}"))?;
         let Value::Array(nodes) = graph["nodes"].take() else { return Err("no list `nodes`".into()) };
@@ -64,7 +64,7 @@ impl Metadata {
         Ok(metadata)
     }
 
-    /// Object `index` of a kind.
+    /// Returns object `index` of a kind.
     pub(crate) fn object(&self, key: &str, index: usize) -> Result<Object, String> {
         let table = self.tables.get(key).ok_or_else(|| format!("the metadata holds no `{key}`"))?;
         let many = || format!("the metadata holds {} of `{key}`, not number {index}", table.len());
@@ -79,7 +79,7 @@ impl Metadata {
         }
     }
 
-    /// Data of a node of a type.
+    /// Returns the data of a node of a type.
     fn node(&self, at: usize, ty: &str) -> Result<&Value, String> {
         let node = self.nodes.get(at).ok_or_else(|| format!("no node {at} in the metadata"))?;
         match node["type"].as_str() {
@@ -88,7 +88,7 @@ impl Metadata {
         }
     }
 
-    /// The node that a field names.
+    /// Returns the node that a field refers to.
     fn field(&self, at: usize, ty: &str, name: &str) -> Result<usize, String> {
         let field = self.node(at, ty)?[name].as_u64();
         field.map(|field| field as usize).ok_or_else(|| format!("node {at} of the metadata has no `{name}`"))
@@ -100,7 +100,7 @@ impl Metadata {
         items.ok_or_else(|| format!("node {at} of the metadata is not a list of nodes"))
     }
 
-    /// A string node; the graph has two kinds of them.
+    /// Returns the text of a string node, of which the graph has two kinds.
     fn string(&self, at: usize) -> Result<String, String> {
         let text = self.node(at, PLAIN_STRING).or_else(|_| self.node(at, "str"))?;
         text.as_str().map(str::to_string).ok_or_else(|| format!("node {at} of the metadata is not text"))
@@ -137,7 +137,7 @@ impl Metadata {
         name.parse().map_err(|error| format!("{error}"))
     }
 
-    /// A tensor: its data behind a header of device, data type and shape.
+    /// Reads a tensor: a header with device, data type and shape, followed by its data.
     fn tensor(&self, at: usize) -> Result<(Tensor, Type), String> {
         let text = self.node(at, TENSOR)?.as_str().unwrap_or("");
         let wrong = || format!("node {at} of the metadata is not a tensor");
@@ -161,7 +161,7 @@ impl Metadata {
     }
 }
 
-/// Bytes of a tensor; elements narrower than a byte are packed.
+/// Returns the size of a tensor in bytes; elements narrower than a byte are packed.
 fn packed_size(elements: usize, dtype: DType) -> Option<usize> {
     let bits = usize::from(dtype.bits()).checked_mul(usize::from(dtype.lanes()))?;
     match bits % 8 {
@@ -170,7 +170,7 @@ fn packed_size(elements: usize, dtype: DType) -> Option<usize> {
     }
 }
 
-/// What is left to read.
+/// The bytes that are left to read.
 struct Bytes<'a>(&'a [u8]);
 
 impl Bytes<'_> {

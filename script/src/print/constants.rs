@@ -1,4 +1,4 @@
-//! Constants: scalars in the text, what is larger in the metadata.
+//! Prints constants: scalars inline, larger ones as metadata.
 
 use super::func::Writer;
 use super::text::python_float;
@@ -6,11 +6,11 @@ use passhost_lang::ir::constant::Number;
 use passhost_lang::ir::records::tykind;
 use passhost_lang::ir::{Constant, Expr, Type, Value};
 
-/// Elements of the largest constant that is written where it is used.
+/// Number of elements of the largest constant that is printed inline.
 const FEW: usize = 64;
 
 impl Writer<'_, '_, '_> {
-    /// A scalar is written where it is used, as TVM does, and what is larger in the metadata.
+    /// Prints a scalar inline, as TVM does, and a larger constant as metadata.
     pub(super) fn constant(&mut self, value: Value<'_>) {
         let (Some(constant), ty) = (value.as_constant(), value.ty()) else {
             return self.p.cannot("a constant of a type without a fixed shape");
@@ -35,7 +35,7 @@ impl Writer<'_, '_, '_> {
     }
 }
 
-/// Value of a scalar, of those data types of which TVM writes the value.
+/// Returns the text of a scalar, for the data types whose values TVM prints.
 fn scalar_text(constant: &Constant<'_>) -> Option<String> {
     let dtype = constant.dtype();
     let written = matches!((dtype.code(), dtype.bits()), (0 | 6, _) | (2, _));
@@ -45,14 +45,14 @@ fn scalar_text(constant: &Constant<'_>) -> Option<String> {
     Some(out)
 }
 
-/// A small constant as nested lists; `None` if these would not be read as the same one.
+/// Prints a small constant as nested lists; `None` if they would not be read back as the same constant.
 fn list_text(constant: &Constant<'_>, ty: &Type) -> Option<String> {
     let shape = constant.shape();
     let plain = *ty == Type::tensor(shape.iter().copied(), constant.dtype());
-    // An empty list says nothing of further dimensions.
+    // An empty list cannot show further dimensions.
     let said = !shape.is_empty() && (shape == [0] || !constant.is_empty());
     let numbers: Vec<Number> = constant.numbers().ok().filter(|all| plain && said && all.len() <= FEW)?.collect();
-    // There are many of them, of which a text names one.
+    // There are many NaN values, of which the text has only one.
     if numbers.iter().any(|number| matches!(number, Number::Float(v) if v.is_nan())) {
         return None;
     }
@@ -61,7 +61,7 @@ fn list_text(constant: &Constant<'_>, ty: &Type) -> Option<String> {
     Some(out)
 }
 
-/// Lists of a shape. Each element is at the start of as many lists as its number is a multiple of their lengths.
+/// Prints nested lists of a shape. An element opens one list for each length that its number is a multiple of.
 fn push_list(out: &mut String, numbers: &[Number], shape: &[i64]) {
     let mut lengths: Vec<usize> = shape.iter().rev().map(|dim| *dim as usize).collect();
     for at in 1..lengths.len() {

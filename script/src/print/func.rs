@@ -1,4 +1,4 @@
-//! Functions of Relax.
+//! Prints Relax functions.
 
 use super::names::{Names, can_be_statement};
 use super::text::python_string;
@@ -9,7 +9,7 @@ use passhost_lang::ir::{Body, Call, DType, Dim, DimExpr, Expr, Function, Sym, Ty
 use std::ops::Range;
 
 impl Printer<'_> {
-    /// Gives the places of values, if they are asked for.
+    /// Prints a function of a module. Returns the ranges of its values, if spans are requested.
     pub(super) fn function_of_module(&mut self, name: &str, body: &Body) -> Vec<Range<usize>> {
         let Some(function) = body.function() else { return Vec::new() };
         let names = Names::new(body, self);
@@ -21,7 +21,7 @@ impl Printer<'_> {
     }
 }
 
-/// Writes one function.
+/// Prints one function.
 pub(super) struct Writer<'p, 'a, 'b> {
     /// Texts of the types of this body, by id.
     types: Vec<Option<Box<str>>>,
@@ -44,7 +44,7 @@ impl<'b> Writer<'_, '_, 'b> {
         }
     }
 
-    /// A type; the text of each is made once.
+    /// Prints a type; each is formatted once.
     pub(super) fn ty(&mut self, ty: Ty<'_>) {
         let Writer { p, names, types, .. } = self;
         let cached = types.get(ty.id() as usize).and_then(Option::as_deref).filter(|_| !p.in_signature);
@@ -58,7 +58,7 @@ impl<'b> Writer<'_, '_, 'b> {
         }
     }
 
-    /// The name of a node.
+    /// Prints the name of a node.
     fn name(&mut self, index: usize) {
         self.p.out.push_str(self.names.node(index));
     }
@@ -96,7 +96,7 @@ impl<'b> Writer<'_, '_, 'b> {
         }
     }
 
-    /// Attributes, symbolic variables, and `cls` where functions of the module are used.
+    /// Prints attributes, symbolic variables, and `cls` if functions of the module are used.
     fn preamble(&mut self, function: Function<'b>, depth: usize) {
         if !function.attrs().is_empty() {
             self.indent(depth);
@@ -124,7 +124,7 @@ impl<'b> Writer<'_, '_, 'b> {
         }
     }
 
-    /// A block, a binding, or the result of the function.
+    /// Prints a block, a binding, or the result of the function.
     fn child(&mut self, value: Value<'b>, depth: usize) {
         match value.kind() {
             kind::PARAM => {}
@@ -141,7 +141,7 @@ impl<'b> Writer<'_, '_, 'b> {
                 self.p.out.push('\n');
             }
             _ if value.is_bound() => self.binding(value, depth),
-            // What is nested is printed where it is used.
+            // Nested values are printed where they are used.
             _ if value.is_nested() => {}
             other => self.p.cannot(format!("a node of kind {other:#x} among the bindings")),
         }
@@ -210,7 +210,7 @@ impl<'b> Writer<'_, '_, 'b> {
         }
     }
 
-    /// `name: type = `, or less of it.
+    /// Prints `name: type = `, or a part of it.
     fn target(&mut self, value: Value<'b>) {
         let index = value.index().unwrap_or(0);
         if self.names.node(index) == "_" && can_be_statement(value) {
@@ -254,7 +254,7 @@ impl<'b> Writer<'_, '_, 'b> {
         }
     }
 
-    /// A value to the right of `=`; of an integer the type `ty` to the left says the data type.
+    /// Prints a value to the right of `=`; for an integer, the type `ty` to the left determines the data type.
     fn bound(&mut self, value: Value<'b>, ty: Ty<'_>) {
         match value.dim() {
             Some(Dim::Expr(e))
@@ -281,7 +281,7 @@ impl<'b> Writer<'_, '_, 'b> {
         }
     }
 
-    /// A value where a tuple needs no parentheses.
+    /// Prints a value in a place where tuples need no parentheses.
     fn bare(&mut self, value: Value<'b>) {
         if value.kind() == kind::TUPLE && !value.is_bound() && value.n_operands() != 1 {
             return self.bare_node(value);
@@ -307,7 +307,7 @@ impl<'b> Writer<'_, '_, 'b> {
         self.place(value, from);
     }
 
-    /// A value as an operand; of a number, the text also says what TVM would not take from its place.
+    /// Prints a value as an operand. For a number, the text includes whatever TVM would not infer from its place.
     fn operand(&mut self, value: Value<'b>, place: Literal) {
         match value.dim() {
             Some(Dim::Int(v)) if place == Literal::Narrow => {
@@ -372,7 +372,7 @@ impl<'b> Writer<'_, '_, 'b> {
                     self.p.dotted(rest, "operator");
                 }
                 None => {
-                    // `R.` also stands before an operator of a plugin, unless Relax has one of that name.
+                    // An operator of a plugin is also written with `R.`, unless Relax has one with the same name.
                     let ops = self.p.ops;
                     let declared = ops.op_info(name).is_some() && ops.op_info(&format!("relax.{name}")).is_none();
                     self.p.uses_tir |= !declared;
@@ -384,7 +384,7 @@ impl<'b> Writer<'_, '_, 'b> {
                 self.p.out.push_str("cls.");
                 self.p.dotted(name, "function");
             }
-            // Only a string where an operator calls it.
+            // Only a string if it is called by an operator.
             Expr::ExternFunc(name) if !value.ty().is_known() => python_string(&mut self.p.out, name),
             Expr::ExternFunc(name) => {
                 self.p.out.push_str("R.ExternFunc(");
@@ -456,11 +456,11 @@ impl<'b> Writer<'_, '_, 'b> {
         let known: Vec<&str> = info.iter().flat_map(|info| &info.attrs).map(|attr| attr.name.as_str()).collect();
         let declared = known.iter().filter_map(|key| attrs.get(key).map(|value| (*key, value)));
         let mut others: Vec<_> = attrs.iter().filter(|(key, _)| !known.contains(key)).collect();
-        // Of an operator that no plugin declares, only the text says in what order they are.
+        // For an operator that is not declared by a plugin, the text determines their order.
         if info.is_some() {
             others.sort_by_key(|(key, _)| *key);
         }
-        // The type of the attributes of a packed function comes before them.
+        // The type of the attributes of a packed function precedes them.
         others.sort_by_key(|(key, _)| *key != "attrs_type_key");
         for (key, value) in declared.chain(others) {
             if key == "te_grad_kwargs" && value.is_none() {
@@ -480,7 +480,8 @@ impl<'b> Writer<'_, '_, 'b> {
         self.p.out.push(')');
     }
 
-    /// The types that a call gives: `out_ty=` its result, several results as a list, or `ty_args=`.
+    /// Prints the type arguments of a call: `out_ty=` for its result, with several results as a list, or
+    /// `ty_args=`.
     fn type_args(&mut self, out_ty: bool, types: &[Ty<'_>]) {
         let fields: Vec<Ty<'_>>;
         let (types, list) = match (out_ty, types) {
@@ -500,7 +501,7 @@ impl<'b> Writer<'_, '_, 'b> {
         for (i, ty) in types.iter().enumerate() {
             self.p.comma(i);
             match (*ty).to_owned() {
-                // `T.int64` is a function of TVM's, which a tuple of types does not hold.
+                // `T.int64` is a function in TVM, which cannot be an element of a tuple of types.
                 Type::Prim { dtype, value: None } if !out_ty => {
                     self.p.out.push_str(&format!("R.Prim(\"{dtype}\")"));
                 }
@@ -511,7 +512,7 @@ impl<'b> Writer<'_, '_, 'b> {
     }
 }
 
-/// Whether the types that a call of the operator gives are its result, `out_ty`.
+/// Returns true if the type arguments of a call of the operator are its result, `out_ty`.
 fn gives_result(op: &str) -> bool {
     let op = op.strip_prefix("relax.").unwrap_or(op);
     matches!(
@@ -520,7 +521,7 @@ fn gives_result(op: &str) -> bool {
     )
 }
 
-/// Whether a value says its own type: that of a binding is then left out where it is the same.
+/// Returns true if a value determines its own type; a binding with the same type then omits it.
 fn typed_by_value(value: Value<'_>) -> bool {
     let Some(call) = value.as_call() else { return false };
     if !matches!(call.op(), Some("relax.call_tir" | "relax.call_dps_packed")) {
@@ -533,7 +534,7 @@ fn typed_by_value(value: Value<'_>) -> bool {
     }
 }
 
-/// Whether a binding names a string: TVM has a type for these.
+/// Returns true if a binding names a string; TVM has a type for these.
 fn is_name_of_string(value: Value<'_>) -> bool {
     let string = |value: Value<'_>| matches!(value.view(), Expr::Str(_));
     value.kind() == kind::ALIAS && value.ty().kind() == tykind::OBJECT && value.operand(0).is_some_and(string)

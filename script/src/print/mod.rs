@@ -1,4 +1,4 @@
-//! From IR to text, in the form in which TVM 0.27 prints.
+//! Prints IR as text, in the form that TVM 0.27 prints.
 
 mod constants;
 mod func;
@@ -27,17 +27,18 @@ use text::{python_float, python_string};
 pub struct Printed {
     /// The text.
     pub text: String,
-    /// For each function, in the order of the module: for each node its range in the text, empty if it has none.
+    /// For each function, in the order of the module, the range of each node in the text; empty if it is not
+    /// printed.
     pub spans: BTreeMap<String, Vec<Range<usize>>>,
 }
 
-/// Something that has no text: the printer leaves nothing out and puts nothing in its place.
+/// Something that cannot be printed as text. The printer never omits or replaces anything.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}{what} cannot be written as text", of(.function))]
 pub struct Unprintable {
-    /// The function that holds it; empty where that is the module.
+    /// The function that contains it; empty if it is part of the module.
     pub function: String,
-    /// What it is.
+    /// Description of the part.
     pub what: String,
 }
 
@@ -48,17 +49,17 @@ fn of(function: &str) -> String {
 /// Prints a module.
 ///
 /// # Errors
-/// If a part of it has no text.
+/// Fails if a part of it cannot be printed.
 pub fn print(module: &Module, ops: &dyn Operators) -> Result<String, Unprintable> {
     Printer::new(ops, false).module(module).map(|printed| printed.text)
 }
 
-/// Prints a module with the values of constants of up to 64 elements where they are used, as `R.const([1.0, 2.0],
-/// "float32")`, which TVM reads. TVM itself, and [`print()`], write constants with dimensions as metadata, in which a person
-/// sees no value.
+/// Prints a module with constants of up to 64 elements inline, such as `R.const([1.0, 2.0], "float32")`, which TVM
+/// reads. TVM itself, and [`print()`], write constants with dimensions as metadata, in which their values are
+/// unreadable.
 ///
 /// # Errors
-/// If a part of it has no text.
+/// Fails if a part of it cannot be printed.
 pub fn print_with_values(module: &Module, ops: &dyn Operators) -> Result<String, Unprintable> {
     let mut printer = Printer::new(ops, false);
     printer.with_values = true;
@@ -68,7 +69,7 @@ pub fn print_with_values(module: &Module, ops: &dyn Operators) -> Result<String,
 /// Prints a module and returns the place of each node.
 ///
 /// # Errors
-/// If a part of it has no text.
+/// Fails if a part of it cannot be printed.
 pub fn print_with_spans(module: &Module, ops: &dyn Operators) -> Result<Printed, Unprintable> {
     Printer::new(ops, true).module(module)
 }
@@ -76,7 +77,7 @@ pub fn print_with_spans(module: &Module, ops: &dyn Operators) -> Result<Printed,
 /// Prints one function, as it is printed in its module.
 ///
 /// # Errors
-/// If a part of it has no text.
+/// Fails if a part of it cannot be printed.
 pub fn print_function(name: &str, body: &Body, ops: &dyn Operators) -> Result<String, Unprintable> {
     let module = Module::new([(name, body.clone())]);
     Printer::new(ops, false).module(&module).map(|printed| printed.text)
@@ -89,12 +90,12 @@ pub(crate) fn print_alone(name: &str, body: &Body, of: &Module, ops: &dyn Operat
     printer.module(&Module::new([(name, body.clone())]))
 }
 
-/// Prints what is nested in an expression: it may be nested deeper than the stack of the thread allows.
+/// Prints a nested expression on a larger stack, because it may be nested deeper than the thread's stack allows.
 pub(crate) fn deeper<R>(f: impl FnOnce() -> R) -> R {
     stacker::maybe_grow(64 << 10, 4 << 20, f)
 }
 
-/// Entries in the order of their keys: the order in which they are stored makes no difference.
+/// Returns entries sorted by their keys; the stored order has no meaning.
 fn by_key(dict: Dict<'_>) -> Vec<(&str, AttrView<'_>)> {
     let mut entries: Vec<_> = dict.iter().collect();
     if !entries.is_sorted_by_key(|(key, _)| *key) {
@@ -107,7 +108,7 @@ fn type_var(name: &str) -> String {
     format!("{name} = TypeVar(\"{name}\")\n")
 }
 
-/// A type as text; symbolic variables by number.
+/// Prints a type, with symbolic variables by number.
 pub(crate) fn type_text(ty: &Type) -> String {
     let mut printer = Printer::new(&crate::NoOps, false);
     printer.ty(ty, &nameless);
@@ -118,34 +119,34 @@ struct Printer<'a> {
     ops: &'a dyn Operators,
     out: String,
     with_spans: bool,
-    /// Small constants are written where they are used.
+    /// True if small constants are printed inline.
     with_values: bool,
     vdevices: Devices,
     uses_tir: bool,
     uses_ir: bool,
     uses_relax: bool,
-    /// In a signature, dimensions that are more than a name or number are in quotes.
+    /// True in a signature, where dimensions other than names and numbers are quoted.
     in_signature: bool,
-    /// Symbolic variables of the function that is printed that are scalar variables: they need no quotes.
+    /// Symbolic variables of the current function that are scalar variables, which need no quotes.
     scalars: HashSet<u32>,
-    /// In the results of a function of indices, integers are bare.
+    /// True in the results of a function of indices, where integers are bare.
     in_indices: bool,
-    /// Where no function is around, integers in shapes say their type.
+    /// True outside of functions, where integers in shapes have a type.
     typed_ints: bool,
-    /// Names that the header declares: those of each function sorted, the functions in the order of the text.
+    /// Names declared in the header: sorted for each function, with the functions in the order of the text.
     type_vars: Vec<String>,
-    /// The same names, to look them up.
+    /// The same names, for lookup.
     declared: HashSet<String, foldhash::fast::RandomState>,
-    /// Names of the function that is printed.
+    /// Names in the current function.
     taken: Taken,
     metadata: Metadata,
-    /// The function that is printed.
+    /// The current function.
     function: String,
-    /// The first part that has no text.
+    /// The first part that cannot be printed.
     unprintable: Option<Unprintable>,
 }
 
-/// The name of a symbolic variable where no function is around.
+/// Returns the name of a symbolic variable outside of functions.
 fn nameless(sym: Sym) -> String {
     format!("v{}", sym.id)
 }
@@ -174,13 +175,13 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// Something has no text. The first such part is the one that is reported.
+    /// Records that something cannot be printed. Only the first such part is reported.
     fn cannot(&mut self, what: impl Into<String>) {
         let function = &self.function;
         self.unprintable.get_or_insert_with(|| Unprintable { function: function.clone(), what: what.into() });
     }
 
-    /// A data type in a type or number.
+    /// Prints a data type in a type or number.
     fn dtype(&mut self, dtype: DType) {
         if !dtype.has_name() {
             self.cannot(format!("data type {dtype}"));
@@ -188,7 +189,7 @@ impl<'a> Printer<'a> {
         let _ = write!(self.out, "{dtype}");
     }
 
-    /// A name of an operator or constructor, or of an argument.
+    /// Prints the name of an operator, constructor or argument.
     fn dotted(&mut self, name: &str, what: &str) {
         if !is_dotted_name(name) {
             self.cannot(format!("{what} {name:?}, which is not a name of Python,"));
@@ -196,7 +197,7 @@ impl<'a> Printer<'a> {
         self.out.push_str(name);
     }
 
-    /// The keyword of an argument.
+    /// Prints the keyword of an argument.
     fn keyword(&mut self, name: &str) {
         if !is_identifier(name) {
             self.cannot(format!("argument {name:?}, which is not a name of Python,"));
@@ -205,7 +206,7 @@ impl<'a> Printer<'a> {
         self.out.push('=');
     }
 
-    /// The virtual devices of a module, to which types refer.
+    /// Records the virtual devices of a module, to which types refer.
     fn know_devices(&mut self, module: &Module) {
         let Some(Attr::List(devices)) = module.global_infos().and_then(|infos| Some(infos.get("vdevice")?.to_owned()))
         else {
@@ -214,14 +215,14 @@ impl<'a> Printer<'a> {
         self.vdevices = Devices::listed(&devices);
     }
 
-    /// A symbolic variable of a signature, to be declared above the module.
+    /// Declares a symbolic variable of a signature above the module.
     fn declare_type_var(&mut self, name: String) {
         if self.declared.insert(name.clone()) {
             self.type_vars.push(name);
         }
     }
 
-    /// A string that is an expression; what does not fit on one line goes to the metadata.
+    /// Prints a string that is an expression; a multi-line one becomes metadata.
     fn string_value(&mut self, text: &str) {
         if text.contains('\n') {
             let index = self.metadata.string(text);
@@ -230,7 +231,7 @@ impl<'a> Printer<'a> {
         python_string(&mut self.out, text);
     }
 
-    /// A string that is an attribute, or the key of one.
+    /// Prints a string that is an attribute, or the key of one.
     fn string(&mut self, text: &str) {
         if text.contains('\n') {
             let index = self.metadata.plain_string(text);
@@ -277,7 +278,7 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// A function of the module; returns the places of its nodes, if it has any.
+    /// Prints a function of the module. Returns the places of its nodes, if it has any.
     fn member(&mut self, name: &str, body: &Body) -> Option<Vec<Range<usize>>> {
         self.function.replace_range(.., name);
         if !is_function_name(name) {
@@ -299,7 +300,7 @@ impl<'a> Printer<'a> {
         places
     }
 
-    /// Attributes and global infos.
+    /// Prints the attributes and global infos of the module.
     fn module_facts(&mut self, module: &Module) {
         if module.meta().is_some_and(|meta| meta.kind() != BodyKind::Module) {
             self.cannot("a function in the place of the attributes of the module");
@@ -341,7 +342,7 @@ impl<'a> Printer<'a> {
         self.out.push_str(")\n");
     }
 
-    /// The type of an external function, unless it is what is meant if nothing is said.
+    /// Prints the type of an external function, unless it is the default.
     fn extern_type(&mut self, body: &Body) {
         let ty = body.root().ty();
         if !ty.is_known() {
@@ -417,7 +418,7 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// Entries of a list, or arguments of an object.
+    /// Prints the entries of a list, or the arguments of an object.
     fn attrs(&mut self, list: AttrView<'_>, sym: &dyn Fn(Sym) -> String) {
         for (i, item) in list.items().enumerate() {
             self.comma(i);
@@ -426,7 +427,7 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// A constructed object.
+    /// Prints a constructed object.
     fn object(&mut self, name: &str, value: AttrView<'_>, sym: &dyn Fn(Sym) -> String) {
         self.uses_tir |= name.starts_with("T.");
         self.dotted(name, "object");
@@ -446,7 +447,7 @@ impl<'a> Printer<'a> {
         self.out.push(')');
     }
 
-    /// A function of indices. Its variables get names that nothing else in the function has.
+    /// Prints a function of indices. The names of its variables are unique within the function.
     fn lambda(&mut self, variables: AttrView<'_>, results: AttrView<'_>, sym: &dyn Fn(Sym) -> String) {
         let mut own: Vec<(Sym, String)> = Vec::new();
         self.out.push_str("lambda");
@@ -508,7 +509,8 @@ impl<'a> Printer<'a> {
     }
 }
 
-/// The functions of a module as TVM prints them: those of TIR first, then external ones; `main` is the last of its kind.
+/// Returns the functions of a module in TVM's printed order: TIR functions first, then external ones; `main` is the
+/// last of its kind.
 fn in_printed_order(module: &Module) -> Vec<(&str, &Body)> {
     let place = |kind| match kind {
         BodyKind::PrimFunc => 0,

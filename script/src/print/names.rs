@@ -1,4 +1,5 @@
-//! Names within one function: of its variables, and of its symbolic variables with the place of their declaration.
+//! Assigns names within one function: to its variables, and to its symbolic variables, with the places of their
+//! declarations.
 
 use super::Printer;
 use super::text::{each_sym, is_valid_name, valid_name};
@@ -8,9 +9,9 @@ use std::collections::{BTreeSet, HashMap};
 
 /// Names within one function.
 pub(super) struct Names {
-    /// For each node its name.
+    /// The name of each node.
     nodes: Vec<Option<Box<str>>>,
-    /// For each symbolic variable its name.
+    /// The name of each symbolic variable.
     pub(super) syms: Vec<String>,
     /// Symbolic variables of each function, by the node of the function.
     pub(super) syms_of: HashMap<usize, Syms>,
@@ -23,19 +24,19 @@ struct Brought {
     in_signature: bool,
 }
 
-/// Symbolic variables that a function brings in, by name.
+/// Symbolic variables that a function introduces, by name.
 #[derive(Default)]
 pub(super) struct Syms {
-    /// Those of its signature.
+    /// Variables of its signature.
     pub(super) signature: BTreeSet<String>,
-    /// Those that its body defines.
+    /// Variables that its body defines.
     pub(super) local: Vec<(usize, DType)>,
 }
 
-/// Names that are taken, with the last number that was added to each.
+/// Names in use, with the last number that was appended to each.
 pub(super) type Taken = HashMap<Box<str>, u32, foldhash::fast::RandomState>;
 
-/// Whether a binding is printed as a statement where nobody uses its variable: its value is nothing.
+/// Returns true if a binding whose variable is unused can be printed as a statement, because its value is empty.
 pub(super) fn can_be_statement(value: Value<'_>) -> bool {
     let void = value.ty().is_tuple() && value.ty().children().len() == 0;
     void && !matches!(value.kind(), kind::IF | kind::MATCH_CAST | kind::FUNC | kind::PARAM)
@@ -51,10 +52,10 @@ impl Names {
         let mut brought: HashMap<usize, Vec<Brought>> = HashMap::new();
         let owners = owners(body, n_syms);
         for id in (0..n_syms).filter(|id| !owners.contains_key(id)) {
-            // Of those that are nowhere in the text, the name matters only where a function of indices defines them.
+            // The name of a variable that is not printed matters only if a function of indices defines it.
             if let Some(Uses { first, last, dtype }) = uses.get(&(id as u32)) {
                 let mut of = function_around(body, &parents, *first);
-                // One that nothing defines can be used around a nested function, too.
+                // A variable without a definition can also be used around a nested function.
                 while of != 0 && *last >= body.value_at(of).end() {
                     of = parents.get(of).map_or(0, |parent| function_around(body, &parents, *parent as usize));
                 }
@@ -80,7 +81,7 @@ impl Names {
         names
     }
 
-    /// Names in program order; those of a branch or nested function are free again after it.
+    /// Assigns names in program order; those of a branch or nested function can be reused after it.
     fn assign(&mut self, body: &Body, used: &mut Used, brought: &HashMap<usize, Vec<Brought>>) {
         let mut frames: Vec<(usize, usize)> = Vec::new();
         let (mut uses, mut flow_end) = (None, 0);
@@ -100,7 +101,7 @@ impl Names {
                 let mut is_used =
                     || is_output || uses.get_or_insert_with(|| used_nodes(body)).get(at).copied().unwrap_or(true);
                 self.nodes[at] = Some(match hint {
-                    // What is called `_` cannot be named again.
+                    // A value named `_` cannot be referred to.
                     "_" if value.kind() == kind::PARAM || value.symbol().is_some() || is_used() => {
                         used.fresh("v").into()
                     }
@@ -136,7 +137,7 @@ impl Names {
     }
 }
 
-/// Names that are taken.
+/// Names in use.
 #[derive(Default)]
 struct Used {
     taken: Taken,
@@ -185,7 +186,7 @@ impl Used {
     }
 }
 
-/// Which nodes something refers to.
+/// Returns which nodes are referred to.
 fn used_nodes(body: &Body) -> Vec<bool> {
     let mut used = vec![false; body.len()];
     for operand in body.values().flat_map(Value::operands) {
@@ -196,10 +197,10 @@ fn used_nodes(body: &Body) -> Vec<bool> {
     used
 }
 
-/// The scalar variable that a symbolic variable is.
+/// The scalar variable that a symbolic variable represents.
 struct Owner {
     at: usize,
-    /// The function of which it is a parameter, if the type of one before it mentions it.
+    /// The function of which it is a parameter, if the type of an earlier parameter mentions it.
     spoken_of_before: Option<usize>,
 }
 
@@ -229,15 +230,15 @@ fn owners(body: &Body, n_syms: usize) -> HashMap<usize, Owner> {
     found
 }
 
-/// Where a symbolic variable is first and last, and its data type.
+/// The first and the last use of a symbolic variable, and its data type.
 struct Uses {
     first: usize,
     last: usize,
     dtype: DType,
 }
 
-/// Where each symbolic variable is in anything that is printed; types of other functions are not. The header of a
-/// function comes before its content, and its type holds its signature.
+/// Returns the uses of each symbolic variable in printed text, without the types of other functions. The header of
+/// a function precedes its content, and its type includes its signature.
 fn uses_of_syms(body: &Body) -> HashMap<u32, Uses> {
     let mut found = HashMap::new();
     for (at, value) in body.values().enumerate() {
@@ -257,7 +258,7 @@ fn uses_of_syms(body: &Body) -> HashMap<u32, Uses> {
     found
 }
 
-/// The function around a node that is no function itself.
+/// Returns the function around a node that is not a function itself.
 fn function_around(body: &Body, parents: &[u32], at: usize) -> usize {
     let mut at = at;
     while at != 0 && body.value_at(at).kind() != kind::FUNC {

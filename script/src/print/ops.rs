@@ -1,20 +1,21 @@
-//! How operations are written, in dimensions and expressions alike.
+//! The syntax of operations, in dimensions and expressions alike.
 
 use crate::words::folding::{Constant, folded};
 use passhost_lang::ir::DType;
 use passhost_lang::ir::records::prim;
 
-/// How an infix operator is written.
+/// The syntax of an infix operator.
 #[derive(Clone, Copy)]
 pub(super) struct Infix {
     pub(super) text: &'static str,
     name: &'static str,
-    /// How tightly it binds.
+    /// Its precedence.
     pub(super) level: u8,
 }
 
 impl Infix {
-    /// What a left operand must at least bind like: comparisons in a row would be one that is chained.
+    /// Returns the least precedence of a left operand without parentheses. It is higher for comparisons, which
+    /// Python would chain.
     pub(super) fn left(self) -> u8 {
         if self.level == COMPARISON { self.level + 1 } else { self.level }
     }
@@ -22,7 +23,7 @@ impl Infix {
 
 const COMPARISON: u8 = 6;
 
-/// Text and precedence of an infix operator.
+/// Returns the text and precedence of an infix operator.
 pub(super) fn infix(op: u16) -> Option<Infix> {
     let (text, name, level) = match op {
         prim::OR => (" or ", "Or", 3),
@@ -49,7 +50,8 @@ pub(super) fn infix(op: u16) -> Option<Infix> {
     Some(Infix { text, name, level })
 }
 
-/// Name of an operation on two values that is written as a call; `folds`: the function of TVM would compute it.
+/// Returns the name of a binary operation that is written as a call; `folds` is true if the usual TVM function
+/// would fold it.
 pub(super) fn binary_name(op: u16, folds: bool) -> &'static str {
     if let Some(infix) = infix(op) {
         return infix.name;
@@ -66,7 +68,7 @@ pub(super) fn binary_name(op: u16, folds: bool) -> &'static str {
     }
 }
 
-/// How messages name an operation.
+/// Returns the name of an operation in messages.
 pub(crate) fn operation_name(op: u16) -> String {
     match infix(op) {
         Some(infix) => format!("`{}`", infix.text.trim()),
@@ -75,12 +77,13 @@ pub(crate) fn operation_name(op: u16) -> String {
     }
 }
 
-/// The constructor of TVM that makes an operation and computes nothing.
+/// Returns TVM's constructor of an operation, which does not fold constants.
 pub(crate) fn operation_constructor(op: u16) -> &'static str {
     binary_name(op, true)
 }
 
-/// Whether TVM would compute `a op b` at once, of operands of this data type: then the infix form is not read back.
+/// Returns true if TVM would fold `a op b` for operands of this data type, so that the infix form would not be read
+/// back.
 pub(super) fn folds(op: u16, dtype: DType, a: Constant, b: Constant) -> bool {
     folded(op, dtype, a, b).is_some()
 }

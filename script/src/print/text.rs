@@ -1,10 +1,10 @@
-//! Numbers, strings and names as Python writes them.
+//! Formats numbers, strings and names in Python syntax.
 
 use passhost_lang::ir::{DType, Sym, Type};
 use passhost_lang::names::{function_name, is_function_name};
 use std::fmt::Write;
 
-/// The name of what is no number.
+/// Returns the name of a float that is not finite.
 pub(crate) fn not_finite(value: f64) -> &'static str {
     match value {
         _ if value.is_nan() => "nan",
@@ -13,7 +13,8 @@ pub(crate) fn not_finite(value: f64) -> &'static str {
     }
 }
 
-/// The name of a float of which TVM does not read the number: it compares each with the extremes of float32 first.
+/// Returns the name of a float that TVM cannot read as a number, because it compares each with the extremes of
+/// float32 first.
 pub(crate) fn float_by_name(value: f64, dtype: DType) -> Option<&'static str> {
     match value {
         _ if dtype != DType::F64 => None,
@@ -23,7 +24,7 @@ pub(crate) fn float_by_name(value: f64, dtype: DType) -> Option<&'static str> {
     }
 }
 
-/// A float with 17 significant digits, as TVM prints them: exact for every 64-bit float.
+/// Formats a float with 17 significant digits, as TVM does, which is exact for every 64-bit float.
 pub(crate) fn python_float(out: &mut String, value: f64) {
     if !value.is_finite() {
         let _ = write!(out, "float(\"{}\")", not_finite(value));
@@ -59,7 +60,7 @@ pub(crate) fn python_float(out: &mut String, value: f64) {
     }
 }
 
-/// A string in double quotes.
+/// Formats a string in double quotes.
 pub(crate) fn python_string(out: &mut String, text: &str) {
     out.push('"');
     for c in text.chars() {
@@ -78,7 +79,7 @@ pub(crate) fn python_string(out: &mut String, text: &str) {
     out.push('"');
 }
 
-/// An integer without the machinery of `format!`.
+/// Formats an integer without the overhead of `format!`.
 pub(crate) fn push_int(out: &mut String, value: i64) {
     let mut digits = [0u8; 20];
     let mut at = digits.len();
@@ -97,25 +98,26 @@ pub(crate) fn push_int(out: &mut String, value: i64) {
     digits[at..].iter().for_each(|digit| out.push(char::from(*digit)));
 }
 
-/// Names that mean something in a text, beside those that no function can have.
+/// Names with a meaning in the text, besides those that functions cannot have.
 const RESERVED: &[&str] = &["cls", "metadata", "Module"];
 
-/// A name of a variable that Python accepts, from any hint.
+/// Turns any hint into a valid Python name of a variable.
 pub(crate) fn valid_name(hint: &str) -> String {
     let mut name = function_name(hint);
-    // A lone `_` is no name: it says that nobody asks for the value.
+    // A lone `_` is not a name, but means that the value is unused.
     if RESERVED.contains(&name.as_str()) || name == "_" && hint != "_" {
         name.push('_');
     }
     name
 }
 
-/// Whether a hint can be printed as it is.
+/// Returns true if a hint can be printed unchanged.
 pub(crate) fn is_valid_name(hint: &str) -> bool {
     is_function_name(hint) && !RESERVED.contains(&hint)
 }
 
-/// Every symbolic variable that a type takes from around it: what the parameters of a function type use is its own.
+/// Calls `f` for every symbolic variable that a type uses from outside. Variables in the parameters of a function
+/// type are its own.
 pub(crate) fn each_free_sym(ty: &Type, f: &mut dyn FnMut(Sym)) {
     match ty {
         Type::Tuple(fields) => fields.iter().for_each(|field| each_free_sym(field, f)),
@@ -132,7 +134,7 @@ pub(crate) fn each_free_sym(ty: &Type, f: &mut dyn FnMut(Sym)) {
     }
 }
 
-/// Every symbolic variable of a type.
+/// Calls `f` for every symbolic variable of a type.
 pub(crate) fn each_sym(ty: &Type, f: &mut dyn FnMut(Sym)) {
     ty.each_dim(true, &mut |dim| dim.vars(&mut |sym| f(sym)));
 }

@@ -1,4 +1,4 @@
-//! Types, dimensions and scalar expressions as text.
+//! Prints types, dimensions and scalar expressions.
 
 use super::Printer;
 use super::ops::{binary_name, folds, infix};
@@ -49,7 +49,7 @@ impl Printer<'_> {
         }
     }
 
-    /// A type within another one. TVM prints a scalar as `T.int64` there, too, which it does not read.
+    /// Prints a type within another one. TVM prints a scalar as `T.int64` there, too, but cannot read it.
     fn inner_ty(&mut self, ty: &Type, sym: &dyn Fn(Sym) -> String) {
         match ty {
             Type::Prim { dtype, .. } => {
@@ -61,7 +61,7 @@ impl Printer<'_> {
         }
     }
 
-    /// A function whose parameters are not known. It counts as impure unless that is said.
+    /// Prints a function type with unknown parameters, which is impure by default.
     fn opaque_callable(&mut self, ret: &Type, pure: bool, sym: &dyn Fn(Sym) -> String) {
         let known = *ret != Type::Object;
         self.out.push_str("R.Callable");
@@ -116,7 +116,7 @@ impl Printer<'_> {
         }
     }
 
-    /// Arguments are given by position up to the first that is not known, then by name.
+    /// Prints a DTensor; arguments are positional up to the first unknown one, then by name.
     fn dtensor(&mut self, t: &DTensorType, sym: &dyn Fn(Sym) -> String) {
         self.out.push_str("R.DTensor(");
         let mut named = t.tensor.shape.is_none();
@@ -152,7 +152,7 @@ impl Printer<'_> {
         for (i, dim) in dims.iter().enumerate() {
             self.comma(i);
             let quoted = self.in_signature && !matches!(dim, Dim::Int(_) | Dim::Var(_)) && {
-                // Of scalar parameters alone an expression can speak as it stands.
+                // An unquoted expression can use scalar parameters only.
                 let mut quoted = false;
                 dim.vars(&mut |var| quoted |= !self.scalars.contains(&var.id));
                 quoted
@@ -164,7 +164,7 @@ impl Printer<'_> {
         }
     }
 
-    /// A dimension; `above` is the precedence of what is around it.
+    /// Prints a dimension; `above` is the precedence of its context.
     fn dim(&mut self, dim: &Dim, sym: &dyn Fn(Sym) -> String, above: u8) {
         match dim {
             Dim::Int(v) if self.typed_ints => self.out.push_str(&format!("T.int64({v})")),
@@ -204,7 +204,7 @@ impl Printer<'_> {
             self.uses_tir = true;
             let name = binary_name(op, folds);
             self.out.push_str(&format!("T.{name}("));
-            // A constructor of TVM takes two operands of one type.
+            // A constructor of TVM requires two operands of one type.
             let typed = self.typed_ints;
             self.typed_ints |= name.starts_with(char::is_uppercase);
             self.dim(a, sym, 0);
@@ -220,7 +220,7 @@ impl Printer<'_> {
         self.out.push_str(if infix.level < above { ")" } else { "" });
     }
 
-    /// A scalar as an attribute, where an integer says its type.
+    /// Prints a scalar as an attribute, where an integer has a type.
     pub(super) fn typed_value(&mut self, dim: &Dim, sym: &dyn Fn(Sym) -> String) {
         match dim {
             _ if self.in_indices => self.dim(dim, sym, 0),
@@ -232,7 +232,7 @@ impl Printer<'_> {
         }
     }
 
-    /// A scalar as a value.
+    /// Prints a scalar as a value.
     pub(super) fn prim_value(&mut self, dim: &Dim, sym: &dyn Fn(Sym) -> String) {
         if let Dim::Expr(e) = dim {
             match &**e {

@@ -1,4 +1,4 @@
-//! Calls: of operators, of functions of the module, of local functions.
+//! Reads calls of operators, of functions of the module, and of local functions.
 
 use super::constants::number_operand;
 use super::func::FnReader;
@@ -22,7 +22,7 @@ use std::ops::Range;
 const TYPE_KEYWORDS: &[&str] = &["out_ty", "ty_args", "out_sinfo", "sinfo_args"];
 
 impl<'a> FnReader<'a> {
-    /// A call of anything.
+    /// Reads any call.
     pub(crate) fn call(&mut self, call: &'a ExprCall) -> Read<V> {
         let text = self.scope.text;
         if let Some(name) = path_after(text, &call.func, "R") {
@@ -75,7 +75,7 @@ impl<'a> FnReader<'a> {
         Ok(self.b.call(callee, &args, AttrsId::NONE, ty, !calls_are_pure(&callee_ty), None))
     }
 
-    /// A tuple; a list in it is one, too.
+    /// Reads a tuple; lists within it become tuples, too.
     pub(super) fn tuple_of(&mut self, items: &'a [Expr]) -> Read<V> {
         let item = |item| match number_operand(item, Literal::Wide) {
             Some(number) => Ok(self.b.prim_value(&number)),
@@ -89,7 +89,7 @@ impl<'a> FnReader<'a> {
         items.iter().map(|item| self.expr(item)).collect()
     }
 
-    /// What a binding binds.
+    /// Reads the value of a binding.
     pub(super) fn bound(&mut self, value: &'a Expr) -> Read<V> {
         match value {
             Expr::Call(call) if path_after(self.scope.text, &call.func, "R") == Some("match_cast") => {
@@ -110,8 +110,8 @@ impl<'a> FnReader<'a> {
         Ok(self.b.node(NodeSpec::new(kind::MATCH_CAST).ty(ty), &[value], None))
     }
 
-    /// A type that is checked can have the shape of a variable, `R.Tensor(lv, "float32")`. Where the type of `lv` does not
-    /// say the dimensions, they get names: `R.match_cast(lv, R.Shape([lv_0, lv_1]))`.
+    /// Names the dimensions of a shape variable in a checked type, such as `R.Tensor(lv, "float32")`. If the type
+    /// of `lv` does not have dimensions, they get names: `R.match_cast(lv, R.Shape([lv_0, lv_1]))`.
     fn name_dims(&mut self, ty: &'a Expr) -> Read<()> {
         let mut shapes = ShapeNames { text: self.scope.text, names: Vec::new() };
         shapes.visit_expr(ty);
@@ -134,8 +134,8 @@ impl<'a> FnReader<'a> {
         Ok(())
     }
 
-    /// A call of an operator that no plugin declares, kept as it stands. Its type is what its binding declares; it counts
-    /// as having an effect, except where nothing that has one may be.
+    /// Reads a call of an operator that is not declared by any plugin, and keeps it as written. Its type is the
+    /// declared one of its binding; it counts as having an effect, except where effects are not allowed.
     fn opaque_call(&mut self, name: &str, call: &'a ExprCall) -> Read<V> {
         let mut values = Vec::with_capacity(call.arguments.args.len());
         for arg in &call.arguments.args {
@@ -155,8 +155,8 @@ impl<'a> FnReader<'a> {
         Ok(self.kept(name, span(&*call.func), &values, attrs))
     }
 
-    /// A call that is kept as it stands. One of an operator that no plugin declares is noted for a warning: `T.` can also
-    /// stand before one that a plugin declares.
+    /// Builds a call that is kept as written. If its operator is not declared by any plugin, records it for a
+    /// warning; a declared one can also be written with `T.`.
     pub(super) fn kept(&mut self, name: &str, at: Range<usize>, values: &[V], attrs: Vec<(&str, Attr)>) -> V {
         if self.scope.ops.op_info(name).is_none() {
             self.scope.opaque.borrow_mut().entry(name.to_string()).or_insert((at, 0)).1 += 1;
@@ -173,7 +173,7 @@ impl<'a> FnReader<'a> {
             return self.opaque_call(&format!("relax.{name}"), call);
         };
         let n = info.args.len();
-        // Calls of packed functions take any number of arguments; the last declared one says so by its name.
+        // Calls of packed functions take any number of arguments, which the name of the last declared one shows.
         let variadic = info.args.last().is_some_and(|arg| arg.name.starts_with('*'));
         let positional = &call.arguments.args;
         let (args, rest) =
@@ -183,7 +183,7 @@ impl<'a> FnReader<'a> {
         for arg in args {
             values.push(self.operand_at(info, values.len(), arg)?);
         }
-        // Operands that are given by name, in their order.
+        // Operands given by name, in their order.
         while let Some(arg) = info.args.get(values.len()) {
             match operand_named(call, &arg.name) {
                 Some(value) => values.push(self.operand_at(info, values.len(), value)?),
@@ -198,7 +198,7 @@ impl<'a> FnReader<'a> {
         }
         self.add_operands(&info.name, &mut values);
         let attrs = self.op_attrs(info, call, &rest, &values)?;
-        // Its arguments say what it gives, and TVM reads no types here.
+        // The arguments determine the result, and TVM does not read types here.
         let said = info.name == "relax.builtin.alloc_tensor" && !self.scope.as_written;
         for (name, types) in types.into_iter().filter(|_| !said) {
             self.type_args(name, types, &mut values)?;
@@ -213,7 +213,7 @@ impl<'a> FnReader<'a> {
         }
     }
 
-    /// The operand at a place of an operator.
+    /// Reads the operand at a position of an operator.
     fn operand_at(&mut self, info: &OpInfo, at: usize, expr: &'a Expr) -> Read<V> {
         let arg = info.args.get(at);
         match expr {
@@ -233,7 +233,7 @@ impl<'a> FnReader<'a> {
         }
     }
 
-    /// A call of `R.reshape` whose shape says 0 or -1, with the shape that these stand for, as TVM makes it.
+    /// Replaces 0 and -1 in the shape of `R.reshape` by the extents that they mean, as TVM does.
     fn with_known_shape(&mut self, v: V, values: &[V], at: Range<usize>, what: &str) -> Read<V> {
         let stands_for = |dim: &Dim| matches!(dim.as_int(), Some(0 | -1));
         let given = values.get(1).and_then(|shape| match self.b.type_owned(self.b.type_of(*shape)) {
@@ -249,8 +249,8 @@ impl<'a> FnReader<'a> {
         self.infer(v, at, what)
     }
 
-    /// A call of `R.to_vdevice` with its result on the device that it names, by its whole name as TVM prints it. The rule of the
-    /// operator does not know the devices of the module.
+    /// Puts the result of `R.to_vdevice` on the device that it names, by the full name that TVM prints. The rule of
+    /// the operator does not have access to the module's devices.
     fn on_device(&mut self, v: V) -> V {
         let device = self.b.with(v, |value| {
             let name = value.as_call()?.attr("dst_vdevice")?;
@@ -268,7 +268,7 @@ impl<'a> FnReader<'a> {
         v
     }
 
-    /// The symbol in `R.ExternFunc("symbol")`.
+    /// Returns the symbol in `R.ExternFunc("symbol")`.
     fn extern_symbol(&self, call: &'a ExprCall) -> Option<&'a str> {
         let is_one = path_after(self.scope.text, &call.func, "R") == Some("ExternFunc");
         match &*call.arguments.args {
@@ -279,8 +279,8 @@ impl<'a> FnReader<'a> {
         }
     }
 
-    /// An operand. A tuple or list in the place of a shape is one, as in Python; any other list is a tuple. The arguments of
-    /// a function that is called are a tuple, also of one value.
+    /// Reads an operand. As in Python, a tuple or list in place of a shape is a shape; any other list is a tuple.
+    /// The arguments of a called function are a tuple, even if there is only one.
     pub(super) fn operand(&mut self, expr: &'a Expr, info: Option<&ArgInfo>) -> Read<V> {
         let v = self.plain_operand(expr, info)?;
         let arguments = info.is_some_and(|arg| arg.kind == ArgKind::Tuple && arg.name == "args");
@@ -309,28 +309,29 @@ impl<'a> FnReader<'a> {
         }
     }
 
-    /// Facts and leaf of an operator; each is looked up once for a function.
+    /// Returns the facts and the leaf of an operator, which are looked up once for each function.
     pub(super) fn operator_info(&mut self, name: &'a str) -> Option<(&'a OpInfo, V)> {
         if let Some(known) = self.operators.get(name) {
             return Some(*known);
         }
-        // The same operator; the name only says that the result is a DTensor.
+        // The same operator; the name only implies that the result is a DTensor.
         let name = if name == "dist.call_tir" { "call_tir" } else { name };
         let ops = self.scope.ops;
-        // `R.acme.swish_glu` is also the operator `acme.swish_glu`, where there is none of Relax.
+        // `R.acme.swish_glu` is also the operator `acme.swish_glu`, unless Relax has one with that name.
         let info = ops.op_info(&format!("relax.{name}")).or_else(|| ops.op_info(name))?;
         let known = (info, self.b.op(&info.name));
         self.operators.insert(name, known);
         Some(known)
     }
 
-    /// Whether a plugin declares an operator of this name that is not one of Relax: it is written `R.acme.swish_glu`.
+    /// Returns true if a plugin declares an operator with this name and Relax does not; it is written
+    /// `R.acme.swish_glu`.
     fn is_operator(&self, name: &str) -> bool {
         let ops = self.scope.ops;
         name.contains('.') && ops.op_info(name).is_some() && ops.op_info(&format!("relax.{name}")).is_none()
     }
 
-    /// An argument that is given by name can only follow one that is there: calls have no gaps.
+    /// Checks that an argument given by name follows the preceding ones, because calls have no gaps.
     fn no_gap(&self, info: &OpInfo, call: &ExprCall, n: usize) -> Read<()> {
         let Some((missing, rest)) = info.args.get(n..).and_then(<[ArgInfo]>::split_first) else { return Ok(()) };
         let of_rest = |keyword: &&Keyword| {
@@ -353,7 +354,7 @@ impl<'a> FnReader<'a> {
         Diagnostic::new(span(call), message).help(signature(info))
     }
 
-    /// Attributes: those that are written, checked, and defaults of the others. Equal texts are read once.
+    /// Reads and checks the attributes, and adds defaults for the others. Equal texts are read once.
     fn op_attrs(&mut self, info: &OpInfo, call: &'a ExprCall, positional: &[&'a Expr], values: &[V]) -> Read<AttrsId> {
         let keywords = &call.arguments.keywords;
         let is_operand = |keyword: &Keyword| {
@@ -376,7 +377,7 @@ impl<'a> FnReader<'a> {
         }
         let start = keywords.first().map(|keyword| span(keyword).start);
         let whole = start.filter(|_| positional.is_empty()).and_then(|start| {
-            // From the name of the operator to its end would hold the arguments; the attributes are at the end.
+            // The text from the operator's name would include the arguments; the attributes are at the end.
             self.scope.text.get(start..span(call).end)
         });
         let key = whole.filter(|_| !keywords.iter().any(other));
@@ -417,7 +418,7 @@ impl<'a> FnReader<'a> {
         Ok(id)
     }
 
-    /// Types that a call gives. Several results are a tuple: `out_ty=[A, B]`.
+    /// Reads the type arguments of a call. Several results are a tuple: `out_ty=[A, B]`.
     fn type_args(&mut self, name: &str, types: &'a Expr, values: &mut Vec<V>) -> Read<()> {
         let result = matches!(name, "out_ty" | "out_sinfo");
         self.exact_shapes = result;
@@ -446,7 +447,7 @@ impl<'a> FnReader<'a> {
         Ok(())
     }
 
-    /// Type and purity of a call of an operator; equal calls are asked about once.
+    /// Infers the type and purity of a call of an operator; equal calls are inferred once.
     pub(super) fn infer(&mut self, v: V, at: Range<usize>, what: &str) -> Read<V> {
         let key = self.call_key(v);
         let (ty, pure) = match self.calls.get(key.as_slice()) {
@@ -473,7 +474,7 @@ impl<'a> FnReader<'a> {
         Ok(v)
     }
 
-    /// What the type of a call depends on: callee, leaves, types of values, attributes.
+    /// Returns everything that the type of a call depends on: callee, leaves, types of values, attributes.
     fn call_key(&self, v: V) -> Vec<u32> {
         let mut key = Vec::with_capacity(8);
         key.push(self.b.attrs_of(v));
@@ -497,7 +498,7 @@ impl<'a> FnReader<'a> {
             key.push(u32::MAX);
         } else {
             key.push(self.b.type_number(v));
-            // Rules look behind the name of a value whose type says nothing.
+            // If the type of a value is unknown, rules examine its definition.
             if self.b.with(v, |value| value.ty().kind() == tykind::OBJECT) {
                 key.push(word);
             }
@@ -505,23 +506,23 @@ impl<'a> FnReader<'a> {
     }
 }
 
-/// Another name that TVM's Python function has for an operand.
+/// Returns another name of an operand in TVM's Python function.
 fn other_name(name: &str) -> Option<&'static str> {
     (name == "func").then_some("gvar")
 }
 
-/// The operand that a call gives by name.
+/// Returns the operand that a call gives by name.
 fn operand_named<'c>(call: &'c ExprCall, name: &str) -> Option<&'c Expr> {
     keyword(call, name).or_else(|| keyword(call, other_name(name)?))
 }
 
-/// What a call says of types, by position or by name, and the attributes that are given by position.
+/// Returns the types in a call, by position or by name, and the attributes given by position.
 fn positional_types<'a>(
     info: &OpInfo,
     call: &'a ExprCall,
     rest: &'a [Expr],
 ) -> Read<(Vec<(&'a str, &'a Expr)>, Vec<&'a Expr>)> {
-    // Where TVM has the types among the arguments.
+    // The position of the types among TVM's arguments.
     let place = match info.name.as_str() {
         "relax.call_tir" | "relax.call_dps_packed" | "relax.call_tir_with_grad" => Some((0, "out_ty")),
         "relax.call_tir_inplace" => Some((1, "out_ty")),
@@ -539,7 +540,7 @@ fn positional_types<'a>(
     }
 }
 
-/// `a.b.c` as a text; nothing of anything else.
+/// Returns `a.b.c` as a text; `None` for other expressions.
 fn path(expr: &Expr) -> Option<String> {
     match expr {
         Expr::Name(name) => Some(name.id.to_string()),
@@ -548,13 +549,13 @@ fn path(expr: &Expr) -> Option<String> {
     }
 }
 
-/// A shape of which nothing says the dimensions.
+/// The error for a shape with unknown dimensions.
 pub(super) fn unknown_rank(name: &str, at: Range<usize>) -> Diagnostic {
     Diagnostic::new(at, format!("the dimensions of the shape `{name}` are not known here"))
         .help(format!("name them first: `shape = R.match_cast({name}, R.Shape([a, b]))`, then R.Tensor((a, b), ...)"))
 }
 
-/// The variables that types name as their shape.
+/// The variables that types use as their shape.
 struct ShapeNames<'a> {
     text: &'a str,
     names: Vec<&'a ExprName>,
@@ -589,7 +590,7 @@ fn is_type_keyword(keyword: &Keyword) -> bool {
 }
 
 impl<'a> FnReader<'a> {
-    /// An attribute of the type that the operator declares.
+    /// Reads an attribute, and checks it against its declared type.
     fn checked(&mut self, info: &AttrInfo, expr: &'a Expr) -> Read<Attr> {
         let value = self.attr(expr)?;
         fitting(info, value, expr)

@@ -1,5 +1,5 @@
-//! Constants: `R.const(1.0, "float32")` and `R.const([[1.0, 2.0]], "float32")`, converted as NumPy converts what Python
-//! gives it, which is what TVM does.
+//! Reads constants: `R.const(1.0, "float32")` and `R.const([[1.0, 2.0]], "float32")`. Like TVM, they follow NumPy's
+//! conversions of Python values.
 
 use super::func::FnReader;
 use super::types::{dtype_of, wide_int};
@@ -11,11 +11,12 @@ use passhost_lang::ir::constant::{Bf16, F16};
 use passhost_lang::ir::{DType, Dim, Tensor, Type, V};
 use ruff_python_ast::{Expr, Number, UnaryOp};
 
-/// Dimensions that an array of NumPy may have.
+/// Greatest number of dimensions of a NumPy array.
 const MAX_NDIM: usize = 64;
 
 impl<'a> FnReader<'a> {
-    /// A constant of a number, or of lists of numbers; without a data type it has that of its numbers.
+    /// Reads a constant from a number, or from lists of numbers; without a data type, it has the type of its
+    /// numbers.
     pub(super) fn constant(&mut self, value: &'a Expr, dtype: Option<&'a Expr>) -> Read<V> {
         let dtype = dtype.filter(|dtype| !dtype.is_none_literal_expr()).map(numpy_dtype).transpose()?;
         match value {
@@ -28,7 +29,7 @@ impl<'a> FnReader<'a> {
         }
     }
 
-    /// A constant of one number, perhaps of a type that is more than that of a tensor.
+    /// Reads a constant from one number, whose type may be more than a tensor type.
     pub(super) fn scalar_constant(&mut self, value: &Expr, dtype: Option<DType>, ty: Option<Type>) -> Read<V> {
         let Some(number) = scalar(value) else { return Err(not_a_number(value)) };
         let dtype = dtype.unwrap_or_else(|| common_dtype(&[(number, value)]));
@@ -44,7 +45,7 @@ impl<'a> FnReader<'a> {
         collect(list, &shape, &mut numbers)?;
         let dtype = dtype.unwrap_or_else(|| common_dtype(&numbers));
         if numbers.is_empty() {
-            // No number says whether numbers of the data type are written.
+            // Without numbers, this checks that the data type can be written.
             Scalar::Bool(false).write(dtype, list, &mut Vec::new())?;
         }
         let mut bytes = Vec::new();
@@ -55,7 +56,7 @@ impl<'a> FnReader<'a> {
     }
 }
 
-/// A number of Python as an operand of a call; `None` of anything else.
+/// Reads a Python number as an operand of a call; `None` for anything else.
 pub(super) fn number_operand(expr: &Expr, place: Literal) -> Option<Dim> {
     let is_number = match expr {
         Expr::UnaryOp(unary) => unary.operand.is_number_literal_expr(),
@@ -68,7 +69,7 @@ pub(super) fn number_operand(expr: &Expr, place: Literal) -> Option<Dim> {
     }
 }
 
-/// A data type as NumPy names it: without a number of bits it has 64.
+/// Reads a data type by its NumPy name; without a number of bits it has 64.
 fn numpy_dtype(expr: &Expr) -> Read<DType> {
     match expr {
         Expr::StringLiteral(name) => match name.value.to_str() {
@@ -81,7 +82,7 @@ fn numpy_dtype(expr: &Expr) -> Read<DType> {
     }
 }
 
-/// The elements of a list, or of a tuple within one.
+/// Returns the elements of a list, or of a tuple within one.
 fn elements(expr: &Expr) -> Option<&[Expr]> {
     match expr {
         Expr::List(list) => Some(&list.elts),
@@ -90,7 +91,7 @@ fn elements(expr: &Expr) -> Option<&[Expr]> {
     }
 }
 
-/// The shape that the first element of each list says.
+/// Returns the shape, from the first element of each list.
 fn shape_of(list: &Expr) -> Read<Vec<i64>> {
     let (mut shape, mut at) = (Vec::new(), Some(list));
     while let Some((expr, items)) = at.and_then(|expr| Some((expr, elements(expr)?))) {
@@ -103,7 +104,7 @@ fn shape_of(list: &Expr) -> Read<Vec<i64>> {
     Ok(shape)
 }
 
-/// The numbers of lists of this shape. At most [`MAX_NDIM`] lists are nested.
+/// Collects the numbers of lists of this shape. At most [`MAX_NDIM`] lists are nested.
 fn collect<'e>(expr: &'e Expr, shape: &[i64], numbers: &mut Vec<(Scalar, &'e Expr)>) -> Read<()> {
     let Some((len, inner)) = shape.split_first() else {
         let ragged = || Diagnostic::new(span(expr), "expected a number, as before it; found a list");
@@ -121,7 +122,7 @@ fn collect<'e>(expr: &'e Expr, shape: &[i64], numbers: &mut Vec<(Scalar, &'e Exp
     items.iter().try_for_each(|item| collect(item, inner, numbers))
 }
 
-/// The data type of numbers for which none is said: that of the widest kind among them, `float32` of none.
+/// Returns the data type of untyped numbers: that of the widest kind among them, or `float32` if there are none.
 fn common_dtype(numbers: &[(Scalar, &Expr)]) -> DType {
     let float = numbers.iter().any(|(number, _)| matches!(number, Scalar::Float(_)));
     match float || numbers.is_empty() {
@@ -148,7 +149,7 @@ impl Scalar {
     /// Writes it as an element of a data type.
     ///
     /// # Errors
-    /// If the data type has no such number; at `at`.
+    /// Fails if the data type cannot represent it; `at` is the place of the error.
     fn write(self, dtype: DType, at: &Expr, out: &mut Vec<u8>) -> Read<()> {
         match self.bytes(dtype) {
             Some((bytes, len)) => {
@@ -175,14 +176,14 @@ impl Scalar {
         }
     }
 
-    /// Whether it can be an element of a data type without becoming another number.
+    /// Returns true if it can be an element of a data type without changing its value.
     pub(super) fn fits(self, dtype: DType) -> bool {
         let cut = matches!(self, Scalar::Float(v) if v.fract() != 0.0 || !v.is_finite());
         self.bytes(dtype).is_some() && (dtype.is_float() || !cut)
     }
 
-    /// Its bytes as an element of a data type: a float loses its fraction where integers are wanted, and whatever is not 0
-    /// is true.
+    /// Returns its bytes as an element of a data type. A float is truncated for an integer type, and nonzero
+    /// numbers are true.
     fn bytes(self, dtype: DType) -> Option<([u8; 16], usize)> {
         if dtype.lanes() != 1 {
             return None;
@@ -206,7 +207,7 @@ impl Scalar {
     }
 }
 
-/// The number that an expression of the text writes.
+/// Evaluates an expression that is a number.
 pub(super) fn scalar(expr: &Expr) -> Option<Scalar> {
     match expr {
         Expr::BooleanLiteral(value) => Some(Scalar::Bool(value.value)),
@@ -223,7 +224,7 @@ pub(super) fn scalar(expr: &Expr) -> Option<Scalar> {
         Expr::UnaryOp(unary) if unary.op == UnaryOp::UAdd => {
             scalar(&unary.operand).filter(|value| !matches!(value, Scalar::Bool(_)))
         }
-        // TVM prints what no number of Python is as a string.
+        // TVM prints floats that are not finite as strings.
         Expr::StringLiteral(text) => not_finite(text.value.to_str()).map(Scalar::Float),
         // `float("inf")` and the like.
         Expr::Call(call) => match &*call.arguments.args {
@@ -236,7 +237,7 @@ pub(super) fn scalar(expr: &Expr) -> Option<Scalar> {
     }
 }
 
-/// A float that is no number, by its name.
+/// Returns a float that is not finite, by its name.
 pub(crate) fn not_finite(name: &str) -> Option<f64> {
     matches!(name, "nan" | "inf" | "-inf").then(|| name.parse().ok()).flatten()
 }

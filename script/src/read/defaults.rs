@@ -1,15 +1,15 @@
-//! What TVM's Python functions add to a call: operands and attributes that the operator itself needs.
+//! Adds the operands and attributes that TVM's Python functions add to a call.
 
 use super::func::FnReader;
 use super::types::float_of;
 use passhost_lang::ir::{Attr, DType, Dim, V};
 
-/// Attributes with a default that no declaration of a plugin can say: so many float32 zeros.
+/// Attributes whose default cannot be declared by a plugin: this many float32 zeros.
 const ZEROS: &[(&str, &str, usize)] = &[("relax.image.resize2d", "roi", 4), ("relax.image.resize3d", "roi", 6)];
 
 impl FnReader<'_> {
-    /// Adds the next operand that TVM's Python function takes where a call has none, as in `R.arange(5)`, which is
-    /// `R.arange(0, 5, 1)`; whether there is one.
+    /// Adds the next default operand of TVM's Python function; for example, `R.arange(5)` is `R.arange(0, 5, 1)`.
+    /// Returns true if there is one.
     pub(super) fn add_default(&mut self, op: &str, values: &mut Vec<V>) -> bool {
         let default = match (op, values.len()) {
             ("relax.arange", 1) => {
@@ -31,7 +31,7 @@ impl FnReader<'_> {
         true
     }
 
-    /// Completes the operands of a call: one extent of `R.image.resize2d` is that of height and width.
+    /// Completes the operands of a call: a single extent of `R.image.resize2d` is both height and width.
     pub(super) fn add_operands(&mut self, op: &str, values: &mut Vec<V>) {
         if let ("relax.image.resize2d", [data, size]) = (op, &values[..])
             && let Some(dim) = self.b.with(*size, |size| size.dim())
@@ -42,7 +42,7 @@ impl FnReader<'_> {
         }
     }
 
-    /// Completes the attributes of a call, before those that the operator declares a default for.
+    /// Completes the attributes of a call, before the defaults declared by the operator.
     pub(super) fn add_attributes(&self, op: &str, values: &[V], entries: &mut Vec<(&str, Attr)>) {
         let given = |entries: &[(&str, Attr)], name: &str| {
             entries.iter().any(|(known, value)| *known == name && *value != Attr::None)
@@ -60,7 +60,7 @@ impl FnReader<'_> {
         }
     }
 
-    /// The data type of a range: int64, unless a number of it is a float.
+    /// Returns the data type of a range: int64, unless one of its numbers is a float.
     fn dtype_of_range(&self, values: &[V]) -> DType {
         let is_float = |v: &V| {
             self.b.with(*v, |value| {

@@ -1,4 +1,4 @@
-//! Expressions and attribute values.
+//! Reads expressions and attribute values.
 
 use super::constants::{Scalar, number_operand, scalar};
 use super::func::FnReader;
@@ -18,18 +18,18 @@ use std::ops::Range;
 
 const INDEX_MAP: &str = "T.index_map(lambda i, j: (j, i // 4, i % 4))";
 
-/// So many parts a type may have in a text of any length; beyond, half as many as the text has bytes.
+/// Number of parts that a type may have in a text of any length; in a longer text, half its number of bytes.
 const SMALL_TYPE: u64 = 512;
 
 impl<'a> FnReader<'a> {
-    /// A value: variable, leaf, or nested expression.
+    /// Reads a value: variable, leaf, or nested expression.
     pub(crate) fn expr(&mut self, expr: &'a Expr) -> Read<V> {
         let v = self.value(expr)?;
         self.sized(v, span(expr))
     }
 
-    /// Refuses a value whose type is far longer than the text: nested tuples double with each line. What a text declares
-    /// is never so long.
+    /// Refuses a value whose type is far longer than the text, because nested tuples double with each line.
+    /// Declared types are never that long.
     pub(crate) fn sized(&mut self, v: V, at: Range<usize>) -> Read<V> {
         let (size, depth) = self.b.type_size(self.b.type_of(v));
         let most = (self.scope.text.len() as u64 / 2 + SMALL_TYPE).min(u64::from(MAX_SIZE));
@@ -46,7 +46,7 @@ impl<'a> FnReader<'a> {
     fn value(&mut self, expr: &'a Expr) -> Read<V> {
         match expr {
             Expr::Name(name) => self.lookup(name.id.as_str(), span(name)).or_else(|unknown| {
-                // A symbolic variable stands for its value, as in `R.arange(0, n, 1)`.
+                // A symbolic variable means its value, as in `R.arange(0, n, 1)`.
                 let sym = self.known_sym(name.id.as_str()).ok_or(unknown)?;
                 Ok(self.b.prim_value(&Dim::Var(sym)))
             }),
@@ -96,12 +96,12 @@ impl<'a> FnReader<'a> {
         }
     }
 
-    /// Whether an expression names the module that is read.
+    /// Returns true if an expression names the module that is being read.
     pub(crate) fn is_module(&self, expr: &Expr) -> bool {
         matches!(expr, Expr::Name(name) if self.modules.contains(name.id.as_str()))
     }
 
-    /// A function of the module.
+    /// Returns a function of the module.
     pub(crate) fn global(&mut self, name: &'a str, at: std::ops::Range<usize>) -> Read<V> {
         if let Some(v) = self.globals.get(name) {
             return Ok(*v);
@@ -111,7 +111,7 @@ impl<'a> FnReader<'a> {
             return Err(Diagnostic::new(at, format!("no function `{name}` in the module{near}"))
                 .help("define it in the module, or correct the name"));
         };
-        // The callee's symbolic variables are its own; here they get numbers of this body.
+        // The callee's symbolic variables are separate; here they get numbers of this body.
         let fresh: Vec<_> = (0..*n_syms).map(|_| self.b.sym("n", DType::I64)).collect();
         let with = |sym: Sym| fresh.get(sym.id as usize).map(|fresh| Dim::Var(Sym { dtype: sym.dtype, ..*fresh }));
         let ty = ty.map_dims(true, &|dim| passhost_lang::arith::substitute(dim, &with));
@@ -124,7 +124,8 @@ impl<'a> FnReader<'a> {
         Ok(v)
     }
 
-    /// Calls that make leaves: `R.const`, `R.shape`, `R.prim_value`, `R.str`, `R.dtype`; `None` for all others.
+    /// Reads calls that are leaves: `R.const`, `R.shape`, `R.prim_value`, `R.str`, `R.dtype`; `None` for all
+    /// others.
     pub(crate) fn leaf_call(&mut self, name: &str, call: &'a ExprCall) -> Read<Option<V>> {
         const USAGE: &str =
             "R.const(1.0, \"float32\"), R.shape([1, n]), R.prim_value(1), R.str(\"s\"), R.dtype(\"float32\")";
@@ -182,7 +183,8 @@ impl<'a> FnReader<'a> {
         }))
     }
 
-    /// A number that gets a name: a scalar of the type that is said, else a constant tensor. `None` of anything else.
+    /// Reads a number that is bound to a name: a scalar of the declared type, otherwise a constant tensor. `None`
+    /// for anything else.
     pub(crate) fn bound_number(&mut self, annotation: Option<&'a Expr>, value: &'a Expr) -> Read<Option<V>> {
         if !matches!(value, Expr::NumberLiteral(_) | Expr::BooleanLiteral(_) | Expr::UnaryOp(_)) {
             return Ok(None);
@@ -210,7 +212,7 @@ fn not_a_value(expr: &Expr) -> Diagnostic {
 }
 
 impl<'a> FnReader<'a> {
-    /// A dict of attributes.
+    /// Reads a dict of attributes.
     pub(crate) fn attr_dict(&mut self, expr: &'a Expr) -> Read<Vec<(String, Attr)>> {
         let Expr::Dict(dict) = expr else {
             return Err(Diagnostic::new(span(expr), "expected a dict such as {\"num_input\": 1}"));
@@ -230,7 +232,7 @@ impl<'a> FnReader<'a> {
         Ok(entries)
     }
 
-    /// An attribute value.
+    /// Reads an attribute value.
     pub(crate) fn attr(&mut self, expr: &'a Expr) -> Read<Attr> {
         match expr {
             Expr::NoneLiteral(_) => Ok(Attr::None),
@@ -259,7 +261,8 @@ impl<'a> FnReader<'a> {
         }
     }
 
-    /// A constructed object such as `T.target({...})` or `I.vdevice(...)`; a number of a type such as `T.int64(1)`.
+    /// Reads a constructed object such as `T.target({...})` or `I.vdevice(...)`, or a typed number such as
+    /// `T.int64(1)`.
     fn object(&mut self, call: &'a ExprCall) -> Read<Attr> {
         let Some(name) = dotted(&call.func) else {
             return Err(Diagnostic::new(span(call), "expected an attribute, such as T.target({...})"));
@@ -267,7 +270,7 @@ impl<'a> FnReader<'a> {
         if name == "T.index_map" {
             return self.index_map(call);
         }
-        // TVM prints the first, and has both.
+        // TVM has both names, and prints the first one.
         let name = if name == "R.dist.device_mesh" { "R.device_mesh".to_string() } else { name };
         if let (Some(dtype), [value]) = (name.strip_prefix("T."), &*call.arguments.args)
             && let Some(dtype) = dtype_named(dtype)
@@ -299,7 +302,7 @@ impl<'a> FnReader<'a> {
         Ok(Attr::Object(name, args.into()))
     }
 
-    /// `T.index_map(lambda i, j: (j, i // 4))`.
+    /// Reads `T.index_map(lambda i, j: (j, i // 4))`.
     fn index_map(&mut self, call: &'a ExprCall) -> Read<Attr> {
         accept(call, 1, &[], INDEX_MAP)?;
         match &*call.arguments.args {
@@ -308,7 +311,7 @@ impl<'a> FnReader<'a> {
         }
     }
 
-    /// A function of indices: a list of its variables, and a list of the new indices.
+    /// Reads a function of indices: a list of its variables, and a list of the new indices.
     fn indices(&mut self, lambda: &'a ExprLambda, at: Range<usize>) -> Read<Attr> {
         let wrong = || Diagnostic::new(at.clone(), "expected a function of indices").help(INDEX_MAP);
         let parameters = lambda.parameters.as_deref();
@@ -320,7 +323,7 @@ impl<'a> FnReader<'a> {
         let mut variables = Vec::new();
         for arg in args {
             let name = arg.parameter.name.as_str();
-            // One for all functions of indices: the same text can be the same attribute.
+            // All functions of indices share one symbol per name, so that equal texts become equal attributes.
             let sym = match self.index_syms.get(name) {
                 Some(sym) => *sym,
                 None => self.new_sym(name, DType::I64),

@@ -1,4 +1,4 @@
-//! Functions: signature, statements, bindings.
+//! Reads Relax functions: signature, statements, bindings.
 
 mod flow;
 mod operators;
@@ -24,18 +24,18 @@ use std::ops::Range;
 struct Local<'a> {
     v: V,
     span: Range<usize>,
-    /// Where the name was hidden by an inner scope: the previous meaning.
+    /// The previous meaning, if an inner scope hides it.
     outer: Option<Box<Local<'a>>>,
     depth: usize,
     life: std::marker::PhantomData<&'a ()>,
 }
 
-/// Which block is open.
+/// The kind of the open block.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Open {
     No,
     Block,
-    /// Its text may have ended: a dataflow block that follows directly goes on with it.
+    /// A dataflow block that may have ended; one that follows directly continues it.
     Dataflow,
 }
 
@@ -46,48 +46,48 @@ pub(crate) struct FnReader<'a> {
     locals: HashMap<&'a str, Local<'a>, RandomState>,
     /// Names of each open scope, innermost last.
     scopes: Vec<Vec<&'a str>>,
-    /// The block that is open at each level.
+    /// The open block at each level.
     blocks: Vec<Open>,
     in_dataflow: bool,
     pub(crate) syms: HashMap<String, Sym, RandomState>,
     /// Variables of functions of indices, by name.
     pub(crate) index_syms: HashMap<&'a str, Sym, RandomState>,
-    /// Whether unknown names in dimensions become symbolic variables (in strings).
+    /// True if unknown names in dimensions become symbolic variables (in strings).
     pub(crate) implicit_syms: bool,
     pub(crate) types: HashMap<&'a str, TypeId, RandomState>,
-    /// Names of the dimensions of shapes whose type does not say them.
+    /// Names of the dimensions of shapes whose type does not have dimensions.
     pub(crate) named_dims: HashMap<V, Vec<Dim>, RandomState>,
-    /// Whether the type that is being read must say its shape: something is allocated for it.
+    /// True if the type that is being read must have a shape, because something is allocated for it.
     pub(crate) exact_shapes: bool,
-    /// Whether the type that is being read mentions a variable.
+    /// True if the type that is being read mentions a variable.
     pub(crate) speaks_of_values: bool,
     pub(crate) calls: HashMap<Box<[u32]>, (TypeId, bool), RandomState>,
     pub(crate) globals: HashMap<&'a str, V, RandomState>,
     pub(crate) attrs: HashMap<&'a str, AttrsId, RandomState>,
-    /// For which operator an entry of `attrs` was checked.
+    /// The operator for which an entry of `attrs` was checked.
     pub(crate) attrs_op: HashMap<AttrsId, String, RandomState>,
     pub(crate) operators: HashMap<&'a str, (&'a passhost_lang::metadata::OpInfo, V), RandomState>,
-    /// Attributes so far of each function that is open.
+    /// Attributes so far, for each open function.
     func_attrs: Vec<Vec<(String, Attr)>>,
     /// Name of the function of the module, if it is not private.
     public: Option<&'a str>,
-    /// Whether each function that is open is declared pure.
+    /// For each open function, true if it is declared pure.
     pure: Vec<bool>,
     /// Names that were declared as `n = TypeVar("n")` above a local function.
     local_type_vars: HashSet<&'a str, RandomState>,
     /// Names of the module, such as `cls`.
     pub(crate) modules: HashSet<&'a str, RandomState>,
-    /// Calls of operators that no plugin declares.
+    /// Calls of operators that are not declared by any plugin.
     pub(crate) opaque: HashSet<V, RandomState>,
-    /// Functions whose results the text had not said before they are called.
+    /// Functions whose results are not declared before they are called.
     pub(crate) later: HashSet<V, RandomState>,
-    /// Scalar variables: each is a symbolic variable, too.
+    /// Scalar variables, each of which is also a symbolic variable.
     scalars: HashMap<V, Sym, RandomState>,
-    /// Parts of the types of all bindings so far.
+    /// Number of parts of the types of all bindings so far.
     parts: u64,
 }
 
-/// What the decorator says.
+/// The content of the decorator.
 struct Decorator {
     private: bool,
     pure: bool,
@@ -116,7 +116,7 @@ fn decorator(def: &StmtFunctionDef) -> Read<Decorator> {
     Ok(found)
 }
 
-/// The type parameters of `def f[n, m](...)`: symbolic variables, as if `n = TypeVar("n")` stood above the function.
+/// Returns the type parameters of `def f[n, m](...)`: symbolic variables, like a preceding `n = TypeVar("n")`.
 pub(super) fn type_params(def: &StmtFunctionDef) -> Read<Vec<&str>> {
     let params = def.type_params.as_deref().map_or(&[][..], |params| &params.type_params);
     let mut names = Vec::with_capacity(params.len());
@@ -132,12 +132,12 @@ pub(super) fn type_params(def: &StmtFunctionDef) -> Read<Vec<&str>> {
     Ok(names)
 }
 
-/// Whether an attribute of a function says what its name says: the symbol of a function that others see.
+/// Returns true if an attribute only repeats the function's name: the symbol of a public function.
 pub(super) fn is_implied(key: &str, value: &Attr, public: Option<&str>) -> bool {
     key == "global_symbol" && matches!(value, Attr::Str(symbol) if public == Some(symbol.as_str()))
 }
 
-/// Refuses functions and parameters that the IR has no place for.
+/// Refuses functions and parameters that the IR cannot represent.
 pub(super) fn plain_parameters(def: &StmtFunctionDef) -> Read<()> {
     if def.is_async {
         let message = format!("function `{}` must be a plain `def`", def.name);
@@ -195,7 +195,7 @@ impl<'a> FnReader<'a> {
         }
     }
 
-    /// Type of a function as others see it, and how many symbolic variables it has.
+    /// Returns the type of a function as seen by callers, and its number of symbolic variables.
     pub(crate) fn signature(def: &'a StmtFunctionDef, scope: &Scope<'a>) -> Read<(Type, u32)> {
         let facts = decorator(def)?;
         let mut reader = FnReader::new(scope);
@@ -213,7 +213,7 @@ impl<'a> FnReader<'a> {
         Ok((ty, reader.syms.len() as u32))
     }
 
-    /// An external function: its body, its type, and how many symbolic variables that has.
+    /// Returns the body of an external function, its type, and the number of symbolic variables in the type.
     pub(crate) fn extern_function(value: &'a Expr, scope: &'a Scope<'a>) -> Read<(Body, Type, u32)> {
         let mut reader = FnReader::new(scope);
         let (symbol, ty) = match value {
@@ -234,7 +234,7 @@ impl<'a> FnReader<'a> {
         Ok((body, ty.unwrap_or_else(Type::opaque_callable), n_syms))
     }
 
-    /// The type of an external function; `None` where the metadata says that nothing is known of it.
+    /// Reads the type of an external function; `None` if it is unknown according to the metadata.
     fn extern_type(&mut self, expr: &'a Expr) -> Read<Option<Type>> {
         match self.scope.metadata(expr)? {
             Some(Object::Type) => Ok(None),
@@ -256,8 +256,8 @@ impl<'a> FnReader<'a> {
         }
     }
 
-    /// A scalar parameter is a symbolic variable, too: that of its name if the signature, whose variables are those from
-    /// `first` on, spoke of it before.
+    /// Turns a scalar parameter into a symbolic variable. If the signature, whose variables start at `first`,
+    /// mentioned the name before, it is that variable.
     fn param_symbol(&mut self, param: &ruff_python_ast::Parameter, ty: Type, first: u32) -> Read<Type> {
         let Type::Prim { dtype, value: None } = ty else { return Ok(ty) };
         let name = param.name.as_str();
@@ -273,7 +273,7 @@ impl<'a> FnReader<'a> {
         Ok(Type::Prim { dtype, value: Some(Dim::Var(sym)) })
     }
 
-    /// From here on a name means that symbolic variable; what was read of texts that mention it is forgotten.
+    /// Binds a name to a symbolic variable, and drops cached texts that mention it.
     fn know_sym(&mut self, name: &str, sym: Sym) {
         if self.syms.insert(name.to_string(), sym).is_some_and(|before| before != sym) {
             self.types.clear();
@@ -289,7 +289,7 @@ impl<'a> FnReader<'a> {
         reader.b.finish().map_err(|error| sealed(&error, at))
     }
 
-    /// A function of the module (`name` is none) or one nested in another.
+    /// Reads a function of the module (`name` is none) or one nested in another.
     fn define_function(&mut self, def: &'a StmtFunctionDef, name: Option<(&'a str, u16)>) -> Read<V> {
         let facts = decorator(def)?;
         let mut flags = if facts.private { flag::PRIVATE } else { 0 };
@@ -300,7 +300,7 @@ impl<'a> FnReader<'a> {
         flags |= name.map_or(0, |(_, flags)| flags);
         let function = self.b.begin_function(flags, AttrsId::NONE, name.map(|(name, _)| name));
         let outer_dataflow = std::mem::replace(&mut self.in_dataflow, false);
-        // Symbolic variables that a local function brings in end with it, and so does what texts of types mean.
+        // The symbolic variables of a local function end with it, as does the meaning of cached type texts.
         let outer = name.is_some().then(|| (self.syms.clone(), std::mem::take(&mut self.types)));
         let own_type_vars: Vec<&str> = type_params(def)?;
         let own_type_vars: Vec<&str> = own_type_vars.into_iter().filter(|n| self.local_type_vars.insert(n)).collect();
@@ -346,7 +346,7 @@ impl<'a> FnReader<'a> {
         Ok(function)
     }
 
-    /// The parameters of a function, with the symbolic variables that they define; returns their types.
+    /// Reads the parameters of a function, with the symbolic variables that they define. Returns their types.
     fn params(&mut self, def: &'a StmtFunctionDef, first_sym: u32) -> Read<Vec<Type>> {
         let mut params = Vec::new();
         for param in &def.parameters.args {
@@ -363,7 +363,7 @@ impl<'a> FnReader<'a> {
         Ok(params)
     }
 
-    /// A declared result; it mentions the symbolic variables that are `known` where the function begins.
+    /// Reads a declared result, which may mention the symbolic variables `known` at the beginning of the function.
     fn result_type(&mut self, ret: &'a Expr, known: &[u32]) -> Read<Type> {
         let ty = self.ty(ret)?;
         let mut unknown = None;
@@ -383,11 +383,11 @@ impl<'a> FnReader<'a> {
         }
     }
 
-    /// `known` are the symbolic variables that are defined where the function begins.
+    /// Returns the type of the result; `known` are the symbolic variables defined at the beginning of the function.
     fn return_type(&mut self, declared: Option<Type>, result: V, known: &[u32], def: &StmtFunctionDef) -> Read<TypeId> {
         let found = self.b.type_of(result);
         let Some(declared) = declared else {
-            // Outside, only the symbolic variables of the parameters mean something.
+            // Outside, only the symbolic variables of the parameters have a meaning.
             let seen = seen_outside(self.b.type_owned(found), &|sym| !known.contains(&sym.id));
             return Ok(self.b.ty(&seen));
         };
@@ -397,7 +397,7 @@ impl<'a> FnReader<'a> {
             && let Relation::Contradicts(why) = relation(&declared, &self.b.type_owned(found))
         {
             let at = def.returns.as_ref().map_or(span(&def.name), |ret| span(&**ret));
-            // TVM takes such functions, and some of its passes leave them: the declaration stays as it is.
+            // TVM accepts such functions, and some of its passes create them, so the declaration is kept.
             let message = format!("the declared result contradicts what is returned: {why}");
             let at_start = at.start;
             self.scope
@@ -452,7 +452,7 @@ impl<'a> FnReader<'a> {
                             let message = format!("function attribute `{key}` is given twice");
                             return Err(Diagnostic::new(span(dict), message).help("remove one of them"));
                         }
-                        // A function that others see has its name as its symbol.
+                        // The symbol of a public function is its name.
                         let public = self.public.filter(|_| self.func_attrs.len() == 1 && !self.scope.as_written);
                         if !is_implied(&key, &value, public) {
                             entries.push((key, value));
@@ -487,7 +487,7 @@ impl<'a> FnReader<'a> {
         self.bind(name, at, annotation, value)
     }
 
-    /// Reads what only declares a name: no binding.
+    /// Reads a statement that only declares a name, and is not a binding.
     fn declares(&mut self, name: &'a str, annotation: Option<&'a Expr>, value: &'a Expr) -> Read<bool> {
         if annotation.is_none() && super::is_name(value, self.scope.class) {
             self.modules.insert(name);
@@ -497,7 +497,8 @@ impl<'a> FnReader<'a> {
             && super::is_name(&call.func, "TypeVar")
         {
             accept(call, 1, &[], "n = TypeVar(\"n\")")?;
-            // Above a local function: only a name. Each function whose signature mentions it has a variable of its own.
+            // Above a local function, this is only a name. Each function whose signature mentions it has a separate
+            // variable.
             self.local_type_vars.insert(name);
             return Ok(true);
         }
@@ -508,7 +509,7 @@ impl<'a> FnReader<'a> {
                 let message = format!("a symbolic variable of Relax must be int64, found {dtype}");
                 return Err(Diagnostic::new(span(value), message).help(format!("{name} = T.int64()")));
             }
-            // `n = T.int64()` may be below a signature that mentions `n`: it is the same variable.
+            // `n = T.int64()` may follow a signature that mentions `n`; it is the same variable.
             if self.known_sym(name).is_none() {
                 self.new_sym(name, dtype);
             }
@@ -517,14 +518,14 @@ impl<'a> FnReader<'a> {
         Ok(false)
     }
 
-    /// One binding.
+    /// Reads one binding.
     fn bind(&mut self, name: &'a str, at: Range<usize>, annotation: Option<&'a Expr>, value: &'a Expr) -> Read<()> {
         let v = self.bind_unseen(name, &at, annotation, value)?;
         self.define(name, v, at);
         Ok(())
     }
 
-    /// A binding whose name does not mean anything yet.
+    /// Reads a binding before its name is defined.
     fn bind_unseen(
         &mut self,
         name: &'a str,
@@ -540,7 +541,7 @@ impl<'a> FnReader<'a> {
         self.bind_here(name, at, v, annotation)
     }
 
-    /// Binds a value in the block that is open.
+    /// Binds a value in the open block.
     pub(crate) fn bind_here(&mut self, name: &str, at: &Range<usize>, v: V, annotation: Option<&'a Expr>) -> Read<V> {
         let v = self.bind_value(name, v, annotation)?;
         self.name_scalar(v, name);
@@ -551,7 +552,7 @@ impl<'a> FnReader<'a> {
         Ok(v)
     }
 
-    /// What is read is printed with the type of each binding, so all of them together must not be out of proportion.
+    /// Limits the total size of the types of all bindings, because each is printed.
     fn count_parts(&mut self, v: V, at: &Range<usize>) -> Read<()> {
         self.parts += u64::from(self.b.type_size(self.b.type_of(v)).0);
         let most = (1 << 20) + 100 * self.scope.text.len() as u64;
@@ -563,7 +564,8 @@ impl<'a> FnReader<'a> {
         Err(Diagnostic::new(at.clone(), message).help("bind large tuples less often"))
     }
 
-    /// The type that a binding declares, held against what is known of the value; whether the two are the same.
+    /// Reads the declared type of a binding, and compares it with the inferred type. The second result is true if
+    /// both are the same.
     fn declared(&mut self, v: V, annotation: &'a Expr) -> Read<(TypeId, bool)> {
         let (id, found_id) = (self.type_id(annotation)?, self.b.type_of(v));
         if id == found_id || self.opaque.contains(&v) {
@@ -578,7 +580,7 @@ impl<'a> FnReader<'a> {
                     .label("declared here")
                     .help(format!("inferred: {}", crate::print::type_text(&found))))
             }
-            // Only of a call less may be said than is known, or the same in other words, as for TVM.
+            // As in TVM, only a call may be declared with a less precise type, or an equal one in other words.
             Relation::Equal | Relation::Wider if v.is_leaf() || self.is_bound(v) || self.b.kind(v) != kind::CALL => {
                 Ok((found_id, true))
             }
@@ -591,7 +593,7 @@ impl<'a> FnReader<'a> {
         !v.is_leaf() && self.b.flags(v) & flag::BOUND != 0
     }
 
-    /// Whether a value calls a function whose result the text had not said before.
+    /// Returns true if a value calls a function whose result was not declared before.
     fn calls_later(&self, v: V) -> bool {
         let callee = self.b.operand_words(v).first().map(|word| self.b.value_of_word(*word));
         self.b.kind(v) == kind::CALL && callee.is_some_and(|callee| self.later.contains(&callee))
@@ -616,7 +618,7 @@ impl<'a> FnReader<'a> {
     }
 }
 
-/// The `return` that ends a function, and the statements before it.
+/// Returns the `return` that ends a function, and the statements before it.
 fn result_and_rest(def: &StmtFunctionDef) -> Read<(&StmtReturn, &[Stmt])> {
     if let Some((Stmt::Return(last), front)) = def.body.split_last() {
         return Ok((last, front));

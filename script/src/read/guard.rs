@@ -1,17 +1,17 @@
-//! Refuses texts that nest too deeply, before any parser sees them: parsers recurse, and a stack has an end.
+//! Refuses texts that nest too deeply before they reach a parser, because parsers recurse and a stack is finite.
 
 use crate::words::diagnostic::Diagnostic;
 
-/// Deepest nesting that is read.
+/// Greatest nesting of a text.
 const MAX: usize = 1_000;
 
-/// Words after which a parser may begin an inner expression or statement.
+/// Words after which a parser may start an inner expression or statement.
 const NESTING: &[&[u8]] = &[
     b"not", b"if", b"else", b"elif", b"lambda", b"await", b"yield", b"from", b"and", b"or", b"in", b"is", b"for",
     b"while", b"with", b"try", b"except", b"finally", b"def", b"class", b"match", b"case", b"async",
 ];
 
-/// Whether a byte belongs to a word.
+/// For each byte, true if it can be part of a word.
 const WORD: [bool; 256] = {
     let (mut table, mut byte) = ([false; 256], 0u8);
     loop {
@@ -23,8 +23,8 @@ const WORD: [bool; 256] = {
     }
 };
 
-/// One pass over the bytes: brackets, indentation, and the operators that are open in one statement (a parser nests once
-/// for each of them). It may count too much, never too little.
+/// Scans the bytes once for brackets, indentation, and the open operators of a statement, each of which nests a
+/// parser once. The count may be too high, never too low.
 pub(crate) fn check(text: &str) -> Result<(), Diagnostic> {
     let bytes = text.as_bytes();
     let mut scan = Scan { levels: vec![Level::default()], ..Scan::default() };
@@ -50,7 +50,7 @@ fn line_end(bytes: &[u8], at: usize) -> usize {
     bytes[at..].iter().position(|b| is_newline(*b)).map_or(bytes.len(), |n| at + n)
 }
 
-/// Position after a string literal that starts at `at`; the end of the text if it is not closed.
+/// Returns the position after a string literal that starts at `at`; the end of the text if it is not closed.
 fn string_end(bytes: &[u8], at: usize) -> usize {
     let quote = bytes[at];
     let triple = bytes[at..].starts_with(&[quote; 3]);
@@ -70,24 +70,24 @@ fn string_end(bytes: &[u8], at: usize) -> usize {
     bytes.len()
 }
 
-/// What is open between two brackets, or in the statement.
+/// An open bracket, or the statement.
 #[derive(Default)]
 struct Level {
     /// The bracket that ends it.
     closer: u8,
     /// Operators since the last comma.
     operators: usize,
-    /// Words that nest. A comma does not end them: it can be between the parameters of a lambda.
+    /// Words that nest. A comma does not end them, because it can be between the parameters of a lambda.
     words: usize,
 }
 
 #[derive(Default)]
 struct Scan {
-    /// The statement, and each bracket that is open.
+    /// The statement, and each open bracket.
     levels: Vec<Level>,
-    /// Operators and words of all levels.
+    /// Number of operators and words at all levels.
     total: usize,
-    /// Indentations that are open.
+    /// Open indentations.
     indents: Vec<usize>,
     column: usize,
     blank: bool,
@@ -96,7 +96,7 @@ struct Scan {
 }
 
 impl Scan {
-    /// A string literal begins. What is in braces of an f-string is an expression, which no module has.
+    /// Handles the start of a string literal. Braces in an f-string contain an expression, which no module has.
     fn string(&mut self, bytes: &[u8], at: usize) -> Result<(), Diagnostic> {
         let prefix = &bytes[at - self.word..at];
         let formatted = matches!(prefix.to_ascii_lowercase().as_slice(), b"f" | b"fr" | b"rf" | b"t" | b"tr" | b"rt");
@@ -147,7 +147,7 @@ impl Scan {
         }
     }
 
-    /// How many bytes go on with the same word or the same blanks as `byte`: of them only the number counts.
+    /// Returns how many following bytes continue the same word or blanks as `byte`; only their number matters.
     fn more(&mut self, byte: u8, after: &[u8]) -> usize {
         let (is_word, is_blank) = (WORD[usize::from(byte)], byte == b' ');
         let n = match (is_word, is_blank) {
@@ -161,7 +161,7 @@ impl Scan {
     }
 
     fn end_word(&mut self, word: &[u8], at: usize) -> Result<(), Diagnostic> {
-        // A number may come right before such a word: `1if x`.
+        // A number may directly precede such a word: `1if x`.
         let glued = word[0].is_ascii_digit() && NESTING.iter().any(|nesting| word.ends_with(nesting));
         if glued || NESTING.contains(&word) {
             self.level().words += 1;
@@ -189,7 +189,8 @@ impl Scan {
         Ok(())
     }
 
-    /// A bracket that does not fit closes nothing: parsers go on inside after such an error.
+    /// Handles a closing bracket. One that does not match is ignored, because parsers remain inside after such an
+    /// error.
     fn close(&mut self, closer: u8) {
         if self.levels.len() > 1 && self.level().closer == closer {
             self.reset(true);
@@ -233,7 +234,7 @@ fn is_newline(byte: u8) -> bool {
     matches!(byte, b'\n' | b'\r')
 }
 
-/// Whether the line break at `at` comes after a backslash, so that the statement goes on.
+/// Returns true if the line break at `at` follows a backslash, so that the statement continues.
 fn is_continued(bytes: &[u8], at: usize) -> bool {
     let before = &bytes[..at];
     let before = if bytes[at] == b'\n' { before.strip_suffix(b"\r").unwrap_or(before) } else { before };

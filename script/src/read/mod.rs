@@ -1,4 +1,4 @@
-//! From text to IR: module, functions, statements. Expressions, calls and types have files of their own.
+//! Reads text as IR: module, functions, statements. Expressions, calls and types are in separate files.
 
 mod calls;
 mod constants;
@@ -29,22 +29,22 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use top::Top;
 
-/// Result of reading a part.
+/// The result of reading a part.
 pub(crate) type Read<T> = Result<T, Diagnostic>;
 
 pub(crate) fn span(node: &impl Ranged) -> Range<usize> {
     node.start().to_usize()..node.end().to_usize()
 }
 
-/// What the functions of a module know of each other.
+/// Facts shared by the functions of a module.
 pub(crate) struct Scope<'a> {
     pub(crate) text: &'a str,
     pub(crate) ops: &'a dyn Operators,
-    /// Type of each function of the module, with the number of its symbolic variables.
+    /// Type of each function of the module, with its number of symbolic variables.
     pub(crate) globals: BTreeMap<&'a str, (Type, u32)>,
     /// Names declared as `n = TypeVar("n")`.
     pub(crate) type_vars: BTreeSet<&'a str>,
-    /// Name of the class that holds the module.
+    /// Name of the class that contains the module.
     pub(crate) class: &'a str,
     /// Global infos, to which types refer.
     pub(crate) vdevices: Devices,
@@ -52,29 +52,29 @@ pub(crate) struct Scope<'a> {
     pub(crate) meshes: usize,
     /// Objects that the text refers to.
     pub(crate) metadata: Metadata,
-    /// Operators that no plugin declares: where each is called first, and how often it is called.
+    /// Operators that are not declared by any plugin, with their first call and their number of calls.
     pub(crate) opaque: RefCell<BTreeMap<String, (Range<usize>, usize)>>,
-    /// Declared results that contradict what is returned, by where they begin.
+    /// Declared results that contradict the returned values, by their positions.
     pub(crate) contradictions: RefCell<BTreeMap<usize, Diagnostic>>,
-    /// What the function that is read did not know when it was read first.
+    /// Results needed by the current function that were unknown when it was read first.
     pub(crate) again: Again<'a>,
     pub(crate) options: ReadOptions,
-    /// Whether what says nothing is kept: the host compares what it printed with what is read.
+    /// True if redundant parts are kept, because the host compares its own printed text with the result.
     pub(crate) as_written: bool,
 }
 
-/// A function that calls another one before the text says what that gives is read twice: then the call has its type, and a
-/// variable of it says `R.Any`, as in TVM.
+/// The state for reading a function twice. This happens if it calls another one before the text determines that
+/// one's result. In the second reading the call has its type, and its variable has the type `R.Any`, as in TVM.
 #[derive(Default)]
 pub(crate) struct Again<'a> {
-    /// The functions that it calls so.
+    /// The functions that it calls too early.
     pub(crate) later: BTreeSet<&'a str>,
     /// Its own result, if the text does not declare one.
     pub(crate) result: Option<Type>,
 }
 
 impl Scope<'_> {
-    /// The object of the metadata that an expression names; `None` if it names none.
+    /// Returns the metadata object that an expression refers to; `None` if it does not refer to one.
     pub(crate) fn metadata(&self, expr: &Expr) -> Read<Option<Object>> {
         let Expr::Subscript(outer) = expr else { return Ok(None) };
         let Expr::Subscript(inner) = &*outer.value else { return Ok(None) };
@@ -90,7 +90,7 @@ impl Scope<'_> {
         object.map(Some).map_err(|why| Diagnostic::new(span(expr), why))
     }
 
-    /// The key of an attribute: what does not fit on one line is in the metadata.
+    /// Reads the key of an attribute; a multi-line one is in the metadata.
     pub(crate) fn string(&self, expr: &Expr) -> Read<String> {
         if let Expr::StringLiteral(text) = expr {
             return Ok(text.value.to_str().to_string());
@@ -102,24 +102,24 @@ impl Scope<'_> {
     }
 }
 
-/// How a text is read.
+/// Options for reading a text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReadOptions {
-    /// Whether types may contradict each other: a call that does not fit its operator or function has no type, and a
-    /// declared type counts. Verification finds them.
+    /// True if types may contradict each other: a call that does not fit its operator or function has no type, and
+    /// a declared type is accepted. Verification finds such types.
     pub unchecked: bool,
-    /// Whether a parameter `a: T.handle` that `A = T.match_buffer(a, ...)` alone uses is the buffer `A`, as for TVM.
-    /// Otherwise the function has a handle, and a buffer that is made of it.
+    /// True if a parameter `a: T.handle` that is used only by `A = T.match_buffer(a, ...)` becomes the buffer `A`,
+    /// as in TVM. Otherwise, the function has a handle, and a buffer derived from it.
     pub matched_parameters: bool,
 }
 
-/// A module, and what the reader noticed.
+/// A module, and the warnings of the reader.
 #[derive(Debug)]
 pub struct ReadModule {
     /// The module.
     pub module: Module,
-    /// One for each operator that no plugin declares, of which calls are kept as they are; and one for each function whose
-    /// declared result contradicts what it returns.
+    /// One for each operator that is not declared by any plugin, whose calls are kept unchanged; and one for each
+    /// function whose declared result contradicts the returned value.
     pub warnings: Vec<Diagnostic>,
     /// Calls of such operators.
     pub opaque_calls: usize,
@@ -128,49 +128,50 @@ pub struct ReadModule {
 /// Reads a module.
 ///
 /// # Errors
-/// What is wrong, and where: at least the first fault of each function.
+/// Returns the errors with their places: at least the first one of each function.
 pub fn read(text: &str, ops: &dyn Operators) -> Result<Module, ReadError> {
     read_with_warnings(text, ops).map(|read| read.module)
 }
 
-/// Reads a module, and says which operators no plugin declares, and which functions return something else than they declare.
+/// Reads a module. Warns of operators that are not declared by any plugin, and of functions that return something
+/// else than they declare.
 ///
 /// # Errors
-/// As [`read`].
+/// Fails as [`read`] does.
 pub fn read_with_warnings(text: &str, ops: &dyn Operators) -> Result<ReadModule, ReadError> {
     read_with(text, ops, ReadOptions::default())
 }
 
-/// Reads a module as the options say.
+/// Reads a module with options.
 ///
 /// # Errors
-/// As [`read`].
+/// Fails as [`read`] does.
 pub fn read_with(text: &str, ops: &dyn Operators, options: ReadOptions) -> Result<ReadModule, ReadError> {
     guard::check(text)?;
     let around = Around { options, ..Around::default() };
-    // The parser and the reader recurse as deeply as the text nests; the guard says how deep that can be.
+    // The parser and the reader recurse as deeply as the text nests, which the guard limits.
     stacker::maybe_grow(STACK, STACK, || few_suggestions(|| read_shallow(text, around, ops)))
 }
 
-/// What a function that is read alone finds around it.
+/// The context of a function that is read alone.
 #[derive(Default)]
 pub(crate) struct Around<'a> {
-    /// Functions that it names, each with its type and the number of the symbolic variables of that.
+    /// Functions that it refers to, each with its type and the number of symbolic variables in that.
     pub(crate) functions: BTreeMap<&'a str, (Type, u32)>,
     /// The virtual devices of its module.
     pub(crate) vdevices: Devices,
     /// Number of device meshes of its module.
     pub(crate) meshes: usize,
     pub(crate) options: ReadOptions,
-    /// Whether the text is one that the host printed.
+    /// True if the text was printed by the host.
     pub(crate) as_written: bool,
 }
 
-/// Reads a text of functions of a module that has more than these. Nobody reads its warnings, and its errors are about a
-/// text that the host printed: no misspelt name gets suggestions.
+/// Reads some functions of a larger module. Warnings are not used, and the text was printed by the host, so
+/// misspelt names get no suggestions.
 ///
 /// # Errors
-/// As [`read`].
+/// Fails as [`read`] does.
 pub(crate) fn read_within<'a>(text: &'a str, around: Around<'a>, ops: &'a dyn Operators) -> Result<Module, ReadError> {
     guard::check(text)?;
     let around = Around { as_written: true, ..around };
@@ -178,7 +179,7 @@ pub(crate) fn read_within<'a>(text: &'a str, around: Around<'a>, ops: &'a dyn Op
     read.map(|read| read.module)
 }
 
-/// Bytes of stack that the deepest text needs, also without optimization.
+/// Bytes of stack that the deepest text needs, even without optimization.
 const STACK: usize = 64 << 20;
 
 fn read_shallow<'a>(text: &'a str, around: Around<'a>, ops: &'a dyn Operators) -> Result<ReadModule, ReadError> {
@@ -209,7 +210,7 @@ fn read_shallow<'a>(text: &'a str, around: Around<'a>, ops: &'a dyn Operators) -
         module(&top, &mut scope)
     });
     let module = module.map_err(|mut error| {
-        // Why it is refused is then most often the version.
+        // The reason is then most often the version.
         if !scope.as_written {
             error.diagnostics.splice(0..0, crate::words::versions::of_another(text, body));
         }
@@ -247,7 +248,7 @@ fn module<'a>(top: &Top<'a>, scope: &mut Scope<'a>) -> Result<Module, ReadError>
                 twice(def.name.as_str(), span(&def.name))?;
                 defs.push(def);
             }
-            // What the class says of itself is a comment.
+            // The docstring of the class is a comment.
             Stmt::Expr(expr) if expr.value.is_string_literal_expr() || expr.value.is_ellipsis_literal_expr() => {}
             Stmt::Expr(expr) => said.statement(&expr.value, scope)?,
             Stmt::Assign(assign) => match assign.targets.as_slice() {
@@ -285,13 +286,13 @@ fn module<'a>(top: &Top<'a>, scope: &mut Scope<'a>) -> Result<Module, ReadError>
     })
 }
 
-/// The scalar that a TIR function returns.
+/// Returns the type of the scalar that a TIR function returns.
 fn tir_result(def: &StmtFunctionDef, text: &str) -> Option<Type> {
     let dtype = dtype_named(path_after(text, def.returns.as_deref()?, "T")?)?;
     Some(Type::Prim { dtype, value: None })
 }
 
-/// Signatures first, so that functions can call later ones; then bodies.
+/// Reads the signatures first, so that functions can call later ones; then the bodies.
 fn functions<'a>(
     defs: &[&'a StmtFunctionDef],
     scope: &mut Scope<'a>,
@@ -314,7 +315,7 @@ fn functions<'a>(
     }
     let tir_bodies = tir_bodies(defs, scope);
     let mut bodies = Vec::new();
-    // Functions whose result nobody knows yet; those that name such functions, and which.
+    // Functions with unknown results; and the functions that refer to them, with their names.
     let mut open: BTreeSet<&str> = defs
         .iter()
         .filter(|def| def.returns.is_none() && !tir::is_prim_func(def))
@@ -353,7 +354,8 @@ fn functions<'a>(
     if diagnostics.is_empty() { Ok(bodies) } else { Err(ReadError { diagnostics }) }
 }
 
-/// The bodies of PrimFuncs, which are read first: calls from Relax have the effect of the body. `None` for Relax functions.
+/// Reads the bodies of PrimFuncs first, because calls from Relax have the effect of the body. `None` for Relax
+/// functions.
 fn tir_bodies<'a>(
     defs: &[&'a StmtFunctionDef],
     scope: &mut Scope<'a>,
@@ -371,7 +373,7 @@ fn tir_bodies<'a>(
     bodies
 }
 
-/// Those of `functions` that a body names.
+/// Returns those of `functions` that a body refers to.
 fn named<'a>(body: &passhost_lang::ir::Body, functions: &BTreeSet<&'a str>) -> BTreeSet<&'a str> {
     if functions.is_empty() {
         return BTreeSet::new();
@@ -380,7 +382,8 @@ fn named<'a>(body: &passhost_lang::ir::Body, functions: &BTreeSet<&'a str>) -> B
     globals.filter_map(|leaf| functions.get(body.raw().str(leaf.val as u32)).copied()).collect()
 }
 
-/// Reads a function that named others before their results were known. Its calls of unknown operators are counted already.
+/// Reads a function again that referred to others before their results were known. Its calls of unknown operators
+/// were already counted.
 fn read_again<'a>(def: &'a StmtFunctionDef, again: Again<'a>, scope: &mut Scope<'a>) -> Read<passhost_lang::ir::Body> {
     let opaque = scope.opaque.take();
     scope.again = again;
@@ -390,14 +393,14 @@ fn read_again<'a>(def: &'a StmtFunctionDef, again: Again<'a>, scope: &mut Scope<
     body
 }
 
-/// What a module says of itself.
+/// The attributes and global infos of a module.
 #[derive(Default)]
 struct ModuleSays {
     attrs: Said,
     infos: Said,
 }
 
-/// One of its dicts, and where it is.
+/// One of its dicts, and its place.
 #[derive(Default)]
 struct Said {
     entries: Vec<(String, Attr)>,
@@ -405,7 +408,7 @@ struct Said {
 }
 
 impl Said {
-    /// An empty dict says nothing, so another one may follow it.
+    /// Stores a dict. An empty one can be followed by another one.
     fn say(&mut self, what: &str, entries: Vec<(String, Attr)>, place: Range<usize>) -> Read<()> {
         if !self.entries.is_empty() {
             return Err(Diagnostic::new(place, format!("a module has one `{what}`"))
@@ -429,7 +432,7 @@ impl ModuleSays {
             }
             if is_path(&call.func, &["I", "module_global_infos"]) {
                 let said = FnReader::new(scope).attr_dict(argument)?;
-                // Types name these by their place, so they must be what they are taken for.
+                // Types refer to these by index, so they must have the expected kind.
                 check_list(&said, "vdevice", "I.vdevice", span(argument))?;
                 check_list(&said, "mesh", "R.device_mesh", span(argument))?;
                 return self.infos.say("I.module_global_infos", said, span(call));
@@ -442,7 +445,7 @@ impl ModuleSays {
     }
 }
 
-/// The one argument of a call, by position or by one of these names.
+/// Returns the only argument of a call, by position or by one of these names.
 fn only_argument<'e>(call: &'e ruff_python_ast::ExprCall, names: &[&str]) -> Option<&'e Expr> {
     match (&*call.arguments.args, &*call.arguments.keywords) {
         ([argument], []) => Some(argument),
@@ -461,7 +464,7 @@ fn check_list(infos: &[(String, Attr)], key: &str, constructor: &str, at: Range<
     }
 }
 
-/// Number of device meshes among the global infos.
+/// Returns the number of device meshes among the global infos.
 pub(crate) fn n_meshes(infos: &[(String, Attr)]) -> usize {
     match infos.iter().find(|(key, _)| key == "mesh") {
         Some((_, Attr::List(meshes))) => meshes.len(),
@@ -481,7 +484,7 @@ pub(crate) fn is_name(expr: &Expr, name: &str) -> bool {
     matches!(expr, Expr::Name(found) if found.id.as_str() == name)
 }
 
-/// Whether an expression is `a.b.c`.
+/// Returns true if an expression is `a.b.c`.
 pub(crate) fn is_path(expr: &Expr, path: &[&str]) -> bool {
     match (expr, path) {
         (Expr::Name(name), [only]) => name.id.as_str() == *only || other_name(only) == Some(name.id.as_str()),
@@ -492,13 +495,13 @@ pub(crate) fn is_path(expr: &Expr, path: &[&str]) -> bool {
     }
 }
 
-/// Another name under which people import a dialect: `from tvm import relax`.
+/// Returns another common name of an imported dialect: `from tvm import relax`.
 fn other_name(root: &str) -> Option<&'static str> {
     (root == "R").then_some("relax")
 }
 
-/// The part after `R.` of `R.a.b`; for other roots likewise. Python allows blanks and lines between the parts: then it is
-/// known for one part only.
+/// Returns the part after `R.` in `R.a.b`; similarly for other roots. Python allows blanks and lines between the
+/// parts; such an expression is only recognized if it has one part.
 pub(crate) fn path_after<'t>(text: &'t str, expr: &'t Expr, root: &str) -> Option<&'t str> {
     let mut inner = expr;
     while let Expr::Attribute(attribute) = inner {
@@ -506,7 +509,7 @@ pub(crate) fn path_after<'t>(text: &'t str, expr: &'t Expr, root: &str) -> Optio
     }
     let Expr::Attribute(last) = expr else { return None };
     let root = [root].into_iter().chain(other_name(root)).find(|root| is_name(inner, root))?;
-    // No text is needed for one part. That is all that dimensions in strings have, whose places are not those of the text.
+    // One part does not need the text. Dimensions in strings have only one, and their places are not in the text.
     if is_name(&last.value, root) {
         return Some(last.attr.as_str());
     }

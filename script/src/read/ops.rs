@@ -1,9 +1,9 @@
-//! Operations by the operators of Python and by the names of TVM, for dimensions and expressions alike.
+//! Maps Python operators and TVM names to operations, for dimensions and expressions alike.
 
 use passhost_lang::ir::records::prim;
 use ruff_python_ast::{CmpOp, Operator};
 
-/// Operation of an infix operator.
+/// Returns the operation of an infix operator.
 pub(super) fn binary_op(op: Operator) -> Option<u16> {
     Some(match op {
         Operator::Add => prim::ADD,
@@ -21,7 +21,7 @@ pub(super) fn binary_op(op: Operator) -> Option<u16> {
     })
 }
 
-/// Operation of a comparison.
+/// Returns the operation of a comparison.
 pub(super) fn compare_op(op: CmpOp) -> Option<u16> {
     Some(match op {
         CmpOp::Eq => prim::EQ,
@@ -34,7 +34,7 @@ pub(super) fn compare_op(op: CmpOp) -> Option<u16> {
     })
 }
 
-/// Operation of `T.Add(a, b)` and the like.
+/// Returns the operation of `T.Add(a, b)` and the like.
 pub(super) fn named_op(name: &str) -> Option<u16> {
     Some(match name {
         "Add" => prim::ADD,

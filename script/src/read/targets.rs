@@ -1,4 +1,4 @@
-//! Targets in attributes: what TVM makes no target of is refused.
+//! Checks targets in attributes: a value that TVM does not accept as a target is refused.
 
 use crate::read::{Read, span};
 use crate::words::diagnostic::Diagnostic;
@@ -10,7 +10,7 @@ use std::fmt;
 
 const USAGE: &str = "T.target({\"kind\": \"llvm\"}), T.target(\"llvm\"), T.target({\"kind\": \"cuda\"}, host=\"llvm\")";
 
-/// Checks the arguments of `T.target`: a target, and perhaps its host. Which targets there are is not known here.
+/// Checks the arguments of `T.target`: a target, and perhaps its host. The names of targets are not checked.
 pub(super) fn check(call: &ExprCall, args: &[(Option<String>, Attr)]) -> Read<()> {
     let wrong = |why: String| Err(Diagnostic::new(span(call), why).help(USAGE));
     let (target, host) = match args {
@@ -27,7 +27,7 @@ pub(super) fn check(call: &ExprCall, args: &[(Option<String>, Attr)]) -> Read<()
     Ok(())
 }
 
-/// What is wrong with a target.
+/// Returns the error in a target.
 fn fault(target: &Attr) -> Option<String> {
     match target {
         Attr::Str(json) if json.starts_with('{') => {
@@ -48,7 +48,7 @@ fn fault(target: &Attr) -> Option<String> {
     }
 }
 
-/// Any JSON in which no object has a key twice.
+/// Any JSON whose objects have no duplicate keys.
 struct Unique;
 
 impl<'de> Deserialize<'de> for Unique {

@@ -1,4 +1,4 @@
-//! What a text holds: a module, or one function alone, with the declarations above it.
+//! Reads the top level of a text: a module, or one function alone, with the declarations above it.
 
 use super::types::accept;
 use super::{Read, Scope, is_name, is_path, span, unexpected};
@@ -9,11 +9,11 @@ use std::ops::Range;
 
 /// The functions of a text.
 pub(super) struct Top<'a> {
-    /// Name of the class; of a function alone, that of the class with which it is printed.
+    /// Name of the class; for a function alone, that of the class with which it is printed.
     pub(super) class: &'a str,
-    /// What the class holds, or the function alone.
+    /// The content of the class, or the function alone.
     pub(super) body: &'a [Stmt],
-    /// Where the name of the class, or of the function, is.
+    /// Place of the name of the class, or of the function.
     pub(super) name: Range<usize>,
 }
 
@@ -31,7 +31,7 @@ pub(super) fn read<'a>(body: &'a [Stmt], scope: &mut Scope<'a>) -> Result<Top<'a
             Stmt::FunctionDef(def) => return Err(second(span(&def.name))),
             Stmt::Assign(assign) => declaration(stmt, assign, scope)?,
             Stmt::Import(_) | Stmt::ImportFrom(_) => {}
-            // What a text says of itself is a comment.
+            // A docstring is a comment.
             Stmt::Expr(expr) if expr.value.is_string_literal_expr() => {}
             _ => return Err(unexpected(stmt, EXPECTED).into()),
         }
@@ -57,7 +57,7 @@ fn second(at: Range<usize>) -> ReadError {
     Diagnostic::new(at, message).label("a second one").help("put several functions into one class").into()
 }
 
-/// `n = TypeVar("n")`, or the objects that the text refers to.
+/// Reads `n = TypeVar("n")`, or the objects that the text refers to.
 fn declaration<'a>(stmt: &'a Stmt, assign: &'a StmtAssign, scope: &mut Scope<'a>) -> Read<()> {
     match (assign.targets.as_slice(), &*assign.value) {
         ([Expr::Name(name)], Expr::Call(call)) if is_name(&call.func, "TypeVar") => {
@@ -70,7 +70,7 @@ fn declaration<'a>(stmt: &'a Stmt, assign: &'a StmtAssign, scope: &mut Scope<'a>
     Ok(())
 }
 
-/// `tvm.ir.load_json("""…""")`.
+/// Reads `tvm.ir.load_json("""…""")`.
 fn load_metadata(value: &Expr) -> Read<Metadata> {
     if let Expr::Call(call) = value
         && is_path(&call.func, &["tvm", "ir", "load_json"])
@@ -84,7 +84,7 @@ fn load_metadata(value: &Expr) -> Read<Metadata> {
     Err(Diagnostic::new(span(value), "expected `tvm.ir.load_json(\"\"\"...\"\"\")`"))
 }
 
-/// `@I.ir_module`, perhaps with arguments, decorates a module, and nothing else does.
+/// Checks that the only decorator is `@I.ir_module`, perhaps with arguments.
 fn decorated(class: &StmtClassDef) -> Read<()> {
     let (module, other): (Vec<&Decorator>, Vec<_>) =
         class.decorator_list.iter().partition(|decorator| is_module(decorated_by(&decorator.expression).0));
@@ -98,11 +98,11 @@ fn decorated(class: &StmtClassDef) -> Read<()> {
     if let Some(second) = module.get(1) {
         return Err(Diagnostic::new(span(*second), "a second decorator").help("a module has exactly one"));
     }
-    // TVM checks less of a module that says so; what the IR cannot hold is refused all the same.
+    // TVM checks less of a module with these flags; parts that the IR cannot represent are still refused.
     module.iter().try_for_each(|decorator| flags(&decorator.expression, &["check_well_formed", "s_tir"]).map(drop))
 }
 
-/// A class that is no module, but perhaps a model of another framework.
+/// Returns the error for a class that is not a module, but perhaps a model of another framework.
 fn undecorated(class: &StmtClassDef) -> Diagnostic {
     let name = &class.name;
     let is_model = |base: &Expr| match base {
@@ -124,7 +124,7 @@ fn is_module(path: &Expr) -> bool {
     DECORATORS.iter().any(|known| is_path(path, known))
 }
 
-/// What decorates, without its arguments; and the call, if there are some.
+/// Returns a decorator without its arguments, and the call, if it has arguments.
 pub(super) fn decorated_by(expr: &Expr) -> (&Expr, Option<&ruff_python_ast::ExprCall>) {
     match expr {
         Expr::Call(call) => (&call.func, Some(call)),
@@ -132,7 +132,7 @@ pub(super) fn decorated_by(expr: &Expr) -> (&Expr, Option<&ruff_python_ast::Expr
     }
 }
 
-/// The arguments of a decorator: each is one of these names, with True or False.
+/// Returns the arguments of a decorator, each of which must be one of these names, with True or False.
 pub(super) fn flags<'a>(decorator: &'a Expr, names: &[&str]) -> Read<Vec<(&'a str, bool)>> {
     let (_, Some(call)) = decorated_by(decorator) else { return Ok(Vec::new()) };
     let usage = || names.iter().map(|name| format!("{name}=True")).collect::<Vec<_>>().join(", ");
@@ -147,7 +147,7 @@ pub(super) fn flags<'a>(decorator: &'a Expr, names: &[&str]) -> Read<Vec<(&'a st
     Ok(found)
 }
 
-/// Refuses a class that is more than its functions.
+/// Refuses a class that contains more than functions.
 fn plain(class: &StmtClassDef) -> Read<()> {
     let arguments = class.arguments.as_deref();
     let base = arguments.and_then(|all| all.args.first()).map(span);

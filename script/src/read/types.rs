@@ -1,4 +1,4 @@
-//! Types and dimensions.
+//! Reads types and dimensions.
 
 use super::constants::not_finite;
 use super::func::FnReader;
@@ -14,7 +14,7 @@ use ruff_python_ast::{BoolOp, Expr, ExprCall, ExprCompare, ExprName, Keyword, Nu
 use std::sync::Arc;
 
 impl<'a> FnReader<'a> {
-    /// A type; equal source texts of one function are read once.
+    /// Reads a type; equal source texts of one function are read once.
     pub(crate) fn type_id(&mut self, expr: &Expr) -> Read<TypeId> {
         let source = self.scope.text.get(span(expr)).unwrap_or("");
         if let Some(id) = self.types.get(source) {
@@ -23,7 +23,7 @@ impl<'a> FnReader<'a> {
         self.speaks_of_values = false;
         let ty = self.ty(expr)?;
         let id = self.b.ty(&ty);
-        // A name may mean another value elsewhere.
+        // A name may have another value elsewhere.
         if !self.speaks_of_values {
             self.types.insert(source, id);
         }
@@ -33,7 +33,7 @@ impl<'a> FnReader<'a> {
     pub(crate) fn ty(&mut self, expr: &Expr) -> Read<Type> {
         match expr {
             Expr::Call(call) => self.type_call(call),
-            // What returns nothing.
+            // The result of a function that returns nothing.
             Expr::NoneLiteral(_) => Ok(Type::tuple([])),
             Expr::Attribute(_) => {
                 let text = self.scope.text;
@@ -56,7 +56,7 @@ impl<'a> FnReader<'a> {
     fn type_call(&mut self, call: &ExprCall) -> Read<Type> {
         let text = self.scope.text;
         if path_after(text, &call.func, "I") == Some("StringType") {
-            // TVM's type of `R.str`, which no parameter can have.
+            // TVM's type of `R.str`, which parameters cannot have.
             return accept(call, 0, &[], "I.StringType()").map(|()| Type::Object);
         }
         match path_after(text, &call.func, "R") {
@@ -79,7 +79,7 @@ impl<'a> FnReader<'a> {
         }
     }
 
-    /// An argument by position or by name.
+    /// Returns an argument by position or by name.
     fn argument<'c>(call: &'c ExprCall, position: usize, name: &str) -> Option<&'c Expr> {
         call.arguments.args.get(position).or_else(|| keyword(call, name))
     }
@@ -102,7 +102,7 @@ impl<'a> FnReader<'a> {
         }
     }
 
-    /// Dimensions whose number may be said a second time.
+    /// Reads dimensions, whose number may be repeated in another argument.
     fn dims_of(&mut self, expr: &Expr, ndim: Option<i32>) -> Read<Vec<Dim>> {
         let dims = self.dims(expr)?;
         match ndim {
@@ -140,7 +140,7 @@ impl<'a> FnReader<'a> {
         Ok(Type::Tensor(TensorType { dtype, ndim, shape, vdevice }))
     }
 
-    /// What the type of a variable that is a shape says of it: of a tensor of that shape, more is not kept.
+    /// Returns the facts about a shape variable from its type; a tensor type with that shape keeps nothing else.
     fn shape_of(&mut self, variable: &ExprName) -> Read<(i32, Option<Vec<Dim>>)> {
         self.speaks_of_values = true;
         let shape = self.lookup(variable.id.as_str(), span(variable))?;
@@ -225,7 +225,7 @@ impl<'a> FnReader<'a> {
             Some(one) => Some(std::slice::from_ref(one)),
         };
         let params = params.map(|items| items.iter().map(|item| self.ty(item)).collect::<Read<_>>()).transpose()?;
-        // Of a function whose parameters are not known, nothing is taken for granted.
+        // A function with unknown parameters is assumed to be impure.
         let pure = match Self::argument(call, 2, "purity") {
             Some(Expr::BooleanLiteral(value)) => value.value,
             Some(other) => return Err(Diagnostic::new(span(other), "expected True or False")),
@@ -238,7 +238,7 @@ impl<'a> FnReader<'a> {
         Ok(Type::callable(params, ret, pure))
     }
 
-    /// The dimensions in a tuple or list.
+    /// Reads the dimensions in a tuple or list.
     pub(crate) fn dims(&mut self, expr: &Expr) -> Read<Vec<Dim>> {
         let items = match expr {
             Expr::Tuple(tuple) => &tuple.elts,
@@ -248,7 +248,7 @@ impl<'a> FnReader<'a> {
         items.iter().map(|item| self.shape_dim(item).and_then(|dim| whole(item, dim))).collect()
     }
 
-    /// A dimension of a shape: a scalar expression, or a string that holds one.
+    /// Reads a dimension of a shape: a scalar expression, or a string that contains one.
     fn shape_dim(&mut self, expr: &Expr) -> Read<Dim> {
         match expr {
             Expr::StringLiteral(literal) => self.dim_text(literal.value.to_str(), span(literal)),
@@ -256,7 +256,7 @@ impl<'a> FnReader<'a> {
         }
     }
 
-    /// A scalar expression. A string is none: it is a dimension only where a shape has it as a whole.
+    /// Reads a scalar expression. A string is a dimension only as a whole element of a shape.
     pub(crate) fn dim(&mut self, expr: &Expr) -> Read<Dim> {
         match expr {
             Expr::NumberLiteral(number) => match &number.value {
@@ -264,7 +264,7 @@ impl<'a> FnReader<'a> {
                     Some(value) => Ok(Dim::Int(value)),
                     None => Err(Diagnostic::new(span(expr), "does not fit into 64 bits")),
                 },
-                // As a float of Python.
+                // As a Python float.
                 Number::Float(value) => Ok(Dim::float(*value, DType::F64)),
                 Number::Complex { .. } => Err(not_a_dim(expr)),
             },
@@ -315,7 +315,7 @@ impl<'a> FnReader<'a> {
         }
     }
 
-    /// `a < b`; `a < b < c` is `a < b and b < c`.
+    /// Reads `a < b`; `a < b < c` is `a < b and b < c`.
     fn compared(&mut self, compare: &ExprCompare, expr: &Expr) -> Read<Dim> {
         let (mut left, mut all) = (self.dim(&compare.left)?, None);
         for (op, right) in compare.ops.iter().zip(&compare.comparators) {
@@ -331,7 +331,7 @@ impl<'a> FnReader<'a> {
         all.ok_or_else(|| not_a_dim(expr))
     }
 
-    /// A call that makes a dimension, such as `T.min(n, 4)`.
+    /// Reads a call that is a dimension, such as `T.min(n, 4)`.
     pub(crate) fn dim_call(&mut self, call: &ExprCall) -> Read<Dim> {
         let name = path_after(self.scope.text, &call.func, "T");
         let args = &call.arguments.args;
@@ -349,10 +349,11 @@ impl<'a> FnReader<'a> {
             (Some(name), [a, b]) if let Some(op) = named_op(name) => {
                 let (a, b) = (self.dim(a)?, self.dim(b)?);
                 no_bools(op, &a, &b, &span(call))?;
-                // Of floats, `T.Div` is the true quotient.
+                // For floats, `T.Div` is the true quotient.
                 let float = op == prim::TRUNCDIV && (has_float(&a) || has_float(&b));
                 let op = if float { prim::DIV } else { op };
-                // What has a capital letter is a constructor of TVM: it computes nothing. A shift has none.
+                // A name with a capital letter is a constructor in TVM, which does not fold. Shifts have no
+                // constructor.
                 match name.starts_with(char::is_uppercase) || matches!(op, prim::SHL | prim::SHR) {
                     true => Ok(Dim::binary(op, a, b)),
                     false => computed(op, a, b, span(call)),
@@ -364,7 +365,7 @@ impl<'a> FnReader<'a> {
             },
             (Some(name), [value]) => match dtype_named(name) {
                 Some(dtype) if dtype.is_int() && wide_int(value).is_some_and(|v| dtype.has_integer(v)) => {
-                    // Integers without a sign wrap into the 64 bits of the record.
+                    // Unsigned integers wrap into the 64 bits of the record.
                     Ok(Dim::int(wide_int(value).unwrap_or(0) as i64, dtype))
                 }
                 Some(dtype) => match self.dim(value)? {
@@ -384,7 +385,7 @@ impl<'a> FnReader<'a> {
         }
     }
 
-    /// A dimension inside a string: `"n"`, `"n + 1"`.
+    /// Reads a dimension inside a string: `"n"`, `"n + 1"`.
     fn dim_text(&mut self, text: &str, at: std::ops::Range<usize>) -> Read<Dim> {
         let wrong = |why: String| Diagnostic::new(at.clone(), format!("the dimension in this string: {why}"));
         crate::read::guard::check(text).map_err(|inner| wrong(inner.message))?;
@@ -397,7 +398,7 @@ impl<'a> FnReader<'a> {
     }
 }
 
-/// How a tensor lies on a mesh: for each axis of the mesh `R` or `S[axis]`.
+/// Reads the placement of a tensor on a mesh: for each axis of the mesh, `R` or `S[axis]`.
 fn placement(text: &str, at: std::ops::Range<usize>) -> Read<Vec<Option<u32>>> {
     let part = |part: &str| match part.trim() {
         "R" => Ok(None),
@@ -415,10 +416,10 @@ pub(super) fn cast(dtype: DType, value: Dim) -> Dim {
     if value.dtype() == dtype { value } else { Dim::Expr(Arc::new(DimExpr::Unary(prim::CAST, dtype, value))) }
 }
 
-/// A float in its data type.
+/// Returns a float in its data type.
 ///
 /// # Errors
-/// If it is greater than all of that type; at `at`.
+/// Fails at `at` if it exceeds the range of the type.
 pub(super) fn float(value: f64, dtype: DType, at: std::ops::Range<usize>) -> Read<Dim> {
     match dtype.has_float(value) {
         true => Ok(Dim::float(value, dtype)),
@@ -426,10 +427,10 @@ pub(super) fn float(value: f64, dtype: DType, at: std::ops::Range<usize>) -> Rea
     }
 }
 
-/// A dimension of a shape, which is an int64: a constant of another data type is converted, as in TVM.
+/// Converts a dimension of a shape to int64: a constant of another data type is converted, as in TVM.
 ///
 /// # Errors
-/// If it is something else; at `item`.
+/// Fails at `item` for anything else.
 fn whole(item: &Expr, dim: Dim) -> Read<Dim> {
     let found = match (dim.dtype(), dim.as_int()) {
         _ if has_float(&dim) => "a float".to_string(),
@@ -443,17 +444,17 @@ fn whole(item: &Expr, dim: Dim) -> Read<Dim> {
     Err(fault.help("T.Cast(\"int64\", n) converts an integer of another type"))
 }
 
-/// `a op b`, or what TVM computes of it.
+/// Builds `a op b`, folded where TVM folds it.
 ///
 /// # Errors
-/// If something is divided by zero, or an integer leaves 64 bits; at `at`.
+/// Fails at `at` for a division by zero, or an integer that does not fit 64 bits.
 pub(crate) fn computed(op: u16, a: Dim, b: Dim, at: std::ops::Range<usize>) -> Read<Dim> {
     no_bools(op, &a, &b, &at)?;
     let dtype = if matches!(a, Dim::Int(_)) { b.dtype() } else { a.dtype() };
     if matches!(op, prim::MIN | prim::MAX) && matches!((&a, &b), (Dim::Var(a), Dim::Var(b)) if a == b) {
         return Ok(a);
     }
-    // Beside a float, Python's integers are floats.
+    // Next to a float, Python converts integers to floats.
     let (x, y) = match (constant(&a), constant(&b)) {
         (Constant::Int(x), Constant::Float(y)) => (Constant::Float(x as f64), Constant::Float(y)),
         (Constant::Float(x), Constant::Int(y)) => (Constant::Float(x), Constant::Float(y as f64)),
@@ -474,14 +475,14 @@ pub(crate) fn computed(op: u16, a: Dim, b: Dim, at: std::ops::Range<usize>) -> R
     })
 }
 
-/// `(a + b - 1) // b`.
+/// Builds `(a + b - 1) // b`.
 fn ceildiv(a: Dim, b: Dim, at: std::ops::Range<usize>) -> Read<Dim> {
     let sum = computed(prim::ADD, a, b.clone(), at.clone())?;
     let one = if b.dtype() == DType::I64 { Dim::Int(1) } else { Dim::int(1, b.dtype()) };
     computed(prim::FLOORDIV, computed(prim::SUB, sum, one, at.clone())?, b, at)
 }
 
-/// `T.max_value("int64")` and the like.
+/// Reads `T.max_value("int64")` and the like.
 fn limit_of(limit: &str, expr: &Expr) -> Read<Dim> {
     let dtype = dtype_of(expr)?;
     let found = match limit {
@@ -506,7 +507,7 @@ fn no_bools(op: u16, a: &Dim, b: &Dim, at: &std::ops::Range<usize>) -> Read<()> 
     Ok(())
 }
 
-/// A dimension as far as it is a constant.
+/// Returns the constant value of a dimension, if it has one.
 fn constant(dim: &Dim) -> Constant {
     match (dim.as_int(), float_of(dim)) {
         (Some(value), _) => Constant::Int(value),
@@ -515,7 +516,7 @@ fn constant(dim: &Dim) -> Constant {
     }
 }
 
-/// `-a`: of a number the negative one, else times minus one.
+/// Negates a dimension: a number directly, anything else by a product with minus one.
 pub(super) fn negated(a: Dim) -> Dim {
     let dtype = a.dtype();
     match (float_of(&a), a.as_int().and_then(i64::checked_neg)) {
@@ -541,7 +542,7 @@ fn not_a_type(expr: &Expr) -> Diagnostic {
     )
 }
 
-/// Whether a float is part of it.
+/// Returns true if it contains a float.
 pub(super) fn has_float(dim: &Dim) -> bool {
     match dim {
         Dim::Int(_) => false,
@@ -550,7 +551,7 @@ pub(super) fn has_float(dim: &Dim) -> bool {
             DimExpr::Int(..) => false,
             DimExpr::Float(..) => true,
             DimExpr::Binary(_, _, a, b) => has_float(a) || has_float(b),
-            // A cast to an integer ends it.
+            // A cast to an integer hides floats within it.
             DimExpr::Unary(prim::CAST, dtype, _) => dtype.is_float(),
             DimExpr::Unary(_, _, a) => has_float(a),
         },
@@ -573,12 +574,12 @@ pub(crate) fn dtype_of(expr: &Expr) -> Read<DType> {
     }
 }
 
-/// An integer of 64 bits, perhaps negative.
+/// Returns an integer of 64 bits, perhaps negative.
 pub(crate) fn int(expr: &Expr) -> Option<i64> {
     wide_int(expr)?.try_into().ok()
 }
 
-/// An integer that fits into 64 bits with or without a sign.
+/// Returns an integer that fits 64 bits, signed or unsigned.
 pub(crate) fn wide_int(expr: &Expr) -> Option<i128> {
     match expr {
         Expr::NumberLiteral(number) => match &number.value {
@@ -591,13 +592,13 @@ pub(crate) fn wide_int(expr: &Expr) -> Option<i128> {
     }
 }
 
-/// An argument by name.
+/// Returns an argument by name.
 pub(crate) fn keyword<'c>(call: &'c ExprCall, name: &str) -> Option<&'c Expr> {
     let keywords = &call.arguments.keywords;
     keywords.iter().find(|k| k.arg.as_ref().is_some_and(|arg| arg.as_str() == name)).map(|k| &k.value)
 }
 
-/// Refuses what a call does not take: nothing that is written is passed over.
+/// Refuses arguments that a call does not take, so that none is ignored.
 pub(crate) fn accept(call: &ExprCall, positional: usize, names: &[&str], usage: &str) -> Read<()> {
     if let Some(extra) = call.arguments.args.get(positional) {
         return Err(Diagnostic::new(span(extra), "too many arguments").help(usage));
@@ -615,7 +616,7 @@ pub(crate) fn accept(call: &ExprCall, positional: usize, names: &[&str], usage: 
     Ok(())
 }
 
-/// The same of a call with any number of arguments, which takes these only by name.
+/// Refuses arguments as [`accept`] does, for a call with any number of positional arguments.
 pub(crate) fn accept_named(call: &ExprCall, names: &[&str], usage: &str) -> Read<()> {
     let unknown = |keyword: &&Keyword| !keyword.arg.as_ref().is_some_and(|arg| names.contains(&arg.as_str()));
     match call.arguments.keywords.iter().find(unknown) {
@@ -627,7 +628,7 @@ pub(crate) fn accept_named(call: &ExprCall, names: &[&str], usage: &str) -> Read
     }
 }
 
-/// Whether an expression declares a symbolic variable, as in `n = T.int64()`.
+/// Returns the data type of a symbolic variable if an expression declares one, as in `n = T.int64()`.
 pub(crate) fn sym_declaration(text: &str, expr: &Expr) -> Option<DType> {
     let Expr::Call(call) = expr else { return None };
     let empty = call.arguments.args.is_empty() && call.arguments.keywords.is_empty();

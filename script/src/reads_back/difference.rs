@@ -1,4 +1,4 @@
-//! How a function or a module differs from another one, such as the one that its text reads as.
+//! Finds differences between functions or modules, for example between one and the result of reading its text.
 
 use crate::print::{deeper, type_text};
 use passhost_lang::ir::records::{flag, kind};
@@ -7,7 +7,7 @@ use passhost_lang::walk::dump::{kind_name, operand};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Debug;
 
-/// Flags, with what they say of a value.
+/// Flags, and their meanings for a value.
 const FLAGS: [(u16, &str); 8] = [
     (flag::BOUND, "a name of its own"),
     (flag::REGION, "a region"),
@@ -19,7 +19,7 @@ const FLAGS: [(u16, &str); 8] = [
     (flag::PRIVATE, "the mark of a private function"),
 ];
 
-/// How two modules differ, if they do: the first difference of each function, one a line.
+/// Returns the differences of two modules, if there are any: the first one of each function, each on a line.
 pub fn difference(one: &Module, other: &Module) -> Option<String> {
     let (of_one, of_other) =
         (one.functions().collect::<BTreeMap<_, _>>(), other.functions().collect::<BTreeMap<_, _>>());
@@ -44,7 +44,7 @@ fn same_meta(one: Option<&Body>, other: Option<&Body>) -> bool {
     }
 }
 
-/// The first difference of two functions, with the node that it is about where that is known.
+/// Returns the first difference of two functions, with its node if that is known.
 pub(super) fn of_bodies(body: &Body, again: &Body) -> (Option<usize>, String) {
     let mut differences = Differences::default();
     let mut pairs = body.values().zip(again.values()).enumerate();
@@ -55,7 +55,7 @@ pub(super) fn of_bodies(body: &Body, again: &Body) -> (Option<usize>, String) {
     }
 }
 
-/// What views of types do not show, and no text says.
+/// Compares parts of types that neither their views nor texts show.
 fn of_type_records(body: &Body, again: &Body) -> (Option<usize>, String) {
     let record = |body: &Body, at: usize| {
         let ty = body.raw().nodes().get(at)?.ty;
@@ -71,7 +71,7 @@ fn of_type_records(body: &Body, again: &Body) -> (Option<usize>, String) {
     }
 }
 
-/// The first difference of the attributes and global infos of two modules.
+/// Returns the first difference of the attributes and global infos of two modules.
 pub(super) fn of_meta(one: &Module, other: &Module) -> String {
     let what = match (one.attrs(), other.attrs()) {
         (Some(one), Some(other)) => Differences::default().of_dicts("", one, other),
@@ -81,7 +81,7 @@ pub(super) fn of_meta(one: &Module, other: &Module) -> String {
     what.unwrap_or_else(|| "their order differs".to_string())
 }
 
-/// What was found, and what it is read as, both as the API calls them.
+/// Formats an original value and the value that was read, both by their API names.
 fn read_as(what: &str, one: &impl Debug, other: &impl Debug) -> String {
     let (one, other) = (format!("{one:?}"), format!("{other:?}"));
     format!("{what} is `{}`, read as `{}`", short(&one), short(&other))
@@ -95,7 +95,7 @@ fn short(text: &str) -> String {
     }
 }
 
-/// A value as an author knows it: by its name, or by its kind and the binding in which it is nested.
+/// Describes a value for authors: by its name, or by its kind and the binding that contains it.
 fn named(value: Value<'_>) -> String {
     let own = |value: Value<'_>| value.name().filter(|_| value.is_bound()).map(|name| format!("`{name}`"));
     if let Some(name) = own(value) {
@@ -121,7 +121,7 @@ fn named(value: Value<'_>) -> String {
     }
 }
 
-/// Which symbolic variable of the one is which of the other: their numbers may differ.
+/// The mapping of symbolic variables between the two, because their numbers may differ.
 #[derive(Default)]
 struct Differences {
     syms: HashMap<u32, u32>,
@@ -136,8 +136,8 @@ impl Differences {
             .or_else(|| self.of_dicts(&format!(" of {}", named(one)), one.attrs(), other.attrs()))
     }
 
-    /// In the types of two calls of one operator. A variable with another type than its value is read as two nodes, of
-    /// which the call has no name; so this comes before the marks.
+    /// Compares the types of two calls of one operator. This precedes the comparison of marks, because a variable
+    /// whose type differs from its value's is read as two nodes, of which the call has no name.
     fn of_call_types(&mut self, one: Value<'_>, other: Value<'_>) -> Option<String> {
         let op = one.as_call()?.op()?;
         let fits = match (one.is_bound(), other.is_bound()) {
@@ -151,7 +151,7 @@ impl Differences {
         ))
     }
 
-    /// In kind, marks, payload or number of operands.
+    /// Compares kind, marks, payload and number of operands.
     fn of_records(&self, one: Value<'_>, other: Value<'_>) -> Option<String> {
         let (a, b) = (one.node()?, other.node()?);
         let name = || named(one);
@@ -166,7 +166,7 @@ impl Differences {
                 None => format!("the flags of {} are {:#x}, read as {:#x}", name(), a.flags, b.flags),
             });
         }
-        // That of a region is its length, and what follows says why it differs.
+        // In a region it is the length, and a later comparison finds the reason.
         if a.a != b.a && a.flags & flag::REGION == 0 {
             return Some(read_as(&format!("the number in {}", name()), &a.a, &b.a));
         }
@@ -229,7 +229,7 @@ impl Differences {
         if one.is_leaf() { self.of_types(&format!("the type of {what}"), one, other) } else { None }
     }
 
-    /// Symbolic variables count by where they occur.
+    /// Compares types; symbolic variables are matched by where they occur.
     fn same_type(&mut self, one: &Type, other: &Type) -> bool {
         let syms = |ty: &Type| {
             let mut found = Vec::new();
@@ -254,7 +254,7 @@ impl Differences {
         })
     }
 
-    /// The smallest part in which two attributes differ.
+    /// Returns the smallest part in which two attributes differ.
     fn of_attrs(&mut self, what: &str, one: &Attr, other: &Attr) -> Option<String> {
         deeper(|| match (one, other) {
             (Attr::Type(a), Attr::Type(b)) => self.of_two_types(what, a, b),
@@ -302,7 +302,7 @@ class Module:
         difference(&module(TEXT), &module(changed))
     }
 
-    /// The message has the function, the binding, what differs, and both forms of it.
+    /// The message contains the function, the binding, the difference, and both forms of it.
     #[test]
     fn what_differs_is_named() {
         let changes = [
@@ -329,7 +329,7 @@ class Module:
         assert_eq!(wrong, "");
     }
 
-    /// Names of variables make no difference.
+    /// Names of variables do not matter.
     #[test]
     fn what_is_the_same_has_no_difference() {
         assert_eq!(differing(TEXT), None);

@@ -1,4 +1,4 @@
-//! Whether a function is what its text says: printed and read again.
+//! Checks that a function equals its own text, by printing and reading it.
 
 mod difference;
 
@@ -13,16 +13,16 @@ use std::ops::Range;
 
 pub use difference::difference;
 
-/// What to do about a text that reads as something else.
+/// The advice for a text that reads as something else.
 const REMEDY: &str = "return what is read, or something else that a text can say";
 
-/// Why a function is not what its text says.
+/// The reason why a function differs from its text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{why}")]
 pub struct Unfaithful {
-    /// The node that it is about, where that is known.
+    /// The node in question, if it is known.
     pub node: Option<usize>,
-    /// What was found.
+    /// Description of the difference.
     pub why: String,
 }
 
@@ -32,11 +32,11 @@ impl Unfaithful {
     }
 }
 
-/// Whether a function of a module is printed as a text that reads as the same function. What it names of the module is
-/// taken from there.
+/// Checks that a function of a module is printed as a text that reads as the same function. Other functions that it
+/// refers to are taken from the module.
 ///
 /// # Errors
-/// If it has no text, the text cannot be read, or it reads as another function.
+/// Fails if the function cannot be printed, the text cannot be read, or it reads as another function.
 pub fn reads_back(name: &str, body: &Body, module: &Module, ops: &dyn Operators) -> Result<(), Unfaithful> {
     let printed = print_alone(name, body, module, ops).map_err(|error| Unfaithful::of(error.to_string()))?;
     let node = |at: usize| printed.spans.get(name).and_then(|spans| innermost(spans, at));
@@ -56,7 +56,8 @@ pub fn reads_back(name: &str, body: &Body, module: &Module, ops: &dyn Operators)
     }
 }
 
-/// A function of the module that a body names as another type than its text would: that of the function as it is now.
+/// Returns a function of the module to which a body refers with an outdated type; the text would have the current
+/// one.
 pub fn stale_callee<'b>(body: &'b Body, module: &Module) -> Option<&'b str> {
     let named = body.values().flat_map(Value::operands).filter(|value| value.is_leaf() && value.ty().is_known());
     let mut known = BTreeSet::new();
@@ -68,7 +69,7 @@ pub fn stale_callee<'b>(body: &'b Body, module: &Module) -> Option<&'b str> {
     })
 }
 
-/// Whether two types differ in nothing but the numbers of their symbolic variables.
+/// Returns true if two types are equal except for the numbers of their symbolic variables.
 fn same_type(a: &Type, b: &Type) -> bool {
     let alone = |ty: &Type| {
         let (mut b, mut n_syms) = (BodyBuilder::new(), 0);
@@ -84,10 +85,10 @@ fn same_type(a: &Type, b: &Type) -> bool {
     a == b || matches!((alone(a), alone(b)), (Ok(a), Ok(b)) if a.structural_eq(&b))
 }
 
-/// Whether the attributes and global infos of a module are printed as a text that reads as the same ones.
+/// Checks that the attributes and global infos of a module are printed as a text that reads as the same ones.
 ///
 /// # Errors
-/// As [`reads_back`].
+/// Fails as [`reads_back`] does.
 pub fn attributes_read_back(module: &Module, ops: &dyn Operators) -> Result<(), Unfaithful> {
     let Some(meta) = module.meta() else { return Ok(()) };
     let alone = Module::with_meta([], Some(meta.clone()));
@@ -103,13 +104,13 @@ pub fn attributes_read_back(module: &Module, ops: &dyn Operators) -> Result<(), 
     }
 }
 
-/// The smallest node whose text holds a place.
+/// Returns the smallest node whose text contains a place.
 fn innermost(spans: &[Range<usize>], at: usize) -> Option<usize> {
     let around = spans.iter().enumerate().filter(|(_, span)| span.contains(&at));
     around.min_by_key(|(_, span)| span.len()).map(|(node, _)| node)
 }
 
-/// What the functions that a body names are for its text.
+/// Returns the context for the text of a body, with the functions that it refers to.
 fn around<'a>(body: &'a Body, module: &'a Module) -> Around<'a> {
     let named = body.raw().leaves().iter().filter(|leaf| leaf.kind == leaf::GLOBAL_VAR);
     let named = named.map(|leaf| body.raw().str(leaf.val as u32));
@@ -119,7 +120,7 @@ fn around<'a>(body: &'a Body, module: &'a Module) -> Around<'a> {
     Around { functions: functions.collect(), vdevices, meshes, ..Around::default() }
 }
 
-/// The type of a function as its callers see it, with the number of symbolic variables that it can hold.
+/// Returns the type of a function as seen by callers, with the number of symbolic variables that it can contain.
 fn signature(callee: &Body) -> (Type, u32) {
     let (ty, n_syms) = (callee.root().ty(), callee.raw().var_names().len() as u32);
     match callee.kind() {
@@ -147,7 +148,7 @@ mod tests {
     use passhost_lang::typing::operators::{Infer, InferError, Inferred};
     use std::cell::Cell;
 
-    /// Counts suggestions that it gives.
+    /// Counts the suggestions.
     #[derive(Default)]
     struct Suggests(Cell<usize>);
 
@@ -169,7 +170,7 @@ mod tests {
         }
     }
 
-    /// Each looks at the names of all operators, and nobody reads it.
+    /// Each suggestion would search the names of all operators, and is not used.
     #[test]
     fn what_is_printed_is_read_without_suggestions() {
         let text = "@I.ir_module\nclass Module:\n    @R.function\n    def main(x: R.Any):\n        \

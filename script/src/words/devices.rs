@@ -1,5 +1,5 @@
-//! How types call the virtual devices of a module: `llvm:0:global` by kind of target, number within that kind, and memory
-//! scope.
+//! Names of virtual devices in types: `llvm:0:global` is the kind of target, the number within that kind, and the
+//! memory scope.
 
 use passhost_lang::ir::Attr;
 use std::collections::HashMap;
@@ -8,12 +8,12 @@ use std::collections::HashMap;
 #[derive(Default)]
 pub(crate) struct Devices {
     names: Vec<String>,
-    /// Numbers of devices, by their names and by their names without memory scope.
+    /// Numbers of devices, by their names with and without memory scope.
     by_name: HashMap<String, u32, foldhash::fast::RandomState>,
 }
 
 impl Devices {
-    /// Those that the global infos of a module declare.
+    /// Returns the devices that the global infos of a module declare.
     pub(crate) fn of(infos: &[(String, Attr)]) -> Devices {
         match infos.iter().find(|(key, _)| key == "vdevice") {
             Some((_, Attr::List(items))) => Devices::listed(items),
@@ -21,7 +21,7 @@ impl Devices {
         }
     }
 
-    /// Those of a list of global infos.
+    /// Returns the devices of a list of global infos.
     pub(crate) fn listed(items: &[Attr]) -> Devices {
         let mut counts: HashMap<String, usize> = HashMap::new();
         let mut devices = Devices::default();
@@ -43,18 +43,18 @@ impl Devices {
         devices
     }
 
-    /// The name of a device.
+    /// Returns the name of a device.
     pub(crate) fn name(&self, device: u32) -> Option<&str> {
         self.names.get(device as usize).map(String::as_str)
     }
 
-    /// All names, in the order of the devices.
+    /// Returns all names, in the order of the devices.
     pub(crate) fn names(&self) -> &[String] {
         &self.names
     }
 
-    /// The device that a type calls so. As in TVM, the number is 0 if it is left out, and the memory scope is that of the
-    /// device if it is left out.
+    /// Returns the device with a name. As in TVM, a missing number is 0, and a missing memory scope is that of the
+    /// device.
     pub(crate) fn find(&self, name: &str) -> Option<u32> {
         let spelled_out = || {
             let mut parts = name.splitn(3, ':');
@@ -67,7 +67,7 @@ impl Devices {
     }
 }
 
-/// The kind of target of a virtual device, and its memory scope.
+/// Returns the kind of target of a virtual device, and its memory scope.
 fn kind_and_scope(item: &Attr) -> (String, String) {
     let Attr::Object(_, args) = item else { return Default::default() };
     let kind = match args.first() {
@@ -86,7 +86,7 @@ fn kind_and_scope(item: &Attr) -> (String, String) {
 mod tests {
     use super::*;
 
-    /// Each name was asked in TVM 0.27; there, a memory scope that the device does not have is ignored.
+    /// Each name was looked up in TVM 0.27, which ignores a memory scope that the device does not have.
     #[test]
     fn devices_are_found_as_in_tvm() {
         let device = |kind: &str, number: i64, scope: &str| {

@@ -1,20 +1,20 @@
-//! What is wrong in a text, and where.
+//! Errors and warnings with their places in a text.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// One thing that is wrong, at a place of the text.
+/// An error or warning at a place in the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// What was found, and what would be right.
+    /// Description of what was found, and what is expected.
     pub message: String,
     /// Place in the text, in bytes.
     pub span: Range<usize>,
-    /// What to write under the place.
+    /// The label under the place.
     pub label: String,
-    /// A second place that belongs to it, with its label.
+    /// A second, related place, with its label.
     pub other: Option<(Range<usize>, String)>,
-    /// What to do.
+    /// Advice.
     pub help: Option<String>,
 }
 
@@ -40,11 +40,11 @@ impl Diagnostic {
     }
 }
 
-/// A text that is no module. At least one diagnostic: the first of each function.
+/// The errors of a text that is not a module: at least the first one of each function.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", summary(.diagnostics))]
 pub struct ReadError {
-    /// What is wrong, in the order of the text.
+    /// The errors, in the order of the text.
     pub diagnostics: Vec<Diagnostic>,
 }
 
@@ -62,7 +62,7 @@ impl From<Diagnostic> for ReadError {
     }
 }
 
-/// Line and column (in characters) of a place, both from 1.
+/// Returns line and column (in characters) of a place, both from 1.
 pub fn line_column(text: &str, at: usize) -> (usize, usize) {
     let mut at = at.min(text.len());
     while !text.is_char_boundary(at) {
@@ -74,7 +74,7 @@ pub fn line_column(text: &str, at: usize) -> (usize, usize) {
     (before.matches('\n').count() + 1, before[start..].chars().count() + 1)
 }
 
-/// The text with a line feed where Python ends a line by a carriage return alone; every position stays.
+/// Replaces lone carriage returns, which end lines in Python, by line feeds; positions do not change.
 pub fn one_line_end(text: &str) -> Cow<'_, str> {
     let bytes = text.as_bytes();
     let alone = |i: usize| bytes[i] == b'\r' && bytes.get(i + 1) != Some(&b'\n');

@@ -1,8 +1,8 @@
-//! Data types by the names that stand after `T.`.
+//! Data types by their names after `T.`.
 
 use passhost_lang::ir::DType;
 
-/// The data type that `T.name` is: its own name, or one of TVM's short ones, such as `f32`.
+/// Returns the data type `T.name`, by its full name or by one of TVM's short ones, such as `f32`.
 pub(crate) fn dtype_named(name: &str) -> Option<DType> {
     let whole = match name {
         "boolean" => "bool",
@@ -23,14 +23,14 @@ pub(crate) fn dtype_named(name: &str) -> Option<DType> {
     whole.parse().ok()
 }
 
-/// The least or the greatest number of a data type, as TVM has them.
+/// The least or the greatest number of a data type, as defined by TVM.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Extreme {
     Int(i64),
     Float(f64),
 }
 
-/// The greatest number of a data type, or the least one; `None` where TVM has none.
+/// Returns the greatest or the least number of a data type; `None` if TVM does not define one.
 pub(crate) fn extreme(dtype: DType, greatest: bool) -> Option<Extreme> {
     if dtype.lanes() != 1 {
         return None;
@@ -42,10 +42,10 @@ pub(crate) fn extreme(dtype: DType, greatest: bool) -> Option<Extreme> {
             let value = if greatest { half - 1 } else { -half };
             return i64::try_from(value).ok().map(Extreme::Int);
         }
-        // Integers without a sign wrap into the 64 bits of a record.
+        // Unsigned integers wrap into the 64 bits of a record.
         (1, 1..=64) => return Some(Extreme::Int(if greatest { (u64::MAX >> (64 - bits)) as i64 } else { 0 })),
         (2, 16) => 65504.0,
-        // Of bfloat16, TVM takes the numbers of float32.
+        // For bfloat16, TVM uses the limits of float32.
         (2, 32) | (4, 16) => f64::from(f32::MAX),
         (2, 64) => f64::MAX,
         _ => match dtype.to_string().as_str() {

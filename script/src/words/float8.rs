@@ -1,8 +1,8 @@
-//! Floats of eight bits, rounded from numbers of the text as NumPy's `ml_dtypes` rounds them.
+//! Converts numbers to 8-bit floats, with the rounding of NumPy's `ml_dtypes`.
 
 use passhost_lang::ir::DType;
 
-/// A format: bits of the fraction, bias of the exponent, and how it writes what is not finite.
+/// A format: bits of the fraction, bias of the exponent, and the encoding of infinities and NaN.
 struct Format {
     fraction: u32,
     bias: i32,
@@ -23,14 +23,14 @@ fn format(dtype: DType) -> Option<Format> {
     }
 }
 
-/// The bits of the nearest float of a data type, of two the even one; `None` if the data type is not one of these.
+/// Returns the bits of the nearest float of a data type, ties to even; `None` if it is not one of these data types.
 pub(crate) fn float8_bits(dtype: DType, value: f64) -> Option<u8> {
     let Format { fraction, bias, greatest, infinity, nan } = format(dtype)?;
     let sign = if value.is_sign_negative() { 0x80 } else { 0 };
     if value.is_nan() {
         return Some(sign | nan);
     }
-    // The exponent of the number, at least that of the least normal one; and of the last bit of the fraction.
+    // The exponent of the number, at least that of the least normal one; and that of the last bit of the fraction.
     let magnitude = value.abs();
     let least = 1 - bias;
     let exponent = match magnitude {
@@ -42,7 +42,7 @@ pub(crate) fn float8_bits(dtype: DType, value: f64) -> Option<u8> {
     if rounded * unit > greatest {
         return Some(sign | infinity);
     }
-    // A carry out of the fraction goes into the exponent.
+    // A carry out of the fraction increments the exponent.
     let steps = rounded as u32;
     let below = ((exponent - least) as u32) << fraction;
     Some(sign | (below + steps) as u8)

@@ -1,5 +1,6 @@
-//! What TVM computes at once while a text is read: `2 * 3` is 6, and `x + 0` is `x`. Constructors such as `T.Add(x, 0)`
-//! compute nothing, nor do some operators of Python; the printer writes a constructor where an operator could compute.
+//! Folds constants as TVM does while it reads a text: `2 * 3` is 6, and `x + 0` is `x`. Constructors such as
+//! `T.Add(x, 0)` do not fold, nor do some Python operators; the printer writes a constructor where an operator
+//! could fold.
 
 use passhost_lang::ir::DType;
 use passhost_lang::ir::records::prim;
@@ -12,33 +13,33 @@ pub(crate) enum Constant {
     Float(f64),
 }
 
-/// What is computed.
+/// The result of folding.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Folded {
     /// The left operand.
     Left,
     /// The right operand.
     Right,
-    /// An integer, or a truth value, before it is brought into its data type.
+    /// An integer, or a truth value, before it is converted to its data type.
     Int(i128),
     /// A float.
     Float(f64),
-    /// Nothing: the divisor is zero.
+    /// A division by zero, which has no result.
     ByZero,
 }
 
-/// What TVM computes of `a op b`, whose operands have this data type; `None` where it makes an expression.
+/// Returns TVM's result for `a op b`, whose operands have this data type; `None` if TVM does not fold it.
 pub(crate) fn folded(op: u16, dtype: DType, a: Constant, b: Constant) -> Option<Folded> {
     use Constant::{Float, Int};
     let is = |x: Constant, v: i64| x == Int(v) || x == Float(v as f64);
-    // Remainders, and operations on bits, are computed of these only.
+    // Only for these, TVM folds remainders and bitwise operations.
     let index = matches!(dtype, DType::I32 | DType::I64);
     let on_indices = matches!(
         op,
         prim::FLOORMOD | prim::TRUNCMOD | prim::BITAND | prim::BITOR | prim::BITXOR | prim::SHL | prim::SHR
     );
     if on_indices && !index {
-        // The remainder of two constants without a sign is an exception.
+        // The remainder of two unsigned constants is an exception.
         return match (op, dtype.code(), a, b) {
             (prim::FLOORMOD, 1, Int(x), Int(y)) => of_integers(op, x.into(), y.into()).or(Some(Folded::ByZero)),
             _ => None,
@@ -67,7 +68,7 @@ pub(crate) fn folded(op: u16, dtype: DType, a: Constant, b: Constant) -> Option<
     })
 }
 
-/// What Python computes of two numbers.
+/// Returns Python's result for two numbers.
 pub(crate) fn of_numbers(op: u16, a: Constant, b: Constant) -> Option<Folded> {
     use Constant::{Float, Int};
     let float = |x| match x {
@@ -95,7 +96,8 @@ pub(crate) fn of_numbers(op: u16, a: Constant, b: Constant) -> Option<Folded> {
     }
 }
 
-/// `and` and `or` of a known operand: the one value of it decides, with the other the result is the other operand.
+/// Folds `and` and `or` with a known operand: one value of it decides; with the other, the result is the other
+/// operand.
 fn truth(a: Constant, b: Constant, deciding: i64) -> Option<Folded> {
     match (a, b) {
         (Constant::Int(x), _) => Some(if x == deciding { Folded::Left } else { Folded::Right }),
@@ -104,7 +106,7 @@ fn truth(a: Constant, b: Constant, deciding: i64) -> Option<Folded> {
     }
 }
 
-/// What Python and TVM compute of two integers, of any size.
+/// Returns the result of Python and TVM for two integers of any size.
 pub(crate) fn of_integers(op: u16, x: i128, y: i128) -> Option<Folded> {
     let is = |v: bool| i128::from(v);
     Some(Folded::Int(match op {
@@ -134,8 +136,8 @@ pub(crate) fn of_integers(op: u16, x: i128, y: i128) -> Option<Folded> {
     }))
 }
 
-/// Arithmetic of floats of 32 and 64 bits in their own precision. That of other ones is left to the program; which is the
-/// least, and comparisons, are not.
+/// Folds arithmetic of 32-bit and 64-bit floats in their own precision. For other floats, only minimum, maximum and
+/// comparisons are folded.
 fn of_floats(op: u16, x: f64, y: f64, dtype: DType) -> Option<Folded> {
     let is = |v: bool| Some(Folded::Int(v.into()));
     let in_precision = |x: f64, y: f64| match (op, dtype) {
@@ -162,7 +164,7 @@ fn of_floats(op: u16, x: f64, y: f64, dtype: DType) -> Option<Folded> {
     }
 }
 
-/// An integer in a data type of these bits, as TVM wraps it.
+/// Wraps an integer to a width as TVM does.
 pub(crate) fn wrapped(value: i128, bits: u8, signed: bool) -> i64 {
     let unused = 64 - u32::from(bits.clamp(1, 64));
     let low = (value as u64) << unused;

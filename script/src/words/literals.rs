@@ -1,21 +1,21 @@
-//! The data type that TVM gives to a number that stands without one as an operand of a call.
+//! The data type that TVM gives to an untyped number as an operand of a call.
 
 use passhost_lang::ir::{DType, Dim};
 use passhost_lang::metadata::{ArgKind, OpInfo};
 
-/// How TVM takes a number of Python: `1`, `1.5`, `True`.
+/// The types that TVM gives to Python numbers: `1`, `1.5`, `True`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Literal {
-    /// As int64 and float64; a bool, too, is an int64. So the elements of tuples and the arguments of packed functions.
+    /// int64 and float64, with bool as int64: elements of tuples, and arguments of packed functions.
     Wide,
-    /// As int64, float64 and bool. So `R.prim_value(1)`, and scalars that an operator takes.
+    /// int64, float64 and bool: `R.prim_value(1)`, and scalar operands of operators.
     Scalar,
-    /// As int32, float32 and bool. So operands that are tensors otherwise.
+    /// int32, float32 and bool: operands that are usually tensors.
     Narrow,
 }
 
 impl Literal {
-    /// How a number is taken as an operand of an operator.
+    /// Returns the types of numbers for an operand of an operator.
     pub(crate) fn of(info: &OpInfo, at: usize) -> Literal {
         let arg = info.args.get(at).or(info.args.last().filter(|arg| arg.name.starts_with('*')));
         match (arg.map(|arg| (arg.kind, arg.name.as_str())), info.name.as_str()) {
@@ -31,7 +31,7 @@ impl Literal {
         Dim::int(i64::from(value), dtype)
     }
 
-    /// The integer; one that int32 does not hold stays an int64.
+    /// Returns an integer; one that does not fit int32 is an int64.
     pub(crate) fn int(self, value: i64) -> Dim {
         let narrow = self == Literal::Narrow && i32::try_from(value).is_ok();
         Dim::int(value, if narrow { DType::I32 } else { DType::I64 })

@@ -1,5 +1,5 @@
-//! What reading and printing share: how names are spelt, operators of TIR, what TVM computes while it reads, virtual devices,
-//! diagnostics, and who knows the operators of Relax.
+//! Shared by reading and printing: the spelling of names, TIR operators, TVM's constant folding, virtual devices,
+//! diagnostics, and access to Relax operators.
 
 pub(crate) mod devices;
 pub(crate) mod diagnostic;

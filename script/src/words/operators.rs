@@ -1,19 +1,19 @@
-//! Who knows the operators.
+//! Access to operators.
 
 use passhost_lang::ir::Call;
 use passhost_lang::metadata::OpInfo;
 use passhost_lang::typing::operators::{Infer, InferError, Inferred};
 
-/// Who knows the operators: the host with its plugins.
+/// Provides the operators; implemented by the host with its plugins.
 pub trait Operators: Infer {
-    /// Facts of an operator.
+    /// Returns the facts of an operator.
     fn op_info(&self, name: &str) -> Option<&OpInfo>;
 
-    /// Nearest names of operators.
+    /// Returns the nearest names of operators.
     fn near_ops(&self, name: &str) -> Vec<String>;
 }
 
-/// No operators: enough to print, with attributes in the order of their names.
+/// The implementation without operators; enough for printing, with attributes in the order of their names.
 pub struct NoOps;
 
 impl Infer for NoOps {

@@ -1,4 +1,4 @@
-//! Names that Python takes for others, such as `ｎ` for `n`: it compares their normal form.
+//! Finds names that Python normalizes, such as `ｎ` to `n`, because it compares normal forms.
 
 use crate::words::diagnostic::Diagnostic;
 use passhost_lang::names::as_python_sees;
@@ -6,7 +6,7 @@ use ruff_python_ast::token::{TokenKind, Tokens};
 use ruff_text_size::Ranged;
 use std::ops::Range;
 
-/// Refuses a text that spells a name in another way than Python does: whoever reads it sees two names where Python sees one.
+/// Refuses a text with a name that Python normalizes, because it looks like two names where Python has one.
 pub(crate) fn check(text: &str, tokens: &Tokens) -> Result<(), Diagnostic> {
     first_other(text, tokens).map_or(Ok(()), |(spelt, at)| {
         let seen = as_python_sees(spelt);
@@ -14,13 +14,13 @@ pub(crate) fn check(text: &str, tokens: &Tokens) -> Result<(), Diagnostic> {
     })
 }
 
-/// The same for an expression in quotes, of which nothing else is known.
+/// Refuses such names in a quoted expression.
 pub(crate) fn check_quoted(text: &str, tokens: &Tokens) -> Result<(), String> {
     first_other(text, tokens)
         .map_or(Ok(()), |(spelt, _)| Err(format!("Python takes `{spelt}` for `{}`; write that", as_python_sees(spelt))))
 }
 
-/// The first name that Python spells in another way, and its place.
+/// Returns the first name that Python normalizes, and its place.
 fn first_other<'t>(text: &'t str, tokens: &Tokens) -> Option<(&'t str, Range<usize>)> {
     if text.is_ascii() {
         return None;

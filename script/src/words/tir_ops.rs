@@ -1,8 +1,8 @@
-//! Operators of TIR that are written as calls: where their data type stands, and what they give.
+//! TIR operators that are written as calls: the position of their data type, and their results.
 
 use passhost_lang::ir::DType;
 
-/// Where the data type of the result is among the arguments.
+/// The position of the result's data type among the arguments.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
     No,
@@ -10,7 +10,7 @@ pub(crate) enum Place {
     Last,
 }
 
-/// What a call gives, where no argument says it.
+/// The result type of a call without a data type argument.
 #[derive(Clone, Copy)]
 pub(crate) enum Result {
     /// The type of this argument.
@@ -47,7 +47,7 @@ const FIRST: &[&str] = &[
     "vectorlow",
 ];
 const LAST: &[&str] = &["tvm_struct_get"];
-/// They give the type of their first argument.
+/// Operators with the type of their first argument.
 const MATH: &[&str] = &[
     "abs",
     "acos",
@@ -146,7 +146,7 @@ const FROM_ARGUMENTS: &[(&str, usize)] = &[
     ("tvm_warp_shuffle_up", 1),
     ("tvm_warp_shuffle_xor", 1),
 ];
-/// They are evaluated for what they do, or give what no argument says.
+/// Operators that are evaluated for their effect, or whose result type does not depend on arguments.
 const OTHER: &[&str] = &[
     "call_trace",
     "cooperative_tensor_fill",
@@ -175,7 +175,7 @@ const OTHER: &[&str] = &[
 const FAMILIES: &[&str] =
     &["cuda.", "hexagon.", "metal.", "nvshmem.", "ptx.", "ptx_legacy.", "s_tir.", "tirx.", "webgpu."];
 
-/// Facts of the operator that is written `T.name`; `None` if there is none.
+/// Returns the facts of the operator `T.name`; `None` if it does not exist.
 pub(crate) fn find(name: &str) -> Option<Facts> {
     let has = |names: &[&str]| names.contains(&name);
     let facts = |dtype, result| Some(Facts { dtype, result });
@@ -207,7 +207,7 @@ pub(crate) fn find(name: &str) -> Option<Facts> {
     if family || has(OTHER) { facts(Place::No, Result::Unknown) } else { None }
 }
 
-/// The name under which TVM prints an operator.
+/// Returns the name under which TVM prints an operator.
 pub(crate) fn printed_name(name: &str) -> &str {
     match name {
         "tvm_call_packed" | "tvm_call_packed_lowered" | "tvm_call_cpacked" | "tvm_call_cpacked_lowered" => &name[4..],
@@ -215,14 +215,14 @@ pub(crate) fn printed_name(name: &str) -> &str {
     }
 }
 
-/// Names that are not of a family.
+/// Returns the names that are not in a family.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     let lists = [FIRST, LAST, MATH, BOOL, HANDLE, INT, OTHER];
     let others = ["if_then_else", "Select", "Cast", "Ramp", "Broadcast", "Shuffle", "Let", "min", "max", "truncmod"];
     lists.into_iter().flatten().copied().chain(others)
 }
 
-/// Where the data type of a call to `tirx.name` is printed.
+/// Returns the position of the data type in the printed call of `tirx.name`.
 pub(crate) fn dtype_place(name: &str) -> Place {
     find(name).map_or(Place::No, |facts| facts.dtype)
 }

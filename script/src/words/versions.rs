@@ -1,4 +1,4 @@
-//! The version of TVM that a text was written for: what is spelt otherwise before 0.27 and after it.
+//! Detects texts for other versions of TVM, by the spellings that changed before or after 0.27.
 
 use super::diagnostic::Diagnostic;
 use ruff_python_ast::visitor::{Visitor, walk_expr, walk_keyword};
@@ -30,7 +30,7 @@ const BEFORE: &[(&str, &str)] = &[
     ("metadata[\"relax.expr.Constant\"]", "metadata[\"ir.GenericConst\"]"),
 ];
 
-/// Says that a text is one of another version of TVM than 0.27, if it is spelt so.
+/// Returns the error for a text for another version of TVM than 0.27, if its spellings show that.
 pub(crate) fn of_another(text: &str, body: &[Stmt]) -> Option<Diagnostic> {
     let mut found = Spellings { text, before: Vec::new(), after: None };
     found.imports();
@@ -64,7 +64,7 @@ struct Spellings<'t> {
 }
 
 impl Spellings<'_> {
-    /// Imports, which TVM prints as comments.
+    /// Checks imports, which TVM prints as comments.
     fn imports(&mut self) {
         let mut start = 0;
         for line in self.text.split_inclusive('\n') {

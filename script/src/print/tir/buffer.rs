@@ -1,4 +1,4 @@
-//! Buffers of TIR: where they are declared, matched and viewed.
+//! Prints TIR buffers where they are declared, matched and viewed.
 
 use crate::print::text::python_string;
 use crate::print::tir::{SymText, Tir};
@@ -8,12 +8,12 @@ use std::collections::HashSet;
 use std::fmt::Write;
 
 impl<'b> Tir<'_, '_, 'b> {
-    /// The buffer of a parameter, as its annotation.
+    /// Prints the buffer of a parameter as its annotation.
     pub(super) fn buffer_param(&mut self, param: Value<'b>, bound: &mut HashSet<u32>) {
         let ty = param.ty();
         let Some(buffer) = ty.buffer().copied() else { return };
         self.push("T.Buffer((");
-        // Variables of 32 bits that nothing before brought in are quoted where they are first.
+        // 32-bit variables that were not introduced before are quoted at their first use.
         let (mut new, mut seen) = (Vec::new(), HashSet::new());
         for (i, id) in self.raw.list(buffer.shape_off, buffer.shape_len).iter().enumerate() {
             self.p.comma(i);
@@ -23,7 +23,7 @@ impl<'b> Tir<'_, '_, 'b> {
             let bare = self.raw.prims().get(*id as usize).is_some_and(|rec| rec.op == prim::VAR);
             for (sym, dtype) in found {
                 let node = match self.syms.get(sym as usize) {
-                    // An expression brings in nothing.
+                    // An expression does not introduce variables.
                     Some(SymText::Node(at)) if self.body.value_at(*at as usize).is_nested() => continue,
                     other => matches!(other, Some(SymText::Node(_))),
                 };
@@ -56,7 +56,7 @@ impl<'b> Tir<'_, '_, 'b> {
         self.declare(&new, 2);
     }
 
-    /// Declarations of variables at the head of the body.
+    /// Adds declarations of variables at the head of the body.
     fn declare(&mut self, new: &[(String, DType, bool)], depth: usize) {
         if new.is_empty() {
             return;
@@ -73,12 +73,12 @@ impl<'b> Tir<'_, '_, 'b> {
         }
     }
 
-    /// What follows shape, data type and data: strides, offset, scope, alignment, layout.
+    /// Prints the arguments after shape, data type and data: strides, offset, scope, alignment, layout.
     fn buffer_rest(&mut self, value: Value<'b>, ty: Ty<'_>, buffer: &BufferRec) {
         self.strides(value, buffer);
         let needs_factor = self.elem_offset(value, buffer);
         if buffer.elem_offset == NONE && buffer.offset_factor != 1 {
-            // A factor alone would bring in a variable for the offset.
+            // A factor alone would introduce a variable for the offset.
             self.push(", elem_offset=");
             self.int(0, self.offset_of(buffer).2);
         }
@@ -103,13 +103,13 @@ impl<'b> Tir<'_, '_, 'b> {
         }
     }
 
-    /// Returns the symbolic variable of an expression that is only one, if nothing brought it in before.
+    /// Returns the symbolic variable of an expression that consists of it alone, if it was not introduced before.
     fn new_sym(&self, id: u32) -> Option<u32> {
         let sym = self.raw.prims().get(id as usize).filter(|rec| rec.op == prim::VAR)?.a;
         matches!(self.syms.get(sym as usize), Some(SymText::New)).then_some(sym)
     }
 
-    /// Names a symbolic variable after the part of the buffer that brings it in.
+    /// Names a symbolic variable after the part of the buffer that introduces it.
     fn call_as_part(&mut self, sym: u32, buffer: Value<'b>, part: &str) {
         let from = self.p.out.len();
         self.push_name(buffer);
@@ -117,7 +117,7 @@ impl<'b> Tir<'_, '_, 'b> {
         self.syms[sym as usize] = SymText::Text(format!("{name}.{part}"));
     }
 
-    /// A stride that is only a variable is written as a hint for its name.
+    /// Prints the strides. One that is only a new variable is written as a hint for its name.
     fn strides(&mut self, value: Value<'b>, buffer: &BufferRec) {
         if buffer.strides_len == 0 {
             return;
@@ -137,7 +137,8 @@ impl<'b> Tir<'_, '_, 'b> {
         self.push(if buffer.strides_len == 1 { ",)" } else { ")" });
     }
 
-    /// Writes the offset, unless it is only a new variable: the offset factor brings that in. Returns whether it is one.
+    /// Prints the offset, unless it is only a new variable, which the offset factor introduces. Returns true in
+    /// that case.
     fn elem_offset(&mut self, value: Value<'b>, buffer: &BufferRec) -> bool {
         if buffer.elem_offset == NONE {
             return false;
@@ -151,8 +152,8 @@ impl<'b> Tir<'_, '_, 'b> {
         false
     }
 
-    /// Symbolic variables that nothing brought in are declared before the buffer that mentions them, but for strides
-    /// and an offset that are only a variable: the buffer brings these in.
+    /// Declares new symbolic variables before the buffer that mentions them, except for strides and an offset that
+    /// are only a variable, because the buffer introduces these.
     fn declare_before(&mut self, buffer: &BufferRec, depth: usize) {
         if self.syms.is_empty() {
             return;
@@ -201,7 +202,7 @@ impl<'b> Tir<'_, '_, 'b> {
             return None;
         }
         if node.a == buffer_of::ALLOC && small {
-            // TVM prints the data type as an object, which it does not read.
+            // TVM prints the data type as an object, which it cannot read.
             let _ = writeln!(self.p.out, "T.alloc_scalar(\"{}\", scope=\"{}\")", ty.dtype(), ty.buffer_scope());
             return None;
         }
@@ -229,7 +230,7 @@ impl<'b> Tir<'_, '_, 'b> {
         None
     }
 
-    /// `T.decl_scalar`: a declared buffer of one element.
+    /// Prints `T.decl_scalar`, a declared buffer of one element.
     fn declared_scalar(&mut self, value: Value<'b>, ty: Ty<'_>, buffer: &BufferRec) {
         let _ = write!(self.p.out, "T.decl_scalar(T.{}, data=", ty.dtype());
         self.operand(value, 0, 0);
@@ -252,7 +253,8 @@ impl<'b> Tir<'_, '_, 'b> {
         self.push(if buffer.shape_len == 1 { ",)" } else { ")" });
     }
 
-    /// `x: T.int32 = 0`: a buffer of one element, with the store that follows it, unless that loads from it.
+    /// Prints `x: T.int32 = 0`: a buffer of one element together with the store that follows it, unless that loads
+    /// from the buffer.
     fn scalar(&mut self, value: Value<'b>, ty: Ty<'_>) -> Option<Value<'b>> {
         self.push_name(value);
         self.push(": T.");
@@ -280,8 +282,8 @@ impl<'b> Tir<'_, '_, 'b> {
         value == buffer || value.is_nested() && value.operands().any(|operand| self.loads(operand, buffer))
     }
 
-    /// The offset of a buffer, with its data type where it is a number: that of the first extent if none is said, and 64 bits
-    /// without dimensions.
+    /// Returns the offset of a buffer, with its data type if it is a number. If the offset is missing, the data
+    /// type is that of the first extent, and 64 bits without dimensions.
     fn offset_of(&self, buffer: &BufferRec) -> (u32, i64, DType) {
         if buffer.elem_offset == NONE {
             let first = self.raw.list(buffer.shape_off, buffer.shape_len).first();
@@ -294,13 +296,14 @@ impl<'b> Tir<'_, '_, 'b> {
         }
     }
 
-    /// Whether a buffer over the data of another one is printed as its view: it is one, or nothing tells it from one.
+    /// Returns true if a buffer over the data of another one is printed as its view, because it is one or cannot be
+    /// distinguished from one.
     fn is_view(&self, value: Value<'b>, parent: Value<'b>, buffer: &BufferRec) -> bool {
         let (ty, of) = (value.ty(), parent.ty());
         let Some(source) = of.buffer() else { return false };
         match value.node().map(|node| node.a) {
             Some(buffer_of::VIEW) => return true,
-            // With a layout, a declaration has that of its own shape.
+            // With a layout, a declaration has the layout of its own shape.
             Some(buffer_of::DECL) if ty.rec().is_some_and(|rec| rec.flags & tyflag::TILED == 0) => {}
             _ => return false,
         }
@@ -313,18 +316,18 @@ impl<'b> Tir<'_, '_, 'b> {
         }
         let (shape, other) =
             (self.raw.list(buffer.shape_off, buffer.shape_len), self.raw.list(source.shape_off, source.shape_len));
-        // Of a buffer without a layout, TVM reads no view of another data type.
+        // Without a layout, TVM cannot read a view with another data type.
         if ty.dtype() != of.dtype() {
             return false;
         }
         let strides = |b: &BufferRec| self.raw.list(b.strides_off, b.strides_len);
-        // TVM does not read views of a buffer without dimensions.
+        // TVM cannot read views of a buffer without dimensions.
         if shape == other || strides(buffer) != strides(source) || other.is_empty() {
             return false;
         }
-        // Extents that differ in their data type only are no other shape.
+        // Extents that differ only in their data type are not another shape.
         let value = |id: &u32| self.prim_int(*id).map(|(value, _)| value);
-        // A view would take the place of what is left.
+        // In a view, a negative extent would mean the remaining elements.
         if shape.iter().any(|id| value(id).is_some_and(|extent| extent < 0)) {
             return false;
         }
@@ -332,7 +335,7 @@ impl<'b> Tir<'_, '_, 'b> {
         shape.len() != other.len() || !shape.iter().zip(other).all(equal)
     }
 
-    /// `A.view(256)`, `A.view("int32")`.
+    /// Prints `A.view(256)` or `A.view("int32")`.
     fn view(&mut self, value: Value<'b>, parent: Value<'b>, buffer: &BufferRec) {
         self.push_name(parent);
         if value.ty().dtype() != parent.ty().dtype() {
@@ -348,7 +351,7 @@ impl<'b> Tir<'_, '_, 'b> {
     }
 }
 
-/// What makes a buffer of a kind, with its parenthesis.
+/// Returns the constructor of a kind of buffer, with its parenthesis.
 fn constructor(of: u32, ty: Ty<'_>) -> &'static str {
     match of {
         buffer_of::MATCH | buffer_of::PARAM => "T.match_buffer(",

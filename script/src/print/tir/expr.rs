@@ -1,4 +1,4 @@
-//! Expressions and buffers of TIR as text.
+//! Prints TIR expressions and buffers.
 
 use crate::print::deeper;
 use crate::print::ops::{Infix, binary_name, folds, infix};
@@ -10,7 +10,7 @@ use passhost_lang::ir::records::{NONE, NodeRec, buffer_of, kind, leaf, prim, tyf
 use passhost_lang::ir::{DType, Ty, Value};
 use std::fmt::Write;
 
-/// How tightly `~` binds: more than any operator between two.
+/// Precedence of `~`, higher than that of any binary operator.
 const UNARY: u8 = 13;
 
 impl<'b> Tir<'_, '_, 'b> {
@@ -20,7 +20,7 @@ impl<'b> Tir<'_, '_, 'b> {
         }
     }
 
-    /// An expression; `above` is the precedence of what is around it.
+    /// Prints an expression; `above` is the precedence of its context.
     pub(super) fn expr(&mut self, value: Value<'b>, above: u8) {
         let Some(node) = value.node() else { return self.leaf(value, above) };
         if Self::is_named(value) {
@@ -33,7 +33,7 @@ impl<'b> Tir<'_, '_, 'b> {
         deeper(|| self.nested(value, node, above));
     }
 
-    /// An expression without a name.
+    /// Prints an expression without a name.
     fn nested(&mut self, value: Value<'b>, node: &NodeRec, above: u8) {
         match node.kind {
             kind::ARITH => self.arith(value, node.a as u16, above),
@@ -112,7 +112,7 @@ impl<'b> Tir<'_, '_, 'b> {
         }
     }
 
-    /// A number, symbolic variable or dimension.
+    /// Prints a number, symbolic variable or dimension.
     pub(super) fn prim(&mut self, id: u32, above: u8) {
         let Some(rec) = self.raw.prims().get(id as usize) else { return };
         let dtype = DType(rec.dtype);
@@ -176,7 +176,7 @@ impl<'b> Tir<'_, '_, 'b> {
                 push_int(&mut self.p.out, value);
                 self.push(")");
             }
-            // The number, TVM does not read.
+            // TVM cannot read the number.
             DType::U64 if value == -1 => self.push("T.max_value(\"uint64\")"),
             dtype => {
                 self.push("T.");
@@ -277,7 +277,7 @@ impl<'b> Tir<'_, '_, 'b> {
         }
     }
 
-    /// `min + extent`, as TVM's operators compute it.
+    /// Prints `min + extent`, as TVM's operators compute it.
     pub(super) fn upper_bound(&mut self, min: Option<Value<'b>>, extent: Option<Value<'b>>) {
         let (Some(min), Some(extent)) = (min, extent) else { return };
         match (self.int_of(min), self.int_of(extent)) {
@@ -307,15 +307,16 @@ impl<'b> Tir<'_, '_, 'b> {
             && Self::is_declared_short(value)
     }
 
-    /// Whether a text declares a buffer of one element without its shape. TVM prints others by their names alone, too, but
-    /// does not read that.
+    /// Returns true if the text declares a buffer of one element without its shape. TVM prints all such buffers by
+    /// their names alone, but cannot read the others.
     fn is_declared_short(value: Value<'_>) -> bool {
         value
             .node()
             .is_some_and(|node| node.kind == kind::BUFFER && matches!(node.a, buffer_of::DECL | buffer_of::ALLOC))
     }
 
-    /// Whether a view is used by its name alone: the layout of one element is that of a scalar or of other bytes.
+    /// Returns true if a view is printed by its name alone. Its layout of one element is that of a scalar or of
+    /// other bytes.
     fn is_scalar_view(&self, value: Value<'_>) -> bool {
         let extent = |ty: Ty<'_>| {
             let buffer = ty.buffer().filter(|buffer| buffer.shape_len == 1)?;
@@ -326,7 +327,8 @@ impl<'b> Tir<'_, '_, 'b> {
         own == Some(1) && (value.ty().dtype() != parent.ty().dtype() || self.is_scalar(parent))
     }
 
-    /// Whether a scalar can have this offset: one over data that is there can, unless it brings in its variable.
+    /// Returns true if a scalar can have this offset. One that is declared over existing data can, unless it
+    /// introduces the offset's variable.
     fn offset_of_scalar(&self, value: Value<'_>, offset: u32) -> bool {
         let of = value.node().filter(|node| node.kind == kind::BUFFER).map(|node| node.a);
         if offset == NONE || of.is_none() {
@@ -341,7 +343,8 @@ impl<'b> Tir<'_, '_, 'b> {
         of == Some(buffer_of::DECL) && !brought_in
     }
 
-    /// `A[i, j]`, with the indices from the operand `first` on; only what is stored to is written with slices.
+    /// Prints `A[i, j]`, with the indices from the operand `first` on; only targets of stores are printed with
+    /// slices.
     pub(super) fn element(&mut self, buffer: Value<'b>, value: Value<'b>, first: usize) {
         self.push_name(buffer);
         if self.is_scalar(buffer) {
@@ -365,7 +368,7 @@ impl<'b> Tir<'_, '_, 'b> {
         self.push("]");
     }
 
-    /// Whether TVM reads lanes back as they are when they are in a slice: a number, or `T.vscale() * 4`.
+    /// Returns true if TVM reads these lanes back from a slice: a number, or `T.vscale() * 4`.
     fn lanes_of_slice(&self, lanes: Value<'_>, dtype: DType) -> bool {
         if self.int_of(lanes).is_some() {
             return true;
@@ -376,10 +379,11 @@ impl<'b> Tir<'_, '_, 'b> {
         scales && is_product && number.is_some_and(|(n, _)| n > 1) && dtype == DType::I32
     }
 
-    /// An index; a vector of steps of one positive number is a slice. TVM does not read slices in other steps as it prints them.
+    /// Prints an index. A vector with one positive constant step is a slice; TVM cannot read slices with other
+    /// steps as it prints them.
     fn index(&mut self, index: Value<'b>) {
         let stride = index.operand(1).and_then(|stride| self.int_of(stride));
-        // TVM does not read a slice back whose step is negative.
+        // TVM cannot read back a slice with a negative step.
         let stride = stride.filter(|(step, _)| *step > 0 && index.kind() == kind::RAMP);
         let Some((step, dtype)) = stride else { return self.expr(index, 0) };
         let (Some(base), Some(lanes)) = (index.operand(0), index.operand(2)) else { return };
@@ -431,7 +435,7 @@ impl<'b> Tir<'_, '_, 'b> {
         self.push(")");
     }
 
-    /// A region of a buffer.
+    /// Prints a region of a buffer.
     pub(super) fn access(&mut self, value: Value<'b>) {
         self.operand(value, 0, 15);
         if value.n_operands() < 2 {
@@ -452,7 +456,7 @@ impl<'b> Tir<'_, '_, 'b> {
         self.push("]");
     }
 
-    /// A data type as an argument of a call.
+    /// Prints a data type as an argument of a call.
     fn type_argument(&mut self, ty: Ty<'_>) {
         if ty.kind() != tykind::POINTER {
             self.push("\"");
@@ -491,7 +495,7 @@ impl<'b> Tir<'_, '_, 'b> {
             self.type_argument(value.ty());
         }
         if let Some(params) = value.attr("launch_params") {
-            // A kernel has its name before them.
+            // The name of a kernel precedes them.
             self.push(", launch_params=[");
             for (i, param) in params.items().enumerate() {
                 self.p.comma(i);
@@ -534,7 +538,7 @@ impl<'b> Tir<'_, '_, 'b> {
     // Buffers.
 }
 
-/// A float as TVM prints it in TIR: whole numbers in full.
+/// Prints a float as TVM does in TIR: whole numbers in full.
 fn float(out: &mut String, value: f64) {
     if !value.is_finite() {
         out.push_str(if value.is_nan() {
@@ -551,7 +555,7 @@ fn float(out: &mut String, value: f64) {
     }
 }
 
-/// Whether a call is written `~a`: constants would be computed at once.
+/// Returns true if a call is printed as `~a`; not for constants, which would be folded.
 pub(super) fn inverts_bits(value: Value<'_>) -> bool {
     let bits = |operand: &Value<'_>| {
         let ty = operand.ty();

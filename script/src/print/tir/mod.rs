@@ -1,4 +1,4 @@
-//! TIR functions as text: signature, scopes and names; statements, expressions and buffers have files of their own.
+//! Prints TIR functions: signature, scopes and names. Statements, expressions and buffers are in separate files.
 
 mod buffer;
 mod expr;
@@ -14,32 +14,32 @@ use std::collections::HashSet;
 use std::ops::Range;
 use taken::Taken;
 
-/// What a symbolic variable is called.
+/// The text of a symbolic variable.
 #[derive(Clone)]
 pub(super) enum SymText {
-    /// Nothing has brought it in yet.
+    /// Not introduced yet.
     New,
     Text(String),
-    /// It stands for a node: a variable, or an expression.
+    /// A node: a variable, or an expression.
     Node(u32),
 }
 
-/// Writes one TIR function.
+/// Prints one TIR function.
 pub(super) struct Tir<'p, 'a, 'b> {
     pub(super) p: &'p mut Printer<'a>,
     pub(super) body: &'b Body,
     pub(super) raw: &'b RawView<'b>,
-    /// For each node its name.
+    /// The name of each node.
     names: Vec<Cow<'b, str>>,
     taken: Taken<'b>,
     pub(super) syms: Vec<SymText>,
     pub(super) s_tir: bool,
-    /// Declarations that a signature needs, to be at the head of the body.
+    /// Declarations for the signature, to be printed at the head of the body.
     pub(super) head: String,
     pub(super) places: Vec<Range<usize>>,
 }
 
-/// Words that TVM's printer does not take as names of variables.
+/// Words that TVM's printer avoids as names of variables.
 const RESERVED: &[&str] = &["I", "T", "R", "cls"];
 
 impl<'p, 'a, 'b> Tir<'p, 'a, 'b> {
@@ -65,7 +65,7 @@ impl<'p, 'a, 'b> Tir<'p, 'a, 'b> {
         tir
     }
 
-    /// Symbolic variables that stand for nodes.
+    /// Finds the symbolic variables that represent nodes.
     fn syms_of_nodes(&mut self) {
         if self.syms.is_empty() {
             return;
@@ -87,14 +87,14 @@ impl<'p, 'a, 'b> Tir<'p, 'a, 'b> {
 
     // Names.
 
-    /// Gives a node the name of another one: both are one variable.
+    /// Gives a node the name of another one, because both are one variable.
     pub(super) fn name_as(&mut self, value: Value<'b>, other: Value<'b>) {
         if let (Some(at), Some(other)) = (value.index(), other.index()) {
             self.names[at] = self.names[other].clone();
         }
     }
 
-    /// Gives a node its name, unique among those in scope.
+    /// Gives a node its name, which is unique among those in scope.
     pub(super) fn name_node(&mut self, value: Value<'b>) {
         let Some(at) = value.index() else { return };
         if value.kind() == kind::LOOP_VAR
@@ -112,7 +112,7 @@ impl<'p, 'a, 'b> Tir<'p, 'a, 'b> {
         self.taken.mark()
     }
 
-    /// Names that were given since are free again.
+    /// Releases the names that were assigned since a mark.
     pub(super) fn release(&mut self, mark: usize) {
         self.taken.release(mark);
     }
@@ -124,12 +124,12 @@ impl<'p, 'a, 'b> Tir<'p, 'a, 'b> {
         }
     }
 
-    /// Whether a node was given its name.
+    /// Returns true if a node has a name.
     pub(super) fn has_name(&self, value: Value<'b>) -> bool {
         value.index().and_then(|at| self.names.get(at)).is_some_and(|name| !name.is_empty())
     }
 
-    /// Brings in a symbolic variable under a name of its own.
+    /// Introduces a symbolic variable under a unique name.
     pub(super) fn define_sym(&mut self, id: u32) -> String {
         let hint = valid_name(self.body.sym_name(id).unwrap_or("n"));
         let name = self.taken.fresh(Cow::Owned(hint)).into_owned();
@@ -155,7 +155,7 @@ impl<'p, 'a, 'b> Tir<'p, 'a, 'b> {
         }
     }
 
-    /// `T.int32`, `T.handle("float32", "global")`.
+    /// Prints `T.int32` or `T.handle("float32", "global")`.
     pub(super) fn value_type(&mut self, ty: Ty<'_>) {
         if ty.kind() != tykind::POINTER {
             if ty.kind() != tykind::PRIM {
@@ -240,19 +240,19 @@ impl<'p, 'a, 'b> Tir<'p, 'a, 'b> {
         self.push("})\n");
     }
 
-    /// An attribute of which no part is a value of the function.
+    /// Prints an attribute that does not contain a value of the function.
     pub(super) fn plain_attr(&mut self, value: AttrView<'_>) {
         let body = self.body;
         self.p.attr(value, &|sym| valid_name(body.sym_name(sym.id).unwrap_or("n")));
     }
 
-    /// A dict of such attributes.
+    /// Prints a dict of such attributes.
     pub(super) fn plain_dict(&mut self, dict: Dict<'_>) {
         let body = self.body;
         self.p.dict(dict, &|sym| valid_name(body.sym_name(sym.id).unwrap_or("n")));
     }
 
-    /// Whether TVM puts the statements into a block that is not written.
+    /// Returns true if TVM adds an implicit block around the statements.
     fn has_root_block(&self, root: Value<'b>) -> bool {
         let block_alloc = |value: Value<'_>| {
             value.kind() == kind::BUFFER && value.node().is_some_and(|node| node.a == buffer_of::BLOCK)
@@ -266,9 +266,9 @@ impl<'p, 'a, 'b> Tir<'p, 'a, 'b> {
         }
     }
 
-    /// Parameters; the data types of their shapes' variables say how each is written.
+    /// Prints the parameters; the data types of shape variables determine how each is printed.
     fn params(&mut self, root: Value<'b>) {
-        // What their shapes say beyond dimensions comes before them.
+        // Facts about their shapes, besides dimensions, precede them.
         let children = root.region().children().filter(|value| !value.is_nested());
         let params: Vec<Value<'b>> = children.take_while(|value| value.kind() == kind::PARAM).collect();
         self.type_vars(&params);
@@ -300,7 +300,7 @@ impl<'p, 'a, 'b> Tir<'p, 'a, 'b> {
         self.raw.prims().get(id as usize).filter(|rec| rec.op == prim::VAR).map(|rec| rec.a)
     }
 
-    /// 64-bit variables of the signature that no parameter is: they are declared above the module.
+    /// Declares, above the module, the 64-bit variables of the signature that are not parameters.
     fn type_vars(&mut self, params: &[Value<'b>]) {
         if self.syms.is_empty() {
             return;
@@ -331,7 +331,7 @@ impl<'p, 'a, 'b> Tir<'p, 'a, 'b> {
         names.into_iter().for_each(|name| self.p.declare_type_var(name));
     }
 
-    /// Every symbolic variable of a dimension.
+    /// Calls `f` for every symbolic variable of a dimension.
     pub(super) fn each_sym(&self, id: u32, f: &mut dyn FnMut(u32, DType)) {
         let Some(rec) = self.raw.prims().get(id as usize) else { return };
         match rec.op {
@@ -345,7 +345,7 @@ impl<'p, 'a, 'b> Tir<'p, 'a, 'b> {
         }
     }
 
-    /// The value of an integer operand, with its data type.
+    /// Returns the value of an integer operand, with its data type.
     pub(super) fn int_of(&self, value: Value<'_>) -> Option<(i64, DType)> {
         let leaf = value.leaf().filter(|leaf| leaf.kind == leaf::PRIM)?;
         self.prim_int(leaf.val as u32)
@@ -356,12 +356,12 @@ impl<'p, 'a, 'b> Tir<'p, 'a, 'b> {
         Some(((u64::from(rec.a) | u64::from(rec.b) << 32) as i64, DType(rec.dtype)))
     }
 
-    /// Whether two expressions are the same in every part.
+    /// Returns true if two expressions are equal in every part.
     pub(super) fn same(&self, a: Value<'_>, b: Value<'_>) -> bool {
         if a.word() == b.word() {
             return true;
         }
-        // A table can have an entry twice.
+        // A table can contain an entry twice.
         if (a.word() & b.word()) & LEAF_BIT != 0 {
             return a.dim().is_some_and(|dim| b.dim() == Some(dim));
         }

@@ -1,4 +1,4 @@
-//! Statements of TIR as text.
+//! Prints TIR statements.
 
 use crate::print::by_key;
 use crate::print::text::python_string;
@@ -8,7 +8,7 @@ use passhost_lang::ir::records::{axis, buffer_of, flag, kind};
 use passhost_lang::ir::{AttrView, DType, Value};
 use std::fmt::Write;
 
-/// Whether a node is a statement of its own in TVM's sense: what the printer puts in between is none.
+/// Returns true if a node is a statement in TVM. Nodes that the printer only inserts are not.
 fn is_statement(value: Value<'_>) -> bool {
     match value.kind() {
         kind::BUFFER => {
@@ -31,7 +31,8 @@ fn is_statement(value: Value<'_>) -> bool {
     }
 }
 
-/// Whether nothing comes after the only statement of a region: then what it opens may hold for the rest of that.
+/// Returns true if the only statement of a region is its last node, so that its scope may extend to the end of the
+/// region.
 fn ends_with_only_statement(header: Value<'_>) -> bool {
     let mut found = false;
     for child in header.region().children().filter(|child| !child.is_nested()) {
@@ -44,14 +45,14 @@ fn ends_with_only_statement(header: Value<'_>) -> bool {
 }
 
 impl<'b> Tir<'_, '_, 'b> {
-    /// The statement of a scope, if it has exactly one.
+    /// Returns the statement of a scope, if it has exactly one.
     pub(super) fn only_statement(&self, header: Value<'b>) -> Option<Value<'b>> {
         let mut statements = header.region().children().filter(|child| is_statement(*child));
         let only = statements.next();
         if statements.next().is_none() { only } else { None }
     }
 
-    /// Content of a region, with names of its own.
+    /// Prints the content of a region, with its own names.
     pub(super) fn scope(&mut self, header: Value<'b>, depth: usize) {
         let (mark, from) = (self.mark(), self.p.out.len());
         self.children(header, depth, ends_with_only_statement(header));
@@ -74,7 +75,7 @@ impl<'b> Tir<'_, '_, 'b> {
         }
     }
 
-    /// One statement; gives the one that was printed with it.
+    /// Prints one statement. Returns the one that was printed with it, if any.
     fn statement(&mut self, value: Value<'b>, depth: usize, alone: bool) -> Option<Value<'b>> {
         match value.kind() {
             kind::FOR => self.for_(value, depth),
@@ -116,7 +117,7 @@ impl<'b> Tir<'_, '_, 'b> {
                 self.push("with T.init():\n");
                 self.scope(value, depth + 1);
             }
-            // What its user, or the head of the region around it, writes.
+            // Printed by its user, or in the head of the region around it.
             kind::PARAM | kind::LOOP_VAR | kind::ITER_VAR | kind::ACCESS => {}
             _ if value.is_nested() => {}
             other => self.p.cannot(format!("a node of kind {other:#x} among the statements")),
@@ -124,7 +125,7 @@ impl<'b> Tir<'_, '_, 'b> {
         None
     }
 
-    /// `x = value`; a variable that is defined here says that it is one.
+    /// Prints `x = value`; a variable that is defined here is marked as one.
     fn bind(&mut self, value: Value<'b>, depth: usize) {
         self.indent(depth);
         match value.operand(1) {
@@ -145,7 +146,7 @@ impl<'b> Tir<'_, '_, 'b> {
         self.push("\n");
     }
 
-    /// A call is a statement as it is; what else is evaluated for its effect is an argument of `T.evaluate`.
+    /// Prints an evaluation. A call is a statement itself; anything else is an argument of `T.evaluate`.
     fn evaluate(&mut self, value: Value<'b>, depth: usize) {
         self.indent(depth);
         let call = value.operand(0).is_some_and(|operand| operand.kind() == kind::CALL && !inverts_bits(operand));
@@ -164,7 +165,7 @@ impl<'b> Tir<'_, '_, 'b> {
         self.push("\n");
     }
 
-    /// Loops that start at 0, one directly in the other, are one `T.grid`.
+    /// Prints loops. Nested loops that start at 0 are one `T.grid`.
     fn for_(&mut self, outer: Value<'b>, depth: usize) {
         let mut grid: Vec<(Value<'b>, Value<'b>)> = Vec::new();
         let mut next = Some(outer);
@@ -208,7 +209,7 @@ impl<'b> Tir<'_, '_, 'b> {
         grid.iter().any(|(_, var)| *var == value) || value.is_nested() && value.operands().any(|v| self.uses(v, grid))
     }
 
-    /// `for i in range(16)`, and all other kinds.
+    /// Prints the head of one loop: `for i in range(16)`, or another kind.
     fn one_loop(&mut self, value: Value<'b>) {
         self.push("for ");
         if let Some(var) = value.region().children().next().filter(|var| var.kind() == kind::LOOP_VAR) {
@@ -299,7 +300,7 @@ impl<'b> Tir<'_, '_, 'b> {
         }
     }
 
-    /// Whether a block iterator runs over just the range of the loop that it is bound to.
+    /// Returns true if a block iterator has exactly the range of the loop that it is bound to.
     fn is_remapped(&self, iter: Value<'b>) -> bool {
         let kind = iter.node().map_or(axis::OPAQUE, |node| node.a);
         let (Some(min), Some(extent), Some(value)) = (iter.operand(0), iter.operand(1), iter.operand(2)) else {
@@ -383,7 +384,7 @@ impl<'b> Tir<'_, '_, 'b> {
         }
     }
 
-    /// Declarations of the variables that what is accessed mentions.
+    /// Declares the variables that are mentioned by the accesses.
     fn vars_before(&mut self, block: Value<'b>, of: impl Fn(&Value<'_>) -> bool, depth: usize) {
         let Some(last) = block.region().children().filter(|child| of(child)).last() else { return };
         for child in block.region().children().take_while(|child| *child != last) {
@@ -424,7 +425,8 @@ impl<'b> Tir<'_, '_, 'b> {
         self.push("]");
     }
 
-    /// An attribute holds for the scope below; where nothing else is beside it, the scope is not indented.
+    /// Prints an attribute, which applies to the scope below; if it is the only statement, the scope is not
+    /// indented.
     fn attr(&mut self, value: Value<'b>, depth: usize, alone: bool) {
         self.indent(depth);
         self.push(if alone { "T.attr(" } else { "with T.attr(" });
@@ -463,7 +465,7 @@ impl<'b> Tir<'_, '_, 'b> {
         self.scope(last, if alone { depth } else { depth + 1 });
     }
 
-    /// `T.iter_var(i, T.Range(0, 16), "DataPar", "")`.
+    /// Prints `T.iter_var(i, T.Range(0, 16), "DataPar", "")`.
     fn iter_var_node(&mut self, value: Value<'b>, var: Value<'b>) {
         self.push("T.iter_var(");
         self.expr(var, 0);
@@ -539,8 +541,7 @@ impl<'b> Tir<'_, '_, 'b> {
         }
     }
 
-    /// A variable that nothing defines.
-    /// `bx, by = T.cta_id([4, 4])`; the first variable prints all.
+    /// Prints `bx, by = T.cta_id([4, 4])`, variables without a definition; the first variable prints all.
     fn scope_ids(&mut self, value: Value<'b>, callee: &str, depth: usize) {
         if value.attr("part").is_some() {
             return;
@@ -629,7 +630,7 @@ impl<'b> Tir<'_, '_, 'b> {
         self.expr(stored, 0);
     }
 
-    /// Whether the flags of a node say that it names a value of its own.
+    /// Returns true if the flags of a node mark it as a named value.
     pub(super) fn is_named(value: Value<'_>) -> bool {
         value.has(flag::BOUND)
     }

@@ -1,35 +1,36 @@
-//! Names that are taken in the scopes of a TIR function, and the lowest free number for one that is wanted again.
+//! Tracks the names in use in the scopes of a TIR function, and the lowest free number for a name that is used
+//! again.
 
 use foldhash::fast::RandomState;
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-/// Names that are taken.
+/// The names in use.
 #[derive(Default)]
 pub(super) struct Taken<'b> {
     names: HashSet<Cow<'b, str>, RandomState>,
-    /// The names in the order in which they were given.
+    /// The names in order of assignment.
     log: Vec<Cow<'b, str>>,
-    /// Of names that were wanted again, the numbers of `name_1`, `name_2`, …
+    /// For names that were requested again, the numbers of `name_1`, `name_2`, …
     numbers: HashMap<Cow<'b, str>, Numbers, RandomState>,
 }
 
-/// Numbers that follow one name.
+/// The numbers of one name.
 #[derive(Default)]
 struct Numbers {
-    /// Those up to here were looked up.
+    /// The greatest number that was looked up.
     known: u32,
-    /// Those of them that are free.
+    /// The free ones among them.
     free: BTreeSet<u32>,
 }
 
 impl<'b> Taken<'b> {
-    /// Takes a word for ever.
+    /// Reserves a word permanently.
     pub(super) fn reserve(&mut self, word: &'static str) {
         self.names.insert(Cow::Borrowed(word));
     }
 
-    /// Takes a name: this one if it is free, else the one with the lowest number that is.
+    /// Takes a name: the hint itself if it is free, otherwise with the lowest free number.
     pub(super) fn fresh(&mut self, hint: Cow<'b, str>) -> Cow<'b, str> {
         let name = if self.names.contains(&hint) { Cow::Owned(self.numbered(hint)) } else { hint };
         if let Some((numbers, number)) = self.numbers_of(&name) {
@@ -40,7 +41,7 @@ impl<'b> Taken<'b> {
         name
     }
 
-    /// A name with the lowest number that is free. Each number of it is looked up once, however often it is asked for.
+    /// Returns a name with the lowest free number. Each number is looked up once, however often it is requested.
     fn numbered(&mut self, hint: Cow<'b, str>) -> String {
         let with = |number: u32| format!("{hint}_{number}");
         let numbers = self.numbers.entry(hint.clone()).or_default();
@@ -56,7 +57,7 @@ impl<'b> Taken<'b> {
         }
     }
 
-    /// The numbers that a name is one of, if its number was looked up.
+    /// Returns the numbers to which a numbered name belongs, if its number was looked up.
     fn numbers_of(&mut self, name: &str) -> Option<(&mut Numbers, u32)> {
         if !name.ends_with(|last: char| last.is_ascii_digit()) || self.numbers.is_empty() {
             return None;
@@ -68,12 +69,12 @@ impl<'b> Taken<'b> {
         (number <= numbers.known).then_some((numbers, number))
     }
 
-    /// How many names were given.
+    /// Returns the number of assigned names.
     pub(super) fn mark(&self) -> usize {
         self.log.len()
     }
 
-    /// Names that were given since are free again.
+    /// Releases the names that were assigned since a mark.
     pub(super) fn release(&mut self, mark: usize) {
         for name in self.log.split_off(mark) {
             self.names.remove(&name);
@@ -88,7 +89,7 @@ impl<'b> Taken<'b> {
 mod tests {
     use super::*;
 
-    /// The lowest free number, found by trying all.
+    /// Finds the lowest free number by trying all.
     fn lowest(taken: &Taken<'_>, hint: &str) -> String {
         let mut all = std::iter::once(hint.to_string()).chain((1..).map(|number| format!("{hint}_{number}")));
         all.find(|name| !taken.names.contains(name.as_str())).expect("a free name")
@@ -96,7 +97,7 @@ mod tests {
 
     #[test]
     fn a_name_has_the_lowest_free_number() {
-        // Names of every kind, in scopes that open and close.
+        // Uses names of every kind, in scopes that open and close.
         let (mut taken, mut marks, mut state) = (Taken::default(), Vec::new(), 1u64);
         for _ in 0..20_000 {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -128,7 +129,7 @@ mod tests {
             taken.fresh(Cow::Borrowed("a"));
         }
         assert_eq!(known(&taken), 9_999);
-        // In scopes that close, nothing is looked up again.
+        // After scopes close, nothing is looked up again.
         for _ in 0..10_000 {
             let mark = taken.mark();
             assert_eq!(

@@ -1,4 +1,4 @@
-//! Dataflow blocks, Ifs and their branches.
+//! Reads dataflow blocks, Ifs and their branches.
 
 use super::FnReader;
 use crate::read::types::accept;
@@ -69,12 +69,12 @@ impl<'a> FnReader<'a> {
         Ok(())
     }
 
-    /// What is seen outside of a dataflow block has a type that does not mention the scalars of the block.
+    /// Removes the scalars of a dataflow block from the type of a value that is visible outside.
     pub(super) fn hide_inner(&mut self, v: V) {
         self.b.hide_inner(v, self.scalars.iter().map(|(scalar, sym)| (*scalar, sym.id)));
     }
 
-    /// An If: its value is what both branches bind last, under one name.
+    /// Reads an If. Its value is the last binding of both branches, which have one name.
     pub(super) fn if_(&mut self, branch: &'a StmtIf) -> Read<()> {
         self.if_else(&branch.test, &branch.body, &branch.elif_else_clauses)
     }
@@ -111,7 +111,7 @@ impl<'a> FnReader<'a> {
         Ok(())
     }
 
-    /// The branch that an `elif` is: an If is its only content.
+    /// Reads the branch of an `elif`, whose only content is an If.
     fn elif(&mut self, name: &str, test: &'a Expr, body: &'a [Stmt], rest: &'a [ElifElseClause]) -> Read<TypeId> {
         self.b.begin(NodeSpec::new(kind::BRANCH), &[], None);
         self.enter();
@@ -130,7 +130,7 @@ impl<'a> FnReader<'a> {
         ty
     }
 
-    /// Type of an If: that of both branches, or what they have in common.
+    /// Returns the type of an If: that of both branches, or their common supertype.
     pub(super) fn join(&mut self, a: TypeId, b: TypeId) -> TypeId {
         if a == b || a == TypeId::NONE || b == TypeId::NONE {
             return a;
@@ -139,7 +139,7 @@ impl<'a> FnReader<'a> {
         self.b.ty(&joined)
     }
 
-    /// A branch; `name` is for the result, where that has none.
+    /// Reads a branch; `name` is for a result without a name.
     pub(super) fn branch(&mut self, body: &'a [Stmt], name: &str) -> Read<TypeId> {
         self.b.begin(NodeSpec::new(kind::BRANCH), &[], None);
         self.enter();
@@ -153,7 +153,7 @@ impl<'a> FnReader<'a> {
                 None => return Err(unexpected(last, "a value")),
             },
             Stmt::Assign(assign) => self.branch_result(&assign.value, None, name)?,
-            // An inner If: its variable is the result.
+            // An inner If, whose variable is the result.
             other => {
                 self.statement(other, None)?;
                 let (name, at) = last_target(body, span(other))?;
@@ -171,7 +171,7 @@ impl<'a> FnReader<'a> {
         }
     }
 
-    /// Whether a value is a number, constant, shape or the like, which is not a node.
+    /// Returns true if a value is a number, constant, shape or the like, which is not a node.
     fn is_leaf(&self, value: &Expr) -> bool {
         match value {
             Expr::NumberLiteral(_) | Expr::BooleanLiteral(_) | Expr::StringLiteral(_) | Expr::Attribute(_) => true,
@@ -190,7 +190,8 @@ impl<'a> FnReader<'a> {
         }
     }
 
-    /// The value of the last binding of a branch; anything but a variable, leaf or tuple gets a binding of its own.
+    /// Reads the value of the last binding of a branch; anything but a variable, leaf or tuple gets its own
+    /// binding.
     pub(super) fn branch_result(&mut self, value: &'a Expr, annotation: Option<&'a Expr>, name: &str) -> Read<V> {
         if let Expr::Name(name) = value {
             let v = self.lookup(name.id.as_str(), span(name))?;
@@ -198,13 +199,13 @@ impl<'a> FnReader<'a> {
             return Ok(v);
         }
         if self.is_tuple(value) {
-            // A tuple is the result itself, as where a function returns one.
+            // A tuple is the result itself, as in the `return` of a function.
             self.close_block();
             let v = self.expr(value)?;
             annotation.map_or(Ok(()), |annotation| self.declared(v, annotation).map(drop))?;
             return Ok(v);
         }
-        // What is not a node needs no block, which would be one without content.
+        // A leaf is not a node, so a block for it would be empty.
         if !self.is_leaf(value) {
             self.open_block();
         }
@@ -219,7 +220,7 @@ impl<'a> FnReader<'a> {
     }
 }
 
-/// The variable that a dataflow block binds last, of those that it gives out.
+/// Returns the last bound variable among the outputs of a dataflow block.
 fn last_output(with: &StmtWith, at: Range<usize>) -> Read<(&str, Range<usize>)> {
     let outputs = match with.body.split_last() {
         Some((Stmt::Expr(last), front)) => match &*last.value {
@@ -242,7 +243,7 @@ fn last_output(with: &StmtWith, at: Range<usize>) -> Read<(&str, Range<usize>)> 
     }
 }
 
-/// The variable that a branch binds last.
+/// Returns the last bound variable of a branch.
 fn last_target(body: &[Stmt], at: Range<usize>) -> Read<(&str, Range<usize>)> {
     let target = match body.last() {
         Some(Stmt::AnnAssign(assign)) => Some(&*assign.target),

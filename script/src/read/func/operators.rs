@@ -1,4 +1,4 @@
-//! Operators of Python on tensors: `x + y` calls `relax.add`, and `x.astype("float16")` calls `relax.astype`.
+//! Reads Python operators on tensors: `x + y` calls `relax.add`, and `x.astype("float16")` calls `relax.astype`.
 
 use super::FnReader;
 use crate::read::types::{accept, dtype_of, keyword};
@@ -10,7 +10,7 @@ use ruff_python_ast::{CmpOp, Expr, ExprCall, Operator, UnaryOp};
 use std::ops::Range;
 
 impl<'a> FnReader<'a> {
-    /// Whether an expression is made of scalars only: then it is one, and no call of an operator.
+    /// Returns true if an expression consists of scalars only; then it is a scalar, and not a call of an operator.
     pub(crate) fn is_scalar(&self, expr: &Expr) -> bool {
         match expr {
             Expr::NumberLiteral(_) | Expr::BooleanLiteral(_) => true,
@@ -29,7 +29,7 @@ impl<'a> FnReader<'a> {
         }
     }
 
-    /// A call of the operator that an operator of Python means.
+    /// Reads a Python operator as a call of its Relax operator.
     pub(crate) fn python_operator(&mut self, expr: &'a Expr) -> Read<V> {
         let (name, operands) = match expr {
             Expr::BinOp(binary) => (binary_name(binary.op), vec![&*binary.left, &*binary.right]),
@@ -61,7 +61,7 @@ impl<'a> FnReader<'a> {
         self.apply(name, &values, Vec::new(), span(expr))
     }
 
-    /// `x.astype("float16")`.
+    /// Reads `x.astype("float16")`.
     pub(crate) fn astype(&mut self, value: &'a Expr, call: &'a ExprCall) -> Read<V> {
         const USAGE: &str = "x.astype(\"float16\")";
         accept(call, 1, &["dtype"], USAGE)?;
@@ -73,7 +73,8 @@ impl<'a> FnReader<'a> {
         self.apply("astype", &[v], vec![("dtype", dtype)], span(call))
     }
 
-    /// What comes first decides that the operator is one of tensors. Of a call, the operator itself checks it.
+    /// Checks the first operand, which decides that the operator is one of tensors. Results of calls are checked by
+    /// the operator itself.
     fn must_be_tensor(&self, v: V, at: &Expr) -> Read<()> {
         let ty = self.b.type_owned(self.b.type_of(v));
         if matches!(ty, Type::Tensor(_)) || at.is_call_expr() && !self.is_bound(v) {
@@ -83,7 +84,7 @@ impl<'a> FnReader<'a> {
         Err(Diagnostic::new(span(at), message).help("operators of Python calculate with scalars, or with tensors"))
     }
 
-    /// A call of an operator that the text does not name.
+    /// Builds a call of an operator that is not named in the text.
     fn apply(&mut self, name: &'static str, values: &[V], attrs: Vec<(&str, Attr)>, at: Range<usize>) -> Read<V> {
         let Some((info, callee)) = self.operator_info(name) else {
             return Ok(self.kept(&format!("relax.{name}"), at, values, attrs));

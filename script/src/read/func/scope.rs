@@ -1,4 +1,4 @@
-//! Names, symbolic variables and blocks that are open while a function is read.
+//! The names, symbolic variables and blocks that are open while a function is read.
 
 use super::{FnReader, Local, Open};
 use crate::read::Read;
@@ -21,7 +21,7 @@ impl<'a> FnReader<'a> {
     }
 
     pub(super) fn leave_names(&mut self) {
-        // What named the dimensions may be inside the scope.
+        // The values that named the dimensions may be inside the scope.
         self.named_dims.clear();
         for name in self.scopes.pop().unwrap_or_default() {
             let Some(local) = self.locals.remove(name) else { continue };
@@ -35,7 +35,7 @@ impl<'a> FnReader<'a> {
         }
     }
 
-    /// Opens a binding block where none is open.
+    /// Opens a binding block unless one is open.
     pub(crate) fn open_block(&mut self) {
         if !self.in_dataflow && self.blocks.last() != Some(&Open::Block) {
             self.close_block();
@@ -44,7 +44,7 @@ impl<'a> FnReader<'a> {
         }
     }
 
-    /// Opens a dataflow block. One that follows another directly goes on with it, as TVM reads them.
+    /// Opens a dataflow block. As in TVM, one that directly follows another continues it.
     pub(super) fn open_dataflow(&mut self) {
         if self.blocks.last() != Some(&Open::Dataflow) {
             self.close_block();
@@ -66,7 +66,7 @@ impl<'a> FnReader<'a> {
         }
     }
 
-    /// Gives a name to a value. It may have had another meaning before, as in Python.
+    /// Gives a name to a value. As in Python, it may have had another meaning before.
     pub(super) fn define(&mut self, name: &'a str, v: V, at: Range<usize>) {
         if name == "_" {
             return;
@@ -88,7 +88,7 @@ impl<'a> FnReader<'a> {
         }
     }
 
-    /// Refuses the name of a local function that means something in the same scope: TVM takes no second one.
+    /// Refuses a local function whose name is already used in the same scope, as TVM does.
     pub(super) fn no_local(&self, name: &str, at: Range<usize>) -> Read<()> {
         match self.locals.get(name).filter(|before| before.depth == self.scopes.len()) {
             Some(before) => Err(Diagnostic::new(at, format!("`{name}` is defined twice"))
@@ -99,7 +99,7 @@ impl<'a> FnReader<'a> {
         }
     }
 
-    /// Dimensions can no longer use the name of a scalar.
+    /// Removes the name of a scalar, so that dimensions cannot use it any more.
     fn forget_scalar(&mut self, name: &str, v: V) {
         if let Some(sym) = self.scalars.get(&v)
             && self.syms.get(name) == Some(sym)
@@ -110,14 +110,14 @@ impl<'a> FnReader<'a> {
         }
     }
 
-    /// Makes a variable, if it is a scalar, the symbolic variable of its name.
+    /// If a variable is a scalar, makes it the symbolic variable of its name.
     pub(super) fn name_scalar(&mut self, v: V, name: &str) {
         if let Some(sym) = self.b.make_symbol(v, name) {
             self.scalars.insert(v, sym);
         }
     }
 
-    /// A variable by name.
+    /// Returns a variable by name.
     pub(crate) fn lookup(&self, name: &str, at: Range<usize>) -> Read<V> {
         if let Some(local) = self.locals.get(name) {
             return Ok(local.v);
@@ -130,12 +130,12 @@ impl<'a> FnReader<'a> {
         ))
     }
 
-    /// A symbolic variable that was met before.
+    /// Returns a symbolic variable that was already used.
     pub(crate) fn known_sym(&self, name: &str) -> Option<Sym> {
         self.syms.get(name).copied()
     }
 
-    /// A symbolic variable by name.
+    /// Returns a symbolic variable by name.
     pub(crate) fn sym(&mut self, name: &str, at: Range<usize>) -> Read<Sym> {
         if let Some(sym) = self.syms.get(name) {
             return Ok(*sym);
@@ -155,7 +155,8 @@ impl<'a> FnReader<'a> {
         )))
     }
 
-    /// Whether an effect may be here: not in a dataflow block or a function that is declared pure.
+    /// Returns true if effects are allowed here, that is, not in a dataflow block or a function that is declared
+    /// pure.
     pub(crate) fn may_have_effects(&self) -> bool {
         !self.in_dataflow && self.pure.last() == Some(&false)
     }

@@ -1,4 +1,5 @@
-//! Several variables to the left of `=`: each gets a binding of its own, and all are there only after the last one.
+//! Reads several variables to the left of `=`. Each gets its own binding, and all are defined only after the last
+//! one.
 
 use super::FnReader;
 use crate::read::types::int;
@@ -8,20 +9,20 @@ use passhost_lang::ir::{Type, V};
 use ruff_python_ast::{Expr, ExprName};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a variable is bound to.
+/// The value of a variable.
 enum Part<'a> {
     Value(&'a Expr),
-    /// The element of a tuple, or of an element of it, and so on.
+    /// An element of a tuple, or of an element of it, and so on.
     Element(&'a Expr, Vec<u32>),
 }
 
-/// The tuples that are unpacked, by where they are written and the path within them.
+/// The unpacked tuples, by their place in the text and the path within them.
 type Tuples = BTreeMap<(usize, Vec<u32>), V>;
 
 const HELP: &str = "bind the value to a variable first: `both = R.split(x, 2)`, then `a, b = both`";
 
 impl<'a> FnReader<'a> {
-    /// `a, b = x, R.exp(y)`; `m, n = T.int64(), T.int64()`; `a, b = pair`.
+    /// Reads `a, b = x, R.exp(y)`; `m, n = T.int64(), T.int64()`; `a, b = pair`.
     pub(super) fn unpack(&mut self, target: &'a Expr, value: &'a Expr) -> Read<()> {
         let mut parts = Vec::new();
         self.pair(target, Part::Value(value), &mut parts)?;
@@ -51,7 +52,7 @@ impl<'a> FnReader<'a> {
         Ok(())
     }
 
-    /// A value, or an element of it. Like TVM, each tuple of which several elements are taken is bound once.
+    /// Reads a value, or an element of it. As in TVM, each tuple with several used elements is bound once.
     fn element(&mut self, value: &'a Expr, path: &[u32], tuples: &mut Tuples) -> Read<V> {
         let Some((index, front)) = path.split_last() else { return self.expr(value) };
         let key = (span(value).start, front.to_vec());
@@ -67,7 +68,7 @@ impl<'a> FnReader<'a> {
         Ok(self.b.tuple_get(tuple, *index, None))
     }
 
-    /// The variables of a target, each with what it is bound to.
+    /// Collects the variables of a target, each with its value.
     fn pair(&self, target: &'a Expr, part: Part<'a>, into: &mut Vec<(&'a ExprName, Part<'a>)>) -> Read<()> {
         let targets = match target {
             Expr::Name(name) => {
@@ -95,7 +96,7 @@ impl<'a> FnReader<'a> {
         targets.iter().zip(parts).try_for_each(|(target, part)| self.pair(target, part, into))
     }
 
-    /// The values in a tuple that is written where it is unpacked.
+    /// Returns the values of a tuple that is written where it is unpacked.
     fn written(&self, value: &'a Expr) -> Option<&'a [Expr]> {
         match value {
             Expr::Tuple(tuple) => Some(&tuple.elts),
@@ -107,7 +108,7 @@ impl<'a> FnReader<'a> {
         }
     }
 
-    /// Number of the fields of a tuple, or of an element of it.
+    /// Returns the number of fields of a tuple, or of an element of it.
     fn n_fields(&self, value: &'a Expr, path: &[u32]) -> Read<u32> {
         let ty = path.iter().try_fold(self.known_type(value)?, |ty, index| element(ty, *index));
         match ty {
@@ -116,7 +117,7 @@ impl<'a> FnReader<'a> {
         }
     }
 
-    /// The type of a variable, or of an element of one.
+    /// Returns the type of a variable, or of an element of one.
     fn known_type(&self, value: &'a Expr) -> Read<Type> {
         let found = match value {
             Expr::Name(name) => Some(self.b.type_owned(self.b.type_of(self.lookup(name.id.as_str(), span(name))?))),

@@ -1,4 +1,4 @@
-//! Arithmetic of TIR: which data types operands have, and how they are brought to one.
+//! TIR arithmetic: the data types of operands, and their conversion to a common type.
 
 use crate::print::{operation_constructor, operation_name};
 use crate::read::Read;
@@ -12,11 +12,11 @@ use std::cmp::Ordering;
 use std::ops::Range;
 
 impl TirReader<'_> {
-    /// `a op b` by an operator of Python, which brings operands to one data type. What there was before `a` was read is
-    /// the first `from` nodes.
+    /// Reads `a op b` by a Python operator, which converts operands to a common data type. The first `from` nodes
+    /// existed before `a` was read.
     ///
     /// # Errors
-    /// If the operation takes no such operands, or nothing is the type of both; at `at`.
+    /// Fails at `at` if the operation does not take such operands, or they have no common type.
     pub(super) fn operator(&mut self, op: u16, a: E, b: E, from: u32, at: Range<usize>) -> Read<E> {
         if a.is == Is::Literal && b.is == Is::Literal {
             let known = of_numbers(op, self.constant_of(a), self.constant_of(b));
@@ -24,7 +24,7 @@ impl TirReader<'_> {
                 return Ok(known);
             }
         }
-        // These TVM makes by constructors, comparisons if a number of the text is at their left.
+        // TVM builds these with constructors, and comparisons with a literal at the left, too.
         let computes = match op {
             prim::EQ | prim::NE | prim::AND | prim::OR => false,
             prim::LT..=prim::GE => a.is != Is::Literal,
@@ -33,21 +33,22 @@ impl TirReader<'_> {
         self.operation_of(op, a, b, computes.then_some(from), &at)
     }
 
-    /// `T.min(a, b)` and the like: as the operator, but of values that have a type.
+    /// Reads `T.min(a, b)` and the like: as the operator, but on typed values.
     ///
     /// # Errors
-    /// As [`TirReader::operator`].
+    /// Fails as [`TirReader::operator`] does.
     pub(super) fn operator_function(&mut self, op: u16, a: E, b: E, from: u32, at: Range<usize>) -> Read<E> {
         if let (prim::TRUNCDIV, Some(wrong)) = (op, [a, b].iter().find(|e| !e.dtype.is_int())) {
             let message = format!("T.truncdiv takes integers, found {}", wrong.dtype);
             return Err(Diagnostic::new(at, message).help("a / b divides floats"));
         }
-        // A shift has no constructor, so the function is the one form in which nothing is computed.
+        // A shift does not have a constructor, so this function is the only form without folding.
         let computes = !matches!(op, prim::SHL | prim::SHR);
         self.operation_of(op, a, b, computes.then_some(from), &at)
     }
 
-    /// `a op b` of operands that are brought to one type; with the nodes before `a`, computed where TVM does so.
+    /// Builds `a op b` with operands converted to a common type. `computed` has the number of nodes before `a` if
+    /// TVM folds constants here.
     fn operation_of(&mut self, op: u16, a: E, b: E, computed: Option<u32>, at: &Range<usize>) -> Read<E> {
         let (op, a, b) = self.operands(op, a, b, at)?;
         let known = match computed {
@@ -57,7 +58,7 @@ impl TirReader<'_> {
         Ok(known.unwrap_or_else(|| self.operation(op, a, b)))
     }
 
-    /// The operands of an operator at one data type, and the operation that it is of these.
+    /// Converts the operands of an operator to one data type, and returns them with the operation on that type.
     fn operands(&mut self, op: u16, a: E, b: E, at: &Range<usize>) -> Read<(u16, E, E)> {
         let (mut op, mut a, mut b) = (op, a, b);
         match op {
@@ -65,7 +66,7 @@ impl TirReader<'_> {
                 return Err(Diagnostic::new(at.clone(), "`/` of two integers says not how to round")
                     .help("a // b rounds down, T.truncdiv(a, b) to zero"));
             }
-            // Of vectors of two types, and of integers, they are the operations on bits.
+            // On vectors of two types, and on integers, these are bitwise operations.
             prim::AND | prim::OR
                 if (a.dtype.lanes() != 1 || b.dtype.lanes() != 1) && (a.dtype != b.dtype || a.dtype.is_int()) =>
             {
@@ -74,7 +75,7 @@ impl TirReader<'_> {
             _ => {}
         }
         if a.dtype != b.dtype {
-            // Here a number of the text is one of the other side's type, however narrow that is.
+            // Here a literal takes the type of the other side, however narrow that is.
             match op {
                 prim::EQ | prim::NE | prim::BITAND..=prim::BITXOR | prim::SHL | prim::SHR => {
                     (a, b) = (self.adopting(a, b, at)?, self.adopting(b, a, at)?);
@@ -94,10 +95,10 @@ impl TirReader<'_> {
         Ok((op, a, b))
     }
 
-    /// What TVM computes while it reads `a op b`, whose operands have one type.
+    /// Folds `a op b` as TVM does while reading it; the operands have one type.
     ///
     /// # Errors
-    /// If something is divided by zero; at `at`.
+    /// Fails at `at` for a division by zero.
     fn computed(&mut self, op: u16, a: E, b: E, from: u32, at: &Range<usize>) -> Read<Option<E>> {
         if a.dtype.lanes() != 1 || b.dtype.lanes() != 1 {
             return Ok(None);
@@ -110,7 +111,7 @@ impl TirReader<'_> {
         self.result(known, Is::Value, (op, a, b), from, at)
     }
 
-    /// The value that is known of an operation. A constant takes the place of the nodes of its operands.
+    /// Returns the known value of an operation. A constant replaces the nodes of its operands.
     fn result(
         &mut self,
         known: Option<Folded>,
@@ -147,14 +148,14 @@ impl TirReader<'_> {
         Ok(Some(known))
     }
 
-    /// Takes back the nodes of this expression from `from` on, which nothing uses.
+    /// Removes the nodes of this expression from `from` on, which are unused.
     fn forget(&mut self, from: u32) {
         self.b.truncate(from);
         self.runs.retain(|(nodes, _)| nodes.start < from);
         self.sym_of.split_off(&from);
     }
 
-    /// An operand as far as it is a constant.
+    /// Returns the constant value of an operand, if it has one.
     fn constant_of(&self, e: E) -> Constant {
         let dim = self.b.with(e.v, |value| value.dim());
         match dim.as_ref().map(|dim| (dim.as_int(), crate::read::types::float_of(dim))) {
@@ -164,17 +165,17 @@ impl TirReader<'_> {
         }
     }
 
-    /// `T.Add(a, b)` and the like, which take two operands of one data type as they are.
+    /// Reads `T.Add(a, b)` and the like, which take two operands of one data type without conversion.
     ///
     /// # Errors
-    /// If they are of two types, or the operation takes none such; at `at`.
+    /// Fails at `at` if they have two types, or the operation does not take them.
     pub(super) fn constructor(&mut self, op: u16, a: E, b: E, at: Range<usize>) -> Read<E> {
         one_of_type(a, b, &at, || operands_of(op))?;
         takes(op, &[a, b], &at)?;
         Ok(self.operation(op, a, b))
     }
 
-    /// The node of an operation whose operands are of one type.
+    /// Adds the node of an operation whose operands have one type.
     pub(super) fn operation(&mut self, op: u16, a: E, b: E) -> E {
         let op = match op {
             prim::TRUNCDIV if a.dtype.is_float() => prim::DIV,
@@ -188,10 +189,10 @@ impl TirReader<'_> {
         self.node(NodeSpec::new(kind::ARITH).a(u32::from(op)), &[a.v, b.v], dtype)
     }
 
-    /// Two values at the type that both can have, as TVM's operators bring them there.
+    /// Converts two values to their common type, as TVM's operators do.
     ///
     /// # Errors
-    /// If there is none; at `at`.
+    /// Fails at `at` if they have no common type.
     pub(super) fn matched(&mut self, a: E, b: E, at: &Range<usize>) -> Read<(E, E)> {
         match common(a, b, at)? {
             Some(dtype) => Ok(self.both(a, b, dtype)),
@@ -199,10 +200,10 @@ impl TirReader<'_> {
         }
     }
 
-    /// `-a`: times minus one.
+    /// Reads `-a` as a product with minus one.
     ///
     /// # Errors
-    /// If nothing of the type of `a` is negative; at `at`.
+    /// Fails at `at` if the type of `a` has no negative numbers.
     pub(super) fn negated(&mut self, a: E, from: u32, at: Range<usize>) -> Read<E> {
         if matches!(a.dtype.code(), 1 | 6) {
             return Err(Diagnostic::new(at, format!("no value of {} is negative", a.dtype))
@@ -217,17 +218,17 @@ impl TirReader<'_> {
         self.operator(prim::MUL, a, one, from, at)
     }
 
-    /// `not a`, of any number of lanes.
+    /// Reads `not a`, for any number of lanes.
     ///
     /// # Errors
-    /// If `a` is no bool; at `at`.
+    /// Fails at `at` if `a` is not a bool.
     pub(super) fn inverted(&mut self, a: E, at: Range<usize>) -> Read<E> {
         takes(prim::NOT, &[a], &at)?;
         let dtype = with_code(DType::BOOL, a.dtype);
         Ok(self.node(NodeSpec::new(kind::ARITH).a(u32::from(prim::NOT)), &[a.v], dtype))
     }
 
-    /// Whether Python takes a number of the text for false.
+    /// Returns true if Python evaluates a literal as false.
     pub(super) fn is_zero(&self, a: E) -> Option<bool> {
         match self.constant_of(a) {
             Constant::Int(value) if a.is == Is::Literal => Some(value == 0),
@@ -236,13 +237,15 @@ impl TirReader<'_> {
         }
     }
 
-    /// Two values at another data type; the later one first, as conversions for one place are in the other order.
+    /// Converts two values to another data type; the later one first, because conversions at one place are in
+    /// reverse order.
     fn both(&mut self, a: E, b: E, dtype: DType) -> (E, E) {
         let b = self.converted(b, dtype);
         (self.converted(a, dtype), b)
     }
 
-    /// A value at another data type: a constant is one of it, a scalar is the same in each lane, what else is cast.
+    /// Converts a value to another data type: a constant is converted directly, a scalar is broadcast to each lane,
+    /// and anything else is cast.
     pub(super) fn converted(&mut self, e: E, dtype: DType) -> E {
         if e.dtype == dtype || !is_number(dtype) {
             return e;
@@ -269,11 +272,11 @@ impl TirReader<'_> {
         if dtype.lanes() == 1 { e } else { self.broadcast(e, lanes(dtype)) }
     }
 
-    /// Puts the conversions of what was read where they are in the text.
+    /// Moves conversions to their places in the text.
     pub(super) fn settle(&mut self) {
         let Some(from) = self.runs.iter().map(|(_, place)| *place).min() else { return };
         let moved = self.b.move_back(&std::mem::take(&mut self.runs));
-        // Only what this statement made has moved: its bounds, and expressions in its shapes.
+        // Only values created by this statement have moved: its bounds, and expressions in its shapes.
         for (start, extent) in self.loops.range_mut(from..).map(|(_, bounds)| bounds) {
             (*start, *extent) = (moved(*start), moved(*extent));
         }
@@ -286,12 +289,12 @@ impl TirReader<'_> {
         self.node(NodeSpec::new(kind::ARITH).a(u32::from(prim::CAST)), &[e.v], dtype)
     }
 
-    /// A number of the text at another data type; as it is, if that has no such number.
+    /// Converts a literal to another data type; returns it unchanged if the type cannot represent it.
     pub(super) fn retype(&mut self, literal: E, dtype: DType) -> E {
         self.constant(literal, dtype).unwrap_or(literal)
     }
 
-    /// A constant at another data type of one lane.
+    /// Converts a constant to another data type of one lane.
     fn constant(&mut self, e: E, dtype: DType) -> Option<E> {
         if dtype.lanes() != 1 || !is_number(dtype) {
             return None;
@@ -301,7 +304,7 @@ impl TirReader<'_> {
             (Some(value), _) if dtype.is_float() => self.float(value as f64, dtype, Is::Value),
             (Some(value), _) if dtype.has_integer(value.into()) => self.imm_of(value, dtype, Is::Value),
             (None, Some(value)) if dtype.is_float() => self.float(value, dtype, Is::Value),
-            // What is behind the point is cut off.
+            // The fraction is truncated.
             (None, Some(value)) if value.is_finite() && dtype.has_integer(value as i128) => {
                 self.imm_of(value as i64, dtype, Is::Value)
             }
@@ -310,7 +313,7 @@ impl TirReader<'_> {
         Some(E { end: e.end, ..constant })
     }
 
-    /// A number of the text that is beside `other`.
+    /// Converts a literal to the type of the operand `other`.
     fn adopting(&mut self, e: E, other: E, at: &Range<usize>) -> Read<E> {
         let one = scalar(other.dtype);
         if e.is != Is::Literal || other.is == Is::Literal || !is_number(one) {
@@ -322,13 +325,13 @@ impl TirReader<'_> {
         constant.ok_or_else(|| Diagnostic::new(at.clone(), message()))
     }
 
-    /// A scalar in each of `lanes`; negative ones are multiples of `T.vscale()`.
+    /// Broadcasts a scalar to `lanes`; negative ones are multiples of `T.vscale()`.
     fn broadcast(&mut self, e: E, lanes: i32) -> E {
         let count = if lanes > 0 { self.imm(i64::from(lanes), DType::I32) } else { self.scalable_lanes(-lanes).v };
         self.node(NodeSpec::new(kind::BROADCAST), &[e.v, count], with_lanes(e.dtype, lanes))
     }
 
-    /// `T.vscale() * n`.
+    /// Builds `T.vscale() * n`.
     pub(super) fn scalable_lanes(&mut self, n: i32) -> E {
         let ty = self.prim_type(DType::I32);
         let scale = self.intrinsic("vscale", &[], ty, DType::I32);
@@ -340,7 +343,7 @@ impl TirReader<'_> {
     }
 }
 
-/// What an operation takes, of operands whose type is known.
+/// Checks the types of the operands of an operation.
 fn takes(op: u16, operands: &[E], at: &Range<usize>) -> Read<()> {
     let (what, allowed): (&str, fn(DType) -> bool) = match op {
         prim::AND | prim::OR | prim::NOT => ("bools", |dtype| dtype.code() == 6),
@@ -358,7 +361,7 @@ fn takes(op: u16, operands: &[E], at: &Range<usize>) -> Read<()> {
     })
 }
 
-/// The type of two operands of a comparison for equality, which are brought to the same lanes only.
+/// Returns the type of two operands of an equality comparison, for which only lanes are converted.
 fn one_type(op: u16, a: E, b: E, at: &Range<usize>) -> Read<Option<DType>> {
     one_of_type(in_one_lane(a), in_one_lane(b), at, || operands_of(op))?;
     common(a, b, at)
@@ -368,10 +371,10 @@ fn operands_of(op: u16) -> String {
     format!("the operands of {}", operation_name(op))
 }
 
-/// Two values that are not brought to one type.
+/// Checks that two values that are not converted have one type.
 ///
 /// # Errors
-/// If they are of two; at `at`.
+/// Fails at `at` if they have two types.
 pub(super) fn one_of_type(a: E, b: E, at: &Range<usize>, what: impl FnOnce() -> String) -> Read<()> {
     let (x, y) = (a.dtype, b.dtype);
     if x == y || !is_number(x) || !is_number(y) {
@@ -381,7 +384,7 @@ pub(super) fn one_of_type(a: E, b: E, at: &Range<usize>, what: impl FnOnce() -> 
         .help(format!("T.Cast(\"{x}\", value) is of the first, T.{x}(1) a number")))
 }
 
-/// The type that two values are brought to; `None` if one of them is no number, or nothing is known of it.
+/// Returns the type to which two values are converted; `None` if one of them is not a number, or is unknown.
 fn common(a: E, b: E, at: &Range<usize>) -> Read<Option<DType>> {
     let (x, y) = (a.dtype, b.dtype);
     if x == y || !is_number(x) || !is_number(y) {
@@ -398,7 +401,8 @@ fn common(a: E, b: E, at: &Range<usize>) -> Read<Option<DType>> {
     Ok(Some(DType::new(dtype.code(), dtype.bits(), lanes)))
 }
 
-/// Of two data types the one that TVM computes in: floats before integers, wider ones before narrower ones.
+/// Returns the one of two data types in which TVM computes: floats before integers, wider ones before narrower
+/// ones.
 pub(super) fn promoted(x: DType, y: DType) -> Option<DType> {
     let rank = |dtype: DType| match dtype.code() {
         2 => 6,
@@ -413,7 +417,7 @@ pub(super) fn promoted(x: DType, y: DType) -> Option<DType> {
         Ordering::Greater => Some(x),
         Ordering::Less => Some(y),
         Ordering::Equal if x.code() == y.code() => Some(if x.bits() < y.bits() { y } else { x }),
-        // Of integers of the same bits the one without a sign.
+        // Of integers of the same width, the unsigned one.
         Ordering::Equal if x.is_int() => Some(match x.bits().cmp(&y.bits()) {
             Ordering::Less => y,
             Ordering::Greater => x,
@@ -424,7 +428,7 @@ pub(super) fn promoted(x: DType, y: DType) -> Option<DType> {
     }
 }
 
-/// Whether values of it are computed with: integers, bools, floats.
+/// Returns true if arithmetic applies to its values: integers, bools, floats.
 pub(super) fn is_number(dtype: DType) -> bool {
     dtype.code() != DType::HANDLE.code()
 }
@@ -437,7 +441,7 @@ pub(super) fn scalar(dtype: DType) -> DType {
     DType::new(dtype.code(), dtype.bits(), 1)
 }
 
-/// A data type with the lanes of another.
+/// Returns a data type with the lanes of another.
 fn with_code(dtype: DType, lanes_of: DType) -> DType {
     DType::new(dtype.code(), dtype.bits(), lanes_of.lanes().max(1))
 }

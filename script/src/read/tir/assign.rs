@@ -1,4 +1,4 @@
-//! What `name = …` declares in a PrimFunc.
+//! Reads declarations of the form `name = …` in a PrimFunc.
 
 use crate::read::tir::arith::is_number;
 use crate::read::tir::buffer::{BufferCall, BufferFacts, handle_type, typed};
@@ -12,7 +12,7 @@ use passhost_lang::ir::{Attr, AttrsId, BufferType, DType, NodeSpec, Type, TypeId
 use ruff_python_ast::{Expr, ExprCall};
 use std::ops::Range;
 
-/// Functions that name the place at which code of a device is executed.
+/// Functions for the position at which device code is executed.
 const SCOPE_IDS: &[&str] = &[
     "cluster_id",
     "cta_id",
@@ -27,7 +27,7 @@ const SCOPE_IDS: &[&str] = &[
 ];
 
 impl<'a> TirReader<'a> {
-    /// `name: T.let[ty] = value`; without a type, that of the value.
+    /// Reads `name: T.let[ty] = value`; without a type, it is that of the value.
     pub(super) fn bind(&mut self, name: &'a str, ty: Option<&'a Expr>, value: E) -> Read<()> {
         let (ty, dtype) = match ty {
             Some(ty) => self.value_type(ty)?,
@@ -44,7 +44,7 @@ impl<'a> TirReader<'a> {
         Ok(())
     }
 
-    /// The type of the address of an element.
+    /// Returns the type of the address of an element.
     fn pointee(&self, value: E) -> Option<Type> {
         self.b.with(value.v, |value| {
             let element = value.as_call_to("tirx.address_of")?.arg(0).filter(|element| element.kind() == kind::LOAD)?;
@@ -53,7 +53,8 @@ impl<'a> TirReader<'a> {
         })
     }
 
-    /// `name: T.int32 = value`, and a number that is given a name: a buffer of one element, used by its name.
+    /// Reads `name: T.int32 = value`, and a number that is given a name, as a buffer of one element, used by its
+    /// name.
     pub(super) fn new_scalar(&mut self, name: &'a str, dtype: DType, value: Option<E>) {
         let value = value.map(|value| self.stored(value, dtype));
         let ty = BufferType { scope: "local".to_string(), tiled: true, ..BufferType::new(vec![one()], dtype) };
@@ -68,7 +69,7 @@ impl<'a> TirReader<'a> {
         let (dtype, is) = (buffer.dtype, self.is_scalar(&buffer, Some(of)));
         let ty = self.b.ty(&Type::Buffer(buffer));
         let spec = NodeSpec::new(kind::BUFFER).ty(ty).attrs(attrs).a(of);
-        // An allocation stays although nothing may use it.
+        // An allocation remains even if it is unused.
         let v = self.b.node(spec.flags(flag::INNER), ops, Some(name));
         let e = E { v, ty, dtype, is, end: HERE };
         self.define_name(name, e);
@@ -136,7 +137,7 @@ impl<'a> TirReader<'a> {
         }
     }
 
-    /// What a call says that makes a buffer without data, and which kind of buffer it is.
+    /// Returns the facts and the kind of the buffer that a call creates without data.
     fn new_buffer_facts(&self, callee: &str) -> Option<(BufferFacts, u32)> {
         let plain = BufferFacts { keywords: &["annotations"], ..BufferFacts::default() };
         let none = BufferFacts::default();
@@ -151,7 +152,7 @@ impl<'a> TirReader<'a> {
         })
     }
 
-    /// Writes to the one element of a buffer.
+    /// Writes to the only element of a buffer.
     fn store_alone(&mut self, buffer: E, value: &'a Expr) -> Read<()> {
         let value = self.value(value)?;
         let (stored, zero) = (self.stored(value, buffer.dtype), self.imm(0, DType::I32));
@@ -159,19 +160,19 @@ impl<'a> TirReader<'a> {
         Ok(())
     }
 
-    /// Whether a buffer has one element: `name = value` writes to that.
+    /// Returns true if a buffer has one element, to which `name = value` writes.
     fn has_one_element(&self, e: E) -> bool {
         e.is == Is::Buffer
             && matches!(self.b.type_owned(e.ty), Type::Buffer(ty) if matches!(&ty.shape[..], [one] if one.as_int() == Some(1)))
     }
 
-    /// The buffer that `name = A` gives another name.
+    /// Returns the buffer for which `name = A` is another name.
     fn other_name(&self, name: &str, value: &Expr) -> Option<E> {
         let buffer = self.known(value.as_name_expr()?.id.as_str()).filter(|e| e.is == Is::Buffer)?;
         self.known(name).is_none_or(|e| e.is != Is::Scalar).then_some(buffer)
     }
 
-    /// Another value for a scalar or variable that is there.
+    /// Assigns another value to an existing scalar or variable.
     pub(super) fn assign_value(&mut self, name: &'a str, value: E) -> Read<()> {
         let Some(before) = self.known(name) else { return Ok(()) };
         let stored = self.stored(value, before.dtype);
@@ -186,7 +187,7 @@ impl<'a> TirReader<'a> {
         Ok(())
     }
 
-    /// `n = T.int32()`: a free variable, or one that the signature mentions.
+    /// Reads `n = T.int32()`: a free variable, or one that the signature mentions.
     fn declare(&mut self, name: &'a str, dtype: DType) -> Read<()> {
         if self.syms.get(name).is_some_and(|sym| sym.dtype == dtype) && self.known(name).is_none() {
             return Ok(());
@@ -216,8 +217,9 @@ impl<'a> TirReader<'a> {
         Ok(())
     }
 
-    /// `tx = T.thread_id([32])`, `bx, by = T.cta_id([4, 4])`: where the code that follows is executed. The first variable has
-    /// the extents as operands; where there are more, it says how many, and the others which of them they are.
+    /// Reads `tx = T.thread_id([32])` or `bx, by = T.cta_id([4, 4])`: the position at which the following code is
+    /// executed. The first variable has the extents as operands. If there are several, it stores their number, and
+    /// the others store their indices.
     fn scope_ids(&mut self, names: &[&'a str], callee: &str, call: &'a ExprCall) -> Read<()> {
         let usage = "tx = T.thread_id([32]), bx, by = T.cta_id([4, 4]), w = T.warp_id([4], dtype=\"uint32\")";
         accept(call, 1, &["extents", "dtype"], usage)?;
@@ -269,7 +271,7 @@ impl<'a> TirReader<'a> {
         let data = data.map(|data| self.value(data)).transpose()?;
         let (mut buffer, extras) = self.buffer_type(call, 0, BufferFacts::default())?;
         let Some(data) = data else {
-            // Without data a declaration is an allocation.
+            // A declaration without data is an allocation.
             self.add_buffer(name, buffer, buffer_of::ALLOC, &extras, AttrsId::NONE);
             return Ok(());
         };
@@ -279,15 +281,15 @@ impl<'a> TirReader<'a> {
         Ok(())
     }
 
-    /// A buffer over data is in the memory of the data, whatever its declaration says.
+    /// Sets the scope of a buffer to that of its data, whatever its declaration has.
     fn scope_of_data(&mut self, buffer: &mut BufferType, data: E) {
         if let Type::Pointer { scope, .. } = self.b.type_owned(data.ty) {
             buffer.scope = if scope == "global" { String::new() } else { scope };
         }
     }
 
-    /// A buffer of one element that is used by its name: allocated, or over data that is there.
-    /// `takes` are its arguments in order.
+    /// Reads a buffer of one element that is used by its name: allocated, or over existing data. `takes` are its
+    /// arguments in order.
     fn scalar_buffer(&mut self, name: &'a str, call: &'a ExprCall, scope: &str, takes: &[&str]) -> Read<()> {
         let usage = "x = T.decl_scalar(T.int32, data=A.data, elem_offset=0, scope=\"global\")";
         accept(call, takes.len(), takes, usage)?;
@@ -350,8 +352,8 @@ impl<'a> TirReader<'a> {
         Ok(())
     }
 
-    /// Refuses a buffer that does not match its region: another data type, or extents that differ. A region may have more
-    /// dimensions than the buffer; the first ones have an extent of 1 then.
+    /// Refuses a buffer that does not match its region in data type or extents. A region may have more dimensions
+    /// than the buffer; the first ones must then have an extent of 1.
     fn fits_region(&self, region: V, buffer: &BufferType, call: &ExprCall) -> Read<()> {
         let (dtype, extents) = self.b.with(region, |region| {
             let dtype = region.operand(0).map_or(DType::VOID, |source| source.ty().dtype());
@@ -410,7 +412,7 @@ impl<'a> TirReader<'a> {
         self.scope.text.get(span(expr)).unwrap_or("")
     }
 
-    /// Refuses what only a schedulable block has.
+    /// Refuses statements that only a schedulable block can have.
     pub(super) fn only_in_block(&self, call: &ExprCall) -> Read<()> {
         match self.b.around() {
             Some(kind::SBLOCK) => Ok(()),
@@ -419,7 +421,7 @@ impl<'a> TirReader<'a> {
         }
     }
 
-    /// `vi = T.axis.spatial(16, i)`.
+    /// Reads `vi = T.axis.spatial(16, i)`.
     fn axis(&mut self, name: &'a str, kind: &str, call: &'a ExprCall) -> Read<()> {
         self.only_in_block(call)?;
         let kind = match kind {
@@ -457,7 +459,7 @@ impl<'a> TirReader<'a> {
         self.iter_var((name, span(call)), kind, (min, extent.v), value.v)
     }
 
-    /// `vi, vk = T.axis.remap("SR", [i, k])`: each takes the range of its loop.
+    /// Reads `vi, vk = T.axis.remap("SR", [i, k])`, in which each iterator has the range of its loop.
     fn remap(&mut self, names: &[(&'a str, Range<usize>)], call: &'a ExprCall) -> Read<()> {
         self.only_in_block(call)?;
         let [Expr::StringLiteral(kinds), loops] = &*call.arguments.args else {

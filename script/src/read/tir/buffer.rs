@@ -1,4 +1,4 @@
-//! Types of TIR: scalars, handles, buffers with their shapes.
+//! Reads TIR types: scalars, handles, buffers with their shapes.
 
 use crate::read::ops::{binary_op, compare_op, named_op};
 use crate::read::tir::arith::promoted;
@@ -14,26 +14,26 @@ use passhost_lang::ir::{BufferType, DType, Dim, DimExpr, Type, TypeId, V};
 use ruff_python_ast::{BoolOp, Expr, ExprCall, Number, UnaryOp};
 use std::sync::Arc;
 
-/// The arguments of a buffer, in their order.
+/// The arguments of a buffer, in order.
 const NAMES: &[&str] =
     &["shape", "dtype", "data", "strides", "elem_offset", "byte_offset", "scope", "align", "offset_factor", "layout"];
-/// Those that have no place.
+/// Arguments without a position.
 const ONLY_KEYWORDS: &[&str] = &["buffer_type", "axis_separators"];
 
-/// What is said about a buffer outside its type.
+/// Facts about a buffer outside its type.
 #[derive(Clone, Copy, Default)]
 pub(super) struct BufferFacts {
-    /// Scope, where the name of the call says it.
+    /// The scope, if the name of the call determines it.
     pub(super) scope: &'static str,
     /// Further keywords that the call takes.
     pub(super) keywords: &'static [&'static str],
-    /// Whether the call takes no `byte_offset` among its arguments by position.
+    /// True if `byte_offset` is not one of the positional arguments.
     pub(super) without_bytes: bool,
-    /// Whether strides that are brought in by name have the data type of the first extent; otherwise they have 32 bits.
+    /// True if strides introduced by name have the data type of the first extent; otherwise they have 32 bits.
     pub(super) wide_strides: bool,
 }
 
-/// The arguments of a call that describes a buffer: what they are called by position, after the first `skip`.
+/// The arguments of a call that describes a buffer, with their names by position after the first `skip`.
 #[derive(Clone, Copy)]
 pub(super) struct BufferCall<'a> {
     call: &'a ExprCall,
@@ -50,20 +50,20 @@ impl<'a> BufferCall<'a> {
         NAMES.iter().copied().filter(move |name| !(self.without_bytes && *name == "byte_offset"))
     }
 
-    /// An argument, by position or by name.
+    /// Returns an argument, by position or by name.
     pub(super) fn argument(self, name: &str) -> Option<&'a Expr> {
         let at = self.names().position(|known| known == name);
         at.and_then(|at| self.call.arguments.args.get(self.skip + at)).or_else(|| keyword(self.call, name))
     }
 
-    /// An argument that is not `None`.
+    /// Returns an argument that is not `None`.
     pub(super) fn given(self, name: &str) -> Option<&'a Expr> {
         self.argument(name).filter(|value| !value.is_none_literal_expr())
     }
 }
 
 impl<'a> TirReader<'a> {
-    /// Type of a scalar or handle, with the data type of its values.
+    /// Reads the type of a scalar or handle, with the data type of its values.
     pub(super) fn value_type(&mut self, expr: &'a Expr) -> Read<(TypeId, DType)> {
         let (path, call) = match expr {
             Expr::Call(call) => (&*call.func, Some(call)),
@@ -95,8 +95,8 @@ impl<'a> TirReader<'a> {
         }
     }
 
-    /// Whether a buffer is used by its name alone. Its offset is that of data that is there; a parameter is made of
-    /// nothing.
+    /// Returns whether a buffer is used by its name alone. Only a declaration over existing data may have an
+    /// offset.
     pub(super) fn is_scalar(&self, buffer: &BufferType, of: Option<u32>) -> Is {
         let one = buffer.shape.len() == 1 && buffer.shape[0].as_int() == Some(1);
         let plain = buffer.strides.is_empty() && buffer.align == 64 && buffer.offset_factor == 1;
@@ -113,8 +113,8 @@ impl<'a> TirReader<'a> {
         if one && plain && buffer.tiled && offset && own { Is::Scalar } else { Is::Buffer }
     }
 
-    /// The type that the arguments of `T.Buffer`, `T.alloc_buffer` and the like say, the first `skip` left out; with
-    /// expressions of which it speaks.
+    /// Reads the type in the arguments of `T.Buffer`, `T.alloc_buffer` and the like, without the first `skip`.
+    /// `extras` receives the expressions that the type mentions.
     pub(super) fn buffer_type(
         &mut self,
         call: &'a ExprCall,
@@ -154,7 +154,7 @@ impl<'a> TirReader<'a> {
             };
             for item in items {
                 buffer.strides.push(match item {
-                    // It brings in a variable.
+                    // It introduces a variable.
                     Expr::StringLiteral(name) => Dim::Var(self.b.sym(name.value.to_str(), named)),
                     item => self.buffer_dim(item, &mut extras)?,
                 });
@@ -164,7 +164,7 @@ impl<'a> TirReader<'a> {
         Ok((buffer, extras))
     }
 
-    /// Offset, scope, alignment, layout.
+    /// Reads offset, scope, alignment and layout.
     fn buffer_place(&mut self, arguments: BufferCall<'a>, buffer: &mut BufferType, extras: &mut Vec<V>) -> Read<()> {
         let given = |name| arguments.given(name);
         if let Some(scope) = given("scope") {
@@ -175,7 +175,7 @@ impl<'a> TirReader<'a> {
             buffer.scope = if scope == "global" { String::new() } else { scope.to_string() };
         }
         for (name, field) in [("align", &mut buffer.align), ("offset_factor", &mut buffer.offset_factor)] {
-            // 0 is as if nothing were said.
+            // 0 means the default.
             if let Some(value) = given(name).filter(|value| int(value) != Some(0)) {
                 *field = match int(value).and_then(|value| u32::try_from(value).ok()) {
                     Some(value) => value,
@@ -186,10 +186,10 @@ impl<'a> TirReader<'a> {
         match given("elem_offset") {
             Some(offset) => {
                 let offset = self.buffer_dim(offset, extras)?;
-                // No offset, where a factor alone would bring in a variable for it.
+                // No offset, where a factor alone would introduce a variable for it.
                 buffer.set_offset(offset);
             }
-            // A factor alone brings in a variable.
+            // A factor alone introduces a variable.
             None if given("offset_factor").is_some_and(|factor| int(factor) != Some(0)) => {
                 buffer.elem_offset = Some(Dim::Var(self.b.sym("elem_offset", variable_dtype(buffer))));
             }
@@ -218,7 +218,8 @@ impl<'a> TirReader<'a> {
         Ok(())
     }
 
-    /// A dimension of a buffer. What dimensions cannot say becomes an expression of its own, with a symbolic variable.
+    /// Reads a dimension of a buffer. An expression that dimensions cannot represent becomes a separate node, with
+    /// a symbolic variable.
     pub(super) fn buffer_dim(&mut self, expr: &'a Expr, extras: &mut Vec<V>) -> Read<Dim> {
         let found = match expr {
             Expr::StringLiteral(text) => Some(self.quoted_dim(text.value.to_str(), span(text))?),
@@ -241,7 +242,7 @@ impl<'a> TirReader<'a> {
         Ok(Dim::Var(self.sym_for("dim", e)))
     }
 
-    /// A dimension inside a string: names that nothing defines yet are defined by it.
+    /// Reads a dimension inside a string, which defines names that are undefined so far.
     fn quoted_dim(&mut self, text: &str, at: std::ops::Range<usize>) -> Read<Dim> {
         let wrong = |why: String| Diagnostic::new(at.clone(), format!("the dimension in this string: {why}"));
         crate::read::guard::check(text).map_err(|inner| wrong(inner.message))?;
@@ -251,7 +252,7 @@ impl<'a> TirReader<'a> {
         dim.ok_or_else(|| wrong("it is not a dimension".to_string()))
     }
 
-    /// A name in a shape.
+    /// Reads a name in a shape.
     fn dim_name(&mut self, name: &str, quoted: bool, at: std::ops::Range<usize>) -> Read<Option<Dim>> {
         if let Some(e) = self.known(name) {
             if e.is != Is::Value {
@@ -278,7 +279,7 @@ impl<'a> TirReader<'a> {
         Ok(Some(Dim::Var(sym)))
     }
 
-    /// A dimension; `None` if it is an expression that dimensions cannot say.
+    /// Reads a dimension; `None` for an expression that dimensions cannot represent.
     fn dim(&mut self, expr: &Expr, quoted: bool) -> Read<Option<Dim>> {
         Ok(match expr {
             Expr::BinOp(_) | Expr::Call(_) if let Some(value) = python_int(expr) => {
@@ -300,7 +301,7 @@ impl<'a> TirReader<'a> {
             Expr::BinOp(binary) => {
                 let Some(op) = binary_op(binary.op) else { return Ok(None) };
                 match self.dims_of_one_type(&binary.left, &binary.right, quoted)? {
-                    // Like TVM, which computes `1 * n` while it reads.
+                    // As in TVM, which folds `1 * n` while reading.
                     Some((a, b)) if is_int(&a) && is_int(&b) => Some(computed(op, a, b, span(expr))?),
                     pair => pair.map(|(a, b)| Dim::binary(op, a, b)),
                 }
@@ -324,7 +325,7 @@ impl<'a> TirReader<'a> {
                 }
                 all
             }
-            // `A.strides[0]`, `A.elem_offset`: of a buffer that brings them in.
+            // `A.strides[0]` and `A.elem_offset` of a buffer that introduces them.
             Expr::Subscript(subscript) => match &*subscript.value {
                 Expr::Attribute(attribute) if attribute.attr.as_str() == "strides" => {
                     let index = int(&subscript.slice).and_then(|index| usize::try_from(index).ok());
@@ -351,7 +352,7 @@ impl<'a> TirReader<'a> {
         }
     }
 
-    /// A part of a dimension. A truth value is a number where it is calculated with.
+    /// Reads an operand of a dimension. In arithmetic, a truth value is a number.
     fn operand_dim(&mut self, expr: &Expr, quoted: bool) -> Read<Option<Dim>> {
         match truth(expr) {
             Some(value) => Ok(Some(Dim::int(value.into(), DType::I32))),
@@ -363,10 +364,10 @@ impl<'a> TirReader<'a> {
         Ok(self.dims_of_one_type(a, b, quoted)?.map(|(x, y)| Dim::binary(op, x, y)))
     }
 
-    /// Two dimensions, brought to one data type.
+    /// Reads two dimensions, converted to one data type.
     fn dims_of_one_type(&mut self, a: &Expr, b: &Expr, quoted: bool) -> Read<Option<(Dim, Dim)>> {
         let (Some(x), Some(y)) = (self.operand_dim(a, quoted)?, self.operand_dim(b, quoted)?) else { return Ok(None) };
-        // A number without a type takes that of the other side; so does one of fewer bits, as TVM computes.
+        // As in TVM, a literal takes the type of the other side; so does a number with fewer bits.
         let is_untyped = |expr: &Expr| wide_int(expr).is_some() || truth(expr).is_some();
         let untyped = (is_untyped(a), is_untyped(b));
         let (x, y) = match (x.as_int(), y.as_int()) {
@@ -424,10 +425,10 @@ impl<'a> TirReader<'a> {
     }
 }
 
-/// An integer of a data type.
+/// Returns an integer of a data type.
 ///
 /// # Errors
-/// If that has no such integer; at `at`.
+/// Fails at `at` if the type cannot represent it.
 fn fitting(value: i64, dtype: DType, at: std::ops::Range<usize>) -> Read<Dim> {
     match dtype.has_integer(value.into()) {
         true => Ok(Dim::int(value, dtype)),
@@ -436,12 +437,12 @@ fn fitting(value: i64, dtype: DType, at: std::ops::Range<usize>) -> Read<Dim> {
     }
 }
 
-/// Data type of a variable that a buffer brings in for its offset or a stride.
+/// Returns the data type of a variable that a buffer introduces for its offset or a stride.
 fn variable_dtype(buffer: &BufferType) -> DType {
     buffer.shape.first().map_or(DType::I32, Dim::dtype)
 }
 
-/// Whether both are integers, and `a` is one of fewer bits.
+/// Returns true if both are integers, and `a` has fewer bits.
 pub(super) fn is_narrower(a: DType, b: DType) -> bool {
     a.is_int() && b.is_int() && a.bits() < b.bits()
 }
@@ -450,7 +451,7 @@ fn unary_dim(op: u16, dtype: DType, a: Dim) -> Dim {
     Dim::Expr(Arc::new(DimExpr::Unary(op, dtype, a)))
 }
 
-/// `T.handle()`, `T.handle("float32", "shared")`, `T.handle(storage_scope="shared")`.
+/// Reads `T.handle()`, `T.handle("float32", "shared")` or `T.handle(storage_scope="shared")`.
 pub(super) fn handle_type(call: &ExprCall) -> Read<Type> {
     let usage = "T.handle(\"float32\", \"global\")";
     accept(call, 2, &["dtype", "storage_scope"], usage)?;
@@ -470,12 +471,12 @@ fn not_a_type(expr: &Expr) -> Diagnostic {
         .help("T.int32, T.float32x4, T.handle, T.handle(\"float32\", \"global\"), T.Buffer((n, 16), \"float32\")")
 }
 
-/// A typed expression.
+/// Returns a typed expression.
 pub(super) fn typed(v: V, ty: TypeId, dtype: DType) -> E {
     E { v, ty, dtype, is: Is::Value, end: HERE }
 }
 
-/// The value of `True`, `T.bool(True)` and their like.
+/// Returns the value of `True`, `T.bool(True)` and the like.
 fn truth(expr: &Expr) -> Option<bool> {
     match expr {
         Expr::BooleanLiteral(literal) => Some(literal.value),

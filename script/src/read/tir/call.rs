@@ -1,4 +1,4 @@
-//! Calls in TIR: of what has syntax of its own, of intrinsics, of reducers.
+//! Reads TIR calls: those with special syntax, intrinsics, reducers.
 
 use crate::read::ops::named_op;
 use crate::read::tir::arith::{in_one_lane, one_of_type, scalar};
@@ -16,7 +16,7 @@ use passhost_lang::names::{did_you_mean, nearest};
 use ruff_python_ast::{Expr, ExprCall, Number, UnaryOp};
 use std::ops::Range;
 
-/// Calls of which a `dtype` is the first argument.
+/// Calls with `dtype` as the first argument.
 const TAKES_DTYPE: &[&str] = &[
     "call_extern",
     "call_intrin",
@@ -54,7 +54,7 @@ impl<'a> TirReader<'a> {
         Err(Diagnostic::new(span(&*call.func), "expected a function of TIR, such as T.exp, or one of the module"))
     }
 
-    /// `A.vload([i], predicate=p)`, `A.vload([i], "float32x4")`.
+    /// Reads `A.vload([i], predicate=p)` or `A.vload([i], "float32x4")`.
     pub(super) fn vload(&mut self, buffer: E, call: &'a ExprCall) -> Read<E> {
         accept(call, 2, &["begin", "dtype", "predicate"], "A.vload([i], \"float32x4\")")?;
         let mut ops = vec![buffer.v];
@@ -75,7 +75,7 @@ impl<'a> TirReader<'a> {
         Ok(self.node(spec, &ops, loaded))
     }
 
-    /// Indices of an element, or of the first of `wanted` ones; how many they name.
+    /// Reads the indices of an element, or of the first of `wanted` ones. Returns the number of elements.
     pub(super) fn list_indices(&mut self, indices: &'a Expr, wanted: i32, ops: &mut Vec<V>) -> Read<i32> {
         let items = match indices {
             Expr::List(list) => &*list.elts,
@@ -97,9 +97,9 @@ impl<'a> TirReader<'a> {
         Ok(lanes)
     }
 
-    /// Arguments of a call: values, buffers, regions of them, strings.
+    /// Reads the arguments of a call: values, buffers, regions of them, strings.
     pub(super) fn args(&mut self, call: &'a ExprCall, items: &'a [Expr]) -> Read<Vec<E>> {
-        // TVM passes over `dtype="float32"` where it works the type out.
+        // TVM ignores `dtype="float32"` where it infers the type.
         let passed_over = |name: &str| name == "dtype" && !TAKES_DTYPE.iter().any(|op| is_path(&call.func, &["T", op]));
         let mut keywords = call.arguments.keywords.iter();
         if let Some(keyword) = keywords.find(|keyword| !keyword.arg.as_ref().is_some_and(|name| passed_over(name))) {
@@ -136,7 +136,7 @@ impl<'a> TirReader<'a> {
         if let Some(op) = named_op(name) {
             let from = self.b.n_nodes();
             let [a, b] = self.values(call, name)?;
-            // What has a capital letter is a constructor of TVM: it converts nothing.
+            // A name with a capital letter is a constructor in TVM, which does not convert.
             return if name.starts_with(char::is_uppercase) {
                 self.constructor(op, a, b, span(call))
             } else {
@@ -194,7 +194,7 @@ impl<'a> TirReader<'a> {
         Ok(())
     }
 
-    /// `T.int64(1)`, `T.float32("inf")`, `T.bool(True)`; of anything else a conversion.
+    /// Reads `T.int64(1)`, `T.float32("inf")` or `T.bool(True)`; of any other expression, it is a conversion.
     fn immediate(&mut self, dtype: DType, value: &'a Expr) -> Read<E> {
         if let Some(v) = wide_int(value) {
             if dtype.is_float() {
@@ -204,7 +204,7 @@ impl<'a> TirReader<'a> {
                 if !dtype.has_integer(v) {
                     return Err(Diagnostic::new(span(value), format!("{v} does not fit {dtype}")));
                 }
-                // Integers without a sign wrap into the 64 bits of the record.
+                // Unsigned integers wrap into the 64 bits of the record.
                 return Ok(self.imm_of(v as i64, dtype, Is::Value));
             }
         }
@@ -268,7 +268,7 @@ impl<'a> TirReader<'a> {
         Ok(self.node(NodeSpec::new(kind::SHUFFLE).a(vectors.len() as u32), &ops, dtype))
     }
 
-    /// `T.Let(body, where={x: value})`.
+    /// Reads `T.Let(body, where={x: value})`.
     fn let_in(&mut self, call: &'a ExprCall) -> Read<E> {
         let usage = "T.Let(x + 1, where={x: value}), with x = T.int32() above";
         let wrong = || Diagnostic::new(span(call), "expected a body and `where=`").help(usage);
@@ -296,7 +296,7 @@ impl<'a> TirReader<'a> {
         Ok(result)
     }
 
-    /// `T.comm_reducer(lambda x, y: x + y, [T.float32(0.0)])`.
+    /// Reads `T.comm_reducer(lambda x, y: x + y, [T.float32(0.0)])`.
     fn combiner(&mut self, call: &'a ExprCall) -> Read<E> {
         let [Expr::Lambda(lambda), identity] = &*call.arguments.args else {
             return Err(Diagnostic::new(span(call), "expected T.comm_reducer(lambda x, y: x + y, [T.float32(0.0)])"));
@@ -328,7 +328,7 @@ impl<'a> TirReader<'a> {
         Ok(typed(v, TypeId::NONE, DType::VOID))
     }
 
-    /// A data type or pointer type as an argument: `"int32"`, `T.handle("int64", "global").ty`.
+    /// Reads a data type or pointer type as an argument: `"int32"`, `T.handle("int64", "global").ty`.
     pub(super) fn type_argument(&mut self, expr: &'a Expr) -> Read<(TypeId, DType)> {
         if let Expr::Attribute(attribute) = expr
             && attribute.attr.as_str() == "ty"
@@ -343,7 +343,7 @@ impl<'a> TirReader<'a> {
         Ok((ty, dtype))
     }
 
-    /// `T.call_ffi_kernel("k", A.data, 16, launch_params=["threadIdx.x"], ret_ty="int32")`.
+    /// Reads `T.call_ffi_kernel("k", A.data, 16, launch_params=["threadIdx.x"], ret_ty="int32")`.
     fn ffi_kernel(&mut self, call: &'a ExprCall) -> Read<E> {
         let usage = "T.call_ffi_kernel(\"k\", A.data, 16, launch_params=[\"threadIdx.x\"], ret_ty=\"int32\")";
         accept_named(call, &["launch_params", "ret_ty"], usage)?;
@@ -380,7 +380,7 @@ impl<'a> TirReader<'a> {
         };
         let items = &*call.arguments.args;
         let given = match (facts.dtype, items) {
-            // TVM takes it by name, too.
+            // TVM also accepts it by name.
             (Place::Last, rest) if let Some(dtype) = keyword(call, "dtype") => Some((dtype, rest)),
             (Place::First, [dtype, rest @ ..]) => Some((dtype, rest)),
             (Place::Last, [rest @ .., dtype]) => Some((dtype, rest)),
@@ -419,7 +419,7 @@ impl<'a> TirReader<'a> {
         Ok(self.intrinsic(name, &args, ty, dtype))
     }
 
-    /// The type of a value that is computed from `e`: what is known of the value of `e` is not known of it.
+    /// Returns the type of a value computed from `e`, without the facts about the value of `e` itself.
     pub(super) fn type_of_result(&mut self, e: E) -> TypeId {
         if e.dtype.is_known() && e.dtype != DType::HANDLE { self.prim_type(e.dtype) } else { e.ty }
     }
@@ -432,7 +432,7 @@ impl<'a> TirReader<'a> {
     }
 }
 
-/// A cast changes the type of each lane, not their number.
+/// Checks that a cast changes the type of each lane, not the number of lanes.
 pub(super) fn same_lanes(value: E, dtype: DType, at: Range<usize>) -> Read<()> {
     if !value.dtype.is_known() || dtype.lanes() == value.dtype.lanes() {
         return Ok(());
@@ -441,7 +441,7 @@ pub(super) fn same_lanes(value: E, dtype: DType, at: Range<usize>) -> Read<()> {
         .help("T.Broadcast(value, lanes) makes a vector"))
 }
 
-/// How many elements of a buffer a value is.
+/// Returns the number of buffer elements in a value.
 pub(super) fn times(value: DType, element: DType) -> i32 {
     lanes(value) / lanes(element).max(1)
 }

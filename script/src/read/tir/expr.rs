@@ -1,4 +1,4 @@
-//! Expressions of TIR.
+//! Reads TIR expressions.
 
 use crate::metadata::Object;
 use crate::read::ops::{binary_op, compare_op};
@@ -18,7 +18,7 @@ use ruff_python_ast::{
 use std::ops::Range;
 
 impl<'a> TirReader<'a> {
-    /// An expression with a value: not a buffer, not a string.
+    /// Reads an expression with a value, which is not a buffer or a string.
     pub(super) fn value(&mut self, expr: &'a Expr) -> Read<E> {
         if let Expr::StringLiteral(_) = expr {
             return Err(Diagnostic::new(span(expr), "expected a number, found a string"));
@@ -26,7 +26,7 @@ impl<'a> TirReader<'a> {
         self.value_or_text(expr)
     }
 
-    /// An expression with a value, or a string.
+    /// Reads an expression with a value, or a string.
     pub(super) fn value_or_text(&mut self, expr: &'a Expr) -> Read<E> {
         let e = self.expr(expr)?;
         let e = match e.is {
@@ -46,7 +46,7 @@ impl<'a> TirReader<'a> {
         typed(v, ty, e.dtype)
     }
 
-    /// An integer or bool.
+    /// Returns an integer or bool.
     pub(super) fn imm(&mut self, value: i64, dtype: DType) -> V {
         if let Some(v) = self.literals.get(&(value, dtype.0)) {
             return *v;
@@ -66,20 +66,20 @@ impl<'a> TirReader<'a> {
         E { v, ty: self.prim_type(dtype), dtype, is, end: HERE }
     }
 
-    /// An integer of the text, without a type of its own.
+    /// Returns an untyped integer literal.
     pub(super) fn number(&mut self, value: i64) -> E {
         let dtype = if i32::try_from(value).is_ok() { DType::I32 } else { DType::I64 };
         self.imm_of(value, dtype, Is::Literal)
     }
 
-    /// A node with a value of a data type.
+    /// Adds a node with a value of a data type.
     pub(super) fn node(&mut self, spec: NodeSpec, ops: &[V], dtype: DType) -> E {
         let ty = self.prim_type(dtype);
         let v = self.b.node(spec.ty(ty), ops, None);
         E { end: self.b.n_nodes(), ..typed(v, ty, dtype) }
     }
 
-    /// Any expression.
+    /// Reads any expression.
     pub(super) fn expr(&mut self, expr: &'a Expr) -> Read<E> {
         match python_number(expr) {
             Some(PythonNumber::Int(value)) => return Ok(self.number(value)),
@@ -124,7 +124,7 @@ impl<'a> TirReader<'a> {
         }
     }
 
-    /// An integer of the text, with its sign.
+    /// Reads an integer literal with its sign.
     fn integer(&mut self, expr: &'a Expr) -> Read<E> {
         match int(expr) {
             Some(value) => Ok(self.number(value)),
@@ -132,7 +132,7 @@ impl<'a> TirReader<'a> {
         }
     }
 
-    /// `-a`, `not a`, `+a`, `~a`.
+    /// Reads `-a`, `not a`, `+a` or `~a`.
     fn unary(&mut self, unary: &'a ExprUnaryOp, expr: &'a Expr) -> Read<E> {
         match (unary.op, &*unary.operand) {
             (UnaryOp::USub, Expr::NumberLiteral(number)) => match &number.value {
@@ -167,11 +167,11 @@ impl<'a> TirReader<'a> {
         }
     }
 
-    /// `a and b and c`, from the left.
+    /// Reads `a and b and c`, from the left.
     fn logic(&mut self, logic: &'a ExprBoolOp, expr: &'a Expr) -> Read<E> {
         let op = if logic.op == BoolOp::And { prim::AND } else { prim::OR };
         let from = self.b.n_nodes();
-        // What Python knows of the values so far: it looks at no further ones once they decide.
+        // The value that Python knows so far; once it decides, Python ignores further operands.
         let decides = logic.op == BoolOp::Or;
         let (mut all, mut known): (Option<E>, Option<bool>) = (None, None);
         for (i, value) in logic.values.iter().enumerate() {
@@ -191,7 +191,7 @@ impl<'a> TirReader<'a> {
         all.ok_or_else(|| not_a_value(expr))
     }
 
-    /// `a < b`; `a < b < c` is `a < b and b < c`.
+    /// Reads `a < b`; `a < b < c` is `a < b and b < c`.
     fn comparison(&mut self, compare: &'a ExprCompare, expr: &'a Expr) -> Read<E> {
         if let Some(truth) = python_truth(expr).filter(|_| compare.ops.len() > 1) {
             return Ok(self.truth(truth));
@@ -215,7 +215,7 @@ impl<'a> TirReader<'a> {
         all.ok_or_else(|| not_a_value(expr))
     }
 
-    /// `A[i, j]`, `A.strides[0]`, `metadata["ir.StringImm"][0]`.
+    /// Reads `A[i, j]`, `A.strides[0]` or `metadata["ir.StringImm"][0]`.
     fn subscript(&mut self, subscript: &'a ExprSubscript, expr: &'a Expr) -> Read<E> {
         if let Expr::Attribute(attribute) = &*subscript.value
             && attribute.attr.as_str() == "strides"
@@ -246,7 +246,7 @@ impl<'a> TirReader<'a> {
         Ok(self.node(NodeSpec::new(kind::LOAD), &ops, dtype))
     }
 
-    /// Indices of a load or store; gives the lanes of what is accessed.
+    /// Reads the indices of a load or store. Returns the number of accessed lanes.
     pub(super) fn indices(&mut self, slice: &'a Expr, buffer: E, ops: &mut Vec<V>) -> Read<i32> {
         let items = match slice {
             Expr::Tuple(tuple) => &*tuple.elts,
@@ -276,9 +276,9 @@ impl<'a> TirReader<'a> {
         self.b.with(buffer.v, |value| usize::try_from(value.ty().ndim()).unwrap_or(0))
     }
 
-    /// A buffer by its name.
+    /// Returns a buffer by its name.
     pub(super) fn buffer(&mut self, expr: &'a Expr) -> Read<E> {
-        // `x.source` is the buffer of a scalar that is used by its name; `x.buffer` says the same in older texts.
+        // `x.source` is the buffer of a scalar that is used by its name; older texts have `x.buffer`.
         let named = match expr {
             Expr::Attribute(attribute) if matches!(attribute.attr.as_str(), "source" | "buffer") => &*attribute.value,
             other => other,
@@ -294,7 +294,7 @@ impl<'a> TirReader<'a> {
             .help("name a buffer: `A[i]`, `A.data`; the buffer of a scalar variable `x` is `x.source`"))
     }
 
-    /// `a:b:c` as an index is a vector of indices.
+    /// Reads the index `a:b:c` as a vector of indices.
     fn ramp(&mut self, slice: &'a ruff_python_ast::ExprSlice) -> Read<E> {
         let (Some(lower), Some(upper)) = (&slice.lower, &slice.upper) else {
             return Err(Diagnostic::new(span(slice), "a slice has a start and an end").help("A[0:4]"));
@@ -323,7 +323,7 @@ impl<'a> TirReader<'a> {
         Ok(self.node(NodeSpec::new(kind::RAMP), &[base.v, stride, lanes], dtype))
     }
 
-    /// How often `T.vscale()` the extent of `lower:upper` is; `None` if it is no multiple of that.
+    /// Returns the multiple of `T.vscale()` that is the extent of `lower:upper`; `None` if it is not a multiple.
     fn scalable_extent(&self, lower: &Expr, upper: &Expr) -> Option<i64> {
         let source = |expr: &Expr| self.scope.text.get(span(expr)).unwrap_or("");
         match upper {
@@ -335,7 +335,7 @@ impl<'a> TirReader<'a> {
         }
     }
 
-    /// How often `T.vscale()` a product is.
+    /// Returns the factor of `T.vscale()` in a product.
     fn scales(&self, expr: &Expr) -> Option<i64> {
         match expr {
             Expr::Call(call) if call.arguments.is_empty() => {
@@ -353,7 +353,7 @@ impl<'a> TirReader<'a> {
         }
     }
 
-    /// `a:a + T.vscale() * 8:2`: the lanes are what TVM computes, `T.vscale() * 4`.
+    /// Reads `a:a + T.vscale() * 8:2`; the lanes are those that TVM computes, `T.vscale() * 4`.
     fn scalable_ramp(&mut self, lower: &'a Expr, extent: i64, step: i64, at: Range<usize>) -> Read<E> {
         let lanes = extent.checked_rem(step).filter(|rest| *rest == 0).and_then(|_| i32::try_from(extent / step).ok());
         let Some(lanes) = lanes.filter(|lanes| *lanes > 0) else {
@@ -367,10 +367,10 @@ impl<'a> TirReader<'a> {
         Ok(self.node(NodeSpec::new(kind::RAMP), &[base.v, stride, count.v], dtype))
     }
 
-    /// How many lanes: a number, or that times `T.vscale()`, which is negative.
+    /// Returns a number of lanes; negative for a multiple of `T.vscale()`.
     ///
     /// # Errors
-    /// If it is neither.
+    /// Fails if it is neither a number nor such a multiple.
     pub(super) fn lane_count(&self, lanes: E, at: Range<usize>) -> Read<i32> {
         let number = |value: Value<'_>| value.dim()?.as_int().and_then(|n| i32::try_from(n).ok()).filter(|n| *n > 0);
         let scales = |value: Value<'_>| value.as_call_to("tirx.vscale").is_some();
@@ -385,12 +385,12 @@ impl<'a> TirReader<'a> {
         })
     }
 
-    /// Start and extent of `lower:upper`, of one data type.
+    /// Reads start and extent of `lower:upper`, in one data type.
     pub(super) fn range(&mut self, lower: &'a Expr, upper: &'a Expr) -> Read<(E, E)> {
         self.bounds(lower, upper, true)
     }
 
-    /// The same; without `alike`, a number without a type keeps its own as the start.
+    /// Reads start and extent; unless `alike`, an untyped literal at the start keeps its own type.
     fn bounds(&mut self, lower: &'a Expr, upper: &'a Expr, alike: bool) -> Read<(E, E)> {
         let source = |expr: &Expr| self.scope.text.get(span(expr)).unwrap_or("");
         let same = source(lower) == source(upper);
@@ -443,7 +443,7 @@ impl<'a> TirReader<'a> {
         }
     }
 
-    /// A second node for an expression: each has one user.
+    /// Copies an expression, because each node has one user.
     pub(super) fn copy(&mut self, v: V) -> V {
         if v.is_leaf() || self.b.flags(v) & flag::BOUND != 0 || self.b.flags(v) & flag::REGION != 0 {
             return v;
@@ -459,7 +459,7 @@ impl<'a> TirReader<'a> {
         self.b.node(spec, &ops, None)
     }
 
-    /// `A.data`, `A.elem_offset`, `Module.f`.
+    /// Reads `A.data`, `A.elem_offset` or `Module.f`.
     fn attribute(&mut self, attribute: &'a ExprAttribute, expr: &'a Expr) -> Read<E> {
         let part = match attribute.attr.as_str() {
             "data" => 0,
@@ -484,7 +484,7 @@ impl<'a> TirReader<'a> {
         if part >= 2 && part - 2 >= strides {
             return Err(Diagnostic::new(at, format!("the buffer has {strides} strides")));
         }
-        // An offset or a stride is the number or variable that the buffer has there: TVM reads it so, and passes write it so.
+        // An offset or a stride is the buffer's number or variable, as TVM reads it, and as passes write it.
         let dim = match self.b.type_owned(buffer.ty) {
             Type::Buffer(buffer) if part == 1 => Some(buffer.offset()),
             Type::Buffer(buffer) => buffer.strides.get(part as usize - 2).cloned(),
@@ -496,7 +496,7 @@ impl<'a> TirReader<'a> {
         }
     }
 
-    /// A dimension as the expression that its text is.
+    /// Converts a dimension to the expression that its text would be.
     pub(super) fn dim_value(&mut self, dim: &Dim) -> E {
         let Dim::Expr(expr) = dim else {
             let v = match dim {
@@ -505,7 +505,7 @@ impl<'a> TirReader<'a> {
             };
             let v = match v {
                 Some(v) if self.b.flags(v) & flag::BOUND != 0 => v,
-                // The expression once more.
+                // Copies the expression.
                 Some(v) => {
                     let (again, ty) = (self.copy(v), self.prim_type(dim.dtype()));
                     self.b.set_type(again, ty);
@@ -532,7 +532,7 @@ impl<'a> TirReader<'a> {
         }
     }
 
-    /// A region of a buffer: `A[i, 0:4]`, or all of `A`.
+    /// Reads a region of a buffer: `A[i, 0:4]`, or all of `A`.
     pub(super) fn access(&mut self, expr: &'a Expr, a: u32) -> Read<V> {
         let ops = match expr {
             Expr::Subscript(subscript) => self.part_of_buffer(subscript)?,
@@ -541,7 +541,7 @@ impl<'a> TirReader<'a> {
         Ok(self.b.node(NodeSpec::new(kind::ACCESS).a(a), &ops, None))
     }
 
-    /// The buffer, then start and extent of each range.
+    /// Returns the buffer, followed by start and extent of each range.
     fn part_of_buffer(&mut self, subscript: &'a ExprSubscript) -> Read<Vec<V>> {
         let buffer = self.buffer(&subscript.value)?;
         let items = match &*subscript.slice {
@@ -549,7 +549,7 @@ impl<'a> TirReader<'a> {
             one => std::slice::from_ref(one),
         };
         let rank = self.rank(buffer);
-        // `A[()]`: nothing of a buffer without dimensions.
+        // `A[()]` is the region of a buffer without dimensions.
         if items.len() > rank || items.is_empty() && rank > 0 {
             let message = format!("{} ranges for a buffer of {rank} dimensions", items.len());
             return Err(Diagnostic::new(span(&*subscript.slice), message));
@@ -562,7 +562,7 @@ impl<'a> TirReader<'a> {
             let (start, extent) = self.range_of(item, dim)?;
             ops.extend([start.v, extent.v]);
         }
-        // All of the dimensions that are left out.
+        // Omitted dimensions are taken as a whole.
         for dim in &ty.shape[items.len().min(rank)..] {
             let zero = self.imm(0, dim.dtype());
             ops.extend([zero, self.dim_value(dim).v]);
@@ -570,7 +570,7 @@ impl<'a> TirReader<'a> {
         Ok(ops)
     }
 
-    /// Start and extent of `0:4`, or of the single index `i`; `:4` begins at 0, and `2:` goes to the end.
+    /// Reads start and extent of `0:4`, or of the single index `i`; `:4` starts at 0, and `2:` extends to the end.
     fn range_of(&mut self, item: &'a Expr, dim: &Dim) -> Read<(E, E)> {
         let Expr::Slice(slice) = item else {
             let start = self.value(item)?;
@@ -613,7 +613,7 @@ impl<'a> TirReader<'a> {
     }
 }
 
-/// An integer literal, plain or of a type: `4`, `T.int64(4)`.
+/// Returns an integer literal, plain or typed: `4`, `T.int64(4)`.
 fn int_of(expr: &Expr) -> Option<i64> {
     match expr {
         Expr::Call(call) => match (&*call.func, &*call.arguments.args) {
@@ -624,12 +624,12 @@ fn int_of(expr: &Expr) -> Option<i64> {
     }
 }
 
-/// How many lanes; negative ones are multiples of `T.vscale()`.
+/// Returns the number of lanes; negative ones are multiples of `T.vscale()`.
 pub(super) fn lanes(dtype: DType) -> i32 {
     i32::from(dtype.lanes() as i16)
 }
 
-/// The data type of vectors; negative lanes are multiples of `T.vscale()`.
+/// Returns a vector type; negative lanes are multiples of `T.vscale()`.
 pub(super) fn with_lanes(dtype: DType, lanes: i32) -> DType {
     let own = self::lanes(dtype).max(1);
     let lanes = i16::try_from(own.saturating_mul(lanes)).unwrap_or(1);

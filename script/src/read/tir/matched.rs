@@ -1,5 +1,5 @@
-//! Handles that a function matches: `A = T.match_buffer(a, (16,), "float32")`, where `a` is a parameter, makes the parameter
-//! a buffer, as TVM reads it.
+//! Turns matched handles into buffers, as TVM does: `A = T.match_buffer(a, (16,), "float32")`, where `a` is a
+//! parameter, makes the parameter a buffer.
 
 use crate::read::tir::TirReader;
 use crate::read::{is_path, span};
@@ -7,7 +7,7 @@ use ruff_python_ast::visitor::{Visitor, walk_expr};
 use ruff_python_ast::{Expr, ExprCall, Stmt, StmtFunctionDef};
 use std::collections::HashMap;
 
-/// The buffer that a parameter is: its name, and the call that says its type.
+/// The buffer of a parameter: its name, and the call with its type.
 #[derive(Clone, Copy)]
 pub(super) struct Matched<'a> {
     pub(super) name: &'a str,
@@ -15,7 +15,8 @@ pub(super) struct Matched<'a> {
 }
 
 impl<'a> TirReader<'a> {
-    /// The handles among the parameters that a statement of the function itself matches, and that nothing else uses.
+    /// Returns the handle parameters that a statement of the function itself matches, and that are otherwise
+    /// unused.
     pub(super) fn matched_handles(&self, def: &'a StmtFunctionDef) -> HashMap<&'a str, Matched<'a>> {
         let mut found = HashMap::new();
         if !self.scope.options.matched_parameters {
@@ -43,7 +44,7 @@ impl<'a> TirReader<'a> {
         found
     }
 
-    /// Whether a statement only says which buffer a parameter is.
+    /// Returns true if a statement only declares the buffer of a parameter.
     pub(super) fn is_of_parameter(&self, stmt: &'a Stmt) -> bool {
         self.match_buffer_of(stmt).is_some_and(|(handle, matched)| {
             self.matched.get(handle).is_some_and(|known| span(known.call) == span(matched.call))
@@ -64,7 +65,7 @@ impl<'a> TirReader<'a> {
     }
 }
 
-/// How often each name is used.
+/// Number of uses of each name.
 #[derive(Default)]
 struct Uses<'a>(HashMap<&'a str, usize>);
 

@@ -1,4 +1,4 @@
-//! TIR functions: signature, scopes, and what all parts of the TIR reader share.
+//! Reads TIR functions: signature, scopes, and the state shared by all parts of the TIR reader.
 
 mod arith;
 mod assign;
@@ -28,36 +28,36 @@ use ruff_python_ast::{Expr, ExprCall, Stmt, StmtFunctionDef};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
-/// Faults that are reported of one function.
+/// Greatest number of errors reported for one function.
 const MAX_FAULTS: usize = 20;
 
-/// A value of the function that is read: expression, variable or buffer.
+/// A value of the function: expression, variable or buffer.
 #[derive(Clone, Copy)]
 pub(super) struct E {
     pub(super) v: V,
     pub(super) ty: TypeId,
-    /// Of a buffer: that of its elements.
+    /// For a buffer, the data type of its elements.
     pub(super) dtype: DType,
     pub(super) is: Is,
-    /// Number of nodes when it had been read: where a conversion of it stands.
+    /// Number of nodes after it was read, which is the place of its conversions.
     pub(super) end: u32,
 }
 
-/// No place of its own: conversions stand where the reader is.
+/// The value has no place; conversions are at the reader's current place.
 pub(super) const HERE: u32 = u32::MAX;
 
-/// What a name stands for.
+/// The kind of a named value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Is {
     Value,
     Buffer,
-    /// A buffer of one element that is written by its name.
+    /// A buffer of one element that is used by its name.
     Scalar,
-    /// A number without a type of its own: it takes that of the other operand.
+    /// An untyped literal, which takes the type of the other operand.
     Literal,
 }
 
-/// Where the names of a scope begin in the log.
+/// The start of a scope's names in the log.
 pub(super) struct Mark(usize);
 
 /// Reads one TIR function.
@@ -65,44 +65,44 @@ pub(super) struct TirReader<'a> {
     pub(super) scope: &'a Scope<'a>,
     pub(super) b: BodyBuilder,
     names: HashMap<&'a str, E, RandomState>,
-    /// What was hidden by each definition, to be brought back at the end of its scope.
+    /// Values hidden by definitions, to be restored at the end of the scope.
     log: Vec<(&'a str, Option<E>)>,
-    /// Where the names of the innermost schedulable block begin in the log.
+    /// The start of the names of the innermost schedulable block in the log.
     block: usize,
     /// Type parameters of the function.
     pub(super) type_params: Vec<&'a str>,
     /// Name of the function, if it is not private.
     public: Option<&'a str>,
-    /// Symbolic variables by name: those of the signature, and those that a quoted shape brings in.
+    /// Symbolic variables by name: those of the signature, and those that a quoted shape introduces.
     pub(super) syms: HashMap<String, Sym, RandomState>,
-    /// Symbolic variables that stand for nodes, by operand word.
+    /// Symbolic variables that represent nodes, by operand word.
     pub(super) sym_of: BTreeMap<u32, Sym>,
     /// Data types of variables that the head of the body or a parameter declares, for shapes before them.
     pub(super) declared: HashMap<&'a str, DType, RandomState>,
-    /// Shapes bring in variables here; further on they mention those that are there.
+    /// True where shapes introduce variables; elsewhere they only mention existing ones.
     pub(super) in_signature: bool,
     pub(super) literals: HashMap<(i64, u32), V, RandomState>,
     prim_types: HashMap<u32, TypeId, RandomState>,
-    /// For each loop variable its start and extent, by operand word.
+    /// Start and extent of each loop variable, by operand word.
     pub(super) loops: BTreeMap<u32, (V, V)>,
-    /// Conversions of values before which others were read: their nodes, and their place.
+    /// Conversions of values that were read before others: their nodes, and their place.
     pub(super) runs: Vec<(Range<u32>, u32)>,
-    /// Made of schedulable blocks.
+    /// True if the function consists of schedulable blocks.
     pub(super) s_tir: bool,
-    /// Written in the older spelling, in which `T.alloc_buffer` belongs to the block.
+    /// True for the older syntax, in which `T.alloc_buffer` belongs to the block.
     pub(super) old: bool,
     pub(super) func_attrs: Vec<(String, Attr)>,
     pub(super) root: Option<V>,
-    /// Parameters that are buffers by a statement of the function.
+    /// Parameters that a statement of the function turns into buffers.
     matched: HashMap<&'a str, Matched<'a>>,
-    /// Whether a block does not say what it accesses.
+    /// True if a block does not declare its accesses.
     unsaid: bool,
     faults: Vec<Diagnostic>,
     /// Names that a faulty statement would have defined.
     poisoned: Vec<&'a str>,
 }
 
-/// What the decorator says; `None`: it is no TIR function.
+/// Returns true if the decorator is that of a TIR function.
 pub(super) fn is_prim_func(def: &StmtFunctionDef) -> bool {
     def.decorator_list.first().is_some_and(|decorator| {
         let path = match &decorator.expression {
@@ -113,7 +113,7 @@ pub(super) fn is_prim_func(def: &StmtFunctionDef) -> bool {
     })
 }
 
-/// A fault that only follows from another one.
+/// Returns an unreported error, which only follows from another one.
 pub(super) fn silent(at: Range<usize>) -> Diagnostic {
     Diagnostic::new(at, "")
 }
@@ -201,7 +201,7 @@ impl<'a> TirReader<'a> {
         Ok(())
     }
 
-    /// Reads the decorator; whether the function is private.
+    /// Reads the decorator. Returns true if the function is private.
     fn decorator(&mut self, def: &'a StmtFunctionDef) -> Read<bool> {
         let mut private = false;
         if let Some(second) = def.decorator_list.get(1) {
@@ -220,7 +220,8 @@ impl<'a> TirReader<'a> {
         Ok(private)
     }
 
-    /// Shapes of the signature may mention variables that later parameters, or the head of the body, declare.
+    /// Collects variables that later parameters, or the head of the body, declare, because shapes of the signature
+    /// may mention them.
     fn declarations_ahead(&mut self, def: &'a StmtFunctionDef) {
         for param in &def.parameters.args {
             let annotation = param.parameter.annotation.as_deref();
@@ -233,7 +234,7 @@ impl<'a> TirReader<'a> {
             let assign = match stmt {
                 stmt if self.is_of_parameter(stmt) => continue,
                 Stmt::Assign(assign) => assign,
-                // Attributes, and what the function says of itself.
+                // Attributes, and docstrings.
                 Stmt::Expr(_) => continue,
                 _ => break,
             };
@@ -272,7 +273,7 @@ impl<'a> TirReader<'a> {
         Ok(())
     }
 
-    /// A parameter that is a buffer.
+    /// Reads a parameter that is a buffer.
     fn buffer_param(&mut self, name: &'a str, call: &'a ExprCall, skip: usize, facts: BufferFacts) -> Read<()> {
         let (buffer, extras) = self.buffer_type(call, skip, facts)?;
         let ty = self.b.ty(&Type::Buffer(buffer.clone()));
@@ -293,17 +294,17 @@ impl<'a> TirReader<'a> {
         }
     }
 
-    /// An attribute of which no part is a value of the function.
+    /// Reads an attribute that does not contain a value of the function.
     pub(super) fn plain_attr(&mut self, expr: &'a Expr) -> Read<Attr> {
         self.attributes(|reader| reader.attr(expr))
     }
 
-    /// A dict of such attributes.
+    /// Reads a dict of such attributes.
     pub(super) fn plain_dict(&mut self, expr: &'a Expr) -> Read<Vec<(String, Attr)>> {
         self.attributes(|reader| reader.attr_dict(expr))
     }
 
-    /// Attributes read as those of Relax: the variables of a function of indices become those of this body.
+    /// Reads attributes as those of Relax; the variables in a function of indices become those of this body.
     fn attributes<T>(&mut self, read: impl FnOnce(&mut FnReader<'a>) -> Read<T>) -> Read<T> {
         let mut reader = FnReader::new(self.scope);
         std::mem::swap(&mut reader.b, &mut self.b);
@@ -318,7 +319,7 @@ impl<'a> TirReader<'a> {
                 let message = format!("function attribute `{key}` is given twice");
                 return Err(Diagnostic::new(span(dict), message).help("remove one of them"));
             }
-            // A function that others see has its name as its symbol.
+            // The symbol of a public function is its name.
             let implied = !self.scope.as_written && is_implied(&key, &value, self.public);
             if !implied {
                 self.func_attrs.push((key, value));
@@ -328,7 +329,7 @@ impl<'a> TirReader<'a> {
         Ok(())
     }
 
-    /// Statements of one scope. A faulty one is reported, and the others are read all the same.
+    /// Reads the statements of one scope. Errors are reported, and the remaining statements are still read.
     pub(super) fn body(&mut self, stmts: impl IntoIterator<Item = &'a Stmt>) {
         let (mark, depth) = (self.mark(), self.b.depth());
         for stmt in stmts {
@@ -345,7 +346,7 @@ impl<'a> TirReader<'a> {
             }
         }
         self.settle();
-        // Attributes and threads that hold for the rest of the scope.
+        // Attributes and threads that apply to the rest of the scope.
         while self.b.depth() > depth {
             self.b.end();
         }
@@ -368,7 +369,7 @@ impl<'a> TirReader<'a> {
         }
     }
 
-    /// The variable or expression that a symbolic variable stands for.
+    /// Returns the variable or expression that a symbolic variable represents.
     pub(super) fn node_of(&self, sym: Sym) -> Option<V> {
         let words = self.sym_of.iter().filter(|(_, known)| **known == sym).map(|(word, _)| *word);
         words.min().map(|word| self.b.value_of_word(word))
@@ -387,7 +388,7 @@ impl<'a> TirReader<'a> {
         }
     }
 
-    /// The names that are defined from now on are those of a schedulable block; gives what to leave it with.
+    /// Starts the names of a schedulable block. Returns the value with which to leave it.
     pub(super) fn enter_block(&mut self) -> usize {
         std::mem::replace(&mut self.block, self.log.len())
     }
@@ -396,7 +397,7 @@ impl<'a> TirReader<'a> {
         self.block = outer;
     }
 
-    /// Whether the innermost schedulable block has an iterator of this name.
+    /// Returns true if the innermost schedulable block has an iterator with this name.
     pub(super) fn has_iter(&self, name: &str) -> bool {
         let own = self.log.get(self.block..).unwrap_or(&[]).iter().any(|(defined, _)| *defined == name);
         own && self.known(name).is_some_and(|e| self.b.kind(e.v) == kind::ITER_VAR)
@@ -420,7 +421,7 @@ impl<'a> TirReader<'a> {
             .help(format!("define it before its use; a free variable is written `{name} = T.int32()`"))
     }
 
-    /// A name as it stands: value or buffer.
+    /// Returns the value or buffer with a name.
     pub(super) fn lookup(&mut self, name: &str, at: Range<usize>) -> Read<E> {
         if let Some(e) = self.known(name) {
             return Ok(e);
@@ -435,7 +436,7 @@ impl<'a> TirReader<'a> {
         }
     }
 
-    /// Type of scalars of a data type.
+    /// Returns the type of scalars of a data type.
     pub(super) fn prim_type(&mut self, dtype: DType) -> TypeId {
         if !dtype.is_known() {
             return TypeId::NONE;
@@ -444,7 +445,7 @@ impl<'a> TirReader<'a> {
         *self.prim_types.entry(dtype.0).or_insert_with(|| b.ty(&Type::Prim { dtype, value: None }))
     }
 
-    /// The symbolic variable that stands for a scalar variable in shapes.
+    /// Returns the symbolic variable that represents a scalar variable in shapes.
     pub(super) fn sym_for(&mut self, name: &str, e: E) -> Sym {
         if let Some(sym) = self.sym_of.get(&e.v.word()) {
             return *sym;

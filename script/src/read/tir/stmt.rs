@@ -1,4 +1,4 @@
-//! Statements of TIR.
+//! Reads TIR statements.
 
 use crate::read::ops::binary_op;
 use crate::read::tir::arith::is_number;
@@ -68,7 +68,7 @@ impl<'a> TirReader<'a> {
         }
     }
 
-    /// `A[i] += value`.
+    /// Reads `A[i] += value`.
     fn augmented(&mut self, assign: &'a StmtAugAssign, stmt: &'a Stmt) -> Read<()> {
         let Some(op) = binary_op(assign.op) else {
             return Err(unexpected(stmt, "an operation of TIR, such as `+=`"));
@@ -83,7 +83,7 @@ impl<'a> TirReader<'a> {
         }
     }
 
-    /// Refuses a number of the text that an element of the buffer cannot be.
+    /// Refuses a literal that an element of the buffer cannot represent.
     fn holds(&self, buffer: E, value: E, target: &ExprSubscript) -> Read<()> {
         let number = self.b.with(value.v, |value| value.dim().and_then(|dim| dim.as_int()));
         match number.filter(|_| value.is == Is::Literal && buffer.dtype.is_int() && buffer.dtype.lanes() == 1) {
@@ -96,7 +96,7 @@ impl<'a> TirReader<'a> {
         }
     }
 
-    /// `A[i] = value`.
+    /// Reads `A[i] = value`.
     fn store(&mut self, target: &'a ExprSubscript, value: E) -> Read<()> {
         let buffer = self.buffer(&target.value)?;
         self.holds(buffer, value, target)?;
@@ -189,7 +189,7 @@ impl<'a> TirReader<'a> {
         items.iter().try_for_each(|item| self.access(item, a).map(drop))
     }
 
-    /// Annotations of a block. Buffers and regions in them become operands.
+    /// Reads annotations of a block. Buffers and regions in them become operands.
     fn annotate(&mut self, dict: &'a Expr) -> Read<()> {
         let Expr::Dict(dict) = dict else {
             return Err(Diagnostic::new(span(dict), "expected a dict such as {\"axis\": 0}"));
@@ -221,7 +221,7 @@ impl<'a> TirReader<'a> {
         }
     }
 
-    /// `T.attr(node, "key", value)` or `T.attr({"key": value})`: opens the regions, one for each key.
+    /// Reads `T.attr(node, "key", value)` or `T.attr({"key": value})`; opens the regions, one for each key.
     fn attr(&mut self, call: &'a ExprCall) -> Read<()> {
         match &*call.arguments.args {
             [Expr::Dict(dict)] => {
@@ -242,7 +242,7 @@ impl<'a> TirReader<'a> {
                     {
                         nodes = self.iter_var_node(call, &mut entries)?;
                     }
-                    // An object that is no expression.
+                    // An object that is not an expression.
                     Some(("target" | "iter_var", _)) => entries.push(("node", self.plain_attr(node)?)),
                     _ => nodes.push(self.expr(node)?.v),
                 }
@@ -256,8 +256,8 @@ impl<'a> TirReader<'a> {
         }
     }
 
-    /// `T.iter_var(i, T.Range(0, 16), "DataPar", "")`: gives the variable, and the start and extent of its range where one
-    /// is said. What kind of variable it is goes to the attributes.
+    /// Reads `T.iter_var(i, T.Range(0, 16), "DataPar", "")`. Returns the variable, and the start and extent of its
+    /// range if it has one. The kind of the variable becomes an attribute.
     fn iter_var_node(&mut self, call: &'a ExprCall, entries: &mut Vec<(&'static str, Attr)>) -> Read<Vec<V>> {
         let usage = "T.iter_var(i, T.Range(0, 16), \"DataPar\", \"\"), or None as the range";
         let [var, range, Expr::StringLiteral(kind_), Expr::StringLiteral(thread)] = &*call.arguments.args else {
@@ -300,7 +300,7 @@ impl<'a> TirReader<'a> {
         Ok(nodes)
     }
 
-    /// Start and extent of a range of which the start and the end are said.
+    /// Reads start and extent of a range that is given by start and end.
     fn start_and_extent(&mut self, pair: &'a [Expr]) -> Read<[V; 2]> {
         let (min, extent) = self.range(&pair[0], &pair[1])?;
         Ok([min.v, extent.v])
@@ -313,7 +313,7 @@ impl<'a> TirReader<'a> {
         self.b.begin(NodeSpec::new(kind::ATTR).attrs(attrs), ops, None);
     }
 
-    /// `T.launch_thread("threadIdx.x", 8)`: opens the region.
+    /// Reads `T.launch_thread("threadIdx.x", 8)`; opens the region.
     pub(super) fn launch(&mut self, call: &'a ExprCall, name: Option<&'a str>) -> Read<()> {
         let usage = "tx = T.launch_thread(\"threadIdx.x\", 8)";
         let [tag, extent] = &*call.arguments.args else {
@@ -322,7 +322,7 @@ impl<'a> TirReader<'a> {
         let extent = self.value(extent)?;
         match tag {
             Expr::StringLiteral(tag) => {
-                // A thread that nothing names has a variable all the same.
+                // A thread without a name has a variable, too.
                 let name = name.unwrap_or("v");
                 let attrs = self.b.attrs([("thread", Attr::Str(tag.value.to_str().to_string()))]);
                 self.b.begin(NodeSpec::new(kind::LAUNCH).attrs(attrs), &[extent.v], None);
@@ -344,7 +344,7 @@ impl<'a> TirReader<'a> {
         }
     }
 
-    /// The variable of a loop or thread; a free variable of that name, used above, is the same.
+    /// Creates the variable of a loop or thread. A free variable with the same name, used above, is the same.
     fn loop_var(&mut self, name: &'a str, like: E) -> E {
         let ty = self.prim_type(like.dtype);
         let spec = NodeSpec::new(kind::LOOP_VAR).ty(ty).flags(flag::INNER);
@@ -377,7 +377,7 @@ impl<'a> TirReader<'a> {
             let value = self.value_or_text(value)?;
             return self.bind(name, Some(&subscript.slice), value);
         }
-        // `x: T.int32 = 0`: a buffer of one element, used by its name.
+        // `x: T.int32 = 0` is a buffer of one element, used by its name.
         let (_, dtype) = self.value_type(annotation)?;
         if !dtype.is_known() || dtype == DType::HANDLE {
             return Err(Diagnostic::new(span(annotation), "expected `T.let[...]` or the type of a scalar"));
@@ -387,8 +387,8 @@ impl<'a> TirReader<'a> {
         Ok(())
     }
 
-    /// A value at the data type of the place that it is written to, in as many lanes as it has. What a packed function gives
-    /// is of the type that is wanted.
+    /// Converts a value to the data type of its destination, keeping its lanes. The result of a packed function has
+    /// the requested type.
     pub(super) fn stored(&mut self, value: E, dtype: DType) -> V {
         let to = DType::new(dtype.code(), dtype.bits(), value.dtype.lanes());
         if value.dtype == to || !is_number(value.dtype) {
@@ -434,7 +434,8 @@ impl<'a> TirReader<'a> {
         Ok(())
     }
 
-    /// `for i, j in T.grid(16, n)`, `for i, j in T.grid(*A.shape)`: a loop for each extent, or for each start and extent.
+    /// Reads `for i, j in T.grid(16, n)` or `for i, j in T.grid(*A.shape)`: a loop for each extent, or for each
+    /// start and extent.
     fn grid(&mut self, targets: &'a [Expr], call: &'a ExprCall, at: Range<usize>) -> Read<()> {
         let usage = "for i, j in T.grid(16, n), for i, j in T.grid(*A.shape)";
         let named = call.arguments.keywords.first();
@@ -475,7 +476,7 @@ impl<'a> TirReader<'a> {
         self.loops.insert(var.v.word(), (min.v, extent.v));
     }
 
-    /// One loop: its start, extent, step, kind and annotations.
+    /// Reads one loop: its start, extent, step, kind and annotations.
     fn loop_of(&mut self, kind: &str, var: &'a str, call: &'a ExprCall, usage: &str) -> Read<()> {
         let mut entries: Vec<(&str, Attr)> = Vec::new();
         match kind {
@@ -534,7 +535,7 @@ impl<'a> TirReader<'a> {
     }
 
     fn if_(&mut self, stmt: &'a StmtIf) -> Read<()> {
-        // What Python decides, the text does not say twice: TVM reads one branch.
+        // If Python decides the condition, TVM reads only one branch.
         if let Some(always) = python_truth(&stmt.test) {
             return self.decided(stmt, always);
         }
@@ -559,7 +560,7 @@ impl<'a> TirReader<'a> {
         Ok(())
     }
 
-    /// The branch of an If whose condition is `True` or `False`.
+    /// Reads the branch of an If whose condition is `True` or `False`.
     fn decided(&mut self, stmt: &'a StmtIf, holds: bool) -> Read<()> {
         if holds {
             self.body(&stmt.body);
@@ -625,8 +626,8 @@ impl<'a> TirReader<'a> {
         Ok(())
     }
 
-    /// Statements of a block. All that it reads and then all that it writes stand where the text first says one of them,
-    /// or what else is in its head or body, iterators, its predicate and free buffers left out.
+    /// Orders the statements of a block. All reads, then all writes, move to the first of them, or to the first
+    /// other statement; iterators, the predicate and free buffers do not count.
     fn in_order(&self, stmts: &'a [Stmt]) -> Vec<&'a Stmt> {
         const DECLARES: i32 = -1;
         let declares = |value: &Expr| match value {
@@ -649,7 +650,7 @@ impl<'a> TirReader<'a> {
             _ => 3,
         };
         let mut ranks: Vec<i32> = stmts.iter().map(rank).collect();
-        // A free variable stays with what follows it.
+        // A free variable stays with the statement after it.
         let mut next = 3;
         for rank in ranks.iter_mut().rev() {
             *rank = if *rank == DECLARES { next } else { *rank };

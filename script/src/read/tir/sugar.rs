@@ -1,4 +1,4 @@
-//! Reads Python and helper functions of TVM in PrimFuncs as the expressions that TVM makes of them.
+//! Reads Python and helper functions of TVM in PrimFuncs as the expressions that TVM creates from them.
 
 use crate::read::tir::call::same_lanes;
 use crate::read::tir::{E, Is, TirReader};
@@ -14,7 +14,7 @@ use ruff_python_ast::{BoolOp, CmpOp, Expr, ExprAttribute, ExprCall, Operator, Un
 use std::ops::Range;
 
 impl<'a> TirReader<'a> {
-    /// A function of TVM that makes an expression of others.
+    /// Reads a TVM function that builds an expression from others.
     pub(super) fn helper(&mut self, name: &'a str, call: &'a ExprCall) -> Read<E> {
         match name {
             "ceildiv" => self.ceildiv(call),
@@ -24,7 +24,7 @@ impl<'a> TirReader<'a> {
         }
     }
 
-    /// `T.cast(value, "int8")`: a constant, or what has that data type already, needs no cast.
+    /// Reads `T.cast(value, "int8")`; a constant, or a value that already has the data type, needs no cast.
     fn cast_call(&mut self, call: &'a ExprCall) -> Read<E> {
         let usage = "T.cast(value, \"float32\")";
         accept(call, 2, &["value", "dtype"], usage)?;
@@ -40,7 +40,7 @@ impl<'a> TirReader<'a> {
         Ok(E { is: Is::Value, ..self.converted(value, dtype) })
     }
 
-    /// `T.call_intrin("float32", "tirx.exp", x)` is `T.exp(x)`.
+    /// Reads `T.call_intrin("float32", "tirx.exp", x)` as `T.exp(x)`.
     fn call_intrin(&mut self, call: &'a ExprCall) -> Read<E> {
         let usage = "T.call_intrin(\"float32\", \"tirx.exp\", x)";
         let [dtype, Expr::StringLiteral(op), rest @ ..] = &*call.arguments.args else {
@@ -58,7 +58,7 @@ impl<'a> TirReader<'a> {
         Ok(self.intrinsic(name, &args, ty, dtype))
     }
 
-    /// `T.ceildiv(a, b)` is `(a + b - 1) // b`.
+    /// Reads `T.ceildiv(a, b)` as `(a + b - 1) // b`.
     fn ceildiv(&mut self, call: &'a ExprCall) -> Read<E> {
         let (from, at) = (self.b.n_nodes(), span(call));
         let [a, b] = self.values(call, "ceildiv")?;
@@ -71,13 +71,13 @@ impl<'a> TirReader<'a> {
         self.operator_function(prim::FLOORDIV, sum, divisor, from, at)
     }
 
-    /// A value that is used once more.
+    /// Returns a copy of a value for another use.
     pub(super) fn again(&mut self, e: E) -> E {
         let v = self.copy(e.v);
         E { v, end: self.b.n_nodes(), ..e }
     }
 
-    /// `T.min_value("int8")`, `T.max_value("float32")`, `T.infinity("float32")`.
+    /// Reads `T.min_value("int8")`, `T.max_value("float32")` or `T.infinity("float32")`.
     fn extreme(&mut self, name: &str, call: &'a ExprCall) -> Read<E> {
         let usage = format!("T.{name}(\"float32\")");
         accept(call, 1, &["dtype"], &usage)?;
@@ -100,7 +100,7 @@ impl<'a> TirReader<'a> {
         }
     }
 
-    /// A method of a buffer that makes an expression; `None` if it is not one of these.
+    /// Reads a method of a buffer that is an expression; `None` for other methods.
     pub(super) fn method(&mut self, method: &'a ExprAttribute, call: &'a ExprCall) -> Read<Option<E>> {
         match method.attr.as_str() {
             "vload" => {
@@ -127,7 +127,7 @@ impl<'a> TirReader<'a> {
         }
     }
 
-    /// `A.ptr_to([i, j])` is the address of an element.
+    /// Reads `A.ptr_to([i, j])`, the address of an element.
     fn ptr_to(&mut self, buffer: E, call: &'a ExprCall) -> Read<E> {
         accept(call, 1, &[], "A.ptr_to([i, j])")?;
         let Some(indices) = call.arguments.args.first() else {
@@ -145,7 +145,7 @@ impl<'a> TirReader<'a> {
         Ok(self.intrinsic("address_of", &[element], handle, DType::HANDLE))
     }
 
-    /// `A.access_ptr("rw", offset=4)` is `T.tvm_access_ptr(T.type_annotation("float32"), A.data, 4, 12, 3)`.
+    /// Reads `A.access_ptr("rw", offset=4)` as `T.tvm_access_ptr(T.type_annotation("float32"), A.data, 4, 12, 3)`.
     fn access_ptr(&mut self, buffer: E, call: &'a ExprCall) -> Read<E> {
         let usage = "A.access_ptr(\"rw\", offset=4, extent=8)";
         let names = ["access_mask", "ptr_type", "content_lanes", "offset", "extent"];
@@ -187,21 +187,21 @@ impl<'a> TirReader<'a> {
         Ok(self.intrinsic("tvm_access_ptr", &[element, data, start, extent, mask], handle, DType::HANDLE))
     }
 
-    /// Returns the start of an access, in elements of so many lanes.
+    /// Returns the start of an access, in elements of this many lanes.
     fn start_of(&mut self, ty: &BufferType, offset: E, lanes: i64, from: u32, at: &Range<usize>) -> Read<E> {
         let own = ty.offset();
         if lanes == 1 {
             let own = self.dim_value(&own);
             return self.operator_function(prim::ADD, own, offset, from, at.clone());
         }
-        // With several lanes, TVM passes over the offset that is given.
+        // With several lanes, TVM ignores the given offset.
         let own_dtype = own.dtype();
         let own = self.dim_value(&own);
         let lanes = self.imm_of(lanes, own_dtype, Is::Value);
         self.operator_function(prim::FLOORDIV, own, lanes, from, at.clone())
     }
 
-    /// Returns the number of elements, of so many lanes, from an offset to the end.
+    /// Returns the number of elements, of this many lanes, from an offset to the end.
     fn extent_of(&mut self, ty: &BufferType, offset: E, lanes: i64, from: u32, at: &Range<usize>) -> Read<E> {
         let mut extent = self.imm_of(1, DType::I32, Is::Value);
         let factors = match (ty.strides.first(), ty.shape.first()) {
@@ -221,7 +221,7 @@ impl<'a> TirReader<'a> {
         self.operator_function(prim::FLOORDIV, extent, lanes, from, at.clone())
     }
 
-    /// `A.shape[0]`: an extent of a buffer.
+    /// Reads `A.shape[0]`, an extent of a buffer.
     pub(super) fn extent(&mut self, buffer: &'a Expr, index: &'a Expr) -> Read<E> {
         let buffer = self.buffer(buffer)?;
         let Type::Buffer(ty) = self.b.type_owned(buffer.ty) else {
@@ -238,7 +238,7 @@ impl<'a> TirReader<'a> {
         }
     }
 
-    /// The extents in `T.grid(*A.shape)`; nothing of anything else.
+    /// Returns the extents in `T.grid(*A.shape)`; `None` for anything else.
     pub(super) fn starred_shape(&mut self, expr: &'a Expr) -> Read<Option<Vec<E>>> {
         let Expr::Starred(starred) = expr else { return Ok(None) };
         let Expr::Attribute(attribute) = &*starred.value else { return Ok(None) };
@@ -250,12 +250,12 @@ impl<'a> TirReader<'a> {
         Ok(Some(ty.shape.iter().map(|dim| self.dim_value(dim)).collect()))
     }
 
-    /// A truth value of Python as an expression.
+    /// Converts a Python truth value to an expression.
     pub(super) fn truth(&mut self, value: bool) -> E {
         self.imm_of(i64::from(value), DType::BOOL, Is::Value)
     }
 
-    /// `x = T.bind(value)`, as `x: T.let = value`.
+    /// Reads `x = T.bind(value)` as `x: T.let = value`.
     pub(super) fn bound_to(&mut self, name: &'a str, call: &'a ExprCall) -> Read<()> {
         accept(call, 1, &["value"], "x = T.bind(value)")?;
         let Some(value) = call.arguments.args.first().or_else(|| keyword(call, "value")) else {
@@ -286,14 +286,15 @@ fn text_of(expr: &Expr) -> Option<&str> {
     }
 }
 
-/// A number that Python computes before TVM sees it.
+/// A number that Python computes before it reaches TVM.
 #[derive(Clone, Copy)]
 pub(super) enum PythonNumber {
     Int(i64),
     Float(f64),
 }
 
-/// The number in `2 ** 3`, `~3`, `int(3)`, `float("inf")`, `min(3, 4)`; nothing of what TVM computes itself.
+/// Returns the number in `2 ** 3`, `~3`, `int(3)`, `float("inf")`, `min(3, 4)`; `None` for expressions that TVM
+/// computes itself.
 pub(super) fn python_number(expr: &Expr) -> Option<PythonNumber> {
     match expr {
         Expr::UnaryOp(unary) if unary.op == UnaryOp::Invert => {
@@ -319,7 +320,7 @@ pub(super) fn python_number(expr: &Expr) -> Option<PythonNumber> {
     }
 }
 
-/// The integer that Python computes of integers: `128 * 2`, `1 << 3`.
+/// Returns the integer that Python computes from integers: `128 * 2`, `1 << 3`.
 pub(in crate::read) fn python_int(expr: &Expr) -> Option<i64> {
     let Expr::BinOp(binary) = expr else {
         return match python_number(expr) {
@@ -342,7 +343,7 @@ pub(in crate::read) fn python_int(expr: &Expr) -> Option<i64> {
     }
 }
 
-/// Returns the truth of a condition that Python evaluates before TVM sees it: `True`, `not False`, `1 < 2`.
+/// Returns the value of a condition that Python evaluates before it reaches TVM: `True`, `not False`, `1 < 2`.
 pub(super) fn python_truth(expr: &Expr) -> Option<bool> {
     match expr {
         Expr::BooleanLiteral(value) => Some(value.value),

@@ -1,4 +1,4 @@
-//! `A.view(…)`: another shape or data type over the data of a buffer.
+//! Reads `A.view(…)`: another shape or data type for the data of a buffer.
 
 use crate::read::tir::{E, Is, TirReader};
 use crate::read::types::{accept_named, dtype_of, keyword};
@@ -11,7 +11,8 @@ use ruff_python_ast::{Expr, ExprCall};
 const USAGE: &str = "A.view(16, 16), A.view(-1), A.view(\"int32\")";
 
 impl<'a> TirReader<'a> {
-    /// `name = A.view(16, 16)`, `name = A.view("int32")`. Strides and offset are those of `A`, also in their data types.
+    /// Reads `name = A.view(16, 16)` or `name = A.view("int32")`. Strides and offset are those of `A`, including
+    /// their data types.
     pub(super) fn view(&mut self, name: &'a str, of: &'a Expr, call: &'a ExprCall) -> Read<()> {
         accept_named(call, &["layout"], USAGE)?;
         if let Some(layout) = keyword(call, "layout").filter(|layout| !layout.is_none_literal_expr()) {
@@ -45,14 +46,14 @@ impl<'a> TirReader<'a> {
         let ops: Vec<V> = std::iter::once(data).chain(extras).collect();
         let e = self.add_buffer(name, buffer, of, &ops, AttrsId::NONE);
         if one && flat && viewed.tiled {
-            // The layout of one element, whichever way it came about.
+            // It is the layout of one element, however it was derived.
             self.define_name(name, E { is: Is::Scalar, ..e });
         }
         Ok(())
     }
 }
 
-/// The dimensions of a view, in which `-1` is what is left of the elements.
+/// Returns the dimensions of a view, in which `-1` is the number of remaining elements.
 fn inferred(viewed: &BufferType, mut dims: Vec<Dim>, call: &ExprCall) -> Read<Vec<Dim>> {
     let asked: Vec<usize> = (0..dims.len()).filter(|i| dims[*i].as_int().is_some_and(|dim| dim < 0)).collect();
     let refused = |message: &str| Err(Diagnostic::new(span(call), message.to_string()).help(USAGE));
@@ -65,7 +66,7 @@ fn inferred(viewed: &BufferType, mut dims: Vec<Dim>, call: &ExprCall) -> Read<Ve
             let (Some(all), Some(others)) = (product(&all), product(&others).filter(|n| *n > 0)) else {
                 return refused("the extent that is left is known only where the others are numbers: write it out");
             };
-            // As wide as the widest number that it is computed of.
+            // As wide as the widest operand.
             let numbers = viewed.shape.iter().chain(&dims);
             let wide = numbers.map(Dim::dtype).max_by_key(|dtype| dtype.bits());
             dims[at] = Dim::int(all / others, wide.unwrap_or(DType::I32));
