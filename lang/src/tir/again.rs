@@ -1,5 +1,5 @@
-//! Writes a PrimFunc again, statement by statement: for passes that write some content several times, or that need to
-//! know more on their way through loops and conditions than a hook for each kind does.
+//! Rewrites a PrimFunc statement by statement into a new body: for passes that write some content several times, or that need more context from loops
+//! and conditions than a hook for each kind provides.
 
 use super::Tir;
 use crate::PassError;
@@ -11,11 +11,10 @@ use crate::walk::users::Users;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// Rewrites TIR by writing all of it again. The methods say what is written for a statement or an expression; by default
-/// that is the same, with what is written for its parts. A method may leave a statement out, or write it more than once
-/// with other meanings of its variables ([`Again::set`]).
+/// Rewrites TIR by writing all of it again. Each method writes a statement or an expression; by default it writes the same one, with its parts
+/// rewritten. A method may omit a statement, or write it several times with different values for its variables ([`Again::set`]).
 ///
-/// A loop that is marked for it is written out:
+/// The example unrolls loops that are marked for it:
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -46,10 +45,10 @@ use std::sync::Arc;
 /// # Ok::<(), PassError>(())
 /// ```
 pub trait TirRewrite<'b> {
-    /// Rewrites a body; the same handle if nothing was changed but names.
+    /// Rewrites a body; returns the same handle if nothing but names was changed.
     ///
     /// # Errors
-    /// The first error of a method, or why the result is not valid.
+    /// The first error of a method, or the reason why the result is not valid.
     fn rewrite(&mut self, body: &'b Body) -> Result<Body, PassError> {
         let mut again = Again::start(body);
         let root = body.root();
@@ -57,38 +56,38 @@ pub trait TirRewrite<'b> {
         again.finish()
     }
 
-    /// Writes a statement: anything that is directly in the content of another one.
+    /// Writes a statement, that is, a value directly in the content of another statement or of the function.
     ///
     /// # Errors
-    /// As the pass wants.
+    /// Any error that the pass returns.
     fn stmt(&mut self, stmt: Value<'b>, w: &mut Again<'b>) -> Result<(), PassError> {
         w.stmt(self, stmt)
     }
 
-    /// Writes an expression: nested, or a leaf, or a variable or buffer that is used.
+    /// Writes an expression: a nested one, a leaf, or a use of a variable or buffer.
     ///
     /// # Errors
-    /// As the pass wants.
+    /// Any error that the pass returns.
     fn expr(&mut self, expr: Value<'b>, w: &mut Again<'b>) -> Result<V, PassError> {
         w.expr(self, expr)
     }
 }
 
-/// A body that is being written again. What is written comes after what was written before.
+/// A body that is being rewritten. New nodes are appended after those written before.
 pub struct Again<'b> {
     edit: Edit<'b>,
-    /// What variables, buffers and expressions of the old body are now.
+    /// The current value of each variable, buffer and expression of the old body.
     now: HashMap<u32, V, foldhash::fast::FixedState>,
-    /// What defines each symbolic variable so far.
+    /// The definition so far of each symbolic variable.
     definers: HashMap<u32, u32, foldhash::fast::FixedState>,
-    /// Symbolic variables whose definition was written more than once, and what each is now.
+    /// Symbolic variables whose definition was written more than once, with their current replacements.
     syms: HashMap<u32, Sym, foldhash::fast::FixedState>,
-    /// Statements that were written.
+    /// The number of statements written.
     written: u64,
 }
 
 impl<'b> Again<'b> {
-    /// Starts to write a body again: its parameters are there, nothing else.
+    /// Starts to rewrite a body. At first it contains only the parameters.
     pub fn start(body: &'b Body) -> Again<'b> {
         let mut edit = body.edit();
         let root = body.root();
@@ -112,68 +111,67 @@ impl<'b> Again<'b> {
         Again { edit, now: HashMap::default(), definers, syms: HashMap::default(), written: 0 }
     }
 
-    /// The body that was written, without free variables that nothing uses any more; the old handle if nothing differs but
-    /// names.
+    /// Returns the rewritten body, without unused free variables; the old handle if only names differ.
     ///
     /// # Errors
-    /// Why it is not valid.
+    /// The reason why the body is not valid.
     pub fn finish(self) -> Result<Body, PassError> {
         let old = self.edit.old();
         let body = without_unused_variables(self.edit.finish()?)?;
         Ok(if body.structural_eq(old) { old.clone() } else { body })
     }
 
-    /// Gives a parameter another type.
+    /// Sets the type of a parameter.
     pub fn set_type(&mut self, param: Value<'b>, ty: &Type) {
         self.edit.set_type(param, ty);
     }
 
-    /// The body as it was.
+    /// Returns the body before the rewrite.
     pub fn old(&self) -> &'b Body {
         self.edit.old()
     }
 
-    /// Number of statements that were written so far: whether content came out empty.
+    /// Returns the number of statements written so far, for example to detect empty content.
     pub fn n_written(&self) -> u64 {
         self.written
     }
 
-    /// From now on a variable, a buffer or a nested expression of the old body means `v`.
+    /// Sets the current value of a variable, a buffer or a nested expression of the old body.
     pub fn set(&mut self, old: Value<'b>, v: V) {
         self.now.insert(old.word(), v);
     }
 
-    /// An old value is written as it is from now on.
+    /// Removes the current value of an old value, which is then written again.
     pub fn unset(&mut self, old: Value<'b>) {
         self.now.remove(&old.word());
     }
 
-    /// What [`Again::set`] said of an old value.
+    /// Returns the value set with [`Again::set`] for an old value.
     pub fn meaning(&self, old: Value<'b>) -> Option<V> {
         self.now.get(&old.word()).copied()
     }
 
-    /// What a variable or a buffer of the old body is now.
+    /// Returns the current value of a variable or a buffer of the old body.
     pub fn v(&self, old: Value<'b>) -> V {
         self.meaning(old).unwrap_or_else(|| self.edit.v(old))
     }
 
-    /// Looks at a value that was written.
+    /// Calls `f` with the view of a written value.
     pub fn with<R>(&self, v: V, f: impl FnOnce(Value<'_>) -> R) -> R {
         self.edit.with(v, f)
     }
 
-    /// The integer that a value is.
+    /// Returns the value of an integer constant.
     pub fn as_int(&self, v: V) -> Option<i64> {
         self.with(v, |value| value.dim()?.as_int())
     }
 
-    /// Data type of a value that was written.
+    /// Returns the data type of a written value.
     pub fn dtype(&self, v: V) -> DType {
         self.with(v, |value| value.ty().dtype())
     }
 
-    /// Writes a statement as it is, with what `r` writes for its parts.
+    /// Writes a statement unchanged, except for its parts, which `r` writes.
     ///
     /// # Errors
     /// Those of `r`.
@@ -185,7 +183,7 @@ impl<'b> Again<'b> {
         self.header(stmt, &ops, |w| w.content(r, stmt))
     }
 
-    /// Writes a statement with these operands; `content` writes its content.
+    /// Writes a statement with new operands; `content` writes its content.
     ///
     /// # Errors
     /// Those of `content`.
@@ -195,12 +193,12 @@ impl<'b> Again<'b> {
         ops: &[V],
         content: impl FnOnce(&mut Again<'b>) -> Result<(), PassError>,
     ) -> Result<(), PassError> {
-        // What a block declares is no statement.
+        // Declarations of a block do not count as statements.
         self.written += u64::from(stmt.stmt().is_some() || is_allocation_or_view(stmt));
         self.renew_symbols(stmt);
         let (mut spec, name) = (self.spec(stmt), stmt.name());
         if let (kind::BIND, [value]) = (spec.kind, ops) {
-            // A name of a call has an effect, and what it names may be none any more.
+            // Binding a call has an effect, and the new value may no longer be a call.
             let call = self.with(*value, |value| value.as_call().is_some());
             spec.flags = spec.flags & !flag::IMPURE | if call { flag::IMPURE } else { 0 };
         }
@@ -216,8 +214,8 @@ impl<'b> Again<'b> {
         Ok(())
     }
 
-    /// What is defined a second time is a new variable for the types and dimensions after it. A buffer that is matched defines
-    /// the variables of its type that nothing before it defines.
+    /// Creates a new symbolic variable for a repeated definition, for the types and dimensions after it. A matched buffer defines the variables of
+    /// its type that are not defined before it.
     fn renew_symbols(&mut self, definition: Value<'b>) {
         let is_match =
             definition.kind() == kind::BUFFER && definition.node().is_some_and(|node| node.a == buffer_of::MATCH);
@@ -236,7 +234,7 @@ impl<'b> Again<'b> {
         }
     }
 
-    /// What a node is, without its operands, with the symbolic variables that are new.
+    /// Returns the properties of a node, without its operands, with renewed symbolic variables.
     fn spec(&mut self, value: Value<'b>) -> NodeSpec {
         let spec = spec_of(value);
         if self.syms.is_empty() || !value.ty().is_known() {
@@ -254,7 +252,7 @@ impl<'b> Again<'b> {
         substitute(dim, &|sym| self.syms.get(&sym.id).map(|new| Dim::Var(*new)))
     }
 
-    /// Writes the statements in the content of one, but not the statement.
+    /// Writes the statements in the content of a statement, but not the statement itself.
     ///
     /// # Errors
     /// Those of `r`.
@@ -265,7 +263,7 @@ impl<'b> Again<'b> {
         Ok(())
     }
 
-    /// As [`Again::content`]; `T.evaluate(0)` if nothing is left of the statements.
+    /// Like [`Again::content`], but writes `T.evaluate(0)` if no statement remains.
     ///
     /// # Errors
     /// Those of `r`.
@@ -283,7 +281,7 @@ impl<'b> Again<'b> {
         Ok(())
     }
 
-    /// Writes the content of a loop but the loop's variable `var`, of which [`Again::set`] said what it is.
+    /// Writes the content of a loop without the loop variable `var`, whose value must be set with [`Again::set`].
     ///
     /// # Errors
     /// Those of `r`.
@@ -299,7 +297,7 @@ impl<'b> Again<'b> {
         Ok(())
     }
 
-    /// What `r` writes for each operand.
+    /// Returns the values that `r` writes for the operands.
     ///
     /// # Errors
     /// Those of `r`.
@@ -307,7 +305,7 @@ impl<'b> Again<'b> {
         value.operands().map(|operand| r.expr(operand, self)).collect()
     }
 
-    /// Writes an expression as it is, with what `r` writes for its parts; what [`Again::set`] said of it is that.
+    /// Writes an expression unchanged, except for its parts, which `r` writes. If [`Again::set`] was called for it, returns that value.
     ///
     /// # Errors
     /// Those of `r`.
@@ -339,12 +337,12 @@ impl<'b> Again<'b> {
         inner.map(|()| v)
     }
 
-    /// The same expression of other operands.
+    /// Writes the same expression with other operands.
     pub fn expr_of(&mut self, expr: Value<'b>, ops: &[V]) -> V {
         self.edit.node(spec_of(expr), ops, None)
     }
 
-    /// The same expression of other operands and of another data type.
+    /// Writes the same expression with other operands and another data type.
     pub fn expr_as(&mut self, expr: Value<'b>, ops: &[V], dtype: DType) -> V {
         let ty = self.scalar(dtype);
         self.edit.node(spec_of(expr).ty(ty), ops, None)
@@ -354,35 +352,35 @@ impl<'b> Again<'b> {
         self.edit.builder().ty(&Type::Prim { dtype, value: None })
     }
 
-    /// Writes with [`Tir`] at the current place: numbers that are beside nothing are of `int32`.
+    /// Writes with [`Tir`] at the current place; numbers without another operand have type `int32`.
     ///
     /// # Errors
-    /// The first fault of what was written.
+    /// The first error of the written code.
     pub fn tir<R>(&mut self, f: impl FnOnce(&Tir<'_, 'b>) -> R) -> Result<R, PassError> {
         Tir::at(&mut self.edit, DType::I32, f)
     }
 
-    /// An integer.
+    /// Writes an integer.
     pub fn int(&mut self, value: i64, dtype: DType) -> V {
         self.edit.builder().scalar(&Dim::int(value, dtype))
     }
 
-    /// A floating-point number, which the data type must have.
+    /// Writes a floating-point number, which must fit the data type.
     pub fn float(&mut self, value: f64, dtype: DType) -> V {
         self.edit.builder().scalar(&Dim::Expr(Arc::new(DimExpr::Float(value.to_bits(), dtype))))
     }
 
-    /// A number, or an expression of symbolic variables.
+    /// Writes a number, or an expression of symbolic variables.
     pub fn dim(&mut self, dim: &Dim) -> V {
         self.edit.builder().scalar(dim)
     }
 
-    /// A data type as an argument.
+    /// Writes a data type as an argument.
     pub fn dtype_arg(&mut self, dtype: DType) -> V {
         self.edit.builder().dtype(dtype)
     }
 
-    /// An operation of [`crate::arith::prim`] on two values, as it is: nothing is computed.
+    /// Writes an operation of [`crate::arith::prim`] on two values, without folding it.
     pub fn binary(&mut self, op: u16, a: V, b: V) -> V {
         let dtype = self.dtype(a);
         let dtype = if (prim::EQ..=prim::OR).contains(&op) { truth_of(dtype) } else { dtype };
@@ -390,7 +388,7 @@ impl<'b> Again<'b> {
         self.edit.node(NodeSpec::new(kind::ARITH).a(op.into()).ty(ty), &[a, b], None)
     }
 
-    /// A sum, of which numbers are added up, as TVM does when it builds an expression.
+    /// Writes a sum, with constants folded as TVM does when it builds an expression.
     pub fn add(&mut self, a: V, b: V) -> V {
         match (self.as_int(a), self.as_int(b)) {
             (Some(x), Some(y)) if x.checked_add(y).is_some() => self.int(x.saturating_add(y), self.dtype(a)),
@@ -400,7 +398,7 @@ impl<'b> Again<'b> {
         }
     }
 
-    /// A difference, of which numbers are computed, as TVM does when it builds an expression.
+    /// Writes a difference, with constants folded as TVM does when it builds an expression.
     pub fn sub(&mut self, a: V, b: V) -> V {
         match (self.as_int(a), self.as_int(b)) {
             (Some(x), Some(y)) if x.checked_sub(y).is_some() => self.int(x.saturating_sub(y), self.dtype(a)),
@@ -409,7 +407,7 @@ impl<'b> Again<'b> {
         }
     }
 
-    /// A product, of which numbers are computed, as TVM does when it builds an expression.
+    /// Writes a product, with constants folded as TVM does when it builds an expression.
     pub fn mul(&mut self, a: V, b: V) -> V {
         match (self.as_int(a), self.as_int(b)) {
             (Some(x), Some(y)) if x.checked_mul(y).is_some() => self.int(x.saturating_mul(y), self.dtype(a)),
@@ -419,25 +417,25 @@ impl<'b> Again<'b> {
         }
     }
 
-    /// The opposite of a condition, as it is.
+    /// Writes the negation of a condition, without folding it.
     pub fn not(&mut self, a: V) -> V {
         let ty = self.scalar(self.dtype(a));
         self.edit.node(NodeSpec::new(kind::ARITH).a(prim::NOT.into()).ty(ty), &[a], None)
     }
 
-    /// A value converted to a data type, as it is.
+    /// Writes a conversion to a data type, without folding it.
     pub fn cast(&mut self, a: V, dtype: DType) -> V {
         let ty = self.scalar(dtype);
         self.edit.node(NodeSpec::new(kind::ARITH).a(prim::CAST.into()).ty(ty), &[a], None)
     }
 
-    /// One of two values, both evaluated.
+    /// Writes a choice between two values that evaluates both.
     pub fn select(&mut self, cond: V, then: V, other: V) -> V {
         let ty = self.scalar(self.dtype(then));
         self.edit.node(NodeSpec::new(kind::SELECT).ty(ty), &[cond, then, other], None)
     }
 
-    /// A call of an operator of TIR that has no effect.
+    /// Writes a call of a TIR operator without effects.
     pub fn call(&mut self, op: &str, args: &[V], dtype: DType) -> V {
         let callee = self.edit.builder().op(op);
         let ops: Vec<V> = std::iter::once(callee).chain(args.iter().copied()).collect();
@@ -445,33 +443,33 @@ impl<'b> Again<'b> {
         self.edit.node(NodeSpec::new(kind::CALL).ty(ty), &ops, None)
     }
 
-    /// A call of an operator of TIR for what it does: it has no result.
+    /// Writes a call of a TIR operator for its effect, without a result.
     pub fn effect(&mut self, op: &str, args: &[V]) -> V {
         let callee = self.edit.builder().op(op);
         let ops: Vec<V> = std::iter::once(callee).chain(args.iter().copied()).collect();
         self.edit.node(NodeSpec::new(kind::CALL), &ops, None)
     }
 
-    /// A vector of numbers in steps.
+    /// Writes a vector of numbers with a constant step.
     pub fn ramp(&mut self, base: V, stride: V, lanes: V, dtype: DType) -> V {
         let ty = self.scalar(dtype);
         self.edit.node(NodeSpec::new(kind::RAMP).ty(ty), &[base, stride, lanes], None)
     }
 
-    /// A vector of equal elements.
+    /// Writes a vector of equal elements.
     pub fn broadcast(&mut self, value: V, lanes: V, dtype: DType) -> V {
         let ty = self.scalar(dtype);
         self.edit.node(NodeSpec::new(kind::BROADCAST).ty(ty), &[value, lanes], None)
     }
 
-    /// Gives a value a name, to the end of the content that is being written.
+    /// Binds a value to a name, until the end of the current content.
     pub fn bind(&mut self, name: &str, value: V) -> V {
         self.written += 1;
         let ty = self.scalar(self.dtype(value));
         self.edit.node(NodeSpec::new(kind::BIND).ty(ty), &[value], Some(name))
     }
 
-    /// Gives a value the name and the data type that an old statement gives its own; it is a variable of its own.
+    /// Binds a value to a new variable with the name and the data type of an old binding.
     pub fn bind_like(&mut self, old: Value<'b>, value: V) -> V {
         self.written += 1;
         let (spec, call) = (spec_of(old), self.with(value, |value| value.as_call().is_some()));
@@ -482,7 +480,7 @@ impl<'b> Again<'b> {
         v
     }
 
-    /// As [`Again::bind`]; types can mention the variable as the dimension that is returned.
+    /// Like [`Again::bind`], but also returns a dimension by which types can mention the variable.
     pub fn bind_symbol(&mut self, name: &str, value: V) -> (V, Dim) {
         let v = self.bind(name, value);
         let dtype = self.dtype(value);
@@ -491,7 +489,7 @@ impl<'b> Again<'b> {
         (v, Dim::Var(sym))
     }
 
-    /// Writes a statement without content, a buffer or a variable, with these operands and of this type.
+    /// Writes a statement without content, a buffer or a variable, with new operands and a new type.
     pub fn retyped(&mut self, old: Value<'b>, ops: &[V], ty: &Type) -> V {
         self.written += 1;
         let ty = self.edit.builder().ty(ty);
@@ -500,7 +498,7 @@ impl<'b> Again<'b> {
         v
     }
 
-    /// A buffer that was written is no view of another one any more: its layout and offset are those that its type says.
+    /// Turns a written buffer that is a view into an independent buffer, with the layout and offset of its type.
     pub fn no_view(&mut self, old: Value<'b>) {
         let v = self.v(old);
         self.edit.update(v, |node| {
@@ -510,10 +508,10 @@ impl<'b> Again<'b> {
         });
     }
 
-    /// A dimension as an expression, as it is: nothing is computed. `var` returns what a symbolic variable is.
+    /// Writes a dimension as an expression, without folding it. `var` returns the value of a symbolic variable.
     ///
     /// # Errors
-    /// If an operation has no such operands.
+    /// If an operation does not accept its operands.
     pub fn dim_expr(&mut self, dim: &Dim, var: &impl Fn(crate::ir::Sym) -> Option<V>) -> Result<V, PassError> {
         self.tir(|t| {
             t.dim(dim, &|sym| match var(sym) {
@@ -524,19 +522,19 @@ impl<'b> Again<'b> {
         })
     }
 
-    /// The operands of a value that was written.
+    /// Returns the operands of a written value.
     pub fn parts(&mut self, v: V) -> Vec<V> {
         let words = self.edit.builder().operand_words(v).to_vec();
         words.into_iter().map(|word| self.edit.builder().value_of_word(word)).collect()
     }
 
-    /// Evaluates an expression for what it does.
+    /// Evaluates an expression for its effects.
     pub fn evaluate(&mut self, value: V) {
         self.written += 1;
         self.edit.node(NodeSpec::new(kind::EVALUATE).flags(flag::IMPURE), &[value], None);
     }
 
-    /// An If; `branch` writes what is executed if the condition holds.
+    /// Writes an If; `branch` writes the statements executed if the condition holds.
     ///
     /// # Errors
     /// Those of `branch`.
@@ -554,7 +552,7 @@ impl<'b> Again<'b> {
         Ok(())
     }
 
-    /// An If with two branches; `branch` is called with `true` for the first one, then with `false`.
+    /// Writes an If with two branches; `branch` is called with `true` for the first one, then with `false`.
     ///
     /// # Errors
     /// Those of `branch`.
@@ -574,8 +572,8 @@ impl<'b> Again<'b> {
         Ok(())
     }
 
-    /// A loop like an old one: of its kind, annotations and variable, which is a new one, from `min` of `extent`
-    /// iterations. `content` writes what it does.
+    /// Writes a loop with the kind, annotations and variable name of an old one, from `min` for `extent` iterations. Its variable is new. `content`
+    /// writes its content.
     ///
     /// # Errors
     /// Those of `content`.
@@ -589,7 +587,7 @@ impl<'b> Again<'b> {
         self.loop_with(old, AttrsId(old.attrs().id()), (min, extent), content)
     }
 
-    /// As [`Again::loop_like`], but of another kind: `serial`, `unroll` and so on.
+    /// Like [`Again::loop_like`], with another kind: `serial`, `unroll` and so on.
     ///
     /// # Errors
     /// Those of `content`.
@@ -609,7 +607,7 @@ impl<'b> Again<'b> {
         self.loop_with(old, attrs, (min, extent), content)
     }
 
-    /// A serial loop from 0 of `extent` iterations; `content` writes what it does.
+    /// Writes a serial loop from 0 for `extent` iterations; `content` writes its content.
     ///
     /// # Errors
     /// Those of `content`.
@@ -648,25 +646,25 @@ impl<'b> Again<'b> {
     }
 }
 
-/// Whether it declares a buffer as a statement of its own.
+/// Returns true for a statement that declares a buffer.
 fn is_allocation_or_view(stmt: Value<'_>) -> bool {
     let of = stmt.node().filter(|node| node.kind == kind::BUFFER).map(|node| node.a);
     matches!(of, Some(buffer_of::ALLOC | buffer_of::DECL | buffer_of::VIEW))
 }
 
-/// The data type of a comparison of values of a data type.
+/// Returns the data type of a comparison of values of a data type.
 fn truth_of(dtype: DType) -> DType {
     DType::new(DType::BOOL.code(), DType::BOOL.bits(), dtype.lanes())
 }
 
-/// What a node is, without its operands.
+/// Returns the properties of a node, without its operands.
 fn spec_of(value: Value<'_>) -> NodeSpec {
     let Some(node) = value.node() else { return NodeSpec::new(kind::VAR) };
     let a = if node.has(flag::REGION) { 0 } else { node.a };
     NodeSpec { kind: node.kind, flags: node.flags & !flag::REGION, ty: TypeId(node.ty), attrs: AttrsId(node.attrs), a }
 }
 
-/// Without the variables that nothing defines and nothing uses, such as that of a `T.Let` that is gone.
+/// Removes variables that are neither defined nor used, such as that of a removed `T.Let`.
 fn without_unused_variables(body: Body) -> Result<Body, PassError> {
     let free: Vec<Value<'_>> = body.values().filter(|value| value.is_free_var()).collect();
     if free.is_empty() {

@@ -1,4 +1,4 @@
-//! Schedulable blocks: iteration variables, what is read and written, initialization.
+//! Schedulable blocks: iteration variables, reads and writes, initialization.
 
 use super::expr::Write;
 use super::regions::complete_regions;
@@ -6,7 +6,7 @@ use super::{Buffer, ExprArg, PrimExpr, Tir};
 use crate::ir::records::{axis, flag, kind};
 use crate::ir::{Attr, NodeSpec, V};
 
-/// A schedulable block that is open.
+/// An open schedulable block.
 #[derive(Default)]
 pub(super) struct Open {
     reads: bool,
@@ -14,9 +14,8 @@ pub(super) struct Open {
 }
 
 impl<'t, 'b> Tir<'t, 'b> {
-    /// A schedulable block. `body` writes, in this order, its iteration variables, [`Tir::where_`], what it reads and
-    /// writes, [`Tir::init`], and its statements. Where it says nothing of reads or writes, they are
-    /// found out in the end, as by [`complete_regions`].
+    /// Writes a schedulable block. `body` writes, in this order, its iteration variables, [`Tir::where_`], its reads and writes, [`Tir::init`], and
+    /// its statements. Reads or writes that are not declared are inferred at the end, as by [`complete_regions`].
     pub fn block<R>(&self, name: &str, body: impl FnOnce() -> R) -> R {
         let spec = NodeSpec::new(kind::SBLOCK).flags(flag::BOUND);
         let header = self.edit.borrow_mut().open(spec, &[], Some(name));
@@ -51,12 +50,12 @@ impl<'t, 'b> Tir<'t, 'b> {
         PrimExpr { tir: self, v: self.scalar(spec, &[min, extent, value], dtype, name), dtype }
     }
 
-    /// Says that the innermost block reads and writes nothing but what else is said of it.
+    /// Declares that the innermost block has no reads and writes besides those declared.
     pub fn accesses_are_said(&self) {
         self.in_block("what a block accesses", |open| (open.reads, open.writes) = (true, true));
     }
 
-    /// Says that the innermost block reads a part of a buffer: start and extent in each dimension.
+    /// Declares that the innermost block reads a part of a buffer: start and extent in each dimension.
     pub fn reads<'a, 'c, A: Into<ExprArg<'a>>, E: Into<ExprArg<'c>>>(
         &self,
         buffer: Buffer,
@@ -66,7 +65,7 @@ impl<'t, 'b> Tir<'t, 'b> {
         self.access(0, buffer, ranges);
     }
 
-    /// Says that the innermost block writes a part of a buffer: start and extent in each dimension.
+    /// Declares that the innermost block writes a part of a buffer: start and extent in each dimension.
     pub fn writes<'a, 'c, A: Into<ExprArg<'a>>, E: Into<ExprArg<'c>>>(
         &self,
         buffer: Buffer,
@@ -94,14 +93,14 @@ impl<'t, 'b> Tir<'t, 'b> {
         self.edit.borrow_mut().node(NodeSpec::new(kind::ACCESS).a(what), &ops, None);
     }
 
-    /// The condition under which the innermost block is executed.
+    /// Sets the condition under which the innermost block is executed.
     pub fn where_<'a>(&self, cond: impl Into<ExprArg<'a>>) {
         self.in_block("the condition of a block", |_| ());
         let cond = self.cond(cond.into());
         self.statement(kind::WHERE, &[cond]);
     }
 
-    /// What a reduction block starts with.
+    /// Writes the initialization of a reduction block.
     pub fn init<R>(&self, body: impl FnOnce() -> R) -> R {
         self.in_block("an initialization", |_| ());
         self.region(kind::INIT, Vec::new(), &[], body)
@@ -110,8 +109,7 @@ impl<'t, 'b> Tir<'t, 'b> {
 
 macro_rules! axes {
     ($($(#[$doc:meta])* $method:ident = $kind:ident;)*) => {
-        /// Iteration variables of the innermost block, which run from 0 to `extent`, and what they are in the loops
-        /// around it.
+        /// Iteration variables of the innermost block, which run from 0 to `extent`, and their values in the enclosing loops.
         impl<'t, 'b> Tir<'t, 'b> {
             $($(#[$doc])*
             pub fn $method<'s, 'a, 'c>(
@@ -127,12 +125,12 @@ macro_rules! axes {
 }
 
 axes! {
-    /// A data-parallel axis.
+    /// Adds a data-parallel axis.
     spatial = SPATIAL;
-    /// An axis of a commutative reduction.
+    /// Adds an axis of a commutative reduction.
     reduce = REDUCE;
-    /// An axis that runs in order.
+    /// Adds an axis that must run in order.
     scan = SCAN;
-    /// An axis of which nothing is said.
+    /// Adds an axis of unspecified kind.
     opaque = OPAQUE;
 }

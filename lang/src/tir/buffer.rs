@@ -5,7 +5,7 @@ use super::{ExprArg, PrimExpr, Tir};
 use crate::ir::records::{buffer_of, flag, kind};
 use crate::ir::{AttrsId, BufferType, DType, Dim, NodeSpec, Type, V};
 
-/// A buffer of the function that is written or rewritten: of [`Tir::buffer`], of a parameter or of an allocation.
+/// A buffer of the function being written or rewritten: from [`Tir::buffer`], a parameter or an allocation.
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -30,24 +30,24 @@ pub struct Buffer {
 }
 
 impl Buffer {
-    /// The value, for the methods of an edit.
+    /// Returns the value, for the methods of an edit.
     pub fn v(self) -> V {
         self.v
     }
 
-    /// Data type of its elements.
+    /// Returns the data type of its elements.
     pub fn dtype(self) -> DType {
         self.dtype
     }
 
-    /// Number of its dimensions.
+    /// Returns the number of its dimensions.
     pub fn ndim(self) -> usize {
         self.ndim
     }
 }
 
 impl<'t, 'b> Tir<'t, 'b> {
-    /// A buffer of the body that is rewritten, or one that was written before.
+    /// Returns a buffer of the body being rewritten, or one that was written before.
     pub fn buffer<'a>(&self, value: impl Into<ExprArg<'a>>) -> Buffer {
         let (v, _) = self.operand(value.into(), DType::I32);
         let ty = self.edit.borrow().with(v, |value| value.ty().to_owned());
@@ -60,31 +60,31 @@ impl<'t, 'b> Tir<'t, 'b> {
         }
     }
 
-    /// A parameter that is a buffer of known shape. Parameters come before all statements.
+    /// Adds a buffer parameter of known shape. Parameters precede all statements.
     pub fn buffer_param(&self, name: &str, shape: &[i64], dtype: DType) -> Buffer {
         self.new_buffer(NodeSpec::new(kind::PARAM), name, self.buffer_type(shape, dtype))
     }
 
-    /// A parameter that is a scalar.
+    /// Adds a scalar parameter.
     pub fn param<'s>(&'s self, name: &str, dtype: DType) -> PrimExpr<'s> {
         let v = self.scalar(NodeSpec::new(kind::PARAM), &[], dtype, name);
         PrimExpr { tir: self, v, dtype }
     }
 
-    /// A buffer of known shape that is allocated here, in a memory scope such as `global` or `shared`: by the block around
-    /// it, or by a statement outside of blocks.
+    /// Allocates a buffer of known shape here, in a memory scope such as `global` or `shared`. Inside a block, the block allocates it; outside of
+    /// blocks, a statement does.
     pub fn alloc_buffer(&self, name: &str, shape: &[i64], dtype: DType, scope: &str) -> Buffer {
         let scope = if scope == "global" { "" } else { scope };
         self.alloc(name, BufferType { scope: scope.to_string(), ..self.buffer_type(shape, dtype) })
     }
 
-    /// A buffer of any type that is allocated here.
+    /// Allocates a buffer of any type here.
     pub fn alloc(&self, name: &str, ty: BufferType) -> Buffer {
         let of = if self.blocks.borrow().is_empty() { buffer_of::ALLOC } else { buffer_of::BLOCK };
         self.new_buffer(NodeSpec::new(kind::BUFFER).a(of).flags(flag::INNER), name, ty)
     }
 
-    /// The type of a compact buffer of this function, whose dimensions are of `int32`.
+    /// Returns the type of a compact buffer of this function, with `int32` dimensions.
     fn buffer_type(&self, shape: &[i64], dtype: DType) -> BufferType {
         let shape = shape.iter().map(|dim| Dim::int(*dim, DType::I32)).collect();
         BufferType { tiled: !self.s_tir, ..BufferType::new(shape, dtype) }
@@ -97,14 +97,14 @@ impl<'t, 'b> Tir<'t, 'b> {
         Buffer { v: edit.node(spec.ty(ty).attrs(AttrsId::NONE), &[], Some(name)), dtype, ndim }
     }
 
-    /// A scalar with a name.
+    /// Adds a named scalar.
     pub(super) fn scalar(&self, spec: NodeSpec, ops: &[V], dtype: DType, name: &str) -> V {
         let mut edit = self.edit.borrow_mut();
         let ty = edit.builder().ty(&Type::Prim { dtype, value: None });
         edit.node(spec.ty(ty), ops, Some(name))
     }
 
-    /// An element of a buffer.
+    /// Loads an element of a buffer.
     pub fn load<'s, 'a, I: Into<ExprArg<'a>>>(
         &'s self,
         buffer: Buffer,
@@ -115,7 +115,7 @@ impl<'t, 'b> Tir<'t, 'b> {
         PrimExpr { tir: self, v: Write::node(self, NodeSpec::new(kind::LOAD), &ops, buffer.dtype), dtype: buffer.dtype }
     }
 
-    /// Stores a value into an element of a buffer; one of another data type is converted.
+    /// Stores a value in an element of a buffer; a value of another data type is converted.
     pub fn store<'a, 'c, I: Into<ExprArg<'a>>>(
         &self,
         buffer: Buffer,

@@ -1,4 +1,4 @@
-//! Expressions of TIR with the operators of Rust: `i * 4 + j`.
+//! TIR expressions with Rust operators: `i * 4 + j`.
 
 use super::{ExprArg, Tir};
 use crate::arith::fold_as;
@@ -7,11 +7,11 @@ use crate::ir::{DType, Dim, NodeSpec, Sym, V};
 use std::fmt;
 use std::ops::{Add, Div, Mul, Neg, Rem, Sub};
 
-/// An expression that is written by a [`Tir`]. It may be used any number of times.
+/// An expression written by a [`Tir`]. It may be used any number of times.
 ///
-/// `+`, `-`, `*` compute as in TVMScript. `/` and `%` of integers round down, as `//` and `%` of TVMScript do. A number
-/// beside an expression has its data type; of two data types, the wider one is that of the result. Numbers are computed,
-/// and `x + 0`, `x * 1` and the like are `x`, as TVM does when it builds expressions.
+/// `+`, `-` and `*` have the meaning of TVMScript. `/` and `%` of integers round down, like `//` and `%` in TVMScript. A number takes the data type
+/// of the other operand; of two data types, the result has the wider one. Constants are folded, and `x + 0`, `x * 1` and the like become `x`, as when
+/// TVM builds expressions.
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -38,7 +38,7 @@ impl fmt::Debug for PrimExpr<'_> {
     }
 }
 
-/// What expressions need of the [`Tir`] that writes them.
+/// The methods of [`Tir`] that expressions need.
 pub(super) trait Write {
     fn node(&self, spec: NodeSpec, ops: &[V], dtype: DType) -> V;
     fn operand(&self, operand: ExprArg<'_>, like: DType) -> (V, DType);
@@ -48,7 +48,7 @@ pub(super) trait Write {
 }
 
 impl<'b> Tir<'_, 'b> {
-    /// A dimension as an expression, as it is: nothing is computed. `var` returns the value of a symbolic variable.
+    /// Writes a dimension as an expression, without folding it. `var` returns the value of a symbolic variable.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -73,7 +73,7 @@ impl<'b> Tir<'_, 'b> {
         PrimExpr { tir: self, v: self.node(spec, &ops, dtype), dtype }
     }
 
-    /// A symbolic variable as an expression.
+    /// Writes a symbolic variable as an expression.
     pub fn symbol<'s>(&'s self, sym: Sym) -> PrimExpr<'s> {
         self.number(&Dim::Var(sym))
     }
@@ -84,17 +84,17 @@ impl<'b> Tir<'_, 'b> {
 }
 
 impl<'t> PrimExpr<'t> {
-    /// The value, for the methods of an edit.
+    /// Returns the value, for the methods of an edit.
     pub fn v(self) -> V {
         self.v
     }
 
-    /// Its data type.
+    /// Returns the data type.
     pub fn dtype(self) -> DType {
         self.dtype
     }
 
-    /// Its value if it is an integer.
+    /// Returns the value of an integer constant.
     pub fn as_int(self) -> Option<i64> {
         self.tir.int_of(self.v)
     }
@@ -103,7 +103,7 @@ impl<'t> PrimExpr<'t> {
         PrimExpr { tir: self.tir, v, dtype }
     }
 
-    /// Converted to another data type.
+    /// Converts the expression to another data type.
     pub fn cast(self, dtype: DType) -> PrimExpr<'t> {
         match self.as_int() {
             _ if dtype == self.dtype => self,
@@ -126,14 +126,14 @@ impl<'t> PrimExpr<'t> {
         self.made(self.tir.node(NodeSpec::new(kind::ARITH).a(op.into()), &[a.v, b.v], result), result)
     }
 
-    /// Reports what is not a truth value where one is needed.
+    /// Reports an error if the expression is not a truth value.
     pub(super) fn is_condition(self) {
         if self.dtype != DType::BOOL {
             self.tir.fail(format!("a condition of {}; compare it with something, as in `x.ne(0)`", self.dtype));
         }
     }
 
-    /// Both as vectors, if one of them is a vector.
+    /// Converts both to vectors, if one of them is a vector.
     fn of_one_length(self, other: PrimExpr<'t>) -> (PrimExpr<'t>, PrimExpr<'t>) {
         let vector = |scalar: PrimExpr<'t>, of: PrimExpr<'t>| {
             let element = scalar.cast(DType::new(of.dtype.code(), of.dtype.bits(), 1));
@@ -148,7 +148,7 @@ impl<'t> PrimExpr<'t> {
         }
     }
 
-    /// Both at the type that has the values of both.
+    /// Converts both to the type that can represent the values of both.
     fn of_one_type(self, other: PrimExpr<'t>) -> (PrimExpr<'t>, PrimExpr<'t>) {
         let (a, b) = (self.dtype, other.dtype);
         let wider = match (a.is_float(), b.is_float()) {
@@ -170,54 +170,54 @@ impl<'t> PrimExpr<'t> {
         (self.cast(wider), other.cast(wider))
     }
 
-    /// The smaller one.
+    /// Returns the minimum.
     pub fn min<'a>(self, other: impl Into<ExprArg<'a>>) -> PrimExpr<'t> {
         self.binary(prim::MIN, other)
     }
 
-    /// The larger one.
+    /// Returns the maximum.
     pub fn max<'a>(self, other: impl Into<ExprArg<'a>>) -> PrimExpr<'t> {
         self.binary(prim::MAX, other)
     }
 
-    /// Whether both are equal.
+    /// Compares for equality.
     pub fn eq<'a>(self, other: impl Into<ExprArg<'a>>) -> PrimExpr<'t> {
         self.binary(prim::EQ, other)
     }
 
-    /// Whether they differ.
+    /// Compares for inequality.
     pub fn ne<'a>(self, other: impl Into<ExprArg<'a>>) -> PrimExpr<'t> {
         self.binary(prim::NE, other)
     }
 
-    /// Whether it is less.
+    /// Returns the comparison `self < other`.
     pub fn lt<'a>(self, other: impl Into<ExprArg<'a>>) -> PrimExpr<'t> {
         self.binary(prim::LT, other)
     }
 
-    /// Whether it is less or equal.
+    /// Returns the comparison `self <= other`.
     pub fn le<'a>(self, other: impl Into<ExprArg<'a>>) -> PrimExpr<'t> {
         self.binary(prim::LE, other)
     }
 
-    /// Whether both hold.
+    /// Returns the logical and.
     pub fn and<'a>(self, other: impl Into<ExprArg<'a>>) -> PrimExpr<'t> {
         self.binary(prim::AND, other)
     }
 
-    /// Whether one of them holds.
+    /// Returns the logical or.
     pub fn or<'a>(self, other: impl Into<ExprArg<'a>>) -> PrimExpr<'t> {
         self.binary(prim::OR, other)
     }
 
-    /// Whether it does not hold.
+    /// Returns the logical negation.
     pub fn negated(self) -> PrimExpr<'t> {
         self.is_condition();
         let not = self.tir.node(NodeSpec::new(kind::ARITH).a(prim::NOT.into()), &[self.v], DType::BOOL);
         self.made(not, DType::BOOL)
     }
 
-    /// `then` where this holds, else `otherwise`; both are evaluated.
+    /// Returns `then` where the condition holds, otherwise `otherwise`; both are evaluated.
     pub fn select<'a, 'c>(self, then: impl Into<ExprArg<'a>>, otherwise: impl Into<ExprArg<'c>>) -> PrimExpr<'t> {
         self.is_condition();
         let (v, dtype) = self.tir.operand(then.into(), DType::I32);
@@ -227,12 +227,12 @@ impl<'t> PrimExpr<'t> {
     }
 }
 
-/// The data type of an operation on operands of a data type.
+/// Returns the data type of the result of an operation on operands of a data type.
 fn result_type(op: u16, operands: DType) -> DType {
     if (prim::EQ..=prim::OR).contains(&op) { DType::BOOL } else { operands }
 }
 
-/// What TVM computes while it builds an expression.
+/// Folds an operation as TVM does when it builds an expression.
 fn folded<'t>(op: u16, a: PrimExpr<'t>, b: PrimExpr<'t>) -> Option<PrimExpr<'t>> {
     let dtype = result_type(op, a.dtype);
     let zero = || Some(a.made(a.tir.int(0, a.dtype), a.dtype));
@@ -294,7 +294,7 @@ impl<'t> Neg for PrimExpr<'t> {
 }
 
 impl<'t, 'b> Tir<'t, 'b> {
-    /// A call of an operator of TIR, such as `tirx.exp`, that has no effect.
+    /// Calls a TIR operator without effects, such as `tirx.exp`.
     pub fn call<'s, 'a, O: Into<ExprArg<'a>>>(
         &'s self,
         op: &str,

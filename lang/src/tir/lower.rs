@@ -1,4 +1,4 @@
-//! Statements in the place of what a schedulable block declares: allocations, attributes, threads.
+//! Writes statements in place of the declarations of a schedulable block: allocations, attributes, threads.
 
 use super::expr::Write;
 use super::{Buffer, ExprArg, PrimExpr, Tir};
@@ -9,7 +9,7 @@ use crate::rewrite::Edit;
 use crate::{PassError, pass_error};
 
 impl<'t, 'b> Tir<'t, 'b> {
-    /// Statements with an attribute; `about` is what it is about, if that is a value.
+    /// Writes statements with an attribute; `about` is the value to which the attribute refers, if any.
     pub fn attr_stmt<R>(&self, key: &str, about: Option<V>, value: &Attr, body: impl FnOnce() -> R) -> R {
         let value = self.attr_value(key, value);
         let ops: Vec<V> = std::iter::once(value).chain(about).collect();
@@ -31,13 +31,12 @@ impl<'t, 'b> Tir<'t, 'b> {
         self.edit.borrow_mut().builder().scalar(&number)
     }
 
-    /// The statement that is being looked at goes here, as it is: what was written before is around it or before it, what
-    /// is written from now on follows it.
+    /// Continues after the current statement, which is kept: statements written before precede or enclose it, and later ones follow it.
     pub fn keep(&self, stmt: Value<'b>) {
         self.edit.borrow_mut().after(stmt);
     }
 
-    /// The buffers and statements of a schedulable block go here, as by [`Tir::content`]; what else it declares goes.
+    /// Moves the buffers and statements of a schedulable block here, as by [`Tir::content`]; its other declarations are removed.
     pub fn block_content(&self, block: Value<'b>) {
         self.content(block);
         let mut edit = self.edit.borrow_mut();
@@ -49,8 +48,8 @@ impl<'t, 'b> Tir<'t, 'b> {
             .for_each(|value| edit.discard(value));
     }
 
-    /// A schedulable block that says that it reads and writes nothing. As the outermost block of a function, it says that the
-    /// only block in it is not the outermost one.
+    /// Writes a schedulable block that declares no reads and writes. As the outermost block of a function, it makes the single block inside it an
+    /// inner one.
     pub fn root_block<R>(&self, body: impl FnOnce() -> R) -> R {
         let spec = NodeSpec::new(kind::SBLOCK).flags(flag::BOUND);
         self.edit.borrow_mut().open(spec, &[], Some("root"));
@@ -59,13 +58,13 @@ impl<'t, 'b> Tir<'t, 'b> {
         out
     }
 
-    /// A variable that a loop below may define.
+    /// Adds a variable that a later loop may define.
     pub fn free_var<'s>(&'s self, name: &str, dtype: DType) -> PrimExpr<'s> {
         let v = self.scalar(NodeSpec::new(kind::VAR).flags(flag::INNER), &[], dtype, name);
         PrimExpr { tir: self, v, dtype }
     }
 
-    /// A vector of equal elements, as many as another vector has.
+    /// Returns a vector of equal elements, with the length of another vector.
     pub fn broadcast<'s, 'a>(&'s self, element: impl Into<ExprArg<'a>>, like: Value<'_>) -> PrimExpr<'s> {
         let element = self.value(element);
         let (dtype, n) = self.lanes(element.dtype(), like);
@@ -73,7 +72,7 @@ impl<'t, 'b> Tir<'t, 'b> {
         PrimExpr { tir: self, v, dtype }
     }
 
-    /// The type of a vector with the elements of one type and the length of another vector, and that length.
+    /// Returns the type of a vector with a given element type and the length of another vector, and that length.
     fn lanes(&self, of: DType, like: Value<'_>) -> (DType, V) {
         let lanes = like.ty().dtype().lanes();
         let n = match (lanes as i16 > 0, length_of(like)) {
@@ -87,7 +86,7 @@ impl<'t, 'b> Tir<'t, 'b> {
         (DType::new(of.code(), of.bits(), lanes), n)
     }
 
-    /// A vector of numbers in steps, as many as another vector has.
+    /// Returns a vector of numbers with a constant step, with the length of another vector.
     pub fn ramp<'s, 'a, 'c>(
         &'s self,
         base: impl Into<ExprArg<'a>>,
@@ -100,12 +99,12 @@ impl<'t, 'b> Tir<'t, 'b> {
         PrimExpr { tir: self, v, dtype }
     }
 
-    /// What is written from now on goes before a statement that is there.
+    /// Sets the current place to before an existing statement.
     pub fn before(&self, stmt: Value<'b>) {
         self.edit.borrow_mut().before(stmt);
     }
 
-    /// A buffer over the data of another one.
+    /// Declares a buffer over the data of another one.
     pub fn decl_buffer(&self, name: &str, ty: BufferType, data_of: Buffer) -> Buffer {
         let mut edit = self.edit.borrow_mut();
         let data = edit.data_of(data_of.v());
@@ -116,7 +115,7 @@ impl<'t, 'b> Tir<'t, 'b> {
         self.buffer(v)
     }
 
-    /// A dimension as an expression: atoms are the values that [`index_to_dim_of_atoms`] made them of.
+    /// Writes a dimension as an expression. Its atoms become the values from which [`index_to_dim_of_atoms`] made them.
     ///
     /// [`index_to_dim_of_atoms`]: crate::arith::index_to_dim_of_atoms
     pub fn index<'s>(&'s self, dim: &Dim) -> PrimExpr<'s> {
@@ -134,12 +133,12 @@ impl<'t, 'b> Tir<'t, 'b> {
         })
     }
 
-    /// A buffer that is there, with what its type mentions, goes here instead.
+    /// Moves an existing buffer, with the expressions that its type mentions, to the current place.
     pub fn place(&self, buffer: Value<'b>) {
         self.edit.borrow_mut().move_here(buffer);
     }
 
-    /// Around the statements of a block that is there: `write` writes it, and calls what it gets where they belong.
+    /// Wraps the statements of an existing block: `write` writes the wrapper, and calls its argument where the statements belong.
     pub fn around_statements<R>(&self, block: Value<'b>, write: impl FnOnce(&dyn Fn()) -> R) {
         let Some(first) = block.statements().next() else { return };
         self.edit.borrow_mut().before(first);
@@ -149,7 +148,7 @@ impl<'t, 'b> Tir<'t, 'b> {
     }
 }
 
-/// The length of a vector, as something in it says it.
+/// Returns the length of a vector, from one of its parts.
 fn length_of(vector: Value<'_>) -> Option<Value<'_>> {
     let mut work = vec![vector];
     while let Some(value) = work.pop() {
@@ -163,7 +162,7 @@ fn length_of(vector: Value<'_>) -> Option<Value<'_>> {
 }
 
 impl Edit<'_> {
-    /// Makes a load or store one of other indices, and perhaps of another buffer. What is stored, and the predicate, stay.
+    /// Changes the indices and the buffer of a load or store. The stored value and the predicate are kept.
     pub fn set_access(&mut self, access: Value<'_>, buffer: V, indices: &[V]) {
         let Some(old) = access.as_element_access() else { return };
         let first = if access.kind() == kind::STORE { 2 } else { 1 };
@@ -174,14 +173,14 @@ impl Edit<'_> {
         self.set_operands(access, &ops);
     }
 
-    /// Makes a region that is read, written or matched one of another buffer and other ranges.
+    /// Changes the buffer and the ranges of a region that is read, written or matched.
     pub fn set_region(&mut self, access: Value<'_>, buffer: V, ranges: &[(V, V)]) {
         let ops: Vec<V> =
             std::iter::once(buffer).chain(ranges.iter().flat_map(|(min, extent)| [*min, *extent])).collect();
         self.set_operands(access, &ops);
     }
 
-    /// Gives a loop another number of iterations, or an iterator of a schedulable block another number of values.
+    /// Changes the number of iterations of a loop, or the number of values of an iterator of a schedulable block.
     pub fn set_extent(&mut self, of: Value<'_>, extent: i64) {
         if matches!(of.kind(), kind::FOR | kind::ITER_VAR)
             && let Some(old) = of.operand(1)
@@ -191,7 +190,7 @@ impl Edit<'_> {
         }
     }
 
-    /// A buffer that a schedulable block allocates becomes a statement that allocates it, with annotations.
+    /// Turns a buffer allocated by a schedulable block into an allocation statement with annotations.
     pub fn to_allocation<'k>(&mut self, buffer: Value<'_>, annotations: impl IntoIterator<Item = (&'k str, Attr)>) {
         let v = self.v(buffer);
         self.update(v, |node| node.a = buffer_of::ALLOC);
@@ -199,7 +198,7 @@ impl Edit<'_> {
         self.set_attrs(v, attrs);
     }
 
-    /// A buffer that a statement allocates becomes one over the data of another buffer.
+    /// Turns a buffer allocated by a statement into one over the data of another buffer.
     pub fn to_declaration(&mut self, buffer: Value<'_>, data_of: V) {
         let data = self.just_before(buffer).data_of(data_of);
         let ops: Vec<V> = std::iter::once(data).chain(buffer.operands().map(|operand| self.v(operand))).collect();
@@ -208,14 +207,14 @@ impl Edit<'_> {
         self.update(buffer, |node| node.a = buffer_of::DECL);
     }
 
-    /// The data of a buffer, as an expression.
+    /// Returns the data of a buffer, as an expression.
     pub fn data_of(&mut self, buffer: V) -> V {
         let ty = self.pointer_to(buffer);
         let ty = self.builder().ty(&ty);
         self.node(NodeSpec::new(kind::BUFFER_PART).ty(ty), &[buffer], None)
     }
 
-    /// Makes the data of a buffer that of another one.
+    /// Redirects a use of a buffer's data to the data of another buffer.
     pub fn set_data(&mut self, data: Value<'_>, buffer: V) {
         let ty = self.pointer_to(buffer);
         self.set_operand(data, 0, buffer);
@@ -227,7 +226,7 @@ impl Edit<'_> {
         Type::Pointer { dtype, scope: if scope.is_empty() { "global".to_string() } else { scope } }
     }
 
-    /// A loop over threads becomes content that these threads execute. Other loops stay.
+    /// Turns a loop over threads into a launch of these threads. Other loops are not changed.
     pub fn to_launch(&mut self, stmt: Value<'_>) {
         let Some(Stmt::For { extent, kind: "thread_binding", .. }) = stmt.stmt() else { return };
         let thread = stmt.attr("thread").map_or(Attr::from(""), |thread| thread.to_owned());
@@ -247,7 +246,7 @@ impl Edit<'_> {
         }
     }
 
-    /// From now on a scalar variable means an expression, and goes. That types of buffers mention the variable is an error.
+    /// Replaces a scalar variable by an expression, and removes it.
     ///
     /// # Errors
     /// If types mention the variable.
@@ -261,7 +260,7 @@ impl Edit<'_> {
         Ok(())
     }
 
-    /// A loop variable becomes one that is known before its loop.
+    /// Makes a loop variable refer to a variable that is declared before its loop.
     pub fn set_free_var(&mut self, var: Value<'_>, free: V) {
         let v = self.v(var);
         self.set_operands(v, &[free]);

@@ -1,7 +1,6 @@
-//! Writes TIR: loops, blocks, stores, and expressions with the operators of Rust, without a look at records.
+//! Writes TIR: loops, blocks, stores, and expressions with Rust operators, without access to records.
 //!
-//! [`Rewriter::tir`] writes before the statement that is being looked at, [`prim_func`] writes a new function. Splitting a
-//! loop:
+//! [`Rewriter::tir`] writes before the current statement; [`prim_func`] writes a new function. This example splits a loop:
 //!
 //! ```
 //! use plugin_api::prelude::*;
@@ -38,7 +37,7 @@
 //! # Ok::<(), PassError>(())
 //! ```
 //!
-//! Tiling two loops, the inner one of which is all that the outer one does:
+//! This one tiles two perfectly nested loops:
 //!
 //! ```
 //! use plugin_api::prelude::*;
@@ -102,10 +101,10 @@ use crate::rewrite::mutators::Rewriter;
 use expr::Write;
 use std::cell::{Cell, RefCell};
 
-/// Writes statements and expressions of TIR at one place of a body. Statements come in the order in which they are
-/// written; what has content takes a closure that writes it. The first fault is kept, and comes out at the end.
+/// Writes statements and expressions of TIR at one place of a body. Statements appear in the order in which they are written; closures write the
+/// content of regions. The first error is kept and returned at the end.
 ///
-/// A matrix product, as a schedulable block:
+/// The example writes a matrix product as a schedulable block:
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -130,17 +129,17 @@ use std::cell::{Cell, RefCell};
 pub struct Tir<'t, 'b> {
     edit: RefCell<&'t mut Edit<'b>>,
     error: RefCell<Option<PassError>>,
-    /// Data type of numbers that are beside nothing.
+    /// The data type of numbers without another operand.
     default: DType,
-    /// Whether the function is made of schedulable blocks.
+    /// True if the function consists of schedulable blocks.
     s_tir: bool,
-    /// Schedulable blocks that are open.
+    /// The open schedulable blocks.
     blocks: RefCell<Vec<block::Open>>,
-    /// Number of loops that were written around the current place.
+    /// The number of loops written around the current place.
     loops: Cell<u32>,
 }
 
-/// What an operation takes: an expression, a value of the body that is rewritten, or a number.
+/// An argument of an operation: an expression, a value of the body being rewritten, or a number.
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -159,11 +158,11 @@ pub struct Tir<'t, 'b> {
 pub enum ExprArg<'a> {
     /// A value that was written before.
     New(V),
-    /// A value of the body that is rewritten.
+    /// A value of the body being rewritten.
     Old(Value<'a>),
-    /// An integer; its data type is that of what is beside it.
+    /// An integer; it takes the data type of the other operand.
     Int(i64),
-    /// A float; its data type is that of what is beside it.
+    /// A float; it takes the data type of the other operand.
     Float(f64),
     /// A truth value.
     Bool(bool),
@@ -223,7 +222,7 @@ impl Write for Tir<'_, '_> {
 }
 
 impl<'t, 'b> Tir<'t, 'b> {
-    /// Runs `f` with one that writes at the place of an edit.
+    /// Runs `f` with a writer at the place of an edit.
     fn at<R>(edit: &'t mut Edit<'b>, default: DType, f: impl FnOnce(&Tir<'t, 'b>) -> R) -> Result<R, PassError> {
         let s_tir = edit.old().root().attr("s_tir").is_some();
         let (edit, error) = (RefCell::new(edit), RefCell::new(None));
@@ -235,36 +234,36 @@ impl<'t, 'b> Tir<'t, 'b> {
         }
     }
 
-    /// Keeps the first fault.
+    /// Keeps the first error.
     fn fail_with(&self, error: PassError) {
         self.error.borrow_mut().get_or_insert(error);
     }
 
-    /// A number, or a value of the body that is rewritten, as an expression.
+    /// Returns a number, or a value of the body being rewritten, as an expression.
     pub fn value<'s, 'a>(&'s self, operand: impl Into<ExprArg<'a>>) -> PrimExpr<'s> {
         let (v, dtype) = self.operand(operand.into(), self.default);
         PrimExpr { tir: self, v, dtype }
     }
 
-    /// A condition.
+    /// Converts an operand to a condition.
     fn cond(&self, operand: ExprArg<'_>) -> V {
         let (v, dtype) = Write::operand(self, operand, DType::BOOL);
         PrimExpr { tir: self, v, dtype }.is_condition();
         v
     }
 
-    /// An integer of a data type.
+    /// Returns an integer of a data type.
     pub fn int<'s>(&'s self, value: i64, dtype: DType) -> PrimExpr<'s> {
         PrimExpr { tir: self, v: Write::int(self, value, dtype), dtype }
     }
 }
 
 impl<'b> Rewriter<'b> {
-    /// Writes TIR before the statement that is being looked at. Numbers that are beside nothing are of the data type of
-    /// the loop that this statement is, else of `int32`. An example is in the documentation of [`crate::tir`].
+    /// Writes TIR before the current statement. Numbers without another operand have the data type of the current loop, or `int32` if the statement
+    /// is not a loop. The documentation of [`crate::tir`] has an example.
     ///
     /// # Errors
-    /// The first fault of what was written.
+    /// The first error of the written code.
     pub fn tir<R>(&mut self, f: impl FnOnce(&Tir<'_, 'b>) -> R) -> Result<R, PassError> {
         let default = match self.current().stmt() {
             Some(Stmt::For { var, .. }) => var.ty().dtype(),
@@ -274,10 +273,10 @@ impl<'b> Rewriter<'b> {
     }
 }
 
-/// A new PrimFunc, made of schedulable blocks.
+/// Builds a PrimFunc of schedulable blocks.
 ///
 /// # Errors
-/// The first fault of what was written.
+/// The first error of the written code.
 pub fn prim_func(f: impl FnOnce(&Tir<'_, '_>)) -> Result<Body, PassError> {
     let mut b = BodyBuilder::new();
     let attrs = b.attrs([("s_tir", Attr::Bool(true))]);

@@ -1,4 +1,4 @@
-//! What is there already: loops that become others around the same content, and substitution.
+//! Reuses existing code: replaces loops around the same content, and substitutes values.
 
 use super::expr::Write;
 use super::{ExprArg, PrimExpr, Tir};
@@ -6,12 +6,11 @@ use crate::PassError;
 use crate::ir::{DType, Stmt, Type, V, Value};
 
 impl<'t, 'b> Tir<'t, 'b> {
-    /// The content of the statement that is being looked at goes here: what was written before is around it or before it,
-    /// what is written from now on follows it. The statement itself goes. Its content is written once, and a mutator still
-    /// visits it.
+    /// Moves the content of the current statement here, and removes the statement. Statements written before precede or enclose the content, and
+    /// later ones follow it. The content can be moved only once, and a mutator still visits it.
     ///
-    /// A `break` or `continue` in it must keep its loop. So the content of a loop that [`has_jumps`] is refused, and that
-    /// of another statement with one is refused within a loop that was written around it.
+    /// A `break` or `continue` in the content must still refer to the same loop. The content of a loop for which [`has_jumps`] is true is therefore
+    /// rejected; so is that of another such statement inside a loop that was written around it.
     pub fn content(&self, stmt: Value<'b>) {
         if self.refuses_jumps(stmt) {
             return;
@@ -25,15 +24,15 @@ impl<'t, 'b> Tir<'t, 'b> {
         edit.after(stmt);
     }
 
-    /// The content of a loop goes here, as by [`Tir::content`]; its variable means `index` in it. A loop that
-    /// [`has_jumps`] is refused.
+    /// Moves the content of a loop here, as by [`Tir::content`], with its variable replaced by `index`. A loop for which [`has_jumps`] is true is
+    /// rejected.
     pub fn loop_body<'a>(&self, stmt: Value<'b>, index: impl Into<ExprArg<'a>>) {
         let index = self.value(index);
         self.nest_body(&[(stmt, index)]);
     }
 
-    /// The content of the innermost of some loops goes here, as by [`Tir::content`]; each loop is all that the one before
-    /// it does. The variable of each means what is said with it.
+    /// Moves the content of the innermost of some loops here, as by [`Tir::content`]; each loop must be the entire content of the previous one. The
+    /// variable of each loop is replaced by the expression next to it.
     pub fn nest_body(&self, loops: &[(Value<'b>, PrimExpr<'_>)]) {
         let mut around: Option<(Value<'b>, Value<'b>)> = None;
         for (stmt, index) in loops {
@@ -58,10 +57,10 @@ impl<'t, 'b> Tir<'t, 'b> {
         }
     }
 
-    /// From now on `from` means `with` in a statement or expression of the body that is rewritten: a variable means an
-    /// expression of its data type, a buffer another buffer of the same data type and number of dimensions.
+    /// Replaces `from` by `with` in a statement or expression of the body being rewritten. A variable is replaced by an expression of its data type,
+    /// a buffer by a buffer of the same data type and number of dimensions.
     ///
-    /// A block that reads a copy instead:
+    /// The example makes a loop read a copy of its input:
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -109,7 +108,7 @@ impl<'t, 'b> Tir<'t, 'b> {
         }
     }
 
-    /// Reports content whose `break` or `continue` would mean another loop than before.
+    /// Reports content whose `break` or `continue` would refer to another loop than before.
     fn refuses_jumps(&self, stmt: Value<'b>) -> bool {
         let is_loop = is_loop(stmt);
         if !(is_loop || self.loops.get() > 0) {
@@ -132,7 +131,7 @@ impl<'t, 'b> Tir<'t, 'b> {
         true
     }
 
-    /// Reports what cannot take the place of a variable or buffer.
+    /// Reports a value that cannot replace a variable or buffer.
     fn refuses(&self, from: Value<'b>, with: V, dtype: DType) -> bool {
         let why = match (from.ty().to_owned(), self.edit.borrow().with(with, |with| with.ty().to_owned())) {
             (Type::Buffer(a), Type::Buffer(b)) if a.shape.len() != b.shape.len() => {
@@ -154,13 +153,13 @@ impl<'t, 'b> Tir<'t, 'b> {
     }
 }
 
-/// Whether a loop does nothing but one statement. What is nested in that comes before it.
+/// Returns true if a statement is the entire content of a loop. Its nested expressions precede it.
 fn is_all_of(stmt: Value<'_>, around: Value<'_>, var: Value<'_>) -> bool {
     around.region().children().filter(|child| *child != var && !child.is_nested()).eq([stmt])
 }
 
-/// Whether the content of a statement has a `break` or `continue` of a loop around that content: of the statement itself
-/// if it is a loop. Such content cannot get other loops around it.
+/// Returns true if the content of a statement has a `break` or `continue` of a loop that encloses the content, which may be the statement itself.
+/// Such content cannot be moved into other loops.
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -178,7 +177,7 @@ pub fn has_jumps(stmt: Value<'_>) -> bool {
     jumps(stmt).next().is_some()
 }
 
-/// Each `break` and `continue` in the content of a statement that means a loop around that content.
+/// Iterates over the `break` and `continue` in the content of a statement that refer to a loop around that content.
 fn jumps(stmt: Value<'_>) -> impl Iterator<Item = Value<'_>> {
     let range = stmt.region().range();
     let mut at = range.start;
@@ -190,7 +189,7 @@ fn jumps(stmt: Value<'_>) -> impl Iterator<Item = Value<'_>> {
     nodes.filter(|value| is_jump(*value))
 }
 
-/// Whether it ends the innermost loop or its iteration, as a statement or as a call.
+/// Returns true for a statement or call that ends the innermost loop or its iteration.
 fn is_jump(value: Value<'_>) -> bool {
     let called =
         || matches!(value.as_call().and_then(|call| call.op()), Some("tirx.break_loop" | "tirx.continue_loop"));

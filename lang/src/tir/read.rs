@@ -1,4 +1,4 @@
-//! What a pass reads of TIR: elements of buffers, and the iterators of schedulable blocks.
+//! Views of TIR for passes: elements of buffers, and the iterators of schedulable blocks.
 
 use crate::ir::purity::can_be_left_out;
 use crate::ir::records::{axis, buffer_of, kind};
@@ -36,32 +36,32 @@ pub struct ElementAccess<'a> {
 pub struct BlockIter<'a> {
     /// Its variable.
     pub var: Value<'a>,
-    /// Where it starts.
+    /// The first value.
     pub min: Value<'a>,
-    /// How many values it has.
+    /// The number of values.
     pub extent: Value<'a>,
-    /// What it is in the loops around the block.
+    /// The value in the loops around the block.
     pub value: Value<'a>,
-    /// Whether its values are independent of each other.
+    /// True if its values are independent of each other.
     pub is_spatial: bool,
-    /// Whether the block combines over it, in any order.
+    /// True if the block reduces over it, in any order.
     pub is_reduction: bool,
 }
 
-/// A region of a buffer: what a block reads or writes, what a buffer matches.
+/// A region of a buffer, which a block reads or writes, or a buffer matches.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RegionAccess<'a> {
     /// The buffer.
     pub buffer: Value<'a>,
-    /// Where it starts, and how many elements it has, in each dimension.
+    /// The start and the number of elements in each dimension.
     pub ranges: Vec<(Value<'a>, Value<'a>)>,
-    /// Whether a block writes it; otherwise it is read, or matched.
+    /// True if a block writes it; otherwise it is read or matched.
     pub is_write: bool,
 }
 
 impl<'a> Value<'a> {
-    /// As a load from a buffer or a store to one; `None` if it is something else.
+    /// Returns the value as a load from a buffer or a store to one; `None` if it is something else.
     pub fn as_element_access(self) -> Option<ElementAccess<'a>> {
         let first = match self.kind() {
             kind::LOAD => 1,
@@ -73,12 +73,12 @@ impl<'a> Value<'a> {
         Some(ElementAccess { buffer: self.operand(0)?, indices })
     }
 
-    /// The iterators of a schedulable block, in order.
+    /// Iterates over the iterators of a schedulable block, in order.
     pub fn block_iters(self) -> impl Iterator<Item = BlockIter<'a>> {
         self.region().children().filter_map(Value::as_block_iter)
     }
 
-    /// Its range if it is an iterator of a schedulable block.
+    /// Returns the value as an iterator of a schedulable block.
     pub fn as_block_iter(self) -> Option<BlockIter<'a>> {
         let axis = self.node().filter(|node| node.kind == kind::ITER_VAR)?.a;
         let (is_spatial, is_reduction) = (axis == axis::SPATIAL, axis == axis::REDUCE);
@@ -86,17 +86,17 @@ impl<'a> Value<'a> {
         Some(BlockIter { var: self, min, extent, value, is_spatial, is_reduction })
     }
 
-    /// Whether it is a variable that no loop, block or statement defines: a free one, or that of a `T.Let`.
+    /// Returns true for a variable that no loop, block or statement defines: a free one, or that of a `T.Let`.
     pub fn is_free_var(self) -> bool {
         self.kind() == kind::VAR
     }
 
-    /// Whether it says which part of a buffer a block reads or writes, or a buffer matches.
+    /// Returns true for a declared region: a read or write of a block, or the match of a buffer.
     pub fn is_access(self) -> bool {
         self.kind() == kind::ACCESS
     }
 
-    /// Whether an expression of TIR changes something, leaves a loop, or asks for something outside of the function.
+    /// Returns true if a TIR expression changes state, leaves a loop, or reads state outside the function.
     pub fn changes_state(self) -> bool {
         let mut work = vec![self];
         while let Some(value) = work.pop() {
@@ -108,43 +108,43 @@ impl<'a> Value<'a> {
         false
     }
 
-    /// The condition under which a schedulable block is executed; `None` if it always is.
+    /// Returns the condition under which a schedulable block is executed; `None` if it always is.
     pub fn block_condition(self) -> Option<Value<'a>> {
         self.region().children().find(|value| value.kind() == kind::WHERE)?.operand(0)
     }
 
-    /// What a schedulable block says that it reads and writes.
+    /// Iterates over the declared reads and writes of a schedulable block.
     pub fn block_accesses(self) -> impl Iterator<Item = RegionAccess<'a>> {
         self.region().children().filter_map(Value::as_region_access)
     }
 
-    /// The buffers that a schedulable block, or the function as its outermost block, allocates.
+    /// Iterates over the buffers that a schedulable block, or the function as its outermost block, allocates.
     pub fn block_buffers(self) -> impl Iterator<Item = Value<'a>> {
         self.region().children().filter(|value| value.is_block_buffer())
     }
 
-    /// Whether a schedulable block is all that a function does, and its only block that is not the outermost one. Once it has
-    /// no iterators, a text says that with a block around it: [`Tir::root_block`](super::Tir::root_block).
+    /// Returns true if a schedulable block is the entire content of a function, apart from the outermost block. Once it has no iterators, the text
+    /// needs a block around it to express that: [`Tir::root_block`](super::Tir::root_block).
     pub fn needs_root_block(self, function: Value<'a>) -> bool {
         self.block_iters().next().is_some()
             && function.block_buffers().next().is_none()
             && function.statements().eq([self])
     }
 
-    /// The initialization of a reduction block.
+    /// Returns the initialization of a reduction block.
     pub fn block_init(self) -> Option<Value<'a>> {
         self.region().children().find(|value| value.is_init())
     }
 
-    /// Whether it is a parameter that is a buffer, or the buffer with which a parameter is matched; not one that is declared
-    /// over the data of a parameter.
+    /// Returns true for a parameter that is a buffer, or the buffer with which a parameter is matched; false for a buffer declared over the data of a
+    /// parameter.
     pub fn is_matched_param(self) -> bool {
         let is_declared = self.kind() == kind::BUFFER
             && self.node().is_some_and(|node| !matches!(node.a, buffer_of::PARAM | buffer_of::MATCH));
         self.is_param_buffer() && !is_declared
     }
 
-    /// The buffers that the caller of this function passes, in the order of its parameters.
+    /// Returns the buffers that the caller of this function passes, in the order of its parameters.
     pub fn param_buffers(self) -> Vec<Value<'a>> {
         let param = |buffer: Value<'a>| buffer.operand(0).filter(|_| buffer.kind() == kind::BUFFER).unwrap_or(buffer);
         let mut buffers: Vec<Value<'a>> = self.region().children().filter(|value| value.is_matched_param()).collect();
@@ -152,13 +152,13 @@ impl<'a> Value<'a> {
         buffers
     }
 
-    /// The statements and buffers directly in the content of a function, loop or launch; no parameters.
+    /// Iterates over the statements and buffers directly in the content of a function, loop or launch, without parameters.
     pub fn content(self) -> impl Iterator<Item = Value<'a>> {
         let is_content = |value: &Value<'a>| value.stmt().is_some() || value.as_buffer_type().is_some();
         self.region().children().filter(move |value| is_content(value) && !value.is_matched_param())
     }
 
-    /// Annotations of a loop or of a schedulable block, by key.
+    /// Returns the annotations of a loop or of a schedulable block, by key.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -183,7 +183,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// As a region of a buffer that a block reads or writes, that a buffer matches or a call takes.
+    /// Returns the value as a region of a buffer that a block reads or writes, a buffer matches, or a call takes.
     pub fn as_region_access(self) -> Option<RegionAccess<'a>> {
         if self.kind() != kind::ACCESS {
             return None;
@@ -194,57 +194,57 @@ impl<'a> Value<'a> {
         Some(RegionAccess { buffer, ranges, is_write })
     }
 
-    /// The region of another buffer that a buffer of a schedulable block is matched with.
+    /// Returns the region of another buffer with which a buffer of a schedulable block is matched.
     pub fn matched_region(self) -> Option<RegionAccess<'a>> {
         let is_match = self.kind() == kind::BUFFER && self.node()?.a == buffer_of::MATCH;
         self.operand(0).filter(|_| is_match)?.as_region_access()
     }
 
-    /// Whether it is a buffer that the schedulable block, or the function, around it allocates.
+    /// Returns true for a buffer allocated by the enclosing schedulable block or function.
     pub fn is_block_buffer(self) -> bool {
         self.kind() == kind::BUFFER && self.node().is_some_and(|node| node.a == buffer_of::BLOCK)
     }
 
-    /// Whether it is a buffer that a statement allocates.
+    /// Returns true for a buffer allocated by a statement.
     pub fn is_allocation(self) -> bool {
         self.kind() == kind::BUFFER && self.node().is_some_and(|node| node.a == buffer_of::ALLOC)
     }
 
-    /// The statements directly in the content of a function, loop or block; not what a block declares: its iterators, what
-    /// it reads and writes, its buffers and its initialization.
+    /// Iterates over the statements directly in the content of a function, loop or block, without the declarations of a block: its iterators, reads
+    /// and writes, buffers and initialization.
     pub fn statements(self) -> impl Iterator<Item = Value<'a>> {
         self.region().children().filter(|value| value.stmt().is_some())
     }
 
-    /// The scopes of an If of TIR: what is executed if its condition holds, then, if it has one, its second branch.
+    /// Iterates over the scopes of a TIR If: the first branch, then the second one if it exists.
     pub fn if_branches(self) -> impl Iterator<Item = Value<'a>> {
         let is_if = matches!(self.stmt(), Some(Stmt::If { .. }));
         self.region().children().filter(move |branch| is_if && !branch.is_nested())
     }
 
-    /// Of a store that stores an element of the buffer that it stores to: each of its indices with that of the element.
-    /// Where these are equal, the store does nothing.
+    /// For a store of an element of the same buffer, returns pairs of the indices of the store and of the element. Where these are equal, the store
+    /// has no effect.
     pub fn stored_element_indices(self) -> Option<Vec<(Value<'a>, Value<'a>)>> {
         let Some(Stmt::Store { buffer, value }) = self.stmt() else { return None };
         let (to, from) = (self.as_element_access()?, value.as_element_access()?);
-        // What a predicate of a load or of a store leaves out is not said by the indices.
+        // A predicate of a load or store restricts the access, which the indices do not show.
         let all = self.n_operands() == to.indices.len() + 2 && value.n_operands() == from.indices.len() + 1;
         let same = all && from.buffer == buffer && to.indices.len() == from.indices.len();
         same.then(|| to.indices.into_iter().zip(from.indices).collect())
     }
 
-    /// Whether it is the initialization of a reduction block.
+    /// Returns true for the initialization of a reduction block.
     pub fn is_init(self) -> bool {
         self.kind() == kind::INIT
     }
 
-    /// Whether it is a buffer that the caller of the function passes.
+    /// Returns true for a buffer that the caller of the function passes.
     pub fn is_param_buffer(self) -> bool {
         let is_param = |value: Value<'_>| value.kind() == kind::PARAM;
         self.as_buffer_type().is_some() && (is_param(self) || self.operand(0).is_some_and(is_param))
     }
 
-    /// Its type if it is a buffer.
+    /// Returns the type of a buffer.
     pub fn as_buffer_type(self) -> Option<BufferType> {
         match self.ty().to_owned() {
             Type::Buffer(buffer) => Some(buffer),

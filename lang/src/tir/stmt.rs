@@ -5,7 +5,7 @@ use super::{ExprArg, PrimExpr, Tir};
 use crate::ir::records::{flag, kind};
 use crate::ir::{Attr, NodeSpec, Type, V};
 
-/// How a loop runs.
+/// The execution of the iterations of a loop.
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -28,13 +28,13 @@ use crate::ir::{Attr, NodeSpec, Type, V};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LoopKind<'a> {
-    /// One iteration after the other.
+    /// Sequentially.
     Serial,
     /// On several threads.
     Parallel,
-    /// As one operation on vectors.
+    /// As one vector operation.
     Vectorized,
-    /// Written out.
+    /// Unrolled.
     Unroll,
     /// On the threads of a device, such as `threadIdx.x`.
     ThreadBinding(&'a str),
@@ -56,7 +56,7 @@ impl LoopKind<'_> {
 }
 
 impl<'t, 'b> Tir<'t, 'b> {
-    /// A loop from `min` of `extent` iterations; `body` writes its content with its variable.
+    /// Writes a loop from `min` for `extent` iterations; `body` receives its variable and writes its content.
     pub fn loop_of<'s, 'a, 'c, R>(
         &'s self,
         kind: LoopKind<'_>,
@@ -76,7 +76,7 @@ impl<'t, 'b> Tir<'t, 'b> {
         })
     }
 
-    /// Loops from 0, one in the other; `body` writes the content of the innermost one with all variables.
+    /// Writes nested loops from 0; `body` receives all variables and writes the content of the innermost loop.
     pub fn grid<'s, 'a, const N: usize, E: Into<ExprArg<'a>>, R>(
         &'s self,
         names: [&str; N],
@@ -98,19 +98,19 @@ impl<'t, 'b> Tir<'t, 'b> {
         out
     }
 
-    /// A loop as long as a condition holds.
+    /// Writes a loop that runs while a condition holds.
     pub fn while_<'a, R>(&self, cond: impl Into<ExprArg<'a>>, body: impl FnOnce() -> R) -> R {
         let cond = self.cond(cond.into());
         self.region(kind::WHILE, Vec::new(), &[cond], body)
     }
 
-    /// Statements that are executed if a condition holds.
+    /// Writes statements that are executed if a condition holds.
     pub fn if_<'a, R>(&self, cond: impl Into<ExprArg<'a>>, then: impl FnOnce() -> R) -> R {
         let cond = self.cond(cond.into());
         self.region(kind::COND, Vec::new(), &[cond], || self.region(kind::SCOPE, Vec::new(), &[], then))
     }
 
-    /// Statements that are executed if a condition holds, and others if it does not.
+    /// Writes statements that are executed if a condition holds, and others that are executed otherwise.
     pub fn if_else<'a, R, S>(
         &self,
         cond: impl Into<ExprArg<'a>>,
@@ -124,7 +124,7 @@ impl<'t, 'b> Tir<'t, 'b> {
         })
     }
 
-    /// A variable with a value, visible to the end of the region around it.
+    /// Binds a value to a variable, visible to the end of the enclosing region.
     pub fn bind<'s, 'a>(&'s self, name: &str, value: impl Into<ExprArg<'a>>) -> PrimExpr<'s> {
         let (value, dtype) = self.operand(value.into(), self.default);
         let call = self.edit.borrow().with(value, |value| value.as_call().is_some());
@@ -132,13 +132,13 @@ impl<'t, 'b> Tir<'t, 'b> {
         PrimExpr { tir: self, v: self.scalar(spec, &[value], dtype, name), dtype }
     }
 
-    /// An expression that is evaluated for what it does.
+    /// Evaluates an expression for its effects.
     pub fn evaluate<'a>(&self, value: impl Into<ExprArg<'a>>) {
         let value = self.operand(value.into(), self.default).0;
         self.statement(kind::EVALUATE, &[value]);
     }
 
-    /// Returns from the function with a value. The function has a result of its data type.
+    /// Returns from the function with a value. The result of the function has its data type.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -161,7 +161,7 @@ impl<'t, 'b> Tir<'t, 'b> {
         self.edit.borrow_mut().node(NodeSpec::new(kind).flags(flag::IMPURE), ops, None);
     }
 
-    /// A statement with content.
+    /// Writes a statement with content.
     pub(super) fn region<R>(&self, kind: u16, attrs: Vec<(&str, Attr)>, ops: &[V], content: impl FnOnce() -> R) -> R {
         let mut spec = NodeSpec::new(kind);
         if !attrs.is_empty() {
@@ -195,12 +195,12 @@ macro_rules! loops {
 }
 
 loops! {
-    /// A loop of one iteration after the other.
+    /// Writes a sequential loop.
     serial = Serial;
-    /// A loop on several threads.
+    /// Writes a loop on several threads.
     parallel = Parallel;
-    /// A loop as one operation on vectors.
+    /// Writes a loop that becomes one vector operation.
     vectorized = Vectorized;
-    /// A loop that is written out.
+    /// Writes a loop to be unrolled.
     unroll = Unroll;
 }

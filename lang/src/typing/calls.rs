@@ -1,4 +1,4 @@
-//! New expressions of a rewrite of which the type follows from their parts.
+//! New expressions in rewrites whose types follow from their parts.
 
 use crate::PassError;
 use crate::ir::import::Importer;
@@ -10,16 +10,16 @@ use crate::typing::operators::{Infer, InferError};
 use crate::typing::relations::{call_result, calls_are_pure};
 
 impl Edit<'_> {
-    /// Says that a call has an effect, so that it is neither removed nor repeated.
+    /// Marks a call as effectful, so that it is neither removed nor repeated.
     pub fn mark_effect(&mut self, call: impl Operand) {
         self.update(call, |node| node.flags |= flag::IMPURE);
     }
 
-    /// A function of the module as a value, by its name and its body, from which its type comes.
+    /// Returns a function of the module as a value, by its name and its body, which provides the type.
     pub fn function_of(&mut self, name: &str, body: &Body) -> V {
         let ty = match body.prim_func_type() {
             Some(ty) => self.builder().ty(&ty),
-            // Its symbolic variables are its own; here they get numbers of this body.
+            // The function has its own symbolic variables; here they get numbers of this body.
             None => Importer::of(body).ty(self.builder(), body.root().ty()),
         };
         self.builder().global_var(name, ty)
@@ -27,7 +27,7 @@ impl Edit<'_> {
 }
 
 impl Rewriter<'_> {
-    /// A new tuple.
+    /// Builds a tuple.
     pub fn tuple(&mut self, items: &[V]) -> V {
         let edit = self.edit();
         let types: Vec<Type> = items.iter().map(|item| edit.with(*item, |item| item.ty().to_owned())).collect();
@@ -35,7 +35,7 @@ impl Rewriter<'_> {
         edit.node(NodeSpec::new(kind::TUPLE).ty(ty), items, None)
     }
 
-    /// A new element of a tuple; its type is that of the element where it is known.
+    /// Builds an element of a tuple, with the type of the element if it is known.
     pub fn tuple_get(&mut self, tuple: V, index: u32) -> V {
         let edit = self.edit();
         let element = edit.with(tuple, |tuple| tuple.ty().children().nth(index as usize).map(|ty| ty.to_owned()));
@@ -43,8 +43,8 @@ impl Rewriter<'_> {
         edit.node(NodeSpec::new(kind::TUPLE_GET).ty(ty).a(index), &[tuple], None)
     }
 
-    /// A new call of a function: one of the module, an external one, or a variable. Its type and whether it has an effect
-    /// follow from the type of the function. Of an external function nothing is known; the call is one of `R.call_packed`.
+    /// Builds a call of a function: one of the module, an external one, or a variable. Its type and effect follow from the type of the function.
+    /// Nothing is known about an external function; the call is an `R.call_packed`.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -62,7 +62,7 @@ impl Rewriter<'_> {
     /// ```
     ///
     /// # Errors
-    /// If the callee is not a function, or the arguments do not fit its parameters.
+    /// If the callee is not a function, or the arguments do not match its parameters.
     pub fn call_value(&mut self, callee: V, args: &[V]) -> Result<V, PassError> {
         let edit = self.edit();
         if edit.with(callee, |callee| matches!(callee.view(), Expr::ExternFunc(_))) {
@@ -76,7 +76,7 @@ impl Rewriter<'_> {
         Ok(edit.call(callee, args, AttrsId::NONE, ty, !calls_are_pure(&function), None))
     }
 
-    /// A new call of an operator. Its type is what the operator infers from the arguments.
+    /// Builds a call of an operator. The operator infers its type from the arguments.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -94,7 +94,7 @@ impl Rewriter<'_> {
     /// ```
     ///
     /// # Errors
-    /// If no plugin declares the operator, or the arguments do not fit it.
+    /// If no plugin declares the operator, or the arguments do not match it.
     pub fn call_op(&mut self, infer: &dyn Infer, op: &str, args: &[V], attrs: &[(&str, Attr)]) -> Result<V, PassError> {
         let (new, place) = (self.call(op, args, attrs, &Type::Object), self.current());
         let infer = |call: Call<'_>| infer.infer(call).map_err(|error: InferError| error.of_call(call).at(place));
@@ -104,17 +104,17 @@ impl Rewriter<'_> {
         Ok(new)
     }
 
-    /// A new call of an operator as [`Rewriter::call_op`], bound to a variable.
+    /// Builds a call of an operator like [`Rewriter::call_op`], and binds it to a variable.
     ///
     /// # Errors
-    /// As `call_op`.
+    /// As for `call_op`.
     pub fn emit_op(&mut self, infer: &dyn Infer, op: &str, args: &[V], attrs: &[(&str, Attr)]) -> Result<V, PassError> {
         let new = self.call_op(infer, op, args, attrs)?;
         Ok(self.emit(new, "gv"))
     }
 
-    /// A new call of a PrimFunc of the module (see [`Edit::function_of`]) that writes results of a type, as `R.call_tir`. If
-    /// `in_place` says for each result the argument in whose place it is written, -1 for none, it is `R.call_tir_inplace`.
+    /// Builds a call of a PrimFunc of the module (see [`Edit::function_of`]) with results of a type, as `R.call_tir`. If `in_place` is given, the
+    /// call is an `R.call_tir_inplace`; `in_place` lists for each result the argument that it overwrites, or -1.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -141,41 +141,40 @@ impl Rewriter<'_> {
         }
     }
 
-    /// A type, as the argument of a call: `ty_args` in a text.
+    /// Returns a type as the argument of a call: `ty_args` in a text.
     pub fn type_arg(&mut self, ty: &Type) -> V {
         let builder = self.edit().builder();
         let ty = builder.ty(ty);
         builder.type_arg(ty)
     }
 
-    /// A new match_cast of a value, bound to a variable. It defines symbolic variables of the type that are new.
+    /// Binds a match_cast of a value to a variable. It defines new symbolic variables of the type.
     pub fn match_cast(&mut self, v: V, ty: &Type) -> V {
         let ty = self.edit().builder().ty(ty);
         let cast = self.edit().node(NodeSpec::new(kind::MATCH_CAST).ty(ty), &[v], None);
         self.emit(cast, "gv")
     }
 
-    /// A shape, as a value.
+    /// Returns a shape as a value.
     pub fn shape(&mut self, dims: &[Dim]) -> V {
         self.edit().builder().shape(dims)
     }
 
-    /// A function that is not in the module, by its symbol.
+    /// Returns an external function by its symbol.
     pub fn extern_func(&mut self, symbol: &str) -> V {
         self.edit().builder().extern_func(symbol, TypeId::NONE)
     }
 
-    /// A new call of a function of the module, by its name and its body; see [`Rewriter::call_value`].
+    /// Builds a call of a function of the module, by its name and its body; see [`Rewriter::call_value`].
     ///
     /// # Errors
-    /// If the arguments do not fit its parameters.
+    /// If the arguments do not match its parameters.
     pub fn call_function(&mut self, name: &str, body: &Body, args: &[V]) -> Result<V, PassError> {
         let callee = self.edit().function_of(name, body);
         self.call_value(callee, args)
     }
 
-    /// A symbolic variable as a value: the scalar variable or parameter that it is, where it is one; else as in
-    /// `R.prim_value(n)`.
+    /// Returns a symbolic variable as a value: its scalar variable or parameter if there is one, otherwise as in `R.prim_value(n)`.
     pub fn symbol(&mut self, sym: Sym) -> V {
         match self.edit().scalar_of(sym) {
             Some(scalar) => self.v(scalar),
@@ -183,7 +182,7 @@ impl Rewriter<'_> {
         }
     }
 
-    /// Binds a new scalar expression to a variable that is a symbolic variable too, as all scalar variables are.
+    /// Binds a scalar expression to a variable, which is also a symbolic variable, like all scalar variables.
     pub fn emit_scalar(&mut self, v: V, name: &str) -> V {
         self.edit().builder().make_symbol(v, name);
         self.emit(v, name)

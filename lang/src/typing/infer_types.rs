@@ -1,4 +1,4 @@
-//! Types of the values of a body from those of their operands.
+//! Infers the types of the values of a body from those of their operands.
 
 use crate::PassError;
 use crate::ir::erase::{erase_unbound, seen_outside};
@@ -9,9 +9,9 @@ use crate::typing::operators::{Infer, InferError};
 use crate::typing::relations::{Relation, call_result, calls_are_pure, join, relation};
 use std::collections::HashMap;
 
-/// Infers all types anew: for a pass that changed parameters, constants or operators, and with them what is made of
-/// them. Parameters and match_casts keep their types, and so do calls of operators that nobody knows. What a function
-/// declares as its result stays where it still holds. The same handle if nothing changes.
+/// Infers all types again, for passes that changed the types of parameters, constants or operators and thus those of dependent values. Parameters,
+/// match_casts and calls of undeclared operators keep their types. The declared result type of a function is kept where it is still valid. Returns
+/// the same handle if nothing changes.
 ///
 /// ```
 /// use plugin_api::typing::infer_types::infer_types;
@@ -36,17 +36,17 @@ use std::collections::HashMap;
 /// ```
 ///
 /// # Errors
-/// If a call does not fit its operator.
+/// If a call does not match its operator.
 pub fn infer_types(body: &Body, infer: &dyn Infer) -> Result<Body, PassError> {
     if body.function().is_none() { Ok(body.clone()) } else { with_types(body, infer, Declared::Kept) }
 }
 
-/// What a function declares as its result, where it still holds.
+/// The treatment of declared result types that are still valid.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Declared {
-    /// Stays.
+    /// They are kept.
     Kept,
-    /// Becomes what is known of the result.
+    /// They are narrowed to the inferred type of the result.
     Narrowed,
 }
 
@@ -70,14 +70,14 @@ fn with_types(body: &Body, infer: &dyn Infer, declared: Declared) -> Result<Body
             }
         };
         let same = |ty: &Type| match (value.symbol(), ty) {
-            // A scalar variable is a symbolic variable, whatever its value is.
+            // A scalar variable is a symbolic variable, regardless of its value.
             (Some(sym), Type::Prim { dtype, .. }) => sym.dtype == *dtype,
-            // Two functions are compared as ones whose symbolic variables are not the same; these are. And the text does not
-            // say the type of what has no name, of another name, or of a tuple: it is read as that of its parts.
+            // `relation` would treat the symbolic variables of two functions as distinct, but here they are the same. A text does not contain the
+            // types of unnamed values, aliases and tuples: they are read as those of their parts.
             _ if value.kind() == kind::FUNC || is_of_parts(value) => value.ty().to_owned() == *ty,
             _ => value.ty().is_known() && relation(&value.ty().to_owned(), ty) == Relation::Equal,
         };
-        // Of a value that has no name but this one, less may be said than is known.
+        // A binding of an unnamed value may declare a wider type than the inferred one.
         let says_less = |ty: &Type| match value.view() {
             Expr::Alias(source) if source.is_nested() => relation(&value.ty().to_owned(), ty) == Relation::Wider,
             _ => false,
@@ -93,12 +93,12 @@ fn with_types(body: &Body, infer: &dyn Infer, declared: Declared) -> Result<Body
     Ok(edit.finish()?)
 }
 
-/// Whether the type of a value is that of what it consists of, in the same form.
+/// Returns true if the type of a value is always derived from its parts, in the same form.
 fn is_of_parts(value: Value<'_>) -> bool {
     !value.is_bound() || matches!(value.kind(), kind::ALIAS | kind::TUPLE | kind::TUPLE_GET)
 }
 
-/// The nested expression that a binding at another type has.
+/// Returns the nested expression of a binding with another type.
 fn value_of_binding(binding: Value<'_>) -> Option<Value<'_>> {
     match binding.view() {
         Expr::Alias(source) => Some(source).filter(|source| source.is_nested() && binding.symbol().is_none()),
@@ -106,7 +106,7 @@ fn value_of_binding(binding: Value<'_>) -> Option<Value<'_>> {
     }
 }
 
-/// A binding of a nested expression whose types were different and are the same now: a text has only one value there.
+/// Merges a binding with its nested expression if their types differed and are now the same: a text then has only one value.
 fn bind_at_own_type(edit: &mut Edit<'_>, binding: Value<'_>, source: Value<'_>) {
     let inner = binding.node().map_or(0, |node| node.flags & flag::INNER);
     edit.bind(source, binding.name().unwrap_or("gv"));
@@ -114,13 +114,13 @@ fn bind_at_own_type(edit: &mut Edit<'_>, binding: Value<'_>, source: Value<'_>) 
     edit.replace(binding, source);
 }
 
-/// Says of the result of each function what is known of what it returns, where the function declares less; as TVM does
-/// when it normalizes. The types of calls of functions in the body follow. The same handle if nothing changes.
+/// Narrows the declared result type of each function to the inferred type of its result, as TVM does when it normalizes. The types of calls of
+/// functions in the body are updated. Returns the same handle if nothing changes.
 ///
 /// # Errors
-/// If a call does not fit its operator.
+/// If a call does not match its operator.
 pub fn narrow_results(body: &Body, infer: &dyn Infer) -> Result<Body, PassError> {
-    // Most functions return what they declare: types of many parameters need not be written out for that.
+    // Most functions return the declared type; this check avoids writing out the types of many parameters.
     let as_declared = |function: Value<'_>| {
         let declared = function.ty().callable().map(|(declared, _)| declared);
         declared.zip(result_type(function)).is_none_or(|(declared, found)| declared.same(found))
@@ -135,7 +135,7 @@ pub fn narrow_results(body: &Body, infer: &dyn Infer) -> Result<Body, PassError>
     };
     let mut functions = body.values_of(|kind| kind == kind::FUNC).filter(|value| value.ty().is_known());
     let Some(outermost) = functions.next() else { return Ok(body.clone()) };
-    // Which symbolic variables an inner function knows is not looked at: to infer in vain is only work.
+    // The symbolic variables known in an inner function are ignored here: at worst, types are inferred unnecessarily.
     let wider = |function: Value<'_>| match (function.ty().to_owned(), result_type(function)) {
         (Type::Callable { ret, .. }, Some(found)) => relation(&ret, &found.to_owned()) == Relation::Wider,
         _ => false,
@@ -154,7 +154,7 @@ pub fn narrow_results(body: &Body, infer: &dyn Infer) -> Result<Body, PassError>
     Ok(edit.finish()?)
 }
 
-/// What is known of a result outside of its function, if that is more than `said`.
+/// Returns the type of a result as seen outside of its function, if it is narrower than `said`.
 fn narrower(said: &Type, found: &Type, known: &[Sym]) -> Option<Type> {
     let found = seen_outside(found.clone(), &|sym| !known.contains(&sym));
     Some(found).filter(|found| relation(said, found) == Relation::Wider)
@@ -164,7 +164,7 @@ fn result_type(function: Value<'_>) -> Option<Ty<'_>> {
     function.region().result().map(Value::ty).filter(|ty| ty.is_known())
 }
 
-/// Infers what is missing.
+/// Infers missing types.
 pub(crate) fn add_missing(edit: &mut Edit<'_>, infer: &dyn Infer) -> Result<(), PassError> {
     content_first(edit.old(), |value, step| {
         if step == Step::Leave
@@ -180,8 +180,7 @@ pub(crate) fn add_missing(edit: &mut Edit<'_>, infer: &dyn Infer) -> Result<(), 
     })
 }
 
-/// Sets a type, unless it is one that no body may have: those of nested tuples double with each, and what comes next would
-/// write them out.
+/// Sets a type, unless it is too large for a body: types of nested tuples double in size with each level, and later steps would write them out.
 fn set_type<'b>(edit: &mut Edit<'b>, value: Value<'b>, ty: &Type) -> Result<V, PassError> {
     let v = edit.v(value);
     edit.set_type(v, ty);
@@ -190,7 +189,7 @@ fn set_type<'b>(edit: &mut Edit<'b>, value: Value<'b>, ty: &Type) -> Result<V, P
     Ok(v)
 }
 
-/// Whether a value that is computed has no type yet.
+/// Returns true for a computed value that has no type yet.
 pub(crate) fn lacks_type(value: Value<'_>) -> bool {
     let expression =
         matches!(value.kind(), kind::CALL | kind::TUPLE | kind::TUPLE_GET | kind::ALIAS | kind::IF | kind::SEQ);
@@ -201,11 +200,11 @@ pub(crate) fn lacks_type(value: Value<'_>) -> bool {
 enum Step {
     /// The beginning of a function.
     Enter,
-    /// A value whose operands and content were left before.
+    /// A value whose operands and content have been visited.
     Leave,
 }
 
-/// Program order: operands come before their users, and content is left before its header.
+/// Visits values in program order: operands precede their users, and content precedes its header.
 fn content_first<'b>(
     body: &'b Body,
     mut f: impl FnMut(Value<'b>, Step) -> Result<(), PassError>,
@@ -223,7 +222,7 @@ fn content_first<'b>(
     open.into_iter().rev().try_for_each(|header| f(header, Step::Leave))
 }
 
-/// Type of a function whose content has its types. Nothing that is only known inside is said of the result.
+/// Returns the type of a function from the types in its content. The result type omits variables known only inside.
 fn function_type<'b>(edit: &Edit<'b>, function: Value<'b>, known: &[Sym], declared: Declared) -> Option<Type> {
     let said = function.ty().is_known().then(|| function.ty().to_owned());
     let Some(Type::Callable { ret, pure, .. }) = said else { return None };
@@ -239,12 +238,12 @@ fn function_type<'b>(edit: &Edit<'b>, function: Value<'b>, known: &[Sym], declar
     Some(Type::callable(Some(params), ret, pure))
 }
 
-/// Scalar variables that only their dataflow block sees. The types of its outputs do not mention them.
+/// Scalar variables that are visible only in their dataflow block. The types of the block's outputs do not mention them.
 #[derive(Default)]
 struct HiddenScalars {
-    /// The place of each, by the number of its symbolic variable.
+    /// The position of each, by the number of its symbolic variable.
     places: HashMap<u32, usize>,
-    /// For each value the header of the region that it is in; empty if there are none.
+    /// The header of the region of each value; empty if there are no such scalars.
     parents: Vec<u32>,
 }
 
@@ -260,7 +259,7 @@ impl HiddenScalars {
         HiddenScalars { places, parents }
     }
 
-    /// The type of an output without what only its block sees; any other type as it is.
+    /// Removes scalars of its block from the type of an output; returns other types unchanged.
     fn left_out(&self, value: Value<'_>, ty: Type) -> Type {
         let header = value.index().and_then(|at| self.parents.get(at)).map(|header| *header as usize);
         let header = header.filter(|header| value.sibling(*header).kind() == kind::DATAFLOW);
@@ -271,11 +270,11 @@ impl HiddenScalars {
     }
 }
 
-/// Symbolic variables that are defined where a function begins, the functions around it first.
+/// The symbolic variables that are defined at the beginning of a function, including those of enclosing functions, which come first.
 #[derive(Default)]
 struct Symbols {
     defined: Vec<Sym>,
-    /// Of each function that is open: how many were defined before it, and with its parameters.
+    /// For each open function, the number of variables defined before it, and that number including its parameters.
     functions: Vec<(usize, usize)>,
 }
 
@@ -287,7 +286,7 @@ impl Symbols {
         self.functions.push((before, self.defined.len()));
     }
 
-    /// Variables that stand alone as a dimension are defined by it.
+    /// Defines the variables that stand alone as a dimension of a type.
     fn define(&mut self, ty: &Type) {
         ty.each_defined(&mut |sym| self.defined.push(sym));
     }
@@ -301,7 +300,7 @@ impl Symbols {
     }
 }
 
-/// What a value is from the types that its operands have in the edit; `None` where they do not tell.
+/// Returns the type of a value inferred from the types of its operands in the edit; `None` where they do not determine it.
 fn inferred<'b>(edit: &mut Edit<'b>, value: Value<'b>, infer: &dyn Infer) -> Result<Option<Type>, PassError> {
     let known = |value: Option<Value<'b>>| type_now(edit, value?);
     Ok(match value.view() {
@@ -329,12 +328,12 @@ fn inferred<'b>(edit: &mut Edit<'b>, value: Value<'b>, infer: &dyn Infer) -> Res
     })
 }
 
-/// The type that a value has in the edit.
+/// Returns the type of a value in the edit.
 fn type_now<'b>(edit: &Edit<'b>, value: Value<'b>) -> Option<Type> {
     edit.with(edit.v(value), |value| value.ty().is_known().then(|| value.ty().to_owned()))
 }
 
-/// Type of a call, and whether it is pure; `None` of an operator that nobody knows.
+/// Returns the type of a call, and true if it is pure; `None` if the operator is not declared.
 fn call_type(call: Call<'_>, infer: &dyn Infer) -> Result<Option<(Type, bool)>, PassError> {
     if call.op().is_some() {
         return match infer.infer(call) {

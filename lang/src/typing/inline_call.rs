@@ -1,4 +1,4 @@
-//! Replacing calls by the content of the functions that they call.
+//! Replaces calls by the content of the called functions.
 
 use crate::PassError;
 use crate::ir::import::Importer;
@@ -9,13 +9,13 @@ use crate::typing::relations::bound_symbols;
 use std::collections::BTreeMap;
 
 impl Body {
-    /// The function with the content of others in the place of its calls. `callee` returns the functions of which calls are
-    /// replaced, by their names; calls that are nested in other expressions stay. Blocks of a callee stay blocks: a
-    /// dataflow block is split around them if they are none. Symbolic variables of a callee become what the arguments
-    /// have in their place. The same handle if there is no such call.
+    /// Replaces calls by the content of the called functions. `callee` returns the functions to inline, by their names; calls nested in other
+    /// expressions are not inlined. Blocks of a callee keep their kind: a dataflow block is split around blocks that are not dataflow blocks.
+    /// Symbolic variables of a callee are replaced by the corresponding dimensions of the arguments. Returns the same handle if there is no such
+    /// call.
     ///
-    /// Types stay as the callee has them: [`infer_types`](crate::typing::infer_types::infer_types) finds those of the
-    /// arguments that the function is called with here.
+    /// The types of the callee are kept: call [`infer_types`](crate::typing::infer_types::infer_types) to derive them from the arguments of this
+    /// call.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -38,7 +38,7 @@ impl Body {
     /// ```
     ///
     /// # Errors
-    /// If a call has not as many arguments as the function has parameters.
+    /// If the number of arguments of a call differs from the number of parameters of the function.
     pub fn inline_calls<'m>(&self, callee: impl Fn(&str) -> Option<&'m Body>) -> Result<Body, PassError> {
         let (mut edit, regions) = (self.edit(), self.regions());
         let (mut symbols, mut split) = (BTreeMap::new(), BTreeMap::new());
@@ -48,7 +48,7 @@ impl Body {
             let same = function.blocks().all(|inner| inner.kind() == block.kind());
             let mut importer = edit.import_call(call, body, function, same, &mut symbols)?;
             if !same && split.insert(block.word(), block).is_none() {
-                // What follows the split uses variables of before.
+                // Bindings after the split use variables from before it.
                 block.region().bindings().for_each(|binding| edit.make_output(binding));
             }
             edit.put_content(call.value(), function, &mut importer, (!same).then_some(block))?;
@@ -61,9 +61,9 @@ impl Body {
 }
 
 impl Edit<'_> {
-    /// What brings over the content of a function that is called: its parameters mean the arguments. What symbolic variables
-    /// mean goes to `symbols`; a match_cast defines those that the types of the arguments do not tell. Then the current place
-    /// is the one for the content; `same` if that stays in the block of the call.
+    /// Returns an importer for the content of a called function, with its parameters mapped to the arguments. The values of symbolic variables are
+    /// added to `symbols`; a match_cast defines those that the types of the arguments do not determine. Afterwards, the current place is the one for
+    /// the content. `same` is true if the content stays in the block of the call.
     fn import_call<'m>(
         &mut self,
         call: Call<'_>,
@@ -89,7 +89,7 @@ impl Edit<'_> {
         }
         self.before(call.value());
         for (param, arg) in params.iter().zip(call.args()).filter(|(_, arg)| arg.is_nested()) {
-            // It is nested in the call, and the content may use it at several places.
+            // The argument is nested in the call, and the content may use it at several places.
             self.bind(arg, param.name().unwrap_or("x"));
             if !same {
                 self.make_output(arg);
@@ -111,8 +111,8 @@ impl Edit<'_> {
         Ok(importer)
     }
 
-    /// Writes the content of a function at the current place, and its result in the place of a call. `split` is the block of
-    /// the call if it has to end before and to go on after.
+    /// Writes the content of a function at the current place, and replaces the call by its result. `split` is the block of the call if it must end
+    /// before the content and continue after it.
     fn put_content(
         &mut self,
         call: Value<'_>,
@@ -154,7 +154,7 @@ impl Edit<'_> {
         Ok(())
     }
 
-    /// Copies a value of another body to the current place, with its content.
+    /// Copies a value of another body, with its content, to the current place.
     fn copy_here(&mut self, importer: &mut Importer<'_>, value: Value<'_>) -> Result<V, PassError> {
         let lost = || PassError::new("the function uses a value that is not in it");
         let node = value.node().ok_or_else(lost)?;

@@ -1,4 +1,4 @@
-//! A call of an operator as a call of a PrimFunc, and the bytes in which that crosses the boundary.
+//! The legalization of an operator call as a call of a PrimFunc, and its byte format at the plugin boundary.
 
 use crate::ir::constant::Array;
 use crate::ir::records::{LEAF_BIT, NONE, kind};
@@ -8,28 +8,27 @@ use crate::ir::{
 use crate::typing::operators::InferError;
 use std::cell::Cell;
 
-/// A call of an operator as a PrimFunc: what `relax.call_tir` needs. Or what takes the place of the call: an argument, a
-/// constant, or a call of an external function, as a Relax function that returns it.
+/// The replacement of an operator call: a PrimFunc with the data for `relax.call_tir`. Alternatively an argument, a constant, or a call of an
+/// external function, in the form of a Relax function that returns it.
 ///
-/// `Te` makes the first; [`Legalized::constant`], [`Legalized::argument`] and [`Legalized::packed`] the
-/// others.
+/// `Te` creates the first form; [`Legalized::constant`], [`Legalized::argument`] and [`Legalized::packed`] create the others.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Legalized {
-    /// Name for the function, which gets a number where it is taken.
+    /// The name of the function, to which a number is added if it is taken.
     pub name: String,
-    /// The PrimFunc: a buffer for each argument, a scalar for each symbol, a buffer for each result. Or a Relax function
-    /// with a parameter for each argument, which returns one of them, a constant, or an external function.
+    /// The PrimFunc: a buffer for each argument, a scalar for each symbol, a buffer for each result. Alternatively a Relax function with a parameter
+    /// for each argument, which returns one of them, a constant, or an external function.
     pub function: Body,
     /// The arguments, in order.
     pub args: Vec<LegalizedArg>,
-    /// Symbolic variables of the caller that the function gets as scalars, because no shape of a buffer tells them.
+    /// Symbolic variables of the caller that are passed as scalars, because the shapes of the buffers do not determine them.
     pub symbols: Vec<Sym>,
-    /// Symbolic variables of the caller, and what they are in the PrimFunc.
+    /// Pairs of symbolic variables of the caller and of the PrimFunc.
     pub variables: Vec<(Sym, Sym)>,
 }
 
-/// What takes the place of a call.
+/// The replacement of a call.
 #[non_exhaustive]
 pub enum Replacement<'l> {
     /// A call of this PrimFunc.
@@ -43,7 +42,7 @@ pub enum Replacement<'l> {
 }
 
 impl Legalized {
-    /// Returns the legalization with these fields.
+    /// Creates a legalization from its fields.
     #[doc(hidden)]
     pub fn new(
         name: &str,
@@ -55,7 +54,7 @@ impl Legalized {
         Legalized { name: name.to_string(), function, args, symbols, variables }
     }
 
-    /// A constant that takes the place of a call.
+    /// Replaces a call by a constant.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -67,7 +66,7 @@ impl Legalized {
     /// ```
     ///
     /// # Errors
-    /// If there is no such constant.
+    /// If the constant is not valid.
     pub fn constant(array: &Array) -> Result<Legalized, InferError> {
         Legalized::value(Vec::new(), |b| {
             let result = b.array(array);
@@ -75,10 +74,10 @@ impl Legalized {
         })
     }
 
-    /// An argument that takes the place of its call.
+    /// Replaces a call by one of its arguments.
     ///
     /// # Errors
-    /// If the function of it is not valid.
+    /// If the function that returns the argument is not valid.
     pub fn argument(value: Value<'_>) -> Result<Legalized, InferError> {
         Legalized::value(vec![LegalizedArg::of(value)], |b| {
             let ty = b.ty(&Type::Object);
@@ -86,10 +85,10 @@ impl Legalized {
         })
     }
 
-    /// A call of an external function, by its name, with all arguments of the call.
+    /// Replaces a call by a call of an external function, by its name, with all arguments of the call.
     ///
     /// # Errors
-    /// If the function of it is not valid.
+    /// If the function that returns the external function is not valid.
     pub fn packed(name: &str) -> Result<Legalized, InferError> {
         Legalized::value(Vec::new(), |b| {
             let ty = b.ty(&Type::Object);
@@ -109,8 +108,7 @@ impl Legalized {
         Ok(Legalized { name: String::new(), function, args, symbols: Vec::new(), variables: Vec::new() })
     }
 
-    /// The type of the call of the PrimFunc: that of the call of the operator, with the shapes of the buffers for the
-    /// results.
+    /// Returns the type of the call of the PrimFunc: that of the operator call, with the shapes of the result buffers.
     pub fn result_type(&self, of_call: &Type) -> Type {
         let params = self
             .function
@@ -128,7 +126,7 @@ impl Legalized {
         }
     }
 
-    /// The shape of a buffer, in variables of the caller; `None` if it mentions others.
+    /// Returns the shape of a buffer, in variables of the caller; `None` if it mentions other variables.
     fn shape_of(&self, buffer: Value<'_>) -> Option<Vec<Dim>> {
         let Type::Buffer(ty) = buffer.ty().to_owned() else { return None };
         let of_caller = |here: Sym| self.variables.iter().find(|(_, known)| known.id == here.id).map(|(sym, _)| *sym);
@@ -142,8 +140,8 @@ impl Legalized {
         known.get().then_some(shape)
     }
 
-    /// The same for the body of which the call is a part, where `words` has operand words of the part and of the whole;
-    /// `None` if an argument is not among them.
+    /// Translates the legalization of a call from a part of a body to the whole body, where `words` has pairs of operand words; `None` if an argument
+    /// is not among them.
     #[doc(hidden)]
     pub fn of_whole(mut self, words: &[(u32, u32)]) -> Option<Legalized> {
         for arg in &mut self.args {
@@ -152,7 +150,7 @@ impl Legalized {
         Some(self)
     }
 
-    /// Whether the PrimFunc takes what `call` gives it; an error says what does not fit.
+    /// Checks that the PrimFunc accepts the arguments of `call`; the error describes the mismatch.
     #[doc(hidden)]
     pub fn checked(self, call: Call<'_>) -> Result<Legalized, InferError> {
         let fault =
@@ -174,7 +172,7 @@ impl Legalized {
         if params.len() != wanted {
             return fault(format!("is a PrimFunc of {} parameters, for a call that needs {wanted}", params.len()));
         }
-        // Scalars are between arguments and results.
+        // Scalars come between arguments and results.
         let scalars = self.symbols.iter().map(|_| Type::Object);
         let given = self.args.iter().map(|arg| arg.ty_for(call)).chain(scalars).chain(results);
         for (i, (param, given)) in params.iter().zip(given).enumerate() {
@@ -191,7 +189,7 @@ impl Legalized {
         Ok(self)
     }
 
-    /// What takes the place of the call; `None` if the function is neither a PrimFunc nor one that returns a value.
+    /// Returns the replacement of the call; `None` if the function is neither a PrimFunc nor one that returns a value.
     pub fn replacement(&self) -> Option<Replacement<'_>> {
         if self.function.kind() == BodyKind::PrimFunc {
             return Some(Replacement::Function(&self.function));
@@ -209,7 +207,7 @@ impl Legalized {
     }
 }
 
-/// An argument: a value of the body that has the call, or an element of a tuple.
+/// An argument: a value of the body that contains the call, or an element of a tuple.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LegalizedArg {
     word: u32,
@@ -217,24 +215,24 @@ pub struct LegalizedArg {
 }
 
 impl LegalizedArg {
-    /// A value.
+    /// Creates an argument from a value.
     pub fn of(value: Value<'_>) -> LegalizedArg {
         LegalizedArg { word: value.word(), field: None }
     }
 
-    /// An element of a tuple.
+    /// Creates an argument from an element of a tuple.
     pub fn element(tuple: Value<'_>, index: u32) -> LegalizedArg {
         LegalizedArg { word: tuple.word(), field: Some(index) }
     }
 
-    /// The value in the body that has the call, and which element of it if it is a tuple.
+    /// Returns the value in the body that contains the call, and the index of the element if it is a tuple.
     pub fn value(self, body: &Body) -> (Value<'_>, Option<u32>) {
         (Value::of_word(body, self.word), self.field)
     }
 }
 
 impl LegalizedArg {
-    /// Its type, in the body of a call.
+    /// Returns its type in the body of a call.
     fn ty_for(self, call: Call<'_>) -> Type {
         let ty = Value { raw: call.value().raw, op: self.word }.ty().to_owned();
         match (self.field, ty) {
@@ -244,8 +242,8 @@ impl LegalizedArg {
     }
 }
 
-/// Number of arguments, each as word and field; number of symbols, each as number and data type; number of variables,
-/// each as number and data type here and there; name.
+/// Encodes a legalization: the number of arguments, each as word and field; the number of symbols, each as number and data type; the number of
+/// variables, each as number and data type on both sides; the name.
 #[doc(hidden)]
 pub fn encode_legalized(answer: &Legalized) -> Vec<u8> {
     let mut words = vec![answer.args.len() as u32];
@@ -259,8 +257,8 @@ pub fn encode_legalized(answer: &Legalized) -> Vec<u8> {
     out
 }
 
-/// What [`encode_legalized`] wrote of a legalization of `call`; `None` if it is something else, or mentions values and
-/// variables that the body of the call does not have.
+/// Decodes the bytes of [`encode_legalized`] for `call`; `None` if they are not valid, or mention values and variables that the body of the call does
+/// not have.
 #[doc(hidden)]
 pub fn decode_legalized(bytes: &[u8], function: Body, call: Call<'_>) -> Option<Legalized> {
     let mut rest = bytes;

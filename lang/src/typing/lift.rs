@@ -1,4 +1,4 @@
-//! Makes a function of its own of one that is nested in another.
+//! Lifts a nested function out of its enclosing function.
 
 use crate::PassError;
 use crate::ir::import::Importer;
@@ -6,24 +6,22 @@ use crate::ir::records::{flag, kind};
 use crate::ir::{Body, BodyBuilder, Dim, Function, Sym, Type, V, Value};
 use std::collections::BTreeSet;
 
-/// A nested function as one of its own, and what its calls have to pass.
+/// A lifted function, and the additional arguments of its calls.
 #[non_exhaustive]
 pub struct Lifted<'b> {
     /// The function.
     pub body: Body,
-    /// The values that it captures: parameters after its own.
+    /// The captured values, which become parameters after the function's own.
     pub captured: Vec<Value<'b>>,
-    /// Symbolic variables of the function around it that no parameter tells. If there are any, the last parameter is a shape
-    /// of them.
+    /// Symbolic variables of the enclosing function that no parameter determines. If there are any, the last parameter is a shape of them.
     pub symbols: Vec<Sym>,
 }
 
 impl Body {
-    /// A nested function as a private function of the module, which is to be called `name`. What it captures becomes
-    /// parameters after its own. Its calls of itself pass on what they got of these.
+    /// Lifts a nested function into a private function of the module, named `name`. Captured values become parameters after its own. Its recursive
+    /// calls pass them on.
     ///
-    /// `known` returns the name and the body of other functions that were nested, and are in the module now: they are not
-    /// captured.
+    /// `known` returns the name and the body of other functions that were nested and are now in the module: they are not captured.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -63,7 +61,7 @@ impl Body {
         let captured: Vec<Value<'b>> =
             value.region().free_vars().into_iter().filter(|free| *free != value && known(*free).is_none()).collect();
         let symbols = symbols_from_outside(function, &captured);
-        // Before the types of the parameters are brought over: these may use them.
+        // This must precede the import of the parameter types, which may use these variables.
         let dims: Vec<Dim> =
             symbols.iter().map(|sym| Dim::Var(same_symbol(self, *sym, &mut b, &mut importer))).collect();
         let lost = |at: Value<'b>| PassError::new("the function uses a value that it cannot reach").at(at);
@@ -101,15 +99,15 @@ impl Body {
     }
 }
 
-/// A symbolic variable of a body in another one, with the same name.
+/// Maps a symbolic variable of a body to one of another body with the same name.
 fn same_symbol(body: &Body, sym: Sym, b: &mut BodyBuilder, importer: &mut Importer<'_>) -> Sym {
     let new = b.sym(body.sym_name(sym.id).unwrap_or("n"), sym.dtype);
     importer.map_sym(sym.id, new.id);
     new
 }
 
-/// Symbolic variables that a nested function uses and that neither its parameters tell, nor what it captures, nor a
-/// match_cast or a scalar of its own.
+/// Returns the symbolic variables that a nested function uses and that are not determined by its parameters, by captured values, or by a match_cast
+/// or scalar of its own.
 fn symbols_from_outside(function: Function<'_>, captured: &[Value<'_>]) -> Vec<Sym> {
     let (mut defined, mut used) = (BTreeSet::new(), BTreeSet::new());
     let params = function.params().chain(captured.iter().copied());
@@ -123,7 +121,7 @@ fn symbols_from_outside(function: Function<'_>, captured: &[Value<'_>]) -> Vec<S
     used.difference(&defined).copied().collect()
 }
 
-/// The function with its last `n` parameters as further arguments of its calls of itself.
+/// Appends the last `n` parameters of a function to the arguments of its recursive calls.
 fn passing_on(body: &Body, name: &str, n: usize) -> Result<Body, PassError> {
     let params: Vec<Value<'_>> = body.function().into_iter().flat_map(Function::params).collect();
     let (mut edit, own) = (body.edit(), params.len() - n);

@@ -1,4 +1,4 @@
-//! Puts the contents of several PrimFuncs into a new one, one after the other: what fusion ends with.
+//! Concatenates the contents of several PrimFuncs in a new one: the last step of fusion.
 
 mod shapes;
 mod write;
@@ -11,16 +11,16 @@ use shapes::Shapes;
 use std::collections::HashMap;
 use write::Writer;
 
-/// A buffer of a function that is put together.
+/// A buffer of the joined function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct JoinedBuffer(usize);
 
-/// What a function that is taken over gets for one of its parameters.
+/// The argument for a parameter of a function that is joined.
 #[derive(Clone, Debug)]
 pub enum JoinArg {
     /// A buffer.
     Buffer(JoinedBuffer),
-    /// A new buffer of this shape, with everything else as the parameter says.
+    /// A new buffer of this shape, with all other properties of the parameter's type.
     New(Vec<Dim>),
     /// A scalar.
     Scalar(Dim),
@@ -35,10 +35,10 @@ pub enum JoinParam {
     Scalar(Sym),
 }
 
-/// A PrimFunc that is joined from others, which consist of schedulable blocks. Dimensions of its buffers mention the symbolic
-/// variables of a function, `owner`.
+/// A PrimFunc joined from others, which must consist of schedulable blocks. Dimensions of its buffers mention the symbolic variables of a function,
+/// `owner`.
 ///
-/// `B[i] = A[i] * 2` twice, with a buffer between:
+/// The example joins `B[i] = A[i] * 2` with itself, through an intermediate buffer:
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -62,11 +62,11 @@ pub struct Join<'m> {
     buffers: Vec<Planned>,
     allocs: Vec<Alloc<'m>>,
     steps: Vec<Step<'m>>,
-    /// How many new buffers have a name.
+    /// The number of new buffers with each name.
     named: HashMap<String, usize>,
 }
 
-/// A buffer that will be.
+/// A buffer that will be written.
 struct Planned {
     name: String,
     ty: BufferType,
@@ -75,11 +75,11 @@ struct Planned {
 /// A buffer that the function allocates, unless it becomes a parameter.
 enum Alloc<'m> {
     New(JoinedBuffer),
-    /// One that a function that is taken over allocates, and the number of its step.
+    /// A buffer that a joined function allocates, with the number of that function's step.
     Old(usize, Value<'m>),
 }
 
-/// A function that is taken over, and what its parameters mean.
+/// A function that is joined, with the values of its parameters.
 struct Step<'m> {
     function: &'m Body,
     buffers: HashMap<u32, JoinedBuffer, RandomState>,
@@ -88,22 +88,21 @@ struct Step<'m> {
 }
 
 impl<'m> Join<'m> {
-    /// An empty function.
+    /// Creates an empty function.
     pub fn new(owner: &'m Body) -> Join<'m> {
         Join { owner, buffers: Vec::new(), allocs: Vec::new(), steps: Vec::new(), named: HashMap::new() }
     }
 
-    /// A new buffer, to be a parameter.
+    /// Adds a buffer, to be used as a parameter.
     pub fn buffer(&mut self, name: &str, ty: BufferType) -> JoinedBuffer {
         self.buffers.push(Planned { name: name.to_string(), ty });
         JoinedBuffer(self.buffers.len() - 1)
     }
 
-    /// Takes over what a function does, with these arguments; returns the new buffers among them. What it allocates is
-    /// allocated here.
+    /// Appends the content of a function with these arguments; returns the new buffers among them. Its allocations move to the joined function.
     ///
     /// # Errors
-    /// If the function is not made of schedulable blocks, or its parameters do not fit the arguments.
+    /// If the function does not consist of schedulable blocks, or its parameters do not match the arguments.
     pub fn take(&mut self, function: &'m Body, args: &[JoinArg]) -> Result<Vec<JoinedBuffer>, PassError> {
         if function.root().attr("s_tir").is_none() {
             return Err(PassError::new(
@@ -151,7 +150,7 @@ impl<'m> Join<'m> {
             pairs.push((name, ty.shape, joined));
             buffers.insert(buffer.word(), joined);
         }
-        // A later parameter may have told what the shape of an earlier one means.
+        // A later parameter may have determined the shape of an earlier one.
         for (name, shape, joined) in pairs {
             shapes.check(&shape, &self.buffers[joined.0].ty.shape).map_err(|error| {
                 PassError::new(format!(
@@ -163,7 +162,7 @@ impl<'m> Join<'m> {
         Ok(new)
     }
 
-    /// The name of the intermediate result that is written to a parameter.
+    /// Returns the name of the intermediate result that is written to a parameter.
     fn name_of_new(&mut self, param: &str) -> String {
         let number = self.named.entry(param.to_string()).or_insert(0);
         *number += 1;
@@ -173,17 +172,16 @@ impl<'m> Join<'m> {
         }
     }
 
-    /// Writes the function, which is private. Buffers that are no parameters are allocated by it, in the order in which they
-    /// came.
+    /// Writes the function, which is private. It allocates buffers that are not parameters, in the order in which they were added.
     ///
     /// # Errors
-    /// If a function that was taken over has a declaration that cannot be moved.
+    /// If a joined function has a declaration that cannot be moved.
     pub fn finish(self, params: &[JoinParam]) -> Result<Body, PassError> {
         Writer::write(&self, params)
     }
 }
 
-/// The parameters of a function, each with its buffer if it is one.
+/// Returns the parameters of a function, with the buffer of each buffer parameter.
 fn params(function: &Body) -> Result<Vec<(Value<'_>, Option<Value<'_>>)>, PassError> {
     let children = || function.root().region().children();
     let matched = |param: Value<'_>| {
@@ -215,14 +213,14 @@ fn is_number(dtype: DType) -> bool {
     dtype.is_int() || dtype.is_float() || dtype == DType::BOOL
 }
 
-/// The block that is all that a function does, if the text says it.
+/// Returns the block that is the entire content of a function, if the text has one explicitly.
 fn root_block(function: &Body) -> Option<Value<'_>> {
     let mut rest = function.root().statements();
     let root = rest.next().filter(|root| root.kind() == kind::SBLOCK && rest.next().is_none())?;
     (root.block_iters().next().is_none()).then_some(root)
 }
 
-/// Buffers that the function allocates, not a block in it.
+/// Iterates over the buffers allocated by the function itself, not by a block inside it.
 fn root_allocs(function: &Body) -> impl Iterator<Item = Value<'_>> {
     let of_block = root_block(function).into_iter().flat_map(|root| root.region().children());
     let all = function.root().region().children().chain(of_block);

@@ -1,4 +1,4 @@
-//! What the symbolic variables of a function mean where it is taken over.
+//! The values of the symbolic variables of a joined function.
 
 use crate::arith::{prove_equal, substitute};
 use crate::ir::{Dim, DimExpr, Sym};
@@ -19,7 +19,7 @@ impl Shapes {
         self.dims.get(&sym.id)
     }
 
-    /// Finds out what the dimensions are that are variables of their own.
+    /// Binds variables that stand alone as a dimension.
     pub(super) fn learn(&mut self, shape: &[Dim], other: &[Dim]) {
         for (dim, other) in shape.iter().zip(other) {
             if let Dim::Var(sym) = dim {
@@ -28,8 +28,8 @@ impl Shapes {
         }
     }
 
-    /// Says what differs if a shape cannot be equal to another one. Variables that no dimension of its own says are found in
-    /// expressions that are written alike.
+    /// Returns the difference if two shapes cannot be equal. Variables that do not stand alone as a dimension are bound by expressions of the same
+    /// form.
     pub(super) fn check(&mut self, shape: &[Dim], other: &[Dim]) -> Result<(), String> {
         if shape.len() != other.len() {
             return Err(format!("{} dimensions and {}", shape.len(), other.len()));
@@ -40,11 +40,11 @@ impl Shapes {
         }
     }
 
-    /// Whether a dimension can be equal to another one; says what its variables are then.
+    /// Returns true if a dimension can be equal to another one, and binds its variables accordingly.
     fn fits(&mut self, dim: &Dim, other: &Dim) -> bool {
         if self.knows_all(dim) {
             let meant = substitute(dim, &|sym| self.dims.get(&sym.id).cloned());
-            // Two expressions may be equal though they look different.
+            // Two expressions may be equal although they look different.
             return prove_equal(&meant, other) != Some(false);
         }
         match (dim, other) {
@@ -56,7 +56,7 @@ impl Shapes {
                 let before = self.dims.clone();
                 let pairs = operands(expr).into_iter().zip(operands(other_expr));
                 let fits = pairs.fold(true, |fits, (a, b)| self.fits(a, b) && fits);
-                // `n * 2` beside `2 * m` does not say that `n` is 2.
+                // Comparing `n * 2` with `2 * m` must not bind `n` to 2.
                 if !fits {
                     self.dims = before;
                 }

@@ -1,4 +1,4 @@
-//! Writes a function that is put together of others.
+//! Writes a function joined from others.
 
 use super::{Alloc, Join, JoinParam, Step, root_allocs, root_block};
 use crate::PassError;
@@ -13,11 +13,11 @@ use std::collections::{HashMap, HashSet};
 pub(super) struct Writer<'j, 'm> {
     join: &'j Join<'m>,
     b: BodyBuilder,
-    /// Symbolic variables of the owner here.
+    /// The symbolic variables of the owner in the new function.
     syms: HashMap<u32, Sym, RandomState>,
-    /// Those of them that are parameters.
+    /// Those that are parameters.
     scalars: HashMap<u32, V, RandomState>,
-    /// Those of them that types mention.
+    /// Those that types mention.
     in_types: HashSet<u32, RandomState>,
     buffers: Vec<Option<V>>,
     names: BlockNames,
@@ -71,7 +71,7 @@ impl<'j, 'm> Writer<'j, 'm> {
         }
     }
 
-    /// Scalar parameters that types mention are symbolic variables.
+    /// Makes scalar parameters that types mention symbolic variables.
     fn say_scalars(&mut self) {
         for (id, v) in &self.scalars {
             if let Some(sym) = self.syms.get(id).filter(|_| self.in_types.contains(id)) {
@@ -102,7 +102,7 @@ impl<'j, 'm> Writer<'j, 'm> {
         new
     }
 
-    /// A dimension of the owner, for a type.
+    /// Converts a dimension of the owner, for a type.
     fn owner_dim(&mut self, dim: &Dim) -> Dim {
         let mut known: HashMap<Sym, Dim, RandomState> = HashMap::default();
         dim.vars(&mut |sym| {
@@ -112,7 +112,7 @@ impl<'j, 'm> Writer<'j, 'm> {
         substitute(dim, &|sym| known.get(&sym).cloned())
     }
 
-    /// A dimension of the owner, as an expression.
+    /// Converts a dimension of the owner to an expression.
     fn owner_expr(&mut self, dim: &Dim) -> V {
         self.expr(dim, &mut |writer, sym| match writer.scalars.get(&sym.id) {
             Some(param) => *param,
@@ -123,7 +123,7 @@ impl<'j, 'm> Writer<'j, 'm> {
         })
     }
 
-    /// A dimension as an expression in which `var` says what variables are.
+    /// Converts a dimension to an expression; `var` returns the values of its variables.
     fn expr(&mut self, dim: &Dim, var: &mut dyn FnMut(&mut Self, Sym) -> V) -> V {
         if let Dim::Var(sym) = dim {
             return var(self, *sym);
@@ -144,13 +144,13 @@ impl<'j, 'm> Writer<'j, 'm> {
 struct StepWriter<'j, 'm> {
     step: &'j Step<'m>,
     importer: Importer<'m>,
-    /// Its own symbolic variables that are not told by its arguments.
+    /// Its symbolic variables that its arguments do not determine.
     syms: HashMap<u32, Sym, RandomState>,
-    /// Nodes that are not copied where they are.
+    /// Nodes that are not copied at their position.
     left_out: ValueSet<'m>,
-    /// Types here, by their ids there.
+    /// The types in the new function, by their ids in the old one.
     types: HashMap<u32, TypeId, RandomState>,
-    /// Operands of the current node.
+    /// The operands of the current node.
     ops: Vec<V>,
 }
 
@@ -177,7 +177,7 @@ impl<'j, 'm> StepWriter<'j, 'm> {
         StepWriter { step, importer, syms, left_out, types, ops: Vec::new() }
     }
 
-    /// All that the function does.
+    /// Copies the content of the function.
     fn content(&mut self, w: &mut Writer<'_, 'm>) -> Result<(), PassError> {
         let function = self.step.function;
         let mut open = Vec::new();
@@ -201,7 +201,7 @@ impl<'j, 'm> StepWriter<'j, 'm> {
         Ok(())
     }
 
-    /// Of what a block reads of one buffer, or writes to it, the first access is said.
+    /// Keeps only the first declared read and write of each buffer in a block.
     fn leave_out_repeated_accesses(&mut self, block: Value<'m>) {
         let mut seen: HashSet<_, RandomState> = HashSet::default();
         for access in block.region().children().filter(|value| value.kind() == kind::ACCESS) {
@@ -214,7 +214,7 @@ impl<'j, 'm> StepWriter<'j, 'm> {
         }
     }
 
-    /// One node; of a region, its header.
+    /// Copies one node; for a region, only its header.
     fn node(&mut self, w: &mut Writer<'_, 'm>, value: Value<'m>) -> Result<(), PassError> {
         self.ops.clear();
         for operand in value.operands() {
@@ -266,7 +266,7 @@ impl<'j, 'm> StepWriter<'j, 'm> {
         *self.syms.entry(sym.id).or_insert_with(|| w.b.sym(name, sym.dtype))
     }
 
-    /// A dimension of the function, for a type.
+    /// Converts a dimension of the function, for a type.
     fn dim(&mut self, w: &mut Writer<'_, 'm>, dim: &Dim) -> Dim {
         let mut known: HashMap<Sym, Dim, RandomState> = HashMap::default();
         dim.vars(&mut |sym| {
@@ -304,12 +304,12 @@ impl<'j, 'm> StepWriter<'j, 'm> {
     }
 }
 
-/// What a declared variable is, if the shape of an argument says it.
+/// Returns the value of a declared variable, if the shape of an argument determines it.
 fn known_symbol<'j>(step: &'j Step<'_>, value: Value<'_>) -> Option<&'j Dim> {
     value.symbol().filter(|_| value.kind() == kind::VAR).and_then(|sym| step.shapes.get(sym))
 }
 
-/// Names of blocks, each once.
+/// Makes names of blocks unique.
 #[derive(Default)]
 struct BlockNames {
     taken: HashSet<String, RandomState>,
@@ -317,7 +317,7 @@ struct BlockNames {
 }
 
 impl BlockNames {
-    /// The name, or with another number at its end if it is taken.
+    /// Returns the name, with another number at its end if it is taken.
     fn unique(&mut self, name: &str) -> String {
         if self.taken.insert(name.to_string()) {
             return name.to_string();

@@ -1,13 +1,12 @@
-//! The regions of blocks that do not say what they access.
+//! Infers the regions of blocks that do not declare their accesses.
 
 use super::detect::{Accessed, BufferRegion, Detector};
 use crate::ir::records::{buffer_of, kind};
 use crate::ir::{Body, BodyKind, DType, SealError, Stmt, Value};
 use crate::tir::Tir;
 
-/// The same function, in which each schedulable block says what it reads and writes: what a block does not say itself is found
-/// out, as TVM's reader does. The outermost block of a function accesses nothing by itself, and functions that are not made
-/// of schedulable blocks stay as they are.
+/// Returns the function with the reads and writes of every schedulable block declared. Missing declarations are inferred as TVM's reader does. The
+/// outermost block of a function accesses nothing itself, and functions that do not consist of schedulable blocks are not changed.
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -30,7 +29,7 @@ use crate::tir::Tir;
 /// ```
 ///
 /// # Errors
-/// If the data of a buffer is used in a way that does not say whether it is read or written.
+/// If it cannot be determined whether a use of a buffer's data reads or writes it.
 pub fn complete_regions(body: &Body) -> Result<Body, SealError> {
     let is_made_of_blocks = body.kind() == BodyKind::PrimFunc && body.root().attr("s_tir").is_some();
     if !is_made_of_blocks {
@@ -43,7 +42,7 @@ pub fn complete_regions(body: &Body) -> Result<Body, SealError> {
         return Ok(body.clone());
     }
     let mut detector = Detector::new(body);
-    // What a block accesses depends on the blocks in it.
+    // The accesses of a block depend on those of the blocks inside it.
     for (block, accessed) in unsaid.iter_mut().rev() {
         *accessed = detector.accessed_in(*block);
         if let Some(opaque) = accessed.opaque.first() {
@@ -66,7 +65,7 @@ fn is_unsaid(value: Value<'_>) -> bool {
     matches!(value.stmt(), Some(Stmt::Block)) && ["no_reads", "no_writes"].iter().any(|key| value.attr(key).is_some())
 }
 
-/// The block that is all of a function, which is its outermost one.
+/// Returns the outermost block of a function, if it is the function's entire content.
 fn root_block(body: &Body) -> Option<Value<'_>> {
     let mut content = body.root().content();
     let (first, second) = (content.next(), content.next());
@@ -85,14 +84,15 @@ fn say<'b>(t: &Tir<'_, 'b>, block: Value<'b>, accessed: &Accessed<'b>) {
     }
 }
 
-/// Where a block says what it accesses.
+/// The place of a block's declared accesses.
 enum Place<'b> {
     First,
     Before(Value<'b>),
     After(Value<'b>),
 }
 
-/// After the iterators of a block and what else its text has before the regions. A free variable belongs to what follows it.
+/// Returns the place after the iterators of a block and other declarations that precede the regions in a text. A free variable belongs to the node
+/// after it.
 fn after_head(block: Value<'_>) -> Place<'_> {
     let is_free = |value: Value<'_>| value.node().is_some_and(|node| node.a == buffer_of::FREE);
     let mut place = Place::First;
@@ -108,7 +108,7 @@ fn after_head(block: Value<'_>) -> Place<'_> {
 }
 
 impl<'b> Tir<'_, 'b> {
-    /// Says what a block that is there accesses.
+    /// Declares the accesses of an existing block.
     fn write_accesses(&self, place: Place<'b>, block: Value<'b>, what: u32, regions: &[BufferRegion<'b>]) {
         {
             let mut edit = self.edit.borrow_mut();

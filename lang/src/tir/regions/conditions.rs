@@ -1,42 +1,42 @@
-//! Conditions that hold where a value is: of Ifs, of choices of which one side is evaluated, and of schedulable blocks.
+//! The conditions that hold at a value: those of Ifs, of choices that evaluate only one side, and of schedulable blocks.
 
 use crate::arith::prim;
 use crate::ir::{Body, Expr, Stmt, Value};
 use crate::walk::open_scopes::OpenScopes;
 use crate::walk::value_map::ValueMap;
 
-/// A condition that holds somewhere.
+/// A condition that is known to hold, or not to hold, at a place.
 #[derive(Clone, Copy, Debug)]
 pub struct Condition<'b> {
-    /// What holds, or does not.
+    /// The condition.
     pub cond: Value<'b>,
-    /// Whether it is known not to hold.
+    /// True if it is known not to hold.
     pub negated: bool,
 }
 
-/// What changes after an operand of a choice of which one side is evaluated.
+/// A change after an operand of a choice that evaluates only one side.
 #[derive(Clone, Copy)]
 enum Change<'b> {
     Begins(Condition<'b>),
     Ends,
 }
 
-/// The conditions of a body, while it is walked in order.
+/// The conditions at the current value during an in-order traversal of a body.
 pub struct Conditions<'b> {
-    /// Of branches and blocks around the current place.
+    /// The conditions of enclosing branches and blocks.
     scopes: OpenScopes<Condition<'b>>,
-    /// Of sides of choices around it, which are within these.
+    /// The conditions of enclosing sides of choices, which are inside those scopes.
     choices: Vec<Condition<'b>>,
-    /// What holds in the content of a branch or block.
+    /// The condition that holds in the content of a branch or block.
     inside: ValueMap<'b, Condition<'b>>,
-    /// What changes after an operand of a choice.
+    /// The changes after an operand of a choice.
     after: ValueMap<'b, Vec<Change<'b>>>,
-    /// The value before the current one.
+    /// The previous value.
     last: Option<Value<'b>>,
 }
 
 impl<'b> Conditions<'b> {
-    /// At the start of a body.
+    /// Starts at the beginning of a body.
     pub fn new(body: &'b Body) -> Conditions<'b> {
         let (inside, after) = (ValueMap::new(body), ValueMap::new(body));
         let (scopes, choices) = (OpenScopes::new(), Vec::new());
@@ -60,7 +60,7 @@ impl<'b> Conditions<'b> {
         }
     }
 
-    /// The condition holds after it was evaluated until the first value was, then it does not until the second one was.
+    /// Records that the condition holds between its own evaluation and that of the first side, and does not hold until that of the second side.
     fn note_choice(&mut self, value: Value<'b>) {
         let Some(call) = value.as_call_to("tirx.if_then_else") else { return };
         let args: Vec<Value<'b>> = call.args().collect();
@@ -85,7 +85,7 @@ impl<'b> Conditions<'b> {
         }
     }
 
-    /// Goes on to a value; to be called for each value in order.
+    /// Advances to a value; must be called for each value in order.
     pub fn go_to(&mut self, value: Value<'b>) {
         self.scopes.go_to(value);
         if let Some(last) = self.last.replace(value) {
@@ -102,19 +102,19 @@ impl<'b> Conditions<'b> {
         }
     }
 
-    /// What holds at the current place, from the outside to the inside.
+    /// Iterates over the conditions at the current place, from the outermost to the innermost.
     pub fn active(&self) -> impl Iterator<Item = &Condition<'b>> {
         self.scopes.iter().chain(&self.choices)
     }
 
-    /// What holds without the conditions of Ifs of which the current place is in the `else` branch: TVM's indices know only
-    /// those of which it is in the first branch, and those of choices.
+    /// Iterates over the conditions without those of Ifs whose `else` branch contains the current place: for indices, TVM uses only the conditions of
+    /// first branches and of choices.
     pub fn of_taken_branches_and_choices(&self) -> impl Iterator<Item = &Condition<'b>> {
         self.scopes.iter().filter(|condition| !condition.negated).chain(&self.choices)
     }
 }
 
-/// The conditions that all hold where one does: operands of `and`, or of `or` where that does not hold.
+/// Splits a condition into conditions that all hold where it does: the operands of `and`, or those of `or` if it does not hold.
 pub fn parts_of(cond: Value<'_>, negated: bool) -> Vec<(Value<'_>, bool)> {
     let (mut work, mut parts) = (vec![(cond, negated)], Vec::new());
     while let Some((cond, negated)) = work.pop() {
@@ -129,10 +129,10 @@ pub fn parts_of(cond: Value<'_>, negated: bool) -> Vec<(Value<'_>, bool)> {
     parts
 }
 
-/// A comparison as `low + by <= high`; `None` of anything else.
+/// Returns a comparison in the form `low + by <= high`; `None` for anything else.
 pub fn as_less_or_equal(cond: Value<'_>, negated: bool) -> Option<(Value<'_>, Value<'_>, i64)> {
     let Expr::Arith { op, a, b: Some(b) } = cond.view() else { return None };
-    // `a < b` does not hold where `b <= a` does.
+    // `a < b` does not hold exactly where `b <= a` does.
     match (op, negated) {
         (prim::LT, false) | (prim::GE, true) => Some((a, b, 1)),
         (prim::LE, false) | (prim::GT, true) => Some((a, b, 0)),

@@ -1,4 +1,4 @@
-//! What a schedulable block, or the content of a loop, accesses of the buffers around it.
+//! Infers the accesses of a schedulable block, or of the content of a loop, to the buffers around it.
 
 use super::conditions::{Condition, parts_of};
 use super::linear::{add, mul, sub};
@@ -10,10 +10,10 @@ use crate::ir::{Body, DType, Dim, DimExpr, Expr, Stmt, Sym, Value};
 use crate::walk::open_scopes::OpenScopes;
 use std::collections::{HashMap, HashSet};
 
-/// Operations on bits: nothing is known of what they return.
+/// Bit operations, whose results have no known bounds.
 const BITS: std::ops::RangeInclusive<u16> = prim::SHL..=prim::BITXOR;
 
-/// A part of a buffer: in each dimension its start and extent.
+/// A part of a buffer: its start and extent in each dimension.
 #[derive(Clone, Debug)]
 pub struct BufferRegion<'b> {
     /// The buffer.
@@ -22,51 +22,51 @@ pub struct BufferRegion<'b> {
     pub ranges: Vec<Range>,
 }
 
-/// What is read and written, each buffer once, in the order of the first accesses.
+/// The reads and writes, with each buffer once, in the order of the first accesses.
 #[derive(Clone, Debug, Default)]
 pub struct Accessed<'b> {
     /// Regions that are read.
     pub reads: Vec<BufferRegion<'b>>,
     /// Regions that are written.
     pub writes: Vec<BufferRegion<'b>>,
-    /// Buffers whose data is used in a way that says neither.
+    /// Buffers whose data is used in a way that may read or write it.
     pub opaque: Vec<BufferRegion<'b>>,
 }
 
-/// Finds out what blocks and loops of a function access of the buffers around them.
+/// Infers the accesses of blocks and loops of a function to the buffers around them.
 ///
-/// A block inside is not looked into: what it says that it accesses counts, or what was found before. This is what TVM's
-/// `GetSBlockAccessRegion` does, but for what the content itself defines: a region never mentions it.
+/// Inner blocks are not analysed again: their declared accesses, or those inferred before, are used. This follows TVM's `GetSBlockAccessRegion`,
+/// except for values that the content itself defines: a region never mentions them.
 pub struct Detector<'b> {
     body: &'b Body,
     analyzer: Analyzer,
-    /// The scalar that each symbolic variable is.
+    /// The scalar of each symbolic variable.
     symbols: HashMap<u32, usize>,
-    /// What blocks access that do not say it: reads, then writes.
+    /// The inferred accesses of blocks without declarations: reads, then writes.
     found: HashMap<usize, [Option<Vec<BufferRegion<'b>>>; 2]>,
 }
 
 impl<'b> Detector<'b> {
-    /// Of a function.
+    /// Creates a detector for a function.
     pub fn new(body: &'b Body) -> Detector<'b> {
         let symbols = body.values().filter_map(|value| Some((value.symbol()?.id, value.index()?))).collect();
         Detector { body, analyzer: Analyzer::new(), symbols, found: HashMap::new() }
     }
 
-    /// What the content of a block or loop accesses.
+    /// Returns the accesses of the content of a block or loop.
     pub fn accessed_in(&mut self, header: Value<'b>) -> Accessed<'b> {
         let mut content = Content::new(self, header);
         content.walk();
         let [mut reads, writes, opaque] = content.regions;
         if header.block_init().is_some() {
-            // A reduction reads what it initialized itself.
+            // A reduction also reads what it initialized itself, which does not count as a read.
             reads.all.retain(|(buffer, _)| !writes.at.contains_key(&buffer.word()));
         }
         let [reads, writes, opaque] = [reads, writes, opaque].map(|regions| self.ranges(regions.all));
         Accessed { reads, writes, opaque }
     }
 
-    /// From now on, this is what a block accesses where it does not say so.
+    /// Sets the accesses of a block that does not declare them.
     pub(super) fn note(&mut self, block: Value<'b>, accessed: &Accessed<'b>) {
         let Some(at) = block.index() else { return };
         let unsaid = |key: &str, regions: &Vec<BufferRegion<'b>>| block.attr(key).map(|_| regions.clone());
@@ -84,10 +84,10 @@ impl<'b> Detector<'b> {
     }
 }
 
-/// The range with these bounds; all of a dimension where nothing is known.
+/// Returns the range with these bounds; the whole dimension if nothing is known.
 fn range(analyzer: &mut Analyzer, bounds: Bounds, shape: Dim) -> Range {
     let (Some(min), Some(max)) = (bounds.min, bounds.max) else {
-        // As TVM writes it, whatever the data type of the shape is.
+        // TVM writes it like this, regardless of the data type of the shape.
         return Range { min: Dim::int(0, DType::I32), extent: shape };
     };
     let one = Dim::int(1, min.dtype());
@@ -98,41 +98,41 @@ fn range(analyzer: &mut Analyzer, bounds: Bounds, shape: Dim) -> Range {
     Range { min: analyzer.simplify(&min), extent: analyzer.simplify(&extent) }
 }
 
-/// An end of a region that mentions more variables is not known: regions must be found in linear time.
+/// The greatest number of variables in an end of a region. Ends with more are treated as unknown, to keep the analysis linear.
 const MOST_VARIABLES: usize = 64;
 
 const READ: usize = 0;
 const WRITE: usize = 1;
 const OPAQUE: usize = 2;
 
-/// What is known of each accessed buffer.
+/// The bounds known for each accessed buffer.
 #[derive(Default)]
 struct Regions<'b> {
     all: Vec<(Value<'b>, Vec<Bounds>)>,
-    /// Where each buffer is in them.
+    /// The position of each buffer in `all`.
     at: HashMap<u32, usize>,
 }
 
-/// What an access of a buffer is an access of.
+/// The memory that an access of a buffer refers to.
 enum Target<'b> {
     /// The buffer itself.
     Itself,
     /// A region of another buffer.
     Matched(Value<'b>, Vec<(Dim, Dim)>),
-    /// Some part of another buffer.
+    /// An unknown part of another buffer.
     PartOf(Value<'b>),
-    /// Nothing around the content.
+    /// No buffer outside the content.
     Nothing,
 }
 
-/// What is still to be visited of an expression.
+/// A step of the traversal of an expression.
 enum Step<'b> {
     Visit(Value<'b>),
     Begin(Condition<'b>),
     End,
 }
 
-/// The content of a block or loop, while it is walked in order.
+/// The content of a block or loop, during an in-order traversal.
 struct Content<'a, 'b> {
     of: &'a mut Detector<'b>,
     header: Value<'b>,
@@ -142,11 +142,11 @@ struct Content<'a, 'b> {
     blocks: OpenScopes<()>,
     loops: OpenScopes<(Sym, (Dim, Dim))>,
     branches: OpenScopes<Condition<'b>>,
-    /// Branches that are still to come, the next one last.
+    /// Upcoming branches with their conditions, the next one last.
     ahead: Vec<(Value<'b>, Condition<'b>)>,
-    /// Conditions of the sides of choices around the current expression.
+    /// The conditions of the enclosing sides of choices at the current expression.
     choices: Vec<Condition<'b>>,
-    /// What names, and iterators of blocks in the content, mean.
+    /// The values of named scalars, and of iterators of blocks, in the content.
     values: HashMap<Sym, Dim>,
     regions: [Regions<'b>; 3],
 }
@@ -177,7 +177,7 @@ impl<'a, 'b> Content<'a, 'b> {
         }
         match value.kind() {
             kind::WHERE | kind::ANNOTATE => {}
-            // What the iterator is in the loops around is evaluated outside of the block.
+            // The value of the iterator in the enclosing loops is evaluated outside of the block.
             kind::ITER_VAR => value.operands().take(2).for_each(|operand| self.expression(operand)),
             kind::BUFFER if is_view(value) => value.operands().skip(1).for_each(|operand| self.expression(operand)),
             kind::SBLOCK => self.block(value),
@@ -214,7 +214,7 @@ impl<'a, 'b> Content<'a, 'b> {
         }
     }
 
-    /// A block in the content: what it says that it accesses, in terms of what is around it.
+    /// Adds the declared accesses of a block in the content, in terms of values outside the block.
     fn block(&mut self, block: Value<'b>) {
         self.blocks.open(block, ());
         for iter in block.block_iters() {
@@ -244,12 +244,12 @@ impl<'a, 'b> Content<'a, 'b> {
         }
     }
 
-    /// A region that was found for a block in the content.
+    /// Returns the region inferred for a block in the content, with its variables replaced by their values.
     fn written_inside(&self, region: &BufferRegion<'b>) -> Vec<Option<(Dim, Dim)>> {
         region.ranges.iter().map(|range| Some((self.meant(&range.min), self.meant(&range.extent)))).collect()
     }
 
-    /// An expression and what is nested in it: users before their operands, as TVM visits them.
+    /// Visits an expression and its nested expressions: users before their operands, as TVM does.
     fn expression(&mut self, root: Value<'b>) {
         let mut work = vec![Step::Visit(root)];
         while let Some(step) = work.pop() {
@@ -298,7 +298,7 @@ impl<'a, 'b> Content<'a, 'b> {
         self.add(which, buffer, bounds);
     }
 
-    /// All of a buffer is accessed.
+    /// Adds an access of a whole buffer.
     fn whole(&mut self, which: usize, buffer: Value<'b>) {
         let shape = buffer.as_buffer_type().map(|ty| ty.shape).unwrap_or_default();
         let all = |extent: Dim| Bounds {
@@ -308,7 +308,7 @@ impl<'a, 'b> Content<'a, 'b> {
         self.add(which, buffer, shape.into_iter().map(all).collect());
     }
 
-    /// A region is accessed.
+    /// Adds an access of a region.
     fn add(&mut self, which: usize, buffer: Value<'b>, bounds: Vec<Bounds>) {
         match self.target(buffer) {
             Target::Nothing => {}
@@ -331,7 +331,7 @@ impl<'a, 'b> Content<'a, 'b> {
         }
     }
 
-    /// Bounds of a buffer that is matched with a region, in the buffer that the region is of.
+    /// Translates the bounds of a matched buffer to the buffer that contains the matched region.
     fn in_source(&mut self, buffer: Value<'b>, bounds: Vec<Bounds>, source: Vec<(Dim, Dim)>) -> Vec<Bounds> {
         let shape = buffer.as_buffer_type().map(|ty| ty.shape).unwrap_or_default();
         let before = source.len().saturating_sub(bounds.len());
@@ -341,7 +341,7 @@ impl<'a, 'b> Content<'a, 'b> {
         }
         for ((bounds, shape), (start, _)) in bounds.into_iter().zip(shape).zip(source.into_iter().skip(before)) {
             let Range { min, extent } = range(&mut self.of.analyzer, bounds, shape);
-            // As TVM writes it: the start of the matched region first, nothing simplified.
+            // TVM writes it like this: the start of the matched region first, without simplification.
             out.push(self.bounds_of_range(add(start, min), extent));
         }
         out
@@ -362,7 +362,7 @@ impl<'a, 'b> Content<'a, 'b> {
         }
         match (is_view(buffer), inside) {
             (true, true) => viewed().map_or(Target::Nothing, Target::PartOf),
-            // A view counts if what it is of does.
+            // A view is relevant if its source is.
             (true, false) => viewed().map_or(Target::Nothing, |of| match self.target(of) {
                 Target::Nothing => Target::Nothing,
                 _ => Target::Itself,
@@ -379,7 +379,7 @@ impl<'a, 'b> Content<'a, 'b> {
         }
     }
 
-    /// Between what an index lies.
+    /// Returns the bounds of an index.
     fn bounds(&mut self, index: Value<'b>) -> Bounds {
         match index.view() {
             Expr::Broadcast { value, .. } => self.bounds(value),
@@ -413,7 +413,7 @@ impl<'a, 'b> Content<'a, 'b> {
         Bounds { min: first.min, max: self.ends(&last).max }
     }
 
-    /// Least and greatest value of an index, as far as they are known outside of the content.
+    /// Returns the least and greatest value of an index, as far as they can be expressed outside of the content.
     fn ends(&mut self, index: &Dim) -> Bounds {
         let running: Ends = self.loops.iter().cloned().collect();
         let mut runs = false;
@@ -434,7 +434,7 @@ impl<'a, 'b> Content<'a, 'b> {
         self.branches.iter().chain(&self.choices)
     }
 
-    /// A scalar outside of the content, or made of such: nothing that is defined in it, and no call.
+    /// Returns true if an end uses only scalars outside of the content, and no calls.
     fn is_known(&self, end: &Dim) -> bool {
         let mut known = true;
         end.vars(&mut |sym| {
@@ -461,7 +461,7 @@ impl<'a, 'b> Content<'a, 'b> {
         true
     }
 
-    /// A value in terms of what is around the content, and its loops; `None` if TVM knows nothing of its operations.
+    /// Returns an index in terms of values around the content, and of its loops; `None` if TVM cannot analyse its operations.
     fn dim(&self, value: Value<'b>) -> Option<Dim> {
         let dim = index_to_dim_of_atoms(value).filter(|dim| !has_bits(dim))?;
         Some(self.meant(&dim))
@@ -472,7 +472,7 @@ impl<'a, 'b> Content<'a, 'b> {
     }
 }
 
-/// Whether an operation on bits is in it.
+/// Returns true if it contains a bit operation.
 fn has_bits(dim: &Dim) -> bool {
     let mut work = vec![dim];
     while let Some(dim) = work.pop() {
@@ -487,7 +487,7 @@ fn has_bits(dim: &Dim) -> bool {
     false
 }
 
-/// The bounds of what lies between these or others.
+/// Widens bounds to contain other bounds as well.
 fn join(analyzer: &mut Analyzer, known: &mut Bounds, new: Bounds) {
     let mut end = |op, a: &mut Option<Dim>, b: Option<Dim>| {
         let joined = a.take().zip(b).map(|(a, b)| analyzer.simplify(&if a == b { a } else { Dim::binary(op, a, b) }));
@@ -501,7 +501,7 @@ fn join(analyzer: &mut Analyzer, known: &mut Bounds, new: Bounds) {
     end(prim::MAX, &mut known.max, new.max);
 }
 
-/// The comparisons of a condition, if all of their variables run: TVM solves only these.
+/// Returns the comparisons of a condition, if all their variables run: TVM solves only these.
 fn usable<'b>(condition: &Condition<'b>, running: &Ends) -> Vec<(Value<'b>, bool)> {
     let mut usable = Vec::new();
     for (part, negated) in parts_of(condition.cond, condition.negated) {
@@ -521,7 +521,7 @@ fn usable<'b>(condition: &Condition<'b>, running: &Ends) -> Vec<(Value<'b>, bool
     usable
 }
 
-/// Whether it is a buffer over the data of another one.
+/// Returns true for a buffer over the data of another one.
 fn is_view(buffer: Value<'_>) -> bool {
     let of = buffer.node().filter(|node| node.kind == kind::BUFFER).map(|node| node.a);
     matches!(of, Some(buffer_of::DECL | buffer_of::VIEW))

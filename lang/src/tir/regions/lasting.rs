@@ -1,20 +1,20 @@
-//! What keeps its value from one place of a function on.
+//! Determines which indices keep their value after a place in a function.
 
 use crate::arith::value_of_atom;
 use crate::ir::records::kind;
 use crate::ir::{Body, Dim, Sym, Value};
 use std::collections::{HashMap, HashSet};
 
-/// Tells whether the value of an index is the same wherever it is computed after a place: then what one iteration of a loop
-/// needs of a buffer can be said for all iterations.
+/// Determines whether an index has the same value wherever it is computed after a place. If it does, the region of a buffer that one iteration of a
+/// loop needs is the same for all iterations.
 ///
-/// An index that mentions a variable of a loop, a name or a block iterator that is defined after the place has another value in
-/// each iteration, and so does an element of a buffer that something writes.
+/// An index has a different value in each iteration if it mentions a loop variable, a name or a block iterator defined after the place, or an element
+/// of a buffer that is written.
 pub struct Lasting<'b> {
     body: &'b Body,
-    /// Where the scalar of each symbolic variable is defined.
+    /// The position where the scalar of each symbolic variable is defined.
     defined: HashMap<u32, usize>,
-    /// Buffers that something but a load or a region uses.
+    /// Buffers that are used other than by a load or a region.
     written: HashSet<u32>,
 }
 
@@ -41,7 +41,7 @@ impl<'b> Lasting<'b> {
         Lasting { body, defined, written }
     }
 
-    /// Returns true if all that an index mentions is defined before a value of the body, and never changes.
+    /// Returns true if everything that an index mentions is defined before a value of the body, and never changes.
     pub fn lasts_from(&self, index: &Dim, place: Value<'b>) -> bool {
         let mut lasts = true;
         index.vars(&mut |sym| lasts = lasts && self.variable_lasts(sym, place));
@@ -79,11 +79,11 @@ impl<'b> Lasting<'b> {
     }
 }
 
-/// Whether a value does not write the buffers that it uses: a load, or a region that a block says.
+/// Returns true if a value does not write the buffers that it uses: a load, or a declared region of a block.
 fn only_reads(value: Value<'_>) -> bool {
     match value.kind() {
         kind::LOAD => true,
-        // A nested one is what a buffer matches.
+        // A nested one is the region that a buffer matches.
         kind::ACCESS => !value.is_nested(),
         _ => false,
     }

@@ -1,25 +1,25 @@
-//! Sums of products with integer coefficients, in the form in which TVM writes them: what is added first, in the order in
-//! which it was written, then a positive number, what is taken away, and a negative number.
+//! Sums of products with integer coefficients, in TVM's written form: positive terms in their original order, then a positive number, then subtracted
+//! terms, and a negative number last.
 
 use crate::arith::{Analyzer, fold, prim};
 use crate::ir::{DType, Dim, DimExpr};
 
-/// `terms[i].1 * terms[i].0 + … + number`.
+/// A linear sum: `terms[i].1 * terms[i].0 + … + number`.
 #[derive(Clone, Debug, Default)]
 pub struct Linear {
-    /// Terms that are no sums, each once, with their coefficients.
+    /// Terms that are not sums, each once, with their coefficients.
     pub terms: Vec<(Dim, i128)>,
-    /// What is left.
+    /// The constant.
     pub number: i128,
 }
 
 impl Linear {
-    /// An expression as a sum. Remainders and quotients that belong together become what they were made of.
+    /// Converts an expression to a sum. Matching quotients and remainders are joined to the original expression.
     pub fn of(dim: &Dim) -> Linear {
         Linear::and_whether_joined(dim).0
     }
 
-    /// An expression as a sum, and whether remainders and quotients were joined.
+    /// Converts an expression to a sum; also returns true if quotients and remainders were joined.
     pub fn and_whether_joined(dim: &Dim) -> (Linear, bool) {
         let (mut sum, mut joined) = (Linear::default(), false);
         sum.add(dim, 1);
@@ -61,14 +61,14 @@ impl Linear {
         }
     }
 
-    /// Adds a sum at a wider data type: each of its terms is converted.
+    /// Adds a sum with a wider data type: each of its terms is converted.
     fn add_widened(&mut self, dim: &Dim, dtype: DType, by: i128) {
         let sum = Linear::of(dim);
         sum.terms.into_iter().for_each(|(term, of)| self.add_term(cast(term, dtype), by.saturating_mul(of)));
         self.number = self.number.saturating_add(sum.number.saturating_mul(by));
     }
 
-    /// Adds a product; integer factors of its operands come out of it.
+    /// Adds a product; integer factors of its operands become part of the coefficient.
     fn add_product(&mut self, left: &Dim, right: &Dim, dtype: DType, by: i128) {
         let (a, b) = (Linear::of(left), Linear::of(right));
         let single = |sum: &Linear| sum.number == 0 && sum.terms.len() == 1;
@@ -92,7 +92,7 @@ impl Linear {
         }
     }
 
-    /// `x // c * c + x % c` becomes `x`, and `x // (c * d) * d + x // c % d` becomes `x // c`. Says whether there was one.
+    /// Rewrites `x // c * c + x % c` as `x`, and `x // (c * d) * d + x // c % d` as `x // c`. Returns true if there was such a pair.
     fn join_quotient_and_remainder(&mut self) -> bool {
         for (i, (quotient, by)) in self.terms.iter().enumerate() {
             let Some((prim::FLOORDIV, x, divisor)) = parts(quotient) else { continue };
@@ -113,7 +113,7 @@ impl Linear {
         false
     }
 
-    /// The expression; `None` if a number does not fit into its data type.
+    /// Returns the expression; `None` if a number does not fit its data type.
     pub fn to_dim(&self, dtype: DType) -> Option<Dim> {
         let fits = |number: &i128| dtype.has_integer(*number) && dtype.has_integer(-*number);
         if !(fits(&self.number) && self.terms.iter().all(|(_, by)| fits(by))) {
@@ -138,7 +138,7 @@ impl Linear {
     }
 }
 
-/// What a quotient of `x` by a divisor and a remainder come from, and how many times the remainder's factor the quotient's is.
+/// Returns the expression from which a quotient of `x` and a remainder were made, and the ratio of the quotient's coefficient to the remainder's.
 fn whole_of(x: &Dim, divisor: i64, remainder: &Dim) -> Option<(Dim, i64)> {
     let (prim::FLOORMOD, of, modulus) = parts(remainder)? else { return None };
     let modulus = modulus.as_int()?;
@@ -149,7 +149,7 @@ fn whole_of(x: &Dim, divisor: i64, remainder: &Dim) -> Option<(Dim, i64)> {
     (*inner == *x && by.as_int()?.checked_mul(modulus)? == divisor).then(|| (of.clone(), modulus))
 }
 
-/// What is converted to a wider integer.
+/// Returns the operand of a conversion to a wider integer type.
 pub(super) fn widened(dim: &Dim) -> Option<&Dim> {
     match dim {
         Dim::Expr(expr) => match &**expr {
@@ -162,7 +162,7 @@ pub(super) fn widened(dim: &Dim) -> Option<&Dim> {
     }
 }
 
-/// Operation and operands of an integer operation on two operands.
+/// Returns the operation and the operands of a binary integer operation.
 pub fn parts(dim: &Dim) -> Option<(u16, &Dim, &Dim)> {
     match dim {
         Dim::Expr(expr) => match &**expr {
@@ -173,7 +173,7 @@ pub fn parts(dim: &Dim) -> Option<(u16, &Dim, &Dim)> {
     }
 }
 
-/// The sum as TVM builds it: numbers are computed, and 0 is left out.
+/// Builds a sum as TVM does: constants are folded, and 0 is omitted.
 pub fn add(a: Dim, b: Dim) -> Dim {
     match (a.as_int(), b.as_int()) {
         (Some(0), _) => b,
@@ -182,12 +182,12 @@ pub fn add(a: Dim, b: Dim) -> Dim {
     }
 }
 
-/// The difference as TVM builds it.
+/// Builds a difference as TVM does.
 pub fn sub(a: Dim, b: Dim) -> Dim {
     if b.as_int() == Some(0) { a } else { folded(prim::SUB, a, b) }
 }
 
-/// The product as TVM builds it: numbers are computed, and 1 is left out.
+/// Builds a product as TVM does: constants are folded, and 1 is omitted.
 pub fn mul(a: Dim, b: Dim) -> Dim {
     match (a.as_int(), b.as_int()) {
         (Some(1), _) => b,
@@ -207,7 +207,7 @@ fn folded(op: u16, a: Dim, b: Dim) -> Dim {
     }
 }
 
-/// Both at the wider one of their data types.
+/// Converts both to the wider of their data types.
 fn of_one_type(a: Dim, b: Dim) -> (Dim, Dim) {
     let (x, y) = (a.dtype(), b.dtype());
     match x.bits().cmp(&y.bits()) {
@@ -217,7 +217,7 @@ fn of_one_type(a: Dim, b: Dim) -> (Dim, Dim) {
     }
 }
 
-/// An integer expression at another data type.
+/// Converts an integer expression to another data type.
 pub fn cast(dim: Dim, dtype: DType) -> Dim {
     match dim.as_int() {
         _ if dim.dtype() == dtype => dim,

@@ -1,14 +1,14 @@
-//! What schedulable blocks read and write: regions of buffers, the indices in them, and what an index reaches while loops run.
+//! The reads and writes of schedulable blocks: regions of buffers, the indices in them, and the bounds of an index while loops run.
 //!
 //! | file | what |
 //! |---|---|
-//! | `linear` | indices as sums, in the form in which TVM writes them |
-//! | `conditions` | conditions that hold where a value is |
-//! | `reached` | between what an index lies while variables run, under conditions |
-//! | `lasting` | which indices have one value in all iterations of the loops around them |
-//! | `region` | parts of buffers, and how two become one |
-//! | `detect` | what a block or loop accesses of the buffers around it |
-//! | `complete` | the regions of blocks that do not say them |
+//! | `linear` | indices as sums, in TVM's written form |
+//! | `conditions` | the conditions that hold at a value |
+//! | `reached` | the bounds of an index while variables run, under conditions |
+//! | `lasting` | indices with the same value in all iterations of the enclosing loops |
+//! | `region` | parts of buffers, and the union of two |
+//! | `detect` | the accesses of a block or loop to the buffers around it |
+//! | `complete` | the regions of blocks that do not declare them |
 
 mod complete;
 pub mod conditions;

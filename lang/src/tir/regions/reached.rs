@@ -1,4 +1,4 @@
-//! Between what an index lies while some loop variables run over their ranges, under conditions.
+//! The bounds of an index while some loop variables run over their ranges, under conditions.
 
 use super::conditions::{Condition, as_less_or_equal, parts_of};
 use super::linear::{Linear, add, cast, parts, sub, widened};
@@ -6,25 +6,25 @@ use crate::arith::{Analyzer, index_to_dim_of_atoms, prim, symbol_of};
 use crate::ir::{DType, Dim, Expr, Stmt, Sym, Value};
 use std::collections::HashMap;
 
-/// How many variables are replaced one after the other.
+/// The greatest number of variables replaced in succession.
 const MAX_REPLACED: usize = 64;
 
-/// Start and last value of each variable.
+/// The first and last value of each variable.
 pub type Ends = HashMap<Sym, (Dim, Dim)>;
 
-/// A loop, or what threads execute: its variable, and the expressions of its range.
+/// A loop or a launch of threads: its variable, and the expressions of its range.
 #[derive(Clone, Copy, Debug)]
 pub struct Running<'b> {
     /// The variable.
     pub var: Value<'b>,
-    /// Where it starts, if that is not 0.
+    /// The first value, if it is not 0.
     pub min: Option<Value<'b>>,
-    /// How many values it has.
+    /// The number of values.
     pub extent: Value<'b>,
 }
 
 impl<'b> Running<'b> {
-    /// Returns the variable that a statement lets run; `None` if it is not a loop over a range.
+    /// Returns the variable that a statement iterates; `None` if it is not a loop over a range.
     pub fn of(stmt: Value<'b>) -> Option<Running<'b>> {
         match stmt.stmt()? {
             Stmt::For { var, min, extent, .. } => Some(Running { var, min: Some(min), extent }),
@@ -36,7 +36,7 @@ impl<'b> Running<'b> {
         }
     }
 
-    /// Returns the start and the last value; `dim` says what an expression is. `None` if it is not known what one of them is.
+    /// Returns the first and the last value; `dim` converts an expression. `None` if an expression cannot be converted.
     pub fn ends(&self, dim: impl Fn(Value<'b>) -> Option<Dim>) -> Option<(Dim, Dim)> {
         let min = match self.min {
             Some(min) => dim(min)?,
@@ -46,23 +46,23 @@ impl<'b> Running<'b> {
     }
 }
 
-/// Start and last value of the variable of a loop.
+/// Returns the first and last value of the variable of a loop.
 fn ends_of(sym: Sym, min: Dim, extent: Dim) -> (Dim, Dim) {
     let last = sub(add(min.clone(), extent), Dim::int(1, sym.dtype));
     (min, Linear::of(&last).to_dim(sym.dtype).unwrap_or(last))
 }
 
-/// What is known where an index is.
+/// The facts known at the place of an index.
 pub struct Reached<'a> {
     analyzer: &'a mut Analyzer,
     /// The variables that run.
     running: Ends,
-    /// Sums that are no greater than a number.
+    /// Sums that are at most 0.
     most: Vec<Linear>,
 }
 
 impl<'a> Reached<'a> {
-    /// Under conditions.
+    /// Creates the facts that follow from conditions.
     pub fn new<'c, 'b: 'c>(
         analyzer: &'a mut Analyzer,
         running: Ends,
@@ -75,11 +75,11 @@ impl<'a> Reached<'a> {
         reached
     }
 
-    /// A condition bounds a variable, or a sum.
+    /// Uses a condition to bound a variable or a sum.
     pub(super) fn assume(&mut self, cond: Value<'_>, negated: bool) {
         let Some((low, high, by)) = as_less_or_equal(cond, negated) else { return self.assume_unequal(cond, negated) };
         let (Some(low), Some(high)) = (index_to_dim_of_atoms(low), index_to_dim_of_atoms(high)) else { return };
-        // low + by - high <= 0
+        // `low + by - high <= 0`.
         let (low, high) = (self.analyzer.simplify(&low), self.analyzer.simplify(&high));
         let mut sum = Linear::of(&low);
         sum.add(&high, -1);
@@ -92,7 +92,7 @@ impl<'a> Reached<'a> {
             return self.most.push(sum);
         };
         let (sym, by) = (*sym, *by);
-        // by * sym <= -rest
+        // `by * sym <= -rest`.
         let others = sum.terms.iter().filter(|(term, _)| *term != Dim::Var(sym));
         let terms = others.map(|(term, of)| (term.clone(), -of * by)).collect();
         let rest = Linear { terms, number: sum.number.saturating_mul(-by) };
@@ -104,7 +104,7 @@ impl<'a> Reached<'a> {
         self.running.insert(sym, ends);
     }
 
-    /// A sum that is no greater than 0 bounds each of its variables, if the ranges of all are numbers.
+    /// Uses a sum that is at most 0 to bound each of its variables, if all ranges are constant.
     fn tighten(&mut self, sum: &Linear) {
         let number = |dim: &Dim| dim.as_int().map(i128::from);
         let mut ends = Vec::new();
@@ -119,7 +119,7 @@ impl<'a> Reached<'a> {
         let all = ends.iter().map(|(_, by, min, max)| at_least(*by, *min, *max));
         let Some(least) = all.into_iter().try_fold(0i128, |sum, least| sum.checked_add(least?)) else { return };
         for (sym, by, min, max) in ends {
-            // by * sym <= -number - what the others are at least
+            // `by * sym <= -number - (the least value of the other terms)`.
             let others = at_least(by, min, max).and_then(|own| least.checked_sub(own));
             let most = others.and_then(|others| sum.number.checked_add(others)?.checked_neg());
             let (Some(most), Some((low, high))) = (most, self.running.get_mut(&sym)) else { return };
@@ -131,7 +131,7 @@ impl<'a> Reached<'a> {
         }
     }
 
-    /// A variable that is not the number at one end of its range.
+    /// Narrows the range of a variable that differs from the number at one of its ends.
     fn assume_unequal(&mut self, cond: Value<'_>, negated: bool) {
         let (var, not) = match (cond.view(), negated) {
             (Expr::Arith { op: prim::NE, a, b: Some(b) }, false)
@@ -149,7 +149,7 @@ impl<'a> Reached<'a> {
         }
     }
 
-    /// Least and greatest value of an index, in terms of what does not run; `None` where none was found.
+    /// Returns the least and greatest value of an index, in terms of variables that do not run; `None` where none was found.
     pub fn ends(&mut self, index: &Dim) -> (Option<Dim>, Option<Dim>) {
         let index = if self.runs(index) { self.analyzer.simplify(index) } else { index.clone() };
         (self.end(&index, false), self.end(&index, true))
@@ -175,7 +175,7 @@ impl<'a> Reached<'a> {
         if let Some(mut bounded) = bounded {
             let plain = self.plain_end(&mut sum, dim.dtype(), upper);
             let bounded = self.plain_end(&mut bounded, dim.dtype(), upper);
-            // TVM uses a condition only where it says more.
+            // TVM uses a condition only where it gives a tighter bound.
             return match (plain, bounded) {
                 (Some(plain), Some(bounded)) => {
                     let op = if upper { prim::MIN } else { prim::MAX };
@@ -188,7 +188,7 @@ impl<'a> Reached<'a> {
         self.plain_end(&mut sum, dim.dtype(), upper)
     }
 
-    /// What bounds a sum from above by a condition of which it is a multiple, but for what does not run.
+    /// Returns an upper bound of a sum from a condition whose running part is a divisor of that of the sum.
     fn bounded_sum(&self, sum: &Linear) -> Option<Dim> {
         let running = |sum: &Linear| -> Vec<(Dim, i128)> {
             sum.terms.iter().filter(|(term, _)| self.runs(term)).cloned().collect()
@@ -201,7 +201,7 @@ impl<'a> Reached<'a> {
             let times = have.checked_div(*by).filter(|times| *times > 0 && times * by == *have)?;
             let same = of.len() == part.len()
                 && part.iter().all(|(term, by)| of.iter().any(|(other, have)| other == term && *have == by * times));
-            // sum <= sum - times * known, as known <= 0
+            // `sum <= sum - times * known`, because `known <= 0`.
             let mut rest = sum.clone();
             known.terms.iter().for_each(|(term, by)| rest.add(term, -by * times));
             rest.number = rest.number.checked_sub(known.number * times)?;
@@ -211,7 +211,7 @@ impl<'a> Reached<'a> {
         })
     }
 
-    /// One variable after the other gets the value at its end.
+    /// Replaces the running variables one by one by the value at their end.
     fn plain_end(&mut self, sum: &mut Linear, dtype: DType, upper: bool) -> Option<Dim> {
         for _ in 0..MAX_REPLACED {
             let Some(at) = sum.terms.iter().position(|(term, by)| *by != 0 && self.runs(term)) else {
@@ -223,7 +223,7 @@ impl<'a> Reached<'a> {
             if let (1, Some((op @ (prim::MIN | prim::MAX), a, b))) = (by, parts(&end))
                 && !sum.terms.iter().any(|(term, by)| *by != 0 && self.runs(term))
             {
-                // x + max(a, b) is max(x + a, x + b).
+                // `x + max(a, b)` is `max(x + a, x + b)`.
                 let plus = |side: &Dim| {
                     let mut sum = sum.clone();
                     sum.add(side, 1);
@@ -275,12 +275,12 @@ impl<'a> Reached<'a> {
         Some(number(if upper { by - 1 } else { 0 }))
     }
 
-    /// The lesser one of two.
+    /// Returns the lesser of two dimensions.
     pub fn least(&mut self, a: Dim, b: Dim) -> Dim {
         self.extreme(prim::MIN, a, b)
     }
 
-    /// A number that is not negative: the value itself if it is known to be one.
+    /// Returns the maximum of a value and 0; the value itself if it is known not to be negative.
     pub fn not_negative(&mut self, value: Dim) -> Dim {
         if let Some(number) = value.as_int() {
             return Dim::int(number.max(0), value.dtype());
@@ -291,7 +291,7 @@ impl<'a> Reached<'a> {
         }
     }
 
-    /// Whether an extent is known to be no greater than that of a shape, whose variables are at least 1.
+    /// Returns true if an extent is known to be at most that of a shape, whose variables are assumed to be at least 1.
     pub fn is_within(&mut self, extent: &Dim, shape: &Dim) -> bool {
         let difference = Dim::binary(prim::SUB, extent.clone(), cast(shape.clone(), extent.dtype()));
         let least = shape.as_int().is_none().then(|| number_in(shape).abs());
@@ -299,7 +299,7 @@ impl<'a> Reached<'a> {
             || least.is_some_and(|least| self.analyzer.const_bounds(extent).max <= least)
     }
 
-    /// The greater one of two.
+    /// Returns the greater of two dimensions.
     pub fn greatest(&mut self, a: Dim, b: Dim) -> Dim {
         self.extreme(prim::MAX, a, b)
     }
@@ -309,7 +309,7 @@ impl<'a> Reached<'a> {
         self.one_of(&simple, a, b).unwrap_or(simple)
     }
 
-    /// The lesser or greater one of two, as it is written.
+    /// Returns the `min` or `max` of two dimensions, as written.
     fn either(&mut self, op: u16, a: Dim, b: Dim) -> Dim {
         let written = Dim::binary(op, a.clone(), b.clone());
         let simple = self.analyzer.simplify(&written);
@@ -321,7 +321,7 @@ impl<'a> Reached<'a> {
     }
 }
 
-/// The numbers in a product, multiplied.
+/// Returns the product of the numbers in a product.
 fn number_in(product: &Dim) -> i64 {
     match parts(product) {
         Some((prim::MUL, a, b)) => number_in(a).saturating_mul(number_in(b)),
