@@ -1,8 +1,8 @@
-"""Builds the package: the plugins and the command line that it carries, and, by maturin, the extension module.
+"""Builds the package: the bundled plugins and command line and, through maturin, the extension module.
 
-pip calls this module. `python build_backend.py` instead builds everything quickly into the source folder, for work on
-the package itself: put `python/python` on `PYTHONPATH` after it. With `--release` it is built with optimization, to
-measure times.
+pip calls this module. Running `python build_backend.py` instead builds everything quickly into the source folder,
+for work on the package itself; put `python/python` on `PYTHONPATH` afterwards. With `--release` the build is
+optimized, for measurements.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PLUGINS = ("passhost-relax-ops", "passhost-relax-passes", "passhost-tir-passes",
 
 
 def _cargo(*packages: str, release: bool) -> list[Path]:
-    """Builds packages; gives the files that cargo made of them."""
+    """Builds packages; returns the files that cargo produced."""
     command = [os.environ.get("CARGO", "cargo"), "build", "--message-format", "json-render-diagnostics"]
     command += ["--release"] if release else []
     for package in packages:
@@ -64,7 +64,8 @@ def _is_library(file: Path, crate: str) -> bool:
 
 
 def develop(release: bool) -> None:
-    """Builds the package into its source folder, in one build: another choice of packages builds all of them again."""
+    """Builds the package into its source folder in one cargo call, because another set of packages would rebuild all of
+    them."""
     files = _cargo(*PLUGINS, "passhost", "passhost-python", release=release)
     _carry(files)
     [module] = {file for file in files if _is_library(file, "-passhost")}
@@ -72,26 +73,26 @@ def develop(release: bool) -> None:
 
 
 def build_wheel(folder: str, settings: dict[str, Any] | None = None, metadata: str | None = None) -> str:
-    """A wheel, as pip asks for it."""
+    """Builds a wheel (PEP 517)."""
     _carry(_cargo(*PLUGINS, "passhost", release=True))
     name: str = maturin.build_wheel(folder, settings, metadata)
     return name
 
 
 def build_editable(folder: str, settings: dict[str, Any] | None = None, metadata: str | None = None) -> str:
-    """An installation that uses the source folder, as `pip install --editable` asks for it."""
+    """Builds an editable installation, as for `pip install --editable` (PEP 660)."""
     _carry(_cargo(*PLUGINS, "passhost", release=True))
     name: str = maturin.build_editable(folder, settings, metadata)
     return name
 
 
 def build_sdist(folder: str, settings: dict[str, Any] | None = None) -> str:
-    """There is none: the plugins are crates beside this folder."""
+    """Fails: there is no source distribution, because the plugins are crates beside this folder."""
     raise RuntimeError("passhost has no source distribution; build a wheel in a clone of the repository")
 
 
 def get_requires_for_build_wheel(settings: dict[str, Any] | None = None) -> list[str]:
-    """Nothing but what pyproject.toml lists."""
+    """Returns no requirements beyond those in pyproject.toml."""
     return []
 
 

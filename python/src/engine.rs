@@ -1,4 +1,4 @@
-//! The engine of the process: what the manifests list, and the passes that Python made.
+//! The engine of the process: the passes and operators from manifests, and the passes defined in Python.
 
 use crate::errors::raised;
 use crate::python_pass;
@@ -15,20 +15,21 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 static ENGINE: RwLock<Option<Arc<Engine>>> = RwLock::new(None);
 
-/// How many manifests were loaded.
+/// Number of manifests loaded so far.
 static LOADS: AtomicU64 = AtomicU64::new(0);
 
 pub(crate) fn loads() -> u64 {
     LOADS.load(Ordering::Acquire)
 }
 
-/// The engine; runs keep it while they last.
+/// Returns the engine; a run keeps it alive until it ends.
 pub(crate) fn current(_: Python<'_>) -> PyResult<Arc<Engine>> {
     let engine = ENGINE.read().unwrap_or_else(PoisonError::into_inner);
     engine.clone().ok_or_else(|| PyRuntimeError::new_err("no manifest was loaded"))
 }
 
-/// Lists the plugins of a manifest. One that asks for a process of its own is an error: here, all are in this process.
+/// Loads the metadata of a manifest's plugins. A plugin that requests its own process is an error, because here all
+/// plugins run in this process.
 fn listed(path: &Path, text: Option<&str>) -> Result<Engine, Error> {
     let manifest = match text {
         Some(text) => Manifest::parse(path, text)?,
@@ -155,7 +156,7 @@ pub(crate) fn pass_facts<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py
     Ok(facts)
 }
 
-/// What an option of a pass and one of a context have in common.
+/// Describes the properties that pass options and context options share.
 fn described<'py>(
     py: Python<'py>,
     name: &str,

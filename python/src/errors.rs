@@ -1,15 +1,15 @@
-//! Errors of the host as exceptions of the package.
+//! Converts errors of the host to exceptions of the package.
 
 use passhost::Error;
 use passhost::plugin_api::PassError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
-/// Class of the package by which it raises errors of the host; its arguments are the message, the class of the error, the
-/// exit code of the command line, and the reports as lines of JSON.
+/// Function of the package that creates exceptions from host errors. Its arguments are the message, the error class,
+/// the exit code of the command line, and the reports as lines of JSON.
 static RAISE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
-/// What an error is about, by which the package chooses its class.
+/// Returns the category of an error, from which the package chooses the exception class.
 fn class(error: &Error) -> &'static str {
     match error {
         Error::Several(all) => all.first().map_or("", class),
@@ -28,12 +28,12 @@ fn class(error: &Error) -> &'static str {
     }
 }
 
-/// The exception of an error of the host.
+/// Returns the exception for an error of the host.
 pub(crate) fn raised(py: Python<'_>, error: &Error) -> PyErr {
     raised_as(py, error, class(error))
 }
 
-/// The same, of a class that the package chooses by this name.
+/// Returns the exception for an error of the host, with a class that the package chooses by this name.
 pub(crate) fn raised_as(py: Python<'_>, error: &Error, class: &str) -> PyErr {
     let reports: Vec<String> = error.reports().iter().map(passhost::report::Report::json).collect();
     let made = RAISE
@@ -42,17 +42,17 @@ pub(crate) fn raised_as(py: Python<'_>, error: &Error, class: &str) -> PyErr {
     made.map_or_else(|error| error, PyErr::from_value)
 }
 
-/// The error of a function that contradicts itself.
+/// Returns the error for an ill-formed function.
 pub(crate) fn ill_formed(py: Python<'_>, message: &str) -> PyErr {
     of_class(py, "IllFormedError", message)
 }
 
-/// The error of a primitive of a schedule that was refused.
+/// Returns the error for a refused schedule primitive.
 pub(crate) fn not_scheduled(py: Python<'_>, error: &PassError) -> PyErr {
     of_class(py, "ScheduleError", &error.message)
 }
 
-/// The error of a class of the package.
+/// Returns an exception of a class of the package.
 fn of_class(py: Python<'_>, class: &str, message: &str) -> PyErr {
     let made = py.import("passhost.error").and_then(|module| module.getattr(class)?.call1((message,)));
     made.map_or_else(|error| error, PyErr::from_value)

@@ -1,4 +1,4 @@
-//! Executes functions of a module, with arrays and functions of Python.
+//! Executes functions of a module with Python arrays and functions.
 
 use crate::engine;
 use crate::errors::{raised, raised_as};
@@ -139,7 +139,7 @@ impl Scalar {
     }
 }
 
-/// A number of Python; `dtype` is that of the parameter that takes it.
+/// Converts a Python number; `dtype` is the data type of the parameter.
 fn scalar(value: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Value> {
     let usual = if value.is_instance_of::<PyBool>() {
         DType::BOOL
@@ -161,7 +161,7 @@ fn scalar(value: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Value> {
     Ok(Value::Scalar(passhost::runtime::vm::Scalar { number, dtype }))
 }
 
-/// A value of the machine. If arrays are collected, each tensor has the number of its own.
+/// Converts a Python value for the virtual machine. If arrays are collected, each tensor gets the number of its array.
 fn given(value: &Bound<'_, PyAny>, dtype: Option<DType>, mut arrays: Option<&mut Vec<Py<Array>>>) -> PyResult<Value> {
     if let Ok(array) = value.cast::<Array>() {
         let tensor = array.get().0.clone();
@@ -195,7 +195,7 @@ fn given(value: &Bound<'_, PyAny>, dtype: Option<DType>, mut arrays: Option<&mut
     )))
 }
 
-/// A value of the machine for Python. A tensor that is one of the arrays is that object.
+/// Converts a value of the virtual machine for Python. A tensor that is one of the arrays becomes that object.
 fn taken<'py>(py: Python<'py>, value: &Value, arrays: &[Py<Array>]) -> PyResult<Bound<'py, PyAny>> {
     Ok(match value {
         Value::Tensor(tensor) => match tensor.origin().and_then(|origin| arrays.get(origin as usize)) {
@@ -223,9 +223,8 @@ fn taken<'py>(py: Python<'py>, value: &Value, arrays: &[Py<Array>]) -> PyResult<
     })
 }
 
-/// Packed functions of Python: by name, a function that returns a value and the arrays that it wrote to, by their
-/// positions, and one that fills arrays, which takes arguments
-/// and empty arrays and returns the filled ones.
+/// Wraps Python packed functions. Each has a name, a function that returns a value and the arrays that it wrote to, by
+/// position, and a function that takes arguments and empty arrays and returns the filled arrays.
 fn packed(functions: Vec<(String, Py<PyAny>, Py<PyAny>)>) -> Packed {
     let mut packed = Packed::standard();
     for (name, returning, filling) in functions {
@@ -275,12 +274,12 @@ fn fill(py: Python<'_>, function: &Py<PyAny>, args: &[Value], outputs: &mut [Ten
     Ok(())
 }
 
-/// Looks for Ctrl-C between bindings, hands on what the module prints, and notes what is written to arguments.
+/// Checks for Ctrl-C between bindings, forwards the module's output, and records writes to arguments.
 struct Watching {
     limits: Limits,
     looked: Instant,
     print: Py<PyAny>,
-    /// Arguments that were written to, by their numbers, as they are now.
+    /// Arguments that were written to, by number, with their current values.
     written: BTreeMap<u32, Tensor>,
 }
 
@@ -308,7 +307,7 @@ impl Observer for Watching {
     }
 }
 
-/// The result of a call, arrays that were written to with what they are now, and what else is to be said of the call.
+/// The result of a call, the arrays that were written to with their new values, and an optional message about the call.
 type Executed = (Py<PyAny>, Vec<(Py<Array>, Array)>, Option<String>);
 
 /// Calls a Relax function of a module: gives the result, and arrays that were written to, each with what it is now.
@@ -374,7 +373,7 @@ fn raised_by(py: Python<'_>, engine: &passhost::Engine, module: &Module, failure
     }
 }
 
-/// Data types of the parameters that are numbers.
+/// Returns the data types of the scalar parameters.
 fn scalar_types(module: &Module, function: &str) -> Vec<Option<DType>> {
     let Some(function) = module.0.get(function).and_then(|body| body.function()) else { return Vec::new() };
     let dtype = |ty: Type| if let Type::Prim { dtype, .. } = ty { Some(dtype) } else { None };

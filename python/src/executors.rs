@@ -1,4 +1,4 @@
-//! What executes the PrimFuncs of a module: made once for each module and backend, so that calls share what is compiled.
+//! Executors for the PrimFuncs of a module, created once per module and backend, so that calls share compiled code.
 
 use crate::engine;
 use passhost::Error;
@@ -7,7 +7,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A backend, by its name.
+/// A backend, given by name.
 #[derive(Clone, Copy)]
 pub(crate) struct Named(Backend);
 
@@ -24,10 +24,10 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Named {
     }
 }
 
-/// The executors of the process, from which modules get those of their own: they find a library once.
+/// The executors of the process. Modules derive their own from them, so that a library is located once.
 static PROCESS: Mutex<Vec<(Backend, Executor)>> = Mutex::new(Vec::new());
 
-/// An executor whose kernels nothing else has.
+/// Returns an executor that shares its kernels with nothing.
 pub(crate) fn fresh(Named(backend): Named) -> Result<Executor, Error> {
     let mut all = PROCESS.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some((_, executor)) = all.iter().find(|(known, _)| *known == backend) {
@@ -38,12 +38,13 @@ pub(crate) fn fresh(Named(backend): Named) -> Result<Executor, Error> {
     Ok(executor.with_own_kernels())
 }
 
-/// Of a module, by backend, with the number of the manifest that was loaded: kernels depend on its operators.
+/// The executors of a module, by backend. Each has the number of the manifest that was loaded, because kernels depend
+/// on its operators.
 #[derive(Clone, Default)]
 pub(crate) struct Executors(Arc<Mutex<Vec<(Backend, u64, Executor)>>>);
 
 impl Executors {
-    /// Made now or before.
+    /// Returns the executor of a backend, and creates it if necessary.
     pub(crate) fn get(&self, named: Named) -> Result<Executor, Error> {
         let now = engine::loads();
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,5 +1,5 @@
-//! The extension module of the Python package `passhost`: modules, passes and runs of the host, as the package's own
-//! Python code needs them. What users see is that code; this module is private to it.
+//! The extension module of the Python package `passhost`: the host's modules, passes and runs for the package's Python
+//! code. It is private; users see only the Python code.
 #![forbid(unsafe_code)]
 
 mod engine;

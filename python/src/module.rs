@@ -1,4 +1,4 @@
-//! Modules and functions: counted handles of the host's, which Python cannot change.
+//! Modules and functions: reference-counted, immutable handles of host objects.
 
 use crate::engine;
 use crate::errors::raised;

@@ -1,4 +1,4 @@
-//! Passes that are functions of Python, and what they raised.
+//! Passes that are Python functions, and the exceptions they raise.
 
 use crate::module::Module;
 use passhost::plugin_api::metadata::PassInfo;
@@ -10,30 +10,30 @@ use std::cell::RefCell;
 use std::time::Duration;
 
 thread_local! {
-    /// What a pass or an instrument of the run on this thread raised, as it was.
+    /// The original exception raised by a pass or an instrument of the run on this thread.
     static RAISED: RefCell<Option<PyErr>> = const { RefCell::new(None) };
 }
 
-/// What was raised since the last call, if anything was.
+/// Takes the exception raised since the last call, if any.
 pub(crate) fn take_raised() -> Option<PyErr> {
     RAISED.take()
 }
 
-/// The class and message of what was raised.
+/// Returns the class and message of an exception.
 pub(crate) fn described(py: Python<'_>, error: &PyErr) -> String {
     let message = error.value(py).str().map_or_else(|_| String::new(), |text| text.to_string_lossy().into_owned());
     let class = error.get_type(py).name().map_or_else(|_| String::new(), |name| name.to_string_lossy().into_owned());
     if message.is_empty() { class } else { format!("{class}: {message}") }
 }
 
-/// Keeps what was raised for whoever started the run; gives it as an error of a pass.
+/// Keeps an exception for the caller of the run; returns it as a pass error.
 pub(crate) fn keep(py: Python<'_>, error: PyErr) -> PassError {
     let message = described(py, &error);
     RAISED.set(Some(error));
     PassError::new(message)
 }
 
-/// What a pass that Python called itself returned or raised, and seconds that it took.
+/// The result or exception of a pass that Python called itself, and its seconds.
 #[derive(FromPyObject)]
 pub(crate) struct Called(Outcome, f64);
 
@@ -44,7 +44,7 @@ enum Outcome {
 }
 
 impl Called {
-    /// As a run takes it; what was raised is kept as if the run had called the pass.
+    /// Converts it to the form that a run takes; an exception is kept as if the run had called the pass.
     pub(crate) fn result(self, py: Python<'_>) -> (Result<ir::Module, PassError>, Duration) {
         let result = match self.0 {
             Outcome::Returned(module) => Ok(module.get().0.clone()),
@@ -54,7 +54,7 @@ impl Called {
     }
 }
 
-/// A pass over modules: `function` takes a handle of a module and returns one.
+/// Creates a module pass: `function` takes a handle of a module and returns one.
 pub(crate) fn made(info: PassInfo, function: Py<PyAny>) -> MadePass {
     create_module_pass(PassInfo { sequential: true, ..info }, move |module, _| {
         Python::attach(|py| called(py, &function, module).map_err(|error| keep(py, error)))

@@ -11,7 +11,7 @@ use passhost::{Engine, Error, Instrument, Pass, PassContext, RunReport, Runner, 
 use pyo3::prelude::*;
 use std::sync::Arc;
 
-/// A pass or Sequential, as Python says it.
+/// A pass or Sequential, as received from Python.
 #[derive(FromPyObject)]
 pub(crate) enum Asked {
     Pass { name: String, options: Vec<(String, Given)> },
@@ -35,7 +35,7 @@ impl Asked {
     }
 }
 
-/// The context of a run, as Python says it.
+/// The context of a run, as received from Python.
 #[derive(FromPyObject)]
 pub(crate) struct Settings {
     opt_level: i32,
@@ -51,7 +51,7 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// The context, in which the instruments hear of passes only: Python enters and leaves them.
+    /// Returns the context. Its instruments observe only passes, because Python enters and leaves them.
     fn context(self, engine: &Arc<Engine>) -> Result<PassContext, Error> {
         let builder = PassContext::builder().opt_level(self.opt_level).tvm_compat(self.tvm_compat);
         let builder = builder.require(self.required).disable(self.disabled);
@@ -68,12 +68,12 @@ impl Settings {
     }
 }
 
-/// One row of the summary of a run: depth, pass with its options, what became of it, why it was there, seconds in the pass,
-/// seconds of verification, bindings before and after.
+/// One row of the summary of a run: depth, pass with its options, outcome, reason, seconds in the pass, seconds of
+/// verification, bindings before and after.
 type Row = (usize, String, String, String, f64, f64, (usize, usize));
 
-/// What Python gets of a run: the module, diagnostics as lines of JSON, warnings, rows, and what passes counted: pass,
-/// counter, sum.
+/// The result of a run for Python: the module, diagnostics as lines of JSON, warnings, rows, and counters of passes
+/// (pass, counter, sum).
 pub(crate) type Ran = (Module, Vec<String>, Vec<String>, Vec<Row>, Vec<(String, String, u64)>);
 
 /// Runs a pass or Sequential over a module. If the pass was `called` before, what came of that is taken instead of a call.
@@ -98,7 +98,7 @@ pub(crate) fn run(
     ended(py, &engine, report)
 }
 
-/// What a run gives, or why it failed.
+/// Returns the result of a run, or the exception if it failed.
 pub(crate) fn ended(py: Python<'_>, engine: &Engine, report: Result<RunReport, Error>) -> PyResult<Ran> {
     let error = match report {
         Ok(RunReport { error: None, failures, .. }) if !failures.is_empty() => Error::Several(failures),
@@ -106,7 +106,7 @@ pub(crate) fn ended(py: Python<'_>, engine: &Engine, report: Result<RunReport, E
         Ok(report) => return Ok(ran(engine, report)),
     };
     Err(match take_raised() {
-        // What Python raised goes on as it is, with the place in the run.
+        // A Python exception propagates unchanged, with the position in the run.
         Some(own) => {
             own.value(py).call_method1("add_note", (place(&error.to_string(), &described(py, &own)),))?;
             own
@@ -115,12 +115,12 @@ pub(crate) fn ended(py: Python<'_>, engine: &Engine, report: Result<RunReport, E
     })
 }
 
-/// An error of the host without what Python raised, which the exception itself says.
+/// Strips the text of the Python exception from a host error, because the exception itself has it.
 fn place<'e>(error: &'e str, raised: &str) -> &'e str {
     error.split_once(raised).map_or(error, |(place, _)| place.trim_end_matches([':', ' ']))
 }
 
-/// Runs a pass or Sequential; `with` sets what else the runner should know, which gets the full name of a pass.
+/// Runs a pass or Sequential; `with` configures the runner further, given the full name of a pass.
 pub(crate) fn report(
     engine: &Arc<Engine>,
     module: &ir::Module,
@@ -152,7 +152,8 @@ fn ran(engine: &Engine, report: RunReport) -> Ran {
     (Module::of(report.module), diagnostics, report.warnings, rows, statistics)
 }
 
-/// The plan of a pass or Sequential: depth, nesting, pass with its options, plugin, and reason of each step; and warnings.
+/// The plan of a pass or Sequential: depth, nesting, pass with its options, plugin, and reason of each step; and
+/// warnings.
 type Planned = (Vec<(usize, usize, String, Option<String>, String)>, Vec<String>);
 
 /// Plans a pass or Sequential.

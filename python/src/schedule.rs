@@ -1,4 +1,4 @@
-//! Schedules of PrimFuncs, as `s_tir.Schedule` of the package needs them.
+//! Schedules of PrimFuncs, for `s_tir.Schedule` of the package.
 
 use crate::errors::not_scheduled;
 use crate::module::Body;

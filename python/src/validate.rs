@@ -1,4 +1,4 @@
-//! Runs that are validated: the module is executed before and after each pass.
+//! Validated runs, which execute the module before and after each pass.
 
 use crate::engine;
 use crate::errors::raised_as;
@@ -15,9 +15,9 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How passes are validated, as Python says it: the seed of all inputs, extents of symbolic dimensions, the function to
-/// execute, the most bytes, the most units of work unless that is the usual number, what executes PrimFuncs, arrays by the
-/// names of parameters, least and greatest values of a parameter or of all, and how many inputs each size gets.
+/// Validation settings, as received from Python: the seed of all inputs, extents of symbolic dimensions, the function
+/// to execute, the memory limit in bytes, the work limit (if not the default), the backend for PrimFuncs, arrays by
+/// parameter name, lowest and highest values of one or all parameters, and the number of inputs per size.
 #[derive(FromPyObject)]
 pub(crate) struct How {
     seed: u64,

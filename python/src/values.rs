@@ -1,11 +1,11 @@
-//! Values of options, between Python and the host.
+//! Converts option values between Python and the host.
 
 use passhost::plugin_api::metadata::OptionValue;
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyList, PyString, PyTuple};
 
-/// An option's value from Python: bool, int, float, str, or a list of these.
+/// A Python option value: bool, int, float, str, or a list of these.
 pub(crate) struct Given(pub(crate) OptionValue);
 
 impl<'py> FromPyObject<'_, 'py> for Given {
@@ -36,7 +36,7 @@ impl<'py> FromPyObject<'_, 'py> for Given {
     }
 }
 
-/// An option's value for Python.
+/// Converts an option value for Python.
 pub(crate) fn taken(py: Python<'_>, value: &OptionValue) -> PyResult<Py<PyAny>> {
     Ok(match value {
         OptionValue::Bool(value) => PyBool::new(py, *value).to_owned().into_any().unbind(),

@@ -1,4 +1,4 @@
-//! Instruments that are objects of Python, and the one that looks for Ctrl-C between passes.
+//! Instruments that are Python objects, and the one that checks for Ctrl-C between passes.
 
 use crate::module::Module;
 use crate::python_pass::keep;
@@ -7,7 +7,7 @@ use passhost::plugin_api::declare::instrument::{PassFacts, PassInstrument};
 use passhost::plugin_api::ir;
 use pyo3::prelude::*;
 
-/// Hooks that an object has, so that nothing is called that does nothing.
+/// The hooks that an object defines; missing hooks are never called.
 #[derive(FromPyObject)]
 pub(crate) struct Watcher {
     name: String,

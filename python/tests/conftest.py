@@ -16,5 +16,5 @@ class Module:
 
 @pytest.fixture
 def mod():
-    """A module with one function and a dead binding."""
+    """Returns a module with one function and a dead binding."""
     return passhost.script.from_source(SOURCE)

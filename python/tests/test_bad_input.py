@@ -1,4 +1,4 @@
-"""What a pass written in Python may do wrong: each is a Python exception, and the module is as it was before."""
+"""Tests mistakes of passes written in Python: each raises an exception, and the module is unchanged."""
 
 import gc
 import subprocess
@@ -32,7 +32,7 @@ class Module:
 
 
 def refused(made, mod, kind, message):
-    """The exception of a pass, which leaves the module alone."""
+    """Returns the exception of a pass, which must leave the module unchanged."""
     before = mod.script()
     with pytest.raises(kind, match=message) as caught:
         Sequential([relax.Normalize(), made])(mod)
@@ -65,14 +65,14 @@ def test_a_pass_that_returns_a_function_instead_of_a_module(mod):
 
 
 def test_a_pass_that_returns_the_body_of_another_function(mod):
-    """The function of another module, which calls a function that is not in this one."""
+    """Returns a function of another module, which calls a function that this module lacks."""
     other = passhost.script.from_source(OTHER)
     stolen = function_pass(lambda func, mod, ctx: other["main"], opt_level=0, name="test.Stolen")
     refused(stolen, mod, (IllFormedError, PassFailedError), "helper")
 
 
 def test_a_pass_that_mixes_the_body_of_another_function(mod):
-    """The body of another function under the parameters of this one: its variables are not defined."""
+    """Combines the body of another function with the parameters of this one, so its variables are undefined."""
     other = passhost.script.from_source(OTHER)
 
     def mixed(func, mod, ctx):
@@ -90,7 +90,7 @@ def test_a_pass_whose_result_has_another_type(mod):
 
 
 def test_a_view_of_a_dead_module(mod):
-    """A pass that keeps expressions and tables of modules that are gone."""
+    """Keeps expressions and tables of modules that no longer exist."""
     kept = []
 
     @module_pass(opt_level=0)
@@ -114,7 +114,7 @@ def test_a_view_of_a_dead_module(mod):
 
 
 def test_a_pass_that_changes_the_module_during_a_visit(mod):
-    """What is visited stays as it was: a module that is changed meanwhile is another one for the host."""
+    """Checks that a visited module is unaffected: a module changed meanwhile is another one for the host."""
 
     @visitor
     class Deletes(PyExprVisitor):
@@ -287,7 +287,7 @@ def test_a_pass_in_a_thousand_threads_with_contexts_of_their_own(mod):
 
 
 def test_a_pass_that_is_called_alone_in_a_thousand_threads(mod):
-    """In contexts of their own, and all in one context."""
+    """Calls the pass in separate contexts, and in one shared context."""
     shared = PassContext(opt_level=1)
 
     @module_pass(opt_level=0)

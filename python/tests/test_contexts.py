@@ -1,4 +1,4 @@
-"""Contexts and instruments."""
+"""Tests contexts and instruments."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Which plugins a process has."""
+"""Tests which plugins a process has."""
 
 import gc
 import os
@@ -31,7 +31,7 @@ def listed(environment=None, path=()):
 
 
 def installed(folder, manifest):
-    """A package as pip installs it, with an entry point."""
+    """Creates a package with an entry point, as pip installs it."""
     package = folder / "some_passes"
     package.mkdir()
     (package / "__init__.py").write_text("")
@@ -57,7 +57,7 @@ def test_plugins_of_installed_packages_are_listed(tmp_path):
     package = installed(tmp_path, '[[plugin]]\npath = "libother.so"\n')
     assert "libother.so" in listed(path=[tmp_path])
     shutil.copy(library("conv_grouping"), package / "libother.so")
-    # Its name is taken by the standard plugin, and the error names both.
+    # The standard plugin already has the name, and the error names both.
     assert "acme.GroupConvolutions" in listed(path=[tmp_path])
     (package / "passes.toml").write_text("plugin = 3")
     assert "its entry point 'some' of passhost.plugins names some_passes, which raised" in listed(path=[tmp_path])
@@ -152,7 +152,7 @@ def test_bad_manifests(tmp_path):
 
 @pytest.fixture
 def fewer(tmp_path):
-    """A manifest without the example plugin, which is loaded; afterwards, the standard ones are again."""
+    """Loads a manifest without the example plugin; restores the standard plugins afterwards."""
     manifest = tmp_path / "fewer.toml"
     names = ("relax_ops", "relax_passes")
     manifest.write_text("".join(f'[[plugin]]\npath = "{library(name)}"\n' for name in names))

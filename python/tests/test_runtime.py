@@ -1,4 +1,4 @@
-"""Executing modules."""
+"""Tests the execution of modules."""
 
 import copy
 import os
@@ -330,7 +330,7 @@ def in_a_process(program, **environment):
 
 
 def test_a_function_is_compiled_once(tmp_path):
-    """Code goes to the cache when it is made. What was made is not made again, though the cache is empty."""
+    """Compiled code is written to the cache. It is not compiled again later, although the cache is empty."""
     program = """
 import pathlib
 def made():
@@ -383,7 +383,7 @@ class Module:
 def test_what_is_written_to_an_array_is_seen_by_the_next_call(add_one):
     tensor = passhost.runtime.tensor(np.zeros(4, "float32"))
     assert passhost.exec(add_one, tensor).numpy().tolist() == [1, 1, 1, 1]
-    # Nobody else has the array: what the host has is given again.
+    # No other code holds the array, so the host copy is reused.
     assert tensor._handle() is tensor._handle()
     array = tensor.numpy()
     view = array[1:]

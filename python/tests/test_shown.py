@@ -1,4 +1,4 @@
-"""What notebooks show: HTML that is well-formed, folded where it is long, and escaped."""
+"""Tests notebook output: HTML that is well-formed, escaped, and folded where it is long."""
 
 from html.parser import HTMLParser
 
@@ -28,7 +28,7 @@ class Module:
 
 
 class Checked(HTMLParser):
-    """Text of an HTML fragment; it fails if an element is not closed where it must be."""
+    """Collects the text of an HTML fragment; fails if an element is not closed properly."""
 
     def __init__(self, html):
         super().__init__()

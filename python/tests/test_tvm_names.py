@@ -1,4 +1,4 @@
-"""Names of TVM that programs use beside those of the documents."""
+"""Tests TVM names that programs use in addition to those of the documents."""
 
 import numpy as np
 import pytest

@@ -94,7 +94,7 @@ def test_what_validation_takes(mod):
 
 @module_pass(opt_level=0, name="test.Rare")
 def rare(mod, ctx):
-    """Wrong where an element is from 40.25 to 40.5, which no random input has."""
+    """Gives wrong results for elements from 40.25 to 40.5, which no random input contains."""
     changed = mod.clone()
     changed["main"] = passhost.script.from_source(RARE)["main"]
     return changed

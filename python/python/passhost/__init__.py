@@ -1,4 +1,4 @@
-"""Runs compiler passes of plugins, and passes written in Python, over TVM's Relax and TIR modules.
+"""Runs compiler passes, from plugins or written in Python, on TVM's Relax and TIR modules.
 
 >>> import passhost
 >>> mod = passhost.script.from_source('''

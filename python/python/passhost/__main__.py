@@ -1,4 +1,4 @@
-"""The command line: `python -m passhost` is the program `passhost`, which the package carries."""
+"""The command line: `python -m passhost` runs the program `passhost` that the package includes."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from passhost._plugins import standard_manifest
 
 
 def main() -> int:
-    """Runs the program with the arguments of this process; gives its exit code.
+    """Runs the program with the arguments of this process; returns its exit code.
 
-    Without a `passes.toml` in this folder or above it, it finds that of the package beside itself.
+    If neither this folder nor its parents have a `passes.toml`, the program uses the one in the package.
     """
     program = standard_manifest().parent / ("passhost.exe" if os.name == "nt" else "passhost")
     if os.name == "nt":

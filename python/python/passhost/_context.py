@@ -1,4 +1,4 @@
-"""The context of passes, and which one is current."""
+"""Pass contexts, and the current one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _entered: ContextVar[tuple[PassContext, ...]] = ContextVar("passhost_contexts", 
 
 
 class _Default(threading.local):
-    """The context of a thread where none was entered."""
+    """The default context of a thread, current until another one is entered."""
 
     context: PassContext | None = None
 
@@ -28,13 +28,13 @@ _default = _Default()
 
 
 class Compat:
-    """Whether contexts follow the rules of TVM where they say nothing themselves."""
+    """The default of `tvm_compat`: true if contexts follow TVM's rules unless they specify otherwise."""
 
     tvm = False
 
 
 class Settings(NamedTuple):
-    """A context, as the host reads it."""
+    """The settings of a context, in the form that the host reads."""
 
     opt_level: int
     required: Sequence[str]
@@ -49,7 +49,7 @@ class Settings(NamedTuple):
 
 
 def _flat(config: Mapping[str, Any], before: str = "") -> dict[str, Any]:
-    """Values by their full keys: a dictionary in a dictionary is a record of fields."""
+    """Flattens config values to full keys; a nested dictionary is a record of fields."""
     flat: dict[str, Any] = {}
     for key, value in config.items():
         if isinstance(value, Mapping):
@@ -60,15 +60,15 @@ def _flat(config: Mapping[str, Any], before: str = "") -> dict[str, Any]:
 
 
 class PassContext:
-    """What holds while passes run: opt_level, required and disabled passes, config options, instruments.
+    """The settings under which passes run: opt_level, required and disabled passes, config options, instruments.
 
     >>> with PassContext(opt_level=3, disabled_pass=["relax.FuseOps"]) as context:
     ...     PassContext.current() is context
     True
 
-    `tvm_compat=True` follows the rules of TVM 0.27: a pass that is called runs at any opt_level, without the passes
-    that it requires. `jobs` is the number of threads for passes over functions. With `missed=True`, `diagnostics` also
-    has what passes could not do. `instruments` may have names of instruments of plugins beside objects.
+    `tvm_compat=True` follows the rules of TVM 0.27: a called pass runs at any opt_level, without the passes that it
+    requires. `jobs` is the number of threads for passes over functions. With `missed=True`, `diagnostics` also has
+    missed optimizations. `instruments` may contain both objects and names of plugin instruments.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class PassContext:
         jobs: int | None = None,
         missed: bool = False,
     ) -> None:
-        """Checks the names and the types of config values; passes are checked when something runs."""
+        """Checks the names and types of config values; passes are checked when something runs."""
         self.opt_level = _given.level("opt_level", opt_level)
         self.required_pass = _given.names("required_pass", required_pass)
         self.disabled_pass = _given.names("disabled_pass", disabled_pass)
@@ -97,13 +97,13 @@ class PassContext:
         self.jobs = None if jobs is None else _given.amount("jobs", jobs)
         self.missed = _given.flag("missed", missed)
         self.diagnostics: list[Diagnostic] = []
-        """What passes reported in this context, the last 10,000."""
+        """The last 10,000 diagnostics that passes reported in this context."""
         self._steps: list[Step] | tuple[Any, ...] = []
-        """The steps of the last run, or what makes them of the rest of the tuple."""
+        """The steps of the last run, or a function and its arguments that create them on demand."""
         self._flat = _flat(self.config)
         self._depth = 0
         self._calling = False
-        """Whether a pass is called without the host, which must know of those that this pass runs."""
+        """True while a pass is called without the host, which must be notified of the passes that this pass runs."""
         if self._flat:
             _plugins.ensure_loaded()
             for key, value in self._flat.items():
@@ -124,7 +124,7 @@ class PassContext:
 
     @property
     def steps(self) -> list[Step]:
-        """The steps of the last run in this context, with their times."""
+        """Returns the steps of the last run in this context, with their times."""
         steps = self._steps
         if isinstance(steps, tuple):
             steps = self._steps = steps[0](*steps[1:])
@@ -132,7 +132,7 @@ class PassContext:
 
     @staticmethod
     def current() -> PassContext:
-        """The innermost context that was entered, else the default one of this thread."""
+        """Returns the innermost entered context, or the default one of this thread."""
         entered = _entered.get()
         if entered:
             return entered[-1]
@@ -142,7 +142,8 @@ class PassContext:
         return context
 
     def _only_calls(self) -> bool:
-        """Whether to run a pass that requires nothing is to call it: nothing disables passes or watches them."""
+        """Returns true if a pass without requirements can be called directly, because nothing disables or instruments
+        passes."""
         return not (
             self.instruments
             or self._calling
@@ -154,12 +155,12 @@ class PassContext:
 
     @staticmethod
     def list_configs() -> dict[str, dict[str, Any]]:
-        """All config options by key: `type`, `default` and `doc`."""
+        """Returns all config options by key, with `type`, `default` and `doc`."""
         _plugins.ensure_loaded()
         return {option.pop("name"): option for option in _passhost.config_options()}
 
     def __enter__(self) -> PassContext:
-        """Enters the instruments in order; if one fails, those before it are exited and the context is not entered."""
+        """Enters the instruments in order. If one fails, those before it are exited and the context is not entered."""
         if self._depth == 0:
             self._enter_instruments()
             self._calling = PassContext.current()._calling
@@ -204,7 +205,7 @@ class PassContext:
             raise
 
     def override_instruments(self, instruments: Iterable[PassInstrument | str] | None) -> None:
-        """Exits the instruments of this context, and enters these in their place."""
+        """Exits the instruments of this context and enters these instead."""
         new = self._checked(instruments)
         if self._depth:
             self._exit_instruments()
@@ -213,7 +214,7 @@ class PassContext:
             self._enter_instruments()
 
     def _settings(self) -> Settings:
-        """For a run."""
+        """Returns the settings for a run."""
         plugins = [instrument for instrument in self.instruments if isinstance(instrument, str)]
         watchers = [watcher(instrument) for instrument in self.instruments if not isinstance(instrument, str)]
         return Settings(
@@ -234,7 +235,7 @@ class PassContext:
         del self.diagnostics[:-10_000]
 
     def __repr__(self) -> str:
-        """As it is made."""
+        """Returns the constructor call."""
         parts = [f"opt_level={self.opt_level}"]
         for name in ("required_pass", "disabled_pass", "instruments"):
             if getattr(self, name):

@@ -1,4 +1,4 @@
-"""Checks of what callers give: each says what a parameter takes and what was found."""
+"""Checks of arguments. Errors name the parameter, what it expects and what was found."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ __all__ = ["amount", "backend", "choice", "flag", "integer", "level", "names", "
 
 
 def integer(what: str, value: object, least: int = -(2**63), most: int = 2**63 - 1) -> int:
-    """An integer of Python of one of Python or NumPy. Raises `TypeError` or `ValueError` if it is none or too large."""
+    """Converts an integer of Python or NumPy to one of Python. Raises `TypeError` if it is not an integer, `ValueError`
+    if out of range."""
     if isinstance(value, bool) or not is_integer(value):
         raise TypeError(f"{what} is an integer, not {value!r}")
     number = int(value)
@@ -21,43 +22,43 @@ def integer(what: str, value: object, least: int = -(2**63), most: int = 2**63 -
 
 
 def level(what: str, value: object) -> int:
-    """An opt_level."""
+    """Checks an opt_level."""
     return integer(what, value, -(2**31), 2**31 - 1)
 
 
 def amount(what: str, value: object) -> int:
-    """An integer that is not negative, of 64 bits."""
+    """Checks a non-negative 64-bit integer."""
     return integer(what, value, 0, 2**64 - 1)
 
 
 def flag(what: str, value: object) -> bool:
-    """True or False. Raises `TypeError` of anything else."""
+    """Checks a boolean. Raises `TypeError` for anything else."""
     if not isinstance(value, bool):
         raise TypeError(f"{what} is True or False, not {value!r}")
     return value
 
 
 def text(what: str, value: object) -> str:
-    """A string. Raises `TypeError` of anything else."""
+    """Checks a string. Raises `TypeError` for anything else."""
     if not isinstance(value, str):
         raise TypeError(f"{what} is a string, not {value!r}")
     return value
 
 
 def choice(what: str, value: object, choices: Iterable[str]) -> str:
-    """One of some strings. Raises `TypeError` or `ValueError` of anything else."""
+    """Checks that a value is one of some strings. Raises `TypeError` or `ValueError` for anything else."""
     if text(what, value) not in choices:
         raise ValueError(f"{what} is one of {', '.join(map(repr, choices))}, not {value!r}")
     return str(value)
 
 
 def backend(value: object) -> str:
-    """What executes functions of TIR."""
+    """Checks the name of a backend that executes TIR functions."""
     return choice("backend", value, ("auto", "llvm", "interpreter"))
 
 
 def names(what: str, value: Iterable[str] | None) -> tuple[str, ...]:
-    """Names in order; None stands for no name. Raises `TypeError` of anything but strings."""
+    """Checks a sequence of names; None means no names. Raises `TypeError` for anything but strings."""
     if isinstance(value, str):
         raise TypeError(f"{what} is a list of names, not the string {value!r}; write [{value!r}]")
     if value is not None and not isinstance(value, Iterable):
@@ -70,7 +71,8 @@ def names(what: str, value: Iterable[str] | None) -> tuple[str, ...]:
 
 
 def plain(what: str, value: Any) -> Any:
-    """A value of an option without NumPy: scalars as those of Python. Raises `TypeError` or `ValueError` of others."""
+    """Converts NumPy scalars in an option value to Python scalars. Raises `TypeError` or `ValueError` for unsupported
+    values."""
     if is_scalar(value):
         value = value.item()
     if isinstance(value, list | tuple):

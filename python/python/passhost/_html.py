@@ -1,4 +1,4 @@
-"""HTML for notebooks: styles are in the elements, as a notebook shows them without style sheets."""
+"""HTML for notebooks. Styles are inline, because notebooks show it without style sheets."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ _LEVELS = {"error": "#cb2431", "warning": "#b08800", "remark": "#005cc5", "misse
 
 
 def preformatted(text: str) -> str:
-    """A text as it is, in a fixed font."""
+    """Returns a text verbatim, in a fixed-width font."""
     return f'<pre style="{_PRE}">{escape(text)}</pre>'
 
 
 def highlighted(text: str) -> str:
-    """TVMScript with colours."""
+    """Returns TVMScript with colours."""
     out, end = [], 0
     for token in _TOKENS.finditer(text):
         colour = _COLOURS[token.lastgroup or ""]
@@ -46,7 +46,7 @@ def highlighted(text: str) -> str:
 
 
 def script(text: str) -> str:
-    """TVMScript with colours; the functions of a module of several can be folded, and only `main` is open."""
+    """Returns TVMScript with colours. If there are several functions, they can be folded; only `main` is open."""
     begins = [match.start() for match in _FUNCTION.finditer(text)]
     if len(begins) < 2:
         return f'<pre style="{_PRE}">{highlighted(text)}</pre>'
@@ -63,12 +63,12 @@ def script(text: str) -> str:
 
 
 def folded(summary: str, inner: str, is_open: bool) -> str:
-    """What can be folded, under a line."""
+    """Returns a foldable element under a summary line."""
     return f"<details{' open' if is_open else ''}><summary><code>{escape(summary)}</code></summary>{inner}</details>"
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A table; spaces at the beginning of a cell are kept."""
+    """Returns a table; leading spaces of cells are kept."""
     style = "text-align:left;white-space:pre-wrap"
     head = "".join(f'<th style="{style}">{escape(each)}</th>' for each in heads)
     body = "".join(
@@ -78,7 +78,7 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def diff(text: str) -> str:
-    """A unified diff with coloured lines."""
+    """Returns a unified diff with coloured lines."""
     lines = []
     for line in text.splitlines():
         colour = None if line.startswith(("+++", "---")) else _LINES.get(line[:1])
@@ -88,6 +88,6 @@ def diff(text: str) -> str:
 
 
 def diagnostic(level: str, text: str) -> str:
-    """What is reported, with a bar in the colour of its level."""
+    """Returns a diagnostic, with a bar in the colour of its level."""
     colour = _LEVELS.get(level, "#6a737d")
     return f'<pre style="{_PRE};border-left:4px solid {colour};padding-left:8px">{escape(text)}</pre>'

@@ -1,4 +1,4 @@
-"""How much memory executions may take."""
+"""The default memory limit of executions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 
 
 def usual_memory() -> int:
-    """Half of the memory of the machine, in bytes."""
+    """Returns half of the machine's memory, in bytes."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
     except (AttributeError, ValueError, OSError):

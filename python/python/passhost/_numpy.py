@@ -1,4 +1,4 @@
-"""NumPy, which is imported when something of it is first used: importing it takes longer than importing passhost."""
+"""NumPy, imported on first use, because importing it takes longer than importing passhost."""
 
 from __future__ import annotations
 
@@ -23,20 +23,21 @@ else:
 
 
 def is_scalar(value: object) -> TypeGuard[np.generic]:
-    """Whether it is a scalar of NumPy, of which there is none before NumPy is imported, or where it cannot be."""
+    """Returns true if a value is a NumPy scalar. None exist before NumPy is imported, or if it is not available."""
     return sys.modules.get("numpy") is not None and isinstance(value, np.generic)
 
 
 def is_integer(value: object) -> TypeGuard[int | np.integer]:
-    """Whether it is an integer of Python or of NumPy. A `bool` of Python is one, too."""
+    """Returns true if a value is an integer of Python (including `bool`) or of NumPy."""
     return isinstance(value, int) or (is_scalar(value) and isinstance(value, np.integer))
 
 
 def is_number(value: object) -> TypeGuard[float | np.generic]:
-    """Whether it is an integer or float of Python, or a scalar of NumPy."""
+    """Returns true if a value is an integer or float of Python, or a NumPy scalar."""
     return isinstance(value, int | float) or is_scalar(value)
 
 
 def is_real(value: object) -> TypeGuard[float | np.generic]:
-    """Whether it is an integer or float of Python, or a truth value, integer or float of NumPy; `V` is for bfloat16."""
+    """Returns true if a value is an integer or float of Python, or a boolean, integer or float of NumPy; kind `V` is
+    bfloat16."""
     return isinstance(value, int | float) or (is_scalar(value) and value.dtype.kind in "biufV")

@@ -1,4 +1,4 @@
-"""Passes: those of plugins, those made of Python functions, and Sequentials."""
+"""Passes: plugin passes, passes made from Python functions, and Sequentials."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class PassInfo:
-    """Facts of a pass: its name, the lowest opt_level at which it runs unasked, and the passes that it requires."""
+    """The facts of a pass: its name, the lowest opt_level at which it runs without being required, and the passes that
+    it requires."""
 
     opt_level: int
     name: str
@@ -33,21 +34,21 @@ class PassInfo:
     def __init__(
         self, opt_level: int, name: str, required: Iterable[str] | None = None, traceable: bool = False
     ) -> None:
-        """In TVM's order."""
+        """Takes the arguments in TVM's order."""
         object.__setattr__(self, "name", _given.text("the name of a pass", name))
         object.__setattr__(self, "opt_level", _given.level(f"opt_level of pass {name!r}", opt_level))
         object.__setattr__(self, "required", _given.names(f"required of pass {name!r}", required))
         object.__setattr__(self, "traceable", traceable)
 
     def __repr__(self) -> str:
-        """As it is made."""
+        """Returns the constructor call."""
         required = ", ".join(f'"{name}"' for name in self.required)
         return f'PassInfo(opt_level={self.opt_level}, name="{self.name}", required=[{required}])'
 
 
 @dataclass(frozen=True)
 class Step:
-    """A step of a run: its depth, the pass, what became of it and why, seconds, bindings before and after."""
+    """A step of a run: its depth, the pass, its outcome and the reason, seconds, bindings before and after."""
 
     depth: int
     name: str
@@ -59,13 +60,13 @@ class Step:
 
 
 def _steps_of(rows: Iterable[tuple[Any, ...]]) -> list[Step]:
-    """The steps of a run, from the rows of its summary."""
+    """Converts the rows of a run's summary to steps."""
     return [Step(*row) for row in rows]
 
 
 @dataclass(frozen=True)
 class PlannedStep:
-    """A step of a plan: requirements that lead to it, how deep it is nested, the pass, its plugin, and the reason."""
+    """A step of a plan: the requirements that lead to it, its nesting depth, the pass, its plugin, and the reason."""
 
     depth: int
     nesting: int
@@ -76,13 +77,13 @@ class PlannedStep:
 
 @dataclass(frozen=True)
 class Plan:
-    """What would run, and why. It prints as a table."""
+    """The planned steps, with reasons. It prints as a table."""
 
     steps: tuple[PlannedStep, ...]
     warnings: tuple[str, ...]
 
     def __str__(self) -> str:
-        """A line for each step."""
+        """Returns one line per step."""
         names = ["  " * step.nesting + step.name for step in self.steps]
         width = max(map(len, names), default=0)
         lines = (
@@ -101,14 +102,14 @@ class Plan:
 
 
 class AskedPass(NamedTuple):
-    """A pass with options, as the host reads it."""
+    """A pass with options, in the form that the host reads."""
 
     name: str
     options: Sequence[tuple[str, Any]]
 
 
 class AskedSequential(NamedTuple):
-    """A Sequential, as the host reads it."""
+    """A Sequential, in the form that the host reads."""
 
     title: str
     opt_level: int
@@ -117,42 +118,43 @@ class AskedSequential(NamedTuple):
 
 
 def shown_info(name: str, opt_level: int, required: list[str], plugin: str, position: int) -> PassInfo:
-    """Facts of a pass that the host tells an instrument, with the name that its author gave."""
+    """Returns the facts of a pass for an instrument, with the name that the pass's author chose."""
     made = _made.get(name)
     return made.info if made is not None and not made._taken else PassInfo(opt_level, shown_name(name), required)
 
 
 def shown_name(name: str) -> str:
-    """As TVM calls a pass of Relax, where its rules hold."""
+    """Returns the name that TVM uses for a Relax pass, if TVM's rules apply."""
     return name.removeprefix("relax.") if Compat.tvm else name
 
 
 _made: WeakValueDictionary[str, MadePass] = WeakValueDictionary()
-"""The passes that Python made, by the names under which the host knows them."""
+"""The passes defined in Python, by their names in the host."""
 
 
 def tell_again() -> None:
-    """Tells the host of the passes that Python made and that are still used, after plugins were loaded."""
+    """Registers the live Python passes with the host again after plugins were loaded."""
     for made in list(_made.values()):
         made._tell_again()
 
 
 class Pass(ABC):
-    """A pass. Call it with a module; what runs is decided by the current `PassContext`."""
+    """A pass. Call it with a module; the current `PassContext` decides what runs."""
 
     @property
     @abstractmethod
     def info(self) -> PassInfo:
-        """Its facts."""
+        """The facts of the pass."""
 
     @abstractmethod
     def _asked(self) -> AskedPass | AskedSequential:
-        """As the host reads it."""
+        """Returns the pass in the form that the host reads."""
 
     def __call__(self, mod: IRModule) -> IRModule:
-        """Runs the pass, and what it requires, over a module; gives the new module. The old one stays as it was.
+        """Runs the pass, and the passes it requires, on a module; returns the new module. The old module is unchanged.
 
-        Raises `PassFailedError` if a pass fails, and what a Python pass raised as it was, with the step as a note.
+        Raises `PassFailedError` if a pass fails. Exceptions of Python passes propagate unchanged, with the step as a
+        note.
         """
         if not isinstance(mod, IRModule):
             mod = _as_module(mod, self.info.name)
@@ -160,7 +162,7 @@ class Pass(ABC):
 
     @staticmethod
     def _ended(mod: IRModule, ran: _passhost._Ran) -> IRModule:
-        """The module after a run, of which the current context hears."""
+        """Records the results of a run in the current context, and returns the module."""
         context, (handle, diagnostics, warnings, rows, _) = PassContext.current(), ran
         context._heard(map(Diagnostic.of_json, diagnostics))
         context._heard(Diagnostic("warning", warning) for warning in warnings)
@@ -168,9 +170,9 @@ class Pass(ABC):
         return IRModule._of(handle, mod)
 
     def plan(self) -> Plan:
-        """What would run in the current context, and why; nothing runs.
+        """Returns the steps that would run in the current context, with reasons; nothing runs.
 
-        Raises `PlanError` if it cannot be planned.
+        Raises `PlanError` if no plan exists.
         """
         steps, warnings = _passhost.plan(self._asked(), PassContext.current()._settings())
         return Plan(tuple(PlannedStep(*step) for step in steps), tuple(warnings))
@@ -185,14 +187,14 @@ class PluginPass(Pass):
     """A pass of a plugin, with options."""
 
     def __init__(self, name: str, options: dict[str, Any] | None = None) -> None:
-        """By its full name, or by its short name where only one pass has it."""
+        """Finds the pass by its full name, or by its short name if that is unique."""
         _plugins.ensure_loaded()
         self._name = _passhost.find_pass(name)
         self._options = dict(options or {})
 
     @property
     def info(self) -> PassInfo:
-        """Its facts, from the metadata of the plugin."""
+        """The facts of the pass, from the plugin's metadata."""
         facts = _passhost.pass_facts(self._name)
         return PassInfo(facts["opt_level"], shown_name(self._name), facts["required"], facts["traceable"])
 
@@ -200,20 +202,20 @@ class PluginPass(Pass):
         return AskedPass(self._name, list(self._options.items()))
 
     def __repr__(self) -> str:
-        """As in a pipeline."""
+        """Returns the pass as written in a pipeline."""
         options = ", ".join(f"{name}={value!r}" for name, value in self._options.items())
         return f"{self._name}({options})"
 
 
 def _unchanged(name: str, seconds: float, bindings: int) -> list[Step]:
-    """The steps of a run of one pass that left the module as it was, as the host would have them."""
+    """Returns the steps of a run of one pass that did not change the module, as the host would report them."""
     return [Step(0, name, "unchanged", "asked", seconds, 0.0, (bindings, bindings))]
 
 
 def _host_name(name: str) -> str:
-    """What the host is told of a name: it has a `_` for each character that it does not take.
+    """Returns the name used in the host: characters that the host does not accept become `_`.
 
-    TVM takes any name. Raises `ValueError` of one that would not be recognized, in the rules of passhost.
+    TVM accepts any name. Under passhost's rules, raises `ValueError` if the name is not a valid pass name.
     """
     words = re.sub(r"[^\w.]", "_", name, flags=re.ASCII if Compat.tvm else 0).split(".")
     if Compat.tvm:
@@ -227,18 +229,18 @@ def _host_name(name: str) -> str:
 
 
 class MadePass(Pass):
-    """A pass that is a Python function: it is known to the host by a name of its own."""
+    """A pass implemented by a Python function and registered with the host under its own name."""
 
     def __init__(self, info: PassInfo, function: Callable[..., Any]) -> None:
-        """Adds it to the passes of the process. The function takes what the kind of pass is about, the module unless it
-        is that, and the context, and returns what is to be in its place.
+        """Registers the pass in the process. The function takes the objects of its pass kind (for example a function),
+        the module unless it is that object, and the context; it returns the replacement.
         """
         _plugins.ensure_loaded()
         self._info, self._function = info, function
         self._taken = False
-        """Whether a plugin that was loaded after it has a pass of its name."""
+        """True if a plugin loaded later has a pass with this name."""
         self._replaced = False
-        """Whether a pass that was made later has its name."""
+        """True if a Python pass made later has this name."""
         name = _host_name(info.name)
         with _plugins.loading:
             self._name = self._tell(name, not Compat.tvm)
@@ -248,12 +250,13 @@ class MadePass(Pass):
             _made[self._name] = self
 
     def _tell(self, name: str, strict: bool) -> str:
-        """Tells the host of it, and gives the name under which the host knows it."""
+        """Registers the pass with the host, and returns its name there."""
         info, doc = self._info, inspect.getdoc(self._function) or self._info.name
         return _passhost.register(name, info.opt_level, list(info.required), doc, self._run, strict)
 
     def _tell_again(self) -> None:
-        """The same after plugins were loaded, under the same name. If a plugin has it, the pass cannot run."""
+        """Registers the pass again under the same name after plugins were loaded. If a plugin has that name, the pass
+        cannot run."""
         try:
             self._tell(self._name, strict=True)
             self._taken = False
@@ -261,9 +264,9 @@ class MadePass(Pass):
             self._taken = True
 
     def __call__(self, mod: IRModule) -> IRModule:
-        """As of any pass. Where nothing but this pass would run, it is called at once.
+        """Runs the pass, as for any pass. If nothing else would run, the function is called directly.
 
-        The host then takes what it made as the result of a run. If that is the module itself, nothing is verified.
+        The host then takes its result as that of a run. If the result is the module itself, nothing is verified.
         """
         context = PassContext.current()
         info = self._info
@@ -297,12 +300,12 @@ class MadePass(Pass):
 
     @property
     def info(self) -> PassInfo:
-        """Its facts, as they were given."""
+        """The facts given by the author."""
         return self._info
 
     def _asked(self) -> AskedPass:
         if self._replaced:
-            # The host knows it under a new name from now on.
+            # The host now uses a new name for it.
             with _plugins.loading:
                 self._name = self._tell(self._name, strict=False)
                 self._replaced = False
@@ -315,7 +318,7 @@ class MadePass(Pass):
         return AskedPass(self._name, ())
 
     def _run(self, handle: _passhost.Module) -> _passhost.Module:
-        """Called by the host."""
+        """Runs the pass; called by the host."""
         try:
             return self._accepted(self._transform(IRModule._of(handle), PassContext.current()))
         except SystemExit as exit:
@@ -331,21 +334,22 @@ class MadePass(Pass):
 
     @abstractmethod
     def _transform(self, mod: IRModule, ctx: PassContext) -> IRModule:
-        """What the pass does."""
+        """Applies the pass to a module."""
 
     def _checked(self, result: object, expected: type[T], what: str) -> T:
-        """What the function returned. Raises `TypeError` if it is of another class."""
+        """Returns the function's result. Raises `TypeError` if it has another class."""
         if not isinstance(result, expected):
             raise TypeError(f"pass {self._info.name} returned {type(result).__name__}; it must return {what}")
         return result
 
     def __repr__(self) -> str:
-        """Its class and name."""
+        """Returns the class and name."""
         return f"{type(self).__name__}({self._info.name})"
 
 
 def with_functions(mod: IRModule, change: Callable[[BaseFunc], BaseFunc | None]) -> IRModule:
-    """The module with what `change` makes of its functions; None removes one. The module itself if nothing changed."""
+    """Applies `change` to all functions of a module; None removes a function. Returns the same module if nothing
+    changed."""
     made = mod
     for name, function in mod.functions_items():
         result = change(function)
@@ -360,14 +364,14 @@ def with_functions(mod: IRModule, change: Callable[[BaseFunc], BaseFunc | None])
 
 
 class ModulePass(MadePass):
-    """A pass over modules that is a Python function. `module_pass` makes it."""
+    """A module pass implemented by a Python function; see `module_pass`."""
 
     def _transform(self, mod: IRModule, ctx: PassContext) -> IRModule:
         return self._function(mod, ctx)  # type: ignore[no-any-return]
 
 
 def _other_than_pass(value: object) -> str:
-    """What is in the place of a pass, and what to do about it."""
+    """Describes a value that is not a pass, and how to correct it."""
     if isinstance(value, str):
         return f"the string {value!r}; passhost.passes has passes by their names, as passhost.passes.relax.Normalize()"
     if isinstance(value, Pass):
@@ -383,8 +387,8 @@ def _other_than_pass(value: object) -> str:
 class Sequential(Pass):
     """Passes that run one after the other as one.
 
-    In the rules of passhost, what its members require runs before them unless it still holds, and nothing runs twice
-    without need.
+    Under passhost's rules, the requirements of its members run before them unless they still hold, and nothing runs
+    twice unnecessarily.
     """
 
     def __init__(
@@ -395,7 +399,7 @@ class Sequential(Pass):
         required: Iterable[str] | None = None,
         traceable: bool = False,
     ) -> None:
-        """Of these passes, in order."""
+        """Takes the passes in order."""
         self._info = PassInfo(opt_level, name, required, traceable)
         if passes is not None and not isinstance(passes, Iterable):
             raise TypeError(f"Expected passes to be a list of Pass objects, but found {_other_than_pass(passes)}")
@@ -407,12 +411,12 @@ class Sequential(Pass):
 
     @property
     def info(self) -> PassInfo:
-        """Its facts."""
+        """The facts of the Sequential."""
         return self._info
 
     @property
     def passes(self) -> list[Pass]:
-        """Its members, in order."""
+        """The passes, in order."""
         return list(self._passes)
 
     def _asked(self) -> AskedSequential:
@@ -420,12 +424,12 @@ class Sequential(Pass):
         return AskedSequential(info.name, info.opt_level, info.required, members)
 
     def __repr__(self) -> str:
-        """Its members."""
+        """Returns the passes."""
         return f"Sequential([{', '.join(map(repr, self._passes))}])"
 
 
 def made_by(kind: Callable[[PassInfo, Callable[..., Any]], MadePass], method: str) -> Callable[..., Any]:
-    """A decorator that makes passes of functions, and of classes that have this method."""
+    """Returns a decorator that turns functions, and classes with this method, into passes."""
 
     def decorator(
         pass_func: Callable[..., Any] | None = None,
@@ -454,7 +458,7 @@ def made_by(kind: Callable[[PassInfo, Callable[..., Any]], MadePass], method: st
 def _of_class(
     cls: type[Any], info: PassInfo, kind: Callable[[PassInfo, Callable[..., Any]], MadePass], method: str
 ) -> type[MadePass]:
-    """A class of passes: its objects are passes that call the method of an object of `cls`."""
+    """Returns a class of passes, whose objects call the method of an object of `cls`."""
     if not hasattr(cls, method):
         raise TypeError(f"class {cls.__name__} has no method {method}, by which such a pass works")
 
@@ -477,11 +481,11 @@ def _of_class(
 
 
 module_pass = made_by(ModulePass, "transform_module")
-"""Makes a pass over modules of a function `(mod, ctx) -> mod`, or of a class with a method `transform_module`."""
+"""Turns a function `(mod, ctx) -> mod`, or a class with a method `transform_module`, into a module pass."""
 
 
 def PrintIR(header: str = "") -> Pass:
-    """A pass that prints the module, below a line with `header`."""
+    """Returns a pass that prints the module, below a line with `header`."""
 
     def print_ir(mod: IRModule, _ctx: PassContext) -> IRModule:
         print(f"PrintIR({header}):\n{mod.script()}")

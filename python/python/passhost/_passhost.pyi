@@ -1,4 +1,4 @@
-"""Modules, passes and runs of the host. Private to the package."""
+"""The host's modules, passes and runs. Private to the package."""
 
 from collections.abc import Callable, Sequence
 from os import PathLike
@@ -188,7 +188,7 @@ _Ran = tuple[
     list[tuple[int, str, str, str, float, float, tuple[int, int]]],
     list[tuple[str, str, int]],
 ]
-"""Of a run: the module, diagnostics as JSON, warnings, steps, counters."""
+"""The result of a run: the module, diagnostics as JSON, warnings, steps, counters."""
 
 def run(
     module: Module, asked: Any, settings: Any, called: tuple[Module | BaseException, float] | None = None
@@ -207,7 +207,7 @@ def execute(
     backend: str,
 ) -> tuple[Any, list[tuple[Array, Array]], str | None]: ...
 
-# IR objects: expressions and types are classes of the package, which import this module.
+# IR objects. Expressions and types are classes of the package, which imports this module.
 
 @final
 class Inferrer:

@@ -1,4 +1,4 @@
-"""Which plugins this process has: those of the package and those that pip installed, or those of a manifest."""
+"""The plugins of this process: those of the package and of pip-installed packages, or those of a manifest."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 GROUP = "passhost.plugins"
-"""Entry points of this group name packages that have a `passes.toml` with their plugins."""
+"""The entry point group of packages with plugins; each package has a `passes.toml` that lists them."""
 
 _loaded: list[Path] = []
 loading = threading.RLock()
-"""Held while plugins are loaded, and while a pass that Python made is told to the host."""
+"""Held while plugins are loaded, and while a Python pass is registered with the host."""
 
 
 def standard_manifest() -> Path:
-    """The manifest of the plugins that come with the package: operators, passes of Relax and TIR, an example."""
+    """Returns the manifest of the bundled plugins: operators, Relax and TIR passes, an example."""
     from pathlib import Path
 
     return Path(__file__).parent / "_plugins" / "passes.toml"
 
 
 def ensure_loaded() -> None:
-    """Loads the plugins of the process, unless that was done.
+    """Loads the plugins of the process once.
 
-    They are those of the manifest that `$PASSHOST_MANIFEST` names; without it, the standard ones and those of installed
-    packages. A package that is broken is left out with a warning.
+    They come from the manifest in `$PASSHOST_MANIFEST`; if that is not set, from the package and from installed
+    packages. Broken packages are skipped with a warning.
     """
     if _loaded:
         return
@@ -60,7 +60,7 @@ def ensure_loaded() -> None:
 
 
 def _those_that_load(standard: Path, text: str, parts: list[tuple[EntryPoint, str]]) -> str:
-    """The manifest with the plugins of those packages that can be loaded, one after the other."""
+    """Returns the manifest with the plugins of all packages that can be loaded, checked one at a time."""
     _passhost.load(standard, text)
     for point, part in parts:
         try:
@@ -72,14 +72,14 @@ def _those_that_load(standard: Path, text: str, parts: list[tuple[EntryPoint, st
 
 
 def _points() -> list[EntryPoint]:
-    """The entry points of all installed packages; a package with damaged metadata is left out with a warning."""
+    """Returns the entry points of all installed packages; packages with damaged metadata are skipped with a warning."""
     from importlib.metadata import distributions
 
     points: dict[tuple[str, str], EntryPoint] = {}
     for distribution in distributions():
         try:
             for point in distribution.entry_points.select(group=GROUP):
-                # The first package of a name on the path counts.
+                # The first package with a name on the path takes precedence.
                 points.setdefault((distribution.name, point.name), point)
         except Exception as error:
             where = getattr(distribution, "_path", "an unknown place")
@@ -88,9 +88,10 @@ def _points() -> list[EntryPoint]:
 
 
 def _part(point: EntryPoint) -> str:
-    """The plugins of an installed package as part of a manifest; nothing of one that is broken, with a warning.
+    """Returns the manifest entries for the plugins of an installed package; none if the package is broken, with a
+    warning.
 
-    To import a package runs its code, which may raise anything. Only Ctrl-C is raised on.
+    Importing a package runs its code, which may raise anything. Only Ctrl-C is re-raised.
     """
     from pathlib import Path
 
@@ -116,7 +117,7 @@ def _warn(point: EntryPoint, error: BaseException) -> None:
 
 
 def _described(error: BaseException) -> str:
-    """What an error says. To turn it into text runs code of its class, which may raise anything."""
+    """Formats an error. The conversion to text runs code of its class, which may raise anything."""
     try:
         if type(error) is SystemExit:
             return f"called sys.exit({error.code!r})"
@@ -128,7 +129,7 @@ def _described(error: BaseException) -> str:
 
 
 def _say(text: str) -> None:
-    """Warns. Where warnings are errors, a package that is broken does not keep the others from being loaded."""
+    """Warns. If warnings are errors, a broken package still does not prevent the others from loading."""
     try:
         warnings.warn(text, RuntimeWarning, stacklevel=4)
     except RuntimeWarning:
@@ -136,10 +137,10 @@ def _say(text: str) -> None:
 
 
 def load(manifest: str | os.PathLike[str]) -> None:
-    """Makes the plugins of a manifest those of the process, instead of those before.
+    """Replaces the plugins of the process by those of a manifest.
 
-    Passes that Python made stay, unless a plugin has a pass of the same name: that of Python then cannot run. Raises
-    `ManifestError` if the manifest is wrong, and `PluginError` if a plugin is refused.
+    Python passes stay, unless a plugin has a pass of the same name; then the Python pass cannot run. Raises
+    `ManifestError` if the manifest is invalid, and `PluginError` if a plugin is refused.
     """
     from pathlib import Path
 

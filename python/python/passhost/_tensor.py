@@ -1,4 +1,4 @@
-"""Arrays of modules: data of constants, and arguments and results of functions that are executed."""
+"""Arrays of modules: constant data, and arguments and results of executed functions."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 _BITS = {1: "uint8", 2: "uint16"}
-"""Types of NumPy by which arrays show the bits of elements that NumPy has no type for, by their bytes."""
+"""The NumPy types that show the bits of elements for which NumPy has no type, by size in bytes."""
 _BYTES = {"bfloat16": 2, "float8_e4m3fn": 1, "float8_e5m2": 1}
-"""Bytes of such elements."""
+"""The sizes of such elements in bytes."""
 
 
 def numpy_dtype(dtype: str) -> np.dtype[Any]:
-    """The NumPy type of a data type. Those that NumPy lacks need the package ml_dtypes."""
+    """Returns the NumPy type of a data type. Types that NumPy lacks need the package ml_dtypes."""
     try:
         return np.dtype(dtype)
     except TypeError:
@@ -36,7 +36,7 @@ def numpy_dtype(dtype: str) -> np.dtype[Any]:
 
 
 def _element(dtype: str) -> np.dtype[Any]:
-    """The NumPy type of the elements of a data type, or of their bits where NumPy has none."""
+    """Returns the NumPy type of the elements of a data type, or of their bits if NumPy has none."""
     try:
         return numpy_dtype(dtype)
     except ValueError:
@@ -44,16 +44,16 @@ def _element(dtype: str) -> np.dtype[Any]:
 
 
 def _flat_bytes(array: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
-    """The memory of a contiguous array."""
+    """Returns the memory of a contiguous array."""
     return array.reshape(-1).view(np.uint8)
 
 
 _LOCK = threading.RLock()
-"""Held while a tensor makes its array from what the host has, or a copy for the host from its array."""
+"""Held while a tensor creates its array from host memory, or a host copy from its array."""
 
 
 class _Alone:
-    """An object whose one attribute holds the only reference to a value."""
+    """An object whose only attribute holds the only reference to a value."""
 
     __slots__ = ("_array",)
 
@@ -61,7 +61,7 @@ class _Alone:
         self._array = object()
 
     def references(self) -> int:
-        """How many references `sys.getrefcount` counts of that value."""
+        """Returns the number of references that `sys.getrefcount` counts for that value."""
         return sys.getrefcount(self._array)
 
 
@@ -69,23 +69,23 @@ _ALONE = _Alone().references()
 
 
 class Tensor:
-    """An array of a module: its elements are those of a NumPy array, which `numpy()` gives.
+    """An array of a module, whose elements `numpy()` returns as a NumPy array.
 
-    Of a data type that NumPy lacks, such as `bfloat16`, the elements are those of the package ml_dtypes, or their bits
-    if that is not installed.
+    For data types that NumPy lacks, such as `bfloat16`, the elements have types of the package ml_dtypes; if that is
+    not installed, the array has their bits.
     """
 
     __slots__ = ("__weakref__", "_array", "_copy", "dtype", "shape")
     _array: npt.NDArray[Any] | None
     _copy: _passhost.Array | None
-    """The same elements as the host has them. None as soon as somebody else has the array, and can write to it."""
+    """A host copy of the elements. None once other code holds the array, because that code can write to it."""
     dtype: str
-    """Name of the data type, as in `float32`."""
+    """The name of the data type, as in `float32`."""
     shape: tuple[int, ...]
-    """Its extents."""
+    """The shape."""
 
     def __init__(self, array: npt.ArrayLike | Tensor, dtype: str | None = None) -> None:
-        """Of anything that NumPy takes for an array. An array of this data type is not copied."""
+        """Takes anything that NumPy accepts as an array. An array of this data type is not copied."""
         values = array.numpy() if isinstance(array, Tensor) else np.asarray(array)
         self.dtype = str(dtype) if dtype is not None else str(values.dtype)
         self._array = _as_elements(values, self.dtype)
@@ -94,7 +94,8 @@ class Tensor:
 
     @classmethod
     def _of_bytes(cls, data: bytes, dtype: str, shape: Sequence[int]) -> Self:
-        """Of its bytes, row by row. Where not even the size of an element is known, the array has the bytes."""
+        """Creates a tensor from its bytes in row-major order. If the size of an element is unknown, the array has the
+        bytes."""
         made = cls.__new__(cls)
         made.dtype, made.shape, made._copy = dtype, tuple(shape), None
         count = int(np.prod(made.shape, dtype=np.int64))
@@ -104,43 +105,43 @@ class Tensor:
 
     @classmethod
     def _of(cls, handle: _passhost.Array) -> Self:
-        """A result of a function."""
+        """Wraps the result of a function."""
         made = cls.__new__(cls)
         made.dtype, made.shape, made._array, made._copy = handle.dtype, handle.shape, None, handle
         return made
 
     def __getstate__(self) -> tuple[npt.NDArray[Any], str, tuple[int, ...]]:
-        """For `copy` and `pickle`."""
+        """Returns the state for `copy` and `pickle`."""
         return self.numpy(), self.dtype, self.shape
 
     def __setstate__(self, state: tuple[npt.NDArray[Any], str, tuple[int, ...]]) -> None:
-        """For `copy` and `pickle`."""
+        """Restores the state for `copy` and `pickle`."""
         self._array, self.dtype, self.shape = state
         self._copy = None
 
     def _bytes(self) -> bytes:
-        """Its bytes, row by row."""
+        """Returns the bytes in row-major order."""
         made = self._copy
         return made.data() if made is not None else np.ascontiguousarray(self.numpy()).tobytes()
 
     def _handle(self) -> _passhost.Array:
-        """As the host takes it: a copy of the elements, which is kept as long as nobody else can write to the array."""
+        """Returns a host copy of the elements, which is reused as long as no other code can write to the array."""
         with _LOCK:
             made = self._copy
             if made is None:
-                # Nobody gets the array while the lock is held. So if nobody has it now, the copy will be up to date.
+                # No code can obtain the array while the lock is held. If it is private now, the copy stays up to date.
                 is_private = self._is_private()
                 made = _passhost.Array(self.dtype, self.shape, _flat_bytes(np.ascontiguousarray(self._array)))
                 self._copy = made if is_private else None
             return made
 
     def _is_private(self) -> bool:
-        """Whether nothing else refers to the array or its memory."""
+        """Returns true if nothing else refers to the array or its memory."""
         if sys.getrefcount(self._array) > _ALONE or self._array is None or weakref.getweakrefcount(self._array):
             return False
         if self._array.flags.owndata:
             return True
-        # The memory is the host's. Only the array may refer to it, through its base.
+        # The memory belongs to the host. Only the array may refer to it, through its base.
         base = self._array.base
         if base is None or not isinstance(base.base, _passhost.Memory) or weakref.getweakrefcount(base):
             return False
@@ -149,22 +150,22 @@ class Tensor:
 
     @property
     def ndim(self) -> int:
-        """Number of dimensions."""
+        """The number of dimensions."""
         return len(self.shape)
 
     @property
     def device(self) -> Any:
-        """Where it is: on the CPU."""
+        """The device, which is the CPU."""
         from passhost.runtime import cpu
 
         return cpu()
 
     def numpy(self) -> npt.NDArray[Any]:
-        """Its elements. What is written to them is seen by other users of this tensor. Those of a constant cannot be
-        written.
+        """Returns the elements. Writes to them are visible to other users of this tensor. Elements of constants are
+        read-only.
 
-        The array of a result has the memory that the function wrote to. After this, the next call with the tensor
-        copies its elements once. As long as somebody keeps the array, each call copies them.
+        The array of a result uses the memory that the function wrote to. After this call, the next call with the
+        tensor copies its elements once. As long as other code holds the array, each call copies them.
         """
         with _LOCK:
             if self._array is None:
@@ -174,7 +175,7 @@ class Tensor:
             return self._array
 
     def copyfrom(self, source: npt.ArrayLike | Tensor) -> Tensor:
-        """Takes the elements of an array of the same shape."""
+        """Copies the elements of an array of the same shape into this tensor."""
         np.copyto(self.numpy(), source.numpy() if isinstance(source, Tensor) else np.asarray(source))
         return self
 
@@ -189,36 +190,36 @@ class Tensor:
         self.numpy()[at] = value.numpy() if isinstance(value, Tensor) else value
 
     def __getitem__(self, at: Any) -> Any:
-        """Elements as NumPy gives them: `x[0]` of a matrix is its first row."""
+        """Reads elements as NumPy does: `x[0]` of a matrix is its first row."""
         return self.numpy()[at]
 
     def __len__(self) -> int:
-        """Its first extent."""
+        """Returns the first extent."""
         return len(self.numpy())
 
     def __bool__(self) -> bool:
-        """Of one element, whether it is not 0."""
+        """Returns true if the only element is not 0."""
         return bool(self.numpy())
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
-        """For NumPy."""
+        """Converts to an array, for NumPy."""
         return np.array(self.numpy(), dtype=dtype, copy=copy) if copy else np.asarray(self.numpy(), dtype=dtype)
 
     def __dlpack__(self, **arguments: Any) -> Any:
-        """For other libraries of arrays."""
+        """Exports the tensor to other array libraries."""
         return self.numpy().__dlpack__(**arguments)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        """The CPU."""
+        """Returns the CPU device."""
         return cast("tuple[int, int]", self.numpy().__dlpack_device__())
 
     def __repr__(self) -> str:
-        """Its elements and data type."""
+        """Returns the elements and the data type."""
         return f"Tensor({self.numpy()!r})"
 
 
 def _array_of(handle: _passhost.Array | None, is_alone: bool) -> npt.NDArray[Any]:
-    """The elements of what the host has: in its memory if nothing else has that, or as a copy."""
+    """Returns an array of host elements: in the host's memory if nothing else refers to it, otherwise a copy."""
     if handle is None:
         raise AssertionError("a tensor has an array or what the host has")
     element, shape = _element(handle.dtype), handle.shape
@@ -233,12 +234,12 @@ def _array_of(handle: _passhost.Array | None, is_alone: bool) -> npt.NDArray[Any
 
 
 def bytes_of(value: Any) -> bytes:
-    """The bytes of a tensor or array, row by row."""
+    """Returns the bytes of a tensor or array in row-major order."""
     return (value if isinstance(value, Tensor) else Tensor(value))._bytes()
 
 
 def _as_elements(values: npt.NDArray[Any], dtype: str) -> npt.NDArray[Any]:
-    """An array with elements of a data type."""
+    """Returns an array with elements of a data type."""
     if dtype not in _BYTES:
         return values.astype(numpy_dtype(dtype), copy=False)
     bits = _BITS[_BYTES[dtype]]

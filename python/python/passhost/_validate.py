@@ -1,4 +1,4 @@
-"""Validation: a module is executed before and after each pass, and the values are compared."""
+"""Validation: executes a module before and after each pass, and compares the values."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ __all__ = ["Validation", "Verdict", "validate"]
 
 @dataclass(frozen=True)
 class Verdict:
-    """What validation found of a pass.
+    """The result of validating a pass.
 
-    `verdict` is `same`, `unchanged` (nothing that decides a value changed), `different`, `not_validated`, or
-    `checker_failed`; `what` is a line for people. `facts` has the rest by name: functions and inputs that were
-    executed, the largest error; of a difference the function, the input, the output and the first binding that differs.
+    `verdict` is `same`, `unchanged` (nothing that affects a value changed), `different`, `not_validated`, or
+    `checker_failed`; `what` is a readable line. `facts` has the details by name: the executed functions and inputs,
+    the largest error; for a difference also the function, the input, the output and the first differing binding.
     """
 
     step: int
@@ -37,20 +37,20 @@ class Verdict:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        """The pass, what was found, and what of it."""
+        """Returns the pass, the verdict and the details."""
         return f"{self.name}: {self.verdict}" + (f" ({self.what})" if self.what else "")
 
 
 @dataclass(frozen=True)
 class Validation:
-    """The module after the passes, and a verdict on each pass that ran."""
+    """The module after the passes, and a verdict for each pass that ran."""
 
     mod: IRModule
     verdicts: tuple[Verdict, ...]
 
     @property
     def is_same(self) -> bool:
-        """Whether no pass changed what the module computes, and all of them were compared."""
+        """True if all passes were compared, and none changed what the module computes."""
         return all(verdict.verdict in ("same", "unchanged") for verdict in self.verdicts)
 
     @property
@@ -59,7 +59,7 @@ class Validation:
         return tuple(verdict for verdict in self.verdicts if verdict.verdict == "different")
 
     def __str__(self) -> str:
-        """A line for each pass."""
+        """Returns one line per pass."""
         return "\n".join(map(str, self.verdicts)) or "no pass ran"
 
     __repr__ = __str__
@@ -70,7 +70,7 @@ class Validation:
 
 
 class _How(NamedTuple):
-    """How it is validated, as the host reads it."""
+    """The validation settings, in the form that the host reads."""
 
     seed: int
     dims: dict[str, int]
@@ -124,16 +124,16 @@ def validate(
     ranges: tuple[float, float] | Mapping[str, tuple[float, float]] | None = None,
     inputs_per_size: int = 1,
 ) -> Validation:
-    """Runs passes in the current context, and checks that each of them preserved what the module computes.
+    """Runs passes in the current context, and checks that each preserves what the module computes.
 
-    What a pass changed is executed before and after it, with random inputs, and compared within the tolerance that the
-    pass declares. `dims` gives extents to symbolic dimensions, which otherwise get several. `function` is executed
-    instead of each public function that a change reaches. Limits are as for `passhost validate`, and `backend` is
-    as for `passhost.exec`.
+    The changed functions are executed before and after each pass, with random inputs, and compared within the pass's
+    declared tolerance. `dims` sets the extents of symbolic dimensions; by default, several are tried. `function` is
+    executed instead of each public function that a change affects. Limits are as for `passhost validate`, and
+    `backend` is as for `passhost.exec`.
 
-    `inputs` has arrays by the names of parameters: they are one more input of each function that has such a parameter.
-    `ranges` is the least and the greatest random value of all parameters, `(0, 1)`, or of some, `{"x": (-5, 5)}`.
-    Each size of the symbolic dimensions gets `inputs_per_size` inputs. `seed` chooses other random values.
+    `inputs` maps parameter names to arrays, which are one more input of each function with such parameters. `ranges`
+    has the lowest and highest random value of all parameters, `(0, 1)`, or of some, `{"x": (-5, 5)}`. Each size of
+    the symbolic dimensions is tested with `inputs_per_size` inputs. `seed` selects other random values.
 
     >>> import passhost
     >>> mod = passhost.script.from_source('''

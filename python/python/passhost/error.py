@@ -1,6 +1,6 @@
 """Errors of passhost.
 
-Every error is a `PasshostError` with its diagnostics; beside that, it is of the class that TVM raises in the same case:
+Every error is a `PasshostError` with its diagnostics. It also has the class that TVM raises in the same case:
 
 >>> issubclass(PlanError, ValueError) and issubclass(PlanError, PasshostError)
 True
@@ -36,7 +36,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Place:
-    """A place in a text: lines and columns count from 1, in characters."""
+    """A position in a text: lines and columns count from 1, in characters."""
 
     origin: str
     line: int
@@ -49,7 +49,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """What the host or a pass says: a level, a message, places, notes, and what to do.
+    """A message from the host or a pass: a level, a text, positions, notes, and a hint.
 
     The levels are `error`, `warning`, `remark`, `missed` and `matched`.
     """
@@ -64,7 +64,7 @@ class Diagnostic:
 
     @staticmethod
     def of_json(line: str) -> Diagnostic:
-        """From a line of JSON, as `passhost --message-format json` prints it."""
+        """Parses a line of JSON, as printed by `passhost --message-format json`."""
         record: dict[str, Any] = json.loads(line)
         places = tuple(
             Place(
@@ -82,7 +82,7 @@ class Diagnostic:
         return Diagnostic(places=places, notes=tuple(record.pop("notes")), about=record, **known)
 
     def __str__(self) -> str:
-        """As the command line shows it, with the place underlined."""
+        """Formats the diagnostic like the command line, with the position underlined."""
         return self.rendered.rstrip("\n") or f"{self.level}: {self.message}"
 
     def _repr_html_(self) -> str:
@@ -92,25 +92,25 @@ class Diagnostic:
 
 
 class PasshostError(Exception):
-    """An error of passhost. `diagnostics` has all that was found, `exit_code` is that of the command line."""
+    """An error of passhost. `diagnostics` has all diagnostics, `exit_code` is that of the command line."""
 
     def __init__(self, message: str, diagnostics: Sequence[Diagnostic] = (), exit_code: int = 3) -> None:
-        """With its message, and what the host says of it."""
+        """Takes the message and the host's diagnostics."""
         super().__init__(message)
         self.diagnostics = tuple(diagnostics)
         self.exit_code = exit_code
 
     def __str__(self) -> str:
-        """What was found, as the command line shows it."""
+        """Formats the diagnostics like the command line."""
         return "\n".join(str(each) for each in self.diagnostics) or super().__str__()
 
 
 class InternalError(PasshostError, RuntimeError):
-    """Something does not hold together: TVM raises `InternalError`."""
+    """An inconsistency, for which TVM raises `InternalError`."""
 
 
 class ManifestError(PasshostError, ValueError):
-    """The manifest, or a lockfile, is wrong."""
+    """The manifest or a lockfile is invalid."""
 
 
 class PluginError(PasshostError, RuntimeError):
@@ -118,15 +118,15 @@ class PluginError(PasshostError, RuntimeError):
 
 
 class NameNotFoundError(PasshostError, ValueError, AttributeError):
-    """No pass, operator or config option has the name."""
+    """No pass, operator or config option has this name."""
 
 
 class PlanError(PasshostError, ValueError):
-    """The passes cannot be planned: an option is wrong, or a required pass is disabled."""
+    """The passes cannot be planned: an option is invalid, or a required pass is disabled."""
 
 
 class ConfigError(PasshostError, ValueError, AttributeError):
-    """A config option is unknown, or has a value of another type or out of range."""
+    """A config option is unknown, or its value has the wrong type or is out of range."""
 
 
 class ScriptError(PasshostError, ValueError):
@@ -134,15 +134,15 @@ class ScriptError(PasshostError, ValueError):
 
 
 class IllFormedError(InternalError, ValueError):
-    """The module contradicts itself."""
+    """The module is ill-formed."""
 
 
 class NestedTooDeepError(PasshostError, RecursionError):
-    """An expression is nested more deeply than the stack of Python allows, or a visitor calls itself without end."""
+    """An expression is nested too deeply for Python's stack, or a visitor recurses without end."""
 
 
 def too_deep(error: RecursionError) -> NestedTooDeepError:
-    """What to say where the stack of Python is full."""
+    """Returns the error for an exhausted Python stack."""
     if isinstance(error, NestedTooDeepError):
         return error
     return NestedTooDeepError(
@@ -152,23 +152,23 @@ def too_deep(error: RecursionError) -> NestedTooDeepError:
 
 
 class PassFailedError(InternalError):
-    """A pass failed. The module is as it was before."""
+    """A pass failed. The module is unchanged."""
 
 
 class ScheduleError(PasshostError, RuntimeError):
-    """A primitive of a schedule was refused. The schedule is as it was before."""
+    """A schedule primitive was refused. The schedule is unchanged."""
 
 
 class ExecutionError(PasshostError, RuntimeError):
-    """A function was executed and has no result."""
+    """The execution of a function failed."""
 
 
 class ValueKindError(ExecutionError, TypeError):
-    """A value is of another kind than its type says, as a tuple where a tensor is expected."""
+    """The kind of a value contradicts its type, such as a tuple where a tensor is expected."""
 
 
 class ValueTypeError(ExecutionError, ValueError):
-    """A tensor or shape has another data type or number of dimensions than its type says."""
+    """The data type or number of dimensions of a tensor or shape contradicts its type."""
 
 
 _CLASSES: dict[str, type[PasshostError]] = {
@@ -188,6 +188,6 @@ _CLASSES: dict[str, type[PasshostError]] = {
 
 
 def of_host(message: str, kind: str, exit_code: int, reports: Sequence[str]) -> PasshostError:
-    """The exception of an error of the host."""
+    """Returns the exception for an error of the host."""
     diagnostics = [Diagnostic.of_json(report) for report in reports]
     return _CLASSES.get(kind, InternalError)(message, diagnostics, exit_code)

@@ -1,4 +1,4 @@
-"""Instruments: they see every pass of a run and may veto it, but change nothing.
+"""Instruments: they observe every pass of a run and may veto it, but cannot change modules.
 
 >>> import passhost
 >>> from passhost.instrument import pass_instrument
@@ -48,32 +48,32 @@ __all__ = [
 
 
 class PassInstrument:
-    """An instrument: a subclass overrides the hooks that it needs, and only these are called."""
+    """An instrument. Subclasses override the hooks that they need; only these are called."""
 
     @property
     def name(self) -> str:
-        """What errors call it."""
+        """The name used in error messages."""
         return type(self).__name__
 
     def enter_pass_ctx(self) -> None:
-        """The context is entered."""
+        """Called when the context is entered."""
 
     def exit_pass_ctx(self) -> None:
-        """The context is left."""
+        """Called when the context is left."""
 
     def should_run(self, mod: IRModule, info: PassInfo) -> bool:
-        """Whether a pass may run; all instruments must agree."""
+        """Returns true if a pass may run; all instruments must agree."""
         return True
 
     def run_before_pass(self, mod: IRModule, info: PassInfo) -> None:
-        """A pass is going to run."""
+        """Called before a pass runs."""
 
     def run_after_pass(self, mod: IRModule, info: PassInfo) -> None:
-        """A pass ran; `mod` is what it returned."""
+        """Called after a pass ran; `mod` is its result."""
 
 
 class Watcher(NamedTuple):
-    """The hooks of an instrument that it has, as the host calls them."""
+    """The hooks that an instrument defines, in the form that the host calls."""
 
     name: str
     should_run: Any
@@ -82,7 +82,7 @@ class Watcher(NamedTuple):
 
 
 def _hook(instrument: PassInstrument, name: str) -> Callable[[_passhost.Module, Any], Any] | None:
-    """A hook as the host calls it, or None if the class does not have one of its own."""
+    """Returns a hook in the form that the host calls, or None if the class does not override it."""
     if getattr(type(instrument), name) is getattr(PassInstrument, name):
         return None
     own = getattr(instrument, name)
@@ -100,13 +100,13 @@ def _hook(instrument: PassInstrument, name: str) -> Callable[[_passhost.Module, 
 
 
 def watcher(instrument: PassInstrument) -> Watcher:
-    """The hooks of an instrument."""
+    """Returns the hooks of an instrument."""
     hooks = (_hook(instrument, name) for name in ("should_run", "run_before_pass", "run_after_pass"))
     return Watcher(instrument.name, *hooks)
 
 
 def pass_instrument(pi_cls: type[Any] | None = None) -> Any:
-    """Makes a class with any of the hooks an instrument: its objects are `PassInstrument`s."""
+    """Turns a class with any of the hooks into an instrument; its objects are `PassInstrument`s."""
 
     def create(cls: type[Any]) -> type[PassInstrument]:
         if not inspect.isclass(cls):
@@ -121,19 +121,19 @@ def pass_instrument(pi_cls: type[Any] | None = None) -> Any:
 
 
 class PassTimingInstrument(PassInstrument):
-    """Measures passes. `render()` shows the times, `profiles` has them as data.
+    """Measures passes. `render()` returns the times as text, `profiles` has them as data.
 
-    A pass inside of another one is indented below it.
+    A nested pass is indented below the pass that runs it.
     """
 
     def __init__(self) -> None:
-        """With nothing measured."""
+        """Starts without measurements."""
         self.profiles: list[tuple[int, str, float]] = []
-        """Depth, name and seconds of each pass, in the order in which they began."""
+        """The depth, name and seconds of each pass, in the order in which they started."""
         self._open: list[tuple[int, float]] = []
 
     def enter_pass_ctx(self) -> None:
-        """Forgets what was measured before."""
+        """Discards earlier measurements."""
         self.profiles.clear()
         self._open.clear()
 
@@ -143,13 +143,13 @@ class PassTimingInstrument(PassInstrument):
         self._open.append((len(self.profiles) - 1, time.perf_counter()))
 
     def run_after_pass(self, mod: IRModule, info: PassInfo) -> None:
-        """Stops it."""
+        """Stops the clock of a pass."""
         at, start = self._open.pop()
         depth, name, _ = self.profiles[at]
         self.profiles[at] = (depth, name, time.perf_counter() - start)
 
     def render(self) -> str:
-        """A line for each pass: its name, microseconds, and the part of the whole."""
+        """Returns one line per pass: its name, microseconds, and share of the total."""
         total = sum(seconds for depth, _, seconds in self.profiles if depth == 0)
         lines = (
             f"{'    ' * depth}{name}: {seconds * 1e6:.0f}us ({seconds / total if total else 0:.2%})"
@@ -159,20 +159,20 @@ class PassTimingInstrument(PassInstrument):
 
 
 class PassPrintingInstrument(PassInstrument):
-    """Prints the module before and after passes of these names."""
+    """Prints the module before and after the named passes."""
 
     def __init__(self, print_before_pass_names: list[str], print_after_pass_names: list[str]) -> None:
-        """With names as in `PassInfo.name`."""
+        """Takes names as in `PassInfo.name`."""
         self.print_before_pass_names = print_before_pass_names
         self.print_after_pass_names = print_after_pass_names
 
     def run_before_pass(self, mod: IRModule, info: PassInfo) -> None:
-        """Prints the module if the pass was named."""
+        """Prints the module if the pass is named."""
         if info.name in self.print_before_pass_names:
             _print("Before", mod, info)
 
     def run_after_pass(self, mod: IRModule, info: PassInfo) -> None:
-        """Prints the module if the pass was named."""
+        """Prints the module if the pass is named."""
         if info.name in self.print_after_pass_names:
             _print("After", mod, info)
 
@@ -202,7 +202,7 @@ class DumpIR(PassInstrument):
     """Writes the module after each pass to a file in a folder: `000_Name.py`, `001_Name.py` and so on."""
 
     def __init__(self, dump_dir: Path | str, refresh: bool = False) -> None:
-        """`refresh` empties the folder first."""
+        """Takes the folder; `refresh` empties it first."""
         from pathlib import Path
 
         self.dump_dir = Path(dump_dir)

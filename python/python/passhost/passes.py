@@ -1,6 +1,6 @@
-"""The passes of plugins by name: `passhost.passes.acme.GroupConvolutions(through=["relax.nn.relu"])`.
+"""Plugin passes by name: `passhost.passes.acme.GroupConvolutions(through=["relax.nn.relu"])`.
 
-Signatures and documentation come from the metadata of the plugins, whose code does not run for that:
+Signatures and documentation come from the plugins' metadata, without running their code:
 
 >>> import passhost, inspect
 >>> inspect.signature(passhost.passes.relax.FuseOps)
@@ -31,10 +31,10 @@ _TYPES: dict[str, Any] = {
 
 
 class PassMaker:
-    """Makes passes of one name. Options are keyword arguments."""
+    """Creates passes with one name. Options are keyword arguments."""
 
     def __init__(self, name: str) -> None:
-        """By the full name."""
+        """Takes the full name."""
         facts = _passhost.pass_facts(name)
         self.__name__ = self.__qualname__ = name.rpartition(".")[2]
         self.__doc__ = _documentation(facts)
@@ -42,7 +42,7 @@ class PassMaker:
         self.__signature__ = _signature(facts)
 
     def __call__(self, *args: Any, **options: Any) -> PluginPass:
-        """The pass with these options."""
+        """Returns the pass with these options."""
         try:
             given = self.__signature__.bind(*args, **options).arguments
         except TypeError as error:
@@ -52,12 +52,12 @@ class PassMaker:
         return PluginPass(self._name, checked)
 
     def __repr__(self) -> str:
-        """Its name."""
+        """Returns the name."""
         return f"<pass {self._name}>"
 
 
 def _checked(of: str, name: str, expected: Any, value: Any) -> Any:
-    """The value of an option as the host takes it. Raises `TypeError` or `ValueError` of any other."""
+    """Converts the value of an option to the host's form. Raises `TypeError` or `ValueError` if it is invalid."""
     items = getattr(expected, "__args__", None)
     if items:
         if not isinstance(value, list | tuple):
@@ -96,10 +96,10 @@ def _documentation(facts: dict[str, Any]) -> str:
 
 
 class Namespace:
-    """Passes whose names begin alike."""
+    """The passes with a common prefix."""
 
     def __init__(self, prefix: str = "") -> None:
-        """With this prefix, which ends with a dot unless it is empty."""
+        """Takes the prefix, which ends with a dot unless it is empty."""
         self._prefix = prefix
 
     def _names(self) -> list[str]:
@@ -107,7 +107,7 @@ class Namespace:
         return [name for name in _passhost.pass_names() if name.startswith(self._prefix)]
 
     def __getattr__(self, word: str) -> Any:
-        """The pass or namespace of this name."""
+        """Returns the pass or namespace with this name."""
         if word.startswith("__"):
             raise AttributeError(word)
         names, full = self._names(), self._prefix + word
@@ -119,29 +119,29 @@ class Namespace:
         raise NameNotFoundError(f"no pass `{full}`")
 
     def __getitem__(self, name: str) -> PassMaker:
-        """A pass by its full name, or by its short name where only one has it."""
+        """Returns a pass by its full name, or by its short name if that is unique."""
         _given.text("the name of a pass", name)
         _plugins.ensure_loaded()
         return PassMaker(_passhost.find_pass(self._prefix + name))
 
     def __dir__(self) -> list[str]:
-        """Names in it."""
+        """Lists the names in it."""
         return sorted({name[len(self._prefix) :].split(".")[0] for name in self._names()})
 
     def __repr__(self) -> str:
-        """Its prefix."""
+        """Returns the prefix."""
         return f"<passes {self._prefix}*>"
 
 
 class TvmNames:
-    """The passes of one namespace as TVM has them: functions that take options in order, too."""
+    """The passes of one namespace in TVM's form: functions that also accept options by position."""
 
     def __init__(self, namespace: str) -> None:
-        """Of a namespace, without the dot."""
+        """Takes a namespace, without the dot."""
         self._prefix = f"{namespace}."
 
     def find(self, name: str) -> Callable[..., PluginPass]:
-        """What makes the passes of a name. Raises `AttributeError` if there are none."""
+        """Returns the function that creates passes with a name. Raises `AttributeError` if there is none."""
         if name.startswith("_"):
             raise AttributeError(name)
         _plugins.ensure_loaded()
@@ -152,14 +152,14 @@ class TvmNames:
         return _in_order(name, facts)
 
     def names(self) -> list[str]:
-        """Names of the passes."""
+        """Returns the names of the passes."""
         _plugins.ensure_loaded()
         names = _passhost.pass_names()
         return [name.removeprefix(self._prefix) for name in names if name.startswith(self._prefix)]
 
 
 def _in_order(name: str, facts: dict[str, Any]) -> Callable[..., PluginPass]:
-    """What makes a pass of a plugin, with its options in order or by name."""
+    """Returns a function that creates a plugin pass, with options by position or by name."""
     types = {option["name"]: _TYPES[option["type"]] for option in facts["options"]}
     names = list(types)
 
@@ -170,7 +170,7 @@ def _in_order(name: str, facts: dict[str, Any]) -> Callable[..., PluginPass]:
         unknown = [key for key in given if key not in names]
         if unknown:
             raise TypeError(f"{name}() has no option {unknown[0]!r}; there are: {', '.join(names) or 'none'}")
-        # None stands for what is not given.
+        # None means that an option is not given.
         given = {key: value for key, value in given.items() if value is not None}
         return PluginPass(facts["name"], {key: _checked(name, key, types[key], value) for key, value in given.items()})
 

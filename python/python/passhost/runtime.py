@@ -1,4 +1,4 @@
-"""Executes modules, without TVM: tensors, the virtual machine, and packed functions of Python.
+"""Executes modules without TVM: tensors, the virtual machine, and packed functions in Python.
 
 >>> import numpy, passhost
 >>> mod = passhost.script.from_source('''
@@ -49,36 +49,36 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Device:
-    """A device. Modules are executed on the CPU, whatever it says."""
+    """A device. Modules always run on the CPU."""
 
     device_type: int
     index: int = 0
 
     def dlpack_device_type(self) -> int:
-        """Its kind, as DLPack numbers them."""
+        """The device type, with DLPack's numbering."""
         return self.device_type
 
 
 def cpu(index: int = 0) -> Device:
-    """The CPU."""
+    """Returns the CPU."""
     return Device(1, index)
 
 
 def device(name: str = "cpu", index: int = 0) -> Device:
-    """A device by its name: `cpu` or `llvm`."""
+    """Returns a device by name: `cpu` or `llvm`."""
     if name not in ("cpu", "llvm", "c"):
         raise ValueError(f"passhost executes modules on the CPU, not on {name!r}")
     return cpu(index)
 
 
 class Shape(tuple[int, ...]):
-    """Extents, as a value of a module."""
+    """A shape, as a value of a module."""
 
     __slots__ = ()
 
 
 def tensor(array: Any, device: Any = None) -> Tensor:
-    """A tensor of an array, of anything with `__dlpack__`, or of nested lists. It is on the CPU."""
+    """Creates a CPU tensor from an array, anything with `__dlpack__`, or nested lists."""
     if isinstance(array, Tensor):
         return array
     if hasattr(array, "__dlpack__") and not isinstance(array, np.ndarray):
@@ -87,21 +87,21 @@ def tensor(array: Any, device: Any = None) -> Tensor:
 
 
 def empty(shape: Sequence[int], dtype: str = "float32", device: Any = None, mem_scope: Any = None) -> Tensor:
-    """A tensor whose elements are yet to be written; they are 0."""
+    """Returns a tensor to be written later; its elements are 0."""
     return Tensor(np.zeros(tuple(shape), numpy_dtype(dtype)), dtype)
 
 
 class _Values:
-    """The values of one call, between Python and the machine."""
+    """Converts the values of one call between Python and the virtual machine."""
 
     def __init__(self) -> None:
         self.tensors: dict[_passhost.Array, Tensor] = {}
         self.handles: dict[int, _passhost.Array] = {}
 
     def given(self, value: Any) -> Any:
-        """A value for the machine."""
+        """Converts a value for the virtual machine."""
         if isinstance(value, Tensor):
-            # A tensor that is given twice is one array, whether it keeps what the host has or not.
+            # A tensor that is passed twice is one array, whether or not it caches its host copy.
             handle = self.handles.get(id(value)) or value._handle()
             self.tensors[handle] = value
             self.handles[id(value)] = handle
@@ -117,7 +117,7 @@ class _Values:
         return value
 
     def taken(self, value: Any) -> Any:
-        """A value of the machine for Python. A tensor that was an argument is the same object as before."""
+        """Converts a value of the virtual machine for Python. A tensor that was an argument stays the same object."""
         if isinstance(value, _passhost.Array):
             known = self.tensors.get(value)
             return known if known is not None else Tensor._of(value)
@@ -147,10 +147,10 @@ def register_global_func(name: str, function: F, override: bool = False) -> F: .
 def register_global_func(
     name: str | Callable[..., Any], function: Callable[..., Any] | None = None, override: bool = False
 ) -> Any:
-    """Registers a Python function under a name that modules call, by `R.call_packed` and its siblings.
+    """Registers a Python function under a name that modules call with `R.call_packed` and related operators.
 
-    What a function writes to tensors that are its arguments is seen after the call. A function for `R.call_dps_packed`
-    gets the results as its last arguments, and writes into their arrays.
+    Writes to tensor arguments are visible after the call. A function for `R.call_dps_packed` receives the results as
+    its last arguments, and writes into their arrays.
     """
     if callable(name):
         return register_global_func(name.__name__, name, override)
@@ -165,7 +165,7 @@ def register_global_func(
 
 
 def get_global_func(name: str, allow_missing: bool = False) -> Callable[..., Any] | None:
-    """A registered function; an error if there is none, unless `allow_missing`."""
+    """Returns a registered function. Raises an error if there is none, unless `allow_missing` is set."""
     if name not in _functions and not allow_missing:
         raise ValueError(f"Cannot find global function {name}")
     return _functions.get(name)
@@ -178,7 +178,7 @@ def _returning(function: Callable[..., Any]) -> Callable[[Sequence[Any]], tuple[
         returned = function(*given)
         for tensor in given:
             if isinstance(tensor, Tensor):
-                # What the function may have written to is copied.
+                # Copy tensors that the function may have written to.
                 tensor.numpy()
         result = values.given(returned)
         written = [
@@ -208,19 +208,19 @@ def exec(
     limit_work: int = 2**64 - 1,
     backend: str = "auto",
 ) -> Any:
-    """Executes a function of a module: arrays in, tensors out.
+    """Executes a function of a module: takes arrays and returns tensors.
 
-    `args` are NumPy arrays, tensors, numbers, `Shape`s, strings, or tuples of these, one for each parameter.
-    A tensor that the function writes to, as `R.call_tir_inplace` does, has the new elements after the call; a result
-    that is an argument is the same object. `limit_memory` is in bytes, and half of the memory of the machine if it is
-    left out; `limit_work` is in units of work, as for `passhost exec`.
+    `args` are NumPy arrays, tensors, numbers, `Shape`s, strings, or tuples of these, one for each parameter. A
+    tensor that the function overwrites, as `R.call_tir_inplace` does, has the new elements after the call; a result
+    that is an argument is the same object. `limit_memory` is in bytes; by default, it is half of the machine's
+    memory. `limit_work` is in units of work, as for `passhost exec`.
 
-    Functions of TIR are compiled to native code with `backend="llvm"`, which needs an LLVM library; they are
-    interpreted with `"interpreter"`. `"auto"` compiles those that take long, if there is such a library. Results have
-    the same bits. The code is kept with the module, so that the next call does not compile again.
+    `backend="llvm"` compiles TIR functions to native code, which requires an LLVM library; `"interpreter"`
+    interprets them. `"auto"` compiles long-running functions if the library is available. Results are bitwise
+    identical. Compiled code is kept with the module, so later calls do not compile again.
 
-    Raises `ExecutionError` where the function has no result, with the place; it is a `TypeError` if a value is of
-    another kind than its type says, and a `ValueError` if its data type or number of dimensions differs.
+    Raises `ExecutionError`, with the position, if the execution fails. The error is also a `TypeError` if the kind
+    of a value contradicts its type, and a `ValueError` if its data type or number of dimensions differs.
     """
     if not isinstance(mod, IRModule):
         raise TypeError(f"exec takes an IRModule, not {mod!r}")
@@ -252,11 +252,11 @@ _ADVICE = {
     "--backend llvm": 'backend="llvm"',
     "; --trace shows": "; `passhost exec --trace` shows",
 }
-"""What is advised of flags of the command line, and what to do instead in Python."""
+"""Hints about command-line flags, and the Python equivalents."""
 
 
 def _advised(diagnostic: Diagnostic) -> Diagnostic:
-    """What the host says of an execution, in words for Python."""
+    """Rewrites the hints of an execution's diagnostic for Python."""
     texts = {"message": diagnostic.message, "help": diagnostic.help or "", "rendered": diagnostic.rendered}
     for flags, own in _ADVICE.items():
         texts = {name: text.replace(flags, own) for name, text in texts.items()}
@@ -265,19 +265,19 @@ def _advised(diagnostic: Diagnostic) -> Diagnostic:
 
 
 class Executable:
-    """A module that a `VirtualMachine` runs."""
+    """A module that a `VirtualMachine` can run."""
 
     def __init__(self, mod: IRModule) -> None:
-        """Of a module."""
+        """Takes a module."""
         self.mod = mod
 
     def jit(self, *_options: Any, **_more: Any) -> Executable:
-        """Itself: nothing is left to compile."""
+        """Returns itself, because nothing is left to compile."""
         return self
 
     def export_library(self, file_name: str | os.PathLike[str], **_options: Any) -> None:
-        """Writes it to a file, which `load_module` reads. The file has the module, not machine code: no other program
-        can load it.
+        """Writes the module to a file for `load_module`. The file does not contain machine code, so other programs
+        cannot load it.
         """
         from passhost.ir.json import save_json
 
@@ -286,7 +286,7 @@ class Executable:
 
 
 def load_module(path: str | os.PathLike[str]) -> Executable:
-    """An executable that `export_library` wrote."""
+    """Loads an executable written by `export_library`."""
     from passhost.ir.json import load_json
 
     try:
@@ -300,8 +300,8 @@ def load_module(path: str | os.PathLike[str]) -> Executable:
 
 
 def build(mod: IRModule, target: Any = None, **options: Any) -> Executable:
-    """An executable of a module. Its functions are compiled when they run, for this machine: `target` and the options
-    change nothing.
+    """Returns an executable of a module. Its functions are compiled for this machine when they run; `target` and the
+    options have no effect.
     """
     if not isinstance(mod, IRModule):
         raise TypeError(f"an IRModule is built, not {type(mod).__name__}")
@@ -311,20 +311,20 @@ def build(mod: IRModule, target: Any = None, **options: Any) -> Executable:
 
 @dataclass(frozen=True)
 class BenchmarkResult:
-    """Seconds of a call: for each repetition the mean of its calls."""
+    """The seconds per call: the mean of the calls of each repetition."""
 
     results: tuple[float, ...]
 
     @property
     def mean(self) -> float:
-        """Mean of the repetitions."""
+        """The mean of the repetitions."""
         import statistics
 
         return statistics.fmean(self.results)
 
     @property
     def median(self) -> float:
-        """Median of the repetitions."""
+        """The median of the repetitions."""
         import statistics
 
         return statistics.median(self.results)
@@ -341,13 +341,13 @@ class BenchmarkResult:
 
     @property
     def std(self) -> float:
-        """Standard deviation of the repetitions."""
+        """The standard deviation of the repetitions."""
         import statistics
 
         return statistics.pstdev(self.results)
 
     def __str__(self) -> str:
-        """In milliseconds."""
+        """Formats the times in milliseconds."""
         figures = ("mean", self.mean), ("median", self.median), ("min", self.min), ("max", self.max), ("std", self.std)
         return ", ".join(f"{name} {seconds * 1e3:.3f} ms" for name, seconds in figures)
 
@@ -359,8 +359,8 @@ class BenchmarkResult:
 def benchmark(
     mod: IRModule, *args: Any, function: str = "main", number: int = 1, repeat: int = 5, backend: str = "auto"
 ) -> BenchmarkResult:
-    """Times a function of a module: `repeat` times the mean of `number` calls, after a call without a clock.
-    `backend` is as for `exec`.
+    """Measures a function of a module: `repeat` means of `number` calls each, after an unmeasured call. `backend` is as
+    for `exec`.
     """
     if number < 1 or repeat < 1:
         raise ValueError(f"number and repeat are 1 or more, not {number} and {repeat}")
@@ -373,7 +373,7 @@ class VirtualMachine(Mapping[str, Callable[..., Any]]):
     def __init__(
         self, rt_mod: Executable | IRModule, device: Any = None, memory_cfg: Any = None, *, backend: str = "auto"
     ) -> None:
-        """On the CPU, whatever the device says. `backend` is as for `exec`."""
+        """Takes an executable. It always runs on the CPU. `backend` is as for `exec`."""
         if not isinstance(rt_mod, Executable | IRModule):
             raise ValueError(f"a VirtualMachine runs an Executable or an IRModule, not {type(rt_mod).__name__}")
         self.mod = rt_mod.mod if isinstance(rt_mod, Executable) else rt_mod
@@ -383,7 +383,7 @@ class VirtualMachine(Mapping[str, Callable[..., Any]]):
         self._saved: dict[str, Callable[..., Any]] = {}
 
     def __getitem__(self, name: str) -> Callable[..., Any]:
-        """A function, which can be called."""
+        """Returns a function, which can be called."""
         if name in self._saved:
             return self._saved[name]
         self._check(name)
@@ -403,16 +403,16 @@ class VirtualMachine(Mapping[str, Callable[..., Any]]):
             raise AttributeError(f"the module has no function {name!r}")
 
     def __iter__(self) -> Iterator[str]:
-        """Names of the functions."""
+        """Iterates over the names of the functions."""
         return iter([name for name, _ in self.mod._handle().functions()])
 
     def __len__(self) -> int:
-        """Number of the functions."""
+        """Returns the number of functions."""
         return len(self.mod._handle())
 
     def _arguments(self, name: str, args: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:
-        """Arguments in the order of the parameters: those by name where they belong, the others in the places left.
-        Numbers for tensors become tensors.
+        """Arranges arguments in the order of the parameters: named arguments by name, the others in the remaining
+        positions. Numbers for tensor parameters become tensors.
         """
         from passhost.relax.type import TensorType
 
@@ -431,17 +431,17 @@ class VirtualMachine(Mapping[str, Callable[..., Any]]):
         )
 
     def set_input(self, func_name: str, *args: Any, **named: Any) -> None:
-        """Arguments for `invoke_stateful`, in order or by the names of parameters."""
+        """Sets the arguments for `invoke_stateful`, in order or by parameter name."""
         self._inputs[func_name] = self._arguments(func_name, args, named)
 
     def invoke_stateful(self, func_name: str) -> None:
-        """Calls a function with its inputs; `get_outputs` gives the result."""
+        """Calls a function with its stored arguments; `get_outputs` returns the result."""
         if func_name not in self._inputs:
             raise ValueError(f"no inputs of {func_name!r} were set; call set_input first")
         self._outputs[func_name] = self._exec(func_name, self._inputs[func_name])
 
     def get_outputs(self, func_name: str) -> Any:
-        """The result of the last `invoke_stateful`."""
+        """Returns the result of the last `invoke_stateful`."""
         if func_name not in self._outputs:
             raise ValueError(f"{func_name!r} was not invoked; call invoke_stateful first")
         return self._outputs[func_name]
@@ -449,7 +449,8 @@ class VirtualMachine(Mapping[str, Callable[..., Any]]):
     def save_function(
         self, func_name: str, saved_name: str, *args: Any, include_return: bool = True, **named: Any
     ) -> None:
-        """Makes `vm[saved_name]()` call a function with these arguments; it gives the result if `include_return`."""
+        """Makes `vm[saved_name]()` call a function with these arguments; it returns the result if `include_return` is
+        set."""
         if self.mod._handle().get(saved_name) is not None:
             raise ValueError(f"the module has a function {saved_name!r}; save it under another name")
         given = self._arguments(func_name, args, named)
@@ -471,10 +472,10 @@ class VirtualMachine(Mapping[str, Callable[..., Any]]):
         repeats_to_cooldown: int = 1,
         f_preproc: str = "",
     ) -> Callable[..., BenchmarkResult]:
-        """What measures a function, one of `save_function`, or `invoke_stateful`: it takes the arguments, calls once
-        without a clock, and then `repeat` times `number` times.
+        """Returns a function that measures a function of the module, one of `save_function`, or `invoke_stateful`. It
+        takes the arguments, makes one unmeasured call, and then `repeat` times `number` calls.
 
-        A repetition that takes less than `min_repeat_ms` is done again with more calls. After each
+        A repetition that takes less than `min_repeat_ms` is repeated with more calls. After each
         `repeats_to_cooldown` of them, it waits `cooldown_interval_ms`. `f_preproc` is a registered function that is
         called with the arguments before each repetition.
         """
@@ -510,7 +511,7 @@ def _seconds(function: Callable[..., Any], args: tuple[Any, ...], calls: int) ->
 
 
 def _number_tensor(value: Any) -> Any:
-    """A number of Python as a tensor, as TVM takes it."""
+    """Converts a Python number to a tensor, as TVM does."""
     if isinstance(value, bool | int):
         return Tensor(value, "int32")
     return Tensor(value, "float32") if isinstance(value, float) else value

@@ -1,4 +1,4 @@
-"""Passes as values: contexts, Sequentials, and passes made of Python functions, as in `tvm.transform`.
+"""Pass contexts, Sequentials, and passes made from Python functions, as in `tvm.transform`.
 
 >>> import passhost
 >>> from passhost.transform import module_pass, Sequential

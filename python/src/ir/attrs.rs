@@ -1,4 +1,4 @@
-//! Attributes, between Python and the host.
+//! Converts attributes between Python and the host.
 
 use crate::ir::classes::{Kind, classes, made};
 use crate::ir::constants;
@@ -10,7 +10,7 @@ use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 
-/// The value of an attribute as an object of Python. Attributes are nested at most [`MAX_DEPTH`] deep.
+/// Converts the value of an attribute to a Python object. Attributes are nested at most [`MAX_DEPTH`] deep.
 ///
 /// [`MAX_DEPTH`]: passhost::plugin_api::ir::records::MAX_DEPTH
 pub(crate) fn expanded<'py>(
@@ -57,7 +57,7 @@ pub(crate) fn expanded<'py>(
     })
 }
 
-/// A dimension that is an attribute.
+/// Converts a dimension in an attribute.
 fn dim_object<'py>(tables: &mut Tables, py: Python<'py>, dim: &Dim, raw: &RawView<'_>) -> PyResult<Bound<'py, PyAny>> {
     let at = (0..raw.prims().len() as u32).find(|id| passhost::plugin_api::ir::types::dim_at(raw, *id) == *dim);
     match at {
@@ -66,7 +66,7 @@ fn dim_object<'py>(tables: &mut Tables, py: Python<'py>, dim: &Dim, raw: &RawVie
     }
 }
 
-/// The entries of a dict.
+/// Converts the entries of a dict.
 pub(crate) fn entries<'py>(
     tables: &mut Tables,
     py: Python<'py>,
@@ -80,7 +80,7 @@ pub(crate) fn entries<'py>(
     Ok(made)
 }
 
-/// Attributes of a call; `None` where there are none.
+/// Converts the attributes of a call; `None` if there are none.
 pub(crate) fn of_call<'py>(
     tables: &mut Tables,
     py: Python<'py>,
@@ -94,10 +94,10 @@ pub(crate) fn of_call<'py>(
     Ok(made!(py, classes(py)?.attrs, "_entries": entries))
 }
 
-/// How deep lists and dicts of Python may be nested as attributes.
+/// Maximum nesting depth of Python lists and dicts in attributes.
 const DEPTH: usize = 200;
 
-/// An attribute from an object of Python.
+/// Converts a Python object to an attribute.
 pub(crate) fn sealed(sealer: &mut Sealer, value: &Bound<'_, PyAny>, depth: usize) -> PyResult<Attr> {
     let py = value.py();
     if depth > DEPTH {
@@ -134,7 +134,7 @@ pub(crate) fn sealed(sealer: &mut Sealer, value: &Bound<'_, PyAny>, depth: usize
     object(sealer, value, depth)
 }
 
-/// An attribute from an object of the package, or from a dict.
+/// Converts an object of the package, or a dict, to an attribute.
 fn object(sealer: &mut Sealer, value: &Bound<'_, PyAny>, depth: usize) -> PyResult<Attr> {
     let py = value.py();
     let classes = classes(py)?;

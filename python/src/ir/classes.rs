@@ -1,4 +1,4 @@
-//! The classes of the package, fetched once, and how their objects are made.
+//! Caches the classes of the package, and creates their objects.
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -9,26 +9,26 @@ static CLASSES: PyOnceLock<Classes> = PyOnceLock::new();
 
 macro_rules! classes {
     ($($kind:ident $field:ident: $module:literal $name:literal;)*) => {
-        /// What an object of the package is.
+        /// The kind of an object of the package.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(crate) enum Kind {
             $(#[doc = $name] $kind,)*
         }
 
-        /// Classes of the package: those that objects are made of, and those that are only looked for.
+        /// Classes of the package: those of which objects are created, and those that are only recognized.
         #[allow(dead_code, reason = "some are only looked for")]
         pub(crate) struct Classes {
             $(pub(crate) $field: Py<PyType>,)*
             kinds: HashMap<usize, Kind>,
-            /// `object.__new__`.
+            /// The function `object.__new__`.
             maker: Py<PyAny>,
-            /// The type of an expression whose type is not known.
+            /// The type of an expression whose type is unknown.
             pub(crate) missing: Py<PyAny>,
-            /// `Op._of`.
+            /// The function `Op._of`.
             pub(crate) op_of: Py<PyAny>,
-            /// `prim_type`.
+            /// The function `prim_type`.
             pub(crate) prim_type: Py<PyAny>,
-            /// `scalar`.
+            /// The function `scalar`.
             pub(crate) scalar: Py<PyAny>,
         }
 
@@ -116,13 +116,13 @@ classes! {
     IterVar iter_var: "passhost.te.expr" "IterVar";
 }
 
-/// The classes of the package.
+/// Returns the classes of the package.
 pub(crate) fn classes(py: Python<'_>) -> PyResult<&'static Classes> {
     CLASSES.get_or_try_init(py, || Classes::import(py))
 }
 
 impl Classes {
-    /// What an object is: by its class, or by the class of the package that its class is made of.
+    /// Returns the kind of an object, from its class or from the package's base class of its class.
     pub(crate) fn kind(&self, object: &Bound<'_, PyAny>) -> Option<Kind> {
         let class = object.get_type();
         if let Some(kind) = self.kinds.get(&(class.as_ptr() as usize)) {
@@ -131,13 +131,13 @@ impl Classes {
         class.mro().iter().find_map(|base| self.kinds.get(&(base.as_ptr() as usize)).copied())
     }
 
-    /// An object of a class, without its fields.
+    /// Creates an object of a class without its fields.
     pub(crate) fn bare<'py>(&self, py: Python<'py>, class: &Py<PyType>) -> PyResult<Bound<'py, PyAny>> {
         self.maker.bind(py).call1((class,))
     }
 }
 
-/// An object of a class with these fields: `made!(py, classes.tuple, "_fields": fields, "_ty": ty)`.
+/// Creates an object of a class with these fields: `made!(py, classes.tuple, "_fields": fields, "_ty": ty)`.
 macro_rules! made {
     ($py:expr, $class:expr, $($field:literal: $value:expr),* $(,)?) => {{
         let object = $crate::ir::classes::classes($py)?.bare($py, &$class)?;

@@ -1,11 +1,11 @@
-//! Data of constants, between NumPy and the host.
+//! Converts constant data between NumPy and the host.
 
 use crate::ir::classes::{classes, made};
 use passhost::plugin_api::ir::{DType, Tensor};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-/// The value of a constant: an array of NumPy that cannot be written.
+/// Returns the value of a constant as a read-only NumPy array.
 pub(crate) fn array<'py>(
     py: Python<'py>,
     tensor: &Tensor,
@@ -19,7 +19,7 @@ pub(crate) fn array<'py>(
     Ok(made!(py, classes(py)?.constant, "_value": value, "_ty": ty))
 }
 
-/// The data of a constant.
+/// Returns the data of a constant.
 pub(crate) fn tensor(value: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     let module = value.py().import("passhost._tensor")?;
     let bytes = module.call_method1("bytes_of", (value,))?;

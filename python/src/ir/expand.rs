@@ -1,5 +1,5 @@
-//! A function of the host as objects of Python. One walk over its nodes in program order, without recursion: the regions
-//! that are open are a stack.
+//! Converts a function of the host to Python objects, in one walk over its nodes in program order. Open regions are
+//! kept on a stack instead of recursing.
 
 use crate::errors::raised;
 use crate::ir::attrs::{entries, of_call};
@@ -16,7 +16,7 @@ use pyo3::types::{PyDict, PyTuple};
 /// The operator that calls external functions.
 pub(crate) const CALL_PACKED: &str = "relax.call_packed";
 
-/// A region whose content is being made.
+/// A region whose content is being converted.
 struct Open<'a, 'py> {
     header: Value<'a>,
     params: Vec<Bound<'py, PyAny>>,
@@ -29,7 +29,7 @@ struct Expander<'a, 'py> {
     py: Python<'py>,
     raw: &'a RawView<'a>,
     tables: Tables,
-    /// What each node is for those that use it: its variable, or the expression itself.
+    /// The object by which users refer to each node: its variable, or the expression itself.
     values: Vec<Option<Bound<'py, PyAny>>>,
     open: Vec<Open<'a, 'py>>,
 }
@@ -50,8 +50,8 @@ pub(crate) fn expand<'py>(
     expander.function(&body.0)
 }
 
-/// What a call calls, and its arguments. That of an external function is one of the function, as in TVM; the host has the
-/// operator `relax.call_packed` for it.
+/// Returns the callee and the arguments of a call. As in TVM, the callee of an external call is the function; the host
+/// represents it by the operator `relax.call_packed`.
 fn called<'py>(
     py: Python<'py>,
     callee: Bound<'py, PyAny>,
@@ -131,7 +131,7 @@ impl<'a, 'py> Expander<'a, 'py> {
     fn node(&mut self, value: Value<'a>, at: usize) -> PyResult<()> {
         match value.kind() {
             kind::FUNC => {
-                // It can call itself, so its variable comes first.
+                // The function can call itself, so its variable is created first.
                 if at > 0 {
                     self.values[at] = Some(self.variable(value)?);
                 }
@@ -160,7 +160,7 @@ impl<'a, 'py> Expander<'a, 'py> {
         self.open.push(Open { header, params, blocks, bindings, result: None });
     }
 
-    /// The variable of a parameter or binding. A scalar one is the symbolic variable that types mention.
+    /// Returns the variable of a parameter or binding. A scalar variable is the symbolic variable that types mention.
     fn variable(&mut self, value: Value<'a>) -> PyResult<Bound<'py, PyAny>> {
         if let Some(sym) = value.symbol() {
             return self.tables.sym(self.py, self.raw, sym.id, sym.dtype);
@@ -211,7 +211,7 @@ impl<'a, 'py> Expander<'a, 'py> {
         Ok(made!(py, class, "_op": callee, "_args": args, "_attrs": attrs, "_ty_args": types, "_ty": ty))
     }
 
-    /// A value where it belongs: a binding of the open block, or an expression for its user.
+    /// Adds a value as a binding of the open block, or returns it to its user as an expression.
     fn place(&mut self, value: Value<'a>, expr: Bound<'py, PyAny>) -> PyResult<()> {
         let py = self.py;
         let at = value.index().ok_or_else(broken)?;
@@ -248,7 +248,7 @@ impl<'a, 'py> Expander<'a, 'py> {
             }
             kind::BRANCH => {
                 let seq = self.sequence(open)?;
-                // The If around it has its branches where a function has parameters.
+                // The enclosing If keeps its branches where a function keeps its parameters.
                 self.open.last_mut().ok_or_else(broken)?.params.push(seq);
             }
             kind::SEQ => {
@@ -287,7 +287,7 @@ impl<'a, 'py> Expander<'a, 'py> {
         Ok(made!(py, classes(py)?.seq, "_blocks": PyTuple::new(py, open.blocks)?, "_body": result, "_ty": ty))
     }
 
-    /// What a function consists of.
+    /// Returns the parts of a function.
     fn parts(&mut self, mut open: Open<'a, 'py>) -> PyResult<Bound<'py, PyTuple>> {
         let py = self.py;
         let params = PyTuple::new(py, std::mem::take(&mut open.params))?;

@@ -1,4 +1,4 @@
-//! Types of expressions that are not in a function yet.
+//! Infers types of expressions that are not part of a function yet.
 
 use crate::ir::seal::Sealer;
 use passhost::plugin_api::ir::{TypeId, V};
@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use std::collections::HashMap;
 use std::sync::Mutex;
 
-/// How many nodes and types are kept before everything is forgotten.
+/// Maximum number of cached nodes and types; beyond it, the cache is cleared.
 const KEPT: u32 = 100_000;
 
 /// Asks the operators for types of calls, and remembers what they said of equal ones.
@@ -18,7 +18,7 @@ pub(crate) struct Inferrer(Mutex<State>);
 
 struct State {
     sealer: Sealer,
-    /// Type and purity of calls by callee, attributes and arguments.
+    /// Type and purity of calls, keyed by callee, attributes and arguments.
     known: HashMap<Vec<u32>, (TypeId, bool)>,
 }
 

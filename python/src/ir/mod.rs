@@ -1,5 +1,4 @@
-//! IR objects of Python: made of bodies of the host when they are looked at, and made into bodies when the host needs
-//! them.
+//! Python's IR objects: created from host bodies on access, and converted to bodies when the host needs them.
 
 pub(crate) mod attrs;
 pub(crate) mod classes;

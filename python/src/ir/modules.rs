@@ -110,7 +110,7 @@ pub(crate) fn prim_func_type<'py>(py: Python<'py>, body: &Body) -> PyResult<Boun
     sealer.tables.ty(py, &sealer.b.raw(), number)
 }
 
-/// Says of each call that its type is the one that it has.
+/// An operator environment in which each call has the type that it declares.
 struct AsDeclared<'e>(&'e Engine);
 
 impl Infer for AsDeclared<'_> {

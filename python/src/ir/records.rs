@@ -1,4 +1,4 @@
-//! The records of a body for NumPy, without a copy: objects with `__array_interface__`, which keep the body alive.
+//! Exposes the records of a body to NumPy without a copy: objects with `__array_interface__` that keep the body alive.
 
 use passhost::plugin_api::ir::records::*;
 use passhost::plugin_api::ir::{self, RawView};
@@ -15,10 +15,10 @@ pub(crate) struct Records {
     section: &'static Section,
 }
 
-/// Where the records are: address and number.
+/// Returns the address and number of the records.
 type Found = fn(&RawView<'_>) -> (usize, usize);
 
-/// A section of a body: its name, where it is, and the name and type of each column.
+/// A section of a body: its name, its location, and the name and type of each column.
 struct Section {
     name: &'static str,
     found: Found,
@@ -75,7 +75,7 @@ sections! {
     var_names { off: u32 }
 }
 
-/// Bytes of a number, from its type as NumPy writes it.
+/// Returns the size in bytes of a NumPy number type.
 fn width(number: &str) -> usize {
     number.bytes().last().map_or(0, |digit| usize::from(digit - b'0'))
 }
@@ -115,7 +115,7 @@ macro_rules! named {
     ($module:ident: $($name:ident)*) => { vec![$((stringify!($name), u64::from($module::$name))),*] };
 }
 
-/// Names and numbers: of the kinds of nodes, their flags, the kinds of leaves, and the kinds of types.
+/// Names and numbers of node kinds, node flags, leaf kinds, and type kinds.
 type Kinds = Vec<(&'static str, Vec<(&'static str, u64)>)>;
 
 /// What the numbers in the tables mean.

@@ -1,4 +1,4 @@
-//! Operations on scalars: their numbers in records, and their classes.
+//! Maps scalar operations between their numbers in records and their classes.
 
 use crate::ir::classes::{Classes, Kind};
 use passhost::plugin_api::ir::records::prim;
@@ -7,7 +7,7 @@ use pyo3::types::PyType;
 
 macro_rules! operations {
     ($($number:ident $kind:ident $field:ident;)*) => {
-        /// The class of an operation on two scalars.
+        /// Returns the class of a binary scalar operation.
         pub(crate) fn class_of(classes: &Classes, number: u16) -> Option<&Py<PyType>> {
             Some(match number {
                 $(prim::$number => &classes.$field,)*
@@ -16,7 +16,7 @@ macro_rules! operations {
             })
         }
 
-        /// The operation on two scalars that an object is.
+        /// Returns the number of the binary scalar operation that an object represents.
         pub(crate) fn number_of(kind: Kind) -> Option<u16> {
             Some(match kind {
                 $(Kind::$kind => prim::$number,)*

@@ -1,4 +1,4 @@
-//! Objects of Python as a function of the host.
+//! Converts Python objects to a function of the host.
 
 use crate::errors::ill_formed;
 use crate::ir::classes::{Classes, Kind, classes};
@@ -23,28 +23,28 @@ use pyo3::types::PyDict;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// How deep expressions of Python may be nested.
+/// Maximum nesting depth of Python expressions.
 const DEPTH: usize = 400;
-/// How many expressions one binding may have: one that is used twice counts twice.
+/// Maximum number of expressions in one binding; shared expressions count repeatedly.
 const MOST: usize = 1 << 18;
 
-/// Makes a body of objects of Python.
+/// Builds a body from Python objects.
 pub(crate) struct Sealer {
     pub(crate) b: BodyBuilder,
     pub(crate) engine: Arc<Engine>,
-    /// Types by the address of their object, which is kept.
+    /// Types, by the address of their object, which is kept alive.
     pub(crate) types: HashMap<usize, (Py<PyAny>, TypeId)>,
-    /// Variables that are visible, by the address of their object, which is kept.
+    /// Visible variables, by the address of their object, which is kept alive.
     values: HashMap<usize, (Py<PyAny>, V)>,
     syms: HashMap<usize, (Py<PyAny>, Sym)>,
-    /// What was made of the tables, for types that are inferred.
+    /// Objects created from the tables, for inferred types.
     pub(crate) tables: Tables,
     /// Functions of the module: bodies, or types.
     globals: Option<Py<PyDict>>,
     global_vars: HashMap<String, V>,
-    /// A variable of each type, if variables need no definition.
+    /// One variable per type, if variables need no definition.
     free: Option<HashMap<TypeId, V>>,
-    /// Variables that were defined in each open scope.
+    /// Variables defined in each open scope.
     scopes: Vec<Vec<usize>>,
     defined: HashSet<usize>,
     in_dataflow: bool,
@@ -66,7 +66,7 @@ pub(crate) fn seal(
     sealer.b.finish().map(Body).map_err(|error| ill_formed(py, &error.to_string()))
 }
 
-/// What is around an expression that becomes a binding.
+/// The context of an expression that becomes a binding.
 #[derive(Clone, Copy)]
 struct Bound1<'n> {
     name: &'n str,
@@ -75,7 +75,8 @@ struct Bound1<'n> {
 }
 
 impl Sealer {
-    /// With nothing in it. If variables are `free`, each is one of its type, defined or not.
+    /// Creates an empty sealer. If variables are `free`, any variable is accepted by its type, even if it is not
+    /// defined.
     pub(crate) fn new(engine: Arc<Engine>, free: bool) -> Sealer {
         Sealer {
             b: BodyBuilder::new(),
@@ -95,7 +96,7 @@ impl Sealer {
         }
     }
 
-    /// The symbolic variable that a scalar variable is.
+    /// Returns the symbolic variable of a scalar variable.
     pub(crate) fn symbol(&mut self, var: &Bound<'_, PyAny>) -> PyResult<Dim> {
         let key = var.as_ptr() as usize;
         if let Some((_, sym)) = self.syms.get(&key) {
@@ -113,7 +114,7 @@ impl Sealer {
         Ok(Dim::Var(sym))
     }
 
-    /// The symbolic variables so far: by the address of their object, and their objects by number.
+    /// Returns the symbolic variables so far: by the address of their object, and their objects by number.
     pub(crate) fn symbols(&mut self) -> (HashMap<usize, Sym>, HashMap<u32, Py<PyAny>>) {
         let by_object = self.syms.iter().map(|(key, (_, sym))| (*key, *sym)).collect();
         (by_object, std::mem::take(&mut self.tables.syms))
@@ -129,7 +130,7 @@ impl Sealer {
         }
     }
 
-    /// Says that a variable is a value from here on.
+    /// Defines a variable as a value from here on.
     fn define(&mut self, var: &Bound<'_, PyAny>, v: V, inner: bool) -> PyResult<()> {
         let key = var.as_ptr() as usize;
         if !self.defined.insert(key) {
@@ -137,7 +138,7 @@ impl Sealer {
             return Err(ill_formed(var.py(), &format!("Var {name} is defined more than once")));
         }
         self.values.insert(key, (var.clone().unbind(), v));
-        // Variables of a dataflow block that are its outputs belong to the scope around it.
+        // Output variables of a dataflow block belong to the surrounding scope.
         let scope = self.scopes.len().saturating_sub(if self.in_dataflow && !inner { 2 } else { 1 });
         if let Some(scope) = self.scopes.get_mut(scope) {
             scope.push(key);
@@ -145,7 +146,7 @@ impl Sealer {
         Ok(())
     }
 
-    /// The type that a variable has; that of a scalar says which symbolic variable it is.
+    /// Returns the type of a variable; the type of a scalar identifies its symbolic variable.
     fn var_type(&mut self, var: &Bound<'_, PyAny>) -> PyResult<TypeId> {
         let ty = var.getattr(intern!(var.py(), "ty"))?;
         if classes(var.py())?.kind(&ty) == Some(Kind::PrimType)
@@ -156,7 +157,7 @@ impl Sealer {
         self.ty(&ty)
     }
 
-    /// A function: the root, or one in another function, which has a binding.
+    /// Converts a function: the root, or a nested one, which has a binding.
     fn function(
         &mut self,
         function: &Bound<'_, PyAny>,
@@ -212,7 +213,7 @@ impl Sealer {
         Ok(self.b.attrs(kept.iter().map(|(key, value)| (key.as_str(), value.clone()))))
     }
 
-    /// Entries of attributes; none of None.
+    /// Converts the entries of attributes; None has no entries.
     fn entries(&mut self, attrs: &Bound<'_, PyAny>) -> PyResult<Vec<(String, Attr)>> {
         if attrs.is_none() {
             return Ok(Vec::new());
@@ -222,7 +223,7 @@ impl Sealer {
         entries.iter().map(|(key, value)| Ok((key.extract()?, attrs::sealed(self, &value, 0)?))).collect()
     }
 
-    /// Blocks and the value after them, in the region that is open.
+    /// Converts blocks and their result into the open region.
     fn sequence(&mut self, seq: &Bound<'_, PyAny>, depth: usize) -> PyResult<V> {
         let py = seq.py();
         if classes(py)?.kind(seq) != Some(Kind::SeqExpr) {
@@ -276,7 +277,7 @@ impl Sealer {
         self.define(&var, v, inner)
     }
 
-    /// An expression that becomes a binding.
+    /// Converts an expression that becomes a binding.
     fn bound(&mut self, value: &Bound<'_, PyAny>, bound: Bound1<'_>, depth: usize) -> PyResult<V> {
         let v = self.expr(value, depth)?;
         let is_new = matches!(
@@ -295,13 +296,13 @@ impl Sealer {
         Ok(v)
     }
 
-    /// An expression by itself.
+    /// Converts an expression on its own.
     pub(crate) fn alone(&mut self, expr: &Bound<'_, PyAny>) -> PyResult<V> {
         self.left = MOST;
         self.expr(expr, 0)
     }
 
-    /// An expression where it is used.
+    /// Converts an expression at its use.
     pub(crate) fn expr(&mut self, expr: &Bound<'_, PyAny>, depth: usize) -> PyResult<V> {
         let py = expr.py();
         let classes: &Classes = classes(py)?;
@@ -367,7 +368,7 @@ impl Sealer {
         Ok(*free.entry(id).or_insert_with(|| b.param("v", id)))
     }
 
-    /// Constants, names and the like.
+    /// Converts constants, names and similar leaves.
     fn leaf(&mut self, expr: &Bound<'_, PyAny>, of: Option<Kind>) -> PyResult<V> {
         let py = expr.py();
         match of {
@@ -408,7 +409,7 @@ impl Sealer {
         }
     }
 
-    /// A function of the module, with the type that it has there.
+    /// Converts a reference to a function of the module, with its type there.
     fn global(&mut self, var: &Bound<'_, PyAny>) -> PyResult<V> {
         let py = var.py();
         let name: String = var.getattr(intern!(py, "name_hint"))?.extract()?;
@@ -425,14 +426,14 @@ impl Sealer {
             None => self.type_of_its_own(&var.getattr(intern!(py, "ty"))?)?,
         };
         let v = self.b.global_var(&name, ty);
-        // A plain variable may be one of another module.
+        // A plain variable may belong to another module.
         if self.free.is_none() {
             self.global_vars.insert(name, v);
         }
         Ok(v)
     }
 
-    /// A type whose symbolic variables are its own: those of another function, or of this one as others see it.
+    /// Converts a type with its own symbolic variables: the type of another function, or the external type of this one.
     fn type_of_its_own(&mut self, ty: &Bound<'_, PyAny>) -> PyResult<TypeId> {
         let (syms, types) = (std::mem::take(&mut self.syms), std::mem::take(&mut self.types));
         let made = self.ty(ty);
@@ -456,7 +457,7 @@ impl Sealer {
         let cond = self.expr(&expr.getattr(intern!(py, "cond"))?, depth + 1)?;
         let ty = self.ty(&expr.getattr(intern!(py, "ty"))?)?;
         let v = self.b.begin(NodeSpec::new(kind::IF).ty(ty), &[cond], None);
-        // A binding in a branch of an If is never one of the dataflow block around it.
+        // A binding in a branch of an If is never part of the surrounding dataflow block.
         let outer = std::mem::replace(&mut self.in_dataflow, false);
         for branch in ["true_branch", "false_branch"] {
             self.b.begin(NodeSpec::new(kind::BRANCH), &[], None);
@@ -501,7 +502,7 @@ impl Sealer {
         };
         let v = self.b.call(callee, &args, attrs, ty, effect, None);
         if ty == TypeId::NONE && self.free.is_none() {
-            // Who has no type here gets it when the function is normalized, which says what is wrong with it.
+            // A call without a type gets one when the function is normalized, which also reports its errors.
             if let Ok(found) = self.b.with(v, |value| value.as_call().map(|call| engine.infer(call))).transpose()
                 && let Some(inferred) = found
             {
@@ -523,7 +524,7 @@ impl Sealer {
                 *value = canonical_attr(attr, std::mem::replace(value, Attr::None));
             }
         }
-        // What has no default is missing, which the rule of the operator says.
+        // Attributes without a default stay missing, which the operator's type rule reports.
         add_defaults(info, &mut entries);
         if entries.is_empty() {
             return Ok(AttrsId::NONE);

@@ -1,5 +1,5 @@
-//! The tables of a body as objects of Python: its scalars, types, leaves and attributes. Records point to those before
-//! them, so each table is made from its beginning, as far as it is needed.
+//! Converts the tables of a body to Python objects: scalars, types, leaves and attributes. Records refer to earlier
+//! ones, so each table is converted from its beginning, as far as needed.
 
 use crate::ir::classes::{Classes, classes, made};
 use crate::ir::{attrs, constants, scalars};
@@ -10,20 +10,20 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple, PyType};
 use std::collections::HashMap;
 
-/// What was made of the tables of one body.
+/// The objects created from the tables of one body.
 #[derive(Default)]
 pub(crate) struct Tables {
     prims: Vec<Py<PyAny>>,
     types: Vec<Py<PyAny>>,
     leaves: HashMap<u32, Py<PyAny>>,
-    /// Symbolic variables by their number.
+    /// Symbolic variables by number.
     pub(crate) syms: HashMap<u32, Py<PyAny>>,
-    /// Variables that may be used again, by their names.
+    /// Variables that may be reused, by name.
     pub(crate) known: Option<Py<PyDict>>,
 }
 
 impl Tables {
-    /// A symbolic variable.
+    /// Returns a symbolic variable.
     pub(crate) fn sym<'py>(
         &mut self,
         py: Python<'py>,
@@ -44,7 +44,7 @@ impl Tables {
         Ok(var)
     }
 
-    /// The known variable of a name, class and type. It is known once.
+    /// Returns the known variable with a name, class and type, and removes it from the known ones.
     pub(crate) fn take_known<'py>(
         &mut self,
         py: Python<'py>,
@@ -62,7 +62,7 @@ impl Tables {
         Ok(Some(var))
     }
 
-    /// A scalar expression.
+    /// Returns a scalar expression.
     pub(crate) fn prim<'py>(&mut self, py: Python<'py>, raw: &RawView<'_>, id: u32) -> PyResult<Bound<'py, PyAny>> {
         while self.prims.len() <= id as usize {
             let Some(rec) = raw.prims().get(self.prims.len()) else { return Err(broken()) };
@@ -87,7 +87,7 @@ impl Tables {
             prim::VAR => self.sym(py, raw, rec.a, dtype)?,
             prim::NOT => made!(py, classes.not, "_a": before(rec.a)?, "_ty": ty()?),
             prim::CAST => made!(py, classes.cast, "_value": before(rec.a)?, "_ty": ty()?),
-            // Only an IF looks at it.
+            // Used only by an IF.
             prim::ELSE => PyTuple::new(py, [before(rec.a)?, before(rec.b)?])?.into_any(),
             prim::IF => {
                 let both = before(rec.b)?.into_bound(py);
@@ -105,7 +105,7 @@ impl Tables {
         })
     }
 
-    /// A type; the missing one where there is none.
+    /// Returns a type, or the missing type if there is none.
     pub(crate) fn ty<'py>(&mut self, py: Python<'py>, raw: &RawView<'_>, id: u32) -> PyResult<Bound<'py, PyAny>> {
         if id == NONE {
             return Ok(classes(py)?.missing.bind(py).clone());
@@ -202,7 +202,7 @@ impl Tables {
         Ok(made!(py, classes.shape, "_values": dims, "_ty": ty))
     }
 
-    /// A leaf as an expression, or as a type if it is a type argument.
+    /// Returns a leaf as an expression, or as a type if it is a type argument.
     pub(crate) fn leaf<'py>(
         &mut self,
         py: Python<'py>,
@@ -246,7 +246,7 @@ impl Tables {
         })
     }
 
-    /// The value of an attribute.
+    /// Returns the value of an attribute.
     pub(crate) fn attr<'py>(
         &mut self,
         py: Python<'py>,
@@ -256,7 +256,7 @@ impl Tables {
         attrs::expanded(self, py, view, raw)
     }
 
-    /// The object of a type of a view.
+    /// Returns the object for a type of a view.
     pub(crate) fn of_ty<'py>(&mut self, py: Python<'py>, ty: Ty<'_>, raw: &RawView<'_>) -> PyResult<Bound<'py, PyAny>> {
         self.ty(py, raw, ty.id())
     }
@@ -266,12 +266,12 @@ fn leaf_kind(kind: u16) -> String {
     if kind >= 0x8000 { format!("{kind} of a vendor") } else { format!("{kind}, not one of {}", leaf::ATTR) }
 }
 
-/// The type of scalars of a data type.
+/// Returns the type of scalars of a data type.
 pub(crate) fn scalar_type(py: Python<'_>, dtype: DType) -> PyResult<Bound<'_, PyAny>> {
     classes(py)?.prim_type.bind(py).call1((dtype.to_string(),))
 }
 
-/// A sealed body never has this.
+/// Returns the error for an inconsistent body, which sealed bodies never cause.
 pub(crate) fn broken() -> PyErr {
     PyValueError::new_err("the function contradicts itself: a record points to a later one")
 }

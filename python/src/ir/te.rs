@@ -1,4 +1,4 @@
-//! Tensor expressions of Python as a PrimFunc.
+//! Converts Python tensor expressions to a PrimFunc.
 
 use crate::engine;
 use crate::errors::ill_formed;
@@ -15,16 +15,17 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use std::collections::HashMap;
 
-/// How deep an element may be nested.
+/// Maximum nesting depth of an element.
 const DEPTH: usize = 300;
 
-/// A tensor that is computed: the object, its name, shape, the variables of its axes, and its element.
+/// A computed tensor: the object, its name, shape, the variables of its axes, and its element.
 type Step<'py> = (Bound<'py, PyAny>, String, Bound<'py, PyAny>, Vec<Bound<'py, PyAny>>, Bound<'py, PyAny>);
 
-/// What a function of tensor expressions becomes: the PrimFunc, which arguments it takes, and which symbolic variables.
+/// The result for a function of tensor expressions: the PrimFunc, the arguments that it takes, and its symbolic
+/// variables.
 type Made = (Body, Vec<usize>, Vec<Py<PyAny>>);
 
-/// Python objects as what elements are made of.
+/// Converts Python objects to the expressions of elements.
 struct Elements<'t, 'c> {
     te: &'t Te<'c>,
     syms: HashMap<usize, Sym>,
@@ -114,7 +115,7 @@ impl Elements<'_, '_> {
         found.ok_or_else(|| PyValueError::new_err("a tensor is neither an argument nor computed of the arguments"))
     }
 
-    /// The value of an element, which may be a reduction.
+    /// Converts the value of an element, which may be a reduction.
     fn value(&mut self, element: &Bound<'_, PyAny>) -> PyResult<TeExpr> {
         let py = element.py();
         if classes(py)?.kind(element) != Some(Kind::Reduce) {
@@ -234,7 +235,7 @@ impl Elements<'_, '_> {
     }
 }
 
-/// The extent of an axis: a number, or a symbolic variable.
+/// Returns the extent of an axis: a number, or a symbolic variable.
 fn dim_of(extent: &TeExpr, axis: &Bound<'_, PyAny>, elements: &Elements<'_, '_>) -> PyResult<Dim> {
     if let Some(number) = extent.as_int() {
         return Ok(Dim::int(number, extent.dtype()));

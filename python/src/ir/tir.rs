@@ -1,5 +1,5 @@
-//! A function of TIR as objects of Python: parameters and statements. One walk over its nodes in program order, without
-//! recursion: the regions that are open are a stack.
+//! Converts a TIR function to Python objects, parameters and statements, in one walk over its nodes in program order.
+//! Open regions are kept on a stack instead of recursing.
 
 use crate::ir::attrs::{expanded, of_call};
 use crate::ir::classes::{classes, made};
@@ -14,10 +14,10 @@ use pyo3::types::{PyDict, PyList, PyTuple};
 
 type Object<'py> = Bound<'py, PyAny>;
 
-/// A region whose statements are being made.
+/// A region whose statements are being converted.
 struct Open<'a, 'py> {
     header: Value<'a>,
-    /// Statements, or what else the header has, by kind.
+    /// Statements, or other parts of the header, depending on the kind.
     statements: Vec<Object<'py>>,
     scopes: Vec<Object<'py>>,
     iters: Vec<Object<'py>>,
@@ -38,7 +38,7 @@ struct Expander<'a, 'py> {
     tables: Tables,
     values: Vec<Option<Object<'py>>>,
     open: Vec<Open<'a, 'py>>,
-    /// Parameters by the position of their node; a buffer takes the place of its handle.
+    /// Parameters by the position of their node; a buffer replaces its handle.
     params: Vec<(usize, Object<'py>)>,
     module: Bound<'py, PyModule>,
 }
@@ -76,7 +76,7 @@ impl<'a, 'py> Expander<'a, 'py> {
         Ok((params, body))
     }
 
-    /// An object of a class of `passhost.tirx.stmt`, with its fields in order.
+    /// Creates an object of a class of `passhost.tirx.stmt`, with its fields in order.
     fn make<F>(&self, class: &str, fields: F) -> PyResult<Object<'py>>
     where
         F: IntoPyObject<'py, Target = PyTuple, Output = Bound<'py, PyTuple>, Error = PyErr>,
@@ -108,7 +108,7 @@ impl<'a, 'py> Expander<'a, 'py> {
         self.py.None().into_bound(self.py)
     }
 
-    /// A variable. A scalar one is the symbolic variable that types mention.
+    /// Returns a variable. A scalar variable is the symbolic variable that types mention.
     fn variable(&mut self, value: Value<'a>) -> PyResult<Object<'py>> {
         if let Some(sym) = value.symbol() {
             return self.tables.sym(self.py, self.raw, sym.id, sym.dtype);
@@ -196,7 +196,7 @@ impl<'a, 'py> Expander<'a, 'py> {
         self.values[at] = Some(var.clone());
         let (min, extent) = (self.nth(value, 0)?, self.nth(value, 1)?);
         let dom = self.module.call_method1("range_of", (min, extent))?;
-        // Numbers of TVM.
+        // TVM's numbers.
         let kind = match value.node().map_or(axis::OPAQUE, |node| node.a) {
             axis::SPATIAL => 0,
             axis::REDUCE => 2,
@@ -295,7 +295,7 @@ impl<'a, 'py> Expander<'a, 'py> {
         Ok(())
     }
 
-    /// The indices of a load or store, and its predicate.
+    /// Returns the indices of a load or store, and its predicate.
     fn indices(&mut self, value: Value<'a>, from: usize) -> PyResult<(Bound<'py, PyTuple>, Object<'py>)> {
         let mut indices = self.rest(value, from)?;
         let has_predicate = value.node().is_some_and(|node| node.a == 1);
@@ -374,7 +374,7 @@ impl<'a, 'py> Expander<'a, 'py> {
         value.attr(key).and_then(|attr| attr.as_str()).unwrap_or_default().to_string()
     }
 
-    /// A region ends: it becomes a statement of the one around it.
+    /// Closes a region, which becomes a statement of the surrounding one.
     fn close(&mut self) -> PyResult<()> {
         let mut open = self.open.pop().ok_or_else(broken)?;
         let header = open.header;

@@ -1,4 +1,4 @@
-//! Types of Python as types of a body.
+//! Converts Python types to types of a body.
 
 use crate::ir::classes::{Kind, classes};
 use crate::ir::seal::Sealer;
@@ -9,7 +9,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use std::sync::Arc;
 
-/// How deep types and scalar expressions of Python may be nested.
+/// Maximum nesting depth of Python types and scalar expressions.
 const DEPTH: usize = 500;
 
 /// The name of a data type as the host writes it.
@@ -18,12 +18,12 @@ pub(crate) fn parse_dtype(name: &str) -> PyResult<String> {
     dtype_of_name(name).map(|dtype| dtype.to_string())
 }
 
-/// The data type of a name.
+/// Returns the data type with a name.
 pub(crate) fn dtype_of_name(name: &str) -> PyResult<DType> {
     name.parse().map_err(|error| PyValueError::new_err(format!("{error}")))
 }
 
-/// The data type that an object names: a str, a PrimType, or None for an unknown one.
+/// Returns the data type that an object names: a str, a PrimType, or None for an unknown one.
 pub(crate) fn dtype(value: &Bound<'_, PyAny>) -> PyResult<DType> {
     if value.is_none() {
         return Ok(DType::VOID);
@@ -41,7 +41,7 @@ fn too_deep() -> PyErr {
 }
 
 impl Sealer {
-    /// A type of Python, in the table of the body. None of a type that is not known.
+    /// Adds a Python type to the table of the body; an unknown type becomes None.
     pub(crate) fn ty(&mut self, ty: &Bound<'_, PyAny>) -> PyResult<TypeId> {
         let key = ty.as_ptr() as usize;
         if let Some((_, known)) = self.types.get(&key) {
@@ -55,7 +55,7 @@ impl Sealer {
         Ok(id)
     }
 
-    /// The same as a value of its own.
+    /// Converts a Python type to an owned type.
     pub(crate) fn owned_type(&mut self, ty: &Bound<'_, PyAny>, depth: usize) -> PyResult<Option<Type>> {
         let py = ty.py();
         if depth > DEPTH {
@@ -96,7 +96,7 @@ impl Sealer {
         }))
     }
 
-    /// A type; any value where it is not known.
+    /// Converts a Python type; an unknown type becomes that of any value.
     fn known_type(&mut self, ty: &Bound<'_, PyAny>, depth: usize) -> PyResult<Type> {
         Ok(self.owned_type(ty, depth)?.unwrap_or(Type::Object))
     }
@@ -104,7 +104,7 @@ impl Sealer {
     fn tensor_type(&mut self, ty: &Bound<'_, PyAny>) -> PyResult<Type> {
         let py = ty.py();
         let shape = ty.getattr(intern!(py, "shape"))?;
-        // A shape that is a variable says nothing but its number of dimensions.
+        // Only the number of dimensions of a shape variable is known.
         let shape = if shape.is_none() || classes(py)?.kind(&shape) != Some(Kind::ShapeExpr) {
             None
         } else {
@@ -120,7 +120,7 @@ impl Sealer {
         device.getattr("index")?.extract()
     }
 
-    /// Dimensions; none of None.
+    /// Converts dimensions; None has none.
     pub(crate) fn dims(&mut self, dims: &Bound<'_, PyAny>) -> PyResult<Option<Vec<Dim>>> {
         if dims.is_none() {
             return Ok(None);
@@ -128,7 +128,7 @@ impl Sealer {
         dims.try_iter()?.map(|dim| self.dim(&dim?, 0)).collect::<PyResult<Vec<_>>>().map(Some)
     }
 
-    /// A scalar expression.
+    /// Converts a scalar expression.
     pub(crate) fn dim(&mut self, dim: &Bound<'_, PyAny>, depth: usize) -> PyResult<Dim> {
         let py = dim.py();
         if depth > DEPTH {
@@ -169,7 +169,7 @@ impl Sealer {
         Ok(Dim::binary(if truncates { prim::TRUNCDIV } else { number }, a, b))
     }
 
-    /// `tirx.if_then_else` is the one call that a dimension may have.
+    /// Converts `tirx.if_then_else`, the only call that a dimension may contain.
     fn chosen_dim(&mut self, call: &Bound<'_, PyAny>, depth: usize) -> PyResult<Dim> {
         let name: String = call.getattr("op")?.getattr("name")?.extract().unwrap_or_default();
         let args: Vec<Bound<'_, PyAny>> = call.getattr("args")?.extract()?;

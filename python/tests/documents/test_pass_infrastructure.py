@@ -1,4 +1,4 @@
-"""What the documents on the pass infrastructure show: contexts, passes of each kind, and instruments."""
+"""Tests the examples of the documents on the pass infrastructure: contexts, passes of each kind, and instruments."""
 
 import pytest
 
@@ -55,7 +55,7 @@ def test_a_class_that_replaces_every_function(mod):
 
     @relax.transform.function_pass(opt_level=1)
     class ReplaceWith:
-        """Puts a function in the place of each one."""
+        """Replaces each function by a given one."""
 
         def __init__(self, function):
             self.function = function
@@ -96,7 +96,7 @@ def test_a_pass_over_prim_funcs(mod):
 
 
 class Told(PassInstrument):
-    """Notes what it is told."""
+    """Records its calls."""
 
     def __init__(self, name, told):
         super().__init__()

@@ -1,4 +1,5 @@
-"""What the Relax tutorials show: visitors, mutators, and two convolutions from the block builder to a run."""
+"""Tests the examples of the Relax tutorials: visitors, mutators, and two convolutions from the block builder to
+execution."""
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from passhost.transform import Sequential, module_pass
 
 @relax.expr_functor.visitor
 class CallChecker(PyExprVisitor):
-    """Notes each operator that is called, and how often."""
+    """Records the called operators, and how often they are called."""
 
     def __init__(self):
         super().__init__()
@@ -29,7 +30,7 @@ def test_the_call_checker(mod):
 
 @relax.expr_functor.mutator
 class IfCollapser(PyExprMutator):
-    """An If whose condition is a constant becomes the branch that is taken."""
+    """Replaces an If with a constant condition by the branch that is taken."""
 
     def visit_if_(self, choice):
         if not isinstance(choice.cond, passhost.ir.GenericConst):
@@ -67,7 +68,7 @@ class Module:
 
 @relax.expr_functor.mutator
 class TupleMutator(PyExprMutator):
-    """An element of a tuple that is written out becomes the element itself."""
+    """Replaces an element of a literal tuple by the element itself."""
 
     def visit_tuple_getitem_(self, item):
         value = self.visit_expr(item.tuple_value)
@@ -105,7 +106,7 @@ class Module:
 
 
 def convolution(data, weight):
-    """A convolution without padding, as a tensor expression."""
+    """Returns a convolution without padding, as a tensor expression."""
     _, channels, height, width = weight.shape
     batch, outputs = data.shape[0], weight.shape[0]
     c, y, x = te.reduce_axis((0, channels)), te.reduce_axis((0, height)), te.reduce_axis((0, width))
@@ -118,7 +119,7 @@ def convolution(data, weight):
 
 
 def two_convolutions():
-    """A module with two convolutions and a relu, each a PrimFunc made by `emit_te`."""
+    """Returns a module with two convolutions and a relu, each a PrimFunc created by `emit_te`."""
     bb = relax.BlockBuilder()
     x = relax.Var("x", relax.TensorType([1, 3, 8, 8], "float32"))
     first = relax.Var("first", relax.TensorType([4, 3, 3, 3], "float32"))
@@ -135,7 +136,7 @@ def two_convolutions():
 
 @relax.expr_functor.mutator
 class Grouped(PyExprMutator):
-    """A convolution of the result of another one becomes a call of a function with both."""
+    """Replaces a convolution of another convolution's result by a call of a function with both."""
 
     def __init__(self, mod):
         super().__init__(mod)
@@ -143,7 +144,7 @@ class Grouped(PyExprMutator):
         self.groups = 0
 
     def _is_convolution(self, value):
-        """Whether a value is a call of a PrimFunc that is marked as a convolution."""
+        """Returns true if a value is a call of a PrimFunc that is marked as a convolution."""
         if not isinstance(value, relax.Call) or value.op.name != "relax.call_tir":
             return False
         return self.mod[value.args[0]].attrs.get("my_op_kind") == "convolution"
@@ -169,7 +170,7 @@ class Grouped(PyExprMutator):
         return relax.Call(fused, values)
 
     def var(self, call):
-        """The PrimFunc of a call."""
+        """Returns the PrimFunc of a call."""
         return self.mod.get_global_var(call.args[0].name_hint)
 
 
@@ -211,7 +212,7 @@ def test_two_convolutions_grouped_in_python_and_by_a_plugin():
 
 
 def schedule(mod):
-    """The second convolution gets its rows innermost, and the first one computes what each of its rows needs."""
+    """Moves the rows of the second convolution innermost; the first convolution computes what each row needs."""
     sch = s_tir.Schedule(mod)
     sch.work_on("fused_conv_conv")
     first, second = sch.get_block("convolution"), sch.get_block("convolution1")

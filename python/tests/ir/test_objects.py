@@ -1,4 +1,4 @@
-"""Functions of the host as objects of Python, and back."""
+"""Tests the conversion of host functions to Python objects, and back."""
 
 import copy
 import gc

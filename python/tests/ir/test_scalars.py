@@ -1,4 +1,4 @@
-"""Arithmetic of scalars."""
+"""Tests scalar arithmetic."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,5 @@
-"""Modules go from TVM to passhost and back, and come back structurally equal. Needs TVM 0.27 in the environment.
+"""Checks that modules converted from TVM to passhost and back are structurally equal. Needs TVM 0.27 in the
+environment.
 
 python python/tests/oracle/beside_tvm.py MODEL.py… RECORDED.jsonl…
 """
@@ -15,7 +16,7 @@ from passhost.tvm import from_tvm, to_tvm, tvm_pass
 
 
 def modules(paths):
-    """Names and texts of modules."""
+    """Yields names and texts of modules."""
     for path in paths:
         if path.suffix == ".py":
             yield path.name, path.read_text()
@@ -29,7 +30,7 @@ def modules(paths):
 
 
 def main():
-    """Compares each; the exit code is 1 if one differs."""
+    """Compares each module; the exit code is 1 if one differs."""
     equal, different, unread = 0, [], 0
     spent = [0.0, 0.0]
     for name, text in modules(map(Path, sys.argv[1:])):

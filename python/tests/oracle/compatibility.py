@@ -1,8 +1,9 @@
-"""Writes docs/tvm-compatibility.md: which public names of TVM 0.27 passhost has.
+"""Writes docs/tvm-compatibility.md, which lists the public names of TVM 0.27 that passhost has.
 
     python python/tests/oracle/compatibility.py
 
-Needs TVM in the environment. It looks at both in processes of their own, as passhost takes TVM's name in one of them.
+Needs TVM in the environment. TVM and passhost are inspected in separate processes, because passhost takes TVM's name
+in one of them.
 """
 
 import json
@@ -54,7 +55,7 @@ print(json.dumps({name: [word for word in words if hasattr(at(name), word)]
 
 
 def asked(program, argument):
-    """What a program prints as JSON."""
+    """Returns the JSON that a program prints."""
     command = [sys.executable, "-c", program, json.dumps(argument)]
     return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()[-1])
 

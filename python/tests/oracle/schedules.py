@@ -1,8 +1,8 @@
-"""Compares `passhost.s_tir.Schedule` with that of TVM 0.27: signatures of the methods. Needs TVM in the environment.
+"""Compares the method signatures of `passhost.s_tir.Schedule` with those of TVM 0.27. Needs TVM in the environment.
 
     PYTHONPATH=python/python python python/tests/oracle/schedules.py
 
-What the primitives do is compared by tests/oracle/schedules.py, whose cases are those of python/tests/s_tir.
+tests/oracle/schedules.py compares the effects of the primitives, with the same cases as python/tests/s_tir.
 """
 
 import inspect
@@ -12,17 +12,17 @@ from tvm import s_tir as theirs
 
 from passhost import s_tir as own
 
-# Names that TVM does not have, with the reason.
+# Names that TVM lacks, with the reason.
 OWN = {"get_block": "the name of get_sblock before TVM 0.24"}
 
 
 def parameters(function):
-    """Names, kinds and defaults."""
+    """Returns the names, kinds and defaults of parameters."""
     return [(p.name, p.kind, p.default) for p in inspect.signature(function).parameters.values()]
 
 
 def main():
-    """Exit code 1 if a signature differs."""
+    """Returns exit code 1 if a signature differs."""
     wrong = []
     for name, function in vars(own.Schedule).items():
         if name.startswith("_") and name != "__init__":

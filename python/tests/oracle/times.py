@@ -1,10 +1,10 @@
-"""Times passhost beside TVM: import, passes written in Python, mutators, the block builder, and reading by decorator.
+"""Compares the speed of passhost and TVM: import, passes written in Python, mutators, the block builder, and
+decorators.
 
     python python/tests/oracle/times.py [--models FOLDER]
 
-Each row is measured in processes of its own, TVM and passhost in turns, three times each. Time is that of the
-processor, and the fastest call counts. Needs TVM 0.27 in the environment and an extension that was built with
-optimization: `python build_backend.py --release`.
+Each row is measured in separate processes, alternating TVM and passhost, three times each. The time is CPU time of
+the fastest call. Needs TVM 0.27 in the environment and an optimized extension: `python build_backend.py --release`.
 """
 
 import argparse
@@ -51,7 +51,7 @@ def same(mod, ctx):
 
 
 def rows(models):
-    """Name, preparation, and what is timed, for each row."""
+    """Returns the name, the setup and the measured code of each row."""
     yield "import", None, None
     yield "module_pass that does nothing, 1 function", FUNCTIONS + NOOP + "mod = functions(1)\n", "same(mod)"
     yield "module_pass that does nothing, 1,000 functions", FUNCTIONS + NOOP + "mod = functions(1000)\n", "same(mod)"
@@ -73,7 +73,7 @@ function = mod["main"]
     yield "PyExprMutator that leaves 10,000 calls as they are", leaves, "Renamed(mod).visit_expr(function)"
     yield "BlockBuilder, 10,000 bindings", CHAIN, "chain(10000)"
     for model in models:
-        # A decorator finds the source of its module in a file.
+        # A decorator reads the source of its module from a file.
         read = (
             "import importlib, os, sys, tempfile\n"
             "folder = tempfile.TemporaryDirectory()\n"
@@ -97,7 +97,7 @@ print(min(timer.repeat(max(5, int(1.5 / (spent / 4))), number)) / number)
 
 
 def measured(package, prepared, timed):
-    """The fastest of some calls in one process, in milliseconds of its processor time."""
+    """Returns the CPU time of the fastest call in one process, in milliseconds."""
     if prepared is None:
         program = f"import time\nstart = time.process_time()\nimport {package}\nprint(time.process_time() - start)"
     else:

@@ -1,4 +1,4 @@
-"""BlockBuilder, visitors, mutators and passes over functions."""
+"""Tests BlockBuilder, visitors, mutators and passes over functions."""
 
 import pytest
 
@@ -52,7 +52,7 @@ def test_functions_end_with_one_output(nested):
 
 
 class Doubled(relax.PyExprMutator):
-    """relu becomes relu of a sum."""
+    """Replaces relu by relu of a sum."""
 
     def visit_call_(self, call):
         call = super().visit_call_(call)

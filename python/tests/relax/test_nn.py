@@ -1,4 +1,4 @@
-"""Modules of layers, and what they export."""
+"""Tests neural network modules and their exports."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ class Layers(nn.Module):
         return self.layers(self.silu(self.gelu(x)))
 
 
-# What TVM 0.27 exports of the same class.
+# The export of the same class in TVM 0.27.
 EXPORTED = """
 @I.ir_module
 class Module:

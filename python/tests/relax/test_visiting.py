@@ -1,4 +1,5 @@
-"""What visitors see, which method of a mutator is called, and what becomes of shared expressions: as in TVM 0.27."""
+"""Tests the order of visits, the methods that a mutator calls, and the handling of shared expressions, as in TVM 0.27.
+"""
 
 import threading
 
@@ -50,7 +51,7 @@ def test_a_visitor_sees_the_variables_and_shapes_in_the_types_of_what_is_used(mo
 
     visitor = Names()
     visitor.visit_expr(module["main"])
-    # Shapes: of the first call, `a`, the match_cast, `a` again and the second call; then that of the sequence.
+    # Shapes in order: the first call, `a`, the match_cast, `a` again, the second call, then the sequence.
     assert visitor.names == ["x", "x", *["shape"] * 5, "b", "shape"]
 
 

@@ -1,4 +1,4 @@
-"""Schedules: each primitive does what the library does, and what it refuses is a `ScheduleError`."""
+"""Tests schedules: each primitive has the same effect as in the library, and refusals raise `ScheduleError`."""
 
 import re
 from pathlib import Path
@@ -20,7 +20,7 @@ def module(function):
 
 
 def cases():
-    """Title, function, trace and result of each case of the library."""
+    """Yields the title, function, trace and result of each case of the library."""
     head, *rest = re.split(r"^== ", CASES, flags=re.M)
     functions = dict(re.findall(r"^-- function (\w+)\n(.*?)(?=\n\n-- function |\Z)", head.rstrip(), flags=re.M | re.S))
     for case in rest:
@@ -31,7 +31,7 @@ def cases():
 
 
 def applied(sch, trace):
-    """Calls the methods that the lines of a trace name."""
+    """Calls the methods named by the lines of a trace."""
     known = {}
     for line in trace.splitlines():
         outs, call = line.split(" = ", 1) if " = " in line else ("", line)
@@ -87,7 +87,7 @@ class Module:
 
 @pytest.fixture
 def two():
-    """A module with two functions of TIR, and one that calls the first."""
+    """Returns a module with two TIR functions, and a function that calls the first."""
     return passhost.script.from_source(SOURCE)
 
 
@@ -150,7 +150,7 @@ def test_a_trace_is_shown_and_done_again(two, capsys):
     capsys.readouterr()
     sch.show()
     assert capsys.readouterr().out == f"{sch.mod.script()}\n{sch.trace}\n"
-    # Nothing is done if a part of it cannot be: `again` has no loop left that is not split.
+    # A trace that fails partway changes nothing: `again` has no unsplit loop left.
     other = s_tir.Schedule(two["second"])
     with pytest.raises(PasshostError, match="first"):
         sch.trace.apply_to_schedule(other)

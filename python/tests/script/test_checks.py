@@ -1,4 +1,4 @@
-"""Decorated modules that contradict themselves, and handles that are buffers."""
+"""Tests ill-formed decorated modules, and handles that are buffers."""
 
 import pytest
 

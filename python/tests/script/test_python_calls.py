@@ -1,4 +1,4 @@
-"""Functions of Python that a decorated function calls, and names that it gives to values of Python."""
+"""Tests Python functions called in decorated functions, and names given to Python values there."""
 
 import numpy as np
 import pytest
@@ -107,7 +107,7 @@ def test_declared_types_of_variables_stay():
 
     y, z = (binding.var for binding in Module["main"].body.blocks[0].bindings)
     assert (y.ty, z.ty) == (relax.TensorType(ndim=2, dtype=""), relax.TensorType((2, 3), "float32"))
-    # Of a result, what is known of it is declared.
+    # The known part of a result's type is declared.
     assert Module["main"].ret_ty == relax.TensorType((2, 3), "float32")
 
 

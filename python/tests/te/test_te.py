@@ -1,4 +1,4 @@
-"""Tensor expressions."""
+"""Tests tensor expressions."""
 
 import numpy as np
 import pytest

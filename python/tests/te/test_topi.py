@@ -1,4 +1,4 @@
-"""Operators as tensor expressions compute what NumPy computes."""
+"""Tests that operators as tensor expressions compute the same as NumPy."""
 
 import numpy as np
 import pytest

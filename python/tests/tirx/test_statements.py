@@ -1,4 +1,4 @@
-"""Functions of TIR as objects, and functions of objects."""
+"""Tests TIR functions as objects, and functions built from objects."""
 
 import numpy as np
 import pytest
@@ -61,7 +61,7 @@ def functions():
 
 
 def kinds(stmt):
-    """Classes of a statement and of those in it, outer ones first."""
+    """Returns the classes of a statement and its nested statements, outer ones first."""
     found = [type(stmt).__name__]
     for name in ("seq", "body", "block", "init", "then_case", "else_case"):
         inner = getattr(stmt, name, None)
@@ -161,7 +161,7 @@ class Module:
     ],
 )
 def test_buffers_become_others_where_a_block_reads_them(before, after, expected):
-    """In two bodies, whose functions would define the buffers."""
+    """The functions would define the buffers, so both sides are bodies."""
     body, other = (passhost.script.from_source(text)["main"].body for text in (BLOCK, BLOCK.replace(before, after)))
     assert ir.structural_equal(body, other) is expected
     assert ir.structural_equal(other, body) is expected

@@ -1,4 +1,4 @@
-"""Modules, functions, types and expressions that Relax and TIR share."""
+"""Modules, functions, types and expressions shared by Relax and TIR."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all IR objects have in common."""
+"""The base class of all IR objects."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 
 def _read_only(cls: type) -> None:
-    """Makes the slots of a class read-only: code of the package writes the slot `op` as `_op`."""
+    """Makes the slots of a class read-only; code of the package writes the slot `op` as `_op`."""
     names = cls.__dict__.get("__slots__", ())
     for name in (names,) if isinstance(names, str) else names:
         if name.startswith("_"):
@@ -19,7 +19,7 @@ def _read_only(cls: type) -> None:
 
 
 def _refuse(name: str) -> Callable[..., None]:
-    """What happens where a field is written."""
+    """Returns the function called when a field is written, which raises an error."""
 
     def refuse(node: object, _value: object = None) -> None:
         raise AttributeError(f"{name!r} of a {type(node).__name__} never changes; make another {type(node).__name__}")
@@ -28,7 +28,7 @@ def _refuse(name: str) -> Callable[..., None]:
 
 
 class Node:
-    """An IR object. It never changes; what differs is another object."""
+    """An IR object. It is immutable; a changed object is a new one."""
 
     __slots__ = ()
     span: Any = None
@@ -36,7 +36,7 @@ class Node:
     if TYPE_CHECKING:
 
         def __setattr__(self, name: str, value: Any) -> None:
-            """Within the package, `_name` writes the slot `name`."""
+            """Writes the slot `name` through `_name`, within the package."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Makes its fields read-only."""
@@ -44,23 +44,23 @@ class Node:
         _read_only(cls)
 
     def same_as(self, other: object) -> bool:
-        """Whether it is the same object."""
+        """Returns true if both are the same object."""
         return self is other
 
     def __copy__(self) -> Self:
-        """Itself: it never changes."""
+        """Returns the object itself, because it is immutable."""
         return self
 
     def __deepcopy__(self, memo: object) -> Self:
-        """Itself: it never changes."""
+        """Returns the object itself, because it is immutable."""
         return self
 
     def __reduce__(self) -> str | tuple[Any, ...]:
-        """Raises `TypeError`: what it says depends on the function or module around it, which has a text."""
+        """Raises `TypeError`, because its meaning depends on the function or module around it; pickle that instead."""
         raise TypeError(f"a {type(self).__name__} alone cannot be pickled; pickle the function or module that it is in")
 
     def script(self, **_options: Any) -> str:
-        """As TVMScript."""
+        """Returns the object as TVMScript."""
         from passhost.error import too_deep
         from passhost.ir.printer import text_of
 
@@ -70,14 +70,14 @@ class Node:
             raise too_deep(error) from None
 
     def show(self, **_options: Any) -> None:
-        """Prints it."""
+        """Prints the object."""
         print(self.script())
 
     def __repr__(self) -> str:
-        """As in a text."""
+        """Returns the object as TVMScript."""
         return self.script()
 
 
 def text_list(items: Any) -> str:
-    """Texts of some objects, with commas."""
+    """Joins the texts of some objects with commas."""
     return ", ".join(map(repr, items))

@@ -12,15 +12,15 @@ class Attrs(Mapping[str, Any]):
     __slots__ = ("_entries",)
 
     def __init__(self, entries: Mapping[str, Any] | None = None, **more: Any) -> None:
-        """Of these entries."""
+        """Takes the entries."""
         self._entries = {**(entries or {}), **more}
 
     def __getitem__(self, key: str) -> Any:
-        """The value of a key."""
+        """Returns the value of a key."""
         return self._entries[key]
 
     def __getattr__(self, key: str) -> Any:
-        """The value of a key."""
+        """Returns the value of a key."""
         if key.startswith("__") or key == "_entries":
             raise AttributeError(key)
         try:
@@ -29,27 +29,27 @@ class Attrs(Mapping[str, Any]):
             raise AttributeError(f"no attribute {key!r}; there are: {', '.join(self._entries) or 'none'}") from None
 
     def __iter__(self) -> Iterator[str]:
-        """The keys."""
+        """Iterates over the keys."""
         return iter(self._entries)
 
     def __len__(self) -> int:
-        """Number of entries."""
+        """Returns the number of entries."""
         return len(self._entries)
 
     def __hash__(self) -> int:
-        """Identity."""
+        """Hashes by identity."""
         return id(self)
 
     def get_str(self, key: str) -> str:
-        """A value that is a string."""
+        """Returns a value that is a string."""
         return str(self[key])
 
     def get_int(self, key: str) -> int:
-        """A value that is an integer."""
+        """Returns a value that is an integer."""
         return int(self[key])
 
     def __repr__(self) -> str:
-        """As a dict."""
+        """Formats the attributes as a dict."""
         return f"{type(self).__name__}({self._entries})"
 
 
@@ -59,17 +59,17 @@ class DictAttrs(Attrs):
     __slots__ = ()
 
     def __repr__(self) -> str:
-        """As a dict."""
+        """Formats the attributes as a dict."""
         return repr(self._entries)
 
 
 class AttrObject(NamedTuple):
-    """A constructed object such as `T.target({...})`: its constructor and arguments, each with its keyword or None."""
+    """A constructed object such as `T.target({...})`: its constructor, and arguments with their keywords or None."""
 
     name: str
     args: tuple[tuple[str | None, Any], ...]
 
 
 def make_node(name: str, **entries: Any) -> Attrs:
-    """Attributes: `make_node("ir.DictAttrs", key=value)`."""
+    """Creates attributes: `make_node("ir.DictAttrs", key=value)`."""
     return DictAttrs(entries) if name.endswith("DictAttrs") else Attrs(entries)

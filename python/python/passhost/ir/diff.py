@@ -1,4 +1,4 @@
-"""What differs between two modules.
+"""Differences between two modules.
 
 >>> import passhost
 >>> mod = passhost.script.from_source('''
@@ -30,14 +30,14 @@ __all__ = ["FunctionDiff", "ModuleDiff", "diff"]
 
 @dataclass(frozen=True)
 class FunctionDiff:
-    """What differs of a function: it is `added`, `removed` or `changed`. `text` has the lines, as `diff -u`."""
+    """A function that differs: it was `added`, `removed` or `changed`. `text` has the lines, as in `diff -u`."""
 
     name: str
     change: str
     text: str
 
     def __str__(self) -> str:
-        """Its name, how it changed, and the lines."""
+        """Returns its name, the kind of change, and the lines."""
         return f"{self.name}: {self.change}\n{self.text}"
 
     __repr__ = __str__
@@ -48,27 +48,27 @@ class FunctionDiff:
 
 @dataclass(frozen=True)
 class ModuleDiff:
-    """The functions of two modules that differ. It is false if there are none."""
+    """The functions that differ between two modules. It is false if there are none."""
 
     functions: tuple[FunctionDiff, ...]
 
     def __iter__(self) -> Iterator[FunctionDiff]:
-        """The functions, by name."""
+        """Iterates over the functions by name."""
         return iter(self.functions)
 
     def __len__(self) -> int:
-        """How many functions differ."""
+        """Returns the number of functions that differ."""
         return len(self.functions)
 
     def __getitem__(self, name: str) -> FunctionDiff:
-        """What differs of a function; a `KeyError` if nothing does."""
+        """Returns the difference of a function; raises `KeyError` if there is none."""
         for function in self.functions:
             if function.name == name:
                 return function
         raise KeyError(f"no function {name!r} differs")
 
     def __str__(self) -> str:
-        """All functions that differ."""
+        """Returns all differences as text."""
         return "\n".join(map(str, self.functions)) or "no function differs"
 
     __repr__ = __str__
@@ -82,7 +82,7 @@ class ModuleDiff:
 
 
 def diff(before: IRModule, after: IRModule) -> ModuleDiff:
-    """The functions that are new, gone, or not structurally equal to those of the same name before."""
+    """Returns the functions that were added, removed, or are not structurally equal to their namesakes."""
     for mod in (before, after):
         if not isinstance(mod, IRModule):
             raise TypeError(f"modules are compared, not {type(mod).__name__}")

@@ -1,4 +1,4 @@
-"""Expressions that Relax and TIR share."""
+"""Expressions shared by Relax and TIR."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from passhost.ir.type import MISSING, PrimType, StringType, TupleType, Type, che
 
 
 class Expr(Node):
-    """An expression. Its type is the missing one until it is inferred."""
+    """An expression. Its type is the missing type until it is inferred."""
 
     __slots__ = ("ty",)
     ty: Type
@@ -23,7 +23,7 @@ class Expr(Node):
         return isinstance(self.ty, PrimType)
 
     def __getitem__(self, index: Any) -> Expr:
-        """An element of a tuple."""
+        """Returns an element of a tuple."""
         if not isinstance(index, int):
             raise TypeError(f"the index of an element is an int, not {type(index).__name__}")
         ty = self.ty
@@ -36,14 +36,14 @@ class Expr(Node):
         return TupleGetItem(self, index)
 
     def __iter__(self) -> Iterator[Expr]:
-        """Elements of a tuple."""
+        """Iterates over the elements of a tuple."""
         if not isinstance(self.ty, TupleType):
             raise TypeError(f"a value of type {self.ty!r} has no elements")
         return (self[at] for at in range(len(self.ty.fields)))
 
 
 def _binary(name: str, relax_name: str | None = None, swapped: bool = False) -> Any:
-    """An operator of Python: arithmetic of scalars, or a call of an operator of Relax."""
+    """Creates a Python operator: scalar arithmetic, or a call of a Relax operator."""
 
     def method(self: Expr, other: object) -> Any:
         from passhost.ir import prim
@@ -66,7 +66,7 @@ def _binary(name: str, relax_name: str | None = None, swapped: bool = False) -> 
 
 
 class ExprWithOp(Expr):
-    """An expression with the operators of Python: arithmetic of scalars, or calls of the operators of Relax."""
+    """An expression that supports Python operators: scalar arithmetic, or calls of Relax operators."""
 
     __slots__ = ()
     __hash__ = object.__hash__
@@ -101,7 +101,7 @@ class ExprWithOp(Expr):
     __ge__ = _binary("GE", "greater_equal")
 
     def __neg__(self) -> Any:
-        """The negated value."""
+        """Returns the negated value."""
         if self._prim:
             return self * -1
         from passhost.relax import op
@@ -109,7 +109,7 @@ class ExprWithOp(Expr):
         return getattr(op, "negative")(self)  # noqa: B009, mypy does not know that operators are functions
 
     def __invert__(self) -> Any:
-        """All bits inverted."""
+        """Returns the value with all bits inverted."""
         from passhost.ir import prim
 
         if not self._prim:
@@ -117,21 +117,22 @@ class ExprWithOp(Expr):
         return prim.BitwiseNot(self)
 
     def __eq__(self, other: object) -> Any:
-        """Of scalars, a comparison that is true if both are the same object; else whether they are that."""
+        """Compares: scalars give a comparison, which is true if both are the same object; other expressions compare by
+        identity."""
         if self is other or not self._prim:
             return self is other if not self._prim else _compared(self, other, True)
         return _compared(self, other, True)
 
     def __ne__(self, other: object) -> Any:
-        """The opposite."""
+        """Returns the opposite of `==`."""
         return self is not other if not self._prim else _compared(self, other, False)
 
     def __bool__(self) -> bool:
-        """An expression has no truth value when a module is built."""
+        """Raises `ValueError`, because an expression has no truth value while a module is built."""
         raise ValueError("Cannot use and / or / not operator to Expr, hint: use tvm.tirx.all / tvm.tirx.any instead")
 
     def astype(self, dtype: str) -> Any:
-        """Converted to a data type."""
+        """Converts the expression to a data type."""
         if self._prim:
             from passhost.ir import prim
 
@@ -142,37 +143,37 @@ class ExprWithOp(Expr):
 
 
 class _Callable:
-    """What can be called, as a function of Relax."""
+    """An expression that can be called, such as a Relax function."""
 
     __slots__ = ()
 
     def __call__(self, *args: Expr, attrs: Mapping[str, Any] | None = None) -> Call:
-        """A call of it."""
+        """Returns a call of it."""
         return Call(cast("Expr", self), args, attrs=attrs)
 
 
 class EqualOp:
-    """`a == b` of two scalars: true if they are the same object; as an operand it is a comparison."""
+    """The result of `a == b` for two scalars: true if they are the same object; as an operand it is a comparison."""
 
     __slots__ = ("a", "b", "is_equal")
 
     def __init__(self, a: Expr, b: object, is_equal: bool) -> None:
-        """Of both sides; `!=` unless `is_equal`."""
+        """Takes both sides; represents `!=` if `is_equal` is false."""
         self.a, self.b, self.is_equal = a, b, is_equal
 
     def __bool__(self) -> bool:
-        """Whether both are the same."""
+        """Returns true if both sides are the same object, or the opposite for `!=`."""
         return (self.a is self.b) == self.is_equal
 
     def asobject(self) -> Expr:
-        """As an expression."""
+        """Converts it to an expression."""
         from passhost.ir import prim
 
         made = prim.as_operand(self.b, self.a)
         return prim.binary("EQ" if self.is_equal else "NE", self.a, made)
 
     def __repr__(self) -> str:
-        """Both sides."""
+        """Formats both sides."""
         return f"{'EqualOp' if self.is_equal else 'NotEqualOp'}({self.a!r}, {self.b!r})"
 
 
@@ -183,7 +184,7 @@ def _compared(a: Expr, b: object, is_equal: bool) -> Any:
 
 
 class Var(_Callable, ExprWithOp):
-    """A variable: a parameter, what a binding defines, or a symbolic variable, which is a scalar."""
+    """A variable: a parameter, the variable of a binding, or a symbolic variable, which is a scalar."""
 
     __slots__ = ("name",)
     name: str
@@ -191,7 +192,7 @@ class Var(_Callable, ExprWithOp):
     def __init__(
         self, name: str | None = None, ty: Type | str | None = None, span: Any = None, *, name_hint: str | None = None
     ) -> None:
-        """Of a name, and a type where it is known. Variables of one name are different ones."""
+        """Takes a name, and a type if it is known. Variables with equal names are distinct."""
         name = name if name is not None else name_hint
         if not isinstance(name, str):
             raise TypeError(f"the name of a variable is a str, not {type(name).__name__}")
@@ -200,15 +201,15 @@ class Var(_Callable, ExprWithOp):
 
     @property
     def name_hint(self) -> str:
-        """Its name."""
+        """The name."""
         return self.name
 
     def __getitem__(self, index: Any) -> Expr:
-        """An element of a tuple."""
+        """Returns an element of a tuple."""
         return super().__getitem__(index)
 
     def __getattr__(self, name: str) -> Any:
-        """Of a buffer, what its type says: shape, dtype, strides…"""
+        """Returns a property of a buffer from its type: shape, dtype, strides…"""
         if name.startswith("_") or type(self.ty).__name__ != "BufferType":
             if name in ("shape", "dtype", "strides", "scope", "data", "elem_offset"):
                 raise AttributeError(f"{name} is only available on a Var with BufferType")
@@ -217,13 +218,13 @@ class Var(_Callable, ExprWithOp):
 
 
 class GlobalVar(_Callable, Expr):
-    """A function of the module, by its name. Two of one name are equal."""
+    """A function of the module, identified by its name. Equal names are equal."""
 
     __slots__ = ("name_hint",)
     name_hint: str
 
     def __init__(self, name_hint: str, ty: Type | None = None) -> None:
-        """Of a name."""
+        """Takes the name."""
         if not isinstance(name_hint, str):
             raise TypeError(f"the name of a function is a str, not {type(name_hint).__name__}")
         self._name_hint = name_hint
@@ -231,15 +232,15 @@ class GlobalVar(_Callable, Expr):
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """The name."""
         return self.name_hint
 
     def __eq__(self, other: object) -> bool:
-        """Whether both name the same function."""
+        """Returns true if both name the same function."""
         return isinstance(other, GlobalVar) and self.name_hint == other.name_hint
 
     def __hash__(self) -> int:
-        """That of its name."""
+        """Hashes the name."""
         return hash(self.name_hint)
 
 
@@ -252,9 +253,9 @@ class Op(Expr):
 
     @staticmethod
     def get(op_name: str) -> Op:
-        """The operator of a name, such as `relax.add`; there is one object of each.
+        """Returns the operator with a name, such as `relax.add`; there is one object per operator.
 
-        Raises `AttributeError` if it is an operator of Relax that no plugin declares.
+        Raises `AttributeError` if it is a Relax operator that no plugin declares.
         """
         found = Op._known.get(op_name)
         if found is None:
@@ -266,7 +267,7 @@ class Op(Expr):
 
     @staticmethod
     def _of(name: str) -> Op:
-        """The operator of a name, declared or not."""
+        """Returns the operator with a name, declared or not."""
         found = Op._known.get(name)
         if found is None:
             found = Op.__new__(Op)
@@ -277,18 +278,18 @@ class Op(Expr):
 
     @staticmethod
     def list_op_names() -> list[str]:
-        """Names of all operators that plugins declare."""
+        """Returns the names of all operators that plugins declare."""
         from passhost.ir.op import declared
 
         return sorted(declared())
 
     def __call__(self, *args: Expr, attrs: Mapping[str, Any] | None = None) -> Call:
-        """A call of it."""
+        """Returns a call of it."""
         return Call(self, args, attrs=attrs)
 
 
 class Call(_Callable, ExprWithOp):
-    """A call of an operator, of a function of the module, or of a value that is a function."""
+    """A call of an operator, of a function of the module, or of a function value."""
 
     __slots__ = ("args", "attrs", "op", "ty_args")
     op: Expr
@@ -305,7 +306,7 @@ class Call(_Callable, ExprWithOp):
         span: Any = None,
         ret_ty: Type | str | None = None,
     ) -> None:
-        """Of what is called, arguments, attributes of the operator, and types that it takes."""
+        """Takes the callee, arguments, attributes of the operator, and type arguments."""
         if isinstance(op, str):
             op = Op.get(op)
         elif not isinstance(op, Expr):
@@ -324,23 +325,23 @@ class Tuple(_Callable, ExprWithOp):
     fields: tuple[Expr, ...]
 
     def __init__(self, fields: Iterable[Expr], span: Any = None) -> None:
-        """Of its elements."""
+        """Takes the elements."""
         self._fields = tuple(checked_expr(field, "an element of a tuple") for field in fields)
         types = [field.ty for field in self._fields]
         self._ty = MISSING if any(ty is MISSING for ty in types) else TupleType(types)
 
     def __getitem__(self, index: Any) -> Any:
-        """An element, or a tuple of some."""
+        """Returns an element, or a tuple of some elements."""
         if isinstance(index, int) and not -len(self.fields) <= index < len(self.fields):
             raise IndexError(f"Tuple index out of range: {index} of {len(self.fields)}")
         return self.fields[index]
 
     def __len__(self) -> int:
-        """Number of elements."""
+        """Returns the number of elements."""
         return len(self.fields)
 
     def __iter__(self) -> Iterator[Expr]:
-        """The elements."""
+        """Iterates over the elements."""
         return iter(self.fields)
 
 
@@ -352,7 +353,7 @@ class TupleGetItem(_Callable, ExprWithOp):
     index: int
 
     def __init__(self, tuple_value: Expr, index: int, span: Any = None) -> None:
-        """Of the tuple and the position of the element."""
+        """Takes the tuple and the position of the element."""
         self._tuple_value = checked_expr(tuple_value, "a tuple")
         if isinstance(index, bool) or not is_integer(index) or index < 0:
             raise ValueError(f"the index of an element is 0 or more, not {index!r}")
@@ -364,7 +365,7 @@ class TupleGetItem(_Callable, ExprWithOp):
 
 
 class Constant(ExprWithOp):
-    """A value that is known."""
+    """A constant value."""
 
     __slots__ = ()
 
@@ -376,17 +377,17 @@ class GenericConst(_Callable, Constant):
     value: Any
 
     def __init__(self, value: Any, ty: Type, span: Any = None) -> None:
-        """Of the value and its type."""
+        """Takes the value and its type."""
         self._value = value
         self._ty = checked_type(ty)
 
     @property
     def data(self) -> Any:
-        """Its value."""
+        """The value."""
         return self.value
 
     def __bool__(self) -> bool:
-        """The value of a scalar constant."""
+        """Raises `ValueError`, because a constant has no truth value."""
         raise ValueError("a constant has no truth value; look at its value by `.value.numpy()`")
 
 
@@ -397,22 +398,22 @@ class StringImm(Constant):
     value: str
 
     def __init__(self, value: str, span: Any = None) -> None:
-        """Of its text."""
+        """Takes the text."""
         if not isinstance(value, str):
             raise TypeError(f"a string has a str, not {type(value).__name__}")
         self._value = value
         self._ty = StringType()
 
     def __eq__(self, other: object) -> bool:
-        """Whether it is the same text."""
+        """Returns true if both are the same text."""
         return self.value == (other.value if isinstance(other, StringImm) else other)
 
     def __ne__(self, other: object) -> bool:
-        """Whether it is another text."""
+        """Returns true if the texts differ."""
         return not self == other
 
     def __hash__(self) -> int:
-        """That of its text."""
+        """Hashes the text."""
         return hash(self.value)
 
 
@@ -423,32 +424,32 @@ class DataTypeImm(Constant):
     value: str
 
     def __init__(self, value: str | PrimType, span: Any = None) -> None:
-        """Of its name."""
+        """Takes the name of the data type."""
         self._value = str(PrimType(value).dtype)
         self._ty = Type()
 
 
 class OpaqueExpr(Expr):
-    """An object that is an argument of a call, such as a virtual device."""
+    """An object used as an argument of a call, such as a virtual device."""
 
     __slots__ = ("value",)
     value: Any
 
     def __init__(self, value: AttrObject) -> None:
-        """Of an attribute."""
+        """Takes an attribute."""
         self._value = value
         self._ty = MISSING
 
 
 class Range(Node):
-    """A range of numbers: where it begins, and how many there are."""
+    """A range of integers: its start and extent."""
 
     __slots__ = ("extent", "min")
     min: Expr
     extent: Expr
 
     def __init__(self, begin: Any, end: Any = None, span: Any = None) -> None:
-        """From `begin` to before `end`; of one argument, from 0."""
+        """Covers `begin` to before `end`; with one argument, 0 to before that."""
         begin, end = (0, begin) if end is None else (begin, end)
         self._min = as_dim(begin, "int32")
         last = as_dim(end, "int32")
@@ -456,14 +457,14 @@ class Range(Node):
 
     @staticmethod
     def from_min_extent(min_value: Any, extent: Any, span: Any = None) -> Range:
-        """Of its first number and how many there are."""
+        """Creates a range from its start and extent."""
         made = Range.__new__(Range)
         made._min, made._extent = as_dim(min_value, "int32"), as_dim(extent, "int32")
         return made
 
 
 def checked_expr(value: object, what: str) -> Expr:
-    """An expression as it is; of a scalar of Python, a scalar. Raises `TypeError` of anything else."""
+    """Returns an expression unchanged, and converts a Python scalar. Raises `TypeError` for anything else."""
     if isinstance(value, Expr):
         return value
     convert = _CONVERSIONS.get(type(value))
@@ -496,7 +497,7 @@ _CONVERSIONS: dict[type, Callable[[Any], Expr]] = {
 
 
 def as_dim(value: object, dtype: str = "int64") -> Expr:
-    """A dimension: a scalar expression as it is, a number of that type."""
+    """Converts a dimension: scalar expressions are unchanged, integers get the data type."""
     if isinstance(value, Expr):
         if not value._prim:
             raise TypeError(f"a dimension is an int or a scalar expression, not a value of type {value.ty!r}")
@@ -511,10 +512,10 @@ def as_dim(value: object, dtype: str = "int64") -> Expr:
 
 
 def is_prim_expr(value: object) -> bool:
-    """Whether it is a scalar expression."""
+    """Returns true if a value is a scalar expression."""
     return isinstance(value, Expr) and value._prim
 
 
 def is_prim_var(value: object) -> bool:
-    """Whether it is a scalar variable."""
+    """Returns true if a value is a scalar variable."""
     return isinstance(value, Var) and value._prim

@@ -23,15 +23,15 @@ class BaseFunc(_Callable, ExprWithOp):
     _ty: Type
 
     def _with_attrs(self, attrs: DictAttrs) -> Self:
-        """A copy with these attributes."""
+        """Returns a copy with these attributes."""
         raise TypeError(f"{type(self).__name__} has no attributes")
 
     def _seal(self, name: str | None = None, globals: Mapping[str, Any] | None = None) -> _passhost.Body:
-        """As the host knows it, under a name in a module with other functions."""
+        """Converts the function to the host's form, under a name in a module with other functions."""
         raise TypeError(f"{type(self).__name__} is not a function of a module")
 
     def _as_global(self, name: str) -> _passhost.Body | Type:
-        """What functions that mention it need to know of it: itself as the host knows it, or its type."""
+        """Returns what callers need to know about it: its host form, or its type."""
         return self._seal(name)
 
     def __reduce__(self) -> str | tuple[Any, ...]:
@@ -41,7 +41,8 @@ class BaseFunc(_Callable, ExprWithOp):
         return pickled(self)
 
     def table(self, name: str = "nodes") -> npt.NDArray[Any]:
-        """Its records as a read-only NumPy array, without a copy; `passhost.ir.table` explains tables and columns.
+        """Returns its records as a read-only NumPy array, without a copy; `passhost.ir.table` documents tables and
+        columns.
 
         Raises `ValueError` if there is no such table.
         """
@@ -53,14 +54,14 @@ class BaseFunc(_Callable, ExprWithOp):
         return _html.script(self.script())
 
     def with_attr(self, attr_key_or_dict: str | Mapping[str, Any], attr_value: Any = None) -> Self:
-        """A copy with one more attribute, or with those of a dict."""
+        """Returns a copy with one more attribute, or with those of a dict."""
         more = {attr_key_or_dict: attr_value} if isinstance(attr_key_or_dict, str) else attr_key_or_dict
         return self.with_attrs(more)
 
     def with_attrs(self, attr_map: Mapping[str, Any] | None) -> Self:
-        """A copy with more attributes."""
+        """Returns a copy with more attributes."""
         return self._with_attrs(DictAttrs({**self.attrs, **(attr_map or {})}))
 
     def without_attr(self, attr_key: str) -> Self:
-        """A copy without an attribute."""
+        """Returns a copy without an attribute."""
         return self._with_attrs(DictAttrs({key: value for key, value in self.attrs.items() if key != attr_key}))

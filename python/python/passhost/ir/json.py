@@ -11,7 +11,7 @@ from passhost.ir.module import IRModule
 
 
 def save_json(node: Any) -> str:
-    """A module or function as JSON: its TVMScript, with the data of its constants."""
+    """Returns a module or function as JSON: its TVMScript, with the data of its constants."""
     if isinstance(node, IRModule):
         return json.dumps({"passhost": 1, "module": node.script()})
     if isinstance(node, BaseFunc):
@@ -21,7 +21,7 @@ def save_json(node: Any) -> str:
 
 
 def _alone(function: BaseFunc, name: str) -> IRModule:
-    """A module of a function. What it calls is external there, with its type."""
+    """Returns a module with one function, in which its callees are external functions with types."""
     from passhost.relax.analysis import with_callees
     from passhost.relax.expr import Function
 
@@ -29,7 +29,8 @@ def _alone(function: BaseFunc, name: str) -> IRModule:
 
 
 def load_json(json_str: str, *, check_well_formed: bool = True) -> Any:
-    """What `save_json` wrote. Raises `ValueError` of anything else, as of JSON of TVM, which has another form."""
+    """Loads the output of `save_json`. Raises `ValueError` for anything else, including TVM's JSON, which has another
+    format."""
     from passhost.script import from_source
 
     record = json.loads(json_str)
@@ -40,5 +41,5 @@ def load_json(json_str: str, *, check_well_formed: bool = True) -> Any:
 
 
 def pickled(node: IRModule | BaseFunc) -> tuple[Any, ...]:
-    """How `pickle` makes the same module or function again, which may contradict itself as this one does."""
+    """Returns how `pickle` restores an equal module or function, which may be ill-formed if this one is."""
     return partial(load_json, check_well_formed=False), (save_json(node),)

@@ -16,11 +16,12 @@ _NOTHING: dict[str, BaseFunc] = {}
 
 
 class IRModule:
-    """Functions by name: those of the host, and those that were added, which the host gets when it needs them."""
+    """A module: functions by name. Functions of the host are kept as they are; added functions are converted when the
+    host needs them."""
 
     __slots__ = ("__weakref__", "_attrs", "_base", "_before", "_changed", "_infos", "_seen")
     _before: dict[str, BaseFunc]
-    """Functions of the module that a pass made this of, as far as they were looked at: they have its variables."""
+    """Visited functions of the module from which a pass made this one; this module reuses their variables."""
     _base: _passhost.Module
     _changed: dict[str, BaseFunc | None]
     _attrs: DictAttrs | None
@@ -32,7 +33,7 @@ class IRModule:
         attrs: Mapping[str, Any] | None = None,
         global_infos: Mapping[str, Any] | None = None,
     ) -> None:
-        """Of functions by name, attributes, and facts that types mention."""
+        """Takes functions by name, attributes, and global infos."""
         self._base = _passhost.Module([])
         self._seen: dict[str, BaseFunc] = {}
         self._before = {}
@@ -44,7 +45,7 @@ class IRModule:
 
     @staticmethod
     def _of(handle: _passhost.Module, before: IRModule | None = None) -> IRModule:
-        """A module of the host; `before` itself, if that is the same one."""
+        """Wraps a module of the host; returns `before` if it is the same module."""
         if before is not None and not before._changed and before._base == handle and before._attrs is None:
             return before
         mod = _new(IRModule)
@@ -55,11 +56,11 @@ class IRModule:
         return mod
 
     def _is(self, handle: _passhost.Module) -> bool:
-        """Whether it is that module of the host, and nothing was changed since."""
+        """Returns true if this is that host module, without changes since."""
         return self._base is handle and not self._changed and self._attrs is None and self._infos is None
 
     def _handle(self) -> _passhost.Module:
-        """As the host knows it. Raises `IllFormedError` if an added function contradicts itself."""
+        """Returns the host's module. Raises `IllFormedError` if an added function is ill-formed."""
         if self._changed:
             self._base = self._base.updated(list(self._sealed().items()))
             self._seen.update((name, function) for name, function in self._changed.items() if function is not None)
@@ -82,7 +83,7 @@ class IRModule:
         }
 
     def __getitem__(self, var: GlobalVar | str) -> BaseFunc:
-        """A function."""
+        """Returns a function."""
         name = _name(var)
         if name in self._changed:
             found = self._changed[name]
@@ -91,7 +92,7 @@ class IRModule:
         else:
             body = self._base.get(name)
             if body is not None:
-                # As long as the module lives, its functions are the same objects, with the same variables.
+                # While the module is alive, its functions are the same objects with the same variables.
                 found = self._seen[name] = _function(body, name, self._before.pop(name, None))
                 return found
         raise NameNotFoundError(f"Cannot find global var {name} in the Module; there are: {', '.join(self._names())}")
@@ -108,15 +109,15 @@ class IRModule:
         self._changed[_name(var)] = None
 
     def __contains__(self, var: object) -> bool:
-        """Whether a function of this name is there."""
+        """Returns true if the module has a function with this name."""
         return (var.name_hint if isinstance(var, GlobalVar) else var) in self._names()
 
     def __len__(self) -> int:
-        """Number of functions."""
+        """Returns the number of functions."""
         return len(self._names())
 
     def __iter__(self) -> Iterator[GlobalVar]:
-        """Names of the functions."""
+        """Iterates over the names of the functions."""
         return iter(self.get_global_vars())
 
     def _names(self) -> list[str]:
@@ -129,7 +130,7 @@ class IRModule:
         return dict(self.functions_items())
 
     def functions_items(self) -> list[tuple[GlobalVar, BaseFunc]]:
-        """All functions with their names, in the order of the names."""
+        """Returns all functions with their names, sorted by name."""
         items = []
         for name in self._names():
             function = self[name]
@@ -137,11 +138,11 @@ class IRModule:
         return items
 
     def get_global_vars(self) -> list[GlobalVar]:
-        """Names of the functions."""
+        """Returns the names of the functions."""
         return [GlobalVar(name) for name in self._names()]
 
     def get_global_var(self, name: str) -> GlobalVar:
-        """A function by its name."""
+        """Returns the global variable with a name."""
         return GlobalVar(name, self[name].ty)
 
     def update(self, other: IRModule | Mapping[GlobalVar | str, BaseFunc]) -> None:
@@ -156,47 +157,47 @@ class IRModule:
 
     @property
     def attrs(self) -> DictAttrs:
-        """Attributes of the module."""
+        """The attributes of the module."""
         return self._attrs if self._attrs is not None else DictAttrs(_passhost.module_attrs(self._base))
 
     @property
     def global_infos(self) -> dict[str, Any]:
-        """Facts that types mention."""
+        """The global infos, which types can refer to."""
         return dict(self._infos if self._infos is not None else _passhost.module_infos(self._base))
 
     def get_attr(self, attr_key: str) -> Any:
-        """An attribute, or None."""
+        """Returns an attribute, or None."""
         return self.attrs.get(attr_key)
 
     def with_attr(self, attr_key: str, attr_value: Any) -> IRModule:
-        """A copy with one more attribute."""
+        """Returns a copy with one more attribute."""
         return self.with_attrs({attr_key: attr_value})
 
     def with_attrs(self, attr_map: Mapping[str, Any]) -> IRModule:
-        """A copy with more attributes."""
+        """Returns a copy with more attributes."""
         made = self.clone()
         made._attrs = DictAttrs({**self.attrs, **attr_map})
         return made
 
     def without_attr(self, attr_key: str) -> IRModule:
-        """A copy without an attribute."""
+        """Returns a copy without an attribute."""
         made = self.clone()
         made._attrs = DictAttrs({key: value for key, value in self.attrs.items() if key != attr_key})
         return made
 
     def clone(self) -> Self:
-        """A copy, which has the same functions."""
+        """Returns a copy with the same functions."""
         made = type(self).__new__(type(self))
         made._base, made._changed, made._attrs, made._infos = self._base, dict(self._changed), self._attrs, self._infos
         made._seen, made._before = dict(self._seen), dict(self._before)
         return made
 
     def __copy__(self) -> Self:
-        """A copy, which has the same functions."""
+        """Returns a copy with the same functions."""
         return self.clone()
 
     def __deepcopy__(self, memo: object) -> Self:
-        """The same: functions never change."""
+        """Returns a copy with the same functions, because they are immutable."""
         return self.clone()
 
     def __reduce__(self) -> str | tuple[Any, ...]:
@@ -207,7 +208,7 @@ class IRModule:
 
     @staticmethod
     def from_expr(expr: Any, functions: Mapping[GlobalVar | str, BaseFunc] | None = None) -> IRModule:
-        """A module of one function, under its global symbol or `main`, and of other functions."""
+        """Creates a module from one function, under its global symbol or `main`, and other functions."""
         if not isinstance(expr, BaseFunc):
             from passhost.relax.expr import Function
 
@@ -216,20 +217,20 @@ class IRModule:
         return IRModule({**(functions or {}), name: expr})
 
     def script(self, **_options: Any) -> str:
-        """The module as TVMScript."""
+        """Returns the module as TVMScript."""
         _plugins.ensure_loaded()
         return _passhost.print_module(self._handle())
 
     def show(self, **_options: Any) -> None:
-        """Prints it."""
+        """Prints the module."""
         print(self.script())
 
     def same_as(self, other: object) -> bool:
-        """Whether it is the same object."""
+        """Returns true if both are the same object."""
         return self is other
 
     def __repr__(self) -> str:
-        """As TVMScript."""
+        """Returns the module as TVMScript."""
         return self.script()
 
     def _repr_html_(self) -> str:

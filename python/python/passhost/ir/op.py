@@ -1,4 +1,4 @@
-"""Operators that plugins declare."""
+"""Operators declared by plugins."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from passhost.error import NameNotFoundError
 
 @functools.cache
 def declared() -> dict[str, dict[str, Any]]:
-    """Operators of all plugins by name, with arguments and attributes."""
+    """Returns the operators of all plugins by name, with arguments and attributes."""
     _plugins.ensure_loaded()
     return {facts["name"]: facts for facts in _passhost.operators()}
 
 
 def check_operator(name: str) -> None:
-    """Raises `NameNotFoundError` if it is an operator of Relax that no plugin declares."""
+    """Raises `NameNotFoundError` for a Relax operator that no plugin declares."""
     if name.startswith("relax.") and name not in declared():
         import difflib
 

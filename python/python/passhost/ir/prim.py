@@ -1,4 +1,4 @@
-"""Scalar expressions. Arithmetic of numbers is computed; `n + 0` and `n * 1` are `n`."""
+"""Scalar expressions. Constant arithmetic is evaluated; `n + 0` and `n * 1` simplify to `n`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _TYPES: dict[str, PrimType] = {}
 
 
 def prim_type(dtype: str) -> PrimType:
-    """The type of scalars of a data type; there is one object of each."""
+    """Returns the type of scalars of a data type; there is one object per type."""
     found = _TYPES.get(dtype)
     if found is None:
         found = _TYPES[dtype] = PrimType(dtype)
@@ -21,38 +21,38 @@ def prim_type(dtype: str) -> PrimType:
 
 
 class IntImm(Constant):
-    """An integer."""
+    """An integer constant."""
 
     __slots__ = ("value",)
     value: int
 
     def __init__(self, dtype: str | PrimType, value: int, span: Any = None) -> None:
-        """Of a data type."""
+        """Takes a data type and a value."""
         if not is_integer(value):
             raise TypeError(f"an IntImm has an int, not {type(value).__name__}")
         ty = prim_type(dtype) if isinstance(dtype, str) else dtype
         self._value, self._ty = _in_range(int(value), ty), ty
 
     def __int__(self) -> int:
-        """Its value."""
+        """Returns the value."""
         return self.value
 
     __index__ = __int__
 
     def __hash__(self) -> int:
-        """That of its value."""
+        """Hashes the value."""
         return hash(self.value)
 
     def __bool__(self) -> bool:
-        """Whether it is not 0."""
+        """Returns true if the value is not 0."""
         return self.value != 0
 
     def __eq__(self, other: object) -> Any:
-        """Whether the values are equal, as an IntImm; of another scalar, a comparison."""
+        """Compares values if the other side is an integer constant; with another scalar, returns a comparison."""
         return self._to(other, "EQ")
 
     def __ne__(self, other: object) -> Any:
-        """The opposite."""
+        """Returns the opposite of `==`."""
         return self._to(other, "NE")
 
     def _to(self, other: object, name: str) -> Any:
@@ -66,32 +66,32 @@ class IntImm(Constant):
 
 
 class FloatImm(Constant):
-    """A float."""
+    """A floating-point constant."""
 
     __slots__ = ("value",)
     value: float
 
     def __init__(self, dtype: str | PrimType, value: float, span: Any = None) -> None:
-        """Of a data type."""
+        """Takes a data type and a value."""
         if not is_real(value):
             raise TypeError(f"a FloatImm has a float, not {type(value).__name__}")
         self._value = float(value)
         self._ty = prim_type(dtype) if isinstance(dtype, str) else dtype
 
     def __float__(self) -> float:
-        """Its value."""
+        """Returns the value."""
         return self.value
 
 
 class BinaryOpExpr(ExprWithOp):
-    """An operation on two scalars."""
+    """A binary operation on scalars."""
 
     __slots__ = ("a", "b")
     a: Expr
     b: Expr
 
     def __init__(self, a: Any, b: Any, span: Any = None) -> None:
-        """Of both sides, which have one type."""
+        """Takes both operands, which have the same type."""
         a, b = checked_expr(a, "an operand"), checked_expr(b, "an operand")
         if a.ty != b.ty:
             raise TypeError(f"mismatched types. {a.ty} vs. {b.ty}")
@@ -114,7 +114,7 @@ class CmpExpr(BinaryOpExpr):
 
 
 class LogicalExpr(BinaryOpExpr):
-    """An operation on two conditions."""
+    """A binary operation on conditions."""
 
     __slots__ = ()
 
@@ -142,13 +142,13 @@ class Mul(BinaryOpExpr):
 
 
 class Div(BinaryOpExpr):
-    """A quotient, truncated if it is one of integers."""
+    """A quotient; integers truncate."""
 
     __slots__ = ()
 
 
 class Mod(BinaryOpExpr):
-    """The remainder of a truncated quotient."""
+    """The remainder of truncated division."""
 
     __slots__ = ()
 
@@ -160,137 +160,137 @@ class FloorDiv(BinaryOpExpr):
 
 
 class FloorMod(BinaryOpExpr):
-    """The remainder of that."""
+    """The remainder of floored division."""
 
     __slots__ = ()
 
 
 class Min(BinaryOpExpr):
-    """The smaller one."""
+    """The minimum."""
 
     __slots__ = ()
 
 
 class Max(BinaryOpExpr):
-    """The larger one."""
+    """The maximum."""
 
     __slots__ = ()
 
 
 class LShift(BinaryOpExpr):
-    """Bits shifted left."""
+    """A left shift."""
 
     __slots__ = ()
 
 
 class RShift(BinaryOpExpr):
-    """Bits shifted right."""
+    """A right shift."""
 
     __slots__ = ()
 
 
 class BitwiseAnd(BinaryOpExpr):
-    """Bits of both."""
+    """A bitwise and."""
 
     __slots__ = ()
 
 
 class BitwiseOr(BinaryOpExpr):
-    """Bits of either."""
+    """A bitwise or."""
 
     __slots__ = ()
 
 
 class BitwiseXor(BinaryOpExpr):
-    """Bits of one of them."""
+    """A bitwise exclusive or."""
 
     __slots__ = ()
 
 
 class EQ(CmpExpr):
-    """Equal."""
+    """The comparison `==`."""
 
     __slots__ = ()
 
 
 class NE(CmpExpr):
-    """Not equal."""
+    """The comparison `!=`."""
 
     __slots__ = ()
 
 
 class LT(CmpExpr):
-    """Less."""
+    """The comparison `<`."""
 
     __slots__ = ()
 
 
 class LE(CmpExpr):
-    """Less or equal."""
+    """The comparison `<=`."""
 
     __slots__ = ()
 
 
 class GT(CmpExpr):
-    """Greater."""
+    """The comparison `>`."""
 
     __slots__ = ()
 
 
 class GE(CmpExpr):
-    """Greater or equal."""
+    """The comparison `>=`."""
 
     __slots__ = ()
 
 
 class And(LogicalExpr):
-    """Both."""
+    """A conjunction."""
 
     __slots__ = ()
 
 
 class Or(LogicalExpr):
-    """Either."""
+    """A disjunction."""
 
     __slots__ = ()
 
 
 class Not(ExprWithOp):
-    """Not."""
+    """A negation."""
 
     __slots__ = ("a",)
     a: Expr
 
     def __init__(self, a: Any, span: Any = None) -> None:
-        """Of a condition."""
+        """Takes a condition."""
         self._a, self._ty = checked_expr(a, "an operand"), prim_type("bool")
 
 
 class BitwiseNot(ExprWithOp):
-    """All bits inverted."""
+    """A bitwise complement."""
 
     __slots__ = ("a",)
     a: Expr
 
     def __init__(self, a: Any, span: Any = None) -> None:
-        """Of an integer."""
+        """Takes an integer."""
         self._a = checked_expr(a, "an operand")
         self._ty = self._a.ty
 
 
 class Cast(ExprWithOp):
-    """A scalar, converted to a data type."""
+    """A conversion of a scalar to a data type."""
 
     __slots__ = ("value",)
     value: Expr
 
     def __init__(self, dtype: str | PrimType, value: Any, span: Any = None) -> None:
-        """To a data type."""
+        """Takes a data type and a value."""
         self._value, self._ty = checked_expr(value, "a value"), PrimType(dtype)
 
 
 class Select(ExprWithOp):
-    """One of two values, of which both are evaluated."""
+    """A selection between two values, both of which are evaluated."""
 
     __slots__ = ("condition", "false_value", "true_value")
     condition: Expr
@@ -298,7 +298,7 @@ class Select(ExprWithOp):
     false_value: Expr
 
     def __init__(self, condition: Any, true_value: Any, false_value: Any, span: Any = None) -> None:
-        """Of a condition, and the values where it holds and where it does not."""
+        """Takes a condition, the value if it is true, and the value if it is false."""
         self._condition = checked_expr(condition, "a condition")
         self._true_value = checked_expr(true_value, "a value")
         self._false_value = checked_expr(false_value, "a value")
@@ -306,7 +306,7 @@ class Select(ExprWithOp):
 
 
 class Ramp(ExprWithOp):
-    """A vector of numbers at equal distances."""
+    """A vector of equally spaced numbers."""
 
     __slots__ = ("base", "lanes", "stride")
     base: Expr
@@ -314,7 +314,7 @@ class Ramp(ExprWithOp):
     lanes: Expr
 
     def __init__(self, base: Any, stride: Any, lanes: Any, span: Any = None) -> None:
-        """Of the first number, the distance, and how many there are."""
+        """Takes the first number, the stride, and the number of lanes."""
         self._base, self._stride = checked_expr(base, "a base"), checked_expr(stride, "a stride")
         self._lanes = scalar(lanes, "int32") if isinstance(lanes, int) else lanes
         self._ty = vector_type(self._base.ty, self._lanes)
@@ -328,27 +328,27 @@ class Broadcast(ExprWithOp):
     lanes: Expr
 
     def __init__(self, value: Any, lanes: Any, span: Any = None) -> None:
-        """Of the number, and how many there are."""
+        """Takes the number and the number of lanes."""
         self._value = checked_expr(value, "a value")
         self._lanes = scalar(lanes, "int32") if isinstance(lanes, int) else lanes
         self._ty = vector_type(self._value.ty, self._lanes)
 
 
 class Shuffle(ExprWithOp):
-    """A vector of elements of vectors."""
+    """A vector of elements selected from vectors."""
 
     __slots__ = ("indices", "vectors")
     vectors: tuple[Expr, ...]
     indices: tuple[Expr, ...]
 
     def __init__(self, vectors: list[Expr], indices: list[Any], span: Any = None) -> None:
-        """Of vectors, and positions in all of them together."""
+        """Takes vectors, and positions in their concatenation."""
         self._vectors, self._indices = tuple(vectors), tuple(checked_expr(at, "an index") for at in indices)
         self._ty = vector_type(self._vectors[0].ty, scalar(len(indices), "int32"))
 
 
 class Let(ExprWithOp):
-    """A value in which a variable has another value."""
+    """An expression with a local variable."""
 
     __slots__ = ("body", "value", "var")
     var: Var
@@ -356,13 +356,13 @@ class Let(ExprWithOp):
     body: Expr
 
     def __init__(self, var: Var, value: Any, body: Any, span: Any = None) -> None:
-        """Of the variable, its value, and the expression that uses it."""
+        """Takes the variable, its value, and the expression that uses it."""
         self._var, self._value, self._body = var, checked_expr(value, "a value"), checked_expr(body, "an expression")
         self._ty = self._body.ty
 
 
 def vector_type(element: Type, lanes: Expr) -> PrimType:
-    """The type of a vector."""
+    """Returns the type of a vector."""
     base = str(cast(PrimType, element).dtype)
     number = int(lanes) if isinstance(lanes, IntImm) else 1
     return prim_type(base if number == 1 else f"{base}x{number}")
@@ -421,7 +421,7 @@ def _number(dtype: str, value: Any) -> Expr:
 
 
 def scalar(value: Any, dtype: str | None = None) -> Expr:
-    """A number of a data type; by itself, an int is int32, a float float32."""
+    """Returns a number of a data type; by default, an int is int32 and a float is float32."""
     if isinstance(value, Expr):
         return value
     if dtype is None:
@@ -433,7 +433,7 @@ def scalar(value: Any, dtype: str | None = None) -> Expr:
 
 
 def as_operand(value: object, other: Expr) -> Any:
-    """A scalar; a number of Python has the type of the other operand."""
+    """Returns a scalar; a Python number gets the type of the other operand."""
     if isinstance(value, Expr):
         return value
     if isinstance(value, EqualOp):
@@ -448,9 +448,9 @@ def as_operand(value: object, other: Expr) -> Any:
 
 
 def operands(a: Any, b: Any) -> tuple[Expr, Expr]:
-    """Two scalars in the wider type of them; a number of Python has the type of the other one.
+    """Converts two scalars to the wider of their types; a Python number gets the type of the other operand.
 
-    Raises `TypeError` if one is no scalar.
+    Raises `TypeError` if an operand is not a scalar.
     """
     a = a.asobject() if isinstance(a, EqualOp) else a
     one = a if isinstance(a, Expr) else as_operand(a, b) if isinstance(b, Expr) else scalar(a)
@@ -465,7 +465,7 @@ _OF_INTEGERS = frozenset(("FloorDiv", "FloorMod", "LShift", "RShift", "BitwiseAn
 
 
 def operation(name: str, a: Expr, b: Expr) -> Expr:
-    """An operation that somebody asks for. Raises `TypeError` if it is one of integers, and these are none."""
+    """Returns an operation requested by a caller. Raises `TypeError` if an integer operation gets other operands."""
     made = binary(name, a, b)
     if name in _OF_INTEGERS and any(str(side.ty).startswith(("float", "bfloat")) for side in (a, b)):
         raise TypeError(f"{name} takes integers, not {a.ty} and {b.ty}")
@@ -473,7 +473,7 @@ def operation(name: str, a: Expr, b: Expr) -> Expr:
 
 
 def binary(name: str, a: Expr, b: Expr) -> Expr:
-    """An operation, or what is known of it."""
+    """Returns an operation, simplified if possible."""
     a, b = same_type(a, b)
     if name == "power":
         return intrinsic("pow", a, b)
@@ -500,7 +500,7 @@ def binary(name: str, a: Expr, b: Expr) -> Expr:
 
 
 def folded(expr: Expr) -> Expr:
-    """The expression with what is known of it computed."""
+    """Returns the expression with constant parts evaluated."""
     if isinstance(expr, BinaryOpExpr):
         return binary(type(expr).__name__, folded(expr.a), folded(expr.b))
     return convert(cast(PrimType, expr.ty), folded(expr.value)) if isinstance(expr, Cast) else expr
@@ -527,7 +527,7 @@ def _simple(name: str, a: Expr, b: Expr, x: Any, y: Any) -> Expr | None:
 
 
 def same_type(a: Expr, b: Expr) -> tuple[Expr, Expr]:
-    """Both in the wider type of them."""
+    """Converts two scalars to the wider of their types."""
     if a.ty is b.ty or a.ty == b.ty:
         return a, b
     one, two = cast(PrimType, a.ty), cast(PrimType, b.ty)
@@ -543,7 +543,7 @@ def _rank(ty: PrimType) -> tuple[bool, bool, int]:
 
 
 def convert(dtype: str | PrimType, value: Any) -> Expr:
-    """A scalar, converted to a data type; a number is computed."""
+    """Converts a scalar to a data type; constants are converted immediately."""
     ty = prim_type(str(dtype))
     value = value if isinstance(value, Expr) else scalar(value)
     if value.ty == ty:
@@ -555,7 +555,7 @@ def convert(dtype: str | PrimType, value: Any) -> Expr:
 
 
 def intrinsic(name: str, *args: Any, dtype: str | None = None) -> Expr:
-    """A call of an operator of TIR."""
+    """Returns a call of a TIR operator."""
     exprs = [scalar(arg) for arg in args]
     ret = exprs[0].ty if dtype is None else prim_type(dtype)
     return Call(Op._of(f"tirx.{name}"), exprs, ret_ty=ret)

@@ -1,4 +1,4 @@
-"""Texts of expressions, types and blocks that are not a whole function."""
+"""Texts of expressions, types and blocks that are not whole functions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _SIGNS = {
 
 
 def text_of(node: Any) -> str:
-    """The text of an object."""
+    """Returns the text of an object."""
     for cls in type(node).__mro__:
         write = _WRITERS.get(cls.__name__)
         if write is not None:

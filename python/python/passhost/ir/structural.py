@@ -1,4 +1,4 @@
-"""Structural equality and hash: names of variables do not matter."""
+"""Structural equality and hash, which ignore variable names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FIELDS: dict[Any, tuple[str, ...]] = {}
 
 
 def fields_of(cls: type) -> tuple[str, ...]:
-    """Names of the fields of a class, without its type: that follows from the others."""
+    """Returns the field names of a class without its type, which follows from the others."""
     found = _FIELDS.get(cls)
     if found is None:
         found = _FIELDS[cls] = _fields(cls)
@@ -28,7 +28,7 @@ def _fields(cls: type) -> tuple[str, ...]:
 
 
 class _Comparison:
-    """Which variables of one side are which of the other."""
+    """The state of a comparison: the correspondence of variables between both sides."""
 
     def __init__(self, free: bool) -> None:
         self.free = free
@@ -52,7 +52,7 @@ class _Comparison:
         return (self.free or defines) and a._prim and b._prim and a.ty == b.ty and self.define_plain(a, b)
 
     def defined(self, a: Any, b: Any) -> bool:
-        """Variables that are defined here."""
+        """Compares variables that are defined here."""
         if isinstance(a, Var) and isinstance(b, Var):
             known = self.forth.get(id(a))
             return known[1] is b if known is not None else self.define(a, b)
@@ -103,7 +103,7 @@ class _Comparison:
             return True
         defines_here = getattr(type(a), "_defines", ())
         if defines_here:
-            # In the order in which they are declared: what is defined before what uses it.
+            # Fields are declared in an order that puts definitions before uses.
             names = type(a).__annotations__
             return all(
                 (self.defined if name in defines_here else self.same)(getattr(a, name), getattr(b, name))
@@ -113,7 +113,7 @@ class _Comparison:
         return all(self.same(getattr(a, name), getattr(b, name), defines) for name in fields_of(type(a)))
 
     def region(self, a: Any, b: Any) -> bool:
-        """What a block reads or writes. As for TVM, a buffer that nothing defines becomes the other one here."""
+        """Compares a region that a block reads or writes. As in TVM, undefined buffers are matched here."""
         one, other = a.source, b.source
         is_new = id(one) not in self.forth and id(other) not in self.back
         if not self.variables(one, other, False) and not (is_new and self.define(one, other)):
@@ -129,7 +129,7 @@ class _Comparison:
 
 
 def same_types(a: Type, b: Type) -> bool:
-    """Whether two types say the same of the same symbolic variables."""
+    """Returns true if two types are equal, with the same symbolic variables."""
     from passhost.relax.type import TensorType
 
     if type(a) is TensorType and type(b) is TensorType and _plainly_same(a, b):
@@ -138,7 +138,7 @@ def same_types(a: Type, b: Type) -> bool:
 
 
 def _plainly_same(a: Any, b: Any) -> bool:
-    """Whether two types of tensors are the same, seen at once; if not, they may be so all the same."""
+    """Returns true if two tensor types are obviously the same; if false, they may still be."""
     if a.dtype is not b.dtype or a.ndim != b.ndim or a.vdevice is not None or b.vdevice is not None:
         return False
     dims, others = getattr(a.shape, "values", None), getattr(b.shape, "values", None)
@@ -151,9 +151,9 @@ def _plainly_same(a: Any, b: Any) -> bool:
 
 
 def structural_equal(lhs: Any, rhs: Any, map_free_vars: bool = False) -> bool:
-    """Whether two modules, functions, expressions or types are equal up to the names of variables.
+    """Returns true if two modules, functions, expressions or types are equal up to variable names.
 
-    With `map_free_vars`, variables that nothing on their side defines may be different ones, too.
+    With `map_free_vars`, free variables of both sides may be different ones, too.
     """
     from passhost.ir.function import BaseFunc
     from passhost.ir.module import IRModule
@@ -185,7 +185,7 @@ def _handles(lhs: Any, rhs: Any) -> tuple[Any, Any] | None:
 
 
 def structural_hash(node: Any, map_free_vars: bool = False) -> int:
-    """A number that structurally equal objects have in common."""
+    """Returns a number that is equal for structurally equal objects."""
     from passhost.ir.module import IRModule
 
     if isinstance(node, IRModule):
@@ -212,14 +212,14 @@ def _shape(node: Any) -> Any:
 
 
 def assert_structural_equal(lhs: Any, rhs: Any, map_free_vars: bool = False) -> None:
-    """Raises `ValueError`, with the difference of their texts, unless both are structurally equal."""
+    """Raises `ValueError`, with the difference of the texts, unless both are structurally equal."""
     if structural_equal(lhs, rhs, map_free_vars):
         return
     raise ValueError(f"StructuralEqual check failed:\n{difference(lhs, rhs)}")
 
 
 def difference(lhs: Any, rhs: Any) -> str:
-    """The difference of the texts of two objects, or what else differs."""
+    """Returns the difference between the texts of two objects, or another description if the texts are equal."""
     import difflib
 
     left, right = _text(lhs).splitlines(), _text(rhs).splitlines()
@@ -239,7 +239,7 @@ def _text(side: Any) -> str:
 
 
 def is_base_of(base: Type, derived: Type) -> bool:
-    """Whether every value of one type is one of the other."""
+    """Returns true if every value of `derived` is a value of `base`."""
     from passhost.relax.type import AnyType, ShapeType, TensorType
 
     if isinstance(base, AnyType) or base == derived:

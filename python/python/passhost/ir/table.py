@@ -1,6 +1,7 @@
-"""The records that a function is made of, as NumPy arrays without a copy.
+"""The records of a function, as NumPy arrays without a copy.
 
-A function is a table of nodes in program order, and tables that these mention by number. The columns of each:
+A function is a table of nodes in program order, and further tables to which nodes refer by row number. Their
+columns:
 
 | table | what | columns |
 |---|---|---|
@@ -39,7 +40,7 @@ Traceback (most recent call last):
 ValueError: assignment destination is read-only
 >>> operators(mod["main"])
 {'relax.add': 1, 'relax.multiply': 1}
-"""  # noqa: E501
+"""  # noqa: E"""
 
 from __future__ import annotations
 
@@ -58,9 +59,9 @@ if TYPE_CHECKING:
 __all__ = ["LEAF_BIT", "NONE", "Flag", "Kind", "Leaf", "TypeKind", "operators", "table"]
 
 NONE = 2**32 - 1
-"""Written where a row is missing."""
+"""The value of a missing row."""
 LEAF_BIT = 2**31
-"""Added to a row of `leaves` among the operands."""
+"""The flag of operands that are rows of `leaves`."""
 
 
 class Kind(IntEnum):
@@ -158,14 +159,14 @@ class TypeKind(IntEnum):
 
 
 def table(function: BaseFunc, name: str = "nodes") -> npt.NDArray[Any]:
-    """A table of a function, which shares its memory and cannot be written. It keeps the function alive."""
+    """Returns a table of a function as a read-only view of its memory. The view keeps the function alive."""
     return np.asarray(_passhost.Records(function._seal(), name))
 
 
 def operators(function: BaseFunc) -> dict[str, int]:
-    """How often a function calls each operator of Relax, most frequent first.
+    """Counts the calls of each Relax operator in a function, most frequent first.
 
-    It looks at the tables alone, so no object is made of any call.
+    It reads only the tables, so it creates no objects for calls.
     """
     nodes, operands, leaves = (table(function, name) for name in ("nodes", "operands", "leaves"))
     callees = operands[nodes["ops"][nodes["kind"] == Kind.CALL]]

@@ -1,4 +1,4 @@
-"""Types of values. Types are equal if they say the same of the same symbolic variables."""
+"""Types of values. Types are equal if they have the same content, with the same symbolic variables."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ if TYPE_CHECKING:
 
 
 class DataType(str):
-    """A data type such as `float32`: equal to its name."""
+    """A data type such as `float32`, equal to its name."""
 
     __slots__ = ()
 
 
 class Type(Node):
-    """A type. The plain one is that of an expression whose type is not known yet."""
+    """A type. The base class itself is the type of an expression whose type is not known yet."""
 
     __slots__ = ()
     __hash__ = None  # type: ignore[assignment]
 
     def __eq__(self, other: object) -> bool:
-        """Whether both say the same."""
+        """Returns true if both types are equal."""
         if self is other:
             return True
         from passhost.ir.structural import same_types
@@ -32,22 +32,22 @@ class Type(Node):
         return isinstance(other, Type) and same_types(self, other)
 
     def __ne__(self, other: object) -> bool:
-        """Whether both differ."""
+        """Returns true if both types differ."""
         return not self == other
 
     @staticmethod
     def missing() -> Type:
-        """The type of an expression whose type is not known yet."""
+        """Returns the type of an expression whose type is not known yet."""
         return MISSING
 
     Missing = missing
 
     def is_missing(self) -> bool:
-        """Whether the type is not known yet."""
+        """True if the type is not known yet."""
         return self is MISSING
 
     def is_base_of(self, derived: Type) -> bool:
-        """Whether every value of the other type is one of this one."""
+        """Returns true if every value of the other type is a value of this one."""
         from passhost.ir.structural import is_base_of
 
         return is_base_of(self, derived)
@@ -63,34 +63,34 @@ class PrimType(Type):
     dtype: DataType
 
     def __init__(self, dtype: str | PrimType) -> None:
-        """Of a data type."""
+        """Takes a data type."""
         self._dtype = dtype.dtype if isinstance(dtype, PrimType) else DataType(_checked_dtype(dtype))
 
     def __eq__(self, other: object) -> bool:
-        """Whether it is the same scalar type, or its name."""
+        """Returns true if the other one is the same scalar type, or its name."""
         if isinstance(other, str):
             return self.dtype == other
         return isinstance(other, PrimType) and self.dtype == other.dtype
 
     def __ne__(self, other: object) -> bool:
-        """Whether it is another one."""
+        """Returns true if the other one differs."""
         return not self == other
 
     def __hash__(self) -> int:  # type: ignore[override]
-        """That of its name."""
+        """Hashes the name."""
         return hash(str(self.dtype))
 
     def __str__(self) -> str:
-        """Its name."""
+        """Returns the name."""
         return str(self.dtype)
 
     def is_scalar(self) -> bool:
-        """Whether it is not a vector."""
+        """True if it is not a vector."""
         return "x" not in self.dtype.rpartition("_")[2]
 
     @property
     def bits(self) -> int:
-        """Bits of a lane."""
+        """The bits of a lane."""
         if self.dtype == "bool":
             return 1
         digits = "".join(c for c in self.dtype.partition("x")[0].partition("_")[0] if c.isdigit())
@@ -120,7 +120,7 @@ _KNOWN: dict[str, str] = {name: name for name in ("float32", "float16", "int64",
 
 
 def as_dtype(dtype: object) -> str | None:
-    """Name of a data type: of a str, a PrimType, a NumPy type or None."""
+    """Returns the name of a data type, from a str, a PrimType, a NumPy type or None."""
     if dtype is None:
         return None
     if isinstance(dtype, PrimType):
@@ -142,7 +142,7 @@ class PointerType(Type):
     storage_scope: str
 
     def __init__(self, element_type: Type, storage_scope: str = "") -> None:
-        """To elements of a type."""
+        """Takes the type of the elements."""
         self._element_type = element_type
         self._storage_scope = storage_scope
 
@@ -154,12 +154,12 @@ class TupleType(Type):
     fields: tuple[Type, ...]
 
     def __init__(self, fields: Iterable[Type], span: Any = None) -> None:
-        """Of the types of its elements."""
+        """Takes the types of the elements."""
         self._fields = tuple(checked_type(field) for field in fields)
 
 
 class FuncType(Type):
-    """The type of a function: parameters, or None for any; result; whether it has no effects."""
+    """The type of a function: its parameters (None for any), its result, and its purity."""
 
     __slots__ = ("params", "purity", "ret")
     params: tuple[Type, ...] | None
@@ -167,21 +167,21 @@ class FuncType(Type):
     purity: bool
 
     def __init__(self, params: Sequence[Type] | None, ret: Type, purity: bool = True, span: Any = None) -> None:
-        """Of the types of its parameters and its result."""
+        """Takes the types of the parameters and the result."""
         self._params = None if params is None else tuple(checked_type(param) for param in params)
         self._ret = checked_type(ret)
         self._purity = bool(purity)
 
     @staticmethod
     def opaque_func(*, ret: Type | None = None, purity: bool = False, span: Any = None) -> FuncType:
-        """Of any parameters."""
+        """Returns the type of a function with any parameters."""
         from passhost.relax.type import AnyType
 
         return FuncType(None, ret if ret is not None else AnyType(), purity)
 
 
 def checked_type(ty: object) -> Type:
-    """A type, from one or from what `passhost.script.relax` makes for annotations."""
+    """Converts to a type, from a type or from an annotation of `passhost.script.relax`."""
     if isinstance(ty, Type):
         return ty
     if isinstance(ty, str):
@@ -195,7 +195,7 @@ def checked_type(ty: object) -> Type:
 
 
 def dims_of(shape: Iterable[object]) -> tuple[Expr, ...]:
-    """Dimensions, from numbers and expressions."""
+    """Converts numbers and expressions to dimensions."""
     from passhost.error import IllFormedError
     from passhost.ir.expr import as_dim
 

@@ -1,4 +1,4 @@
-"""Relax: expressions, types, operators, and building and changing functions."""
+"""Relax: expressions, types and operators, and tools to build and change functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is asked about functions and expressions."""
+"""Analyses of functions and expressions."""
 
 from __future__ import annotations
 
@@ -39,23 +39,23 @@ __all__ = [
 
 
 def well_formed(obj: IRModule | Function, check_ty: bool = True) -> None:
-    """Raises `IllFormedError` if a module or function contradicts itself.
+    """Raises `IllFormedError` if a module or function is ill-formed.
 
-    Of a function alone, the functions that it calls are taken as it says. Without `check_ty`, a call may have another
-    type than its operator says.
+    In a single function, the types of called functions are taken from the function itself. Without `check_ty`, the
+    type of a call may differ from that of its operator.
     """
     _plugins.ensure_loaded()
     mod = obj if isinstance(obj, IRModule) else with_callees(obj)
     _unique(mod)
     for _, function in mod.functions_items():
-        # What the host made has types.
+        # Functions that the host made have types.
         if isinstance(function, Function) and function._parts is not None:
             _Typed().visit_expr(function)
     _passhost.verify(mod._handle(), check_ty)
 
 
 def with_callees(function: Function) -> IRModule:
-    """A module of a function, in which what it calls is external."""
+    """Returns a module with one function, in which its callees are external."""
     mod = IRModule.from_expr(function)
     for var in all_global_vars(function):
         if var not in mod:
@@ -64,7 +64,7 @@ def with_callees(function: Function) -> IRModule:
 
 
 class _Typed(PyExprVisitor):
-    """Refuses choices without a type: nothing says what their branches have in common."""
+    """Rejects choices without a type, because the common type of their branches is unknown."""
 
     def visit_if_(self, op: If) -> None:
         if op.ty is MISSING:
@@ -73,7 +73,7 @@ class _Typed(PyExprVisitor):
 
 
 def _unique(mod: IRModule) -> None:
-    """Variables belong to one function."""
+    """Checks that variables belong to one function."""
     owner: dict[Var, str] = {}
     for name, function in mod.functions_items():
         if not isinstance(function, Function) or function._handle is not None:
@@ -84,7 +84,7 @@ def _unique(mod: IRModule) -> None:
 
 
 def check_well_formed(obj: IRModule | Function, check_ty: bool = True) -> bool:
-    """Whether a module or function does not contradict itself. What is wrong is printed."""
+    """Returns true if a module or function is well-formed. Errors are printed."""
     try:
         well_formed(obj, check_ty)
     except (PasshostError, TypeError, ValueError) as error:
@@ -96,7 +96,7 @@ def check_well_formed(obj: IRModule | Function, check_ty: bool = True) -> bool:
 
 
 class _Variables(PyExprVisitor):
-    """Variables in the order in which they are found."""
+    """Collects variables in the order in which they are found."""
 
     _sees_types = False
 
@@ -132,33 +132,33 @@ def _variables(expr: Any) -> _Variables:
 
 
 def free_vars(expr: Expr) -> list[Var]:
-    """Variables that nothing in an expression defines."""
+    """Returns the variables that are not defined in an expression."""
     return list(_variables(expr).free)
 
 
 def bound_vars(expr: Expr) -> list[Var]:
-    """Variables that an expression defines."""
+    """Returns the variables that an expression defines."""
     return list(_variables(expr).bound)
 
 
 def all_vars(expr: Expr) -> list[Var]:
-    """All variables of an expression."""
+    """Returns all variables of an expression."""
     found = _variables(expr)
     return list({**found.bound, **found.used})
 
 
 def used_vars(expr: Expr) -> list[Var]:
-    """Variables that an expression uses."""
+    """Returns the variables that an expression uses."""
     return list(_variables(expr).used)
 
 
 def all_global_vars(expr: Expr) -> list[GlobalVar]:
-    """Functions of the module that an expression names."""
+    """Returns the functions of the module that an expression refers to."""
     return list(_variables(expr).globals)
 
 
 def post_order_visit(expr: Expr, fvisit: Callable[[Expr], Any]) -> None:
-    """Calls a function with each expression in an expression, operands first."""
+    """Calls a function with each subexpression of an expression, operands first."""
 
     class Visitor(PyExprVisitor):
         def visit_expr(self, expr: Expr) -> None:
@@ -188,12 +188,12 @@ def _bindings(func: Function) -> list[Binding]:
 
 
 def get_var2val(func: Function) -> dict[Var, Expr]:
-    """What each variable is bound to."""
+    """Returns the value to which each variable is bound."""
     return {binding.var: binding.value for binding in _bindings(func)}  # type: ignore[attr-defined]
 
 
 def name_to_binding(func: Function) -> dict[str, list[Binding]]:
-    """Bindings by the name of their variable."""
+    """Returns the bindings by variable name."""
     found: dict[str, list[Binding]] = {}
     for binding in _bindings(func):
         found.setdefault(binding.var.name, []).append(binding)
@@ -201,7 +201,7 @@ def name_to_binding(func: Function) -> dict[str, list[Binding]]:
 
 
 def udchain(dfb: DataflowBlock) -> dict[Var, list[Var]]:
-    """For each variable of a dataflow block the variables that use it."""
+    """Returns, for each variable of a dataflow block, the variables that use it."""
     users: dict[Var, list[Var]] = {}
     for binding in dfb.bindings:
         users.setdefault(binding.var, [])
@@ -211,18 +211,18 @@ def udchain(dfb: DataflowBlock) -> dict[Var, list[Var]]:
 
 
 def tir_vars_in_type(ty: Type) -> list[Var]:
-    """Symbolic variables in a type."""
+    """Returns the symbolic variables in a type."""
     defined = definable_tir_vars_in_type(ty)
     return [*defined, *(symbols_in([ty]) - set(defined))]
 
 
 def definable_tir_vars_in_type(ty: Type) -> list[Var]:
-    """Symbolic variables that a parameter of a type defines."""
+    """Returns the symbolic variables that a parameter of a type defines."""
     return defined_in([ty])
 
 
 def defined_symbolic_vars(func: Function) -> list[Var]:
-    """Symbolic variables that a function defines, by its parameters and its match_casts."""
+    """Returns the symbolic variables that a function defines in its parameters and match_casts."""
     types = [param.ty for param in func.params]
     types += [binding.ty for binding in _bindings(func) if isinstance(binding, MatchCast)]
     scalars = [param for param in func.params if param._prim]
@@ -230,13 +230,13 @@ def defined_symbolic_vars(func: Function) -> list[Var]:
 
 
 def free_symbolic_vars(func: Function) -> list[Var]:
-    """Symbolic variables that a function uses and does not define."""
+    """Returns the symbolic variables that a function uses but does not define."""
     types = [param.ty for param in func.params] + [binding.var.ty for binding in _bindings(func)] + [func.ret_ty]
     return list(symbols_in(types) - set(defined_symbolic_vars(func)))
 
 
 def contains_impure_call(expr: Expr, own_name: Var | GlobalVar | None = None) -> bool:
-    """Whether an expression has a call with an effect."""
+    """Returns true if an expression contains a call with an effect."""
     infer = _passhost.Inferrer().infer
     found = False
 
@@ -252,24 +252,24 @@ def contains_impure_call(expr: Expr, own_name: Var | GlobalVar | None = None) ->
 
 
 def type_lca(lhs: Type, rhs: Type) -> Type:
-    """What is known of a value that has one of two types."""
+    """Returns the most specific type that includes two types."""
     return join_types(lhs, rhs)
 
 
 def get_static_type(ty: Type) -> Type:
-    """A type without what depends on values."""
+    """Returns a type without the parts that depend on values."""
     return well_defined(ty, set())
 
 
 def erase_to_well_defined(
     ty: Type, shape_var_map: dict[Var, Expr] | None = None, var_map: dict[Var, Expr] | None = None
 ) -> Type:
-    """What remains of a type where only some symbolic variables are known."""
+    """Returns a type without the parts that depend on unknown symbolic variables."""
     return well_defined(ty, set(shape_var_map or {}))
 
 
 def remove_all_unused(func: Function) -> Function:
-    """A function without bindings that nothing uses and that have no effect."""
+    """Returns a function without unused bindings that have no effect."""
     name = str(func.attrs.get("global_symbol", "main"))
     handle = func._seal(name)
     made = _passhost.remove_all_unused(handle)

@@ -1,4 +1,4 @@
-"""Values for parameters and symbolic variables."""
+"""Binds parameters and symbolic variables to values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from passhost.relax.types import defined_in, symbols_in, well_defined
 
 
 class _Substitution(PyExprMutator):
-    """Writes values in the place of variables, relaxed or symbolic."""
+    """Replaces Relax and symbolic variables by values."""
 
     def __init__(self, values: Mapping[Var, Expr]) -> None:
         super().__init__()
@@ -50,7 +50,7 @@ def _bound(function: Function, values: dict[Var, Expr]) -> Function:
 
 
 def bind_params(function: Function, binding_map: Mapping[str | Var, Any]) -> Function:
-    """A function with values for parameters."""
+    """Returns a function with values in place of parameters."""
     values: dict[Var, Expr] = {}
     for key, value in binding_map.items():
         var = _found(key, list(function.params), "parameter") if isinstance(key, str) else key
@@ -63,12 +63,12 @@ def bind_params(function: Function, binding_map: Mapping[str | Var, Any]) -> Fun
 
 
 def _constant(value: Any) -> Expr:
-    """A value as an expression; an array keeps its type."""
+    """Converts a value to an expression; an array keeps its type."""
     return value if isinstance(value, Expr) else const(Tensor(value) if hasattr(value, "__array__") else value)
 
 
 def _bind_shape(var: Var, value: Expr, values: dict[Var, Expr]) -> None:
-    """The shape of the value says what the symbolic variables in that of the parameter are."""
+    """Derives symbolic variables in a parameter's shape from the shape of the value."""
     wanted, found = var.ty, value.ty
     if not isinstance(wanted, TensorType) or not isinstance(found, TensorType):
         return
@@ -92,7 +92,7 @@ def _scalar_value(var: Var, value: Any) -> Expr:
 
 
 def bind_symbolic_vars(function: Function, binding_map: Mapping[str | Var, Any]) -> Function:
-    """A function with values for symbolic variables."""
+    """Returns a function with values in place of symbolic variables."""
     if not isinstance(binding_map, Mapping):
         raise TypeError(f"the values of symbolic variables are a dict, not {type(binding_map).__name__}")
     known = list(dict.fromkeys(defined_in(param.ty for param in function.params)))

@@ -47,13 +47,14 @@ class _Frame:
 
     def __init__(self, is_dataflow: bool) -> None:
         self.bindings: list[Binding] = []
-        # Expressions that were nested, and the variables that they are bound to here: what is shared is bound once.
+        # Maps formerly nested expressions to the variables that they are bound to here, so that shared expressions are
+        # bound once.
         self.named: dict[Expr, Expr] = {}
         self.is_dataflow = is_dataflow
 
 
 class _FunctionScope:
-    """What `with bb.function(...)` opens."""
+    """The scope of `with bb.function(...)`."""
 
     def __init__(
         self, builder: BlockBuilder, name: str, params: Sequence[Var] | None, attrs: dict[str, Any], pure: bool
@@ -72,7 +73,7 @@ class _FunctionScope:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, value: object, trace: TracebackType | None) -> None:
-        """Closes it."""
+        """Closes the function."""
         builder = self.builder
         builder._function = None
         builder._frames.clear()
@@ -82,7 +83,7 @@ class _FunctionScope:
 
 
 class _DataflowScope:
-    """What `with bb.dataflow()` opens."""
+    """The scope of `with bb.dataflow()`."""
 
     def __init__(self, builder: BlockBuilder) -> None:
         self.builder = builder
@@ -95,23 +96,23 @@ class _DataflowScope:
         self.builder._begin_dataflow_block()
 
     def __exit__(self, kind: type[BaseException] | None, value: object, trace: TracebackType | None) -> None:
-        """Closes it."""
+        """Closes the block."""
         self.builder._close_block()
         self.builder._begin_binding_block()
 
 
 class _TestingScope:
-    """A scope for tests, in which some symbolic variables are defined."""
+    """A scope for tests in which some symbolic variables are defined."""
 
     def __init__(self, builder: BlockBuilder) -> None:
         self.builder = builder
 
     def __enter__(self) -> None:
-        """Opens it."""
+        """Opens the scope."""
         self.builder._begin_dataflow_block()
 
     def __exit__(self, kind: type[BaseException] | None, value: object, trace: TracebackType | None) -> None:
-        """Closes it."""
+        """Closes the scope."""
         self.builder._end_block()
 
 
@@ -130,7 +131,7 @@ class BlockBuilder:
     """
 
     def __init__(self, mod: IRModule | None = None) -> None:
-        """Goes on with a module, or begins one."""
+        """Continues a module, or starts a new one."""
         _plugins.ensure_loaded()
         self._module = mod.clone() if mod is not None else IRModule()
         self._function: _FunctionScope | None = None
@@ -138,17 +139,17 @@ class BlockBuilder:
         self._names: dict[str, int] = {}
         self._bindings: dict[Var, Expr] = {}
         self._infer = _passhost.Inferrer().infer
-        # An operator, the types of its two arguments and of its result, found last: most calls are like the one before.
+        # The last operator, with the types of its two arguments and its result. Most calls are like the previous one.
         self._last_type: tuple[Expr | None, Type, Type, Type] = (None, MISSING, MISSING, MISSING)
         self._call_types: dict[tuple[Any, ...], tuple[Type, list[Type]]] = {}
         self._by_hash: dict[int, list[str]] | None = None
 
     @staticmethod
     def current() -> BlockBuilder | None:
-        """The builder whose function is open on this thread."""
+        """Returns the builder whose function is open on this thread."""
         return getattr(_LOCAL, "current", None)
 
-    # Scopes
+    # Scopes.
 
     def function(
         self,
@@ -172,7 +173,7 @@ class BlockBuilder:
         return _DataflowScope(self)
 
     def testing_scope(self, def_vars: Sequence[Var]) -> _TestingScope:
-        """A scope for tests."""
+        """Returns a scope for tests."""
         return _TestingScope(self)
 
     def _begin_binding_block(self) -> None:
@@ -196,19 +197,19 @@ class BlockBuilder:
             self._function.blocks.append(block)
 
     def current_block_is_dataflow(self) -> bool:
-        """Whether the innermost block is a dataflow block."""
+        """Returns true if the innermost block is a dataflow block."""
         return bool(self._frames) and self._frames[-1].is_dataflow
 
     def begin_scope(self, params: Sequence[Var] | None = None) -> None:
-        """Opens a scope of symbolic variables. Scopes are found when types are looked at, so nothing happens here."""
+        """Opens a scope of symbolic variables. Scopes are determined from types, so nothing happens here."""
 
     def end_scope(self) -> None:
-        """Closes it."""
+        """Closes a scope of symbolic variables."""
 
-    # Emitting
+    # Emitting.
 
     def emit(self, expr: Any, name_hint: str = "") -> Var:
-        """Binds an expression to a new variable, which only the dataflow block sees if one is open."""
+        """Binds an expression to a new variable, which is local to the dataflow block if one is open."""
         return self._emit(expr, name_hint, output=False)
 
     def emit_output(self, output: Any, name_hint: str = "") -> Var:
@@ -248,7 +249,7 @@ class BlockBuilder:
         return var
 
     def emit_normalized(self, binding: Binding) -> None:
-        """Adds a binding as it is."""
+        """Adds a binding unchanged."""
         if type(binding) is not VarBinding and not isinstance(binding, Binding):
             raise TypeError(f"emit_normalized takes a Binding, not {type(binding).__name__}")
         frames = self._frames
@@ -258,7 +259,7 @@ class BlockBuilder:
         self._bindings[binding._var] = binding._value
 
     def emit_func_output(self, output: Any, params: Var | Tuple | Sequence[Var] | None = None) -> GlobalVar:
-        """Says what the open function returns, and adds it to the module. Gives its name."""
+        """Sets the result of the open function, and adds the function to the module. Returns its name."""
         scope = self._function
         if scope is None:
             raise RuntimeError("emit_func_output must be called in a relax function.")
@@ -285,10 +286,10 @@ class BlockBuilder:
         self._begin_binding_block()
         return self.add_func(function, scope.name)
 
-    # Normalizing
+    # Normalizing.
 
     def normalize(self, expr: Any) -> Any:
-        """The expression with a type. Nested expressions become bindings of the open block, if one is open."""
+        """Returns the expression with a type. Nested expressions become bindings of the open block, if there is one."""
         try:
             return self._normalized(expr)
         except RecursionError as error:
@@ -304,7 +305,7 @@ class BlockBuilder:
         return self._bound_value(expr)
 
     def _bound_value(self, expr: Expr) -> Expr:
-        """A value that a variable can be bound to: its operands have names, and it has a type."""
+        """Returns a value that can be bound to a variable: its operands have names, and it has a type."""
         if isinstance(expr, Call):
             return self._call(expr)
         if isinstance(expr, Tuple):
@@ -324,7 +325,7 @@ class BlockBuilder:
         return expr
 
     def _operand(self, expr: Expr, may_be_tuple: bool = False) -> Expr:
-        """A value where it is used: a name, a constant, a shape, or a tuple of such."""
+        """Returns a value in the form of an operand: a name, a constant, a shape, or a tuple of these."""
         if isinstance(expr, Tuple):
             return self._tuple(expr)
         if type(expr) in _PLAIN:
@@ -355,7 +356,7 @@ class BlockBuilder:
         return Tuple(fields)
 
     def _call(self, expr: Call) -> Call:
-        """A call that is normal, as `normalize` gives it."""
+        """Returns a normalized call."""
         args = expr._args
         if len(args) == 2 and type(args[0]) in _VARS and type(args[1]) in _VARS:
             if expr._ty is MISSING:
@@ -380,7 +381,8 @@ class BlockBuilder:
         return expr
 
     def _known_type(self, call: Call) -> Type:
-        """The type of a call of variables, which may be known from another call of variables of these types."""
+        """Returns the type of a call whose arguments are variables, reusing an earlier call with the same argument
+        types."""
         if call._attrs is not None or call._ty_args:
             return self._call_type(call)
         args = call._args
@@ -392,8 +394,8 @@ class BlockBuilder:
         return known[0]
 
     def _operator_type(self, call: Call) -> Type:
-        """The type of a call of an operator. It is remembered where only the types of the arguments decide: where these
-        are variables that are tensors.
+        """Infers the type of an operator call. It is cached if it depends only on the argument types, that is, if all
+        arguments are tensor variables.
         """
         ty: Type = self._infer(call)[0]
         types = [arg._ty for arg in call._args]
@@ -401,7 +403,7 @@ class BlockBuilder:
         if variables and call._attrs is None and not call._ty_args:
             if len(self._call_types) >= _REMEMBERED:
                 self._call_types.clear()
-            # The types of the arguments stay in memory, so that their ids stay theirs.
+            # The entry keeps the argument types alive, so that their ids are not reused.
             self._call_types[_type_key(call)] = (ty, types)
         return ty
 
@@ -430,7 +432,7 @@ class BlockBuilder:
         return self._sequence(branch, always=True)
 
     def _sequence(self, seq: SeqExpr, always: bool = False) -> SeqExpr:
-        """A sequence whose bindings and value are normal."""
+        """Returns a sequence whose bindings and value are normalized."""
         outer, self._frames = self._frames, []
         try:
             blocks: list[BindingBlock] = []
@@ -474,7 +476,7 @@ class BlockBuilder:
         self.emit_normalized(binding)
 
     def _inlined(self, expr: SeqExpr) -> Expr:
-        """The value of a sequence, whose bindings go into the open block."""
+        """Returns the value of a sequence, whose bindings move to the open block."""
         if not self._frames:
             return self._sequence(expr)
         for block in expr.blocks:
@@ -509,10 +511,11 @@ class BlockBuilder:
             ret = well_defined(body.ty, symbols_in(param.ty for param in params) | {p for p in params if p._prim})
         return Function(params, body, ret, function.is_pure, function.attrs)
 
-    # The module
+    # The module.
 
     def add_func(self, func: BaseFunc, func_name: str) -> GlobalVar:
-        """Adds a function under a name, with a number if that is taken; gives the name, or that of an equal one."""
+        """Adds a function under a name, with a number if the name is taken; returns its name, or that of an equal
+        function."""
         if not isinstance(func, BaseFunc):
             raise TypeError(f"add_func takes a function, not {type(func).__name__}")
         return self._add_func(func, func_name, shared=True)
@@ -567,11 +570,12 @@ class BlockBuilder:
         self._by_hash = None
 
     def get(self) -> IRModule:
-        """The module so far."""
+        """Returns the module so far."""
         return self._module.clone()
 
     def finalize(self) -> IRModule:
-        """The module; every public function has its own name there, and private ones of that name get others."""
+        """Returns the module, in which every public function keeps its name; private functions with such a name are
+        renamed."""
         symbols = {
             var.name_hint: str(function.attrs["global_symbol"])
             for var, function in self._module.functions_items()
@@ -600,19 +604,19 @@ class BlockBuilder:
         return name
 
     def lookup_binding(self, var: Var) -> Expr | None:
-        """What a variable is bound to."""
+        """Returns the value to which a variable is bound."""
         return self._bindings.get(var)
 
-    # Tensor expressions
+    # Tensor expressions.
 
     def call_te(self, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Expr:
-        """A call of the PrimFunc that computes a tensor expression; it is added to the module."""
+        """Returns a call of the PrimFunc that computes a tensor expression; the PrimFunc is added to the module."""
         from passhost.te.emit import call_te
 
         return call_te(self, func, args, kwargs)
 
     def emit_te(self, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Var:
-        """The same, bound to a new variable."""
+        """Like `call_te`, but binds the call to a new variable."""
         name_hint = kwargs.pop("name_hint", "")
         return self.emit(self.call_te(func, *args, **kwargs), name_hint)
 
@@ -627,7 +631,7 @@ def _params(params: Any) -> list[Var]:
 
 
 def _is_well_formed(func: BaseFunc) -> bool:
-    """Whether a function can be compared with others; what is wrong with it is said when its module is used."""
+    """Returns true if a function can be compared with others. Its errors are reported when its module is used."""
     try:
         func._seal()
     except (IllFormedError, TypeError):
@@ -636,7 +640,7 @@ def _is_well_formed(func: BaseFunc) -> bool:
 
 
 def _type_key(call: Call) -> tuple[Any, ...]:
-    """The operator of a call, and the types of its arguments as objects: hashing what is in them would take long."""
+    """Returns the operator of a call and its argument types by identity, because hashing their contents is slow."""
     return (call._op, *[id(arg._ty) for arg in call._args])
 
 
@@ -649,7 +653,7 @@ def _expr(value: Any) -> Expr:
 
 
 def _renamed(mod: IRModule, names: Mapping[str, str]) -> IRModule:
-    """A module whose functions have other names, also where they are called."""
+    """Returns a module with renamed functions; calls are updated."""
     from passhost.relax.expr_functor import PyExprMutator
 
     class Renamer(PyExprMutator):
@@ -665,7 +669,7 @@ def _renamed(mod: IRModule, names: Mapping[str, str]) -> IRModule:
 
 
 def _check_inner(blocks: Sequence[BindingBlock], result: Expr) -> None:
-    """No variable of a dataflow block is used after it, by a plain block or the result."""
+    """Checks that no variable of a dataflow block is used after it, by a plain block or the result."""
     from passhost.relax.analysis import used_vars
 
     used: list[Expr] = [result] if isinstance(result, Var) else []

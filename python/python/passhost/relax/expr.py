@@ -62,7 +62,7 @@ __all__ = [
 
 
 class DataflowVar(Var):
-    """A variable that only its dataflow block sees."""
+    """A variable that is local to its dataflow block."""
 
     __slots__ = ()
 
@@ -74,29 +74,29 @@ class ShapeExpr(_Callable, ExprWithOp):
     values: tuple[Expr, ...]
 
     def __init__(self, values: Iterable[object], span: Any = None) -> None:
-        """Of its dimensions: numbers and scalar expressions."""
+        """Takes the dimensions: integers and scalar expressions."""
         if not isinstance(values, Iterable) or isinstance(values, str):
             raise TypeError(f"a shape is a list of dimensions, not {type(values).__name__}")
         self._values = dims_of(values)
         self._ty = ShapeType(self._values)
 
     def __getitem__(self, index: Any) -> Any:
-        """A dimension."""
+        """Returns a dimension."""
         if isinstance(index, int) and not -len(self.values) <= index < len(self.values):
             raise IndexError(f"ShapeExpr index out of range: {index} of {len(self.values)}")
         return self.values[index]
 
     def __len__(self) -> int:
-        """Number of dimensions."""
+        """Returns the number of dimensions."""
         return len(self.values)
 
     def __iter__(self) -> Iterator[Expr]:
-        """The dimensions."""
+        """Iterates over the dimensions."""
         return iter(self.values)
 
 
 class If(_Callable, ExprWithOp):
-    """The value of one of two branches."""
+    """A conditional expression."""
 
     __slots__ = ("cond", "false_branch", "true_branch")
     cond: Expr
@@ -104,14 +104,14 @@ class If(_Callable, ExprWithOp):
     false_branch: SeqExpr
 
     def __init__(self, cond: Expr, true_branch: Expr, false_branch: Expr, span: Any = None) -> None:
-        """Of a condition, and the branches where it holds and where it does not."""
+        """Takes a condition, the branch if it is true, and the branch if it is false."""
         self._cond = checked_expr(cond, "the condition of an If")
         self._true_branch, self._false_branch = as_sequence(true_branch), as_sequence(false_branch)
         self._ty = MISSING
 
 
 class Binding(Node):
-    """What gives a variable its value."""
+    """A binding of a variable to a value."""
 
     __slots__ = ("var",)
     var: Var
@@ -126,31 +126,31 @@ class VarBinding(Binding):
     value: Expr
 
     def __init__(self, var: Var, value: Expr, span: Any = None) -> None:
-        """Of the variable and its value."""
+        """Takes the variable and its value."""
         self._var, self._value = _checked_var(var), checked_expr(value, "what a variable is bound to")
 
 
 class MatchCast(Binding):
-    """`var = R.match_cast(value, ty)`: checks the type when run, and defines the symbolic variables in it."""
+    """`var = R.match_cast(value, ty)`: checks the type at run time, and defines the symbolic variables in it."""
 
     __slots__ = ("ty", "value")
     value: Expr
     ty: Type
 
     def __init__(self, var: Var, value: Expr, ty: Type, span: Any = None) -> None:
-        """Of the variable, the value, and its type."""
+        """Takes the variable, the value, and its type."""
         self._var, self._value = _checked_var(var), checked_expr(value, "what a match_cast casts")
         self._ty = checked_type(ty)
 
 
 class BindingBlock(Node):
-    """Bindings."""
+    """A block of bindings."""
 
     __slots__ = ("bindings",)
     bindings: tuple[Binding, ...]
 
     def __init__(self, bindings: Iterable[Binding], span: Any = None) -> None:
-        """Of bindings in order."""
+        """Takes bindings in order."""
         self._bindings = tuple(bindings)
         for binding in self._bindings:
             if not isinstance(binding, Binding):
@@ -158,20 +158,20 @@ class BindingBlock(Node):
 
 
 class DataflowBlock(BindingBlock):
-    """Bindings without effects and control flow."""
+    """A block of bindings without effects or control flow."""
 
     __slots__ = ()
 
 
 class SeqExpr(_Callable, ExprWithOp):
-    """Blocks, and the value after them."""
+    """Blocks, followed by a result value."""
 
     __slots__ = ("blocks", "body")
     blocks: tuple[BindingBlock, ...]
     body: Expr
 
     def __init__(self, blocks: Iterable[BindingBlock], body: Expr, span: Any = None) -> None:
-        """Of blocks in order, and the value."""
+        """Takes blocks in order, and the result value."""
         self._blocks, self._body = tuple(blocks), checked_expr(body, "the value of a SeqExpr")
         for block in self._blocks:
             if not isinstance(block, BindingBlock):
@@ -180,7 +180,7 @@ class SeqExpr(_Callable, ExprWithOp):
 
 
 def as_sequence(expr: Expr) -> SeqExpr:
-    """A SeqExpr as it is; of anything else, one without blocks."""
+    """Returns a SeqExpr unchanged, and wraps anything else in one without blocks."""
     if isinstance(expr, SeqExpr):
         return expr
     made = SeqExpr((), expr)
@@ -195,15 +195,15 @@ def _checked_var(var: object) -> Var:
 
 
 class Function(BaseFunc):
-    """A function of Relax.
+    """A Relax function.
 
-    What comes from the host is a handle; parameters and body are made when they are looked at first. They stay the same
-    objects as long as the function is the same.
+    A function from the host is a handle; parameters and body are created on first access. They stay the same objects
+    while the function exists.
     """
 
     __slots__ = ("__weakref__", "_before", "_handle", "_parts", "_sealed_as")
     _before: Function | None
-    """The function that a pass made this of, while its variables may be used for this one."""
+    """The function from which a pass made this one, while its variables can be reused here."""
     _handle: _passhost.Body | None
     _sealed_as: str | None
     _parts: tuple[tuple[Var, ...], SeqExpr, Type, bool] | None
@@ -217,7 +217,7 @@ class Function(BaseFunc):
         attrs: Mapping[str, Any] | None = None,
         span: Any = None,
     ) -> None:
-        """Of parameters, body, declared result, whether it has no effects, and attributes."""
+        """Takes parameters, body, declared result type, purity, and attributes."""
         params = tuple(_checked_var(param) for param in params)
         body = as_sequence(checked_expr(body, "the body of a function"))
         result = body.body.ty if ret_ty is None else checked_type(ret_ty)
@@ -229,7 +229,7 @@ class Function(BaseFunc):
 
     @staticmethod
     def _of(handle: _passhost.Body, name: str) -> Function:
-        """A function of the host, under its name in a module."""
+        """Wraps a function of the host, under its name in a module."""
         key = (handle, name)
         with _LOCK:
             found = _FUNCTIONS.get(key)
@@ -249,7 +249,7 @@ class Function(BaseFunc):
         attrs: Mapping[str, Any] | None = None,
         span: Any = None,
     ) -> Function:
-        """Without a body: what `BlockBuilder` needs of a function that calls itself."""
+        """Creates a function without a body, which `BlockBuilder` needs for recursive functions."""
         return Function(params, Tuple(()), ret_ty, is_pure, attrs)
 
     def _expanded(self) -> tuple[tuple[Var, ...], SeqExpr, Type, bool]:
@@ -263,32 +263,32 @@ class Function(BaseFunc):
                 known = _variables(before) if before is not None and before._parts is not None else None
                 parts = _passhost.expand(self._handle, known)
                 self._ty = _function_type(parts[0], parts[2], parts[3])
-                self._parts = parts  # the last, since other threads look at it first
+                self._parts = parts  # last, because other threads check it first
         return parts
 
     @property
     def params(self) -> tuple[Var, ...]:
-        """Its parameters."""
+        """The parameters."""
         return self._expanded()[0]
 
     @property
     def body(self) -> SeqExpr:
-        """Its blocks and its value."""
+        """The blocks and the result value."""
         return self._expanded()[1]
 
     @property
     def ret_ty(self) -> Type:
-        """The declared type of its result."""
+        """The declared type of the result."""
         return self._expanded()[2]
 
     @property
     def is_pure(self) -> bool:
-        """Whether it is declared to have no effects."""
+        """True if the function is declared to have no effects."""
         return self._expanded()[3]
 
     @property
     def ty(self) -> Type:  # type: ignore[override]
-        """Its type."""
+        """The type."""
         self._expanded()
         return self._ty
 
@@ -300,7 +300,7 @@ class Function(BaseFunc):
         return made
 
     def _seal(self, name: str | None = None, globals: Mapping[str, Any] | None = None) -> _passhost.Body:
-        """As the host knows it, under a name. Raises `IllFormedError` if it contradicts itself."""
+        """Converts the function to the host's form, under a name. Raises `IllFormedError` if it is ill-formed."""
         if self._handle is not None and (name is None or name == self._sealed_as):
             return self._handle
         from passhost import _plugins
@@ -313,29 +313,29 @@ class Function(BaseFunc):
         return handle
 
     def _as_global(self, name: str) -> Type:
-        """Its type: its body may mention functions that mention it."""
+        """Returns the type. The body is not needed, and may refer to functions that refer to this one."""
         return self.ty
 
     def script(self, **_options: Any) -> str:
-        """As TVMScript."""
+        """Returns the function as TVMScript."""
         name = str(self.attrs.get("global_symbol", "main"))
         return _passhost.print_function(name, self._seal(self._sealed_as or name))
 
     def bind_params(self, binding_map: Mapping[str | Var, Any]) -> Function:
-        """With values for parameters; those are no parameters any longer."""
+        """Returns the function with values in place of parameters, which are removed."""
         from passhost.relax.binding import bind_params
 
         return bind_params(self, binding_map)
 
     def bind_symbolic_vars(self, binding_map: Mapping[str | Var, Any]) -> Function:
-        """With values for symbolic variables."""
+        """Returns the function with values in place of symbolic variables."""
         from passhost.relax.binding import bind_symbolic_vars
 
         return bind_symbolic_vars(self, binding_map)
 
 
 def _variables(function: Function) -> dict[str, Var]:
-    """Variables of a function whose names are those of one only: parameters, symbolic ones, and those of bindings."""
+    """Returns the uniquely named variables of a function: parameters, symbolic variables, and those of bindings."""
     from passhost.relax.types import defined_in
 
     params, body, _, _ = function._expanded()
@@ -349,7 +349,7 @@ def _variables(function: Function) -> dict[str, Var]:
     return {name: var for name, var in found.items() if name not in twice}
 
 
-# Held while a function of the host becomes an object, and while its parts do: there is one of each for all threads.
+# Held while a function of the host, or its parts, are converted to objects, so that all threads share one object.
 _LOCK = threading.RLock()
 _FUNCTIONS: weakref.WeakValueDictionary[tuple[_passhost.Body, str], Function] = weakref.WeakValueDictionary()
 
@@ -361,13 +361,13 @@ def _function_type(params: Sequence[Var], ret: Type, purity: bool) -> FuncType:
 
 
 class ExternFunc(BaseFunc):
-    """A function that is not in the module, by its symbol."""
+    """An external function, identified by its symbol."""
 
     __slots__ = ("global_symbol",)
     global_symbol: str
 
     def __init__(self, global_symbol: str, ty: Type | None = None, span: Any = None) -> None:
-        """Of a symbol, and a type where it is known."""
+        """Takes a symbol, and a type if it is known."""
         if not isinstance(global_symbol, str):
             raise TypeError(f"the symbol of a function is a str, not {type(global_symbol).__name__}")
         self._global_symbol = global_symbol
@@ -375,7 +375,7 @@ class ExternFunc(BaseFunc):
         self._ty = FuncType.opaque_func() if ty is None else ty
 
     def _seal(self, name: str | None = None, globals: Mapping[str, Any] | None = None) -> _passhost.Body:
-        """As the host knows it."""
+        """Converts the function to the host's form."""
         from passhost import _plugins
 
         _plugins.ensure_loaded()
@@ -383,19 +383,19 @@ class ExternFunc(BaseFunc):
 
 
 def _update_type(expr: Expr, ty: Type | None) -> None:
-    """Sets the type of an expression that was made without one."""
+    """Sets the type of an expression that was created without one."""
     if expr.ty is not MISSING:
         raise ValueError(f"the expression has the type {expr.ty!r} already")
     expr._ty = MISSING if ty is None else ty
 
 
 def extern(name: str, ty: Type | None = None, span: Any = None) -> ExternFunc:
-    """A function that is not in the module."""
+    """Returns an external function."""
     return ExternFunc(name, ty)
 
 
 def prim_value(value: Any, dtype: str | None = None) -> Expr:
-    """A scalar: a number of an expression, by itself int64 or float32."""
+    """Converts a number to a scalar expression, by default int64 or float32."""
     if isinstance(value, Expr):
         return value
     if dtype is None and isinstance(value, int) and not isinstance(value, bool):
@@ -404,9 +404,9 @@ def prim_value(value: Any, dtype: str | None = None) -> Expr:
 
 
 def const(value: Any, dtype: str | None = None) -> GenericConst:
-    """A constant tensor, of a number, a list of them, an array, or a tensor.
+    """Returns a constant tensor, from a number, a list of numbers, an array, or a tensor.
 
-    Without `dtype`, float64 becomes float32, and int64 becomes int32, as in TVM; a tensor keeps its type.
+    As in TVM, without `dtype` float64 becomes float32 and int64 becomes int32; a tensor keeps its type.
     """
     if isinstance(value, Tensor) and not value.numpy().flags.writeable:
         return GenericConst(value, TensorType(value.shape, value.dtype))
@@ -435,7 +435,7 @@ def _as_array(value: Any, dtype: str | None) -> np.ndarray[Any, Any]:
 
 
 def _converted(array: np.ndarray[Any, Any], dtype: str) -> np.ndarray[Any, Any]:
-    """The array in another data type. Raises `ValueError` if an integer type does not have a number of it."""
+    """Converts an array to another data type. Raises `ValueError` if an integer type cannot represent a value."""
     to = numpy_dtype(dtype)
     if to.kind in "iu" and array.size and array.dtype.kind in "iuf":
         low, high = np.iinfo(to).min, np.iinfo(to).max
@@ -445,7 +445,7 @@ def _converted(array: np.ndarray[Any, Any], dtype: str) -> np.ndarray[Any, Any]:
 
 
 def get_shape_of(expr: Expr) -> Expr:
-    """The shape of a tensor: what is known of it, else a call of `relax.shape_of`."""
+    """Returns the shape of a tensor if it is known, otherwise a call of `relax.shape_of`."""
     ty = expr.ty
     if isinstance(ty, TensorType) and ty.shape is not None:
         return ty.shape

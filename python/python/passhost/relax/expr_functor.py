@@ -1,4 +1,4 @@
-"""Visitors and mutators of Relax: classes with a method for each kind of expression.
+"""Visitors and mutators for Relax: classes with a method for each kind of expression.
 
 >>> from passhost import relax
 >>> class Calls(relax.PyExprVisitor):
@@ -88,7 +88,7 @@ _OF_TYPES = ("visit_expr", "visit_var_", "visit_shape_expr_", "_scalar", "_numbe
 
 
 class ExprFunctor:
-    """Calls the method of the kind of an expression."""
+    """Dispatches to the method for the kind of an expression."""
 
     def _method(self, expr: Expr) -> Callable[[Any], Any]:
         cls = type(expr)
@@ -100,34 +100,35 @@ class ExprFunctor:
         return getattr(self, name)  # type: ignore[no-any-return]
 
     def visit_generic_const_(self, op: GenericConst) -> Any:
-        """A constant, under its newer name."""
+        """Visits a constant; the newer name of `visit_constant_`."""
         return self._constant(op)
 
     def _constant(self, op: GenericConst) -> Any:
         raise NotImplementedError
 
     def visit_span(self, span: Any) -> Any:
-        """There are no spans."""
+        """Does nothing, because there are no spans."""
         return span
 
 
 class PyExprVisitor(ExprFunctor):
-    """Visits expressions: overwrite `visit_call_`, `visit_var_binding_` and the like, and call `super()` to go on.
+    """Visits expressions. Override `visit_call_`, `visit_var_binding_` and so on; call `super()` to continue.
 
-    The shapes and scalars in the type of a value are visited where it is used. The types of parameters are not.
+    The shapes and scalars in the type of a value are visited where the value is used. The types of parameters are
+    not visited.
     """
 
-    # Whether a class looks at anything that can be in a type. Types are visited for such classes only.
+    # True if the class visits anything that types can contain. Types are visited only for such classes.
     _sees_types = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Finds out what the class looks at."""
+        """Determines what the class visits."""
         super().__init_subclass__(**kwargs)
         if "_sees_types" not in cls.__dict__:
             cls._sees_types = any(getattr(cls, name) is not getattr(PyExprVisitor, name) for name in _OF_TYPES)
 
     def visit_expr(self, expr: Expr) -> None:
-        """Visits an expression, by the method of its kind."""
+        """Visits an expression with the method for its kind."""
         try:
             self._method(expr)(expr)
         except RecursionError as error:
@@ -152,7 +153,7 @@ class PyExprVisitor(ExprFunctor):
             raise TypeError(f"Invalid type: {type(block).__name__} is not a block")
 
     def visit_var_def(self, var: Var) -> None:
-        """Visits a variable where it is defined."""
+        """Visits the definition of a variable."""
         if isinstance(var, DataflowVar):
             self.visit_dataflow_var_def_(var)
         else:
@@ -163,7 +164,7 @@ class PyExprVisitor(ExprFunctor):
             self.visit_expr(expr)
 
     def _visit_type(self, ty: Type) -> None:
-        """Visits the shapes and scalars in a type, if the class looks at any."""
+        """Visits the shapes and scalars in a type, if the class visits any."""
         if not self._sees_types:
             return
         if isinstance(ty, TensorType):
@@ -176,44 +177,44 @@ class PyExprVisitor(ExprFunctor):
                 self._visit_type(field)
 
     def visit_constant_(self, op: GenericConst) -> None:
-        """A constant."""
+        """Visits a constant."""
         self.visit_generic_const_(op)
         self._visit_type(op._ty)
 
     def _constant(self, op: GenericConst) -> None:
-        """Nothing is in it."""
+        """Does nothing, because a constant has no parts."""
 
     def visit_tuple_(self, op: Tuple) -> None:
-        """A tuple."""
+        """Visits a tuple."""
         self._visit_all(op.fields)
         self._visit_type(op._ty)
 
     def visit_var_(self, op: Var) -> None:
-        """A variable where it is used."""
+        """Visits a use of a variable."""
         self._visit_type(op._ty)
 
     def visit_dataflow_var_(self, op: DataflowVar) -> None:
-        """A variable of a dataflow block where it is used."""
+        """Visits a use of a dataflow variable."""
         self._visit_type(op._ty)
 
     def visit_shape_expr_(self, op: ShapeExpr) -> None:
-        """A shape."""
+        """Visits a shape."""
         self._visit_all(op.values)
 
     def visit_extern_func_(self, op: ExternFunc) -> None:
-        """A function that is not in the module."""
+        """Visits an external function."""
 
     def visit_global_var_(self, op: GlobalVar) -> None:
-        """A function of the module."""
+        """Visits a reference to a function of the module."""
 
     def visit_function_(self, op: Function) -> None:
-        """A function."""
+        """Visits a function."""
         for param in op.params:
             self.visit_var_def(param)
         self.visit_expr(op.body)
 
     def visit_call_(self, op: Call) -> None:
-        """A call."""
+        """Visits a call."""
         self.visit_expr(op.op)
         for ty in op.ty_args:
             self._visit_type(ty)
@@ -222,69 +223,69 @@ class PyExprVisitor(ExprFunctor):
         self._visit_type(op._ty)
 
     def visit_seq_expr_(self, op: SeqExpr) -> None:
-        """Blocks and their value."""
+        """Visits blocks and their result."""
         for block in op.blocks:
             self.visit_binding_block(block)
         self.visit_expr(op.body)
         self._visit_type(op._ty)
 
     def visit_if_(self, op: If) -> None:
-        """A choice."""
+        """Visits a conditional expression."""
         self.visit_expr(op.cond)
         self.visit_expr(op.true_branch)
         self.visit_expr(op.false_branch)
         self._visit_type(op._ty)
 
     def visit_op_(self, op: Op) -> None:
-        """An operator."""
+        """Visits an operator."""
 
     def visit_tuple_getitem_(self, op: TupleGetItem) -> None:
-        """An element of a tuple."""
+        """Visits an element of a tuple."""
         self.visit_expr(op.tuple_value)
         self._visit_type(op._ty)
 
     def visit_string_imm_(self, op: StringImm) -> None:
-        """A string."""
+        """Visits a string."""
 
     def visit_data_type_imm_(self, op: DataTypeImm) -> None:
-        """A data type."""
+        """Visits a data type."""
 
     def visit_expr_fallback_(self, op: Expr) -> None:
-        """Anything else, such as PrimFuncs."""
+        """Visits anything else, such as PrimFuncs."""
 
     def _number(self, op: Expr) -> None:
-        """A number."""
+        """Visits a number."""
 
     def _scalar(self, op: Expr) -> None:
-        """Arithmetic of scalars."""
+        """Visits scalar arithmetic."""
         self._visit_all(_scalar_operands(op))
 
     def visit_var_binding_(self, binding: VarBinding) -> None:
-        """A binding."""
+        """Visits a binding."""
         self.visit_expr(binding.value)
         self.visit_var_def(binding.var)
 
     def visit_match_cast_(self, binding: MatchCast) -> None:
-        """A match_cast."""
+        """Visits a match_cast."""
         self.visit_expr(binding.value)
         self._visit_type(binding.ty)
         self.visit_var_def(binding.var)
 
     def visit_binding_block_(self, block: BindingBlock) -> None:
-        """A block."""
+        """Visits a block."""
         for binding in block.bindings:
             self.visit_binding(binding)
 
     def visit_dataflow_block_(self, block: DataflowBlock) -> None:
-        """A dataflow block."""
+        """Visits a dataflow block."""
         for binding in block.bindings:
             self.visit_binding(binding)
 
     def visit_var_def_(self, var: Var) -> None:
-        """A variable where it is defined."""
+        """Visits the definition of a variable."""
 
     def visit_dataflow_var_def_(self, var: DataflowVar) -> None:
-        """A variable of a dataflow block where it is defined."""
+        """Visits the definition of a dataflow variable."""
         self.visit_var_def_(var)
 
 
@@ -294,41 +295,41 @@ def _scalar_operands(expr: Expr) -> list[Expr]:
 
 
 class PyExprMutator(ExprFunctor):
-    """Changes expressions: what the method of a kind returns takes the place of the expression.
+    """Rewrites expressions: the result of the method for a kind replaces the expression.
 
-    `builder_` builds what is new; its `emit` adds bindings before the one that is being visited.
+    `builder_` builds new code; its `emit` adds bindings before the one being visited.
     """
 
     def __init__(self, mod: IRModule | None = None) -> None:
-        """In a module, whose functions may be called."""
+        """Takes the module whose functions may be called."""
         self.builder_ = BlockBuilder(mod)
         self._remap: dict[Var, Var] = {}
         self._symbols = False
         self._methods: dict[type, Callable[[Any], Any]] = {}
-        # The sequence or function that was made last: its bindings are normal.
+        # The sequence or function made last, whose bindings are normalized.
         self._normal: Expr | None = None
-        # Whether nothing can change in a type but by a symbolic variable that becomes another one.
+        # True if types can change only by replacing symbolic variables.
         self._types_stay = self._has_own(_OF_TYPES)
-        # Whether a variable or operator becomes what `_remap` says, and nothing else happens.
+        # True if variables and operators are only replaced according to `_remap`.
         self._names_stay = self._has_own(_OF_NAMES)
-        # The kinds of operands that become what `_remap` says, and nothing else happens.
+        # The kinds of operands that are only replaced according to `_remap`.
         self._plain: frozenset[type] = _VARS if self._names_stay else frozenset()
-        # Whether a variable becomes another one where it is defined only if a symbolic variable in its type does.
+        # True if the definition of a variable changes only if a symbolic variable in its type does.
         self._definitions_stay = self._types_stay and self._has_own(_OF_DEFINITIONS)
-        # Whether each binding of a block goes to the method of its kind. Most are VarBindings, so that is asked once.
+        # True if each binding of a block is dispatched by kind. Most are VarBindings, so this is checked once.
         self._bindings_stay = self._has_own(("visit_binding",))
-        # Whether a variable of the type of its value stays that variable.
+        # True if a variable that already has the type of its value is kept.
         self._results_stay = self._has_own(("with_type",))
-        # Two types that were found to be equal last.
+        # The last two types found to be equal.
         self._equal: tuple[Type, Type] = (MISSING, MISSING)
 
     def _has_own(self, names: Sequence[str]) -> bool:
-        """Whether the methods of these names are those of this class."""
+        """Returns true if none of these methods are overridden."""
         cls = type(self)
         return all(getattr(cls, name) is getattr(PyExprMutator, name) for name in names)
 
     def visit_expr(self, expr: Expr) -> Any:
-        """Visits an expression by the method of its kind; gives what it becomes, with a type."""
+        """Visits an expression with the method for its kind; returns the replacement, with a type."""
         method = self._methods.get(type(expr))
         if method is None:
             method = self._methods[type(expr)] = self._method(expr)
@@ -347,14 +348,14 @@ class PyExprMutator(ExprFunctor):
         except RecursionError as error:
             raise too_deep(error) from None
         if cls is SeqExpr and self.builder_._frames:
-            # A branch, say, in the place of a value: its bindings go where the value is.
+            # If a branch, for example, replaces a value, its bindings go before the value.
             return self.builder_.normalize(made)
         if cls in _LEAVES or made is self._normal:
             return made
         return self.builder_.normalize(made)
 
     def visit_binding(self, binding: Binding) -> None:
-        """Visits a binding, which emits what it becomes."""
+        """Visits a binding and emits its replacement."""
         if isinstance(binding, VarBinding):
             self.visit_var_binding_(binding)
         elif isinstance(binding, MatchCast):
@@ -371,11 +372,11 @@ class PyExprMutator(ExprFunctor):
         raise TypeError(f"Invalid type: {type(block).__name__} is not a block")
 
     def visit_var_def(self, var: Var) -> Var:
-        """Visits a variable where it is defined; gives the one that is defined instead."""
+        """Visits the definition of a variable; returns the variable to define instead."""
         return self.visit_dataflow_var_def_(var) if isinstance(var, DataflowVar) else self.visit_var_def_(var)
 
     def visit_expr_post_order(self, expr: Expr) -> Any:
-        """Visits the operands of an expression; gives it with what they become."""
+        """Visits the operands of an expression; returns it with the new operands."""
         cls = type(expr)
         if cls is Call:
             return PyExprMutator.visit_call_(self, expr)  # type: ignore[arg-type]
@@ -383,7 +384,7 @@ class PyExprMutator(ExprFunctor):
         return getattr(PyExprMutator, name)(self, expr)
 
     def visit_with_new_scope(self, expr: Expr) -> SeqExpr:
-        """Visits an expression as the body of a branch or function: what it emits stays inside."""
+        """Visits an expression as the body of a branch or function: emitted bindings stay inside."""
         builder = self.builder_
         outer = builder._frames
         builder._frames = []
@@ -398,10 +399,10 @@ class PyExprMutator(ExprFunctor):
         finally:
             builder._frames = outer
 
-    # What each kind becomes
+    # Replacements by kind.
 
     def visit_constant_(self, op: GenericConst) -> Expr:
-        """A constant."""
+        """Visits a constant."""
         made: Expr = self.visit_generic_const_(op)
         return made
 
@@ -409,33 +410,33 @@ class PyExprMutator(ExprFunctor):
         return op
 
     def visit_tuple_(self, op: Tuple) -> Expr:
-        """A tuple."""
+        """Visits a tuple."""
         fields = [self.visit_expr(field) for field in op.fields]
         return op if _all_same(fields, op.fields) else Tuple(fields)
 
     def visit_var_(self, op: Var) -> Expr:
-        """A variable where it is used."""
+        """Visits a use of a variable."""
         return self._remap.get(op, op)
 
     def visit_dataflow_var_(self, op: DataflowVar) -> Expr:
-        """A variable of a dataflow block where it is used."""
+        """Visits a use of a dataflow variable."""
         return self._remap.get(op, op)
 
     def visit_shape_expr_(self, op: ShapeExpr) -> Expr:
-        """A shape."""
+        """Visits a shape."""
         values = [self.visit_expr(value) for value in op.values]
         return op if _all_same(values, op.values) else ShapeExpr(values)
 
     def visit_extern_func_(self, op: ExternFunc) -> Expr:
-        """A function that is not in the module."""
+        """Visits an external function."""
         return op
 
     def visit_global_var_(self, op: GlobalVar) -> Expr:
-        """A function of the module."""
+        """Visits a reference to a function of the module."""
         return op
 
     def visit_function_(self, op: Function) -> Expr:
-        """A function."""
+        """Visits a function."""
         params = [self.visit_var_def(param) for param in op.params]
         for old, new in zip(op.params, params, strict=True):
             if old is not new and self._remap.get(old) is None:
@@ -451,7 +452,7 @@ class PyExprMutator(ExprFunctor):
         return self._normal
 
     def visit_call_(self, op: Call) -> Expr:
-        """A call."""
+        """Visits a call."""
         old, remap = op._op, self._remap
         callee, same = old, True
         args: list[Expr] = []
@@ -475,12 +476,12 @@ class PyExprMutator(ExprFunctor):
         call._args = tuple(args)
         call._attrs = op._attrs
         call._ty_args = types if type(types) is tuple else tuple(types)
-        # The operands of a scalar are scalars of the same types, but another callee may give something else.
+        # The operands of a scalar call keep their types, but another callee may return another type.
         call._ty = op._ty if callee is old and isinstance(op._ty, PrimType) else MISSING
         return call
 
     def visit_seq_expr_(self, op: SeqExpr) -> Expr:
-        """Blocks and their value."""
+        """Visits blocks and their result."""
         blocks = []
         for block in op.blocks:
             made = self.visit_binding_block(block)
@@ -495,7 +496,7 @@ class PyExprMutator(ExprFunctor):
         return self._normal
 
     def visit_if_(self, op: If) -> Expr:
-        """A choice."""
+        """Visits a conditional expression."""
         cond = self.visit_expr(op.cond)
         then = self.visit_with_new_scope(op.true_branch)
         other = self.visit_with_new_scope(op.false_branch)
@@ -504,32 +505,32 @@ class PyExprMutator(ExprFunctor):
         return If(cond, then, other)
 
     def visit_op_(self, op: Op) -> Expr:
-        """An operator."""
+        """Visits an operator."""
         return op
 
     def visit_tuple_getitem_(self, op: TupleGetItem) -> Expr:
-        """An element of a tuple."""
+        """Visits an element of a tuple."""
         value = self.visit_expr(op.tuple_value)
         return op if value is op.tuple_value else TupleGetItem(value, op.index)
 
     def visit_string_imm_(self, op: StringImm) -> Expr:
-        """A string."""
+        """Visits a string."""
         return op
 
     def visit_data_type_imm_(self, op: DataTypeImm) -> Expr:
-        """A data type."""
+        """Visits a data type."""
         return op
 
     def visit_expr_fallback_(self, op: Expr) -> Expr:
-        """Anything else, such as PrimFuncs."""
+        """Visits anything else, such as PrimFuncs."""
         return op
 
     def _number(self, op: Expr) -> Expr:
-        """A number."""
+        """Visits a number."""
         return op
 
     def _scalar(self, op: Expr) -> Expr:
-        """Arithmetic of scalars."""
+        """Visits scalar arithmetic."""
         operands = _scalar_operands(op)
         made = [self.visit_expr(operand) for operand in operands]
         if _all_same(made, operands):
@@ -539,7 +540,7 @@ class PyExprMutator(ExprFunctor):
         return Cast(str(op.ty), made[0]) if isinstance(op, Cast) else Not(made[0])
 
     def visit_var_binding_(self, binding: VarBinding) -> None:
-        """A binding."""
+        """Visits a binding."""
         old = binding._var
         value = self.visit_expr(binding._value)
         var = old if self._definitions_stay and not self._symbols else self.visit_var_def(old)
@@ -560,7 +561,7 @@ class PyExprMutator(ExprFunctor):
         self.builder_.emit_normalized(made)
 
     def visit_match_cast_(self, binding: MatchCast) -> None:
-        """A match_cast."""
+        """Visits a match_cast."""
         var = self.visit_var_def(binding.var)
         value = self.builder_._operand(self.visit_expr(binding.value))
         ty = self._visit_type(binding.ty)
@@ -571,12 +572,12 @@ class PyExprMutator(ExprFunctor):
         self.builder_.emit_normalized(binding if same else MatchCast(typed, value, ty))
 
     def visit_binding_block_(self, block: BindingBlock) -> BindingBlock:
-        """A block."""
+        """Visits a block."""
         self.builder_._begin_binding_block()
         return self._block(block)
 
     def visit_dataflow_block_(self, block: DataflowBlock) -> BindingBlock:
-        """A dataflow block."""
+        """Visits a dataflow block."""
         self.builder_._begin_dataflow_block()
         return self._block(block)
 
@@ -589,11 +590,11 @@ class PyExprMutator(ExprFunctor):
         return block if _all_same(made.bindings, block.bindings) else made
 
     def visit_var_def_(self, var: Var) -> Var:
-        """A variable where it is defined."""
+        """Visits the definition of a variable."""
         return var if var.ty is MISSING else self._typed(var)
 
     def visit_dataflow_var_def_(self, var: DataflowVar) -> Var:
-        """A variable of a dataflow block where it is defined."""
+        """Visits the definition of a dataflow variable."""
         return self.visit_var_def_(var)
 
     def _typed(self, var: Var) -> Var:
@@ -605,7 +606,7 @@ class PyExprMutator(ExprFunctor):
         return made
 
     def _visit_type(self, ty: Type) -> Type:
-        """The type with what the expressions in it become."""
+        """Returns the type with its expressions replaced."""
         if self._types_stay and not self._symbols:
             return ty
         if isinstance(ty, TensorType):
@@ -625,22 +626,22 @@ class PyExprMutator(ExprFunctor):
         self._remap[old] = new
         self._symbols = self._symbols or old._prim
 
-    # What a mutator may ask
+    # Helpers for mutators.
 
     def set_var_remap(self, old_var: Var, new_var: Var) -> None:
-        """From here on, one variable becomes another one."""
+        """Replaces a variable by another one from here on."""
         self._become(old_var, new_var)
 
     def get_var_remap(self, var: Var) -> Var:
-        """What a variable becomes."""
+        """Returns the replacement of a variable."""
         return self._remap.get(var, var)
 
     def lookup_binding(self, var: Var) -> Expr | None:
-        """What a variable is bound to, among the bindings that were emitted."""
+        """Returns the value to which a variable is bound, among the emitted bindings."""
         return self.builder_.lookup_binding(var)
 
     def with_type(self, var: Var, ty: Type) -> Var:
-        """A variable of this type: the same one, if it has it."""
+        """Returns a variable of this type: the same one if it already has the type."""
         old, equal = var._ty, self._equal
         if ty is MISSING or old is ty or (old is equal[0] and ty is equal[1]):
             return var
@@ -683,10 +684,10 @@ def _derived(cls: Any, base: type) -> Any:
 
 
 def visitor(visitor_cls: Any) -> Any:
-    """Decorates a class derived from `PyExprVisitor`, as TVM needs it. Classes work without it, too."""
+    """Decorates a class derived from `PyExprVisitor`, for compatibility with TVM. It is not required."""
     return _derived(visitor_cls, PyExprVisitor)
 
 
 def mutator(mutator_cls: Any) -> Any:
-    """Decorates a class derived from `PyExprMutator`, as TVM needs it. Classes work without it, too."""
+    """Decorates a class derived from `PyExprMutator`, for compatibility with TVM. It is not required."""
     return _derived(mutator_cls, PyExprMutator)

@@ -1,4 +1,4 @@
-"""Facts of a module that types mention."""
+"""Global infos of a module, to which types can refer."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from passhost.ir._node import Node
 
 
 class GlobalInfo(Node):
-    """A fact of a module that types mention."""
+    """A global info of a module, to which types can refer."""
 
     __slots__ = ()
 
 
 class DummyGlobalInfo(GlobalInfo):
-    """One that says nothing."""
+    """An empty global info."""
 
     __slots__ = ()
 
 
 class VDevice(GlobalInfo):
-    """A virtual device: target, number and memory scope. `index` is its place in the module that it came from."""
+    """A virtual device: target, number and memory scope. `index` is its position in the module it came from."""
 
     __slots__ = ("index", "memory_scope", "target", "vdevice_id")
     target: Any
@@ -30,18 +30,18 @@ class VDevice(GlobalInfo):
     _index: int | None
 
     def __init__(self, target: Any = None, vdevice_id: int = 0, memory_scope: str = "global") -> None:
-        """Of a target."""
+        """Takes a target, a number and a memory scope."""
         self._target, self._vdevice_id, self._memory_scope, self._index = target, vdevice_id, memory_scope, None
 
     @staticmethod
     def _at(index: int) -> VDevice:
-        """The device at a place of the module."""
+        """Returns the device at a position of the module."""
         made = VDevice()
         made._index = index
         return made
 
     def __eq__(self, other: object) -> bool:
-        """Whether both are the same device."""
+        """Returns true if both are the same device."""
         if not isinstance(other, VDevice):
             return False
         if self.index is not None or other.index is not None:
@@ -53,5 +53,5 @@ class VDevice(GlobalInfo):
         )
 
     def __hash__(self) -> int:
-        """That of its number."""
+        """Hashes the number."""
         return hash((self.vdevice_id, self.memory_scope))

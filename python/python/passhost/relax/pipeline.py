@@ -1,4 +1,4 @@
-"""Pipelines of Relax by name, as in TVM.
+"""Named Relax pipelines, as in TVM.
 
 >>> from passhost import relax
 >>> relax.get_pipeline("zero").info.name
@@ -34,12 +34,12 @@ def _of(names: tuple[str, ...], name: str) -> Sequential:
 
 
 def zero_pipeline() -> Pass:
-    """Legalizes operators, folds constants, and fuses what can be."""
+    """Returns a pipeline that legalizes operators, folds constants, and fuses operators."""
     return _of(_ZERO, "zero")
 
 
 def default_build_pipeline() -> Pass:
-    """What TVM does before it makes code, as far as passhost needs it."""
+    """Returns the passes that TVM runs before code generation, as far as passhost needs them."""
 
     def _pipeline(mod: IRModule, _ctx: PassContext) -> IRModule:
         return _of(_BUILD, "default_build")(mod)
@@ -55,9 +55,9 @@ _PIPELINES: dict[str, Callable[..., Pass]] = {
 
 
 def get_pipeline(name: str = "zero", **kwargs: Any) -> Pass:
-    """The pipeline of a name: `zero`, `default`, `default_build`, or one that was registered.
+    """Returns the pipeline with a name: `zero`, `default`, `default_build`, or a registered one.
 
-    `kwargs` are for the function that makes it. Raises `ValueError` if there is none of the name.
+    `kwargs` are passed to the function that creates it. Raises `ValueError` if there is no such pipeline.
     """
     if name not in _PIPELINES:
         raise ValueError(f"unknown pipeline {name!r}; candidates are: {', '.join(_PIPELINES)}")
@@ -65,7 +65,7 @@ def get_pipeline(name: str = "zero", **kwargs: Any) -> Pass:
 
 
 def register_pipeline(name: str) -> Callable[[Callable[..., Pass]], Callable[..., Pass]]:
-    """Registers a function that makes a pass as the pipeline of a name.
+    """Registers a function that returns a pass as a named pipeline.
 
     >>> from passhost import passes, relax
     >>> @relax.register_pipeline("clean")
@@ -85,5 +85,5 @@ def register_pipeline(name: str) -> Callable[[Callable[..., Pass]], Callable[...
 
 
 def get_default_pipeline(target: Any = None) -> Pass:
-    """The default pipeline, which is the same for every target."""
+    """Returns the default pipeline, which is the same for every target."""
     return default_build_pipeline()

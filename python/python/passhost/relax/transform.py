@@ -1,4 +1,4 @@
-"""Passes of Relax: those of plugins by TVM's names, and those made of Python functions.
+"""Relax passes: plugin passes under TVM's names, and passes made from Python functions.
 
 >>> from passhost import relax
 >>> @relax.transform.function_pass(opt_level=0)
@@ -39,7 +39,7 @@ __all__ = [
 
 
 class FunctionPass(MadePass):
-    """A pass over the functions of Relax that is a Python function. `function_pass` makes it."""
+    """A pass over Relax functions implemented by a Python function; see `function_pass`."""
 
     def _transform(self, mod: IRModule, ctx: PassContext) -> IRModule:
         def change(function: BaseFunc) -> BaseFunc:
@@ -51,7 +51,7 @@ class FunctionPass(MadePass):
 
 
 class DataflowBlockPass(MadePass):
-    """A pass over dataflow blocks that is a Python function. `dataflowblock_pass` makes it."""
+    """A pass over dataflow blocks implemented by a Python function; see `dataflowblock_pass`."""
 
     def _transform(self, mod: IRModule, ctx: PassContext) -> IRModule:
         def change(function: BaseFunc) -> BaseFunc:
@@ -66,7 +66,7 @@ class DataflowBlockPass(MadePass):
         return made
 
     def _check_roles(self, block: DataflowBlock, made: DataflowBlock) -> None:
-        """What is visible after the block must be defined by its replacement, too."""
+        """Checks that the replacement defines everything that is visible after the block."""
         names = {binding.var.name for binding in made.bindings if not isinstance(binding.var, DataflowVar)}
         for binding in block.bindings:
             if not isinstance(binding.var, DataflowVar) and binding.var.name not in names:
@@ -84,12 +84,12 @@ class DataflowBlockPass(MadePass):
 
 
 def _declared(block: DataflowBlock) -> list[Var]:
-    """Symbolic variables that a block declares."""
+    """Returns the symbolic variables that a block declares."""
     return list(defined_in(binding.ty for binding in block.bindings if isinstance(binding, MatchCast)))
 
 
 class _Blocks(PyExprMutator):
-    """Replaces dataflow blocks by what a pass makes of them."""
+    """Replaces dataflow blocks by the results of a pass."""
 
     def __init__(self, of: DataflowBlockPass, mod: IRModule, ctx: PassContext) -> None:
         super().__init__(mod)
@@ -99,7 +99,7 @@ class _Blocks(PyExprMutator):
         result = self.of._block(block, self.mod, self.ctx)
         new = {binding.var for binding in result.bindings}
         by_name = {binding.var.name: binding.var for binding in result.bindings}
-        # What was visible after the block, and is made anew, has its name.
+        # A new variable that replaces a visible one takes its name.
         for binding in block.bindings:
             if binding.var not in new and binding.var.name in by_name:
                 self.set_var_remap(binding.var, by_name[binding.var.name])
@@ -109,11 +109,11 @@ class _Blocks(PyExprMutator):
 
 
 function_pass = made_by(FunctionPass, "transform_function")
-"""Makes a pass of a function `(func, mod, ctx) -> func`, or of a class with a method `transform_function`."""
+"""Turns a function `(func, mod, ctx) -> func`, or a class with a method `transform_function`, into a pass."""
 
 dataflowblock_pass = made_by(DataflowBlockPass, "transform_dataflowblock")
-"""Makes a pass over dataflow blocks of a function `(block, mod, ctx) -> block`, or of a class with
-`transform_dataflowblock`."""
+"""Turns a function `(block, mod, ctx) -> block`, or a class with a method `transform_dataflowblock`, into a pass over
+dataflow blocks."""
 
 
 def _in_functions(name: str, change: Callable[[Function], Function], func_name: str | None) -> Pass:
@@ -130,12 +130,12 @@ def _in_functions(name: str, change: Callable[[Function], Function], func_name: 
 
 
 def BindParams(func_name: str, params: Mapping[str | Var, Any]) -> Pass:
-    """Gives values to parameters of a function: arrays by the names of parameters."""
+    """Binds parameters of a function to values: arrays by parameter name."""
     return _in_functions("BindParams", lambda function: bind_params(function, params), func_name)
 
 
 def BindSymbolicVars(binding_map: Mapping[str | Var, Any], func_name: str | None = None) -> Pass:
-    """Gives values to symbolic variables."""
+    """Binds symbolic variables to values."""
 
     def change(function: Function) -> Function:
         if func_name is not None:
@@ -152,7 +152,7 @@ _Legalize = Callable[[BlockBuilder, Call], Expr]
 
 
 class _Legalized(PyExprMutator):
-    """Replaces calls by what functions make of them."""
+    """Replaces calls by the results of legalization functions."""
 
     def __init__(self, mod: IRModule, functions: Mapping[str, _Legalize]) -> None:
         super().__init__(mod)
@@ -177,7 +177,7 @@ def LegalizeOps(
 ) -> Pass:
     """Turns calls of operators into calls of PrimFuncs that compute them.
 
-    `customize_legalize_map` has functions `(builder, call) -> expr` by names of operators, which come first:
+    `customize_legalize_map` maps operator names to functions `(builder, call) -> expr`, which take precedence:
 
     >>> import passhost
     >>> from passhost import relax, topi
@@ -217,10 +217,10 @@ _PASSES = TvmNames("relax")
 
 
 def __getattr__(name: str) -> Any:
-    """A pass of a plugin."""
+    """Returns a plugin pass."""
     return _PASSES.find(name)
 
 
 def __dir__() -> list[str]:
-    """Names of the passes."""
+    """Lists the passes."""
     return sorted({*__all__, *_PASSES.names()})

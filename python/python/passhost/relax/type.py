@@ -1,4 +1,4 @@
-"""Types of Relax."""
+"""Relax types."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class AnyType(Type):
     __slots__ = ()
 
     def __init__(self, span: Any = None) -> None:
-        """There is one such type."""
+        """Creates the type; all are equal."""
 
 
 ObjectType = AnyType
@@ -30,24 +30,24 @@ class PackedFuncType(Type):
     __slots__ = ()
 
     def __init__(self, span: Any = None) -> None:
-        """There is one such type."""
+        """Creates the type; all are equal."""
 
 
 class ShapeType(Type):
-    """The type of shapes: its dimensions, or their number, or nothing (-1)."""
+    """The type of shapes: the dimensions, or only their number, which is -1 if unknown."""
 
     __slots__ = ("ndim", "values")
     values: tuple[Expr, ...] | None
     ndim: int
 
     def __init__(self, values: Iterable[object] | None = None, ndim: int = -1, span: Any = None) -> None:
-        """Of dimensions, or of their number."""
+        """Takes the dimensions, or only their number."""
         self._values = None if values is None else dims_of(values)
         self._ndim = _number(ndim, self._values)
 
 
 class TensorType(Type):
-    """The type of tensors: shape and data type, where they are known, and the virtual device."""
+    """The type of tensors: shape and data type, if known, and the virtual device."""
 
     __slots__ = ("dtype", "ndim", "shape", "vdevice")
     shape: Expr | None
@@ -63,7 +63,7 @@ class TensorType(Type):
         ndim: int = -1,
         span: Any = None,
     ) -> None:
-        """Of a shape, which is a list of dimensions or an expression, or of the number of dimensions."""
+        """Takes a shape (a list of dimensions or an expression), or the number of dimensions."""
         from passhost.ir.prim import prim_type
         from passhost.relax.expr import ShapeExpr
 

@@ -1,4 +1,4 @@
-"""What is computed with types."""
+"""Computations with types."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def expr_symbols(expr: Any, found: set[Var]) -> None:
 
 
 def symbols_in(types: Iterable[Type]) -> set[Var]:
-    """The symbolic variables that types mention."""
+    """Returns the symbolic variables that types mention."""
     found: set[Var] = set()
     work = list(types)
     while work:
@@ -43,7 +43,8 @@ def symbols_in(types: Iterable[Type]) -> set[Var]:
 
 
 def defined_in(types: Iterable[Type]) -> list[Var]:
-    """The symbolic variables that parameters of these types define: those that stand alone as a dimension, in order."""
+    """Returns the symbolic variables that parameters of these types define, in order: those that are a whole dimension.
+    """
     found: dict[Var, None] = {}
     work = list(types)[::-1]
     while work:
@@ -60,7 +61,7 @@ def defined_in(types: Iterable[Type]) -> list[Var]:
 
 
 def well_defined(ty: Type, known: set[Var]) -> Type:
-    """What remains of a type where only these symbolic variables are known."""
+    """Returns a type without the parts that depend on unknown symbolic variables."""
     if not symbols_in([ty]) - known:
         return ty
     if isinstance(ty, TensorType):
@@ -73,7 +74,7 @@ def well_defined(ty: Type, known: set[Var]) -> Type:
 
 
 def join_types(a: Type, b: Type) -> Type:
-    """What is known of a value that has one of two types."""
+    """Returns the most specific type that includes two types."""
     if a is MISSING or b is MISSING:
         return MISSING
     if a is b or a == b:

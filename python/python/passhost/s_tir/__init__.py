@@ -1,4 +1,4 @@
-"""TIR of schedulable blocks: statements, passes over them, and schedules."""
+"""TIR with schedulable blocks: statements, passes, and schedules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schedules: a function that is made of blocks is transformed loop by loop, and each step is checked.
+"""Schedules, which transform the loops and blocks of a function; each step is checked.
 
 >>> import passhost
 >>> from passhost import s_tir
@@ -44,36 +44,36 @@ __all__ = ["LoopRV", "SBlockRV", "Schedule", "ScheduleError", "Trace"]
 
 @dataclass(frozen=True)
 class SBlockRV:
-    """A block of a schedule. It is good as long as the block is there."""
+    """A block of a schedule. It is valid as long as the block exists."""
 
     _function: str
     _ref: _passhost.ScheduleBlock
 
     def __repr__(self) -> str:
-        """With its function."""
+        """Formats the block with its function."""
         return f"SBlockRV({self._function})"
 
 
 @dataclass(frozen=True)
 class LoopRV:
-    """A loop of a schedule. It is good until the loop is split, fused, or moved with its block."""
+    """A loop of a schedule. It is valid until the loop is split, fused, or moved with its block."""
 
     _function: str
     _ref: _passhost.ScheduleLoop
 
     def __repr__(self) -> str:
-        """With its function."""
+        """Formats the loop with its function."""
         return f"LoopRV({self._function})"
 
 
 @dataclass(frozen=True)
 class Trace:
-    """What was done to a schedule, one primitive in a line. `str` gives the text."""
+    """The history of a schedule, one primitive per line. `str` returns the text."""
 
     _texts: Mapping[str, str]
 
     def apply_to_schedule(self, sch: Schedule, remove_postproc: bool = False) -> None:
-        """Does the same to another schedule: of the same module, or of one with such functions."""
+        """Applies the same primitives to another schedule, of the same module or of one with such functions."""
         if not isinstance(sch, Schedule):
             raise TypeError(f"a trace is applied to a Schedule, not to {sch!r}")
         changed = {}
@@ -83,11 +83,11 @@ class Trace:
         sch._took(changed)
 
     def show(self, style: str | None = None, black_format: bool = False) -> None:
-        """Prints it."""
+        """Prints the trace."""
         print(self)
 
     def __str__(self) -> str:
-        """The lines; if several functions were scheduled, under their names."""
+        """Returns the lines; if several functions were scheduled, under their names."""
         texts = {name: text for name, text in self._texts.items() if text}
         heads = len(texts) > 1
         return "\n".join((f"# {name}\n" if heads else "") + text.rstrip("\n") for name, text in texts.items())
@@ -99,11 +99,12 @@ class Trace:
 
 
 class Schedule:
-    """The functions of TIR of a module, while they are being scheduled.
+    """The TIR functions of a module while they are being scheduled.
 
-    The primitives have the names and parameters of TVM's `s_tir.Schedule`. One that would change what a function
-    computes raises `ScheduleError`, which names the primitive, the loop or block, and the reason; the schedule is as it
-    was. A primitive may be refused that TVM accepts: nothing is believed of a block but what its stores and loads say.
+    The primitives have the names and parameters of TVM's `s_tir.Schedule`. A primitive that would change the results
+    of a function raises `ScheduleError`, which names the primitive, the loop or block, and the reason; the schedule
+    is unchanged. Some primitives that TVM accepts are refused, because checks rely only on a block's stores and
+    loads, not on its annotations.
     """
 
     def __init__(
@@ -115,9 +116,9 @@ class Schedule:
         error_render_level: str = "detail",
         enable_check: bool = True,
     ) -> None:
-        """Of a module, or of one function, which becomes `main`.
+        """Takes a module, or one function, which becomes `main`.
 
-        The options have nothing to do here: nothing is random, every step is checked, and errors have one form.
+        The options have no effect: nothing is random, every step is checked, and errors have one form.
         """
         if isinstance(mod, PrimFunc):
             mod = IRModule({"main": mod})
@@ -132,7 +133,7 @@ class Schedule:
 
     @property
     def mod(self) -> IRModule:
-        """The module as it is now."""
+        """The current module."""
         if self._changed:
             bodies = [(name, self._schedules[name].finish()) for name in sorted(self._changed)]
             self._mod = IRModule._of(self._mod._handle().updated(bodies))
@@ -141,29 +142,29 @@ class Schedule:
 
     @property
     def trace(self) -> Trace:
-        """What was done so far."""
+        """The primitives applied so far."""
         return Trace({name: schedule.trace() for name, schedule in self._schedules.items()})
 
     @property
     def func_working_on(self) -> GlobalVar | None:
-        """The function in which blocks are found: that of `work_on`, else `main`, else the only function of TIR."""
+        """The function in which blocks are found: that of `work_on`, else `main`, else the only TIR function."""
         name = self._working_on or self._entry()
         return None if name is None else GlobalVar(name)
 
     def work_on(self, func_name: str) -> None:
-        """Finds blocks in this function from now on."""
+        """Sets the function in which blocks are found."""
         self._of(_given.text("func_name", func_name))
         self._working_on = func_name
 
     def copy(self) -> Schedule:
-        """Another schedule, in which the same blocks and loops are good."""
+        """Returns an independent copy, in which the same blocks and loops are valid."""
         made = Schedule(self.mod)
         made._schedules = {name: schedule.copy() for name, schedule in self._schedules.items()}
         made._working_on = self._working_on
         return made
 
     def show(self, *_arguments: Any, **_options: Any) -> None:
-        """Prints the module, and what was done."""
+        """Prints the module and the trace."""
         self.mod.show()
         self.trace.show()
 
@@ -172,7 +173,7 @@ class Schedule:
         return "main" if "main" in names else names[0] if len(names) == 1 else None
 
     def _of(self, name: str) -> _passhost.Schedule:
-        """The schedule of a function."""
+        """Returns the schedule of a function."""
         if name not in self._schedules:
             function = self._mod[name]
             if not isinstance(function, PrimFunc):
@@ -189,7 +190,7 @@ class Schedule:
     # Blocks and loops.
 
     def get_sblock(self, name: str, func_name: str | None = None) -> SBlockRV:
-        """A block by its name, in a function or in that of `func_working_on`. Several of one name are an error."""
+        """Returns a block by name, in a function or in that of `func_working_on`. Ambiguous names are an error."""
         _given.text("name", name)
         if func_name is None:
             function = self.func_working_on
@@ -202,27 +203,27 @@ class Schedule:
     """The name of `get_sblock` in earlier versions of TVM."""
 
     def get_loops(self, block: SBlockRV | str) -> list[LoopRV]:
-        """The loops around a block, the outermost first."""
+        """Returns the loops around a block, outermost first."""
         name, ref = self._block("get_loops", block)
         return [LoopRV(name, of) for of in self._of(name).get_loops(ref)]
 
     def get_child_blocks(self, block_or_loop: LoopRV) -> list[SBlockRV]:
-        """The blocks in a loop."""
+        """Returns the blocks in a loop."""
         name, ref = self._loop("get_child_blocks", block_or_loop)
         return [SBlockRV(name, block) for block in self._of(name).get_child_blocks(ref)]
 
     def get_producers(self, block: SBlockRV | str) -> list[SBlockRV]:
-        """The blocks that write what a block reads."""
+        """Returns the blocks that write the inputs of a block."""
         name, ref = self._block("get_producers", block)
         return [SBlockRV(name, other) for other in self._of(name).get_producers(ref)]
 
     def get_consumers(self, block: SBlockRV | str) -> list[SBlockRV]:
-        """The blocks that read what a block writes."""
+        """Returns the blocks that read the outputs of a block."""
         name, ref = self._block("get_consumers", block)
         return [SBlockRV(name, other) for other in self._of(name).get_consumers(ref)]
 
     def _block(self, primitive: str, block: object) -> tuple[str, _passhost.ScheduleBlock]:
-        """The function and the handle of a block, which may be given by its name."""
+        """Returns the function and the handle of a block, which may be given by name."""
         if isinstance(block, str):
             block = self.get_sblock(block)
         if not isinstance(block, SBlockRV):
@@ -253,7 +254,7 @@ class Schedule:
         return functions[0]
 
     def _changing(self, name: str) -> _passhost.Schedule:
-        """The schedule of a function, which is about to change."""
+        """Returns the schedule of a function before it changes."""
         self._changed.add(name)
         return self._of(name)
 
@@ -266,9 +267,9 @@ class Schedule:
         preserve_unit_iters: bool = True,
         disable_predication: bool = False,
     ) -> list[LoopRV]:
-        """Splits a loop into loops of these extents, the outermost first. One of them may be None: as large as needed.
+        """Splits a loop into loops of these extents, outermost first. One extent may be None: it is inferred.
 
-        A loop of one iteration never becomes part of an index, whatever `preserve_unit_iters` says.
+        A loop with one iteration never becomes part of an index, regardless of `preserve_unit_iters`.
         """
         name, ref = self._loop("split", loop)
         _only("split", "disable_predication", disable_predication, False)
@@ -278,28 +279,28 @@ class Schedule:
         return [LoopRV(name, of) for of in made]
 
     def fuse(self, *loops: LoopRV, preserve_unit_iters: bool = True) -> LoopRV:
-        """Makes one loop of loops that are directly in each other, the outermost first."""
+        """Fuses directly nested loops, outermost first, into one loop."""
         name, refs = self._loops("fuse", loops)
         return LoopRV(name, self._changing(name).fuse(refs))
 
     def reorder(self, *ordered_loops: LoopRV) -> None:
-        """Brings loops that are directly in each other into an order, the outermost first. Loops between them stay."""
+        """Reorders directly nested loops, outermost first. Loops between them stay in place."""
         if ordered_loops:
             name, refs = self._loops("reorder", ordered_loops)
             self._changing(name).reorder(refs)
 
     def parallel(self, loop: LoopRV) -> None:
-        """Runs the iterations of a loop on threads."""
+        """Runs the iterations of a loop on several threads."""
         name, ref = self._loop("parallel", loop)
         self._changing(name).parallel(ref)
 
     def vectorize(self, loop: LoopRV) -> None:
-        """Runs a loop as one operation on vectors."""
+        """Turns a loop into vector operations."""
         name, ref = self._loop("vectorize", loop)
         self._changing(name).vectorize(ref)
 
     def unroll(self, loop: LoopRV) -> None:
-        """Writes a loop out."""
+        """Unrolls a loop."""
         name, ref = self._loop("unroll", loop)
         self._changing(name).unroll(ref)
 
@@ -308,7 +309,8 @@ class Schedule:
     def compute_at(
         self, block: SBlockRV | str, loop: LoopRV, preserve_unit_loops: bool = False, index: int = -1
     ) -> None:
-        """Computes a block in a loop of the blocks that read it: in each iteration, what is read in it."""
+        """Moves the computation of a block into a loop of its consumers: each iteration computes the part that it
+        reads."""
         name, ref, of = self._pair("compute_at", block, loop)
         _only("compute_at", "preserve_unit_loops", preserve_unit_loops, False)
         _only("compute_at", "index", index, -1)
@@ -317,19 +319,19 @@ class Schedule:
     def reverse_compute_at(
         self, block: SBlockRV | str, loop: LoopRV, preserve_unit_loops: bool = False, index: int = -1
     ) -> None:
-        """Computes a block at the end of each iteration of a loop in which what it reads is computed."""
+        """Moves the computation of a block to the end of each iteration of the loop that computes its input."""
         name, ref, of = self._pair("reverse_compute_at", block, loop)
         _only("reverse_compute_at", "preserve_unit_loops", preserve_unit_loops, False)
         _only("reverse_compute_at", "index", index, -1)
         self._changing(name).reverse_compute_at(ref, of)
 
     def compute_inline(self, block: SBlockRV | str) -> None:
-        """Computes a block where it is read, and removes it with its buffer."""
+        """Computes a block where its output is read, and removes the block and its buffer."""
         name, ref = self._block("compute_inline", block)
         self._changing(name).compute_inline(ref)
 
     def reverse_compute_inline(self, block: SBlockRV | str) -> None:
-        """Computes a block where the block before it computes what it reads, and removes it with the buffer of that."""
+        """Merges a block into its producer, and removes the block and the producer's buffer."""
         name, ref = self._block("reverse_compute_inline", block)
         self._changing(name).reverse_compute_inline(ref)
 
@@ -340,8 +342,8 @@ class Schedule:
         storage_scope: str,
         consumer_blocks: Sequence[SBlockRV | str] | None = None,
     ) -> SBlockRV:
-        """Copies a buffer that a block reads into a new one, which all blocks then read instead. Gives the block that
-        copies. The buffer is given by its position among those that the block reads, or by its name.
+        """Copies a buffer that a block reads into a new one, which all blocks then read instead. Returns the block that
+        copies. The buffer is given by its position among the block's reads, or by its name.
         """
         name, ref = self._block("cache_read", block)
         _only("cache_read", "consumer_blocks", consumer_blocks or None, None)
@@ -355,8 +357,8 @@ class Schedule:
         storage_scope: str,
         consumer_blocks: Sequence[SBlockRV | str] | None = None,
     ) -> SBlockRV:
-        """Has a block write a new buffer, which another block then copies to where the block wrote. Gives the block
-        that copies. The buffer is given by its position among those that the block writes, or by its name.
+        """Makes a block write to a new buffer, which another block then copies to the original destination. Returns the
+        block that copies. The buffer is given by its position among the block's writes, or by its name.
         """
         name, ref = self._block("cache_write", block)
         _only("cache_write", "consumer_blocks", consumer_blocks or None, None)
@@ -372,10 +374,10 @@ class Schedule:
         *,
         assume_injective_transform: bool = False,
     ) -> None:
-        """Puts the dimensions of a buffer that the function allocates in another order, for all blocks that use it.
+        """Permutes the dimensions of a buffer that the function allocates, for all blocks that use it.
 
-        The buffer is one of the block: `("read", 0)`, `("write", 0)`, or its name. `index_map` gives the indices in
-        their new order, as in `lambda i, j: (j, i)`; passhost has no other maps.
+        The buffer is one of the block: `("read", 0)`, `("write", 0)`, or its name. `index_map` returns the permuted
+        indices, as in `lambda i, j: (j, i)`; other maps are not supported.
         """
         name, ref = self._block("transform_layout", block)
         _only("transform_layout", "pad_value", pad_value, None)
@@ -390,12 +392,12 @@ class Schedule:
         self._changing(name).transform_layout(ref, write, at, _order(index_map))
 
     def decompose_reduction(self, block: SBlockRV | str, loop: LoopRV) -> SBlockRV:
-        """Makes the initialization of a reduction a block of its own, before a loop. Gives that block."""
+        """Moves the initialization of a reduction into its own block before a loop. Returns that block."""
         name, ref, of = self._pair("decompose_reduction", block, loop)
         return SBlockRV(name, self._changing(name).decompose_reduction(ref, of))
 
     def _buffer(self, primitive: str, name: str, block: _passhost.ScheduleBlock, buffer: object, *, write: bool) -> int:
-        """The position of a buffer among those that a block reads or writes."""
+        """Returns the position of a buffer among a block's reads or writes."""
         if isinstance(buffer, Var):
             buffer = buffer.name
         if not isinstance(buffer, str):
@@ -412,7 +414,7 @@ class Schedule:
 
 
 def _order(index_map: object) -> list[int]:
-    """The dimensions of a map of indices, in their new order."""
+    """Returns the permutation of an index map."""
     if not callable(index_map):
         raise TypeError(f"index_map is a function such as `lambda i, j: (j, i)`, not {index_map!r}")
     parameters = inspect.signature(index_map).parameters.values()
@@ -431,7 +433,7 @@ def _order(index_map: object) -> list[int]:
 
 
 def _only(primitive: str, parameter: str, value: object, known: object) -> None:
-    """Refuses a value of TVM's that would change the result, and that passhost does not have."""
+    """Rejects a value of a TVM parameter that would change the result and is not supported."""
     if value != known:
         raise ScheduleError(f"`{primitive}`: passhost has no {parameter}={value!r}, only {parameter}={known!r}")
 

@@ -1,4 +1,4 @@
-"""Passes over schedulable blocks of TIR, by TVM's names.
+"""Passes over TIR with schedulable blocks, under TVM's names.
 
 >>> from passhost import s_tir
 >>> s_tir.transform.LowerOpaqueBlock()
@@ -17,10 +17,10 @@ _PASSES = TvmNames("s_tir")
 
 
 def __getattr__(name: str) -> Any:
-    """A pass of a plugin."""
+    """Returns a plugin pass."""
     return _PASSES.find(name)
 
 
 def __dir__() -> list[str]:
-    """Names of the passes."""
+    """Lists the passes."""
     return sorted(_PASSES.names())

@@ -1,4 +1,4 @@
-"""Reads TVMScript: from a text, or from the source of decorated Python functions and classes.
+"""Parses TVMScript from a text, or from the source of decorated Python functions and classes.
 
 >>> from passhost.script import from_source
 >>> mod = from_source('''
@@ -29,12 +29,12 @@ __all__ = ["from_source", "ir", "ir_module", "parse", "relax", "tirx"]
 def from_source(
     source: str, origin: str = "<source>", *, strict: bool = False, check_well_formed: bool = True
 ) -> IRModule:
-    """Reads a module from a text. Raises `ScriptError`, with line and column, if the text is not one."""
+    """Parses a module. Raises `ScriptError`, with line and column, if the text is invalid."""
     return _read(source, origin, strict, unchecked=not check_well_formed)
 
 
 def _no_text(source: object) -> str:
-    """What is wrong with a source that is something else than a text."""
+    """Describes a source that is not a text."""
     kind = type(source)
     found = "None" if source is None else f"an object of {kind.__module__}.{kind.__qualname__}"
     words = f"source is the text of a module, not {found}"
@@ -64,12 +64,12 @@ def _read(source: str, origin: str, strict: bool = False, unchecked: bool = Fals
 
 
 def _normal(mod: IRModule) -> IRModule:
-    """A module whose nested expressions are bindings."""
+    """Returns a module whose nested expressions are bindings."""
     return IRModule._of(_passhost.normalized(mod._handle()), mod)
 
 
 def parse(source: str, extra_vars: Any = None, check_well_formed: bool = True, **_options: Any) -> Any:
-    """Reads a module, or a function if the text has only one."""
+    """Parses a module, or a function if the text contains only one."""
     mod = _read(source, "<source>", unchecked=not check_well_formed)
     mod = _normal(mod) if check_well_formed else mod
     if "class " not in source and len(mod) == 1:

@@ -1,4 +1,4 @@
-"""Python source as text that stands alone: values of the scopes around it are written in their place."""
+"""Makes Python source self-contained, by inserting the values of outer scopes."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ _KEYWORDS: dict[str, dict[int, str]] = {
     "R.call_dps_packed": {2: "out_ty"},
     "R.call_tir_inplace": {2: "inplace_indices", 3: "out_ty"},
 }
-"""Arguments that TVM takes by position, too."""
+"""Arguments that TVM also accepts by position."""
 _EVALUATED = ("R.TupleGetItem", "R.emit_te", "R.emit_with_ty")
-"""What `R` has for Python only: it makes expressions, and is not part of the text of functions."""
+"""Names of `R` that exist only in Python: they create expressions and are not part of the text of functions."""
 _MOST_ELEMENTS = 100_000
-"""How many elements a constant may have that is written into a text."""
+"""Maximum number of elements of a constant that is written into a text."""
 _UNKNOWN = object()
-"""The value of an expression that cannot be evaluated. It has no text."""
+"""The value of an expression that cannot be evaluated and has no text."""
 
 
 def source_of(target: Any) -> tuple[str, str]:
-    """The source of a function or class without what is around it, and where it is from."""
+    """Returns the source of a function or class without its surroundings, and its location."""
     try:
         lines, first = inspect.getsourcelines(target)
     except (OSError, TypeError) as error:
@@ -45,7 +45,7 @@ def source_of(target: Any) -> tuple[str, str]:
 
 
 def scopes_of(target: Any, frame: FrameType | None) -> dict[str, Any]:
-    """Names that the source of a function or class may use, and their values."""
+    """Returns the names that the source of a function or class may use, with their values."""
     names: dict[str, Any] = {}
     if frame is not None:
         names.update(frame.f_globals)
@@ -60,9 +60,9 @@ def scopes_of(target: Any, frame: FrameType | None) -> dict[str, Any]:
 
 
 def standalone(source: str, names: Mapping[str, Any], decorators: Mapping[str, str], calls: PythonCalls) -> str:
-    """The source in which values of outer scopes are written out, with decorators that the reader knows.
+    """Returns the source with the values of outer scopes inserted, and with decorators that the parser recognizes.
 
-    Expressions that Python evaluates are added to `calls`; in the source there are calls of their names instead.
+    Expressions that Python evaluates are added to `calls`; the source calls their names instead.
     """
     tree = ast.parse(source)
     edits: list[tuple[int, int, str]] = []
@@ -82,7 +82,7 @@ def _edited(source: str, edits: list[tuple[int, int, str]]) -> str:
 
 
 def _offsets(source: str) -> list[tuple[int, str]]:
-    """For each line where it begins, and the line."""
+    """Returns the offset and the text of each line."""
     found, at = [], 0
     for line in source.splitlines(keepends=True):
         found.append((at, line))
@@ -91,7 +91,7 @@ def _offsets(source: str) -> list[tuple[int, str]]:
 
 
 def _place(offsets: list[tuple[int, str]], line: int, column: int) -> int:
-    """A place of the syntax tree, whose columns count bytes, as a position in the text."""
+    """Converts a position of the syntax tree, whose columns count bytes, to an offset in the text."""
     start, text = offsets[line - 1]
     return start + len(text.encode()[:column].decode())
 
@@ -107,7 +107,8 @@ def _decorate(
     offsets: list[tuple[int, str]],
     edits: list[tuple[int, int, str]],
 ) -> None:
-    """Writes decorators by the names that the reader knows. What a class says of its functions, each of them says."""
+    """Replaces decorators by names that the parser recognizes. Options of a class's decorator are repeated for each of
+    its functions."""
     inner = ""
     for decorator in node.decorator_list:
         called = decorator.func if isinstance(decorator, ast.Call) else decorator
@@ -150,20 +151,20 @@ class _Finder(ast.NodeVisitor):
     ) -> None:
         self.names, self.offsets, self.source, self.edits, self.calls = names, offsets, source, edits, calls
         self.bound: list[set[str]] = [set()]
-        # The names that each open function binds, if it is one of Relax.
+        # The names that each open function binds, or None if it is not a Relax function.
         self.functions: list[set[str] | None] = []
         # The declared type of the binding whose value is visited.
         self.declared: ast.expr | None = None
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
-        """Its functions are names of the module."""
+        """Visits a class, whose functions are names of the module."""
         self.bound.append({node.name} | {item.name for item in node.body if isinstance(item, ast.FunctionDef)})
         for item in node.body:
             self.visit(item)
         self.bound.pop()
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
-        """Names that it binds are its own."""
+        """Visits a function. The names that it binds are local."""
         bound = {arg.arg for arg in ast.walk(node.args) if isinstance(arg, ast.arg)}
         for part in ast.walk(node):
             if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
@@ -190,27 +191,27 @@ class _Finder(ast.NodeVisitor):
         self.bound.pop()
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
-        """`f"{kind}32"` of names of an outer scope."""
+        """Visits an f-string such as `f"{kind}32"` that uses names of an outer scope."""
         names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
         if all(self.is_outer(name) for name in names):
             self.replace(node, self.evaluated(node))
 
     def visit_Nonlocal(self, node: ast.Nonlocal) -> None:
-        """It says nothing here."""
+        """Ignores the statement."""
         self.remove(node)
 
     def visit_Global(self, node: ast.Global) -> None:
-        """It says nothing here."""
+        """Ignores the statement."""
         self.remove(node)
 
     def remove(self, node: ast.stmt) -> None:
-        """Leaves a statement out; its line stays."""
+        """Removes a statement but keeps its line."""
         assert node.end_lineno is not None and node.end_col_offset is not None
         start = _place(self.offsets, node.lineno, node.col_offset)
         self.edits.append((start, _place(self.offsets, node.end_lineno, node.end_col_offset), ""))
 
     def visit_Assign(self, node: ast.Assign) -> None:
-        """`m, n = T.int64(), T.int64()` is two statements."""
+        """Visits an assignment; `m, n = T.int64(), T.int64()` counts as two statements."""
         target = node.targets[0]
         if isinstance(target, ast.Name) and self.meta_variable(target.id, node.value):
             self.remove(node)
@@ -228,7 +229,7 @@ class _Finder(ast.NodeVisitor):
         self.generic_visit(node)
 
     def meta_variable(self, name: str, value: ast.expr) -> bool:
-        """Whether `name = T.meta_var(value)` gives a name to a value of Python, which it has from here on."""
+        """Returns true if `name = T.meta_var(value)` names a Python value, which applies from here on."""
         if not isinstance(value, ast.Call) or ast.unparse(value.func) != "T.meta_var" or len(value.args) != 1:
             return False
         names = {part.id for part in ast.walk(value.args[0]) if isinstance(part, ast.Name)}
@@ -240,7 +241,7 @@ class _Finder(ast.NodeVisitor):
         return True
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
-        """A binding with its type."""
+        """Visits a binding with a declared type."""
         self.visit(node.annotation)
         self.declared = node.annotation
         if node.value is not None:
@@ -248,7 +249,8 @@ class _Finder(ast.NodeVisitor):
         self.declared = None
 
     def is_python(self, node: ast.Call) -> bool:
-        """Whether Python evaluates a call: what is called is a function of an outer scope, and nothing of the IR."""
+        """Returns true if Python evaluates a call: its callee is a function of an outer scope and not part of the IR.
+        """
         if ast.unparse(node.func) in _EVALUATED:
             return True
         root = node.func
@@ -257,12 +259,12 @@ class _Finder(ast.NodeVisitor):
         if not isinstance(root, ast.Name) or not self.is_outer(root.id):
             return False
         value = self.evaluated(node.func)
-        # `relax.call_tir` is read like `R.call_tir`.
+        # `relax.call_tir` is parsed like `R.call_tir`.
         is_read = getattr(value, "__module__", "") == special.__name__ and root is getattr(node.func, "value", None)
         return callable(value) and not isinstance(value, Type) and not is_read
 
     def python(self, node: ast.Call) -> None:
-        """Writes a call of a name for an expression that Python evaluates, with the variables that it uses."""
+        """Replaces an expression that Python evaluates by a call of a name, with the variables that it uses."""
         own = self.functions[-1] or ()
         names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
         used = sorted(name for name in names if name in own)
@@ -272,7 +274,7 @@ class _Finder(ast.NodeVisitor):
         self.edits.append((*_span(self.offsets, node), f"R.call_pure_packed({arguments})"))
 
     def written(self, node: ast.Call) -> str:
-        """The text that a function of Python makes in a function of TIR, of the texts of its arguments."""
+        """Returns the text that a Python function produces in a TIR function from the texts of its arguments."""
         args = [self.argument(arg) for arg in node.args]
         kwargs = {keyword.arg: self.argument(keyword.value) for keyword in node.keywords if keyword.arg is not None}
         with writing(literal):
@@ -289,7 +291,7 @@ class _Finder(ast.NodeVisitor):
         return text
 
     def argument(self, node: ast.expr) -> Any:
-        """The value of an argument of a function of Python, or its text."""
+        """Returns the value of an argument of a Python function, or its text."""
         names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
         value = self.evaluated(node) if all(self.is_outer(name) for name in names) else _UNKNOWN
         if value is not _UNKNOWN:
@@ -301,7 +303,7 @@ class _Finder(ast.NodeVisitor):
         return Written(_edited(text, edits))
 
     def visit_Call(self, node: ast.Call) -> None:
-        """A call: arguments that the reader knows by name only, and constants whose data comes from outside."""
+        """Visits a call. Handles arguments that the parser accepts by name only, and constants with outer data."""
         name = ast.unparse(node.func)
         root, _, word = name.partition(".")
         if root != "R" and self.is_outer(root) and getattr(self.names[root], "__name__", "") == "passhost.relax":
@@ -344,7 +346,7 @@ class _Finder(ast.NodeVisitor):
             self.visit(node.func)
 
     def data(self, node: ast.Call, first: ast.expr) -> bool:
-        """Writes the data of a constant that comes from outside."""
+        """Writes the data of a constant from an outer scope."""
         names = {part.id for part in ast.walk(first) if isinstance(part, ast.Name)}
         if not names or not all(self.is_outer(name) for name in names):
             return False
@@ -359,16 +361,16 @@ class _Finder(ast.NodeVisitor):
         return True
 
     def is_outer(self, name: str) -> bool:
-        """Whether a name is one of an outer scope."""
+        """Returns true if a name belongs to an outer scope."""
         return name in self.names and name not in _PREFIXES and not any(name in bound for bound in self.bound)
 
     def visit_Name(self, node: ast.Name) -> None:
-        """A name by itself."""
+        """Visits a plain name."""
         if isinstance(node.ctx, ast.Load) and self.is_outer(node.id):
             self.replace(node, self.names[node.id])
 
     def visit_Attribute(self, node: ast.Attribute) -> None:
-        """`settings.width`, where `settings` is a name of an outer scope."""
+        """Visits `settings.width`, where `settings` is a name of an outer scope."""
         root: ast.expr = node
         while isinstance(root, ast.Attribute):
             root = root.value
@@ -378,7 +380,7 @@ class _Finder(ast.NodeVisitor):
         self.generic_visit(node)
 
     def visit_Subscript(self, node: ast.Subscript) -> None:
-        """`shape[0]`, where `shape` is a name of an outer scope."""
+        """Visits `shape[0]`, where `shape` is a name of an outer scope."""
         if isinstance(node.value, ast.Name) and self.is_outer(node.value.id):
             names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
             if all(self.is_outer(name) for name in names):
@@ -387,21 +389,21 @@ class _Finder(ast.NodeVisitor):
         self.generic_visit(node)
 
     def evaluated(self, node: ast.expr) -> Any:
-        """The value of an expression of names of outer scopes; `_UNKNOWN` if it has none here."""
+        """Evaluates an expression of outer names; returns `_UNKNOWN` if it has no value here."""
         try:
             return eval(compile(ast.Expression(node), "<capture>", "eval"), dict(self.names))
         except Exception:
             return _UNKNOWN
 
     def replace(self, node: ast.expr, value: Any) -> None:
-        """Writes a value in the place of a name."""
+        """Replaces a name by a value."""
         text = literal(value)
         if text is not None:
             self.edits.append((*_span(self.offsets, node), text))
 
 
 def _elements(array: Any) -> str:
-    """The elements of an array as lists."""
+    """Returns the elements of an array as lists."""
 
     def text(item: Any) -> str:
         if isinstance(item, list):
@@ -412,7 +414,7 @@ def _elements(array: Any) -> str:
 
 
 def literal(value: Any) -> str | None:
-    """A value as the reader takes it; None if it has no text."""
+    """Returns a value in the parser's syntax, or None if it has no text."""
     if isinstance(value, bool | str | type(None)):
         return repr(str(value)) if isinstance(value, str) else repr(value)
     if isinstance(value, int):

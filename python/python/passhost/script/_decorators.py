@@ -1,4 +1,4 @@
-"""What the decorators of Relax, TIR and modules have in common."""
+"""Common parts of the decorators for Relax, TIR and modules."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ _DECORATORS = {"ir_module": "I.ir_module", "function": "R.function", "prim_func"
 
 
 def in_module_class(frame: FrameType | None) -> bool:
-    """Whether a function is decorated in the body of a class that is decorated itself: the class is read as a whole."""
+    """Returns true if a function is decorated inside a decorated class, which is parsed as a whole."""
     return frame is not None and "__qualname__" in frame.f_locals and "__module__" in frame.f_locals
 
 
 def read(target: Any, frame: FrameType | None, word: str, check_well_formed: bool = True) -> IRModule:
-    """A decorated class as a module."""
+    """Parses a decorated class as a module."""
     from passhost.script import _normal, _read
 
     source, origin = source_of(target)
     calls = PythonCalls(origin)
     source = standalone(source, scopes_of(target, frame), _DECORATORS, calls)
     if word != "ir_module":
-        # A private function is one of a module.
+        # A private function must be part of a module.
         source = f"@I.ir_module\nclass Module:\n{textwrap.indent(source, '    ')}"
     mod = _read(source, origin, unchecked=bool(calls) or not check_well_formed)
     if calls:
@@ -40,38 +40,38 @@ def read(target: Any, frame: FrameType | None, word: str, check_well_formed: boo
 
 
 def read_function(target: Any, frame: FrameType | None, word: str, check_well_formed: bool = True) -> BaseFunc:
-    """A decorated function."""
+    """Parses a decorated function."""
     mod = read(target, frame, word, check_well_formed)
     return mod.functions_items()[0][1]
 
 
 def caller() -> FrameType | None:
-    """Whoever called the function that calls this."""
+    """Returns the frame of the caller's caller."""
     frame = inspect.currentframe()
     return frame.f_back.f_back if frame is not None and frame.f_back is not None else None
 
 
 class Anything:
-    """What stands in the source of a function and is never run, such as `R.dataflow`."""
+    """A name that occurs in the source of functions but is never executed, such as `R.dataflow`."""
 
     def __init__(self, name: str) -> None:
-        """Of its name."""
+        """Takes the name."""
         self._name = name
 
     def __getattr__(self, name: str) -> Anything:
-        """What is in it."""
+        """Returns an attribute."""
         if name.startswith("__"):
             raise AttributeError(name)
         return Anything(f"{self._name}.{name}")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Anything:
-        """What an annotation makes of it."""
+        """Returns the result of a call in an annotation."""
         return self
 
     def __getitem__(self, item: Any) -> Anything:
-        """What an annotation makes of it."""
+        """Returns the result of a subscript in an annotation."""
         return self
 
     def __repr__(self) -> str:
-        """Its name."""
+        """Returns the name."""
         return self._name

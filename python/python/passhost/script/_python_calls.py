@@ -1,8 +1,8 @@
-"""Expressions of Python inside a function that is read, such as `R.emit_te(topi.exp, x)`.
+"""Python expressions inside a parsed function, such as `R.emit_te(topi.exp, x)`.
 
-The reader of TVMScript knows nothing of Python's functions. What it reads instead is a call of a name, with the
-variables that the expression uses. Once the function is read, its bindings are visited in order: Python evaluates each
-expression with the variables, which have types by then, and the types of what follows are inferred.
+The TVMScript parser does not execute Python. It parses a call of a generated name with the variables that the
+expression uses. After parsing, the bindings are visited in order: Python evaluates each expression with the
+variables, which now have types, and the types of later bindings are inferred.
 """
 
 from __future__ import annotations
@@ -48,31 +48,31 @@ def _expression(value: Any, text: str) -> Expr:
 
 
 class PythonCalls:
-    """The expressions that Python evaluates, and what the source declares around them."""
+    """The expressions that Python evaluates, and the declared types around them."""
 
     def __init__(self, place: str) -> None:
-        """None yet, in the source that begins at a place."""
+        """Starts without expressions, for the source at a position."""
         self.place = place
         self._calls: dict[str, _PythonCall] = {}
         self._declared: dict[str, set[str]] = {}
 
     def __len__(self) -> int:
-        """Number of expressions."""
+        """Returns the number of expressions."""
         return len(self._calls)
 
     def add(self, node: ast.expr, used: Sequence[str], names: Mapping[str, Any]) -> str:
-        """Adds an expression; gives the name of the external function that the reader reads in its place."""
+        """Adds an expression; returns the name of the external function that replaces it for the parser."""
         name = f"{_PREFIX}{len(self._calls)}"
         self._calls[name] = _PythonCall(node, used, names, self.place)
         return name
 
     def declare(self, function: ast.FunctionDef) -> None:
-        """Notes which variables of a function have a declared type."""
+        """Records which variables of a function have declared types."""
         targets = (part.target for part in ast.walk(function) if isinstance(part, ast.AnnAssign))
         self._declared[function.name] = {target.id for target in targets if isinstance(target, ast.Name)}
 
     def evaluated(self, mod: IRModule) -> IRModule:
-        """The module that was read, with the value of each expression in its place."""
+        """Returns the parsed module with each expression replaced by its value."""
         mutator = _Evaluator(mod, self._calls)
         for var, function in mod.functions_items():
             if isinstance(function, Function):
@@ -81,7 +81,7 @@ class PythonCalls:
 
 
 class _Evaluator(PyExprMutator):
-    """Evaluates expressions of Python."""
+    """Evaluates Python expressions."""
 
     def __init__(self, mod: IRModule, calls: Mapping[str, _PythonCall]) -> None:
         super().__init__(mod)
@@ -100,7 +100,7 @@ class _Evaluator(PyExprMutator):
             self.builder_.update_func(name, made)  # type: ignore[arg-type]
 
     def visit_call_(self, op: Call) -> Expr:
-        """A call: of a name that stands for an expression, or of anything."""
+        """Visits a call, and evaluates it if its name represents an expression."""
         first = op.args[0] if op.args else None
         call = self.calls.get(first.global_symbol) if isinstance(first, ExternFunc) else None
         if call is None:
@@ -109,7 +109,7 @@ class _Evaluator(PyExprMutator):
             return call([self.visit_expr(arg) for arg in op.args[1:]])
 
     def with_type(self, var: Var, ty: Type) -> Var:
-        """The type that the source declares, or that of the value."""
+        """Returns a variable with the type that the source declares, or with that of the value."""
         return var if var.name in self.declared else super().with_type(var, ty)
 
 
@@ -123,7 +123,7 @@ def _building(builder: BlockBuilder) -> Iterator[None]:
 
 
 def emit_te(func: Any, *args: Any, **kwargs: Any) -> Call:
-    """A call of the PrimFunc that computes a tensor expression. The module that is read gets the PrimFunc."""
+    """Returns a call of the PrimFunc that computes a tensor expression. The PrimFunc is added to the parsed module."""
     from passhost.te.emit import call_te
 
     builder = _BUILDER.get()

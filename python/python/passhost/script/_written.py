@@ -1,4 +1,4 @@
-"""Expressions of TIR as their text: what a function of Python makes of arguments that the reader has not read yet."""
+"""TIR expressions as text: the results of Python functions for arguments that are not parsed yet."""
 
 from __future__ import annotations
 
@@ -8,52 +8,52 @@ from contextvars import ContextVar
 from typing import Any
 
 _WRITING: ContextVar[Callable[[Any], str | None] | None] = ContextVar("writing", default=None)
-"""While a function of Python is called: how values other than written ones become text."""
+"""Set while a Python function is called: converts values other than written ones to text."""
 
 
 class Written:
-    """An expression as text. Operators, calls and elements of it are texts, too."""
+    """An expression as text. Operators, calls and elements of it are texts as well."""
 
     __slots__ = ("_text",)
 
     def __init__(self, text: str) -> None:
-        """Of the text."""
+        """Takes the text."""
         self._text = text
 
     def __str__(self) -> str:
-        """The text."""
+        """Returns the text."""
         return self._text
 
     def __bool__(self) -> bool:
-        """It has no value yet."""
+        """Raises an error, because the expression has no value yet."""
         raise TypeError(f"`{self}` has no value while the function is read; use T.if_then_else, or `if` outside")
 
     def __getattr__(self, name: str) -> Written:
-        """An attribute or method."""
+        """Returns an attribute or method."""
         if name.startswith("_"):
             raise AttributeError(name)
         return Written(f"{self}.{name}")
 
     def astype(self, dtype: str) -> Written:
-        """In another data type."""
+        """Converts to another data type."""
         return Written(f'T.Cast("{dtype}", {self})')
 
     def __getitem__(self, index: Any) -> Written:
-        """An element."""
+        """Returns an element."""
         items = index if isinstance(index, tuple) else (index,)
         return Written(f"{self}[{', '.join(map(_text, items))}]")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Written:
-        """A call, such as `T.exp(x)`."""
+        """Returns a call, such as `T.exp(x)`."""
         given = [*map(_text, args), *(f"{name}={_text(value)}" for name, value in kwargs.items())]
         return Written(f"{self}({', '.join(given)})")
 
     def __neg__(self) -> Written:
-        """`-x`."""
+        """Returns `-x`."""
         return Written(f"(-{self})")
 
     def __invert__(self) -> Written:
-        """`~x`."""
+        """Returns `~x`."""
         return Written(f"(~{self})")
 
     __hash__ = None  # type: ignore[assignment]
@@ -87,7 +87,7 @@ for _name, _word in {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "
 
 @contextmanager
 def writing(literal: Callable[[Any], str | None]) -> Iterator[None]:
-    """Within it, functions of `T` give texts."""
+    """Makes functions of `T` return texts within the context."""
     token = _WRITING.set(literal)
     try:
         yield
@@ -96,5 +96,5 @@ def writing(literal: Callable[[Any], str | None]) -> Iterator[None]:
 
 
 def is_writing() -> bool:
-    """Whether functions of `T` give texts."""
+    """Returns true if functions of `T` return texts."""
     return _WRITING.get() is not None

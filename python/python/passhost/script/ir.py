@@ -1,4 +1,4 @@
-"""`I`: modules of decorated classes."""
+"""`I`: modules from decorated classes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["ir_module"]
 
 
 def ir_module(mod: Any = None, *, check_well_formed: bool = True, **_options: Any) -> Any:
-    """Reads a class as a module: `@I.ir_module`, `@I.ir_module(check_well_formed=False)`."""
+    """Parses a class as a module: `@I.ir_module`, `@I.ir_module(check_well_formed=False)`."""
     frame = caller()
 
     def decorated(cls: Any) -> IRModule:

@@ -1,4 +1,4 @@
-"""`R`: functions of Relax from decorated Python functions, and types of values for annotations."""
+"""`R`: Relax functions from decorated Python functions, and types for annotations."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = [
 
 
 def function(f: Any = None, *, check_well_formed: bool = True, **_options: Any) -> Any:
-    """Reads a function: `@R.function`, `@R.function(private=True)`."""
+    """Parses a function: `@R.function`, `@R.function(private=True)`."""
     frame = caller()
 
     def decorated(f: Any) -> Any:
@@ -40,7 +40,7 @@ def function(f: Any = None, *, check_well_formed: bool = True, **_options: Any) 
 
 
 def Tensor(shape: Any = None, dtype: Any = None, vdevice: Any = None, ndim: int = -1) -> TensorType | Anything:
-    """The type of tensors; of names of dimensions, what an annotation needs."""
+    """Returns the type of tensors; for named dimensions, returns a placeholder for the annotation."""
     if isinstance(shape, str) and dtype is None:
         shape, dtype = None, shape
     if isinstance(shape, list | tuple) and any(not isinstance(dim, int | Expr) for dim in shape):
@@ -51,21 +51,21 @@ def Tensor(shape: Any = None, dtype: Any = None, vdevice: Any = None, ndim: int 
 
 
 def Shape(values: Any = None, ndim: int = -1) -> ShapeType | Anything:
-    """The type of shapes."""
+    """Returns the type of shapes."""
     if isinstance(values, list | tuple) and any(not isinstance(dim, int | Expr) for dim in values):
         return Anything("R.Shape")
     return ShapeType(values, ndim)
 
 
 def Tuple(*fields: Any) -> TupleType | Anything:
-    """The type of tuples."""
+    """Returns the type of tuples."""
     items = fields[0] if len(fields) == 1 and isinstance(fields[0], list | tuple) else fields
     made = [_plain(item) for item in items]
     return Anything("R.Tuple") if any(item is None for item in made) else TupleType([i for i in made if i is not None])
 
 
 def Callable(params: Any = None, ret: Any = None, purity: bool = True) -> FuncType | Anything:
-    """The type of functions."""
+    """Returns the type of functions."""
     if params is None:
         return FuncType.opaque_func(purity=purity)
     items = [_plain(item) for item in (params if isinstance(params, list | tuple) else [params])]
@@ -76,14 +76,14 @@ def Callable(params: Any = None, ret: Any = None, purity: bool = True) -> FuncTy
 
 
 def Prim(dtype: Any = None, value: Any = None) -> PrimType:
-    """The type of scalars."""
+    """Returns the type of scalars."""
     if dtype is None and value is not None:
         dtype = "int64"
     return PrimType(dtype)
 
 
 def Object() -> AnyType:
-    """The type of any value."""
+    """Returns the type of any value."""
     return AnyType()
 
 
@@ -91,7 +91,7 @@ Any_ = Object
 
 
 def PackedFunc() -> PackedFuncType:
-    """The type of external functions."""
+    """Returns the type of external functions."""
     return PackedFuncType()
 
 
@@ -102,7 +102,7 @@ def _plain(ty: Any) -> Type | None:
 
 
 def emit_with_ty(op: str, args: Any, ty_args: Any = ()) -> Call:
-    """A call of an operator whose result has the type of its type arguments."""
+    """Returns a call of an operator whose result has the type given by its type arguments."""
     items = ty_args if isinstance(ty_args, list | tuple) else [ty_args]
     return Call(Op.get(op), list(args), None, [checked_type(item) for item in items])
 
@@ -122,11 +122,11 @@ _EXPRESSIONS = {
     "str": expr.StringImm,
     "tuple": _tuple,
 }
-"""What makes expressions that are no calls of operators."""
+"""Functions that create expressions other than operator calls."""
 
 
 class _Scope:
-    """Operators of a namespace, and what is only written in functions."""
+    """The operators of a namespace, and names used only in the source of functions."""
 
     def __init__(self, operators: Namespace, name: str) -> None:
         self._operators, self._name = operators, name
@@ -139,7 +139,7 @@ class _Scope:
 
 
 def __getattr__(name: str) -> Any:
-    """What is only written in functions, and operators."""
+    """Returns an operator, or a name used only in the source of functions."""
     if name.startswith(("_", "pytest")):
         raise AttributeError(name)
     if name == "Any":

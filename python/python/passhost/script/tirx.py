@@ -1,4 +1,4 @@
-"""`T`: functions of TIR from decorated Python functions."""
+"""`T`: TIR functions from decorated Python functions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["prim_func"]
 
 
 def prim_func(func: Any = None, *, check_well_formed: bool = True, **_options: Any) -> Any:
-    """Reads a function: `@T.prim_func`, `@T.prim_func(private=True, s_tir=True)`."""
+    """Parses a function: `@T.prim_func`, `@T.prim_func(private=True, s_tir=True)`."""
     frame = caller()
 
     def decorated(func: Any) -> Any:
@@ -40,7 +40,7 @@ _SCALARS = (
 
 
 def __getattr__(name: str) -> Any:
-    """What is only written in functions, and numbers of data types."""
+    """Returns a data type constructor, or a name used only in the source of functions."""
     if name.startswith(("_", "pytest")):
         raise AttributeError(name)
     if is_writing():

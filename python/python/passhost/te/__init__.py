@@ -1,4 +1,4 @@
-"""Tensor expressions: tensors of which each element is an expression of its indices.
+"""Tensor expressions: tensors whose elements are expressions of their indices.
 
 >>> from passhost import relax, te
 >>> def matmul(A, B):
@@ -66,38 +66,38 @@ __all__ = [
 
 
 def sum(expr: Any, axis: Any) -> Reduce:
-    """The sum over axes."""
+    """Returns the sum over axes."""
     return Reduce("sum", expr, axis)
 
 
 def prod(expr: Any, axis: Any) -> Reduce:
-    """The product over axes."""
+    """Returns the product over axes."""
     return Reduce("prod", expr, axis)
 
 
 def max(a: Any, b: Any = None, *, axis: Any = None) -> Expr:
-    """The largest value over axes, or the larger one of two."""
+    """Returns the maximum over axes, or of two values."""
     if axis is None and isinstance(b, IterVar | tuple | list):
         axis, b = b, None
     return Reduce("max", a, axis) if b is None else tirx.max(a, b)
 
 
 def min(a: Any, b: Any = None, *, axis: Any = None) -> Expr:
-    """The smallest value over axes, or the smaller one of two."""
+    """Returns the minimum over axes, or of two values."""
     if axis is None and isinstance(b, IterVar | tuple | list):
         axis, b = b, None
     return Reduce("min", a, axis) if b is None else tirx.min(a, b)
 
 
 def select(condition: Any, true_value: Any, false_value: Any) -> Expr:
-    """One of two values, of which both are computed."""
+    """Returns one of two values, both of which are computed."""
     return tirx.Select(condition, true_value, false_value)
 
 
 def create_prim_func(ops: Any, index_dtype_override: str | None = None) -> tirx.PrimFunc:
-    """The PrimFunc whose parameters are tensors: those that are arguments, then those that are computed of them.
+    """Returns the PrimFunc of tensors: its parameters are the placeholders, then the computed tensors.
 
-    Its indices are int64, whatever `index_dtype_override` says.
+    Its indices are int64, regardless of `index_dtype_override`.
     """
     from passhost.te.emit import create_prim_func as create
 
@@ -105,7 +105,7 @@ def create_prim_func(ops: Any, index_dtype_override: str | None = None) -> tirx.
 
 
 def __getattr__(name: str) -> Any:
-    """Functions of scalars."""
+    """Returns a scalar function."""
     if name not in FUNCTIONS:
         raise AttributeError(f"module 'passhost.te' has no attribute {name!r}")
     return function(name)

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 
 class _Arguments:
-    """Values of Relax as tensors."""
+    """Converts Relax values to tensors."""
 
     def __init__(self, builder: BlockBuilder) -> None:
         self.builder = builder
         self.tensors: list[tuple[Tensor, Expr]] = []
 
     def convert(self, value: Any) -> Any:
-        """What a function of tensor expressions gets for an argument."""
+        """Converts an argument for a function of tensor expressions."""
         if isinstance(value, list | tuple):
             return type(value)(self.convert(item) for item in value)
         if isinstance(value, dict):
@@ -40,7 +40,7 @@ class _Arguments:
         return self.tensor(self.builder._operand(value))
 
     def tensor(self, value: Expr) -> Tensor:
-        """A tensor for a value."""
+        """Returns a tensor for a value."""
         ty = value.ty
         assert not isinstance(ty, ShapeType), "a shape is an argument only if it is written as a ShapeExpr"
         if not isinstance(ty, TensorType) or not isinstance(ty.shape, ShapeExpr) or ty.dtype is None:
@@ -53,7 +53,7 @@ class _Arguments:
 
 
 def _steps(results: list[Tensor]) -> list[Tensor]:
-    """The tensors that are computed, each after those that it is made of."""
+    """Returns the computed tensors, each after its inputs."""
     order: list[Tensor] = []
     seen: set[int] = set()
     work = [(tensor, False) for tensor in reversed(results)]
@@ -85,14 +85,14 @@ def _reads(element: Expr) -> list[Tensor]:
 
 
 def prim_func(name: str, inputs: list[Tensor], results: list[Tensor]) -> tuple[_passhost.Body, list[int], list[Expr]]:
-    """The PrimFunc of some tensors: its handle, which inputs it takes, and which symbolic variables."""
+    """Returns the PrimFunc of some tensors: its handle, the inputs that it uses, and its symbolic variables."""
     known = [(tensor, tensor.name, TensorType(tensor.shape, tensor.dtype)) for tensor in inputs]
     steps = [(step, step.name, step.shape, list(step.axes), step.element) for step in _steps(results)]
     return _passhost.te_function(name, known, steps, results)
 
 
 def create_prim_func(ops: Sequence[Tensor]) -> PrimFunc:
-    """The PrimFunc whose parameters are tensors: those that are arguments, then those that are computed of them."""
+    """Returns the PrimFunc of tensors: its parameters are the placeholders, then the computed tensors."""
     tensors = list(ops)
     inputs = [tensor for tensor in tensors if tensor.element is None]
     results = tensors[len(inputs) :]
@@ -111,7 +111,7 @@ def create_prim_func(ops: Sequence[Tensor]) -> PrimFunc:
 def call_te(
     builder: BlockBuilder, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], shared: bool = True
 ) -> Call:
-    """A call of the PrimFunc that computes what a function makes of its arguments; equal ones may be `shared`."""
+    """Returns a call of the PrimFunc that computes the result of a function; equal PrimFuncs may be `shared`."""
     hint = kwargs.pop("primfunc_name_hint", None) or getattr(func, "__name__", "te_func")
     attrs = kwargs.pop("primfunc_attrs", None)
     arguments = _Arguments(builder)

@@ -1,4 +1,4 @@
-"""Tensors, and the elements that they are made of."""
+"""Tensors and their elements."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from passhost.ir.type import PrimType
 
 
 def _topi() -> Any:
-    """The module of operators on tensors, which needs this one."""
+    """Returns the module of tensor operators, which imports this one."""
     return importlib.import_module("passhost.topi")
 
 
 def _of_elements(name: str, swapped: bool = False) -> Any:
-    """An operator of Python on tensors: that of `topi` on each two elements."""
+    """Creates a Python operator on tensors, which applies that of `topi` elementwise."""
 
     def method(self: Tensor, other: Any) -> Any:
         if not isinstance(other, Tensor | Expr) and not is_number(other):
@@ -31,7 +31,7 @@ def _of_elements(name: str, swapped: bool = False) -> Any:
 
 
 class Tensor:
-    """A tensor: an argument, or one that is computed. `A[i, j]` is an element, `A + B` the sum of each two."""
+    """A tensor: a placeholder or a computed one. `A[i, j]` is an element, `A + B` the elementwise sum."""
 
     __add__ = _of_elements("add")
     __radd__ = _of_elements("add", swapped=True)
@@ -45,36 +45,36 @@ class Tensor:
     def __init__(
         self, shape: Iterable[Any], dtype: str, name: str, axes: tuple[Var, ...] = (), element: Expr | None = None
     ) -> None:
-        """Of a shape and data type; of its axes and element, if it is computed."""
+        """Takes a shape and data type, and the axes and element if it is computed."""
         self.shape: tuple[Any, ...] = tuple(as_dim(dim) for dim in shape)
         self.dtype, self.name, self.axes, self.element = dtype, name, axes, element
 
     @property
     def ndim(self) -> int:
-        """Number of dimensions."""
+        """The number of dimensions."""
         return len(self.shape)
 
     def __neg__(self) -> Tensor:
-        """The negative of each element."""
+        """Negates each element."""
         made: Tensor = _topi().negative(self)
         return made
 
     def astype(self, dtype: str) -> Tensor:
-        """Each element in another data type."""
+        """Converts each element to another data type."""
         made: Tensor = _topi().cast(self, dtype)
         return made
 
     def __getitem__(self, indices: Any) -> TensorRead:
-        """The element at these indices."""
+        """Returns the element at these indices."""
         items = indices if isinstance(indices, tuple | list) else (indices,)
         return TensorRead(self, items)
 
     def __call__(self, *indices: Any) -> TensorRead:
-        """The element at these indices."""
+        """Returns the element at these indices."""
         return TensorRead(self, indices)
 
     def __repr__(self) -> str:
-        """Its name and shape."""
+        """Returns the name and shape."""
         return f"Tensor({self.name}, shape={list(self.shape)}, dtype={self.dtype})"
 
 
@@ -86,7 +86,7 @@ class TensorRead(ExprWithOp):
     indices: tuple[Expr, ...]
 
     def __init__(self, tensor: Tensor, indices: Iterable[Any]) -> None:
-        """At these indices, one for each dimension."""
+        """Takes one index for each dimension."""
         self._tensor = tensor
         self._indices = tuple(as_dim(index) for index in indices)
         if len(self._indices) != tensor.ndim:
@@ -95,7 +95,7 @@ class TensorRead(ExprWithOp):
 
 
 class Reduce(ExprWithOp):
-    """A reduction over axes: the whole element of a tensor."""
+    """A reduction over axes, which must be the whole element of a tensor."""
 
     __slots__ = ("axes", "kind", "value")
     kind: str
@@ -103,7 +103,7 @@ class Reduce(ExprWithOp):
     axes: tuple[IterVar, ...]
 
     def __init__(self, kind: str, value: Any, axis: Any) -> None:
-        """Of a kind (`sum`, `prod`, `max`, `min`)."""
+        """Takes a kind (`sum`, `prod`, `max`, `min`), a value and axes."""
         self._kind, self._value = kind, checked_expr(value, "what is reduced")
         self._axes = tuple(axis) if isinstance(axis, tuple | list) else (axis,)
         if not self._axes or not all(isinstance(one, IterVar) for one in self._axes):
@@ -119,19 +119,19 @@ class IterVar(ExprWithOp):
     extent: Expr
 
     def __init__(self, extent: Any, name: str) -> None:
-        """From 0 to before its extent."""
+        """Ranges from 0 to before the extent."""
         self._extent = as_dim(extent)
         self._var = Var(name, "int64")
         self._ty = self._var.ty
 
 
 def placeholder(shape: Iterable[Any], dtype: Any = None, name: str = "placeholder") -> Tensor:
-    """A tensor that is an argument."""
+    """Returns a placeholder tensor, which becomes an argument."""
     return Tensor(shape, str(PrimType(dtype or "float32").dtype), name)
 
 
 def reduce_axis(dom: Any, name: str = "rv", **_options: Any) -> IterVar:
-    """An axis to reduce over: `reduce_axis((0, k))`."""
+    """Returns an axis to reduce over: `reduce_axis((0, k))`."""
     if isinstance(dom, tuple | list):
         if len(dom) != 2 or dom[0] != 0:
             raise ValueError("an axis of a reduction goes from 0: te.reduce_axis((0, extent))")
@@ -147,7 +147,8 @@ def compute(
     attrs: Any = None,
     varargs_names: Iterable[str] | None = None,
 ) -> Any:
-    """A tensor whose elements are what a function makes of their indices; a tuple of tensors, if it makes a tuple."""
+    """Returns a tensor whose elements a function computes from their indices, or a tuple if the function returns one.
+    """
     dims = [shape] if isinstance(shape, int | Expr) else list(shape)
     axes = tuple(Var(axis, "int64") for axis in _axis_names(fcompute, len(dims), varargs_names))
     element = fcompute(*axes)

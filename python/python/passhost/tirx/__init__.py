@@ -149,22 +149,22 @@ __all__ = [
 
 
 def var(name: str = "tindex", dtype: str = "int32", span: Any = None) -> Var:
-    """A variable."""
+    """Returns a new variable."""
     return Var(name, dtype)
 
 
 def const(value: Any, dtype: str | None = None) -> Expr:
-    """A number of a data type; by itself, an int is int32, a float float32."""
+    """Returns a number of a data type; by default, an int is int32 and a float is float32."""
     return _prim.scalar(value, dtype)
 
 
 def floordiv(a: Any, b: Any, span: Any = None) -> Expr:
-    """The quotient, rounded down."""
+    """Returns the quotient, rounded down."""
     return _prim.operation("FloorDiv", *_prim.operands(a, b))
 
 
 def floormod(a: Any, b: Any, span: Any = None) -> Expr:
-    """The remainder of that."""
+    """Returns the remainder of floored division."""
     return _prim.operation("FloorMod", *_prim.operands(a, b))
 
 
@@ -172,43 +172,43 @@ indexdiv, indexmod = floordiv, floormod
 
 
 def truncdiv(a: Any, b: Any, span: Any = None) -> Expr:
-    """The quotient, truncated."""
+    """Returns the quotient, truncated."""
     return Div(*_prim.operands(a, b))
 
 
 def truncmod(a: Any, b: Any, span: Any = None) -> Expr:
-    """The remainder of that."""
+    """Returns the remainder of truncated division."""
     return Mod(*_prim.operands(a, b))
 
 
 def div(a: Any, b: Any, span: Any = None) -> Expr:
-    """The quotient, as in C."""
+    """Returns the quotient, as in C."""
     return Div(*_prim.operands(a, b))
 
 
 def ceildiv(a: Any, b: Any, span: Any = None) -> Expr:
-    """The quotient, rounded up."""
+    """Returns the quotient, rounded up."""
     a, b = _prim.operands(a, b)
     return floordiv(a + (b - 1), b)
 
 
 def min(a: Any, b: Any, span: Any = None) -> Expr:
-    """The smaller one."""
+    """Returns the minimum of two values."""
     return _prim.operation("Min", *_prim.operands(a, b))
 
 
 def max(a: Any, b: Any, span: Any = None) -> Expr:
-    """The larger one."""
+    """Returns the maximum of two values."""
     return _prim.operation("Max", *_prim.operands(a, b))
 
 
 def all(*args: Any, span: Any = None) -> Expr:
-    """Whether all hold."""
+    """Returns true if all conditions hold."""
     return _joined("And", args)
 
 
 def any(*args: Any, span: Any = None) -> Expr:
-    """Whether one holds."""
+    """Returns true if at least one condition holds."""
     return _joined("Or", args)
 
 
@@ -222,67 +222,67 @@ def _joined(name: str, args: tuple[Any, ...]) -> Expr:
 
 
 def if_then_else(cond: Any, t: Any, f: Any, span: Any = None) -> Expr:
-    """One of two values, of which only that one is evaluated."""
+    """Returns one of two values; only that one is evaluated."""
     then, other = _prim.operands(t, f)
     return Call(Op._of("tirx.if_then_else"), [checked_expr(cond, "a condition"), then, other], ret_ty=then.ty)
 
 
 def call_intrin(dtype: str | PrimType, func_name: str | Op, *args: Any, **_options: Any) -> Call:
-    """A call of an operator of TIR."""
+    """Returns a call of a TIR operator."""
     op = func_name if isinstance(func_name, Op) else Op._of(func_name)
     return Call(op, [checked_expr(arg, "an argument") for arg in args], ret_ty=PrimType(dtype))
 
 
 def call_extern(dtype: str | PrimType, func_name: str, *args: Any, **_options: Any) -> Call:
-    """A call of an external function."""
+    """Returns a call of an external function."""
     return call_intrin(dtype, "tirx.call_extern", StringImm(func_name), *args)
 
 
 def call_packed(*args: Any, span: Any = None) -> Call:
-    """A call of a packed function, by its name."""
+    """Returns a call of a packed function, by name."""
     return call_intrin(
         "int32", "tirx.tvm_call_packed", *(StringImm(arg) if isinstance(arg, str) else arg for arg in args)
     )
 
 
 def call_pure_extern(dtype: str | PrimType, func_name: str, *args: Any, span: Any = None) -> Call:
-    """A call of an external function without effects."""
+    """Returns a call of an external function without effects."""
     return call_intrin(dtype, "tirx.call_pure_extern", StringImm(func_name), *args)
 
 
 def shift_left(x: Any, y: Any, span: Any = None) -> Expr:
-    """Bits shifted left."""
+    """Returns the left shift."""
     return _prim.operation("LShift", *_prim.operands(x, y))
 
 
 def shift_right(x: Any, y: Any, span: Any = None) -> Expr:
-    """Bits shifted right."""
+    """Returns the right shift."""
     return _prim.operation("RShift", *_prim.operands(x, y))
 
 
 def bitwise_and(x: Any, y: Any, span: Any = None) -> Expr:
-    """Bits of both."""
+    """Returns the bitwise and."""
     return _prim.operation("BitwiseAnd", *_prim.operands(x, y))
 
 
 def bitwise_or(x: Any, y: Any, span: Any = None) -> Expr:
-    """Bits of either."""
+    """Returns the bitwise or."""
     return _prim.operation("BitwiseOr", *_prim.operands(x, y))
 
 
 def bitwise_xor(x: Any, y: Any, span: Any = None) -> Expr:
-    """Bits of one of them."""
+    """Returns the bitwise exclusive or."""
     return _prim.operation("BitwiseXor", *_prim.operands(x, y))
 
 
 def stmt_seq(*args: Any) -> Stmt:
-    """Statements in order; expressions are evaluated."""
+    """Returns a sequence of statements; expressions are evaluated."""
     made = [arg if isinstance(arg, Stmt) else Evaluate(arg) for arg in args]
     return made[0] if len(made) == 1 else SeqStmt(made)
 
 
 def __getattr__(name: str) -> Any:
-    """Functions of scalars."""
+    """Returns a scalar function."""
     if name not in FUNCTIONS:
         raise AttributeError(f"module 'passhost.tirx' has no attribute {name!r}")
     return function(name)

@@ -32,33 +32,33 @@ class BufferType(Type):
         data_alignment: int = 64,
         offset_factor: int = 1,
     ) -> None:
-        """Of a shape and a data type."""
+        """Takes a shape and a data type."""
         self._shape, self._strides = dims_of(shape), dims_of(strides or ())
         self._dtype = prim_type(str(dtype))
         self._elem_offset, self._scope_ = elem_offset, scope
         self._data_alignment, self._offset_factor, self._tiled = data_alignment, offset_factor, False
 
     def scope(self) -> str:
-        """Its memory scope."""
+        """The memory scope."""
         return self.scope_
 
 
 def buffer_type(
     shape: Any, dtype: str, strides: Any, offset: Any, scope: str, align: int, factor: int, tiled: bool
 ) -> BufferType:
-    """The type of a buffer of the host."""
+    """Returns the type of a host buffer."""
     made = BufferType(shape, dtype, strides, offset, scope, align, factor)
     made._tiled = tiled
     return made
 
 
 def pointer_type(dtype: str, scope: str) -> PointerType:
-    """The type of a pointer of the host."""
+    """Returns the type of a host pointer."""
     return PointerType(MISSING if dtype == "void" else prim_type(dtype), scope)
 
 
 class DTensorType(Type):
-    """The type of a tensor that is spread over a device mesh, by its number."""
+    """The type of a tensor that is distributed over a device mesh, which is given by number."""
 
     __slots__ = ("device_mesh", "placement", "tensor_ty")
     tensor_ty: Type
@@ -66,10 +66,10 @@ class DTensorType(Type):
     placement: Any
 
     def __init__(self, tensor_ty: Type, device_mesh: int, placement: Any) -> None:
-        """Of the tensor, the mesh, and the axis of the tensor that each axis of the mesh divides."""
+        """Takes the tensor, the mesh, and for each mesh axis the tensor axis that it divides."""
         self._tensor_ty, self._device_mesh, self._placement = tensor_ty, device_mesh, placement
 
 
 def dtensor_type(parts: tuple[Any, ...], mesh: int) -> DTensorType:
-    """The type of such a tensor of the host."""
+    """Returns the type of a distributed tensor of the host."""
     return DTensorType(parts[0], mesh, parts[1])

@@ -1,4 +1,4 @@
-"""Functions of TIR."""
+"""TIR functions."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from passhost.tirx.stmt import Stmt
 
 
 class PrimFunc(BaseFunc):
-    """A function of TIR.
+    """A TIR function.
 
-    What comes from the host is a handle; parameters and body are made when they are looked at first.
+    A function from the host is a handle; parameters and body are created on first access.
     """
 
     __slots__ = ("__weakref__", "_changed", "_handle", "_parts", "_returns")
@@ -35,9 +35,9 @@ class PrimFunc(BaseFunc):
         attrs: Mapping[str, Any] | None = None,
         span: Any = None,
     ) -> None:
-        """Of parameters, statements, the type of the result where it has one, and attributes.
+        """Takes parameters, statements, the result type if there is a result, and attributes.
 
-        The host reads it as text when it needs it. Raises `IllFormedError` then if it contradicts itself.
+        The host parses it as text when it needs it, and raises `IllFormedError` then if it is ill-formed.
         """
         if not isinstance(body, Stmt):
             raise TypeError(f"the body of a PrimFunc is a statement, not {type(body).__name__}")
@@ -47,7 +47,7 @@ class PrimFunc(BaseFunc):
 
     @staticmethod
     def _of(handle: _passhost.Body, name: str) -> PrimFunc:
-        """A function of the host, under its name in a module."""
+        """Wraps a function of the host, under its name in a module."""
         found = _FUNCTIONS.get((handle, name))
         if found is None:
             found = PrimFunc.__new__(PrimFunc)
@@ -59,12 +59,12 @@ class PrimFunc(BaseFunc):
 
     @property
     def params(self) -> tuple[Var, ...]:
-        """Its parameters: scalars, handles, and buffers in the place of handles that are matched with them."""
+        """The parameters: scalars, handles, and buffers in place of the handles that are matched to them."""
         return self._expanded()[0]
 
     @property
     def body(self) -> Stmt:
-        """Its statements. Blocks are in a block `root`."""
+        """The statements. Blocks are inside a block `root`."""
         return self._expanded()[1]
 
     def _expanded(self) -> tuple[tuple[Var, ...], Stmt]:
@@ -75,7 +75,7 @@ class PrimFunc(BaseFunc):
 
     @property
     def ty(self) -> Type:  # type: ignore[override]
-        """Its type, as functions of Relax see it."""
+        """The type, as Relax functions see it."""
         if self._ty is MISSING:
             self._ty = _passhost.prim_func_type(self._made())
         return self._ty
@@ -87,14 +87,14 @@ class PrimFunc(BaseFunc):
         return made
 
     def _seal(self, name: str | None = None, globals: Mapping[str, Any] | None = None) -> _passhost.Body:
-        """As the host knows it."""
+        """Converts the function to the host's form."""
         handle = self._made()
         if not self._changed:
             return handle
         return _passhost.with_function_attrs(handle, dict(self._attrs), name)
 
     def _made(self) -> _passhost.Body:
-        """As the host knows it, perhaps with other attributes."""
+        """Converts the function to the host's form, possibly with other attributes."""
         if self._handle is None:
             from passhost.tirx.text import function_text
 
@@ -110,7 +110,7 @@ class PrimFunc(BaseFunc):
         return self._handle
 
     def script(self, **_options: Any) -> str:
-        """As TVMScript."""
+        """Returns the function as TVMScript."""
         name = str(self.attrs.get("global_symbol", "main"))
         return _passhost.print_function(name, self._seal(name))
 

@@ -1,4 +1,4 @@
-"""Functions of scalars, which TIR and tensor expressions share."""
+"""Scalar functions shared by TIR and tensor expressions."""
 
 from __future__ import annotations
 
@@ -56,11 +56,11 @@ FUNCTIONS = (
     ),
     *("sqrt", "tan", "tanh", "trunc"),
 )
-"""Names of the functions."""
+"""The names of the functions."""
 
 
 def function(name: str) -> Callable[..., Expr]:
-    """The function of a name of `FUNCTIONS`."""
+    """Returns the function with a name in `FUNCTIONS`."""
 
     def call(*args: Any, span: Any = None) -> Expr:
         word = "pow" if name == "power" else name

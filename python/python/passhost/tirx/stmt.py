@@ -1,4 +1,4 @@
-"""Statements of TIR. They never change; what differs is another object."""
+"""TIR statements. They are immutable; a changed statement is a new object."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ _KINDS = {
 
 
 def is_buffer_var(value: object) -> bool:
-    """Whether it is a variable that is a buffer."""
+    """Returns true if a value is a buffer variable."""
     from passhost.tirx.buffer import BufferType
 
     return isinstance(value, Var) and isinstance(value.ty, BufferType)
@@ -90,7 +90,7 @@ def _exprs(values: Any, what: str) -> tuple[Expr, ...]:
 
 
 def _scalar(value: Any, what: str) -> Expr:
-    """A scalar expression; an int is int32, as everywhere in TIR."""
+    """Converts to a scalar expression; an int becomes int32, as everywhere in TIR."""
     plain = isinstance(value, int | float) and not isinstance(value, bool)
     return prim.scalar(value) if plain else checked_expr(value, what)
 
@@ -100,7 +100,7 @@ class Stmt(Node):
 
     __slots__ = ()
     _defines: ClassVar[tuple[str, ...]] = ()
-    """Fields with variables that this defines, for those after them."""
+    """Fields whose variables are defined by this object, for the fields after them."""
 
 
 class TensorLoad(_Callable, ExprWithOp):
@@ -118,20 +118,20 @@ class TensorLoad(_Callable, ExprWithOp):
 
 
 def BufferLoad(buffer: Var, indices: Any, span: Any = None) -> TensorLoad:
-    """The element of a buffer at these indices."""
+    """Returns the element of a buffer at these indices."""
     dtype = _buffer(buffer).ty.dtype  # type: ignore[attr-defined]
     return load(buffer, _exprs(indices, "an index"), None, dtype)
 
 
 class TensorRegion(Node):
-    """A region of a buffer: for each dimension a range."""
+    """A region of a buffer: a range for each dimension."""
 
     __slots__ = ("region", "source")
     source: Var
     region: tuple[Range, ...]
 
     def __init__(self, source: Var, region: Iterable[Range], ty: Any = None, span: Any = None) -> None:
-        """Of the buffer and the ranges."""
+        """Takes the buffer and the ranges."""
         self._source, self._region = _buffer(source), tuple(region)
 
     @property
@@ -141,7 +141,7 @@ class TensorRegion(Node):
 
 
 def BufferRegion(buffer: Var, region: Iterable[Range]) -> TensorRegion:
-    """A region of a buffer."""
+    """Returns a region of a buffer."""
     return TensorRegion(buffer, region)
 
 
@@ -154,12 +154,12 @@ class MatchBufferRegion(Node):
     buffer: Var
 
     def __init__(self, buffer: Var, source: TensorRegion) -> None:
-        """Of the buffer and the region."""
+        """Takes the buffer and the region."""
         self._buffer, self._source = _buffer(buffer), source
 
 
 class IterVar(Node):
-    """A variable of a block or of threads: its range, kind, and the name of the threads."""
+    """A block iterator or thread variable: its range, kind, and thread tag."""
 
     __slots__ = ("dom", "iter_type", "thread_tag", "var")
     _defines: ClassVar[tuple[str, ...]] = ("var",)
@@ -170,20 +170,20 @@ class IterVar(Node):
     thread_tag: str
 
     def __init__(self, dom: Any, var: Var | str, iter_type: int, thread_tag: str = "", span: Any = None) -> None:
-        """Of a range, or a pair of its begin and end."""
+        """Takes a range or a pair of begin and end, the variable, and the kind."""
         self._dom = dom if dom is None or isinstance(dom, Range) else Range(*dom)
         self._var = Var(var, "int32") if isinstance(var, str) else _var(var)
         self._iter_type, self._thread_tag = int(iter_type), thread_tag
 
 
 class Evaluate(Stmt):
-    """An expression that is evaluated for what it does."""
+    """An expression evaluated for its effect."""
 
     __slots__ = ("value",)
     value: Expr
 
     def __init__(self, value: Any, span: Any = None) -> None:
-        """Of the expression."""
+        """Takes the expression."""
         self._value = _scalar(value, "what is evaluated")
 
 
@@ -194,20 +194,20 @@ class SeqStmt(Stmt):
     seq: tuple[Stmt, ...]
 
     def __init__(self, seq: Iterable[Stmt], span: Any = None) -> None:
-        """Of statements."""
+        """Takes the statements."""
         self._seq = tuple(_stmt(one) for one in seq)
 
     def __getitem__(self, at: int) -> Stmt:
-        """A statement."""
+        """Returns a statement."""
         return self.seq[at]
 
     def __len__(self) -> int:
-        """Number of statements."""
+        """Returns the number of statements."""
         return len(self.seq)
 
 
 class BufferStore(Stmt):
-    """Stores a value in a buffer."""
+    """A store of a value to a buffer."""
 
     __slots__ = ("buffer", "indices", "predicate", "value")
     buffer: Var
@@ -216,7 +216,7 @@ class BufferStore(Stmt):
     predicate: Expr | None
 
     def __init__(self, buffer: Var, value: Any, indices: Any, predicate: Any = None, span: Any = None) -> None:
-        """Of the buffer, the value and the indices."""
+        """Takes the buffer, the value and the indices."""
         self._buffer, self._indices = _buffer(buffer), _exprs(indices, "an index")
         dtype = buffer.ty.dtype  # type: ignore[attr-defined]
         self._value = value if isinstance(value, Expr) else prim.scalar(value, str(dtype))
@@ -249,7 +249,7 @@ class For(Stmt):
         step: Any = None,
         span: Any = None,
     ) -> None:
-        """Of its variable, where that begins, how many values it has, and what is done with each."""
+        """Takes the variable, its start, its extent, the kind, and the body."""
         self._loop_var, dtype = _var(loop_var), str(loop_var.ty)
         self._min, self._extent = (x if isinstance(x, Expr) else prim.scalar(x, dtype) for x in (min, extent))
         self._step = step if step is None or isinstance(step, Expr) else prim.scalar(step, dtype)
@@ -258,19 +258,19 @@ class For(Stmt):
 
 
 class While(Stmt):
-    """Statements that are repeated as long as a condition holds."""
+    """A loop that repeats while a condition holds."""
 
     __slots__ = ("body", "condition")
     condition: Expr
     body: Stmt
 
     def __init__(self, condition: Any, body: Stmt, span: Any = None) -> None:
-        """Of the condition and the statements."""
+        """Takes the condition and the body."""
         self._condition, self._body = checked_expr(condition, "a condition"), _stmt(body)
 
 
 class IfThenElse(Stmt):
-    """One of two statements, of which the second may be missing."""
+    """A conditional statement; the second branch is optional."""
 
     __slots__ = ("condition", "else_case", "then_case")
     condition: Expr
@@ -278,13 +278,13 @@ class IfThenElse(Stmt):
     else_case: Stmt | None
 
     def __init__(self, condition: Any, then_case: Stmt, else_case: Stmt | None = None, span: Any = None) -> None:
-        """Of the condition and the statements."""
+        """Takes the condition and the branches."""
         self._condition, self._then_case = checked_expr(condition, "a condition"), _stmt(then_case)
         self._else_case = None if else_case is None else _stmt(else_case)
 
 
 class AttrStmt(Stmt):
-    """Statements with an attribute, which is about an object."""
+    """A statement with an attribute of an object."""
 
     __slots__ = ("attr_key", "body", "node", "value")
     _defines: ClassVar[tuple[str, ...]] = ("node",)
@@ -294,13 +294,13 @@ class AttrStmt(Stmt):
     body: Stmt
 
     def __init__(self, node: Any, attr_key: str, value: Any, body: Stmt, span: Any = None) -> None:
-        """Of what it is about, its name, its value, and the statements."""
+        """Takes the object, the attribute's name and value, and the body."""
         self._node, self._attr_key = node, attr_key
         self._value, self._body = _scalar(value, "the value of an attribute"), _stmt(body)
 
 
 class AssertStmt(Stmt):
-    """A condition that must hold, or an error of a kind with a message."""
+    """An assertion: if the condition is false, an error of a kind with a message."""
 
     __slots__ = ("condition", "kind", "message_parts")
     kind: Expr
@@ -308,13 +308,13 @@ class AssertStmt(Stmt):
     message_parts: tuple[Expr, ...]
 
     def __init__(self, kind: Any, condition: Any, message_parts: Any = (), span: Any = None) -> None:
-        """Of the kind of error, the condition, and parts of the message."""
+        """Takes the kind of error, the condition, and the parts of the message."""
         self._kind, self._condition = checked_expr(kind, "a kind"), checked_expr(condition, "a condition")
         self._message_parts = tuple(StringImm(part) if isinstance(part, str) else part for part in message_parts or ())
 
 
 class Bind(Stmt):
-    """Gives a variable its value, for the statements after it."""
+    """A binding of a variable to a value, for the statements after it."""
 
     __slots__ = ("value", "var")
     _defines: ClassVar[tuple[str, ...]] = ("var",)
@@ -322,12 +322,12 @@ class Bind(Stmt):
     var: Var
 
     def __init__(self, var: Var, value: Any, span: Any = None) -> None:
-        """Of the variable and the value."""
+        """Takes the variable and the value."""
         self._var, self._value = _var(var), _scalar(value, "a value")
 
 
 class AllocBuffer(Stmt):
-    """Allocates a buffer, for the statements after it."""
+    """An allocation of a buffer, for the statements after it."""
 
     __slots__ = ("annotations", "buffer")
     _defines: ClassVar[tuple[str, ...]] = ("buffer",)
@@ -335,12 +335,12 @@ class AllocBuffer(Stmt):
     annotations: Mapping[str, Any]
 
     def __init__(self, buffer: Var, annotations: Mapping[str, Any] | None = None, span: Any = None) -> None:
-        """Of the buffer."""
+        """Takes the buffer."""
         self._buffer, self._annotations = _buffer(buffer), dict(annotations or {})
 
 
 class DeclBuffer(Stmt):
-    """Declares a buffer over data, for the statements after it."""
+    """A declaration of a buffer over existing data, for the statements after it."""
 
     __slots__ = ("buffer", "data")
     _defines: ClassVar[tuple[str, ...]] = ("buffer",)
@@ -348,23 +348,23 @@ class DeclBuffer(Stmt):
     buffer: Var
 
     def __init__(self, buffer: Var, data: Expr | None = None, span: Any = None) -> None:
-        """Of the buffer and its data."""
+        """Takes the buffer and its data."""
         self._buffer, self._data = _buffer(buffer), data
 
 
 class Return(Stmt):
-    """Ends the function, with a value if it has one."""
+    """The end of the function, with an optional result."""
 
     __slots__ = ("value",)
     value: Expr | None
 
     def __init__(self, value: Any = None, span: Any = None) -> None:
-        """Of the value."""
+        """Takes the result."""
         self._value = None if value is None else _scalar(value, "a value")
 
 
 class SBlock(Stmt):
-    """A block that can be scheduled: its variables, what it reads and writes, and what it does."""
+    """A schedulable block: its iterators, the regions that it reads and writes, and its body."""
 
     __slots__ = (
         "_said",
@@ -389,7 +389,7 @@ class SBlock(Stmt):
     init: Stmt | None
     body: Stmt
     _said: tuple[bool, bool]
-    """Whether the text says what is read, and what is written."""
+    """True if the text declares the reads, and true if it declares the writes."""
 
     def __init__(
         self,
@@ -404,7 +404,7 @@ class SBlock(Stmt):
         annotations: Mapping[str, Any] | None = None,
         span: Any = None,
     ) -> None:
-        """Of its parts."""
+        """Takes the parts of the block."""
         self._iter_vars, self._reads, self._writes = tuple(iter_vars), tuple(reads), tuple(writes)
         self._name_hint, self._body = name_hint, _stmt(body)
         self._init = None if init is None else _stmt(init)
@@ -414,7 +414,7 @@ class SBlock(Stmt):
 
 
 class SBlockRealize(Stmt):
-    """A block with values of its variables, and the condition under which it is executed."""
+    """A block with the values of its iterators, and the condition under which it executes."""
 
     __slots__ = ("block", "iter_values", "predicate")
     iter_values: tuple[Expr, ...]
@@ -422,21 +422,21 @@ class SBlockRealize(Stmt):
     block: SBlock
 
     def __init__(self, iter_values: Any, predicate: Any, block: SBlock, span: Any = None) -> None:
-        """Of the values, the condition and the block."""
+        """Takes the values, the condition and the block."""
         self._iter_values, self._block = _exprs(iter_values, "a value"), block
         self._predicate = checked_expr(predicate, "a condition")
 
 
 def stmt_list(stmt: Stmt) -> list[Stmt]:
-    """The statements of a sequence; of another statement, that one."""
+    """Returns the statements of a sequence, or a list with the statement itself."""
     return [part for one in stmt.seq for part in stmt_list(one)] if isinstance(stmt, SeqStmt) else [stmt]
 
 
-# What the host calls.
+# Functions that the host calls.
 
 
 def load(source: Any, indices: Any, predicate: Any, ty: Any) -> TensorLoad:
-    """An element of a buffer."""
+    """Returns an element of a buffer."""
     made = TensorLoad.__new__(TensorLoad)
     made._source, made._indices, made._predicate = source, indices, predicate
     made._ty = ty
@@ -444,19 +444,20 @@ def load(source: Any, indices: Any, predicate: Any, ty: Any) -> TensorLoad:
 
 
 def range_of(begin: Any, extent: Any) -> Range:
-    """A range."""
+    """Returns a range."""
     return Range.from_min_extent(begin, extent)
 
 
 def sequence(statements: list[Stmt]) -> Stmt:
-    """Statements as one."""
+    """Joins statements into one."""
     if not statements:
         return Evaluate(0)
     return statements[0] if len(statements) == 1 else SeqStmt(statements)
 
 
 def root_of(statements: list[Stmt], allocated: list[Var], has_blocks: bool) -> Stmt:
-    """The body of a function. Blocks are in one without variables, which is written only if it is another one."""
+    """Returns the body of a function. Blocks are wrapped in a root block without iterators, unless the body already
+    is such a block."""
     body = sequence(statements)
     plain = isinstance(body, SBlockRealize) and not body.block.iter_vars
     if allocated or (has_blocks and not plain):
@@ -466,51 +467,51 @@ def root_of(statements: list[Stmt], allocated: list[Var], has_blocks: bool) -> S
 
 
 def loop(var: Any, begin: Any, extent: Any, kind: str, body: Any, thread: str, annotations: Any, step: Any) -> For:
-    """A loop, by the name of its kind."""
+    """Returns a loop, whose kind is given by name."""
     binding = IterVar(None, Var("", str(var.ty)), IterVar.ThreadIndex, thread) if thread else None
     return For(var, begin, extent, _KINDS[kind], body, binding, annotations, step)
 
 
 def launch(var: Any, extent: Any, thread: str, body: Any) -> AttrStmt:
-    """Statements that threads execute."""
+    """Returns statements that threads execute."""
     zero = prim.scalar(0, str(var.ty))
     about = IterVar(Range.from_min_extent(zero, extent), var, IterVar.ThreadIndex, thread)
     return AttrStmt(about, "thread_extent", extent, body)
 
 
 def jump(leaves: bool) -> Evaluate:
-    """The end of a loop, or of this round of it."""
+    """Returns a `break` or a `continue`."""
     name = "tirx.break_loop" if leaves else "tirx.continue_loop"
     return Evaluate(Call(Op._of(name), (), ret_ty="int32"))
 
 
 def made(cls: type[Any], fields: tuple[Any, ...]) -> Any:
-    """An object of a class, with what it is made of."""
+    """Returns an object of a class with these fields."""
     return cls(*fields)
 
 
 def ramp(parts: Any, _number: int, ty: Type) -> Expr:
-    """A vector of numbers at equal distances."""
+    """Returns a vector of equally spaced numbers."""
     return _typed(prim.Ramp(*parts), ty)
 
 
 def broadcast(parts: Any, _number: int, ty: Type) -> Expr:
-    """A vector of equal numbers."""
+    """Returns a vector of equal numbers."""
     return _typed(prim.Broadcast(*parts), ty)
 
 
 def shuffle(parts: Any, number: int, ty: Type) -> Expr:
-    """A vector of elements of vectors."""
+    """Returns a vector of elements selected from vectors."""
     return _typed(prim.Shuffle(list(parts[:number]), list(parts[number:])), ty)
 
 
 def let(parts: Any, _number: int, ty: Type) -> Expr:
-    """An expression in which a variable has a value."""
+    """Returns an expression with a local variable."""
     return _typed(prim.Let(*parts), ty)
 
 
 def buffer_part(parts: Any, number: int, ty: Type) -> Expr:
-    """The data of a buffer, the offset of its first element, or one of its strides."""
+    """Returns the data of a buffer, the offset of its first element, or one of its strides."""
     if number == 0:
         return _typed(Call(Op._of("tirx.buffer_data"), parts), ty)
     name = "tirx.buffer_elem_offset" if number == 1 else "tirx.buffer_stride"

@@ -1,4 +1,4 @@
-"""Statements and functions of TIR as TVMScript."""
+"""Prints TIR statements and functions as TVMScript."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _FUNCTIONS = {"Min": "T.min", "Max": "T.max", "Div": "T.Div", "Mod": "T.truncmod
 
 
 class Writer:
-    """Writes statements. Each variable has a name of its own."""
+    """Writes statements. Each variable gets a unique name."""
 
     def __init__(self) -> None:
-        """With no names."""
+        """Starts without names."""
         self.lines: list[str] = []
         self.names: dict[Var, str] = {}
         self.taken = {"T", "R", "I", "cls", "if", "else", "for", "in", "not", "and", "or", "is", "with", "while"}
         self.depth = 0
 
     def name(self, var: Var) -> str:
-        """The name of a variable."""
+        """Returns the name of a variable."""
         found = self.names.get(var)
         if found is None:
             hint = "".join(c if c.isalnum() or c == "_" else "_" for c in var.name) or "v"
@@ -42,17 +42,17 @@ class Writer:
         return found
 
     def line(self, text: str) -> None:
-        """A line."""
+        """Adds a line."""
         self.lines.append("    " * self.depth + text)
 
     def text(self) -> str:
-        """All lines."""
+        """Returns all lines."""
         return "\n".join(self.lines) + "\n"
 
     # Expressions.
 
     def expr(self, value: Any) -> str:
-        """An expression, in parentheses where it has an operator."""
+        """Formats an expression, in parentheses if it is an operation."""
         if isinstance(value, Var):
             return self.name(value)
         if isinstance(value, p.IntImm):
@@ -76,18 +76,18 @@ class Writer:
         return self.other(value)
 
     def whole(self, value: Expr) -> str:
-        """An expression that nothing is around."""
+        """Formats an expression without parentheses."""
         text = self.expr(value)
         return text[1:-1] if isinstance(value, p.BinaryOpExpr) and text.startswith("(") else text
 
     def range(self, value: Any) -> str:
-        """`i`, or `0:4`."""
+        """Formats `i`, or `0:4`."""
         if isinstance(value.extent, p.IntImm) and value.extent.value == 1:
             return self.expr(value.min)
         return f"{self.expr(value.min)}:{self.expr(p.binary('Add', value.min, value.extent))}"
 
     def other(self, value: Any) -> str:
-        """The rarer expressions."""
+        """Formats the less common expressions."""
         fields: dict[type, tuple[str, ...]] = {
             p.Select: ("condition", "true_value", "false_value"),
             p.Ramp: ("base", "stride", "lanes"),
@@ -113,7 +113,7 @@ class Writer:
         raise ValueError(f"{type(value).__name__} has no text as an expression of TIR")
 
     def operation(self, value: p.BinaryOpExpr) -> str:
-        """An operation on two scalars."""
+        """Formats a binary operation on scalars."""
         from passhost.ir.printer import _SIGNS
 
         name, a, b = type(value).__name__, self.expr(value.a), self.expr(value.b)
@@ -123,13 +123,13 @@ class Writer:
         return f"({a} {_SIGNS[name]} {b})"
 
     def element(self, buffer: Var, indices: Iterable[Expr], predicate: Expr | None) -> str:
-        """`A[i, j]`."""
+        """Formats `A[i, j]`."""
         if predicate is not None:
             raise ValueError("a load or store with a predicate has no text yet")
         return f"{self.name(buffer)}[{', '.join(map(self.expr, indices)) or '()'}]"
 
     def call(self, call: Call) -> str:
-        """A call of an operator of TIR, or of a function of the module."""
+        """Formats a call of a TIR operator, or of a function of the module."""
         args = [self.expr(arg) for arg in call.args]
         if isinstance(call.op, GlobalVar):
             return f"cls.{call.op.name_hint}({', '.join(args)})"
@@ -149,12 +149,12 @@ class Writer:
     # Types.
 
     def dims(self, dims: Iterable[Expr]) -> str:
-        """`(n, 4)`."""
+        """Formats `(n, 4)`."""
         parts = [self.expr(dim) for dim in dims]
         return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
 
     def buffer(self, var: Var) -> str:
-        """Arguments that say how a buffer is made."""
+        """Formats the arguments that declare a buffer."""
         ty = var.ty
         assert isinstance(ty, BufferType)
         parts = [self.dims(ty.shape), repr(str(ty.dtype))]
@@ -171,7 +171,7 @@ class Writer:
         return ", ".join(parts)
 
     def value_type(self, ty: Any) -> str:
-        """`T.int32`."""
+        """Formats a type such as `T.int32`."""
         if isinstance(ty, PrimType):
             return f"T.{ty.dtype}"
         if isinstance(ty, PointerType):
@@ -182,14 +182,14 @@ class Writer:
     # Statements.
 
     def block(self, head: str, body: s.Stmt) -> None:
-        """A line that ends with `:`, and statements below it."""
+        """Writes a line that ends with `:`, and indented statements below it."""
         self.line(head)
         self.depth += 1
         self.stmt(body)
         self.depth -= 1
 
     def stmt(self, stmt: Any) -> None:
-        """A statement."""
+        """Writes a statement."""
         write = getattr(self, f"_{type(stmt).__name__}", None)
         if write is None:
             raise ValueError(f"{type(stmt).__name__} is not a statement of TIR that has a text")
@@ -242,7 +242,7 @@ class Writer:
         self.block(head, stmt.body)
 
     def about(self, node: Any) -> str:
-        """What an attribute is about."""
+        """Formats the object of an attribute."""
         return self.expr(node) if isinstance(node, Expr) else self.attr(node)
 
     def _AssertStmt(self, stmt: s.AssertStmt) -> None:
@@ -295,7 +295,7 @@ class Writer:
         self.depth -= 1
 
     def attr(self, value: Any) -> str:
-        """The value of an annotation."""
+        """Formats the value of an annotation."""
         if isinstance(value, AttrObject):
             raise ValueError(f"an annotation {value!r} has no text yet")
         if isinstance(value, dict):
@@ -309,7 +309,7 @@ _TYPED = ("if_then_else",)
 
 
 def text_of(node: Any) -> str:
-    """The text of a statement, of an element or of a region of a buffer."""
+    """Returns the text of a statement, or of an element or region of a buffer."""
     writer = Writer()
     if not isinstance(node, s.Stmt):
         return writer.expr(node)
@@ -318,7 +318,7 @@ def text_of(node: Any) -> str:
 
 
 def function_text(params: Iterable[Var], body: s.Stmt, ret: Any, s_tir: bool, private: bool) -> str:
-    """The text of a module with one function, `main`, without attributes."""
+    """Returns the text of a module with one function, `main`, without attributes."""
     writer = Writer()
     blocks = isinstance(body, s.SBlockRealize) and body.block.name_hint == "root" and not body.block.iter_vars
     writer.line("@I.ir_module")
@@ -360,7 +360,7 @@ def function_text(params: Iterable[Var], body: s.Stmt, ret: Any, s_tir: bool, pr
 
 
 def _symbols(ty: Any) -> list[Var]:
-    """Symbolic variables in the type of a buffer."""
+    """Returns the symbolic variables in the type of a buffer."""
     found: dict[Var, None] = {}
     work: list[Any] = [*ty.shape, *ty.strides, *([] if ty.elem_offset is None else [ty.elem_offset])]
     while work:

@@ -1,4 +1,4 @@
-"""Passes of TIR: those of plugins by TVM's names, and passes over PrimFuncs made of Python functions."""
+"""TIR passes: plugin passes under TVM's names, and passes over PrimFuncs made from Python functions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Apply", "Filter", "PrimFuncPass", "prim_func_pass"]
 
 
 class PrimFuncPass(MadePass):
-    """A pass over PrimFuncs that is a Python function. `prim_func_pass` makes it."""
+    """A pass over PrimFuncs implemented by a Python function; see `prim_func_pass`."""
 
     def _transform(self, mod: IRModule, ctx: PassContext) -> IRModule:
         def change(function: BaseFunc) -> BaseFunc | None:
@@ -29,18 +29,18 @@ class PrimFuncPass(MadePass):
 
 
 prim_func_pass = made_by(PrimFuncPass, "transform_function")
-"""Makes a pass over PrimFuncs of a function `(func, mod, ctx) -> func`, or of a class with `transform_function`. The
+"""Turns a function `(func, mod, ctx) -> func`, or a class with `transform_function`, into a pass over PrimFuncs. The
 function returns None to remove a PrimFunc.
 """
 
 
 def Apply(ftransform: Callable[[PrimFunc], PrimFunc]) -> Pass:
-    """A pass that replaces each PrimFunc by what a function makes of it."""
+    """Returns a pass that replaces each PrimFunc by the result of a function."""
     return PrimFuncPass(PassInfo(0, "Apply"), lambda func, mod, ctx: ftransform(func))
 
 
 def Filter(fcond: Callable[[PrimFunc], bool]) -> Pass:
-    """A pass that keeps the PrimFuncs for which a function says so."""
+    """Returns a pass that keeps the PrimFuncs for which a function returns true."""
     return PrimFuncPass(PassInfo(0, "Filter"), lambda func, mod, ctx: func if fcond(func) else None)
 
 
@@ -48,10 +48,10 @@ _PASSES = TvmNames("tirx")
 
 
 def __getattr__(name: str) -> Any:
-    """A pass of a plugin."""
+    """Returns a plugin pass."""
     return _PASSES.find(name)
 
 
 def __dir__() -> list[str]:
-    """Names of the passes."""
+    """Lists the passes."""
     return sorted({*__all__, *_PASSES.names()})

@@ -38,7 +38,7 @@ _FLOAT_FUNCTIONS = (
     *("log", "rsqrt", "sigmoid", "sin", "sinh", "sqrt", "tan", "tanh"),
 )
 _ROUNDINGS = {"ceil": "ceil", "floor": "floor", "round": "nearbyint", "trunc": "trunc"}
-"""Functions that give whole numbers, and the operators of TIR that compute them."""
+"""The rounding functions, and the TIR operators that compute them."""
 
 
 def _elementwise(x: Tensor, element: Callable[[Any], Any], name: str = "compute") -> Tensor:
@@ -47,7 +47,7 @@ def _elementwise(x: Tensor, element: Callable[[Any], Any], name: str = "compute"
 
 
 def __getattr__(name: str) -> Any:
-    """Functions of one tensor."""
+    """Returns a function of one tensor."""
     if name not in (*_FLOAT_FUNCTIONS, *_ROUNDINGS):
         raise AttributeError(f"module 'passhost.topi' has no attribute {name!r}")
 
@@ -62,12 +62,12 @@ def __getattr__(name: str) -> Any:
 
 
 def identity(x: Tensor) -> Tensor:
-    """Each element as it is."""
+    """Returns each element unchanged."""
     return _elementwise(x, lambda value: value)
 
 
 def negative(x: Tensor) -> Tensor:
-    """The negative of each element."""
+    """Returns each element negated."""
     return _elementwise(x, lambda value: -value)
 
 
@@ -76,14 +76,15 @@ def _is_float(x: Tensor) -> bool:
 
 
 def _against_zero(x: Tensor) -> tuple[Any, Callable[[Any], Any]]:
-    """Zero, and an element as it is compared with it: integers are compared with 64 bits."""
+    """Returns zero, and a function that converts an element for comparison with it: integers are compared with 64 bits.
+    """
     if _is_float(x):
         return tirx.const(0, x.dtype), lambda value: value
     return tirx.const(0, "int64"), lambda value: value.astype("int64")
 
 
 def abs(x: Tensor) -> Tensor:
-    """The magnitude of each element."""
+    """Returns the absolute value of each element."""
     if _is_float(x):
         return _elementwise(x, lambda value: intrinsic("fabs", value))
     if x.dtype.startswith("uint"):
@@ -93,7 +94,7 @@ def abs(x: Tensor) -> Tensor:
 
 
 def sign(x: Tensor) -> Tensor:
-    """1, 0 or -1 for each element."""
+    """Returns 1, 0 or -1 for each element."""
     none, one, minus = (tirx.const(value, x.dtype) for value in (0, 1, -1))
     zero, compared = _against_zero(x)
 
@@ -104,14 +105,14 @@ def sign(x: Tensor) -> Tensor:
 
 
 def isnan(x: Tensor) -> Tensor:
-    """Whether each element is no number."""
+    """Returns true for each element that is NaN."""
     if not _is_float(x):
         return _elementwise(x, lambda _: tirx.const(False, "bool"))
     return _elementwise(x, _is_nan)
 
 
 def isinf(x: Tensor) -> Tensor:
-    """Whether each element is infinite."""
+    """Returns true for each element that is infinite."""
     if not _is_float(x):
         return _elementwise(x, lambda _: tirx.const(False, "bool"))
     infinity = tirx.const(float("inf"), x.dtype)
@@ -119,7 +120,7 @@ def isinf(x: Tensor) -> Tensor:
 
 
 def isfinite(x: Tensor) -> Tensor:
-    """Whether each element is a number, and not infinite."""
+    """Returns true for each element that is neither NaN nor infinite."""
     if not _is_float(x):
         return _elementwise(x, lambda _: tirx.const(True, "bool"))
     infinity = tirx.const(float("inf"), x.dtype)
@@ -135,13 +136,13 @@ def _is_nan(value: Any) -> Any:
 
 
 def clip(x: Tensor, a_min: Any, a_max: Any) -> Tensor:
-    """Each element, but not less than `a_min` and not more than `a_max`."""
+    """Clamps each element to `a_min` … `a_max`."""
     low, high = tirx.const(a_min, x.dtype), tirx.const(a_max, x.dtype)
     return _elementwise(x, lambda value: te.max(te.min(value, high), low))
 
 
 def cast(x: Tensor, dtype: str) -> Tensor:
-    """Each element in another data type."""
+    """Converts each element to another data type."""
     return _elementwise(x, lambda value: value.astype(dtype), "T_cast")
 
 
@@ -164,7 +165,7 @@ def _broadcast(name: str, combine: Callable[[Any, Any], Any]) -> Callable[[Any, 
 
 
 def _number(value: Any) -> Any:
-    """A number in its own type, as in TVM: an operation has the wider type of its operands."""
+    """Returns a number with its own type. As in TVM, an operation has the wider type of its operands."""
     wide = isinstance(value, int) and not -(1 << 31) <= value < 1 << 31
     return tirx.const(value, "int64" if wide else None)
 
@@ -199,13 +200,13 @@ right_shift = _broadcast("right_shift", lambda a, b: a >> b)
 
 
 def full(shape: Sequence[Any], dtype: str, fill_value: Any) -> Tensor:
-    """A tensor of one value."""
+    """Returns a tensor of equal elements."""
     made: Tensor = te.compute(shape, lambda *_: tirx.const(fill_value, dtype), name="T_full")
     return made
 
 
 def transpose(a: Tensor, axes: Sequence[int] | None = None) -> Tensor:
-    """The axes in another order, or reversed."""
+    """Permutes the axes, or reverses them by default."""
     order = [axis % a.ndim for axis in axes] if axes is not None else list(reversed(range(a.ndim)))
     if sorted(order) != list(range(a.ndim)):
         raise ValueError(f"axes {list(axes or ())} are no order of {a.ndim} axes")
@@ -218,7 +219,7 @@ def transpose(a: Tensor, axes: Sequence[int] | None = None) -> Tensor:
 
 
 def squeeze(a: Tensor, axis: int | Sequence[int] | None = None) -> Tensor:
-    """Without axes of extent 1: these, or all."""
+    """Removes axes of extent 1: the given ones, or all."""
     if axis is None:
         gone = [at for at, dim in enumerate(a.shape) if extent(dim) == 1]
     else:

@@ -1,4 +1,4 @@
-"""Operators that move elements: reshape, concatenate, split and the like."""
+"""Operators that rearrange elements, such as reshape, concatenate and split."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from passhost.te import Tensor
 
 
 def extent(dim: Any) -> int | None:
-    """A dimension, if it is a number."""
+    """Returns the value of a constant dimension, or None."""
     value = getattr(dim, "value", dim)
     return value if isinstance(value, int) else None
 
 
 def product(dims: Iterable[Any]) -> Any:
-    """The product of dimensions, a number if they are."""
+    """Returns the product of dimensions, as an integer if all are constant."""
     made: Any = 1
     for dim in dims:
         known = extent(dim)
@@ -26,7 +26,7 @@ def product(dims: Iterable[Any]) -> Any:
 
 
 def normal_axis(axis: int, ndim: int) -> int:
-    """An axis, which may count from the end."""
+    """Normalizes an axis, which may count from the end."""
     if not -ndim <= axis < ndim:
         raise ValueError(f"axis {axis} is none of a tensor of {ndim} dimensions")
     return axis % ndim
@@ -38,7 +38,7 @@ def _plain(dim: Any) -> Any:
 
 
 def _at_row(position: Any, dims: Sequence[Any]) -> list[Any]:
-    """The indices of the element at a position in row-major order."""
+    """Returns the indices of the element at a position in row-major order."""
     indices: list[Any] = []
     for dim in reversed(dims[1:]):
         indices.append(tirx.floormod(position, _plain(dim)))
@@ -47,7 +47,7 @@ def _at_row(position: Any, dims: Sequence[Any]) -> list[Any]:
 
 
 def _row(indices: Sequence[Any], dims: Sequence[Any]) -> Any:
-    """The position of an element in row-major order."""
+    """Returns the position of an element in row-major order."""
     position: Any = 0
     for index, dim in zip(indices, dims, strict=True):
         position = position * _plain(dim) + index
@@ -55,7 +55,7 @@ def _row(indices: Sequence[Any], dims: Sequence[Any]) -> Any:
 
 
 def reshape(x: Tensor, newshape: Sequence[Any]) -> Tensor:
-    """The elements in the same order with another shape. One dimension may be -1: it follows from the others."""
+    """Reshapes a tensor; the elements keep their order. One dimension may be -1, which is inferred."""
     dims = list(newshape) if isinstance(newshape, Iterable) else [newshape]
     unknown = [at for at, dim in enumerate(dims) if extent(dim) == -1]
     before = product(x.shape)
@@ -72,12 +72,12 @@ def reshape(x: Tensor, newshape: Sequence[Any]) -> Tensor:
 
 
 def flatten(x: Tensor) -> Tensor:
-    """All axes but the first one as one."""
+    """Merges all axes except the first."""
     return reshape(x, [x.shape[0], product(x.shape[1:])])
 
 
 def expand_dims(a: Tensor, axis: int, num_newaxis: int = 1) -> Tensor:
-    """With new axes of extent 1."""
+    """Inserts axes of extent 1."""
     at = normal_axis(axis, a.ndim + 1)
     dims = [*a.shape[:at], *[1] * num_newaxis, *a.shape[at:]]
     made: Tensor = te.compute(dims, lambda *i: a(*i[:at], *i[at + num_newaxis :]), name="T_expand_dims")
@@ -85,14 +85,14 @@ def expand_dims(a: Tensor, axis: int, num_newaxis: int = 1) -> Tensor:
 
 
 def broadcast_at(x: Tensor, shape: Sequence[Any], indices: Sequence[Any]) -> Any:
-    """The element of a tensor that is broadcast to a shape."""
+    """Returns the element of a tensor that is broadcast to a shape."""
     new = len(shape) - x.ndim
     own = zip(x.shape, shape[new:], indices[new:], strict=True)
     return x(*(0 if extent(dim) == 1 and extent(wanted) != 1 else index for dim, wanted, index in own))
 
 
 def broadcast_to(data: Tensor, shape: Sequence[Any]) -> Tensor:
-    """The elements, repeated along axes of extent 1 and new axes."""
+    """Repeats the elements along axes of extent 1 and new axes."""
     new = len(shape) - data.ndim
     for dim, wanted in zip(data.shape, list(shape)[new:], strict=True) if new >= 0 else [(0, 1)]:
         if extent(dim) not in (1, extent(wanted)):
@@ -103,7 +103,7 @@ def broadcast_to(data: Tensor, shape: Sequence[Any]) -> Tensor:
 
 
 def concatenate(a_tuple: Sequence[Tensor], axis: int = 0) -> Tensor:
-    """Tensors one after the other along an axis."""
+    """Concatenates tensors along an axis."""
     tensors = list(a_tuple)
     if not tensors:
         raise ValueError("concatenate needs at least one tensor")
@@ -126,13 +126,13 @@ def concatenate(a_tuple: Sequence[Tensor], axis: int = 0) -> Tensor:
 
 
 def stack(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
-    """Tensors of one shape along a new axis."""
+    """Stacks tensors of one shape along a new axis."""
     at = normal_axis(axis, tensors[0].ndim + 1)
     return concatenate([expand_dims(tensor, at) for tensor in tensors], at)
 
 
 def split(ary: Tensor, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Tensor]:
-    """Parts along an axis: so many equal ones, or those that begin at these positions."""
+    """Splits a tensor along an axis into a number of equal parts, or at these positions."""
     at = normal_axis(axis, ary.ndim)
     whole = extent(ary.shape[at])
     if isinstance(indices_or_sections, int):
@@ -154,7 +154,7 @@ def split(ary: Tensor, indices_or_sections: int | Sequence[int], axis: int = 0) 
 
 
 def tile(a: Tensor, reps: Sequence[int]) -> Tensor:
-    """The tensor repeated along its axes."""
+    """Repeats the whole tensor along its axes."""
     n = max(a.ndim, len(reps))
     dims, times = [1] * (n - a.ndim) + list(a.shape), [1] * (n - len(reps)) + list(reps)
 
@@ -167,7 +167,7 @@ def tile(a: Tensor, reps: Sequence[int]) -> Tensor:
 
 
 def repeat(a: Tensor, repeats: int, axis: int) -> Tensor:
-    """Each element so many times along an axis."""
+    """Repeats each element along an axis."""
     at = normal_axis(axis, a.ndim)
     dims = [*a.shape[:at], _plain(a.shape[at]) * repeats, *a.shape[at + 1 :]]
     made: Tensor = te.compute(dims, lambda *i: a(*i[:at], tirx.floordiv(i[at], repeats), *i[at + 1 :]), name="T_repeat")
@@ -175,7 +175,7 @@ def repeat(a: Tensor, repeats: int, axis: int) -> Tensor:
 
 
 def flip(a: Tensor, axis: int = 0) -> Tensor:
-    """The elements in reversed order along an axis."""
+    """Reverses the elements along an axis."""
     at = normal_axis(axis, a.ndim)
     last = _plain(a.shape[at]) - 1
     made: Tensor = te.compute(a.shape, lambda *i: a(*i[:at], last - i[at], *i[at + 1 :]), name="T_reverse_sequence")
@@ -183,7 +183,7 @@ def flip(a: Tensor, axis: int = 0) -> Tensor:
 
 
 def where(condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
-    """Elements of one of two tensors of one shape."""
+    """Selects elements from one of two tensors of one shape."""
     made: Tensor = te.compute(
         x.shape, lambda *i: te.select(_truth(condition, condition(*i)), x(*i), y(*i)), name="T_where"
     )
@@ -195,7 +195,7 @@ def _truth(of: Tensor, value: Any) -> Any:
 
 
 def trilu(data: Tensor, k: Any, upper: bool) -> Tensor:
-    """The upper or lower triangle of matrices, from the k-th diagonal on; 0 elsewhere."""
+    """Returns the upper or lower triangle of matrices, from the k-th diagonal on; 0 elsewhere."""
     zero = tirx.const(0, data.dtype)
 
     def element(*i: Any) -> Any:

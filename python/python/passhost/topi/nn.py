@@ -1,4 +1,4 @@
-"""Operators of neural networks as tensor expressions, as in `tvm.topi.nn`."""
+"""Neural network operators as tensor expressions, as in `tvm.topi.nn`."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ __all__ = ["conv2d", "dense", "global_pool", "leaky_relu", "matmul", "pad", "poo
 
 
 def relu(x: Tensor) -> Tensor:
-    """Each element, but not less than 0."""
+    """Returns the maximum of each element and 0."""
     made: Tensor = te.compute(x.shape, lambda *i: te.max(x(*i), tirx.const(0, x.dtype)), name="compute")
     return made
 
 
 def leaky_relu(x: Tensor, alpha: float) -> Tensor:
-    """Each element; those below 0 times `alpha`."""
+    """Multiplies elements below 0 by `alpha`."""
     zero, slope = tirx.const(0, x.dtype), tirx.const(alpha, x.dtype)
     made: Tensor = te.compute(x.shape, lambda *i: te.select(zero < x(*i), x(*i), x(*i) * slope), name="compute")
     return made
 
 
 def _reduced(x: Tensor, at: int, kind: Any, element: Any, name: str) -> Tensor:
-    """A reduction over one axis."""
+    """Reduces a tensor over one axis."""
     k = te.reduce_axis((0, x.shape[at]), name="k")
     dims = [*x.shape[:at], *x.shape[at + 1 :]]
     made: Tensor = te.compute(dims, lambda *i: kind(element(*i[:at], k, *i[at:]), axis=k), name=name)
@@ -34,7 +34,7 @@ def _reduced(x: Tensor, at: int, kind: Any, element: Any, name: str) -> Tensor:
 
 
 def softmax(x: Tensor, axis: int = -1) -> Tensor:
-    """The exponential of each element, divided by their sum along an axis."""
+    """Returns the exponential of each element divided by the sum along an axis."""
     at = normal_axis(axis, x.ndim)
 
     def without(i: Sequence[Any]) -> list[Any]:
@@ -55,7 +55,7 @@ def matmul(
     transpose_a: bool = False,
     transpose_b: bool = False,
 ) -> Tensor:
-    """The product of two matrices, of which each may be transposed, and a bias for each column."""
+    """Returns the product of two matrices, either of which may be transposed, plus a bias for each column."""
     rows, inner = reversed(tensor_a.shape) if transpose_a else tensor_a.shape
     columns = tensor_b.shape[0 if transpose_b else 1]
     dtype = out_dtype or tensor_a.dtype
@@ -76,7 +76,7 @@ def matmul(
 def dense(
     data: Tensor, weight: Tensor, bias: Tensor | None = None, out_dtype: str | None = None, **_options: Any
 ) -> Tensor:
-    """The product of a matrix and a transposed one, and a bias for each column."""
+    """Returns the product of a matrix and a transposed one, plus a bias for each column."""
     return matmul(data, weight, bias, out_dtype, False, True)
 
 
@@ -87,7 +87,7 @@ def pad(
     pad_value: Any = 0.0,
     name: str = "PadInput",
 ) -> Tensor:
-    """With a value around the elements: so many before and after them along each axis."""
+    """Pads a tensor with a value before and after each axis."""
     after = list(pad_after) if pad_after is not None else list(pad_before)
     if not len(pad_before) == len(after) == data.ndim:
         raise ValueError(f"a tensor of {data.ndim} dimensions is padded along as many axes")
@@ -109,14 +109,14 @@ def pad(
 
 
 def _two(value: Any) -> tuple[int, int]:
-    """A number for both axes of an image."""
+    """Expands a number to both axes of an image."""
     items = list(value) if isinstance(value, tuple | list) else [value]
     first, last = items[0], items[-1]
     return int(first), int(last)
 
 
 def _sides(padding: Any) -> tuple[int, int, int, int]:
-    """Padding as top, left, bottom, right."""
+    """Returns the padding as top, left, bottom, right."""
     items = [int(item) for item in padding] if isinstance(padding, tuple | list) else [int(padding)]
     if len(items) == 4:
         return items[0], items[1], items[2], items[3]
@@ -125,7 +125,8 @@ def _sides(padding: Any) -> tuple[int, int, int, int]:
 
 
 def _windows(size: Any, count: Any, apart: int, step: int) -> Any:
-    """How many windows of `count` elements, that are `apart`, an axis has, if they begin `step` after each other."""
+    """Returns the number of windows along an axis: each has `count` elements at distance `apart`, and windows start
+    every `step` elements."""
     starts: Any = tirx.floordiv(size - (count - 1) * apart - 1, step)
     return starts + 1
 
@@ -147,7 +148,7 @@ def conv2d(
     kernel_layout: str = "",
     out_dtype: str | None = None,
 ) -> Tensor:
-    """A convolution of images, in the layouts NCHW and OIHW."""
+    """Returns a convolution of images, in the layouts NCHW and OIHW."""
     if data_layout != "NCHW" or kernel_layout not in ("", "OIHW"):
         raise ValueError(f"conv2d has the layouts NCHW and OIHW, not {data_layout} and {kernel_layout}")
     (down, across), (apart, aside) = _two(strides), _two(dilation)
@@ -182,7 +183,7 @@ def pool2d(
     layout: str = "NCHW",
     count_include_pad: bool = True,
 ) -> Tensor:
-    """The largest element, or the mean, of each window of an image in the layout NCHW."""
+    """Returns the maximum or the mean of each window of an image in the layout NCHW."""
     if layout != "NCHW" or pool_type not in ("max", "avg"):
         raise ValueError(f"pool2d has the layout NCHW and the types max and avg, not {layout} and {pool_type}")
     (rows, columns), (down, across), (apart, aside) = _two(kernel), _two(stride), _two(dilation)
@@ -219,7 +220,7 @@ def pool2d(
 
 
 def _inside(start: Any, count: int, step: int, size: Any) -> Any:
-    """How many of `count` positions, `step` apart, are from 0 to before `size`."""
+    """Returns how many of `count` positions at distance `step` are in the range from 0 to before `size`."""
     last: Any = te.min(count - 1, tirx.floordiv(size - 1 - start, step))
     first: Any = te.max(0, tirx.floordiv(step - 1 - start, step))
     return last - first + 1
@@ -236,7 +237,7 @@ def _lowest(dtype: str) -> int | float:
 
 
 def global_pool(data: Tensor, pool_type: str, layout: str = "NCHW") -> Tensor:
-    """The largest element, or the mean, of each image."""
+    """Returns the maximum or the mean of each image."""
     _, _, height, width = data.shape
     rows, columns = extent(height), extent(width)
     if rows is None or columns is None:
@@ -253,7 +254,7 @@ def upsampling(
     align_corners: bool = False,
     output_shape: Any = None,
 ) -> Tensor:
-    """Larger images, each element the nearest one."""
+    """Enlarges images by nearest-neighbor interpolation."""
     if layout != "NCHW" or method != "nearest_neighbor" or align_corners or output_shape is not None:
         raise ValueError("upsampling has the layout NCHW and the method nearest_neighbor")
     if scale_h != int(scale_h) or scale_w != int(scale_w):

@@ -1,7 +1,7 @@
-"""passhost where TVM is expected, and beside TVM.
+"""Interoperation with TVM: passhost in its place, or together with it.
 
-`install()` makes `import tvm` mean passhost, in a process without TVM. `from_tvm`, `to_tvm` and `tvm_pass` are for a
-process that has TVM, and carry modules and passes over.
+`install()` makes `import tvm` import passhost, in a process without TVM. `from_tvm`, `to_tvm` and `tvm_pass` convert
+modules and passes in a process that has TVM.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`python -m passhost.tvm pytest …` runs tests of TVM's with passhost in its place; `… SCRIPT …` runs a program."""
+"""`python -m passhost.tvm pytest …` runs TVM's tests with passhost in place of TVM; `… SCRIPT …` runs a program."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from passhost.tvm import install
 
 
 class Count:
-    """A plugin of pytest that counts the tests that pass."""
+    """A pytest plugin that counts passing tests."""
 
     def __init__(self) -> None:
-        """Nothing yet."""
+        """Starts with no tests."""
         self.passed = 0
         self.all = 0
 
@@ -27,7 +27,7 @@ class Count:
 
 
 def main(arguments: list[str]) -> int:
-    """Runs what the arguments say; gives the exit code."""
+    """Runs the command in the arguments; returns the exit code."""
     if not arguments or arguments[0] in ("-h", "--help"):
         print("usage: python -m passhost.tvm pytest [ARGUMENTS OF PYTEST]")
         print("       python -m passhost.tvm SCRIPT [ARGUMENTS]")

@@ -1,4 +1,4 @@
-"""Modules and passes between passhost and an installed TVM."""
+"""Converts modules and passes between passhost and an installed TVM."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from passhost.tvm._install import _Alias
 
 
 def _tvm() -> Any:
-    """TVM itself."""
+    """Imports TVM itself."""
     tvm = importlib.import_module("tvm")
     if isinstance(tvm, _Alias):
         raise RuntimeError("`tvm` is passhost in this process, by passhost.tvm.install(); there is no TVM beside it")
@@ -20,14 +20,14 @@ def _tvm() -> Any:
 
 
 def from_tvm(mod: Any) -> IRModule:
-    """A module of TVM as one of passhost, with its constants. It goes through TVMScript."""
+    """Converts a TVM module, with its constants, through TVMScript."""
     if not callable(getattr(mod, "script", None)):
         raise TypeError(f"from_tvm takes an IRModule of TVM, not {mod!r}")
     return from_source(mod.script(show_meta=True), "<from TVM>")
 
 
 def to_tvm(mod: IRModule) -> Any:
-    """A module of passhost as one of TVM, with its constants. It goes through TVMScript."""
+    """Converts a module to TVM, with its constants, through TVMScript."""
     if not isinstance(mod, IRModule):
         raise TypeError(f"to_tvm takes an IRModule of passhost, not {type(mod).__name__}")
     tvm = _tvm()
@@ -35,9 +35,9 @@ def to_tvm(mod: IRModule) -> Any:
 
 
 def tvm_pass(name: str, **options: Any) -> Any:
-    """A pass of a plugin as a pass of TVM, for a Sequential of TVM.
+    """Wraps a plugin pass as a TVM pass, for a TVM Sequential.
 
-    It runs with what it requires, in the current context of passhost. `options` are those of the pass.
+    It runs with its requirements, in passhost's current context. `options` are the options of the pass.
     """
     from passhost.passes import passes
 

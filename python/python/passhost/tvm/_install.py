@@ -1,4 +1,4 @@
-"""Makes `import tvm` mean passhost."""
+"""Makes `import tvm` import passhost."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _OTHERS = {
     "tvm.tirx.function": ("passhost.tirx",),
     "tvm_ffi": ("passhost.tvm._ffi", "passhost.runtime"),
 }
-"""Modules of TVM whose names are not in the module of passhost of the same name, or in others beside it."""
+"""TVM modules whose names are in a passhost module with another name, or in several modules."""
 
 
 _LIST = "docs/tvm-compatibility.md lists what it has of TVM"
@@ -65,21 +65,21 @@ _ABSENT = (
     "tvm.s_tir.meta_schedule",
     "tvm.support",
 )
-"""Packages of TVM that passhost does not have. They can be imported, as programs import more than they use; to use a
-name of them is an error."""
+"""TVM packages that passhost lacks. They can be imported, because programs import more than they use; using one of
+their names is an error."""
 
 
 class NotInPasshostError(AttributeError):
-    """A name of TVM that passhost does not have."""
+    """A TVM name that passhost lacks."""
 
 
 class _Alias(ModuleType):
-    """A module of TVM that has the names of modules of passhost."""
+    """A TVM module with the names of passhost modules."""
 
     def __init__(self, name: str, sources: Sequence[ModuleType]) -> None:
         super().__init__(name, f"{name}, as passhost has it.")
         self.__path__: list[str] = []
-        # Python shows this in the error of `from tvm import Name`.
+        # Python prints this in the error of `from tvm import Name`.
         self.__file__ = f"passhost, which has no such name; {_LIST}"
         self._sources = tuple(sources)
 
@@ -103,7 +103,7 @@ def _is_absent(name: str) -> bool:
 
 
 def _sources_of(name: str) -> list[str]:
-    """Modules of passhost that have the names of a module of TVM."""
+    """Returns the passhost modules that have the names of a TVM module."""
     if name in _OTHERS:
         return list(_OTHERS[name])
     if _is_absent(name):
@@ -117,7 +117,7 @@ def _sources_of(name: str) -> list[str]:
 
 
 class _Finder(MetaPathFinder, Loader):
-    """Finds `tvm` and what is in it."""
+    """Finds `tvm` and its submodules."""
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
         if name.partition(".")[0] not in ("tvm", "tvm_ffi"):
@@ -130,13 +130,13 @@ class _Finder(MetaPathFinder, Loader):
         return _Alias(spec.name, [importlib.import_module(source) for source in _sources_of(spec.name)])
 
     def exec_module(self, module: ModuleType) -> None:
-        """Nothing is left to do."""
+        """Does nothing, because the module is complete."""
 
 
 def install() -> None:
-    """Makes `import tvm` mean passhost, and contexts follow the rules of TVM.
+    """Makes `import tvm` import passhost, and makes contexts follow TVM's rules.
 
-    Raises `RuntimeError` if TVM itself was imported before. To call it twice changes nothing.
+    Raises `RuntimeError` if TVM itself was imported before. Calling it twice has no further effect.
     """
     loaded = sys.modules.get("tvm")
     if isinstance(loaded, _Alias):

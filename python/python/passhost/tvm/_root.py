@@ -11,10 +11,10 @@ __all__ = ["Device", "IRModule", "build", "compile", "cpu", "cuda", "device", "g
 
 
 def cuda(index: int = 0) -> Device:
-    """There is none."""
+    """Fails, because there is no CUDA device."""
     raise ValueError("passhost executes modules on the CPU, and has no CUDA device")
 
 
 def compile(mod: Any, target: Any = None, **options: Any) -> Executable:
-    """As `build`."""
+    """Builds a module; the same as `build`."""
     return build(mod if isinstance(mod, IRModule) else IRModule.from_expr(mod), target, **options)

@@ -11,10 +11,11 @@ __all__ = ["TempDirectory", "tempdir"]
 
 
 class TempDirectory:
-    """A folder that is removed at the end of a `with` statement, of the object, or of the program."""
+    """A folder that is removed at the end of a `with` statement, when the object is deleted, or when the program ends.
+    """
 
     def __init__(self, custom_path: str | os.PathLike[str] | None = None, keep_for_debug: bool | None = None) -> None:
-        """A new one, or one at a path. With `keep_for_debug` it stays."""
+        """Creates a new folder, or one at a path. With `keep_for_debug`, it is not removed."""
         if custom_path is not None:
             Path(custom_path).mkdir(parents=True)
         self._folder: Path | None = Path(tempfile.mkdtemp() if custom_path is None else custom_path)
@@ -22,42 +23,42 @@ class TempDirectory:
 
     @property
     def path(self) -> Path:
-        """Where it is."""
+        """The path of the folder."""
         if self._folder is None:
             raise FileNotFoundError("the folder was removed")
         return self._folder
 
     def relpath(self, name: str) -> str:
-        """The path of a file in it."""
+        """Returns the path of a file in the folder."""
         return str(self.path / name)
 
     def __truediv__(self, name: str) -> Path:
-        """The path of a file in it."""
+        """Returns the path of a file in the folder."""
         return self.path / name
 
     def listdir(self) -> list[str]:
-        """Names of what is in it."""
+        """Lists the files in the folder."""
         return os.listdir(self.path)
 
     def remove(self) -> None:
-        """Removes it with what is in it."""
+        """Removes the folder and its contents."""
         if self._folder is not None and not self._keeps:
             shutil.rmtree(self._folder, ignore_errors=True)
             self._folder = None
 
     def __enter__(self) -> TempDirectory:
-        """For `with`."""
+        """Returns itself."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Removes it."""
+        """Removes the folder."""
         self.remove()
 
     def __del__(self) -> None:
-        """Removes it."""
+        """Removes the folder."""
         self.remove()
 
 
 def tempdir(custom_path: str | None = None, keep_for_debug: bool | None = None) -> TempDirectory:
-    """A temporary folder."""
+    """Creates a temporary folder."""
     return TempDirectory(custom_path, keep_for_debug)

@@ -1,1 +1,1 @@
-"""Ways to make Relax modules of something else."""
+"""Frontends that create Relax modules."""

@@ -1,6 +1,7 @@
 """Operators as functions: `relax.op.add(x, y)`, `relax.op.nn.conv2d(data, weight, strides=2)`.
 
-They are those that the plugins declare; arguments, attributes, defaults and documentation come from the metadata.
+These are the operators that plugins declare; their arguments, attributes, defaults and documentation come from the
+metadata.
 
 >>> from passhost import relax
 >>> relax.op.nn.gelu.__name__
@@ -18,7 +19,7 @@ _NAMESPACE = Namespace("relax.")
 
 
 def __getattr__(name: str) -> Any:
-    """An operator, or a namespace of some."""
+    """Returns an operator, or a namespace of operators."""
     found = getattr(special, name, None)
     if found is None or name not in special.__all__:
         found = getattr(_NAMESPACE, name)
@@ -27,5 +28,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """Names of operators and namespaces."""
+    """Lists the operators and namespaces."""
     return sorted({*dir(_NAMESPACE), *special.__all__})

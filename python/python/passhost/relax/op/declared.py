@@ -1,4 +1,4 @@
-"""Functions that make calls of the operators that plugins declare."""
+"""Functions that create calls of declared operators."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from passhost.relax.expr import ExternFunc, ShapeExpr
 
 
 class Signature:
-    """Arguments and attributes of an operator."""
+    """The arguments and attributes of an operator."""
 
     def __init__(self, facts: dict[str, Any]) -> None:
-        """From the metadata."""
+        """Takes the operator's metadata."""
         self.name: str = facts["name"]
         self.args: list[tuple[str, str, bool]] = facts["args"]
         self.attrs: list[tuple[str, str, str, Any, bool]] = facts["attrs"]
@@ -53,7 +53,7 @@ class Signature:
         return parameters
 
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
-        """A call with these arguments."""
+        """Returns a call with these arguments."""
         try:
             given = self.signature.bind(*args, **kwargs).arguments
         except TypeError as error:
@@ -93,7 +93,7 @@ _POSITIONAL = inspect.Parameter.POSITIONAL_OR_KEYWORD
 
 
 def operand(value: Any, kind: str, name: str) -> Expr:
-    """An argument, from an expression or what stands for one: dimensions, a list of tensors, a number, a symbol."""
+    """Converts an argument to an expression, from one or from dimensions, a list of tensors, a number, or a symbol."""
     if isinstance(value, Expr):
         return value
     if kind == "shape" and isinstance(value, Iterable) and not isinstance(value, str):
@@ -110,7 +110,7 @@ def operand(value: Any, kind: str, name: str) -> Expr:
 
 
 def attribute(of: Signature, name: str, ty: str, value: Any) -> Any:
-    """The value of an attribute, in the form that the operator declares."""
+    """Converts the value of an attribute to the form that the operator declares."""
     if isinstance(value, IntImm | FloatImm | StringImm):
         value = value.value
     if is_scalar(value):
@@ -154,13 +154,13 @@ def _ints(of: Signature, name: str, ty: str, value: Any) -> tuple[int, ...] | No
 
 @cache
 def signatures() -> dict[str, Signature]:
-    """Signatures of all operators."""
+    """Returns the signatures of all operators."""
     _plugins.ensure_loaded()
     return {facts["name"]: Signature(facts) for facts in _passhost.operators()}
 
 
 def maker(name: str) -> Callable[..., Call]:
-    """The function that makes calls of an operator."""
+    """Returns the function that creates calls of an operator."""
     signature = signatures()[name]
     n_args = len(signature.args)
     plain = not signature.attrs and not signature.variadic
@@ -189,14 +189,14 @@ def maker(name: str) -> Callable[..., Call]:
 
 
 class Namespace:
-    """Operators whose names begin alike."""
+    """The operators with a common prefix."""
 
     def __init__(self, prefix: str) -> None:
-        """With this prefix, which ends with a dot."""
+        """Takes the prefix, which ends with a dot."""
         self._prefix = prefix
 
     def __getattr__(self, word: str) -> Any:
-        """The operator or namespace of this name."""
+        """Returns the operator or namespace with this name."""
         if word.startswith("__"):
             raise AttributeError(word)
         full = self._prefix + word
@@ -213,10 +213,10 @@ class Namespace:
         return found
 
     def __dir__(self) -> list[str]:
-        """Names in it."""
+        """Lists the names in it."""
         n = len(self._prefix)
         return sorted({name[n:].split(".")[0] for name in signatures() if name.startswith(self._prefix)})
 
     def __repr__(self) -> str:
-        """Its prefix."""
+        """Returns the prefix."""
         return f"<operators {self._prefix}*>"

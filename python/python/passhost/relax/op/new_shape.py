@@ -1,4 +1,4 @@
-"""Shapes in which a dimension is left to be worked out, as `reshape` takes them."""
+"""Shapes with inferred dimensions, as `reshape` accepts them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from passhost.relax.type import TensorType
 
 
 def told_shape(x: Expr, shape: Any) -> Any:
-    """The shape with what is left in the place of -1, and the dimension of `x` in the place of 0.
+    """Replaces -1 in a shape by the remaining number of elements, and 0 by the dimension of `x`.
 
-    Raises `ValueError` if that is not known.
+    Raises `ValueError` if these are unknown.
     """
     if (isinstance(shape, str | Expr) and not isinstance(shape, ShapeExpr)) or not isinstance(
         shape, Iterable | ShapeExpr
@@ -47,7 +47,7 @@ def _is(dim: Expr, value: int) -> bool:
 
 
 def _quotient(all_dims: Iterable[Expr], known: Iterable[Expr]) -> Expr:
-    """What is left of the elements for a dimension beside others that are known."""
+    """Returns the number of elements that remain for a dimension beside known ones."""
     (number, symbols), (by, divisors) = _factors(all_dims), _factors(known)
     for divisor in divisors:
         same = next((at for at, symbol in enumerate(symbols) if structural_equal(symbol, divisor)), None)
@@ -65,7 +65,7 @@ def _quotient(all_dims: Iterable[Expr], known: Iterable[Expr]) -> Expr:
 
 
 def _factors(dims: Iterable[Expr]) -> tuple[int, list[Expr]]:
-    """The numbers in a product multiplied, and what else is multiplied."""
+    """Multiplies the constants of a product; returns them and the other factors."""
     number, symbols, work = 1, [], list(dims)
     while work:
         dim = work.pop(0)

@@ -56,71 +56,71 @@ def _function(func: Any) -> Expr:
 
 
 def call_tir(gvar: GlobalVar, args: Any, out_ty: Any) -> Call:
-    """A call of a PrimFunc that writes results of a type."""
+    """Returns a call of a PrimFunc that writes results of a type."""
     return Call(Op.get("relax.call_tir"), [gvar, _tuple(args)], ty_args=[_result(out_ty)])
 
 
 def call_tir_inplace(gvar: GlobalVar, args: Any, inplace_indices: int | list[int], out_ty: Any) -> Call:
-    """The same, where results are written in the place of arguments: for each its position, or -1."""
+    """Like `call_tir`, but results overwrite arguments; each index is an argument's position, or -1."""
     indices = [inplace_indices] if isinstance(inplace_indices, int) else inplace_indices
     attrs = {"inplace_indices": tuple(indices)}
     return Call(Op.get("relax.call_tir_inplace"), [gvar, _tuple(args)], attrs, [_result(out_ty)])
 
 
 def call_dps_packed(func: str | Expr, args: Any, out_ty: Any) -> Call:
-    """A call of an external function that writes results of a type."""
+    """Returns a call of an external function that writes results of a type."""
     return Call(Op.get("relax.call_dps_packed"), [_function(func), _tuple(args)], ty_args=[_result(out_ty)])
 
 
 def call_packed(func: str | Expr, *args: Any, ty_args: Any = None, **attrs: Any) -> Call:
-    """A call of an external function, which may have an effect."""
+    """Returns a call of an external function, which may have an effect."""
     return Call(_function(func), args, attrs or None, _types(ty_args))
 
 
 def call_pure_packed(func: str | Expr, *args: Any, ty_args: Any) -> Call:
-    """A call of an external function without effects."""
+    """Returns a call of an external function without effects."""
     return Call(Op.get("relax.call_pure_packed"), [_function(func), *args], ty_args=_types(ty_args))
 
 
 def call_inplace_packed(func: str | Expr, *args: Any, inplace_indices: int | list[int], ty_args: Any) -> Call:
-    """A call of an external function that writes its results in the place of arguments."""
+    """Returns a call of an external function whose results overwrite arguments."""
     indices = [inplace_indices] if isinstance(inplace_indices, int) else inplace_indices
     attrs = {"inplace_indices": tuple(indices)}
     return Call(Op.get("relax.call_inplace_packed"), [_function(func), *args], attrs, _types(ty_args))
 
 
 def call_builtin_with_ctx(func: str | Expr, args: Any, *, ty_args: Any = None) -> Call:
-    """A call of a function of the runtime, which gets its context."""
+    """Returns a call of a runtime function, which receives the runtime's context."""
     return Call(Op.get("relax.call_builtin_with_ctx"), [_function(func), _tuple(args)], ty_args=_types(ty_args))
 
 
 def invoke_closure(closure: Expr, args: Any, ty_args: Any) -> Call:
-    """A call of a closure."""
+    """Returns a call of a closure."""
     return Call(Op.get("relax.invoke_closure"), [closure, _tuple(args)], ty_args=_types(ty_args))
 
 
 def invoke_pure_closure(closure: Expr, args: Any, ty_args: Any) -> Call:
-    """A call of a closure without effects."""
+    """Returns a call of a closure without effects."""
     return Call(Op.get("relax.invoke_pure_closure"), [closure, _tuple(args)], ty_args=_types(ty_args))
 
 
 def null_value() -> Call:
-    """Nothing, as a value."""
+    """Returns a null value."""
     return Call(Op.get("relax.null_value"), [])
 
 
 def print(*values: Any, format: str | Expr = "") -> Call:
-    """Prints values when it is run."""
+    """Returns a call that prints values at run time."""
     return Call(Op.get("relax.print"), [checked_expr(format, "a format"), *values])
 
 
 def shape_of(expr: Expr) -> Call:
-    """The shape of a tensor."""
+    """Returns a call that computes the shape of a tensor."""
     return Call(Op.get("relax.shape_of"), [expr])
 
 
 def reshape(x: Expr, shape: Any) -> Call:
-    """The same elements in another shape. One dimension can be -1, which is what is left; 0 keeps a dimension."""
+    """Reshapes a tensor. One dimension may be -1, which is inferred; 0 keeps a dimension."""
     return _reshape()(x, told_shape(x, shape))
 
 
@@ -130,18 +130,18 @@ def _reshape() -> Callable[..., Call]:
 
 
 def clip(x: Expr, min: Any, max: Any) -> Call:
-    """Values between bounds."""
+    """Clamps values to bounds."""
     return Call(Op.get("relax.clip"), [x, prim_value(min), prim_value(max)])
 
 
 def full(shape: Any, fill_value: Any, dtype: Any = None) -> Call:
-    """A tensor of equal elements."""
+    """Returns a tensor of equal elements."""
     value = fill_value if isinstance(fill_value, Expr) else const(fill_value, as_dtype(dtype))
     return maker("relax.full")(shape, value, dtype)
 
 
 def arange(start: Any, end: Any = None, step: Any = 1, dtype: Any = None) -> Call:
-    """Numbers at equal distances."""
+    """Returns equally spaced numbers."""
     start, end = (0, start) if end is None else (start, end)
     numbers: Iterable[Any] = (start, end, step)
     if dtype is None:

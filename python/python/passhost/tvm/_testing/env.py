@@ -1,4 +1,4 @@
-"""Names of `tvm.testing.env`: what a machine has for compiled modules. They are interpreted, so it has nothing."""
+"""Names of `tvm.testing.env`: the compilers and devices of the machine. Modules are interpreted, so there are none."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def __getattr__(name: str) -> Callable[..., bool]:
-    """`has_gpu`, `has_llvm` and the like."""
+    """Returns a function such as `has_gpu` or `has_llvm`."""
     if not name.startswith("has_"):
         raise AttributeError(name)
 

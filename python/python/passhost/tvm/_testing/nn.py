@@ -11,12 +11,12 @@ __all__ = ["Parameter", "Placeholder", "emit", "emit_te"]
 
 
 def emit(expr: relax.Expr, name_hint: str = "") -> relax.Var:
-    """Binds a value in the function that is being built."""
+    """Binds a value in the function being built."""
     return _builder().emit(expr, name_hint)
 
 
 def emit_te(func: Callable[..., Any], *args: Any, **kwargs: Any) -> relax.Var:
-    """Binds a call of a function of tensor expressions in the function that is being built."""
+    """Binds a call of a function of tensor expressions in the function being built."""
     return _builder().emit_te(func, *args, **kwargs)
 
 
@@ -33,7 +33,7 @@ class Placeholder(relax.Var):
     __slots__ = ()
 
     def __init__(self, shape: list[Any] | tuple[Any, ...], dtype: str = "float32", name: str = "data") -> None:
-        """Of a shape and a data type; the name is made unique in the function that is being built."""
+        """Takes a shape and a data type; the name is made unique in the function being built."""
         if not isinstance(shape, list | tuple):
             raise TypeError(f"the shape of a {type(self).__name__} is a list or tuple, not {type(shape).__name__}")
         builder = relax.BlockBuilder.current()
@@ -46,5 +46,5 @@ class Parameter(Placeholder):
     __slots__ = ()
 
     def __init__(self, shape: list[Any] | tuple[Any, ...], dtype: str = "float32", name: str = "param") -> None:
-        """Of a shape and a data type."""
+        """Takes a shape and a data type."""
         super().__init__(shape, dtype, name)

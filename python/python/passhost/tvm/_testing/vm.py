@@ -1,4 +1,4 @@
-"""Names of `tvm.relax.testing.vm`: packed functions by which tests look at the virtual machine."""
+"""Names of `tvm.relax.testing.vm`: packed functions with which tests inspect the virtual machine."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _check_if_defined(value: Any) -> bool:
 
 
 def check_saved_func(vm: VirtualMachine, func_name: str, *inputs: Any) -> Any:
-    """The result of a function, which is also that of the function saved with its inputs."""
+    """Returns the result of a function after checking that the function saved with its inputs returns the same."""
     vm.save_function(func_name, f"{func_name}_saved", *inputs)
     result = vm[func_name](*inputs)
     assert_allclose(result, vm[f"{func_name}_saved"](), rtol=1e-7, atol=1e-7)

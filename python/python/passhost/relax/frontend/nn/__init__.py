@@ -1,4 +1,4 @@
-"""Modules of layers, as in PyTorch, which `Module.export_tvm` turns into Relax.
+"""Neural network modules, as in PyTorch, which `Module.export_tvm` converts to Relax.
 
 >>> from passhost.relax.frontend import nn
 >>> class Net(nn.Module):

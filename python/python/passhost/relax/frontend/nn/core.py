@@ -15,10 +15,10 @@ from passhost.relax.type import TensorType
 
 
 class Parameter(Tensor):
-    """A tensor that belongs to a module, and becomes a parameter of the functions that are exported."""
+    """A tensor that belongs to a module and becomes a parameter of the exported functions."""
 
     def __init__(self, shape: Sequence[int], dtype: str | None = None) -> None:
-        """A parameter of a shape; without `dtype`, of float32."""
+        """Takes a shape and a data type, by default float32."""
         super().__init__(_expr=None)
         for dim in shape:
             if isinstance(dim, bool) or not isinstance(dim, int):
@@ -39,7 +39,7 @@ class Parameter(Tensor):
 
     @property
     def data(self) -> Any:
-        """The values, if they are known: an array or a tensor."""
+        """The values (an array or a tensor), if they are set."""
         return self._data
 
     @data.setter
@@ -50,7 +50,7 @@ class Parameter(Tensor):
         self._data = values
 
     def to(self, dtype: str | None = None) -> None:
-        """Changes the data type; the values must not be set yet."""
+        """Changes the data type; only possible before values are set."""
         if dtype is not None and dtype != self._dtype:
             if self._data is not None:
                 raise ValueError(f"{self!r} has its values already; change its data type before")
@@ -58,12 +58,12 @@ class Parameter(Tensor):
 
 
 class Module:
-    """A layer, or several: its attributes are parameters and other modules, and `forward` says what it computes."""
+    """A layer, or several: its attributes are parameters and other modules, and `forward` computes its result."""
 
     forward: Callable[..., Any]
 
     def named_parameters(self, prefix: str = "") -> Iterator[tuple[str, Parameter]]:
-        """The parameters, with the path of attributes to each; one that is there twice comes once."""
+        """Iterates over the parameters and their attribute paths; shared parameters appear once."""
         seen: set[int] = set()
         for name, parameter in _parameters(self, prefix):
             if id(parameter) not in seen:
@@ -71,15 +71,15 @@ class Module:
                 yield name, parameter
 
     def parameters(self) -> Iterator[Parameter]:
-        """The parameters."""
+        """Iterates over the parameters."""
         return (parameter for _, parameter in self.named_parameters())
 
     def state_dict(self) -> dict[str, Parameter]:
-        """The parameters by name."""
+        """Returns the parameters by name."""
         return dict(self.named_parameters())
 
     def load_state_dict(self, values: Mapping[str, Any], strict: bool = True) -> tuple[list[str], list[str]]:
-        """Sets the values of the parameters; gives the names that `values` lacks, and those that the module lacks."""
+        """Sets the values of the parameters; returns the names that `values` lacks, and those that the module lacks."""
         own = self.state_dict()
         missing = [name for name in own if name not in values]
         unexpected = [name for name in values if name not in own]
@@ -96,15 +96,15 @@ class Module:
             parameter.to(dtype)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """What `forward` computes."""
+        """Calls `forward`."""
         return self.forward(*args, **kwargs)
 
     def export_tvm(
         self, spec: Mapping[str, Mapping[str, Any]], debug: bool = False, allow_extern: bool = False
     ) -> tuple[IRModule, list[tuple[str, Parameter]]]:
-        """A module with a function for each method in `spec`, and the parameters that follow its arguments.
+        """Returns a module with a function for each method in `spec`, and the parameters that follow its arguments.
 
-        `spec` names methods, and says for each argument what it is: `{"forward": {"x": spec.Tensor((1, 4), "int8")}}`.
+        `spec` maps methods to their arguments: `{"forward": {"x": spec.Tensor((1, 4), "int8")}}`.
         """
         if debug or allow_extern:
             raise NotImplementedError("passhost exports neither effects for debugging nor modules of other languages")
@@ -177,30 +177,30 @@ def _unwrapped(result: Any) -> Expr:
 
 
 class ModuleList(Module):
-    """Modules one after another."""
+    """A sequence of modules."""
 
     def __init__(self, modules: Sequence[Module]) -> None:
-        """Takes the modules in their order."""
+        """Takes the modules in order."""
         self.modules = list(modules)
 
     def __iter__(self) -> Iterator[Module]:
-        """The modules."""
+        """Iterates over the modules."""
         return iter(self.modules)
 
     def __getitem__(self, at: int) -> Module:
-        """The module at a position."""
+        """Returns the module at a position."""
         return self.modules[at]
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Returns the number of modules."""
         return len(self.modules)
 
     def append(self, module: Module) -> None:
-        """Adds a module at the end."""
+        """Appends a module."""
         self.modules.append(module)
 
     def forward(self, x: Any) -> Any:
-        """Each module gets what the one before it computed."""
+        """Applies the modules in order, each to the result of the previous one."""
         for module in self.modules:
             x = module(x)
         return x
@@ -214,13 +214,13 @@ class ModuleDict(Module):
         self.modules = dict(modules or {})
 
     def __getitem__(self, name: str) -> Module:
-        """The module of a name."""
+        """Returns the module with a name."""
         return self.modules[name]
 
     def __setitem__(self, name: str, module: Module) -> None:
-        """Gives a module a name."""
+        """Sets the module with a name."""
         self.modules[name] = module
 
     def items(self) -> Iterator[tuple[str, Module]]:
-        """Names and modules."""
+        """Iterates over names and modules."""
         return iter(self.modules.items())

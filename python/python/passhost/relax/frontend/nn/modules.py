@@ -10,10 +10,10 @@ from passhost.relax.frontend.nn.op import Tensor
 
 
 class ReLU(Module):
-    """The larger of an element and 0."""
+    """The maximum of an element and 0."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """Applies it."""
+        """Applies the layer."""
         return op.relu(x)
 
 
@@ -21,7 +21,7 @@ class SiLU(Module):
     """The element times its logistic function."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """Applies it."""
+        """Applies the layer."""
         return op.silu(x)
 
 
@@ -29,7 +29,7 @@ class GELU(Module):
     """The Gaussian error linear unit."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """Applies it."""
+        """Applies the layer."""
         return op.gelu(x)
 
 
@@ -44,27 +44,27 @@ class Linear(Module):
         dtype: str | None = None,
         out_dtype: str | None = None,
     ) -> None:
-        """Makes its parameters."""
+        """Creates its parameters."""
         self.in_features, self.out_features, self.out_dtype = in_features, out_features, out_dtype
         self.weight = Parameter((out_features, in_features), dtype)
         self.bias = Parameter((out_features,), out_dtype or dtype) if bias else None
 
     def forward(self, x: Tensor) -> Tensor:
-        """Applies it."""
+        """Applies the layer."""
         x = op.matmul(x, op.permute_dims(self.weight), out_dtype=self.out_dtype)
         return x if self.bias is None else op.add(x, self.bias)
 
 
 class Embedding(Module):
-    """Rows of a table."""
+    """A table whose rows are looked up by index."""
 
     def __init__(self, num: int, dim: int, dtype: str | None = None) -> None:
-        """Makes the table."""
+        """Creates the table."""
         self.num, self.dim = num, dim
         self.weight = Parameter((num, dim), dtype)
 
     def forward(self, x: Tensor) -> Tensor:
-        """The row of each index."""
+        """Returns the row of each index."""
         if x.ndim == 1:
             return op.take(self.weight, x, axis=0)
         rows = op.take(self.weight, op.reshape(x, [-1]), axis=0)
@@ -72,7 +72,7 @@ class Embedding(Module):
 
 
 class LayerNorm(Module):
-    """Normalizes the last dimension, or the last dimensions, to mean 0 and variance 1."""
+    """Normalizes the last dimension or dimensions to mean 0 and variance 1."""
 
     def __init__(
         self,
@@ -81,19 +81,19 @@ class LayerNorm(Module):
         elementwise_affine: bool = True,
         dtype: str | None = None,
     ) -> None:
-        """Makes its parameters, unless it has none."""
+        """Creates its parameters, if it has any."""
         self.normalized_shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
         self.eps = eps
         self.weight = Parameter(self.normalized_shape, dtype) if elementwise_affine else None
         self.bias = Parameter(self.normalized_shape, dtype) if elementwise_affine else None
 
     def forward(self, x: Tensor) -> Tensor:
-        """Applies it."""
+        """Applies the layer."""
         return op.layer_norm(x, self.normalized_shape, self.weight, self.bias, self.eps)
 
 
 class RMSNorm(Module):
-    """Divides by the root of the mean of the squares along axes."""
+    """Divides by the root mean square along axes."""
 
     def __init__(
         self,
@@ -103,19 +103,19 @@ class RMSNorm(Module):
         bias: bool = True,
         dtype: str | None = None,
     ) -> None:
-        """Makes its parameters."""
+        """Creates its parameters."""
         self.axes, self.epsilon = axes, epsilon
         self.weight = Parameter((hidden_size,), dtype)
         self.bias = Parameter((hidden_size,), dtype) if bias else None
 
     def forward(self, x: Tensor) -> Tensor:
-        """Applies it."""
+        """Applies the layer."""
         x = op.rms_norm(x, self.weight, self.axes, self.epsilon)
         return x if self.bias is None else op.add(x, self.bias)
 
 
 class Conv2D(Module):
-    """A convolution over two dimensions."""
+    """A two-dimensional convolution."""
 
     def __init__(
         self,
@@ -130,7 +130,7 @@ class Conv2D(Module):
         dtype: str | None = None,
         data_layout: str = "NCHW",
     ) -> None:
-        """Makes its parameters."""
+        """Creates its parameters."""
         if data_layout != "NCHW":
             raise ValueError(f"weights are laid out for data in NCHW, not {data_layout}")
         height, width = (kernel_size, kernel_size) if isinstance(kernel_size, int) else kernel_size
@@ -139,5 +139,5 @@ class Conv2D(Module):
         self.bias = Parameter((out_channels,), dtype) if bias else None
 
     def forward(self, x: Tensor) -> Tensor:
-        """Applies it."""
+        """Applies the layer."""
         return op.conv2d(x, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups)

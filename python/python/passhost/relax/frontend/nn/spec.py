@@ -1,4 +1,4 @@
-"""What the arguments of a method are when it is exported."""
+"""Descriptions of the arguments of exported methods."""
 
 from __future__ import annotations
 
