@@ -1,8 +1,7 @@
-//! A bundle: one file with all that a failed run needs to fail again. `passhost run --bundle` writes it, `passhost replay`
-//! reads it.
+//! A bundle: one file with everything needed to reproduce a failed run. `passhost run --bundle` writes it, and `passhost replay` reads it.
 //!
-//! It is JSON. The module is the one before the step that failed, so that nothing runs again which worked; [`Past`] says
-//! what became of the passes before it. Plugins are not in it, but what a lockfile says of them.
+//! The format is JSON. The module is the one before the failed step, so that completed steps need not run again; [`Past`] records the
+//! outcomes of the passes before it. Instead of the plugins, a bundle contains their lockfile entries.
 
 use crate::files::Output;
 use crate::report::error::Error;
@@ -10,26 +9,26 @@ use crate::run::Past;
 use registry::Selection;
 use serde_json::{Value, json};
 
-/// The form of bundles that this host writes, and the newest that it reads.
+/// Version of the format that this host writes, and the newest that it reads.
 const FORM: u64 = 1;
 
-/// A failure, to be compared with that of another run.
+/// A failure, in a form that can be compared with that of another run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failed {
-    /// Full name of the pass, where one failed.
+    /// Full name of the failed pass, if a pass failed.
     pub pass: Option<String>,
-    /// Number of the step, as in the plan.
+    /// Number of the step in the plan.
     pub position: Option<usize>,
-    /// Name of the function, where one is known.
+    /// Name of the function, if known.
     pub function: Option<String>,
-    /// What kind of failure it is, as in [`Cause::name`](crate::report::error::Cause::name).
+    /// The kind of failure, as in [`Cause::name`](crate::report::error::Cause::name).
     pub cause: String,
-    /// What happened.
+    /// The error message.
     pub message: String,
 }
 
 impl Failed {
-    /// What an error says.
+    /// Converts an error.
     pub fn of(error: &Error) -> Failed {
         match error {
             Error::Step { position, pass, function, message, cause, .. } => Failed {
@@ -59,7 +58,7 @@ impl Failed {
     }
 }
 
-/// The same module has another name when it is replayed.
+/// Returns the message without the name of the input, which differs when the module is replayed.
 fn without_origin(error: &Error) -> String {
     match error {
         Error::IllFormed { message, .. } => message.clone(),
@@ -68,7 +67,7 @@ fn without_origin(error: &Error) -> String {
     }
 }
 
-/// As in `step 3, pass acme.Fold: panicked: index out of bounds`.
+/// Formats as in `step 3, pass acme.Fold: panicked: index out of bounds`.
 impl std::fmt::Display for Failed {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if let Some(position) = self.position {
@@ -82,52 +81,52 @@ impl std::fmt::Display for Failed {
     }
 }
 
-/// What was asked for.
+/// The request of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Asked {
-    /// The pipeline, as `--passes` takes it.
+    /// The pipeline, in the form of `--passes`.
     pub pipeline: String,
     /// Levels of precedence, the highest first.
     pub selections: Vec<Selection>,
-    /// Config values, as `--config` takes them.
+    /// Config values, in the form of `--config`.
     pub config: Vec<String>,
-    /// The target, as `--target` takes it.
+    /// The target, in the form of `--target`.
     pub target: Option<String>,
-    /// What passes must count, as `--expect` takes it.
+    /// Conditions on counters of passes, in the form of `--expect`.
     pub expect: Vec<String>,
-    /// Options of `passhost run` without a value that were given: `keep-going`.
+    /// The given flags of `passhost run`, such as `keep-going`.
     pub flags: Vec<String>,
-    /// How many rewrites each pass may apply, as `--rewrites` takes it.
+    /// Limits on the rewrites of passes, in the form of `--rewrites`.
     pub rewrites: Vec<String>,
-    /// Most milliseconds of a call of a plugin in a process of its own.
+    /// Time limit for a call of an isolated plugin, in milliseconds.
     pub plugin_timeout: Option<u64>,
-    /// Most bytes of memory of such a process.
+    /// Memory limit of an isolated plugin, in bytes.
     pub plugin_memory: Option<u64>,
-    /// Most milliseconds of the processor of such a process.
+    /// Processor time limit of an isolated plugin, in milliseconds.
     pub plugin_cpu: Option<u64>,
 }
 
 /// A failed run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bundle {
-    /// Version of passhost, and the system that it ran on.
+    /// Version of passhost, and its system.
     pub made_by: String,
-    /// What was asked for.
+    /// The request of the run.
     pub asked: Asked,
-    /// What failed first.
+    /// The first failure.
     pub failed: Failed,
-    /// What the run said until then, and of the failure: a line of JSON each, as with `--message-format json`.
+    /// The messages of the run up to and including the failure, as JSON lines in the form of `--message-format json`.
     pub messages: Vec<Value>,
-    /// What became of the passes before the one that failed.
+    /// Outcomes of the passes before the one that failed.
     pub past: Vec<Past>,
-    /// What a lockfile says of the plugins.
+    /// Lockfile entries of the plugins.
     pub lock: String,
-    /// The module before the step that failed.
+    /// The module before the failed step.
     pub module: String,
 }
 
 impl Bundle {
-    /// As the file has it.
+    /// Returns the text of the file.
     pub fn text(&self) -> String {
         let Asked { pipeline, selections, config, target, expect, flags, rewrites, .. } = &self.asked;
         let Asked { plugin_timeout, plugin_memory, plugin_cpu, .. } = &self.asked;
@@ -163,7 +162,7 @@ impl Bundle {
         format!("{bundle:#}\n")
     }
 
-    /// Writes it.
+    /// Writes the bundle.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -174,7 +173,7 @@ impl Bundle {
     /// Reads the text of a bundle.
     ///
     /// # Errors
-    /// What is damaged in it.
+    /// Why the text is invalid.
     pub fn parse(origin: &str, text: &str) -> Result<Bundle, Error> {
         read(text).map_err(|message| Error::InputFile {
             origin: origin.to_string(),

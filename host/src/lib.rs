@@ -1,7 +1,7 @@
 //! Loads compiler passes from plugins and runs them over Relax and TIR modules.
 //!
-//! A program needs this crate alone: [`Engine`] lists plugins, reads modules and prints them, [`Pass`] and [`Runner`] run
-//! passes. `docs/embedding.md` in the repository is a guide.
+//! A program needs only this crate: [`Engine`] lists plugins, reads modules and prints them; [`Pass`] and [`Runner`] run passes.
+//! `docs/embedding.md` in the repository is a guide.
 
 pub mod bundle;
 pub mod cli;
@@ -39,10 +39,10 @@ pub use workers::{Isolation, Limits, worker};
 
 /// Modules and functions.
 pub use passhost_lang::ir;
-/// The API of passes: for passes that a program makes from closures, for its instruments, and for changing modules.
+/// The API of passes: for passes that a program creates from closures, for its instruments, and for changing modules.
 pub use plugin_api;
 
-/// Values of modules that are executed, and the machine: for packed functions and results.
+/// Values of executed modules, and the machine: for packed functions and results.
 pub use ::runtime;
 
 /// Pipelines as text, plans, and the names that plugins contribute.
@@ -53,7 +53,7 @@ pub mod plan {
     };
 }
 
-/// What the reader and the printer of TVMScript say. [`Engine::read_module`] reads and verifies.
+/// Diagnostics of the TVMScript reader and printer. [`Engine::read_module`] reads and verifies.
 pub mod script {
     pub use ::script::{Diagnostic, ReadError, ReadOptions, Unprintable, line_column};
 }

@@ -1,4 +1,4 @@
-//! How a context is made, with everything that it says checked.
+//! Builds a context, and checks all its settings.
 
 use super::PassContext;
 use crate::engine::Engine;
@@ -9,7 +9,7 @@ use passhost_lang::metadata::OptionValue;
 use registry::{Request, Selection};
 use std::sync::Arc;
 
-/// A context that is being made.
+/// A context under construction.
 #[derive(Default)]
 pub struct ContextBuilder {
     own: Selection,
@@ -21,73 +21,73 @@ pub struct ContextBuilder {
 }
 
 impl ContextBuilder {
-    /// Passes with a higher opt_level are skipped unless something needs them; 2 where nobody says.
+    /// Sets the opt_level, 2 by default. Passes with a higher one are skipped unless another pass requires them.
     pub fn opt_level(mut self, opt_level: i32) -> Self {
         self.own.opt_level = Some(opt_level);
         self
     }
 
-    /// Passes that run whatever their opt_level.
+    /// Adds passes that run regardless of their opt_level.
     pub fn require<N: Into<String>>(mut self, passes: impl IntoIterator<Item = N>) -> Self {
         self.own.required.extend(passes.into_iter().map(Into::into));
         self
     }
 
-    /// Passes that must not run.
+    /// Adds passes that must not run.
     pub fn disable<N: Into<String>>(mut self, passes: impl IntoIterator<Item = N>) -> Self {
         self.own.disabled.extend(passes.into_iter().map(Into::into));
         self
     }
 
-    /// Whether what runs in it is planned and run as TVM 0.27 does: what `--tvm-compat` says.
+    /// Sets whether everything in the context is planned and run as in TVM 0.27, like `--tvm-compat`.
     pub fn tvm_compat(mut self, tvm_compat: bool) -> Self {
         self.tvm_compat = Some(tvm_compat);
         self
     }
 
-    /// A value for a config option that a plugin declares.
+    /// Sets a config option that a plugin declares.
     pub fn config(mut self, key: &str, value: OptionValue) -> Self {
         self.config.push((key.to_string(), value));
         self
     }
 
-    /// The compilation target, as a name or as JSON.
+    /// Sets the compilation target, as a name or as JSON.
     pub fn target(mut self, target: &str) -> Self {
         self.target = Some(target.to_string());
         self
     }
 
-    /// An instrument, behind those given before.
+    /// Adds an instrument, after those given before.
     pub fn instrument(mut self, instrument: Instrument) -> Self {
         self.instruments.push(instrument);
         self
     }
 
-    /// An instrument of a plugin, as in `acme.Counter{every=2}`; it is made when the context is entered, and called
-    /// behind those that were given as values.
+    /// Adds an instrument of a plugin, as in `acme.Counter{every=2}`. It is created when the context is entered, and called after those that
+    /// were given as values.
     pub fn plugin_instrument(mut self, text: &str) -> Self {
         self.own.instruments.push(text.to_string());
         self
     }
 
-    /// Everything that it does not say itself is as in the context that is current now, whose instruments see its passes
-    /// too, before its own.
+    /// Inherits all settings that are not given here from the current context. Its instruments also observe the passes in this context,
+    /// before this context's own.
     pub fn inherit(mut self) -> Self {
         self.outer = Some(PassContext::current());
         self
     }
 
-    /// The context, with all names and values compared with what the plugins of `engine` have.
+    /// Builds the context, after checking all names and values against the plugins of `engine`.
     ///
     /// # Errors
-    /// All that is wrong.
+    /// All mistakes in the settings.
     pub fn build(mut self, engine: &Arc<Engine>) -> Result<PassContext, Error> {
         let mut errors = Vec::new();
         self.own.source = "the context".to_string();
         let (mut selections, mut config, mut target) = (vec![self.own], std::collections::BTreeMap::new(), None);
         let (mut instruments, mut sequentials) = (Vec::new(), std::collections::BTreeSet::new());
         if let Some(outer) = self.outer {
-            // Its plugins' instruments are inherited as they are, and not made again.
+            // Instruments of plugins are inherited as they are, rather than created again.
             let outers = outer.selections().iter().cloned();
             selections.extend(outers.map(|selection| Selection { instruments: Vec::new(), ..selection }));
             let settings = outer.settings();

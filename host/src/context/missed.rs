@@ -1,52 +1,52 @@
-//! What the user wants to know about what passes miss: everything, or what one pass says about one variable.
+//! Selects which reports of missed optimizations are shown: none, all, or those of one pass at one variable.
 
 use passhost_lang::ir::Module;
 use plugin_api::abi::host::Wanted;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// What is wanted in a context.
+/// The reports to show in a context.
 #[derive(Clone, Default)]
 pub(crate) enum Missed {
     #[default]
     Nothing,
-    /// Everything that passes report as missed.
+    /// All missed optimizations that passes report.
     All,
-    /// What a pass says about a variable.
+    /// The reports of one pass at one variable.
     One(Arc<Question>),
 }
 
-/// Why a pass matches no pattern at a variable: asked before a run, and answered by the diagnostics of the pass.
+/// The question why a pass matches no pattern at a variable. It is set before a run, and answered by the diagnostics of the pass.
 pub struct Question {
     pass: String,
     function: Option<String>,
     variable: String,
     /// The module before the pass.
     module: OnceLock<Module>,
-    /// Whether the pass searched for a pattern.
+    /// True if the pass searched for a pattern.
     searched: AtomicBool,
 }
 
 impl Question {
-    /// Asks the pass with this full name about a variable, in one function or in all.
+    /// Creates a question to the pass with this full name about a variable, in one function or in all.
     pub fn new(pass: &str, function: Option<&str>, variable: &str) -> Question {
         let (pass, variable, function) = (pass.to_string(), variable.to_string(), function.map(str::to_string));
         Question { pass, function, variable, module: OnceLock::new(), searched: AtomicBool::new(false) }
     }
 
-    /// The module as it was when the pass began; `None` if the pass did not run.
+    /// Returns the module at the start of the pass; `None` if the pass did not run.
     pub fn module(&self) -> Option<&Module> {
         self.module.get()
     }
 
-    /// Whether the pass searched for a pattern, anywhere.
+    /// Returns true if the pass searched for a pattern anywhere.
     pub fn searched(&self) -> bool {
         self.searched.load(Ordering::Relaxed)
     }
 }
 
 impl Missed {
-    /// A pass begins.
+    /// Records that a pass begins.
     pub(crate) fn begins(&self, pass: &str, module: &Module) {
         if let Missed::One(question) = self
             && question.pass == pass
@@ -55,7 +55,7 @@ impl Missed {
         }
     }
 
-    /// What is wanted of a pass in a function. A pass asks when it searches for a pattern.
+    /// Returns the reports to show for a pass in a function. A pass calls this when it searches for a pattern.
     pub(crate) fn of(&self, pass: &str, function: Option<&str>) -> Wanted {
         match self {
             Missed::Nothing => Wanted::Nothing,
@@ -71,7 +71,7 @@ impl Missed {
         }
     }
 
-    /// Whether something that a pass reports as missed is shown.
+    /// Returns true if missed optimizations that a pass reports are shown.
     pub(crate) fn shows(&self, pass: &str) -> bool {
         match self {
             Missed::Nothing => false,

@@ -1,5 +1,5 @@
-//! The context of passes: what holds while they run, and who watches. There is one way into it, for a run of the command
-//! line, a [`Runner`](crate::Runner) and a scope of a program that embeds the host.
+//! The context of passes: its settings, and the instruments that observe it. Runs of the command line, a [`Runner`](crate::Runner), and
+//! scopes of a program that embeds the host all enter it in the same way.
 
 use crate::engine::Engine;
 use crate::instruments::{self, Instrument, Instruments, Mode, Speaking};
@@ -26,36 +26,36 @@ use crate::plugins::target::Target;
 pub use builder::ContextBuilder;
 pub use missed::Question;
 
-/// Config values, each with whether something asked for it.
+/// Config values, each with a flag that is set once it is read.
 pub(crate) type Values = BTreeMap<String, (OptionValue, Arc<AtomicBool>)>;
 
-/// Values that nothing has asked for yet.
+/// Wraps config values that have not been read yet.
 pub(crate) fn not_asked_for(config: BTreeMap<String, OptionValue>) -> Values {
     config.into_iter().map(|(key, value)| (key, (value, Arc::default()))).collect()
 }
 
-/// What a context says. Threads of a run share it.
+/// The settings of a context, shared by all threads of a run.
 #[derive(Clone, Default)]
 pub(crate) struct Settings {
     /// Levels of precedence, the highest first.
     pub(crate) selections: Vec<Selection>,
-    /// Names of Sequentials that these can have, whatever runs in it.
+    /// Names of Sequentials that selections may contain, whether they run or not.
     pub(crate) sequentials: BTreeSet<String>,
     pub(crate) opt_level: i32,
-    /// Whether runs in it are planned and run as TVM 0.27 does.
+    /// True if runs are planned and executed as in TVM 0.27.
     pub(crate) tvm_compat: bool,
     pub(crate) config: BTreeMap<String, OptionValue>,
-    /// Whether something asked for these values; contexts that inherit a value share that.
+    /// True for values that were read. Contexts that inherit a value share its flag.
     read: BTreeMap<String, Arc<AtomicBool>>,
     pub(crate) target: Option<Target>,
-    /// What is wanted of what passes miss.
+    /// The missed optimizations to report.
     pub(crate) missed: missed::Missed,
-    /// Instruments of plugins, and the engine that makes them; `None` for a context that names nothing.
+    /// Instruments of plugins, and the engine that creates them; `None` if the context names none.
     named: Option<(Arc<Engine>, Vec<PlannedInstrument>)>,
 }
 
 impl Settings {
-    /// Value of a config key: as set, else its default.
+    /// Returns the value of a config key, or its default if it is not set.
     pub(crate) fn config(&self, key: &str, engine: &Engine) -> Option<OptionValue> {
         let default = || engine.registry().config(key).and_then(|(info, _)| info.default.clone());
         let Some(value) = self.config.get(key) else { return default() };
@@ -63,13 +63,13 @@ impl Settings {
         Some(value.clone())
     }
 
-    /// Keys of config values that were set, and that nothing has asked for.
+    /// Returns the keys of config values that were set but never read.
     pub(crate) fn unread(&self) -> Vec<String> {
         let unread = self.read.iter().filter(|(_, read)| !read.load(Ordering::Relaxed));
         unread.map(|(key, _)| key.clone()).collect()
     }
 
-    /// With these values, some of which are inherited with what is known of them.
+    /// Sets these config values, with the flags of inherited ones.
     fn with_config(self, values: Values) -> Settings {
         let (mut config, mut read) = (BTreeMap::new(), BTreeMap::new());
         for (key, (value, asked)) in values {
@@ -79,7 +79,7 @@ impl Settings {
         Settings { config, read, ..self }
     }
 
-    /// The values, with whether something asked for each.
+    /// Returns the values with their flags.
     fn values(&self) -> Values {
         let each = self.config.iter().zip(self.read.values());
         each.map(|((key, value), read)| (key.clone(), (value.clone(), Arc::clone(read)))).collect()
@@ -90,12 +90,12 @@ impl Settings {
     }
 }
 
-/// What happens in a context, on its own thread.
+/// The state of a context on its own thread.
 struct Scope {
     instruments: RefCell<Instruments>,
     /// The instrument that is being called.
     speaking: Speaking,
-    /// How many times it was entered and not left.
+    /// How often it is currently entered.
     entered: Cell<usize>,
     said: RefCell<Vec<PassDiagnostic>>,
 }
@@ -111,32 +111,31 @@ impl Default for Scope {
 
 /// The context of passes (TVM's `PassContext`): opt_level, required and disabled passes, config, target, instruments.
 ///
-/// It is made by [`PassContext::builder`], and entered by [`PassContext::enter`] or by whatever runs in it. Clones are
-/// the same context. A context inside another one inherits nothing, unless it is built with
-/// [`inherit`](ContextBuilder::inherit).
+/// It is created by [`PassContext::builder`], and entered by [`PassContext::enter`] or by a run. Clones are the same context. A context
+/// entered inside another one inherits nothing, unless it is built with [`inherit`](ContextBuilder::inherit).
 #[derive(Clone)]
 pub struct PassContext {
     settings: Arc<Settings>,
     scope: Rc<Scope>,
 }
 
-/// Instruments that are to be made when a context is entered.
+/// Instruments to create when a context is entered.
 pub(crate) struct Asked<'a> {
     pub(crate) engine: &'a Engine,
     pub(crate) planned: &'a [PlannedInstrument],
-    /// A plugin whose code is that of this program.
+    /// A plugin that is linked into this program.
     pub(crate) linked: Option<&'static PluginDecl>,
 }
 
 thread_local! {
-    /// Contexts that were entered on this thread, the current one last.
+    /// Contexts entered on this thread, the current one last.
     static ENTERED: RefCell<Vec<PassContext>> = const { RefCell::new(Vec::new()) };
-    /// What is current where none was entered.
+    /// The current context if none was entered.
     static OUTSIDE: PassContext = PassContext::default();
 }
 
-/// How many contexts may be entered inside each other on one thread. Each run enters one: a pass that runs itself would
-/// do so until the stack ends.
+/// Maximum nesting of entered contexts on one thread. Each run enters one, so a pass that runs itself would otherwise recurse until the stack
+/// overflows.
 const DEEPEST: usize = 32;
 
 impl Default for PassContext {
@@ -146,7 +145,7 @@ impl Default for PassContext {
 }
 
 impl PassContext {
-    /// Starts a context.
+    /// Starts building a context.
     pub fn builder() -> ContextBuilder {
         ContextBuilder::default()
     }
@@ -155,20 +154,20 @@ impl PassContext {
         PassContext { settings: Arc::new(settings), scope: Rc::default() }
     }
 
-    /// A context that only has config values, which were checked before.
+    /// Creates a context with only config values, which must already be checked.
     pub(crate) fn with_config(config: BTreeMap<String, OptionValue>) -> PassContext {
         let opt_level = registry::plan::DEFAULT_OPT_LEVEL;
         PassContext::of(Settings { opt_level, ..Settings::default() }.with_config(not_asked_for(config)))
     }
 
-    /// The context from names, which are looked up, and values that were checked before. `request` has no pipeline.
+    /// Creates a context from names, which are looked up, and values that must already be checked. `request` has no pipeline.
     pub(crate) fn from_parts(
         engine: &Arc<Engine>,
         request: Request,
         config: Values,
         target: Option<Target>,
     ) -> Result<PassContext, Error> {
-        // The planner knows what is wrong with a selection, and which of its levels counts.
+        // The planner checks the selection, and determines which level takes precedence.
         let lists = Plan::of_lists(&request, engine.registry());
         let lists = lists.map_err(|wrong| Error::Several(wrong.into_iter().map(Error::from).collect()));
         let (opt_level, instruments) = Error::unless_any([], lists)?;
@@ -179,7 +178,7 @@ impl PassContext {
         Ok(PassContext::of(settings.with_config(config)))
     }
 
-    /// This context at another opt_level; the same one if it has that.
+    /// Returns this context at another opt_level, or the same one if it has that level.
     pub(crate) fn at_level(&self, opt_level: i32) -> PassContext {
         if self.settings.opt_level == opt_level {
             return self.clone();
@@ -188,54 +187,54 @@ impl PassContext {
         PassContext { settings, scope: Rc::clone(&self.scope) }
     }
 
-    /// This context, in which something is wanted of what passes miss.
+    /// Returns this context with other missed optimizations to report.
     pub(crate) fn wanting(&self, missed: missed::Missed) -> PassContext {
         let settings = Arc::new(Settings { missed, ..(*self.settings).clone() });
         PassContext { settings, scope: Rc::clone(&self.scope) }
     }
 
-    /// The context that is current on this thread, which is what [`Ctx::current`](plugin_api::declare::pass::Ctx::current) sees
-    /// while a pass runs. Where none was entered, it is the default one of this thread.
+    /// Returns the current context of this thread, which [`Ctx::current`](plugin_api::declare::pass::Ctx::current) gives while a pass runs.
+    /// If none was entered, it is the thread's default context.
     pub fn current() -> PassContext {
         ENTERED.with_borrow(|entered| entered.last().cloned()).unwrap_or_else(|| OUTSIDE.with(PassContext::clone))
     }
 
-    /// Whether both are the same context; the one that a worker thread sees is that of its run.
+    /// Returns true if both are the same context. The context on a worker thread is that of its run.
     pub fn same(&self, other: &PassContext) -> bool {
         Arc::ptr_eq(&self.settings, &other.settings)
     }
 
-    /// Passes with a higher opt_level are skipped unless something needs them.
+    /// Returns the opt_level. Passes with a higher one are skipped unless another pass requires them.
     pub fn opt_level(&self) -> i32 {
         self.settings.opt_level
     }
 
-    /// Passes that run whatever their opt_level, as they were given.
+    /// Returns the passes that run regardless of their opt_level, as given.
     pub fn required(&self) -> impl Iterator<Item = &str> {
         self.settings.selections.iter().flat_map(|selection| &selection.required).map(String::as_str)
     }
 
-    /// Passes that do not run, as they were given.
+    /// Returns the passes that must not run, as given.
     pub fn disabled(&self) -> impl Iterator<Item = &str> {
         self.settings.selections.iter().flat_map(|selection| &selection.disabled).map(String::as_str)
     }
 
-    /// Whether what runs in it is planned and run as TVM 0.27 does.
+    /// Returns true if everything in the context is planned and run as in TVM 0.27.
     pub fn tvm_compat(&self) -> bool {
         self.settings.tvm_compat
     }
 
-    /// Value of a config key, as it was set.
+    /// Returns the value of a config key, if it was set.
     pub fn config(&self, key: &str) -> Option<&OptionValue> {
         self.settings.config.get(key)
     }
 
-    /// The compilation target.
+    /// Returns the compilation target.
     pub fn target(&self) -> Option<&Target> {
         self.settings.target.as_ref()
     }
 
-    /// Levels of precedence of what it says about passes, the highest first.
+    /// Returns the levels of precedence of its selections, the highest first.
     pub fn selections(&self) -> &[Selection] {
         &self.settings.selections
     }
@@ -243,7 +242,7 @@ impl PassContext {
     /// Plans a pipeline in this context.
     ///
     /// # Errors
-    /// The first thing that stands in the way.
+    /// The first reason why it cannot be planned.
     pub fn plan(&self, pipeline: Pipeline, engine: &Engine) -> Result<Plan, Error> {
         let Settings { selections, sequentials, tvm_compat, .. } = &*self.settings;
         let (selections, sequentials) = (selections.clone(), sequentials.clone());
@@ -251,8 +250,7 @@ impl PassContext {
         Ok(Plan::new(&request, engine.registry())?)
     }
 
-    /// What passes and instruments reported in it outside of a [`Runner`](crate::Runner), which has a report of its own;
-    /// it is forgotten here.
+    /// Removes and returns the reports of passes and instruments outside of a [`Runner`](crate::Runner), which has its own report.
     pub fn take_diagnostics(&self) -> Vec<PassDiagnostic> {
         self.scope.said.take()
     }
@@ -269,33 +267,33 @@ impl PassContext {
         &self.scope.instruments
     }
 
-    /// Who of its instruments is being called.
+    /// Returns the cell with the instrument that is being called.
     pub(crate) fn speaking(&self) -> Speaking {
         Rc::clone(&self.scope.speaking)
     }
 
-    /// How its instruments are called from now on, and others behind them; gives how they were.
+    /// Sets how its instruments are called, and appends more instruments. Returns the previous mode.
     ///
     /// # Errors
-    /// If one of them is being called.
+    /// If an instrument is being called.
     pub(crate) fn watch(&self, mode: Mode, more: Vec<Instrument>) -> Result<Mode, Error> {
         let mut instruments = self.instruments().try_borrow_mut().map_err(|_| being_called())?;
         more.into_iter().for_each(|instrument| instruments.push(instrument));
         Ok(instruments.mode(mode))
     }
 
-    /// Makes it current on this thread until the scope is left; scopes are left in reverse order. Its instruments are
-    /// entered if it was not entered already.
+    /// Makes it current on this thread until the scope is left. Scopes are left in reverse order. Its instruments are entered unless it was
+    /// already entered.
     ///
     /// # Errors
-    /// The first instrument that cannot be made or entered: the context is not entered then, and has no instruments any
-    /// more. Or that an instrument of it is being called, or too many contexts are entered.
+    /// The first instrument that cannot be created or entered. The context is then not entered, and loses its instruments. Also fails if one
+    /// of its instruments is being called, or too many contexts are entered.
     pub fn enter(&self) -> Result<ContextScope, Error> {
         self.with_services(|| self.begin(None))
     }
 
-    /// The same while a run is current. `run` has instruments that the plan of a run asks for, where the context names
-    /// none itself.
+    /// Like [`PassContext::enter`], but within the services of a run. `run` has the instruments of the plan, which are used if the context
+    /// names none itself.
     pub(crate) fn begin(&self, run: Option<Asked<'_>>) -> Result<ContextScope, Error> {
         if ENTERED.with_borrow(Vec::len) >= DEEPEST {
             let message = format!("runs and contexts are entered inside each other, {DEEPEST} deep");
@@ -320,7 +318,7 @@ impl PassContext {
         Ok(ContextScope { context: self.clone(), left: false })
     }
 
-    /// Makes instruments of plugins. In a run that keeps going, one that cannot be made is left out.
+    /// Creates instruments of plugins. If the run keeps going, one that cannot be created is left out.
     fn make(&self, asked: &Asked<'_>) -> Result<(), Error> {
         let registry = asked.engine.registry();
         for planned in asked.planned {
@@ -328,7 +326,7 @@ impl PassContext {
             let (owner, at) = registry.instrument_place(*instrument);
             let plugin = registry.owner(owner);
             let own_name = &registry.instrument(*instrument).name;
-            // Two of one name differ in their options.
+            // Instruments of the same name differ in their options.
             let name = format!("{own_name}{}", registry::pipeline::options_text(given));
             let linked = asked.linked.filter(|linked| linked.name == plugin.name);
             let linked = linked.and_then(|plugin| plugin.more.instruments.iter().find(|it| it.name == own_name));
@@ -353,7 +351,7 @@ impl PassContext {
         Ok(())
     }
 
-    /// Runs `f` so that instruments, which are called outside of a run, have the services of the host.
+    /// Runs `f` with the services of the host, for instruments that are called outside of a run.
     fn with_services<R>(&self, f: impl FnOnce() -> R) -> R {
         match &self.settings.named {
             Some((engine, _)) => with_current(&Idle { engine, context: self }, self.opt_level(), f),
@@ -361,11 +359,11 @@ impl PassContext {
         }
     }
 
-    /// Exits its instruments and enters others in their place; where it was not entered, they are only replaced.
+    /// Exits its instruments and enters others instead. If the context is not entered, only replaces them.
     ///
     /// # Errors
-    /// The first failure, after which it has no instruments; or that a pass is running in it, whose end is owed to the
-    /// old ones.
+    /// The first failure, after which the context has no instruments. Also fails while a pass runs in it, because the old instruments must
+    /// observe the end of that pass.
     pub fn override_instruments(&self, others: Vec<Instrument>) -> Result<(), Error> {
         let busy = || Error::Request {
             message: "instruments cannot be replaced while a pass runs in their context".to_string(),
@@ -395,7 +393,7 @@ impl std::fmt::Debug for PassContext {
 }
 
 impl Settings {
-    /// Runs `f` on this thread, which can be one of a pool, with this context current.
+    /// Runs `f` with this context current on this thread, which may be in a pool.
     pub(crate) fn seen<R>(self: &Arc<Settings>, f: impl FnOnce() -> R) -> R {
         let here =
             ENTERED.with_borrow(|entered| entered.last().is_some_and(|current| Arc::ptr_eq(&current.settings, self)));
@@ -418,7 +416,7 @@ fn being_called() -> Error {
     }
 }
 
-/// A context that is entered. It is left by [`ContextScope::exit`], or when this is dropped.
+/// An entered context. [`ContextScope::exit`] leaves it, as does dropping this.
 #[must_use = "the context is left when this is dropped"]
 pub struct ContextScope {
     context: PassContext,
@@ -426,22 +424,22 @@ pub struct ContextScope {
 }
 
 impl ContextScope {
-    /// The context.
+    /// Returns the context.
     pub fn context(&self) -> &PassContext {
         &self.context
     }
 
-    /// Leaves the context. Its instruments are exited if it is not entered any more.
+    /// Leaves the context. Exits its instruments, unless it is still entered elsewhere.
     ///
     /// # Errors
-    /// The first instrument that fails, after which the context has none; or that a context inside is still entered.
+    /// The first instrument that fails, after which the context has none. Also fails if a context inside is still entered.
     pub fn exit(mut self) -> Result<(), Error> {
         let context = self.context.clone();
         let (exited, beside) = context.with_services(|| self.leave());
         Error::unless_any(exited.err().into_iter().chain(beside), Ok(()))
     }
 
-    /// Leaves the context; gives the failure that counts, and others beside it.
+    /// Leaves the context. Returns the main failure, and others that followed.
     pub(crate) fn leave(&mut self) -> (Result<(), Error>, Vec<Error>) {
         if std::mem::replace(&mut self.left, true) {
             return (Ok(()), Vec::new());
@@ -479,7 +477,7 @@ impl Drop for ContextScope {
         let context = self.context.clone();
         let (exited, beside) = context.with_services(|| self.leave());
         for error in exited.err().into_iter().chain(beside) {
-            // Nobody is there to take it: `exit` gives it back.
+            // A destructor cannot return errors; `exit` can.
             tracing::error!("leaving a context: {error}");
         }
     }

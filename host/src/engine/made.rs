@@ -1,5 +1,5 @@
-//! Passes that the program makes at run time which embeds the host. They have an owner of their own, `host`, and are in
-//! everything else like those of plugins: planned, verified, seen by instruments. And the code of a pass, wherever it is.
+//! Passes that an embedding program creates at run time. Their owner is `host`; otherwise they are planned, verified and observed by
+//! instruments like passes of plugins. Also contains the code of a pass, regardless of its origin.
 
 use crate::workers::Opened;
 use passhost_lang::PassError;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 type ModuleFn = dyn Fn(&Module, &Ctx) -> Result<Module, PassError> + Send + Sync;
 type BodyFn = dyn Fn(&Body, &Ctx) -> Result<Body, PassError> + Send + Sync;
 
-/// A pass that was made at run time. An engine that it is [added](crate::Engine::add_pass) to can run it.
+/// A pass created at run time. An engine runs it after [`add_pass`](crate::Engine::add_pass).
 #[derive(Clone)]
 pub struct MadePass {
     info: PassInfo,
@@ -25,18 +25,18 @@ pub struct MadePass {
 #[derive(Clone)]
 enum MadeFn {
     Module(Arc<ModuleFn>),
-    /// Each function of the granularity.
+    /// Called on each function of the granularity.
     Bodies(Arc<BodyFn>),
 }
 
 impl MadePass {
-    /// Facts of the pass.
+    /// Returns the facts about the pass.
     pub fn info(&self) -> &PassInfo {
         &self.info
     }
 }
 
-/// A pass over the whole module. `info` has its name, `namespace.Name`, opt_level, what it requires, and its contract.
+/// Creates a pass over the whole module. `info` contains its name, `namespace.Name`, opt_level, required passes, and contract.
 pub fn create_module_pass(
     info: PassInfo,
     run: impl Fn(&Module, &Ctx) -> Result<Module, PassError> + Send + Sync + 'static,
@@ -44,7 +44,7 @@ pub fn create_module_pass(
     MadePass { info: PassInfo { granularity: Granularity::Module, ..info }, run: MadeFn::Module(Arc::new(run)) }
 }
 
-/// A pass over each Relax function. Unless `info` says `sequential`, it can run on several threads.
+/// Creates a pass over each Relax function. It may run on several threads unless `info` sets `sequential`.
 pub fn create_function_pass(
     info: PassInfo,
     run: impl Fn(&Body, &Ctx) -> Result<Body, PassError> + Send + Sync + 'static,
@@ -52,7 +52,7 @@ pub fn create_function_pass(
     MadePass { info: PassInfo { granularity: Granularity::Function, ..info }, run: MadeFn::Bodies(Arc::new(run)) }
 }
 
-/// A pass over each TIR PrimFunc.
+/// Creates a pass over each TIR PrimFunc.
 pub fn create_prim_func_pass(
     info: PassInfo,
     run: impl Fn(&Body, &Ctx) -> Result<Body, PassError> + Send + Sync + 'static,
@@ -60,7 +60,7 @@ pub fn create_prim_func_pass(
     MadePass { info: PassInfo { granularity: Granularity::PrimFunc, ..info }, run: MadeFn::Bodies(Arc::new(run)) }
 }
 
-/// A pass over each dataflow block of each Relax function.
+/// Creates a pass over each dataflow block of each Relax function.
 pub fn create_dataflow_block_pass(
     info: PassInfo,
     run: impl Fn(&mut Edit<'_>, Value<'_>, &Ctx) -> Result<(), PassError> + Send + Sync + 'static,
@@ -70,7 +70,7 @@ pub fn create_dataflow_block_pass(
     MadePass { info, run: MadeFn::Bodies(Arc::new(blocks)) }
 }
 
-/// The code of a pass: in a plugin that was opened, or in this program, which made it or links it.
+/// The code of a pass: in an open plugin, or in this program, which created or linked it.
 #[derive(Clone, Copy)]
 pub(crate) enum Code<'e> {
     Plugin(&'e Opened),

@@ -1,4 +1,4 @@
-//! The engine: plugins of a manifest, listed and opened on demand, and the operators that they bring.
+//! The engine: the plugins of a manifest, listed and opened on demand, and their operators.
 
 pub mod made;
 
@@ -27,11 +27,11 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 
-/// Plugins and the names that they bring, and passes that the program made. Clones share what was opened.
+/// Plugins with their names, and passes that the program created. Clones share the open plugins.
 #[derive(Clone, Default)]
 pub struct Engine {
     registry: Registry,
-    /// By owner.
+    /// Providers by owner.
     providers: Vec<Provider>,
     trace: OnceLock<Trace>,
     printed: OnceLock<PrintTo>,
@@ -41,55 +41,55 @@ pub struct Engine {
     fates: Arc<Fates>,
 }
 
-/// Takes modules as text.
+/// Receives the text of printed modules.
 type PrintTo = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// Says whether a plugin may be opened.
+/// Decides whether a plugin may be opened.
 type Trial = Arc<dyn Fn(&Listed) -> Result<(), Error> + Send + Sync>;
 
-/// Who has the code behind names.
+/// The provider of the code for names.
 #[derive(Clone)]
 enum Provider {
     Plugin(Arc<Plugin>),
-    /// A pass, or nothing: a config option has no code.
+    /// A pass, or `None` for a config option, which has no code.
     Program(Option<Box<MadePass>>),
 }
 
 struct Plugin {
     listed: Listed,
-    /// Of a plugin that is listed as a crate.
+    /// Folder of a plugin that is listed as a crate.
     folder: Option<PathBuf>,
-    /// Whether the manifest says that it runs in a process of its own.
+    /// True if the manifest isolates it in its own process.
     isolated: bool,
-    /// What it may use and reach there.
+    /// Limits of its process.
     limits: Limits,
     opened: OnceLock<Result<Opened, String>>,
 }
 
 impl Engine {
-    /// Lists the plugins of a manifest; builds crates that are missing or stale. No code of a plugin runs. The lockfile is
-    /// not read; [`Engine::locked`] compares the plugins with it.
+    /// Lists the plugins of a manifest, and builds crates that are missing or stale. No code of a plugin runs. The lockfile is not read;
+    /// [`Engine::locked`] compares the plugins with it.
     ///
     /// # Errors
-    /// All plugins that are refused, and clashes of names.
+    /// All refused plugins, and clashes of names.
     pub fn new(manifest: &Manifest) -> Result<Engine, Error> {
         Engine::with_lock(manifest, Mode::Off, &())
     }
 
-    /// Like [`Engine::new`], and refuses plugins that differ from the lockfile, as `--locked` does: a library before its
-    /// metadata is read, a crate before it is built. What is loaded later are the bytes that were compared.
+    /// Like [`Engine::new`], but refuses plugins that differ from the lockfile, as `--locked` does: a library before its metadata is read, a
+    /// crate before it is built. The bytes that were compared are the ones that are loaded later.
     ///
     /// # Errors
-    /// As there; also if there is no lockfile, or a plugin is not the one that it has.
+    /// As for [`Engine::new`]; also if the lockfile is missing, or a plugin differs from it.
     pub fn locked(manifest: &Manifest) -> Result<Engine, Error> {
         Engine::with_lock(manifest, Mode::Locked, &())
     }
 
-    /// Lists the plugins of a manifest, and writes the lockfile, as `passhost lock` does. Returns whether it was written:
-    /// if not, it was up to date. [`Engine::lock`] has the changes.
+    /// Lists the plugins of a manifest, and writes the lockfile, as `passhost lock` does. Returns true if it was written, and false if it was
+    /// up to date. [`Engine::lock`] returns the changes.
     ///
     /// # Errors
-    /// As [`Engine::new`]; also if the lockfile is damaged or cannot be written. If a plugin is refused, it is not written.
+    /// As for [`Engine::new`]; also if the lockfile is damaged or cannot be written. It is not written if a plugin is refused.
     pub fn write_lock(manifest: &Manifest, watcher: &dyn Watcher) -> Result<(Engine, bool), Error> {
         let engine = Engine::with_lock(manifest, Mode::Renew, watcher)?;
         let written = engine.lock.record().map_err(|error| {
@@ -99,17 +99,16 @@ impl Engine {
         Ok((engine, written))
     }
 
-    /// Lists the plugins of a manifest, and does with the lockfile what `mode` says. `watcher` is called when crates are
-    /// built.
+    /// Lists the plugins of a manifest, and uses the lockfile according to `mode`. Calls `watcher` when crates are built.
     ///
     /// # Errors
-    /// As [`Engine::new`]; also if the lockfile is damaged, and plugins that it does not allow.
+    /// As for [`Engine::new`]; also if the lockfile is damaged or does not allow a plugin.
     pub fn with_lock(manifest: &Manifest, mode: Mode, watcher: &dyn Watcher) -> Result<Engine, Error> {
         let (engine, errors) = Engine::list(manifest, Keeper::open(manifest, mode)?, watcher);
         Error::unless_any(errors, Ok(engine))
     }
 
-    /// Like [`Engine::with_lock`], with a lockfile that is open; goes on after an error and returns all of them.
+    /// Like [`Engine::with_lock`], with an open lockfile. Continues after errors, and returns all of them.
     pub fn list(manifest: &Manifest, mut keeper: Keeper, watcher: &dyn Watcher) -> (Engine, Vec<Error>) {
         let mut engine = Engine::default();
         let mut errors = Vec::new();
@@ -132,7 +131,7 @@ impl Engine {
     ) -> Result<(), Error> {
         let Located { file, copy, digests } = place;
         let library = copy.map_or_else(|| keeper.open_library(&file), Ok);
-        // Opened twice, it would be one library.
+        // Opening it twice would load one library.
         let first = seen.entry(library.as_ref().map_or_else(|_| identity(&file), |library| library.original()));
         if let Entry::Occupied(first) = first {
             let message = format!("is listed twice; the other entry is {}", first.get().display());
@@ -160,10 +159,10 @@ impl Engine {
         Ok(())
     }
 
-    /// Adds a pass that this program made. Its owner is `host`.
+    /// Adds a pass that this program created. Its owner is `host`.
     ///
     /// # Errors
-    /// If its name is taken or is not one, or it declares options, which closures do not get.
+    /// If its name is taken or invalid, or it declares options, which closures do not receive.
     pub fn add_pass(&mut self, pass: MadePass) -> Result<PassId, Error> {
         let info = pass.info().clone();
         check_made(&info)?;
@@ -173,11 +172,10 @@ impl Engine {
         Ok(id)
     }
 
-    /// Puts a pass that this program made in the place of an earlier one with the same name. Returns false if another plugin
-    /// has the name, or nothing.
+    /// Replaces an earlier pass of this program with the same name. Returns false if the name belongs to a plugin, or is not in use.
     ///
     /// # Errors
-    /// As [`Engine::add_pass`].
+    /// As for [`Engine::add_pass`].
     pub fn replace_pass(&mut self, pass: MadePass) -> Result<bool, Error> {
         let info = pass.info().clone();
         let Some(id) = self.registry.find_full(&info.name) else { return Ok(false) };
@@ -199,39 +197,39 @@ impl Engine {
         Ok(())
     }
 
-    /// Names and owners.
+    /// Returns the names and their owners.
     pub fn registry(&self) -> &Registry {
         &self.registry
     }
 
-    /// Lets everything that is done with this engine from now on be in a trace; the first one counts.
+    /// Records everything that this engine does from now on in a trace. Only the first call has an effect.
     pub fn traced(&self, trace: Trace) {
         let _ = self.trace.set(trace);
     }
 
-    /// Lets modules that passes print, as `transform.PrintIR` does, go there; the first one counts. Without it they are
-    /// events of the log.
+    /// Sends modules that passes print, as `transform.PrintIR` does, to `out`. Only the first call has an effect. Without it, they become log
+    /// events.
     pub fn prints_to(&self, out: impl Fn(&str) + Send + Sync + 'static) {
         let _ = self.printed.set(Arc::new(out));
     }
 
-    /// Calls this with each plugin of a plan that the lockfile does not know as it is, before any plugin of the plan is
-    /// opened; an error refuses it. The first one counts. The command line opens the plugin in a process of its own.
+    /// Sets a function that tries out each plugin of a plan that is new or changed according to the lockfile, before any plugin of the plan
+    /// is opened. Its error refuses the plugin. Only the first call has an effect. The command line opens the plugin in a separate process.
     pub fn tries_first(&self, trial: impl Fn(&Listed) -> Result<(), Error> + Send + Sync + 'static) {
         let _ = self.trial.set(Arc::new(trial));
     }
 
-    /// Says which plugins run in processes of their own, and how; to be called before the first plugin is opened. The first
-    /// call counts. Without it, a plugin whose entry in the manifest says `isolate = true` is not opened.
+    /// Sets which plugins run in their own processes, and how. Must be called before the first plugin is opened, and only the first call has
+    /// an effect. Without it, plugins with `isolate = true` in the manifest are not opened.
     pub fn isolates(&self, isolation: Isolation) {
         let _ = self.isolation.set(isolation);
     }
 
-    /// Lets the processes of plugins end, with what the plugins left for their end. Without it they end with the engine,
-    /// and nothing is reported.
+    /// Ends the processes of plugins, including what the plugins do at their end. Without this call, they end with the engine, and their
+    /// errors are not reported.
     ///
     /// # Errors
-    /// Those that did not end in order.
+    /// The plugins whose processes did not end cleanly.
     pub fn close(&self) -> Result<(), Error> {
         let close = |provider: &Provider| match provider {
             Provider::Plugin(plugin) => match plugin.opened.get() {
@@ -243,7 +241,7 @@ impl Engine {
         Error::unless_any(self.providers.iter().flat_map(close).collect::<Vec<_>>(), Ok(()))
     }
 
-    /// How a plugin is started in a process of its own; `None`: it is loaded into this process.
+    /// Returns how to start a plugin in its own process; `None` if it is loaded into this process.
     fn start_of(&self, plugin: &Plugin) -> Result<Option<Start>, Error> {
         let isolation = self.isolation.get();
         if !plugin.isolated && !isolation.is_some_and(|isolation| isolation.all) {
@@ -261,27 +259,26 @@ impl Engine {
         Ok(Some(Start { program, limits, echo: true, fates, talk }))
     }
 
-    /// Whether the process of a plugin died, or was ended: in a pass or a rule, in a checker or an instrument, or when it
-    /// was opened.
+    /// Returns true if the process of a plugin died or was killed: in a pass, rule, checker or instrument, or while it was opened.
     pub(crate) fn lost_a_worker(&self) -> bool {
         self.fates.died.load(Ordering::Relaxed)
     }
 
-    /// Whether the system did not give what the process of a plugin needs: what fails then is no fault of the plugin.
+    /// Returns true if the system lacked a resource that the process of a plugin needs. Failures are then not the plugin's fault.
     pub(crate) fn lacks_a_worker(&self) -> bool {
         self.fates.lacking.load(Ordering::Relaxed)
     }
 
-    /// Opens a plugin in a worker, within its limits if the manifest isolates it, and lets it end.
+    /// Opens a plugin in a worker and then ends it. Its limits apply if the manifest isolates it.
     ///
     /// # Errors
-    /// If there can be no worker, or the plugin does not survive that.
+    /// If the worker cannot be started, or the plugin does not survive being opened.
     pub(crate) fn try_out(&self, owner: OwnerId) -> Result<(), Error> {
         let Some(plugin) = self.plugin(owner) else { return Ok(()) };
         workers::try_out(&plugin.listed, plugin.isolated.then_some(&plugin.limits))
     }
 
-    /// The plugins, compared with the lockfile: what changed, and what is stale.
+    /// Returns the comparison of the plugins with the lockfile: changed and stale ones.
     pub fn lock(&self) -> &Compared {
         &self.lock
     }
@@ -297,7 +294,7 @@ impl Engine {
         self.trace.get()
     }
 
-    /// A span of the trace, if one is made.
+    /// Starts a span of the trace, if one is recorded.
     pub(crate) fn span(
         &self,
         category: &'static str,
@@ -307,36 +304,34 @@ impl Engine {
         self.trace.get().map(|trace| trace.span(category, name, args()))
     }
 
-    /// What a plugin says of itself.
+    /// Returns the metadata of a plugin.
     pub fn listed(&self, owner: OwnerId) -> Option<&Listed> {
         self.plugin(owner).map(|plugin| &plugin.listed)
     }
 
-    /// What the sources of a plugin declare and the plugin does not export. Only a plugin that is listed as a crate has
-    /// sources; those that are newer than its library are not looked at.
+    /// Returns the declarations in a plugin's sources that the plugin does not export. Only a plugin that is listed as a crate has sources.
+    /// Sources newer than its library are not read.
     pub fn unexported(&self, owner: OwnerId) -> Vec<Unexported> {
         let Some((listed, folder)) = self.sources(owner) else { return Vec::new() };
         declared::unexported(folder, &listed.meta)
     }
 
-    /// Operators that the sources of a plugin name in patterns, and that no plugin declares.
+    /// Returns operators in the patterns of a plugin's sources that no plugin declares.
     pub fn unknown_in_patterns(&self, owner: OwnerId) -> Vec<UnknownInPattern> {
         let Some((_, folder)) = self.sources(owner) else { return Vec::new() };
         declared::unknown_in_patterns(folder, &self.registry)
     }
 
-    /// A plugin that is listed as a crate, and the folder of its sources, if they are not newer than its library.
+    /// Returns a plugin that is listed as a crate, and its source folder, unless the sources are newer than its library.
     fn sources(&self, owner: OwnerId) -> Option<(&Listed, &PathBuf)> {
         let Plugin { listed, folder: Some(folder), .. } = self.plugin(owner)? else { return None };
         (!self.lock.stale().contains(folder)).then_some((listed, folder))
     }
 
-    /// The value of a config option as its declaration has it: integers widen to float, and a bool is an integer
-    /// and the other way round.
+    /// Converts the value of a config option to its declared type: integers widen to float, and bool and integer convert to each other.
     ///
     /// # Errors
-    /// If no plugin has the key, or the value does not fit. Of a key that a plugin declares and does not export, the error
-    /// says where.
+    /// If no plugin has the key, or the value does not fit. If a plugin declares the key without exporting it, the error gives the place.
     pub fn config_value(&self, key: &str, value: &OptionValue) -> Result<OptionValue, ConfigError> {
         registry::config::check(&self.registry, key, value).map_err(|error| match error {
             ConfigError::Unknown { key, near, about } => {
@@ -362,7 +357,7 @@ impl Engine {
         }
     }
 
-    /// A plugin, opened if it was not before.
+    /// Returns a plugin, and opens it if necessary.
     ///
     /// # Errors
     /// Why it cannot be opened.
@@ -398,7 +393,7 @@ impl Engine {
         }
     }
 
-    /// The code of the passes of an owner; a plugin is opened if it was not before.
+    /// Returns the code of an owner's passes. Opens a plugin if necessary.
     ///
     /// # Errors
     /// Why it cannot be opened.
@@ -409,8 +404,8 @@ impl Engine {
         }
     }
 
-    /// Who may be called while a plan runs: the owners of its passes and instruments, those who check a property that a
-    /// pass of it requires or establishes, and all that bring operators, since any pass may write those into a module.
+    /// Returns the owners that may be called while a plan runs: those of its passes and instruments, of checkers for properties that its
+    /// passes require or establish, and of all operators, because any pass may add those to a module.
     pub(crate) fn needed(&self, plan: &Plan) -> BTreeSet<OwnerId> {
         let registry = &self.registry;
         let passes = plan.passes(registry);
@@ -424,12 +419,12 @@ impl Engine {
         passes.chain(instruments).chain(checkers).chain(operators).collect()
     }
 
-    /// Opens the plugins that a plan may call, so that none is refused after work was done. Libraries that the lockfile
-    /// does not know are tried before ([`Engine::tries_first`]), and afterwards the lockfile is brought up to date. A
-    /// lockfile that cannot be written stops no run: then this returns a warning.
+    /// Opens the plugins that a plan may call, so that none is refused after work was done. First tries out libraries that are new or changed
+    /// according to the lockfile ([`Engine::tries_first`]), and finally updates the lockfile. If the lockfile cannot be written, the run
+    /// continues, and a warning is returned.
     ///
     /// # Errors
-    /// The first, in the order of the manifest, that does not pass its trial or cannot be opened.
+    /// The first plugin, in the order of the manifest, that fails its trial or cannot be opened.
     pub fn open_for(&self, plan: &Plan) -> Result<Option<Report>, Error> {
         let needed = self.needed(plan);
         needed.iter().try_for_each(|owner| self.try_unknown(*owner))?;
@@ -440,29 +435,29 @@ impl Engine {
         }))
     }
 
-    /// Tries a plugin that is not open yet, if the lockfile does not know its library.
+    /// Tries out a plugin that is not open yet, if its library is not in the lockfile.
     fn try_unknown(&self, owner: OwnerId) -> Result<(), Error> {
         let plugin = self.plugin(owner).filter(|plugin| plugin.opened.get().is_none());
-        // In a process of its own it is tried when it is opened.
+        // An isolated plugin is tried out when it is opened.
         let plugin = plugin.filter(|plugin| !matches!(self.start_of(plugin), Ok(Some(_))));
         let unknown = plugin.filter(|plugin| self.lock.is_unknown(&plugin.listed.file));
         unknown.zip(self.trial.get()).map_or(Ok(()), |(plugin, trial)| trial(&plugin.listed))
     }
 }
 
-/// A plugin whose process did not end in order.
+/// Builds the error of a plugin whose process did not end cleanly.
 fn after_the_end(plugin: &Plugin, how: &str) -> Error {
     let message = format!("plugin `{}`: {how}", plugin.listed.meta.name);
     let help = "the result is complete; correct what the plugin does when its process ends".to_string();
     Error::Ended { message, help, code: crate::report::error::exit::PLUGIN }
 }
 
-/// Where a plugin's library is.
+/// The location of a plugin's library.
 struct Located {
     file: PathBuf,
-    /// A private copy, where one was made.
+    /// A private copy, if one was made.
     copy: Option<Library>,
-    /// Of a crate: what it is made of.
+    /// The inputs of a crate.
     digests: Option<CratePin>,
 }
 
@@ -476,7 +471,7 @@ impl Located {
     }
 }
 
-/// The file of each plugin, in the order of the manifest. Crates that the lockfile does not allow are not built.
+/// Returns the library file of each plugin, in the order of the manifest. Crates that the lockfile does not allow are not built.
 fn files(manifest: &Manifest, keeper: &mut Keeper, watcher: &dyn Watcher) -> Vec<Result<Located, Error>> {
     let allowed: Vec<Result<(), Error>> = manifest.plugins.iter().map(|entry| keeper.before_build(entry)).collect();
     let folder = |(entry, allowed): (&PluginEntry, &Result<(), Error>)| match &entry.source {
@@ -494,7 +489,7 @@ fn files(manifest: &Manifest, keeper: &mut Keeper, watcher: &dyn Watcher) -> Vec
     manifest.plugins.iter().zip(allowed).filter_map(file).collect()
 }
 
-/// The library of that name in the first folder that has it.
+/// Returns the library with that name from the first folder that contains it.
 pub(crate) fn search(name: &str, folders: &[PathBuf]) -> Result<PathBuf, Error> {
     let file = format!("{}{name}{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
     let found = folders.iter().map(|folder| folder.join(&file)).find(|path| path.exists());
@@ -509,11 +504,11 @@ pub(crate) fn search(name: &str, folders: &[PathBuf]) -> Result<PathBuf, Error> 
     })
 }
 
-/// The operator of a call, and the plugin that has it, opened.
+/// The operator of a call, and its plugin, opened.
 struct OperatorOf<'c> {
     name: &'c str,
     owner: OwnerId,
-    /// Its place among the operators of its plugin.
+    /// Index among the operators of its plugin.
     at: usize,
     plugin: &'c Opened,
 }
@@ -527,7 +522,7 @@ impl Infer for Engine {
 }
 
 impl Engine {
-    /// The legalization of a call, by the plugin that has its operator; `None` if it has none.
+    /// Legalizes a call with the plugin of its operator. Returns `None` if the operator has no legalization.
     ///
     /// # Errors
     /// If the operator is unknown, or this call cannot be legalized.
@@ -537,7 +532,7 @@ impl Engine {
         nested_rule(("legalization", name, whose), || self.in_rule(owner, name, || plugin.legalize(at, call)))
     }
 
-    /// The operator of a call that fits it.
+    /// Returns the operator of a call, after checking that the call fits it.
     fn operator_of<'c>(&'c self, call: Call<'c>) -> Result<OperatorOf<'c>, InferError> {
         let name = call.op().unwrap_or("a call");
         let Some((info, owner, at)) = self.registry.operator(name) else {
@@ -549,7 +544,7 @@ impl Engine {
         Ok(OperatorOf { name, owner, at, plugin })
     }
 
-    /// The answer of a rule.
+    /// Calls an inference rule.
     fn ask_rule(
         &self,
         plugin: &Opened,
@@ -560,7 +555,7 @@ impl Engine {
         self.in_rule(owner, name, || plugin.infer(at, call))
     }
 
-    /// Runs code of an operator; its panic names operator and plugin.
+    /// Runs code of an operator. If it panics, the error names the operator and plugin.
     fn in_rule<T>(
         &self,
         owner: OwnerId,
@@ -586,16 +581,17 @@ impl Engine {
     }
 }
 
-/// Rules ask for types of other calls; a rule that depends on itself would ask until the stack ends.
+/// Maximum nesting of rules. Rules can infer the types of other calls, and a rule that depends on itself would recurse until the stack
+/// overflows.
 const DEEPEST_RULE: u32 = 100;
 
 thread_local! {
-    /// How many rules ask inside each other, and whether they became too many.
+    /// The number of nested rules, and whether it exceeded the limit.
     static RULES: Cell<(u32, bool)> = const { Cell::new((0, false)) };
 }
 
-/// Asks a rule, unless too many ask inside each other. Then all of them fail, whatever they make of it: one that asks
-/// several times would take as long as if there were no limit.
+/// Calls a rule, unless too many are nested. In that case all of them fail, whatever they return, because a rule that calls several others
+/// would take exponential time even with the limit.
 fn nested_rule<T>(
     (what, name, plugin): (&str, &str, &str),
     ask: impl FnOnce() -> Result<T, InferError>,
@@ -628,7 +624,7 @@ impl script::Operators for Engine {
     }
 }
 
-/// Closures have the values of their options.
+/// Refuses options, because closures capture their values instead.
 fn check_made(info: &PassInfo) -> Result<(), Error> {
     let Some(option) = info.options.first() else { return Ok(()) };
     Err(Error::Request {

@@ -1,4 +1,4 @@
-//! Where the result goes: a file, what a link leads to, a pipe or device, or standard output.
+//! The destination of a result: a file, the target of a link, a pipe or device, or standard output.
 
 pub(crate) mod stdio;
 
@@ -10,27 +10,27 @@ use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// A place for the result, looked at before anything runs.
+/// A destination for the result, checked before anything runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
     /// Standard output.
     Stdout,
-    /// A file that is written all or nothing.
+    /// A file that is written atomically.
     File {
         /// The path as given.
         shown: PathBuf,
-        /// What it leads to, links followed.
+        /// The resolved path.
         path: PathBuf,
     },
-    /// Something that must keep what it is: a pipe, a device, a file with several names or of another owner.
+    /// A destination that must not be replaced: a pipe, a device, or a file that has several names or another owner.
     Through(PathBuf),
 }
 
 impl Output {
-    /// Finds out what is at a path, and whether it can be written; changes nothing. `-` is standard output.
+    /// Checks a path, and whether it can be written. Changes nothing. `-` is standard output.
     ///
     /// # Errors
-    /// If it is a folder, cannot be written, or lies in a folder that is not there.
+    /// If it is a folder, cannot be written, or its folder does not exist.
     pub fn look(shown: &Path) -> Result<Output, Error> {
         let wrong = |message: String| Error::Output { path: shown.to_path_buf(), message };
         if shown == Path::new("-") || shown == Path::new("/dev/stdout") {
@@ -54,10 +54,10 @@ impl Output {
         }
     }
 
-    /// Standard output.
+    /// Returns standard output.
     ///
     /// # Errors
-    /// If this process began without one: what is written there would be lost in silence.
+    /// If this process was started without one, because output would be lost silently.
     pub fn stdout() -> Result<Output, Error> {
         check_stdout().map(|()| Output::Stdout)
     }
@@ -72,7 +72,7 @@ impl Output {
         if !from_start(folder).is_dir() {
             return Err(wrong(format!("its folder {} does not exist; create it first", folder.display())));
         }
-        // What is there was looked at before; a name that is too long is found in no other way.
+        // Existing files were checked above. This is the only way to detect a name that is too long.
         if let Err(error) = std::fs::symlink_metadata(from_start(&path))
             && error.kind() != io::ErrorKind::NotFound
         {
@@ -82,8 +82,7 @@ impl Output {
         Ok(Output::File { shown: shown.to_path_buf(), path })
     }
 
-    /// Whether both are standard output or lead to one file, which can only have one content. A pipe or device takes what
-    /// comes.
+    /// Returns true if both are standard output or lead to one file, which can hold only one result. Pipes and devices accept several.
     pub fn is_same(&self, other: &Output) -> bool {
         match (self, other) {
             (Output::Stdout, Output::Stdout) => true,
@@ -92,18 +91,18 @@ impl Output {
         }
     }
 
-    /// Whether it is the file at a path.
+    /// Returns true if it is the file at a path.
     pub fn leads_to(&self, path: &Path) -> bool {
         self.identity().is_some_and(|own| own == identity(path))
     }
 
-    /// The file that it is; nothing for standard output, a pipe or a device, which take what comes.
+    /// Returns the identity of the file; `None` for standard output, pipes and devices, which accept several results.
     pub(crate) fn identity(&self) -> Option<Identity> {
         let own = self.path();
         (!own.as_os_str().is_empty() && !is_special(own)).then(|| identity(own))
     }
 
-    /// What it leads to; empty for standard output.
+    /// Returns the resolved path; empty for standard output.
     fn path(&self) -> &Path {
         match self {
             Output::Stdout => Path::new(""),
@@ -114,7 +113,7 @@ impl Output {
     /// Writes the result.
     ///
     /// # Errors
-    /// If it cannot be written, although it looked so before.
+    /// If it cannot be written, although the earlier check succeeded.
     pub fn write(&self, text: &str) -> Result<(), Error> {
         match self {
             Output::Stdout => to_stdout(text),
@@ -122,10 +121,10 @@ impl Output {
         }
     }
 
-    /// Writes a result that is no text.
+    /// Writes a binary result.
     ///
     /// # Errors
-    /// As [`Output::write`]; also if it is standard output, which is for people and for text.
+    /// As for [`Output::write`]; also if it is standard output, which is for text.
     pub fn write_bytes(&self, bytes: &[u8]) -> Result<(), Error> {
         match self {
             Output::Through(path) => self.written(through(path).and_then(|mut file| file.write_all(bytes))),
@@ -133,10 +132,10 @@ impl Output {
         }
     }
 
-    /// Writes what `content` writes into the file that it is given. A pipe or a device gets it when that is complete.
+    /// Writes what `content` writes to the file that it is given. A pipe or a device receives it once it is complete.
     ///
     /// # Errors
-    /// As [`Output::write_bytes`], and those of `content`.
+    /// As for [`Output::write_bytes`], and the errors of `content`.
     pub fn write_with(&self, content: impl FnOnce(&mut File) -> io::Result<()>) -> Result<(), Error> {
         self.written(match self {
             Output::Stdout => return Err(stdout_error("it is for text; name a file with -o".to_string())),
@@ -153,31 +152,31 @@ impl Output {
         written.map_err(|error| Error::Write { path: shown.to_path_buf(), message: error.to_string() })
     }
 
-    /// Where the last good module goes when a step fails: `out.py` → `out.failed.py`. Nowhere, if the result is not
-    /// for a file of its own.
+    /// Returns the path for the last good module when a step fails: `out.py` → `out.failed.py`. Returns `None` if the result does not go to a
+    /// regular file.
     pub fn failed(&self) -> Option<PathBuf> {
         let Output::File { shown, .. } = self else { return None };
         let stem = shown.file_stem().unwrap_or_default().to_string_lossy();
         let extension = shown.extension().map_or(String::new(), |ext| format!(".{}", ext.to_string_lossy()));
         let end = format!(".failed{extension}");
-        // Names of files have at most 255 bytes: the output's own may leave too few for more.
+        // File names have at most 255 bytes, so the stem may have to be shortened.
         let room = stem.floor_char_boundary(255_usize.saturating_sub(end.len()));
         Some(shown.with_file_name(format!("{}{end}", &stem[..room])))
     }
 }
 
-/// What a command writes.
+/// The kind of result that a command writes.
 #[derive(Clone, Copy)]
 pub(crate) enum Written {
     /// TVMScript.
     Module,
     /// Arrays.
     Arrays,
-    /// Code of a machine.
+    /// Machine code.
     Code,
 }
 
-/// Ends of names of files that hold models, arrays or code in a form of their own.
+/// Extensions of files that hold models, arrays or code in their own formats.
 const FORMS: [&str; 28] = [
     "a",
     "bc",
@@ -210,10 +209,10 @@ const FORMS: [&str; 28] = [
 ];
 
 impl Written {
-    /// Refuses a file that is named like one of another form, which would be misread later.
+    /// Refuses a file whose extension belongs to another format, because it would be misread later.
     ///
     /// # Errors
-    /// If it is.
+    /// If it does.
     pub(crate) fn check(self, shown: &Path) -> Result<(), Error> {
         let (what, end, own): (_, _, &[&str]) = match self {
             Written::Module => ("TVMScript", "py", &["py"]),
@@ -235,7 +234,7 @@ impl Written {
 /// Writes to standard output.
 ///
 /// # Errors
-/// If it cannot be written. A reader that went away gets no message, but what was to be written is lost.
+/// If it cannot be written. There is no message if the reader has closed the pipe, but the output is lost.
 pub fn to_stdout(text: &str) -> Result<(), Error> {
     check_stdout()?;
     let written = match KEPT.get() {
@@ -254,8 +253,8 @@ pub fn to_stdout(text: &str) -> Result<(), Error> {
 /// Standard output, once [`keep_stdout`] was called.
 static KEPT: OnceLock<File> = OnceLock::new();
 
-/// Keeps standard output for results: what plugins print there goes to standard error from now on. On systems other than
-/// Unix it stays where it is.
+/// Reserves standard output for results: what plugins print there goes to standard error from now on. Has no effect on systems other than
+/// Unix.
 ///
 /// # Errors
 /// If the system has no more file descriptors.
@@ -276,13 +275,13 @@ fn stdout_error(message: String) -> Error {
     Error::Write { path: PathBuf::from("<stdout>"), message }
 }
 
-/// Whether there is a standard output.
+/// Checks that this process has a standard output.
 fn check_stdout() -> Result<(), Error> {
     let message = "it was closed when passhost began; open it, as with `> FILE`, or name a file with -o";
     if stdio::stdout_was_closed() { Err(stdout_error(message.to_string())) } else { Ok(()) }
 }
 
-/// A path as seen from the folder in which this was called first: a plugin can change that of the process.
+/// Resolves a path relative to the folder in which this was first called, because a plugin can change the folder of the process.
 pub(crate) fn from_start(path: &Path) -> PathBuf {
     static START: OnceLock<PathBuf> = OnceLock::new();
     START.get_or_init(|| std::env::current_dir().unwrap_or_default()).join(path)
@@ -296,10 +295,10 @@ fn is_special(path: &Path) -> bool {
     std::fs::metadata(from_start(path)).is_ok_and(|found| !found.is_file())
 }
 
-/// What two paths share that lead to one file, also to one that is not there yet.
+/// The identity of a file: equal for all paths that lead to the file, even if it does not exist yet.
 pub(crate) type Identity = (PathBuf, Option<(u64, u64)>);
 
-/// Links are followed; a hard link is the same file under a name of its own, which counts on Unix.
+/// Returns the identity of a path. Links are followed, and on Unix, hard links to a file are equal.
 pub(crate) fn identity(path: &Path) -> Identity {
     #[cfg(unix)]
     if let Ok(found) = std::fs::metadata(from_start(path)) {
@@ -313,7 +312,7 @@ pub(crate) fn identity(path: &Path) -> Identity {
     (place().unwrap_or_else(|| path.to_path_buf()), None)
 }
 
-/// The same of an open file; nothing where nothing tells files apart.
+/// Returns the identity of an open file; `None` if the system does not provide one.
 pub(crate) fn identity_of(file: &std::fs::File) -> Option<Identity> {
     #[cfg(unix)]
     return file.metadata().ok().map(|found| {
@@ -324,10 +323,10 @@ pub(crate) fn identity_of(file: &std::fs::File) -> Option<Identity> {
     None
 }
 
-/// What a link leads to, even if nothing is there yet.
+/// Resolves a link, even if its target does not exist.
 pub(crate) fn follow(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_path_buf();
-    // As many as Linux follows.
+    // Linux follows the same number.
     for _ in 0..40 {
         match std::fs::read_link(from_start(&path)) {
             Ok(target) => path = folder(&path).join(target),
@@ -337,29 +336,29 @@ pub(crate) fn follow(path: &Path) -> io::Result<PathBuf> {
     Err(io::Error::other("too many links"))
 }
 
-/// A temporary file that nothing is left of, also where the process ends before it is dropped.
+/// A temporary file that is removed even if the process ends before it is dropped.
 struct Temporary {
     file: tempfile::NamedTempFile,
     noted: Option<process::Noted>,
 }
 
-/// A file beside `path`, with the mode that a new file gets from the umask.
+/// Creates a file next to `path`, with the mode that a new file gets from the umask.
 fn temporary(path: &Path) -> io::Result<Temporary> {
     let folder = folder(path);
     let mut noted = None;
-    // It is noted before it is there: nothing of it is left whenever the process ends.
+    // The file is registered before it is created, so that it is removed whenever the process ends.
     let make = |path: &Path| {
         noted = Some(process::temporary(path));
         OpenOptions::new().read(true).write(true).create_new(true).open(path)
     };
-    // The name of the temporary file would only be in the way.
+    // The name of the temporary file would only distract.
     let file = tempfile::Builder::new().prefix(".passhost").make_in(from_start(folder), make);
     let file = file.map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => {
             io::Error::new(error.kind(), format!("its folder {} does not exist", folder.display()))
         }
         kind => {
-            // Its own words: not every error has a kind.
+            // Use the error's own text, because not every error has a kind.
             let own = error.get_ref().and_then(|error| error.source()).map(ToString::to_string);
             own.map_or(error, |why| io::Error::new(kind, why))
         }
@@ -367,7 +366,7 @@ fn temporary(path: &Path) -> io::Result<Temporary> {
     Ok(Temporary { file, noted })
 }
 
-/// Whether another file in its place would be the same for everybody.
+/// Returns true if replacing the file would not be noticeable to other users.
 #[cfg(unix)]
 fn can_be_replaced(path: &Path, found: &Metadata) -> bool {
     use std::os::unix::fs::MetadataExt;
@@ -380,17 +379,17 @@ fn can_be_replaced(path: &Path, _: &Metadata) -> bool {
     temporary(path).is_ok()
 }
 
-/// More than any manifest, lockfile or pipeline has.
+/// Maximum size of a manifest, lockfile or pipeline.
 const SMALL: u64 = 64 << 20;
 
-/// Reads a file of settings: not from a named pipe, which could wait for ever, nor more than [`SMALL`].
+/// Reads a configuration file. Refuses named pipes, which could block forever, and files larger than [`SMALL`].
 ///
 /// # Errors
-/// If it cannot be read, or should not.
+/// If it cannot be read, or is refused.
 pub(crate) fn read_small(path: &Path) -> io::Result<Vec<u8>> {
     let place = from_start(path);
     let kind = std::fs::metadata(&place)?.file_type();
-    // Those of shells are open already.
+    // Pipes of shells are already open.
     let is_open = ["/dev", "/proc"].iter().any(|folder| place.starts_with(folder));
     if is_pipe(kind) && !is_open {
         return Err(io::Error::other("a named pipe, which may never be written to"));
@@ -403,10 +402,10 @@ pub(crate) fn read_small(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// More than any module has: places in a text are numbers of 32 bits.
+/// Maximum size of a module, because positions in its text are 32-bit numbers.
 const LARGEST: u64 = u32::MAX as u64;
 
-/// Reads a module from a file; from another kind of file as [`read_stream`] does.
+/// Reads a module from a file. Other kinds of files are read like [`read_stream`] does.
 ///
 /// # Errors
 /// If it cannot be read, or is too long.
@@ -419,11 +418,10 @@ pub(crate) fn read_large(path: &Path) -> io::Result<Vec<u8>> {
     if found.is_file() && found.len() > 0 { std::fs::read(path) } else { read_stream(file) }
 }
 
-/// Reads a module from what says nothing of its length. What begins with anything but text is read no further: it may have
-/// no end.
+/// Reads a module from a source of unknown length. If it does not begin with text, the rest is not read, because it may be endless.
 ///
 /// # Errors
-/// As [`read_large`].
+/// As for [`read_large`].
 pub(crate) fn read_stream(mut from: impl Read) -> io::Result<Vec<u8>> {
     const START: u64 = 64 << 10;
     let mut bytes = Vec::new();
@@ -449,12 +447,12 @@ fn is_pipe(_: FileType) -> bool {
     false
 }
 
-/// All or nothing; what was there keeps its mode.
+/// Replaces a file atomically, keeping its mode.
 pub(crate) fn replace(path: &Path, content: impl AsRef<[u8]>) -> io::Result<()> {
     replace_with(path, |file| file.write_all(content.as_ref()))
 }
 
-/// The same with what `content` writes.
+/// Like [`replace`], with what `content` writes.
 fn replace_with(path: &Path, content: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
     let Temporary { mut file, noted } = temporary(path)?;
     content(file.as_file_mut())?;
@@ -467,12 +465,12 @@ fn replace_with(path: &Path, content: impl FnOnce(&mut File) -> io::Result<()>) 
     persisted
 }
 
-/// A pipe or a device, to be written.
+/// Opens a pipe or a device for writing.
 fn through(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).truncate(true).open(from_start(path))
 }
 
-/// Writes through what `content` writes; that may seek, which pipes and devices cannot.
+/// Writes to a pipe or device what `content` writes. `content` may seek, which pipes and devices cannot.
 fn copy_through(path: &Path, content: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
     let no_room = |error: io::Error| {
         io::Error::new(error.kind(), format!("no temporary file in {}: {error}", std::env::temp_dir().display()))

@@ -1,5 +1,5 @@
-//! Whether this process began with a standard output. The standard library opens `/dev/null` in the place of one that is
-//! closed, before `main`: what is written there would be lost without an error.
+//! Detects whether this process was started with a standard output. Before `main`, the standard library opens `/dev/null` in place of a
+//! closed one, where output would be lost without an error.
 
 #[cfg(unix)]
 mod at_start {
@@ -14,7 +14,7 @@ mod at_start {
     #[cfg_attr(target_vendor = "apple", unsafe(link_section = "__DATA,__mod_init_func"))]
     static CONSTRUCTOR: extern "C" fn() = look;
 
-    /// Runs before the standard library is ready, so it does no more than ask the system.
+    /// Runs before the standard library is initialized, so it only makes a system call.
     extern "C" fn look() {
         // SAFETY: the call takes numbers and changes nothing.
         let flags = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFD) };
@@ -26,7 +26,7 @@ mod at_start {
     }
 }
 
-/// Whether standard output was closed when this process began.
+/// Returns true if standard output was closed when this process was started.
 pub(crate) fn stdout_was_closed() -> bool {
     #[cfg(unix)]
     return at_start::stdout_was_closed();

@@ -1,4 +1,4 @@
-//! Writes the module after passes into a folder, one numbered file each.
+//! Writes the module after passes into a folder, as numbered files.
 
 use crate::files::replace;
 use crate::report::error::Error;
@@ -14,27 +14,27 @@ use std::sync::Arc;
 /// The instrument. Files are `000_relax.Normalize.py`, …, in the order in which passes end.
 pub struct Dump {
     folder: PathBuf,
-    /// Also what changed nothing.
+    /// True to write also modules that did not change.
     all: bool,
     operators: Arc<dyn Operators>,
     written: usize,
-    /// The module before each pass that runs now.
+    /// The module before each pass in progress.
     before: Vec<Module>,
-    /// The text of the module that was printed last.
+    /// The module that was printed last, with its text.
     printed: Option<(Module, String)>,
     failure: Failure,
 }
 
-/// What kept a module from being written, shared with the instrument: a file is no reason for the run to stop.
+/// The failure that prevented a module from being written, shared with the instrument, because it does not stop the run.
 pub type Failure = Rc<RefCell<Option<Error>>>;
 
 impl Dump {
-    /// Writes to a folder that is there; only where the text changed, unless `all`.
+    /// Creates an instrument that writes to an existing folder. Unless `all` is true, it writes only modules whose text changed.
     pub fn new(folder: PathBuf, all: bool, operators: Arc<dyn Operators>) -> Dump {
         Dump { folder, all, operators, written: 0, before: Vec::new(), printed: None, failure: Failure::default() }
     }
 
-    /// Where the first failure is told; nothing is written after it.
+    /// Returns the cell for the first failure, after which nothing more is written.
     pub fn failure(&self) -> Failure {
         Rc::clone(&self.failure)
     }
@@ -55,10 +55,10 @@ impl Dump {
     }
 }
 
-/// A longer name is cut: the whole name of a file has 255 bytes.
+/// Maximum length of the pass name, because a file name has at most 255 bytes.
 const LONGEST: usize = 200;
 
-/// A name of a pass as part of a file name, on every system.
+/// Makes the name of a pass valid in file names of every system.
 fn file_name(pass: &str) -> String {
     let end = pass.floor_char_boundary(LONGEST);
     pass[..end].replace(|c: char| c.is_control() || "<>:\"/\\|?*".contains(c), "_")
@@ -78,7 +78,7 @@ impl PassInstrument for Dump {
         if before.as_ref().is_some_and(|before| before.same(module)) {
             return Ok(());
         }
-        // What a Sequential made is in the file of its last member.
+        // The result of a Sequential is in the file of its last member.
         if !self.all && self.printed.as_ref().is_some_and(|(written, _)| written.same(module)) {
             return Ok(());
         }

@@ -1,4 +1,4 @@
-//! What passes do to memory: bytes of the module's bodies, and resident memory of the process.
+//! Measures the effect of passes on memory: bytes of the module's bodies, and resident memory of the process.
 
 use passhost_lang::PassError;
 use passhost_lang::ir::{Body, Module};
@@ -7,30 +7,30 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-/// What one pass did.
+/// The effect of one pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
     /// Full name of the pass.
     pub pass: String,
-    /// Whether it failed; its module is then the one before it.
+    /// True if it failed. The module is then the one before it.
     pub failed: bool,
-    /// Bytes of the module's bodies before and after; a body that several functions share counts once.
+    /// Bytes of the module's bodies before and after. A body that several functions share counts once.
     pub bodies: (usize, usize),
-    /// Change of resident memory in bytes, where the system tells it.
+    /// Change of resident memory in bytes, if the system provides it.
     pub resident: Option<i64>,
 }
 
-/// Tells the resident memory of the process in bytes.
+/// Returns the resident memory of the process in bytes.
 type Resident = Box<dyn Fn() -> Option<u64>>;
 
 struct Kept {
     resident: Resident,
     rows: Vec<Row>,
-    /// Bytes and resident memory at the begin of each pass that runs now.
+    /// Bytes and resident memory at the start of each pass in progress.
     open: Vec<(usize, Option<u64>)>,
 }
 
-/// What all passes did, in the order in which they ended. Clones share it.
+/// The effects of all passes, in the order in which they ended. Clones share them.
 #[derive(Clone)]
 pub struct Memory(Rc<RefCell<Kept>>);
 
@@ -41,36 +41,36 @@ impl Default for Memory {
 }
 
 impl Memory {
-    /// Of this process.
+    /// Measures this process.
     pub fn new() -> Memory {
         Memory::with_resident(Box::new(resident))
     }
 
-    /// With another source of the resident memory, for tests.
+    /// Uses another source of the resident memory, for tests.
     pub fn with_resident(resident: Resident) -> Memory {
         Memory(Rc::new(RefCell::new(Kept { resident, rows: Vec::new(), open: Vec::new() })))
     }
 
-    /// The instrument that looks before and after each pass.
+    /// Creates the instrument that measures before and after each pass.
     pub fn instrument(&self) -> Box<dyn PassInstrument> {
         Box::new(Look(self.clone()))
     }
 
-    /// What was seen until now.
+    /// Returns the rows collected so far.
     pub fn rows(&self) -> Vec<Row> {
         self.0.borrow().rows.clone()
     }
 }
 
-/// Bytes of the bodies of a module, each body once.
+/// Returns the bytes of the bodies of a module, counting each body once.
 pub fn bytes_of(module: &Module) -> usize {
     let mut seen = BTreeSet::new();
-    // The sections of a body are nobody else's.
+    // A body does not share its sections.
     let is_new = |body: &&Body| seen.insert(std::ptr::from_ref(body.raw()).addr());
     module.functions().map(|(_, body)| body).filter(is_new).map(Body::byte_size).sum()
 }
 
-/// Resident memory of this process, as Linux tells it in kB.
+/// Returns the resident memory of this process, which Linux reports in kB.
 fn resident() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;

@@ -1,12 +1,11 @@
-//! The instruments of a run, and the rules by which they are called.
+//! The instruments of a run, and the rules for calling them.
 //!
-//! `enter` in order; if one fails, those already entered are exited in reverse, the list is cleared, and nothing runs.
-//! `should_run` of all; all must agree. `run_before` in order, but of clocks last; whoever's succeeded gets exactly one
-//! `run_after` or `run_failed`, clocks first, also when another instrument failed. `exit` in order; a failure clears the
-//! list, and later ones are not exited. A panic is a failure, and who panicked is not called again. The first failure
-//! stops the run; others that follow from it are told beside it. A run that keeps going leaves
-//! an instrument out that failed, and nothing else. In a run as TVM does it there is no `run_failed`, and nobody is told
-//! of the end of a pass once anybody failed in it.
+//! `enter` is called in order. If one fails, those already entered are exited in reverse, the list is cleared, and nothing runs. `should_run`
+//! is called on all, and all must agree. `run_before` is called in order, clocks last. Every instrument whose `run_before` succeeded gets
+//! exactly one `run_after` or `run_failed`, clocks first, even if another instrument failed. `exit` is called in order; a failure clears the
+//! list, and later instruments are not exited. A panic is a failure, and an instrument that panicked is not called again. The first failure
+//! stops the run, and failures that follow from it are reported with it. A run that keeps going only leaves out an instrument that failed. In
+//! a TVM-compatible run there is no `run_failed`, and no instrument gets the end of a pass once any instrument failed in it.
 
 pub mod dump;
 pub mod memory;
@@ -29,32 +28,32 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-/// One instrument, and whose it is.
+/// An instrument with its owner.
 pub struct Instrument {
     name: Rc<str>,
     plugin: String,
     file: Option<PathBuf>,
     what: Rc<RefCell<What>>,
-    /// It is one of an outer context, which enters and exits it.
+    /// True if it belongs to an outer context, which enters and exits it.
     inherited: bool,
-    /// It failed in a run that went on.
+    /// True if it failed in a run that continued.
     left_out: bool,
-    /// It measures the pass, and not what others do around it.
+    /// True if it measures only the pass, without the other instruments.
     clock: bool,
 }
 
 enum What {
     Own(Box<dyn PassInstrument>),
-    /// Of a plugin that this program links.
+    /// An instrument of a plugin that this program links.
     Linked(Box<dyn PassInstrument>),
     Plugins(Box<dyn OfPlugin>),
 }
 
-/// An instrument of a plugin, wherever that runs.
+/// An instrument of a plugin, in any process.
 pub(crate) trait OfPlugin: PassInstrument {
-    /// Whether it panicked; then it is not called any more.
+    /// Returns true if it panicked; it is then not called any more.
     fn panicked(&self) -> bool;
-    /// Gives it back to its plugin.
+    /// Returns it to its plugin.
     ///
     /// # Errors
     /// If its destructor failed.
@@ -72,23 +71,23 @@ impl OfPlugin for PluginInstrument {
 }
 
 impl Instrument {
-    /// One of the program that embeds the host.
+    /// Creates an instrument of the program that embeds the host.
     pub fn new(name: &str, instrument: Box<dyn PassInstrument>) -> Instrument {
         Instrument::of(name, &Owner::embedder(), What::Own(instrument))
     }
 
-    /// One that measures passes: it is told last that a pass begins, and first that it ended, so that what others do
-    /// around the pass is not in it.
+    /// Creates an instrument that measures passes. It is called last before a pass and first after it, so that other instruments are not
+    /// measured.
     pub fn clock(name: &str, instrument: Box<dyn PassInstrument>) -> Instrument {
         Instrument { clock: true, ..Instrument::new(name, instrument) }
     }
 
-    /// One of a plugin.
+    /// Creates an instrument of a plugin.
     pub(crate) fn of_plugin(name: &str, owner: &Owner, instrument: Box<dyn OfPlugin>) -> Instrument {
         Instrument::of(name, owner, What::Plugins(instrument))
     }
 
-    /// One of a plugin that this program links, called as a function of the program.
+    /// Creates an instrument of a plugin that this program links, whose functions are called directly.
     pub(crate) fn linked(name: &str, owner: &Owner, instrument: Box<dyn PassInstrument>) -> Instrument {
         Instrument::of(name, owner, What::Linked(instrument))
     }
@@ -98,32 +97,32 @@ impl Instrument {
         Instrument { name: name.into(), plugin, file, what, inherited: false, left_out: false, clock: false }
     }
 
-    /// The same one for a context inside the one that has it.
+    /// Returns the same instrument for a context inside of the one that has it.
     pub(crate) fn inherited(&self) -> Instrument {
         let (name, plugin, file) = (Rc::clone(&self.name), self.plugin.clone(), self.file.clone());
         let (left_out, clock) = (self.left_out, self.clock);
         Instrument { name, plugin, file, what: Rc::clone(&self.what), inherited: true, left_out, clock }
     }
 
-    /// Whether a plugin made it for the time that a context is entered.
+    /// Returns true if a plugin created it, only for the time that a context is entered.
     fn is_made(&self) -> bool {
         !self.inherited && self.what.try_borrow().is_ok_and(|what| !matches!(*what, What::Own(_)))
     }
 }
 
-/// Notes that an instrument is called, if it is one of a plugin.
+/// Records that an instrument of a plugin is called, for the crash handler.
 pub(crate) fn doing(name: &str, plugin: &str, file: Option<&Path>, event: &str) -> Option<process::Doing> {
     let file = file?.as_os_str().as_encoded_bytes();
     let call = process::Call { kind: Kind::Instrument, step: 0, name, plugin, file, about: event };
     Some(process::begin(&call))
 }
 
-/// Who got `run_before` of a pass, and is owed an end of it.
+/// The instruments that got `run_before` of a pass and must get its end.
 #[must_use = "each of them must be called when the pass has ended"]
 #[derive(Debug)]
 pub struct Started(Vec<usize>);
 
-/// Who is being called, for what it reports: shared with the host's services.
+/// The name of the instrument being called, to which its reports are attributed. Shared with the host's services.
 pub(crate) type Speaking = Rc<RefCell<Option<Rc<str>>>>;
 
 /// The instruments of a context, in the order in which they are called.
@@ -133,35 +132,35 @@ pub struct Instruments {
     mode: Mode,
     failures: Vec<Error>,
     speaking: Speaking,
-    /// Libraries of plugins of which one panicked, and where.
+    /// Libraries of plugins with an instrument that panicked, with the reason.
     panicked: BTreeMap<PathBuf, String>,
-    /// Passes that were begun and have not ended.
+    /// Number of passes in progress.
     open: usize,
 }
 
 /// How a run calls its instruments.
 #[derive(Clone, Default)]
 pub(crate) struct Mode {
-    /// One that fails is left out from then on, and everything else goes on.
+    /// True to leave out an instrument that fails, and continue otherwise.
     pub(crate) keep_going: bool,
     /// The rules of the run.
     pub(crate) compat: Compat,
-    /// Where each call is to be a span.
+    /// The trace in which each call is a span.
     pub(crate) trace: Option<Trace>,
 }
 
 impl Instruments {
-    /// Adds one behind the others.
+    /// Appends an instrument.
     pub fn push(&mut self, instrument: Instrument) {
         self.list.push(instrument);
     }
 
-    /// How they are called from now on; gives how they were.
+    /// Sets how they are called, and returns the previous mode.
     pub(crate) fn mode(&mut self, mode: Mode) -> Mode {
         std::mem::replace(&mut self.mode, mode)
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no instruments.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
@@ -170,7 +169,7 @@ impl Instruments {
         Rc::clone(&self.speaking)
     }
 
-    /// Why a plugin cannot be trusted any more, if an instrument of it panicked.
+    /// Returns the reason why a plugin is no longer trusted, if an instrument of it panicked.
     pub(crate) fn panicked(&self, library: &Path) -> Option<String> {
         self.panicked.get(library).cloned()
     }
@@ -181,15 +180,15 @@ impl Instruments {
         }
     }
 
-    /// Failures that did not stop anything, or that followed from one that did; they are forgotten here.
+    /// Removes and returns failures that did not stop the run, or that followed from one that did.
     pub fn take_failures(&mut self) -> Vec<Error> {
         std::mem::take(&mut self.failures)
     }
 
-    /// One of a plugin could not be made.
+    /// Handles an instrument of a plugin that could not be created.
     ///
     /// # Errors
-    /// That, unless everything else goes on.
+    /// That failure, unless the run keeps going.
     pub(crate) fn not_made(&mut self, name: &str, owner: &Owner, failure: &RunFailure) -> Result<(), Error> {
         let kept = Some(if self.mode.keep_going { Kept::WentOn } else { Kept::Nothing });
         if matches!(failure, RunFailure::Panic(_)) {
@@ -205,7 +204,7 @@ impl Instruments {
         Ok(())
     }
 
-    /// The context is entered.
+    /// Enters all instruments with the context.
     ///
     /// # Errors
     /// The first failure. Those entered before it are exited, and the list is empty.
@@ -226,10 +225,10 @@ impl Instruments {
         Ok(())
     }
 
-    /// The context is left.
+    /// Exits all instruments with the context.
     ///
     /// # Errors
-    /// The first failure. Instruments behind it are not exited, and the list is empty.
+    /// The first failure. Later instruments are not exited, and the list is empty.
     pub fn exit(&mut self) -> Result<(), Error> {
         for at in 0..self.list.len() {
             if self.list[at].inherited {
@@ -243,10 +242,10 @@ impl Instruments {
         Ok(())
     }
 
-    /// Exits these and enters others in their place.
+    /// Exits these instruments and enters others instead.
     ///
     /// # Errors
-    /// The first failure; the list is empty then.
+    /// The first failure, after which the list is empty.
     pub fn replace(&mut self, others: Vec<Instrument>) -> Result<(), Error> {
         self.exit()?;
         self.clear();
@@ -254,7 +253,7 @@ impl Instruments {
         self.enter()
     }
 
-    /// Asks all whether a pass may run; gives the names of those that veto it.
+    /// Asks all instruments whether a pass may run, and returns the names of those that veto it.
     ///
     /// # Errors
     /// The first failure.
@@ -268,10 +267,10 @@ impl Instruments {
         Ok(vetoes)
     }
 
-    /// A pass is going to run.
+    /// Calls `run_before` of all instruments.
     ///
     /// # Errors
-    /// The first failure. Those that were told before it were told that the pass failed.
+    /// The first failure. Instruments called before it get `run_failed`.
     pub fn run_before(&mut self, module: &Module, pass: &PassFacts<'_>) -> Result<Started, Error> {
         let mut started = Started(Vec::with_capacity(self.list.len()));
         for at in self.clocks_last() {
@@ -288,10 +287,10 @@ impl Instruments {
         Ok(started)
     }
 
-    /// A pass ran and gave `module`.
+    /// Calls `run_after` of all started instruments, with the result of the pass.
     ///
     /// # Errors
-    /// The first failure; all that were started are told nevertheless.
+    /// The first failure. All started instruments are called regardless.
     pub fn run_after(&mut self, started: Started, module: &Module, pass: &PassFacts<'_>) -> Result<(), Error> {
         self.open = self.open.saturating_sub(1);
         let mut first = Ok(());
@@ -309,7 +308,7 @@ impl Instruments {
         first
     }
 
-    /// A pass failed; `module` is the one before it.
+    /// Calls `run_failed` of all started instruments. `module` is the one before the pass.
     pub fn run_failed(&mut self, started: Started, module: &Module, pass: &PassFacts<'_>, message: &str) {
         self.open = self.open.saturating_sub(1);
         if self.mode.compat.leaves_failed_passes_open() {
@@ -337,32 +336,32 @@ impl Instruments {
         started
     }
 
-    /// Drops all. What a destructor of a plugin does wrong is among the failures.
+    /// Drops all instruments. Failures of plugin destructors are added to the failures.
     pub fn clear(&mut self) {
         let all = std::mem::take(&mut self.list);
         self.close(all);
     }
 
-    /// Drops those that plugins made, in the same way.
+    /// Like [`Instruments::clear`], for the instruments that plugins created.
     pub(crate) fn clear_made(&mut self) {
         let (made, others) = std::mem::take(&mut self.list).into_iter().partition(Instrument::is_made);
         self.list = others;
         self.close(made);
     }
 
-    /// Handles of all, for a context inside.
+    /// Returns handles of all instruments, for an inner context.
     pub(crate) fn inherited(&self) -> Vec<Instrument> {
         self.list.iter().map(Instrument::inherited).collect()
     }
 
-    /// Whether a pass was begun that has not ended.
+    /// Returns true if a pass is in progress.
     pub(crate) fn is_watching(&self) -> bool {
         self.open > 0
     }
 
     fn close(&mut self, all: Vec<Instrument>) {
         for Instrument { name, plugin, file, what, inherited, .. } in all {
-            // A context inside can still have it; the last one closes it.
+            // An inner context can still have it. The last one closes it.
             let Some(What::Plugins(instrument)) = Rc::into_inner(what).map(RefCell::into_inner) else { continue };
             let event = DESTRUCTOR;
             let doing = doing(&name, &plugin, file.as_deref(), event);
@@ -383,7 +382,7 @@ impl Instruments {
         }
     }
 
-    /// Notes a failure that followed from another.
+    /// Records a failure that followed from another.
     fn beside(&mut self, told: Result<(), Error>) {
         self.failures.extend(told.err().map(|error| match error {
             Error::Instrument { instrument, plugin, file, event, pass, message, .. } => {
@@ -393,8 +392,7 @@ impl Instruments {
         }));
     }
 
-    /// Calls one. In a run that keeps going a failure leaves it out, and the answer is `instead`, as it is for one that
-    /// was left out before.
+    /// Calls one instrument. In a run that keeps going, a failure removes it, and `instead` is returned, now and in later calls.
     fn call<R>(
         &mut self,
         at: usize,
@@ -403,7 +401,7 @@ impl Instruments {
         instead: R,
         f: impl FnOnce(&mut dyn PassInstrument) -> Result<R, PassError>,
     ) -> Result<R, Error> {
-        // A failure in between can have cleared the list.
+        // A failure in the meantime may have cleared the list.
         let Some(instrument) = self.list.get_mut(at).filter(|instrument| !instrument.left_out) else {
             return Ok(instead);
         };

@@ -1,4 +1,4 @@
-//! Prints the module before and after passes: whole, single functions, or as what changed.
+//! Prints the module before and after passes: whole, single functions, or only changes.
 
 use crate::report::diff::unified;
 use anstyle::{AnsiColor, Style};
@@ -10,20 +10,20 @@ use script::Operators;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Which passes.
+/// A selection of passes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Passes {
-    /// None.
+    /// No passes.
     #[default]
     None,
-    /// Those with these full names.
+    /// The passes with these full names.
     Named(BTreeSet<String>),
-    /// All.
+    /// All passes except Sequentials.
     All,
 }
 
 impl Passes {
-    /// All are those that do something themselves: a Sequential is printed if it is named.
+    /// Returns true if the pass is selected. `All` does not include Sequentials, which are only printed by name.
     fn has(&self, pass: &PassFacts<'_>) -> bool {
         match self {
             Passes::None => false,
@@ -44,40 +44,40 @@ pub enum Changes {
     Module,
 }
 
-/// What is printed.
+/// The modules to print.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Printed {
     /// The module before these passes.
     pub before: Passes,
     /// The module after these passes.
     pub after: Passes,
-    /// What each pass that is no Sequential changed; nothing if that is nothing.
+    /// The changes of each pass, without Sequentials. Nothing is printed for passes that change nothing.
     pub changes: Option<Changes>,
-    /// Instead of modules these of their functions, each in a module of its own; empty for whole modules.
+    /// Names of functions to print instead of whole modules, each in its own module; empty for whole modules.
     pub functions: BTreeSet<String>,
-    /// Diffs are coloured.
+    /// True if diffs are coloured.
     pub coloured: bool,
 }
 
 impl Printed {
-    /// Whether there is anything to print.
+    /// Returns true if there is anything to print.
     pub fn prints(&self) -> bool {
         (&self.before, &self.after, self.changes) != (&Passes::None, &Passes::None, None)
     }
 }
 
-/// The instrument. Each text begins with a line `# before step 1: relax.Normalize (passhost-relax-passes)`, and a blank
-/// line follows it.
+/// The instrument. Each text begins with a line such as `# before step 1: relax.Normalize (passhost-relax-passes)`, and is followed by a
+/// blank line.
 pub struct PrintIr {
     printed: Printed,
     operators: Arc<dyn Operators>,
     out: Box<dyn FnMut(&str)>,
-    /// The module before each pass that runs now, where it is needed.
+    /// The module before each pass in progress, if it is needed.
     before: Vec<Module>,
 }
 
 impl PrintIr {
-    /// Prints to `out`.
+    /// Creates an instrument that prints to `out`.
     pub fn new(printed: Printed, operators: Arc<dyn Operators>, out: Box<dyn FnMut(&str)>) -> PrintIr {
         PrintIr { printed, operators, out, before: Vec::new() }
     }
@@ -87,7 +87,7 @@ impl PrintIr {
         (self.out)(&format!("# {when} step {position}: {name} ({plugin})\n{text}\n"));
     }
 
-    /// The module, or those of its functions that are asked for.
+    /// Prints the module, or the selected functions.
     fn text(&self, module: &Module) -> String {
         if self.printed.functions.is_empty() {
             return script::print(module, &*self.operators).unwrap_or_else(|error| format!("# {error}\n"));
@@ -104,7 +104,7 @@ impl PrintIr {
         }
     }
 
-    /// What differs between two modules; `None` if that is nothing.
+    /// Prints the difference between two modules; `None` if there is none.
     fn difference(&self, before: &Module, after: &Module, how: Changes) -> Option<String> {
         if before.same(after) {
             return None;
@@ -129,7 +129,7 @@ impl PrintIr {
     }
 }
 
-/// Functions that are new, gone, or not as they were.
+/// Returns the names of new, removed and changed functions.
 fn changed_functions<'m>(before: &'m Module, after: &'m Module) -> BTreeSet<&'m str> {
     let differs = |a: &'m Module, b: &'m Module| {
         a.functions().filter(|(name, body)| !b.get(name).is_some_and(|other| other.same(body))).map(|(name, _)| name)
@@ -137,7 +137,7 @@ fn changed_functions<'m>(before: &'m Module, after: &'m Module) -> BTreeSet<&'m 
     differs(before, after).chain(differs(after, before)).collect()
 }
 
-/// A diff with what went in red, what came in green, and where that is in cyan.
+/// Colours a diff: removed lines red, added lines green, and positions cyan.
 fn paint(diff: &str) -> String {
     let paint = |line: &str| {
         let colour = match line.as_bytes().first() {

@@ -1,13 +1,13 @@
-//! The rules of the list, with instruments of this process that write down how they are called.
+//! Tests of the calling rules, with instruments of this process that log their calls.
 
 use super::*;
 use passhost_lang::ir::Body;
 use passhost_lang::metadata::Granularity;
 
-/// What was called, in order.
+/// The calls, in order.
 type Log = Rc<RefCell<Vec<String>>>;
 
-/// Fails in some events; everything is written down.
+/// An instrument that logs all events, and fails in some.
 struct Recorder {
     name: &'static str,
     fails: &'static [&'static str],
@@ -73,7 +73,7 @@ fn messages(errors: &[Error]) -> Vec<String> {
 
 const PLAIN: &[&str] = &[];
 
-/// What others do before and after a pass is not in its time.
+/// The time of a pass excludes what other instruments do before and after it.
 #[test]
 fn clocks_begin_last_and_end_first() {
     let (mut list, log) = list(&[("a", PLAIN), ("b", PLAIN)]);
@@ -90,7 +90,7 @@ fn clocks_begin_last_and_end_first() {
     assert_eq!(log.borrow()[3..], ["t.run_failed t.P", "a.run_failed t.P", "b.run_failed t.P"]);
 }
 
-/// A pass in a pass, as a Sequential will be: the inner one ends first, for all, when a third instrument fails.
+/// Nested passes, as in a Sequential: if a third instrument fails, the inner pass ends first for all instruments.
 #[test]
 fn what_was_begun_ends_once_and_the_inner_pass_first() {
     let (mut list, log) = list(&[("a", PLAIN), ("b", &["run_failed"]), ("c", PLAIN)]);
@@ -171,7 +171,7 @@ fn replacing_exits_the_old_and_enters_the_new() {
     assert_eq!(*log.borrow(), ["a.enter", "b.enter", "a.exit", "b.exit", "c.enter", "c.exit"]);
 }
 
-/// A run that keeps going: who fails is left out, and the others notice nothing.
+/// In a run that keeps going, an instrument that fails is left out, and the others are not affected.
 #[test]
 fn who_fails_in_a_run_that_goes_on_is_not_called_again() {
     let (mut list, log) = list(&[("a", &["should_run"]), ("b", &["run_before"]), ("c", PLAIN)]);
@@ -198,7 +198,7 @@ fn who_fails_in_a_run_that_goes_on_is_not_called_again() {
     assert_eq!(list.take_failures().len(), 2);
 }
 
-/// A panic is a failure like others: who began gets an end, who was entered is exited.
+/// A panic is a failure like any other: started instruments get an end, and entered ones are exited.
 #[test]
 fn a_panic_of_an_instrument_is_its_failure() {
     let (mut panics, log) = list(&[("a", PLAIN), ("b", &["panic", "run_before"]), ("c", PLAIN)]);
@@ -215,7 +215,7 @@ fn a_panic_of_an_instrument_is_its_failure() {
     assert_eq!(*log.borrow(), ["a.enter", "b.enter", "a.exit"]);
 }
 
-/// As TVM does it: a failure is the last thing that is heard of a pass.
+/// In a TVM-compatible run, no instrument is called for a pass after a failure in it.
 #[test]
 fn as_tvm_nobody_hears_of_an_end_once_anybody_failed() {
     let (mut list, log) = list(&[("a", PLAIN), ("b", &["run_before"]), ("c", PLAIN)]);

@@ -1,5 +1,4 @@
-//! Where the time of a run went: a tree of spans. The passes in it come from an instrument, what is around them from the
-//! program.
+//! Measures the time of a run as a tree of spans. An instrument adds the passes, and the program adds the spans around them.
 
 use super::trace::Trace;
 use passhost_lang::PassError;
@@ -13,22 +12,22 @@ use std::time::{Duration, Instant};
 /// One span of the tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// What took the time.
+    /// Name of the span.
     pub name: String,
-    /// How deep it lies; the whole has 0.
+    /// Nesting depth; 0 for the whole run.
     pub depth: usize,
-    /// Time from its begin to its end.
+    /// Time from its start to its end.
     pub total: Duration,
-    /// Of that, what is in none of the spans in it.
+    /// The part of that time that is not in nested spans.
     pub own: Duration,
-    /// Whether it is a pass that failed.
+    /// True if it is a pass that failed.
     pub failed: bool,
 }
 
-/// Spans in the order of their begin, some still open.
+/// Spans in the order of their start, some of them still open.
 struct Tree {
     clock: Box<dyn Fn() -> Duration>,
-    /// Each with the time of its begin, and whether it is a pass.
+    /// The spans, each with its start time, and true if it is a pass.
     spans: Vec<(Span, Duration, bool)>,
     open: Vec<usize>,
 }
@@ -65,25 +64,25 @@ impl Default for Timing {
 }
 
 impl Timing {
-    /// Starts the whole.
+    /// Starts the total time.
     pub fn new() -> Timing {
         let start = Instant::now();
         Timing::with_clock(Box::new(move || start.elapsed()))
     }
 
-    /// With another clock, for tests.
+    /// Uses another clock, for tests.
     pub fn with_clock(clock: Box<dyn Fn() -> Duration>) -> Timing {
         let mut tree = Tree { clock, spans: Vec::new(), open: Vec::new() };
         tree.begin("total", false);
         Timing(Rc::new(RefCell::new(tree)), None)
     }
 
-    /// Also makes the spans of the program in a trace.
+    /// Also adds the program's spans to a trace.
     pub fn traced(self, trace: Option<Trace>) -> Timing {
         Timing(self.0, trace)
     }
 
-    /// Runs something as a span. Passes in it that nobody ended, as in a run as TVM does it, failed.
+    /// Runs a function as a span. Passes in it that did not end, as in a TVM-compatible run, count as failed.
     pub fn span<R>(&self, name: &str, f: impl FnOnce() -> R) -> R {
         let depth = self.0.borrow().open.len();
         self.0.borrow_mut().begin(name, false);
@@ -98,13 +97,13 @@ impl Timing {
         result
     }
 
-    /// The instrument that makes a span of each pass.
+    /// Creates the instrument that adds a span for each pass.
     pub fn instrument(&self) -> Box<dyn PassInstrument> {
         Box::new(Passes(self.clone()))
     }
 
-    /// The whole until now. `verify` has the time of verification for each pass that did not fail, in order, which is
-    /// part of its span.
+    /// Returns all spans so far. `verify` contains the verification time of each pass that did not fail, in order, which is added to its
+    /// span.
     pub fn spans(&self, verify: &[Duration]) -> Vec<Span> {
         let tree = self.0.borrow();
         let now = (tree.clock)();
@@ -127,7 +126,7 @@ impl Timing {
     }
 }
 
-/// The own time of each span: what is left of it without those one deeper that follow.
+/// Computes the own time of each span: its time without the following spans that are one level deeper.
 fn own_times(spans: &mut [Span]) {
     let mut path: Vec<usize> = Vec::new();
     for at in 0..spans.len() {
@@ -141,12 +140,12 @@ fn own_times(spans: &mut [Span]) {
     }
 }
 
-/// Makes the spans of passes.
+/// Adds the spans of passes.
 struct Passes(Timing);
 
 impl PassInstrument for Passes {
     fn run_before(&mut self, _: &Module, pass: &PassFacts<'_>) -> Result<(), PassError> {
-        // A Sequential is not verified beyond its members.
+        // A Sequential is verified only in its members.
         self.0.0.borrow_mut().begin(pass.name, pass.granularity != Granularity::Composite);
         Ok(())
     }
@@ -177,7 +176,7 @@ mod tests {
         timing.spans(&verify).iter().map(line).collect()
     }
 
-    /// One pass in another, and a failing one: each span ends where its pass ends.
+    /// A nested pass, and a failing one: each span ends where its pass ends.
     #[test]
     fn total_and_own_time_are_right_also_after_a_failing_pass() {
         let clock = Rc::new(Cell::new(0));

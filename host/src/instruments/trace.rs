@@ -1,10 +1,10 @@
-//! A run as spans in the Chrome trace format, which Perfetto and `chrome://tracing` show.
+//! Records a run as spans in the Chrome trace format, which Perfetto and `chrome://tracing` display.
 
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Spans of all threads, in the order of their begin. Clones share them.
+/// Spans of all threads, in the order of their start. Clones share them.
 #[derive(Clone)]
 pub struct Trace(Arc<Recorder>);
 
@@ -19,11 +19,11 @@ struct Event {
     args: Value,
     thread: usize,
     begin: Duration,
-    /// `None` while it goes on.
+    /// `None` while it is open.
     end: Option<Duration>,
 }
 
-/// A span that goes on until this is dropped.
+/// A span that is open until this is dropped.
 #[must_use = "the span ends when this is dropped"]
 pub struct Span {
     trace: Trace,
@@ -31,7 +31,7 @@ pub struct Span {
 }
 
 impl Span {
-    /// Adds what is known only now.
+    /// Adds an argument that was not known at the start.
     pub fn note(&self, key: &str, value: &str) {
         if let Some(args) = self.trace.events().get_mut(self.at).and_then(|event| event.args.as_object_mut()) {
             args.insert(key.to_string(), value.into());
@@ -48,10 +48,10 @@ impl Drop for Span {
     }
 }
 
-/// There is one process.
+/// Number of the only process.
 const PROCESS: u32 = 1;
 
-/// The thread of the run is 1; threads for passes over functions follow.
+/// Returns the number of the current thread: 1 for the thread of the run, then threads for passes over functions.
 fn thread() -> usize {
     rayon::current_thread_index().map_or(1, |at| at + 2)
 }
@@ -69,7 +69,7 @@ impl Trace {
         Trace::with_clock(Box::new(move || start.elapsed()))
     }
 
-    /// With another clock, for tests.
+    /// Uses another clock, for tests.
     pub fn with_clock(clock: Box<dyn Fn() -> Duration + Send + Sync>) -> Trace {
         Trace(Arc::new(Recorder { clock, events: Mutex::default() }))
     }
@@ -78,7 +78,7 @@ impl Trace {
         self.0.events.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins a span on this thread. `args` is an object with what more is known of it.
+    /// Starts a span on this thread. `args` is an object with more facts.
     pub fn span(&self, category: &'static str, name: &str, args: Value) -> Span {
         let (name, thread) = (name.to_string(), thread());
         let mut events = self.events();
@@ -87,12 +87,12 @@ impl Trace {
         Span { trace: self.clone(), at }
     }
 
-    /// The whole until now, an event on each line. Spans that still go on end now.
+    /// Returns everything so far, one event per line. Open spans end now.
     pub fn json(&self) -> String {
         let now = (self.0.clock)();
         let events = self.events();
         let mut out = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[".to_string();
-        // One at a time: of a long run, all of them as values take gigabytes.
+        // Written one at a time, because all events of a long run as values would take gigabytes.
         for (at, line) in lines(&events, now).enumerate() {
             out.push_str(if at == 0 { "\n" } else { ",\n" });
             out.push_str(&line.to_string());
@@ -101,7 +101,7 @@ impl Trace {
         out
     }
 
-    /// The first events, and how many there are besides.
+    /// Returns the first events, and the number of the remaining ones.
     pub fn first(&self, most: usize) -> (Vec<Value>, usize) {
         let now = (self.0.clock)();
         let events = self.events();
@@ -110,7 +110,7 @@ impl Trace {
     }
 }
 
-/// Events as values, after the names of their threads.
+/// Converts events to values, preceded by the names of their threads.
 fn lines(events: &[Event], now: Duration) -> impl Iterator<Item = Value> {
     let mut threads: Vec<usize> = events.iter().map(|event| event.thread).collect();
     threads.sort_unstable();
@@ -123,7 +123,7 @@ fn lines(events: &[Event], now: Duration) -> impl Iterator<Item = Value> {
     std::iter::once(process).chain(names).chain(events.iter().map(move |event| event.json(now)))
 }
 
-/// The name of a thread, or of the process.
+/// Returns the event that names a thread or the process.
 fn named(what: &str, thread: usize, name: String) -> Value {
     json!({ "ph": "M", "name": what, "pid": PROCESS, "tid": thread, "args": { "name": name } })
 }
@@ -149,7 +149,7 @@ mod tests {
     use super::*;
     use std::sync::atomic::{AtomicU64, Ordering};
 
-    /// Spans in spans, one of another thread, one that never ended; each in the order of its begin.
+    /// Nested spans, one of another thread, and one that never ended, in the order of their start.
     #[test]
     fn spans_have_begin_length_and_thread() {
         static NOW: AtomicU64 = AtomicU64::new(0);

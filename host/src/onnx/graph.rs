@@ -1,4 +1,4 @@
-//! From a function of high-level operators to a graph.
+//! Converts a function of high-level operators to an ONNX graph.
 
 use super::operators;
 use super::proto::{
@@ -9,60 +9,60 @@ use passhost_lang::ir::{Call, DType, Expr, Function, Value};
 use prost::Message;
 use std::collections::HashMap;
 
-/// The version of the standard operators.
+/// Version of the standard operator set.
 const OPSET: i64 = 20;
-/// The version of the format that belongs to it.
+/// The matching version of the format.
 const IR_VERSION: i64 = 9;
 /// `TensorProto.EXTERNAL`.
 const IN_A_FILE: i32 = 1;
 
-/// Why a function has no ONNX model.
+/// Why a function cannot be written as an ONNX model.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{why}")]
 pub(crate) struct NotWritten {
     /// The node of the function.
     pub(crate) node: Option<usize>,
-    /// What has no counterpart.
+    /// The part that has no counterpart.
     pub(crate) why: String,
 }
 
-/// A parameter with the value that it has: a constant of the model if its data is in a file, else an input of the graph.
+/// A parameter with its value: a constant of the model if its data is in a file, otherwise an input of the graph.
 #[derive(Clone, Debug)]
 pub(crate) struct Param {
     /// Data type.
     pub(crate) dtype: DType,
     /// Extents.
     pub(crate) shape: Vec<i64>,
-    /// Where the data is.
+    /// Location of the data.
     pub(crate) constant: Option<External>,
 }
 
-/// Data in a file beside the model.
+/// Data in a file next to the model.
 #[derive(Clone, Debug)]
 pub(crate) struct External {
     /// Name of the file.
     pub(crate) file: String,
-    /// Where the data begins.
+    /// Offset of the data.
     pub(crate) offset: u64,
-    /// How many bytes it has.
+    /// Number of bytes.
     pub(crate) length: u64,
 }
 
 /// A model.
 #[derive(Clone, Debug)]
 pub(crate) struct Written {
-    /// The model as a file of ONNX.
+    /// The model in the ONNX file format.
     pub(crate) bytes: Vec<u8>,
     /// The inputs of the graph: positions of parameters, and names.
     pub(crate) inputs: Vec<(usize, String)>,
-    /// How many outputs the graph has: fields of a tuple one by one.
+    /// Number of outputs of the graph; each field of a tuple is one output.
     pub(crate) outputs: usize,
 }
 
-/// Writes a function with as many parameters as are given.
+/// Writes a function with the given parameters.
 ///
 /// # Errors
-/// The first thing in it that has no counterpart.
+/// The first part that has no counterpart.
 pub(crate) fn written(function: Function<'_>, params: &[Param]) -> Result<Written, NotWritten> {
     let mut writer = Writer::default();
     let mut inputs = Vec::new();
@@ -85,19 +85,19 @@ pub(crate) fn written(function: Function<'_>, params: &[Param]) -> Result<Writte
     Ok(Written { outputs: outputs.len(), bytes: writer.model(&outputs).encode_to_vec(), inputs })
 }
 
-/// What a value of the function is in the graph.
+/// The counterpart of a value in the graph.
 #[derive(Clone, Debug)]
 pub(super) enum Given {
     /// A tensor of this name.
     Tensor(String),
     /// A tuple.
     Tuple(Vec<Given>),
-    /// A value that has no counterpart, which matters if it is used.
+    /// A value without a counterpart, which is an error only if it is used.
     Nothing(&'static str),
 }
 
 impl Given {
-    /// All tensors in it.
+    /// Collects all tensors in it.
     fn tensors(&self, out: &mut Vec<String>) -> Result<(), String> {
         match self {
             Given::Tensor(name) => out.push(name.clone()),
@@ -108,7 +108,7 @@ impl Given {
     }
 }
 
-/// What is said of something that ONNX or this writer does not have.
+/// Returns the message for something that ONNX or this writer does not support.
 pub(super) fn no_counterpart(what: &str) -> String {
     format!("{what} has no counterpart among the ONNX operators that passhost writes")
 }
@@ -117,7 +117,7 @@ pub(super) fn no_counterpart(what: &str) -> String {
 #[derive(Default)]
 pub(super) struct Writer {
     graph: Graph,
-    /// By operand words.
+    /// Counterparts by operand words.
     values: HashMap<u32, Given>,
     names: usize,
 }
@@ -166,7 +166,7 @@ impl Writer {
         Ok(())
     }
 
-    /// What a value is in the graph.
+    /// Returns the counterpart of a value.
     pub(super) fn given(&mut self, value: Value<'_>) -> Result<Given, String> {
         if let Some(given) = self.values.get(&value.word()) {
             return Ok(given.clone());
@@ -177,7 +177,7 @@ impl Writer {
         Ok(Given::Tensor(name))
     }
 
-    /// An argument of a call that is a tensor: its name.
+    /// Returns the name of a tensor that is an argument of a call.
     pub(super) fn tensor(&mut self, call: Call<'_>, i: usize) -> Result<String, String> {
         let arg = call.arg(i).ok_or_else(|| format!("argument {i} is missing"))?;
         match self.given(arg)? {
@@ -187,7 +187,7 @@ impl Writer {
         }
     }
 
-    /// A constant with its data in the model: its name.
+    /// Adds a constant with its data in the model, and returns its name.
     fn constant(&mut self, dtype: DType, shape: &[i64], bytes: &[u8]) -> Result<String, String> {
         let (data_type, name) = (data_type(dtype)?, self.name("constant"));
         let (dims, raw_data) = (shape.to_vec(), Some(bytes.to_vec()));
@@ -197,13 +197,13 @@ impl Writer {
         Ok(name)
     }
 
-    /// A list of integers as a tensor: its name.
+    /// Adds a list of integers as a tensor, and returns its name.
     pub(super) fn integers(&mut self, values: &[i64]) -> Result<String, String> {
         let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
         self.constant(DType::I64, &[values.len() as i64], &bytes)
     }
 
-    /// A call of an operator with one output: its name.
+    /// Adds a call of an operator with one output, and returns the output's name.
     pub(super) fn node(&mut self, op: &str, input: Vec<String>, attribute: Vec<Attribute>) -> String {
         let name = self.name(op);
         let node = Node { input, output: vec![name.clone()], name: name.clone(), op_type: op.to_string(), attribute };
@@ -213,11 +213,12 @@ impl Writer {
 
     fn name(&mut self, of: &str) -> String {
         self.names += 1;
-        // No parameter has such a name.
+        // A parameter cannot have such a name.
         format!("{of}_{}", self.names)
     }
 
-    /// The model with these outputs. A graph does not return an input, a constant, or a value twice: each output is a copy.
+    /// Returns the model with these outputs. Each output is a copy, because a graph cannot return an input, a constant, or the same value
+    /// twice.
     fn model(mut self, outputs: &[String]) -> Model {
         for (i, output) in outputs.iter().enumerate() {
             let name = format!("output_{i}");
@@ -236,17 +237,17 @@ impl Writer {
     }
 }
 
-/// An attribute that is one integer.
+/// Returns an integer attribute.
 pub(super) fn int(name: &str, i: i64) -> Attribute {
     Attribute { name: name.to_string(), i: Some(i), r#type: AttributeType::Int.into(), ..Attribute::default() }
 }
 
-/// An attribute that is a list of integers.
+/// Returns an attribute that is a list of integers.
 pub(super) fn ints(name: &str, ints: Vec<i64>) -> Attribute {
     Attribute { name: name.to_string(), ints, r#type: AttributeType::Ints.into(), ..Attribute::default() }
 }
 
-/// An attribute that is a float.
+/// Returns a float attribute.
 pub(super) fn float(name: &str, f: f64) -> Attribute {
     Attribute { name: name.to_string(), f: Some(f as f32), r#type: AttributeType::Float.into(), ..Attribute::default() }
 }
@@ -257,7 +258,7 @@ fn info(name: &str, elem_type: i32, shape: &[i64]) -> ValueInfo {
     ValueInfo { name: name.to_string(), r#type: Some(Type { tensor_type }) }
 }
 
-/// The number of a data type in ONNX.
+/// Returns the ONNX number of a data type.
 fn data_type(dtype: DType) -> Result<i32, String> {
     const NUMBERS: [(DType, i32); 12] = [
         (DType::F32, 1),

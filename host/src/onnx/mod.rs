@@ -1,9 +1,9 @@
-//! Relax functions as ONNX models, and onnxruntime that runs them.
+//! Writes Relax functions as ONNX models, and runs them with onnxruntime.
 //!
 //! | module | what |
 //! |---|---|
 //! | `proto` | the messages of ONNX |
-//! | `graph` | from a function to a graph |
+//! | `graph` | converting a function to a graph |
 //! | `operators` | the counterpart of each operator |
 //! | `session` | a process with onnxruntime |
 

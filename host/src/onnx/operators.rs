@@ -5,7 +5,7 @@ use passhost_lang::ir::{Call, Type};
 
 type Write = fn(&mut Writer, Call<'_>) -> Result<Given, String>;
 
-/// Operators of one argument and no attributes that count.
+/// Operators with one argument and no relevant attributes.
 const UNARY: [(&str, &str); 14] = [
     ("relax.nn.relu", "Relu"),
     ("relax.sigmoid", "Sigmoid"),
@@ -34,7 +34,7 @@ const BINARY: [(&str, &str); 7] = [
     ("relax.minimum", "Min"),
 ];
 
-/// Operators with a function of their own.
+/// Operators that need their own function.
 const OTHERS: [(&str, Write); 25] = [
     ("relax.nn.conv1d", |w, call| conv(w, call, 1)),
     ("relax.nn.conv2d", |w, call| conv(w, call, 2)),
@@ -63,7 +63,7 @@ const OTHERS: [(&str, Write); 25] = [
     ("relax.stack", stack),
 ];
 
-/// The operators that have a counterpart, by their names without `relax.`.
+/// Returns the names, without `relax.`, of the operators that have a counterpart.
 pub(crate) fn known() -> Vec<&'static str> {
     let simple = UNARY.iter().chain(&BINARY).map(|(name, _)| *name);
     let mut all: Vec<&str> = simple.chain(OTHERS.iter().map(|(name, _)| *name)).collect();
@@ -92,12 +92,12 @@ pub(super) fn write(writer: &mut Writer, call: Call<'_>) -> Result<Given, String
     }
 }
 
-/// The operator as it is written.
+/// Returns the operator as it is written in TVMScript.
 fn shown(call: Call<'_>) -> String {
     call.op().unwrap_or_default().replacen("relax.", "R.", 1)
 }
 
-/// An attribute that has no counterpart.
+/// Returns the error for an attribute without a counterpart.
 fn refused<T>(call: Call<'_>, what: &str) -> Result<T, String> {
     Err(no_counterpart(&format!("{} with {what}", shown(call))))
 }
@@ -110,7 +110,7 @@ fn flag_of(call: Call<'_>, key: &str) -> bool {
     int_of(call, key).is_some_and(|value| value != 0)
 }
 
-/// A list of so many integers; one integer counts for all.
+/// Returns a list of `n` integers; a single integer is repeated.
 fn list(call: Call<'_>, key: &str, n: usize) -> Result<Vec<i64>, String> {
     match call.attr(key).and_then(|attr| attr.as_ints()) {
         Some(values) if values.len() == n => Ok(values),
@@ -119,7 +119,7 @@ fn list(call: Call<'_>, key: &str, n: usize) -> Result<Vec<i64>, String> {
     }
 }
 
-/// What is padded before each axis, and then after each.
+/// Returns the padding before each axis, followed by that after each axis.
 fn pads(call: Call<'_>, n: usize) -> Result<Vec<i64>, String> {
     match call.attr("padding").and_then(|attr| attr.as_ints()) {
         Some(values) if values.len() == n => Ok([values.clone(), values].concat()),
@@ -127,7 +127,7 @@ fn pads(call: Call<'_>, n: usize) -> Result<Vec<i64>, String> {
     }
 }
 
-/// The layout must be the one of ONNX: batch (or output channels), channels, axes.
+/// Checks that the layout is the one of ONNX: batch (or output channels), channels, axes.
 fn check_layout(call: Call<'_>, keys: &[(&str, &str)], n: usize) -> Result<(), String> {
     for (key, first) in keys {
         let wanted = format!("{first}{}", &"DHW"[3 - n..]);
@@ -139,7 +139,7 @@ fn check_layout(call: Call<'_>, keys: &[(&str, &str)], n: usize) -> Result<(), S
     Ok(())
 }
 
-/// The data type of the result must be that of the arguments.
+/// Checks that the result has the data type of the arguments.
 fn check_dtype(call: Call<'_>) -> Result<(), String> {
     let of_argument = call.arg(0).map(|arg| arg.ty().dtype());
     match of_argument == Some(call.ty().dtype()) {
@@ -177,7 +177,7 @@ fn pool(writer: &mut Writer, call: Call<'_>, op: &str, n: usize) -> Result<Given
     Ok(Given::Tensor(writer.node(op, input, attributes)))
 }
 
-/// The moving mean and variance are those of the arguments, except in training.
+/// Writes a batch normalization. The moving mean and variance are those of the arguments, except in training.
 fn batch_norm(writer: &mut Writer, call: Call<'_>) -> Result<Given, String> {
     if int_of(call, "axis") != Some(1) {
         return refused(call, "another axis than 1");
@@ -213,7 +213,7 @@ fn matmul(writer: &mut Writer, call: Call<'_>) -> Result<Given, String> {
     Ok(Given::Tensor(writer.node("MatMul", input, Vec::new())))
 }
 
-/// The axes as a second argument; none means all.
+/// Returns the first argument, and the axes as a second one. Without axes, all axes are meant.
 fn input_and_axes(writer: &mut Writer, call: Call<'_>) -> Result<Vec<String>, String> {
     let mut input = vec![writer.tensor(call, 0)?];
     match call.attr("axis") {
@@ -229,7 +229,7 @@ fn input_and_axes(writer: &mut Writer, call: Call<'_>) -> Result<Vec<String>, St
 fn reduce(writer: &mut Writer, call: Call<'_>, op: &str) -> Result<Given, String> {
     let input = input_and_axes(writer, call)?;
     let keeps = int("keepdims", flag_of(call, "keepdims").into());
-    // Without it, no axes at all would mean all axes.
+    // Without this attribute, an empty list of axes would mean all axes.
     let none = int("noop_with_empty_axes", (input.len() > 1).into());
     Ok(Given::Tensor(writer.node(op, input, vec![keeps, none])))
 }
@@ -239,7 +239,7 @@ fn with_axes(writer: &mut Writer, call: Call<'_>, op: &str) -> Result<Given, Str
     Ok(Given::Tensor(writer.node(op, input, Vec::new())))
 }
 
-/// An operator whose second argument is the shape of its result.
+/// Writes an operator whose second argument is the shape of its result.
 fn shaped(writer: &mut Writer, call: Call<'_>, op: &str) -> Result<Given, String> {
     let shape = match call.ty().to_owned() {
         Type::Tensor(ty) => ty.shape.and_then(|dims| dims.iter().map(|dim| dim.as_int()).collect::<Option<Vec<i64>>>()),
@@ -256,7 +256,7 @@ fn permute_dims(writer: &mut Writer, call: Call<'_>) -> Result<Given, String> {
     let input = vec![writer.tensor(call, 0)?];
     let axes = call.attr("axes").filter(|attr| !attr.is_none());
     let attributes = match axes.map(|attr| attr.as_ints()) {
-        // Both reverse the axes then.
+        // By default, both operators reverse the axes.
         None => Vec::new(),
         Some(Some(axes)) => {
             let ndim = axes.len() as i64;
@@ -267,7 +267,7 @@ fn permute_dims(writer: &mut Writer, call: Call<'_>) -> Result<Given, String> {
     Ok(Given::Tensor(writer.node("Transpose", input, attributes)))
 }
 
-/// The tensors of the tuple that is the first argument.
+/// Returns the tensors of the tuple that is the first argument.
 fn fields(writer: &mut Writer, call: Call<'_>) -> Result<Vec<String>, String> {
     let tuple = call.arg(0).map(|arg| writer.given(arg)).transpose()?;
     let Some(Given::Tuple(fields)) = tuple else { return refused(call, "this argument") };

@@ -1,9 +1,9 @@
-//! The messages of ONNX that passhost writes, with the field numbers of `onnx.proto` (onnx 1.18, IR version 10). Fields that it
-//! does not write are left out: a reader takes them for absent.
+//! The ONNX messages that passhost writes, with the field numbers of `onnx.proto` (onnx 1.18, IR version 10). Fields that it does not write
+//! are left out, which a reader treats as absent.
 
 use prost::{Enumeration, Message};
 
-/// A model: a graph, and the operators that it may use.
+/// A model: a graph, and the operator sets that it uses.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct Model {
     #[prost(int64, tag = "1")]
@@ -16,7 +16,7 @@ pub(crate) struct Model {
     pub(crate) opset_import: Vec<OperatorSet>,
 }
 
-/// A set of operators; the standard one has no domain.
+/// A set of operators. The standard set has no domain.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct OperatorSet {
     #[prost(string, tag = "1")]
@@ -70,7 +70,7 @@ pub(crate) struct Attribute {
     pub(crate) r#type: i32,
 }
 
-/// Which field of an attribute counts.
+/// The field of an attribute that is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Enumeration)]
 #[repr(i32)]
 pub(crate) enum AttributeType {
@@ -80,7 +80,7 @@ pub(crate) enum AttributeType {
     Ints = 7,
 }
 
-/// A tensor with its data, in the message or in a file beside it.
+/// A tensor with its data, in the message or in a file next to the model.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct Tensor {
     #[prost(int64, repeated, packed = "false", tag = "1")]
@@ -116,7 +116,7 @@ pub(crate) struct ValueInfo {
     pub(crate) r#type: Option<Type>,
 }
 
-/// A type: always that of a tensor.
+/// A type, which is always that of a tensor.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct Type {
     #[prost(message, optional, tag = "1")]
@@ -139,7 +139,7 @@ pub(crate) struct Shape {
     pub(crate) dim: Vec<Dimension>,
 }
 
-/// An extent. It is present if it is 0, too.
+/// An extent, which is also written if it is 0.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct Dimension {
     #[prost(int64, optional, tag = "1")]

@@ -1,4 +1,4 @@
-//! A process with onnxruntime that runs a model when it is asked to.
+//! A process with onnxruntime, which runs a model on request.
 
 use super::graph::{External, NotWritten, Param, no_counterpart, written};
 use passhost_lang::ir::Function;
@@ -12,65 +12,65 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// Names the Python that has onnxruntime.
+/// The variable that names the Python program with onnxruntime.
 pub(crate) const VARIABLE: &str = "PASSHOST_PYTHON";
 const USUAL: &str = "python3";
 const SCRIPT: &str = include_str!("serve.py");
-/// Where data begins in its file: onnxruntime maps pages.
+/// Alignment of data in its file, because onnxruntime maps pages.
 const PAGE: u64 = 4096;
 
-/// Why onnxruntime does not run a function.
+/// Why onnxruntime cannot run a function.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SessionError {
-    /// It has no model.
+    /// The function cannot be written as a model.
     #[error(transparent)]
     NotWritten(#[from] NotWritten),
     /// The Python program cannot be started.
     #[error("{} cannot be started: {error}", program.display())]
     NoPython {
-        /// The program.
+        /// The Python program.
         program: OsString,
-        /// Why.
+        /// The reason.
         error: io::Error,
     },
-    /// A module of Python is not there, or cannot be used.
+    /// A Python module is missing, or cannot be used.
     #[error("{} has no module `{module}`: {message}", program.display())]
     Missing {
-        /// The program.
+        /// The Python program.
         program: OsString,
         /// The module.
         module: String,
-        /// What Python says.
+        /// The message of Python.
         message: String,
     },
-    /// onnxruntime refuses the model or its inputs, or ended.
+    /// onnxruntime refused the model or its inputs, or ended.
     #[error("onnxruntime failed: {0}")]
     Failed(String),
-    /// A file or a pipe.
+    /// A file or pipe failed.
     #[error("the files for onnxruntime: {0}")]
     Io(#[from] io::Error),
 }
 
-/// A model in a process of its own.
+/// A model in its own process.
 pub(crate) struct Session {
     child: Child,
-    /// Closed before the process is waited for: that ends it.
+    /// Closed before waiting for the process, which makes it end.
     commands: Option<ChildStdin>,
     answers: BufReader<ChildStdout>,
     folder: TempDir,
     outputs: usize,
     /// The version of onnxruntime.
     pub(crate) version: String,
-    /// How long it took to load and optimize the model.
+    /// Time to load and optimize the model.
     pub(crate) loaded: Duration,
 }
 
 impl Session {
-    /// Starts onnxruntime with a function and its arguments. Those from `constants` on are constants of the model, which
-    /// onnxruntime may prepare before it runs; the others are inputs.
+    /// Starts onnxruntime with a function and its arguments. Arguments from `constants` on are constants of the model, which onnxruntime may
+    /// preprocess; the others are inputs.
     ///
     /// # Errors
-    /// If the function has no model, or there is no onnxruntime.
+    /// If the function cannot be written as a model, or onnxruntime is not installed.
     pub(crate) fn start(
         function: Function<'_>,
         args: &[Value],
@@ -124,7 +124,7 @@ impl Session {
         Ok(session)
     }
 
-    /// Runs the model so many times; how long each run took.
+    /// Runs the model `times` times, and returns the time of each run.
     ///
     /// # Errors
     /// If a run fails.
@@ -134,7 +134,7 @@ impl Session {
         Ok(seconds.filter_map(|one| Some(Duration::from_secs_f64(one.as_f64()?))).collect())
     }
 
-    /// The results of the last run.
+    /// Returns the results of the last run.
     ///
     /// # Errors
     /// If they cannot be read.
@@ -161,12 +161,12 @@ impl Session {
     }
 
     fn ask(&mut self, command: &str) -> Result<Json, SessionError> {
-        // If the process ended, the answer says so.
+        // If the process has ended, reading the answer fails.
         let _ = self.commands.as_mut().map(|commands| commands.write_all(command.as_bytes()));
         self.answer().map_err(|answer| SessionError::Failed(said(&answer)))
     }
 
-    /// The next answer; one with an error is an error, and so is the end of the process.
+    /// Reads the next answer. An answer with an error, or the end of the process, is an error.
     fn answer(&mut self) -> Result<Json, Json> {
         let mut line = String::new();
         let read = self.answers.read_line(&mut line);
@@ -178,7 +178,7 @@ impl Session {
         }
     }
 
-    /// How the process ended.
+    /// Describes how the process ended.
     fn end(&mut self) -> String {
         self.commands = None;
         let status = self.child.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
@@ -196,7 +196,7 @@ impl Drop for Session {
     }
 }
 
-/// What an answer says of an error.
+/// Returns the error text of an answer.
 fn said(answer: &Json) -> String {
     answer["error"].as_str().unwrap_or("it gave no reason").to_string()
 }
@@ -206,7 +206,7 @@ fn tensors(args: &[Value]) -> Result<Vec<&Tensor>, NotWritten> {
     args.iter().map(|arg| arg.as_tensor().ok_or_else(none)).collect()
 }
 
-/// Where the data of each argument begins.
+/// Returns the offset of each argument's data.
 fn offsets(args: &[Value]) -> Vec<u64> {
     let bytes = args.iter().map(|arg| arg.as_tensor().map_or(0, Tensor::nbytes) as u64);
     let begins = bytes.scan(0, |next, bytes| {

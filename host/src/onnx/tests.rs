@@ -1,4 +1,4 @@
-//! Models are what `onnx.proto` says: they are decoded again.
+//! Tests that models follow `onnx.proto`, by decoding them.
 
 use super::graph::{External, NotWritten, Param, Written, written};
 use super::proto::{AttributeType, Model, Node};
@@ -8,7 +8,7 @@ use script::NoOps;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// A function of the module that a text is the body of.
+/// Returns a function with these parameters and lines.
 fn body(params: &str, lines: &[&str]) -> Body {
     let mut text = format!("@I.ir_module\nclass Module:\n    @R.function\n    def main({params}):\n");
     text.push_str("        with R.dataflow():\n");
@@ -18,7 +18,7 @@ fn body(params: &str, lines: &[&str]) -> Body {
     module.get("main").expect("main").clone()
 }
 
-/// The parameters as their types say; those from `constants` on are in a file.
+/// Returns the parameters according to their types. Those from `constants` on are in a file.
 fn params(body: &Body, constants: usize) -> Vec<Param> {
     let function = body.function().expect("a function");
     let param = |(i, ty): (usize, Type)| {
@@ -36,7 +36,7 @@ fn model(body: &Body, constants: usize) -> Result<(Written, Model), NotWritten> 
     Ok((written, model))
 }
 
-/// `Conv(x.0, w.1; strides=[1, 1], group=1)`, with what an attribute of its type has.
+/// Formats a node as in `Conv(x.0, w.1; strides=[1, 1], group=1)`, with the field that the type of each attribute selects.
 fn shown(node: &Node) -> String {
     let attribute = |of: &super::proto::Attribute| {
         let value = match AttributeType::try_from(of.r#type).expect("a type that is known") {
@@ -51,7 +51,7 @@ fn shown(node: &Node) -> String {
     format!("{} = {}({}{attributes})", node.output.join(", "), node.op_type, node.input.join(", "))
 }
 
-/// Every input of a node is an input of the graph, a constant, or the output of an earlier node; no name is given twice.
+/// Checks that every input of a node is an input of the graph, a constant, or the output of an earlier node, and that names are unique.
 fn check_names(model: &Model) {
     let graph = model.graph.as_ref().expect("a graph");
     let mut known = BTreeSet::new();

@@ -1,4 +1,4 @@
-//! The page of `passhost bench`: tables and charts of what was measured, without scripts.
+//! The page of `passhost bench`: tables and charts of the measurements, without scripts.
 
 use super::rendered;
 use crate::report::error::Error;
@@ -6,12 +6,12 @@ use minijinja::context;
 use minijinja::value::Serde;
 use serde_json::{Value, json};
 
-/// The charts have so many kernels.
+/// Maximum number of kernels in the charts.
 const SHOWN: usize = 40;
 /// Width and height of the second chart.
 const ROOFS: (f64, f64) = (720.0, 420.0);
 
-/// The page of what `--json` prints.
+/// Renders the data that `--json` prints as a page.
 ///
 /// # Errors
 /// If the template does not fit the data, which is a bug.
@@ -34,8 +34,8 @@ pub fn html(data: &Value) -> Result<String, Error> {
     )
 }
 
-/// A chart of operations in a second over operations for each byte, both logarithmic, below what the machine can do: as much as
-/// memory delivers bytes for, and as much as it computes. Nothing if there is nothing to show.
+/// Builds a roofline chart: operations per second over operations per byte, both logarithmic, with the limits of memory bandwidth and of
+/// computation. Returns `None` if there is nothing to show.
 fn roofs(data: &Value, kernels: &[&Value]) -> Option<Value> {
     let peaks = &data["peaks"];
     let (operations, bytes) = (peaks["operations_per_second"].as_f64()?, peaks["bytes_per_second"].as_f64()?);
@@ -55,7 +55,7 @@ fn roofs(data: &Value, kernels: &[&Value]) -> Option<Value> {
     let up = decades(&points.iter().map(|(_, _, y)| *y).chain([operations]).collect::<Vec<_>>());
     let x = |value: f64| ROOFS.0 * (value.log10() - across.0) / (across.1 - across.0);
     let y = |value: f64| ROOFS.1 * (1.0 - (value.log10() - up.0) / (up.1 - up.0));
-    // Where the line of memory enters the chart.
+    // The start of the memory line in the chart.
     let start = 10f64.powf(across.0).max(10f64.powf(up.0) / bytes);
     let powers = |(from, to): (f64, f64)| (from as i32..=to as i32).map(|power| 10f64.powi(power)).collect::<Vec<_>>();
     Some(json!({
@@ -115,7 +115,7 @@ mod tests {
         let data = data();
         let kernels: Vec<&Value> = data["kernels"].as_array().expect("kernels").iter().collect();
         let roofs = roofs(&data, &kernels).expect("a chart");
-        // 25,000 operations for each byte, 10^11 in a second: of 10^0 to 10^5, and 10^11 to 10^12.
+        // 25,000 operations per byte, and 10^11 per second: in the ranges 10^0 to 10^5, and 10^11 to 10^12.
         let point = &roofs["points"][0];
         let expected = ROOFS.0 * 25_000f64.log10() / 5.0;
         assert!((point["x"].as_f64().expect("a number") - expected).abs() < 1e-6, "{roofs}");

@@ -1,4 +1,4 @@
-//! Functions as the page shows them: their text, what they call, how values flow in them, and what a pass changed.
+//! Functions in the form of the page: their text, their calls, the data flow in them, and the changes of a pass.
 
 use crate::engine::Engine;
 use crate::report::diff::unified;
@@ -8,10 +8,10 @@ use passhost_lang::ir::{Body, BodyKind, Module, Value};
 use serde_json::{Value as Json, json};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// Of a longer diff, so many lines are shown.
+/// Maximum number of lines of a diff that are shown.
 const MOST_LINES: usize = 5_000;
 
-/// The functions that a pass added, removed or changed, with the difference of their texts.
+/// Returns the functions that a pass added, removed or changed, with the diffs of their texts.
 pub(super) fn changes(before: &Module, after: &Module, printer: &Printer<'_>) -> Result<Vec<Json>, Error> {
     if before.same(after) {
         return Ok(Vec::new());
@@ -34,7 +34,7 @@ pub(super) fn changes(before: &Module, after: &Module, printer: &Printer<'_>) ->
             _ => "changed",
         };
         let diff = unified(&old_text, &new_text);
-        // Its two first lines say which text is which.
+        // The first two lines only name the texts.
         let lines: Vec<&str> = diff.lines().skip(2).collect();
         let shown = &lines[..lines.len().min(MOST_LINES)];
         let count = |sign: char| lines.iter().filter(|line| line.starts_with(sign)).count();
@@ -51,7 +51,7 @@ pub(super) fn changes(before: &Module, after: &Module, printer: &Printer<'_>) ->
     Ok(out)
 }
 
-/// Of the lines of a diff that came, where they are from: position in the diff, and what is said.
+/// Returns the origins of the added lines of a diff, by position in the diff.
 fn of_diff<'f>(lines: &[&str], from: &'f Lines) -> Vec<(usize, &'f str)> {
     let mut at = 0;
     let mut out = Vec::new();
@@ -74,7 +74,7 @@ fn of_diff<'f>(lines: &[&str], from: &'f Lines) -> Vec<(usize, &'f str)> {
     out
 }
 
-/// What is said of the lines of a text, by their numbers from 0.
+/// The origins of the lines of a text, by line number from 0.
 type Lines = BTreeMap<usize, String>;
 
 /// Prints functions of the run.
@@ -84,7 +84,7 @@ pub(super) struct Printer<'p> {
 }
 
 impl Printer<'_> {
-    /// The text of a function, and where its bindings are from.
+    /// Returns the text of a function, and the origins of its bindings.
     fn text(&self, name: &str, body: &Body) -> Result<(String, Lines), Error> {
         let Some(provenance) = self.provenance else {
             return Ok((script::print_function(name, body, self.engine)?, Lines::new()));
@@ -101,7 +101,7 @@ impl Printer<'_> {
     }
 }
 
-/// All functions of a module.
+/// Returns all functions of a module.
 pub(super) fn functions(module: &Module, printer: &Printer<'_>) -> Result<Vec<Json>, Error> {
     let one = |(name, body): (&str, &Body)| {
         let (text, from) = printer.text(name, body)?;
@@ -122,7 +122,7 @@ pub(super) fn functions(module: &Module, printer: &Printer<'_>) -> Result<Vec<Js
     module.functions().map(one).collect()
 }
 
-/// Parameters and bindings, each as name, what makes it, and the positions of those that it uses.
+/// Returns the parameters and bindings: the name, the operation, and the positions of the values used.
 fn flow(body: &Body) -> Vec<Json> {
     let named = |value: &Value<'_>| value.is_binding() || value.name().is_some();
     let mut places: HashMap<usize, usize> = HashMap::new();
@@ -142,7 +142,7 @@ fn flow(body: &Body) -> Vec<Json> {
     out
 }
 
-/// What a value uses, also in expressions that are nested in it.
+/// Collects the values that a value uses, also in nested expressions.
 fn used(value: Value<'_>, places: &HashMap<usize, usize>, uses: &mut BTreeSet<usize>) {
     let mut work: Vec<Value<'_>> = value.operands().collect();
     while let Some(operand) = work.pop() {

@@ -1,6 +1,5 @@
-//! A run as a page that is one file and needs no network: the plan, where the time went, what each pass changed in each
-//! function, what it counted and said, and the module in the end. The page is made from data, which `--report FILE.json`
-//! writes as it is.
+//! Renders a run as a page in a single file that needs no network: the plan, the time spent, the changes of each pass in each function, its
+//! counters and diagnostics, and the final module. The page is rendered from data, which `--report FILE.json` writes directly.
 
 pub mod bench;
 mod functions;
@@ -16,7 +15,7 @@ use minijinja::{Environment, context};
 use registry::{Pipeline, Plan};
 use serde_json::{Value, json};
 
-/// What a page is about, beside what ran.
+/// What a page shows in addition to the run itself.
 pub struct About<'a> {
     /// The name of the input.
     pub input: &'a str,
@@ -26,18 +25,18 @@ pub struct About<'a> {
     pub plan: &'a Plan,
     /// The first rows of the summary.
     pub summary: Vec<Value>,
-    /// Where the time went.
+    /// The spans of the run.
     pub trace: &'a Trace,
     /// The verdicts of the validation; empty without one.
     pub checked: &'a [Checked],
 }
 
-/// Of a longer run, so many steps are shown: nobody reads more, and a browser does not show more.
+/// Maximum number of steps that are shown. More are neither read by people nor handled by browsers.
 pub const MOST_ROWS: usize = 5_000;
-/// Events of the timeline of so many steps.
+/// Maximum number of events on the timeline.
 const MOST_EVENTS: usize = 10 * MOST_ROWS;
 
-/// All that the page shows.
+/// Returns all data of the page.
 ///
 /// # Errors
 /// If a function of a module cannot be printed.
@@ -87,19 +86,19 @@ pub fn data(engine: &Engine, about: &About<'_>, report: &RunReport, steps: &[Val
     }))
 }
 
-/// A verdict, with what a table says of it.
+/// Returns a verdict with its texts for the table.
 fn verdict(checked: &Checked) -> Value {
     let mut value = checked.value();
     (value["word"], value["what"]) = (checked.word().into(), checked.what().into());
     value
 }
 
-/// The page of data.
+/// Renders the page from its data.
 ///
 /// # Errors
 /// If the template does not fit the data, which is a bug.
 pub fn html(data: &Value) -> Result<String, Error> {
-    // No string of the data can end the element that holds it.
+    // Escaped, so that a string in the data cannot end the element that contains it.
     let text = data.to_string().replace('<', "\\u003c");
     rendered(
         include_str!("page.html"),
@@ -112,7 +111,7 @@ pub fn html(data: &Value) -> Result<String, Error> {
     )
 }
 
-/// A template of HTML with its values.
+/// Renders an HTML template with its values.
 fn rendered(template: &str, values: minijinja::Value) -> Result<String, Error> {
     let mut environment = Environment::new();
     let made = environment

@@ -1,4 +1,4 @@
-//! The process-wide `GetPass`: names of all loaded plugins, for embedders that want one registry for the process.
+//! The process-wide `GetPass`: the names of all loaded plugins, for embedders that want one registry per process.
 
 use crate::engine::Engine;
 use crate::engine::made::MadePass;
@@ -9,18 +9,18 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 static GLOBAL: RwLock<Option<Arc<Engine>>> = RwLock::new(None);
 
-/// Lists the plugins of a manifest and makes them the ones of the process.
+/// Lists the plugins of a manifest and makes them those of the process.
 ///
 /// # Errors
-/// The first plugin that is refused; what was there before stays.
+/// The first plugin that is refused. The previous plugins then stay.
 pub fn load_manifest(manifest: &Manifest) -> Result<Arc<Engine>, Error> {
     Ok(for_the_process(Engine::new(manifest)?))
 }
 
-/// Like [`load_manifest`], and refuses plugins that differ from the lockfile, as [`Engine::locked`] does.
+/// Like [`load_manifest`], but refuses plugins that differ from the lockfile, as [`Engine::locked`] does.
 ///
 /// # Errors
-/// The first plugin that is refused; what was there before stays.
+/// The first plugin that is refused. The previous plugins then stay.
 pub fn load_locked(manifest: &Manifest) -> Result<Arc<Engine>, Error> {
     Ok(for_the_process(Engine::locked(manifest)?))
 }
@@ -31,15 +31,15 @@ fn for_the_process(engine: Engine) -> Arc<Engine> {
     engine
 }
 
-/// The engine of the process, if a manifest was loaded.
+/// Returns the engine of the process, if a manifest was loaded.
 pub fn engine() -> Option<Arc<Engine>> {
     GLOBAL.read().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
-/// A pass by full name, or by short name where only one pass has it (TVM's `GetPass`). It runs.
+/// Finds a pass that can be run, by full name, or by short name if it is unique (TVM's `GetPass`).
 ///
 /// # Errors
-/// If no manifest was loaded and no pass was registered, or no pass or more than one has the name.
+/// If no manifest was loaded and no pass was registered, or the name is unknown or ambiguous.
 pub fn get_pass(name: &str) -> Result<Pass, Error> {
     let engine = engine().ok_or_else(|| Error::Request {
         message: format!("no pass `{name}`: no plugins were loaded"),
@@ -48,10 +48,10 @@ pub fn get_pass(name: &str) -> Result<Pass, Error> {
     Pass::find(&engine, name)
 }
 
-/// Adds a pass that this program made to those of the process. Passes that were got before do not see it.
+/// Adds a pass of this program to those of the process. Passes that were obtained before do not see it.
 ///
 /// # Errors
-/// If its name is taken or is not one.
+/// If its name is taken or invalid.
 pub fn register_pass(pass: MadePass) -> Result<Pass, Error> {
     let name = pass.info().name.clone();
     let mut global = GLOBAL.write().unwrap_or_else(PoisonError::into_inner);

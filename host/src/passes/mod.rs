@@ -1,4 +1,4 @@
-//! Passes as values: one by name, and several as one. What runs is always a plan of a pipeline in a context.
+//! Passes as values: a single one by name, or several as one. Running them always runs the plan of a pipeline in a context.
 
 pub mod get_pass;
 
@@ -12,8 +12,8 @@ use registry::{Form, Pipeline, Plan, Stage};
 use std::fmt;
 use std::sync::Arc;
 
-/// A pass with its options, or a Sequential. It runs like a Sequential of one: what it requires runs before it, unless
-/// still valid, and the context decides whether it runs at all. In a context as TVM has it, it always runs, and alone.
+/// A pass with its options, or a Sequential. It runs like a Sequential with one member: its requirements run first, unless they still hold,
+/// and the context decides whether it runs at all. In a TVM-compatible context, it always runs, and alone.
 #[derive(Clone)]
 pub struct Pass {
     engine: Arc<Engine>,
@@ -21,10 +21,10 @@ pub struct Pass {
 }
 
 impl Pass {
-    /// A pass by full name, or by short name where only one has it.
+    /// Finds a pass by full name, or by short name if it is unique.
     ///
     /// # Errors
-    /// If no pass or more than one has the name.
+    /// If the name is unknown or ambiguous.
     pub fn find(engine: &Arc<Engine>, name: &str) -> Result<Pass, Error> {
         let id = engine.registry().find(name)?;
         let name = engine.registry().pass(id).name.clone();
@@ -32,23 +32,23 @@ impl Pass {
         Ok(Pass { engine: Arc::clone(engine), stage })
     }
 
-    /// With a value for one of its options; the plan says what is wrong with it.
+    /// Sets one of its options. The value is checked when it is planned.
     pub fn option(mut self, name: &str, value: OptionValue) -> Pass {
         self.stage.options.retain(|(other, _)| other != name);
         self.stage.options.push((name.to_string(), value));
         self
     }
 
-    /// Facts of the pass; `None` for a Sequential.
+    /// Returns the facts about the pass; `None` for a Sequential.
     pub fn info(&self) -> Option<&PassInfo> {
         let registry = self.engine.registry();
         registry.find_full(&self.stage.name).filter(|_| self.stage.form == Form::Pass).map(|id| registry.pass(id))
     }
 
-    /// Which steps would run in a context, and why.
+    /// Plans which steps would run in a context, and why.
     ///
     /// # Errors
-    /// The first thing that stands in the way.
+    /// The first reason why it cannot be planned.
     pub fn plan(&self, context: &PassContext) -> Result<Plan, Error> {
         context.plan(Pipeline { stages: vec![self.stage.clone()] }, &self.engine)
     }
@@ -56,26 +56,25 @@ impl Pass {
     /// Runs it in the current context.
     ///
     /// # Errors
-    /// What stops the run. The module is unharmed.
+    /// The error that stops the run. The module is not changed.
     pub fn run(&self, module: &Module) -> Result<Module, Error> {
         self.run_in(module, &PassContext::current())
     }
 
-    /// Runs it in a context, which is current meanwhile. Diagnostics are left in the context.
+    /// Runs it in a context, which is current in the meantime. Diagnostics are added to the context.
     ///
     /// # Errors
-    /// What stops the run. The module is unharmed.
+    /// The error that stops the run. The module is not changed.
     pub fn run_in(&self, module: &Module, context: &PassContext) -> Result<Module, Error> {
         let RunReport { module, diagnostics, error, failures, .. } = self.report_in(module, context)?;
         context.said(diagnostics);
         Error::unless_any(error.into_iter().chain(failures), Ok(module))
     }
 
-    /// Runs it in a context and tells everything about it.
+    /// Runs it in a context, and returns a full report.
     ///
     /// # Errors
-    /// If it cannot be planned, a plugin cannot be opened, or the context not be entered; what stops a step is in the
-    /// report.
+    /// If it cannot be planned, a plugin cannot be opened, or the context cannot be entered. Errors of a step are in the report.
     pub fn report_in(&self, module: &Module, context: &PassContext) -> Result<RunReport, Error> {
         let plan = self.plan(context)?;
         let mut report = Runner::in_context(&self.engine, context).run(&plan, module.clone())?;
@@ -84,7 +83,7 @@ impl Pass {
     }
 }
 
-/// As in a pipeline.
+/// Formats it as in a pipeline.
 impl fmt::Display for Pass {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.stage.fmt(f)
@@ -97,7 +96,7 @@ impl fmt::Debug for Pass {
     }
 }
 
-/// Passes that run one after the other as one. It is a pass ([`Sequential::pass`]), so it nests.
+/// Passes that run in order as one. It can be turned into a pass ([`Sequential::pass`]), so it can be nested.
 #[derive(Clone, Debug)]
 pub struct Sequential {
     members: Vec<Pass>,
@@ -105,22 +104,22 @@ pub struct Sequential {
 }
 
 impl Sequential {
-    /// These passes, in order.
+    /// Creates a Sequential of these passes, in order.
     pub fn new(members: impl IntoIterator<Item = impl Into<Pass>>) -> Sequential {
         Sequential { members: members.into_iter().map(Into::into).collect(), options: Vec::new() }
     }
 
-    /// What plans and summaries call it; else `Sequential`.
+    /// Sets the name in plans and summaries; the default is `Sequential`.
     pub fn name(self, name: &str) -> Sequential {
         self.with("name", OptionValue::Str(name.to_string()))
     }
 
-    /// Lowest opt_level of the context at which it runs; else 0.
+    /// Sets the lowest opt_level of the context at which it runs; the default is 0.
     pub fn opt_level(self, opt_level: i32) -> Sequential {
         self.with("opt_level", OptionValue::Int(opt_level.into()))
     }
 
-    /// Full names of passes whose effect must hold before it.
+    /// Sets the full names of passes whose effect must hold before it.
     pub fn required<'n>(self, names: impl IntoIterator<Item = &'n str>) -> Sequential {
         let names = names.into_iter().map(|name| OptionValue::Str(name.to_string())).collect();
         self.with("required", OptionValue::List(names))
@@ -132,7 +131,7 @@ impl Sequential {
         self
     }
 
-    /// It as a pass of an engine. Members of an engine that had fewer passes are looked up by name.
+    /// Converts it to a pass of an engine. Members from an engine with fewer passes are looked up by name.
     pub fn pass(self, engine: &Arc<Engine>) -> Pass {
         let form = Form::Sequential(self.members.into_iter().map(|member| member.stage).collect());
         let stage = Stage { name: registry::pipeline::SEQUENTIAL.to_string(), options: self.options, form, span: 0..0 };

@@ -1,17 +1,17 @@
-//! What code of plugins does on each thread, in memory of fixed size that another process can share: it is read when
-//! the process that wrote it is gone, or by a signal handler. So there are only atomics, no pointers and no locks.
+//! Records which plugin code runs on each thread, in memory of fixed size that can be shared with another process. It is read after the
+//! process that wrote it has ended, or by a signal handler, so it contains only atomics, without pointers or locks.
 
 use std::fmt::{self, Write};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
 
-/// Threads that can be told apart: the one of the run, and the largest number of others.
+/// Maximum number of threads that are distinguished: that of the run, and the others.
 pub(super) const THREADS: usize = 288;
-/// Calls inside calls that are noted on one thread; inner ones are only counted.
+/// Maximum number of nested calls recorded per thread; deeper ones are only counted.
 const DEPTH: usize = 6;
-/// Temporary files at one time.
+/// Maximum number of temporary files at a time.
 const FILES: usize = 8;
 
-/// A text of up to `8 * WORDS` bytes; longer ones are cut.
+/// A text of up to `8 * WORDS` bytes; longer texts are cut.
 pub(super) struct Text<const WORDS: usize> {
     len: AtomicU32,
     words: [AtomicU64; WORDS],
@@ -55,7 +55,7 @@ impl<const WORDS: usize> Text<WORDS> {
     }
 }
 
-/// Without allocating; what is not printable ASCII is shown as `?`.
+/// Formats without allocating. Bytes that are not printable ASCII are shown as `?`.
 impl<const WORDS: usize> fmt::Display for Text<WORDS> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut result = Ok(());
@@ -69,11 +69,11 @@ impl<const WORDS: usize> fmt::Display for Text<WORDS> {
     }
 }
 
-/// Which code runs.
+/// The kind of code that runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub(crate) enum Kind {
-    /// That of the host, for a step of the plan.
+    /// Code of the host, for a step of the plan.
     Step = 1,
     /// A pass.
     Pass = 2,
@@ -101,11 +101,11 @@ pub(super) struct Frame {
     pub(super) step: AtomicU32,
     /// Name of the pass, operator, property or instrument.
     pub(super) name: Text<16>,
-    /// The plugin that has it.
+    /// The plugin that provides it.
     pub(super) plugin: Text<8>,
     /// The library of the plugin.
     pub(super) file: Text<64>,
-    /// The function that it works on, where one is known; the event of an instrument.
+    /// The function that it works on, if known, or the event of an instrument.
     pub(super) about: Text<16>,
 }
 
@@ -120,7 +120,7 @@ impl Frame {
     }
 }
 
-/// What is noted of a call before it begins.
+/// The description of a call, recorded before it begins.
 #[derive(Clone, Copy)]
 pub(crate) struct Call<'a> {
     pub(crate) kind: Kind,
@@ -128,9 +128,9 @@ pub(crate) struct Call<'a> {
     pub(crate) step: usize,
     pub(crate) name: &'a str,
     pub(crate) plugin: &'a str,
-    /// The library of the plugin; empty where that is of no use.
+    /// The library of the plugin; empty if it is not needed.
     pub(crate) file: &'a [u8],
-    /// The function or event; empty where there is none.
+    /// The function or event; empty if there is none.
     pub(crate) about: &'a str,
 }
 
@@ -163,7 +163,7 @@ impl Slot {
         self.depth.store(self.depth.load(Relaxed).saturating_sub(1), Release);
     }
 
-    /// Where the innermost call is the host's for a step, it is the step's pass that works now; gives whether it is so.
+    /// Marks the innermost call as code of its pass, if it is the host's call for a step. Returns true if it is.
     pub(super) fn enter_pass(&self, about: &str) -> bool {
         let Some(frame) = self.frames().last().filter(|frame| frame.kind() == Some(Kind::Step)) else { return false };
         frame.about.set(about.as_bytes());
@@ -171,24 +171,24 @@ impl Slot {
         true
     }
 
-    /// The host works for the step again.
+    /// Marks the innermost call as the host's code for the step again.
     pub(super) fn leave_pass(&self) {
         if let Some(frame) = self.frames().last() {
             frame.kind.store(Kind::Step as u32, Release);
         }
     }
 
-    /// The calls that have not returned, the outer one first.
+    /// Returns the calls that have not returned, the outermost first.
     pub(super) fn frames(&self) -> &[Frame] {
         &self.frames[..(self.depth.load(Acquire) as usize).min(DEPTH)]
     }
 
-    /// The innermost call of code of a plugin.
+    /// Returns the innermost call of plugin code.
     pub(super) fn plugin_code(&self) -> Option<&Frame> {
         self.frames().last().filter(|frame| frame.kind() != Some(Kind::Step))
     }
 
-    /// The step that was done last, also if it is over.
+    /// Returns the last step, even if it has ended.
     pub(super) fn last_step(&self) -> Option<&Frame> {
         self.frames.first().filter(|frame| frame.kind() == Some(Kind::Step))
     }
@@ -206,24 +206,24 @@ impl Slot {
     }
 }
 
-/// Who got a signal, or called `exit`.
+/// The thread that got a signal, or called `exit`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Culprit {
-    /// The handlers did not see it.
+    /// Not seen by a handler.
     Unknown,
-    /// A thread on which the host called nothing.
+    /// A thread on which the host did not call anything.
     Foreign,
     /// The thread with this slot.
     Thread(usize),
 }
 
-/// All that is known of a process while it runs, and when it is gone.
+/// The state of a process, readable while it runs and after its end.
 pub(super) struct Board {
-    /// 0, or the exit code that it comes to its end with, plus 1.
+    /// The exit code of a finished process plus 1, or 0.
     finished: AtomicU32,
-    /// Whether it is to come to its end by [`Board::finish`].
+    /// True if the process must end by [`Board::finish`].
     begun: AtomicBool,
-    /// 0, 1 for a foreign thread, or the number of a slot, plus 2.
+    /// 0 if unknown, 1 for a foreign thread, or the number of a slot plus 2.
     culprit: AtomicU32,
     /// The first signal that a handler saw.
     pub(super) signal: AtomicU32,
@@ -232,7 +232,7 @@ pub(super) struct Board {
 }
 
 impl Board {
-    /// One on which nothing is written; its bytes are all 0.
+    /// Creates an empty board, whose bytes are all 0.
     pub(super) const fn new() -> Board {
         Board {
             finished: AtomicU32::new(0),
@@ -252,23 +252,23 @@ impl Board {
         self.finished.store(u32::from(code) + 1, Release);
     }
 
-    /// The exit code that the process came to its end with.
+    /// Returns the exit code of a finished process.
     pub(super) fn finished(&self) -> Option<u8> {
         self.finished.load(Acquire).checked_sub(1).map(|code| code as u8)
     }
 
-    /// Whether the process must not end now.
+    /// Returns true if the process must not end now.
     pub(super) fn is_busy(&self) -> bool {
         let begun = self.begun.load(Acquire) && self.finished().is_none();
         begun || self.working().next().is_some()
     }
 
-    /// A slot for a thread.
+    /// Reserves a slot for a thread.
     pub(super) fn claim(&self) -> Option<&Slot> {
         self.slots.iter().find(|slot| slot.take())
     }
 
-    /// The first blames itself; later ones follow from it.
+    /// Records the culprit. Later calls are ignored, because they follow from the first.
     pub(super) fn blame(&self, slot: Option<&Slot>, signal: u32) {
         let number = slot.and_then(|slot| self.slots.iter().position(|other| std::ptr::eq(slot, other)));
         let culprit = number.map_or(1, |number| number as u32 + 2);
@@ -289,17 +289,17 @@ impl Board {
         self.slots.get(number)
     }
 
-    /// The thread of the run: it takes its slot first.
+    /// Returns the slot of the run's thread, which is reserved first.
     pub(super) fn main(&self) -> &Slot {
         &self.slots[0]
     }
 
-    /// Calls of code of plugins that have not returned, the innermost of each thread.
+    /// Returns the calls of plugin code that have not returned, the innermost one of each thread.
     pub(super) fn working(&self) -> impl Iterator<Item = &Frame> {
         self.slots.iter().filter(|slot| slot.taken.load(Acquire)).filter_map(Slot::plugin_code)
     }
 
-    /// Notes a temporary file; gives its place, if there is one.
+    /// Records a temporary file, and returns its index, if there is room.
     pub(super) fn note(&self, path: &[u8]) -> Option<usize> {
         let place = self.temporary.iter().position(Text::is_empty).filter(|_| path.len() <= 8 * 512)?;
         self.temporary[place].set(path);
@@ -310,7 +310,7 @@ impl Board {
         self.temporary[place].set(b"");
     }
 
-    /// Temporary files that are left.
+    /// Returns the temporary files that are left.
     pub(super) fn temporary(&self) -> impl Iterator<Item = Vec<u8>> {
         self.temporary.iter().filter(|path| !path.is_empty()).map(Text::bytes)
     }

@@ -1,4 +1,4 @@
-//! What is said of a process that ended before its run did, from what its board has.
+//! Describes, from its board, a process that ended before its run was complete.
 
 use super::board::{Board, Culprit, Frame, Kind, Slot};
 use crate::report::error::{Cause, Error, Kept, StepKind, exit};
@@ -13,23 +13,23 @@ pub(super) enum End {
     Code(i32),
     /// By a signal.
     Signal(i32),
-    /// By a signal that its parent got, too: a user or the system sent it.
+    /// By a signal that its parent got as well, sent by a user or the system.
     Asked(i32),
     /// By `exit`, with a code that is not known yet.
     Exit,
-    /// It is not known.
+    /// In an unknown way.
     Lost,
 }
 
-/// Who is to blame, as far as the board tells.
+/// The code that is responsible, according to the board.
 struct Blame<'b> {
-    /// Code of a plugin that was running.
+    /// Plugin code that was running.
     code: Option<&'b Frame>,
     /// The step in which it ran.
     step: Option<&'b Frame>,
-    /// A thread did it on which the host called nothing.
+    /// True if the responsible thread is one on which the host did not call anything.
     foreign: bool,
-    /// The first signal, where a handler saw it.
+    /// The first signal that a handler saw, or 0.
     first: i32,
 }
 
@@ -38,7 +38,7 @@ impl<'b> Blame<'b> {
         let culprit = board.culprit();
         let slot = match culprit {
             Culprit::Thread(number) => board.slot(number),
-            // Other threads help the one of the run.
+            // Other threads work on behalf of the run's thread.
             Culprit::Unknown | Culprit::Foreign => Some(board.main()),
         };
         let other = || board.working().next().filter(|_| culprit == Culprit::Unknown);
@@ -51,13 +51,13 @@ impl<'b> Blame<'b> {
         Blame { code, step, foreign, first }
     }
 
-    /// The code that is not the pass itself, as in `` the rule of operator `acme.op` of plugin `acme` ``.
+    /// Returns the code if it is not the pass itself, as in `` the rule of operator `acme.op` of plugin `acme` ``.
     fn part(&self) -> Option<Part<'b>> {
         self.code.filter(|frame| frame.kind() != Some(Kind::Pass)).map(Part)
     }
 }
 
-/// Names code of a plugin.
+/// Formats the name of plugin code.
 struct Part<'b>(&'b Frame);
 
 impl fmt::Display for Part<'_> {
@@ -73,7 +73,7 @@ impl fmt::Display for Part<'_> {
     }
 }
 
-/// What happened, as in `ended the process with exit code 0`.
+/// Formats what happened, as in `ended the process with exit code 0`.
 struct How(End, i32);
 
 impl fmt::Display for How {
@@ -82,11 +82,11 @@ impl fmt::Display for How {
             End::Code(code) => write!(f, "ended the process with exit code {code}"),
             End::Exit => f.write_str("ended the process by calling `exit`"),
             End::Lost => f.write_str("ended in an unknown way"),
-            // The standard library sees that the address is one beyond the stack, and aborts.
+            // The standard library detects an address just beyond the stack, and aborts.
             End::Signal(libc::SIGABRT) if matches!(self.1, libc::SIGSEGV | libc::SIGBUS) => {
                 f.write_str("overflowed its stack")
             }
-            // Its keeper ended it then.
+            // The keeper killed the process in this case.
             End::Signal(libc::SIGKILL) if self.1 == libc::SIGSTOP => f.write_str(STOPPED),
             End::Signal(signal) | End::Asked(signal) => match signal_word(signal) {
                 Some("SIGKILL") => f.write_str("was killed (SIGKILL), as systems do that run out of memory"),
@@ -98,7 +98,7 @@ impl fmt::Display for How {
     }
 }
 
-/// What a process says of its own end, made without allocating.
+/// The message of a process about its own end, built without allocating.
 pub(super) struct Line {
     bytes: [u8; 1024],
     len: usize,
@@ -120,12 +120,12 @@ impl Write for Line {
     }
 }
 
-/// The same as [`error`] says, in one line.
+/// Formats the text of [`error`] as one line.
 pub(super) fn line(board: &Board, end: &End) -> Line {
     let blame = Blame::of(board);
     let how = How(*end, blame.first);
     let mut line = Line { bytes: [0; 1024], len: 0 };
-    // Writing into memory does not fail.
+    // Writing to memory does not fail.
     let _ = line.write_str("error: ");
     if let Some(Frame { step, name, plugin, .. }) = blame.step {
         let _ = write!(line, "step {}, pass `{name}` of plugin `{plugin}`: ", step.load(Ordering::Relaxed));
@@ -142,23 +142,23 @@ pub(super) fn line(board: &Board, end: &End) -> Line {
     line
 }
 
-/// What stands before the note of a worker on its own end.
+/// Prefix of the note that a worker writes on its end.
 pub(crate) const MARK: &str = "\u{1}passhost-worker ";
 
-/// What happened to a worker that nobody lets go on.
+/// Describes a worker that was stopped and not resumed.
 pub(crate) const STOPPED: &str = "was stopped by a signal, and did not go on";
 
-/// What a worker notes of its own end: the signal or 0, whether a foreign thread got it, and the function.
+/// Formats the note of a worker on its end: the signal or 0, whether a foreign thread got it, and the function.
 pub(super) fn mark(board: &Board) -> Line {
     let blame = Blame::of(board);
     let pass = blame.code.filter(|frame| frame.kind() == Some(Kind::Pass));
     mark_of(blame.first, blame.foreign, pass.map(|frame| &frame.about as _))
 }
 
-/// The same, where it is known.
+/// Formats a note from known values.
 pub(super) fn mark_of(signal: i32, foreign: bool, function: Option<&dyn fmt::Display>) -> Line {
     let mut line = Line { bytes: [0; 1024], len: 0 };
-    // Writing into memory does not fail.
+    // Writing to memory does not fail.
     let _ = write!(line, "{MARK}{signal} {} ", u8::from(foreign));
     if let Some(function) = function {
         let _ = write!(line, "{function}");
@@ -167,7 +167,7 @@ pub(super) fn mark_of(signal: i32, foreign: bool, function: Option<&dyn fmt::Dis
     line
 }
 
-/// How another process ended: `was killed by SIGSEGV`. `first`: the signal that it noted itself, or 0.
+/// Describes how another process ended: `was killed by SIGSEGV`. `first` is the signal that it recorded itself, or 0.
 pub(crate) fn ended(status: &std::process::ExitStatus, first: i32) -> String {
     use std::os::unix::process::ExitStatusExt;
     let end = match (status.signal(), status.code()) {
@@ -180,13 +180,13 @@ pub(crate) fn ended(status: &std::process::ExitStatus, first: i32) -> String {
 
 const THREAD: &str = "a thread that a plugin started";
 
-/// Exit code of a process whose child ended so; tells an end that the run did not come to. `Err`: of this signal, which
-/// somebody sent to both.
+/// Returns the exit code of a process whose child ended this way. Reports an end before the run was complete. Returns `Err` with a signal
+/// that was sent to both processes.
 pub(super) fn judge(board: &Board, end: End, tell: impl FnOnce(&Error)) -> Result<u8, i32> {
     match (board.finished(), end) {
         (_, End::Asked(signal)) => Err(signal),
         (Some(code), End::Code(same)) if i32::from(code) == same => Ok(code),
-        // What went wrong before was told before.
+        // The error was already reported.
         (Some(code), _) if code != exit::DONE => Ok(code),
         (Some(_), end) => {
             let message = format!("a plugin {}, after the run had come to its end", How(end, 0));
@@ -202,7 +202,7 @@ pub(super) fn judge(board: &Board, end: End, tell: impl FnOnce(&Error)) -> Resul
     }
 }
 
-/// Who ended the process, as an error.
+/// Builds the error that names what ended the process.
 fn error(board: &Board, end: End) -> Error {
     let blame = Blame::of(board);
     let how = How(end, blame.first);
@@ -218,7 +218,7 @@ fn error(board: &Board, end: End) -> Error {
             let help = "the output is as it was; correct the plugin, or leave it out of the manifest".to_string();
             Error::Ended { message: format!("{} {how}", Part(frame)), help, code: exit::PLUGIN }
         }
-        // The host calls `exit` where it has come to its end, and nowhere else.
+        // The host calls `exit` only at its regular end.
         (None, step) if blame.foreign || matches!(end, End::Code(_) | End::Exit) => {
             let message = match (step, board.main().last_step()) {
                 (Some(step), _) => return in_step(step, None, format!("{THREAD} {how}")),
@@ -240,7 +240,7 @@ fn error(board: &Board, end: End) -> Error {
     }
 }
 
-/// Other code of plugins that ran when an end came that no handler saw.
+/// Lists other plugin code that ran at an end that no handler saw.
 fn also(board: &Board, blame: &Blame<'_>) -> String {
     if board.culprit() != Culprit::Unknown {
         return String::new();

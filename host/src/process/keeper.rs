@@ -1,7 +1,6 @@
-//! The keeper of a worker. Where the system lets it, a worker sees no processes but its own: it is in a name space for
-//! processes whose first process waits for nothing but its end, and with that one all others end. The keeper is outside of
-//! that name space and of the bounds of the plugin. It waits for the worker, ends as the worker ended, and leaves nothing
-//! behind, also when the host is gone.
+//! The keeper of a worker. If the system allows it, a worker sees only its own processes: it is in a PID namespace whose first process only
+//! waits for its end, and all others end with that process. The keeper is outside of that namespace and of the plugin's limits. It waits for
+//! the worker, ends the same way, and removes all remaining processes, even if the host is gone.
 #![allow(unsafe_code, reason = "fork, signals and name spaces have no safe interface")]
 
 use super::unix::{ALONE, die_of, set, write_mark};
@@ -10,33 +9,33 @@ use libc::{c_int, pid_t};
 use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
-/// Name spaces of the system that a process has for itself.
+/// The namespaces that a process has for itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Spaces {
-    /// It has all rights over the others, and no rights outside.
+    /// True if it has its own user namespace: all rights inside, and none outside.
     pub(crate) users: bool,
     pub(crate) processes: bool,
-    /// Shared memory, queues and semaphores.
+    /// True if it has its own shared memory, queues and semaphores.
     pub(crate) ipc: bool,
 }
 
-/// Where a process finds itself after [`keep`].
+/// The role of a process after [`keep`].
 pub(crate) enum Side {
-    /// It is the worker.
+    /// This process is the worker.
     Worker(Spaces),
-    /// It kept the worker, and is to end with this exit code.
+    /// This process was the keeper, and must end with this exit code.
     Keeper(u8),
 }
 
-/// Takes this process apart from others, as far as the system lets it. To be called before there is another thread, or an
-/// open file that somebody needs.
+/// Isolates this process from others, as far as the system allows. Must be called before starting a thread or opening a file that is needed
+/// later.
 pub(crate) fn keep() -> Side {
     close_inherited();
     let mut spaces = Spaces::default();
     if std::env::var_os(ALONE).is_some_and(|value| !value.is_empty()) {
         return Side::Worker(spaces);
     }
-    // Whoever may do it alone needs no name space for users.
+    // A privileged process does not need a user namespace.
     spaces.processes = unshare(libc::CLONE_NEWPID);
     if !spaces.processes && unshare(libc::CLONE_NEWUSER) {
         spaces.users = true;
@@ -50,23 +49,23 @@ pub(crate) fn keep() -> Side {
     divide(spaces).unwrap_or(Side::Keeper(exit::FAULT))
 }
 
-/// A name space for the network: without an interface, so that nothing is reached.
+/// Enters a network namespace without interfaces, from which nothing can be reached.
 pub(crate) fn without_network() -> bool {
     unshare(libc::CLONE_NEWNET)
 }
 
 fn unshare(flags: c_int) -> bool {
-    // SAFETY: a call without pointers; no flag is one that closes files or changes memory.
+    // SAFETY: a call without pointers. None of the flags closes files or changes memory.
     unsafe { libc::unshare(flags) == 0 }
 }
 
-/// What whoever started the host left open is none of a plugin.
+/// Closes files that the parent of the host left open, so that the plugin cannot use them.
 fn close_inherited() {
-    // SAFETY: nobody has opened a file in this process yet that is used later.
+    // SAFETY: this process has not yet opened a file that is used later.
     unsafe { libc::syscall(libc::SYS_close_range, 3u32, u32::MAX, 0u32) };
 }
 
-/// The user is the same one inside. Without this it has no name, and works all the same.
+/// Maps the user to itself in the namespace. Without this it has no name, but the rest still works.
 fn map_user() {
     // SAFETY: calls without pointers, which do not fail.
     let (user, group) = unsafe { (libc::geteuid(), libc::getegid()) };
@@ -75,10 +74,10 @@ fn map_user() {
     let _ = std::fs::write("/proc/self/gid_map", format!("{group} {group} 1"));
 }
 
-/// Makes the first process of the name space, and the worker. `None`: the system gives no processes.
+/// Creates the first process of the namespace, and the worker. Returns `None` if the system cannot create processes.
 fn divide(spaces: Spaces) -> Option<Side> {
     let mut pipe = [0; 2];
-    // SAFETY: the array has room for two descriptors. There is one thread, so each child has all there is.
+    // SAFETY: the array has room for two descriptors. There is only one thread, so each child is a complete copy.
     unsafe {
         if libc::pipe2(pipe.as_mut_ptr(), libc::O_CLOEXEC) != 0 {
             return None;
@@ -94,7 +93,7 @@ fn divide(spaces: Spaces) -> Option<Side> {
             -1 => None,
             0 => {
                 libc::close(kept);
-                // A signal to its group does not meet the keeper.
+                // A signal to its group does not reach the keeper.
                 libc::setpgid(0, 0);
                 libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
                 Some(Side::Worker(spaces))
@@ -104,7 +103,7 @@ fn divide(spaces: Spaces) -> Option<Side> {
     }
 }
 
-/// The first process of a name space takes over those whose parents end. It ends with its keeper, which keeps a pipe open.
+/// Runs the first process of a namespace, which adopts orphans. It ends with its keeper, which holds a pipe open.
 fn be_first(end: c_int, kept: c_int) -> ! {
     let mut byte = 0u8;
     // SAFETY: the byte lives during the calls, all of which a process may make after a fork.
@@ -119,12 +118,12 @@ fn be_first(end: c_int, kept: c_int) -> ! {
     }
 }
 
-/// Signals that end the worker: whoever sends them to the keeper means it.
+/// Signals to the keeper that end the worker.
 const ENDINGS: [c_int; 4] = [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGQUIT];
 
-/// The signal of [`ENDINGS`] that came.
+/// The signal of [`ENDINGS`] that arrived, or 0.
 static ASKED: AtomicI32 = AtomicI32::new(0);
-/// The worker is to say what it does, and to end.
+/// True if the worker must report its current function and end.
 static ABORTED: AtomicBool = AtomicBool::new(false);
 
 extern "C" fn asked(signal: c_int) {
@@ -135,8 +134,8 @@ extern "C" fn asked(signal: c_int) {
     }
 }
 
-/// Waits for the worker, for a signal, or for the end of the host, which reads what comes on standard error. Then ends all
-/// processes of the name space, and this one as the worker ended.
+/// Waits for the worker, for a signal, or for the end of the host, which reads standard error. Then ends all processes of the namespace, and
+/// this process in the way the worker ended.
 fn watch(worker: pid_t, kept: c_int) -> u8 {
     prepare();
     loop {
@@ -165,13 +164,13 @@ fn watch(worker: pid_t, kept: c_int) -> u8 {
             return if asked == 0 { exit::FAULT } else { die_of(asked) };
         }
         if ABORTED.swap(false, Ordering::Relaxed) {
-            // SAFETY: a call without pointers; the worker was not waited for, so the number is its.
+            // SAFETY: a call without pointers. The worker was not waited for, so the number still belongs to it.
             unsafe { libc::kill(worker, libc::SIGABRT) };
         }
     }
 }
 
-/// Signals come only while it waits; the socket of the worker is not open here, so that its end is seen.
+/// Sets up signals to arrive only while this process waits. Closes the worker's socket here, so that the host notices the worker's end.
 fn prepare() {
     let all = ENDINGS.into_iter().chain([libc::SIGABRT, libc::SIGCHLD]);
     let blocked = set(all.clone());
@@ -192,18 +191,18 @@ fn prepare() {
     }
 }
 
-/// Waits for a signal; gives whether the host still reads what is said.
+/// Waits for a signal. Returns true if the host still reads standard error.
 fn host_lives() -> bool {
     let mut said = libc::pollfd { fd: libc::STDERR_FILENO, events: 0, revents: 0 };
     let open = set([]);
-    // SAFETY: what is pointed to lives during the call.
+    // SAFETY: all pointers are valid during the call.
     let found = unsafe { libc::ppoll(&raw mut said, 1, null(), &raw const open) };
     found <= 0 || said.revents & (libc::POLLERR | libc::POLLNVAL) == 0
 }
 
-/// Ends the first process, and with it all others; waits until they are gone.
+/// Ends the first process, and with it all others, and waits until they are gone.
 fn end(kept: c_int) {
-    // SAFETY: the descriptor is this process's own. A null pointer asks for no status.
+    // SAFETY: the descriptor belongs to this process. A null pointer means that no status is returned.
     unsafe {
         libc::close(kept);
         while libc::waitpid(-1, null_mut(), 0) > 0 || *libc::__errno_location() == libc::EINTR {}

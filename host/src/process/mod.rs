@@ -1,6 +1,6 @@
-//! Who ended the process? The command line runs passes in a child of itself, which notes on a board that both share
-//! which code of a plugin runs on which thread. Whatever ends the child, the parent knows whether the run came to its
-//! end, and whose code ran. `docs/decisions/0007-who-ended-the-process.md` says what that promises.
+//! Finds out which code ended the process. The command line runs passes in a child process, which records on a shared board which plugin code
+//! runs on which thread. However the child ends, the parent knows whether the run was complete, and whose code ran.
+//! `docs/decisions/0007-who-ended-the-process.md` describes the guarantees.
 
 mod board;
 #[cfg(unix)]
@@ -19,7 +19,7 @@ use std::marker::PhantomData;
 use std::path::Path;
 use std::sync::OnceLock;
 
-/// The board of a process that shares it with no other.
+/// The board of a process that does not share one.
 static OWN: Board = Board::new();
 static SHARED: OnceLock<&'static Board> = OnceLock::new();
 
@@ -27,9 +27,9 @@ fn board() -> &'static Board {
     SHARED.get().copied().unwrap_or(&OWN)
 }
 
-/// The event of an instrument that is made.
+/// The event in which an instrument is created.
 pub(crate) const NEW: &str = "new";
-/// The event of one that is dropped.
+/// The event in which an instrument is dropped.
 pub(crate) const DESTRUCTOR: &str = "its destructor";
 /// All events of instruments.
 pub(crate) const EVENTS: [&str; 8] =
@@ -38,7 +38,7 @@ pub(crate) const EVENTS: [&str; 8] =
 thread_local! {
     /// The slot of this thread, once it has one. A signal handler reads it.
     static SLOT: Cell<Option<&'static Slot>> = const { Cell::new(None) };
-    /// Gives the slot back at the end of the thread.
+    /// Releases the slot at the end of the thread.
     static LEAVING: Leaving = const { Leaving };
 }
 
@@ -47,7 +47,7 @@ struct Leaving;
 impl Drop for Leaving {
     fn drop(&mut self) {
         match SLOT.get() {
-            // The thread does not end: something called `exit`, which drops this first.
+            // The thread has not ended: something called `exit`, which drops this first.
             Some(slot) if slot.plugin_code().is_some() => blame(Some(slot), 0),
             Some(slot) => {
                 SLOT.set(None);
@@ -58,8 +58,7 @@ impl Drop for Leaving {
     }
 }
 
-/// Notes that code on this thread ends the process, with the function that a plugin works on. A signal handler can call
-/// it.
+/// Records that code on this thread ends the process, with the function that the plugin works on. Safe to call in a signal handler.
 fn blame(slot: Option<&Slot>, signal: u32) {
     if let Some(frame) = slot.and_then(Slot::plugin_code).filter(|frame| frame.kind() == Some(Kind::Pass)) {
         plugin_api::abi::host::function_at_work(|name| frame.about.set(name.as_bytes()));
@@ -67,7 +66,7 @@ fn blame(slot: Option<&Slot>, signal: u32) {
     board().blame(slot, signal);
 }
 
-/// The slot of this thread; `None` where there are more threads than slots, or the thread ends.
+/// Returns the slot of this thread; `None` if there are more threads than slots, or the thread is ending.
 fn slot() -> Option<&'static Slot> {
     if let Some(slot) = SLOT.get() {
         return Some(slot);
@@ -77,13 +76,13 @@ fn slot() -> Option<&'static Slot> {
     SLOT.get()
 }
 
-/// A call that is noted until this is dropped.
+/// A call that stays recorded until this is dropped.
 #[must_use = "the call counts as over when this is dropped"]
 pub(crate) struct Doing {
     slot: Option<&'static Slot>,
-    /// It is part of the call that was noted before it.
+    /// True if it is part of the call that was recorded before it.
     part: bool,
-    /// It belongs to its thread.
+    /// Binds it to its thread.
     here: PhantomData<*const ()>,
 }
 
@@ -97,7 +96,7 @@ impl Drop for Doing {
     }
 }
 
-/// Notes a call that begins on this thread.
+/// Records a call that begins on this thread.
 pub(crate) fn begin(call: &Call<'_>) -> Doing {
     let slot = slot();
     if let Some(slot) = slot {
@@ -106,7 +105,7 @@ pub(crate) fn begin(call: &Call<'_>) -> Doing {
     Doing { slot, part: false, here: PhantomData }
 }
 
-/// Notes that the pass of a step works on this thread. The thread that began the step knows the names already.
+/// Records that the pass of a step runs on this thread. On the thread that began the step, the names are already recorded.
 pub(crate) fn begin_pass<'a>(about: &'a str, call: impl FnOnce(&'a str) -> Call<'a>) -> Doing {
     match slot() {
         Some(slot) if slot.enter_pass(about) => Doing { slot: Some(slot), part: true, here: PhantomData },
@@ -125,12 +124,12 @@ impl Drop for Noted {
     }
 }
 
-/// Notes a temporary file or folder by its absolute path.
+/// Records a temporary file or folder by its absolute path.
 pub(crate) fn temporary(path: &Path) -> Noted {
     Noted(std::path::absolute(path).ok().and_then(|path| board().note(path.as_os_str().as_encoded_bytes())))
 }
 
-/// Runs `run` where its end is noticed, and gives its exit code. `tell` reports an end that `run` did not come to.
+/// Runs `run` under supervision, and returns its exit code. Calls `tell` with the error if the process ends before `run` does.
 #[cfg(unix)]
 pub(crate) fn supervised(run: impl FnOnce() -> u8, tell: impl FnOnce(&crate::Error)) -> u8 {
     use unix::Side;
@@ -152,7 +151,7 @@ pub(crate) fn supervised(run: impl FnOnce() -> u8, tell: impl FnOnce(&crate::Err
     }
 }
 
-/// Here only the run itself can say how it ended.
+/// On this system, only the run itself can report how it ended.
 #[cfg(not(unix))]
 pub(crate) fn supervised(run: impl FnOnce() -> u8, _: impl FnOnce(&crate::Error)) -> u8 {
     run()
@@ -162,27 +161,27 @@ pub(crate) fn supervised(run: impl FnOnce() -> u8, _: impl FnOnce(&crate::Error)
 fn remove(path: &[u8]) {
     use std::os::unix::ffi::OsStrExt;
     let path = Path::new(std::ffi::OsStr::from_bytes(path));
-    // Nobody can be told of what is gone already.
+    // Failures are ignored, because the file may already be gone.
     let _ = if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
 }
 
-/// Lets this process report on standard error which pass, rule, checker or instrument of a plugin ended it, by a signal
-/// of a crash or by calling `exit`, and end with exit code 3. The command line does so by itself; a program that embeds
-/// passhost calls this before its first run. It replaces the handlers of those signals.
+/// Makes this process report on standard error which pass, rule, checker or instrument of a plugin ended it, by a crash signal or by calling
+/// `exit`, and end with exit code 3. The command line does so by itself. A program that embeds passhost calls this before its first run. It
+/// replaces the handlers of those signals.
 ///
-/// A plugin that calls `_exit` or `exec`, or is killed, ends the process all the same: only another process notices.
+/// A plugin that calls `_exit` or `exec`, or is killed, still ends the process without a report, because only another process could notice.
 #[cfg(unix)]
 pub fn watch() {
     unix::watch();
 }
 
-/// Lets this process, a worker, note for its host which code ended it.
+/// Makes this worker process record for its host which code ended it.
 #[cfg(unix)]
 pub(crate) fn watch_worker() {
     unix::watch_worker();
 }
 
-/// Whether this process is the one that began the run, and no copy of it that a plugin made by `fork`.
+/// Returns true if this process is the one that began the run, rather than a copy that a plugin made with `fork`.
 pub(crate) fn is_original() -> bool {
     #[cfg(unix)]
     return unix::is_original();
@@ -190,11 +189,11 @@ pub(crate) fn is_original() -> bool {
     true
 }
 
-/// Processor time of a process and of those that it waited for.
+/// Returns the processor time of a process and of its waited-for children.
 #[cfg(unix)]
 pub(crate) fn processor_time(pid: u32) -> Option<std::time::Duration> {
     let facts = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name stands in parentheses, and may have any character.
+    // The name is in parentheses, and may contain any character.
     let (_, facts) = facts.rsplit_once(')')?;
     let ticks: u64 = facts.split_whitespace().skip(11).take(4).filter_map(|number| number.parse::<u64>().ok()).sum();
     Some(std::time::Duration::from_secs_f64(ticks as f64 / rustix::param::clock_ticks_per_second() as f64))

@@ -1,4 +1,4 @@
-//! The system's part: a child that shares a board with its parent, signals, and exit handlers.
+//! The system-specific part: a child that shares a board with its parent, signals, and exit handlers.
 #![allow(unsafe_code, reason = "fork, shared memory, signal handlers and exit handlers have no safe interface")]
 
 use super::board::{Board, Slot};
@@ -12,35 +12,35 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::time::Duration;
 
-/// Without a child, so that a debugger sees one process; then `_exit` and `exec` go unnoticed.
+/// Variable that disables the child process, so that a debugger sees one process. Then `_exit` and `exec` are not noticed.
 pub(super) const ALONE: &str = "PASSHOST_ONE_PROCESS";
 
-/// Signals that end a process which makes a mistake. They come on the thread that made it.
+/// Signals of a crash, which arrive on the thread that caused it.
 const CRASHES: [c_int; 7] =
     [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGABRT, libc::SIGTRAP, libc::SIGSYS];
 
-/// Signals by which users and systems end a process; the parent forwards them.
+/// Signals by which users and systems end a process. The parent forwards them.
 const ENDINGS: [c_int; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
 
-/// Where a process finds itself after [`split`].
+/// The role of a process after [`split`].
 pub(super) enum Side {
-    /// It runs the passes: it is the child, or there is none.
+    /// This process runs the passes: it is the child, or there is none.
     Run,
-    /// It waits for the child.
+    /// This process waits for the child.
     Parent(Child),
 }
 
 pub(super) struct Child {
     pid: pid_t,
-    /// What the parent waits for: the end of the child, and signals for it.
+    /// Signals that the parent waits for: the end of the child, and signals to forward.
     signals: libc::sigset_t,
 }
 
-/// Whether somebody watches this process.
+/// True if a parent process watches this process.
 static SUPERVISED: AtomicBool = AtomicBool::new(false);
-/// Whether this process is a worker, whose host learns how it ended.
+/// True if this process is a worker, whose host is notified how it ended.
 static WORKER: AtomicBool = AtomicBool::new(false);
-/// The process that runs passes, as plugins can make copies of it.
+/// The id of the process that runs passes, to recognize copies that plugins make.
 static ORIGINAL: AtomicI32 = AtomicI32::new(0);
 
 pub(super) fn is_original() -> bool {
@@ -48,10 +48,9 @@ pub(super) fn is_original() -> bool {
     original == 0 || std::process::id().cast_signed() == original
 }
 
-/// Makes a child that shares the board. Where none can be made, this process runs the passes itself. To be called
-/// before there is another thread.
+/// Forks a child that shares the board. If that fails, this process runs the passes itself. Must be called before starting a thread.
 pub(super) fn split() -> Side {
-    // A write beyond the limit for files is an error like any other.
+    // Makes exceeding the file size limit an ordinary write error.
     // SAFETY: ignoring a signal runs no code.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
     if std::env::var_os(ALONE).is_some_and(|value| !value.is_empty()) {
@@ -62,8 +61,8 @@ pub(super) fn split() -> Side {
     let parent = std::process::id().cast_signed();
     let signals = set(ENDINGS.into_iter().chain([libc::SIGCHLD]));
     let mut before = MaybeUninit::uninit();
-    // SAFETY: the sets live during the calls. There is one thread, so the child has all there is. A parent that ignores
-    // SIGCHLD would not learn how its child ended.
+    // SAFETY: the sets are valid during the calls. There is only one thread, so the child is a complete copy. SIGCHLD must not be ignored,
+    // because the parent could then not learn how its child ended.
     let pid = unsafe {
         libc::signal(libc::SIGCHLD, libc::SIG_DFL);
         libc::pthread_sigmask(libc::SIG_BLOCK, &raw const signals, before.as_mut_ptr());
@@ -81,18 +80,17 @@ pub(super) fn split() -> Side {
     Side::Run
 }
 
-/// A board in memory that a child shares.
+/// Allocates a board in memory that a child shares.
 fn map() -> Option<&'static Board> {
     let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
-    // SAFETY: a new mapping, aligned to a page, never unmapped; its bytes are 0, which a board may have, and all access
-    // is atomic.
+    // SAFETY: a new mapping, aligned to a page, and never unmapped. Its bytes are 0, which is a valid board, and all access is atomic.
     unsafe {
         let place = libc::mmap(std::ptr::null_mut(), std::mem::size_of::<Board>(), access, kind, -1, 0);
         (place != libc::MAP_FAILED).then(|| &*place.cast::<Board>())
     }
 }
 
-/// The child of a parent that is killed ends with it, where the system offers that.
+/// Makes the child end if its parent is killed, if the system supports that.
 fn die_with(parent: pid_t) {
     #[cfg(target_os = "linux")]
     // SAFETY: calls without pointers.
@@ -108,7 +106,7 @@ fn die_with(parent: pid_t) {
 
 pub(super) fn set(signals: impl IntoIterator<Item = c_int>) -> libc::sigset_t {
     let mut set = MaybeUninit::uninit();
-    // SAFETY: `sigemptyset` fills the set, and the numbers are those of signals.
+    // SAFETY: `sigemptyset` fills the set, and the numbers are valid signals.
     unsafe {
         libc::sigemptyset(set.as_mut_ptr());
         signals.into_iter().for_each(|signal| {
@@ -119,7 +117,7 @@ pub(super) fn set(signals: impl IntoIterator<Item = c_int>) -> libc::sigset_t {
 }
 
 impl Child {
-    /// Waits until it ends; signals that are meant for it go to it.
+    /// Waits until the child ends, and forwards signals to it.
     pub(super) fn wait(self) -> End {
         let mut forwarded = Vec::new();
         loop {
@@ -139,7 +137,7 @@ impl Child {
                 _ if std::io::Error::last_os_error().kind() == std::io::ErrorKind::Interrupted => continue,
                 _ => return End::Lost,
             }
-            // SAFETY: the set and the number live during the calls; the child was not waited for, so the number is its.
+            // SAFETY: the set and the number are valid during the calls. The child was not waited for, so the process id still belongs to it.
             unsafe {
                 if libc::sigwait(&raw const self.signals, &raw mut signal) == 0 && signal != libc::SIGCHLD {
                     libc::kill(self.pid, signal);
@@ -150,8 +148,8 @@ impl Child {
     }
 }
 
-/// Whether a signal that ended the child comes to the parent, too, as one does that goes to the whole process group, such
-/// as Ctrl-C. Whoever sends it to one process after the other may reach the child first.
+/// Returns true if a signal that ended the child also reaches the parent, as one to the whole process group does, such as Ctrl-C. If signals
+/// are sent to the processes one by one, the child may get it first.
 fn comes(signal: c_int) -> bool {
     const PATIENCE: Duration = Duration::from_millis(10);
     ENDINGS.contains(&signal)
@@ -165,7 +163,7 @@ fn comes(signal: c_int) -> bool {
         })
 }
 
-/// Ends this process as the child ended.
+/// Ends this process in the way the child ended.
 pub(super) fn die_of(signal: c_int) -> u8 {
     let only = set([signal]);
     // SAFETY: the set lives during the call; the default action runs no code.
@@ -177,7 +175,7 @@ pub(super) fn die_of(signal: c_int) -> u8 {
     exit::FAULT
 }
 
-/// What was done at each of [`CRASHES`] before.
+/// The previous actions for [`CRASHES`].
 static BEFORE: [OnceLock<libc::sigaction>; CRASHES.len()] = [const { OnceLock::new() }; CRASHES.len()];
 
 /// Installs the handlers, once.
@@ -190,18 +188,17 @@ pub(super) fn watch() {
     unsafe { libc::atexit(exited) };
 }
 
-/// Installs them in a worker: they note for the host who ended the process, and let it end as it does.
+/// Installs the handlers in a worker. They record for the host which code ended the process, and let it end as usual.
 pub(super) fn watch_worker() {
     WORKER.store(true, Ordering::Release);
     watch();
-    // Its limit of processor time.
+    // Sent at its limit of processor time.
     install(libc::SIGXCPU);
 }
 
-/// Installs the handler of a signal on the alternate stack that the standard library gives each thread.
+/// Installs the handler of a signal, on the alternate stack that the standard library gives each thread.
 fn install(signal: c_int) -> libc::sigaction {
-    // SAFETY: an action of zeros is one; the handler has the signature that SA_SIGINFO asks for, and does only what a
-    // handler may do.
+    // SAFETY: an action of zeros is valid. The handler has the signature that SA_SIGINFO requires, and only does what a handler may do.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         let mut before: libc::sigaction = std::mem::zeroed();
@@ -214,20 +211,21 @@ fn install(signal: c_int) -> libc::sigaction {
     }
 }
 
-/// The slot of this thread, if it has one. Reading it needs no initialization, so a handler can.
+/// Returns the slot of this thread, if it has one. A handler can call it, because it needs no initialization.
 fn slot_here() -> Option<&'static Slot> {
     SLOT.try_with(std::cell::Cell::get).ok().flatten()
 }
 
-/// Notes who crashed. Where nobody else reads the note, writes what it says and ends the process; otherwise lets happen
-/// what happened before.
+/// Records which code crashed. If no other process reads the board, prints the message and ends the process. Otherwise invokes the previous
+/// action.
 extern "C" fn crashed(signal: c_int, info: *mut siginfo_t, _: *mut c_void) {
     let slot = slot_here();
     let board = board();
     if board.is_busy() && is_original() {
         super::blame(slot, signal.cast_unsigned());
         if WORKER.load(Ordering::Acquire) {
-            // An abort after an overflow finds too little stack to note it again, and the first signal is what counts.
+            // After a stack overflow, the handler of the abort has too little stack to write the note again, and only the first signal
+            // counts.
             if !MARKED.swap(true, Ordering::AcqRel) {
                 write_own_mark(board);
             }
@@ -237,8 +235,8 @@ extern "C" fn crashed(signal: c_int, info: *mut siginfo_t, _: *mut c_void) {
     }
     let mistake = CRASHES.iter().position(|other| *other == signal);
     let before = mistake.and_then(|at| BEFORE[at].get());
-    // SAFETY: the action is the one that was installed before ours; all calls are allowed in a handler. The signal of a
-    // mistake comes again, one that was sent does not; the handlers of the standard library count on the former.
+    // SAFETY: the action is the one that was installed before ours, and all calls are allowed in a handler. The signal of a crash is raised
+    // again on return, while one that was sent is not; the standard library's handlers rely on the former.
     unsafe {
         let sent = mistake.is_none() || info.is_null() || (*info).si_code <= 0;
         match before.filter(|_| !sent) {
@@ -251,7 +249,7 @@ extern "C" fn crashed(signal: c_int, info: *mut siginfo_t, _: *mut c_void) {
     }
 }
 
-/// Something called `exit`.
+/// Handles a call of `exit`.
 extern "C" fn exited() {
     let board = board();
     if !board.is_busy() || !is_original() {
@@ -265,17 +263,17 @@ extern "C" fn exited() {
     }
 }
 
-/// Whether this worker has noted the signal that ends it.
+/// True if this worker has recorded the signal that ends it.
 static MARKED: AtomicBool = AtomicBool::new(false);
 
-/// Notes the end of a worker. Its buffer is not part of the handler's frame: the alternate stack has 8 KiB, and two handlers run on
-/// it when the standard library reports an overflow and aborts.
+/// Writes the note of a worker on its end. Not inlined, to keep the buffer out of the handler's frame: the alternate stack has 8 KiB, and two
+/// handlers run on it when the standard library reports an overflow and aborts.
 #[inline(never)]
 fn write_own_mark(board: &Board) {
     write(&mark(board));
 }
 
-/// Writes who ended the process, and ends it. As [`write_own_mark`], it is no part of the handler's frame.
+/// Prints which code ended the process, and ends it. Not inlined, like [`write_own_mark`].
 #[inline(never)]
 fn die_alone(board: &Board, end: End) -> ! {
     write(&line(board, &end));
@@ -283,7 +281,7 @@ fn die_alone(board: &Board, end: End) -> ! {
     unsafe { libc::_exit(exit::PLUGIN.into()) }
 }
 
-/// Notes a signal that a worker got, for its host.
+/// Writes the note of a signal that a worker got, for its host.
 #[cfg(target_os = "linux")]
 pub(super) fn write_mark(signal: c_int) {
     write(&super::ends::mark_of(signal, false, None));
@@ -295,5 +293,5 @@ fn write(line: &Line) {
     unsafe { libc::write(libc::STDERR_FILENO, bytes.as_ptr().cast(), bytes.len()) };
 }
 
-/// So that tests can tell the boards apart.
+/// Keeps the boards small enough that tests can distinguish them.
 const _: () = assert!(std::mem::align_of::<Board>() <= 4096 && std::mem::size_of_val(&OWN) < 4 << 20);

@@ -1,4 +1,4 @@
-//! Everything that can stop the host, with its exit code and its report.
+//! All errors of the host, with their exit codes and reports.
 
 use crate::report::{Place, Report};
 use registry::{ConfigError, PlanError, RegistryError};
@@ -8,46 +8,46 @@ use std::sync::Arc;
 
 /// Exit codes of the command line.
 pub mod exit {
-    /// Done.
+    /// Success.
     pub const DONE: u8 = 0;
-    /// The input module is wrong, or the run did not do what was expected of it.
+    /// The input module is invalid, or the result of the run is not as expected.
     pub const INPUT: u8 = 1;
-    /// The request is wrong.
+    /// The request is invalid.
     pub const REQUEST: u8 = 2;
     /// A plugin failed.
     pub const PLUGIN: u8 = 3;
-    /// A fault of passhost itself, or of the system under it.
+    /// A fault of passhost itself, or of the system.
     pub const FAULT: u8 = 4;
-    /// Passes ran, and what they did to values could not be compared.
+    /// Passes ran, but their effect on values could not be compared.
     pub const NOT_VALIDATED: u8 = 5;
 }
 
-/// One thing that is wrong in a manifest.
+/// A mistake in a manifest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// What was found.
     pub message: String,
-    /// Where, if it is in the text.
+    /// The place, if it is in the text.
     pub span: Option<Range<usize>>,
-    /// What to do.
+    /// Advice on what to do.
     pub help: String,
 }
 
-/// What became of the module before a step that failed.
+/// What happened to the module before a failed step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kept {
-    /// It was not written.
+    /// The module was not written.
     Nothing,
-    /// It was written to a file.
+    /// The module was written to a file.
     File(PathBuf),
-    /// The run went on with it.
+    /// The run continued with the module.
     WentOn,
-    /// It is lost with the process that had it.
+    /// The module is lost with its process.
     Gone,
 }
 
 impl Kept {
-    /// What is left: `kept` in a file, `rest` in a run that went on.
+    /// Returns help on what is left: `kept` in a file, or `rest` in a run that continued.
     fn help(&self, kept: &str, rest: &str) -> String {
         match self {
             Kept::File(path) => {
@@ -62,7 +62,7 @@ impl Kept {
     }
 }
 
-/// What stopped the host.
+/// An error that stopped the host.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The manifest cannot be read.
@@ -72,7 +72,7 @@ pub enum Error {
         path: PathBuf,
         /// Its text, as far as it could be read.
         text: Arc<str>,
-        /// All that is wrong, in the order of the text.
+        /// All mistakes, in the order of the text.
         problems: Vec<Problem>,
     },
     /// The lockfile cannot be used.
@@ -82,7 +82,7 @@ pub enum Error {
         path: PathBuf,
         /// Its text, as far as it could be read.
         text: Arc<str>,
-        /// What is wrong.
+        /// The mistake.
         problem: Problem,
     },
     /// Another error, with the entry of the manifest, or the part of a pipeline, that led to it.
@@ -92,22 +92,22 @@ pub enum Error {
         path: PathBuf,
         /// Its text.
         text: Arc<str>,
-        /// The entry, or part.
+        /// The entry or part.
         span: Range<usize>,
-        /// What is wrong.
+        /// The error.
         error: Box<Error>,
     },
     /// Several errors at once.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     Several(Vec<Error>),
-    /// A plugin is refused before any of its code ran, or when it was opened.
+    /// A plugin is refused, before any of its code ran or when it was opened.
     #[error("plugin {}: {message}", path.display())]
     Plugin {
         /// Its path.
         path: PathBuf,
         /// What was found.
         message: String,
-        /// What to do.
+        /// Advice on what to do.
         help: String,
     },
     /// A plugin crate does not build.
@@ -117,7 +117,7 @@ pub enum Error {
         path: PathBuf,
         /// What happened.
         message: String,
-        /// What cargo and the compiler said.
+        /// Output of cargo and the compiler.
         output: String,
     },
     /// Names clash or are unknown.
@@ -126,20 +126,20 @@ pub enum Error {
     /// The request cannot be planned.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// A config value of the command line or of a context.
+    /// A config value of the command line or of a context is invalid.
     #[error("{of}: {error}")]
     Config {
-        /// Who gives it: `--config`, `the context`.
+        /// The source of the value: `--config`, `the context`.
         of: &'static str,
-        /// What is wrong with it.
+        /// The error.
         error: ConfigError,
     },
-    /// The request is wrong in another way.
+    /// The request is invalid in another way.
     #[error("{message}")]
     Request {
         /// What was found.
         message: String,
-        /// What to do.
+        /// Advice on what to do.
         help: String,
     },
     /// The input cannot be read as a file.
@@ -147,43 +147,43 @@ pub enum Error {
     InputFile {
         /// Path or `<stdin>`.
         origin: String,
-        /// What is wrong.
+        /// The error message.
         message: String,
-        /// What to do.
+        /// Advice on what to do.
         help: String,
     },
-    /// The input is no module.
+    /// The input is not a module.
     #[error("{origin}: {error}")]
     Input {
         /// Path or `<stdin>`.
         origin: String,
         /// Its text.
         text: Arc<str>,
-        /// What is wrong.
+        /// The error of the reader.
         error: script::ReadError,
     },
-    /// The module that was read does not hold together.
+    /// The module that was read is ill-formed.
     #[error("{origin}: {message}")]
     IllFormed {
         /// Path or `<stdin>`.
         origin: String,
-        /// What is wrong.
+        /// The violation.
         message: String,
         /// The module as text, and the place in it.
         place: Option<(String, Range<usize>)>,
     },
-    /// The rule of an operator broke while a module was read: the place says where, and the plugin is at fault.
+    /// The rule of an operator failed while a module was read. The plugin is at fault; the place shows the call.
     #[error("{0}")]
     Rule(Box<Error>),
-    /// The module has a part without a text.
+    /// A part of the module cannot be printed.
     #[error("the module cannot be written: {0}")]
     Unprintable(#[from] script::Unprintable),
     /// A step failed.
     #[error("step {position}, {}: {message}", step_name(*kind, pass, plugin))]
     Step {
-        /// Number of the step, as in the plan.
+        /// Number of the step in the plan.
         position: usize,
-        /// What the step is.
+        /// Kind of the step.
         kind: StepKind,
         /// Full name of the pass, or name of the Sequential or repetition.
         pass: String,
@@ -191,83 +191,83 @@ pub enum Error {
         plugin: String,
         /// File of the plugin.
         file: Option<PathBuf>,
-        /// Function, where one is known.
+        /// Function, if known.
         function: Option<String>,
         /// What happened.
         message: String,
-        /// What the text shows, the text, and the place in it.
+        /// Description of the text, the text, and the place in it.
         place: Option<(String, Arc<str>, Range<usize>)>,
-        /// What became of the module before it.
+        /// What happened to the module before the step.
         kept: Kept,
-        /// What kind of failure it is.
+        /// The kind of failure.
         cause: Cause,
-        /// Exit code: of a plugin that failed, or of a request that asked for the pass too early.
+        /// Exit code: for a plugin that failed, or for a request that ran the pass too early.
         code: u8,
     },
     /// An instrument failed.
     #[error("instrument `{instrument}` of plugin `{plugin}`, {event}{}: {message}", during(pass))]
     Instrument {
-        /// Full name of the instrument, with options that were given.
+        /// Full name of the instrument, with the given options.
         instrument: String,
         /// Plugin.
         plugin: String,
         /// File of the plugin.
         file: Option<PathBuf>,
-        /// What it was doing.
+        /// The event that it handled.
         event: &'static str,
-        /// Position and full name of the pass that it was told about.
+        /// Position and full name of the pass that the event is about.
         pass: Option<(usize, String)>,
         /// What happened.
         message: String,
-        /// What became of the run; `None` where another error tells it.
+        /// The effect on the run; `None` if another error describes it.
         kept: Option<Kept>,
     },
     /// The process of the run ended before the run did.
     #[error("{message}")]
     Ended {
-        /// Who ended it, and how.
+        /// What ended it, and how.
         message: String,
-        /// What to do.
+        /// Advice on what to do.
         help: String,
-        /// Exit code: of a plugin that did it, or of passhost.
+        /// Exit code: for a plugin that ended it, or for passhost.
         code: u8,
     },
-    /// A function was executed and has no result.
+    /// Executing a function failed.
     #[error("{message}")]
     Execution {
         /// What happened.
         message: String,
-        /// What the text shows, the text, and the place in it.
+        /// Description of the text, the text, and the place in it.
         place: Option<(String, Arc<str>, Range<usize>)>,
-        /// Calls that led there.
+        /// Calls that led to the failure.
         notes: Vec<String>,
-        /// What to do.
+        /// Advice on what to do.
         help: String,
-        /// Function of the module, where one is known.
+        /// Function of the module, if known.
         function: Option<String>,
-        /// Exit code: of a module that is wrong, or of a request that does not fit it.
+        /// Exit code: for an invalid module, or for a request that does not fit it.
         code: u8,
     },
-    /// The run did not do what was expected of it.
+    /// The result of the run is not as expected.
     #[error("{message}")]
     Unmet {
         /// What was expected, and what was found.
         message: String,
-        /// What to do.
+        /// Advice on what to do.
         help: String,
     },
-    /// The output cannot be written; found before anything ran.
+    /// The output cannot be written, which was detected before anything ran.
     #[error("output {}: {message}", path.display())]
     Output {
         /// Its path.
         path: PathBuf,
-        /// What is wrong.
+        /// The error message.
         message: String,
     },
-    /// Whoever reads standard output went away before all was written.
+    /// The reader of standard output closed it before everything was written.
     #[error("output <stdout>: its reader closed it")]
     ReaderLeft,
-    /// The output could not be written in the end.
+    /// Writing the output failed.
     #[error("output {}: {message}", path.display())]
     Write {
         /// Its path, or `<stdout>`.
@@ -280,20 +280,20 @@ pub enum Error {
 /// Why a step failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// It returned an error, or something that passhost refuses.
+    /// The step returned an error, or a result that passhost refuses.
     Error,
-    /// It panicked.
+    /// The step panicked.
     Panic,
-    /// It ended its process.
+    /// The step ended its process.
     Crash,
-    /// It returned an ill-formed module.
+    /// The step returned an ill-formed module.
     IllFormed,
-    /// It refuses the value of an option.
+    /// The step refused the value of an option.
     Option,
 }
 
 impl Cause {
-    /// As messages for programs and bundles have it.
+    /// Returns the name used in messages for programs and in bundles.
     pub fn name(self) -> &'static str {
         match self {
             Cause::Error => "error",
@@ -305,7 +305,7 @@ impl Cause {
     }
 }
 
-/// What a step is.
+/// The kind of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StepKind {
     /// A pass of a plugin, or a composite pass.
@@ -316,13 +316,13 @@ pub enum StepKind {
     Repetition,
 }
 
-/// What to do about a config value that does not fit.
+/// Help for an invalid config value.
 pub(crate) const CONFIG_HELP: &str = "`passhost config` shows all keys with their types, defaults and ranges";
 
-/// What to do about a rule that breaks.
+/// Help for a rule that failed.
 const RULE_HELP: &str = "the output is as it was; correct the plugin, or leave it out of the manifest";
 
-/// More errors of one kind than these help nobody.
+/// Maximum number of errors of one kind that are shown.
 const SHOWN: usize = passhost_lang::names::FEW;
 
 /// ` of step 2, pass `relax.Normalize``
@@ -344,7 +344,7 @@ fn first(problems: &[Problem]) -> &str {
 }
 
 impl Error {
-    /// A result, unless there are errors: these come first, then its own.
+    /// Returns the result, unless there are errors. Then returns `errors` first, followed by the result's own error.
     ///
     /// # Errors
     /// All of them as one.
@@ -378,12 +378,12 @@ impl Error {
             Error::Step { code, .. } | Error::Ended { code, .. } | Error::Execution { code, .. } => *code,
             Error::Write { .. } | Error::ReaderLeft | Error::Unprintable(_) => exit::FAULT,
             Error::Entry { error, .. } => error.exit_code(),
-            // The gravest cause counts.
+            // The highest exit code is used.
             Error::Several(errors) => errors.iter().map(Error::exit_code).max().unwrap_or(exit::FAULT),
         }
     }
 
-    /// The same failure of a step, of another kind.
+    /// Returns the same failure of a step with another cause.
     pub(crate) fn caused_by(mut self, by: Cause) -> Error {
         if let Error::Step { cause, code, .. } = &mut self {
             *cause = by;
@@ -394,7 +394,7 @@ impl Error {
         self
     }
 
-    /// How many things are wrong.
+    /// Returns the number of mistakes.
     pub fn count(&self) -> usize {
         match self {
             Error::Input { error, .. } => error.diagnostics.len(),
@@ -405,8 +405,8 @@ impl Error {
         }
     }
 
-    /// What to show: one report, or one for each diagnostic of the input, each problem of the manifest. Of many the first
-    /// ones, and how many more there are.
+    /// Returns the reports to show: a single one, or one for each diagnostic of the input or problem of the manifest. If there are many,
+    /// returns the first ones, and the number of the others.
     pub fn reports(&self) -> Vec<Report> {
         match self {
             Error::Input { origin, text, error } => {
@@ -426,7 +426,7 @@ impl Error {
             }
             Error::Entry { path, text, span, error } => {
                 let mut reports = error.reports();
-                // An error that shows a place of its own needs no second one.
+                // An error that already shows a place does not get another one.
                 if let Some(report) = reports.first_mut().filter(|report| report.excerpts.is_empty()) {
                     let origin = path.display().to_string();
                     let label = match &**error {
@@ -447,7 +447,7 @@ impl Error {
                 }
                 reports
             }
-            // As in a pipeline of commands: `head` has what it wants.
+            // As in a pipeline of commands, where `head` has read enough.
             Error::ReaderLeft => Vec::new(),
             Error::Several(errors) => {
                 let mut reports: Vec<Report> = errors.iter().take(SHOWN).flat_map(Error::reports).collect();
@@ -517,13 +517,13 @@ impl Error {
         }
     }
 
-    /// What a step that failed is about.
+    /// Adds the facts about a failed step.
     fn of_step(&self, mut report: Report) -> Report {
         let Error::Step { position, kind, pass, plugin, file, function, place, kept, cause, .. } = self else {
             return report;
         };
         report = report.about("pass", pass).about("cause", cause.name());
-        // What a pipeline writes is of no plugin.
+        // What a pipeline writes does not belong to a plugin.
         if *kind == StepKind::Pass {
             report = report.about("plugin", plugin).about_file(file.as_deref());
         }
@@ -545,7 +545,7 @@ impl Error {
     }
 }
 
-/// Documentation inside messages keeps the line breaks of its source.
+/// Joins the lines of a message. Documentation in messages keeps the line breaks of its source.
 fn one_line(message: &str) -> String {
     message.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
 }
@@ -571,7 +571,7 @@ fn input_report(origin: &str, text: &Arc<str>, diagnostic: &script::Diagnostic) 
     at_input(Report::error(&diagnostic.message), origin, text, diagnostic)
 }
 
-/// What the reader noticed in an input that it took.
+/// Builds the report of a warning on an input that was accepted.
 pub(crate) fn input_warning(origin: &str, text: &Arc<str>, diagnostic: &script::Diagnostic) -> Report {
     at_input(Report::warning(&diagnostic.message), origin, text, diagnostic)
 }
@@ -589,7 +589,7 @@ fn at_input(report: Report, origin: &str, text: &Arc<str>, diagnostic: &script::
 mod tests {
     use super::*;
 
-    /// Reports of one input share its text: thousands of them fit into memory.
+    /// Reports on one input share its text, so that thousands of them fit in memory.
     #[test]
     fn reports_share_the_text() {
         let text: Arc<str> = "x = y\n".repeat(100).into();

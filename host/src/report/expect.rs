@@ -1,4 +1,4 @@
-//! What a run must count: `acme.GroupConvolutions.groups formed >= 8`.
+//! Conditions on the counters of a run: `acme.GroupConvolutions.groups formed >= 8`.
 
 use super::error::Error;
 use super::said::Statistic;
@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// How a count is compared.
+/// A comparison of a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Comparison {
     AtLeast,
@@ -19,7 +19,7 @@ enum Comparison {
     LessThan,
 }
 
-/// As they are written; what begins like another one comes before it.
+/// The signs of comparisons. A sign that begins with another one comes before it.
 const COMPARISONS: [(&str, Comparison); 7] = [
     (">=", Comparison::AtLeast),
     ("<=", Comparison::AtMost),
@@ -30,15 +30,15 @@ const COMPARISONS: [(&str, Comparison); 7] = [
     ("<", Comparison::LessThan),
 ];
 
-/// What a comparison is made of.
+/// Characters of the signs.
 const SIGNS: [char; 4] = ['>', '<', '=', '!'];
 
-/// What can count something.
+/// A source of counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// A pass.
     Pass(PassId),
-    /// An instrument. If there are several in a run that differ in their options, they count together.
+    /// An instrument. Instances with different options in one run are summed.
     Instrument(InstrumentId),
 }
 
@@ -59,14 +59,14 @@ impl Source {
         matches!(self, Source::Pass(pass) if registry.members(pass).is_some())
     }
 
-    /// Whether this, which has that name, counted something. The options of an instrument follow its name in braces.
+    /// Returns true if a counter belongs to this source with that name. The options of an instrument follow its name in braces.
     fn counted(self, statistic: &Statistic, name: &str) -> bool {
         let options = statistic.pass.strip_prefix(name);
         options.is_some_and(|rest| rest.is_empty() || matches!(self, Source::Instrument(_)) && rest.starts_with('{'))
     }
 }
 
-/// What the passes and instruments of a run must count of something.
+/// A condition on a counter of a pass or instrument.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expectation {
     /// Full name of the pass or instrument, a dot, and the name of the counter.
@@ -76,7 +76,7 @@ pub struct Expectation {
 }
 
 impl Expectation {
-    /// Reads `acme.GroupConvolutions.groups formed >= 8`.
+    /// Parses `acme.GroupConvolutions.groups formed >= 8`.
     ///
     /// ```
     /// use passhost::Expectation;
@@ -88,18 +88,18 @@ impl Expectation {
     /// ```
     ///
     /// # Errors
-    /// If there is no comparison with a number.
+    /// If the text does not end with a comparison and a number.
     pub fn parse(text: &str) -> Result<Expectation, Error> {
-        // The name of a counter can have these characters, too.
+        // The name of a counter can contain these characters, too.
         let Some(last) = text.rfind(SIGNS) else { return Err(wrong(text)) };
         let at = if text[..last].ends_with(SIGNS) { last - 1 } else { last };
         Expectation::of(&text[..at], &text[at..])
     }
 
-    /// What a counter must be: `>= 8`, or `8` for exactly that.
+    /// Creates the condition that a counter satisfies `bound`: `>= 8`, or `8` for equality.
     ///
     /// # Errors
-    /// If that is not a comparison with a number.
+    /// If `bound` is not a comparison with a number.
     pub fn of(counter: &str, bound: &str) -> Result<Expectation, Error> {
         let bound = bound.trim();
         let find = COMPARISONS.iter().find_map(|(text, comparison)| Some((*comparison, bound.strip_prefix(text)?)));
@@ -108,16 +108,15 @@ impl Expectation {
         Ok(Expectation { counter: counter.trim().to_string(), comparison, number })
     }
 
-    /// Full name of the pass or instrument, a dot, and the name of the counter.
+    /// Returns the full name of the pass or instrument, a dot, and the name of the counter.
     pub fn counter(&self) -> &str {
         &self.counter
     }
 
-    /// The pass or instrument that counts, and the name of the counter.
+    /// Returns the pass or instrument that counts, and the name of the counter.
     ///
     /// # Errors
-    /// If the counter names nothing that counts: no pass or instrument of the registry, or a composite pass, whose members
-    /// count.
+    /// If the counter does not name a pass or instrument of the registry, or names a composite pass, whose members count instead.
     pub fn source(&self, registry: &Registry) -> Result<(Source, &str), Error> {
         let dots = self.counter.match_indices('.').map(|(at, _)| at).rev();
         let mut split = dots.map(|at| (&self.counter[..at], &self.counter[at + 1..]));
@@ -131,7 +130,7 @@ impl Expectation {
         Ok((source, counter))
     }
 
-    /// The counter begins with no name that the registry has.
+    /// Builds the error of a counter that does not begin with a name of the registry.
     fn of_nothing(&self, registry: &Registry) -> Error {
         let name = self.counter.rsplit_once('.').map_or(self.counter.as_str(), |(name, _)| name);
         let passes = registry.passes().map(|(_, info)| info.name.as_str());
@@ -145,10 +144,10 @@ impl Expectation {
         Error::Request { message, help: help.to_string() }
     }
 
-    /// Whether what was counted is as expected. What is not counted is 0, unless its name is almost that of a counter.
+    /// Checks that the counter is as expected. A counter that was never incremented is 0, unless its name is almost that of another one.
     ///
     /// # Errors
-    /// If not, with the count.
+    /// If it is not, with the count.
     pub fn check(&self, counted: &[Statistic], registry: &Registry) -> Result<(), Error> {
         let (source, counter) = self.source(registry)?;
         let name = source.name(registry);
@@ -176,7 +175,7 @@ impl Expectation {
         };
         let (expected, meant) = (self.bound(), did_you_mean(&near));
         let message = match self.holds(sum) {
-            // Nothing of a counter that does not exist is never too much.
+            // For a counter that does not exist, an upper limit always holds.
             true => format!("`{name}` counts no `{counter}`, of which {expected} is expected{meant}"),
             false => format!("`{name}` counted {sum} of `{counter}`; expected: {expected}{meant}"),
         };
@@ -201,7 +200,7 @@ impl Expectation {
     }
 }
 
-/// As it is read.
+/// Formats it in the form that is parsed.
 impl fmt::Display for Expectation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.counter, self.bound())

@@ -1,4 +1,4 @@
-//! The one renderer of diagnostics.
+//! The only renderer of diagnostics.
 
 pub mod diff;
 pub mod error;
@@ -12,88 +12,88 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-/// How bad a report is.
+/// The severity of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Grade {
-    /// Stops the work.
+    /// An error, which stops the work.
     Error,
-    /// Does not.
+    /// A warning, which does not.
     Warning,
-    /// Says something about the reports before it.
+    /// A note on the reports before it.
     Note,
-    /// Says what a pass could not do, on request.
+    /// A missed optimization of a pass, shown on request.
     Missed,
-    /// Says what a pass found, on request.
+    /// A match of a pass, shown on request.
     Matched,
 }
 
-/// One place in a text.
+/// A place in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     /// Range in bytes.
     pub span: Range<usize>,
-    /// What to write there.
+    /// The label at the place.
     pub label: String,
-    /// Whether it is the place itself or one that helps to understand it.
+    /// True for the place itself, false for one that helps to understand it.
     pub primary: bool,
 }
 
-/// An excerpt: a text, what it is called, and places in it.
+/// An excerpt: a text, its name, and places in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Excerpt {
-    /// Path, `<stdin>`, or what else the text is.
+    /// Path, `<stdin>`, or another description of the text.
     pub origin: String,
-    /// The whole text, shared by all reports about it.
+    /// The whole text, shared by all reports on it.
     pub text: Arc<str>,
-    /// Places in it.
+    /// Places in the text.
     pub places: Vec<Place>,
 }
 
 /// A diagnostic, ready to be shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// How bad it is.
+    /// Its severity.
     pub grade: Grade,
-    /// What was found, and what would be right.
+    /// What was found, and what was expected.
     pub title: String,
-    /// Where.
+    /// The places.
     pub excerpts: Vec<Excerpt>,
-    /// What else to know.
+    /// Further information.
     pub notes: Vec<String>,
-    /// What to do.
+    /// Advice on what to do.
     pub help: Option<String>,
-    /// What it is about, for programs: `pass`, `plugin`, `file`, `function`, `position`, `instrument`.
+    /// The subjects of the report, for programs: `pass`, `plugin`, `file`, `function`, `position`, `instrument`.
     pub about: Vec<(&'static str, String)>,
 }
 
 impl Report {
-    /// An error without a place.
+    /// Creates an error without a place.
     pub fn error(title: impl Into<String>) -> Report {
         let (excerpts, notes, about) = (Vec::new(), Vec::new(), Vec::new());
         Report { grade: Grade::Error, title: title.into(), excerpts, notes, help: None, about }
     }
 
-    /// A warning without a place.
+    /// Creates a warning without a place.
     pub fn warning(title: impl Into<String>) -> Report {
         Report { grade: Grade::Warning, ..Report::error(title) }
     }
 
-    /// A note about the reports before it.
+    /// Creates a note on the reports before it.
     pub fn remark(title: impl Into<String>) -> Report {
         Report { grade: Grade::Note, ..Report::error(title) }
     }
 
-    /// What a pass could not do.
+    /// Creates a report of a missed optimization.
     pub fn missed(title: impl Into<String>) -> Report {
         Report { grade: Grade::Missed, ..Report::error(title) }
     }
 
-    /// What a pass found.
+    /// Creates a report of a match.
     pub fn matched(title: impl Into<String>) -> Report {
         Report { grade: Grade::Matched, ..Report::error(title) }
     }
 
-    /// With other places in the text of the last excerpt.
+    /// Adds other places in the text of the last excerpt.
     pub fn with_places(mut self, places: impl IntoIterator<Item = (Range<usize>, String)>) -> Report {
         if let Some(excerpt) = self.excerpts.last_mut() {
             let place = |(span, label)| Place { span, label, primary: false };
@@ -102,7 +102,7 @@ impl Report {
         self
     }
 
-    /// With a place in a text.
+    /// Adds a place in a text.
     pub fn at(
         mut self,
         origin: impl Into<String>,
@@ -119,30 +119,30 @@ impl Report {
         self
     }
 
-    /// With something else to know.
+    /// Adds further information.
     pub fn note(mut self, note: impl Into<String>) -> Report {
         self.notes.push(note.into());
         self
     }
 
-    /// With what to do.
+    /// Sets the advice on what to do.
     pub fn help(mut self, help: impl Into<String>) -> Report {
         self.help = Some(help.into());
         self
     }
 
-    /// With what it is about, for programs.
+    /// Adds a subject, for programs.
     pub fn about(mut self, what: &'static str, name: impl Into<String>) -> Report {
         self.about.push((what, name.into()));
         self
     }
 
-    /// With the plugin that it is about, and its file.
+    /// Adds the plugin as a subject, with its file.
     pub fn about_owner(self, owner: &registry::Owner) -> Report {
         self.about("plugin", &owner.name).about_file(owner.file.as_deref())
     }
 
-    /// With the file of the plugin that it is about, if there is one.
+    /// Adds the file of the plugin as a subject, if there is one.
     pub fn about_file(self, file: Option<&Path>) -> Report {
         match file {
             Some(file) => self.about("file", file.display().to_string()),
@@ -150,13 +150,13 @@ impl Report {
         }
     }
 
-    /// As one line of JSON; [`Report::value`] says what it has.
+    /// Formats the report as one line of JSON, as described in [`Report::value`].
     pub fn json(&self) -> String {
         format!("{}\n", self.value())
     }
 
-    /// For programs: `level`, `message`, what it is about by name, `places` (`origin`, `line` and `column` of both ends,
-    /// counted from 1 in characters, `label`, `primary`), `notes`, `help`, and `rendered` as people read it.
+    /// Returns the report for programs: `level`, `message`, its subjects by name, `places` (`origin`, `line` and `column` of both ends,
+    /// counted from 1 in characters, `label`, `primary`), `notes`, `help`, and `rendered` as shown to people.
     pub fn value(&self) -> serde_json::Value {
         let level = match self.grade {
             Grade::Error => "error",
@@ -191,7 +191,7 @@ impl Report {
         line
     }
 
-    /// As text; `styled` with colours. The renderer itself looks after the excerpts.
+    /// Renders the report as text, with colours if `styled`. The excerpts are laid out by the renderer library.
     pub fn render(&self, styled: bool) -> String {
         let level = match self.grade {
             Grade::Error => Level::ERROR,
@@ -222,10 +222,11 @@ impl Report {
     }
 }
 
-/// Bytes of a text that are shown. Plugins can report texts of any length, and to lay them out takes a second for some MiB.
+/// Maximum number of bytes of a text that are shown. Plugins can report texts of any length, and the layout takes about a second for several
+/// MiB.
 const SHOWN: usize = 1 << 20;
 
-/// The beginning of a text, with how much there is besides.
+/// Returns the beginning of a text, and the number of remaining bytes.
 fn short(text: &str) -> Cow<'_, str> {
     if text.len() <= SHOWN {
         return Cow::Borrowed(text);
@@ -234,7 +235,7 @@ fn short(text: &str) -> Cow<'_, str> {
     Cow::Owned(format!("{begin}... ({} more bytes)", text.len() - begin.len()))
 }
 
-/// The lines that matter, whole: the renderer cuts long ones itself, and counts columns from their start.
+/// Returns the relevant lines in full. The renderer cuts long lines itself, and counts columns from their start.
 fn clip(excerpt: &Excerpt) -> (String, Vec<Place>, usize) {
     let text = &*excerpt.text;
     let mut shown: Vec<(Range<usize>, &Place)> =
@@ -244,7 +245,7 @@ fn clip(excerpt: &Excerpt) -> (String, Vec<Place>, usize) {
     let (mut out, mut places, mut done) = (String::new(), Vec::new(), first);
     for (line, place) in shown {
         if line.start >= done {
-            // Lines between two places are left blank, so that numbers stay right; the renderer folds them.
+            // Lines between two places are left blank, to keep the line numbers right. The renderer folds them.
             out.extend(text[done..line.start].bytes().filter(|byte| *byte == b'\n').map(char::from));
             out.push_str(&text[line.clone()]);
             out.push('\n');
@@ -258,21 +259,21 @@ fn clip(excerpt: &Excerpt) -> (String, Vec<Place>, usize) {
     (out, places, text[..first].bytes().filter(|byte| *byte == b'\n').count() + 1)
 }
 
-/// The line of a position, without its end.
+/// Returns the range of the line at a position, without its line end.
 fn line_around(text: &str, at: usize) -> Range<usize> {
     let at = floor(text, at);
     let begin = text[..at].rfind('\n').map_or(0, |i| i + 1);
     begin..text[at..].find('\n').map_or(text.len(), |i| at + i)
 }
 
-/// Line and column of a position, counted from 1, in characters.
+/// Returns the line and column of a position, counted from 1, in characters.
 fn line_and_column(text: &str, at: usize) -> (usize, usize) {
     let at = floor(text, at);
     let line = line_around(text, at);
     (text[..at].bytes().filter(|byte| *byte == b'\n').count() + 1, text[line.start..at].chars().count() + 1)
 }
 
-/// The character boundary at or before a position.
+/// Returns the character boundary at or before a position.
 fn floor(text: &str, mut at: usize) -> usize {
     at = at.min(text.len());
     while !text.is_char_boundary(at) {
@@ -285,7 +286,7 @@ fn floor(text: &str, mut at: usize) -> usize {
 mod tests {
     use super::*;
 
-    /// `PATH:LINE:COLUMN` of a report with one place.
+    /// Returns the `PATH:LINE:COLUMN` of a report with one place.
     fn place(text: &str, span: Range<usize>) -> String {
         let shown = Report::error("wrong").at("a.py", text, span, "here").render(false);
         assert!(shown.lines().all(|line| line.chars().count() <= 150), "{shown}");
@@ -326,7 +327,7 @@ mod tests {
         assert_eq!(json["rendered"], report.render(false));
     }
 
-    /// Of the texts that a plugin gives, none does anything to a terminal.
+    /// Texts of a plugin cannot control a terminal.
     #[test]
     fn texts_of_others_are_only_text() {
         let odd = "a\u{1b}[2J\u{7}\u{9b}m\u{202e}b\r\nc\td";

@@ -1,4 +1,4 @@
-//! What passes and instruments report while they run.
+//! Diagnostics and counters that passes and instruments report while they run.
 
 use super::Report;
 use plugin_api::declare::diagnostics::Severity;
@@ -10,22 +10,22 @@ use std::sync::Arc;
 pub struct PassDiagnostic {
     /// Full name of the pass.
     pub pass: String,
-    /// Full name of the instrument, if it was one.
+    /// Full name of the instrument, if one reported it.
     pub instrument: Option<String>,
     /// How bad it is.
     pub severity: Severity,
-    /// Function that it is about.
+    /// The function that it is about.
     pub function: Option<String>,
-    /// What it says.
+    /// The message.
     pub message: String,
-    /// What the text shows, the text, and the place in it.
+    /// Description of the text, the text, and the place in it.
     pub place: Option<ShownPlace>,
-    /// Other places in that text, and what to write there.
+    /// Other places in that text, with their labels.
     pub labels: Vec<(std::ops::Range<usize>, String)>,
 }
 
 impl PassDiagnostic {
-    /// As it is shown, with the plugin that has the pass.
+    /// Converts it to a report, with the plugin that provides the pass.
     pub fn report(&self, registry: &Registry) -> Report {
         let mut report = match self.severity {
             Severity::Error => Report::error(&self.message),
@@ -48,7 +48,7 @@ impl PassDiagnostic {
         report
     }
 
-    /// Adds another place, if it is in the text that shows the first one.
+    /// Adds another place, if it is in the same text as the first one.
     pub(crate) fn label(&mut self, place: Option<ShownPlace>, text: &str) {
         let same = |other: &ShownPlace| self.place.as_ref().is_some_and(|(_, text, _)| Arc::ptr_eq(text, &other.1));
         if let Some((_, _, span)) = place.filter(same) {
@@ -57,16 +57,16 @@ impl PassDiagnostic {
     }
 }
 
-/// A place in a printed module: what is shown, the text, and the range in it.
+/// A place in a printed module: description, text, and range.
 pub type ShownPlace = (String, Arc<str>, std::ops::Range<usize>);
 
 /// A counter of a pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Statistic {
-    /// Full name of the pass, or of the instrument that counted.
+    /// Full name of the pass or instrument.
     pub pass: String,
     /// Name of the counter.
     pub name: String,
-    /// What was added up.
+    /// The sum.
     pub sum: u64,
 }

@@ -1,9 +1,9 @@
-//! Models in other forms than TVMScript: what an input probably is, and how it becomes TVMScript.
+//! Recognizes models in formats other than TVMScript, and explains how to convert them.
 
-/// What an input is instead, and what to do.
+/// The recognized format of an input, and what to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Foreign {
-    /// With its article: `an ONNX model`.
+    /// The format, with its article: `an ONNX model`.
     pub(super) what: &'static str,
     pub(super) help: &'static str,
 }
@@ -48,7 +48,7 @@ const JSON: Foreign = Foreign {
            to a file",
 };
 
-/// Of bytes, by how they begin.
+/// Recognizes bytes by their beginning.
 pub(super) fn of_bytes(bytes: &[u8]) -> Option<Foreign> {
     const LIBRARIES: [&[u8]; 4] = [b"\x7fELF", b"\xcf\xfa\xed\xfe", b"MZ", b"\xca\xfe\xba\xbe"];
     if bytes.starts_with(b"PK\x03\x04") {
@@ -62,7 +62,7 @@ pub(super) fn of_bytes(bytes: &[u8]) -> Option<Foreign> {
     }
 }
 
-/// A protobuf message that begins with a small `ir_version`, and goes on with another field of a model.
+/// Returns true for a protobuf message that begins with a small `ir_version`, followed by another field of a model.
 fn is_onnx(bytes: &[u8]) -> bool {
     // Key and length of `producer_name`, `producer_version`, `domain`, `doc_string`, `graph`, `opset_import`,
     // `metadata_props`; `model_version` is a number.
@@ -70,7 +70,7 @@ fn is_onnx(bytes: &[u8]) -> bool {
     matches!(bytes, [0x08, 1..=100, next, ..] if NEXT.contains(next))
 }
 
-/// Of a text that is no module, by its first line that is not blank.
+/// Recognizes a text by its first nonblank line.
 pub(super) fn of_text(text: &str) -> Option<Foreign> {
     let mut lines = text.trim_start_matches('\u{feff}').lines().map(str::trim).filter(|line| !line.is_empty());
     let first = lines.next()?;

@@ -1,5 +1,5 @@
-//! Text → verified module, and module → text. The command line and a program that embeds passhost read modules here: there
-//! is no other way from a file to a module that was checked.
+//! Reads text as a verified module, and prints modules. The command line and programs that embed passhost read modules here; there is no
+//! other way from a file to a verified module.
 
 mod foreign;
 mod rules;
@@ -30,8 +30,7 @@ impl Input {
     /// Reads a file.
     ///
     /// # Errors
-    /// If it cannot be read, is too large, is not UTF-8, or is a model in another form, such as ONNX. The error says how
-    /// to convert that.
+    /// If it cannot be read, is too large, is not UTF-8, or is a model in another format, such as ONNX. The error explains how to convert it.
     pub fn file(path: impl AsRef<Path>) -> Result<Input, Error> {
         let (path, origin) = (path.as_ref(), path.as_ref().display().to_string());
         match read_large(path) {
@@ -40,36 +39,36 @@ impl Input {
         }
     }
 
-    /// Reads a stream to its end; `origin` is its name in messages, as `<stdin>`.
+    /// Reads a stream to its end. `origin` is its name in messages, such as `<stdin>`.
     ///
     /// # Errors
-    /// As [`Input::file`].
+    /// As for [`Input::file`].
     pub fn stream(origin: impl Into<String>, stream: impl Read) -> Result<Input, Error> {
         Input::of_bytes(origin.into(), read_stream(stream))
     }
 
-    /// A text that the program has; `origin` is its name in messages.
+    /// Uses a text of the program. `origin` is its name in messages.
     pub fn text(origin: impl Into<String>, text: impl Into<Arc<str>>) -> Input {
         Input { origin: origin.into(), text: text.into(), strict: false, options: ReadOptions::default() }
     }
 
-    /// Its name in messages.
+    /// Returns its name in messages.
     pub fn origin(&self) -> &str {
         &self.origin
     }
 
-    /// The text.
+    /// Returns the text.
     pub(crate) fn contents(&self) -> &str {
         &self.text
     }
 
-    /// Whether a function is refused whose declared result type differs from the type that it returns. Without it, that is
-    /// a warning, as in TVM.
+    /// Sets whether a function is refused if its declared result type differs from the type that it returns. By default this is a warning, as
+    /// in TVM.
     pub fn strict(self, strict: bool) -> Input {
         Input { strict, ..self }
     }
 
-    /// How the text is read. If it is read unchecked, the module is not verified either.
+    /// Sets how the text is read. If it is read unchecked, the module is not verified either.
     pub fn options(self, options: ReadOptions) -> Input {
         Input { options, ..self }
     }
@@ -103,7 +102,7 @@ impl Input {
 const NAME_ONE: &str = "name a file with TVMScript, or `-` for standard input";
 const UTF_8: &str = "TVMScript is UTF-8 text";
 
-/// Reports that there is no file at a path.
+/// Builds the error that a file does not exist.
 pub(crate) fn missing(path: &Path) -> Error {
     let (origin, message) = (path.display().to_string(), "no such file".to_string());
     Error::InputFile { origin, message, help: NAME_ONE.to_string() }
@@ -113,18 +112,18 @@ fn in_another_form(origin: String, Foreign { what, help }: Foreign) -> Error {
     Error::InputFile { origin, message: format!("looks like {what}, not TVMScript"), help: help.to_string() }
 }
 
-/// What became of a text: a module, or the reason why there is none; and what the reader noticed.
+/// The result of reading a text: a module, or the reason why it could not be read; and the warnings of the reader.
 #[derive(Debug)]
 #[must_use]
 pub struct Reading {
-    /// The module, or everything that is wrong with the text. [`Error::reports`] shows it with lines and remedies.
+    /// The module, or all mistakes in the text. [`Error::reports`] shows them with lines and remedies.
     pub module: Result<Module, Error>,
     input: Input,
     noticed: Vec<script::Diagnostic>,
 }
 
 impl Reading {
-    /// What the reader noticed and took, in the order of the text: reports with their places.
+    /// Returns reports on what the reader accepted with a warning, in the order of the text, with their places.
     pub fn warnings(&self) -> impl ExactSizeIterator<Item = Report> + '_ {
         let Input { origin, text, .. } = &self.input;
         self.noticed.iter().map(move |warning| input_warning(origin, text, warning))
@@ -132,9 +131,8 @@ impl Reading {
 }
 
 impl Engine {
-    /// Reads a module as TVMScript and verifies it with the operators of this engine, as `passhost run` does. A module
-    /// that is ill-formed is an error, except of an [unchecked](ReadOptions::unchecked) input. A rule of an operator that
-    /// breaks is an error of its plugin.
+    /// Reads a module as TVMScript and verifies it with the operators of this engine, as `passhost run` does. An ill-formed module is an
+    /// error, except for an [unchecked](ReadOptions::unchecked) input. If a rule of an operator fails, that is an error of its plugin.
     pub fn read_module(&self, input: &Input) -> Reading {
         let rules = Rules::of(self);
         let (module, noticed) = match script::read_with(&input.text, &rules, input.options) {
@@ -149,10 +147,10 @@ impl Engine {
         Reading { module, input: input.clone(), noticed }
     }
 
-    /// Prints a module as TVMScript, which [`Engine::read_module`] and TVM read.
+    /// Prints a module as TVMScript, which [`Engine::read_module`] and TVM can read.
     ///
     /// # Errors
-    /// If it has a part without a text.
+    /// If a part of it cannot be printed.
     pub fn print_module(&self, module: &Module) -> Result<String, Error> {
         Ok(script::print(module, self)?)
     }
@@ -166,7 +164,7 @@ impl Engine {
         }
     }
 
-    /// Shows a violation in the module as it is printed: a node has no place in the text that was read.
+    /// Shows a violation in the printed module, because nodes have no place in the text that was read.
     fn ill_formed(&self, origin: &str, module: &Module, violation: &Violation) -> Error {
         let place = || {
             let printed = script::print_with_spans(module, self).ok()?;
@@ -177,7 +175,7 @@ impl Engine {
     }
 }
 
-/// Why a text is not a module: it may be one of another language.
+/// Explains why a text is not a module; it may be in another language.
 fn unreadable(Input { origin, text, .. }: &Input, error: script::ReadError) -> Error {
     match foreign::of_text(text) {
         Some(foreign) => in_another_form(origin.clone(), foreign),
@@ -189,7 +187,7 @@ fn unreadable(Input { origin, text, .. }: &Input, error: script::ReadError) -> E
 mod tests {
     use super::*;
 
-    /// The reader takes it; only the verification refuses it.
+    /// The reader accepts this text, but the verification refuses it.
     const ILL_FORMED: &str = "@I.ir_module\nclass Module:\n    @R.function(pure=False)\n    def main(x: R.Object) -> \
                               R.Object:\n        R.func_attr({\"relax.force_pure\": True})\n        return x\n";
 

@@ -1,4 +1,4 @@
-//! The rules of operators while a module is read: one that breaks is no fault of the module.
+//! The rules of operators while a module is read. A failure of a rule is not the fault of the module.
 
 use crate::engine::Engine;
 use passhost_lang::ir::Call;
@@ -7,7 +7,7 @@ use passhost_lang::typing::operators::{Infer, InferError, Inferred};
 use script::Operators;
 use std::cell::Cell;
 
-/// The operators of an engine; notes whether a rule panicked, or ended its process.
+/// The operators of an engine. Records whether a rule panicked, or ended its process.
 pub(super) struct Rules<'e> {
     engine: &'e Engine,
     broke: Cell<bool>,
