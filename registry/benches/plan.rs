@@ -1,4 +1,4 @@
-//! What planning costs: `cargo bench -p passhost-registry --bench plan`. 1,000 passes must take less than 10 ms.
+//! Measures planning: `cargo bench -p passhost-registry --bench plan`. 1,000 passes must take less than 10 ms.
 #![forbid(unsafe_code)]
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
@@ -6,7 +6,7 @@ use plugin_api::metadata::{PassInfo, Required};
 use registry::{Brought, Owner, Pipeline, Plan, Registry, Request};
 use std::collections::BTreeSet;
 
-/// Passes that each require up to five random ones before them.
+/// Builds passes that each require up to five random earlier ones.
 fn registry(n: usize) -> Registry {
     let mut seed = 0x2545_f491_u64;
     let mut random = |below: usize| {

@@ -1,7 +1,7 @@
-//! Pipelines as text: `relax.Normalize,acme.GroupConvolutions{through=[relax.nn.relu]}`, passes as one:
-//! `Sequential(name=late,opt_level=2)[relax.Normalize,acme.Fold]`, passes until nothing changes:
-//! `repeat(8)[relax.Normalize,acme.Fold]`, and all passes up to a level: `all(opt_level=1)`. A comma may follow the last item
-//! of each list.
+//! Pipelines as text. A pipeline lists passes: `relax.Normalize,acme.GroupConvolutions{through=[relax.nn.relu]}`.
+//! It can group them: `Sequential(name=late,opt_level=2)[relax.Normalize,acme.Fold]`, repeat them until nothing
+//! changes: `repeat(8)[relax.Normalize,acme.Fold]`, and select all passes up to a level: `all(opt_level=1)`. A
+//! comma may follow the last item of each list.
 
 use passhost_lang::metadata::{Allowed, OptionInfo, OptionType, OptionValue, PassInfo};
 use passhost_lang::names::{did_you_mean, listed, nearest};
@@ -10,7 +10,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
 use std::ops::Range;
 
-/// What a name is one of.
+/// The kind of thing that a name refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Named {
     /// A pass.
@@ -20,7 +20,7 @@ pub enum Named {
 }
 
 impl Named {
-    /// With its article: `a pass`.
+    /// Returns the kind with its article: `a pass`.
     pub fn one(self) -> &'static str {
         match self {
             Named::Pass => "a pass",
@@ -29,7 +29,7 @@ impl Named {
     }
 }
 
-/// As in `pass`.
+/// The kind without an article: `pass`.
 impl std::fmt::Display for Named {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
@@ -39,7 +39,7 @@ impl std::fmt::Display for Named {
     }
 }
 
-/// A pipeline as written: names and options, not yet looked up.
+/// A pipeline as written: names and options, not yet resolved.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Pipeline {
     /// Its passes in order.
@@ -49,22 +49,22 @@ pub struct Pipeline {
 /// One pass of a pipeline, as written.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stage {
-    /// Full or short name; `Sequential`, `repeat` or `all` for one.
+    /// Full or short name; `Sequential`, `repeat` or `all` for the others.
     pub name: String,
-    /// Options that were given.
+    /// The given options.
     pub options: Vec<(String, OptionValue)>,
-    /// What it says.
+    /// Its form.
     pub form: Form,
     /// Place of the name in the text.
     pub span: Range<usize>,
 }
 
-/// What one item of a pipeline is.
+/// The form of one item of a pipeline.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Form {
     /// A pass by its name: `acme.A{n=1}`.
     Pass,
-    /// Passes as one: `Sequential(name=late)[acme.A,acme.B]`.
+    /// A group of passes: `Sequential(name=late)[acme.A,acme.B]`.
     Sequential(Vec<Stage>),
     /// Passes that run one after the other until none of them changes the module: `repeat(limit=8)[acme.A,acme.B]`.
     Repeat(Vec<Stage>),
@@ -73,7 +73,7 @@ pub enum Form {
 }
 
 impl Form {
-    /// The members of a Sequential, repeated or not.
+    /// Returns the members of a Sequential, repeated or not.
     pub fn members(&self) -> Option<&[Stage]> {
         match self {
             Form::Sequential(members) | Form::Repeat(members) => Some(members),
@@ -82,25 +82,25 @@ impl Form {
     }
 }
 
-/// What passes are called that are in a pipeline as one.
+/// The word for a group of passes.
 pub const SEQUENTIAL: &str = "Sequential";
-/// What passes are called that run until nothing changes.
+/// The word for passes that run until nothing changes.
 pub const REPEAT: &str = "repeat";
-/// How often they run, unless that is given.
+/// Default of the greatest number of rounds.
 const ROUNDS: u32 = 16;
-/// What all passes up to a level are called.
+/// The word for all passes up to a level.
 const ALL: &str = "all";
-/// Sequentials nest at most this deep: those of a text, and those of a program, which are printed as text.
+/// Greatest nesting of Sequentials, in texts as well as in programs, whose Sequentials are printed as text.
 const DEEPEST: u32 = 64;
 
-/// What was probably meant by a word that stands for passes only with brackets.
+/// Returns the intended form of a word that needs brackets to refer to passes.
 pub(crate) fn form_of(name: &str) -> Option<&'static str> {
     let is = |word: &str| name.eq_ignore_ascii_case(word);
     let forms = [(SEQUENTIAL, "Sequential(name=late)[...]"), (REPEAT, "repeat(8)[...]"), (ALL, "all()")];
     forms.into_iter().find(|(word, _)| is(word)).map(|(_, form)| form)
 }
 
-/// How a group that begins with this word is written with a name.
+/// Returns the form, with a name, of a group that begins with this word.
 pub(crate) fn named_form(word: &str) -> Option<&'static str> {
     match form_of(word)? {
         form if form.starts_with(SEQUENTIAL) => Some(form),
@@ -108,29 +108,29 @@ pub(crate) fn named_form(word: &str) -> Option<&'static str> {
     }
 }
 
-/// What is wrong in a pipeline.
+/// An error in a pipeline.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum PipelineError {
-    /// Not the form of a pipeline.
+    /// The text is not a pipeline.
     #[error("{what} `{}`, column {}: {}", excerpt(text, *at), text[..*at].chars().count() + 1, expectation(expected, text, *at))]
     Syntax {
-        /// What the text is called.
+        /// The kind of text.
         what: &'static str,
         /// The text.
         text: String,
         /// Position in bytes.
         at: usize,
-        /// What was expected there.
+        /// The expected text.
         expected: Cow<'static, str>,
     },
-    /// An option that there is none of.
+    /// An unknown option.
     #[error("{what} `{pass}` has no option `{option}`{}; its options: {}", did_you_mean(.near), listed(known))]
     UnknownOption {
-        /// What has the options.
+        /// The kind of its owner.
         what: Named,
         /// Full name of the pass or instrument.
         pass: String,
-        /// Option that was given.
+        /// The given option.
         option: String,
         /// Nearest options.
         near: Vec<String>,
@@ -148,12 +148,12 @@ pub enum PipelineError {
         found: String,
         /// Type expected.
         ty: String,
-        /// Default.
+        /// The default.
         default: String,
         /// Documentation of the option.
         doc: String,
     },
-    /// A value that the option may not have.
+    /// A value that the option does not allow.
     #[error("option `{option}` of `{pass}` is `{found}`, which is not in {allowed} (default {default}): {doc}")]
     NotAllowed {
         /// Full name of the pass.
@@ -162,23 +162,23 @@ pub enum PipelineError {
         option: String,
         /// Value found.
         found: String,
-        /// Values that it may have.
+        /// The allowed values.
         allowed: Allowed,
-        /// Default.
+        /// The default.
         default: String,
         /// Documentation of the option.
         doc: String,
     },
-    /// A Sequential of a program that no text could have.
+    /// A Sequential built by a program that is nested deeper than a text can be.
     #[error("Sequentials are nested more than {DEEPEST} deep; put some of them side by side")]
     TooDeep,
-    /// A Sequential that is called nothing.
+    /// A Sequential with an empty name.
     #[error("option `name` of `{0}` is empty; give it a name, or leave it out")]
     NoName(&'static str),
-    /// Passes that are to run never.
+    /// A repetition with no rounds.
     #[error("option `limit` of `repeat` is {0}, but must be from 1 to 4294967295")]
     NoRounds(i64),
-    /// Given twice.
+    /// An option that is given twice.
     #[error("option `{option}` of `{pass}` is given twice; give it once")]
     Twice {
         /// Full name of the pass.
@@ -186,7 +186,7 @@ pub enum PipelineError {
         /// The option.
         option: String,
     },
-    /// Not given and without a default.
+    /// A missing option without a default.
     #[error("option `{option}` of `{pass}` must be given: {doc}")]
     MissingOption {
         /// Full name of the pass.
@@ -202,7 +202,7 @@ fn article(ty: &str) -> &'static str {
     if ty.starts_with('i') { "an" } else { "a" }
 }
 
-/// What was expected and found at a position.
+/// Formats the expected and the found text at a position.
 fn expectation(expected: &str, text: &str, at: usize) -> String {
     match text.get(at..).and_then(|rest| rest.chars().next()) {
         Some(c) => format!("expected {expected}, found `{c}`"),
@@ -210,7 +210,7 @@ fn expectation(expected: &str, text: &str, at: usize) -> String {
     }
 }
 
-/// As much of a text as a message can show: what is around a position.
+/// Returns the part of a text around a position, short enough for a message.
 fn excerpt(text: &str, at: usize) -> String {
     const AROUND: usize = 60;
     let start = text[..at].char_indices().rev().nth(AROUND).map_or(0, |(i, _)| i);
@@ -220,7 +220,7 @@ fn excerpt(text: &str, at: usize) -> String {
 }
 
 impl PipelineError {
-    /// The message for those who see the text and the place in it.
+    /// Returns the message for readers who see the text and the position in it.
     pub fn beside_its_text(&self) -> String {
         match self {
             PipelineError::Syntax { what, text, at, expected } => {
@@ -230,7 +230,7 @@ impl PipelineError {
         }
     }
 
-    /// Where a text is wrong, if it is about its form.
+    /// Returns the place of a syntax error.
     pub fn span(&self) -> Option<Range<usize>> {
         match self {
             PipelineError::Syntax { text, at, .. } => {
@@ -243,10 +243,10 @@ impl PipelineError {
 }
 
 impl Pipeline {
-    /// Reads a pipeline; empty text is the empty pipeline.
+    /// Reads a pipeline; an empty text is the empty pipeline.
     ///
     /// # Errors
-    /// Position, and what was expected there.
+    /// Returns the position, and the expected text.
     pub fn parse(text: &str) -> Result<Pipeline, PipelineError> {
         Pipeline::parse_as(Named::Pass, text)
     }
@@ -268,9 +268,9 @@ impl Pipeline {
         Ok(Pipeline { stages })
     }
 
-    /// Whether its Sequentials nest no deeper than in a text.
+    /// Checks that its Sequentials are nested no deeper than a text allows.
     pub(crate) fn check_depth(&self) -> Result<(), PipelineError> {
-        // With a stack of its own: how deep they nest is just what is not known.
+        // An explicit stack, because the nesting is not limited yet.
         let mut work: Vec<(&Stage, u32)> = self.stages.iter().map(|stage| (stage, 1)).collect();
         while let Some((stage, depth)) = work.pop() {
             let Some(members) = stage.form.members() else { continue };
@@ -282,7 +282,7 @@ impl Pipeline {
         Ok(())
     }
 
-    /// The names that its Sequentials are given, those inside others too.
+    /// Returns the given names of its Sequentials, including nested ones.
     pub fn sequentials(&self) -> BTreeSet<String> {
         fn find(stages: &[Stage], names: &mut BTreeSet<String>) {
             for stage in stages {
@@ -302,7 +302,7 @@ impl Pipeline {
     /// Reads one pass of a pipeline.
     ///
     /// # Errors
-    /// Position, and what was expected there.
+    /// Returns the position, and the expected text.
     pub fn one(text: &str) -> Result<Stage, PipelineError> {
         let mut parser = Parser { what: Named::Pass, text, at: 0, depth: 0 };
         let stage = parser.stage()?;
@@ -310,7 +310,7 @@ impl Pipeline {
     }
 }
 
-/// The same text again, in one form.
+/// Prints the pipeline in a canonical form.
 impl fmt::Display for Pipeline {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_stages(f, &self.stages)
@@ -352,24 +352,24 @@ fn as_level(option: &OptionValue) -> Option<i32> {
     Some(i32::try_from(value).unwrap_or(if value < 0 { i32::MIN } else { i32::MAX }))
 }
 
-/// What a Sequential of a pipeline is given.
+/// The options of a Sequential in a pipeline.
 pub(crate) struct SequentialOptions {
     /// All options, in the order of their declaration.
     pub(crate) all: Vec<OptionValue>,
-    /// What plans and summaries call it.
+    /// Its name in plans and summaries.
     pub(crate) name: String,
     /// Lowest opt_level at which it runs.
     pub(crate) opt_level: i32,
-    /// What must hold before it, as written.
+    /// Passes whose effect must hold before it, as written.
     pub(crate) required: Vec<String>,
-    /// How often it runs at most, if it is repeated.
+    /// Greatest number of rounds, if it is repeated.
     pub(crate) rounds: Option<u32>,
 }
 
-/// The options of a Sequential, which may be repeated; `name` is that of one without a name.
+/// Resolves the options of a Sequential, which may be repeated; `name` is the default name.
 ///
 /// # Errors
-/// If it has another option, or one of another type.
+/// Fails if an option is unknown or has another type.
 pub(crate) fn sequential_options(
     form: &'static str,
     name: Option<&str>,
@@ -406,21 +406,21 @@ pub(crate) fn sequential_options(
     Ok(SequentialOptions { name, opt_level: sequential_level(&all), required, rounds, all })
 }
 
-/// How often something is repeated at most.
+/// Returns the greatest number of rounds.
 fn rounds(limit: &OptionValue) -> Result<u32, PipelineError> {
     let OptionValue::Int(limit) = *limit else { return Ok(ROUNDS) };
     u32::try_from(limit).ok().filter(|limit| *limit > 0).ok_or(PipelineError::NoRounds(limit))
 }
 
-/// opt_level among the options of a Sequential.
+/// Returns the opt_level among the options of a Sequential.
 pub(crate) fn sequential_level(options: &[OptionValue]) -> i32 {
     options.iter().find_map(as_level).unwrap_or(0)
 }
 
-/// Up to which level `all` chooses passes, where it is that of the context unless another is given.
+/// Returns the level up to which `all` selects passes; by default, that of the context.
 ///
 /// # Errors
-/// If it has another option, or one of another type.
+/// Fails if an option is unknown or has another type.
 pub(crate) fn all_options(context: i32, given: &[(String, OptionValue)]) -> Result<i32, PipelineError> {
     let doc = "highest opt_level of the passes that it selects; default: that of the context";
     let known = [option("opt_level", OptionType::Int, OptionValue::Int(i64::from(context)), doc)];
@@ -428,7 +428,7 @@ pub(crate) fn all_options(context: i32, given: &[(String, OptionValue)]) -> Resu
     Ok(options.iter().find_map(as_level).unwrap_or(context))
 }
 
-/// Options as written in a pipeline; nothing if there are none.
+/// Formats options as in a pipeline; empty if there are none.
 pub fn options_text(options: &[(String, OptionValue)]) -> String {
     if options.is_empty() {
         return String::new();
@@ -519,7 +519,7 @@ impl Parser<'_> {
         Ok(Stage { name, options, form: Form::Pass, span })
     }
 
-    /// The comma after a pass. What other languages write instead has an answer of its own.
+    /// Reads the comma after a pass. The syntax of other languages at this place has special messages.
     fn after(&mut self, stage: &Stage, expected: &'static str) -> Result<(), PipelineError> {
         let has_begun = self.text[..self.at].ends_with(char::is_whitespace);
         match self.peek() {
@@ -544,7 +544,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The options of `repeat`: its limit can be there without its name.
+    /// Reads the options of `repeat`, whose limit can be given without a name.
     fn limit(&mut self) -> Result<Vec<(String, OptionValue)>, PipelineError> {
         let digits = self.text[self.at + 1..].trim_start();
         if !digits.starts_with(|c: char| c.is_ascii_digit() || c == '-') {
@@ -563,7 +563,7 @@ impl Parser<'_> {
         Ok(options)
     }
 
-    /// Options in brackets; a comma may follow the last one.
+    /// Reads options in brackets; a comma may follow the last one.
     fn options(&mut self, end: char, expected: &'static str) -> Result<Vec<(String, OptionValue)>, PipelineError> {
         let mut options = Vec::new();
         self.at += 1;
@@ -575,7 +575,7 @@ impl Parser<'_> {
             let value = OptionValue::parse_at(self.text, &mut self.at, 0);
             options.push((key, value.map_err(|(at, expected)| self.error_at(at, expected))?));
             self.space();
-            // A word ends before any other sign.
+            // A word ends before any other character.
             if self.peek().is_some_and(|c| !(c.is_alphanumeric() || ",()[]{}".contains(c))) {
                 return Err(self.error(format!("{expected}, or quotes around the whole value, as in \"a=b\"")));
             }
@@ -585,7 +585,7 @@ impl Parser<'_> {
         Ok(options)
     }
 
-    /// Passes in brackets; a comma may follow the last one.
+    /// Reads passes in brackets; a comma may follow the last one.
     fn members(&mut self) -> Result<Vec<Stage>, PipelineError> {
         if self.depth >= DEEPEST {
             return Err(self.error("a Sequential that is nested at most 64 deep"));
@@ -608,7 +608,7 @@ impl Parser<'_> {
         Ok(members)
     }
 
-    /// A comma, or the end of the list, which is left where it is.
+    /// Reads a comma, or stops at the end of the list.
     fn separator(&mut self, end: char, expected: &'static str) -> Result<(), PipelineError> {
         self.space();
         if self.peek() != Some(end) {
@@ -619,15 +619,15 @@ impl Parser<'_> {
     }
 }
 
-/// Values for all options of a pass, in the order of their declaration.
+/// Returns the values of all options of a pass, in the order of their declaration.
 ///
 /// # Errors
-/// If an option is unknown, of another type, given twice, or missing.
+/// Fails if an option is unknown, has another type, is given twice, or is missing.
 pub fn resolve_options(info: &PassInfo, given: &[(String, OptionValue)]) -> Result<Vec<OptionValue>, PipelineError> {
     resolve(Named::Pass, &info.name, &info.options, given)
 }
 
-/// The same for what has this name and these options.
+/// Resolves the options of any owner with this name and these options.
 pub(crate) fn resolve(
     what: Named,
     name: &str,

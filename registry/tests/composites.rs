@@ -1,4 +1,5 @@
-//! Composite passes and Sequentials: what they hold, what stands in their way, and in which order all of it runs.
+//! Tests composite passes and Sequentials: their contents, the errors that prevent them, and the order of
+//! execution.
 #![allow(clippy::unwrap_used, reason = "helpers of tests; a test that cannot go on stops")]
 
 use plugin_api::metadata::{Allowed, CompositeInfo, OptionInfo, OptionType, OptionValue, PassInfo, Required};
@@ -48,11 +49,11 @@ fn error(registry: &Registry, pipeline: &str) -> String {
     Plan::new(&request(pipeline, &[]), registry).unwrap_err().to_string()
 }
 
-/// Names of the passes that ran, in order, with what became of composite passes in brackets.
+/// Returns the names of the passes that ran, in order, with the outcome of composite passes in brackets.
 fn ran(registry: &Registry, pipeline: &str, disabled: &[&str], changing: &[&str]) -> String {
     let plan = Plan::new(&request(pipeline, disabled), registry).unwrap();
     let mut driver = Driver::new(registry, &plan);
-    // The names inside of each whole that has begun, and those outside of all first.
+    // The names inside each group that has begun, and first those outside of all groups.
     let mut names: Vec<Vec<String>> = vec![Vec::new()];
     while let Some(todo) = driver.next() {
         match todo {
@@ -89,7 +90,7 @@ fn requirements_of_a_member_stand_inside_directly_before_it() {
     );
     assert_eq!(ran(&registry, "t.All", &[], &[]), "A All[(A) B (A) C]");
     assert_eq!(ran(&registry, "t.All", &[], &["B"]), "A All[(A) B A C]");
-    // A composite pass is required like any other, and holds until something changes the module.
+    // A composite pass can be required like any other, and its effect holds until something changes the module.
     assert_eq!(ran(&registry, "t.U,t.U", &[], &[]), "A All[(A) B (A) C] U (All) U");
     let plan = Plan::new(&request("t.U", &[]), &registry).unwrap();
     assert_eq!(
@@ -106,7 +107,7 @@ fn requirements_of_a_member_stand_inside_directly_before_it() {
     assert_eq!(names.len(), 4, "{names:?}");
 }
 
-/// What begins, with its number.
+/// Returns the requested steps that begin, with their numbers.
 fn numbered(registry: &Registry, plan: &Plan, changing: &[&str], left_out: usize) -> Vec<String> {
     let (mut began, mut asked) = (Vec::new(), 0);
     let mut driver = Driver::new(registry, plan);
@@ -143,13 +144,13 @@ fn each_step_has_the_number_of_its_line() {
     let line = |number: usize| format!("{number} {} {}", lines[number - 1].text, lines[number - 1].reason);
     assert_eq!(line(5), "5 t.A required by t.B (passes), unless still valid");
     assert_eq!(line(16), "16 t.Outer required by t.U (passes), unless still valid");
-    // What still holds does not run, and has its number all the same.
+    // A step that is still valid does not run, but has a number.
     let ran = numbered(&registry, &plan, &[], 0).join(", ");
     assert_eq!(ran, "1 s, 2 t.A, 3 t.Outer, 6 t.B, 7 t.C, 9 t.Inner, 12 t.C, 13 t.A, 27 t.U");
-    // What is undone runs again, with the number of a line that shows it.
+    // An undone step runs again, with the number of a line that shows it.
     let ran = numbered(&registry, &plan, &["t.C"], 0).join(", ");
     assert_eq!(ran, "1 s, 2 t.A, 3 t.Outer, 6 t.B, 7 t.C, 5 t.A, 8 t.B, 9 t.Inner, 12 t.C, 13 t.A, 27 t.U");
-    // So has a step that is left out.
+    // A step that is left out has a number, too.
     let ran = numbered(&registry, &plan, &[], 1).join(", ");
     assert_eq!(ran, "14 t.A, 16 t.Outer, 19 t.B, 20 t.C, 22 t.Inner, 25 t.C, 26 t.A, 27 t.U");
 }
@@ -162,7 +163,7 @@ fn it_is_disabled_as_a_whole_or_a_member_alone() {
     );
     assert_eq!(ran(&registry, "t.All,t.A", &["All"], &[]), "-All A");
     assert_eq!(ran(&registry, "t.All", &["B"], &[]), "All[-B A]");
-    // What an enabled member needs must not be disabled; what a disabled one needs may be.
+    // The requirements of an enabled member must not be disabled; those of a disabled one may be.
     assert_eq!(ran(&registry, "t.All", &["B", "A"], &[]), "All[-B -A]");
     let conflict = Plan::new(&request("t.All", &["A"]), &registry).unwrap_err().to_string();
     assert_eq!(
@@ -179,7 +180,7 @@ fn members_of_what_is_needed_are_needed() {
         vec![pass("A", &[]), late, pass("U", &["All"])],
         vec![composite("Some", &[], &["Late"]), composite("All", &[], &["A", "Some"])],
     );
-    // Asked for it is less than needed.
+    // At its own level, a requested pass runs with fewer members than a required one.
     assert_eq!(ran(&registry, "t.All,t.U,t.U", &[], &[]), "All[A Some[-Late]] All[A Some[Late]] U (All) U");
     let plan = Plan::new(&request("t.U", &[]), &registry).unwrap();
     assert_eq!(
@@ -214,7 +215,7 @@ fn cycles_through_composite_passes_are_errors_with_their_path() {
         "passes require or contain each other: `t.X` (plugin `composites`) contains `t.Y` (plugin `composites`) contains \
          `t.X`; remove one of these requirements or members"
     );
-    // A member that does not run closes no cycle.
+    // A member that does not run cannot close a cycle.
     assert!(Plan::new(&request("t.All", &["A"]), &registry).is_ok());
 }
 
@@ -324,7 +325,7 @@ fn pipelines_with_sequentials_are_printed_as_they_were_read() {
     assert!(long.len() < 300 && long.contains("column 40001: expected"), "{long}");
 }
 
-/// What a program makes is held to what a text can say.
+/// Sequentials built by a program have the same limits as those in a text.
 #[test]
 fn sequentials_nest_as_deep_in_a_program_as_in_a_text() {
     let text = |depth| format!("{}t.A{}", "Sequential[".repeat(depth), "]".repeat(depth));
@@ -342,7 +343,8 @@ fn sequentials_nest_as_deep_in_a_program_as_in_a_text() {
     );
 }
 
-/// As TVM does it: a required pass runs without what it requires, but a composite one contains the same.
+/// In TVM-compatible runs, a required pass runs without its requirements, but a composite one contains the same
+/// members.
 #[test]
 fn cycles_that_tvm_would_run_for_ever_are_errors() {
     let registry = registry(
@@ -355,7 +357,7 @@ fn cycles_that_tvm_would_run_for_ever_are_errors() {
         "passes require or contain each other: `t.A` (plugin `passes`) requires `t.All` (plugin `composites`) contains \
          `t.A`; remove one of these requirements or members"
     );
-    // Alone it requires nothing, and what passes require of each other ends by itself.
+    // A pass called alone has no requirements, and mutual requirements of passes end by themselves.
     assert!(plan("t.A").is_ok());
     assert_eq!(
         plan("t.B,t.X").unwrap().render(&registry),
@@ -364,7 +366,8 @@ fn cycles_that_tvm_would_run_for_ever_are_errors() {
     );
 }
 
-/// What a Sequential of a pipeline requires: each time, without what that requires, and only where it is inside another.
+/// The requirements of a pipeline's Sequential run each time, without their own requirements, and only if the
+/// Sequential is inside another one.
 #[test]
 fn required_of_a_sequential_as_tvm_has_it() {
     let registry = registry(vec![pass("A", &[]), pass("B", &["A"]), pass("X", &[])], vec![]);
@@ -382,7 +385,7 @@ fn required_of_a_sequential_as_tvm_has_it() {
     assert_eq!(plan("Sequential(name=late,required=[t.B])[t.X]"), "  1  late   asked\n  2    t.X  part of late\n");
 }
 
-/// Names are looked up even where the Sequential does not run; whether they may run, only where it does.
+/// Names are looked up even if the Sequential does not run; whether they may run is checked only if it does.
 #[test]
 fn required_of_a_sequential_must_be_there() {
     let registry = registry(vec![pass("A", &[]), pass("X", &[])], vec![]);
@@ -402,7 +405,7 @@ fn required_of_a_sequential_must_be_there() {
     );
 }
 
-/// Rounds of a pipeline in which a pass changes the module as many times as given.
+/// Returns the rounds of a pipeline in which a pass changes the module the given number of times.
 fn rounds(pipeline: &str, changing: &mut [(&str, usize)]) -> Vec<String> {
     let registry = registry(vec![pass("A", &[]), pass("B", &["A"]), pass("C", &[])], vec![]);
     let plan = Plan::new(&request(pipeline, &[]), &registry).unwrap();
@@ -433,7 +436,7 @@ fn a_repetition_ends_when_a_round_changes_nothing() {
     let pipeline = "repeat(5)[t.B,t.C]";
     assert_eq!(rounds(pipeline, &mut []).join(" "), "A B C 1 rounds");
     assert_eq!(rounds(pipeline, &mut [("C", 2)]).join(" "), "A B C | 1/5 1 by C | A B C | 2/5 1 by C | A B C 3 rounds");
-    // What a member requires changes the module in that round, too, and in the rounds around it.
+    // Changes by the requirements of a member count in its round, and in the rounds around it.
     assert_eq!(
         rounds("repeat[t.C,repeat(limit=3)[t.B]]", &mut [("A", 1)]).join(" "),
         "C A B | 1/3 3 by A | B 2 rounds | 1/16 1 by A | C B 1 rounds 2 rounds"
@@ -459,11 +462,11 @@ fn a_repetition_that_fails_leaves_its_rounds() {
             _ => {}
         }
     }
-    // The last repetition changed nothing, whatever the failed one had.
+    // The last repetition did not change anything, regardless of the failed one.
     assert_eq!((ran, rounds), (3, 0));
 }
 
-/// What became of each step of a pipeline in which these passes change the module, and those fail.
+/// Returns the outcome of each step of a pipeline in which these passes change the module, and those fail.
 fn outcomes(registry: &Registry, pipeline: &str, changing: &[&str], failing: &[&str]) -> String {
     let plan = Plan::new(&request(pipeline, &[]), registry).unwrap();
     let (mut driver, mut seen) = (Driver::new(registry, &plan), Vec::new());
@@ -485,7 +488,8 @@ fn outcomes(registry: &Registry, pipeline: &str, changing: &[&str], failing: &[&
     seen.join(" ").replace("t.", "")
 }
 
-/// A whole changed the module if a member did, or what a member requires. What the whole requires runs before it.
+/// A group changed the module if a member did, or a requirement of a member. The requirements of the group run
+/// before it.
 #[test]
 fn what_members_require_changes_the_whole() {
     let registry = registry(
@@ -498,12 +502,12 @@ fn what_members_require_changes_the_whole() {
         outcomes(&registry, "Sequential(name=s)[t.C]", &["A"], &[]),
         "A:Changed B:Unchanged C:Unchanged s:Changed"
     );
-    // It stays changed if the member then fails, unless a repetition is undone.
+    // It remains changed if the member then fails, unless a repetition is undone.
     assert_eq!(outcomes(&registry, "Sequential(name=s)[t.C]", &["A"], &["C"]), "A:Changed B:Unchanged s:Changed");
     assert_eq!(outcomes(&registry, "Sequential(name=s)[repeat(limit=1)[t.A]]", &["A"], &[]), "A:Changed s:Unchanged");
 }
 
-/// What other languages write instead has an answer that says how it is written here.
+/// Syntax of other languages has messages that show the right syntax.
 #[test]
 fn common_mistakes_in_pipelines_have_a_remedy() {
     let said = |text: &str| Pipeline::parse(text).expect_err(text).beside_its_text();

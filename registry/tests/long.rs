@@ -1,4 +1,5 @@
-//! Sizes that no plugin has by accident: what is long is planned and run in proportion, what is deep costs no stack.
+//! Tests sizes that no plugin has by accident: planning and running long pipelines takes proportional time, and
+//! deep ones need no stack.
 #![allow(clippy::unwrap_used, reason = "helpers of tests; a test that cannot go on stops")]
 
 use plugin_api::metadata::{
@@ -35,7 +36,7 @@ fn request(pipeline: &str) -> Request {
     Request { pipeline: Pipeline::parse(pipeline).unwrap(), ..Request::default() }
 }
 
-/// How many steps a run of a plan has. Each pass that runs has the number of its line.
+/// Returns the number of steps in a run of a plan. Checks that each pass that runs has the number of its line.
 fn steps(plan: &Plan, registry: &Registry) -> usize {
     let (mut steps, lines) = (0, plan.lines(registry));
     let mut driver = Driver::new(registry, plan);
@@ -60,7 +61,7 @@ fn a_chain_of_passes_costs_no_stack_and_is_run_once() {
     assert_eq!(plan.lines(&registry).len(), MANY);
     assert_eq!(plan.render(&registry).lines().count(), MANY + 1);
     assert_eq!(steps(&plan, &registry), MANY);
-    // Each user unfolds it, but not for ever.
+    // It is unfolded for each user, but not endlessly.
     let all = format!("{last},").repeat(1_000);
     let plan = Plan::new(&request(&all), &registry).unwrap();
     assert_eq!(plan.lines(&registry).len(), MANY + 2 * 999);
@@ -72,7 +73,7 @@ fn a_chain_of_passes_costs_no_stack_and_is_run_once() {
     assert_eq!((wrong, checker.passes()), (Vec::new(), Vec::new()));
 }
 
-/// The failed pass is the innermost of 100,000 open steps. The run continues with the next step that was asked for.
+/// The failed pass is the innermost of 100,000 open steps. The run continues with the next requested step.
 #[test]
 fn a_chain_that_fails_at_its_end_ends_all_its_steps() {
     let registry = registry(Brought::passes(chain(MANY)));
@@ -92,7 +93,7 @@ fn a_chain_that_fails_at_its_end_ends_all_its_steps() {
     assert!(driver.facts().is_valid("t.P0") && !driver.facts().is_valid("t.P1"));
 }
 
-/// In a short plan each step that was asked for says all that it requires.
+/// In a short plan, each requested step shows all of its requirements.
 #[test]
 fn short_plans_unfold_requirements_for_each_step() {
     let registry = registry(Brought::passes(chain(5)));
@@ -126,7 +127,7 @@ fn a_pass_can_require_and_undo_many() {
     assert!(message.contains(&format!("both `t.P0` and `t.P{}`", MANY - 1)), "{message}");
 }
 
-/// What holds is not looked at as a whole after each pass that changes something.
+/// The facts are not scanned as a whole after each pass that changes something.
 #[test]
 fn facts_of_many_passes() {
     let mut passes: Vec<PassInfo> = (0..MANY).map(|i| pass(i, Vec::new())).collect();
@@ -214,7 +215,7 @@ fn config_of(registry: &Registry) -> ConfigInfo {
     registry.config_options().next().unwrap().0.clone()
 }
 
-/// So many wrong names over so many known ones: the first get suggestions.
+/// With this many wrong names and known ones, only the first get suggestions.
 #[test]
 fn many_wrong_names() {
     let passes = (0..MANY).map(|i| pass(i, vec![Required { name: format!("t.Q{i}"), version: None }])).collect();
@@ -229,7 +230,7 @@ fn many_wrong_names() {
     assert_eq!((wrong.len(), near), (MANY, plugin_api::names::FEW));
 }
 
-/// Lists of a pipeline of its own, and those that all pipelines share.
+/// Checks pipelines with their own lists, and with shared ones.
 #[test]
 fn pipelines_are_checked_as_they_are_planned() {
     let mut passes = chain(4);

@@ -1,6 +1,6 @@
-//! Planner and driver agree with a brute-force model on random graphs, contracts, levels, lists, composite passes,
-//! Sequentials of a pipeline, vetoes and outcomes: by our rules and by those of TVM. The model looks everything up again each
-//! time and remembers nothing but what holds.
+//! Tests that planner and driver agree with a brute-force model on random graphs, contracts, levels, lists,
+//! composite passes, Sequentials of a pipeline, vetoes and outcomes, by our rules and by those of TVM. The model
+//! looks up everything each time, and stores only the facts.
 
 use plugin_api::metadata::{CompositeInfo, Contract, PassInfo, Required};
 use proptest::prelude::*;
@@ -9,7 +9,7 @@ use registry::{
 };
 use std::collections::BTreeSet;
 
-/// Passes have the first numbers, composite passes those behind them. What is required or contained has a lower number.
+/// Passes have the first numbers, followed by composite passes. Requirements and members have lower numbers.
 const PASSES: usize = 6;
 const ALL: usize = 9;
 
@@ -21,7 +21,7 @@ enum Item {
 }
 
 impl Item {
-    /// As in a pipeline. What a Sequential is called says where it is.
+    /// Formats the item as in a pipeline. The name of a Sequential shows its place.
     fn text(&self, place: &str) -> String {
         match self {
             Item::Pass(i) => format!("t.P{i}"),
@@ -35,7 +35,7 @@ impl Item {
     }
 }
 
-/// Items with their places.
+/// Returns the items with their places.
 fn numbered<'a>(place: &'a str, items: &'a [Item]) -> impl Iterator<Item = (String, &'a Item)> {
     items.iter().enumerate().map(move |(i, item)| (format!("{place}_{i}"), item))
 }
@@ -62,16 +62,16 @@ struct World {
     vetoed: BTreeSet<usize>,
 }
 
-/// How far a run goes.
+/// The way in which a run continues.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Way {
-    /// On, and all of it ran.
+    /// It continues, and everything ran.
     On,
-    /// On, but some of it did not run.
+    /// It continues, but some parts did not run.
     Partly,
-    /// Something was vetoed: on behind what needs it.
+    /// A step was vetoed; the run continues after its users.
     Gone,
-    /// A pass failed: no further.
+    /// A pass failed; the run ends.
     Stop,
 }
 
@@ -84,7 +84,7 @@ fn contract() -> impl Strategy<Value = Contract> {
     ];
     let undone = prop_oneof![(0..ALL).prop_map(|i| format!("t.P{i}")), (0..3).prop_map(|i| format!("q.p{i}"))];
     let lists = (property(), property(), prop::collection::vec(kept, 0..4), prop::collection::vec(undone, 0..2));
-    // Most passes need nothing: one that does stops most runs.
+    // Most passes have no requirements, because a pass with requirements stops most runs.
     (lists, prop::bool::weighted(0.2)).prop_map(|((requires, establishes, preserves, invalidates), needs)| {
         let requires = if needs { requires } else { Vec::new() };
         Contract { requires, establishes, preserves, invalidates }
@@ -108,7 +108,7 @@ fn world() -> impl Strategy<Value = World> {
                 };
                 let wanted = &wanted - &disabled;
                 let (mut required, members) = (lower(required), lower(members));
-                // Nobody requires a pass twice.
+                // Requirements have no duplicates.
                 let mut seen = BTreeSet::new();
                 for (i, list) in required.iter_mut().enumerate() {
                     list.retain(|j| seen.insert((i, *j)));
@@ -131,13 +131,13 @@ impl World {
         !self.is_composite(i) && self.contracts[i].invalidates.contains(&format!("t.P{j}"))
     }
 
-    /// Passes that composite pass `i` has as members.
+    /// Returns the members of composite pass `i`.
     fn members_of(&self, i: usize) -> Vec<Item> {
         let members: &[usize] = if self.is_composite(i) { &self.members[i] } else { &[] };
         members.iter().map(|member| Item::Pass(*member)).collect()
     }
 
-    /// What an item requires and contains.
+    /// Returns the requirements and members of an item.
     fn parts(&self, item: &Item) -> (Vec<usize>, Vec<Item>) {
         match item {
             Item::Pass(i) => (self.required[*i].clone(), self.members_of(*i)),
@@ -152,7 +152,7 @@ impl World {
         }
     }
 
-    /// Whether what runs can have all it needs. All of what is needed runs, whatever its level.
+    /// Returns true if all requirements can run. All members of a required item run, at any level.
     fn can_run(&self, item: &Item, needed: bool) -> bool {
         let (list, members) = self.parts(item);
         let fight = |a: usize, b: usize| self.invalidates(list[a], list[b]) && self.invalidates(list[b], list[a]);
@@ -188,7 +188,7 @@ impl World {
         all
     }
 
-    /// Runs an item, and writes down what happened.
+    /// Runs an item, and logs the events.
     fn run(&self, place: &str, item: &Item, needed: bool, holds: &mut BTreeSet<String>, log: &mut Vec<String>) -> Way {
         let (required, members) = self.parts(item);
         for j in &required {
@@ -238,7 +238,7 @@ impl World {
         all
     }
 
-    /// What happens, as the model has it; `None` if it cannot be planned.
+    /// Returns the events by the model; `None` if the pipeline cannot be planned.
     fn expected(&self) -> Option<Vec<String>> {
         if self.asked.iter().any(|item| self.is_enabled(item) && !self.can_run(item, false)) {
             return None;
@@ -248,12 +248,12 @@ impl World {
         Some(log)
     }
 
-    /// What TVM does: a Sequential runs what its members require before each of them, whatever ran before; what is
-    /// required runs as it is called, with nothing looked at.
+    /// Returns the events by the rules of TVM. A Sequential runs the requirements of its members before each of
+    /// them, whatever ran before; a requirement is called directly, without any checks.
     fn as_tvm(&self) -> Vec<String> {
         let mut log = Vec::new();
         if let [one] = &*self.asked {
-            // Not in a Sequential: it is called.
+            // Outside of a Sequential, an item is called.
             self.called("s_0", one, &mut log);
             return log;
         }
@@ -296,7 +296,7 @@ impl World {
         registry
     }
 
-    /// What happens, as planner and driver have it; `None` if it cannot be planned.
+    /// Returns the events by planner and driver; `None` if the pipeline cannot be planned.
     fn actual(&self, tvm_compat: bool) -> Option<Vec<String>> {
         let registry = self.registry();
         let names = |set: &BTreeSet<usize>| set.iter().map(|i| format!("t.P{i}")).collect();
@@ -359,7 +359,7 @@ impl World {
     }
 }
 
-/// What the log calls an item.
+/// Returns the name of an item in the log.
 fn name(place: &str, item: &Item) -> String {
     match item {
         Item::Pass(i) => format!("P{i}"),

@@ -1,4 +1,4 @@
-//! The rows of the planner's table, and its clash rules, with a runner that only pretends.
+//! Tests the rows of the planner's table, and its rules for contradictions, with a simulated runner.
 
 use plugin_api::metadata::{Allowed, ConfigInfo, OptionInfo, OptionType, OptionValue, PassInfo, Required};
 use registry::{
@@ -16,7 +16,7 @@ fn owner(name: &str) -> Owner {
     Owner { name: name.into(), version: Version::new(0, 1, 0), file: Some(format!("lib{name}.so").into()) }
 }
 
-/// Each pass in a plugin of its own: dependencies cross plugins.
+/// Puts each pass into a separate plugin, so that dependencies cross plugins.
 fn registry_of(passes: Vec<PassInfo>) -> Registry {
     let mut registry = Registry::new();
     for info in passes {
@@ -42,7 +42,7 @@ fn selection(opt_level: Option<i32>, disabled: &[&str], required: &[&str]) -> Se
     }
 }
 
-/// Runs a plan; passes in `changing` change the module. Gives the steps and the warnings.
+/// Runs a plan; passes in `changing` change the module. Returns the steps and the warnings.
 fn drive(registry: &Registry, plan: &Plan, changing: &[&str]) -> (Vec<(StepRun, Outcome)>, Vec<String>) {
     let mut steps = Vec::new();
     let mut driver = Driver::new(registry, plan);
@@ -58,7 +58,7 @@ fn drive(registry: &Registry, plan: &Plan, changing: &[&str]) -> (Vec<(StepRun, 
     (steps, driver.warnings().to_vec())
 }
 
-/// Names of the passes that ran, in order.
+/// Returns the names of the passes that ran, in order.
 fn ran(registry: &Registry, pipeline: &str, changing: &[&str]) -> Vec<String> {
     let plan = Plan::new(&request(pipeline), registry).expect("a plan");
     let steps = drive(registry, &plan, changing).0;
@@ -103,7 +103,7 @@ fn row_04_needed_and_disabled_is_a_conflict_before_anything_runs() {
         error.to_string(),
         "`t.B` is disabled by the command line, but `t.C` (plugin_C) requires it; enable it, or also disable `t.C`"
     );
-    // Not if the pass that needs it is itself skipped.
+    // Not if the requiring pass is skipped, too.
     request.selections = vec![selection(None, &["t.A", "t.B", "t.C"], &[])];
     assert!(Plan::new(&request, &registry).is_ok());
 }
@@ -431,7 +431,7 @@ fn clash_of_a_skipped_sequential_only_its_own_members_go() {
     let registry = registry_of(vec![pass("C", &["A"]), pass("A", &[]), pass("X", &[])]);
     let names = ran(&registry, "Sequential(name=late,opt_level=3)[t.C,t.X],t.C", &[]);
     assert_eq!(names, ["A", "C"]);
-    // What a member needs is inside, directly before it.
+    // The requirement of a member is inside, directly before it.
     let plan = Plan::new(&request("Sequential(name=in)[t.X,t.C]"), &registry).expect("a plan");
     assert_eq!(
         plan.render(&registry),
@@ -455,7 +455,7 @@ fn a_sequential_is_disabled_and_required_by_its_name() {
     assert!(plan(text, selection(None, &[], &["late"])).expect("a plan").warnings.is_empty());
     let error = plan(text, selection(None, &["lat"], &[])).expect_err("unknown").to_string();
     assert_eq!(error, "disabled of the command line: no pass `lat`; did you mean `late`?");
-    // Elsewhere it is unknown, unless the context knows it.
+    // Elsewhere it is unknown, unless the context has it.
     assert!(plan("t.A", selection(None, &["late"], &[])).is_err());
     let elsewhere = Request { sequentials: ["late".to_string()].into(), ..request("t.A") };
     assert!(Plan::new(&Request { selections: vec![selection(None, &["late"], &[])], ..elsewhere }, &registry).is_ok());

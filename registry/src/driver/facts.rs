@@ -1,9 +1,9 @@
-//! What holds of the module while a plan runs.
+//! The facts that hold for the module while a plan runs.
 
 use passhost_lang::metadata::PassInfo;
 use std::collections::{BTreeSet, HashSet};
 
-/// Passes and properties that hold of the module now.
+/// Passes and properties that currently hold for the module.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
     ran: BTreeSet<String>,
@@ -11,32 +11,32 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// Whether the effect of a pass still holds.
+    /// Returns true if the effect of a pass still holds.
     pub fn is_valid(&self, pass: &str) -> bool {
         self.ran.contains(pass)
     }
 
-    /// Whether a property holds.
+    /// Returns true if a property holds.
     pub fn holds(&self, property: &str) -> bool {
         self.properties.contains(property)
     }
 
-    /// Properties that hold.
+    /// Returns the properties that hold.
     pub fn properties(&self) -> impl Iterator<Item = &str> {
         self.properties.iter().map(String::as_str)
     }
 
-    /// A property was found to hold.
+    /// Records that a property was found to hold.
     pub fn found(&mut self, property: &str) {
         self.properties.insert(property.to_string());
     }
 
-    /// A property was found not to hold.
+    /// Records that a property was found not to hold.
     pub fn refuted(&mut self, property: &str) {
         self.properties.remove(property);
     }
 
-    /// After a pass ran. Only a run with default options makes the pass itself valid.
+    /// Updates the facts after a pass ran. The pass itself becomes valid only if it ran with default options.
     pub fn after_run(&mut self, info: &PassInfo, defaults: bool, changed: bool) {
         if changed {
             let preserved = Preserved::by(info);
@@ -50,7 +50,7 @@ impl Facts {
     }
 }
 
-/// What a pass keeps when it changes the module: properties, and effects of passes.
+/// The properties and the effects of passes that a pass preserves when it changes the module.
 pub struct Preserved<'a> {
     all: bool,
     names: HashSet<&'a str>,
@@ -58,20 +58,20 @@ pub struct Preserved<'a> {
 }
 
 impl<'a> Preserved<'a> {
-    /// By this pass.
+    /// Returns what a pass preserves.
     pub fn by(info: &'a PassInfo) -> Preserved<'a> {
         let set = |names: &'a [String]| names.iter().map(String::as_str).collect::<HashSet<&str>>();
         let names = set(&info.contract.preserves);
         Preserved { all: names.contains("all"), names, invalidated: set(&info.contract.invalidates) }
     }
 
-    /// Whether it keeps that.
+    /// Returns true if it preserves a property or effect.
     pub fn has(&self, name: &str) -> bool {
         (self.all || self.names.contains(name)) && !self.invalidated.contains(name)
     }
 
-    /// Of what holds, leaves what is kept. It takes as long as the contract is, or as what is lost: a run of many passes
-    /// must not look at all that holds after each of them.
+    /// Removes the facts that are not preserved. The time is proportional to the length of the contract or to the
+    /// number of lost facts, so that a run of many passes does not scan all facts after each of them.
     fn keep(&self, holds: &mut BTreeSet<String>) {
         if self.all {
             for name in &self.invalidated {

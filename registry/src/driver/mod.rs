@@ -1,4 +1,4 @@
-//! The driver, which walks through a plan and decides from what holds of the module which required steps run.
+//! The driver. It walks through a plan, and decides from the current facts which required steps run.
 
 mod facts;
 
@@ -11,12 +11,12 @@ use std::collections::{BTreeSet, HashSet};
 
 pub use facts::{Facts, Preserved};
 
-/// What became of a step.
+/// The outcome of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// It ran and changed the module.
     Changed,
-    /// It ran and changed nothing.
+    /// It ran and did not change the module.
     Unchanged,
     /// It did not run, because its effect still holds.
     StillValid,
@@ -27,15 +27,15 @@ pub enum Outcome {
 /// A step of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StepRun {
-    /// What it is about.
+    /// The pass or Sequential.
     pub unit: Unit,
     /// Options as given.
     pub given: Vec<(String, OptionValue)>,
-    /// Why it is there.
+    /// The reason for the step.
     pub why: Why,
-    /// How many composite passes and Sequentials it is in.
+    /// Number of composite passes and Sequentials that contain it.
     pub nesting: usize,
-    /// How many rounds began, if its members run until nothing changes.
+    /// Number of rounds that began, if its members run until nothing changes.
     pub rounds: Option<u32>,
 }
 
@@ -50,43 +50,43 @@ pub struct Job<'p> {
     pub number: usize,
 }
 
-/// The next thing in a run. Each but [`Todo::Ended`] can be answered with [`Driver::failed`].
+/// The next action of a run. All except [`Todo::Ended`] can be answered with [`Driver::failed`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum Todo<'p> {
-    /// A step that was asked for is next. What it requires runs first.
+    /// A requested step is next. Its requirements run first.
     Asked(&'p Step),
     /// A pass is to run. The answer is [`Driver::done`] if it succeeds.
     Run(Job<'p>),
-    /// A Sequential or composite pass begins, after what it requires.
+    /// A Sequential or composite pass begins, after its requirements.
     Begin {
         /// The step.
         step: Cow<'p, Step>,
         /// Number of its line in the plan, from 1.
         number: usize,
     },
-    /// The members of a Sequential that runs until nothing changes have ended, and some of them changed the module. Without
-    /// an answer they run again.
+    /// A round of a Sequential that runs until nothing changes has ended, and changed the module. Without an
+    /// answer, the members run again.
     Round(Round),
-    /// The members of the Sequential or composite pass that began last have ended.
+    /// The members of the current Sequential or composite pass have ended.
     End,
-    /// A step requires something that is not available, which only a run as TVM does it finds out this late. Without an
-    /// answer it runs all the same.
+    /// A requirement of a step is not available, which only TVM-compatible runs detect this late. Without an
+    /// answer, the step still runs.
     Stuck {
-        /// What the step is about.
+        /// The pass or Sequential.
         unit: Unit,
         /// Number of its line in the plan, from 1.
         number: usize,
-        /// What it requires, and why that is not available.
+        /// The requirement, and the reason why it is not available.
         message: String,
     },
-    /// Something that a step needs ran, but without some of its members. Without an answer the step runs all the same.
+    /// A requirement of a step ran, but without some of its members. Without an answer, the step still runs.
     Lacking {
-        /// What the step needs.
+        /// The requirement.
         needed: Unit,
-        /// Which member did not run, and why.
+        /// The member that did not run, and the reason.
         missing: String,
     },
-    /// A step has ended: a Sequential or composite pass after its members.
+    /// A step has ended; a Sequential or composite pass ends after its members.
     Ended(StepRun, Outcome),
 }
 
@@ -97,59 +97,59 @@ pub struct Round {
     pub unit: Unit,
     /// Number of its line in the plan, from 1.
     pub number: usize,
-    /// Which round it was, from 1.
+    /// Number of the round, from 1.
     pub round: u32,
-    /// How many there can be.
+    /// Greatest number of rounds.
     pub limit: u32,
-    /// The passes that changed the module in it.
+    /// The passes that changed the module in this round.
     pub changed: BTreeSet<PassId>,
 }
 
-/// Where a run continues after a failure.
+/// The point at which a run continues after a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resume<'t> {
-    /// With the next member of the Sequential or composite pass that the failed step is in, otherwise with the next step
-    /// that was asked for. The text is the fate of the failed step: `was vetoed by acme.Guard`.
+    /// The next member of the Sequential or composite pass that contains the failed step, otherwise the next
+    /// requested step. The text is the fate of the failed step: `was vetoed by acme.Guard`.
     NextMember(&'t str),
-    /// With the next step that was asked for.
+    /// The next requested step.
     NextAsked,
-    /// Nowhere: the run is over.
+    /// None: the run ends.
     Nowhere,
 }
 
-/// A step that is being done, with where in it the run is.
+/// An unfinished step, and the progress within it.
 struct Open<'p> {
     step: Cow<'p, Step>,
-    /// Its entry in the numbers of the plan.
+    /// Its entry in the line numbers of the plan.
     line: usize,
     why: Why,
     nesting: usize,
-    /// Whether it is required, or part of a step that is: it runs at any level.
+    /// True if it is required, or part of a required step, so that it runs at any level.
     needed: bool,
-    /// Whether the run can continue with the next member after it failed.
+    /// True if the run can continue with the next member after it failed.
     may_fail: bool,
     next: Next,
-    /// Whether it changed the module.
+    /// True if it changed the module.
     changed: bool,
-    /// Whether something that it requires changed the module.
+    /// True if one of its requirements changed the module.
     prepared: bool,
-    /// Which round it is in, from 1, if its members run until nothing changes.
+    /// Number of the current round, from 1, if its members run until nothing changes.
     round: Option<u32>,
-    /// Which part of it did not run, and why.
+    /// The part of it that did not run, and the reason.
     missing: Option<String>,
 }
 
-/// What comes next in a step.
+/// The next phase of a step.
 enum Next {
-    /// It begins.
+    /// Its start.
     Start,
-    /// The entry of what it requires at this position.
+    /// The requirement at this position.
     Need(usize),
     /// Its own work.
     Work,
     /// The member at this position.
     Member(usize),
-    /// Its members have ended, and whoever pulls the driver knows it.
+    /// The end of its members, which was already reported.
     Whole,
     /// Its end.
     End,
@@ -168,16 +168,16 @@ impl<'p> Open<'p> {
     }
 }
 
-/// The passes that changed the module in a step that is repeated.
+/// The passes that changed the module in a repeated step.
 #[derive(Default)]
 struct Changes {
-    /// In the round that runs.
+    /// In the current round.
     round: BTreeSet<PassId>,
     /// In the rounds before it.
     earlier: BTreeSet<PassId>,
 }
 
-/// Walks through a plan. It decides which required steps run; whoever pulls it does the work:
+/// Walks through a plan. It decides which required steps run; the caller executes them:
 ///
 /// ```
 /// # use registry::{Driver, Plan, Registry, Resume, Todo};
@@ -205,47 +205,47 @@ struct Changes {
 pub struct Driver<'p> {
     registry: &'p Registry,
     plan: &'p Plan,
-    /// How many of the steps that were asked for were begun.
+    /// Number of requested steps that have begun.
     begun: usize,
-    /// Lines of the steps that it has come to.
+    /// Line numbers of the steps reached so far.
     numbers: Numbers,
     facts: Facts,
-    /// Each once, however many rounds repeat it.
+    /// Each warning once, even if rounds repeat it.
     warnings: Vec<String>,
     warned: HashSet<String>,
-    /// The steps that are being done, each inside or for the one before it. A stack of its own: passes can require each
-    /// other in a chain of 100,000.
+    /// The unfinished steps; each is inside the one before it, or required by it. The stack is explicit, because
+    /// passes can require each other in a chain of 100,000.
     open: Vec<Open<'p>>,
-    /// For each of these steps that is in a round the passes that changed the module.
+    /// For each of these steps with rounds, the passes that changed the module.
     rounds: Vec<Changes>,
-    /// What follows from the step that ended last.
+    /// The follow-up of the step that ended last.
     pending: Option<Todo<'p>>,
 }
 
 impl<'p> Driver<'p> {
-    /// A driver for a module of which nothing is known.
+    /// Creates a driver for a module without known facts.
     pub fn new(registry: &'p Registry, plan: &'p Plan) -> Driver<'p> {
         let (numbers, facts, open, rounds) = (Numbers::default(), Facts::default(), Vec::new(), Vec::new());
         let (warnings, warned) = Default::default();
         Driver { registry, plan, begun: 0, numbers, facts, warnings, warned, open, rounds, pending: None }
     }
 
-    /// What holds now.
+    /// Returns the current facts.
     pub fn facts(&self) -> &Facts {
         &self.facts
     }
 
-    /// What holds now, for a pass that finds out more.
+    /// Returns the current facts, mutably, for a pass that finds out more.
     pub fn facts_mut(&mut self) -> &mut Facts {
         &mut self.facts
     }
 
-    /// What the run showed that the user should know.
+    /// Returns the warnings of the run.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 
-    /// The pass of the last [`Todo::Run`] ran, and changed the module or not.
+    /// Records that the pass of the last [`Todo::Run`] ran, and whether it changed the module.
     pub fn done(&mut self, changed: bool) {
         let Some(top) = self.open.last_mut() else { return };
         top.changed = changed;
@@ -257,19 +257,19 @@ impl<'p> Driver<'p> {
         }
     }
 
-    /// What was to be done failed. Returns the steps that it ends, the innermost one last: the one that failed, those
-    /// that need it, and those that contain it, as far as the run does not continue in them.
+    /// Records that the last action failed. Returns the steps that end with it, the innermost one last: the failed
+    /// step, those that require it, and those that contain it, up to the point at which the run continues.
     pub fn failed(&mut self, resume: Resume<'_>) -> Vec<StepRun> {
         let fate = if let Resume::NextMember(fate) = resume { Some(fate) } else { None };
         let depth = fate.and_then(|_| self.open.iter().rposition(|open| open.may_fail)).unwrap_or(0);
         let ended = self.open.split_off(depth);
-        // What a repetition did that failed is undone, so it changed nothing in the rounds around it.
+        // The changes of a failed repetition are undone, so they do not count in the rounds around it.
         self.rounds.truncate(self.open.iter().filter(|step| step.round.is_some()).count());
         self.pending = None;
         if resume == Resume::Nowhere {
             self.begun = self.plan.steps.len();
         }
-        // What a member required may have run.
+        // The requirements of a member may have run.
         let fate = fate.filter(|_| ended.len() == 1).unwrap_or("was skipped");
         let outer = self.open.last_mut().filter(|outer| matches!(outer.next, Next::Member(_)));
         if let (Some(outer), Some(member)) = (outer, ended.first()) {
@@ -279,7 +279,7 @@ impl<'p> Driver<'p> {
         ended.iter().map(Open::run).collect()
     }
 
-    /// The next step that was asked for.
+    /// Starts the next requested step.
     fn ask(&mut self) -> Option<Todo<'p>> {
         let step = self.plan.steps.get(self.begun)?;
         self.begun += 1;
@@ -288,7 +288,7 @@ impl<'p> Driver<'p> {
         Some(Todo::Asked(step))
     }
 
-    /// Takes the next step of the walk; returns something if others have to do with it.
+    /// Advances by one phase. Returns an action if the caller has to act.
     fn advance(&mut self) -> Option<Todo<'p>> {
         let top = self.open.last_mut()?;
         match top.next {
@@ -302,7 +302,7 @@ impl<'p> Driver<'p> {
             Next::Work => self.work(),
             Next::Member(at) => self.member(at),
             Next::Whole => {
-                // Its members have done to the facts what they do; only all of them are the pass.
+                // The facts already include the effects of its members; only all of them together are the pass.
                 let whole = top.step.unit.pass().filter(|_| top.missing.is_none());
                 whole.into_iter().for_each(|pass| self.facts.after_run(self.registry.pass(pass), true, false));
                 self.end()
@@ -311,7 +311,7 @@ impl<'p> Driver<'p> {
         }
     }
 
-    /// The innermost step comes to an entry of what it requires.
+    /// Handles a requirement of the innermost step.
     fn need(&mut self, at: usize) -> Option<Todo<'p>> {
         let registry = self.registry;
         let user = self.open.last_mut()?;
@@ -342,7 +342,7 @@ impl<'p> Driver<'p> {
         None
     }
 
-    /// Runs a required pass as TVM does: each time, whatever holds, but not what that requires.
+    /// Runs a required pass as TVM does: each time, regardless of the facts, and without its own requirements.
     fn need_each_time(&mut self, req: &Required, line: usize, why: Why) -> Option<Todo<'p>> {
         let user = self.open.last()?;
         match self.alone(req) {
@@ -357,7 +357,7 @@ impl<'p> Driver<'p> {
         }
     }
 
-    /// A required pass as TVM makes it, or why it cannot.
+    /// Returns the step of a required pass as TVM runs it, or the reason why that is impossible.
     fn alone(&self, req: &Required) -> Result<Step, String> {
         let registry = self.registry;
         let Some(pass) = registry.find_full(&req.name) else {
@@ -370,7 +370,7 @@ impl<'p> Driver<'p> {
         }
     }
 
-    /// A list is satisfied once, from left to right: a later entry can undo an earlier one.
+    /// Warns of entries undone by later ones, because a list of requirements is satisfied once, from left to right.
     fn warn_of_undone(&mut self) {
         let Some(user) = self.open.last() else { return };
         let needs = user.step.needs(self.registry);
@@ -386,7 +386,7 @@ impl<'p> Driver<'p> {
         }
     }
 
-    /// The innermost step has what it requires: a pass runs, a whole begins.
+    /// Starts the innermost step after its requirements: runs a pass, or begins a group.
     fn work(&mut self) -> Option<Todo<'p>> {
         let top = self.open.last_mut()?;
         let number = self.numbers.of(top.line);
@@ -406,7 +406,7 @@ impl<'p> Driver<'p> {
         Some(Todo::Run(Job { pass: top.step.unit.pass()?, options, number }))
     }
 
-    /// The innermost step comes to a member.
+    /// Handles a member of the innermost step.
     fn member(&mut self, at: usize) -> Option<Todo<'p>> {
         let top = self.open.last_mut()?;
         if let Some(member) = self.plan.members_of(&top.step).and_then(|members| members.get(at)) {
@@ -423,8 +423,8 @@ impl<'p> Driver<'p> {
         Some(Todo::End)
     }
 
-    /// Begins the next round of the innermost step, if it is one of rounds and the last one changed something. Returns the
-    /// last one.
+    /// Starts the next round of the innermost step, if it has rounds and the last one changed the module. Returns
+    /// the last one.
     fn next_round(&mut self) -> Option<Round> {
         let top = self.open.last_mut()?;
         let (round, limit) = (top.round?, top.step.rounds?);
@@ -440,7 +440,7 @@ impl<'p> Driver<'p> {
         Some(Round { unit, number, round, limit, changed })
     }
 
-    /// A step ends, and with it its rounds. What changed the module in them changed it in the round around them, too.
+    /// Ends the rounds of a step. Their changes also count in the round around them.
     fn leave_rounds(&mut self, ended: &Open<'_>) {
         let changes = ended.round.and_then(|_| self.rounds.pop());
         if let (Some(changes), Some(outer)) = (changes, self.rounds.last_mut()) {
@@ -448,13 +448,13 @@ impl<'p> Driver<'p> {
         }
     }
 
-    /// The innermost step was done.
+    /// Ends the work of the innermost step.
     fn end(&mut self) -> Option<Todo<'p>> {
         let changed = self.open.last()?.changed;
         self.close(if changed { Outcome::Changed } else { Outcome::Unchanged })
     }
 
-    /// The innermost step has ended. The step that needs or contains it takes note.
+    /// Closes the innermost step, and updates the step that requires or contains it.
     fn close(&mut self, outcome: Outcome) -> Option<Todo<'p>> {
         let ended = self.open.pop()?;
         self.leave_rounds(&ended);

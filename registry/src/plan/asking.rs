@@ -1,4 +1,4 @@
-//! From the items of a pipeline to steps.
+//! Turns the items of a pipeline into steps.
 
 use super::enabled::Enabled;
 use super::{PlanError, Skip, Step, Warning, default_options, without_default};
@@ -9,10 +9,10 @@ use crate::pipeline::{
 use crate::registry::{PassId, Registry, RegistryError};
 use passhost_lang::metadata::Required;
 
-/// What TVM calls a Sequential without a name.
+/// TVM's default name of a Sequential.
 const TVM_SEQUENTIAL: &str = "sequential";
 
-/// Makes steps of what was asked for.
+/// Builds the requested steps.
 pub(super) struct Asking<'a> {
     pub(super) registry: &'a Registry,
     pub(super) enabled: &'a Enabled,
@@ -20,7 +20,7 @@ pub(super) struct Asking<'a> {
 }
 
 impl Asking<'_> {
-    /// The steps of a pipeline, or of a Sequential in it.
+    /// Builds the steps of a pipeline, or of a Sequential in it.
     pub(super) fn all(&mut self, stages: &[Stage]) -> Result<Vec<Step>, PlanError> {
         let mut steps = Vec::with_capacity(stages.len());
         for stage in stages {
@@ -35,7 +35,7 @@ impl Asking<'_> {
         Ok(steps)
     }
 
-    /// A pipeline as TVM has it: one item that is called, or a Sequential of several.
+    /// Builds the step of a pipeline as TVM does: one item is called, and several are a Sequential.
     pub(super) fn called(&mut self, stages: &[Stage]) -> Result<Step, PlanError> {
         match stages {
             [one] => self.step(one, true),
@@ -82,7 +82,7 @@ impl Asking<'_> {
         let skip = self.enabled.skip(&name, opt_level);
         let entry = |text: &String| match Required::parse(text) {
             Ok(req) => Ok(req),
-            // That nobody has it is noticed when the Sequential is reached.
+            // The run reports a missing pass when it reaches the Sequential.
             Err(_) if compat.takes_any_name() => Ok(Required { name: text.clone(), version: None }),
             Err(_) => {
                 let (error, span) = (self.registry.not_full(text), stage.span.clone());
@@ -93,13 +93,13 @@ impl Asking<'_> {
         let known = self.warnings.len();
         let members = self.all(members)?;
         if skip.is_some() && !alone {
-            // What is in a Sequential that does not run is of no interest, but its names must be right.
+            // Warnings about members of a Sequential that does not run are dropped, but their names must be right.
             self.warnings.truncate(known);
         }
         Ok(Step { given: stage.options.clone(), options, skip, required, rounds, ..Step::sequential(name, members) })
     }
 
-    /// All passes with a body up to a level, but for the disabled ones.
+    /// Selects all passes with a body up to a level, except disabled ones.
     fn selected(&mut self, stage: &Stage) -> Result<Step, PlanError> {
         let (registry, enabled) = (self.registry, self.enabled);
         let level = all_options(enabled.opt_level, &stage.options).map_err(|error| wrong_item(error, stage))?;
@@ -119,7 +119,7 @@ impl Asking<'_> {
     }
 }
 
-/// What is wrong with an item of the pipeline.
+/// Adds the place of an item in the pipeline to an error.
 fn wrong_item(error: PipelineError, stage: &Stage) -> PlanError {
     PlanError::Pipeline { error, span: Some(stage.span.clone()) }
 }

@@ -1,4 +1,4 @@
-//! What enabled steps need: whether it is there, and may run.
+//! Checks that the requirements of enabled steps exist, and may run.
 
 use super::asking::pass_step;
 use super::enabled::Enabled;
@@ -10,43 +10,43 @@ use passhost_lang::metadata::Required;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
 
-/// Checks what enabled steps need, each pass once, and finds the members of composite passes.
+/// Checks the requirements of enabled steps, each pass once, and finds the members of composite passes.
 pub(super) struct Check<'a> {
     registry: &'a Registry,
     enabled: Rc<Enabled>,
-    /// Passes that were reached, as ones that are asked for and as ones that are needed.
+    /// Passes that were reached, separately as requested and as required ones.
     reached: HashMap<Node, Reached>,
-    /// What was found to be wrong.
+    /// The errors found.
     wrong: Vec<PlanError>,
     pub(super) composites: BTreeMap<PassId, Vec<Step>>,
-    /// What passes that others require invalidate.
+    /// The passes that each required pass invalidates.
     invalidated: HashMap<PassId, HashSet<&'a str>>,
 }
 
-/// What is known of a pass that was reached.
+/// The state of a pass that was reached.
 #[derive(Clone, Copy)]
 enum Reached {
-    /// It is on the path that is being walked, at this position.
+    /// On the current path, at this position.
     OnPath(usize),
-    /// Nothing is wrong with it.
+    /// Checked without an error.
     Done(Size),
-    /// It leads to this error.
+    /// Leads to this error.
     Wrong(usize),
 }
 
-/// The size of the part of a plan that a pass expands to.
+/// The size of the part of a plan to which a pass expands.
 #[derive(Clone, Copy, Default)]
 struct Size {
-    /// Steps with those of its members.
+    /// Number of steps, including those of its members.
     steps: usize,
-    /// How deep composite passes are nested in it, and in what it requires.
+    /// Nesting of composite passes in it, and in its requirements.
     depth: usize,
 }
 
-/// A pass on the path that is being walked.
+/// A pass on the current path.
 struct Visit {
     node: Node,
-    /// How many of its edges were looked at: first what it requires, then its members.
+    /// Number of edges visited: first its requirements, then its members.
     next: usize,
     size: Size,
 }
@@ -61,17 +61,17 @@ impl<'a> Check<'a> {
         [false, true].iter().any(|needed| matches!(self.reached.get(&(pass, *needed)), Some(Reached::Done(_))))
     }
 
-    /// Passes that are members of composite passes.
+    /// Returns the passes that are members of composite passes.
     pub(super) fn members(&self) -> HashSet<PassId> {
         self.composites.values().flatten().filter_map(|step| step.unit.pass()).collect()
     }
 
-    /// What the walk looks at before the members of a pass.
+    /// Returns the requirements that the walk visits before the members of a pass.
     fn required_of(&self, (pass, needed): Node) -> &'a [Required] {
         if needed && self.enabled.compat.runs_required_each_time() { &[] } else { &self.registry.pass(pass).required }
     }
 
-    /// Walks what `asked` requires and contains. What was found to be wrong before is found again without another walk.
+    /// Walks the requirements and members of `asked`. Known errors are returned without another walk.
     pub(super) fn requirements(&mut self, asked: Node) -> Result<(), PlanError> {
         let mut path: Vec<Visit> = Vec::new();
         let walked = self.enter(asked, &mut path).and_then(|_| {
@@ -102,14 +102,14 @@ impl<'a> Check<'a> {
         Err(self.wrong[number].clone().asked_for(&self.registry.pass(asked.0).name))
     }
 
-    /// All errors that walks ended with, each once.
+    /// Returns all errors that ended walks, each once.
     pub(super) fn wrong(&self) -> &[PlanError] {
         &self.wrong
     }
 
-    /// Goes on to a pass, or gives the size of one that is done.
+    /// Enters a pass, or returns the size of a finished one.
     fn enter(&mut self, node: Node, path: &mut Vec<Visit>) -> Result<Option<Size>, Stopped> {
-        // What is needed contains and requires all that it does where it is asked for.
+        // The contents and requirements of a required pass are also checked when it is requested.
         let other = (node.0, !node.1);
         let on_path =
             [Some(node), (!self.enabled.compat.runs_required_each_time()).then_some(other)].into_iter().flatten();
@@ -131,14 +131,14 @@ impl<'a> Check<'a> {
         Ok(None)
     }
 
-    /// The next edge of the pass at the end of the path.
+    /// Returns the next edge of the pass at the end of the path.
     fn edge(&self, asked: PassId, path: &[Visit], at: usize) -> Result<Edge, Stopped> {
         let Some(Visit { node, .. }) = path.last() else { return Ok(Edge::None) };
         let (pass, each_time) = (node.0, self.enabled.compat.runs_required_each_time());
         let is_composite = |pass: PassId| self.registry.members(pass).is_some();
         let required = self.required_of(*node);
         if let Some(req) = required.get(at) {
-            // Only of a composite pass it matters whether it is needed.
+            // The distinction between required and requested matters only for composite passes.
             let needed = self.required(asked, pass, req)?;
             return Ok(needed.map_or(Edge::Nothing, |needed| Edge::To((needed, each_time || is_composite(needed)))));
         }
@@ -150,13 +150,13 @@ impl<'a> Check<'a> {
             (Some(Skip::Disabled(level)), _) if needed => {
                 return Err(self.disabled_member(asked, path, member, level).into());
             }
-            // Members that do not run need nothing, but are steps.
+            // Members that do not run have no requirements, but count as steps.
             (Some(_), _) | (None, None) => Edge::Nothing,
             (None, Some(part)) => Edge::To((part, needed && is_composite(part))),
         })
     }
 
-    /// The pass at the end of the path is done.
+    /// Finishes the pass at the end of the path.
     fn leave(&mut self, path: &mut Vec<Visit>) -> Result<(), Stopped> {
         let Some(Visit { node, size, .. }) = path.last() else { return Ok(()) };
         let (node, size) = (*node, *size);
@@ -181,7 +181,7 @@ impl<'a> Check<'a> {
         Ok(())
     }
 
-    /// Adds the size of what an edge of the pass at the end of the path leads to.
+    /// Adds the size of the target of an edge of the pass at the end of the path.
     fn add(&self, path: &mut [Visit], at: usize, size: Size) {
         let Some(user) = path.last_mut() else { return };
         let is_member = at >= self.required_of(user.node).len();
@@ -191,7 +191,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// A composite pass at the end of a path is needed, but a member of it disabled.
+    /// Returns the error for a required composite pass at the end of a path with a disabled member.
     fn disabled_member(&self, asked: PassId, path: &[Visit], member: &Step, level: &str) -> PlanError {
         let name = |pass: PassId| self.registry.pass(pass).name.clone();
         let composite = path.last().map_or(asked, |visit| visit.node.0);
@@ -207,8 +207,8 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// An entry of `required` as a pass that may run. In a run as TVM does it, one that nobody has is noticed when its
-    /// user is reached.
+    /// Returns the pass of an entry of `required`, if it may run. In TVM-compatible runs, a missing one is reported
+    /// when its user is reached.
     fn required(&self, asked: PassId, user: PassId, req: &Required) -> Result<Option<PassId>, PlanError> {
         if self.enabled.compat.takes_any_name() {
             return Ok(self.registry.find_full(&req.name));
@@ -218,7 +218,7 @@ impl<'a> Check<'a> {
         self.may_run(needed, by, &self.registry.pass(asked).name).map(|()| Some(needed))
     }
 
-    /// Whether a pass that is needed may run, and with its default options.
+    /// Checks that a required pass may run, and with its default options.
     fn may_run(&self, needed: PassId, (by, plugin): (&str, &str), asked: &str) -> Result<(), PlanError> {
         let info = self.registry.pass(needed);
         let names = || (info.name.clone(), by.to_string(), plugin.to_string());
@@ -235,7 +235,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Whether there is what Sequentials of the pipeline require, and whether it may run where they run.
+    /// Checks that the requirements of the pipeline's Sequentials exist, and may run where the Sequentials run.
     pub(super) fn needs_of_sequentials(&mut self, steps: &[Step], run: bool) -> Result<(), PlanError> {
         for step in steps {
             let (name, runs) = (step.unit.name(self.registry), run && step.skip.is_none());
@@ -253,7 +253,7 @@ impl<'a> Check<'a> {
         Ok(())
     }
 
-    /// Whether all steps together, each with those of its members, are few enough for a run.
+    /// Checks that all steps together, including those of members, are few enough for a run.
     pub(super) fn measure(&self, steps: &[Step]) -> Result<(), PlanError> {
         fn count(check: &Check<'_>, steps: &[Step]) -> usize {
             let one = |step: &Step| match (&step.unit, &step.skip) {
@@ -301,7 +301,7 @@ impl<'a> Check<'a> {
         let first = on_path.first().map(|visit| format!("`{}`", self.registry.pass(visit.node.0).name));
         let lowest = on_path.iter().map(|visit| visit.node.0).min();
         let key = (lowest, on_path.len());
-        // The edge that was looked at last leads to the next one.
+        // The edge visited last leads to the next one.
         let contains = |visit: &Visit| visit.next > self.required_of(visit.node).len();
         if !on_path.iter().any(contains) {
             let path = on_path.iter().map(name).chain(first).collect();
@@ -315,7 +315,8 @@ impl<'a> Check<'a> {
         PlanError::CompositeCycle { path: without_middle(path, " "), key }
     }
 
-    /// Two passes that declare to invalidate each other, both required by one. `by`: that one, and its plugin.
+    /// Checks for two passes that declare to invalidate each other, and are required by the same pass `by`, which
+    /// is given with its plugin.
     fn conflicts(&mut self, (by, plugin): (&str, &str), required: &[Required]) -> Result<(), PlanError> {
         if !self.enabled.compat.reports_clashes() || required.len() < 2 {
             return Ok(());
@@ -333,7 +334,7 @@ impl<'a> Check<'a> {
         }
         let invalidates =
             |a: PassId, b: &str| self.invalidated.get(&a).is_some_and(|invalidated| invalidated.contains(b));
-        // Each pass is compared with what it invalidates, or with what is required, whichever is less.
+        // Each pass is compared with the passes it invalidates, or with the required ones, whichever are fewer.
         let places: HashMap<&str, usize> = able.iter().enumerate().map(|(at, (_, name))| (*name, at)).collect();
         for (at, (a, a_name)) in able.iter().enumerate() {
             let behind = able.len() - at - 1;
@@ -353,17 +354,17 @@ impl<'a> Check<'a> {
     }
 }
 
-/// Where an edge of a pass leads.
+/// The target of an edge of a pass.
 enum Edge {
     /// To a pass.
     To(Node),
-    /// To nothing that is to be walked.
+    /// Nothing to walk.
     Nothing,
     /// There are no more edges.
     None,
 }
 
-/// Why a walk does not go on.
+/// The reason why a walk stops.
 enum Stopped {
     /// It reached a pass that leads to this error.
     Before(usize),
@@ -376,7 +377,7 @@ impl From<PlanError> for Stopped {
     }
 }
 
-/// Of a long path its beginning and its end; `behind` is what comes after each part of it.
+/// Returns the beginning and the end of a long path; `behind` is the separator after each part.
 fn without_middle(mut path: Vec<String>, behind: &str) -> Vec<String> {
     const ENDS: usize = 10;
     if path.len() > 2 * ENDS + 1 {
@@ -386,7 +387,7 @@ fn without_middle(mut path: Vec<String>, behind: &str) -> Vec<String> {
     path
 }
 
-/// The pass that an entry of `required` means. `by`: who requires it, and its plugin.
+/// Returns the pass of an entry of `required`; `by` is the requiring pass, with its plugin.
 fn provider(registry: &Registry, (by, plugin): (&str, &str), req: &Required) -> Result<PassId, PlanError> {
     let names = || (by.to_string(), plugin.to_string());
     let Some(id) = registry.find_full(&req.name) else {

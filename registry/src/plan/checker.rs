@@ -9,19 +9,20 @@ use crate::registry::Registry;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-/// Says whether pipelines can be planned, one after the other. What they share is looked at once: the lists of the lowest
-/// level, and what passes require and contain.
+/// Checks whether pipelines can be planned, one after the other. The shared parts are checked once: the lists of
+/// the lowest level, and the requirements and members of passes.
 pub struct Checker<'a> {
     registry: &'a Registry,
     lowest: Selection,
-    /// The lowest level, if nothing is wrong in it.
+    /// The lowest level, if it has no errors.
     level: Option<Rc<Level>>,
     check: Check<'a>,
     enabled: Rc<Enabled>,
 }
 
 impl<'a> Checker<'a> {
-    /// A checker for pipelines with these lists, and what is wrong in them. If something is, they are left out of account.
+    /// Creates a checker for pipelines with these lists, and returns the errors in them. Lists with errors are
+    /// ignored.
     pub fn new(lowest: Selection, registry: &'a Registry) -> (Checker<'a>, Vec<PlanError>) {
         let level = Level::new(&lowest, &BTreeSet::new(), Compat::Passhost, registry);
         let instruments = planned(std::slice::from_ref(&lowest), registry).err();
@@ -34,14 +35,14 @@ impl<'a> Checker<'a> {
         (Checker { registry, lowest, level, check, enabled }, wrong)
     }
 
-    /// Whether a pipeline with lists of its own can be planned.
+    /// Checks whether a pipeline with its own lists can be planned.
     ///
     /// # Errors
-    /// The first thing that stands in the way.
+    /// Returns the first error.
     pub fn pipeline(&mut self, pipeline: &Pipeline, own: Selection) -> Result<(), PlanError> {
         let names = pipeline.sequentials();
         if self.level.as_ref().is_some_and(|level| level.lists_any(names.iter())) {
-            // The lists mean these.
+            // The lists refer to these.
             let request = Request {
                 pipeline: pipeline.clone(),
                 selections: vec![own, self.lowest.clone()],
@@ -60,8 +61,8 @@ impl<'a> Checker<'a> {
         steps(pipeline, self.registry, &enabled, &mut Check::new(self.registry, Rc::clone(&enabled))).map(|_| ())
     }
 
-    /// What keeps passes from being planned whatever the pipeline, and was not found with one: cycles, and required passes
-    /// and members that nobody has.
+    /// Returns the further errors that prevent passes from being planned in any pipeline: cycles, and missing
+    /// requirements and members.
     pub fn passes(mut self) -> Vec<PlanError> {
         let told = self.check.wrong().len();
         for (pass, _) in self.registry.passes() {

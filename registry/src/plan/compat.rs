@@ -1,60 +1,62 @@
-//! What TVM does differently.
+//! The differences between TVM and passhost.
 
-/// Whose rules a plan and its run follow. Each deviation of TVM 0.27 is one question here.
+/// The rules of a plan and its run. Each method is one deviation of TVM 0.27.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Compat {
-    /// Those of passhost.
+    /// The rules of passhost.
     #[default]
     Passhost,
-    /// Those of TVM 0.27.
+    /// The rules of TVM 0.27.
     Tvm,
 }
 
 impl Compat {
-    /// Of what a request asks for.
+    /// Returns the rules of a request.
     pub fn of(tvm_compat: bool) -> Compat {
         if tvm_compat { Compat::Tvm } else { Compat::Passhost }
     }
 
-    /// Whether they are those of TVM.
+    /// Returns true for the rules of TVM.
     pub fn is_tvm(self) -> bool {
         self == Compat::Tvm
     }
 
-    /// Whether a pipeline of one item calls that item, and a longer one is a Sequential.
+    /// Returns true if a pipeline of one item calls that item, and a longer one is a Sequential.
     pub(crate) fn calls_the_pipeline(self) -> bool {
         self.is_tvm()
     }
 
-    /// Whether any text can be a name in a list: names are compared as they are, and only the run finds out that no
-    /// plugin contributes a required one. Otherwise the planner looks up each name.
+    /// Returns true if any text can be a name in a list. Names are then compared literally, and only the run
+    /// detects that a required one is missing. Otherwise, the planner looks up each name.
     pub(crate) fn takes_any_name(self) -> bool {
         self.is_tvm()
     }
 
-    /// Whether the planner reports what contradicts itself: passes both required and disabled, required passes that
+    /// Returns true if the planner reports contradictions: passes both required and disabled, required passes that
     /// invalidate each other, and required passes that the pipeline does not contain.
     pub(crate) fn reports_clashes(self) -> bool {
         !self.is_tvm()
     }
 
-    /// Whether each required pass runs each time directly before its user, whatever holds, and without what it requires
-    /// itself. Otherwise it runs unless it is still valid, after what it requires, and with all its members.
+    /// Returns true if each required pass runs each time directly before its user, regardless of the facts, and
+    /// without its own requirements. Otherwise, it runs unless it is still valid, after its requirements, and with
+    /// all its members.
     pub(crate) fn runs_required_each_time(self) -> bool {
         self.is_tvm()
     }
 
-    /// Whether a step runs although a member of what it needs did not.
+    /// Returns true if a step runs although a member of one of its requirements did not.
     pub(crate) fn runs_in_spite_of_missing_members(self) -> bool {
         self.is_tvm()
     }
 
-    /// Whether the result of a pass is lost if an instrument fails after it.
+    /// Returns true if the result of a pass is lost when an instrument fails after it.
     pub fn loses_result_of_failed_after(self) -> bool {
         self.is_tvm()
     }
 
-    /// Whether instruments do not learn that a pass ended, once it failed or one of them failed after it.
+    /// Returns true if instruments are not notified of the end of a pass, once it failed or one of them failed
+    /// after it.
     pub fn leaves_failed_passes_open(self) -> bool {
         self.is_tvm()
     }

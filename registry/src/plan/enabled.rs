@@ -1,4 +1,4 @@
-//! Which passes are enabled.
+//! Determines which passes are enabled.
 
 use super::{Compat, DEFAULT_OPT_LEVEL, PlanError, Request, Selection, Skip};
 use crate::pipeline::named_form;
@@ -16,7 +16,7 @@ pub(super) struct Level {
     required: BTreeSet<String>,
 }
 
-/// The levels, the highest first; each cancels what lower ones say of the same pass.
+/// The levels, the highest first; each overrides the entries of lower ones for the same pass.
 #[derive(Clone, Debug)]
 pub(super) struct Enabled {
     pub(super) compat: Compat,
@@ -26,7 +26,7 @@ pub(super) struct Enabled {
 
 impl Enabled {
     /// # Errors
-    /// All that is wrong in the lists.
+    /// Returns all errors in the lists.
     pub(super) fn new(request: &Request, registry: &Registry) -> Result<Enabled, Vec<PlanError>> {
         let compat = Compat::of(request.tvm_compat);
         let sequentials = &request.sequentials | &request.pipeline.sequentials();
@@ -40,13 +40,13 @@ impl Enabled {
         if errors.is_empty() { Ok(Enabled::of(levels, compat)) } else { Err(errors) }
     }
 
-    /// These levels, the highest first.
+    /// Combines levels, the highest first.
     pub(super) fn of(levels: Vec<Rc<Level>>, compat: Compat) -> Enabled {
         let opt_level = levels.iter().find_map(|level| level.opt_level).unwrap_or(DEFAULT_OPT_LEVEL);
         Enabled { compat, opt_level, levels }
     }
 
-    /// Who disables a pass or Sequential.
+    /// Returns the level that disables a pass or Sequential.
     pub(super) fn disabled_by(&self, name: &str) -> Option<&str> {
         let level = self.levels.iter().find(|level| level.lists(name))?;
         level.disabled.contains(name).then_some(level.name.as_str())
@@ -56,18 +56,18 @@ impl Enabled {
         self.levels.iter().find(|level| level.lists(name)).is_some_and(|level| level.required.contains(name))
     }
 
-    /// All names that are required to run.
+    /// Returns all names that are required to run.
     pub(super) fn required(&self) -> BTreeSet<String> {
         let names = self.levels.iter().flat_map(|level| &level.required);
         names.filter(|name| self.requires(name)).cloned().collect()
     }
 
-    /// Names that the highest level requires to run.
+    /// Returns the names that the highest level requires to run.
     pub(super) fn required_on_top(&self) -> impl Iterator<Item = &String> {
         self.levels.first().into_iter().flat_map(|level| &level.required)
     }
 
-    /// TVM's rule: disabled, then required, then the opt_level.
+    /// Applies TVM's rule: disabled, then required, then the opt_level.
     pub(super) fn skip(&self, name: &str, opt_level: i32) -> Option<Skip> {
         if let Some(level) = self.disabled_by(name) {
             return Some(Skip::Disabled(level.to_string()));
@@ -80,10 +80,10 @@ impl Enabled {
 }
 
 impl Level {
-    /// Looks up the names of its lists, which can be those of Sequentials.
+    /// Looks up the names of its lists, which may include Sequentials.
     ///
     /// # Errors
-    /// All that is wrong in them.
+    /// Returns all errors in them.
     pub(super) fn new(
         selection: &Selection,
         sequentials: &BTreeSet<String>,
@@ -119,18 +119,18 @@ impl Level {
         if errors.is_empty() { Ok(level) } else { Err(errors) }
     }
 
-    /// Whether it says anything of a pass or Sequential.
+    /// Returns true if it lists a pass or Sequential.
     fn lists(&self, name: &str) -> bool {
         self.disabled.contains(name) || self.required.contains(name)
     }
 
-    /// Whether it says something of any of these.
+    /// Returns true if it lists any of these.
     pub(super) fn lists_any(&self, mut names: impl Iterator<Item = impl AsRef<str>>) -> bool {
         names.any(|name| self.lists(name.as_ref()))
     }
 }
 
-/// An error about a name, which may be meant for that of a Sequential.
+/// Adds the names of Sequentials as suggestions to an error about a name.
 fn with_sequentials(error: RegistryError, sequentials: &BTreeSet<String>) -> RegistryError {
     match error {
         RegistryError::UnknownPass { name, near } if !sequentials.is_empty() => {

@@ -1,4 +1,4 @@
-//! What stands in the way of a plan, and what the user should know.
+//! Errors that prevent a plan, and warnings about one.
 
 use crate::pipeline::PipelineError;
 use crate::registry::{PassId, RegistryError};
@@ -6,105 +6,105 @@ use passhost_lang::names::did_you_mean;
 use std::fmt;
 use std::ops::Range;
 
-/// A composite pass has at most this many steps, those of its members included.
+/// Greatest number of steps of a composite pass, including those of its members.
 pub(super) const LONGEST: usize = 100_000;
-/// A plan has at most this many steps that were asked for, members of composite passes and Sequentials included.
+/// Greatest number of requested steps in a plan, including members of composite passes and Sequentials.
 pub(super) const MOST: usize = 1_000_000;
-/// Composite passes are nested at most this deep, in what they require, too.
+/// Greatest nesting of composite passes, including their requirements.
 pub(super) const DEEPEST: usize = 64;
 
-/// Why a request cannot be planned.
+/// The reason why a request cannot be planned.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum PlanError {
-    /// A name in the pipeline.
+    /// A wrong name in the pipeline.
     #[error("in the pipeline: {error}")]
     Name {
-        /// What is wrong.
+        /// The error.
         error: RegistryError,
         /// Place of the item in the pipeline.
         span: Range<usize>,
     },
-    /// A name in a list of disabled or required passes, or of instruments.
+    /// A wrong name in a list of disabled or required passes, or of instruments.
     #[error("{list} of {level}: {error}")]
     ListedName {
         /// `disabled`, `required` or `instruments`.
         list: &'static str,
-        /// Whose list.
+        /// The level of the list.
         level: String,
-        /// What is wrong.
+        /// The error.
         error: RegistryError,
     },
-    /// A word for several passes in such a list, which no pass has as its name.
+    /// A word for several passes in such a list, which is not the name of a pass.
     #[error(
         "{list} of {level}: no pass `{name}`; name the part of the pipeline that you mean, as in `{form}`, and list that name"
     )]
     ListedForm {
         /// `disabled` or `required`.
         list: &'static str,
-        /// Whose list.
+        /// The level of the list.
         level: String,
         /// The word.
         name: String,
-        /// How to give it a name.
+        /// The form that gives it a name.
         form: &'static str,
     },
-    /// Options or form of the pipeline.
+    /// Wrong options or syntax of the pipeline.
     #[error("{error}")]
     Pipeline {
-        /// What is wrong.
+        /// The error.
         error: PipelineError,
-        /// Place in the pipeline; `None` where it is not the pipeline that is wrong.
+        /// Place in the pipeline; `None` if the error is not in the pipeline.
         span: Option<Range<usize>>,
     },
-    /// Required and disabled at once.
+    /// A pass that is both required and disabled.
     #[error("`{name}` is both required and disabled by {level}; choose one")]
     RequiredAndDisabled {
         /// Full name.
         name: String,
-        /// Who says both.
+        /// The level of both lists.
         level: String,
     },
-    /// A required pass that nobody has.
+    /// A required pass that does not exist.
     #[error("pass `{by}` ({plugin}) requires `{name}`, which no listed plugin contributes{}", did_you_mean(.near))]
     Missing {
         /// Full name of the missing pass.
         name: String,
-        /// Who requires it.
+        /// The requiring pass.
         by: String,
         /// Plugin of that pass.
         plugin: String,
         /// Nearest names.
         near: Vec<String>,
     },
-    /// A required pass that does not run with its default options, as it has not all of them.
+    /// A required pass that cannot run with default options, because an option has none.
     #[error(
         "pass `{by}` ({plugin}) requires `{name}` with its default options, but its option `{option}` has no default"
     )]
     NoDefault {
         /// Full name of the required pass.
         name: String,
-        /// Who requires it.
+        /// The requiring pass.
         by: String,
         /// Plugin of that pass.
         plugin: String,
         /// The option.
         option: String,
     },
-    /// A required pass of a plugin that is too old or too new.
+    /// A required pass whose plugin is too old or too new.
     #[error("pass `{by}` ({plugin}) requires `{required}`, but plugin `{provider}` has version {found}")]
     Version {
         /// The entry of `required`.
         required: String,
-        /// Who requires it.
+        /// The requiring pass.
         by: String,
         /// Plugin of that pass.
         plugin: String,
-        /// Plugin that has the required pass.
+        /// Plugin of the required pass.
         provider: String,
         /// Its version.
         found: String,
     },
-    /// A pass that is needed, but disabled.
+    /// A required pass that is disabled.
     #[error(
         "`{name}` is disabled by {level}, but `{by}` ({plugin}) requires it; \
          enable it, or also disable `{asked}`"
@@ -112,16 +112,16 @@ pub enum PlanError {
     Disabled {
         /// Full name of the disabled pass.
         name: String,
-        /// Who disables it.
+        /// The level that disables it.
         level: String,
-        /// Who requires it.
+        /// The requiring pass.
         by: String,
         /// Plugin of that pass.
         plugin: String,
-        /// The pass that was asked for and leads there.
+        /// The requested pass that leads to it.
         asked: String,
     },
-    /// A member of a composite pass that is needed, but disabled.
+    /// A disabled member of a required composite pass.
     #[error(
         "`{name}` is disabled by {level}, but it is part of `{composite}` ({plugin}), which {by} requires; \
          enable it, or also disable `{asked}`"
@@ -129,34 +129,36 @@ pub enum PlanError {
     DisabledMember {
         /// Full name of the disabled pass.
         name: String,
-        /// Who disables it.
+        /// The level that disables it.
         level: String,
         /// The composite pass.
         composite: String,
-        /// Plugin of that.
+        /// Plugin of the composite pass.
         plugin: String,
-        /// Who requires it.
+        /// The requiring pass.
         by: String,
-        /// The pass that was asked for and leads there.
+        /// The requested pass that leads to it.
         asked: String,
     },
     /// Passes that require each other.
     #[error("passes require each other: {}; remove one of these requirements", path.join(" → "))]
     Cycle {
-        /// The path, each pass with the plugin that declares what it requires.
+        /// The path, each pass with the plugin that declares its requirements.
         path: Vec<String>,
-        /// The pass of it that was registered first, and how many there are: the same wherever a walk came to it.
+        /// The pass on the path that was registered first, and the number of passes, which do not depend on where a
+        /// walk started.
         key: (Option<PassId>, usize),
     },
     /// Passes that require or contain each other.
     #[error("passes require or contain each other: {}; remove one of these requirements or members", path.join(""))]
     CompositeCycle {
-        /// The path, each pass with the plugin that declares it, and what leads to the next one.
+        /// The path, each pass with the plugin that declares it, and the relation to the next one.
         path: Vec<String>,
-        /// The pass of it that was registered first, and how many there are: the same wherever a walk came to it.
+        /// The pass on the path that was registered first, and the number of passes, which do not depend on where a
+        /// walk started.
         key: (Option<PassId>, usize),
     },
-    /// A member of a composite pass that nobody has.
+    /// A member of a composite pass that does not exist.
     #[error("composite pass `{composite}` ({plugin}) has the member `{name}`, which no listed plugin contributes{}", did_you_mean(.near))]
     UnknownMember {
         /// Full name of the missing pass.
@@ -168,17 +170,17 @@ pub enum PlanError {
         /// Nearest names.
         near: Vec<String>,
     },
-    /// Options of a member of a composite pass.
+    /// Wrong options of a member of a composite pass.
     #[error("in composite pass `{composite}` ({plugin}): {error}")]
     Member {
         /// The composite pass.
         composite: String,
         /// Its plugin.
         plugin: String,
-        /// What is wrong.
+        /// The error.
         error: PipelineError,
     },
-    /// A composite pass of too many members, with those of its members.
+    /// A composite pass with too many members, including nested ones.
     #[error("composite pass `{composite}` ({plugin}) has more than {LONGEST} steps; make it smaller")]
     TooLong {
         /// The composite pass.
@@ -197,16 +199,16 @@ pub enum PlanError {
         /// Its plugin.
         plugin: String,
     },
-    /// A pipeline of too many steps.
+    /// A pipeline with too many steps.
     #[error("the pipeline has more than {MOST} steps; make it shorter")]
     TooManySteps,
-    /// Two required passes that declare to undo each other.
+    /// Two passes required together that declare to invalidate each other.
     #[error(
         "`{by}` ({plugin}) requires both `{first}` and `{second}`, which declare that they invalidate each other; \
          no order can satisfy it"
     )]
     Conflict {
-        /// Who requires both.
+        /// The pass that requires both.
         by: String,
         /// Its plugin.
         plugin: String,
@@ -217,7 +219,7 @@ pub enum PlanError {
     },
 }
 
-/// That of a pipeline that cannot be read.
+/// Converts the error of a pipeline that cannot be read.
 impl From<PipelineError> for PlanError {
     fn from(error: PipelineError) -> PlanError {
         PlanError::Pipeline { span: error.span(), error }
@@ -225,7 +227,7 @@ impl From<PipelineError> for PlanError {
 }
 
 impl PlanError {
-    /// The same where another pass was asked for that leads there.
+    /// Replaces the requested pass in the error.
     pub(super) fn asked_for(mut self, name: &str) -> PlanError {
         if let PlanError::Disabled { asked, .. } | PlanError::DisabledMember { asked, .. } = &mut self {
             *asked = name.to_string();
@@ -233,7 +235,7 @@ impl PlanError {
         self
     }
 
-    /// Place in the pipeline, if it is that which is wrong.
+    /// Returns the place in the pipeline, if the error is there.
     pub fn span(&self) -> Option<Range<usize>> {
         match self {
             PlanError::Name { span, .. } => Some(span.clone()),
@@ -242,7 +244,7 @@ impl PlanError {
         }
     }
 
-    /// The message for those who see the pipeline and the place in it.
+    /// Returns the message for readers who see the pipeline and the place in it.
     pub fn beside_its_text(&self) -> String {
         match self {
             PlanError::Pipeline { error, .. } => error.beside_its_text(),
@@ -250,7 +252,7 @@ impl PlanError {
         }
     }
 
-    /// The pass that it is about, and its plugin, as far as there is one.
+    /// Returns the pass of the error, and its plugin, if there are any.
     pub fn about(&self) -> (Option<&str>, Option<&str>) {
         match self {
             PlanError::Missing { by, plugin, .. }
@@ -269,15 +271,15 @@ impl PlanError {
     }
 }
 
-/// Something that the user should know before the run.
+/// A warning about a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Warning {
-    /// `--require P`, and no step is P.
+    /// `--require P`, but `P` is not a step.
     RequiredNotAsked {
         /// Full name.
         name: String,
     },
-    /// Asked for, but its opt_level is too high.
+    /// A requested step is skipped because of its opt_level.
     SkippedByLevel {
         /// Full name.
         name: String,
@@ -285,22 +287,22 @@ pub enum Warning {
         level: i32,
         /// opt_level of the context.
         context: i32,
-        /// Whether it can be required by name: a Sequential may have none.
+        /// True if it can be required by name; a Sequential may not have one.
         can_be_required: bool,
     },
-    /// A pass that `all(…)` cannot stand for.
+    /// A pass that `all(…)` cannot select.
     LeftOut {
         /// Full name.
         name: String,
         /// The selector.
         selector: String,
-        /// The option that it must be given.
+        /// The option that must be given.
         option: String,
     },
 }
 
 impl Warning {
-    /// Name of the pass, or Sequential, that it is about.
+    /// Returns the name of the pass or Sequential.
     pub fn pass(&self) -> &str {
         match self {
             Warning::RequiredNotAsked { name }

@@ -1,4 +1,4 @@
-//! The instruments that a plan asks for.
+//! The requested instruments of a plan.
 
 use super::{PlanError, Selection};
 use crate::pipeline::{Named, Pipeline, Stage, resolve};
@@ -7,10 +7,10 @@ use crate::registry::instruments::InstrumentId;
 use passhost_lang::metadata::OptionValue;
 use passhost_lang::names::few_suggestions;
 
-/// An instrument that is asked for.
+/// A requested instrument.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlannedInstrument {
-    /// Which.
+    /// The instrument.
     pub instrument: InstrumentId,
     /// Options as given.
     pub given: Vec<(String, OptionValue)>,
@@ -18,11 +18,11 @@ pub struct PlannedInstrument {
     pub options: Vec<OptionValue>,
 }
 
-/// The instruments that all levels of precedence ask for, the lowest level first: `acme.Counter{every=2}`, each of the
-/// texts one or several.
+/// Returns the instruments requested at all levels of precedence, the lowest level first: `acme.Counter{every=2}`.
+/// Each text contains one or several.
 ///
 /// # Errors
-/// All that is wrong with them.
+/// Returns all errors in them.
 pub(crate) fn planned(selections: &[Selection], registry: &Registry) -> Result<Vec<PlannedInstrument>, Vec<PlanError>> {
     let (mut out, mut errors) = (Vec::new(), Vec::new());
     let texts =

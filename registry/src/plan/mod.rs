@@ -1,4 +1,4 @@
-//! The planner: from a request and the registry to steps with their reasons. Pure.
+//! The planner: turns a request into steps with their reasons, using the registry. It has no side effects.
 
 mod asking;
 mod check;
@@ -28,56 +28,57 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::rc::Rc;
 
-/// Which passes are enabled: one level of precedence (command line, named pipeline, manifest).
+/// The passes enabled at one level of precedence (command line, named pipeline, manifest).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Selection {
-    /// What the level is called in messages: `the command line`, `pipeline \`late\``, `passes.toml`.
+    /// The name of the level in messages: `the command line`, `pipeline \`late\``, `passes.toml`.
     pub source: String,
     /// opt_level, if this level sets it.
     pub opt_level: Option<i32>,
-    /// Passes, and Sequentials of the pipeline by their own name, that must not run.
+    /// Passes that must not run, and Sequentials of the pipeline, by their own names.
     pub disabled: Vec<String>,
-    /// Passes and Sequentials that run whatever their opt_level.
+    /// Passes and Sequentials that run at any opt_level.
     pub required: Vec<String>,
-    /// Instruments that see the run, as in `acme.Counter{every=2}`.
+    /// Instruments that observe the run, such as `acme.Counter{every=2}`.
     pub instruments: Vec<String>,
 }
 
-/// What is asked for.
+/// A request for a plan.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Request {
     /// The pipeline.
     pub pipeline: Pipeline,
     /// Levels of precedence, highest first.
     pub selections: Vec<Selection>,
-    /// Names of Sequentials that the lists can have beside those of the pipeline.
+    /// Names of further Sequentials that the lists may contain.
     pub sequentials: BTreeSet<String>,
-    /// Whether to plan and run as TVM 0.27 does.
+    /// True to plan and run as TVM 0.27 does.
     ///
-    /// A pipeline of one item is that item, called alone: it runs whatever the lists and its opt_level say, and without
-    /// what it requires. Otherwise the pipeline is a Sequential, and only in one there are `required`, lists and levels:
-    /// what a pass requires runs each time directly before it, whatever else holds, but not what that requires.
+    /// A pipeline of one item is that item, called alone: it runs regardless of the lists and its opt_level, and
+    /// without its requirements. Otherwise the pipeline is a Sequential. Only in a Sequential do `required`, lists
+    /// and levels apply: the requirements of a pass run each time directly before it, regardless of the facts, and
+    /// without their own requirements.
     pub tvm_compat: bool,
 }
 
-/// opt_level where nobody sets it.
+/// The default opt_level.
 pub const DEFAULT_OPT_LEVEL: i32 = 2;
 
-/// Why a step that was asked for does not run.
+/// The reason why a requested step does not run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Skip {
-    /// Disabled, by whom.
+    /// Disabled by this level.
     Disabled(String),
     /// Its opt_level is higher than that of the context.
     OptLevel {
-        /// That of the pass.
+        /// The opt_level of the pass.
         level: i32,
-        /// That of the context.
+        /// The opt_level of the context.
         context: i32,
     },
 }
 
-/// As in `opt_level 3 > 2`.
+/// Formats the reason, as in `opt_level 3 > 2`.
 impl std::fmt::Display for Skip {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -87,17 +88,17 @@ impl std::fmt::Display for Skip {
     }
 }
 
-/// What a step is about.
+/// The subject of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// A pass.
     Pass(PassId),
-    /// A Sequential that is in the pipeline only, by the name that it was given.
+    /// A Sequential that exists only in the pipeline, by its given name.
     Sequential(String),
 }
 
 impl Unit {
-    /// The pass, if it is one.
+    /// Returns the pass, if it is one.
     pub fn pass(&self) -> Option<PassId> {
         match self {
             Unit::Pass(pass) => Some(*pass),
@@ -105,7 +106,7 @@ impl Unit {
         }
     }
 
-    /// Its name.
+    /// Returns its name.
     pub fn name<'a>(&'a self, registry: &'a Registry) -> &'a str {
         match self {
             Unit::Pass(pass) => &registry.pass(*pass).name,
@@ -114,10 +115,10 @@ impl Unit {
     }
 }
 
-/// Why a step is there.
+/// The reason for a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// It was asked for.
+    /// It was requested.
     Asked,
     /// A pass, or a Sequential of the pipeline, requires it.
     RequiredBy(Unit),
@@ -125,36 +126,36 @@ pub enum Why {
     PartOf(Unit),
 }
 
-/// One step that was asked for, or a member of one. What it requires follows from the registry.
+/// A requested step, or a member of one. Its requirements are in the registry.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
-    /// What it is about.
+    /// The pass or Sequential.
     pub unit: Unit,
     /// Options as given.
     pub given: Vec<(String, OptionValue)>,
     /// All options, in the order of their declaration.
     pub options: Vec<OptionValue>,
-    /// Whether all options are at their defaults.
+    /// True if all options have their defaults.
     pub defaults: bool,
-    /// Why it does not run, if so.
+    /// The reason why it does not run, if it does not.
     pub skip: Option<Skip>,
-    /// Whether it runs without what it requires, as what TVM does not call inside a Sequential.
+    /// True if it runs without its requirements, as TVM calls passes outside of a Sequential.
     pub alone: bool,
-    /// What a Sequential of the pipeline requires, in order. That of a pass is in the registry.
+    /// Requirements of a Sequential of the pipeline, in order. Those of a pass are in the registry.
     pub required: Vec<Required>,
-    /// How often the members of a Sequential run at most, if they run until nothing changes.
+    /// Greatest number of rounds of a Sequential that runs until nothing changes.
     pub rounds: Option<u32>,
     /// Members of a Sequential. Those of a composite pass are in the plan, once.
     pub members: Vec<Step>,
 }
 
 impl Step {
-    /// A pass with its default options, as requirements mean it.
+    /// Creates the step of a pass with its default options, as requirements refer to it.
     pub fn of(pass: PassId, info: &PassInfo) -> Step {
         Step { options: default_options(info), ..Step::new(Unit::Pass(pass)) }
     }
 
-    /// Entries of passes whose effect must hold before it, in order.
+    /// Returns the passes whose effect must hold before it, in order.
     pub fn needs<'a>(&'a self, registry: &'a Registry) -> &'a [Required] {
         match self.unit {
             _ if self.alone => &[],
@@ -163,12 +164,12 @@ impl Step {
         }
     }
 
-    /// Why it does not run: a needed one runs whatever its level.
+    /// Returns the reason why it does not run; a required step runs at any level.
     pub fn skip_where(&self, needed: bool) -> Option<&Skip> {
         self.skip.as_ref().filter(|skip| !(needed && matches!(skip, Skip::OptLevel { .. })))
     }
 
-    /// The lowest opt_level at which it runs by itself.
+    /// Returns the lowest opt_level at which it runs by itself.
     pub fn opt_level(&self, registry: &Registry) -> i32 {
         match self.unit {
             Unit::Pass(pass) => registry.pass(pass).opt_level,
@@ -186,27 +187,27 @@ impl Step {
     }
 }
 
-/// A plan: what will run, and why.
+/// A plan: the steps of a run, and their reasons.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// Steps that were asked for, in order.
+    /// The requested steps, in order.
     pub steps: Vec<Step>,
     /// Members of the composite passes that are part of it.
     pub composites: BTreeMap<PassId, Vec<Step>>,
     /// opt_level of the context.
     pub opt_level: i32,
-    /// Names of passes that the context requires to run: no instrument is asked about them.
+    /// Names of passes that the context requires to run; instruments cannot veto them.
     pub required: BTreeSet<String>,
     /// Instruments, in the order in which they are called.
     pub instruments: Vec<PlannedInstrument>,
-    /// What the user should know.
+    /// Warnings for the user.
     pub warnings: Vec<Warning>,
     /// The rules of its run.
     pub compat: Compat,
     state: State,
 }
 
-/// Default values of all options.
+/// Returns the default values of all options.
 pub fn default_options(info: &PassInfo) -> Vec<OptionValue> {
     info.options.iter().filter_map(|option| option.default.clone()).collect()
 }
@@ -215,7 +216,7 @@ impl Plan {
     /// Plans a request.
     ///
     /// # Errors
-    /// The first thing that stands in the way.
+    /// Returns the first error.
     pub fn new(request: &Request, registry: &Registry) -> Result<Plan, PlanError> {
         request.pipeline.check_depth()?;
         let enabled = Rc::new(Enabled::new(request, registry).map_err(first)?);
@@ -238,15 +239,16 @@ impl Plan {
         Ok(Plan { steps, composites, opt_level, required: enabled.required(), instruments, warnings, compat, state })
     }
 
-    /// Whether it was made by this registry, and nothing was added since: passes are known by their numbers.
+    /// Returns true if the plan was made by this registry, and nothing was added since, because a plan refers to
+    /// passes by their numbers.
     pub fn is_of(&self, registry: &Registry) -> bool {
         self.state == *registry.state()
     }
 
-    /// What the lists of a request say without its pipeline: the opt_level, and the instruments.
+    /// Evaluates the lists of a request without its pipeline: the opt_level, and the instruments.
     ///
     /// # Errors
-    /// All that is wrong in them.
+    /// Returns all errors in them.
     pub fn of_lists(request: &Request, registry: &Registry) -> Result<(i32, Vec<PlannedInstrument>), Vec<PlanError>> {
         match (Enabled::new(request, registry), planned(&request.selections, registry)) {
             (Ok(enabled), Ok(instruments)) => Ok((enabled.opt_level, instruments)),
@@ -254,7 +256,7 @@ impl Plan {
         }
     }
 
-    /// Members of a step; `None` for a pass with a body.
+    /// Returns the members of a step; `None` for a pass with a body.
     pub fn members<'p>(&'p self, step: &'p Step) -> Option<&'p [Step]> {
         match &step.unit {
             Unit::Pass(pass) => self.composites.get(pass).map(Vec::as_slice),
@@ -262,7 +264,7 @@ impl Plan {
         }
     }
 
-    /// The same for a step that is part of the plan, or was made for a requirement.
+    /// Returns the members of a step that is part of the plan, or was created for a requirement.
     pub(crate) fn members_of<'p>(&'p self, step: &Cow<'p, Step>) -> Option<&'p [Step]> {
         match step {
             Cow::Borrowed(step) => self.members(step),
@@ -270,7 +272,7 @@ impl Plan {
         }
     }
 
-    /// Whether a Sequential of that name is in it.
+    /// Returns true if it contains a Sequential with this name.
     pub fn has_sequential(&self, name: &str) -> bool {
         fn find(steps: &[Step], name: &str) -> bool {
             let is_it = |step: &Step| matches!(&step.unit, Unit::Sequential(own) if own == name);
@@ -279,7 +281,7 @@ impl Plan {
         find(&self.steps, name)
     }
 
-    /// Every pass with a body that may run, each once, in the order of first use.
+    /// Returns every pass with a body that may run, each once, in the order of first use.
     pub fn passes(&self, registry: &Registry) -> Vec<PassId> {
         let (mut seen, mut told) = (BTreeSet::new(), BTreeSet::new());
         let mut out = Vec::new();
@@ -304,7 +306,7 @@ impl Plan {
     }
 }
 
-/// The steps of a pipeline, all of which can run, and warnings.
+/// Builds the steps of a pipeline, all of which can run, and warnings.
 fn steps(
     pipeline: &Pipeline,
     registry: &Registry,
@@ -323,24 +325,24 @@ fn steps(
     Ok((steps, asking.warnings))
 }
 
-/// A pass, and whether it is required, or part of what is. Then all its members run; as TVM does it, it runs without
-/// what it requires, as does a pass that is called outside of a Sequential.
+/// A pass, and true if it is required or part of a required one. Then all its members run. In TVM-compatible runs
+/// it runs without its requirements, as does a pass called outside of a Sequential.
 type Node = (PassId, bool);
 
-/// The first of several errors, of which there is at least one.
+/// Returns the first of several errors; there is at least one.
 fn first(mut errors: Vec<PlanError>) -> PlanError {
     errors.swap_remove(0)
 }
 
-/// An option that must be given.
+/// Returns an option without a default, which must be given.
 pub(crate) fn without_default(info: &PassInfo) -> Option<&str> {
     info.options.iter().find(|option| option.default.is_none()).map(|option| option.name.as_str())
 }
 
-/// What stands for the plugin of a Sequential of a pipeline.
+/// Used as the plugin of a pipeline's Sequential.
 const PIPELINE: &str = "the pipeline";
 
-/// Passes that will run, those in Sequentials and what these require too.
+/// Returns the passes that will run, including those in Sequentials and their requirements.
 fn flat(steps: &[Step], registry: &Registry) -> Vec<Node> {
     let mut out = Vec::new();
     for step in steps.iter().filter(|step| step.skip.is_none()) {
@@ -356,7 +358,7 @@ fn flat(steps: &[Step], registry: &Registry) -> Vec<Node> {
     out
 }
 
-/// Passes that are there, whether they will run or not.
+/// Returns all passes, including those that do not run.
 fn flat_all(steps: &[Step]) -> Vec<PassId> {
     steps.iter().flat_map(|step| step.unit.pass().into_iter().chain(flat_all(&step.members))).collect()
 }

@@ -1,4 +1,4 @@
-//! A plan as lines of text, each with its reason.
+//! Prints a plan as lines of text, each with its reason.
 
 use super::walk::{About, Item, MANY, Numbers, Reason, Walk};
 use super::{Plan, Unit};
@@ -7,28 +7,28 @@ use crate::registry::Registry;
 use passhost_lang::names::visible::{push_padded, shortened, visible_line};
 use std::fmt::Write;
 
-/// People read no more characters of a step.
+/// Greatest number of characters of a step.
 const WIDEST: usize = 200;
 
 /// One printed line of a plan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Line {
-    /// What it is about.
+    /// The pass or Sequential.
     pub unit: Unit,
-    /// How many requirements lead to it from a step that was asked for; 0 for that step and its members.
+    /// Number of requirements that lead to it from a requested step; 0 for that step and its members.
     pub depth: usize,
-    /// How many composite passes and Sequentials contain it.
+    /// Number of composite passes and Sequentials that contain it.
     pub nesting: usize,
-    /// Name, with options that were given.
+    /// Name, with the given options.
     pub text: String,
     /// Reason.
     pub reason: String,
 }
 
 impl Plan {
-    /// The lines of the plan: before each step what it requires, as it would be looked at if nothing were valid; a
-    /// pass that already comes before the same step is not unfolded again, in a very long plan also none that stands
-    /// before another one. After a composite pass its members.
+    /// Returns the lines of the plan. Each step is preceded by its requirements, as if nothing were valid yet. The
+    /// requirements of a pass that already precedes the same step are not repeated; in a very long plan, neither
+    /// are those of a pass that precedes another step. A composite pass is followed by its members.
     pub fn lines(&self, registry: &Registry) -> Vec<Line> {
         let mut numbers = Numbers::default();
         let mut walk = Walk::new(self, registry, &mut numbers);
@@ -66,7 +66,7 @@ impl Plan {
         Line { unit: about.unit(), depth: at.depth, nesting: at.nesting, text, reason }
     }
 
-    /// That something runs whatever its level, if that is higher than the context's.
+    /// Formats the note that a step runs despite its level, if that is higher than the context's.
     fn despite(&self, about: About<'_>, registry: &Registry) -> String {
         let context = self.opt_level;
         match about.level_passed_over(registry) {
@@ -75,7 +75,7 @@ impl Plan {
         }
     }
 
-    /// The plan as text, one line a step.
+    /// Prints the plan, one line for each step.
     pub fn render(&self, registry: &Registry) -> String {
         let lines = self.lines(registry);
         let text = |line: &Line| {

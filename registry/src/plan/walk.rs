@@ -1,22 +1,22 @@
-//! The lines of a plan in their order, and the number of each line for those who run it.
+//! Walks the lines of a plan in order, and numbers them for the driver.
 
 use super::{PIPELINE, Plan, Skip, Step, Unit};
 use crate::registry::{PassId, Registry};
 use passhost_lang::metadata::Required;
 use std::collections::HashMap;
 
-/// After so many lines, what a pass requires is unfolded only where the plan has not done it yet: passes that require
-/// each other in a long row would fill a page for each of their users.
+/// Number of lines after which the requirements of a pass are shown only once. Otherwise, a long chain of passes
+/// that require each other would be repeated for each of their users.
 pub(super) const MANY: usize = 10_000;
 
-/// What a line is about.
+/// The subject of a line.
 #[derive(Clone, Copy)]
 pub(super) enum About<'a> {
     /// A step of the plan.
     Step(&'a Step),
     /// A required pass, with its default options.
     Pass(PassId),
-    /// A required pass that no plugin has.
+    /// A required pass that does not exist.
     Missing(&'a str),
 }
 
@@ -37,7 +37,7 @@ impl<'a> About<'a> {
         }
     }
 
-    /// How often it runs, if it runs until nothing changes.
+    /// Formats the number of rounds, if it runs until nothing changes.
     pub(super) fn rounds(self) -> String {
         match self {
             About::Step(Step { rounds: Some(limit), .. }) => format!(", until nothing changes, at most {limit} times"),
@@ -45,7 +45,7 @@ impl<'a> About<'a> {
         }
     }
 
-    /// The opt_level at which it would run by itself, where it may run in spite of it.
+    /// Returns the opt_level at which it would run by itself, if it may run despite it.
     pub(super) fn level_passed_over(self, registry: &Registry) -> Option<i32> {
         match self {
             About::Step(step) => step.skip.as_ref().map(|_| step.opt_level(registry)),
@@ -55,11 +55,11 @@ impl<'a> About<'a> {
     }
 }
 
-/// Why a line is there.
+/// The reason for a line.
 #[derive(Clone, Copy)]
 pub(super) enum Reason<'a> {
     Asked,
-    /// It is a member of the composite pass or Sequential of that name.
+    /// It is a member of the composite pass or Sequential with this name.
     PartOf(&'a str),
     /// A pass of a plugin requires it.
     RequiredBy {
@@ -68,14 +68,14 @@ pub(super) enum Reason<'a> {
     },
 }
 
-/// Where a line is.
+/// The position of a line.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Place {
-    /// How many requirements lead to it.
+    /// Number of requirements that lead to it.
     pub(super) depth: usize,
-    /// How many composite passes and Sequentials contain it.
+    /// Number of composite passes and Sequentials that contain it.
     pub(super) nesting: usize,
-    /// Whether it is required, or part of what is.
+    /// True if it is required, or part of a required step.
     needed: bool,
 }
 
@@ -83,23 +83,23 @@ pub(super) struct Place {
 pub(super) struct Item<'a> {
     pub(super) about: About<'a>,
     pub(super) reason: Reason<'a>,
-    /// Why it does not run.
+    /// The reason why it does not run.
     pub(super) skip: Option<&'a Skip>,
     pub(super) at: Place,
 }
 
-/// The numbers of the lines of a plan, from which a run takes the number of each step. A requirement whose own
-/// requirements are not shown again has the lines of those that were shown before.
+/// The line numbers of a plan, from which a run takes the number of each step. A requirement whose own requirements
+/// are not repeated refers to the lines where they were shown before.
 #[derive(Default)]
 pub(crate) struct Numbers {
     entries: Vec<Entry>,
-    /// How many lines there are.
+    /// Number of lines.
     lines: usize,
-    /// Where each required pass was unfolded last.
+    /// The last entry where each required pass was unfolded.
     unfolded: HashMap<PassId, usize>,
 }
 
-/// A line: its number, and where the entries of what it requires and of its members begin.
+/// A line: its number, and the first entries of its requirements and members.
 #[derive(Clone, Copy, Default)]
 struct Entry {
     number: usize,
@@ -108,7 +108,7 @@ struct Entry {
 }
 
 impl Numbers {
-    /// Numbers the lines of the next step of a plan. Gives the entry of the step.
+    /// Numbers the lines of the next step of a plan. Returns the entry of the step.
     pub(crate) fn add(&mut self, plan: &Plan, step: &Step, registry: &Registry) -> usize {
         let mut walk = Walk::new(plan, registry, self);
         let entry = walk.begin(step);
@@ -116,17 +116,17 @@ impl Numbers {
         entry
     }
 
-    /// The number of an entry, from 1.
+    /// Returns the number of an entry, from 1.
     pub(crate) fn of(&self, entry: usize) -> usize {
         self.entries[entry].number
     }
 
-    /// The entry of what an entry requires at a position of its list.
+    /// Returns the entry of a requirement of an entry, by its position.
     pub(crate) fn required(&self, entry: usize, at: usize) -> usize {
         self.entries[entry].required + at
     }
 
-    /// The entry of a member of an entry.
+    /// Returns the entry of a member of an entry.
     pub(crate) fn member(&self, entry: usize, at: usize) -> usize {
         self.entries[entry].members + at
     }
@@ -138,24 +138,25 @@ impl Numbers {
     }
 }
 
-/// What remains to be done, the next thing last: requirements can lead to each other 100,000 times.
+/// The remaining work, the next item last. The stack is explicit, because chains of requirements can have 100,000
+/// links.
 enum Work<'a> {
-    /// A step, after what it requires.
+    /// A step, after its requirements.
     Step { step: &'a Step, reason: Reason<'a>, at: Place, entry: usize },
     /// A line, then its members, unless they were shown.
     Line { about: About<'a>, reason: Reason<'a>, at: Place, entry: usize, first: bool },
-    /// What a step requires, from an entry on.
+    /// The requirements of a step, from an entry on.
     Needs { user: &'a str, plugin: &'a str, needs: &'a [Required], at: Place, entry: usize },
     /// Members of a step, from one on.
     Members { members: &'a [Step], whole: &'a str, at: Place, entry: usize },
 }
 
-/// Walks the lines of a plan, one step that was asked for after the other.
+/// Walks the lines of a plan, one requested step after the other.
 pub(super) struct Walk<'a, 'n> {
     plan: &'a Plan,
     registry: &'a Registry,
     numbers: &'n mut Numbers,
-    /// Passes that come before the same step already, with the entry where they are unfolded.
+    /// Passes that already precede the same step, with the entry where they are unfolded.
     unfolded: HashMap<PassId, usize>,
     work: Vec<Work<'a>>,
 }
@@ -165,7 +166,7 @@ impl<'a, 'n> Walk<'a, 'n> {
         Walk { plan, registry, numbers, unfolded: HashMap::new(), work: Vec::new() }
     }
 
-    /// Goes on with a step that was asked for. Gives its entry.
+    /// Starts a requested step. Returns its entry.
     pub(super) fn begin(&mut self, step: &'a Step) -> usize {
         self.unfolded.clear();
         let entry = self.numbers.reserve(1);
@@ -173,7 +174,7 @@ impl<'a, 'n> Walk<'a, 'n> {
         entry
     }
 
-    /// The next line of the step.
+    /// Returns the next line of the step.
     pub(super) fn next(&mut self) -> Option<Item<'a>> {
         loop {
             match self.work.pop()? {
@@ -207,7 +208,7 @@ impl<'a, 'n> Walk<'a, 'n> {
         self.work.push(Work::Needs { user, plugin, needs, at, entry: required });
     }
 
-    /// Gives a line its number, and puts its members after it. Gives why it does not run.
+    /// Numbers a line, and schedules its members after it. Returns the reason why it does not run.
     fn line(&mut self, about: About<'a>, at: Place, entry: usize, first: bool) -> Option<&'a Skip> {
         self.numbers.lines += 1;
         self.numbers.entries[entry].number = self.numbers.lines;
@@ -231,7 +232,7 @@ impl<'a, 'n> Walk<'a, 'n> {
         let reason = Reason::RequiredBy { user, plugin };
         let found = self.registry.find_full(&req.name);
         if self.plan.compat.runs_required_each_time() {
-            // Each time, whatever holds, but nothing before it.
+            // Each time, regardless of the facts, and without requirements of its own.
             let (about, at) =
                 (found.map_or(About::Missing(&req.name), About::Pass), Place { depth: 1, needed: false, ..at });
             self.work.push(Work::Line { about, reason, at, entry, first: true });
@@ -240,7 +241,7 @@ impl<'a, 'n> Walk<'a, 'n> {
         }
     }
 
-    /// A required pass. What it requires is put before it, unless it was shown.
+    /// Schedules a required pass, preceded by its requirements unless they were shown.
     fn required(&mut self, pass: PassId, reason: Reason<'a>, at: Place, entry: usize) {
         let earlier = || self.numbers.unfolded.get(&pass).filter(|_| self.numbers.lines >= MANY);
         let known = self.unfolded.get(&pass).or_else(earlier).copied();

@@ -1,26 +1,26 @@
-//! Config values, compared with the options that plugins declare.
+//! Checks config values against the options that plugins declare.
 
 use crate::registry::Registry;
 use passhost_lang::metadata::{ConfigInfo, OptionType, OptionValue, summary};
 use passhost_lang::names::{did_you_mean, listed, nearest};
 
-/// Why a config value cannot be used.
+/// The reason why a config value cannot be used.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ConfigError {
-    /// No plugin declares the key.
+    /// The key is not declared by any plugin.
     #[error("no config option `{key}`{}{about}", did_you_mean(.near))]
     Unknown {
-        /// Key that was given.
+        /// The given key.
         key: String,
         /// Nearest keys.
         near: Vec<String>,
-        /// Everything about the nearest one, as a sentence; nothing if there is none.
+        /// A sentence about the nearest option; empty if there is none.
         about: String,
     },
-    /// The key of a record, which has no value of its own.
+    /// The key of a record, which does not have a value itself.
     #[error("config key `{key}` is a record, found `{found}`; its fields: {}", listed(fields))]
     Record {
-        /// Key that was given.
+        /// The given key.
         key: String,
         /// Value found.
         found: String,
@@ -36,7 +36,7 @@ pub enum ConfigError {
         found: String,
         /// Type expected.
         ty: String,
-        /// Everything about the option.
+        /// Description of the option.
         about: String,
     },
     /// A number that is too small or too large.
@@ -48,12 +48,12 @@ pub enum ConfigError {
         found: String,
         /// Range expected.
         range: String,
-        /// Everything about the option.
+        /// Description of the option.
         about: String,
     },
 }
 
-/// Type, default, range and owner of an option, and what it is for.
+/// Describes an option: type, default, range, owner and purpose.
 fn about(registry: &Registry, info: &ConfigInfo) -> String {
     let default = info.default.as_ref().map_or("not set by default".to_string(), |value| format!("default {value}"));
     let range = info.allowed.text().map_or(String::new(), |range| format!(", range {range}"));
@@ -61,10 +61,11 @@ fn about(registry: &Registry, info: &ConfigInfo) -> String {
     format!("it is of type {}, {default}{range}, declared by {owner}: {}", info.ty, summary(&info.doc))
 }
 
-/// Reads `KEY=VALUE`, with a key such as `acme.limit`. Messages have `before` in front of the text, such as `--config `.
+/// Reads `KEY=VALUE`, with a key such as `acme.limit`. In messages, the text is preceded by `before`, such as
+/// `--config `.
 ///
 /// # Errors
-/// What is wrong with the text.
+/// Returns the error in the text.
 pub fn entry(before: &str, text: &str) -> Result<(String, OptionValue), String> {
     let is_key = |key: &str| {
         let word = |part: &str| !part.is_empty() && part.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '-');
@@ -81,11 +82,11 @@ pub fn entry(before: &str, text: &str) -> Result<(String, OptionValue), String> 
     Ok((key.to_string(), parsed))
 }
 
-/// The value of a key as its option has it: integers widen to float, and a bool is an integer and the other way round, as in
-/// TVM.
+/// Converts the value of a key to the type of its option: integers widen to float, and bools and integers convert
+/// to each other, as in TVM.
 ///
 /// # Errors
-/// If no plugin declares the key, or the value does not fit.
+/// Fails if the key is not declared, or the value does not fit.
 pub fn check(registry: &Registry, key: &str, value: &OptionValue) -> Result<OptionValue, ConfigError> {
     let Some((info, _)) = registry.config(key) else { return Err(unknown(registry, key, value)) };
     let (key, found) = (key.to_string(), value.to_string());
@@ -113,7 +114,7 @@ fn unknown(registry: &Registry, key: &str, value: &OptionValue) -> ConfigError {
     }
     let near = nearest(&key, known());
     let nearest = near.first().and_then(|name| registry.config(name));
-    // Of several it is to be said which.
+    // If there are several, the message must name the option.
     let about = nearest.map_or(String::new(), |(info, _)| {
         let which = if near.len() > 1 { format!("`{}`", info.name) } else { "It".to_string() };
         format!(" {which}{}", about(registry, info).trim_start_matches("it"))

@@ -1,31 +1,31 @@
-//! Names in the contracts of passes that nothing listed provides.
+//! Finds names in the contracts of passes that the listed plugins do not provide.
 
 use crate::registry::{PassId, Registry};
 use passhost_lang::names::{did_you_mean, nearest};
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// A list of a contract.
+/// A list in a contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum List {
     /// Properties that must hold before the pass.
     Requires,
     /// Properties that hold after it.
     Establishes,
-    /// Properties and passes whose effect it keeps.
+    /// Properties, and passes whose effects are preserved.
     Preserves,
-    /// Those whose effect it undoes.
+    /// Properties, and passes whose effects are undone.
     Invalidates,
 }
 
-/// A name in the contract of a pass that nothing listed provides.
+/// A name in the contract of a pass that the listed plugins do not provide.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownName {
     /// Full name of the pass.
     pub pass: String,
     /// Its plugin.
     pub plugin: String,
-    /// Where the name is.
+    /// The list that contains the name.
     pub list: List,
     /// The name.
     pub name: String,
@@ -34,8 +34,9 @@ pub struct UnknownName {
 }
 
 impl UnknownName {
-    /// Whether it is wrong whatever else is listed: a required property that nothing establishes or checks keeps the pass
-    /// from running, and a name beside a known one is misspelt. Other names may belong to plugins that are not listed.
+    /// Returns true if the name is wrong regardless of further plugins: a required property that is never
+    /// established or checked keeps the pass from running, and a name similar to a known one is misspelt. Other
+    /// names may belong to plugins that are not listed.
     pub fn is_error(&self) -> bool {
         self.list == List::Requires || !self.near.is_empty()
     }
@@ -69,10 +70,10 @@ impl fmt::Display for UnknownName {
     }
 }
 
-/// Names are compared with all known ones; so many are, in a list of any length.
+/// Greatest number of names that get suggestions, because each is compared with all known ones.
 const SUGGESTED: usize = 10;
 
-/// Names that nothing provides, in the contracts of these passes, in order.
+/// Returns the unknown names in the contracts of these passes, in order.
 pub fn unknown_names(registry: &Registry, passes: impl IntoIterator<Item = PassId>) -> Vec<UnknownName> {
     let declared = registry.properties().map(|(info, _)| info.name.as_str()).collect();
     let established = registry.passes().flat_map(|(_, info)| &info.contract.establishes).map(String::as_str).collect();
@@ -98,12 +99,12 @@ pub fn unknown_names(registry: &Registry, passes: impl IntoIterator<Item = PassI
     out
 }
 
-/// What listed plugins provide.
+/// The names that the listed plugins provide.
 struct Known<'a> {
     registry: &'a Registry,
     /// Properties.
     declared: BTreeSet<&'a str>,
-    /// Properties that passes establish, also if nothing declares them.
+    /// Properties that passes establish, even if they are not declared.
     established: BTreeSet<&'a str>,
 }
 
@@ -120,7 +121,7 @@ impl Known<'_> {
         }
     }
 
-    /// Nearest names that the list could have.
+    /// Returns the nearest names that are allowed in the list.
     fn near(&self, list: List, name: &str) -> Vec<String> {
         let declared = self.declared.iter().copied();
         let near = match list {

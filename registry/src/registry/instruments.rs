@@ -1,4 +1,4 @@
-//! Instruments by name.
+//! Instruments in the registry, by name.
 
 use super::{Owner, OwnerId, Registry, RegistryError};
 use crate::pipeline::Named;
@@ -11,10 +11,10 @@ use std::collections::HashSet;
 pub struct InstrumentId(pub usize);
 
 impl Registry {
-    /// Whether the instruments of a plugin can be added.
+    /// Checks that the instruments of a plugin can be added.
     ///
     /// # Errors
-    /// If a name is taken or is not one.
+    /// Fails if a name is taken or invalid.
     pub(crate) fn check_instruments(&self, owner: &Owner, instruments: &[InstrumentInfo]) -> Result<(), RegistryError> {
         let mut fresh = HashSet::new();
         for InstrumentInfo { name, .. } in instruments {
@@ -34,32 +34,32 @@ impl Registry {
         Ok(())
     }
 
-    /// Facts of an instrument.
+    /// Returns the facts of an instrument.
     pub fn instrument(&self, id: InstrumentId) -> &InstrumentInfo {
         &self.instruments.items[id.0].0
     }
 
-    /// Who has an instrument.
+    /// Returns the owner of an instrument.
     pub fn instrument_owner(&self, id: InstrumentId) -> &Owner {
         self.owner(self.instruments.items[id.0].1)
     }
 
-    /// Owner of an instrument, by number, and its position among the instruments of that owner.
+    /// Returns the number of an instrument's owner, and its position among the instruments of that owner.
     pub fn instrument_place(&self, id: InstrumentId) -> (OwnerId, usize) {
         let owner = self.instruments.items[id.0].1;
         let first = self.instruments.items.partition_point(|(_, other)| *other < owner);
         (owner, id.0 - first)
     }
 
-    /// Instruments in the order in which they came.
+    /// Returns the instruments in the order of registration.
     pub fn instruments(&self) -> impl Iterator<Item = (InstrumentId, &InstrumentInfo)> {
         self.instruments.iter().enumerate().map(|(i, (info, _))| (InstrumentId(i), info))
     }
 
-    /// An instrument by its full name, or by its short name where only one has it.
+    /// Returns an instrument by its full name, or by its short name if that is unique.
     ///
     /// # Errors
-    /// If no instrument or more than one has the name.
+    /// Fails if no instrument or more than one has the name.
     pub fn find_instrument(&self, name: &str) -> Result<InstrumentId, RegistryError> {
         if let Some(at) = self.instruments.place(name) {
             return Ok(InstrumentId(at));

@@ -1,4 +1,4 @@
-//! The registry: who owns which name.
+//! The registry of names and their owners.
 
 pub mod config;
 pub mod contracts;
@@ -17,10 +17,10 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Who contributed something.
+/// The contributor of a pass, operator or other name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Owner {
-    /// Name of the plugin; `host` for passes that an embedder made.
+    /// Name of the plugin; `host` for passes of an embedding program.
     pub name: String,
     /// Version of the plugin.
     pub version: Version,
@@ -29,15 +29,15 @@ pub struct Owner {
 }
 
 impl Owner {
-    /// What the program that embeds the host is called.
+    /// The owner name of an embedding program.
     pub const EMBEDDER: &str = "host";
 
-    /// The program that embeds the host.
+    /// Returns the owner for the program that embeds the host.
     pub fn embedder() -> Owner {
         Owner { name: Owner::EMBEDDER.to_string(), version: Version::new(0, 0, 0), file: None }
     }
 
-    /// Name, and the file where there is one.
+    /// Formats the name, and the file if there is one.
     pub fn describe(&self) -> String {
         match &self.file {
             Some(file) => format!("plugin `{}` ({})", self.name, file.display()),
@@ -54,7 +54,7 @@ pub struct OwnerId(pub usize);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PassId(pub usize);
 
-/// Why something cannot be registered or found.
+/// The reason why something cannot be registered or found.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum RegistryError {
     /// Two plugins have the same pass.
@@ -62,9 +62,9 @@ pub enum RegistryError {
     DuplicatePass {
         /// Full name.
         name: String,
-        /// Who had it first.
+        /// The first owner.
         first: String,
-        /// Who has it too.
+        /// The second owner.
         second: String,
     },
     /// Two plugins have the same operator.
@@ -72,9 +72,9 @@ pub enum RegistryError {
     DuplicateOp {
         /// Full name.
         name: String,
-        /// Who had it first.
+        /// The first owner.
         first: String,
-        /// Who has it too.
+        /// The second owner.
         second: String,
     },
     /// Two plugins have the same instrument.
@@ -84,24 +84,24 @@ pub enum RegistryError {
     DuplicateInstrument {
         /// Full name.
         name: String,
-        /// Who had it first.
+        /// The first owner.
         first: String,
-        /// Who has it too.
+        /// The second owner.
         second: String,
     },
     /// Two plugins have the same property or config option.
     #[error("two plugins have the {kind} `{name}`: {first} and {second}; list only one of them")]
     Duplicate {
-        /// What it is.
+        /// Its kind.
         kind: &'static str,
         /// Full name.
         name: String,
-        /// Who had it first.
+        /// The first owner.
         first: String,
-        /// Who has it too.
+        /// The second owner.
         second: String,
     },
-    /// A config key that is the beginning of another one.
+    /// A config key that is a prefix of another one.
     #[error(
         "config key `{record}` of {record_owner} is a record for `{key}` of {key_owner}, and cannot have a value too; \
          list only one of them"
@@ -109,11 +109,11 @@ pub enum RegistryError {
     ConfigRecord {
         /// The shorter key.
         record: String,
-        /// Whose it is.
+        /// Its owner.
         record_owner: String,
         /// The longer key.
         key: String,
-        /// Whose it is.
+        /// Its owner.
         key_owner: String,
     },
     /// A member of a composite pass that cannot be read.
@@ -121,44 +121,44 @@ pub enum RegistryError {
     BadMember {
         /// Full name of the composite pass.
         composite: String,
-        /// Whose it is.
+        /// Its owner.
         owner: String,
-        /// What is wrong with the member.
+        /// The error in the member.
         error: PipelineError,
     },
     /// A name that is not `namespace.Name`.
     #[error("{owner} has {} `{name}`; the name of {} must be `namespace.Name`", what.one(), what.one())]
     BadName {
-        /// What has the name.
+        /// The kind of its owner.
         what: Named,
         /// Name found.
         name: String,
-        /// Whose it is.
+        /// Its owner.
         owner: String,
     },
-    /// A declaration that no plugin could have.
+    /// A declaration that plugins cannot have.
     #[error("{owner} has the {kind} `{name}`, whose `{field}` {why}")]
     BadField {
-        /// What it is.
+        /// Its kind.
         kind: &'static str,
         /// Its name.
         name: String,
-        /// Whose it is.
+        /// Its owner.
         owner: String,
-        /// What of it is wrong.
+        /// The wrong field.
         field: &'static str,
-        /// How.
+        /// The error.
         why: String,
     },
-    /// No pass of that name.
+    /// A pass with this name does not exist.
     #[error("no pass `{name}`{}", did_you_mean(.near))]
     UnknownPass {
-        /// Name that was asked for.
+        /// The requested name.
         name: String,
         /// Nearest names.
         near: Vec<String>,
     },
-    /// A name where only a full one can be.
+    /// A short name in a place that requires a full one.
     #[error("`required` of a Sequential has full names, and `{name}` is none{}", did_you_mean(.near))]
     NotFull {
         /// Name found.
@@ -166,43 +166,43 @@ pub enum RegistryError {
         /// Nearest full names.
         near: Vec<String>,
     },
-    /// No instrument of that name.
+    /// An instrument with this name does not exist.
     #[error("no instrument `{name}`{}", did_you_mean(.near))]
     UnknownInstrument {
-        /// Name that was asked for.
+        /// The requested name.
         name: String,
         /// Nearest names.
         near: Vec<String>,
     },
-    /// No operator of that name.
+    /// An operator with this name does not exist.
     #[error("no operator `{name}`{}", did_you_mean(.near))]
     UnknownOperator {
-        /// Name that was asked for.
+        /// The requested name.
         name: String,
         /// Nearest names.
         near: Vec<String>,
     },
-    /// The end of the names of several operators.
+    /// A name that is the end of several operators' names.
     #[error("`{name}` is short for more than one operator: {}; write one of these", listed(candidates))]
     AmbiguousOperator {
-        /// Name that was asked for.
+        /// The requested name.
         name: String,
         /// Full names.
         candidates: Vec<String>,
     },
-    /// A short name that several have.
+    /// A short name that is not unique.
     #[error("`{name}` is short for more than one {what}: {}; write one of these", listed(candidates))]
     Ambiguous {
-        /// What has the name.
+        /// Their kind.
         what: Named,
-        /// Name that was asked for.
+        /// The requested name.
         name: String,
         /// Full names.
         candidates: Vec<String>,
     },
 }
 
-/// What a plugin brings.
+/// The contributions of a plugin.
 #[derive(Clone, Debug, Default)]
 pub struct Brought {
     /// Passes.
@@ -220,7 +220,7 @@ pub struct Brought {
 }
 
 impl Brought {
-    /// Passes only.
+    /// Returns contributions that consist of passes only.
     pub fn passes(passes: Vec<PassInfo>) -> Brought {
         Brought { passes, ..Brought::default() }
     }
@@ -262,7 +262,7 @@ impl<T> Names<T> {
         self.places.get(name).map(|at| self.items[*at].1)
     }
 
-    /// With its owner and its position among those of that owner.
+    /// Returns a thing with its owner and its position among those of that owner.
     fn get(&self, name: &str) -> Option<(&T, OwnerId, usize)> {
         let at = *self.places.get(name)?;
         let (item, owner) = &self.items[at];
@@ -283,7 +283,7 @@ struct Known {
     members: Option<Vec<Stage>>,
 }
 
-/// Names of everything that plugins bring. A value: tests and embedders hold their own.
+/// The names of all contributions of plugins. It is a value, so tests and embedders can have their own.
 #[derive(Clone, Debug, Default)]
 pub struct Registry {
     owners: Vec<Owner>,
@@ -302,7 +302,7 @@ pub struct Registry {
     state: State,
 }
 
-/// The key of a config option, in the order of its parts: what continues it comes right behind it.
+/// The key of a config option, ordered by its parts, so that its continuations follow it directly.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Key(String);
 
@@ -318,7 +318,7 @@ impl PartialOrd for Key {
     }
 }
 
-/// What tells a registry from one that has other names; copies have the same.
+/// The identity of a registry's content; copies share it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct State(Arc<()>);
 
@@ -333,15 +333,15 @@ impl Registry {
         &self.state
     }
 
-    /// An empty registry.
+    /// Creates an empty registry.
     pub fn new() -> Registry {
         Registry::default()
     }
 
-    /// Adds passes and operators of a plugin, or nothing.
+    /// Adds all contributions of a plugin, or none.
     ///
     /// # Errors
-    /// If a name is taken or is not one, or a composite pass has a member that is none.
+    /// Fails if a name is taken or invalid, or a member of a composite pass is invalid.
     pub fn add(&mut self, owner: Owner, brought: Brought) -> Result<OwnerId, RegistryError> {
         let members = self.check(&owner, &brought)?;
         let id = OwnerId(self.owners.len());
@@ -350,7 +350,7 @@ impl Registry {
         for info in brought.passes {
             self.add_pass(Known { info, owner: id, members: None });
         }
-        // Behind the passes of the plugin: their positions are those in its table.
+        // After the passes of the plugin, whose positions are those in its table.
         for (composite, members) in brought.composites.into_iter().zip(members) {
             self.add_pass(Known { info: as_pass(composite), owner: id, members: Some(members) });
         }
@@ -383,10 +383,10 @@ impl Registry {
         self.passes.push(known);
     }
 
-    /// Gives a pass other facts. Its name stays; plans that were made before are of another registry.
+    /// Replaces the facts of a pass. Its name must not change; existing plans then belong to another registry.
     ///
     /// # Panics
-    /// If the name is another one.
+    /// Panics if the name differs.
     pub fn replace_pass(&mut self, at: PassId, info: PassInfo) {
         let known = &mut self.passes[at.0];
         assert_eq!(known.info.name, info.name, "a pass keeps its name");
@@ -402,7 +402,7 @@ impl Registry {
         }
     }
 
-    /// Whether all of it fits; gives the members of its composite passes.
+    /// Checks all contributions. Returns the members of its composite passes.
     fn check(&self, owner: &Owner, brought: &Brought) -> Result<Vec<Vec<Stage>>, RegistryError> {
         let mut fresh = HashSet::new();
         let composites = brought.composites.iter().map(|composite| &composite.name);
@@ -434,7 +434,7 @@ impl Registry {
         brought.composites.iter().map(members).collect()
     }
 
-    /// Who has a name already: another plugin, or this one.
+    /// Returns the owner of a name that is already taken, by another plugin or by this one.
     fn taken<T>(&self, names: &Names<T>, name: &str, owner: &Owner, twice: bool) -> Option<String> {
         let first = names.owner(name).map(|first| self.owner(first).describe());
         first.or_else(|| twice.then(|| owner.describe()))
@@ -479,52 +479,52 @@ impl Registry {
         Ok(())
     }
 
-    /// An owner.
+    /// Returns an owner.
     pub fn owner(&self, id: OwnerId) -> &Owner {
         &self.owners[id.0]
     }
 
-    /// Owners in the order in which they came.
+    /// Returns the owners in the order of registration.
     pub fn owners(&self) -> impl Iterator<Item = (OwnerId, &Owner)> {
         self.owners.iter().enumerate().map(|(i, owner)| (OwnerId(i), owner))
     }
 
-    /// Facts of a pass.
+    /// Returns the facts of a pass.
     pub fn pass(&self, id: PassId) -> &PassInfo {
         &self.passes[id.0].info
     }
 
-    /// Who has a pass.
+    /// Returns the owner of a pass.
     pub fn pass_owner(&self, id: PassId) -> &Owner {
         self.owner(self.passes[id.0].owner)
     }
 
-    /// Owner of a pass, by number, and its position among the passes of that owner.
+    /// Returns the number of a pass's owner, and its position among the passes of that owner.
     pub fn pass_place(&self, id: PassId) -> (OwnerId, usize) {
         let owner = self.passes[id.0].owner;
         let first = self.passes.partition_point(|other| other.owner < owner);
         (owner, id.0 - first)
     }
 
-    /// Members of a composite pass, as declared; `None` for a pass with a body.
+    /// Returns the members of a composite pass, as declared; `None` for a pass with a body.
     pub fn members(&self, id: PassId) -> Option<&[Stage]> {
         self.passes[id.0].members.as_deref()
     }
 
-    /// Passes in the order in which they came.
+    /// Returns the passes in the order of registration.
     pub fn passes(&self) -> impl Iterator<Item = (PassId, &PassInfo)> {
         self.passes.iter().enumerate().map(|(i, known)| (PassId(i), &known.info))
     }
 
-    /// A pass by its full name.
+    /// Returns a pass by its full name.
     pub fn find_full(&self, name: &str) -> Option<PassId> {
         self.pass_names.get(name).copied()
     }
 
-    /// A pass by its full name, or by its short name where only one has it.
+    /// Returns a pass by its full name, or by its short name if that is unique.
     ///
     /// # Errors
-    /// If no pass or more than one has the name.
+    /// Fails if no pass or more than one has the name.
     pub fn find(&self, name: &str) -> Result<PassId, RegistryError> {
         if let Some(id) = self.find_full(name) {
             return Ok(id);
@@ -539,7 +539,7 @@ impl Registry {
         }
     }
 
-    /// A name that is no full one: a short name of some, or wrong.
+    /// Returns the error for a name that is not a full one: a short name, or a wrong one.
     pub(crate) fn not_full(&self, name: &str) -> RegistryError {
         let near = match self.short_names.get(name) {
             Some(known) => known.iter().map(|id| self.pass(*id).name.clone()).collect(),
@@ -548,26 +548,26 @@ impl Registry {
         RegistryError::NotFull { name: name.to_string(), near }
     }
 
-    /// No pass has that name.
+    /// Returns the error for an unknown pass.
     fn unknown_pass(&self, name: &str) -> RegistryError {
         RegistryError::UnknownPass { name: name.to_string(), near: self.near_passes(name) }
     }
 
-    /// Nearest names of passes.
+    /// Returns the nearest names of passes.
     pub fn near_passes(&self, name: &str) -> Vec<String> {
         nearest(name, self.passes.iter().map(|known| known.info.name.as_str()))
     }
 
-    /// An operator by name, with its owner and its position among the operators of that owner.
+    /// Returns an operator by name, with its owner and its position among the operators of that owner.
     pub fn operator(&self, name: &str) -> Option<(&OpInfo, OwnerId, usize)> {
         self.operators.get(name)
     }
 
-    /// An operator by its full name, as calls write it (`R.nn.relu`), or by the end of its name where only one has it
-    /// (`nn.relu`, `relu`).
+    /// Returns an operator by its full name, by its name in calls (`R.nn.relu`), or by the end of its name if that
+    /// is unique (`nn.relu`, `relu`).
     ///
     /// # Errors
-    /// If no operator or more than one has the name.
+    /// Fails if no operator or more than one has the name.
     pub fn find_operator(&self, name: &str) -> Result<(&OpInfo, OwnerId), RegistryError> {
         let written = name.strip_prefix("R.").map(|rest| format!("relax.{rest}"));
         if let Some((info, owner, _)) = self.operator(name).or_else(|| self.operator(written.as_deref()?)) {
@@ -585,53 +585,53 @@ impl Registry {
         }
     }
 
-    /// Operators in the order in which they came.
+    /// Returns the operators in the order of registration.
     pub fn operators(&self) -> impl Iterator<Item = (&OpInfo, OwnerId)> {
         self.operators.iter()
     }
 
-    /// Whether an owner brought operators.
+    /// Returns true if an owner contributed operators.
     pub fn has_operators(&self, owner: OwnerId) -> bool {
         self.operators.items.binary_search_by_key(&owner, |(_, of)| *of).is_ok()
     }
 
-    /// Nearest names of operators.
+    /// Returns the nearest names of operators.
     pub fn near_operators(&self, name: &str) -> Vec<String> {
         nearest(name, self.operators.iter().map(|(op, _)| op.name.as_str()))
     }
 
-    /// A property by name, with its owner and its position among the properties of that owner.
+    /// Returns a property by name, with its owner and its position among the properties of that owner.
     pub fn property(&self, name: &str) -> Option<(&PropertyInfo, OwnerId, usize)> {
         self.properties.get(name)
     }
 
-    /// Properties in the order in which they came.
+    /// Returns the properties in the order of registration.
     pub fn properties(&self) -> impl Iterator<Item = (&PropertyInfo, OwnerId)> {
         self.properties.iter()
     }
 
-    /// Passes whose contract says that they establish a property.
+    /// Returns the passes whose contract establishes a property.
     pub fn establishing(&self, property: &str) -> impl Iterator<Item = PassId> {
         self.establishing.get(property).into_iter().flatten().copied()
     }
 
-    /// Keys of config options that continue this one.
+    /// Returns the keys of config options that continue this one.
     pub fn config_fields(&self, record: &str) -> impl Iterator<Item = &str> {
         let keys = self.config_keys.range(Key(record.to_string())..).map(|Key(key)| key.as_str());
         keys.skip_while(move |key| *key == record).take_while(move |key| is_record_of(record, key))
     }
 
-    /// Instruments of a short name.
+    /// Returns the instruments with a short name.
     pub(crate) fn short_instruments(&self, name: &str) -> &[InstrumentId] {
         self.short_instruments.get(name).map_or(&[], Vec::as_slice)
     }
 
-    /// A config option by key, with its owner.
+    /// Returns a config option by key, with its owner.
     pub fn config(&self, key: &str) -> Option<(&ConfigInfo, OwnerId)> {
         self.config.get(key).map(|(info, owner, _)| (info, owner))
     }
 
-    /// Config options in the order in which they came.
+    /// Returns the config options in the order of registration.
     pub fn config_options(&self) -> impl Iterator<Item = (&ConfigInfo, OwnerId)> {
         self.config.iter()
     }
@@ -642,8 +642,8 @@ fn duplicate(kind: &'static str, name: &str, first: Option<String>, owner: &Owne
     first.map_or(Ok(()), |first| Err(RegistryError::Duplicate { kind, name: name.to_string(), first, second }))
 }
 
-/// Whether plugins could have these, as the reader of their metadata sees it: the program that embeds the host may not
-/// have more.
+/// Checks the fields as the reader of plugin metadata does, because an embedding program has the same limits as
+/// plugins.
 fn check_fields(owner: &Owner, brought: &Brought) -> Result<(), RegistryError> {
     let bad = |kind, name: &str, (field, why): (&'static str, String)| {
         Err(RegistryError::BadField { kind, name: name.to_string(), owner: owner.describe(), field, why })
@@ -676,7 +676,7 @@ fn check_fields(owner: &Owner, brought: &Brought) -> Result<(), RegistryError> {
     Ok(())
 }
 
-/// A composite pass with the facts that all passes have.
+/// Converts a composite pass to the facts that all passes have.
 fn as_pass(composite: CompositeInfo) -> PassInfo {
     let CompositeInfo { name, opt_level, required, doc, .. } = composite;
     PassInfo { opt_level, required, granularity: Granularity::Composite, doc, ..PassInfo::new(&name) }
