@@ -1,5 +1,5 @@
-//! The command line as a user sees it: message, standard output and exit code of each case are a golden in
-//! `tests/goldens/cli`. `BLESS=1 cargo test` rewrites them.
+//! Tests of the command line as a user sees it. The messages, standard output and exit code of each case are a golden in `tests/goldens/cli`.
+//! `BLESS=1 cargo test` rewrites them.
 #![forbid(unsafe_code)]
 
 use std::io::Write;
@@ -126,8 +126,8 @@ class Module:
         return gv
 ";
 
-/// Builds the plugins that cases list, once for all tests and as passhost does: commands that build nothing find them then,
-/// and no test builds them again while another one uses them. Gives the folder of what passhost knows of these builds.
+/// Builds the plugins that cases list, once for all tests, in the way passhost does. Commands that build nothing then find them, and no test
+/// rebuilds them while another one uses them. Returns the folder with passhost's records of these builds.
 fn build_standard_crates() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
@@ -148,7 +148,7 @@ fn build_standard_crates() -> &'static Path {
     })
 }
 
-/// Where the cache folder has what passhost knows of builds.
+/// Folder of passhost's build records in the cache folder.
 const BUILDS: &str = "passhost/builds";
 
 impl Case {
@@ -175,7 +175,7 @@ impl Case {
         self
     }
 
-    /// A manifest of crates of this workspace.
+    /// Adds a manifest of crates of this workspace.
     fn crates(self, folders: &[&str]) -> Case {
         let entry = |folder: &&str| format!("[[plugin]]\ncrate = \"{}\"\n", root().join(folder).display());
         let text: String = folders.iter().map(entry).collect();
@@ -193,12 +193,12 @@ impl Case {
     fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_passhost"));
         command.args(args).current_dir(self.folder.path()).env_remove("PASSHOST_LOG");
-        // Nothing of a test is remembered beyond it.
+        // Caches of a test do not outlive it.
         command.env("XDG_CACHE_HOME", self.path("cache"));
         command
     }
 
-    /// Where there is no folder to remember anything in.
+    /// Runs a command without a folder for caches.
     fn finish_without_cache(&self, mut command: Command) -> (String, String, i32) {
         let cargo = std::env::var_os("HOME").map(|home| Path::new(&home).join(".cargo"));
         let rustup = std::env::var_os("HOME").map(|home| Path::new(&home).join(".rustup"));
@@ -225,7 +225,7 @@ impl Case {
         (text(&output.stdout), text(&output.stderr), output.status.code().unwrap_or(-1))
     }
 
-    /// Without what differs from machine to machine and run to run: paths, times, build progress.
+    /// Removes what differs between machines and runs: paths, times, build progress.
     fn normalize(&self, text: &str) -> String {
         let folder = self.folder.path().canonicalize().unwrap_or_else(|_| self.folder.path().to_path_buf());
         let text = text.replace(&*folder.to_string_lossy(), "$CASE");
@@ -243,12 +243,12 @@ impl Case {
         out
     }
 
-    /// Compares with the golden.
+    /// Runs a command, and compares the result with the golden.
     fn check(&self, args: &[&str], input: &[u8]) {
         self.golden(&self.shown(args, self.command(args), input));
     }
 
-    /// A run as goldens show it.
+    /// Runs a command, and returns the result in the form of goldens.
     fn shown(&self, args: &[&str], command: Command, input: &[u8]) -> String {
         transcript(args, self.finish(command, input))
     }
@@ -259,12 +259,12 @@ impl Case {
     }
 }
 
-/// A command, and what came of it: standard output, standard error, exit code.
+/// Formats a command with its result: standard output, standard error, exit code.
 fn transcript(args: &[&str], (stdout, stderr, code): (String, String, i32)) -> String {
     format!("$ passhost {}\nexit code {code}\n== stdout\n{stdout}== stderr\n{stderr}", args.join(" "))
 }
 
-/// Compares with the golden of a folder, or rewrites it.
+/// Compares with the golden in a folder, or rewrites it.
 fn compare(folder: &str, name: &str, actual: &str) {
     let actual = numbered_hashes(actual);
     let path = root().join("tests/goldens").join(folder).join(format!("{name}.txt"));
@@ -280,7 +280,7 @@ fn compare(folder: &str, name: &str, actual: &str) {
     }
 }
 
-/// Hashes differ from build to build: the first one is `<hash 1>` wherever it is.
+/// Numbers hashes, because they differ between builds: the first one is `<hash 1>` wherever it occurs.
 fn numbered_hashes(text: &str) -> String {
     let mut known: Vec<&str> = Vec::new();
     let mut out = String::new();
@@ -303,7 +303,7 @@ fn numbered_hashes(text: &str) -> String {
     out + rest
 }
 
-/// A folder by its short name, and the line below an excerpt as long as if it were written so.
+/// Replaces a folder by a short name, and adapts the length of the line below an excerpt.
 fn shortened(text: &str, folder: &str, short: &str) -> String {
     let (mut out, mut longer) = (String::new(), 0);
     for line in text.split_inclusive('\n') {
@@ -318,7 +318,7 @@ fn shortened(text: &str, folder: &str, short: &str) -> String {
     out
 }
 
-/// `0.123 ms` → `? ms`, with the padding around it. Where a row has no time, the padding is that of times below 10 ms.
+/// Replaces times: `0.123 ms` → `? ms`, including the padding. Rows without a time get the padding of times below 10 ms.
 fn without_time(line: &str) -> String {
     let Some(at) = line.find(" ms") else {
         let narrow = format!("  -{}-  ", " ".repeat(9));
@@ -345,7 +345,7 @@ macro_rules! cases {
     )*};
 }
 
-/// The module of `SMALL` with one line replaced.
+/// Returns the module of `SMALL` with one line replaced.
 fn changed(from: &str, to: &str) -> String {
     assert!(SMALL.contains(from));
     SMALL.replacen(from, to, 1)
@@ -518,20 +518,20 @@ crate = \"{}\"
         case.standard().file("bad.py", changed("R.add(x, x)", &long))
     }, ["run", "bad.py", "--passes", ""];
     input_that_does_not_hold_together: |case| {
-        // A comment, which is not there when the module is printed again: lines differ from those of the file.
+        // Printing the module drops the comment, so its lines differ from those of the file.
         let text = changed("    @R.function", "    # Only in the file.\n    @R.function");
         case.standard().file("bad.py", text.replace("R.multiply(lv, lv1)", "lv[0]"))
     }, ["run", "bad.py", "--passes", ""];
 }
 
-/// The standard plugins, and a pipeline `late`, as it is written.
+/// Adds the standard plugins, and a pipeline `late` as given.
 fn named(case: Case, passes: &str) -> Case {
     let case = case.standard();
     let listed = std::fs::read_to_string(case.path("passes.toml")).expect("a manifest");
     case.file("passes.toml", format!("pipelines.late = {passes}\n{listed}"))
 }
 
-/// What a compiler says differs from version to version, so this is no golden.
+/// Messages of compilers differ between versions, so this has no golden.
 #[test]
 fn plugin_crate_that_does_not_compile() {
     let case = Case::new("does_not_compile");
@@ -561,7 +561,7 @@ fn a_failure_leaves_the_last_good_module() {
     assert!(!stderr.contains("nothing was written"), "{stderr}");
 }
 
-/// Many errors: the first ones, and how many more there are.
+/// If there are many errors, the first ones and the number of the others are shown.
 #[test]
 fn many_errors_are_counted() {
     let text: String = (0..50).map(|i| format!("@R.function\ndef f{i}(x: R.Any):\n    return y\n")).collect();
@@ -602,7 +602,7 @@ fn explain_tells_builds_apart() {
     assert!(hash.len() == 64 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()), "{stdout}");
 }
 
-/// Arguments are what somebody typed, and need not be text: that is told, and no fault of passhost.
+/// Arguments need not be valid text. That is reported, and is not a fault of passhost.
 #[test]
 #[cfg(unix)]
 fn arguments_that_are_not_utf8() {
@@ -618,14 +618,14 @@ fn arguments_that_are_not_utf8() {
             assert!(stderr.starts_with(if format == "json" { "{" } else { "error: " }), "{stderr}");
         }
     }
-    // A path may be anything.
+    // A path may contain any bytes.
     let mut command = case.command(&["run", "--passes", ""]);
     command.arg(odd);
     let (_, stderr, code) = case.finish(command, b"");
     assert_eq!((code, stderr.contains("no such file")), (1, true), "{stderr}");
 }
 
-/// However much of a library is missing, it is called cut off.
+/// A library that is cut off anywhere is reported as cut off.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_library_that_is_cut_off_is_called_so() {
@@ -644,7 +644,7 @@ fn a_library_that_is_cut_off_is_called_so() {
     }
 }
 
-/// The first run of the README, on a real network: eight groups.
+/// The first run of the README, on a real network, finds eight groups.
 #[test]
 fn the_default_pipeline_groups_vgg19() {
     let case = Case::new("vgg19");
@@ -654,7 +654,7 @@ fn the_default_pipeline_groups_vgg19() {
     assert_eq!(code, 0, "{stderr}");
     let out = std::fs::read_to_string(case.path("out.py")).expect("the output");
     assert_eq!(out.matches("R.func_attr({\"Composite\": \"acme.conv2d_conv2d\"})").count(), 8);
-    // What was written can be read again, and nothing is left to group.
+    // The output can be read again, and nothing is left to group.
     let (again, stderr, code) = case.run(&["run", "out.py", "--manifest", &manifest, "--passes", ""], b"");
     assert_eq!((again.trim_end(), code), (case.normalize(&out).trim_end(), 0), "{stderr}");
 }

@@ -1,4 +1,4 @@
-//! The process-wide `GetPass`. One test: it is about what the process holds.
+//! Tests the process-wide `GetPass`. There is only one test, because it changes the state of the process.
 #![forbid(unsafe_code)]
 
 use passhost::{Manifest, get_pass, load_manifest};
@@ -21,7 +21,7 @@ fn get_pass_finds_the_passes_of_the_manifest_that_was_loaded_last() {
     let error = get_pass("Normalise").expect_err("it is misspelt").to_string();
     assert_eq!(error, "no pass `Normalise`; did you mean `relax.Normalize`?");
 
-    // What cannot be loaded changes nothing; what can replaces what was there.
+    // A manifest that cannot be loaded changes nothing. One that can be loaded replaces the previous one.
     load_manifest(&manifest("nowhere")).map(|_| ()).expect_err("there is no such plugin");
     assert!(get_pass("relax.Normalize").is_ok());
     load_manifest(&manifest("plugins/conv-grouping")).expect("a third party's plugin");

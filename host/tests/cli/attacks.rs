@@ -1,6 +1,6 @@
-//! A plugin that wants to do harm, in a process of its own: what it tries is refused, what it does to itself ends within its
-//! limits, and nothing is left behind. The plugin is `tests/bad-plugins/zoo/examples/zoo_attacks.rs`. What has to hold on a
-//! machine is what `doctor` says of it.
+//! Tests with a malicious plugin in its own process: its attacks are refused, its effects on itself end within its limits, and nothing is
+//! left behind. The plugin is `tests/bad-plugins/zoo/examples/zoo_attacks.rs`. The attacks that must fail on a machine follow from the output
+//! of `doctor`.
 
 use super::Case;
 use super::bad_plugins::example;
@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// No operator is in it, so that no plugin but the one that attacks is opened.
+/// A module without operators, so that only the malicious plugin is opened.
 const IDENTITY: &str = r#"
 @I.ir_module
 class Module:
@@ -22,15 +22,15 @@ class Module:
 
 const REFUSED: &[i32] = &[libc::EPERM, libc::EACCES, libc::ENOSYS];
 
-/// Whether an attack with such an error did nothing, where it is no refusal.
+/// Returns true if an attack with this error had no effect, although the error is not a refusal.
 fn is_harmless(way: &str, error: i32) -> bool {
     let more: &[i32] = match way {
-        // A name space has no such process, user or signal.
+        // In a namespace, such a process, user or signal does not exist.
         "pidfd of peer" => &[libc::EINVAL, libc::ESRCH, libc::ENOPROTOOPT, libc::EBADF, libc::ENOTSOCK],
         "another user" | "other groups" => &[libc::EINVAL],
         "rename" | "link" => &[libc::EXDEV],
         "private memory" | "addresses" | "memory written later" | "locked memory" | "address 0" => &[libc::ENOMEM],
-        // There is none.
+        // The file does not exist.
         "terminal" => &[libc::ENXIO],
         "disk" | "passwords" | "core pattern" | "cgroup" | "shared memory file" => &[libc::ENOENT],
         _ if OF_OTHERS.contains(&way) => &[libc::ESRCH, libc::ENOENT],
@@ -39,7 +39,7 @@ fn is_harmless(way: &str, error: i32) -> bool {
     REFUSED.contains(&error) || more.contains(&error)
 }
 
-/// Attacks on another process: a worker with a name space of its own does not see it.
+/// Attacks on other processes, which a worker in its own namespace cannot see.
 const OF_OTHERS: &[&str] = &[
     "kill",
     "kill with nothing",
@@ -73,7 +73,7 @@ const OF_OTHERS: &[&str] = &[
     "share a core",
 ];
 
-/// Calls that nothing but seccomp, or the lack of rights, refuses.
+/// Calls that only seccomp, or missing rights, can refuse.
 const CALLS: &[&str] = &[
     "signals of a file",
     "process group",
@@ -193,7 +193,7 @@ const CALLS_HERE: &[&str] =
 #[cfg(not(target_arch = "x86_64"))]
 const CALLS_HERE: &[&str] = &[];
 
-/// Files that no grant names, which Landlock refuses.
+/// Files without a grant, which Landlock refuses.
 const FILES: &[&str] = &[
     "read",
     "write",
@@ -221,25 +221,25 @@ const FILES: &[&str] = &[
     "own library",
 ];
 
-/// A case whose plugin attacks.
+/// Creates a case whose plugin attacks.
 fn case(name: &'static str) -> Case {
     Case::empty(name).file("m.py", IDENTITY).file("victim", "as it was").libraries(&[example("attacks")])
 }
 
-/// A user who may do nothing that others may not; tests that run as one have no need of it.
+/// An unprivileged user. Tests that already run as one do not need it.
 const NOBODY: u32 = 65_534;
 
 fn is_root() -> bool {
     std::fs::metadata("/proc/self").expect("this process").uid() == 0
 }
 
-/// The users as which attacks run: whoever runs the tests, and an ordinary one.
+/// Returns the users as which attacks run: the user of the tests, and an unprivileged one.
 fn users() -> Vec<Option<u32>> {
     if is_root() { vec![None, Some(NOBODY)] } else { vec![None] }
 }
 
 impl Case {
-    /// The program, which an ordinary user can start, and its files, which are that user's.
+    /// Returns a command that runs as an unprivileged user, with a copy of the program and files that belong to that user.
     fn of_user(&self, user: Option<u32>, args: &[&str]) -> Command {
         let Some(user) = user else { return self.command(args) };
         let program = self.path("program");
@@ -257,7 +257,7 @@ impl Case {
         command
     }
 
-    /// Whether `doctor` says that a bound holds here.
+    /// Returns true if a limit is in force here, according to `doctor`.
     fn holds(&self, user: Option<u32>, bound: &str) -> bool {
         let (found, said, code) = self.finish(self.of_user(user, &["doctor", "--json"]), b"");
         assert_eq!(code, 0, "{said}");
@@ -267,7 +267,7 @@ impl Case {
         row["found"].is_string()
     }
 
-    /// Processes that work in the folder of this case.
+    /// Returns processes that work in the folder of this case.
     fn processes(&self) -> Vec<PathBuf> {
         let folder = std::fs::canonicalize(self.folder.path()).expect("the folder");
         let all = std::fs::read_dir("/proc").expect("processes").flatten().map(|entry| entry.path());
@@ -275,7 +275,7 @@ impl Case {
     }
 }
 
-/// A process that is none of the plugin.
+/// A process that does not belong to the plugin.
 struct Victim(Child);
 
 impl Victim {
@@ -290,7 +290,7 @@ impl Victim {
         std::fs::read_to_string(format!("/proc/{}/{file}", self.0.id())).expect("it lives")
     }
 
-    /// What an attack changes.
+    /// Returns the state that an attack could change.
     fn state(&self) -> (String, String, Vec<String>) {
         let facts = self.facts("stat");
         let (_, facts) = facts.rsplit_once(')').expect("a name");
@@ -309,14 +309,14 @@ impl Drop for Victim {
     }
 }
 
-/// What is known of a file that nobody may change.
+/// Returns the facts about a file that nothing may change.
 fn facts(path: PathBuf) -> (u32, u32, u32, i64, i64, u64, String) {
     let facts = std::fs::metadata(&path).expect("the file");
     let content = std::fs::read_to_string(&path).unwrap_or_default();
     (facts.mode(), facts.uid(), facts.gid(), facts.mtime(), facts.mtime_nsec(), facts.nlink(), content)
 }
 
-/// Files of a case, but for those that passhost writes.
+/// Returns the names of the files in a case, except those that passhost writes.
 fn names(case: &Case) -> Vec<String> {
     let all = std::fs::read_dir(case.folder.path()).expect("the folder").flatten();
     all.map(|entry| entry.file_name().to_string_lossy().into_owned())
@@ -324,7 +324,7 @@ fn names(case: &Case) -> Vec<String> {
         .collect()
 }
 
-/// What became of each way, as the plugin says it.
+/// Parses the outcome of each attack from the plugin's output.
 fn outcomes(said: &str) -> BTreeMap<&str, &str> {
     said.lines().filter_map(|line| line.trim().rsplit_once(": ")).collect()
 }
@@ -334,7 +334,7 @@ fn what_a_plugin_has_no_business_with_is_refused() {
     let ways = users().into_iter().flat_map(|user| [(user, false), (user, true)]);
     for (user, without_spaces) in ways {
         let case = case("attacks_refused");
-        // The program and its files are there before anything is compared.
+        // The program and its files must exist before anything is compared.
         let (files, calls) = (case.holds(user, "files"), case.holds(user, "calls"));
         let mut ways = if files { FILES.to_vec() } else { Vec::new() };
         ways.extend(OF_OTHERS.iter().chain(CALLS).chain(CALLS_HERE).filter(|_| calls));
@@ -372,14 +372,14 @@ fn what_a_plugin_has_no_business_with_is_refused() {
     }
 }
 
-/// How a run with a way to do harm ends: exit code, what is said, and the longest time beyond the time limit.
+/// The end of a harmful run: output, exit code, and the longest time beyond the time limit.
 struct Ended {
     said: String,
     code: i32,
     time: Duration,
 }
 
-/// Runs one way to do harm, within a second for each call.
+/// Runs one harmful action, with a limit of a second per call.
 fn harm(case: &Case, user: Option<u32>, how: &str, more: &[&str]) -> Ended {
     let pass = format!("zoo.Harms{{how=\"{how}\"}}");
     let before = names(case);
@@ -407,7 +407,7 @@ impl Ended {
 
 const LATE: &str = "its worker took longer than the 1 s that a call may take (timeout)";
 
-/// Whoever harms its own process only: how that is called, or nothing, where the run is not disturbed.
+/// Actions that harm only the plugin's own process: the message, or nothing if the run is not affected.
 const OF_ITSELF: &[(&str, &str)] = &[
     ("stop", "its worker was stopped by a signal, and did not go on"),
     ("kill of own group", "its worker was killed (SIGKILL)"),
@@ -434,11 +434,11 @@ fn who_harms_itself_ends_within_its_limits() {
     for user in users() {
         let case = case("attacks_on_itself");
         let alone = case.holds(user, "processes");
-        // A worker that sees no other process has no parent: it meets itself.
+        // A worker that sees no other process is its own parent.
         let met = |what| if alone { what } else { "" };
         let parent = [("stop of parent", met(OF_ITSELF[0].1)), ("kill of parent", met(OF_ITSELF[1].1))];
         for (how, what) in OF_ITSELF.iter().chain(&parent) {
-            // What takes no time has more of it, as machines are busy.
+            // Instant actions get more time, because machines can be busy.
             let limit = if *what == LATE { "1s" } else { "30s" };
             let ended = harm(&case, user, how, &["--plugin-timeout", limit, "--plugin-memory", "256MiB"]);
             let said = ended.end();
@@ -451,7 +451,7 @@ fn who_harms_itself_ends_within_its_limits() {
     }
 }
 
-/// Where the system gives no name spaces, the process group is what ends.
+/// Without namespaces, the process group is ended.
 #[test]
 fn without_name_spaces_nothing_is_left_either() {
     let case = case("attacks_without_name_spaces");
@@ -473,7 +473,7 @@ fn without_name_spaces_nothing_is_left_either() {
         }
         assert!(case.processes().is_empty(), "{how}: {:?}", case.processes());
     }
-    // What a call that would reach others meets there.
+    // Calls that would reach other processes reach this one here.
     for how in ["stop of parent", "kill of parent"] {
         let pass = format!("zoo.Harms{{how=\"{how}\"}}");
         let mut command = case.command(&["run", "m.py", "--isolate", "--passes", &pass]);
@@ -498,7 +498,7 @@ fn processor_time_is_called_so() {
     }
 }
 
-/// Messages that are none, or that take more than they say.
+/// Invalid messages, and messages that take more memory than they announce.
 #[test]
 fn what_is_forged_costs_the_host_little() {
     let case = case("attacks_by_messages");
@@ -511,7 +511,7 @@ fn what_is_forged_costs_the_host_little() {
         ("questions", LATE.to_string()),
         ("files", LATE.to_string()),
     ] {
-        // A hole is longer than what memory is by default only where there is much of it.
+        // Only with this much memory is a hole longer than the default limit.
         let memory = if how == "hole" { "8GiB" } else { "256MiB" };
         let limit = if what == LATE { "1s" } else { "30s" };
         let ended = harm(&case, None, how, &["--plugin-timeout", limit, "--plugin-memory", memory]);
@@ -520,7 +520,7 @@ fn what_is_forged_costs_the_host_little() {
     }
 }
 
-/// A host that has less memory than the message announces reads what was written of it, and no more.
+/// A host with less memory than a message announces reads only what was written of it.
 #[test]
 fn a_message_with_holes_takes_no_memory() {
     let case = case("attacks_by_holes");
@@ -533,7 +533,7 @@ fn a_message_with_holes_takes_no_memory() {
     assert!(code == 3 && said.contains("a message is longer than its memory"), "{code}: {said}");
 }
 
-/// What is told without end, with the line that says that no more is shown.
+/// Endless output is cut, with a line that says that the rest is not shown.
 #[test]
 fn what_is_told_without_end() {
     let case = case("attacks_by_talk");
@@ -553,7 +553,7 @@ fn what_is_told_without_end() {
         assert!(ended.said.contains(what), "{how}: {}", ended.end());
         assert!(ended.time < Duration::from_secs(30), "{how}: {:?}", ended.time);
     }
-    // An error makes its step fail, however much was told before it.
+    // An error fails its step, however much was reported before it.
     let ended = harm(&case, None, "an error among diagnostics", &[]);
     assert!(ended.code == 3 && ended.said.contains("this is wrong"), "{}", ended.end());
     let ended = harm(&case, None, "long error", &[]);

@@ -1,5 +1,5 @@
-//! Plugins that do what no plugin should: `tests/bad-plugins/README.md` says what each shows, `tests/goldens/plugins`
-//! has message and exit code of each. On Linux, as the damage is done to ELF files.
+//! Tests of faulty plugins. `tests/bad-plugins/README.md` describes each of them, and `tests/goldens/plugins` has the messages and exit
+//! codes. Only on Linux, because the tests damage ELF files.
 
 use super::{Case, SMALL, compare, root, transcript};
 pub(super) use library::{Library, content, tag};
@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 #[path = "bad_plugins/library.rs"]
 mod library;
 
-/// The folder of the built crate `tests/bad-plugins/zoo`; its examples are in `examples`.
+/// Returns the folder of the built crate `tests/bad-plugins/zoo`, with its examples in `examples`.
 fn built() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
@@ -27,12 +27,12 @@ fn built() -> &'static Path {
     })
 }
 
-/// The plugin that is in order.
+/// Returns the valid plugin.
 pub(super) fn good() -> PathBuf {
     built().join("libpasshost_zoo.so")
 }
 
-/// One that is not.
+/// Returns a faulty plugin.
 pub(super) fn example(name: &str) -> PathBuf {
     built().join("examples").join(format!("libzoo_{name}.so"))
 }
@@ -42,25 +42,25 @@ fn damaged(damage: impl FnOnce(Library) -> Library) -> Vec<u8> {
 }
 
 impl Case {
-    /// A manifest of library files.
+    /// Adds a manifest of library files.
     pub(super) fn libraries(self, files: &[impl AsRef<Path>]) -> Case {
         let entry = |file: &_| format!("[[plugin]]\npath = \"{}\"\n", AsRef::<Path>::as_ref(file).display());
         self.file("passes.toml", files.iter().map(entry).collect::<String>())
     }
 
-    /// A manifest of one library, which is this.
+    /// Adds a library with these bytes, and a manifest that lists it.
     fn library(self, bytes: Vec<u8>) -> Case {
         self.file("libx.so", bytes).libraries(&["libx.so"])
     }
 
-    /// With the operators that `small.py` uses.
+    /// Adds the operators that `small.py` uses.
     pub(super) fn operators(self) -> Case {
         let text = std::fs::read_to_string(self.path("passes.toml")).expect("a manifest");
         let operators = format!("[[plugin]]\ncrate = \"{}\"\n", root().join("plugins/relax-ops").display());
         self.file("passes.toml", text + &operators)
     }
 
-    /// Compares what several commands say with one golden.
+    /// Compares the output of several commands with one golden.
     fn says(&self, commands: &[&[&str]]) {
         self.says_with(commands, &[], |text| text);
     }
@@ -76,13 +76,13 @@ impl Case {
     }
 }
 
-/// Refused by `list`, and so by every command.
+/// Commands for plugins that `list`, and thus every command, refuses.
 const LIST: &[&[&str]] = &[&["list"]];
-/// Accepted by `list`, `plan` and `explain`; refused when it is opened, before the first step.
+/// Commands for plugins that `list`, `plan` and `explain` accept, but that are refused when they are opened, before the first step.
 const OPEN: &[&[&str]] =
     &[&["plan", "--passes", "zoo.Nothing"], &["check"], &["run", "small.py", "--passes", "zoo.Nothing"]];
 
-/// Plugins that are refused: how the file is made, and which commands are asked.
+/// Defines tests of refused plugins: how the file is made, and the commands to run.
 macro_rules! refused {
     ($($name:ident: $damage:expr, $commands:expr;)*) => {$(
         #[test]
@@ -170,7 +170,7 @@ refused! {
     dependency_that_is_missing: |good| good.replace(".dynstr", b"libgcc_s.so.1", b"libzoo_x.so.1"), OPEN;
 }
 
-/// Places in files change with the compiler, and the tests run on several architectures.
+/// Removes positions in files, which depend on the compiler, and architectures, which depend on the machine.
 fn without_places(text: String) -> String {
     let text = ["X86_64", "Aarch64"]
         .iter()
@@ -189,7 +189,7 @@ fn without_places(text: String) -> String {
     out + rest
 }
 
-/// The fingerprint is a hash of this host's records; what it is does not matter.
+/// The fingerprint is a hash of this host's records; its value does not matter.
 #[test]
 fn fingerprint_of_other_records() {
     let other = damaged(|good| good.metadata(|plugin| *content(plugin, tag::FINGERPRINT) = vec![0xab; 8]));
@@ -218,7 +218,7 @@ fn symbol_that_nobody_has() {
         .says(&[&["plan", "--passes", "zoo.CallsNobody"], &["run", "small.py", "--passes", "zoo.CallsNobody"]]);
 }
 
-/// Cut off at several lengths: each is refused, none takes the process with it, all are told at once.
+/// Libraries cut off at several lengths are all refused and reported together, without crashing the process.
 #[test]
 fn truncated() {
     let whole = Library::read(&good());
@@ -243,7 +243,7 @@ fn files_that_are_none() {
     case.says(&[&["check"]]);
 }
 
-/// A copy has the same passes; a link is the same file, which is opened once.
+/// A copy contains the same passes. A link is the same file, and is opened once.
 #[test]
 fn the_same_plugin_under_two_paths() {
     let whole = Library::read(&good()).0;
@@ -254,7 +254,7 @@ fn the_same_plugin_under_two_paths() {
     case.libraries(&files).says(&[&["check"]]);
 }
 
-/// Two plugins that differ and have a pass of the same name.
+/// Two different plugins with a pass of the same name.
 #[test]
 fn two_plugins_with_one_pass_name() {
     let other = damaged(|good| {
@@ -269,7 +269,7 @@ fn two_plugins_with_one_pass_name() {
     case.libraries(&[good(), "libother.so".into()]).says(&[&["list"], &["run", "small.py", "--passes", "zoo.Notes"]]);
 }
 
-/// Everything that a plugin brings is known from its metadata.
+/// Everything that a plugin contributes is known from its metadata.
 #[test]
 fn what_plugins_contribute() {
     let case = Case::new("what_plugins_contribute").libraries(&[example("contributes")]);
@@ -327,7 +327,7 @@ fn runs_with_composite_passes() {
         &veto("zoo.Plain"),
         &stumbles,
         &run("zoo.Stumbles,zoo.Plain"),
-        // All of what is needed runs, or what needs it does not.
+        // Either all requirements run, or the pass that needs them does not.
         &["run", "small.py", "-o", "out.py", "--opt-level", "0", "--passes", "zoo.NeedsCleanup"],
         &["run", "small.py", "-o", "out.py", "--disable", "zoo.Late", "--passes", "zoo.NeedsCleanup"],
         &["run", "small.py", "-o", "out.py", "--instrument", &recorders[1].1, "--passes", "zoo.NeedsCleanup,zoo.Late"],
@@ -344,12 +344,12 @@ fn runs_with_composite_passes() {
     ]);
 }
 
-/// One that is listed, and refused when it is opened.
+/// Returns a plugin that is listed, but refused when it is opened.
 fn opens_not(name: &str) -> Vec<u8> {
     Library::read(&example(name)).entry(0, &[0; 8]).0
 }
 
-/// Whoever may be called while a plan runs is opened before its first step: here a checker, and who brings operators.
+/// Every plugin that may be called while a plan runs is opened before the first step: here a checker, and the provider of operators.
 #[test]
 fn opened_before_the_first_step() {
     let case = Case::new("opened_before_the_first_step").file("libx.so", opens_not("contributes"));
@@ -363,7 +363,7 @@ fn opened_before_the_first_step() {
     assert!(!log.exists(), "a step ran");
 }
 
-/// A panic in an instrument or in a rule tells of its plugin as one in a pass does.
+/// A panic in an instrument or in a rule quarantines its plugin, as one in a pass does.
 #[test]
 fn whoever_panics_is_marked() {
     let files = [example("contributes"), example("instruments")];
@@ -384,7 +384,7 @@ fn whoever_panics_is_marked() {
     ]);
 }
 
-/// `check` plans each pass alone.
+/// Runs `check`, which plans each pass alone.
 fn checks_with(name: &'static str, required: &str) {
     let library = Library::read(&example("instruments"));
     let library = library.replace(".passhost", b"zoo.First (>= 0.1)", required.as_bytes());
@@ -401,7 +401,7 @@ fn missing_that_no_pipeline_names() {
     checks_with("missing_that_no_pipeline_names", "zoo.Fisrt (>= 0.1)");
 }
 
-/// A section that nobody could want is not read.
+/// A section that is too large is not read.
 #[test]
 fn metadata_section_that_is_huge() {
     let mut library = Library::read(&good());
@@ -496,7 +496,7 @@ zoo.unroll.explicit = \"yes\"
     ]);
 }
 
-/// Two plugins that differ and bring something of the same name.
+/// Two different plugins with an item of the same name.
 #[test]
 fn clashes() {
     let brings = [tag::PASS, tag::OPERATOR, tag::CONFIG, tag::PROPERTY, tag::COMPOSITE];
@@ -535,12 +535,13 @@ fn initialization() {
         let commands: &[&[&str]] =
             &[&["check"], &["run", "small.py", "--passes", "zoo.Notes,zoo.EqualCopy", "-o", "out.py"]];
         case.says_with(commands, &[("ZOO_INIT", how), ("ZOO_LOG", &log)], |text| text);
-        // The refusal came before the first step.
+        // The plugin is refused before the first step.
         assert!(!case.path("log").exists() && !case.path("out.py").exists());
     }
 }
 
-/// Runs pipelines. Whatever a pass did, the module before it is as it was. Gives what the last one wrote that succeeded.
+/// Runs pipelines. After each pass, however faulty, the module before it must be unchanged. Returns the output of the last successful
+/// pipeline.
 fn runs(name: &'static str, files: &[PathBuf], pipelines: &[&str]) -> String {
     let case = Case::new(name).libraries(files).operators();
     let (plain, _, _) = case.run(&["run", "small.py", "--passes", ""], b"");
@@ -571,7 +572,7 @@ fn a_context_that_is_kept() {
     runs("a_context_that_is_kept", &[good()], &["zoo.Keeps,zoo.AsksLater", "zoo.Keeps"]);
 }
 
-/// What the command line says of the context is what a loaded plugin finds in `Ctx::current()`.
+/// The context of the command line is what a loaded plugin gets from `Ctx::current()`.
 #[test]
 fn target_and_level_in_a_plugin() {
     let case = Case::new("target_and_level_in_a_plugin").libraries(&[good()]).operators();
@@ -593,7 +594,7 @@ fn two_functions_of_one_name() {
     runs("two_functions_of_one_name", &[example("by_hand")], &["zoo.TwoOfOneName"]);
 }
 
-/// What a plugin says of itself does nothing to a terminal.
+/// Texts of a plugin cannot control a terminal.
 #[test]
 fn texts_for_terminals() {
     let damage = |good: Library| {
@@ -627,7 +628,7 @@ fn forged_handles() {
     runs("forged_handles", &[example("by_hand")], &passes);
 }
 
-/// What is wrong with a legalization is an error that names the operator and its plugin.
+/// A fault in a legalization is an error that names the operator and its plugin.
 #[test]
 fn faulty_legalizations() {
     let operators = ["panics", "other_type", "other_count", "refuses", "endless", "foreign", "itself", "computes"];
@@ -635,7 +636,7 @@ fn faulty_legalizations() {
     runs("faulty_legalizations", &[example("legalizes")], &passes.each_ref().map(String::as_str));
 }
 
-/// What was lent and comes back without a new owner does not lose the one that it has.
+/// A borrowed handle that is returned without a new reference does not lose its own.
 #[test]
 fn handles_that_are_not_counted() {
     let twice = ["zoo.Uncounted,zoo.Uncounted,zoo.EqualCopy", "zoo.UncountedModule,zoo.UncountedModule,zoo.EqualCopy"];
@@ -648,14 +649,14 @@ fn handles_that_are_not_counted() {
     }
 }
 
-/// The host uses what it has looked at, whatever the plugin writes meanwhile.
+/// The host uses what it has checked, even if the plugin changes it later.
 #[test]
 fn tables_and_contexts_that_change() {
     let out = runs("tables_and_contexts_that_change", &[example("by_hand")], &["zoo.Flips", "zoo.WritesContext"]);
     assert!(out.ends_with(SMALL), "{out}");
 }
 
-/// An entry table in which something is null is refused before any of it is called.
+/// An entry table with a null entry is refused before anything in it is called.
 #[test]
 fn entry_with_null() {
     let case = Case::new("entry_with_null").libraries(&[example("by_hand")]);
@@ -670,7 +671,7 @@ fn entry_with_null() {
     compare("plugins", case.name, &said);
 }
 
-/// Another handle with the same content is no change.
+/// Another handle with the same content is not a change.
 #[test]
 fn unchanged_with_another_handle() {
     let out = runs("unchanged_with_another_handle", &[example("by_hand")], &["zoo.EqualCopy"]);
@@ -704,14 +705,14 @@ fn another_allocator() {
     assert_eq!((out.matches("def main").count(), out.matches("renamed_renamed_renamed_gv:").count()), (8, 8), "{out}");
 }
 
-/// With symbols of one table for all, the second plugin would tell the number of the first.
+/// With a shared symbol table, the second plugin would return the number of the first.
 #[test]
 fn exports_of_one_name() {
     let files = [example("exports_one"), example("exports_two")];
     runs("exports_of_one_name", &files, &["zoo.NumberOne,zoo.NumberTwo", "zoo.NumberTwo,zoo.NumberOne"]);
 }
 
-/// What a constructor and a pass wrote during a command.
+/// Returns the log of a constructor and a pass during a command.
 fn log_of(case: &Case, args: &[&str]) -> (String, i32) {
     let log = case.path("log");
     let _ = std::fs::remove_file(&log);
@@ -739,7 +740,7 @@ fn no_code_of_a_plugin_runs_before_it_is_needed() {
     // The plugin of the second step is opened before the first step.
     let both = ["run", "small.py", "--passes", "zoo.Notes,zoo.Constructed"];
     assert_eq!(log_of(&case, &both), ("constructor ran\npass ran\n".to_string(), 0));
-    // Nor does code run of a plugin that is refused for what its file says.
+    // No code runs of a plugin whose file is refused.
     let old = Library::read(&example("constructor")).metadata(|plugin| *content(plugin, tag::API) = b"0.0.9".to_vec());
     let case = case.library(old.0);
     for args in [&["check"][..], &["run", "small.py", "--passes", "zoo.Constructed"]] {
@@ -753,7 +754,7 @@ fn all_plugins_are_opened_before_the_first_step() {
     let late = Library::read(&example("constructor")).entry(0, b"THGUORWO");
     let case = Case::new("late").file("libx.so", late.0).libraries(&[good(), "libx.so".into()]).operators();
     let both = ["run", "small.py", "--passes", "zoo.Notes,zoo.Constructed"];
-    // Its constructor runs when it is opened, which is before its table can be looked at; the pass does not.
+    // Its constructor runs when it is opened, before its table can be checked. The pass does not run.
     assert_eq!(log_of(&case, &both), ("constructor ran\n".to_string(), 3));
 }
 

@@ -1,4 +1,4 @@
-//! `passhost bench`: figures, the page, and what it says of another program that is not there or disagrees.
+//! Tests of `passhost bench`: its figures, its page, and its messages if another program is missing or has other results.
 
 use super::{Case, transcript};
 use std::os::unix::fs::PermissionsExt;
@@ -39,7 +39,7 @@ class Module:
         return gv
 "#;
 
-/// Speaks as the script does that runs onnxruntime; its results are zeros.
+/// Imitates the script that runs onnxruntime, with results that are all zeros.
 const ZEROS: &str = r#"#!/bin/sh
 outputs=$(printf %s "$3" | sed 's/.*"outputs":"\([^"]*\)".*/\1/')
 echo '{"version":"1.0","seconds":0.5}'
@@ -92,7 +92,7 @@ fn figures_of_a_function_and_its_kernels() {
         })
         .collect();
     kernels.sort_unstable_by(|a, b| a.0.cmp(b.0));
-    // A product and a sum for each of 2 x 4 x 3. The arguments have 6, 12 and 8 floats; the sum is of one value twice.
+    // A multiplication and an addition for each of 2 x 4 x 3. The arguments have 6, 12 and 8 floats, and the add uses one value twice.
     assert_eq!(kernels, [("R.add", 8, 96, 1.0), ("R.matmul", 48, 104, 1.0), ("R.nn.relu", 8, 64, 1.0)]);
     assert_eq!(data["runs"]["all"].as_array().map(Vec::len), Some(3));
     assert_eq!((&data["threads"], &data["peaks"], &data["against"]), (&1.into(), &().into(), &().into()));
@@ -120,7 +120,7 @@ fn native_code_is_compiled_anew_and_has_peaks() {
     let (stdout, stderr, code) = case.run(&["bench", "model.py", "--times", "1", "--cold", "--json"], b"");
     assert_eq!(code, 0, "{stderr}");
     let data = json(&stdout);
-    // Who builds this has the library of rustc.
+    // A machine that builds this has the LLVM library of rustc.
     assert_eq!(
         (&data["cold"]["compiled"], &data["code"]["cached"], &data["code"]["compiled"]),
         (&3.into(), &3.into(), &0.into())
@@ -172,10 +172,10 @@ fn bench_refusals() {
     case.golden(&shown.join("\n"));
 }
 
-/// Each element is closed where it must be.
+/// Checks that every element is closed in the right place.
 fn well_formed(page: &str) {
     let mut open: Vec<&str> = Vec::new();
-    // Styles are no elements.
+    // Styles are not elements.
     let (before, rest) = page.split_once("<style>").expect("a style");
     let (_, after) = rest.split_once("</style>").expect("its end");
     for part in [before, after].iter().flat_map(|part| part.split('<').skip(1)) {

@@ -1,4 +1,4 @@
-//! `passhost blame` and `passhost run --provenance`: where the values of a result are from.
+//! Tests of `passhost blame` and `passhost run --provenance`, which show the origins of values in a result.
 
 use super::{Case, transcript};
 
@@ -34,8 +34,8 @@ fn case(name: &'static str) -> Case {
     Case::new(name).crates(&crates).file("m.py", MODULE)
 }
 
-/// A binding that a pass made from others, one that is as in the input, one with another name, a copy from a function that is
-/// gone, one that two passes made; and what is not there.
+/// Bindings of each kind: made by a pass from others, unchanged from the input, renamed, copied from a function that was removed, and made by
+/// two passes. Also names that do not exist.
 #[test]
 fn the_chain_of_each_kind_of_binding() {
     let case = case("blame");
@@ -67,7 +67,7 @@ fn comments_say_where_bindings_are_from() {
     let (text, said, code) = case.run(&args, b"");
     assert_eq!(code, 0, "{said}");
     assert_eq!(case.run(&[&args[..], &["--isolate"]].concat(), b"").0, text);
-    // What is written is the same module, with comments.
+    // The output is the same module, with comments.
     let plain: String = text.lines().map(|line| format!("{}\n", line.split("  # ").next().unwrap_or(line))).collect();
     assert_eq!(case.run(&["run", "m.py", "--passes", PASSES], b"").0, plain);
     std::fs::write(case.path("again.py"), &text).expect("a file");

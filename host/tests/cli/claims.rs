@@ -1,4 +1,4 @@
-//! Contracts that are not true: who is blamed, and what `check` and `plan` say of their names. The plugin is
+//! Tests of false contracts: who is blamed, and what `check` and `plan` report about their names. The plugin is
 //! `tests/bad-plugins/zoo/examples/zoo_claims.rs`.
 
 use super::bad_plugins::example;
@@ -16,7 +16,7 @@ impl Case {
     }
 }
 
-/// Whoever claimed it is to blame, whether or not anything changed, and none in between.
+/// The pass with the false claim is blamed, even if it changed nothing, and no pass after it.
 #[test]
 fn a_false_claim_is_found_before_its_first_user() {
     let case = case("a_false_claim_is_found_before_its_first_user");
@@ -30,14 +30,14 @@ fn a_false_claim_is_found_before_its_first_user() {
     blamed("claims.Claims,claims.Needs", 1, "before step 2, `claims.Needs`, which requires it");
     blamed("claims.Claims,claims.ClaimsAgain,claims.Needs", 1, "before step 3, `claims.Needs`, which requires it");
     blamed("claims.Claims,claims.Merges,claims.Needs", 1, "after step 2, `claims.Merges`, which preserves it");
-    // A claim that is lost again blames nobody.
+    // A claim that is dropped again is not an error.
     let said = case.failed("claims.Claims,claims.Loses,claims.ClaimsAgain,claims.Needs");
     assert!(said.contains("step 3, pass `claims.ClaimsAgain` of plugin `passhost-zoo`: claims to establish"), "{said}");
-    // Nothing relies on it.
+    // Nothing relies on the property here.
     assert_eq!(case.run(&["run", "small.py", "--passes", "claims.Claims"], b"").2, 0);
 }
 
-/// With `--keep-going` the false claim counts no more.
+/// With `--keep-going`, a refuted claim is dropped.
 #[test]
 fn a_claim_that_was_refuted_is_forgotten() {
     let case = case("a_claim_that_was_refuted_is_forgotten");
@@ -77,7 +77,7 @@ fn names_that_nothing_provides() {
     assert_eq!(said, "");
 }
 
-/// A pass goes to another folder: every file lands where the command line said.
+/// If a pass changes the current folder, files still go to the paths given on the command line.
 #[test]
 fn a_pass_that_changes_the_folder_moves_no_file() {
     let case = case("a_pass_that_changes_the_folder_moves_no_file").file("out.py", "as it was");
@@ -95,7 +95,7 @@ fn a_pass_that_changes_the_folder_moves_no_file() {
     assert!(read("out.failed.py").contains("def main"));
 }
 
-/// Nobody may ever write to it.
+/// Reading a pipe could wait forever.
 #[test]
 fn a_manifest_that_is_a_pipe_is_refused() {
     let case = case("a_manifest_that_is_a_pipe_is_refused");
@@ -107,13 +107,13 @@ fn a_manifest_that_is_a_pipe_is_refused() {
     let (_, said, code) = case.run(&["run", "small.py", "--passes", "@fifo.toml"], b"");
     assert!(said.contains("pipeline file fifo.toml: a named pipe"), "{said}");
     assert_eq!(code, 2);
-    // What the shell gives is open already.
+    // A pipe from the shell is already open.
     let manifest = std::fs::read(case.path("passes.toml")).expect("the manifest");
     let (out, said, code) = case.run(&["list", "--manifest", "/dev/stdin"], &manifest);
     assert!(code == 0 && out.contains("claims.Claims"), "{said}");
 }
 
-/// Beyond the limit for files, writing is an error, and nothing temporary stays.
+/// Exceeding the file size limit is a write error, and leaves no temporary files.
 #[test]
 fn a_limit_for_files_is_an_error() {
     let case = case("a_limit_for_files_is_an_error").file("out.py", "as it was");

@@ -1,4 +1,4 @@
-//! Plugins that are listed as crates: which one cargo builds, and which library is whose.
+//! Tests of plugins that are listed as crates: which of them cargo builds, and which library belongs to which.
 
 use super::lock::{built, mine};
 use super::{Case, root};
@@ -7,14 +7,14 @@ use std::path::Path;
 use std::process::Stdio;
 
 impl Case {
-    /// A crate without dependencies; its library is no plugin, which is as far as these tests go.
+    /// Adds a crate without dependencies. Its library is not a plugin, which is sufficient for these tests.
     fn crate_at(self, folder: &str, cargo_toml: &str) -> Case {
         std::fs::create_dir_all(self.path(folder).join("src")).expect("a folder");
         std::fs::write(self.path(folder).join("src/lib.rs"), "//! Nothing.\n").expect("a file");
         self.file(&format!("{folder}/Cargo.toml"), cargo_toml)
     }
 
-    /// A run that does not share a target folder with other crates.
+    /// Runs a command without the target folder that other crates share.
     fn run_alone(&self, args: &[&str]) -> (String, i32) {
         let mut command = self.command(args);
         command.env_remove("CARGO_TARGET_DIR");
@@ -36,7 +36,7 @@ fn crates_of_one_name_in_two_workspaces_are_two() {
     let case = Case::new("two").file("passes.toml", TWO);
     let case = case.crate_at("a/nothing", &cargo_toml("nothing", OWN));
     let case = case.crate_at("b/nothing", &cargo_toml("nothing", OWN));
-    // The first time they are built, the second time they are there.
+    // The first time they are built, and the second time they exist.
     for _ in 0..2 {
         let (said, code) = case.run_alone(&["build"]);
         assert_eq!(code, 3, "{said}");
@@ -49,7 +49,7 @@ fn crates_of_one_name_in_two_workspaces_are_two() {
     }
 }
 
-/// Programs are told of a build as of everything else; what is there needs no word.
+/// Builds are reported in the format of other messages. Nothing is reported if the library exists.
 #[test]
 fn a_build_is_told_in_the_format_of_messages() {
     let case = Case::new("told").file("passes.toml", "[[plugin]]\ncrate = \"nothing\"\n");
@@ -117,7 +117,7 @@ fn a_crate_that_makes_no_library_says_what_is_missing() {
     assert!(!case.path("plain/target").exists(), "it was built");
 }
 
-/// One crate of a workspace that does not compile: it alone is told, the others are there.
+/// If one crate of a workspace does not compile, only that one is reported, and the others are usable.
 #[test]
 fn a_broken_crate_does_not_hide_its_neighbours() {
     let case = Case::new("neighbours")
@@ -133,14 +133,14 @@ fn a_broken_crate_does_not_hide_its_neighbours() {
     assert!(!said.contains(&*root().to_string_lossy()), "{said}");
 }
 
-/// What cargo could not fetch is not blamed on the crate.
+/// A failure to fetch dependencies is not blamed on the crate.
 #[test]
 fn a_build_without_a_network_says_so() {
     let case = Case::new("offline").file("passes.toml", "[[plugin]]\ncrate = \"far\"\n");
     let rest = "[dependencies]\nserde = \"1\"\n[workspace]\n";
     let case = case.crate_at("far", &cargo_toml("far", rest));
     let mut command = case.command(&["build"]);
-    // Nothing was ever fetched here.
+    // The cache is empty.
     command.env_remove("CARGO_TARGET_DIR").env("CARGO_HOME", case.path("home")).env("CARGO_NET_OFFLINE", "true");
     let (_, said, code) = case.finish(command, b"");
     assert_eq!(code, 3, "{said}");
@@ -149,7 +149,7 @@ fn a_build_without_a_network_says_so() {
     assert!(said.contains(remedy) && said.contains("no matching package named `serde`"), "{said}");
 }
 
-/// Another cargo has the target folder: whoever waits learns why, and the build goes on when it is done.
+/// If another cargo holds the target folder, the reason for waiting is shown, and the build continues afterwards.
 #[test]
 fn a_build_that_waits_for_another_cargo_says_so() {
     let case = Case::new("waits").file("passes.toml", "[[plugin]]\ncrate = \"nothing\"\n");
@@ -176,7 +176,7 @@ fn library(name: &str) -> String {
     format!("{}{name}{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX)
 }
 
-/// A pattern with an operator of its own plugin, and one with a misspelt one, which the compiler cannot know.
+/// One pattern with an operator of its own plugin, and one with a misspelt operator, which the compiler cannot detect.
 const PATTERN: &str = r#"//! A plugin.
 use plugin_api::prelude::*;
 

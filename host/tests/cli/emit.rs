@@ -1,9 +1,9 @@
-//! `passhost emit --kind object|shared`: the files, and what it says where there are none.
+//! Tests of `passhost emit --kind object|shared`: the files, and the messages if there are none.
 
 use super::{Case, transcript};
 use std::process::Command;
 
-/// One function that can be exported, and one that calls what only passhost has.
+/// One function that can be exported, and one that calls a function that only passhost has.
 const KERNELS: &str = r#"# from tvm.script import ir as I
 # from tvm.script import tirx as T
 
@@ -23,7 +23,7 @@ class Module:
             B[i] = T.sin(A[i])
 "#;
 
-/// Without plugins, as no pass runs.
+/// Creates a case without plugins, because no pass runs.
 fn case(name: &'static str) -> Case {
     Case::empty(name).file("passes.toml", "").file("kernels.py", KERNELS)
 }
@@ -52,7 +52,7 @@ fn emit_files() {
     }
 }
 
-/// Who builds this has a linker, which on Unix is a C compiler.
+/// A machine that builds this has a linker: on Unix, a C compiler.
 #[test]
 fn emit_a_library_for_c() {
     const PROGRAM: &str = r#"#include "kernels.h"
@@ -84,7 +84,7 @@ int main(void) {
     assert_eq!(stdout, format!("fine 2 12\n`double`: {wrong}\n"));
 }
 
-/// Without a PATH there is no linker. The LLVM library is named by its file.
+/// Without a PATH there is no linker. The LLVM library is given by its path.
 #[test]
 fn emit_without_a_linker() {
     let case = case("emit_without_a_linker");

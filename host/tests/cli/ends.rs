@@ -1,5 +1,5 @@
-//! Plugins that end the process: whatever they do and wherever, the exit code is 3 and the message names them. The
-//! plugin is `tests/bad-plugins/zoo/examples/zoo_ends.rs`.
+//! Tests of plugins that end the process: however they do it, the exit code is 3 and the message names them. The plugin is
+//! `tests/bad-plugins/zoo/examples/zoo_ends.rs`.
 
 use super::bad_plugins::example;
 use super::{Case, SMALL};
@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Many functions, of which `main` is one.
+/// Returns a module of many functions, one of them `main`.
 fn many() -> String {
     let main = SMALL.split_once("    @R.function\n").expect("a function").1;
     let other = |at| format!("    @R.function\n{}", main.replace("def main", &format!("def f{at:02}")));
@@ -20,7 +20,7 @@ pub(super) fn case(name: &'static str) -> Case {
 }
 
 impl Case {
-    /// What is said of a run, which ends with exit code 3 and leaves nothing.
+    /// Runs a command that must end with exit code 3 and leave nothing behind, and returns its messages.
     pub(super) fn ended(&self, command: Command) -> String {
         let (_, said, code) = self.finish(command, b"");
         assert_eq!(code, 3, "{said}");
@@ -41,7 +41,7 @@ impl Case {
     }
 }
 
-/// Each way to end, and what is said of it; whether the process can note the function before its end.
+/// Each way to end, with the message, and true if the process can record the function before its end.
 pub(super) const WAYS: &[(&str, &str, bool)] = &[
     ("exit", "ended the process with exit code 0", true),
     ("_exit", "ended the process with exit code 0", false),
@@ -82,7 +82,7 @@ fn every_end_is_reported() {
     }
 }
 
-/// A program gets the same as data.
+/// Programs get the same facts as data.
 #[test]
 fn ends_are_reported_to_programs() {
     let case = case("ends_are_reported_to_programs");
@@ -94,7 +94,7 @@ fn ends_are_reported_to_programs() {
     assert_eq!(line["position"], 1);
 }
 
-/// Without a second process the one of the run reports what it can notice.
+/// Without a second process, the process of the run reports what it can notice.
 #[test]
 fn one_process_reports_what_it_notices() {
     let case = case("one_process_reports_what_it_notices");
@@ -144,7 +144,7 @@ fn rules_checkers_and_instruments_that_end_the_process() {
     assert!(said.contains(what), "{said}");
 }
 
-/// What runs after the last pass changes no exit code to 0, and no result.
+/// Code that runs after the last pass changes neither an exit code to 0 nor a result.
 #[test]
 fn what_runs_when_the_process_ends() {
     let case = case("what_runs_when_the_process_ends");
@@ -155,7 +155,7 @@ fn what_runs_when_the_process_ends() {
     assert!(said.contains("error: a plugin was killed by SIGSEGV, after the run had come to its end"), "{said}");
     assert_eq!(code, 3);
     assert!(std::fs::read_to_string(case.path("out.py")).expect("the result").contains("def main"), "{said}");
-    // A plugin that only tidies up is no fault.
+    // A plugin that only cleans up is not at fault.
     let (_, said, code) = case.finish(case.run_of("zoo.Ends{how=later}", &[]), b"");
     assert_eq!(code, 0, "{said}");
 }
@@ -164,14 +164,14 @@ fn what_runs_when_the_process_ends() {
 fn a_copy_of_the_process_writes_nothing() {
     let case = case("a_copy_of_the_process_writes_nothing");
     let said = case.ended(case.run_of("zoo.Ends{how=fork}", &["--jobs", "1"]));
-    // It goes on with the board of the process, too, so that the pass can look as if it were over.
+    // The copy also uses the board of the process, so the pass can seem to have ended.
     assert!(said.contains("pass `zoo.Ends` of plugin `passhost-zoo`"), "{said}");
     assert!(said.contains("ended the process with exit code 0"), "{said}");
     std::thread::sleep(Duration::from_millis(300));
     assert_eq!(std::fs::read_to_string(case.path("out.py")).expect("the output"), "as it was");
 }
 
-/// A plugin that the lockfile knows is opened without a trial.
+/// A plugin in the lockfile is opened without being tried out first.
 #[test]
 fn a_constructor_that_ends_the_process() {
     let case = Case::new("a_constructor_that_ends_the_process").file("out.py", "as it was");
@@ -198,7 +198,7 @@ fn a_rule_that_asks_for_its_own_type() {
     }
 }
 
-/// A signal of the user is no fault of anybody, and leaves nothing behind, whether the parent gets it, or both processes.
+/// A signal from the user is not blamed on any plugin and leaves nothing behind, whether it goes to the parent or to both processes.
 #[test]
 fn signals_of_users_keep_their_meaning() {
     let case = case("signals_of_users_keep_their_meaning");
@@ -210,7 +210,7 @@ fn signals_of_users_keep_their_meaning() {
     }
 }
 
-/// A signal that a plugin sends to its own process is not one of the user.
+/// A signal that a plugin sends to its own process does not count as one from the user.
 #[test]
 fn plugins_that_send_signals_of_users_are_named() {
     let case = case("plugins_that_send_signals_of_users_are_named");
@@ -224,8 +224,7 @@ fn plugins_that_send_signals_of_users_are_named() {
     }
 }
 
-/// A run that ignores no signal: whoever runs the tests in the background of a shell ignores some, and what they start
-/// would, too.
+/// Runs a command without ignored signals. Tests that are run in the background of a shell would inherit ignored ones.
 fn with_default_signals(run: &Command) -> Command {
     let mut command = Command::new("env");
     command.arg("--default-signal=HUP,INT,QUIT,TERM").arg(run.get_program()).args(run.get_args());

@@ -1,8 +1,8 @@
-//! `passhost exec`: results, inputs, limits, and what it says of a module or a request that is wrong.
+//! Tests of `passhost exec`: results, inputs, limits, and messages on invalid modules or requests.
 
 use super::{Case, transcript};
 
-/// Operators, a PrimFunc, an If, a recursion, a nested function, tuples, symbolic shapes.
+/// A module with operators, a PrimFunc, an If, a recursion, a nested function, tuples and symbolic shapes.
 const MODULE: &str = r#"
 @I.ir_module
 class Module:
@@ -101,7 +101,7 @@ class Module:
         return x
 "#;
 
-/// Calls of every kind: in place, with scalars, of closures, of packed functions.
+/// Calls of every kind: in place, with scalars, of closures, and of packed functions.
 const CALLS: &str = r#"
 @I.ir_module
 class Module:
@@ -150,7 +150,7 @@ class Module:
         return (found, different)
 "#;
 
-/// Operators that have no legalization.
+/// Operators without a legalization.
 const BY_VALUE: &str = r#"
 @I.ir_module
 class Module:
@@ -172,7 +172,7 @@ class Module:
         return (up, down, both, least, where, none)
 "#;
 
-/// What goes wrong while it is executed.
+/// Functions that fail when they are executed.
 pub(super) const WRONG: &str = r#"
 @I.ir_module
 class Module:
@@ -363,13 +363,13 @@ fn case(name: &'static str) -> Case {
         .file("wrong.py", WRONG)
 }
 
-/// Goldens of several commands in one file.
+/// Compares several commands with one golden.
 fn check(case: &Case, commands: &[&[&str]]) {
     let shown: Vec<String> = commands.iter().map(|args| transcript(args, case.run(args, b""))).collect();
     case.golden(&without_work(&shown.join("\n")));
 }
 
-/// `"work":131` → `"work":?`: how much it is depends on what the interpreter saves.
+/// Hides the amount of work, which depends on optimizations of the interpreter: `"work":131` → `"work":?`.
 fn without_work(text: &str) -> String {
     let Some((before, after)) = text.split_once("\"work\":") else { return text.to_string() };
     let rest = after.trim_start_matches(|c: char| c.is_ascii_digit());
@@ -377,7 +377,7 @@ fn without_work(text: &str) -> String {
     format!("{before}\"work\":?{rest}")
 }
 
-/// An `.npz` file as NumPy writes it: stored files of the format 1.0.
+/// Returns an `.npz` file as NumPy writes it: uncompressed files of format 1.0.
 pub(super) fn npz(arrays: &[(&str, &str, &str, &[u8])]) -> Vec<u8> {
     let (mut out, mut directory) = (Vec::new(), Vec::new());
     for (name, descr, shape, data) in arrays {
@@ -440,7 +440,7 @@ fn results_of_all_kinds_of_functions() {
     );
 }
 
-/// Calls give the same results when closures are lifted, and when PrimFuncs get their results as arguments.
+/// Calls have the same results after closures are lifted, and after PrimFuncs get their results as arguments.
 #[test]
 fn calls_of_every_kind() {
     let lowered = "relax.LegalizeOps,relax.LambdaLift,relax.RemovePurityChecking,relax.CallTIRRewrite";
@@ -464,7 +464,7 @@ fn calls_of_every_kind() {
     check(&case("exec_calls"), &commands);
 }
 
-/// Ranges that are values: they count from the end, backwards, and beyond the ends, as those of `R.strided_slice`.
+/// Ranges that are values: they count from the end, backwards, and beyond the ends, like those of `R.strided_slice`.
 #[test]
 fn slices_whose_ranges_are_values() {
     let x: Vec<u8> = (0..12i64).flat_map(i64::to_le_bytes).collect();
@@ -480,7 +480,7 @@ fn slices_whose_ranges_are_values() {
     check(&case, &[&files[0], &files[1], &files[2], &legalized]);
 }
 
-/// Equal elements stay in their order, and NaN comes last.
+/// Equal elements keep their order, and NaN comes last.
 #[test]
 fn tensors_are_sorted() {
     let x = floats(&[3.0, f32::NAN, 1.0, 2.0, 3.0, -0.5, 0.0, f32::INFINITY, -0.0, 7.0, 5.0, 7.0]);
@@ -488,7 +488,7 @@ fn tensors_are_sorted() {
     check(&case, &[&["exec", "by_value.py", "--function", "sorts", "--trace", "--inputs", "x.npz"]]);
 }
 
-/// What is written is read again, and random inputs are those of their seed.
+/// Written results can be read again, and random inputs are determined by their seed.
 #[test]
 fn results_are_written_as_arrays() {
     let case = case("exec_written");
@@ -552,7 +552,7 @@ fn requests_that_do_not_fit() {
     );
 }
 
-/// Each of these files is damaged in another place.
+/// Each of these files is damaged in a different place.
 #[test]
 fn inputs_that_are_damaged() {
     let good = || npz(&[("x", "<f4", "(2, 3)", &floats(&[1.0; 6])), ("y", "<f4", "(3,)", &floats(&[1.0; 3]))]);
@@ -608,7 +608,7 @@ class Module:
         return n[0]
 "#;
 
-/// The pipeline `native` decomposes for inference, which changes what a model computes that is being trained.
+/// The pipeline `native` decomposes operators for inference, which changes the results of a model in training.
 #[test]
 fn exec_says_that_a_pipeline_computes_as_for_inference() {
     let manifest = std::fs::read_to_string(super::root().join("passes.toml")).expect("the manifest");

@@ -1,4 +1,4 @@
-//! `passhost explain-match` and `passhost run --missed`: why a pattern did not match.
+//! Tests of `passhost explain-match` and `passhost run --missed`, which explain why a pattern did not match.
 
 use super::{Case, transcript};
 
@@ -46,7 +46,7 @@ fn case(name: &'static str) -> Case {
     Case::new(name).standard().file("model.py", MODULE)
 }
 
-/// Goldens of several commands in one file.
+/// Compares several commands with one golden.
 fn check(case: &Case, commands: &[&[&str]]) {
     let shown: Vec<String> = commands.iter().map(|args| transcript(args, case.run(args, b""))).collect();
     case.golden(&shown.join("\n"));

@@ -1,4 +1,4 @@
-//! Passes and plugins that fail, and what is saved.
+//! Tests of passes and plugins that fail, and of what is kept.
 
 use super::{Case, root};
 
@@ -18,7 +18,7 @@ fn keep_going() {
     assert!(!case.path("out.failed.py").exists());
 }
 
-/// What needs a pass that failed is skipped; what failed is not tried again on the same module.
+/// Passes that need a failed pass are skipped, and a failed pass is not run again on the same module.
 #[test]
 fn keep_going_skips_what_needs_a_failed_pass() {
     let case = Case::new("keep_going_skips_what_needs_a_failed_pass").odd(&[OPS]);
@@ -26,7 +26,7 @@ fn keep_going_skips_what_needs_a_failed_pass() {
     case.check(&["run", "small.py", "--keep-going", "-o", "out.py", "--passes", passes], b"");
 }
 
-/// Members of a Sequential do not need each other; but who needs the Sequential needs all of them.
+/// Members of a Sequential do not need each other, but a pass that needs the Sequential needs all of them.
 #[test]
 fn keep_going_inside_a_sequential() {
     let case = Case::new("keep_going_inside_a_sequential").odd(&[OPS, "plugins/relax-passes"]);
@@ -37,7 +37,7 @@ fn keep_going_inside_a_sequential() {
     assert_eq!(out.matches("R.add(x, x)").count(), 1, "{out}");
 }
 
-/// Without `--keep-going` nothing after the failure runs.
+/// Without `--keep-going`, nothing runs after the failure.
 #[test]
 fn a_failure_stops_the_run() {
     let case = Case::new("a_failure_stops_the_run").odd(&[OPS]);
@@ -45,7 +45,7 @@ fn a_failure_stops_the_run() {
     assert!(!case.path("out.py").exists());
 }
 
-/// A pass over functions visits them all; what failed beside the first one is told, too, whatever the threads.
+/// A pass over functions visits all of them. All failures are reported, regardless of the number of threads.
 #[test]
 fn failures_in_several_functions() {
     let function = |at: usize| {
@@ -64,14 +64,14 @@ fn paranoid() {
     let case = Case::new("paranoid").odd(&[OPS]);
     let args = ["run", "small.py", "--paranoid", "-o", "out.py", "--passes", "odd.Quiet,odd.Writes,odd.Quiet"];
     case.check(&args, b"");
-    // What was damaged was put back.
+    // The damage was undone.
     let (whole, stderr, code) = case.run(&["run", "small.py", "--passes", ""], b"");
     assert_eq!(code, 0, "{stderr}");
     let kept = std::fs::read_to_string(case.path("out.failed.py")).expect("the last good module");
     assert_eq!(kept.trim_end(), whole.trim_end());
 }
 
-/// Names of functions belong to the module; checkers are lent functions, too.
+/// Function names belong to the module. Checkers also borrow functions.
 #[test]
 fn paranoid_sees_names_and_checkers() {
     let case = Case::new("paranoid_sees_names_and_checkers").odd(&[OPS]);
@@ -87,14 +87,14 @@ fn paranoid_sees_names_and_checkers() {
     case.golden(&all);
 }
 
-/// The message is that of the panic that ended the pass, not of one before it.
+/// The message is that of the panic that ended the pass, rather than of an earlier one.
 #[test]
 fn panics_that_were_caught_before() {
     let case = Case::new("panics_that_were_caught_before").odd(&[OPS]);
     case.check(&["run", "small.py", "-o", "out.py", "--passes", "odd.Catches,odd.GoesOn"], b"");
 }
 
-/// What would kill the host is tried in a process of its own while the lockfile does not know it.
+/// Plugins that are not in the lockfile are tried out in a separate process, which survives a crash.
 #[test]
 fn runs_survive_constructors() {
     let case = Case::new("runs_survive_constructors").odd(&[OPS]);
@@ -123,7 +123,7 @@ fn paranoid_has_nothing_to_say_of_the_standard_passes() {
     assert_eq!(code, 0, "{stderr}");
 }
 
-/// A plugin that kills its process is one problem among others.
+/// A plugin that kills its process is reported with the other problems.
 #[test]
 fn check_survives_constructors() {
     let case = Case::new("check_survives_constructors").odd(&[OPS]);
@@ -140,7 +140,7 @@ fn check_survives_constructors() {
     case.golden(&all);
 }
 
-/// Listing and planning run nothing of a plugin.
+/// Listing and planning do not run plugin code.
 #[test]
 fn listing_runs_no_constructor() {
     let case = Case::new("listing").odd(&[OPS]);
@@ -162,7 +162,7 @@ fn listing_runs_no_constructor() {
     assert_eq!((code, constructed()), (0, true), "{stderr}");
 }
 
-/// Events of a plugin obey the host's filter.
+/// Log events of a plugin obey the host's filter.
 #[test]
 fn logs_of_plugins() {
     let case = Case::new("logs_of_plugins").odd(&[OPS]);
@@ -183,7 +183,7 @@ fn logs_of_plugins() {
         command.envs(variable.map(|filter| ("PASSHOST_LOG", filter)));
         let (_, stderr, code) = case.finish(command, b"");
         let set = variable.map_or(String::new(), |filter| format!("PASSHOST_LOG={filter} "));
-        // Those of the host may become more, and have times.
+        // Log events of the host contain times, and their number may grow.
         let wanted = |line: &&str| ["odd", "elsewhere", "PASSHOST_LOG"].iter().any(|word| line.contains(word));
         let lines: Vec<&str> = stderr
             .lines()
@@ -193,7 +193,7 @@ fn logs_of_plugins() {
         all.push_str(&format!("{set}$ passhost {}\nexit code {code}\n{}\n\n", args.join(" "), lines.join("\n")));
     }
     case.golden(&all);
-    // What nobody can read is told, too, to programs as a warning.
+    // An invalid filter is reported, to programs as a warning.
     let odd = <std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(b"\xff");
     let mut command = case.command(&["list", "--message-format", "json"]);
     command.env("PASSHOST_LOG", odd);
@@ -205,7 +205,7 @@ fn logs_of_plugins() {
     assert!(help.contains("PASSHOST_LOG") && help.contains("-vv"), "{help}");
 }
 
-/// An event is one line, and does nothing to a terminal, whatever a plugin writes into its parts.
+/// A log event is one line and cannot control a terminal, whatever a plugin writes in it.
 #[test]
 fn odd_logs_of_plugins() {
     let case = Case::new("odd_logs_of_plugins").odd(&[OPS]);
@@ -225,7 +225,7 @@ fn a_pass_that_fails_without_a_word() {
     case.check(&["run", "small.py", "-o", "out.py", "--passes", "odd.Silent"], b"");
 }
 
-/// A declared result that contradicts what is returned is a warning, before and after passes; an error with `--strict`.
+/// A declared result type that contradicts the returned value is a warning, before and after passes, and an error with `--strict`.
 #[test]
 fn another_result_than_declared() {
     let text = "@I.ir_module\nclass Module:\n    @R.function\n    def main(x: R.Tensor((2, 3), dtype=\"float32\")) -> \
@@ -246,7 +246,7 @@ fn another_result_than_declared() {
     assert!(stderr.contains("the type contradicts what it returns"), "{stderr}");
 }
 
-/// An input may have no end: what is no text, or longer than a module can be, is not read to its end.
+/// An endless input is not read to its end if it is not text, or exceeds the maximum length of a module.
 #[test]
 fn an_input_without_end_is_refused() {
     let case = Case::new("an_input_without_end_is_refused").file("passes.toml", "").file("nul.py", "# a\nb\0");

@@ -1,6 +1,6 @@
-//! Instruments of a plugin: `tests/bad-plugins/zoo/examples/zoo_instruments.rs` writes down how it is called. The
-//! goldens `tests/goldens/plugins/instruments_*` have the order of calls, message and exit code; and what the host prints
-//! with its own.
+//! Tests of plugin instruments. `tests/bad-plugins/zoo/examples/zoo_instruments.rs` logs its calls, and the goldens
+//! `tests/goldens/plugins/instruments_*` contain the order of calls, messages and exit codes. Also tests the output of the host's own
+//! instruments.
 
 use super::bad_plugins::example;
 use super::{Case, compare, transcript};
@@ -10,7 +10,7 @@ fn zoo(name: &'static str) -> Case {
     Case::new(name).libraries(&[example("instruments")]).operators()
 }
 
-/// Runs pipelines, each with its instruments; the golden has what was said, and how passes and instruments were called.
+/// Runs pipelines, each with its instruments. The golden contains the messages and the calls of passes and instruments.
 fn runs(name: &'static str, commands: &[&[&str]]) {
     let case = Case::new(name).libraries(&["instruments", "required"].map(example)).operators();
     let mut said = Vec::new();
@@ -31,7 +31,7 @@ fn runs(name: &'static str, commands: &[&[&str]]) {
     compare("plugins", name, &said.join("\n"));
 }
 
-/// Those that must not panic are not asked to.
+/// Arguments of recorders that do not panic.
 const A: &str = "zoo.Recorder{name=a}";
 const C: &str = "zoo.Recorder{name=c}";
 
@@ -45,7 +45,7 @@ macro_rules! called {
 }
 
 called! {
-    // As TVM does it: the order of calls of each row of its table; `tests/oracle/compat.py` compares more with TVM itself.
+    // The order of calls in each row of TVM's table. `tests/oracle/compat.py` compares more with TVM itself.
     tvm_compat_calls: [
         ["--tvm-compat", "--passes", "zoo.First,zoo.Adds", "--instrument", A, "--instrument", C],
         ["--tvm-compat", "--passes", "zoo.High", "--disable", "zoo.High", "--instrument", A],
@@ -71,7 +71,7 @@ called! {
          "zoo.Recorder{name=b, fails=run_after}", "--instrument", C],
         ["--tvm-compat", "--passes", "zoo.First,zoo.Fails,zoo.Adds", "--instrument", A, "--instrument", C],
     ];
-    // Required steps are seen; what is still valid, disabled or of too high a level is not.
+    // Instruments see required steps, but not steps that still hold, are disabled, or have too high a level.
     instruments_see_every_step: [
         ["--passes", "zoo.Third,zoo.Adds,zoo.Second", "--instrument", A, "--instrument", C],
         ["--passes", "zoo.First,zoo.Adds", "--disable", "zoo.Adds", "--instrument", "Recorder{talks=true}"],
@@ -88,29 +88,29 @@ called! {
          "--instrument", "zoo.Recorder{name=b, vetoes=[late]}"],
         ["--passes", "Sequential(name=late)[zoo.First,zoo.Adds]", "--instrument",
          "zoo.Recorder{name=b, vetoes=[zoo.First]}"],
-        // Lists and options know it by its name.
+        // Lists and options refer to it by its name.
         ["--passes", "Sequential(name=late)[zoo.First,zoo.Adds],zoo.Second", "--disable", "late"],
         ["--passes", "Sequential(name=late,opt_level=9)[zoo.Second]", "--require", "late", "--print-before", "late"],
         ["--passes", "Sequential(name=late)[zoo.Second]", "--disable", "lato"],
     ];
-    // A failing pass ends for each instrument, and the context is left.
+    // Each instrument gets the end of a failing pass, and the context is left.
     instruments_see_a_pass_fail: [
         ["--passes", "zoo.First,zoo.Fails,zoo.Adds", "--instrument", A, "--instrument", C],
         ["--passes", "zoo.First,zoo.Fails,zoo.Adds", "--keep-going", "--instrument", A],
     ];
     instruments_that_veto: [
-        // The asked pass itself.
+        // The requested pass itself.
         ["--passes", "zoo.First,zoo.Adds", "--instrument", "zoo.Recorder{vetoes=[zoo.First]}"],
-        // What others need: directly, and over another.
+        // Passes that others need, directly and indirectly.
         ["--passes", "zoo.Third,zoo.Adds", "--instrument", A, "--instrument",
          "zoo.Recorder{name=b, vetoes=[zoo.First]}", "--instrument", "zoo.Recorder{name=c, vetoes=[zoo.First]}"],
-        // Required by the context: not asked.
+        // Passes that the context requires cannot be vetoed.
         ["--passes", "zoo.First,zoo.Adds", "--require", "zoo.First", "--instrument",
          "zoo.Recorder{vetoes=[zoo.First, zoo.Adds]}"],
-        // In each round, but it is reported once.
+        // Vetoed in each round, but reported once.
         ["--passes", "repeat(limit=2)[zoo.Second,zoo.Adds]", "--instrument", "zoo.Recorder{vetoes=[zoo.First]}"],
     ];
-    // They count like passes; with different options, together.
+    // Instruments have counters like passes. Instances with different options are summed.
     expectations_of_instruments: [
         ["--passes", "zoo.First", "--instrument", "zoo.Recorder{name=a, talks=true}", "--expect",
          "zoo.Recorder.remarks==3"],
@@ -134,7 +134,7 @@ called! {
         ["--passes", "zoo.Adds", "--instrument", A, "--instrument", "zoo.Recorder{name=b, fails=exit}",
          "--instrument", C],
     ];
-    // One that panicked is not called again; its destructor runs.
+    // An instrument that panicked is not called again, but its destructor runs.
     instruments_that_panic: [
         ["--passes", "zoo.First", "--instrument", A, "--instrument", "zoo.Recorder{name=b, panics=new}"],
         ["--passes", "zoo.First", "--instrument", A, "--instrument", "zoo.Recorder{name=b, panics=enter}"],
@@ -145,7 +145,7 @@ called! {
         ["--passes", "zoo.Adds", "--instrument", "zoo.Recorder{name=b, panics=exit}", "--instrument", C],
         ["--passes", "zoo.Adds", "--instrument", "zoo.Recorder{name=b, panics=drop}", "--instrument", C],
     ];
-    // It costs itself and nothing else.
+    // Only the failed instrument is left out.
     instruments_that_are_left_out: [
         ["--passes", "zoo.Adds", "--keep-going", "--instrument", "zoo.Recorder{name=b, fails=new}", "--instrument", C],
         ["--passes", "zoo.Adds", "--keep-going", "--instrument", "zoo.Recorder{name=b, panics=enter}",
@@ -182,7 +182,7 @@ called! {
     ];
 }
 
-/// What is printed around a step, and the error of one, have the number of the line that `plan` shows for it.
+/// Printed modules and errors have the step numbers that `plan` shows.
 #[test]
 fn steps_have_the_numbers_of_the_plan() {
     let case = Case::new("numbers").libraries(&["instruments", "required"].map(example)).operators();
@@ -215,7 +215,7 @@ fn steps_have_the_numbers_of_the_plan() {
     }
 }
 
-/// Known without opening the plugin: `ZOO_LOG` would tell.
+/// Listed without opening the plugin, which would write to `ZOO_LOG`.
 #[test]
 fn instruments_are_listed_without_loading() {
     let case = zoo("instruments_are_listed_without_loading");
@@ -236,7 +236,7 @@ fn instruments_are_listed_without_loading() {
     }
     assert!(!case.path("log").exists());
     let text = said.join("\n");
-    // Which compiler built it is not what this is about.
+    // The compiler that built it does not matter here.
     let lines = text.lines().map(|line| if line.starts_with("built by") { "built by ..." } else { line });
     compare(
         "plugins",
@@ -263,7 +263,7 @@ fn instruments_of_the_manifest_are_checked() {
     compare("plugins", case.name, &transcript(&args, case.run(&args, b"")));
 }
 
-/// The plugin of an instrument is opened before the first step, though no pass of it is in the plan.
+/// The plugin of an instrument is opened before the first step, even if the plan contains none of its passes.
 #[test]
 fn plugins_of_instruments_are_opened_first() {
     let mut library = super::bad_plugins::Library::read(&example("instruments"));
@@ -279,7 +279,7 @@ fn plugins_of_instruments_are_opened_first() {
     assert!(!case.path("log").exists() && !case.path("out.py").exists());
 }
 
-/// Two plugins with one instrument: refused, with both files.
+/// Two plugins with an instrument of the same name are refused, with both files.
 #[test]
 fn two_plugins_with_one_instrument() {
     use super::bad_plugins::{content, tag};
@@ -292,7 +292,7 @@ fn two_plugins_with_one_instrument() {
     compare("plugins", case.name, &transcript(&["list"], case.run(&["list"], b"")));
 }
 
-/// The tree has the failing pass, and the spans around it; as text and as JSON.
+/// The tree contains the failing pass and the spans around it, as text and as JSON.
 #[test]
 fn timing_is_a_tree_also_of_a_failed_run() {
     let case = zoo("timing");
@@ -331,7 +331,7 @@ fn timing_is_a_tree_also_of_a_failed_run() {
     let sum: f64 = parts.iter().map(|part| part["total_ms"].as_f64().unwrap_or(-1.0)).sum();
     let (total, own) = (json["total_ms"].as_f64().unwrap_or(-1.0), json["self_ms"].as_f64().unwrap_or(-1.0));
     assert!((total - own - sum).abs() < 1e-6 && own >= 0.0, "{json}");
-    // It is the last line whatever becomes of the run: of a pass, of the plan, of the output.
+    // It is the last line, whether a pass, the plan or the output fails.
     for args in
         [&["zoo.First,zoo.Fails", "-o", "out.py"], &["zoo.Frist", "-o", "out.py"], &["zoo.First", "-o", "/dev/full"]]
     {
@@ -342,7 +342,7 @@ fn timing_is_a_tree_also_of_a_failed_run() {
     }
 }
 
-/// What a pass says is between the modules that are printed before and after it.
+/// Diagnostics of a pass are printed between the modules before and after it.
 #[test]
 fn diagnostics_are_told_when_their_pass_is_done() {
     let case = Case::new("told").crates(&["plugins/relax-ops", "tests/bad-plugins/misbehaves"]);
@@ -356,7 +356,7 @@ fn diagnostics_are_told_when_their_pass_is_done() {
     assert_eq!(kinds, ["warning: ", "# after step", "warning: ", "# after step"], "{stderr}");
 }
 
-/// With `--message-format json` all that is said on standard error is a line of JSON.
+/// With `--message-format json`, everything on standard error is lines of JSON.
 #[test]
 fn messages_for_programs() {
     let commands: [&[&str]; 5] = [

@@ -1,4 +1,4 @@
-//! Plugins in processes of their own: whatever they do, it costs their step only.
+//! Tests of plugins in their own processes: whatever they do, only their step fails.
 
 use super::bad_plugins::example;
 use super::ends::{WAYS, case};
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Processes that have this folder as theirs, and are workers: their folders in `/proc`.
+/// Returns the workers among the processes that work in this folder, as folders in `/proc`.
 fn workers(case: &Case) -> Vec<PathBuf> {
     let folder = std::fs::canonicalize(case.folder.path()).expect("the folder");
     let all = std::fs::read_dir("/proc").expect("processes").flatten().map(|entry| entry.path());
@@ -16,24 +16,24 @@ fn workers(case: &Case) -> Vec<PathBuf> {
     own.filter(|process| said_by(process, "cmdline").contains("worker-process")).collect()
 }
 
-/// Those of them that have a plugin, and keep no other one.
+/// Returns the workers that have opened a plugin, without keepers.
 fn working(case: &Case) -> Vec<PathBuf> {
     let keeps = |process: &PathBuf| said_by(process, "comm").trim_end().starts_with("passhost-");
     workers(case).into_iter().filter(|process| !keeps(process)).collect()
 }
 
-/// What the system says of a process; nothing if it is gone.
+/// Reads a file on a process in `/proc`; empty if the process is gone.
 fn said_by(process: &Path, file: &str) -> String {
     std::fs::read_to_string(process.join(file)).unwrap_or_default()
 }
 
-/// The bundle that a run wrote because a worker died.
+/// Returns the bundle that a run wrote because a worker died.
 fn bundle(said: &str) -> Option<PathBuf> {
     said.lines().find_map(|line| Some(PathBuf::from(line.split_once("wrote the bundle ")?.1)))
 }
 
 impl Case {
-    /// The first plugin sees an environment variable, also in a process of its own.
+    /// Lets the first plugin read an environment variable, also in its own process.
     fn seeing(self, variable: &str) -> Case {
         let manifest = std::fs::read_to_string(self.path("passes.toml")).expect("the manifest");
         let granting = manifest.replacen("[[plugin]]", &format!("[[plugin]]\nenv = [\"{variable}\"]"), 1);
@@ -41,7 +41,7 @@ impl Case {
     }
 }
 
-/// What is said of a run that goes on after its first step failed. There is a bundle, though none was asked for.
+/// Runs a pass that fails and one after it, and returns the messages. A bundle must exist, although none was requested.
 fn goes_on(case: &Case, pass: &str, more: &[&str]) -> String {
     let passes = format!("{pass},zoo.Idle");
     let all = [&["run", "small.py", "--isolate", "--keep-going", "--passes", &passes], more].concat();
@@ -62,7 +62,7 @@ fn whatever_ends_a_worker_costs_its_step() {
     let case = case("whatever_ends_a_worker");
     for (how, what, function) in WAYS {
         let said = goes_on(&case, &format!("zoo.Ends{{how=\"{how}\"}}"), &["--plugin-timeout", "20s"]);
-        // Where the whole machine has less, this is more than a worker may use.
+        // If the whole machine has less memory, this exceeds the worker's limit.
         let memory = *how == "memory" && said.contains("of memory that it may use (SIGABRT)");
         let what = what.replace("a thread that a plugin started", "a thread that it started in its worker");
         let what = if what.starts_with("a thread") { what } else { format!("its worker {what}") };
@@ -70,12 +70,12 @@ fn whatever_ends_a_worker_costs_its_step() {
         assert!(said.contains(&line) || memory, "{how}: {said}");
         assert!(!function || said.contains("in function `main`"), "{how}: {said}");
     }
-    // The copy does not speak for the process that it is a copy of.
+    // A forked copy cannot act as the process that it is a copy of.
     let said = goes_on(&case, "zoo.Ends{how=\"fork\"}", &[]);
     assert!(said.contains("its worker ended the process with exit code 0"), "{said}");
 }
 
-/// What no process survives, or nothing notices in one process.
+/// Actions that a single process would not survive or notice.
 const WORSE: &[(&str, &str)] = &[
     ("close pipes", "its worker closed its pipe, and did not end"),
     ("nonsense", "its worker sent an answer that is none: what it sends is no message"),
@@ -91,7 +91,7 @@ const WORSE: &[(&str, &str)] = &[
 fn what_one_process_does_not_survive() {
     let case = case("what_one_process_does_not_survive");
     for (how, what) in WORSE {
-        // On a busy machine, whatever else ends a worker takes its time.
+        // On a busy machine, other ways to end a worker take time.
         let timeout = if what.contains("took longer") { "2s" } else { "60s" };
         let limits = ["--plugin-timeout", timeout, "--plugin-memory", "1GiB"];
         let said = goes_on(&case, &format!("zoo.Ends{{how=\"{how}\"}}"), &limits);
@@ -119,7 +119,7 @@ fn what_one_process_does_not_survive() {
         let (result, said, code) = run(how);
         assert!(code == 3 && said.contains(what) && !result.is_empty(), "{how}: exit code {code}: {said}");
     }
-    // A thread does not keep its process.
+    // A thread does not keep its process alive.
     assert_eq!(run("lingering thread").2, 0);
 }
 
@@ -149,7 +149,7 @@ fn files_and_network_need_a_grant() {
     assert!(path.exists());
 }
 
-/// A run stops at the step, and the output is as it was.
+/// A run stops at the step, and the output is unchanged.
 #[test]
 fn a_run_stops_at_the_step() {
     let case = case("a_run_stops_at_the_step");
@@ -182,7 +182,7 @@ fn limits_and_grants() {
     assert!(code == 2 && said.contains(&format!("`memory` is 1 KiB, {few}")), "{said}");
 }
 
-/// Rules, checkers and instruments end a worker as passes do.
+/// Rules, checkers and instruments can end a worker like passes can.
 #[test]
 fn rules_checkers_and_instruments() {
     let case = case("rules_checkers_instruments");
@@ -204,7 +204,7 @@ fn rules_checkers_and_instruments() {
     }
 }
 
-/// The bundle that a run wrote because a worker died has the same failure.
+/// Checks that replaying the bundle of a worker's death gives the same failure.
 fn fails_again(case: &Case, said: &str) {
     let bundle = bundle(said).unwrap_or_else(|| panic!("no bundle: {said}"));
     let (_, again, code) = case.run(&["replay", bundle.to_str().expect("a path"), "--with-current-plugins"], b"");
@@ -212,7 +212,7 @@ fn fails_again(case: &Case, said: &str) {
     std::fs::remove_file(bundle).expect("the bundle");
 }
 
-/// Other commands run passes, too.
+/// Other commands that run passes also write bundles.
 #[test]
 fn each_command_that_runs_passes_writes_a_bundle() {
     let case = case("bundles_of_each_command");
@@ -224,12 +224,12 @@ fn each_command_that_runs_passes_writes_a_bundle() {
     }
 }
 
-/// The module of a test, with a call of an operator.
+/// Returns the module of a test, with a call of an operator.
 fn calling(operator: &str) -> String {
     SMALL.replace("R.multiply(lv, lv1)", &format!("T.{operator}(lv)"))
 }
 
-/// The input is not at fault, nor is its operator unknown.
+/// The input is not at fault, and its operator is not reported as unknown.
 #[test]
 fn a_rule_that_ends_its_worker_while_the_input_is_read() {
     let case = case("a_rule_while_reading").file("exits.py", calling("zoo.exits"));
@@ -243,7 +243,7 @@ fn a_rule_that_ends_its_worker_while_the_input_is_read() {
     }
 }
 
-/// Whoever reads what a plugin says may be slow, and nobody wants all of it.
+/// The reader of a plugin's output may be slow, and does not need all of it.
 #[test]
 fn what_a_plugin_says_without_end() {
     let case = Case::new("says_without_end").libraries(&[example("talks")]).operators().seeing("ZOO_TALK");
@@ -270,7 +270,7 @@ fn what_a_plugin_says_without_end() {
     assert!(total < 65 << 20 && said.contains("wrote more than 64 MiB to standard error"), "{total}: {said}");
 }
 
-/// What the system does not give is no fault of a plugin.
+/// A lack of system resources is not a fault of a plugin.
 #[test]
 fn what_the_system_does_not_give() {
     let (_, main) = SMALL.split_once("class Module:\n").expect("a module");
@@ -298,7 +298,7 @@ fn what_the_system_does_not_give() {
     assert!(code == 4 && said.contains("Too many open files") && said.contains("ulimit -n"), "{code}: {said}");
 }
 
-/// The program of the workers is replaced by another one during a run.
+/// The worker program is replaced by another one during a run.
 #[test]
 fn a_program_that_is_no_worker() {
     use std::os::unix::fs::PermissionsExt;
@@ -323,7 +323,7 @@ fn a_program_that_is_no_worker() {
     std::fs::remove_file(bundle(&said).expect("a bundle")).expect("the bundle");
 }
 
-/// Between two calls, somebody kills the worker that the plugin of the next step has.
+/// The worker of the next step's plugin is killed between two calls.
 #[test]
 fn a_worker_that_is_killed_between_two_calls() {
     let case = case("killed_between_two_calls");
@@ -333,7 +333,7 @@ fn a_worker_that_is_killed_between_two_calls() {
     let passes = "zoo.Ends{how=sleep},relax.Normalize";
     let all = ["run", "small.py", "--isolate", "--keep-going", "--plugin-timeout", "3s", "--passes", passes];
     let child = case.command(&all).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("passhost");
-    // The first step sleeps in one worker; the other ones have nothing to do.
+    // The first step sleeps in one worker, and the others are idle.
     let idle = |process: &PathBuf| said_by(process, "maps").contains("librelax_passes");
     let idle = loop {
         match workers(&case).into_iter().find(idle) {
@@ -375,7 +375,7 @@ fn limits_and_grants_without_effect() {
     assert!(!said.contains("without effect") && !said.contains("no plugin runs"), "{said}");
 }
 
-/// Secrets of a build, such as tokens, are in its environment.
+/// The environment can contain secrets, such as tokens.
 #[test]
 fn the_environment_needs_a_grant() {
     let case = case("the_environment");
@@ -400,7 +400,7 @@ fn the_environment_needs_a_grant() {
     }
 }
 
-/// With and without workers: the module, what is said, and what is counted.
+/// Results, messages and counters are the same with and without workers.
 #[test]
 fn results_are_those_of_one_process() {
     let case = Case::new("results_of_workers").libraries(&[example("talks")]).operators();
@@ -421,7 +421,7 @@ fn results_are_those_of_one_process() {
     assert_eq!(here.2, 0, "{here:?}");
     let case = case.seeing("ZOO_TALK");
     assert_eq!(run(&case, &["--isolate"]), here);
-    // What is loaded then is a private copy, which has no path.
+    // The library is then a private copy, which has no path.
     let (_, said, code) = case.run(&["lock"], b"");
     assert_eq!(code, 0, "{said}");
     assert_eq!(run(&case, &["--isolate", "--locked"]), here);

@@ -1,4 +1,4 @@
-//! Plugins and manifests of sizes that nobody writes: each command takes time in proportion, and no name is too long.
+//! Tests of unusually large plugins and manifests: each command takes linear time, and names can be arbitrarily long.
 
 use super::Case;
 use super::bad_plugins::example;
@@ -8,7 +8,7 @@ use inputs::{Kind, Much, manifest, module, undeclared, write_plugin};
 #[allow(dead_code, unreachable_pub, reason = "a file of another crate")]
 mod inputs;
 
-/// A case with a plugin that has `n` of a kind.
+/// Creates a case with a plugin that has `n` items of a kind.
 fn case(name: &'static str, kind: Kind, n: usize, keys: &str) -> Case {
     let case = Case::new(name).file("undeclared.py", undeclared(n));
     let case = case.file("functions.py", module(Much::Functions, n)).file("symbols.py", module(Much::Symbols, n));
@@ -22,7 +22,7 @@ fn run(case: &Case, args: &[&str]) -> (String, String, i32) {
     case.finish(command, b"")
 }
 
-/// Time on the processor, in milliseconds, as the shell tells it.
+/// Returns the processor time in milliseconds, as reported by the shell.
 fn on_processor(case: &Case, args: &[String]) -> f64 {
     let mut command = std::process::Command::new("bash");
     command.args(["-c", "\"$0\" \"$@\" >/dev/null 2>&1; times", env!("CARGO_BIN_EXE_passhost")]).args(args);
@@ -38,8 +38,8 @@ fn on_processor(case: &Case, args: &[String]) -> f64 {
     seconds.sum::<f64>() * 1e3
 }
 
-/// With eight times as much of a kind no command takes much more than eight times as long: what is quadratic takes 64
-/// times. `cargo run --release -p passhost-tests --bin large` shows the figures.
+/// With eight times as many items, no command takes much more than eight times as long; a quadratic one takes 64 times as long. `cargo run
+/// --release -p passhost-tests --bin large` shows the figures.
 #[test]
 fn every_command_takes_time_in_proportion() {
     const FEW: usize = 3_000;
@@ -74,14 +74,14 @@ fn every_command_takes_time_in_proportion() {
                 args.iter().map(|arg| arg.replace(LAST, &last).replace("=N", &format!("={n}"))).collect();
             on_processor(&case, &args)
         };
-        // On a busy machine even that varies.
+        // On a busy machine even the ratio varies.
         let ratio = || measured(MANY) / measured(FEW).max(20.0);
         let found: Vec<f64> = (0..3).map(|_| ratio()).take_while(|ratio| *ratio > 20.0).collect();
         assert!(found.len() < 3, "{kind:?} {keys}: {args:?} took {found:.1?} times as long with eight times as much");
     }
 }
 
-/// So does the comparison of a manifest with its lockfile.
+/// The comparison of a manifest with its lockfile also takes linear time.
 #[test]
 fn lockfiles_take_time_in_proportion() {
     let measured = |n: usize| {
@@ -132,7 +132,7 @@ fn a_long_chain_is_run() {
     let n = 30_000;
     let (case, last) = (case("chain", Kind::Chain, n, ""), format!("many.P{}", n - 1));
     let (stdout, stderr, code) = run(&case, &["plan", "--passes", &last]);
-    // The pipeline, the steps, and that they are many.
+    // The pipeline, the steps, and a note that there are many.
     assert_eq!((stdout.lines().count(), code), (n + 2, 0), "{stderr}");
     let (_, stderr, code) = run(&case, &["run", "small.py", "-o", "out.py", "--passes", &last]);
     let ran = stderr.lines().filter(|line| line.starts_with("many.P")).count();
@@ -140,7 +140,7 @@ fn a_long_chain_is_run() {
     assert_eq!(run(&case, &["check"]).2, 0);
 }
 
-/// Names and texts longer than what the standard library can pad a cell to.
+/// Names and texts longer than the widths that the standard library can pad to.
 #[test]
 fn names_and_texts_of_any_length() {
     let case = case("wide", Kind::Wide, 100_000, "");
@@ -157,7 +157,7 @@ fn names_and_texts_of_any_length() {
     for args in commands {
         let (stdout, stderr, code) = run(&case, args);
         let longest = stdout.lines().chain(stderr.lines()).map(|line| line.chars().count()).max().unwrap_or(0);
-        // What explains one thing has it whole.
+        // Commands that explain one item do not cut it.
         let most = if args[0] == "explain" || args[0] == "plan" { usize::MAX } else { 3_000 };
         assert!(code == 0 && longest < most, "{:?}: {code}, {longest}\n{}", args[0], &stderr[..stderr.len().min(500)]);
         assert!(args[0] == "check" || (stdout + &stderr).contains('…'), "{}", args[0]);

@@ -1,4 +1,4 @@
-//! Libraries that `PASSHOST_LLVM` names, and that are something else.
+//! Tests of files in `PASSHOST_LLVM` that are not an LLVM library.
 
 use super::Case;
 use super::bad_plugins::example;
@@ -19,7 +19,7 @@ class Module:
         return y
 ";
 
-/// While it is loaded, it ends the process in several ways, or does not end. That is found out in another process.
+/// A library that ends the process while it is loaded, in several ways, or hangs. A separate process detects this.
 #[test]
 fn a_library_that_misbehaves_while_it_is_loaded_is_named() {
     let case = Case::empty("llvm_misbehaves").file("passes.toml", "").file("m.py", DOUBLE);

@@ -1,4 +1,4 @@
-//! The lockfile: when it is written, what it says, what it refuses.
+//! Tests of the lockfile: when it is written, what it contains, and what it refuses.
 
 use super::odd::{FILE, shared_target};
 use super::{Case, root};
@@ -17,7 +17,7 @@ pub(super) fn text(path: &Path) -> String {
     std::fs::read_to_string(path).expect("a text")
 }
 
-/// The first run writes it, the next one leaves it; then the plugin changes.
+/// The first run writes the lockfile, and the next one does not. Then the plugin changes.
 #[test]
 fn lock_and_change() {
     let case = Case::new("lock_and_change").odd(&[OPS]);
@@ -41,7 +41,7 @@ fn lock_and_change() {
     case.golden(&generic(&all));
 }
 
-/// Without the target triple of this system.
+/// Replaces the target triple of this system.
 fn generic(text: &str) -> String {
     let triple = |line: &str| {
         let (key, rest) = line.split_once(" = \"")?;
@@ -50,7 +50,7 @@ fn generic(text: &str) -> String {
     text.lines().map(|line| triple(line).unwrap_or_else(|| line.to_string()) + "\n").collect()
 }
 
-/// Every command that reads plugins refuses a changed one, before it reads what that says of itself.
+/// Every command that reads plugins refuses a changed one before it reads its metadata.
 #[test]
 fn locked_everywhere() {
     let case = Case::new("locked_everywhere").odd(&[OPS]);
@@ -68,14 +68,14 @@ fn locked_everywhere() {
         assert!(stderr.contains("is not the plugin of passes.lock: its sha256 is "), "{args:?}: {stderr}");
         assert!(case.run(&args[..args.len() - 1], b"").2 == 0, "{args:?} without --locked");
     }
-    // A section that is damaged is not even looked at.
+    // A damaged section is not even read.
     let mut bytes = std::fs::read(case.path(FILE)).expect("the library");
     let at = bytes.windows(3).position(|window| window == b"odd").expect("its name");
     bytes[at..at + 3].copy_from_slice(b"\xff\xff\xff");
     std::fs::write(case.path(FILE), bytes).expect("the library");
     let (_, stderr, _) = case.run(&["list", "--locked"], b"");
     assert!(stderr.contains("is not the plugin of passes.lock: its sha256 is "), "{stderr}");
-    // A file that is no library is called so, whatever its hash.
+    // A file that is not a library is reported as such, whatever its hash.
     let case = case.file(FILE, "text");
     let (_, stderr, _) = case.run(&["list", "--locked"], b"");
     assert!(stderr.contains("is not a shared library"), "{stderr}");
@@ -99,7 +99,7 @@ fn locked_with_other_entries() {
     case.golden(&(fewer + &more));
 }
 
-/// Made on another system: the hash for this one is missing, and comes beside the other.
+/// A lockfile from another system lacks the hash for this one, which is then added.
 #[test]
 fn a_lockfile_of_another_system() {
     let case = Case::new("a_lockfile_of_another_system").odd(&[]);
@@ -115,7 +115,7 @@ fn a_lockfile_of_another_system() {
     let lock = text(&case.path("passes.lock"));
     assert!(lock.contains("sparc-sun-solaris") && lock.contains(&line), "{lock}");
     assert_eq!(case.run(&["list", "--locked"], b"").2, 0);
-    // Another version is another plugin on every system.
+    // Another version is a change on every system.
     let case = case.file("passes.lock", lock.replace("version = \"0.1.0\"", "version = \"0.0.9\""));
     let (stdout, ..) = case.run(&["lock"], b"");
     assert!(stdout.contains("odd: version 0.0.9 -> 0.1.0"), "{stdout}");
@@ -126,7 +126,7 @@ pub(super) const SOURCE: &str = "plugin_api::export_plugin! { /** Does nothing. 
                       use plugin_api::prelude::*;\n\
                       fn nothing(body: &Body, _: &Ctx) -> Result<Body, PassError> { Ok(body.clone()) }\n";
 
-/// A manifest with the crate `mine`, whose package has a name of its own since all build into one target folder.
+/// Creates a manifest with the crate `mine`. Its package has a unique name, because all tests build in one target folder.
 pub(super) fn mine(name: &'static str, source: &str) -> Case {
     let cargo_toml = format!(
         "[package]\nname = \"mine_{name}\"\nversion = \"0.1.0\"\nedition = \"2024\"\n[lib]\ncrate-type = [\"cdylib\"]\n\
@@ -147,7 +147,7 @@ pub(super) fn built(case: &Case, args: &[&str]) -> (String, i32) {
     (stdout + &stderr, code)
 }
 
-/// A crate is pinned by what it is made of, and refused before it is built.
+/// A crate is pinned by its inputs, and a changed one is refused before it is built.
 #[test]
 fn sources_of_a_crate_are_locked() {
     let case = mine("sources", SOURCE);
@@ -156,7 +156,7 @@ fn sources_of_a_crate_are_locked() {
     assert_eq!((said.as_str(), code), ("passes.lock written: 1 plugin\n", 0));
     let lock = text(&case.path("passes.lock"));
     assert!(lock.contains("from = \"crate mine\"") && lock.contains("sources = \""), "{lock}");
-    // What is not built into the library does not count.
+    // Files that are not built into the library do not count.
     std::fs::write(case.path("mine/notes.txt"), "later").expect("a file");
     assert_eq!(command(&["list", "--locked"]).1, 0);
 
@@ -175,7 +175,7 @@ fn sources_of_a_crate_are_locked() {
     assert!(said.starts_with("mine_sources: digest of its sources "), "{said}");
 }
 
-/// So is what it includes from elsewhere, and what its build script names.
+/// Files that a crate includes from elsewhere, and inputs that its build script declares, are locked as well.
 #[test]
 fn other_inputs_of_a_crate_are_locked() {
     let case = mine("inputs", &format!("{SOURCE}const _: &str = include_str!(\"../data/table.txt\");\n"));
@@ -198,7 +198,7 @@ fn other_inputs_of_a_crate_are_locked() {
         let (told, code) = built(&case, &["lock"]);
         assert!(code == 0 && told.contains(&format!("mine_inputs: {name}, which its build reads changed")), "{told}");
     }
-    // Cargo puts back what somebody wrote over.
+    // Cargo restores an overwritten library.
     let library = shared_target().join("debug/libmine_inputs.so");
     std::fs::remove_file(&library).expect("a library");
     std::fs::write(&library, "another").expect("a file");
@@ -208,7 +208,7 @@ fn other_inputs_of_a_crate_are_locked() {
     }
 }
 
-/// The manifest may be named in any way, whatever it says of paths.
+/// The manifest may be given by any path, and may contain absolute ones.
 #[test]
 fn absolute_paths_are_locked() {
     let case = Case::new("absolute").odd(&[]);
@@ -224,7 +224,7 @@ fn absolute_paths_are_locked() {
     assert!(stdout.contains("is up to date"), "{stdout}");
 }
 
-/// Nobody waits for the writer of a pipe.
+/// Reading a pipe could wait forever.
 #[cfg(unix)]
 #[test]
 fn a_lockfile_that_is_no_file() {
@@ -238,7 +238,7 @@ fn a_lockfile_that_is_no_file() {
     case.golden(&all);
 }
 
-/// What it cannot write is a warning; what it reads is checked all the same.
+/// If the lockfile cannot be written, that is a warning; it is still checked.
 #[test]
 fn a_lockfile_that_is_read_only() {
     let case = Case::new("a_lockfile_that_is_read_only").odd(&[OPS]);
@@ -262,13 +262,13 @@ fn a_folder_that_is_read_only() {
     std::fs::set_permissions(case.path("fixed"), PermissionsExt::from_mode(0o555)).expect("a mode");
     let (stderr, code) = run(&case, &["--manifest", "fixed/passes.toml"]);
     assert_eq!(code, 0, "{stderr}");
-    // Whoever may write everything may write this.
+    // An administrator can write it anyway.
     let written = case.path("fixed/passes.lock").exists();
     assert_eq!(stderr.contains("warning: lockfile fixed/passes.lock cannot be written"), !written, "{stderr}");
     std::fs::set_permissions(case.path("fixed"), PermissionsExt::from_mode(0o755)).expect("a mode");
 }
 
-/// Line and remedy for each way in which it can be damaged.
+/// The line and the remedy for each kind of damage.
 #[test]
 fn a_damaged_lockfile() {
     let case = Case::new("a_damaged_lockfile").odd(&[]);
@@ -302,7 +302,7 @@ fn a_damaged_lockfile() {
     case.golden(&all);
 }
 
-/// Hashes are remembered in the user's cache folder, and `--locked` does not rely on them.
+/// Hashes are cached in the user's cache folder, and `--locked` does not rely on them.
 #[test]
 fn hashes_are_remembered() {
     let case = Case::new("hashes").odd(&[]);
@@ -313,7 +313,7 @@ fn hashes_are_remembered() {
         let file = folder.flatten().map(|entry| entry.path()).find(|path| path.is_file())?;
         Some((text(&file), file))
     };
-    // Nothing is remembered of a file that changed a moment ago, so wait until it is old enough.
+    // The hash of a recently changed file is not cached, so wait until it is old enough.
     let (said, file) = loop {
         assert_eq!(run(&case, &[]).1, 0);
         if let Some(found) = memory() {

@@ -1,4 +1,5 @@
-//! `--locked` covers what cargo reads, and knows the library that it built; commands that build nothing run nothing.
+//! Tests that `--locked` covers all inputs of cargo and recognizes the library that it built, and that commands that build nothing run no
+//! code.
 
 use super::Case;
 use super::lock::{SOURCE, built, mine, text};
@@ -8,10 +9,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::{Duration, SystemTime};
 
-/// Where programs leave a mark when they run.
+/// File that programs create when they run.
 const MARK: &str = "ran";
 
-/// A program that leaves a mark, and then does what it is asked.
+/// Writes a program that creates the mark, and then runs its arguments.
 fn marking(case: &Case, name: &str) {
     use std::os::unix::fs::PermissionsExt;
     let script = format!("#!/bin/sh\ntouch '{}'\nexec \"$@\"\n", case.path(MARK).display());
@@ -19,11 +20,11 @@ fn marking(case: &Case, name: &str) {
     std::fs::set_permissions(case.path(name), PermissionsExt::from_mode(0o755)).expect("a mode");
 }
 
-/// A build script that leaves a mark beside the folder of its crate.
+/// A build script that creates the mark next to the folder of its crate.
 const BUILD_SCRIPT: &str = "fn main() {\n    let folder = std::env::var(\"CARGO_MANIFEST_DIR\").expect(\"a folder\");\n    \
                             std::fs::write(folder + \"/../ran\", \"\").expect(\"a mark\");\n}\n";
 
-/// Whether something ran since this was asked last.
+/// Returns true if something ran since the last call.
 fn ran(case: &Case) -> bool {
     std::fs::remove_file(case.path(MARK)).is_ok()
 }
@@ -34,7 +35,7 @@ fn write(case: &Case, name: &str, text: impl AsRef<[u8]>) {
     std::fs::write(path, text).expect("a file");
 }
 
-/// Nothing of what is not locked may run before it is refused.
+/// Checks that crates that differ from the lockfile are refused before any of their code runs.
 fn refused(case: &Case, env: &[(&str, &str)], why: &str) {
     for args in [&["build", "--locked"][..], &["run", "small.py", "--passes", "", "--locked"], &["list", "--locked"]] {
         let mut command = case.command(args);
@@ -73,10 +74,10 @@ fn settings_of_cargo_are_locked() {
     write(&case, "mine/rust-toolchain.toml", "[toolchain]\npath = \"../tools\"\n");
     refused(&case, &[], "cannot be locked: rust-toolchain.toml names the folder ../tools as toolchain");
     std::fs::remove_file(case.path("mine/rust-toolchain.toml")).expect("a file");
-    // What changes nothing in the build does not count.
+    // Settings that do not affect the build are not locked.
     write(&case, "mine/.cargo/config.toml", "[net]\nretry = 3\n[alias]\nb = \"build\"\n[build]\njobs = 1\n");
     fine(&case, &["list", "--locked"]);
-    // Once it is locked, the wrapper itself is, too.
+    // Once it is locked, the content of the wrapper is locked, too.
     write(&case, "mine/.cargo/config.toml", &config);
     fine(&case, &["lock"]);
     fine(&case, &["build", "--locked"]);
@@ -85,7 +86,7 @@ fn settings_of_cargo_are_locked() {
     refused(&case, &[], "/wrap.sh) is ");
 }
 
-/// Files that settings name in any way, and programs that are not there yet.
+/// Files that settings name in any way, and programs that do not exist yet.
 #[test]
 fn files_of_settings_are_locked() {
     let case = mine("named_files", SOURCE);
@@ -100,7 +101,7 @@ fn files_of_settings_are_locked() {
     refused(&case, &[], "/config.toml: my tools/wrap.sh) is ");
     std::fs::remove_file(case.path("mine/my tools/wrap.sh")).expect("a file");
     refused(&case, &[], "cannot be locked: .cargo/config.toml names my tools/wrap.sh, but this file does not exist");
-    // The variable CARGO chooses nobody that builds.
+    // The variable CARGO does not determine which program builds.
     std::fs::remove_dir_all(case.path("mine/.cargo")).expect("a folder");
     marking(&case, "cargo.sh");
     fine(&case, &["lock"]);
@@ -113,7 +114,7 @@ fn files_of_settings_are_locked() {
     }
 }
 
-/// Build scripts run before the library is there: those of crates by path count before anything is built.
+/// Build scripts run before the library exists, so those of path dependencies are checked before anything is built.
 #[test]
 fn crates_by_path_are_locked_before_they_are_built() {
     let case = mine("by_path", SOURCE);
@@ -136,7 +137,7 @@ fn crates_by_path_are_locked_before_they_are_built() {
     refused(&case, &[], "the digest of its sources, manifests and Cargo.lock is ");
 }
 
-/// What sources and build scripts read of the environment is refused before anything runs, on a fresh system, too.
+/// Environment variables that sources and build scripts read are checked before anything runs, even on a new system.
 #[test]
 fn variables_that_a_build_reads_are_locked() {
     let case =
@@ -166,7 +167,7 @@ fn variables_that_a_build_reads_are_locked() {
         }
     }
     assert!(!lock.contains("ZZ_SET") && !lock.contains("CARGO_"), "{lock}");
-    // On another system other variables are read: without a value they count for nothing, and nobody drops them.
+    // On another system other variables are read. Unset ones have no effect, and they are kept in the lockfile.
     let other = lock.replace("ZZ_OF = \"unset\"\n", "ZZ_OTHER = \"unset\"\n");
     write(&case, "passes.lock", &other);
     fine(&case, &["list", "--locked"]);
@@ -189,13 +190,13 @@ fn variables_that_a_build_reads_are_locked() {
     ran(&case);
     let (said, code) = built(&case, &["run", "small.py", "--passes", "", "--locked"]);
     assert!(code == 3 && said.contains("the variable ZZ_SOURCE") && !ran(&case), "{said}");
-    // Without --locked, the library is built again, and the lockfile says so.
+    // Without --locked, the library is rebuilt, and the change in the lockfile is reported.
     let said = fine(&case, &["run", "small.py", "--passes", "", "-o", "out.py"]);
     assert!(said.contains("the variable ZZ_SOURCE, which its build reads changed"), "{said}");
     fine(&case, &["list", "--locked"]);
 }
 
-/// Modules from places where nobody looks for sources, and outside of the crate.
+/// Modules in unusual folders, and outside of the crate.
 #[test]
 fn modules_from_elsewhere_are_locked_before_they_are_built() {
     let places = ["mine/.hidden/a.rs", "mine/src/.hidden/b.rs", "mine/sub/c.rs", "mine/tagged/d.rs", "beside/e.rs"];
@@ -242,7 +243,7 @@ fn age(path: &Path, time: SystemTime) {
     file.set_modified(time).expect("a time");
 }
 
-/// Cargo goes by times; passhost knows what it built.
+/// Cargo compares times, but passhost recognizes the library that it built.
 #[test]
 fn a_library_that_was_written_over_is_built_again() {
     let case = mine("written_over", SOURCE);
@@ -261,7 +262,7 @@ fn a_library_that_was_written_over_is_built_again() {
     assert!(said.contains("mine.Notihng"), "{said}");
     fine(&case, &["build", "--locked"]);
     assert!(fine(&case, &["list", "--locked"]).contains("mine.Nothing"));
-    // Also if it was used without --locked in between.
+    // The same applies if it was used without --locked in between.
     std::fs::write(&file, &bad).expect("a library");
     age(&file, time.modified().expect("a time"));
     fine(&case, &["build"]);
@@ -270,7 +271,7 @@ fn a_library_that_was_written_over_is_built_again() {
     assert!(fine(&case, &["list", "--locked"]).contains("mine.Nothing"));
 }
 
-/// Users who share a target folder each have it built once, and nobody's build is taken for another's.
+/// If several users share a target folder, each gets its own build, and none is mistaken for another.
 #[test]
 fn several_build_the_same_library_again() {
     let case = mine("several", SOURCE);
@@ -291,7 +292,7 @@ fn several_build_the_same_library_again() {
     }
 }
 
-/// Whoever can write to the target folder cannot say what passhost built.
+/// Writing to the target folder is not enough to forge a record of passhost's builds.
 #[test]
 fn records_in_the_target_folder_are_not_believed() {
     let case = mine("forged", SOURCE);
@@ -317,10 +318,10 @@ fn records_in_the_target_folder_are_not_believed() {
         assert!(code == 3 && said.contains("`passhost build --locked` builds it"), "{said}");
         std::fs::remove_file(file.with_file_name(name)).expect("a file");
     }
-    // The test itself can write to the cache folder: then it would be believed.
+    // The test itself can write to the cache folder, where a forged record is trusted.
     std::fs::write(record, &forged).expect("a file");
     assert!(fine(&case, &["list", "--locked"]).contains("mine.Notihng"));
-    // Without a folder for records, everything is built again.
+    // Without a folder for records, everything is rebuilt.
     let mut command = case.command(&["run", "small.py", "--passes", "mine.Nothing", "--locked"]);
     command.env("CARGO_TARGET_DIR", shared_target());
     let (_, stderr, code) = case.finish_without_cache(command);
@@ -362,14 +363,14 @@ fn commands_that_build_nothing() {
     assert!(!fine(&case, &["list"]).contains("warning"));
 }
 
-/// Files that are older than the library are new all the same.
+/// New files are noticed even if they are older than the library.
 #[test]
 fn older_files_are_seen() {
     let case = mine("older_files", SOURCE);
     let old = SystemTime::now() - Duration::from_secs(100_000);
     fine(&case, &["lock"]);
     write(&case, "mine/build.rs", BUILD_SCRIPT);
-    // Before the library, but after what earlier runs of this test left in the shared target folder.
+    // Older than the library, but newer than what earlier runs of this test left in the shared target folder.
     let built = std::fs::metadata(library("older_files")).and_then(|file| file.modified()).expect("a time");
     age(&case.path("mine/build.rs"), built - Duration::from_millis(1));
     let said = fine(&case, &["lock"]);

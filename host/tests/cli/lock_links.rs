@@ -1,11 +1,11 @@
-//! With `--locked`, the dynamic loader opens no library that was not hashed together with a plugin.
+//! Tests that with `--locked`, the dynamic loader opens only libraries that were hashed together with a plugin.
 
 use super::Case;
 use super::lock::{SOURCE, built, mine};
 use super::odd::shared_target;
 use std::process::Command;
 
-/// A library whose constructor leaves a mark in the folder in which it runs.
+/// A library whose constructor creates a file in the current folder.
 const OTHER: &str = "#include <stdio.h>\n__attribute__((constructor)) static void init(void) {\n\
                      FILE *mark = fopen(\"ran\", \"w\");\nif (mark) fclose(mark);\n}\n";
 
@@ -22,7 +22,7 @@ fn compile(case: &Case, file: &str) {
     assert!(command.status().expect("cc runs").success());
 }
 
-/// The plugin, linked with these arguments.
+/// Links the plugin with these arguments.
 fn link(case: &Case, args: &[String]) {
     let lines: String = args.iter().map(|arg| format!("println!(\"cargo:rustc-link-arg={arg}\");")).collect();
     std::fs::write(case.path("mine/build.rs"), format!("fn main() {{ {lines} }}\n")).expect("a build script");
@@ -35,7 +35,7 @@ fn run(case: &Case, args: &[&str]) -> (String, i32) {
     (stdout + &stderr, code)
 }
 
-/// Each command that reads plugins refuses it, names plugin and entry, and loads nothing.
+/// Checks that each command that reads plugins refuses it, names the plugin and the entry, and loads nothing.
 fn refused(case: &Case, entry: &str) {
     let all: [&[&str]; 4] = [
         &["run", "small.py", "--passes", "mine.Nothing", "--locked"],
@@ -73,14 +73,14 @@ fn libraries_that_are_not_of_the_system_are_refused() {
         assert_eq!((code, has_run(&case)), (0, runs), "{entry}: {said}");
         refused(&case, entry);
     }
-    // As a library, it is the same.
+    // A built library is treated the same.
     let library = format!("debug/{}mine_links{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
     let library = shared_target().join(library);
     std::fs::copy(&library, case.path("libmine.so")).expect("the library");
     let case = case.file("passes.toml", "[[plugin]]\npath = \"libmine.so\"\n");
     assert_eq!(run(&case, &["lock"]).1, 0);
     refused(&case, "RUNPATH $ORIGIN");
-    // Without any of this it is loaded.
+    // Without such entries it is loaded.
     let case = case.file("passes.toml", "[[plugin]]\ncrate = \"mine\"\n");
     link(&case, &["-Wl,--no-as-needed".to_string(), "-lm".to_string()]);
     assert_eq!(built(&case, &["lock"]).1, 0);

@@ -1,5 +1,5 @@
-//! With `--locked` nothing runs that was not hashed, whatever happens to the library's path meanwhile. The program `races`
-//! of `passhost-tests` does the same for as long as one likes.
+//! Tests that with `--locked` nothing runs that was not hashed, even if the library's path changes in the meantime. The program `races` of
+//! `passhost-tests` does the same for any length of time.
 
 use super::bad_plugins::{example, good};
 use super::races::{Race, Turns};
@@ -11,13 +11,13 @@ fn nothing_runs_that_was_not_hashed() {
     for turns in Turns::ALL {
         let folder = tempfile::tempdir().expect("a folder");
         let race = Race { passhost, locked: &locked, marks: &marks, folder: folder.path() };
-        // Nobody may mount in some containers.
+        // Some containers do not allow mounts.
         let Some(tally) = race.run(turns, 25).expect("the runs") else { continue };
         assert_eq!((tally.marked, tally.other, tally.done + tally.refused), (0, 0, 25), "{turns}: {tally:?}");
     }
 }
 
-/// The other library does leave its mark, or the test above would say nothing.
+/// The other library does create its mark; otherwise the test above would prove nothing.
 #[test]
 fn what_is_loaded_leaves_a_mark() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -1,4 +1,4 @@
-//! What the host's own instruments write: files, a trace, tables. Goldens without times and resident memory.
+//! Tests of the host's own instruments: files, a trace, tables. The goldens contain neither times nor resident memory.
 
 use super::bad_plugins::example;
 use super::{Case, SMALL, compare, transcript};
@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 const TIDY: &str = "relax.EliminateCommonSubexpr,relax.CanonicalizeBindings,relax.DeadCodeElimination";
 
-/// With a pass that fails, and one that is asked for each function.
+/// Creates a case with a pass that fails, and one that is called on each function.
 fn zoo(name: &'static str) -> Case {
     let libraries = Case::new(name).libraries(&[example("instruments")]).operators();
     let text = std::fs::read_to_string(libraries.path("passes.toml")).expect("a manifest");
@@ -15,12 +15,12 @@ fn zoo(name: &'static str) -> Case {
     libraries.file("passes.toml", format!("{text}[[plugin]]\ncrate = \"{}\"\n", passes.display()))
 }
 
-/// The arguments with what every run has.
+/// Adds the arguments that every run has.
 fn run<'a>(more: &[&'a str]) -> Vec<&'a str> {
     [&["run", "small.py", "-o", "out.py"], more].concat()
 }
 
-/// A run, and every file of the folder `dump`.
+/// Returns the output of a run, and every file in the folder `dump`.
 fn dumped(case: &Case, args: &[&str]) -> String {
     let mut said = case.shown(args, case.command(args), b"");
     let Ok(folder) = std::fs::read_dir(case.path("dump")) else { return said };
@@ -39,21 +39,21 @@ fn dump_to_a_folder() {
     let case = zoo("dump_to_a_folder");
     let passes = format!("zoo.First,{TIDY}");
     let mut said = dumped(&case, &run(&["--passes", &passes, "--dump", "dump"]));
-    // What came before a failure is there.
+    // Files from before a failure exist.
     let args = ["--passes", "zoo.First,zoo.Adds,zoo.Fails,zoo.Adds", "--dump", "dump", "--dump-all"];
     said += &dumped(&case, &run(&args));
-    // A file where the folder would be, and a folder where a file would be.
+    // A file in place of the folder, and a folder in place of a file.
     said += &dumped(&case, &run(&["--passes", "zoo.Adds", "--dump", "small.py/dump"]));
     std::fs::create_dir(case.path("dump/000_zoo.Adds.py")).expect("a folder");
     said += &dumped(&case, &run(&["--passes", "zoo.Adds", "--dump", "dump"]));
-    // That costs neither the result nor what else is said, whatever comes after it.
+    // This affects neither the result nor other output, whatever comes after it.
     assert!(case.path("out.py").exists());
     said += &dumped(&case, &run(&["--passes", "zoo.Adds,zoo.Adds,zoo.Fails", "--dump", "dump"]));
     said += &dumped(&case, &run(&["--passes", "zoo.Adds", "--dump-all"]));
     compare("plugins", case.name, &said);
 }
 
-/// The trace as lines of events without their times, each checked to end behind its begin.
+/// Returns the events of the trace as lines without times, after checking that each ends after it begins.
 fn events(case: &Case) -> Vec<Value> {
     let text = std::fs::read_to_string(case.path("trace.json")).expect("a trace");
     let trace: Value = serde_json::from_str(&text).expect("valid JSON");
@@ -66,7 +66,7 @@ fn events(case: &Case) -> Vec<Value> {
     events
 }
 
-/// Whether a span lies in another one.
+/// Returns true if a span is inside another one.
 fn lies_in(inner: &Value, outer: &Value) -> bool {
     let times = |span: &Value| (span["ts"].as_f64().unwrap_or(-1.0), span["dur"].as_f64().unwrap_or(-1.0));
     let ((inner, short), (outer, long)) = (times(inner), times(outer));
@@ -101,14 +101,14 @@ fn trace_of_a_run() {
         let _ = writeln!(said);
         std::fs::remove_file(case.path("trace.json")).expect("can be removed");
     }
-    // Told before anything runs; and beside what stopped the run.
+    // Reported before anything runs, and together with the error that stopped the run.
     let args = run(&["--passes", "zoo.First", "--trace", "nowhere/trace.json"]);
     said += &case.shown(&args, case.command(&args), b"");
     assert!(!case.path("nowhere").exists());
     compare("plugins", case.name, &said);
 }
 
-/// What the other instruments do around a pass is not in its time.
+/// The time of a pass excludes what the other instruments do around it.
 #[test]
 fn the_clock_of_passes_begins_last_and_ends_first() {
     let case = zoo("clock");
@@ -125,7 +125,7 @@ fn the_clock_of_passes_begins_last_and_ends_first() {
     assert_eq!(called("run_after"), ["timing", "memory", "zoo.Recorder"]);
 }
 
-/// Functions that are worth several threads.
+/// Returns functions that are worth several threads.
 fn many() -> String {
     let tensor = "R.Tensor((2, 3), dtype=\"float32\")";
     let mut text = "@I.ir_module\nclass Module:\n".to_string();
@@ -139,7 +139,7 @@ fn many() -> String {
     text
 }
 
-/// Each function is a span of the thread that had it, inside of its stretch and pass.
+/// Each function is a span of its thread, inside its stretch and pass.
 #[test]
 fn trace_of_several_threads() {
     let case = Case::new("threads").standard().file("small.py", many());
@@ -147,12 +147,12 @@ fn trace_of_several_threads() {
     let traced = || {
         let (_, stderr, code) = case.run(&args, b"");
         assert_eq!(code, 0, "{stderr}");
-        // The sum over all threads is that of one.
+        // The sum over all threads equals that of one.
         let sum = stderr.lines().find(|line| line.contains("calls unwrapped")).unwrap_or_default();
         assert_eq!(sum.split_whitespace().last(), Some((300 * 60).to_string().as_str()), "{stderr}");
         events(&case)
     };
-    // On a busy machine one thread may be done before the others wake up, but not each time.
+    // On a busy machine one thread may be done before the others wake up, but not every time.
     let shared =
         |events: &Vec<Value>| events.iter().any(|span| span["cat"] == "stretch" && span["tid"].as_u64() > Some(1));
     let events = (0..20).map(|_| traced()).find(shared).expect("other threads have some");
@@ -179,7 +179,7 @@ fn statistics_of_passes() {
     let case = zoo("statistics_of_passes");
     let passes = format!("zoo.Adds,{TIDY},zoo.Adds,{TIDY},zoo.Second");
     let mut said = String::new();
-    // Those of a pass that fails are forgotten; those of an instrument are under its own name.
+    // Counters of a failing pass are dropped. Those of an instrument have its own name.
     let runs: [&[&str]; 3] = [
         &["--passes", &passes, "--statistics"],
         &["--passes", "zoo.Second,zoo.Fails", "--statistics", "--instrument", "zoo.Recorder{talks=true}"],
@@ -212,7 +212,7 @@ fn groups_that_were_formed() {
     assert_eq!((code, line.split_whitespace().last()), (0, Some("1")), "{stderr}");
 }
 
-/// Bytes of bodies are the same everywhere; resident memory is not.
+/// The bytes of bodies are the same everywhere, but resident memory is not.
 #[cfg(target_pointer_width = "64")]
 #[test]
 fn memory_of_passes() {
@@ -242,14 +242,14 @@ fn memory_of_passes() {
     compare("plugins", case.name, &transcript(&args, (stdout, cleaned, code)));
 }
 
-/// As the passes go, before the summary.
+/// Modules are printed when the pass runs, before the summary.
 #[test]
 fn modules_printed_by_a_pass() {
     let case = zoo("modules_printed_by_a_pass");
     let passes = "PrintIR{header=\"as it came\"},relax.EliminateCommonSubexpr,transform.PrintIR,transform.PrintIR{header=\"two\\nlines\"}";
     let args = run(&["--passes", passes]);
     compare("plugins", case.name, &case.shown(&args, case.command(&args), b""));
-    // For programs it is a line like everything else.
+    // For programs, it is a line of JSON like everything else.
     let args = [&args[..], &["--message-format", "json"]].concat();
     let (_, stderr, code) = case.run(&args, b"");
     let lines = stderr.lines().map(|line| serde_json::from_str::<Value>(line).expect("a line of JSON"));
@@ -258,7 +258,7 @@ fn modules_printed_by_a_pass() {
     assert!(printed[2].starts_with("# transform.PrintIR: two\n# lines\n# from tvm"), "{}", printed[2]);
 }
 
-/// What `--help` teaches of all this.
+/// The help texts of these instruments.
 #[test]
 fn help_of_instruments() {
     let case = Case::new("help_of_instruments");

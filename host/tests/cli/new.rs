@@ -1,4 +1,4 @@
-//! `passhost new`, and what `docs/writing-a-pass.md` says to do with it, done as it says.
+//! Tests of `passhost new`, by following the steps in `docs/writing-a-pass.md`.
 
 use super::{Case, root};
 use std::path::{Path, PathBuf};
@@ -20,18 +20,18 @@ enum Step {
         old: String,
         new: String,
     },
-    /// What the last command said, on either stream.
+    /// Text in the output of the last command.
     Says(String),
 }
 
-/// The indented blocks of a page as steps; the line above a block says what it is.
+/// Parses the indented blocks of a page as steps. The line above a block determines its kind.
 fn steps(page: &str) -> Vec<Step> {
     let (mut steps, mut title, mut block) = (Vec::new(), "", String::new());
     let mut replaced: Option<(String, String)> = None;
     let file = |title: &str| title.split('`').nth(1).expect("a file in the line above a block").to_string();
     let mut fenced = false;
     for line in page.lines().chain(["end"]) {
-        // What is between fences is only to be read.
+        // Fenced blocks are only for reading.
         let fence = line.starts_with("```");
         fenced ^= fence;
         if fenced || fence {
@@ -64,8 +64,8 @@ fn steps(page: &str) -> Vec<Step> {
     steps
 }
 
-/// Cargo's settings of this workspace, so that what others wrote is not built again. The crates of this workspace are, because
-/// the new crate is not part of it. They are built without optimization: that takes a third of the time.
+/// Returns cargo settings that match those of this workspace, so that dependencies are not rebuilt. The crates of this workspace are rebuilt,
+/// because the new crate is not part of it. Building them without optimization takes a third of the time.
 pub(crate) fn cargo_config() -> String {
     let manifest = std::fs::read_to_string(root().join("Cargo.toml")).expect("the workspace manifest");
     let profile = manifest.split("[profile.dev]").nth(1).expect("a profile");
@@ -75,7 +75,7 @@ pub(crate) fn cargo_config() -> String {
     format!("[profile.dev]\n{own}\n[profile.dev.package.\"*\"]\n{others}\n{ours}\n[net]\noffline = true\n")
 }
 
-/// The target folder of this workspace.
+/// Returns the target folder of this workspace.
 pub(crate) fn target() -> PathBuf {
     let bin = Path::new(env!("CARGO_BIN_EXE_passhost"));
     bin.ancestors().nth(2).expect("a target folder").to_path_buf()
@@ -130,7 +130,7 @@ fn a_new_plugin_is_made_tested_and_changed_as_the_page_says() {
                     let both = format!("exit code {code}\n== stdout\n{stdout}== stderr\n{stderr}");
                     transcript.push_str(&format!("$ {command}\n{}\n", without_builds(&both)));
                 }
-                // The versions that are here already.
+                // Use the versions that are already available.
                 if command.starts_with("passhost new") {
                     let lock = root().join("Cargo.lock");
                     std::fs::copy(lock, case.path("my-passes/Cargo.lock")).expect("the lock file");
@@ -143,8 +143,8 @@ fn a_new_plugin_is_made_tested_and_changed_as_the_page_says() {
     case.golden(&format!("{transcript}out.py\n{out}"));
 }
 
-/// In a target folder that is shared with this workspace, these would overwrite the libraries of its own plugins, which
-/// cargo takes for other crates. The tests then have them built as the manifest says. The template, which is a crate of
+/// Removes the dependencies on other plugins. In a target folder shared with this workspace, they would overwrite the libraries of its
+/// plugins, which cargo considers other crates. The tests then have them built according to the manifest. The template, which is a crate of
 /// this workspace, is tested with them.
 fn without_other_plugins(manifest: &Path) {
     let text = std::fs::read_to_string(manifest).expect("the manifest of the crate");
@@ -153,7 +153,7 @@ fn without_other_plugins(manifest: &Path) {
     std::fs::write(manifest, kept.join("\n") + "\n").expect("the manifest of the crate");
 }
 
-/// Without what differs from build to build.
+/// Removes what differs between builds.
 fn without_builds(text: &str) -> String {
     let differs = |line: &&str| {
         let key = line.split_whitespace().next();
@@ -162,7 +162,7 @@ fn without_builds(text: &str) -> String {
     text.lines().filter(|line| !differs(line)).map(|line| format!("{line}\n")).collect()
 }
 
-/// Names that start with a dot, and what is made by using the crate, are no part of the template.
+/// Lists the files of the template, without names that start with a dot, and files created by using the crate.
 fn files(folder: &Path, below: &str, out: &mut Vec<String>) {
     for entry in std::fs::read_dir(folder.join(below)).expect("a folder").flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
@@ -176,7 +176,7 @@ fn files(folder: &Path, below: &str, out: &mut Vec<String>) {
     out.sort();
 }
 
-/// A file that is added to the template must be written, too.
+/// A file that is added to the template must also be written by the command.
 #[test]
 fn a_new_plugin_has_all_files_of_the_template() {
     let case = Case::new("new_files");
@@ -212,7 +212,7 @@ fn where_the_api_comes_from() {
     assert_eq!(code, 0, "{stderr}");
     assert!(read("deep/er/Cargo.toml").contains("path = \"../../passhost/plugin-api\""));
 
-    // The name is that of the folder, as with `cargo new`; the other way round it is said in words of its own.
+    // The name is that of the folder, as with `cargo new`. The other direction has its own message.
     let (stdout, stderr, code) = case.run(&["new", "some/folder/my-passes", "--api", "passhost"], b"");
     assert_eq!(code, 0, "{stderr}");
     assert!(stdout.contains("cd some/folder/my-passes"), "{stdout}");
@@ -229,7 +229,7 @@ fn where_the_api_comes_from() {
     assert!(read("three/.gitignore").ends_with("/passhost\n"));
 }
 
-/// Whenever it is killed, the folder is whole or not there, and the same command makes it.
+/// Whenever the command is killed, the folder is complete or missing, and running it again creates it.
 #[test]
 fn a_command_that_is_killed_leaves_no_part_of_a_crate() {
     let case = Case::new("new_killed");
@@ -242,7 +242,7 @@ fn a_command_that_is_killed_leaves_no_part_of_a_crate() {
         std::thread::sleep(std::time::Duration::from_micros(700 * turn));
         child.kill().expect("it is a child");
         child.wait().expect("it ends");
-        // Its child ends with it, a moment later.
+        // The child process ends with it, a moment later.
         std::thread::sleep(std::time::Duration::from_millis(50));
         if folder.exists() {
             for file in ["Cargo.toml", "passes.toml", "src/share_calls.rs", "tests/goldens/share_calls.txt"] {

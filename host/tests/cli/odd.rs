@@ -1,14 +1,14 @@
-//! The plugin of `odd/lib.rs`, built once for all tests.
+//! The plugin in `odd/lib.rs`, built once for all tests.
 
 use super::{Case, root};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// File of the library in a case.
+/// File name of the library in a case.
 pub(crate) const FILE: &str = "libodd.so";
 
-/// The built library.
+/// Returns the built library.
 fn library() -> &'static Path {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
     LIBRARY.get_or_init(|| {
@@ -22,7 +22,7 @@ fn library() -> &'static Path {
         );
         write(&folder.join("Cargo.toml"), &manifest);
         write(&folder.join("src/lib.rs"), include_str!("odd/lib.rs"));
-        // The versions that are here already.
+        // Use the versions that are already available.
         std::fs::copy(root().join("Cargo.lock"), folder.join("Cargo.lock")).expect("the lock file");
         let target = shared_target();
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
@@ -35,13 +35,13 @@ fn library() -> &'static Path {
     })
 }
 
-/// The target folder of crates outside the workspace: what they depend on is built once.
+/// Returns the target folder for crates outside of the workspace, so that their dependencies are built once.
 pub(crate) fn shared_target() -> PathBuf {
     let bin = Path::new(env!("CARGO_BIN_EXE_passhost")).parent().expect("a folder");
     bin.parent().expect("a target folder").join("readme")
 }
 
-/// A file that is as it should be stays as old as it is.
+/// Writes a file only if its content differs, to keep its time stamp.
 fn write(path: &Path, text: &str) {
     if std::fs::read_to_string(path).ok().as_deref() != Some(text) {
         std::fs::write(path, text).expect("a file");
@@ -49,7 +49,7 @@ fn write(path: &Path, text: &str) {
 }
 
 impl Case {
-    /// With the library in the folder of the case, listed before crates of this workspace.
+    /// Adds the library to the folder of the case, and lists it before crates of this workspace.
     pub(crate) fn odd(self, folders: &[&str]) -> Case {
         let case = self.crates(folders);
         std::fs::copy(library(), case.path(FILE)).expect("a copy");
@@ -57,14 +57,14 @@ impl Case {
         case.file("passes.toml", format!("[[plugin]]\npath = \"{FILE}\"\n{crates}"))
     }
 
-    /// Another build of the library, as far as a hash can tell.
+    /// Changes the hash of the library, like another build.
     pub(crate) fn touch_odd(&self) {
         let mut bytes = std::fs::read(self.path(FILE)).expect("the library");
         bytes.push(0);
         std::fs::write(self.path(FILE), bytes).expect("the library");
     }
 
-    /// A run with ODD set.
+    /// Returns a command with the variable ODD.
     pub(crate) fn odd_command(&self, odd: &str, args: &[&str]) -> Command {
         let mut command = self.command(args);
         command.env("ODD", odd);

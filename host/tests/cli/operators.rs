@@ -1,4 +1,4 @@
-//! Operators are found, explained and listed.
+//! Tests that operators are found, explained and listed.
 
 use super::*;
 
@@ -19,7 +19,7 @@ fn operators_are_explained() {
     case.says_with(commands, &[], without_files);
 }
 
-/// The list has each operator with its call, as text and as JSON.
+/// The list contains each operator with its call, as text and as JSON.
 #[test]
 fn operators_are_listed() {
     let case = Case::new("operators_are_listed").standard();
@@ -40,7 +40,7 @@ fn operators_are_listed() {
     assert_eq!(names, in_json);
 }
 
-/// A crate that is not built keeps no operator of another plugin from being shown.
+/// A crate that is not built does not prevent operators of other plugins from being shown.
 #[test]
 fn operators_are_shown_beside_a_crate_that_is_not_built() {
     let case = Case::new("beside").standard();
@@ -62,7 +62,7 @@ fn operators_are_shown_beside_a_crate_that_is_not_built() {
     assert!(code != 0 && found.is_empty(), "{found}");
 }
 
-/// Where the library is, differs from machine to machine.
+/// Removes paths of libraries, which differ between machines.
 fn without_files(text: String) -> String {
     let line =
         |line: &str| if line.starts_with("file ") { "file       ...\n".to_string() } else { format!("{line}\n") };

@@ -1,4 +1,4 @@
-//! What is at the path of the output keeps what it is.
+//! Tests that an existing destination of the output keeps its kind.
 
 use super::{Case, SMALL};
 use std::io::Read;
@@ -37,7 +37,7 @@ fn a_link_stays_and_leads_to_the_result() {
     }
 }
 
-/// The result, the trace and dumped modules spare what the run is made of, whatever name they have for it.
+/// The result, the trace and dumped modules do not overwrite files that the run reads, by whatever name.
 #[test]
 fn what_the_run_reads_is_not_overwritten() {
     let case = Case::new("spared").odd(&[]).file("late.txt", "");
@@ -146,7 +146,7 @@ fn a_file_that_is_read_only_stays_so() {
     let case = case("read_only").file("out.py", "old");
     std::fs::set_permissions(case.path("out.py"), PermissionsExt::from_mode(0o400)).expect("a mode");
     let (said, code) = write(&case, "out.py");
-    // Whoever may write everything may write this.
+    // An administrator can write it anyway.
     match text(&case.path("out.py")) == "old" {
         true => assert!(code == 2 && said.contains("cannot be written"), "{said}"),
         false => assert_eq!(code, 0, "{said}"),
@@ -187,7 +187,7 @@ fn a_failed_step_leaves_no_file_beside_a_device() {
     assert!(!Path::new("/dev/null.failed").exists());
 }
 
-/// One file has one content: the result and the trace cannot both go there, by whatever name.
+/// The result and the trace cannot both go to one file, by whatever name.
 #[test]
 fn the_trace_has_a_file_of_its_own() {
     let case = case("trace").file("one.py", "old");
@@ -215,7 +215,7 @@ fn the_trace_has_a_file_of_its_own() {
     }
 }
 
-/// A full disk is neither the request's fault nor the module's.
+/// A full disk is the fault of neither the request nor the module.
 #[test]
 #[cfg(target_os = "linux")]
 fn output_that_cannot_be_written_in_the_end() {
@@ -238,7 +238,7 @@ fn output_that_cannot_be_written_in_the_end() {
     assert_eq!(text(&case.path("small.py")), SMALL);
 }
 
-/// Each file that a command writes, where the disk has no room: a limit of the sizes of files is such a disk.
+/// Each file that a command writes, on a full disk, which is simulated by a limit on file sizes.
 #[test]
 #[cfg(target_os = "linux")]
 fn files_that_have_no_room() {
@@ -268,7 +268,7 @@ fn files_that_have_no_room() {
     }
 }
 
-/// A folder for temporary files that is not there is named, and so is the variable.
+/// If the folder for temporary files is missing, the message names it and its variable.
 #[test]
 #[cfg(target_os = "linux")]
 fn no_folder_for_temporary_files() {
@@ -282,7 +282,7 @@ fn no_folder_for_temporary_files() {
     );
 }
 
-/// Files of other formats are not written under their names.
+/// Files are not written under the extensions of other formats.
 #[test]
 #[cfg(target_os = "linux")]
 fn names_of_other_formats() {
@@ -299,7 +299,7 @@ fn names_of_other_formats() {
     }
 }
 
-/// What nobody can get is never a success: neither of a run, nor of a list, nor of help.
+/// Output that cannot be delivered is never a success: neither of a run, nor of a list, nor of help.
 #[test]
 fn standard_output_that_is_closed() {
     let case = case("closed");
@@ -324,17 +324,17 @@ fn standard_output_that_is_closed() {
         let (stderr, code) = shell(&format!("\"$PASSHOST\" {command} >&-"));
         assert_eq!(code, Some(4), "{command}: {stderr}");
         assert!(stderr.contains("it was closed when passhost began"), "{command}: {stderr}");
-        // A reader that goes away wants no message.
+        // There is no message if the reader closes the pipe.
         let script = format!("{{ sleep 0.2; \"$PASSHOST\" {command}; echo code $? >&2; }} | true");
         let (stderr, _) = shell(&script);
         assert_eq!(stderr, "code 4\n", "{command}");
     }
-    // Where nothing is to be printed, nothing is lost.
+    // Nothing is lost if nothing is to be printed.
     assert_eq!(shell("\"$PASSHOST\" run small.py --passes '' -o out.py >&-").1, Some(0));
     assert!(text(&case.path("out.py")).contains("R.multiply(lv, lv1)"));
 }
 
-/// What is wrong with the path of the output is found before the passes run.
+/// An invalid output path is found before the passes run.
 #[test]
 fn names_that_no_file_can_have() {
     let case = case("long_names");
@@ -343,19 +343,19 @@ fn names_that_no_file_can_have() {
     assert_eq!(code, 2, "{said}");
     assert!(said.contains("no file can be called that: "), "{said}");
     assert_eq!(write(&case, &"x".repeat(255)).1, 0);
-    // The module before a failed step has a name that is a little shorter.
+    // The module before a failed step gets a slightly shorter name.
     let output = passhost::files::Output::look(&case.path(&format!("{}.py", "π".repeat(126)))).expect("a good name");
     let failed = output.failed().expect("a file of its own");
     let name = failed.file_name().expect("a name").to_string_lossy().into_owned();
     assert!(name.len() <= 255 && name.ends_with("π.failed.py"), "{name}");
 }
 
-/// The system has its own words for what is scarce.
+/// The message of the system names the scarce resource.
 #[test]
 #[cfg(target_os = "linux")]
 fn too_many_open_files() {
     let case = case("files");
-    // Which file is one too many depends on the limit; with the lowest ones the program itself is not loaded.
+    // The limit determines which file is one too many. With the lowest limits the program itself cannot be loaded.
     let mut said = String::new();
     for limit in 4..24 {
         let script = format!("ulimit -n {limit}; exec \"$0\" run small.py --passes '' -o out.py");

@@ -1,4 +1,4 @@
-//! `passhost package`: what is in a wheel, and what is refused.
+//! Tests of `passhost package`: the content of a wheel, and what is refused.
 
 use super::{Case, root};
 use base64::Engine as _;
@@ -13,7 +13,7 @@ fn template() -> String {
     root().join("plugins/template").to_string_lossy().into_owned()
 }
 
-/// A command that packages. What it builds is not optimized: that would take most of the time, and no test looks at it.
+/// Returns a packaging command. Its builds are not optimized, because that would take most of the time and is not tested.
 fn package(case: &Case, args: &[&str]) -> Command {
     let mut command = case.command(args);
     for (setting, value) in [("OPT_LEVEL", "0"), ("LTO", "off"), ("CODEGEN_UNITS", "16")] {
@@ -22,7 +22,7 @@ fn package(case: &Case, args: &[&str]) -> Command {
     command
 }
 
-/// The one wheel in a folder, and its files by name.
+/// Returns the only wheel in a folder, and its files by name.
 fn wheel(case: &Case, folder: &str) -> (PathBuf, BTreeMap<String, Vec<u8>>) {
     let found: Vec<PathBuf> =
         std::fs::read_dir(case.path(folder)).expect("the folder").flatten().map(|entry| entry.path()).collect();
@@ -58,7 +58,7 @@ fn a_wheel_has_the_library_a_manifest_and_an_entry_point() {
         let hash = URL_SAFE_NO_PAD.encode(Sha256::digest(content));
         assert!(record.contains(&format!("{name},sha256={hash},{}\n", content.len())), "{name}\n{record}");
     }
-    // What pip would unpack is found by its manifest.
+    // The manifest finds the files as pip would unpack them.
     for (name, content) in &files {
         let path = case.path(name);
         std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");

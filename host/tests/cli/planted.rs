@@ -1,12 +1,12 @@
-//! Faults that were planted: `bisect` names pass, function and rewrite, `reduce` makes the module small, and `replay` shows the
-//! fault in another folder.
+//! Tests of planted faults: `bisect` finds the pass, function and rewrite, `reduce` shrinks the module, and `replay` reproduces the fault in
+//! another folder.
 
 use super::bad_plugins::example;
 use super::searches::case_of;
 use super::{Case, root};
 use serde_json::{Value, json};
 
-/// Functions with chains of operators; in each third place there is an `R.nn.relu`. In `second`, one is of another shape.
+/// Returns functions with chains of operators, of which every third is an `R.nn.relu`. In `second`, one has another shape.
 fn chains(length: usize) -> String {
     let chain = |name: &str, dim: usize| {
         let ty = format!("R.Tensor(({dim}, 6), dtype=\"float32\")");
@@ -29,8 +29,7 @@ fn chains(length: usize) -> String {
     format!("@I.ir_module\nclass Module:\n{}{}{}", chain("first", 4), chain("main", 4), chain("second", 5))
 }
 
-/// A fault: the predicate, the pass with its options, and what is found: the function, the rewrite with its place, else the
-/// bindings.
+/// A fault: the predicate, the pass with its options, and the expected result: the function, and the rewrite with its place, or the bindings.
 struct Fault {
     until: &'static str,
     pass: String,
@@ -39,7 +38,7 @@ struct Fault {
     bindings: Option<Vec<String>>,
 }
 
-/// Passes that rewrite each `R.nn.relu`, and do one of them wrong. Each function has `relus` of them.
+/// Returns faults of passes that rewrite each `R.nn.relu`, and do one of them wrong. Each function has `relus` of them.
 fn in_rewrites(places: &[(&'static str, &'static str, usize)]) -> Vec<Fault> {
     let fault = |(until, how, at): &(&'static str, &'static str, usize)| {
         let name = format!("lv{}", 3 * (at - 1) + 1);
@@ -55,7 +54,7 @@ fn in_rewrites(places: &[(&'static str, &'static str, usize)]) -> Vec<Fault> {
     places.iter().map(fault).collect()
 }
 
-/// Other faults.
+/// Returns other faults.
 fn others() -> Vec<Fault> {
     let fault = |until, pass: &str, function, rewrite: Option<(usize, &str)>, bindings: Option<&[&str]>| Fault {
         until,
@@ -91,7 +90,7 @@ fn found(case: &Case, Fault { until, pass, .. }: &Fault, manifest: &str) -> Valu
     serde_json::from_str(&out).expect("JSON")
 }
 
-/// What `bisect` finds, compared with what was planted.
+/// Checks that `bisect` finds the planted fault.
 fn is_found(case: &Case, fault: &Fault, manifest: &str) {
     let found = found(case, fault, manifest);
     let plain = |text: &str| text.replace([' ', '"'], "");
@@ -122,7 +121,7 @@ fn the_rewrite_is_found() {
     assert!(code == 2 && said.contains("`some` is no number of rewrites"), "{said}");
 }
 
-/// Two lockfiles beside their manifests: of three plugins two changed, and one of these does something else now.
+/// Creates two lockfiles next to their manifests: of three plugins two changed, and one of these now behaves differently.
 fn two_locks(case: &Case, how: &str) {
     let built = std::path::Path::new(env!("CARGO_BIN_EXE_passhost")).with_file_name("deps/libpasshost_misbehaves.so");
     let library = std::fs::read(built).expect("the library, which the workspace builds");
@@ -167,13 +166,13 @@ fn a_plugin_that_changed_between_two_locks() {
     assert!(code != 0 && said.contains("libb.so"), "{code} {said}");
 }
 
-/// All twenty, in modules of 300 and more bindings. It takes a minute:
+/// All twenty faults, in modules of 300 and more bindings. Takes a minute:
 /// `cargo test -p passhost --test cli twenty -- --ignored`.
 #[test]
 #[ignore = "takes a minute"]
 fn twenty_planted_faults() {
     let case = case("twenty_planted_faults", 102);
-    // A pass that does wrong from the seventh on needs seven.
+    // A pass that is wrong from the seventh rewrite on needs seven.
     let mut faults = in_rewrites(&[
         ("ill-formed", "type", 1),
         ("ill-formed", "type", 7),
@@ -214,7 +213,7 @@ fn twenty_planted_faults() {
     assert!(small >= 18 && replayed == faults.len() + 1);
 }
 
-/// How many bindings are left.
+/// Returns the number of bindings that are left.
 fn reduced(case: &Case, fault: &Fault, manifest: &str) -> usize {
     let args =
         ["reduce", "m.py", "--manifest", manifest, "--passes", &fault.pass, "--until", fault.until, "-o", "small.py"];
@@ -224,7 +223,7 @@ fn reduced(case: &Case, fault: &Fault, manifest: &str) -> usize {
     small.lines().filter(|line| line.contains(" = R.")).count()
 }
 
-/// Whether the bundle of a failure shows it in a new folder.
+/// Returns true if the bundle of a failure reproduces it in a new folder.
 fn is_replayed(case: &Case, fault: &Fault, manifest: &str) -> bool {
     let validate: &[&str] = if fault.until == "differs" { &["--validate"] } else { &["--deny-unknown-operators"] };
     let run = ["run", "m.py", "-o", "o.py", "--manifest", manifest, "--passes", &fault.pass, "--bundle", "b.json"];

@@ -1,4 +1,4 @@
-//! A plugin that is tried in a process of its own: what that says has limits, and only what it does counts.
+//! Tests of plugins that are tried out in a separate process: their output is limited, and only their behavior counts.
 
 use super::Case;
 use super::bad_plugins::{example, good};
@@ -10,7 +10,7 @@ fn check(case: &Case, env: &[(&str, &str)]) -> (String, i32) {
     (stdout + &stderr, code)
 }
 
-/// Nothing is written to disk for it.
+/// Trying out a plugin writes nothing to disk.
 #[test]
 fn no_temporary_folder_is_needed() {
     let case = Case::new("no_temporary_folder").libraries(&[good()]);
@@ -18,7 +18,7 @@ fn no_temporary_folder_is_needed() {
     assert!(code == 0 && said.contains("no problems"), "{said}");
 }
 
-/// A constructor that says that all is well, in every way that it knows of, and ends the process.
+/// A constructor that forges a success message in every known way, and ends the process.
 #[test]
 fn answers_that_are_forged() {
     let case = Case::new("answers_that_are_forged").libraries(&[example("talks")]);
@@ -32,7 +32,7 @@ fn answers_that_are_forged() {
     assert!(code == 0, "{said}");
 }
 
-/// All is read, little is kept, and one that does not stop is stopped.
+/// All output is read, little is kept, and an endless one is stopped.
 #[test]
 fn floods() {
     let case = Case::new("floods").libraries(&[example("talks")]);
@@ -40,7 +40,7 @@ fn floods() {
     let (said, code) = check(&case, &[("ZOO_TALK", "flood")]);
     assert!(code == 3 && said.contains(" MiB to standard error while it was opened; it said: "), "{said}");
     assert!(said.len() < 10_000 && start.elapsed().as_secs() < 50, "{} bytes", said.len());
-    // What it leaves behind is not waited for.
+    // A process that it leaves behind is not waited for.
     let (said, code) = check(&case, &[("ZOO_TALK", "child")]);
     assert!(code == 0, "{said}");
 }

@@ -1,11 +1,11 @@
-//! The README's session and its smallest plugin, run as it says.
+//! Tests of the README: its session and its smallest plugin are run as described.
 
 use super::new::{cargo_config, target};
 use super::{Case, root};
 use std::path::Path;
 use std::process::Command;
 
-/// Files (`name`, text) and commands of a section, from its indented blocks.
+/// Returns the files (`name`, text) and commands of a section, from its indented blocks.
 fn blocks(section: &str) -> (Vec<(String, String)>, Vec<String>) {
     let (mut files, mut commands) = (Vec::new(), Vec::new());
     let mut title = "";
@@ -37,7 +37,7 @@ fn the_smallest_plugin_runs_as_written() {
     assert_eq!(names, ["Cargo.toml", "src/lib.rs", "passes.toml"]);
     assert!(!commands.is_empty());
 
-    // Beside the clone, which is called passhost.
+    // Next to the clone, which is called passhost.
     let case = Case::new("readme");
     std::fs::create_dir(case.path(".cargo")).expect("a folder");
     let case = case.file(".cargo/config.toml", cargo_config());
@@ -47,7 +47,7 @@ fn the_smallest_plugin_runs_as_written() {
     for (name, text) in files {
         std::fs::write(folder.join(name), text).expect("a file");
     }
-    // The versions that are here already.
+    // Use the versions that are already available.
     std::fs::copy(root().join("Cargo.lock"), folder.join("Cargo.lock")).expect("the lock file");
 
     let bin = Path::new(env!("CARGO_BIN_EXE_passhost")).parent().expect("a folder");
@@ -58,14 +58,14 @@ fn the_smallest_plugin_runs_as_written() {
         shell.env("CARGO_TARGET_DIR", target());
         let (stdout, stderr, code) = case.finish(shell, b"");
         assert_eq!(code, 0, "{line}\n{stderr}");
-        // A build names the plugin, everything else its pass.
+        // The output of a build names the plugin, and that of other commands its pass.
         let name = if line == "passhost build" { "ready  nothing 0.1.0" } else { "acme.Nothing" };
         assert!(format!("{stdout}{stderr}").contains(name), "{line}\n{stdout}{stderr}");
     }
     assert!(folder.join("out.py").is_file());
 }
 
-/// Commands of the README's session, each with the output that it shows.
+/// Returns the commands of the README's session, each with the output shown there.
 fn session(readme: &str) -> Vec<(&str, String)> {
     let block = readme.split("```console\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a session");
     let mut commands: Vec<(&str, String)> = Vec::new();

@@ -1,4 +1,4 @@
-//! Passes that run until nothing changes, and what a run must count.
+//! Tests of passes that run until nothing changes, and of conditions on the counters of a run.
 
 use super::Case;
 
@@ -56,7 +56,7 @@ fn expectations_that_are_met() {
     assert_eq!(case.run(&args, b"").2, 0);
 }
 
-/// A count that is too small, a counter that nothing counted, and a pass that did not run.
+/// A counter that is too small, one that does not exist, and one of a pass that did not run.
 #[test]
 fn expectations_that_are_not_met() {
     let case = standard("expectations_that_are_not_met");
@@ -67,14 +67,14 @@ fn expectations_that_are_not_met() {
     assert!(case.path("out.py").exists());
 }
 
-/// Of a counter that does not exist, nothing is never too much: a slip of the pen would hold for ever.
+/// For a counter that does not exist, an upper limit always holds, so a typo must be reported.
 #[test]
 fn an_expectation_of_a_misspelt_counter() {
     let case = standard("an_expectation_of_a_misspelt_counter");
     let args = ["run", "small.py", "-o", "out.py", "--passes", "relax.EliminateCommonSubexpr"];
     let misspelt = ["--expect", "relax.EliminateCommonSubexpr.bindings mergd<=5"];
     case.check(&[&args[..], &misspelt[..]].concat(), b"");
-    // What a pass counts at times only is 0 at others.
+    // A counter that a pass uses only sometimes is otherwise 0.
     let other = ["--expect", "relax.EliminateCommonSubexpr.loops<=5"];
     assert_eq!(case.run(&[&args[..], &other[..]].concat(), b"").2, 0);
 }
@@ -95,7 +95,7 @@ fn expectations_of_a_plan_that_name_nothing() {
     case.check(&["plan", "--passes", "relax.Normalize", "--expect", "relax.Normalise.bindings>=1"], b"");
 }
 
-/// A repetition without a name has none by which it could be left out.
+/// A repetition without a name cannot be disabled by name.
 #[test]
 fn a_repetition_that_is_disabled() {
     let case = standard("a_repetition_that_is_disabled");
@@ -108,7 +108,7 @@ fn a_repetition_that_is_disabled() {
     case.golden(&shown.join("\n"));
 }
 
-/// Those about passes that are not part of the plan are not checked.
+/// Conditions on passes that are not in the plan are not checked.
 #[test]
 fn expectations_of_the_manifest() {
     let case = standard("expectations_of_the_manifest");
@@ -133,14 +133,14 @@ fn a_config_option_that_nothing_asked_for() {
     case.check(&[&args[..], &["--config", "relax.FuseOps.max_depth=3"]].concat(), b"");
 }
 
-/// With `-v`, a pass that returns another module that is equal is reported.
+/// With `-v`, a pass that returns a different but equal module is reported.
 #[test]
 fn a_pass_that_copies_its_input() {
     let case = Case::new("a_pass_that_copies_its_input").odd(&["plugins/relax-ops"]);
     case.check(&["run", "small.py", "-o", "out.py", "-v", "--passes", "odd.Copies"], b"");
 }
 
-/// What one pass found out about a function, the next one uses.
+/// Analyses of a function are reused by later passes.
 #[test]
 fn analyses_are_computed_once() {
     let text = "@I.ir_module\nclass Module:\n    @R.function(private=True)\n    \
@@ -150,7 +150,7 @@ fn analyses_are_computed_once() {
     case.check(&["run", "private.py", "-o", "out.py", "--statistics", "--passes", passes], b"");
 }
 
-/// A repetition that fails is undone as a whole, and the steps around it go on.
+/// A repetition that fails is undone as a whole, and the steps around it continue.
 #[test]
 fn a_repetition_that_fails_in_a_run_that_goes_on() {
     let case = Case::new("a_repetition_that_fails_in_a_run_that_goes_on").odd(&["plugins/relax-ops"]);

@@ -1,9 +1,9 @@
-//! What happens after a failure: bundles and `replay`, `bisect`, `reduce`.
+//! Tests of the commands for failures: bundles and `replay`, `bisect`, `reduce`.
 
 use super::bad_plugins::example;
 use super::{Case, root};
 
-/// A chain of operators of which one is a subtraction, in one of two functions, and a function of TIR that nothing calls.
+/// Returns a chain of operators with one subtraction, in one of two functions, and an uncalled TIR function.
 fn chain(length: usize) -> String {
     let ty = "R.Tensor((4, 6), dtype=\"float32\")";
     let binding = |at: usize| {
@@ -50,7 +50,7 @@ fn case(name: &'static str, length: usize) -> Case {
     case_of(name, chain(length))
 }
 
-/// A module with the standard passes of Relax and with passes that do wrong.
+/// Creates a case for a module, with the standard Relax passes and with faulty ones.
 pub(super) fn case_of(name: &'static str, module: String) -> Case {
     let crates =
         ["plugins/relax-ops", "plugins/relax-passes", "tests/bad-plugins/misbehaves", "tests/bad-plugins/miscompiles"];
@@ -60,7 +60,7 @@ pub(super) fn case_of(name: &'static str, module: String) -> Case {
     Case::new(name).file("m.py", module).file("passes.toml", manifest)
 }
 
-/// Passes that fail, each in its way, with what is said.
+/// Passes that fail, each in its own way, with the message.
 const FAILURES: &[(&str, &str)] = &[
     ("relax.Normalize,bad.Panics,relax.DeadCodeElimination", "panicked: the pass lost its way"),
     ("relax.EliminateCommonSubexpr,relax.Normalize,bad.Fails", "this binding is not to its taste"),
@@ -78,7 +78,7 @@ fn each_kind_of_failure_is_replayed() {
     for (passes, what) in FAILURES {
         let (_, said, code) = case.run(&["run", "m.py", "-o", "out.py", "--passes", passes, "--bundle", "b.json"], b"");
         assert!(code == 3 && said.contains(what) && said.contains("wrote the bundle b.json"), "{passes}: {said}");
-        // Nothing but the bundle and the manifest is needed.
+        // Only the bundle and the manifest are needed.
         let (_, said, code) = case.run(&["replay", "b.json", "-o", "out.py"], b"");
         assert!(code == 3 && said.contains(what), "{passes}: {said}");
         assert!(said.contains("this is the failure that the bundle has"), "{passes}: {said}");
@@ -173,7 +173,7 @@ fn replay_steps_through_the_rest() {
     assert!(row("bad.Fails").contains("not called: it is left out"), "{said}");
 }
 
-/// A bundle that a replay writes has the plugins, and limits of rewrites count again.
+/// A bundle that a replay writes contains the plugins and the limits on rewrites.
 #[test]
 fn a_bundle_of_a_replay_is_replayed() {
     let case = case("a_bundle_of_a_replay", 6);
@@ -193,7 +193,7 @@ fn a_bundle_of_a_replay_is_replayed() {
     assert!(said.contains("there is no function `mian`; did you mean `main`?"), "{said}");
 }
 
-/// What a command reads it does not write, and each output is a file of its own.
+/// A command does not overwrite its inputs, and its outputs must be different files.
 #[test]
 fn no_output_replaces_an_input_or_another_output() {
     let case = case("no_output_replaces_an_input", 4);
@@ -226,7 +226,7 @@ fn no_output_replaces_an_input_or_another_output() {
     }
 }
 
-/// The plugin is locked to what is in the bundle, and isolated again.
+/// The plugin is locked to the bundle's entry, and isolated again.
 #[test]
 fn a_failure_in_a_worker_is_replayed() {
     let case = case("a_failure_in_a_worker_is_replayed", 3);
@@ -261,7 +261,7 @@ fn bundles_that_are_damaged() {
         let (out, said, code) = case.run(&["replay", "d.json"], b"");
         assert!((1..=3).contains(&code) && out.is_empty(), "{what}: {code} {said}");
         let first = said.lines().next().unwrap_or_default();
-        // Where it ends depends on the folder of the test.
+        // The position of the end depends on the folder of the test.
         let first = first.split(" at line ").next().unwrap_or_default();
         shown.push_str(&format!("{what}: exit code {code}\n  {first}\n"));
     }
@@ -275,7 +275,7 @@ fn a_bundle_of_other_plugins_is_replayed_on_request() {
     assert_eq!(code, 3, "{said}");
     let bundle = std::fs::read_to_string(case.path("b.json")).expect("the bundle");
     let manifest = std::fs::read_to_string(case.path("passes.toml")).expect("the manifest");
-    // One plugin is not listed any more.
+    // One plugin is no longer listed.
     let at = manifest.rfind("[[plugin]]").expect("an entry");
     let case = case.file("passes.toml", &manifest[..at]).file("b.json", bundle);
     let (_, said, code) = case.run(&["replay", "b.json"], b"");
@@ -308,7 +308,7 @@ fn faults_are_found_in_their_pass_and_function() {
     }
 }
 
-/// The module of a case, as small as it becomes. It is well-formed.
+/// Returns the reduced module of a case, which must be well-formed.
 fn reduced(case: &Case, passes: &str, until: &str) -> String {
     let args = ["reduce", "m.py", "--passes", passes, "--until", until, "-o", "small.py"];
     let (_, said, code) = case.run(&args, b"");
@@ -384,7 +384,7 @@ fn the_step_is_found_among_others_of_its_pass() {
     assert_eq!(found["plugin"], "passhost-zoo", "{found}");
 }
 
-/// A command that hangs is ended with all that it started. Neither it nor a folder is left if the search is killed.
+/// A command that hangs is ended with all that it started. If the search is killed, neither the command nor a folder is left.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_search_leaves_nothing_behind() {
@@ -411,7 +411,7 @@ fn a_search_leaves_nothing_behind() {
     };
     let (_, said, code) = case.finish(search("sleep 600; true"), b"");
     assert!(code == 1 && said.contains("it took too long; see --timeout"), "{code} {said}");
-    // Whoever takes over what is ended may need a moment to see it.
+    // The process that adopts an ended one may need a moment to collect it.
     soon(&|| is_gone() && is_empty());
     std::fs::remove_file(case.path("pid")).expect("a file");
     let mut killed = search("sleep 600; true").spawn().expect("a search");

@@ -1,4 +1,4 @@
-//! `passhost validate` and `run --validate`: verdicts, the first binding whose value differs, and requests that are wrong.
+//! Tests of `passhost validate` and `run --validate`: verdicts, the first binding whose value differs, and invalid requests.
 
 use super::exec::{WRONG, npz};
 use super::{Case, transcript};
@@ -18,7 +18,7 @@ class Module:
         return gv
 "#;
 
-/// A module that calls what nothing executes.
+/// A module that calls functions that cannot be executed.
 const CANNOT: &str = r#"
 @I.ir_module
 class Module:
@@ -78,7 +78,7 @@ fn validate_reaches_the_limit_of_work() {
         .check(&["validate", "m.py", "--limit-work", "100000", "--passes", "relax.LegalizeOps"], b"");
 }
 
-/// In float32, `d` is `y` rounded to an integer: the right pass makes it more accurate, the wrong one does not.
+/// In float32, `d` is `y` rounded to an integer. The right pass makes it more accurate, and the wrong one does not.
 const CANCELS: &str = r#"
 @I.ir_module
 class Module:
@@ -100,7 +100,7 @@ fn validate_does_not_blame_what_is_more_accurate() {
     case.golden(&shown.join("\n"));
 }
 
-/// What goes wrong before a pass says nothing about the pass, and is bounded as an execution is.
+/// A failure before a pass does not count against the pass, and has the limits of an execution.
 #[test]
 fn validate_modules_that_go_wrong() {
     let case = Case::new("validate_wrong").standard().file("wrong.py", WRONG);
@@ -132,7 +132,7 @@ fn a_run_that_is_validated() {
     assert_eq!(code, 0, "{said}");
 }
 
-/// What a pass drops is seen with a negative number only.
+/// The operation that a pass drops only has an effect on negative numbers.
 const POSITIVE: &str = r#"
 @I.ir_module
 class Module:

@@ -1,4 +1,4 @@
-//! Libraries to refuse: a good one with some bytes changed, or files of other systems.
+//! Creates libraries to be refused: a valid one with some bytes changed, or files for other systems.
 
 use object::{Object, ObjectSection};
 use std::ops::Range;
@@ -10,7 +10,7 @@ pub(crate) struct Library(pub(crate) Vec<u8>);
 /// A field of the metadata: tag and content.
 pub(crate) type Field = (u16, Vec<u8>);
 
-/// Tags of fields, as numbers: what is written must not change with the code.
+/// Tags of fields. They are repeated here as numbers, because the format must not change with the code.
 pub(crate) mod tag {
     pub(crate) const NAME: u16 = 1;
     pub(crate) const API: u16 = 3;
@@ -28,7 +28,7 @@ pub(crate) mod tag {
     pub(crate) const OPTION: u16 = 41;
 }
 
-/// Magic, format, tag and length come before the fields.
+/// Length of magic, format, tag and length before the fields.
 const HEAD: usize = 16;
 
 impl Library {
@@ -36,23 +36,23 @@ impl Library {
         Library(std::fs::read(path).expect("a library that was built"))
     }
 
-    /// Where a section lies in the file.
+    /// Returns the range of a section in the file.
     pub(super) fn section(&self, name: &str) -> Range<usize> {
         let object = object::File::parse(&*self.0).expect("an object file");
         let (at, len) = object.section_by_name(name).and_then(|section| section.file_range()).expect(name);
         at as usize..(at + len) as usize
     }
 
-    /// Lets the table of sections say that one has this size.
+    /// Sets the size of a section in the section table.
     pub(super) fn section_size(&mut self, name: &str, size: u64) {
         let range = self.section(name);
-        // Offset and size are beside each other in the record of a section.
+        // Offset and size are adjacent in the record of a section.
         let record = [(range.start as u64).to_le_bytes(), (range.len() as u64).to_le_bytes()].concat();
         let found = self.0.windows(record.len()).rposition(|window| window == record).expect("its record");
         self.0[found + 8..found + 16].copy_from_slice(&size.to_le_bytes());
     }
 
-    /// The only place of these bytes in a section.
+    /// Returns the only occurrence of these bytes in a section.
     fn find(&self, section: &str, bytes: &[u8]) -> usize {
         let range = self.section(section);
         let windows = self.0[range.clone()].windows(bytes.len()).enumerate();
@@ -68,21 +68,21 @@ impl Library {
         self
     }
 
-    /// Changes the entry table, from a byte on. It is found by its first eight.
+    /// Changes the entry table from this byte on. The table is found by its first eight bytes.
     pub(crate) fn entry(mut self, at: usize, bytes: &[u8]) -> Library {
         let table = self.find(".data.rel.ro", &0x5041_5353_484f_5354_u64.to_le_bytes());
         self.0[table + at..table + at + bytes.len()].copy_from_slice(bytes);
         self
     }
 
-    /// Changes bytes of the metadata section, from one on.
+    /// Changes the metadata section from this byte on.
     pub(super) fn metadata_at(mut self, at: usize, bytes: &[u8]) -> Library {
         let start = self.section(".passhost").start + at;
         self.0[start..start + bytes.len()].copy_from_slice(bytes);
         self
     }
 
-    /// Writes the fields of the metadata anew. Documentation of the first pass makes room.
+    /// Rewrites the fields of the metadata. Removing the documentation of the first pass makes room.
     pub(crate) fn metadata(mut self, change: impl FnOnce(&mut Vec<Field>)) -> Library {
         let section = self.section(".passhost");
         let len = u32::from_le_bytes(self.0[section.start + HEAD - 4..][..4].try_into().expect("4 bytes")) as usize;
@@ -113,12 +113,12 @@ pub(super) fn bytes(fields: &[Field]) -> Vec<u8> {
     fields.iter().flat_map(field).collect()
 }
 
-/// The content of the first field with that tag.
+/// Returns the content of the first field with that tag.
 pub(crate) fn content(fields: &mut [Field], tag: u16) -> &mut Vec<u8> {
     &mut fields.iter_mut().find(|field| field.0 == tag).expect("a field with that tag").1
 }
 
-/// Changes the fields in the first field with that tag.
+/// Changes the nested fields of the first field with that tag.
 pub(super) fn edit(all: &mut [Field], tag: u16, change: impl FnOnce(&mut Vec<Field>)) {
     let content = content(all, tag);
     let mut inner = fields(content);
@@ -126,7 +126,7 @@ pub(super) fn edit(all: &mut [Field], tag: u16, change: impl FnOnce(&mut Vec<Fie
     *content = bytes(&inner);
 }
 
-/// A library for macOS: an object file that calls itself a library.
+/// Returns a library for macOS: an object file marked as a library.
 pub(super) fn mach_o() -> Vec<u8> {
     use object::write::{Object, StandardSegment};
     let (format, architecture) = (object::BinaryFormat::MachO, object::Architecture::Aarch64);
@@ -139,7 +139,7 @@ pub(super) fn mach_o() -> Vec<u8> {
     bytes
 }
 
-/// A library for Windows.
+/// Returns a library for Windows.
 pub(super) fn pe() -> Vec<u8> {
     use object::pe;
     let mut bytes = Vec::new();

@@ -1,4 +1,4 @@
-//! A plugin for the tests of the host: what its constructor does is chosen by the environment variable ODD.
+//! A plugin for the tests of the host. The environment variable ODD selects the action of its constructor.
 
 use plugin_api::prelude::*;
 
@@ -10,7 +10,7 @@ export_plugin! {
     properties: [CHECKED],
 }
 
-/// What the loader calls when the library is opened.
+/// Called by the loader when the library is opened.
 #[used]
 #[cfg_attr(target_os = "linux", unsafe(link_section = ".init_array"))]
 #[cfg_attr(target_os = "macos", unsafe(link_section = "__DATA,__mod_init_func"))]
@@ -141,7 +141,7 @@ fn logs(body: &Body, _: &Ctx) -> Result<Body, PassError> {
     tracing::warn!(target: "elsewhere", "a warning from elsewhere");
     let span = tracing::info_span!("within", nodes = body.len()).entered();
     tracing::warn!("a warning in a span");
-    // Left open: it must not come before what others say later.
+    // Left open, to test that it does not come before later messages.
     std::mem::forget(span);
     Ok(body.clone())
 }
