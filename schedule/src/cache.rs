@@ -1,4 +1,4 @@
-//! `cache_read` and `cache_write`: a block reads or writes a copy of a buffer.
+//! `cache_read` and `cache_write`: make a block read or write a copy of a buffer.
 
 use super::depend::region::{Hull, as_type_of};
 use super::trace::Arg;
@@ -10,8 +10,8 @@ use passhost_lang::ir::{BufferType, DType, Dim, NodeSpec};
 use passhost_lang::{PassError, pass_error};
 
 impl Schedule {
-    /// Copies a buffer that a block reads into a new one of a memory scope, such as `local`, which the block and all others that
-    /// read the buffer read instead. Returns the block that copies. `read` is which of [`BlockInfo::reads`](super::BlockInfo).
+    /// Copies a buffer that a block reads into a new one in a memory scope, such as `local`. The block and all other readers of the buffer then read
+    /// the copy. Returns the block that copies. `read` is an index into [`BlockInfo::reads`](super::BlockInfo).
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -35,16 +35,16 @@ impl Schedule {
     /// ```
     ///
     /// # Errors
-    /// If the block reads no such buffer, and if something writes the buffer after it would be copied.
+    /// If the block does not read such a buffer, or if something writes the buffer after the copy would be made.
     pub fn cache_read(&mut self, block: BlockRef, read: usize, scope: &str) -> Result<BlockRef, PassError> {
         self.cache("cache_read", block, read, scope, false)
     }
 
-    /// Has a block write a new buffer of a memory scope, which another block then copies to where the block wrote. Returns the
-    /// block that copies. `write` is which of [`BlockInfo::writes`](super::BlockInfo).
+    /// Makes a block write to a new buffer in a memory scope, which another block then copies to the original buffer. Returns the block that copies.
+    /// `write` is an index into [`BlockInfo::writes`](super::BlockInfo).
     ///
     /// # Errors
-    /// If the block writes no such buffer, and if something else writes the buffer or reads it before it would be copied.
+    /// If the block does not write such a buffer, or if something else writes the buffer, or reads it before the copy would be made.
     pub fn cache_write(&mut self, block: BlockRef, write: usize, scope: &str) -> Result<BlockRef, PassError> {
         self.cache("cache_write", block, write, scope, true)
     }
@@ -151,13 +151,13 @@ impl Tree {
         Ok(self.copy_nest(copy, buffer, copy, region, (scope, place)))
     }
 
-    /// Whether a block reads elements of a buffer before it writes them.
+    /// Returns true if a block reads elements of a buffer before it writes them.
     fn needs_what_was(&self, facts: &super::depend::facts::Facts, buffer: Buf) -> bool {
         use super::depend::facts::Effect;
         facts.reads(buffer) && !matches!(facts.effect, Effect::Reduction)
     }
 
-    /// The buffer that a block says it reads or writes as the one of a number.
+    /// Returns the buffer of the declared read or write with a given number of a block.
     pub(super) fn accessed(&self, id: Id, nth: usize, write: bool) -> Result<Buf, String> {
         let block = self.as_block(id).ok_or("this is no block")?;
         let mut accesses = block.accesses.iter().filter(|access| access.write == write);
@@ -175,14 +175,14 @@ impl Tree {
         }
     }
 
-    /// The place directly after what a node is in, in its scope.
+    /// Returns the place directly after the child of the scope that contains a node.
     fn place_after(&self, scope: Id, id: Id) -> Result<usize, String> {
         let kid = self.child_towards(scope, id).ok_or("the block is not in its scope")?;
         let at = self.node(scope).kids.iter().position(|other| *other == kid);
         at.map(|at| at + 1).ok_or_else(|| "the block is not among the statements of its scope".to_string())
     }
 
-    /// A region and one more; all of the buffer where an end is no number.
+    /// Extends a region by another one; returns the whole buffer where an end is not constant.
     fn with_part(&self, known: Option<Hull>, more: Option<Hull>, buffer: Buf) -> Option<Hull> {
         let shape = &self.buffer(buffer).ty.shape;
         let zero = |extent: &Dim| super::tree::number(0, extent);
@@ -203,7 +203,7 @@ impl Tree {
         Some(Hull(pairs.map(|((a, b), whole)| joined(a, b, whole)).collect()))
     }
 
-    /// A buffer like another one in a memory scope, which the scope allocates.
+    /// Adds a buffer like another one, in a memory scope; the given scope allocates it.
     fn copied_buffer(&mut self, of: Buf, memory: &str, scope: Id) -> Buf {
         let old = self.buffer(of);
         let ty = BufferType {
@@ -225,7 +225,7 @@ impl Tree {
         buffer
     }
 
-    /// A block uses one buffer in the place of another.
+    /// Makes a block use one buffer instead of another.
     fn use_instead(&mut self, id: Id, old: Buf, new: Buf) {
         for at in self.subtree(id) {
             self.map_own(at, &mut |ex| {
@@ -244,7 +244,7 @@ impl Tree {
         }
     }
 
-    /// Loops around a block that copies a region of a buffer, at a place among the statements of a scope.
+    /// Builds loops around a block that copies a region of a buffer, at a place among the statements of a scope.
     fn copy_nest(&mut self, from: Buf, to: Buf, copy: Buf, region: Option<Hull>, (scope, place): (Id, usize)) -> Id {
         let ty = self.buffer(from).ty.clone();
         let region = region.or_else(|| self.with_part(None, None, from)).map_or(Vec::new(), |hull| hull.0);
@@ -284,7 +284,7 @@ impl Tree {
     }
 }
 
-/// What is in one range or the other; all of the dimension if an end is no number.
+/// Returns the union of two ranges; the whole dimension if an end is not constant.
 fn joined((a, b): (Dim, Dim), (c, d): (Dim, Dim), whole: (Dim, Dim)) -> (Dim, Dim) {
     match (a.as_int(), b.as_int(), c.as_int(), d.as_int()) {
         (Some(a), Some(b), Some(c), Some(d)) => {
@@ -294,7 +294,7 @@ fn joined((a, b): (Dim, Dim), (c, d): (Dim, Dim), whole: (Dim, Dim)) -> (Dim, Di
     }
 }
 
-/// The data type of indices into a dimension.
+/// Returns the data type of indices into a dimension.
 fn index_type(extent: &Dim) -> DType {
     let dtype = extent.dtype();
     if dtype.is_int() { dtype } else { DType::I32 }

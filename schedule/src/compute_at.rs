@@ -1,4 +1,4 @@
-//! `compute_at` and `reverse_compute_at`: a block is computed in a loop of those that use or make its values.
+//! `compute_at` and `reverse_compute_at`: compute a block inside a loop of its consumers or producers.
 
 use super::depend::facts::{Effect, Facts};
 use super::depend::region::{Hull, as_type_of};
@@ -10,11 +10,11 @@ use passhost_lang::ir::Dim;
 use passhost_lang::{PassError, pass_error};
 
 impl Schedule {
-    /// Computes a block in a loop of the blocks that read it: in each iteration, what is read in it. The loops that were around
-    /// the block go; it gets others, over that part of its iterators.
+    /// Moves a block into a loop of the blocks that read it, so that each iteration computes the elements that are read in it. The loops around the
+    /// block are replaced by new ones over that part of its iterators.
     ///
     /// # Errors
-    /// If something outside of the loop needs what the block computes, and if what the block reads is not there yet.
+    /// If something outside of the loop needs the results of the block, or if its inputs are not available there yet.
     pub fn compute_at(&mut self, block: BlockRef, of: LoopRef) -> Result<(), PassError> {
         const NAME: &str = "compute_at";
         let (id, at) = (self.block_id(NAME, block)?, self.loop_id(NAME, of)?);
@@ -26,7 +26,7 @@ impl Schedule {
         Ok(())
     }
 
-    /// Computes a block at the end of each iteration of a loop in which what it reads is computed: as much as can be.
+    /// Moves a block to the end of each iteration of a loop that computes its inputs, where it processes all elements that are available.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -54,7 +54,7 @@ impl Schedule {
     /// ```
     ///
     /// # Errors
-    /// If what the block reads is not complete in an iteration, or is written after the loop.
+    /// If the inputs of the block are not complete in an iteration, or are written after the loop.
     pub fn reverse_compute_at(&mut self, block: BlockRef, of: LoopRef) -> Result<(), PassError> {
         const NAME: &str = "reverse_compute_at";
         let (id, at) = (self.block_id(NAME, block)?, self.loop_id(NAME, of)?);
@@ -67,7 +67,7 @@ impl Schedule {
     }
 }
 
-/// What an iterator of a block runs over: between two indices, both included.
+/// The range of an iterator of a block: two indices, both included.
 type Domain = Option<(Dim, Dim)>;
 
 impl Tree {
@@ -93,7 +93,7 @@ impl Tree {
         Ok(())
     }
 
-    /// What is known of a block that can be computed elsewhere, once or several times.
+    /// Returns the facts about a block that can be computed at another place, once or several times.
     fn movable(&self, id: Id, at: Id) -> Result<Facts, String> {
         let (name, of) = (self.block_name(id), self.loop_name(at));
         if self.is_under(id, at) {
@@ -129,7 +129,7 @@ impl Tree {
         Ok(facts)
     }
 
-    /// The blocks that read what a block writes, all of which must be in a loop.
+    /// Returns the blocks that read the results of a block, all of which must be inside a loop.
     fn readers_under(&self, facts: &Facts, at: Id) -> Result<Vec<Facts>, String> {
         let (name, of, mut readers) = (self.block_name(facts.id), self.loop_name(at), Vec::<Facts>::new());
         for buffer in facts.written() {
@@ -161,7 +161,7 @@ impl Tree {
         Ok(readers)
     }
 
-    /// What is known in an iteration of a loop.
+    /// Returns an analyser with the facts that hold in an iteration of a loop.
     fn analyzer_within(&self, at: Id) -> Analyzer {
         let mut analyzer = self.analyzer_at(at);
         if let Some(of) = self.as_loop(at)
@@ -172,7 +172,7 @@ impl Tree {
         analyzer
     }
 
-    /// What blocks read of a buffer in an iteration; `None` if that is not known.
+    /// Returns the region of a buffer that blocks read in an iteration; `None` if it is unknown.
     fn read_of(&self, readers: &[Facts], buffer: Buf, at: Id, analyzer: &mut Analyzer) -> Option<Hull> {
         let mut all: Option<Hull> = None;
         for reader in readers {
@@ -187,7 +187,7 @@ impl Tree {
         all
     }
 
-    /// The domains of iterators for which a block writes a region.
+    /// Restricts the domains of iterators to those for which a block writes a region.
     fn add_domains(&self, facts: &Facts, buffer: Buf, region: &Hull, domains: &mut [Domain]) -> Result<(), String> {
         let Some(block) = self.as_block(facts.id) else { return Err("this is no block".to_string()) };
         let place = facts.place(buffer).ok_or("the indices are not known")?;
@@ -198,14 +198,14 @@ impl Tree {
             match &domains[at] {
                 None => domains[at] = Some(domain),
                 Some(known) if *known == domain => {}
-                // Of several buffers, each may need another part.
+                // Several buffers may need different parts.
                 Some(_) => domains[at] = whole_domain(&block.iters[at]),
             }
         }
         Ok(())
     }
 
-    /// Loops over domains of the iterators of a block, the outermost first. The iterators are bound to them.
+    /// Builds loops over the domains of the iterators of a block, the outermost first, and binds the iterators to them.
     fn new_nest(&mut self, id: Id, domains: &[Domain], analyzer: &mut Analyzer) -> Vec<Id> {
         let Some(block) = self.as_block(id) else { return Vec::new() };
         let (iters, mut loops, mut values, mut conditions) = (block.iters.clone(), Vec::new(), Vec::new(), Vec::new());
@@ -239,7 +239,7 @@ impl Tree {
         loops
     }
 
-    /// Puts a block in loops into a loop, before the kid that is at a place.
+    /// Wraps a block in loops and moves it into a loop, before the child at a position.
     pub(super) fn place_nest(&mut self, id: Id, loops: Vec<Id>, at: Id, place: usize) {
         let mut nest = id;
         for of in loops.into_iter().rev() {
@@ -278,7 +278,7 @@ impl Tree {
         Ok(())
     }
 
-    /// The domains for which a block reads what is written in an iteration; whether there is anything.
+    /// Adds the domains for which a block reads elements written in an iteration; returns true if there are any.
     fn add_producers(
         &self,
         facts: &Facts,
@@ -324,7 +324,7 @@ impl Tree {
         Ok(true)
     }
 
-    /// In an iteration, a block finds all of what is written of a buffer in it, and that is complete.
+    /// Checks that, within an iteration, all elements of a buffer written in it are final before a block reads them.
     fn reads_what_is_complete(&self, facts: &Facts, writer: &Facts, buffer: Buf, at: Id) -> Result<(), String> {
         let (name, of) = (self.block_name(facts.id), self.loop_name(at));
         let (buffer_name, writer_name) = (&self.buffer(buffer).name, self.block_name(writer.id));
@@ -348,7 +348,7 @@ impl Tree {
         }
     }
 
-    /// A block combines what another one initialized in the same iteration, all of it in that iteration.
+    /// Checks that a block combines only elements that another one initialized in the same iteration, and all of them.
     fn combines_what_begins(&self, update: &Facts, init: &Facts, buffer: Buf, at: Id) -> Result<(), String> {
         let whole = self.reduces_inside(update, at) && self.covers(init, update, buffer, at);
         match whole && self.as_block(update.id).is_some_and(|block| block.guards_domain_only) {
@@ -411,7 +411,7 @@ impl Tree {
         Ok(())
     }
 
-    /// A reduction is executed as a whole in an iteration.
+    /// Checks that each reduction is executed as a whole within an iteration.
     fn reductions_are_whole(&self, facts: &Facts, domains: &[Domain], analyzer: &mut Analyzer) -> Result<(), String> {
         let Some(block) = self.as_block(facts.id) else { return Ok(()) };
         for (iter, domain) in block.iters.iter().zip(domains).filter(|(iter, _)| iter.is_reduction()) {
@@ -428,7 +428,8 @@ impl Tree {
         Ok(())
     }
 
-    /// More than what was written in the iteration must not be read, so it must be known how much that is.
+    /// Checks that the part executed in an iteration has a constant size, because a larger part would read elements that were not written in the
+    /// iteration.
     fn parts_are_numbers(
         &self,
         facts: &Facts,
@@ -454,13 +455,13 @@ impl Tree {
         Ok(())
     }
 
-    /// Whether a block is before all of a node in the text.
+    /// Returns true if a block precedes all blocks of a node in the text.
     fn comes_before_node(&self, block: Id, at: Id) -> bool {
         self.blocks_in(at).first().is_some_and(|first| self.comes_before(block, *first))
     }
 }
 
-/// The block that writes a buffer first: the only one, or the one that initializes what all others combine.
+/// Returns the block that writes a buffer first: the only writer, or the one that initializes the elements that all others combine.
 fn first_writer<'f>(writers: &[&'f Facts]) -> Option<&'f Facts> {
     match writers {
         [writer] => Some(writer),
@@ -478,7 +479,7 @@ fn first_writer<'f>(writers: &[&'f Facts]) -> Option<&'f Facts> {
 struct Part {
     min: Dim,
     extent: Dim,
-    /// Whether it may have values below those of the iterator, or above.
+    /// True if the part may include values below those of the iterator.
     below: bool,
     above: bool,
 }
@@ -490,7 +491,8 @@ impl Part {
     }
 }
 
-/// The part of an iterator that a domain is; all of it if the domain has all, or nothing is known.
+/// Returns the part of an iterator that corresponds to a domain. Returns the whole iterator if the domain includes it, and `None` if the size of the
+/// part is unknown.
 fn part_of(iter: &Iter, (min, max): &(Dim, Dim), analyzer: &mut Analyzer) -> Option<Part> {
     let (first, last) = whole_domain(iter)?;
     let proves =
@@ -523,7 +525,7 @@ fn whole_domain(iter: &Iter) -> Domain {
     Some((min.clone(), plus(&(min.clone() + extent.clone()), -1)))
 }
 
-/// The iterator that an index is, and the number that is added to it.
+/// Returns the iterator and the constant offset of which an index is the sum.
 fn iter_and_offset(index: &Dim, iters: &[Iter]) -> Option<(usize, i64)> {
     let find = |dim: &Dim| match dim {
         Dim::Var(sym) => iters.iter().position(|iter| iter.var.id == sym.id),
@@ -546,7 +548,7 @@ fn iter_and_offset(index: &Dim, iters: &[Iter]) -> Option<(usize, i64)> {
 }
 
 impl Hull {
-    /// What is in one or the other.
+    /// Returns the smallest hull that contains both.
     fn joined(self, other: Hull, analyzer: &mut Analyzer) -> Hull {
         let mut end = |op, a: Dim, b: Dim| if a == b { a } else { analyzer.simplify(&Dim::binary(op, a, b)) };
         let pairs = self.0.into_iter().zip(other.0);

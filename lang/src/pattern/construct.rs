@@ -183,7 +183,6 @@ impl From<u32> for Index {
 /// of the value after it.
 ///
 /// A step must use the chain in one argument or element only, which keeps the match linear.
-/// A step uses the chain in one argument or element, which keeps the match linear.
 ///
 /// ```
 /// use plugin_api::prelude::*;

@@ -1,4 +1,4 @@
-//! A-normal form: every value that is computed has a name, and every value has a type.
+//! A-normal form: every computed value has a name, and every value has a type.
 
 use crate::PassError;
 use crate::ir::records::{flag, kind};
@@ -7,18 +7,17 @@ use crate::rewrite::Edit;
 use crate::typing::infer_types;
 use crate::typing::operators::Infer;
 
-/// The first value that is not in A-normal form: computed inside another expression, or by blocks inside one. Tuples,
-/// constants and shapes may be where they are used, and so may what a match_cast casts. Nothing in a TIR function: its
-/// expressions are nested.
+/// Returns the first value that is not in A-normal form: one computed inside another expression, or by blocks inside one. Tuples, constants and
+/// shapes may be nested in their users, and so may the operand of a match_cast. Returns `None` for a TIR function, whose expressions are nested.
 pub fn first_not_normal(body: &Body) -> Option<Value<'_>> {
     let mut values = body.function().into_iter().flat_map(|_| body.values());
     values.find(|value| value.kind() == kind::SEQ || needs_name(*value))
 }
 
-/// The body in A-normal form, of any nesting: in branches and nested functions, and where blocks are inside an
-/// expression. Keeps the order of evaluation, blocks, names and the types that are said; types that are missing are
-/// inferred, where `infer` knows the operator. The result of a function is declared as what is known of it, and a variable
-/// that can only be an empty tuple is written as one where it is used. The same handle if there is nothing to do.
+/// Returns the body in A-normal form, from any nesting: in branches and nested functions, and with blocks inside expressions. Keeps the order of
+/// evaluation, blocks, names and declared types; missing types are inferred if `infer` supports the operator. The declared result type of a function
+/// is narrowed to the inferred one, and each use of a variable whose only value is an empty tuple is replaced by an empty tuple. Returns the same
+/// handle if there is nothing to do.
 ///
 /// ```
 /// use plugin_api::typing::normalize::normalize;
@@ -37,7 +36,7 @@ pub fn first_not_normal(body: &Body) -> Option<Value<'_>> {
 /// ```
 ///
 /// # Errors
-/// If a call whose type is missing does not fit its operator.
+/// If a call without a type does not match its operator.
 pub fn normalize(body: &Body, infer: &dyn Infer) -> Result<Body, PassError> {
     if body.function().is_none() {
         return Ok(body.clone());
@@ -46,7 +45,7 @@ pub fn normalize(body: &Body, infer: &dyn Infer) -> Result<Body, PassError> {
     infer_types::narrow_results(&without_void_uses(&named)?, infer)
 }
 
-/// The body with a name for each value that needs one, and types.
+/// Returns the body with a name for each value that needs one, and with types.
 fn in_normal_form(body: &Body, infer: &dyn Infer) -> Result<Body, PassError> {
     let untyped = body.values().any(infer_types::lacks_type);
     if !untyped && first_not_normal(body).is_none() {
@@ -64,12 +63,11 @@ fn in_normal_form(body: &Body, infer: &dyn Infer) -> Result<Body, PassError> {
     Ok(edit.finish()?)
 }
 
-/// The body in which an empty tuple is written where a variable that can be nothing else is used, as in TVM: what calls
-/// return that return nothing.
+/// Replaces uses of variables whose only value is an empty tuple by an empty tuple, as TVM does: these are the results of calls that return nothing.
 fn without_void_uses(body: &Body) -> Result<Body, PassError> {
     let is_void = |ty: Ty<'_>| ty.is_tuple() && ty.children().len() == 0;
     let raw = body.raw();
-    // Most functions do not have this type, and the table is short.
+    // Most functions do not use this type, and the type table is short.
     if !(0..raw.types().len() as u32).any(|id| is_void(Ty { raw, id })) {
         return Ok(body.clone());
     }
@@ -90,18 +88,19 @@ fn without_void_uses(body: &Body) -> Result<Body, PassError> {
     Ok(edit.finish()?)
 }
 
-/// For each node the header of the region that it is in once blocks inside expressions are dissolved.
+/// Returns, for each node, the header of its region after blocks inside expressions have been dissolved.
 fn regions_after(body: &Body) -> Vec<u32> {
     let mut around = body.parents();
     for at in 1..around.len() {
-        // What is around the header was found before.
+        // The entry of the header has already been computed.
         let header = around[at] as usize;
         around[at] = if is_dissolved(body, header, &around) { around[header] } else { around[at] };
     }
     around
 }
 
-/// Whether the header of a region goes: blocks inside an expression, and their blocks where there is one around.
+/// Returns true if the header of a region is dissolved: those of blocks inside an expression, and of their inner blocks if another block encloses
+/// them.
 fn is_dissolved(body: &Body, header: usize, around: &[u32]) -> bool {
     let value = body.value_at(header);
     match value.kind() {
@@ -115,7 +114,7 @@ fn is_block(kind: u16) -> bool {
     matches!(kind, kind::BLOCK | kind::DATAFLOW)
 }
 
-/// The bindings of blocks inside an expression come before it; their result is meant by its uses.
+/// Moves the bindings of blocks inside an expression before it; uses of the expression refer to their result.
 fn flatten(edit: &mut Edit<'_>, seq: Value<'_>, around: &[u32]) {
     let old = edit.old();
     edit.dissolve(seq);
@@ -148,7 +147,7 @@ fn flatten(edit: &mut Edit<'_>, seq: Value<'_>, around: &[u32]) {
     edit.forward_to(seq, alias);
 }
 
-/// Names what is nested. What is in no block yet gets one; blocks that follow each other become one.
+/// Names nested values. A value outside of any block is wrapped in one; adjacent blocks are merged.
 fn name_nested(edit: &mut Edit<'_>, body: &Body, around: &[u32]) {
     for value in body.values().filter(|value| needs_name(*value) && value.kind() != kind::SEQ) {
         let v = edit.v(value);
@@ -170,8 +169,7 @@ fn name_nested(edit: &mut Edit<'_>, body: &Body, around: &[u32]) {
     }
 }
 
-/// Names a nested value. A scalar variable is a symbolic variable too. A variable has a type, also where nobody knows the
-/// operator.
+/// Names a nested value. A scalar variable is also a symbolic variable. A variable always has a type, even if the operator is undeclared.
 fn named(edit: &mut Edit<'_>, v: V, name: &str) {
     if edit.with(v, |v| !v.ty().is_known()) {
         edit.set_type(v, &Type::Object);
@@ -180,13 +178,13 @@ fn named(edit: &mut Edit<'_>, v: V, name: &str) {
     edit.bind(v, name);
 }
 
-/// A nested value that must have a name: all but tuples, and the value of a binding at another type.
+/// Returns true for a nested value that must have a name: any value except a tuple and the operand of a binding with another type.
 fn needs_name(value: Value<'_>) -> bool {
     value.is_nested() && value.kind() != kind::TUPLE && !is_value_of_binding(value)
 }
 
-/// Whether this is what a binding at a wider type or a match_cast binds, as TVM leaves it. Its user follows it directly,
-/// since nothing can be between them.
+/// Returns true for the operand of a match_cast or of a binding with a wider type, which TVM leaves nested. Its user is the next node, since nothing
+/// can be between them.
 fn is_value_of_binding(value: Value<'_>) -> bool {
     let next = value.sibling(value.end());
     matches!(next.kind(), kind::ALIAS | kind::MATCH_CAST) && next.operand(0) == Some(value)

@@ -1,4 +1,4 @@
-//! What holds for every operator: number and kinds of arguments, presence and types of attributes.
+//! Checks that apply to every operator: number and kinds of arguments, presence and types of attributes.
 
 use crate::ir::records::{LEAF_BIT, LeafRec, attr, flag, kind, leaf, tykind};
 use crate::ir::{Attr, AttrView, Body, Call, DType, Dict, Expr, SealError, Value};
@@ -7,17 +7,17 @@ use crate::rewrite::Edit;
 use crate::typing::operators::InferError;
 use std::collections::HashSet;
 
-/// Checks a call against the declaration of its operator, before its rule is asked.
+/// Checks a call against the declaration of its operator, before its rule is called.
 ///
-/// Attributes that have a default may be left out. Arguments of unknown type pass: the rule decides.
+/// Attributes with a default may be omitted. Arguments of unknown type are accepted, and left to the rule.
 ///
 /// # Errors
-/// What does not fit, with the signature of the operator.
+/// A description of the mismatch, with the signature of the operator.
 pub fn check_call(info: &OpInfo, call: Call<'_>) -> Result<(), InferError> {
     fault(info, call).map_or(Ok(()), |fault| Err(InferError::wrong(format!("{fault}; it is {}", signature(info)))))
 }
 
-/// How an operator is called, as in the text: `R.nn.relu(data)`.
+/// Returns the signature of an operator as in the text: `R.nn.relu(data)`.
 pub fn signature(info: &OpInfo) -> String {
     let args = info.args.iter().map(|arg| if arg.optional { format!("[{}]", arg.name) } else { arg.name.clone() });
     let attr = |attr: &AttrInfo| match &attr.default {
@@ -27,16 +27,16 @@ pub fn signature(info: &OpInfo) -> String {
     let (positional, named) = info.attrs.split_at(n_positional(info));
     let named = named.first().map(|_| "*".to_string()).into_iter().chain(named.iter().map(attr));
     let parts: Vec<String> = args.chain(positional.iter().map(attr)).chain(named).collect();
-    // An operator of another namespace is written with it: `R.acme.swish_glu`.
+    // An operator of another namespace is written with that namespace: `R.acme.swish_glu`.
     format!("R.{}({})", info.name.strip_prefix("relax.").unwrap_or(&info.name), parts.join(", "))
 }
 
-/// How many attributes may be written without their names.
+/// Returns the number of attributes that may be written without their names.
 pub fn n_positional(info: &OpInfo) -> usize {
     info.attrs.iter().position(|attr| attr.by_name).unwrap_or(info.attrs.len())
 }
 
-/// The default of an attribute as a text has it: `None`, `True`, `"NCHW"`, `[1, 1]`.
+/// Returns the default of an attribute as in a text: `None`, `True`, `"NCHW"`, `[1, 1]`.
 pub fn default_text(default: &AttrDefault) -> String {
     match default {
         AttrDefault::None => "None".to_string(),
@@ -80,7 +80,7 @@ fn argument_fault(arg: &ArgInfo, value: Value<'_>) -> Option<String> {
     let kind = value.ty().kind();
     let fits = match arg.kind {
         ArgKind::Any => true,
-        // Some operators take a scalar for a tensor; their rules tell.
+        // Some operators accept a scalar instead of a tensor; their rules check this.
         ArgKind::Tensor => matches!(kind, tykind::TENSOR | tykind::DTENSOR | tykind::PRIM),
         ArgKind::Tuple => kind == tykind::TUPLE,
         ArgKind::Shape => kind == tykind::SHAPE,
@@ -97,7 +97,7 @@ fn argument_fault(arg: &ArgInfo, value: Value<'_>) -> Option<String> {
     Some(format!("argument `{name}` must be {}, found {}", argument_kind(arg.kind), type_kind(kind)))
 }
 
-/// What an argument must be: `a tensor`.
+/// Describes the required kind of an argument: `a tensor`.
 pub fn argument_kind(kind: ArgKind) -> &'static str {
     match kind {
         ArgKind::Any => "a value",
@@ -120,8 +120,8 @@ fn type_kind(kind: u16) -> &'static str {
     }
 }
 
-/// Whether calls have attributes that their operator does not declare: those of the function that an operator with any
-/// number of arguments, and no attributes of its own, calls.
+/// Returns true if calls may have attributes that the operator does not declare. These belong to the function that is called by an operator with any
+/// number of arguments and no attributes of its own.
 pub fn takes_any_attributes(info: &OpInfo) -> bool {
     info.attrs.is_empty() && info.args.last().is_some_and(|arg| arg.name.starts_with('*'))
 }
@@ -147,7 +147,7 @@ fn attributes_fault(info: &OpInfo, call: Call<'_>) -> Option<String> {
     info.attrs.iter().find(missing).map(|attr| format!("{} needs the attribute `{}`", info.name, attr.name))
 }
 
-/// Whether a value is of the type that an attribute has.
+/// Returns true if a value has the type of an attribute.
 pub fn fits(ty: AttrType, value: AttrView<'_>) -> bool {
     let ints = || value.kind() == attr::LIST && value.items().all(|item| item.kind() == attr::INT);
     match ty {
@@ -164,8 +164,8 @@ pub fn fits(ty: AttrType, value: AttrView<'_>) -> bool {
     }
 }
 
-/// An attribute in the form that its operator declares: numbers of the declared type, one integer as a list where a list
-/// is declared, data types by their usual names. What does not fit stays as it is.
+/// Converts an attribute to the declared form: numbers of the declared type, a single integer to a list where a list is declared, data types to their
+/// usual names. Values that do not fit are returned unchanged.
 pub fn canonical_attr(info: &AttrInfo, value: Attr) -> Attr {
     match (info.ty, value) {
         (AttrType::IntList | AttrType::OptIntList, Attr::Int(v)) => Attr::list([Attr::Int(v)]),
@@ -180,14 +180,14 @@ pub fn canonical_attr(info: &AttrInfo, value: Attr) -> Attr {
     }
 }
 
-/// The items, repeated to the length of the default if that is a multiple of theirs.
+/// Returns the items, repeated to the length of the default if that is a multiple of their number.
 fn repeated(info: &AttrInfo, items: &[Attr]) -> Attr {
     let n = items.len();
     let wanted = declared_length(info).filter(|wanted| n > 0 && wanted % n == 0).unwrap_or(n);
     Attr::list(items.iter().cycle().take(wanted).cloned())
 }
 
-/// How many integers an attribute has whose values are repeated.
+/// Returns the declared number of integers of an attribute whose values are repeated.
 pub fn declared_length(info: &AttrInfo) -> Option<usize> {
     match (info.ty, &info.default) {
         (AttrType::RepeatedInts, Some(AttrDefault::Value(OptionValue::List(items)))) => Some(items.len()),
@@ -195,7 +195,7 @@ pub fn declared_length(info: &AttrInfo) -> Option<usize> {
     }
 }
 
-/// Adds the defaults of the attributes that are not written. Returns the first one that has none.
+/// Adds the defaults of omitted attributes. Returns the first omitted attribute without a default.
 pub fn add_defaults<'i, K: AsRef<str> + From<&'i str>>(
     info: &'i OpInfo,
     entries: &mut Vec<(K, Attr)>,
@@ -237,14 +237,14 @@ fn option_attr(value: &OptionValue) -> Attr {
     }
 }
 
-/// The body with the attributes of all calls as a text of it is read: each in the form that its operator declares, with
-/// the defaults, sorted. `info` knows the operators. The same handle if nothing changes, which costs a look at each call.
+/// Returns the body with the attributes of all calls as a reader would produce them from its text: in the form that the operator declares, with
+/// defaults, sorted. `info` returns the declaration of an operator. Returns the same handle if nothing changes; this check visits each call.
 ///
 /// # Errors
-/// None on a valid body; the result is validated all the same.
+/// Never on a valid body; the result is validated anyway.
 pub fn with_declared_attributes<'i>(body: &Body, info: impl Fn(&str) -> Option<&'i OpInfo>) -> Result<Body, SealError> {
     let mut edit: Option<Edit<'_>> = None;
-    // For each operator the attributes that were found right last, as successive calls often have the same; and all.
+    // For each operator, the attributes that were last found correct, because successive calls often share them; and the set of all correct ones.
     let mut last: Vec<Option<u32>> = vec![None; body.raw().leaves().len()];
     let mut right: HashSet<(u32, u32)> = HashSet::new();
     for call in body.values().filter_map(Value::as_call) {
@@ -268,11 +268,11 @@ pub fn with_declared_attributes<'i>(body: &Body, info: impl Fn(&str) -> Option<&
     edit.map_or_else(|| Ok(body.clone()), Edit::finish)
 }
 
-/// The body with the effects of calls of operators that nobody declares as a reader of the text says them: they may have
-/// one wherever one may be. The same handle if nothing changes.
+/// Sets the effects of calls of undeclared operators as a reader of the text would: such a call is effectful wherever effects are allowed. Returns
+/// the same handle if nothing changes.
 ///
 /// # Errors
-/// None on a valid body; the result is validated all the same.
+/// Never on a valid body; the result is validated anyway.
 pub fn with_effects_of_unknown<'i>(body: &Body, info: impl Fn(&str) -> Option<&'i OpInfo>) -> Result<Body, SealError> {
     let unknown = |leaf: &LeafRec| leaf.kind == leaf::OP && info(body.raw().str(leaf.val as u32)).is_none();
     let unknown: Vec<bool> = body.raw().leaves().iter().map(unknown).collect();
@@ -300,7 +300,7 @@ pub fn with_effects_of_unknown<'i>(body: &Body, info: impl Fn(&str) -> Option<&'
     edit.finish()
 }
 
-/// Attributes of a call in the declared form; `None` if they have it.
+/// Returns the attributes of a call in the declared form; `None` if they already have it.
 fn declared(info: &OpInfo, attrs: Dict<'_>) -> Option<Vec<(String, Attr)>> {
     let sorted = attrs.iter().map(|(key, _)| key).is_sorted();
     if takes_any_attributes(info) {
@@ -312,12 +312,12 @@ fn declared(info: &OpInfo, attrs: Dict<'_>) -> Option<Vec<(String, Attr)>> {
         None => (key.clone(), value.clone()),
     };
     let mut entries: Vec<_> = before.iter().map(form).collect();
-    // What has no default is a fault of the call.
+    // A missing attribute without a default is an error of the call, reported elsewhere.
     add_defaults(info, &mut entries);
     (!sorted || entries != before).then_some(entries)
 }
 
-/// The type of an attribute in a message.
+/// Returns the type of an attribute for a message.
 pub fn type_name(ty: AttrType) -> &'static str {
     match ty {
         AttrType::Bool => "True or False",
@@ -354,7 +354,7 @@ mod tests {
         }
     }
 
-    /// Message for a call with arguments of these types and these attributes.
+    /// Returns the message for a call with arguments of these types and these attributes.
     fn check(args: &[Type], attrs: &[(&str, Attr)]) -> Option<String> {
         let mut b = BodyBuilder::new();
         b.begin_function(0, AttrsId::NONE, Some("f"));

@@ -1,4 +1,4 @@
-//! Operators: how a plugin declares them, and how anyone asks for the type of a call.
+//! Operators: their declaration by plugins, and the inference of types of calls.
 
 use crate::PassError;
 use crate::ir::{Call, Type};
@@ -6,69 +6,67 @@ use crate::metadata::{ArgKind, AttrType, OptionValue};
 use crate::names::did_you_mean;
 use crate::typing::legalized::Legalized;
 
-/// Why a call has no type.
+/// The reason why a call has no type.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InferError {
-    /// The call does not fit its operator.
+    /// The call does not match its operator.
     #[error("{0}")]
     Wrong(String),
-    /// No loaded plugin has the operator.
+    /// No loaded plugin declares the operator.
     #[error("no operator `{name}`{}", did_you_mean(.near))]
     UnknownOp {
-        /// Name that was asked for.
+        /// The name of the operator.
         name: String,
-        /// Nearest known names.
+        /// The nearest known names.
         near: Vec<String>,
     },
-    /// The rule of the operator panicked, which is a fault of its plugin.
+    /// The rule of the operator panicked, which is a bug of its plugin.
     #[error("{0}")]
     Panicked(String),
-    /// There is no host to ask.
+    /// There is no host.
     #[error("no host: type inference of `{0}` needs the plugin that declares the operator")]
     NoHost(String),
 }
 
 impl InferError {
-    /// The call does not fit: what was found, and what would be right.
+    /// Creates the error of a call that does not match its operator; the message names the problem and the expectation.
     pub fn wrong(message: impl Into<String>) -> InferError {
         InferError::Wrong(message.into())
     }
 }
 
-/// Type and purity of a call.
+/// The type and the purity of a call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Inferred {
     /// Type of the result.
     pub ty: Type,
-    /// Whether the call has no effect.
+    /// True if the call has no effect.
     pub pure: bool,
 }
 
-/// Anyone who can tell the type of a call: the host with its plugins, or a plugin through its host.
+/// An implementation of type inference for calls: the host with its plugins, or a plugin through its host.
 pub trait Infer {
-    /// Type and purity of `call`. Its arguments have their types already.
+    /// Returns type and purity of `call`, whose arguments have types.
     ///
     /// # Errors
-    /// If the operator is unknown, or the call does not fit it.
+    /// If the operator is unknown, or the call does not match it.
     fn infer(&self, call: Call<'_>) -> Result<Inferred, InferError>;
 }
 
-/// The rule of one operator: the type of a call from the types of its arguments and its attributes.
+/// The type rule of one operator: returns the type of a call from the types of its arguments and its attributes.
 ///
-/// Number and kind of arguments, and presence and type of attributes, were checked against the declaration before.
+/// Number and kinds of the arguments, and presence and types of the attributes, have already been checked against the declaration.
 pub type InferFn = fn(Call<'_>) -> Result<Type, InferError>;
 
-/// The legalization of one operator: a call as a PrimFunc. An [`InferError::Wrong`] says why this call has none, and the call
-/// stays as it is. It may depend on the operator, its attributes, the types of its arguments, and arguments that are constants,
-/// shapes and tuples; not on the bindings of its arguments, because calls of one [form](crate::walk::value_key::value_form) share their
-/// legalization.
+/// The legalization of one operator: converts a call to a PrimFunc. An [`InferError::Wrong`] gives the reason why this call cannot be legalized; the
+/// call is then kept. The result may depend on the operator, its attributes, the types of its arguments, and arguments that are constants, shapes or
+/// tuples, but not on the bindings of its arguments, because calls with equal [forms](crate::walk::value_key::value_form) share their legalization.
 ///
-/// The arguments of the call have types; number and kind of them, and its attributes, were checked before.
+/// The arguments of the call have types; their number and kinds, and the attributes of the call, have already been checked.
 pub type LegalizeFn = fn(Call<'_>) -> Result<Legalized, InferError>;
 
-/// Declaration of an operator, a constant in its plugin. Later versions may have more fields, so leave out what is as in
-/// [`OpDecl::EMPTY`].
+/// The declaration of an operator, a constant in its plugin. Later versions may add fields, so take omitted fields from [`OpDecl::EMPTY`].
 #[derive(Clone, Copy, Debug)]
 pub struct OpDecl {
     /// Full name, as in `relax.nn.conv2d`.
@@ -77,7 +75,7 @@ pub struct OpDecl {
     pub args: &'static [ArgDecl],
     /// Attributes in printing order.
     pub attrs: &'static [AttrDecl],
-    /// Whether it has no effect.
+    /// True if it has no effect.
     pub pure: bool,
     /// Documentation.
     pub doc: &'static str,
@@ -113,47 +111,47 @@ impl OpDecl {
     };
 }
 
-/// Declaration of an argument. Leave out what is as in [`ArgDecl::EMPTY`].
+/// The declaration of an argument. Take omitted fields from [`ArgDecl::EMPTY`].
 #[derive(Clone, Copy, Debug)]
 pub struct ArgDecl {
     /// Name.
     pub name: &'static str,
-    /// What it must be.
+    /// The required kind of value.
     pub kind: ArgKind,
-    /// Whether it may be left out (from the right).
+    /// True if it may be omitted (from the right).
     pub optional: bool,
 }
 
 impl ArgDecl {
-    /// An argument of any kind that must be there.
+    /// A required argument of any kind.
     pub const EMPTY: ArgDecl = ArgDecl { name: "", kind: ArgKind::Any, optional: false };
 }
 
-/// Declaration of an attribute. Leave out what is as in [`AttrDecl::EMPTY`].
+/// The declaration of an attribute. Take omitted fields from [`AttrDecl::EMPTY`].
 #[derive(Clone, Copy, Debug)]
 pub struct AttrDecl {
     /// Key.
     pub name: &'static str,
-    /// What its value must be.
+    /// The required type of its value.
     pub ty: AttrType,
-    /// Value when it is not written.
+    /// The value if it is not written.
     pub default: DefaultDecl,
-    /// Whether this attribute, and those after it, must be written with their names. For operators whose attributes TVM
-    /// prints in another order than it takes them.
+    /// True if this attribute, and those after it, must be written with their names; for operators whose attributes TVM prints in another order than
+    /// that of their parameters.
     pub by_name: bool,
 }
 
 impl AttrDecl {
-    /// An attribute of any type that must be written, by its place or its name.
+    /// A required attribute of any type, which can be written by position or by name.
     pub const EMPTY: AttrDecl =
         AttrDecl { name: "", ty: AttrType::Any, default: DefaultDecl::Required, by_name: false };
 }
 
-/// Default of an attribute or option, as a constant.
+/// The default of an attribute or option, as a constant.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum DefaultDecl {
-    /// Must be written.
+    /// There is no default; the value must be written.
     Required,
     /// `None`.
     None,
@@ -178,7 +176,7 @@ pub enum DefaultDecl {
 }
 
 impl DefaultDecl {
-    /// The value, if there is one.
+    /// Returns the value, if there is one.
     pub fn value(&self) -> Option<OptionValue> {
         fn list<T: Copy>(items: &[T], item: impl Fn(T) -> OptionValue) -> OptionValue {
             OptionValue::List(items.iter().map(|value| item(*value)).collect())
@@ -198,7 +196,7 @@ impl DefaultDecl {
 }
 
 impl InferError {
-    /// As the error of a pass: with the operator that is called, and the place of the call.
+    /// Converts the error to one of a pass, with the called operator and the position of the call.
     #[doc(hidden)]
     pub fn of_call(self, call: Call<'_>) -> PassError {
         let message = match (&self, call.op()) {
@@ -220,7 +218,7 @@ mod tests {
     use super::*;
     use crate::ir::{AttrsId, BodyBuilder, TypeId};
 
-    /// As an author sees it: `ctx.infer(call)?`.
+    /// Uses the error as a plugin author does: `ctx.infer(call)?`.
     #[test]
     fn an_error_names_the_operator_and_the_call() {
         let mut b = BodyBuilder::new();

@@ -1,4 +1,4 @@
-//! How two types relate, and the type of a call from the type of its callee.
+//! Relations between types, and the type of a call from the type of its callee.
 
 use crate::arith::{prove_equal, substitute};
 use crate::ir::erase::{erase_unbound, hide, symbols_of};
@@ -6,16 +6,16 @@ use crate::ir::{DType, Dim, Sym, TensorType, Type};
 use crate::typing::operators::InferError;
 use std::collections::BTreeMap;
 
-/// How an annotation relates to the type that was found.
+/// The relation of an annotation to an inferred type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Relation {
     /// The same type.
     Equal,
-    /// Every value of the found type is one of the annotation, which says less.
+    /// Every value of the inferred type is also one of the annotation, which is less precise.
     Wider,
-    /// Neither is known: symbolic dimensions that may be equal, or an annotation that says more.
+    /// Undecided: symbolic dimensions that may be equal, or an annotation that is more precise.
     Unknown,
-    /// No value can have both; the text says why.
+    /// No value can have both types; the text gives the reason.
     Contradicts(String),
 }
 
@@ -31,7 +31,7 @@ impl Relation {
     }
 }
 
-/// How `said` (an annotation) relates to `found` (a type that was inferred).
+/// Returns the relation of `said` (an annotation) to `found` (an inferred type).
 pub fn relation(said: &Type, found: &Type) -> Relation {
     match (said, found) {
         (Type::Unknown(_), _) | (_, Type::Unknown(_)) => Relation::Unknown,
@@ -43,7 +43,7 @@ pub fn relation(said: &Type, found: &Type) -> Relation {
             tensors(&a.tensor, &b.tensor)
         }
         (Type::DTensor(_), Type::DTensor(_)) => Relation::Contradicts("another mesh or placement".into()),
-        // Of a tensor that was inferred it is not known how it is spread; one that is spread is a tensor.
+        // The distribution of an inferred tensor is unknown; a distributed tensor is a tensor.
         (Type::DTensor(a), Type::Tensor(b)) => tensors(&a.tensor, b).and(Relation::Unknown),
         (Type::Tensor(a), Type::DTensor(b)) => tensors(a, &b.tensor).and(Relation::Wider),
         (Type::Prim { dtype: a, value: x }, Type::Prim { dtype: b, value: y }) => {
@@ -66,7 +66,7 @@ pub fn relation(said: &Type, found: &Type) -> Relation {
                 return Relation::Contradicts("a function without effects against one with effects".into());
             }
             let same = if p == q { Relation::Equal } else { Relation::Wider };
-            // Symbolic variables of the two are their own, so parameters are compared by number only.
+            // Both types have their own symbolic variables, so only the number of parameters is compared.
             let params = optional(a.as_ref(), b.as_ref(), |a, b| match a.len() == b.len() {
                 true => Relation::Equal,
                 false => {
@@ -150,19 +150,19 @@ fn dims_relation(said: &Dim, found: &Dim, what: &str) -> Relation {
     }
 }
 
-/// Whether calls of a value of this type have no effect: only if its type is that of a function which says so. Of an
-/// external function, an opaque `R.Callable` or `R.Any` nothing is known, so a call of it may do anything.
+/// Returns true if calls of a value of this type are known to have no effect: only if it is a function type declared pure. Calls of an external
+/// function, an opaque `R.Callable` or `R.Any` may have any effect.
 ///
-/// This is the rule for all calls but those of operators, which declare their purity.
+/// This rule applies to all calls except those of operators, which declare their purity.
 pub fn calls_are_pure(callee: &Type) -> bool {
     matches!(callee, Type::Callable { pure: true, .. })
 }
 
-/// Type of a call of `callee` with arguments of these types: symbolic variables of the parameters are replaced by
-/// what the arguments have in their place.
+/// Returns the type of a call of `callee` with arguments of these types: symbolic variables of the parameters are replaced by the corresponding
+/// dimensions of the arguments.
 ///
 /// # Errors
-/// If the callee is no function, or the arguments do not fit.
+/// If the callee is not a function, or the arguments do not match.
 pub fn call_result(callee: &Type, args: &[Type]) -> Result<Type, InferError> {
     let Type::Callable { params, ret, .. } = callee else {
         return match callee {
@@ -194,8 +194,8 @@ pub fn call_result(callee: &Type, args: &[Type]) -> Result<Type, InferError> {
     Ok(result)
 }
 
-/// What symbolic variables of parameters are where the arguments have these types. Those that no dimension of an argument tells
-/// are left out.
+/// Returns the values of the symbolic variables of parameters, given the types of the arguments. Variables that no dimension of an argument
+/// determines are omitted.
 pub fn bound_symbols(params: &[Type], args: &[Type]) -> BTreeMap<Sym, Dim> {
     let mut bound = BTreeMap::new();
     for (param, arg) in params.iter().zip(args) {
@@ -210,7 +210,7 @@ fn in_values(bound: &BTreeMap<Sym, Dim>, sym: Sym) -> bool {
     found
 }
 
-/// Variables that stand alone in a parameter take the dimension of the argument. Scalars tell nothing, as in TVM.
+/// Binds variables that stand alone in a parameter to the dimension of the argument. Scalars bind nothing, as in TVM.
 fn bind(param: &Type, arg: &Type, bound: &mut BTreeMap<Sym, Dim>) {
     let mut pairs = |params: &[Dim], args: &[Dim]| {
         for (param, arg) in params.iter().zip(args) {
@@ -232,13 +232,12 @@ fn bind(param: &Type, arg: &Type, bound: &mut BTreeMap<Sym, Dim>) {
     }
 }
 
-/// The type with variables replaced in its dimensions, but for those in types of functions. Dimensions that this changes are
-/// simplified.
+/// Replaces variables in the dimensions of a type, except in types of functions. Changed dimensions are simplified.
 pub fn substitute_type(ty: &Type, with: &impl Fn(Sym) -> Option<Dim>) -> Type {
     ty.map_dims(false, &|dim| substitute_dim(dim, with))
 }
 
-/// The dimension with variables replaced, simplified if that changes it.
+/// Replaces variables in a dimension; simplifies it if that changes it.
 pub fn substitute_dim(dim: &Dim, with: &impl Fn(Sym) -> Option<Dim>) -> Dim {
     match substitute(dim, with) {
         same if same == *dim => same,
@@ -246,7 +245,7 @@ pub fn substitute_dim(dim: &Dim, with: &impl Fn(Sym) -> Option<Dim>) -> Dim {
     }
 }
 
-/// What two types have in common: the type of an If whose branches have these.
+/// Returns the common type of two types: the type of an If whose branches have these.
 pub fn join(a: &Type, b: &Type) -> Type {
     match (relation(a, b), relation(b, a), a, b) {
         (Relation::Equal | Relation::Wider, ..) => a.clone(),
@@ -343,7 +342,7 @@ mod tests {
         let dims = result.shape.expect("known");
         assert_eq!(prove_equal(&dims[0], &Dim::binary(prim::MUL, var(7), Dim::Int(2))), Some(true));
 
-        // Nothing says what `n` is: the number of dimensions is all that is left.
+        // Nothing determines `n`, so only the number of dimensions remains.
         let vague = [Type::tensor_ndim(2, DType::F32), Type::shape(vec![Dim::Int(5)])];
         assert_eq!(call(&vague), Ok(Type::tensor_ndim(1, DType::F32)));
         assert!(call(&args[..1]).is_err());

@@ -1,13 +1,12 @@
-//! Dimensions in the place of symbolic variables.
+//! Replaces symbolic variables by dimensions.
 
 use crate::ir::{Attr, Body, Dim, Expr, SealError, Sym, Type, V, Value};
 use crate::rewrite::Edit;
 use crate::typing::relations::substitute_dim;
 
 impl<'b> Edit<'b> {
-    /// Writes dimensions in the place of symbolic variables: into the type and the attributes of a value, and into the shapes,
-    /// scalars and types that it uses. `with` returns the dimension for a variable; a variable without one stays. Dimensions
-    /// that change are simplified.
+    /// Replaces symbolic variables by dimensions in the type and the attributes of a value, and in the shapes, scalars and types that it uses. `with`
+    /// returns the dimension for a variable; variables without one are kept. Changed dimensions are simplified.
     pub fn substitute_symbols(&mut self, value: Value<'b>, with: &impl Fn(Sym) -> Option<Dim>) {
         if value.ty().is_known() {
             let ty = value.ty().to_owned();
@@ -50,8 +49,8 @@ impl<'b> Edit<'b> {
 }
 
 impl Body {
-    /// The body with dimensions in the place of symbolic variables. `with` returns the dimension for a variable; a variable
-    /// without one stays. The same handle if nothing changes.
+    /// Replaces symbolic variables by dimensions. `with` returns the dimension for a variable; variables without one are kept. Returns the same
+    /// handle if nothing changes.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -91,7 +90,7 @@ fn mentions(ty: &Type, with: &impl Fn(Sym) -> Option<Dim>) -> bool {
     found
 }
 
-/// Also in the types of functions that are nested here.
+/// Replaces variables in a type, including the types of functions nested here.
 fn substituted(ty: &Type, with: &impl Fn(Sym) -> Option<Dim>) -> Type {
     ty.map_dims(true, &|dim| substitute_dim(dim, with))
 }

@@ -1,5 +1,5 @@
-//! Enums that may get variants, and cross the plugin boundary: a variant more is a compile error here. It needs an example in
-//! `plugin-api/src/abi/version/tests/forms.rs`, by which the contract of a version holds it.
+//! Enums that may get new variants and cross the plugin boundary: a new variant is a compile error here. It needs an example in
+//! `plugin-api/src/abi/version/tests/forms.rs`, which the contract of a version uses to check it.
 
 use crate::ir::{Attr, DimExpr, Type};
 use crate::typing::operators::{DefaultDecl, InferError};
@@ -15,7 +15,7 @@ const _: fn(&DefaultDecl, &InferError) = |default, error| {
     }
 };
 
-/// What lies in the tables of a body.
+/// The enums in the tables of a body.
 const _: fn(&Type, &DimExpr, &Attr) = |ty, dim, attr| {
     match ty {
         Type::Object | Type::Prim { .. } | Type::Shape { .. } | Type::Tensor(_) | Type::Tuple(_) => {}

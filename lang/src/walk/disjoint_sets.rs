@@ -1,8 +1,8 @@
-//! Disjoint sets of numbers, also known as union-find: what grouping passes need.
+//! Disjoint sets of numbers (union-find), for grouping passes.
 
 use std::collections::BTreeMap;
 
-/// The numbers from 0 on, each in one set. One number of a set is its root: keep there what you know of the set.
+/// A partition of the numbers from 0 on into sets. One number of each set is its root, under which facts about the set can be stored.
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -14,23 +14,23 @@ use std::collections::BTreeMap;
 /// ```
 #[derive(Default)]
 pub struct DisjointSets {
-    /// The number that each was merged into; a root has itself.
+    /// For each number, the number into which it was merged; a root contains itself.
     parents: Vec<usize>,
 }
 
 impl DisjointSets {
-    /// The numbers below `n`, each in a set of its own.
+    /// Creates the sets of the numbers below `n`, each in a separate set.
     pub fn of(n: usize) -> Self {
         DisjointSets { parents: (0..n).collect() }
     }
 
-    /// Adds the next number, in a set of its own.
+    /// Adds the next number, in a separate set.
     pub fn add(&mut self) -> usize {
         self.parents.push(self.parents.len());
         self.parents.len() - 1
     }
 
-    /// The root of the set that a number is in.
+    /// Returns the root of the set of a number.
     ///
     /// # Panics
     /// If there is no such number.
@@ -39,7 +39,7 @@ impl DisjointSets {
         while self.parents[root] != root {
             root = self.parents[root];
         }
-        // The next search from here takes one step.
+        // Path compression: the next search from here takes one step.
         let mut at = number;
         while self.parents[at] != root {
             at = std::mem::replace(&mut self.parents[at], root);
@@ -47,7 +47,7 @@ impl DisjointSets {
         root
     }
 
-    /// Merges the set of one number into that of another, whose root stays. Returns both roots, or `None` if it was one set.
+    /// Merges the set of one number into that of another, whose root is kept. Returns both roots, or `None` if the numbers were already in one set.
     ///
     /// # Panics
     /// If there is no such number.
@@ -57,7 +57,7 @@ impl DisjointSets {
         (from != into).then_some((from, into))
     }
 
-    /// The sets, by their roots; each in ascending order.
+    /// Returns the sets, ordered by their roots; each in ascending order.
     pub fn members(&mut self) -> Vec<Vec<usize>> {
         let mut members: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         for number in 0..self.parents.len() {

@@ -1,4 +1,4 @@
-//! Text of a flat body for tests and debugging: one node a line, as it lies in memory. TVMScript is what users see.
+//! A text form of a flat body for tests and debugging: one node a line, in memory order. Users see TVMScript instead.
 
 use crate::ir::records::{flag, kind};
 use crate::ir::{Body, Expr, Value};
@@ -54,7 +54,7 @@ const KINDS: &[(u16, &str)] = &[
     (kind::COMBINER, "combiner"),
 ];
 
-/// The nodes of a body, one a line, indented by region: `%position name: type = kind(operands) {attributes} flags`.
+/// Writes the nodes of a body, one a line, indented by region: `%position name: type = kind(operands) {attributes} flags`.
 pub fn dump(body: &Body) -> String {
     let mut out = String::new();
     let mut open: Vec<usize> = Vec::new();
@@ -95,13 +95,13 @@ fn line(out: &mut String, depth: usize, value: Value<'_>) {
     out.push('\n');
 }
 
-/// The kind of a node as [`dump`] shows it.
+/// Returns the kind of a node as in [`dump`].
 pub fn kind_name(value: Value<'_>) -> String {
     let name = KINDS.iter().find(|(kind, _)| *kind == value.kind());
     name.map_or_else(|| format!("kind {:#x}", value.kind()), |(_, name)| (*name).to_string())
 }
 
-/// An operand as [`dump`] shows it: the position of a node, or what a leaf says.
+/// Returns an operand as in [`dump`]: the position of a node, or the content of a leaf.
 pub fn operand(value: Value<'_>) -> String {
     if let Some(at) = value.index() {
         return format!("%{at}");

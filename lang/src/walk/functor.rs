@@ -1,14 +1,11 @@
-//! Computing something of an expression from its parts: [`ExprFunctor`], with a result, extra arguments and an own hook
-//! for each kind.
+//! Computes a result for an expression from the results of its parts: [`ExprFunctor`] has extra arguments and a separate hook for each kind.
 //!
-//! The parts are visited first, on a stack of the functor's own, so an expression may be nested as deeply as a body
-//! allows: no hook calls another one.
+//! The parts are visited first, with an explicit stack, so an expression may be nested as deeply as a body allows; no hook calls another one.
 
 use crate::ir::records::{flag, kind, leaf};
 use crate::ir::{Call, Function, Value};
 
-/// Results of the parts of an expression, in the order of [`ExprFunctor::operands`]; to be taken as an iterator or seen
-/// with `as_slice`.
+/// The results of the parts of an expression, in the order of [`ExprFunctor::operands`]; use them as an iterator or with `as_slice`.
 pub type Results<'r, T> = std::vec::Drain<'r, T>;
 
 macro_rules! functor {
@@ -16,16 +13,15 @@ macro_rules! functor {
         nodes: { $($(#[$doc:meta])* $hook:ident($kind:pat);)* }
         leaves: { $($(#[$leaf_doc:meta])* $leaf_hook:ident($leaf:pat);)* }
     ) => {
-        /// Computes something of an expression: each hook gets a value and the results of its parts. Override what is
-        /// of interest; [`ExprFunctor::visit_default`] is asked for everything else. Call [`ExprFunctor::visit_expr`].
+        /// Computes a result for an expression: each hook receives a value and the results of its parts. Override the relevant hooks;
+        /// [`ExprFunctor::visit_default`] handles everything else. To start, call [`ExprFunctor::visit_expr`].
         ///
-        /// An expression ends where something has a name: a use of a parameter or binding is
-        /// [`ExprFunctor::visit_var`], and the binding is another expression. So no expression is visited twice. It
-        /// serves Relax and TIR alike. The content of regions (If, functions) is not visited; a hook may go through
-        /// their bindings itself.
+        /// An expression ends at named values: a use of a parameter or binding is [`ExprFunctor::visit_var`], and the binding itself is another
+        /// expression, so no expression is visited twice. The trait serves both Relax and TIR. The content of regions (If, functions) is not visited;
+        /// a hook may traverse their bindings itself.
         ///
-        /// How deep calls are nested in an expression, and its text with parentheses only where `^` needs them, for
-        /// which what is around is an extra argument:
+        /// The example computes the nesting depth of calls in an expression, and its text with parentheses only where they are needed, for which the
+        /// enclosing operation is an extra argument:
         ///
         /// ```
         /// use plugin_api::arith::prim;
@@ -77,13 +73,13 @@ macro_rules! functor {
         /// # Ok::<(), PassError>(())
         /// ```
         pub trait ExprFunctor<'a> {
-            /// What is computed of each value.
+            /// The result for each value.
             type Output;
 
-            /// What a value is told by what is around it; `()` if nothing.
+            /// The argument that a value receives from its enclosing expression; `()` if there is none.
             type Args: Clone;
 
-            /// Computes it of an expression: its parts first, then itself.
+            /// Computes the result of an expression: its parts first, then itself.
             fn visit_expr(&mut self, value: Value<'a>, args: Self::Args) -> Self::Output
             where
                 Self: Sized,
@@ -91,13 +87,13 @@ macro_rules! functor {
                 visit(self, value, args)
             }
 
-            /// Which parts of a value are to be visited before it, and with which arguments. All operands with the
-            /// arguments of the value, if not overridden.
+            /// Selects the parts of a value that are visited before it, with their arguments. By default, these are all operands with the arguments
+            /// of the value.
             fn operands(&mut self, value: Value<'a>, args: &Self::Args, visit: &mut Vec<(Value<'a>, Self::Args)>) {
                 visit.extend(value.operands().map(|operand| (operand, args.clone())));
             }
 
-            /// Any value whose hook is not overridden; a use of a name too, whose kind is that of what has the name.
+            /// Visits any value whose hook is not overridden, including a use of a named value, which has the kind of that value.
             fn visit_default(
                 &mut self,
                 value: Value<'a>,
@@ -105,12 +101,12 @@ macro_rules! functor {
                 args: Self::Args,
             ) -> Self::Output;
 
-            /// Use of a parameter, of a binding, or of another value with a name.
+            /// Visits a use of a parameter, of a binding, or of another named value.
             fn visit_var(&mut self, var: Value<'a>, args: Self::Args) -> Self::Output {
                 self.visit_default(var, Vec::new().drain(..), args)
             }
 
-            /// A call, of Relax or TIR: the first part is what is called.
+            /// Visits a call in Relax or TIR. The first part is the callee.
             fn visit_call(
                 &mut self,
                 call: Call<'a>,
@@ -120,7 +116,7 @@ macro_rules! functor {
                 self.visit_default(call.value(), parts, args)
             }
 
-            /// A function, nested or the root.
+            /// Visits a function, nested or the root.
             fn visit_function(
                 &mut self,
                 function: Function<'a>,
@@ -166,69 +162,69 @@ macro_rules! functor {
 
 functor! {
     nodes: {
-        /// A tuple.
+        /// Visits a tuple.
         visit_tuple(kind::TUPLE);
-        /// An element of a tuple.
+        /// Visits an element of a tuple.
         visit_tuple_get(kind::TUPLE_GET);
-        /// An If; its one part is the condition.
+        /// Visits an If, whose only part is the condition.
         visit_if(kind::IF);
-        /// Blocks with a result, as an expression.
+        /// Visits blocks with a result, as an expression.
         visit_seq(kind::SEQ);
-        /// The same value under another name or at a wider type.
+        /// Visits an alias: the same value under another name or with a wider type.
         visit_alias(kind::ALIAS);
-        /// A value at a type that is checked when run.
+        /// Visits a value with a type that is checked at run time.
         visit_match_cast(kind::MATCH_CAST);
-        /// TIR: element of a buffer.
+        /// TIR: visits an element of a buffer.
         visit_buffer_load(kind::LOAD);
-        /// TIR: arithmetic, comparison, logic, conversion.
+        /// TIR: visits arithmetic, a comparison, logic or a conversion.
         visit_arith(kind::ARITH);
-        /// TIR: one of two values.
+        /// TIR: visits a choice between two values.
         visit_select(kind::SELECT);
-        /// TIR: vector of numbers in steps.
+        /// TIR: visits a vector of numbers with a constant step.
         visit_ramp(kind::RAMP);
-        /// TIR: vector of equal elements.
+        /// TIR: visits a vector of equal elements.
         visit_broadcast(kind::BROADCAST);
-        /// TIR: vector of elements of vectors.
+        /// TIR: visits a vector of elements of vectors.
         visit_shuffle(kind::SHUFFLE);
-        /// TIR: an expression in which a variable has a value.
+        /// TIR: visits an expression with a value for a variable.
         visit_let(kind::LET);
-        /// TIR: data, offset or stride of a buffer.
+        /// TIR: visits the data, an offset or a stride of a buffer.
         visit_buffer_part(kind::BUFFER_PART);
     }
     leaves: {
-        /// An operator.
+        /// Visits an operator.
         visit_op(leaf::OP);
-        /// A function of the module.
+        /// Visits a function of the module.
         visit_global_var(leaf::GLOBAL_VAR);
-        /// An external function.
+        /// Visits an external function.
         visit_extern_func(leaf::EXTERN_FUNC);
-        /// A constant.
+        /// Visits a constant.
         visit_constant(leaf::CONST);
-        /// A shape.
+        /// Visits a shape.
         visit_shape(leaf::SHAPE);
-        /// A dimension as a value; in TIR, a number or symbolic variable.
+        /// Visits a dimension as a value; in TIR, a number or symbolic variable.
         visit_prim_value(leaf::PRIM);
-        /// A string.
+        /// Visits a string.
         visit_string(leaf::STR);
-        /// A data type.
+        /// Visits a data type.
         visit_data_type(leaf::DTYPE);
-        /// A type argument of a call.
+        /// Visits a type argument of a call.
         visit_type_arg(leaf::TYPE);
     }
 }
 
-/// Parts first, on a stack of its own.
+/// Visits parts first, with an explicit stack.
 fn visit<'a, F: ExprFunctor<'a>>(f: &mut F, root: Value<'a>, args: F::Args) -> F::Output {
     enum Step<'a, A> {
         Enter(Value<'a>, A),
-        /// With the number of results before those of its parts.
+        /// A value to leave, with its arguments and the number of results before those of its parts.
         Leave(Value<'a>, A, usize),
     }
     if root.is_leaf() {
         return dispatch_leaf(f, root, args);
     }
     let (mut steps, mut done, mut next) = (Vec::new(), Vec::new(), Vec::new());
-    // No valid body is nested deeper than it has nodes; while a pass edits, nested expressions can be a cycle.
+    // A valid body is not nested deeper than its number of nodes; during an edit, nested expressions may form a cycle.
     let mut left = root.raw.nodes().len();
     f.operands(root, &args, &mut next);
     steps.extend(next.drain(..).rev().map(|(value, args)| Step::Enter(value, args)));

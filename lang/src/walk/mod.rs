@@ -1,4 +1,4 @@
-//! Looks at bodies: visitors, functors, users of values, keys and maps of values, disjoint sets, scopes, the dump for debugging.
+//! Analysis of bodies: visitors, functors, users of values, keys and maps of values, disjoint sets, scopes, the dump for debugging.
 
 pub mod disjoint_sets;
 pub mod dump;

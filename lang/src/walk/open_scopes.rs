@@ -1,8 +1,8 @@
-//! What is around a value in a walk in program order.
+//! The scopes around the current value of a traversal in program order.
 
 use crate::ir::Value;
 
-/// What a walk noted of the loops, branches and blocks that it is in: an entry goes when the walk leaves its header.
+/// The entries that a traversal recorded for the enclosing loops, branches and blocks. An entry is removed when the traversal leaves its header.
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -26,7 +26,7 @@ use crate::ir::Value;
 /// ```
 #[derive(Clone, Debug)]
 pub struct OpenScopes<T> {
-    /// Each with the position after the content of its header.
+    /// Each entry with the position after the content of its header.
     open: Vec<(usize, T)>,
 }
 
@@ -37,23 +37,23 @@ impl<T> Default for OpenScopes<T> {
 }
 
 impl<T> OpenScopes<T> {
-    /// Nothing is open.
+    /// Creates a stack without open scopes.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Goes on to a value: what does not contain it is closed. To be called for each value in program order.
+    /// Advances to a value, and closes scopes that do not contain it. Must be called for each value in program order.
     pub fn go_to(&mut self, value: Value<'_>) {
         while self.close_before(value).is_some() {}
     }
 
-    /// Closes the innermost scope if it does not contain a value, and returns its entry: [`OpenScopes::go_to`] in steps.
+    /// Closes the innermost scope if it does not contain a value, and returns its entry; this is one step of [`OpenScopes::go_to`].
     pub fn close_before(&mut self, value: Value<'_>) -> Option<T> {
         let at = value.index()?;
         self.open.pop_if(|(end, _)| *end <= at).map(|(_, entry)| entry)
     }
 
-    /// Closes the innermost scope; for what is still open at the end of a walk.
+    /// Closes the innermost scope, for scopes still open at the end of a traversal.
     pub fn close(&mut self) -> Option<T> {
         self.open.pop().map(|(_, entry)| entry)
     }
@@ -63,27 +63,27 @@ impl<T> OpenScopes<T> {
         self.open.push((header.end(), entry));
     }
 
-    /// Number of open scopes.
+    /// Returns the number of open scopes.
     pub fn len(&self) -> usize {
         self.open.len()
     }
 
-    /// Whether no scope is open.
+    /// Returns true if no scope is open.
     pub fn is_empty(&self) -> bool {
         self.open.is_empty()
     }
 
-    /// The entry of the innermost scope.
+    /// Returns the entry of the innermost scope.
     pub fn last(&self) -> Option<&T> {
         self.open.last().map(|(_, entry)| entry)
     }
 
-    /// The entry of a scope: 0 is the outermost.
+    /// Returns the entry of a scope, where 0 is the outermost.
     pub fn get_mut(&mut self, level: usize) -> Option<&mut T> {
         self.open.get_mut(level).map(|(_, entry)| entry)
     }
 
-    /// The entries, the outermost first.
+    /// Iterates over the entries, the outermost first.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &T> {
         self.open.iter().map(|(_, entry)| entry)
     }

@@ -1,24 +1,24 @@
-//! A map whose entries go when their scope ends: what common subexpression elimination and the like need.
+//! A map whose entries are removed when their scope ends, for common subexpression elimination and the like.
 
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 use std::hash::{BuildHasher, Hash};
 
-/// A map with scopes. An inner entry hides an outer one of the same key until its scope ends.
+/// A map with scopes. An inner entry hides an outer one with the same key until its scope ends.
 pub struct ScopedMap<K, T> {
-    /// Where the slot of each key is.
+    /// The position of the slot of each key.
     index: HashTable<usize>,
     hasher: RandomState,
     slots: Vec<Slot<K, T>>,
-    /// The slots that got an entry in each open scope.
+    /// The slots that received an entry in each open scope.
     scopes: Vec<Vec<usize>>,
 }
 
-/// The entries of a key, with the scope of each. Most keys have one.
+/// The entries of a key, with their scopes. Most keys have one.
 struct Slot<K, T> {
     key: K,
     outermost: Option<(usize, T)>,
-    /// The other ones, the outer ones first.
+    /// The other entries, outer ones first.
     inner: Vec<(usize, T)>,
 }
 
@@ -55,7 +55,7 @@ impl<K, T> Default for ScopedMap<K, T> {
 }
 
 impl<K: Hash + Eq, T> ScopedMap<K, T> {
-    /// An empty map with one scope.
+    /// Creates an empty map with one scope.
     pub fn new() -> Self {
         Self::default()
     }
@@ -65,24 +65,24 @@ impl<K: Hash + Eq, T> ScopedMap<K, T> {
         self.scopes.push(Vec::new());
     }
 
-    /// Ends the innermost scope; its entries go.
+    /// Ends the innermost scope and removes its entries.
     pub fn leave(&mut self) {
         for slot in self.scopes.pop().unwrap_or_default() {
             self.slots[slot].remove_innermost();
         }
     }
 
-    /// Number of scopes that are open.
+    /// Returns the number of open scopes.
     pub fn depth(&self) -> usize {
         self.scopes.len()
     }
 
-    /// The innermost entry of a key.
+    /// Returns the innermost entry of a key.
     pub fn get(&self, key: &K) -> Option<&T> {
         self.slot_of(key)?.innermost()
     }
 
-    /// The outermost scope that has an entry of a key (0 is the outermost).
+    /// Returns the outermost scope that has an entry of a key, where 0 is the outermost.
     pub fn level_of(&self, key: &K) -> Option<usize> {
         self.slot_of(key)?.level()
     }
@@ -92,14 +92,14 @@ impl<K: Hash + Eq, T> ScopedMap<K, T> {
         self.insert_at(self.scopes.len() - 1, key, value);
     }
 
-    /// Adds an entry to the scope `level` (0 is the outermost); entries of inner scopes go on hiding it.
+    /// Adds an entry to the scope `level` (0 is the outermost); entries of inner scopes still hide it.
     pub fn insert_at(&mut self, level: usize, key: K, value: T) {
         let slot = self.slot(key);
         self.insert_into(slot, level, value);
     }
 
-    /// Adds an entry to the scope `level`, unless that scope or one around it has an entry of the key. Returns the innermost
-    /// entry that the key had before.
+    /// Adds an entry to the scope `level`, unless that scope or an enclosing one has an entry of the key. Returns the previous innermost entry of the
+    /// key.
     pub fn insert_if_new(&mut self, level: usize, key: K, value: T) -> Option<T>
     where
         T: Clone,
@@ -123,7 +123,7 @@ impl<K: Hash + Eq, T> ScopedMap<K, T> {
         self.slots.get(*slot)
     }
 
-    /// Where the slot of a key is; a key that has none gets an empty one.
+    /// Returns the position of the slot of a key, and creates an empty slot if there is none.
     fn slot(&mut self, key: K) -> usize {
         let (hash, new) = (self.hasher.hash_one(&key), self.slots.len());
         let hash_of = |slot: &usize| self.hasher.hash_one(&self.slots[*slot].key);

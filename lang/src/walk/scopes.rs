@@ -1,12 +1,12 @@
-//! A walk over functions, branches and blocks, with a call where each begins and ends.
+//! Traverses functions, branches and blocks, with a call at the beginning and the end of each.
 
 use crate::ir::records::kind;
 use crate::ir::{Block, Body, Function, Region, Value};
 
-/// What holds values, and hides some of them from what is outside.
+/// A region of values, some of which may be hidden outside.
 #[derive(Clone, Copy, Debug)]
 pub enum Scope<'b> {
-    /// A function: that of the body, or one in it.
+    /// A function: that of the body, or a nested one.
     Function(Function<'b>),
     /// A branch of an If.
     Branch(Region<'b>),
@@ -14,7 +14,7 @@ pub enum Scope<'b> {
     Block(Block<'b>),
 }
 
-/// Sees the values of a body in program order, and where scopes begin and end. Each scope ends as often as it begins.
+/// Visits the values of a body in program order, and the beginning and end of each scope. Each scope ends exactly as often as it begins.
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -45,19 +45,19 @@ pub enum Scope<'b> {
 /// }
 /// ```
 pub trait ScopeVisitor<'b> {
-    /// A scope begins.
+    /// Visits the beginning of a scope.
     fn enter(&mut self, _: Scope<'b>) {}
 
-    /// A scope ends.
+    /// Visits the end of a scope.
     fn leave(&mut self, _: Scope<'b>) {}
 
-    /// A parameter, binding, nested expression or If, or the header of a scope, before the scope begins.
+    /// Visits a parameter, binding, nested expression or If, or the header of a scope before the scope begins.
     fn value(&mut self, value: Value<'b>);
 }
 
-/// Shows a visitor all of a Relax function; of other bodies their values, without scopes.
+/// Visits a whole Relax function; for other bodies, visits only the values.
 pub fn visit_scopes<'b>(body: &'b Body, visitor: &mut impl ScopeVisitor<'b>) {
-    // Scopes that are open, with the position of their end: a stack of our own, as depth must not cost the thread's.
+    // Open scopes with the positions of their ends: an explicit stack, because deep nesting must not exhaust the thread's stack.
     let mut open: Vec<(usize, Scope<'b>)> = Vec::new();
     for value in body.values() {
         while let Some((_, scope)) = open.pop_if(|(end, _)| value.index().is_some_and(|at| *end <= at)) {

@@ -1,10 +1,10 @@
-//! Who uses a value, and looking values up.
+//! The users of values, and lookup of values.
 
 use crate::ir::records::{LEAF_BIT, NONE, flag, kind};
 use crate::ir::{Body, Region, Value};
 
-/// The users of each value of a body, in program order. Computed in one walk; after that, a question takes time in
-/// proportion to its answer.
+/// The users of each value of a body, in program order. They are computed in one traversal; afterwards, a query takes time proportional to the size
+/// of its result.
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -36,14 +36,14 @@ pub struct Users {
 }
 
 impl Users {
-    /// Users of the nodes of a body.
+    /// Computes the users of the nodes of a body.
     pub fn of(body: &Body) -> Users {
         let nodes = body.raw().nodes().iter().map(|node| &body.raw().operands()[node.op_range()]);
         Users::in_order(body.len(), nodes, |op| op)
     }
 
-    /// Users of the nodes of a body, where another name of a value is not a user of it, and users of another name are
-    /// users of the value. `origins` has the value that each node is a name of, or the node itself.
+    /// Computes the users of the nodes of a body, where an alias is not a user of its value, and users of an alias are users of the value. `origins`
+    /// maps each node to the value of which it is an alias, or to itself.
     pub(crate) fn of_origins(body: &Body, origins: &[u32]) -> Users {
         let raw = body.raw();
         let nodes = raw.nodes().iter().map(|node| match node.kind {
@@ -53,7 +53,7 @@ impl Users {
         Users::in_order(body.len(), nodes, |op| origins.get(op as usize).copied().unwrap_or(op))
     }
 
-    /// Users by the operands of each node in turn.
+    /// Computes users from the operands of each node in turn.
     fn in_order<'a>(len: usize, nodes: impl Iterator<Item = &'a [u32]> + Clone, origin: impl Fn(u32) -> u32) -> Users {
         let used = |operands: &'a [u32]| operands.iter().map(|op| origin(*op)).filter(|op| *op & LEAF_BIT == 0);
         let mut starts = vec![0u32; len + 1];
@@ -75,7 +75,7 @@ impl Users {
         Users { starts, users }
     }
 
-    /// Positions of the users of the node at a position; one that uses it twice is there twice.
+    /// Returns the positions of the users of the node at a position; a user that uses it twice is listed twice.
     pub fn at(&self, index: usize) -> &[u32] {
         match (self.starts.get(index), self.starts.get(index + 1)) {
             (Some(start), Some(end)) => &self.users[*start as usize..*end as usize],
@@ -83,7 +83,7 @@ impl Users {
         }
     }
 
-    /// The one user of a value; `None` if it has none or several.
+    /// Returns the only user of a value; `None` if it has none or several.
     pub fn only<'a>(&self, value: Value<'a>) -> Option<Value<'a>> {
         match self.at(value.index()?) {
             [user] => Some(value.sibling(*user as usize)),
@@ -91,8 +91,8 @@ impl Users {
         }
     }
 
-    /// The one binding that uses a value, also where the value is in a tuple or another expression that is nested
-    /// in it. `None` if the value is used twice, is a result, or if nothing uses it.
+    /// Returns the only binding that uses a value, directly or through a tuple or another nested expression. Returns `None` if the value is used
+    /// twice, is a result, or is unused.
     pub fn only_binding<'a>(&self, value: Value<'a>) -> Option<Value<'a>> {
         let mut user = self.only(value)?;
         while user.is_nested() {
@@ -101,38 +101,38 @@ impl Users {
         user.is_binding().then_some(user)
     }
 
-    /// The users of a value.
+    /// Iterates over the users of a value.
     pub fn each<'a>(&self, value: Value<'a>) -> impl Iterator<Item = Value<'a>> + use<'a, '_> {
         value.index().map_or(&[][..], |i| self.at(i)).iter().map(move |user| value.sibling(*user as usize))
     }
 }
 
-/// The region that each value of a body is in directly. Made in one pass; each question costs nothing.
+/// The region that directly contains each value of a body. Computed in one pass; each query takes constant time.
 pub struct Regions<'b> {
     body: &'b Body,
     parents: Vec<u32>,
 }
 
 impl<'b> Regions<'b> {
-    /// Header of the function, block, dataflow block or branch around a value; `None` for the body's root and leaves.
+    /// Returns the header of the function, block, dataflow block or branch around a value; `None` for the body's root and leaves.
     pub fn around(&self, value: Value<'_>) -> Option<Value<'b>> {
         let parent = *self.parents.get(value.index()?)?;
         (parent != NONE).then(|| self.body.value_at(parent as usize))
     }
 
-    /// Header of the dataflow block that a value is in directly.
+    /// Returns the header of the dataflow block that directly contains a value.
     pub fn dataflow(&self, value: Value<'_>) -> Option<Value<'b>> {
         self.around(value).filter(|header| header.kind() == kind::DATAFLOW)
     }
 
-    /// Whether two values are in the same block: neither in another one, nor in a branch or function in it.
+    /// Returns true if two values are directly in the same block.
     pub fn same(&self, a: Value<'_>, b: Value<'_>) -> bool {
         self.around(a) == self.around(b)
     }
 }
 
 impl Body {
-    /// The region that each value is in: function, block, dataflow block or branch.
+    /// Computes the region of each value: function, block, dataflow block or branch.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -167,20 +167,20 @@ impl Body {
         Regions { body: self, parents: self.parents() }
     }
 
-    /// Who uses each value; see [`Body::use_counts`] where numbers suffice.
+    /// Computes the users of each value; see [`Body::use_counts`] where counts suffice.
     pub fn users(&self) -> Users {
         Users::of(self)
     }
 
-    /// The first binding or parameter of a name. Names are hints and may repeat.
+    /// Returns the first binding or parameter with a name. Names are hints and may repeat.
     pub fn lookup_binding(&self, name: &str) -> Option<Value<'_>> {
         self.values().find(|value| value.is_bound() && value.name() == Some(name))
     }
 }
 
 impl<'a> Region<'a> {
-    /// Values that are used in a region and defined outside of it, in the order of their first use: what a nested
-    /// function captures, what a branch or a group of statements needs.
+    /// Returns the values that are used in a region and defined outside of it, in the order of their first use: the captured values of a nested
+    /// function, or the inputs of a branch or a group of statements.
     pub fn free_vars(self) -> Vec<Value<'a>> {
         let range = self.range();
         let mut found: Vec<Value<'a>> = Vec::new();
@@ -199,8 +199,8 @@ impl<'a> Region<'a> {
     }
 }
 
-/// Position of the statement of region `header` in which the node at `at` stands: itself, the region statement around
-/// it, or the one that it is nested in. A node outside the region stands for itself.
+/// Returns the position of the statement of region `header` that contains the node at `at`: the node itself, the enclosing region statement, or the
+/// one in which it is nested. For a node outside of the region, returns the node.
 pub(crate) fn statement_in(body: &Body, parents: &[u32], users: &Users, header: u32, mut at: usize) -> usize {
     let range = if header == NONE { 0..body.len() } else { body.value_at(header as usize).region().range() };
     if !range.contains(&at) {

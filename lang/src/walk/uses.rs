@@ -1,11 +1,11 @@
-//! What a value uses, with what is nested in it.
+//! The uses of other values by a value, including its nested expressions.
 
 use crate::ir::Value;
 
 impl<'a> Value<'a> {
-    /// Calls `f` with each use that this value makes of another one that has a name, or of a leaf, in the order of the
-    /// operands; those of nested expressions come where these are used. A use is the user, the number of the operand and the
-    /// operand. Of the content of a local function or a branch, only uses of what is outside of it are reported.
+    /// Calls `f` with each use of another named value, or of a leaf, by this value, in the order of the operands; uses by nested expressions come at
+    /// the position of the nested expression. A use is the user, the number of the operand and the operand. For the content of a local function or a
+    /// branch, only uses of values outside of it are reported.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -27,7 +27,7 @@ impl<'a> Value<'a> {
     /// # Ok::<(), SealError>(())
     /// ```
     pub fn each_use(self, mut f: impl FnMut(Value<'a>, usize, Value<'a>)) {
-        // The operands that come next, and those of the expressions around.
+        // The remaining operands, and those of the enclosing expressions.
         let (mut user, mut operands, mut around) = (self, self.operands().enumerate(), Vec::new());
         loop {
             match operands.next() {
@@ -50,7 +50,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The expressions nested in this value, each after those nested in it; the value itself is the last.
+    /// Returns the expressions nested in this value, each after those nested in it; the value itself is the last.
     pub fn with_nested(self) -> Vec<Value<'a>> {
         let (mut work, mut parts) = (vec![self], Vec::new());
         while let Some(value) = work.pop() {

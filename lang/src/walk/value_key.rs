@@ -1,4 +1,4 @@
-//! When two values compute the same, or the same of other values.
+//! Keys that determine whether two values compute the same result, or the same function of other values.
 
 use crate::ir::Value;
 use foldhash::fast::RandomState;
@@ -6,10 +6,10 @@ use hashbrown::HashTable;
 use std::collections::BTreeMap;
 use std::hash::BuildHasher;
 
-/// What a value computes, as a key: values with equal keys are equal, if neither has an effect. Kind, type, attributes,
-/// payload (such as the index of an element) and operands count, those of nested expressions too; names do not.
+/// Returns a key of the computation of a value: values with equal keys are equal, if neither has an effect. The key contains kind, type, attributes,
+/// payload (such as the index of an element) and operands, including those of nested expressions, but no names.
 ///
-/// `same` gives the value that stands for an operand: itself, or the first of those that were found equal to it.
+/// `same` returns the representative of an operand: itself, or the first of the operands found equal to it.
 pub fn value_key<'a>(value: Value<'a>, same: &impl Fn(Value<'a>) -> Value<'a>) -> Vec<u32> {
     let mut key = Vec::with_capacity(4 + value.n_operands());
     add_key(value, same, &mut key);
@@ -18,15 +18,15 @@ pub fn value_key<'a>(value: Value<'a>, same: &impl Fn(Value<'a>) -> Value<'a>) -
 
 fn add_key<'a>(value: Value<'a>, same: &impl Fn(Value<'a>) -> Value<'a>, key: &mut Vec<u32>) {
     add_head(value, key);
-    // The operands that come next, and those of the expressions around.
+    // The remaining operands, and those of the enclosing expressions.
     let (mut operands, mut around) = (value.operands(), Vec::new());
-    // More than a valid body can use up: while a pass edits, nested expressions can be a cycle.
+    // A valid body cannot exhaust this number; during an edit, nested expressions may form a cycle.
     let mut left = value.raw.nodes().len();
     loop {
         match operands.next() {
             Some(operand) if operand.is_nested() && left > 0 => {
                 left -= 1;
-                // No operand word is this number, and the count tells where the nested expression ends.
+                // This number is not a valid operand word, and the count marks the end of the nested expression.
                 key.extend([u32::MAX, operand.n_operands() as u32]);
                 add_head(operand, key);
                 around.push(std::mem::replace(&mut operands, operand.operands()));
@@ -40,7 +40,7 @@ fn add_key<'a>(value: Value<'a>, same: &impl Fn(Value<'a>) -> Value<'a>, key: &m
     }
 }
 
-/// Value numbering: numbers what the values of a body compute. Values with equal [keys](value_key) get one number.
+/// Value numbering: assigns numbers to the computations of the values of a body. Values with equal [keys](value_key) get the same number.
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -66,20 +66,20 @@ pub struct ValueNumbers {
     /// The number of each key.
     index: HashTable<u32>,
     hasher: RandomState,
-    /// Hash of each key, and where it ends in `words`.
+    /// The hash of each key, and its end in `words`.
     keys: Vec<(u64, usize)>,
     words: Vec<u32>,
 }
 
 impl ValueNumbers {
-    /// No value has a number yet.
+    /// Creates a numbering without values.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The number of what a value computes: the next one (from 0) if no value before computed the same.
+    /// Returns the number of the computation of a value: the next one (from 0) if no earlier value computes the same.
     ///
-    /// `same` gives the value that stands for an operand, as in [`value_key`].
+    /// `same` returns the representative of an operand, as in [`value_key`].
     pub fn of<'a>(&mut self, value: Value<'a>, same: &impl Fn(Value<'a>) -> Value<'a>) -> u32 {
         let start = self.words.len();
         add_key(value, same, &mut self.words);
@@ -101,18 +101,17 @@ impl ValueNumbers {
     }
 }
 
-/// What a value computes apart from which values it uses.
+/// The computation of a value, independent of the values that it uses.
 #[non_exhaustive]
 pub struct ValueForm<'a> {
-    /// Values of one body with equal keys compute the same of their [`values`](ValueForm::values). Kind, types, attributes,
-    /// constants, shapes and payload count, and which operands are the same value.
+    /// The key of the computation. Values of one body with equal keys compute the same function of their [`values`](ValueForm::values). The key
+    /// contains kind, types, attributes, constants, shapes, payload, and which operands are the same value.
     pub key: Vec<u32>,
-    /// The named values that it uses and the nested expressions in it, each once, in the order of their first use.
+    /// The named values that it uses and its nested expressions, each once, in the order of their first use.
     pub values: Vec<Value<'a>>,
 }
 
-/// The form of a value: what a pass finds out about one value holds for all of the same form, with other values in the
-/// place of its own.
+/// Returns the form of a value. A result found for one value is valid for all values of the same form, with their own `values` substituted.
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -138,14 +137,14 @@ pub fn value_form(value: Value<'_>) -> ValueForm<'_> {
     let mut known = BTreeMap::new();
     add_head(value, &mut form.key);
     let mut rest: Vec<Value<'_>> = value.operands().rev().collect();
-    // More than a valid body can use up: while a pass edits, nested expressions can be a cycle.
+    // A valid body cannot exhaust this number; during an edit, nested expressions may form a cycle.
     let mut left = value.raw.nodes().len();
     while let Some(operand) = rest.pop() {
         if operand.is_leaf() {
             form.key.push(operand.word());
         } else if operand.is_nested() && left > 0 {
             left -= 1;
-            // No operand word is this number or the one below it, and the count tells where the nested expression ends.
+            // Neither this number nor the one below it is a valid operand word, and the count marks the end of the nested expression.
             form.key.extend([u32::MAX, operand.n_operands() as u32]);
             add_head(operand, &mut form.key);
             form.values.push(operand);

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::marker::PhantomData;
 use std::ops::Index;
 
-/// A `T` for some values of one body. A look-up costs as much as one into a vector.
+/// A map from some values of one body to `T`. A look-up costs as much as one in a vector.
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -23,19 +23,19 @@ use std::ops::Index;
 #[derive(Clone, Debug)]
 pub struct ValueMap<'b, T> {
     nodes: Vec<Option<T>>,
-    /// Operators, constants and the like, of which there are few.
+    /// Entries of operators, constants and the like, which are few.
     leaves: HashMap<u32, T, foldhash::fast::RandomState>,
     body: PhantomData<&'b Body>,
 }
 
 impl<'b, T> ValueMap<'b, T> {
-    /// An empty map for values of a body.
+    /// Creates an empty map for values of a body.
     pub fn new(body: &'b Body) -> ValueMap<'b, T> {
         let nodes = std::iter::repeat_with(|| None).take(body.len()).collect();
         ValueMap { nodes, leaves: HashMap::default(), body: PhantomData }
     }
 
-    /// What a value has.
+    /// Returns the entry of a value.
     pub fn get(&self, value: Value<'_>) -> Option<&T> {
         match value.index() {
             Some(at) => self.nodes.get(at)?.as_ref(),
@@ -43,7 +43,7 @@ impl<'b, T> ValueMap<'b, T> {
         }
     }
 
-    /// What a value has, to change it.
+    /// Returns the entry of a value, mutably.
     pub fn get_mut(&mut self, value: Value<'_>) -> Option<&mut T> {
         match value.index() {
             Some(at) => self.nodes.get_mut(at)?.as_mut(),
@@ -51,7 +51,7 @@ impl<'b, T> ValueMap<'b, T> {
         }
     }
 
-    /// Sets what a value has; returns what it had before. The value must be one of the body of the map.
+    /// Sets the entry of a value and returns the previous one. The value must belong to the body of the map.
     pub fn insert(&mut self, value: Value<'b>, new: T) -> Option<T> {
         match value.index() {
             Some(at) => self.nodes[at].replace(new),
@@ -59,7 +59,7 @@ impl<'b, T> ValueMap<'b, T> {
         }
     }
 
-    /// Takes what a value has.
+    /// Removes and returns the entry of a value.
     pub fn remove(&mut self, value: Value<'_>) -> Option<T> {
         match value.index() {
             Some(at) => self.nodes.get_mut(at)?.take(),
@@ -67,7 +67,7 @@ impl<'b, T> ValueMap<'b, T> {
         }
     }
 
-    /// Whether a value has something.
+    /// Returns true if a value has an entry.
     pub fn contains(&self, value: Value<'_>) -> bool {
         self.get(value).is_some()
     }
@@ -77,28 +77,28 @@ impl<T> Index<Value<'_>> for ValueMap<'_, T> {
     type Output = T;
 
     /// # Panics
-    /// If the value has nothing.
+    /// If the value has no entry.
     fn index(&self, value: Value<'_>) -> &T {
         self.get(value).expect("the value has an entry")
     }
 }
 
-/// Some values of one body.
+/// A set of values of one body.
 #[derive(Clone, Debug)]
 pub struct ValueSet<'b> {
     nodes: Vec<bool>,
-    /// Operators, constants and the like, of which there are few.
+    /// Operators, constants and the like, which are few.
     leaves: HashSet<u32, foldhash::fast::RandomState>,
     body: PhantomData<&'b Body>,
 }
 
 impl<'b> ValueSet<'b> {
-    /// An empty set of values of a body.
+    /// Creates an empty set for values of a body.
     pub fn new(body: &'b Body) -> ValueSet<'b> {
         ValueSet { nodes: vec![false; body.len()], leaves: HashSet::default(), body: PhantomData }
     }
 
-    /// Adds a value; says whether it is new. The value must be one of the body of the set.
+    /// Adds a value; returns true if it was not in the set. The value must belong to the body of the set.
     pub fn insert(&mut self, value: Value<'b>) -> bool {
         match value.index() {
             Some(at) => !std::mem::replace(&mut self.nodes[at], true),
@@ -106,7 +106,7 @@ impl<'b> ValueSet<'b> {
         }
     }
 
-    /// Takes a value out; says whether it was there.
+    /// Removes a value; returns true if it was in the set.
     pub fn remove(&mut self, value: Value<'_>) -> bool {
         match value.index() {
             Some(at) => self.nodes.get_mut(at).is_some_and(std::mem::take),
@@ -114,12 +114,12 @@ impl<'b> ValueSet<'b> {
         }
     }
 
-    /// Whether no value is in it.
+    /// Returns true if the set is empty.
     pub fn is_empty(&self) -> bool {
         self.leaves.is_empty() && !self.nodes.contains(&true)
     }
 
-    /// Whether a value is in it.
+    /// Returns true if the set contains a value.
     pub fn contains(&self, value: Value<'_>) -> bool {
         match value.index() {
             Some(at) => self.nodes.get(at).copied().unwrap_or(false),

@@ -1,27 +1,25 @@
-//! Visiting: one forward loop over the stream, no recursion. Nested expressions come before their users, so program
-//! order is post-order already; region headers are met on the way in and on the way out.
+//! Visitors: one forward loop over the nodes, without recursion. Nested expressions precede their users, so program order is already post-order;
+//! region headers are visited both on entry and on exit.
 
 use crate::ir::records::{LEAF_BIT, flag, kind};
 use crate::ir::{Body, Call, Expr, Function, Stmt, Value};
 
-/// Whether the content of a region is visited.
+/// The choice whether to visit the content of a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Walk {
-    /// Go into it.
+    /// Visit the content.
     Into,
-    /// Leave it out; [`ExprVisitor::leave_region`] is not called for it.
+    /// Skip the content; [`ExprVisitor::leave_region`] is not called for the region.
     Skip,
 }
 
-/// A hook for each kind of node. All have empty defaults; call [`ExprVisitor::visit_body`].
+/// A visitor with a hook for each kind of node. All hooks have empty defaults; to start, call [`ExprVisitor::visit_body`].
 ///
-/// No hook calls another one: everything is met in program order, what is nested in an expression before it, so depth
-/// costs no stack. For a result of each expression there is [`ExprFunctor`](crate::walk::functor::ExprFunctor); for TIR,
-/// [`StmtVisitor`].
+/// No hook calls another one: nodes are visited in program order, with nested expressions before their users, so deep nesting does not need a deep
+/// stack. To compute a result for each expression, use [`ExprFunctor`](crate::walk::functor::ExprFunctor); for TIR, use [`StmtVisitor`].
 ///
-/// Which functions of the module are called, how often a branch is met on the way, and a text with one line for each
-/// binding:
+/// The example collects the called functions of a module, and prints one line for each binding, indented by branch:
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -73,7 +71,7 @@ pub enum Walk {
 /// # Ok::<(), PassError>(())
 /// ```
 ///
-/// Well-formedness of one's own by a visitor: every shape that is an argument is known.
+/// A visitor can also check a custom property, here that every tensor argument has a known shape:
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -113,61 +111,61 @@ pub trait ExprVisitor<'a> {
         walk(&mut Exprs(self), body);
     }
 
-    /// Header of any region, before its content and after the hook of its kind.
+    /// Visits the header of any region, before its content and after the hook of its kind.
     fn enter_region(&mut self, header: Value<'a>) -> Walk {
         Walk::Into
     }
 
-    /// Header of any region, after its content.
+    /// Visits the header of any region, after its content.
     fn leave_region(&mut self, header: Value<'a>) {}
 
-    /// Something gets a name: a parameter or binding, before the hook of its kind.
+    /// Visits a value that defines a name, before the hook of its kind: a parameter or binding.
     fn visit_var_def(&mut self, var: Value<'a>) {}
 
-    /// Use of a parameter or binding, before its user; once for each use.
+    /// Visits a use of a parameter or binding, before its user; once for each use.
     fn visit_var(&mut self, var: Value<'a>, user: Value<'a>) {}
 
-    /// A binding, before the hook of its kind.
+    /// Visits a binding, before the hook of its kind.
     fn visit_binding(&mut self, binding: Value<'a>) {}
 
-    /// A leaf operand (operator, constant, shape…), before its user; once for each use.
+    /// Visits a leaf operand (operator, constant, shape…), before its user; once for each use.
     fn visit_leaf(&mut self, leaf: Value<'a>, user: Value<'a>) {}
 
-    /// A parameter.
+    /// Visits a parameter.
     fn visit_param(&mut self, param: Value<'a>) {}
 
-    /// A call.
+    /// Visits a call.
     fn visit_call(&mut self, call: Call<'a>) {}
 
-    /// A tuple.
+    /// Visits a tuple.
     fn visit_tuple(&mut self, tuple: Value<'a>) {}
 
-    /// An element of a tuple.
+    /// Visits an element of a tuple.
     fn visit_tuple_get(&mut self, get: Value<'a>, tuple: Value<'a>, index: u32) {}
 
-    /// An If, before its branches.
+    /// Visits an If, before its branches.
     fn visit_if(&mut self, value: Value<'a>) {}
 
-    /// A match_cast.
+    /// Visits a match_cast.
     fn visit_match_cast(&mut self, value: Value<'a>) {}
 
-    /// Another name for a value.
+    /// Visits an alias of a value.
     fn visit_alias(&mut self, value: Value<'a>) {}
 
-    /// A function, the root too, before its content.
+    /// Visits a function, including the root, before its content.
     fn visit_function(&mut self, function: Function<'a>) {}
 
-    /// The result of a function or branch.
+    /// Visits the result of a function or branch.
     fn visit_yield(&mut self, value: Value<'a>) {}
 
-    /// A block, branch or nested expression of blocks, before its content.
+    /// Visits a block, branch or nested expression of blocks, before its content.
     fn visit_block(&mut self, header: Value<'a>) {}
 
-    /// A kind that is not Relax, or that this API does not know.
+    /// Visits a node of a kind that is not Relax, or that this API does not support.
     fn visit_other(&mut self, value: Value<'a>) {}
 }
 
-/// What a walk over all nodes meets; each visitor makes its own hooks of it.
+/// The events of a traversal of all nodes; each visitor implements them with its own hooks.
 trait Steps<'a> {
     fn leaf(&mut self, leaf: Value<'a>, user: Value<'a>);
     fn node(&mut self, value: Value<'a>);
@@ -242,10 +240,10 @@ fn visit_node<'a, V: ExprVisitor<'a>>(visitor: &mut V, value: Value<'a>) {
     }
 }
 
-/// A hook for each kind of TIR statement, and one for the expressions in them. All have empty defaults; call
+/// A visitor with a hook for each kind of TIR statement, and one for the expressions in them. All hooks have empty defaults; to start, call
 /// [`StmtVisitor::visit_body`]. As with [`ExprVisitor`], no hook calls another one.
 ///
-/// How many elements a function stores at each depth of loops:
+/// The example records the loop depth of each store:
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -284,110 +282,108 @@ pub trait StmtVisitor<'a> {
         walk(&mut Stmts(self), body);
     }
 
-    /// Header of a statement that has content (loop, block, scope…) or of the function, before its content and after
-    /// the hook of its kind.
+    /// Visits the header of a statement with content (loop, block, scope…) or of the function, before its content and after the hook of its kind.
     fn enter_stmt(&mut self, header: Value<'a>) -> Walk {
         Walk::Into
     }
 
-    /// Header of a statement that has content, or of the function, after its content.
+    /// Visits the header of a statement with content, or of the function, after its content.
     fn leave_stmt(&mut self, header: Value<'a>) {}
 
-    /// Any statement, before the hook of its kind.
+    /// Visits any statement, before the hook of its kind.
     fn visit_stmt(&mut self, stmt: Value<'a>) {}
 
-    /// A loop, before its content.
+    /// Visits a loop, before its content.
     fn visit_for(&mut self, stmt: Value<'a>, var: Value<'a>, min: Value<'a>, extent: Value<'a>) {}
 
-    /// A loop as long as a condition holds, before its content.
+    /// Visits a loop that runs while a condition holds, before its content.
     fn visit_while(&mut self, stmt: Value<'a>, cond: Value<'a>) {}
 
-    /// A schedulable block, before its content.
+    /// Visits a schedulable block, before its content.
     fn visit_sblock(&mut self, stmt: Value<'a>) {}
 
-    /// A store.
+    /// Visits a store.
     fn visit_buffer_store(&mut self, stmt: Value<'a>, buffer: Value<'a>, value: Value<'a>) {}
 
-    /// An expression that is evaluated for what it does.
+    /// Visits an expression that is evaluated for its effects.
     fn visit_evaluate(&mut self, stmt: Value<'a>, value: Value<'a>) {}
 
-    /// An If, before its scopes.
+    /// Visits an If, before its scopes.
     fn visit_if_then_else(&mut self, stmt: Value<'a>, cond: Value<'a>) {}
 
-    /// An attribute of statements, before these.
+    /// Visits an attribute of statements, before these.
     fn visit_attr_stmt(&mut self, stmt: Value<'a>, key: &'a str, value: Value<'a>) {}
 
-    /// An assertion.
+    /// Visits an assertion.
     fn visit_assert_stmt(&mut self, stmt: Value<'a>, cond: Value<'a>) {}
 
-    /// A scalar that gets a name.
+    /// Visits the binding of a scalar to a name.
     fn visit_bind(&mut self, stmt: Value<'a>, value: Value<'a>) {}
 
-    /// Content that threads execute.
+    /// Visits a launch of threads.
     fn visit_launch(&mut self, stmt: Value<'a>, thread: Option<&'a str>, extent: Value<'a>) {}
 
-    /// A return.
+    /// Visits a return.
     fn visit_return(&mut self, stmt: Value<'a>, value: Option<Value<'a>>) {}
 
-    /// The end of the innermost loop.
+    /// Visits a `break`, the end of the innermost loop.
     fn visit_break(&mut self, stmt: Value<'a>) {}
 
-    /// The end of one iteration.
+    /// Visits a `continue`, the end of one iteration.
     fn visit_continue(&mut self, stmt: Value<'a>) {}
 
-    /// The condition under which the schedulable block around it is executed.
+    /// Visits the condition under which the enclosing schedulable block is executed.
     fn visit_where(&mut self, stmt: Value<'a>, cond: Value<'a>) {}
 
-    /// The region of a buffer that a block reads or writes, that a buffer matches or a call takes:
-    /// [`kind::ACCESS`].
+    /// Visits the region of a buffer that a block reads or writes, a buffer matches, or a call takes: [`kind::ACCESS`].
     fn visit_access(&mut self, access: Value<'a>, buffer: Value<'a>) {}
 
-    /// Annotations of the schedulable block around it.
+    /// Visits the annotations of the enclosing schedulable block.
     fn visit_annotate(&mut self, stmt: Value<'a>) {}
 
-    /// What a reduction block starts with, before its content.
+    /// Visits the initialization of a reduction block, before its content.
     fn visit_init(&mut self, stmt: Value<'a>) {}
 
-    /// A parameter, loop variable, block iterator, or another variable.
+    /// Visits a parameter, loop variable, block iterator, or another variable.
     fn visit_var_def(&mut self, var: Value<'a>) {}
 
-    /// A buffer: matched, allocated or declared.
+    /// Visits a buffer: matched, allocated or declared.
     fn visit_buffer(&mut self, buffer: Value<'a>) {}
 
-    /// Any expression without a name, what is nested in it before; see [`Value::view`]. Before the hook of its kind.
+    /// Visits any unnamed expression, after its nested expressions and before the hook of its kind; see [`Value::view`].
     fn visit_expr(&mut self, expr: Value<'a>) {}
 
-    /// An element of a buffer.
+    /// Visits an element of a buffer.
     fn visit_buffer_load(&mut self, load: Value<'a>, buffer: Value<'a>) {}
 
-    /// A call.
+    /// Visits a call.
     fn visit_call(&mut self, call: Call<'a>) {}
 
-    /// Arithmetic, comparison, logic or conversion; `op` is one of [`prim`](crate::arith::prim).
+    /// Visits arithmetic, a comparison, logic or a conversion; `op` is one of [`prim`](crate::arith::prim).
     fn visit_arith(&mut self, value: Value<'a>, op: u16) {}
 
-    /// One of two values.
+    /// Visits a choice between two values.
     fn visit_select(&mut self, value: Value<'a>, cond: Value<'a>) {}
 
-    /// An expression in which a variable has a value.
+    /// Visits an expression with a value for a variable.
     fn visit_let(&mut self, value: Value<'a>, var: Value<'a>) {}
 
-    /// A vector of numbers in steps.
+    /// Visits a vector of numbers with a constant step.
     fn visit_ramp(&mut self, value: Value<'a>) {}
 
-    /// A vector of equal elements.
+    /// Visits a vector of equal elements.
     fn visit_broadcast(&mut self, value: Value<'a>) {}
 
-    /// A vector of elements of vectors.
+    /// Visits a vector of elements of vectors.
     fn visit_shuffle(&mut self, value: Value<'a>) {}
 
-    /// The data, the offset or a stride of a buffer.
+    /// Visits the data, the offset or a stride of a buffer.
     fn visit_buffer_part(&mut self, value: Value<'a>, buffer: Value<'a>) {}
 
-    /// A leaf operand (number, symbolic variable, operator…), before its user; once for each use.
+    /// Visits a leaf operand (number, symbolic variable, operator…), before its user; once for each use.
     fn visit_leaf(&mut self, leaf: Value<'a>, user: Value<'a>) {}
 
-    /// Anything else: the function, a scope, a result, kinds that this API does not know.
+    /// Visits any other node: the function, a scope, a result, or a kind that this API does not support.
     fn visit_other(&mut self, value: Value<'a>) {}
 }
 
@@ -455,8 +451,8 @@ fn visit_tir_expr<'a, V: StmtVisitor<'a>>(visitor: &mut V, expr: Value<'a>) {
     }
 }
 
-/// Calls `f` with every value of a body after what it is made of: each leaf before its first user, each node after its
-/// operands and its content; the function itself comes last.
+/// Calls `f` with every value of a body after its parts: each leaf before its first user, each node after its operands and its content; the function
+/// itself comes last.
 pub fn post_order_visit<'a>(body: &'a Body, mut f: impl FnMut(Value<'a>)) {
     let mut seen = vec![false; body.raw().leaves().len()];
     let mut open: Vec<Value<'a>> = Vec::new();
@@ -478,8 +474,8 @@ pub fn post_order_visit<'a>(body: &'a Body, mut f: impl FnMut(Value<'a>)) {
     }
 }
 
-/// As [`post_order_visit`] for one value: what is nested in it, its content, then the value. Values with names that it
-/// uses are somewhere else and are not visited; leaves are, once for each use.
+/// Like [`post_order_visit`], for one value: visits its nested expressions, its content, then the value. Named values that it uses are not visited,
+/// because they are elsewhere; leaves are visited once for each use.
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -503,9 +499,9 @@ pub fn post_order_visit<'a>(body: &'a Body, mut f: impl FnMut(Value<'a>)) {
 /// # Ok::<(), SealError>(())
 /// ```
 pub fn post_order_visit_value<'a>(root: Value<'a>, mut f: impl FnMut(Value<'a>)) {
-    // With whether its parts were visited.
+    // The flag is true if the parts of the value have been visited.
     let mut work = vec![(root, false)];
-    // No valid body has more; while a pass edits, nested expressions can be a cycle.
+    // A valid body cannot exhaust this number; during an edit, nested expressions may form a cycle.
     let mut left = root.raw.nodes().len();
     while let Some((value, entered)) = work.pop() {
         if entered || value.is_leaf() || left == 0 {
@@ -516,7 +512,7 @@ pub fn post_order_visit_value<'a>(root: Value<'a>, mut f: impl FnMut(Value<'a>))
         work.push((value, true));
         let first = work.len();
         work.extend(value.operands().filter(|operand| operand.is_leaf() || operand.is_nested()).map(|v| (v, false)));
-        // What is nested in a statement of the content comes with its user.
+        // Expressions nested in a statement of the content are visited with their user.
         work.extend(value.region().children().filter(|child| !child.is_nested()).map(|v| (v, false)));
         work[first..].reverse();
     }

@@ -1,30 +1,30 @@
-//! Which variables an index tells apart, as the digits of a number: `i * 8 + j` with `j < 8` says what `i` and `j` are.
+//! Determines the variables that an index identifies, by treating it as a number with digits: `i * 8 + j` with `j < 8` identifies both `i` and `j`.
 
 use passhost_lang::arith::{Analyzer, prim, substitute, unused_symbol};
 use passhost_lang::ir::{Dim, DimExpr, Sym};
 use std::collections::BTreeSet;
 
-/// A variable that runs from 0, and how many values it has if that is a number.
+/// A variable that runs from 0, and its number of values if that is constant.
 #[derive(Clone, Debug)]
 pub(crate) struct Runs {
     pub(crate) sym: Sym,
     pub(crate) extent: Option<i64>,
 }
 
-/// Indices in terms of variables that are no quotients and remainders of others any more.
+/// Indices rewritten without quotients and remainders of variables.
 pub(crate) struct Digits {
     analyzer: Analyzer,
     dims: Vec<Dim>,
     digits: Vec<Runs>,
-    /// The variable that each digit is of.
+    /// The variable to which each digit belongs.
     of: Vec<usize>,
-    /// Whether each value of the digits is one of the variables.
+    /// True if every combination of digits corresponds to a value of the variables.
     exact: bool,
     n_vars: usize,
 }
 
 impl Digits {
-    /// `dims` over variables. What else they mention is fixed.
+    /// Splits `dims` into digits of `vars`; other variables are treated as constant.
     pub(crate) fn new(dims: &[Dim], vars: &[Runs]) -> Digits {
         let (digits, of, n_vars) = (Vec::new(), Vec::new(), vars.len());
         let mut out = Digits { analyzer: Analyzer::new(), dims: dims.to_vec(), digits, of, exact: true, n_vars };
@@ -37,7 +37,7 @@ impl Digits {
         out
     }
 
-    /// The digits of a variable, and the variable in terms of them.
+    /// Splits a variable into digits, and returns it in terms of them.
     fn open(&mut self, at: usize, var: &Runs, dims: &[Dim]) -> Dim {
         let mut points = BTreeSet::new();
         dims.iter().for_each(|dim| breaks(dim, var.sym, &mut points));
@@ -68,7 +68,7 @@ impl Digits {
         Dim::Var(sym)
     }
 
-    /// The digits in an index and their factors, the least first; `None` if it is no such sum.
+    /// Returns the digits in an index with their factors, the least first; `None` if the index is not such a sum.
     fn terms(&mut self, dim: usize) -> Option<Vec<(usize, i64)>> {
         let syms: Vec<Sym> = self.digits.iter().map(|digit| digit.sym).collect();
         let form = self.analyzer.linear_form(&self.dims[dim], &syms)?;
@@ -84,7 +84,7 @@ impl Digits {
         Some(terms)
     }
 
-    /// For each variable whether the indices say its value. One with a single value need not be said.
+    /// Returns, for each variable, true if the indices determine its value. A variable with a single value is always determined.
     pub(crate) fn told(mut self) -> Vec<bool> {
         let mut told: Vec<bool> = self.digits.iter().map(|digit| digit.extent == Some(1)).collect();
         let all: Vec<_> = (0..self.dims.len()).filter_map(|dim| self.terms(dim)).collect();
@@ -102,7 +102,7 @@ impl Digits {
         (0..self.n_vars).map(|var| self.of.iter().zip(&told).all(|(of, told)| *of != var || *told)).collect()
     }
 
-    /// Whether a sum of these digits says what each is: a factor is more than all lesser ones make up.
+    /// Returns true if a sum of these digits determines each of them: each factor exceeds the greatest sum of all lesser digits.
     fn apart(&self, terms: &[(usize, i64)]) -> bool {
         let mut most: Option<i64> = Some(0);
         for (at, by) in terms {
@@ -115,7 +115,7 @@ impl Digits {
         true
     }
 
-    /// Whether the indices reach every point between their least and greatest values.
+    /// Returns true if the indices reach every point between their least and greatest values.
     pub(crate) fn dense(mut self) -> bool {
         let mut used = vec![false; self.digits.len()];
         for dim in 0..self.dims.len() {
@@ -132,7 +132,7 @@ impl Digits {
     }
 }
 
-/// The numbers by which a variable is divided.
+/// Collects the numbers by which a variable is divided.
 fn breaks(dim: &Dim, sym: Sym, out: &mut BTreeSet<i64>) {
     let Dim::Expr(expr) = dim else { return };
     match &**expr {
@@ -155,7 +155,7 @@ fn breaks(dim: &Dim, sym: Sym, out: &mut BTreeSet<i64>) {
     }
 }
 
-/// A quotient or remainder of a variable by a number.
+/// Returns the parts of a quotient or remainder of a variable by a number.
 fn quotient(dim: &Dim) -> Option<(u16, Sym, i64)> {
     let Dim::Expr(expr) = dim else { return None };
     match &**expr {

@@ -1,4 +1,4 @@
-//! What the statements of a block access, and what that says of its instances.
+//! The accesses of the statements of a block, and the properties of its instances that follow from them.
 
 use super::digits::{Digits, Runs};
 use crate::tree::expr::{Buf, Ex, Meanings};
@@ -7,16 +7,16 @@ use passhost_lang::arith::prim;
 use passhost_lang::ir::records::kind;
 use passhost_lang::ir::{Dim, DimExpr};
 
-/// What an instance of a block does to the buffers that it writes.
+/// The effect of an instance of a block on the buffers that it writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
-    /// Each element gets a value that does not depend on what was there.
+    /// Each element gets a value that does not depend on its old value.
     Complete,
-    /// Each element gets a value that may depend on what was there.
+    /// Each element gets a value that may depend on its old value.
     InPlace,
-    /// The first instance of an element initializes it, all combine something with it.
+    /// The first instance for an element initializes it, and all instances combine a value with it.
     Reduction,
-    /// All instances of an element combine something with it, which another block initialized.
+    /// All instances for an element combine a value with it, after another block initialized it.
     Update,
 }
 
@@ -24,7 +24,7 @@ pub(crate) enum Effect {
 #[derive(Clone, Debug)]
 pub(crate) struct Touch {
     pub(crate) buffer: Buf,
-    /// The indices; what is no arithmetic of integers is not known.
+    /// The indices; `None` for an index that is not integer arithmetic.
     pub(crate) indices: Vec<Option<Dim>>,
     pub(crate) write: bool,
 }
@@ -35,22 +35,22 @@ impl Touch {
     }
 }
 
-/// What is known of a block.
+/// Facts about a block.
 #[derive(Clone, Debug)]
 pub(crate) struct Facts {
     pub(crate) id: Id,
     pub(crate) touches: Vec<Touch>,
     pub(crate) effect: Effect,
-    /// Whether the order of what it combines does not matter.
+    /// True if the values may be combined in any order.
     pub(crate) combines: bool,
-    /// Whether each instance writes all that it may write.
+    /// True if each instance writes all elements that it may write.
     pub(crate) writes_all: bool,
-    /// Loops in it.
+    /// The loops inside the block.
     pub(crate) inner: Vec<Id>,
 }
 
 impl Facts {
-    /// The buffers that are written, each once.
+    /// Returns the buffers that are written, each once.
     pub(crate) fn written(&self) -> Vec<Buf> {
         self.buffers(true)
     }
@@ -70,7 +70,7 @@ impl Facts {
         self.touches.iter().any(|touch| touch.buffer == buffer && touch.write)
     }
 
-    /// The indices at which a buffer is written: an instance writes a buffer at one place only.
+    /// Returns the indices at which a buffer is written; an instance writes each buffer at one place only.
     pub(crate) fn place(&self, buffer: Buf) -> Option<Vec<Dim>> {
         self.touches.iter().find(|touch| touch.buffer == buffer && touch.write)?.known()
     }
@@ -81,7 +81,7 @@ impl Facts {
 }
 
 impl Tree {
-    /// What is known of a block; the error is why its instances cannot be told apart.
+    /// Returns the facts about a block; the error is the reason why its instances cannot be distinguished.
     pub(crate) fn facts(&self, id: Id) -> Result<Facts, String> {
         let Some(block) = self.as_block(id) else { return Err("this is no block".to_string()) };
         let name = &block.name;
@@ -102,7 +102,7 @@ impl Tree {
         Ok(Facts { id, touches, effect, combines, writes_all, inner })
     }
 
-    /// Variables of loops around a block are known in it by its iterators only.
+    /// Checks that the block uses the variables of enclosing loops only through its iterators.
     fn outer_loops_are_unused(&self, id: Id, block: &Block) -> Result<(), String> {
         let loops: Vec<_> = self.around(id).filter_map(|at| self.as_loop(at)).collect();
         let is_outer = |var: u32| loops.iter().find(|of| of.var.id == var);
@@ -118,7 +118,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Instances with other spatial iterators write other elements, and read of those that they write only their own.
+    /// Checks that instances with different spatial iterators write different elements, and that each reads only its own written elements.
     fn instances_write_apart(&self, block: &Block, touches: &[Touch], inner: &[Id]) -> Result<(), String> {
         for touch in touches.iter().filter(|touch| touch.write) {
             let buffer = &self.buffer(touch.buffer).name;
@@ -169,7 +169,7 @@ impl Tree {
         }
     }
 
-    /// Simplifies the indices in a block, and finds out again what it accesses, as do the blocks around it.
+    /// Simplifies the indices in a block and recomputes its accesses; marks enclosing blocks so that theirs are recomputed.
     pub(crate) fn simplify_and_find_accesses(&mut self, id: Id) {
         let Some(block) = self.as_block(id) else { return };
         let mut analyzer = self.analyzer_at(id);
@@ -221,7 +221,7 @@ impl Tree {
         }
     }
 
-    /// A loop as a variable that runs.
+    /// Returns a loop as a variable that runs.
     pub(crate) fn runs(&self, id: Id) -> Option<Runs> {
         self.as_loop(id).map(|of| Runs { sym: of.var, extent: of.extent.as_int() })
     }
@@ -242,7 +242,7 @@ impl Tree {
             (true, ..) => (Effect::Reduction, combines),
             (false, true, true) => (Effect::Update, combines),
             (false, true, false) => (Effect::InPlace, combines),
-            // The last instance of an element decides what it is.
+            // The last instance determines the value of an element.
             (false, false, true) => (Effect::InPlace, false),
             (false, false, false) => (Effect::Complete, false),
         }
@@ -252,7 +252,7 @@ impl Tree {
         self.around(id).take_while(|at| self.as_block(*at).is_none()).any(|at| matches!(self.node(at).what, What::Init))
     }
 
-    /// What the iterators of a block are in the loops around it.
+    /// Returns the values of the iterators of a block in the enclosing loops.
     pub(crate) fn bindings(block: &Block) -> Meanings {
         let mut out = Meanings::default();
         block.iters.iter().for_each(|iter| out.set(iter.var, iter.value.clone()));
@@ -260,7 +260,7 @@ impl Tree {
     }
 }
 
-/// Whether a store combines something with what was there, in any order.
+/// Returns true if a store combines a value with the old one, in any order.
 fn combines(store: &Store) -> bool {
     let own = |ex: &Ex| ex.as_load().is_some_and(|(buffer, _)| buffer == store.buffer);
     let has_own = |ex: &Ex| {
@@ -287,7 +287,7 @@ fn combines(store: &Store) -> bool {
     }
 }
 
-/// Collects what the statements of a block access.
+/// Collects the accesses of the statements of a block.
 struct Gather<'t> {
     tree: &'t Tree,
     name: &'t str,
@@ -373,7 +373,7 @@ impl Gather<'_> {
     }
 }
 
-/// Whether a condition excludes nothing but values outside of the iterators.
+/// Returns true if the condition of a block only excludes values outside of the ranges of its iterators.
 pub(crate) fn guards_domain_only(block: &Block, analyzer: &mut passhost_lang::arith::Analyzer) -> bool {
     let Some(condition) = &block.condition else { return true };
     let Some(condition) = condition.as_dim() else { return false };

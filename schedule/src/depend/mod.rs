@@ -1,4 +1,4 @@
-//! What blocks access, and whether iterations depend on each other.
+//! The accesses of blocks, and dependences between iterations.
 
 pub(crate) mod digits;
 pub(crate) mod facts;

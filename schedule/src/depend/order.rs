@@ -1,4 +1,4 @@
-//! Whether the iterations of loops can run in another order, or at once.
+//! Determines whether the iterations of loops can run in another order, or concurrently.
 
 use super::digits::{Digits, Runs};
 use super::facts::{Effect, Facts};
@@ -6,30 +6,30 @@ use crate::tree::expr::Buf;
 use crate::tree::{Block, Id, Tree, What};
 use passhost_lang::ir::Dim;
 
-/// What is wanted of some loops.
+/// The intended change of some loops.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wanted {
-    /// Other loops outside of others.
+    /// Loops are reordered.
     Order,
-    /// Iterations at once, each with its own copy of buffers that nobody else uses.
+    /// Iterations run concurrently, each with its own copy of buffers that are not used elsewhere.
     AtOnce,
-    /// Iterations at once, statement by statement.
+    /// Iterations run concurrently, in lockstep by statement.
     InLanes,
 }
 
-/// Loops from the outermost one to the one whose iterations are taken as they are.
+/// The loops to be changed, from the outermost one to the innermost one whose iterations are kept as they are.
 pub(crate) struct Moved<'a> {
     pub(crate) loops: &'a [Id],
-    /// Content of the innermost of them is executed as it is.
+    /// The innermost loop, whose content is executed unchanged.
     pub(crate) at: Id,
     pub(crate) wanted: Wanted,
 }
 
 impl Tree {
-    /// The facts of the blocks in a loop.
+    /// Returns the facts of the blocks in a loop.
     ///
     /// # Errors
-    /// Why nothing is known of what is in the loop.
+    /// The reason why nothing is known about the content of the loop.
     pub(crate) fn facts_in(&self, at: Id) -> Result<Vec<Facts>, String> {
         let scope = self.scope_of(at);
         for id in self.subtree(at) {
@@ -45,7 +45,7 @@ impl Tree {
         blocks.map(|id| self.facts(id)).collect()
     }
 
-    /// Whether iterations depend on each other; the error says which block and buffer.
+    /// Checks that iterations do not depend on each other; the error names the block and the buffer.
     pub(crate) fn are_independent(&self, moved: &Moved<'_>) -> Result<(), String> {
         let all = self.facts_in(moved.at)?;
         let mut written: Vec<Buf> = all.iter().flat_map(Facts::written).collect();
@@ -69,7 +69,7 @@ impl Tree {
         Ok(())
     }
 
-    /// What a block reads of what is written in the loops was written in the same iteration.
+    /// Checks that elements written in the loops are read by a block only in the iteration that wrote them.
     fn read_is_of_this_iteration(
         &self,
         moved: &Moved<'_>,
@@ -91,7 +91,7 @@ impl Tree {
         ))
     }
 
-    /// Of several blocks that write a buffer, one writes all that others write in an iteration, before them.
+    /// Checks that, if several blocks write a buffer, one of them first writes all elements that the others write in an iteration.
     fn have_one_place(&self, moved: &Moved<'_>, writers: &[&Facts], buffer: Buf) -> Result<(), String> {
         let first = |first: &&Facts| {
             let mut others = writers.iter().filter(|other| other.id != first.id);
@@ -111,7 +111,7 @@ impl Tree {
         }
     }
 
-    /// Other iterations write other elements of a buffer.
+    /// Checks that different iterations write different elements of a buffer.
     fn writes_its_own(&self, moved: &Moved<'_>, writer: &Facts, buffer: Buf, wanted: Wanted) -> Result<(), String> {
         let Some(top) = moved.loops.first() else { return Ok(()) };
         let loops = self.loops_between(*top, writer.id);
@@ -133,7 +133,7 @@ impl Tree {
         Ok(())
     }
 
-    /// For each loop, whether an element that is written says in which iteration that was.
+    /// Returns, for each loop, true if a written element determines the iteration that wrote it.
     fn told_by_place(&self, writer: &Facts, buffer: Buf, loops: &[Id]) -> Vec<bool> {
         let place = writer.place(buffer).and_then(|place| self.in_loops(writer, &place));
         let Some(place) = place else { return vec![false; loops.len()] };
@@ -142,8 +142,8 @@ impl Tree {
         Digits::new(&place, &runs).told().into_iter().take(loops.len()).collect()
     }
 
-    /// Whether each iteration of a loop can have a copy of a buffer: nothing outside of the loop uses it, and each iteration
-    /// begins with what it writes.
+    /// Returns true if each iteration of a loop can have its own copy of a buffer: nothing outside of the loop uses it, and each iteration
+    /// initializes what it reads.
     fn is_private(&self, writer: &Facts, buffer: Buf, of: Id) -> bool {
         let uses = self.users_of(buffer);
         let inside = uses.iter().all(|id| self.is_under(*id, of));
@@ -151,7 +151,7 @@ impl Tree {
         self.buffer(buffer).is_allocated && inside && begins
     }
 
-    /// The nodes whose expressions use a buffer.
+    /// Returns the nodes whose expressions use a buffer.
     pub(crate) fn users_of(&self, buffer: Buf) -> Vec<Id> {
         self.subtree(Tree::ROOT).into_iter().filter(|id| self.uses(*id, buffer)).collect()
     }
@@ -167,7 +167,7 @@ impl Tree {
         found
     }
 
-    /// `C[vi, vj]`.
+    /// Returns the text of a written element, such as `C[vi, vj]`.
     pub(crate) fn place_text(&self, writer: &Facts, buffer: Buf) -> String {
         let names = |dim: &Dim| self.index_text(writer.id, dim);
         let place = writer.place(buffer).unwrap_or_default();
@@ -175,7 +175,7 @@ impl Tree {
         format!("{}[{}]", self.buffer(buffer).name, indices.join(", "))
     }
 
-    /// An index as a text, if it is a number or an iterator.
+    /// Returns the text of an index that is a number or an iterator.
     fn index_text(&self, block: Id, dim: &Dim) -> String {
         if let Some(value) = dim.as_int() {
             return value.to_string();
@@ -185,7 +185,7 @@ impl Tree {
         iter.map_or("...".to_string(), |iter| iter.name.clone())
     }
 
-    /// Whether blocks that combine can have the loops around them in another order: `before` and `after` have the same loops.
+    /// Checks that blocks with reductions allow another order of the loops around them; `before` and `after` contain the same loops.
     pub(crate) fn keeps_reductions(&self, before: &[Id], after: &[Id]) -> Result<(), String> {
         let (Some(top), Some(at)) = (before.first(), before.last()) else { return Ok(()) };
         for facts in self.facts_in(*at)?.iter().filter(|facts| facts.accumulates()) {
@@ -204,13 +204,13 @@ impl Tree {
     }
 }
 
-/// Loops around a block that combines, and what they are for.
+/// The loops around a block with a reduction, and their roles.
 struct Sums<'t> {
     block: &'t Block,
     loops: Vec<Id>,
-    /// Whether each iteration is another instance.
+    /// True if each iteration is a different instance.
     once: bool,
-    /// Which loops are for reductions, which for spatial iterators, and which of them the spatial iterators tell.
+    /// For each loop, whether it is for a reduction, whether it is for a spatial iterator, and whether the spatial iterators determine it.
     reduces: Vec<bool>,
     is_spatial: Vec<bool>,
     told: Vec<bool>,
@@ -235,7 +235,7 @@ impl<'t> Sums<'t> {
         Sums { block, loops: loops.to_vec(), once, reduces: bound(false), is_spatial: bound(true), told }
     }
 
-    /// Whether two loops can be in the other order.
+    /// Checks that two loops can be interchanged.
     fn can_flip(&self, tree: &Tree, facts: &Facts, (a, b): (Id, Id)) -> Result<(), String> {
         let at = |id: Id| self.loops.iter().position(|other| *other == id);
         let (Some(x), Some(y)) = (at(a), at(b)) else { return Ok(()) };
@@ -254,7 +254,7 @@ impl<'t> Sums<'t> {
                 "`{a}` and `{b}` must stay in their order: block `{name}` is executed several times for an element"
             ));
         }
-        // The first instance of an element initializes it. It stays the first one if each loop is for one of both.
+        // The first instance for an element initializes it. It remains the first one if no loop is for both reduction and spatial iterators.
         let is_mixed = |at: usize| self.reduces[at] && self.is_spatial[at];
         let any_mixed = (0..self.loops.len()).any(is_mixed);
         let other = if self.reduces[x] { y } else { x };
@@ -268,7 +268,7 @@ impl<'t> Sums<'t> {
     }
 }
 
-/// Pairs of loops whose order differs.
+/// Returns the pairs of loops whose order differs.
 fn flipped(before: &[Id], after: &[Id]) -> Vec<(Id, Id)> {
     let at = |id: Id| after.iter().position(|other| *other == id);
     let pairs = before.iter().enumerate().flat_map(|(i, a)| before[i + 1..].iter().map(move |b| (*a, *b)));

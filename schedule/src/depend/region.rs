@@ -1,4 +1,4 @@
-//! Which part of a buffer is accessed while some loops run.
+//! The part of a buffer that is accessed while some loops run.
 
 use super::digits::Digits;
 use super::facts::{Effect, Facts, Touch};
@@ -7,19 +7,19 @@ use crate::tree::{Id, Loop, Tree, plus};
 use passhost_lang::arith::{Analyzer, prim};
 use passhost_lang::ir::{Dim, Sym};
 
-/// Least and greatest index in each dimension, both included, in terms of what does not run.
+/// The least and greatest index in each dimension, both included, in terms of variables that do not run.
 #[derive(Clone, Debug)]
 pub(crate) struct Hull(pub(crate) Vec<(Dim, Dim)>);
 
 impl Tree {
-    /// What runs in an iteration of a node `at` (a loop, or what the loops are in) while a block in it runs: the loops between,
-    /// and those in the block.
+    /// Returns the loops that run within an iteration of a node `at` (a loop, or a node that contains the loops) while a block in it runs: the loops
+    /// between them, and those in the block.
     fn running(&self, facts: &Facts, at: Id) -> Vec<Id> {
         let between = self.loops_around(facts.id).into_iter().filter(|of| *of != at && self.is_under(*of, at));
         between.chain(facts.inner.iter().copied()).collect()
     }
 
-    /// What an analyzer knows of all loops around a block and in it.
+    /// Returns an analyser with the ranges of all loops around a block and inside it.
     fn analyzer_in(&self, facts: &Facts) -> Analyzer {
         let mut analyzer = self.analyzer_at(facts.id);
         for of in facts.inner.iter().filter_map(|id| self.as_loop(*id)) {
@@ -30,13 +30,13 @@ impl Tree {
         analyzer
     }
 
-    /// Indices in terms of loops.
+    /// Expresses indices in terms of loop variables.
     pub(crate) fn in_loops(&self, facts: &Facts, indices: &[Dim]) -> Option<Vec<Dim>> {
         let bindings = Tree::bindings(self.as_block(facts.id)?);
         indices.iter().map(|index| bindings.dim(index)).collect()
     }
 
-    /// Between what an access lies in an iteration of `at`.
+    /// Returns the bounds of an access in an iteration of `at`.
     pub(crate) fn hull(&self, facts: &Facts, touch: &Touch, at: Id) -> Option<Hull> {
         let indices = self.in_loops(facts, &touch.known()?)?;
         let over: Vec<Sym> = self.running(facts, at).into_iter().filter_map(|id| Some(self.as_loop(id)?.var)).collect();
@@ -49,8 +49,8 @@ impl Tree {
         indices.iter().map(&mut ends).collect::<Option<Vec<_>>>().map(Hull)
     }
 
-    /// Whether a block writes all of the hull of what it writes of a buffer in an iteration of `at`, and all of it is final
-    /// at the end of that.
+    /// Returns true if a block writes the entire hull of its writes to a buffer in an iteration of `at`, and the values are final at the end of the
+    /// iteration.
     pub(crate) fn fills(&self, facts: &Facts, buffer: Buf, at: Id) -> bool {
         let Some(block) = self.as_block(facts.id) else { return false };
         if !(facts.writes_all && block.guards_domain_only && self.is_final(facts, at)) {
@@ -62,11 +62,11 @@ impl Tree {
             return false;
         }
         let running: Vec<_> = running.into_iter().filter_map(|id| self.runs(id)).collect();
-        // What runs for a reduction only is not in the indices.
+        // Loops that are only for a reduction do not occur in the indices.
         Digits::new(&indices, &running).dense()
     }
 
-    /// Whether a loop leaves something out, or its range depends on other loops.
+    /// Returns true if a loop has a step, or its range depends on other loops.
     fn is_of_another_form(&self, id: Id, others: &[Id]) -> bool {
         let has_step = self.as_loop(id).is_some_and(|of| of.step.is_some());
         let vars = others.iter().filter_map(|other| Some(self.as_loop(*other)?.var));
@@ -74,7 +74,7 @@ impl Tree {
         has_step || vars.into_iter().any(|var| own.iter().any(|ex| ex.mentions(var)))
     }
 
-    /// Whether what a block computes is complete after an iteration of `at`.
+    /// Returns true if the results of a block are complete after an iteration of `at`.
     pub(crate) fn is_final(&self, facts: &Facts, at: Id) -> bool {
         match facts.effect {
             Effect::Complete => true,
@@ -83,12 +83,12 @@ impl Tree {
         }
     }
 
-    /// Whether all that a block combines for an element, it combines in one iteration of `at`.
+    /// Returns true if a block combines all values for an element in one iteration of `at`.
     pub(crate) fn reduces_inside(&self, facts: &Facts, at: Id) -> bool {
         self.reduced_outside(facts, at).is_none()
     }
 
-    /// The name of a loop that is `at` or around it, and a reduction of a block.
+    /// Returns the name of a loop that is `at` or encloses it, and that is a reduction of a block.
     pub(crate) fn reduced_outside(&self, facts: &Facts, at: Id) -> Option<&str> {
         let block = self.as_block(facts.id)?;
         let outer = std::iter::once(at).chain(self.around(at)).filter_map(|id| self.as_loop(id));
@@ -96,12 +96,12 @@ impl Tree {
         outer.filter(is_for).map(|of| of.name.as_str()).next()
     }
 
-    /// Whether all that is read of a buffer in an iteration of `at` was written in that iteration.
+    /// Returns true if all elements of a buffer that are read in an iteration of `at` were written in that iteration.
     pub(crate) fn covers(&self, writer: &Facts, reader: &Facts, buffer: Buf, at: Id) -> bool {
         self.encloses(writer, reader, buffer, at, false)
     }
 
-    /// Whether all that a block reads or writes of a buffer in an iteration of `at` was written before in that iteration.
+    /// Returns true if all elements of a buffer that a block reads or writes in an iteration of `at` were written earlier in that iteration.
     pub(crate) fn encloses(&self, writer: &Facts, reader: &Facts, buffer: Buf, at: Id, writes: bool) -> bool {
         if !self.fills(writer, buffer, at) || !self.comes_before(writer.id, reader.id) {
             return false;
@@ -126,7 +126,7 @@ impl Tree {
         })
     }
 
-    /// Whether a block is before another one in the text.
+    /// Returns true if a block precedes another one in the text.
     pub(crate) fn comes_before(&self, a: Id, b: Id) -> bool {
         let blocks = self.blocks_in(Tree::ROOT);
         let at = |id: Id| blocks.iter().position(|block| *block == id);
@@ -143,7 +143,7 @@ fn reaches_end(max: &Dim, extent: &Dim) -> Dim {
     Dim::binary(prim::GE, plus(max, 1), as_type_of(extent, max))
 }
 
-/// An extent at the data type of an index.
+/// Converts an extent to the data type of an index.
 pub(crate) fn as_type_of(extent: &Dim, like: &Dim) -> Dim {
     passhost_lang::tir::regions::linear::cast(extent.clone(), like.dtype())
 }
@@ -154,7 +154,7 @@ fn mentions_any(dim: &Dim, vars: &[Sym]) -> bool {
     found
 }
 
-/// Whether what is read in a dimension lies within what is written. Nothing outside of the buffer is read.
+/// Returns true if the range read in a dimension lies within the range written. Reads outside of the buffer do not occur.
 fn within(read: &(Dim, Dim), written: &(Dim, Dim), extent: &Dim, analyzer: &mut Analyzer) -> bool {
     let zero = crate::tree::number(0, &read.0);
     let last = plus(&as_type_of(extent, &read.1), -1);

@@ -1,10 +1,10 @@
-//! Which values may have the same memory.
+//! Determines which values may share memory.
 
 use super::Map;
 use crate::ir::records::{flag, kind, tykind};
 use crate::ir::{Body, Call, Expr, Ty, Value};
 
-/// Operators whose result has the memory of their first argument.
+/// Operators whose result shares the memory of their first argument.
 const VIEWS: &[&str] = &[
     "relax.reshape",
     "relax.memory.view",
@@ -16,22 +16,22 @@ const VIEWS: &[&str] = &[
     "relax.builtin.stop_lift_params",
 ];
 
-/// What is known of a value is at most so many memories; where there are more, they count as one.
+/// The greatest number of memories tracked for a value; if there are more, they are merged into one.
 const MOST: usize = 16;
 const MOST_OF_TUPLE: usize = 256;
 
-/// The memory of values: for each the first values that have parts of it.
+/// The memory of values: each memory is identified by the first value that has it.
 pub(super) struct Memory<'b> {
     body: &'b Body,
-    /// Of values that have not only their own.
+    /// The memories of values that do not have only their own.
     of: Map<Vec<u32>>,
-    /// Memories that count as an earlier one.
+    /// Memories that were merged into an earlier one.
     joined: Map<u32>,
-    /// Whether each parameter of the function has its own, if it is private, too.
+    /// True if each parameter of the function is assumed to have its own memory, even if the function is private.
     apart: bool,
 }
 
-/// Adds what is missing.
+/// Adds missing roots.
 pub(super) fn add(roots: &mut Vec<u32>, more: &[u32]) {
     for root in more {
         if !roots.contains(root) {
@@ -41,12 +41,12 @@ pub(super) fn add(roots: &mut Vec<u32>, more: &[u32]) {
 }
 
 impl<'b> Memory<'b> {
-    /// Each value has its own.
+    /// Returns the memory of a body in which each value has its own.
     pub(super) fn none(body: &'b Body) -> Memory<'b> {
         Memory { body, of: Map::default(), joined: Map::default(), apart: false }
     }
 
-    /// The memory of the values of a function; with that of its parameters `apart` even if a call may pass one value twice.
+    /// Returns the memory of the values of a function. If `apart` is true, parameters have separate memory even if a call may pass one value twice.
     pub(super) fn of(body: &'b Body, apart: bool) -> Memory<'b> {
         let mut memory = Memory { apart, ..Memory::none(body) };
         let owners = body.values().any(|value| value.has(flag::OWNER));
@@ -72,7 +72,7 @@ impl<'b> Memory<'b> {
         memory
     }
 
-    /// The memory of a value. Operators, shapes, scalars and the like have none.
+    /// Returns the memories of a value. Operators, shapes, scalars and the like have none.
     pub(super) fn of_value(&self, value: Value<'b>) -> Vec<u32> {
         if value.is_leaf() && value.as_constant().is_none() || !may_have_memory(value.ty()) {
             return Vec::new();
@@ -88,7 +88,7 @@ impl<'b> Memory<'b> {
         }
     }
 
-    /// The memory that a memory counts as.
+    /// Returns the memory into which a memory was merged.
     fn first(&self, root: u32) -> u32 {
         let mut root = root;
         while let Some(earlier) = self.joined.get(&root) {
@@ -97,7 +97,7 @@ impl<'b> Memory<'b> {
         root
     }
 
-    /// The memories, or the first of them if there are too many: they count as one from now on.
+    /// Returns the memories. If there are too many, merges them into the first one from now on, and returns only that.
     fn limited(&mut self, roots: Vec<u32>, most: usize) -> Vec<u32> {
         let Some(first) = roots.iter().map(|root| self.first(*root)).min().filter(|_| roots.len() > most) else {
             return roots;
@@ -111,7 +111,7 @@ impl<'b> Memory<'b> {
         vec![first]
     }
 
-    /// The memory of a value that has not only its own.
+    /// Returns the memories of a value that does not have only its own.
     fn found(&self, value: Value<'b>) -> Option<Vec<u32>> {
         match value.view() {
             Expr::Param => self.of_param(value),
@@ -124,7 +124,7 @@ impl<'b> Memory<'b> {
         }
     }
 
-    /// A call of a private or local function may pass one value twice, so its parameters may have one memory.
+    /// A call of a private or local function may pass one value twice, so its parameters may share one memory.
     fn of_param(&self, param: Value<'b>) -> Option<Vec<u32>> {
         let root = self.body.function().filter(|function| self.apart || !function.is_private());
         let params = root.map(|function| function.params().any(|other| other == param));
@@ -154,7 +154,7 @@ impl<'b> Memory<'b> {
             Some("relax.call_tir" | "relax.call_dps_packed" | "relax.call_tir_with_grad") => None,
             Some(op) if !calls_a_function(op) && op != "relax.make_closure" => None,
             _ if call.ty().is_tuple() && call.ty().children().len() == 0 => None,
-            // A function may return what it likes of its arguments.
+            // A function may return any of its arguments.
             _ => {
                 let mut roots = self.of_all(call.args());
                 add(&mut roots, &self.of_value(call.callee()));
@@ -170,7 +170,7 @@ impl<'b> Memory<'b> {
         roots
     }
 
-    /// The memory of an element of a tuple; that of the whole tuple if it is not known what it consists of.
+    /// Returns the memories of an element of a tuple; those of the whole tuple if its elements are unknown.
     fn of_element(&self, tuple: Value<'b>, index: usize) -> Vec<u32> {
         let mut source = tuple;
         while let Expr::Alias(of) | Expr::MatchCast(of) = source.view() {
@@ -191,12 +191,12 @@ impl<'b> Memory<'b> {
     }
 }
 
-/// What a call says about which arguments it writes its results to.
+/// Returns the attribute of a call that lists the arguments to which it writes its results.
 fn indices(call: Call<'_>) -> impl Iterator<Item = i64> {
     call.attr("inplace_indices").and_then(|indices| indices.as_ints()).unwrap_or_default().into_iter()
 }
 
-/// The arguments that such a call counts.
+/// Returns the arguments to which those indices refer.
 fn arguments<'b>(call: Call<'b>) -> Vec<Value<'b>> {
     if call.op() == Some("relax.call_inplace_packed") {
         return call.args().skip(1).collect();
@@ -211,7 +211,7 @@ fn arguments<'b>(call: Call<'b>) -> Vec<Value<'b>> {
     }
 }
 
-/// The arguments in whose place a call writes results; all of them if a tuple hides which.
+/// Returns the arguments that a call overwrites with results; all of them if a tuple hides which.
 pub(super) fn in_place_arguments<'b>(call: Call<'b>) -> Vec<Value<'b>> {
     let arguments = arguments(call);
     let places: Vec<usize> = indices(call).filter_map(|index| usize::try_from(index).ok()).collect();
@@ -226,7 +226,7 @@ pub(super) fn calls_a_function(op: &str) -> bool {
     op.starts_with("relax.call_") || op.starts_with("relax.invoke_")
 }
 
-/// Returns true if values of a type have memory that can be written to. What is not known does.
+/// Returns true if values of a type have writable memory. An unknown type counts as having it.
 fn may_have_memory(ty: Ty<'_>) -> bool {
     !matches!(ty.kind(), tykind::SHAPE | tykind::PRIM)
 }

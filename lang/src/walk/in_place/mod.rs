@@ -1,4 +1,4 @@
-//! What calls write in the place of their arguments, and what this means for the order of bindings.
+//! In-place writes of calls to their arguments, and their consequences for the order of bindings.
 
 mod memory;
 mod written_params;
@@ -16,32 +16,30 @@ type Set = HashSet<u32, foldhash::fast::RandomState>;
 
 /// The values of a function whose memory a call writes to, as `R.call_tir_inplace` does.
 ///
-/// A call that writes to its argument is not an effect in the sense of [`Value::has_effect`], but it orders every read and
-/// every write of that memory. A pass that moves, merges, groups or removes bindings asks here first:
+/// A call that writes to its argument is not an effect in the sense of [`Value::has_effect`], but it orders every read and every write of that
+/// memory. Passes that move, merge, group or remove bindings must check it first:
 ///
 /// | question | method |
 /// |---|---|
 /// | May this binding be computed elsewhere? | [`InPlace::may_move`] |
 /// | May these two bindings become one value? | [`InPlace::may_merge`] |
 /// | May these bindings become one call? | [`InPlace::may_group`] |
-/// | In which order must these bindings stay? | [`InPlace::order`] |
+/// | What order must these bindings keep? | [`InPlace::order`] |
 /// | Is this memory ever written? | [`InPlace::is_written`] |
 ///
 /// [`Matcher`](crate::pattern::Matcher), [`GroupedFunctions`](crate::rewrite::grouping::GroupedFunctions),
-/// [`Edit::outline`](crate::rewrite::Edit::outline) and [`remove_all_unused`](crate::rewrite::remove_unused::remove_all_unused)
-/// ask by themselves.
+/// [`Edit::outline`](crate::rewrite::Edit::outline) and [`remove_all_unused`](crate::rewrite::remove_unused::remove_all_unused) check it themselves.
 ///
-/// Several values can have the same memory: other names of a value, a tuple and its elements, a reshape or a view, tensors of
-/// one storage, the result of a branch and of its If, what a call writes in place and its result, and whatever a function
-/// may return of its arguments. The parameters of a private function are taken to have one memory, because a call can pass
-/// one value twice.
+/// Several values can share memory: aliases of a value, a tuple and its elements, a reshape or a view, tensors of one storage, the result of a branch
+/// and of its If, an argument written in place and the result of its call, and any argument that a function may return. The parameters of a private
+/// function are assumed to share memory, because a call can pass one value twice.
 ///
 /// | call | writes to |
 /// |---|---|
-/// | `R.call_tir_inplace`, `R.call_inplace_packed` | the arguments that `inplace_indices` names |
+/// | `R.call_tir_inplace`, `R.call_inplace_packed` | the arguments listed in `inplace_indices` |
 /// | a function of the module, if the analysis has the module ([`InPlace::in_module`]) | the arguments that the function writes to |
-/// | a function of the module, otherwise; a local function | perhaps all arguments |
-/// | anything else with an effect, but for printing, assertions and allocations | perhaps all arguments |
+/// | a function of the module, otherwise; a local function | possibly all arguments |
+/// | anything else with an effect, except for printing, assertions and allocations | possibly all arguments |
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -53,30 +51,30 @@ type Set = HashSet<u32, foldhash::fast::RandomState>;
 /// ```
 pub struct InPlace<'b> {
     body: &'b Body,
-    /// Nothing if no call writes.
+    /// Empty if no call writes.
     memory: Memory<'b>,
-    /// What calls write, by the position of the call.
+    /// The writes of calls, by the position of the call.
     writes: BTreeMap<u32, Write>,
-    /// Positions of the calls that write to a memory, in order.
+    /// The positions of the calls that write to each memory, in order.
     writers: Map<Vec<u32>>,
     /// Memory that is certainly written.
     written: Set,
 }
 
-/// What a call writes.
+/// The writes of a call.
 struct Write {
-    /// The memory: first values that have it.
+    /// The memories written, each as the first value that has it.
     roots: Vec<u32>,
     certainty: Certainty,
 }
 
 impl<'b> InPlace<'b> {
-    /// What the calls of a function write, without knowledge of the functions that it calls.
+    /// Analyses the writes of the calls of a function, without information about the functions that it calls.
     pub fn of(body: &'b Body) -> InPlace<'b> {
         InPlace::new(body, None, false)
     }
 
-    /// What the calls of a function of a module write.
+    /// Analyses the writes of the calls of a function of a module.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -98,7 +96,7 @@ impl<'b> InPlace<'b> {
         InPlace::new(body, Some(written), false)
     }
 
-    /// The same, with each parameter as a memory of its own: which of them the function itself writes to.
+    /// Like `in_module`, but with separate memory for each parameter, to find those that the function itself writes to.
     fn of_params(body: &'b Body, written: &WrittenParams) -> InPlace<'b> {
         InPlace::new(body, Some(written), true)
     }
@@ -144,12 +142,12 @@ impl<'b> InPlace<'b> {
         found
     }
 
-    /// What a node writes; `None` if it does not write.
+    /// Returns the writes of a node; `None` if it does not write.
     fn written_by(&self, value: Value<'b>, functions: Option<&WrittenParams>) -> Option<Write> {
         let (arguments, certainty) = written_params::written_arguments(value, functions)?;
         let mut roots = Vec::new();
         for argument in arguments {
-            // The elements of a tuple that is written here are arguments of their own.
+            // The elements of a tuple written here are separate arguments.
             add(&mut roots, &self.memory.of_value(argument));
         }
         (!roots.is_empty()).then_some(Write { roots, certainty })
@@ -160,7 +158,7 @@ impl<'b> InPlace<'b> {
         self.writes.is_empty()
     }
 
-    /// The first value that has the memory of a value. Of a value with several, such as a tuple, the value itself.
+    /// Returns the first value that has the memory of a value; the value itself if it has several memories, as a tuple does.
     pub fn memory(&self, value: Value<'b>) -> Value<'b> {
         match self.memory.of_value(value).as_slice() {
             [root] => Value::of_word(self.body, *root),
@@ -168,8 +166,8 @@ impl<'b> InPlace<'b> {
         }
     }
 
-    /// Returns true if a call certainly writes to the memory of a value. Calls that only may write, such as those of packed
-    /// functions with an effect, do not count.
+    /// Returns true if a call certainly writes to the memory of a value. Calls that only may write, such as those of packed functions with an effect,
+    /// do not count.
     pub fn is_written(&self, value: Value<'b>) -> bool {
         !self.written.is_empty() && self.memory.of_value(value).iter().any(|root| self.written.contains(root))
     }
@@ -179,32 +177,32 @@ impl<'b> InPlace<'b> {
         !self.is_empty() && self.memory.of_value(value).iter().any(|root| self.writers.contains_key(root))
     }
 
-    /// Returns true if two values may have common memory. It is always false where [`InPlace::is_empty`].
+    /// Returns true if two values may share memory. Always false if [`InPlace::is_empty`].
     pub fn share(&self, a: Value<'b>, b: Value<'b>) -> bool {
         let other = self.memory.of_value(b);
         !self.is_empty() && self.memory.of_value(a).iter().any(|root| other.contains(root))
     }
 
-    /// The memory that a value certainly writes to, if it is a call that writes in place.
+    /// Returns the memory that a value certainly writes to, if it is a call that writes in place.
     pub fn writes(&self, value: Value<'b>) -> Vec<Value<'b>> {
         let write =
             self.writes.get(&value.word()).filter(|write| write.certainty == Certainty::Certain && !value.is_leaf());
         write.into_iter().flat_map(|write| &write.roots).map(|root| Value::of_word(self.body, *root)).collect()
     }
 
-    /// Returns true if a statement, or what is nested in it or in its branches, writes or may write.
+    /// Returns true if a statement, including nested expressions and branches, writes or may write.
     pub fn has_write(&self, statement: Value<'b>) -> bool {
         !self.is_empty() && !self.accesses(statement).1.is_empty()
     }
 
-    /// Returns true if a binding can be computed at the place of another value of its block instead: nothing between them
-    /// writes to what it reads, or uses what it writes. Whether its operands are visible there is another question.
+    /// Returns true if a binding can be moved to the position of another value of its block: nothing between them writes to memory that it reads, or
+    /// uses memory that it writes. The visibility of its operands is not checked.
     pub fn may_move(&self, binding: Value<'b>, to: Value<'b>) -> bool {
         let (Some(from), Some(to)) = (binding.index(), to.index()) else { return true };
         self.may_move_to(binding, if from < to { from..to } else { to..from })
     }
 
-    /// Returns true if nothing at these positions, but for the binding itself, forbids to move it over them.
+    /// Returns true if nothing at these positions, apart from the binding itself, prevents moving it over them.
     pub(crate) fn may_move_to(&self, binding: Value<'b>, over: std::ops::Range<usize>) -> bool {
         if self.is_empty() {
             return true;
@@ -225,8 +223,8 @@ impl<'b> InPlace<'b> {
         reads.iter().chain(&writes).all(free) && (writes.is_empty() || untouched())
     }
 
-    /// Returns true if a binding that computes the same as an earlier one can become another name of it: what they read is
-    /// the same at both places, and neither is ever written.
+    /// Returns true if a binding that computes the same as an earlier one can become an alias of it: both read the same memory contents, and neither
+    /// result is ever written.
     pub fn may_merge(&self, first: Value<'b>, again: Value<'b>) -> bool {
         if self.is_empty() {
             return true;
@@ -236,8 +234,9 @@ impl<'b> InPlace<'b> {
         lasting(first) && lasting(again) && self.may_move_to(first, from..to) && self.may_move_to(again, from..to)
     }
 
-    /// Returns true if bindings of one block can become one call of a function, at the place of the last one: each of them may
-    /// [move](InPlace::may_move) there, and they write only to what they make. So no such function writes to its parameters.
+    /// Returns true if bindings of one block can become one call of a function, at the position of the last one: each of them may
+    /// [move](InPlace::may_move) there, and they write only to memory that they create. A function built from such a group therefore does not write
+    /// to its parameters.
     pub fn may_group(&self, bindings: &[Value<'b>]) -> bool {
         let Some(last) = bindings.iter().copied().max_by_key(|binding| binding.index()).filter(|_| !self.is_empty())
         else {
@@ -251,7 +250,7 @@ impl<'b> InPlace<'b> {
             })
     }
 
-    /// Returns true if what bindings write was made by one of them.
+    /// Returns true if the bindings write only to memory that one of them created.
     pub(crate) fn writes_only_own(&self, bindings: &[Value<'b>]) -> bool {
         bindings.iter().flat_map(|binding| self.accesses(*binding).1).all(|root| {
             let made = |binding: &Value<'b>| statement_range(*binding).contains(&(root as usize));
@@ -259,8 +258,8 @@ impl<'b> InPlace<'b> {
         })
     }
 
-    /// For each of some statements, in program order, the numbers of those before it that must stay before it because of what
-    /// one of both writes. An update comes after the reads and updates before it, and a read comes after the last update.
+    /// Returns, for each of some statements in program order, the numbers of earlier ones that must stay before it because one of the two writes. An
+    /// update comes after all earlier reads and updates, and a read comes after the last update.
     pub fn order(&self, statements: &[Value<'b>]) -> Vec<Vec<usize>> {
         let mut after = vec![Vec::new(); statements.len()];
         if self.is_empty() {
@@ -284,7 +283,7 @@ impl<'b> InPlace<'b> {
         after
     }
 
-    /// What a statement reads and what it writes, with what is nested in it and in its branches.
+    /// Returns the memories that a statement reads and writes, including nested expressions and branches.
     fn accesses(&self, statement: Value<'b>) -> (Vec<u32>, Vec<u32>) {
         let (mut reads, mut writes) = (Vec::new(), Vec::new());
         statement.each_use(|_, _, used| add(&mut reads, &self.memory.of_value(used)));
@@ -296,8 +295,8 @@ impl<'b> InPlace<'b> {
         (reads, writes)
     }
 
-    /// The memory that a statement writes to, for those who remove what is not used: that of functions of the module that were
-    /// not looked into counts, and that of packed and local functions does not.
+    /// Returns the memory that a statement writes to, for the removal of unused values: writes by functions of the module that were not analysed
+    /// count, those by packed and local functions do not.
     pub(crate) fn kept_writes(&self, statement: Value<'b>) -> Vec<u32> {
         let mut roots = Vec::new();
         for part in statement.with_nested().into_iter().chain(statement.region().nodes()).filter(|part| !part.is_leaf())
@@ -308,24 +307,24 @@ impl<'b> InPlace<'b> {
         roots
     }
 
-    /// A value of the function, for as long as the analysis lives.
+    /// Returns a value of the function with the lifetime of the analysis.
     pub(crate) fn own(&self, value: Value<'_>) -> Value<'b> {
         Value::of_word(self.body, value.word())
     }
 
-    /// The memory that a value has: the first values with it.
+    /// Returns the memories of a value, each as the first value that has it.
     pub(crate) fn roots(&self, value: Value<'b>) -> Vec<u32> {
         self.memory.of_value(value)
     }
 
-    /// Returns true if memory is there before the function begins: that of a parameter or constant.
+    /// Returns true if memory exists before the function begins: that of a parameter or constant.
     pub(crate) fn is_from_outside(&self, root: u32) -> bool {
         let value = Value::of_word(self.body, root);
         value.is_leaf() || value.kind() == kind::PARAM
     }
 }
 
-/// Positions of a statement, what is nested in it and its content.
+/// Returns the positions of a statement, its nested expressions and its content.
 fn statement_range(statement: Value<'_>) -> std::ops::Range<usize> {
     let first = statement.with_nested().into_iter().filter_map(Value::index).min();
     first.map_or(0..0, |first| first..statement.end().max(first + 1))

@@ -1,4 +1,4 @@
-//! Which arguments calls write to.
+//! Determines the arguments to which calls write.
 
 use super::InPlace;
 use super::memory::{calls_a_function, in_place_arguments};
@@ -6,11 +6,11 @@ use crate::ir::records::flag;
 use crate::ir::{Body, BodyKind, Expr, Module, Value};
 use std::collections::BTreeMap;
 
-/// Operators with an effect that write to no argument.
+/// Operators with an effect that do not write to any argument.
 const WRITE_NOTHING: &[&str] = &["relax.print", "relax.assert_op"];
 
-/// The parameters that the functions of a module write to: PrimFuncs by their stores, Relax functions by their calls. A call
-/// that passes one value twice writes to the value if the function writes to either parameter.
+/// The parameters to which the functions of a module write, determined from the stores of PrimFuncs and the calls of Relax functions. A call that
+/// passes one value twice writes to the value if the function writes to either parameter.
 ///
 /// ```
 /// use plugin_api::prelude::*;
@@ -33,9 +33,9 @@ pub struct WrittenParams {
 }
 
 impl WrittenParams {
-    /// What the functions of a module write to, also through the functions that they call.
+    /// Analyses the writes of the functions of a module, including those through functions that they call.
     pub fn of(module: &Module) -> WrittenParams {
-        // Nothing is known of external functions.
+        // Nothing is known about external functions.
         let known = |(_, body): &(&str, &Body)| body.kind() == BodyKind::PrimFunc || body.function().is_some();
         let of_prim_func = |(name, body): (&str, &Body)| (name.to_string(), body.written_params());
         let mut written = WrittenParams { functions: module.functions().filter(known).map(of_prim_func).collect() };
@@ -56,23 +56,23 @@ impl WrittenParams {
         written
     }
 
-    /// The positions of the parameters that a function writes to, in order; none of a function that is not in the module.
+    /// Returns the positions of the parameters to which a function writes, in order; empty if the function is not in the module.
     pub fn of_function(&self, name: &str) -> &[usize] {
         self.functions.get(name).map_or(&[], Vec::as_slice)
     }
 }
 
-/// How sure it is that a call writes.
+/// The certainty that a call writes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Certainty {
     Certain,
-    /// A function of the module that was not looked into.
+    /// A function of the module that was not analysed.
     Unknown,
     /// A function with an effect, or a local one.
     Perhaps,
 }
 
-/// Returns true if a node may be a call that writes to an argument. It is fast.
+/// Returns true if a node may be a call that writes to an argument. This check is fast.
 pub(super) fn may_write(value: Value<'_>, functions: Option<&WrittenParams>) -> bool {
     let Some(call) = value.as_call() else { return false };
     match call.op() {
@@ -91,7 +91,7 @@ pub(super) fn calls_a_value(value: Value<'_>) -> bool {
     })
 }
 
-/// The arguments that a call writes to, and how sure that is. `None` if it does not write.
+/// Returns the arguments to which a call writes, and the certainty; `None` if it does not write.
 pub(super) fn written_arguments<'b>(
     value: Value<'b>,
     functions: Option<&WrittenParams>,
@@ -101,7 +101,7 @@ pub(super) fn written_arguments<'b>(
         Some("relax.call_tir_inplace" | "relax.call_inplace_packed") => {
             Some((in_place_arguments(call), Certainty::Certain))
         }
-        // What R.call_tir passes to a PrimFunc must not change, and the runtime refuses a PrimFunc that does.
+        // `R.call_tir` requires that its arguments do not change, and the runtime rejects a PrimFunc that changes them.
         Some("relax.call_tir" | "relax.call_tir_with_grad" | "relax.call_dps_packed") => None,
         Some(op) if calls_a_function(op) => {
             let callee = call.arg(0)?;
@@ -113,7 +113,7 @@ pub(super) fn written_arguments<'b>(
     }
 }
 
-/// What a call of a function writes to.
+/// Returns the arguments to which a call of a function writes.
 fn of_function<'b>(
     value: Value<'b>,
     callee: Value<'b>,
@@ -126,7 +126,7 @@ fn of_function<'b>(
             let written: Vec<Value<'b>> = written.iter().filter_map(|at| arguments.get(*at).copied()).collect();
             (!written.is_empty()).then_some((written, Certainty::Certain))
         }
-        // A packed function without an effect writes nothing; a function of the module, or a local one, still may.
+        // A packed function without an effect writes nothing, but a function of the module or a local one still may.
         None if callee.as_global().is_some() => Some((arguments, Certainty::Unknown)),
         None if is_local_without_writes(value, callee, functions) => None,
         None if value.has(flag::IMPURE) || !matches!(callee.view(), Expr::ExternFunc(_)) => {
@@ -143,7 +143,7 @@ fn is_local_without_writes(call: Value<'_>, callee: Value<'_>, functions: Option
         source = of;
     }
     let content = source.region();
-    // What a function does that calls itself is found at the calls outside of it.
+    // The writes of a recursive function are found at the calls outside of it.
     source.as_function().is_some()
         && (content.contains(call) || !content.nodes().any(|inside| may_write(inside, functions)))
 }
