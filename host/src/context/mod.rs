@@ -95,7 +95,7 @@ struct Scope {
     instruments: RefCell<Instruments>,
     /// The instrument that is being called.
     speaking: Speaking,
-    /// How often it is currently entered.
+    /// Number of times that it is currently entered.
     entered: Cell<usize>,
     said: RefCell<Vec<PassDiagnostic>>,
 }

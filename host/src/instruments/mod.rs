@@ -138,7 +138,7 @@ pub struct Instruments {
     open: usize,
 }
 
-/// How a run calls its instruments.
+/// The mode in which a run calls its instruments.
 #[derive(Clone, Default)]
 pub(crate) struct Mode {
     /// True to leave out an instrument that fails, and continue otherwise.

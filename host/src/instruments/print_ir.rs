@@ -33,7 +33,7 @@ impl Passes {
     }
 }
 
-/// How what a pass changed is printed.
+/// The form in which the changes of a pass are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Changes {
     /// A unified diff.

@@ -27,7 +27,7 @@ pub struct Span {
 /// Spans in the order of their start, some of them still open.
 struct Tree {
     clock: Box<dyn Fn() -> Duration>,
-    /// The spans, each with its start time, and true if it is a pass.
+    /// Each span with its start time, and whether it is a pass.
     spans: Vec<(Span, Duration, bool)>,
     open: Vec<usize>,
 }

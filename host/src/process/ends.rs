@@ -6,7 +6,7 @@ use std::fmt::{self, Write};
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
-/// How a process ended.
+/// The way in which a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
     /// With this exit code.

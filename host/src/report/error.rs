@@ -25,7 +25,7 @@ pub mod exit {
 /// A mistake in a manifest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// What was found.
+    /// The error message.
     pub message: String,
     /// The place, if it is in the text.
     pub span: Option<Range<usize>>,
@@ -33,7 +33,7 @@ pub struct Problem {
     pub help: String,
 }
 
-/// What happened to the module before a failed step.
+/// The fate of the module before a failed step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kept {
     /// The module was not written.
@@ -105,7 +105,7 @@ pub enum Error {
     Plugin {
         /// Its path.
         path: PathBuf,
-        /// What was found.
+        /// The error message.
         message: String,
         /// Advice on what to do.
         help: String,
@@ -115,7 +115,7 @@ pub enum Error {
     Build {
         /// Folder of the crate.
         path: PathBuf,
-        /// What happened.
+        /// The error message.
         message: String,
         /// Output of cargo and the compiler.
         output: String,
@@ -137,7 +137,7 @@ pub enum Error {
     /// The request is invalid in another way.
     #[error("{message}")]
     Request {
-        /// What was found.
+        /// The error message.
         message: String,
         /// Advice on what to do.
         help: String,
@@ -193,11 +193,11 @@ pub enum Error {
         file: Option<PathBuf>,
         /// Function, if known.
         function: Option<String>,
-        /// What happened.
+        /// The error message.
         message: String,
         /// Description of the text, the text, and the place in it.
         place: Option<(String, Arc<str>, Range<usize>)>,
-        /// What happened to the module before the step.
+        /// The fate of the module before the step.
         kept: Kept,
         /// The kind of failure.
         cause: Cause,
@@ -217,7 +217,7 @@ pub enum Error {
         event: &'static str,
         /// Position and full name of the pass that the event is about.
         pass: Option<(usize, String)>,
-        /// What happened.
+        /// The error message.
         message: String,
         /// The effect on the run; `None` if another error describes it.
         kept: Option<Kept>,
@@ -225,7 +225,7 @@ pub enum Error {
     /// The process of the run ended before the run did.
     #[error("{message}")]
     Ended {
-        /// What ended it, and how.
+        /// The error message: what ended the process, and how.
         message: String,
         /// Advice on what to do.
         help: String,
@@ -235,7 +235,7 @@ pub enum Error {
     /// Executing a function failed.
     #[error("{message}")]
     Execution {
-        /// What happened.
+        /// The error message.
         message: String,
         /// Description of the text, the text, and the place in it.
         place: Option<(String, Arc<str>, Range<usize>)>,
@@ -272,7 +272,7 @@ pub enum Error {
     Write {
         /// Its path, or `<stdout>`.
         path: PathBuf,
-        /// What happened.
+        /// The error message.
         message: String,
     },
 }

@@ -12,7 +12,7 @@ pub struct PassDiagnostic {
     pub pass: String,
     /// Full name of the instrument, if one reported it.
     pub instrument: Option<String>,
-    /// How bad it is.
+    /// The severity.
     pub severity: Severity,
     /// The function that it is about.
     pub function: Option<String>,

@@ -67,7 +67,7 @@ impl Run<'_> {
         }
     }
 
-    /// Reports the failures of a pass over functions, all of which were visited. The first failure is returned; the others become diagnostics
+    /// Reports the failures of a pass that visited all functions. The first failure is returned; the others become diagnostics
     /// of the pass. `more` is the number of further failures that are only counted.
     fn several_failed(&self, pass: PassId, errors: Vec<Error>, more: usize) -> Result<(), Error> {
         let mut errors = errors.into_iter();

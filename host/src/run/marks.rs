@@ -44,7 +44,7 @@ fn nodes(body: &Body) -> usize {
 }
 
 impl Marks {
-    /// Returns the number under which plugins cache analyses. They drop those of other numbers.
+    /// Returns the number under which plugins cache analyses. They drop analyses with another number.
     pub(super) fn run(&self) -> u64 {
         self.run.load(Ordering::Relaxed)
     }

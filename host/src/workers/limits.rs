@@ -36,7 +36,7 @@ pub(super) struct Bounds {
     pub(super) files: bool,
     /// True if signals and abstract sockets cannot leave the worker.
     pub(super) scopes: bool,
-    /// Whether system calls that would escape the limits fail, or the reason why they do not.
+    /// `Ok` if system calls that would escape the limits fail, otherwise the reason why they do not.
     pub(super) calls: Result<(), String>,
     /// True if there is no network, unless it is granted.
     pub(super) network: bool,

@@ -48,7 +48,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use worker::Worker;
 
-/// Which plugins run in their own processes, and how those processes are started.
+/// The isolation of plugins: which ones run in their own processes, and how these processes are started.
 #[derive(Clone, Debug, Default)]
 pub struct Isolation {
     /// The worker program: one that calls [`worker`] first, such as the command line.

@@ -35,7 +35,7 @@ struct Told {
     full: bool,
 }
 
-/// Whether a message is accepted.
+/// The decision on a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Heard {
     Yes,

@@ -29,7 +29,7 @@ use std::time::{Duration, Instant};
 /// The hidden command of a worker.
 pub(crate) const COMMAND: &str = "worker-process";
 
-/// What is still accepted after the deadline of a call, because it may have been on its way: messages, their bytes, and the time.
+/// Limits on messages that arrive after the deadline of a call but may have been on their way: their number, bytes and delay.
 const ON_ITS_WAY: (u32, usize, Duration) = (10_000, 4 << 20, Duration::from_secs(1));
 
 /// Unless the manifest sets a memory limit, a message may have this many bytes plus [`TIMES`] the bytes that were sent to the worker. All
@@ -40,7 +40,7 @@ const TIMES: u64 = 4;
 /// Interval at which the processes of a working worker are counted.
 const CENSUS: Duration = Duration::from_millis(200);
 
-/// Time for a process to end after it closed its end of the socket or was told to end. Its keeper ends all other processes first.
+/// Time for a process to end after it closed its end of the socket or was asked to end. Its keeper ends all other processes first.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// How to start a worker.
@@ -603,7 +603,7 @@ impl Worker {
         }
     }
 
-    /// Waits for the end. Threads and output that a plugin leaves behind have some time.
+    /// Waits for the process to end. The remaining threads and output of the plugin get some time.
     fn wait_for_end(&self) -> Option<ExitStatus> {
         let limit = self.start.limits.timeout().min(QUIT);
         let start = Instant::now();

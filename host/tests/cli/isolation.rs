@@ -182,7 +182,7 @@ fn limits_and_grants() {
     assert!(code == 2 && said.contains(&format!("`memory` is 1 KiB, {few}")), "{said}");
 }
 
-/// Rules, checkers and instruments can end a worker like passes can.
+/// Rules, checkers and instruments can end a worker, as passes can.
 #[test]
 fn rules_checkers_and_instruments() {
     let case = case("rules_checkers_instruments");

@@ -89,7 +89,7 @@ impl Survey {
             let found = match self.files(&folder) {
                 Ok(found) => found,
                 Err(message) if own => return Err(cannot(message)),
-                // It may be an unused one.
+                // The crate may be unused.
                 Err(_) => continue,
             };
             waiting.extend(found.needs.iter().cloned());

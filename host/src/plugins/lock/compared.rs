@@ -77,7 +77,7 @@ impl Compared {
         self.new.is_empty()
     }
 
-    /// Returns the crates that changed since their libraries were built, but are used as they are because the engine was told not to build.
+    /// Returns the crates that changed since their libraries were built. The old libraries are used, because building is disabled.
     pub fn stale(&self) -> &[PathBuf] {
         &self.stale
     }

@@ -17,7 +17,7 @@ use std::sync::atomic::AtomicBool;
 /// Maximum number of cargo settings that are listed by name.
 const MOST_SETTINGS: usize = 12;
 
-/// How the lockfile is used.
+/// The use of the lockfile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
     /// Not at all: it is not read, and no file is hashed.

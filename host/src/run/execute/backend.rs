@@ -17,9 +17,9 @@ pub enum Backend {
     /// Native code for functions that take long, if an LLVM library is found; the interpreter for the others.
     #[default]
     Auto,
-    /// Native code only.
+    /// Native code.
     Llvm,
-    /// The interpreter only.
+    /// The interpreter.
     Interpreter,
 }
 

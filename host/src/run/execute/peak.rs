@@ -14,7 +14,7 @@ pub struct Peaks {
     pub bytes: f64,
 }
 
-/// Number of runs, of which the fastest counts.
+/// Number of runs; the fastest one counts.
 const RUNS: usize = 4;
 /// Iterations of the innermost loop per thread.
 const STEPS: u64 = 1 << 16;

@@ -18,7 +18,7 @@ pub struct Times {
     operator: Arc<Mutex<Option<String>>>,
 }
 
-/// As the observer of a run, it names kernels after the operators that call them.
+/// Names kernels after the operators that call them, by observing a run.
 impl Observer for Times {
     fn before(&mut self, binding: &Binding<'_>) {
         let name = binding.binding().as_call().and_then(|call| call.op());

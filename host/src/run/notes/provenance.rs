@@ -1,6 +1,6 @@
 //! Provenance of the values of a run: the pass that created each, in which step, and from which other values.
 //!
-//! Every node of the input gets a number, and so does every node that a pass creates, after the pass. [`origins`](passhost_lang::ir::origins)
+//! Every node of the input gets a number. Nodes that a pass creates get theirs after the pass. [`origins`](passhost_lang::ir::origins)
 //! describes what happens in between. The size of this record grows with the number of created nodes.
 
 use crate::engine::Engine;

@@ -206,7 +206,7 @@ impl<'r> Expressions<'r> {
         Some(())
     }
 
-    /// Returns the common type of `a` and `b`, of which the condition chooses one.
+    /// Returns the type of a choice between `a` and `b`, which must have the same type.
     fn choice(&self, operands: &[u32]) -> Option<DType> {
         let [cond, a, b] = operands else { return None };
         self.condition(*cond)?;

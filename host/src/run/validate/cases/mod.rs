@@ -60,7 +60,7 @@ impl Case {
 /// The range of integers in an input, if the function fails before the pass with the usual ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Integers {
-    /// As for the kind of values.
+    /// Any integers that the input's kind of values contains.
     Any,
     /// Any integers, except that parameters that determine positions and extents are from 0 to this.
     Positions(i64),
@@ -126,7 +126,8 @@ const MOST_MORE: usize = 32;
 const MOST_DERIVED: usize = 6;
 /// Larger extents, at which sums overflow narrow types.
 const LARGE: [i64; 3] = [67, 307, 1031];
-/// Thresholds of work in units: little work, as of a few named operators, and work too large for more inputs.
+/// Thresholds in units of work: little work, about that of a few operators called by name, and the most work at which inputs for
+/// coverage are still tried.
 pub(super) const LITTLE: u64 = 400_000_000;
 const MUCH: u64 = 3_000_000_000;
 
