@@ -511,7 +511,7 @@ fn what_is_forged_costs_the_host_little() {
         ("questions", LATE.to_string()),
         ("files", LATE.to_string()),
     ] {
-        // Only with this much memory is a hole longer than the default limit.
+        // The message with a hole exceeds the usual limit, so this attack needs more memory.
         let memory = if how == "hole" { "8GiB" } else { "256MiB" };
         let limit = if what == LATE { "1s" } else { "30s" };
         let ended = harm(&case, None, how, &["--plugin-timeout", limit, "--plugin-memory", memory]);
