@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Runs the inputs of a folder of findings, and shows which give the right answer.
+"""Runs the inputs in a folder of findings, and reports which give the right answer.
 
     python3 tests/findings.py FOLDER [--passhost PATH] [--manifest FILE] [--tvm PYTHON] [--only NAME...] [--all]
 
-A finding is a small module in a file of its own. The first lines of the file say the command, after `# passhost`;
-the table below says for each name what the right answer is. Exit code 1 if an answer is wrong. Arrays are read and
-written without NumPy. With `--tvm`, a Python that has TVM reads what passhost writes, where it should. The passes and
-operators in files of Rust become a plugin in `target/findings/`.
+A finding is a small module in its own file. The first lines of the file contain the command, after `# passhost`; the
+table below has the right answer for each name. Exit code 1 if an answer is wrong. Arrays are read and written
+without NumPy. With `--tvm`, a Python interpreter with TVM parses passhost's output where that is expected. The
+passes and operators in Rust files become a plugin in `target/findings/`.
 """
 
 import argparse
@@ -28,7 +28,7 @@ TYPES = {"<f4": "f", "<i4": "i", "<i8": "q", "<u8": "Q", "|b1": "?", "|i1": "b",
 
 
 def npz(path, **arrays):
-    """Writes arrays: each is a type, a shape and its elements."""
+    """Writes arrays, each given by a type, a shape and its elements."""
     with zipfile.ZipFile(path, "w") as archive:
         for name, (descr, shape, elements) in arrays.items():
             head = repr({"descr": descr, "fortran_order": False, "shape": tuple(shape)})
@@ -38,7 +38,7 @@ def npz(path, **arrays):
 
 
 def arrays(path):
-    """Reads arrays: by name, the shape and the elements."""
+    """Reads arrays; returns the shape and the elements by name."""
     out = {}
     with zipfile.ZipFile(path) as archive:
         for file in archive.namelist():
@@ -53,7 +53,7 @@ def arrays(path):
 
 
 def same_arrays(before, after, rtol, atol):
-    """Two results have the same shapes, and the same elements within a tolerance."""
+    """Returns true if two results have the same shapes, and the same elements within a tolerance."""
     close = lambda a, b: a == b or (a != a and b != b) or abs(a - b) <= atol + rtol * max(abs(a), abs(b))
     return before.keys() == after.keys() and all(
         before[name][0] == after[name][0] and all(map(close, before[name][1], after[name][1])) for name in before
@@ -61,11 +61,11 @@ def same_arrays(before, after, rtol, atol):
 
 
 class Wrong(Exception):
-    """What is wrong with an answer."""
+    """An incorrect answer; the message explains it."""
 
 
 class Finding:
-    """A file in a folder of its own, in which commands run."""
+    """A file in its own folder, in which commands run."""
 
     def __init__(self, path, folder, options):
         self.path, self.folder, self.options = path, folder, options
@@ -75,7 +75,7 @@ class Finding:
             shutil.copy(beside, folder / beside.name)
 
     def passhost(self, *args, limit=60, memory=None):
-        """Runs a command: the exit code, what it wrote, and what it said."""
+        """Runs a command; returns the exit code, its output, and its messages."""
         command = [str(self.options.passhost), *map(str, args), "--manifest", str(self.manifest)]
         if memory:
             command = ["sh", "-c", f"ulimit -v {memory}; exec {shlex.join(command)}"]
@@ -94,34 +94,35 @@ class Finding:
         return ran.returncode, ran.stdout, ran.stderr
 
     def fine(self, *args, **limits):
-        """Runs a command that must succeed; what it wrote."""
+        """Runs a command that must succeed; returns its output."""
         code, out, said = self.passhost(*args, **limits)
         if code != 0:
             raise Wrong(f"exit {code}: {first_error(said)}")
         return out
 
     def own(self):
-        """The words of the command in the first lines."""
+        """Returns the words of the command in the first lines."""
         text = self.path.read_text()
         line = re.search(r"^# passhost (.*)$", text, re.MULTILINE)
         words = re.split(r"\s{2,}|->|;| \(| right| differs| \[", line[1])[0]
         return shlex.split(words)
 
     def values(self, file, *args, random=True):
-        """Executes a module: by name, the shapes and the elements of its results."""
+        """Executes a module; returns the shapes and the elements of its results by name."""
         given = ["--random", "1"] if random else []
         self.fine("exec", file, *given, "-o", "values.npz", *args)
         return arrays(self.folder / "values.npz")
 
     def same_values(self, other, *args):
-        """The module of the file, and another one, have the same values, within what the passes of the command declare."""
+        """Checks that another module computes the same values as that of the file, within the tolerance of the
+        command's passes."""
         before, after = self.values(self.name), self.values(other, *args)
         rtol, atol = self.tolerance()
         if not same_arrays(before, after, rtol, atol):
             raise Wrong(f"{after} instead of {before}")
 
     def tolerance(self):
-        """The largest tolerance of the passes of the command, relative and absolute."""
+        """Returns the largest tolerance of the command's passes, relative and absolute."""
         words, largest = self.own(), (0.0, 0.0)
         if "--passes" not in words:
             return largest
@@ -132,7 +133,7 @@ class Finding:
         return largest
 
     def with_plugin(self):
-        """The commands have the passes and operators in the files of Rust beside the module."""
+        """Makes the passes and operators in the Rust files next to the module available to the commands."""
         crate = ROOT / "target" / "findings" / "acme-passes"
         if not crate.exists():
             self.fine("new", crate, "--name", "acme-passes", "--api", ROOT)
@@ -149,7 +150,7 @@ class Finding:
         self.fine("build", limit=1200)
 
     def tvm_reads(self, file):
-        """TVM reads a module."""
+        """Checks that TVM parses a module."""
         if not self.options.tvm:
             return
         program = "import sys; from tvm.script import from_source; from_source(open(sys.argv[1]).read())"
@@ -160,7 +161,7 @@ class Finding:
 
 
 def first_error(said):
-    """The first error of a text, short."""
+    """Returns the first error of a text, shortened."""
     lines = [line for line in said.splitlines() if line.startswith(("error", "passhost"))] or said.splitlines() or ["?"]
     return lines[0][:150]
 
@@ -215,7 +216,7 @@ def zeros(shape):
 
 
 def keeps_values(*args, also=()):
-    """The values are the same after the passes of the command."""
+    """Checks that the values are the same after the command's passes."""
 
     def check(it):
         words = [word for word in it.own() if word != it.name]
@@ -229,7 +230,7 @@ def keeps_values(*args, also=()):
 
 
 def right_values(npz_of, wanted, *commands):
-    """Executed with these inputs, with each of some options, the result is this."""
+    """Checks the result of an execution with these inputs, for each of several options."""
 
     def check(it):
         if npz_of:
@@ -244,7 +245,7 @@ def right_values(npz_of, wanted, *commands):
 
 
 def same_values_with(npz_of, *more):
-    """Executed with these inputs, some options do not change the result."""
+    """Checks that several options do not change the result of an execution with these inputs."""
 
     def check(it):
         npz(it.folder / "in.npz", **npz_of)
@@ -295,7 +296,7 @@ def M4(it):
 
 
 def after_passes(*passes):
-    """The module that the command writes has the values of the one before."""
+    """Checks that the module written by the command has the values of the original one."""
 
     def check(it):
         it.fine("run", it.name, *passes, "-o", "out.py")

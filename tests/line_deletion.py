@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
-"""Deletes each line of passes: the compiler or a golden of the plugin must notice.
+"""Deletes each line of passes, and checks that the compiler or a golden of the plugin detects it.
 
     python3 tests/line_deletion.py plugins/relax-passes/src/functions plugins/tir-passes/src/loops/simplify.rs
 
-A line that begins a statement, an arm or a branch is deleted with all of it. One build judges all lines: each function
-becomes a `match` with one arm for each deletion, and a variable of the environment selects the arm. What does not compile is
-noticed by the compiler. For each other deletion the goldens run in a process of their own, which may crash or never end.
-Declarations, tables, and functions that are `const` or return `impl Trait` are left alone: they cannot have such arms.
+A line that begins a statement, an arm or a branch is deleted with all of it. One build covers all lines: each
+function becomes a `match` with one arm per deletion, and an environment variable selects the arm. Deletions that do
+not compile are detected by the compiler. For each other deletion the goldens run in a separate process, which may
+crash or hang. Declarations, tables, and functions that are `const` or return `impl Trait` are skipped, because they
+cannot have such arms.
 
-It works in a clone of the last commit, in `target/line-deletion`. It prints each deletion that nothing noticed, and a table.
-Exit code 1 if there is such a deletion.
+It works in a clone of the last commit, in `target/line-deletion`. It prints each undetected deletion, and a table.
+The exit code is 1 if there are undetected deletions.
 """
 
 import argparse
@@ -27,8 +28,8 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-LIMITS = {resource.RLIMIT_AS: 8 << 30, resource.RLIMIT_CPU: 10}  # a loop can never end
-# Says which deletion is in force; notes which functions are reached, if a file for that is named.
+LIMITS = {resource.RLIMIT_AS: 8 << 30, resource.RLIMIT_CPU: 10}  # loops may not end
+# Selects the active deletion; records which functions are reached, if a file for that is given.
 SELECT = """
 pub(crate) fn deletion(function: usize) -> usize {
     use std::{collections::BTreeSet, env, fs::File, io::Write, sync::{LazyLock, Mutex}};
@@ -51,7 +52,7 @@ class Deletion:
 
 
 def functions_of(text):
-    """The functions outside of each other: the lines after their heads, and those of their last brackets."""
+    """Yields the outermost functions: the lines after their headers, and those of their closing brackets."""
     at = 0
     while at < len(text) and text[at] != "#[cfg(test)]":
         if text[at].startswith("declare_"):
@@ -66,20 +67,21 @@ def functions_of(text):
 
 
 def code_of(text):
-    """Lines without comments and what is in strings; a string of several lines is a bracket."""
+    """Returns lines without comments and string contents; a multi-line string counts as a bracket."""
     blank = lambda match: "" if match[0].startswith("//") else "(" + "\n" * match[0].count("\n") + ")"
     strings = re.compile(r"""//.*|"(\\(.|\n)|[^"\\])*"|'(\\.|[^'\\])'""")
     return [line.rstrip() for line in strings.sub(blank, "\n".join(text)).split("\n")]
 
 
 def depths(line):
-    """By how much a line changes the depth of brackets, and the least depth on it."""
+    """Returns the change in bracket depth on a line, and the lowest depth on it."""
     depths = [0, *itertools.accumulate((char in "([{") - (char in ")]}") for char in line)]
     return depths[-1], min(depths)
 
 
 def last_line(code, first, end):
-    """The last line of what begins on a line: of its brackets and the lines that continue it. Nothing if there is none."""
+    """Returns the last line of the construct that begins on a line, from its brackets and continuation lines; None if
+    there is none."""
     depth, least = depths(code[first])
     at = first
     while least < 0 and at + 1 < end:  # `} else {`
@@ -108,7 +110,7 @@ def deletions_of(path, text):
 
 
 def with_arms(text, deletions):
-    """The lines of a file that has deletions as arms, and before them which deletion each line is of."""
+    """Returns the lines of a file with deletions as arms, and before them the deletion to which each line belongs."""
     out, at = [], 0
     for function, arms in itertools.groupby(deletions, key=lambda one: one.function):
         (body, end), arms = function, list(arms)
@@ -132,7 +134,7 @@ class Plugin:
         return done, [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
 
     def build(self):
-        """The executable of the test. It loads the libraries that are built here, instead of building plugins itself."""
+        """Builds the test executable. It loads the libraries built here instead of building plugins itself."""
         text, files = (self.checkout / "passes.toml").read_text(), {}
         others = {self.checkout / folder for folder in re.findall(r'^crate = "(.*)"', text, re.M)} - {self.folder}
         for folder in [*others, self.folder]:
@@ -147,7 +149,7 @@ class Plugin:
         return next(one["executable"] for one in made if one["target"]["name"] == "goldens")
 
     def compiled(self, arms):
-        """Writes those of the deletions that compile into the sources; returns them."""
+        """Writes the deletions that compile into the sources; returns them."""
         while True:
             owners = {}
             for path, text in self.texts.items():
@@ -164,14 +166,14 @@ class Plugin:
                 sys.exit("\n".join(["no deletion explains this:", done.stderr, *(one["rendered"] for one in errors)]))
 
     def failing(self, test, goldens, **variables):
-        """What of some golden files fails: files, or the way in which the test ended."""
+        """Returns the golden files that fail, or the way in which the test ended."""
         how = {"cwd": self.folder, "env": self.environment | {"ONLY": ",".join(goldens)} | variables, "errors": "replace"}
         bound = lambda: [resource.setrlimit(what, (most, most)) for what, most in LIMITS.items()]
         done = subprocess.run([test], preexec_fn=bound, capture_output=True, **how)
         return done.returncode and [*re.findall(r"goldens/(\w+)\.txt", done.stdout + done.stderr), "another problem"]
 
     def reaching(self, test):
-        """The golden files that reach each function, by its number."""
+        """Returns the golden files that reach each function, by its number."""
         found = collections.defaultdict(list)
         for golden in sorted(path.stem for path in (self.folder / "tests/goldens").glob("*.txt")):
             with tempfile.NamedTemporaryFile("r") as notes:
@@ -182,7 +184,7 @@ class Plugin:
         return found
 
     def judge(self, sample):
-        """The deletions of the crate, each with who noticed it."""
+        """Returns the deletions of the crate, each with the golden or compiler that detected it."""
         deletions = [one for file in self.texts.items() for one in deletions_of(*file)][::sample]
         groups, last, done = {}, {}, itertools.count(1)
         for number, one in enumerate(deletions, 1):
@@ -193,7 +195,7 @@ class Plugin:
         def judge_one(one):
             goldens, first = reaching[one.group], last.get(one.group, one.path.stem)
             one.noticed = "nothing"
-            # The golden that noticed the last deletion in the function runs first.
+            # The golden that detected the last deletion in the function runs first.
             for some in [[name for name in goldens if (name == first) == now] for now in (True, False)]:
                 if some and one.noticed == "nothing" and (found := self.failing(test, some, DELETION=str(one.number))):
                     one.noticed, last[one.group] = "golden", found[0]
@@ -211,7 +213,7 @@ class Plugin:
 
 
 def blamed(error, owners, checkout):
-    """The deletion in which an error of the compiler is."""
+    """Returns the deletion that contains a compiler error."""
     for span in sorted(error["spans"], key=lambda span: not span["is_primary"]):
         while span:
             lines = owners.get(checkout / span["file_name"], [])

@@ -65,14 +65,14 @@ def test_a_pass_that_returns_a_function_instead_of_a_module(mod):
 
 
 def test_a_pass_that_returns_the_body_of_another_function(mod):
-    """Returns a function of another module, which calls a function that this module lacks."""
+    """The pass returns a function of another module, which calls a function that this module lacks."""
     other = passhost.script.from_source(OTHER)
     stolen = function_pass(lambda func, mod, ctx: other["main"], opt_level=0, name="test.Stolen")
     refused(stolen, mod, (IllFormedError, PassFailedError), "helper")
 
 
 def test_a_pass_that_mixes_the_body_of_another_function(mod):
-    """Combines the body of another function with the parameters of this one, so its variables are undefined."""
+    """The pass combines the body of another function with the parameters of this one, so its variables are undefined."""
     other = passhost.script.from_source(OTHER)
 
     def mixed(func, mod, ctx):
@@ -90,7 +90,7 @@ def test_a_pass_whose_result_has_another_type(mod):
 
 
 def test_a_view_of_a_dead_module(mod):
-    """Keeps expressions and tables of modules that no longer exist."""
+    """The pass keeps expressions and tables of modules that no longer exist."""
     kept = []
 
     @module_pass(opt_level=0)

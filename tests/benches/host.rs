@@ -1,4 +1,4 @@
-//! What the host costs: reading, printing, each pass, the boundary.
+//! Measures the host: parsing, printing, each pass, the plugin boundary.
 //!
 //! `cargo bench -p passhost-tests` runs everything but the largest sizes; `PASSHOST_BENCH_LARGE=1` adds 10^6 bindings.
 #![forbid(unsafe_code)]
@@ -26,7 +26,7 @@ fn plan(engine: &Engine, passes: &str) -> Plan {
     Plan::new(&request, engine.registry()).expect("a plan")
 }
 
-/// Functions and bindings of each size.
+/// Returns the numbers of functions and bindings.
 fn sizes() -> Vec<(usize, usize)> {
     let mut sizes = vec![(1, 1_000), (1, 10_000), (1, 100_000), (1_000, 20)];
     if std::env::var_os("PASSHOST_BENCH_LARGE").is_some() {
@@ -39,7 +39,7 @@ fn name((functions, bindings): (usize, usize)) -> String {
     format!("{functions}x{bindings}")
 }
 
-/// The models that the project ships, and densenet121 where it lies beside the project.
+/// Returns the models in the project, and densenet121 if it is next to the project.
 #[allow(clippy::print_stderr, reason = "what is left out is said")]
 fn models() -> Vec<(String, String)> {
     let shipped = ["vgg19", "resnet50"].map(|name| root().join(format!("tests/models/{name}.py")));
@@ -106,7 +106,7 @@ fn passes(c: &mut Criterion) {
     group.finish();
 }
 
-/// The passes of the pipelines that lower, each on what the one before it returned.
+/// Measures the passes of the lowering pipelines, each on the result of the previous one.
 fn lowering(c: &mut Criterion) {
     let engine = engine();
     let manifest = Manifest::load(&root().join("passes.toml")).expect("the default manifest");
@@ -130,7 +130,7 @@ fn lowering(c: &mut Criterion) {
     group.finish();
 }
 
-/// Grouping makes a function of every second binding; a pass over so many groups must stay linear.
+/// Measures grouping, which creates a function for every second binding; a pass over so many groups must stay linear.
 fn groups(c: &mut Criterion) {
     let engine = engine();
     let plan = plan(engine, "acme.GroupConvolutions");
@@ -146,7 +146,8 @@ fn groups(c: &mut Criterion) {
     group.finish();
 }
 
-/// A search for a pattern is linear in the function: a fixed root, alternatives that share a part, and a chain.
+/// Measures pattern searches, which are linear in the function: a fixed root, alternatives with a common part, and a
+/// chain.
 fn patterns(c: &mut Criterion) {
     let engine = engine();
     let mut group = c.benchmark_group("patterns");
@@ -176,7 +177,7 @@ fn boundary(c: &mut Criterion) {
     let mut group = c.benchmark_group("boundary");
     group.sample_size(20).measurement_time(Duration::from_secs(1)).warm_up_time(Duration::from_millis(300));
     for functions in [1, 1_000] {
-        // In normal form, so that Normalize gives every function back as it is.
+        // In normal form, so that Normalize returns every function unchanged.
         let module = script::read(&module_text(functions, 20), engine).expect("a module");
         let plan = plan(engine, "relax.Normalize");
         group.throughput(Throughput::Elements(functions as u64));
@@ -187,12 +188,13 @@ fn boundary(c: &mut Criterion) {
     group.finish();
 }
 
-/// Sees everything and does nothing, on the host's side.
+/// An instrument on the host's side that observes everything and does nothing.
 struct Silent;
 
 impl PassInstrument for Silent {}
 
-/// The plugin with `zoo.First` (a module pass), `zoo.Second` (a function pass) and `zoo.Silent`, which do nothing.
+/// Returns an engine with the plugin of `zoo.First` (a module pass), `zoo.Second` (a function pass) and `zoo.Silent`,
+/// which do nothing.
 fn zoo() -> Engine {
     let mut cargo = std::process::Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.args(["build", "--release", "--quiet", "-p", "passhost-zoo", "--example", "zoo_instruments"]);
@@ -209,12 +211,12 @@ fn libloading_name(name: &str) -> String {
     format!("{}{name}{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX)
 }
 
-/// What instruments add to a pass that does nothing.
+/// Measures the overhead of instruments on a pass that does nothing.
 fn instruments(c: &mut Criterion) {
     let zoo = zoo();
     let mut group = c.benchmark_group("instruments");
     group.sample_size(20).measurement_time(Duration::from_secs(1)).warm_up_time(Duration::from_millis(300));
-    // A module of one function: nothing hides what the calls cost.
+    // With a single function, nothing hides the cost of the calls.
     for (what, functions, passes) in
         [("module pass", 1, "zoo.First"), ("function pass over 1000", 1_000, "zoo.First,zoo.Second")]
     {
@@ -242,7 +244,7 @@ fn instruments(c: &mut Criterion) {
     group.finish();
 }
 
-/// Time in passes over functions with one and with two threads: a costly one, and one with nothing to do.
+/// Measures passes over functions with one and two threads: a costly one, and one with nothing to do.
 fn threads(c: &mut Criterion) {
     let engine = engine();
     let module = script::read(&module_text(1_000, 100), engine).expect("a module");

@@ -1,4 +1,4 @@
-//! What it costs to run plugins in processes of their own, next to the same in one process.
+//! Measures plugins in separate processes, compared with one process.
 #![forbid(unsafe_code)]
 
 use criterion::{BenchmarkId, Criterion};
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Changes nothing in modules of [`module_text`]: no function of them has a PrimFunc or a branch.
+/// Changes nothing in modules of [`module_text`], because none of their functions has a PrimFunc or a branch.
 const NOTHING: &str = "relax.LambdaLift";
 
 fn engine(apart: bool) -> Engine {
@@ -32,7 +32,7 @@ fn run(engine: &Engine, plan: &Plan, module: &Module) {
     assert!(report.error.is_none(), "{:?}", report.error);
 }
 
-/// The same work in both ways.
+/// Measures the same work in both configurations.
 fn both(c: &mut Criterion, what: &str, passes: &str, text: &str) {
     let mut group = c.benchmark_group("isolated");
     group.sample_size(10).measurement_time(Duration::from_secs(2)).warm_up_time(Duration::from_millis(300));
@@ -49,7 +49,7 @@ fn start(c: &mut Criterion) {
     group.sample_size(20);
     let plan = plan(&engine(false), NOTHING);
     for (name, apart) in [("here", false), ("apart", true)] {
-        // All plugins that have operators are opened, each in a worker.
+        // All plugins with operators are opened, each in its own worker.
         group.bench_function(BenchmarkId::new("open three plugins", name), |b| {
             b.iter_with_setup(
                 || engine(apart),

@@ -1,4 +1,4 @@
-//! What it costs to list and to open plugins: `cargo bench -p passhost-tests --bench load`.
+//! Measures listing and opening plugins: `cargo bench -p passhost-tests --bench load`.
 #![forbid(unsafe_code)]
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group};
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 use std::time::Duration;
 
-/// Copies of the standard plugins in turn, as many files as are asked for.
+/// Creates a number of copies of the standard plugins.
 fn plugin_files(n: usize) -> (tempfile::TempDir, Vec<PathBuf>) {
     let folder = tempfile::tempdir().expect("a folder");
     let own: Vec<PathBuf> = engine().registry().owners().filter_map(|(_, owner)| owner.file.clone()).collect();
@@ -34,7 +34,7 @@ fn load(c: &mut Criterion) {
         });
     }
     for n in [1, 10, 100] {
-        // A file that is open stays so: each round opens copies of its own.
+        // An opened file stays open, so each round opens its own copies.
         group.throughput(Throughput::Elements(n as u64));
         group.bench_function(BenchmarkId::new("open plugins for the first time", n), |b| {
             b.iter_batched(
@@ -57,8 +57,8 @@ fn load(c: &mut Criterion) {
     group.finish();
 }
 
-/// The standard plugins from files with all checks, opened: what `run` does before it reads the module. The files are
-/// open already, so that the checks are what differs.
+/// Measures opening the standard plugins from files with all checks, as `run` does before it parses the module. The
+/// files are already open, so that only the checks are measured.
 fn checks(c: &mut Criterion) {
     let (folder, files) = plugin_files(engine().registry().owners().count());
     let entry = |file: &PathBuf| format!("[[plugin]]\npath = '{}'\n", file.display());
@@ -72,7 +72,7 @@ fn checks(c: &mut Criterion) {
         }
         engine.lock().record().expect("a lockfile");
     };
-    // Hashes of files that changed a moment ago are not remembered.
+    // Hashes of recently changed files are not cached.
     std::thread::sleep(Duration::from_secs(3));
     load(Mode::Update);
     let mut group = c.benchmark_group("load with all checks");
@@ -90,7 +90,7 @@ fn checks(c: &mut Criterion) {
 
 criterion_group!(benches, load, checks);
 
-/// The cache folder of this user is not for benchmarks: they run in a process with another one.
+/// Runs the benchmarks in a process with another cache folder, so that they do not use the user's.
 fn main() -> ExitCode {
     const CHILD: &str = "PASSHOST_BENCH_LOAD";
     if std::env::var_os(CHILD).is_some() {

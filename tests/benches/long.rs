@@ -1,4 +1,4 @@
-//! What a long pipeline costs: 1,000 passes that do nothing, with instruments, and what is verified beside passes.
+//! Measures a long pipeline: 1,000 passes that do nothing, with instruments, and with verification.
 //!
 //! `cargo bench -p passhost-tests --bench long`.
 #![forbid(unsafe_code)]
@@ -13,17 +13,18 @@ use registry::{Pipeline, Plan, Request};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Passes of one pipeline.
+/// Number of passes in a pipeline.
 const PASSES: usize = 1_000;
 
-/// Sees everything and does nothing.
+/// An instrument that observes everything and does nothing.
 struct Silent;
 
 impl PassInstrument for Silent {}
 
-/// `t.Module` and `t.Function` give back what they get; `t.One` makes one function of a thousand anew.
+/// Returns an engine in which `t.Module` and `t.Function` return their input, and `t.One` rebuilds one function of a
+/// thousand.
 fn engine() -> Engine {
-    // With the operators of the functions, which verification asks about.
+    // Includes the operators of the functions, which verification needs.
     let mut engine = passhost_tests::engine().clone();
     let passes = [
         create_module_pass(PassInfo::new("t.Module"), |module, _| Ok(module.clone())),
@@ -80,7 +81,7 @@ fn nothing(c: &mut Criterion) {
     group.finish();
 }
 
-/// Time of the passes alone, and with what is verified behind each: the budget is twice as much.
+/// Measures the passes alone, and with verification after each: the budget is twice the time.
 fn verification(c: &mut Criterion) {
     let engine = engine();
     let module = module(1_000);

@@ -1,7 +1,7 @@
-//! What the host and modules take in memory: at rest, and at the peak of reading. Sizes, not times.
+//! Measures the memory of the host and of modules: at rest, and at the peak of parsing. Sizes, not times.
 //!
-//! `cargo bench -p passhost-tests --bench memory`. Each row is measured in a process of its own; resident memory is
-//! that of Linux (`/proc/self/status`).
+//! `cargo bench -p passhost-tests --bench memory`. Each row is measured in a separate process; resident memory is that
+//! of Linux (`/proc/self/status`).
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, reason = "prints its table")]
 
@@ -9,7 +9,7 @@ use passhost_tests::engine;
 use passhost_tests::synthetic::module_text;
 use std::process::Command;
 
-/// Functions and bindings in each of them.
+/// The numbers of functions and of bindings in each.
 const SIZES: &[(usize, usize)] =
     &[(1, 1), (1, 1_000), (1, 10_000), (1, 100_000), (1, 1_000_000), (1_000, 20), (50_000, 20)];
 
@@ -47,7 +47,7 @@ fn child(functions: usize, bindings: usize) {
     );
 }
 
-/// A figure of resident memory in bytes; 0 where the system does not tell.
+/// Returns a figure of resident memory in bytes; 0 if the system does not provide it.
 fn resident(key: &str) -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));

@@ -1,4 +1,4 @@
-//! What it costs to know where each value is from, next to the same run without.
+//! Measures the cost of recording provenance, compared with the same run without it.
 #![forbid(unsafe_code)]
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
@@ -9,7 +9,7 @@ use registry::{Pipeline, Plan, Request};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The same run in both ways.
+/// Measures the same run in both configurations.
 fn both(c: &mut Criterion, engine: &Engine, (what, passes): (&str, &str), text: &str) {
     let pipeline = Pipeline::parse(passes).expect("a pipeline");
     let plan = Plan::new(&Request { pipeline, ..Request::default() }, engine.registry()).expect("a plan");

@@ -1,4 +1,5 @@
-"""Asks TVM's `sym.Analyzer` and passhost's the same questions, and counts where each of them knows more."""
+"""Compares TVM's `sym.Analyzer` with passhost's on the same questions, and counts where each has more precise answers.
+"""
 
 import argparse
 import collections
@@ -45,7 +46,7 @@ NAMES = {node: name for name, node in NODES.items()}
 
 
 def integer(rng, depth):
-    """A random expression in the manner of indices."""
+    """Returns a random expression that resembles indices."""
     if depth == 0 or rng.random() < 0.1:
         return f"x{rng.randrange(3)}" if rng.random() < 0.75 else rng.choice([1, 2, 3, 4, 5, 8, 16, -1, -3])
     op = rng.choice(["+", "+", "+", "-", "-", "*", "*", "//", "//", "%", "%", "min", "max", "truncdiv", "truncmod"])
@@ -56,7 +57,7 @@ def integer(rng, depth):
 
 
 def index(rng):
-    """What flattening and splitting of loops make."""
+    """Returns an index that results from flattening and splitting loops."""
     inner = rng.choice([2, 4, 8])
     flat = ["+", ["*", "x0", inner], rng.choice(["x1", ["%", "x1", inner]])]
     if rng.random() < 0.5:
@@ -134,7 +135,7 @@ def points(asked):
 
 
 def unsound(asked, answer):
-    """Says where an answer is wrong, or nothing."""
+    """Describes an incorrect answer; returns None if it is correct."""
     for point in points(asked):
         try:
             expected = evaluate(asked["expr"], point)
@@ -154,7 +155,7 @@ def unsound(asked, answer):
 
 
 def compare(count, what, theirs, ours, asked, shown):
-    """Counts who knows more: `theirs` and `ours` are numbers, less is better."""
+    """Counts which side is more precise: `theirs` and `ours` are numbers, and less is better."""
     kind = "equal" if theirs == ours else "passhost" if ours < theirs else "TVM"
     count[what, kind] += 1
     if kind == "TVM" and what in shown:
@@ -178,7 +179,7 @@ def main():
         try:
             theirs = ask_tvm(one)
         except tvm.error.InternalError:
-            # It divides by a constant 0.
+            # The expression divides by a constant 0.
             count["raised", "TVM"] += 1
             continue
         if "bounds" not in theirs:

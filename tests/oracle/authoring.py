@@ -1,5 +1,6 @@
-"""TVM reads what passes write with `plugin_api::tir` (`script/tests/authoring`): each module must be well formed, and TVM
-must print it as it is. Where TVM has a schedule for the same change, it must make the same module. Exit code 1 otherwise.
+"""Checks with TVM the output of passes that use `plugin_api::tir` (`script/tests/authoring`): each module must be
+well-formed, and TVM must print it unchanged. If TVM has a schedule for the same change, it must produce the same
+module. The exit code is 1 otherwise.
 """
 
 import pathlib

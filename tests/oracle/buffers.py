@@ -1,8 +1,9 @@
-"""Writes what TVM makes of each way to declare a buffer: `script/tests/buffers.txt`, which `script/tests/buffers.rs` reads.
+"""Writes TVM's result for each way to declare a buffer: `script/tests/buffers.txt`, which `script/tests/buffers.rs`
+reads.
 
-Each line is a statement in a function with or without `s_tir`, and behind an arrow the type of the buffer `C` that it
-declares: its shape, strides and offset with their data types, its factor, alignment and scope, and whether it has a
-layout. `refused` if TVM does not read it.
+Each line is a statement in a function with or without `s_tir`, and after an arrow the type of the declared buffer
+`C`: its shape, strides and offset with their data types, its factor, alignment and scope, and whether it has a
+layout. `refused` means that TVM rejects it.
 """
 
 import pathlib
@@ -19,7 +20,7 @@ PARAMETERS = (
     'H: T.Buffer((16, 4), "float32", strides=(8, 1))'
 )
 SHAPES = ["(16, 4)", "(16, T.int64(4))", "(T.int64(16), 4)", "(n + 1, 4)", "(m, 4)", "()"]
-# Any of these after a shape and a data type.
+# Any combination of these after a shape and a data type.
 OPTIONS = [
     "",
     ", offset_factor=4",
@@ -44,7 +45,7 @@ OPTIONS = [
     ', scope="shared"',
     ", layout=None",
 ]
-# Each way to declare a buffer, and whether only a block has it.
+# Each way to declare a buffer, with True if only blocks have it.
 WAYS = [
     ("T.match_buffer(h, {}{})", False),
     ("T.match_buffer(A[0:16, 0:4], {}{})", True),
@@ -60,7 +61,7 @@ VIEWED = ["64", "T.int64(64)", "8, 8", "T.int64(8), T.int64(8)", "8, T.int64(8)"
 
 
 def statements():
-    """`(statement, whether it is in a block)`."""
+    """Yields `(statement, whether it is in a block)`."""
     for way, block in WAYS:
         for shape in SHAPES:
             for option in OPTIONS:
@@ -72,7 +73,7 @@ def statements():
 
 
 def text_of(statement, block, s_tir):
-    """A module with the statement, and a use of the buffer."""
+    """Returns a module with the statement and a use of the buffer."""
     header = f"    @T.prim_func(private=True{', s_tir=True' if s_tir else ''})\n    def f({PARAMETERS}):\n"
     lines = [f"C = {statement}", "T.evaluate(C.data)"]
     if block:
@@ -82,7 +83,7 @@ def text_of(statement, block, s_tir):
 
 
 def parts(node, seen, found):
-    """All variables of a buffer type below a node."""
+    """Adds all variables of a buffer type below a node."""
     if isinstance(node, (list, tuple, tvm_ffi.Array)):
         for item in node:
             parts(item, seen, found)
@@ -98,7 +99,7 @@ def parts(node, seen, found):
 
 
 def dimension(dim):
-    """A number, `var`, or `sum` of more parts, with its data type."""
+    """Formats a dimension with its data type: a number, `var`, or `sum` for anything else."""
     kind = {"IntImm": lambda: str(dim.value), "Var": lambda: "var"}.get(type(dim).__name__, lambda: "sum")()
     return f"{kind}:{dim.ty.dtype if hasattr(dim.ty, 'dtype') else dim.ty}"
 
@@ -125,7 +126,7 @@ def main():
     lines = []
     for s_tir in [False, True]:
         for statement, block in statements():
-            # The kind of function changes the layout only.
+            # The kind of function affects only the layout.
             if s_tir and not block and "=" in statement.replace("data=", "") and "layout" not in statement:
                 continue
             where = ("block" if block else "body") + (" s_tir" if s_tir else "")

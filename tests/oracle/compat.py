@@ -1,4 +1,4 @@
-"""Runs the same scenarios on TVM and with `passhost run --tvm-compat`, and compares the order of all calls."""
+"""Runs the same scenarios with TVM and with `passhost run --tvm-compat`, and compares the order of all calls."""
 
 import argparse
 import os
@@ -30,7 +30,7 @@ BOTH = (1, ["zoo.High"], ["zoo.Second", "zoo.Adds"])
 
 
 class Seq:
-    """A Sequential of the pipeline."""
+    """A Sequential in the pipeline."""
 
     def __init__(self, *members, name=None, level=0, required=()):
         self.members, self.name, self.level, self.required = members, name, level, list(required)
@@ -54,7 +54,7 @@ LOG = []
 
 
 def make(name):
-    """A pass of TVM with the name, level and required of the plugin's."""
+    """Returns a TVM pass with the name, level and requirements of the plugin's pass."""
     if name == "zoo.Both":
         level, required, members = BOTH
         return tvm.transform.Sequential([make(m) for m in members], opt_level=level, name=name, required=required)

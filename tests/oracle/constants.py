@@ -1,4 +1,4 @@
-"""Writes what TVM reads of constants: `script/tests/constants.txt`, which `script/tests/constants.rs` reads.
+"""Writes the constants that TVM parses: `script/tests/constants.txt`, which `script/tests/constants.rs` reads.
 
 Each line is an expression, and after an arrow the data type, shape and data of the constant, or that TVM refuses it.
 """
@@ -26,7 +26,7 @@ LISTS = [
 
 
 def read(expression):
-    """Data type, shape and data of the constant that TVM reads; None if it refuses the expression."""
+    """Returns data type, shape and data of the constant that TVM parses; None if it refuses the expression."""
     text = (
         "# from tvm.script import ir as I\n# from tvm.script import relax as R\n@I.ir_module\nclass Module:\n"
         f"    @R.function\n    def main():\n        y = {expression}\n        return y\n"

@@ -1,9 +1,9 @@
-"""Times the two convolutions of docs/tutorial-conv-conv.md against onnxruntime and TVM's untuned build.
+"""Compares the speed of the two convolutions in docs/tutorial-conv-conv.md with onnxruntime and TVM's untuned build.
 
     PYTHONPATH=python/python ../oracle-venv/bin/python tests/oracle/conv_conv.py [--rounds N]
 
-Needs `onnx` and `onnxruntime` beside TVM, and the Python package: `python build_backend.py --release` in `python/`
-builds it. The modules are those of the document, whose examples are run. The table has the median of the medians of all
+Needs TVM, `onnx`, `onnxruntime`, and the Python package, which `python build_backend.py --release` in `python/`
+builds. The modules come from running the examples of the document. The table has the median of the medians of all
 turns, with two threads each (`turns.py`). Results must be close to those of onnxruntime.
 """
 
@@ -21,19 +21,19 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def document():
-    """What the names of the document mean after its examples."""
+    """Returns the values of the document's names after its examples ran."""
     names = {}
     examples = doctest.DocTestParser().get_examples((ROOT / "docs/tutorial-conv-conv.md").read_text())
     with contextlib.redirect_stdout(io.StringIO()):
         for example in examples:
-            # Examples that raise show what is refused, and the last ones measure.
+            # Examples that raise show refused code, and the last ones measure times.
             if example.exc_msg is None and "times" not in example.source:
                 exec(example.source, names)
     return names
 
 
 def in_passhost(name):
-    """A schedule of the document."""
+    """Measures a schedule of the document."""
     import passhost
 
     names = document()
@@ -42,7 +42,7 @@ def in_passhost(name):
 
 
 def in_onnxruntime(_):
-    """The same as an ONNX model."""
+    """Measures the same as an ONNX model."""
     import onnxruntime
     from onnx import TensorProto, checker, helper
 
@@ -71,7 +71,7 @@ def in_onnxruntime(_):
 
 
 def in_tvm(_):
-    """The fused module without a schedule, built by TVM."""
+    """Measures the fused module without a schedule, built by TVM."""
     names = document()
     text, arrays = names["unscheduled"].script(), names["arrays"]
     import tvm

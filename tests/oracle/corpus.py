@@ -1,10 +1,10 @@
-"""TVM reads modules as it printed them, and as passhost prints them once it has read them: both must be the same module.
+"""Checks that TVM parses the same module from a text that it printed, and from passhost's output for that text.
 
     ../oracle-venv/bin/python tests/oracle/corpus.py FILE.jsonl [--unreadable FILE.json] [--binary FILE] [--jobs N]
 
-FILE.jsonl has one JSON object a line with `id` and `text`. What TVM does not read itself is left out: it is told by
-`--unreadable`, a JSON file with `groups` that have `ids`, or found when it is tried. Exit code 1 if any differs; the
-last line is `total: N of M`.
+FILE.jsonl has one JSON object per line with `id` and `text`. Texts that TVM itself does not parse are skipped: they
+are listed in `--unreadable`, a JSON file with `groups` that have `ids`, or detected. The exit code is 1 if any
+differs; the last line is `total: N of M`.
 """
 
 import argparse
@@ -22,7 +22,7 @@ BINARY = ROOT / "target/release/conformance"
 
 
 def printed_by_passhost(binary, cases):
-    """What passhost prints for each case: `(text, error)`, of which one is nothing."""
+    """Returns passhost's output for each case: `(text, error)`, one of which is None."""
     with tempfile.TemporaryDirectory() as folder:
         given, out = pathlib.Path(folder) / "given.jsonl", pathlib.Path(folder) / "printed.jsonl"
         given.write_text("".join(json.dumps(case) + "\n" for case in cases))
@@ -32,7 +32,7 @@ def printed_by_passhost(binary, cases):
 
 
 def read(text):
-    """The module, read with TVM's check of well-formedness, or without it where that refuses."""
+    """Parses a module with TVM's check of well-formedness, or without it if the check fails."""
     import tvm
 
     try:
@@ -42,14 +42,15 @@ def read(text):
 
 
 def first_line(error):
-    """What an error says, without the places that TVM draws."""
+    """Returns the message of an error, without TVM's source excerpts."""
     lines = [line.strip() for line in str(error).strip().split("\n") if line.strip()]
     said = [line for line in lines if line.startswith("error:")] or lines or [""]
     return f"{type(error).__name__}: {said[0][:200]}"
 
 
 def compare(case):
-    """`(kind, reason)`: kind is equal, differs, unreadable (by TVM itself) or refused (what passhost printed)."""
+    """Returns `(kind, reason)`; the kind is equal, differs, unreadable (by TVM itself) or refused (passhost's output).
+    """
     import tvm
     import tvm_ffi
 
@@ -66,7 +67,7 @@ def compare(case):
         return "refused", first_line(error)
     if tvm_ffi.structural_equal(theirs, ours):
         return "equal", ""
-    # A module with free variables is not even equal to itself read twice.
+    # A module with free variables does not even equal itself when parsed twice.
     loose = not tvm_ffi.structural_equal(theirs, read(given))
     if loose and tvm_ffi.structural_equal(theirs, ours, map_free_vars=True):
         return "equal", ""
@@ -78,7 +79,7 @@ def compare(case):
 
 
 def compare_all(cases, jobs):
-    """`(kind, reason)` of each case."""
+    """Returns `(kind, reason)` of each case."""
     outcomes = [None] * len(cases)
     for at, outcome in workers.run(compare, cases, jobs):
         outcomes[at] = ("unreadable", f"TVM {outcome}") if isinstance(outcome, str) else outcome
@@ -86,7 +87,7 @@ def compare_all(cases, jobs):
 
 
 def report(ids, outcomes):
-    """Prints each case that is not equal, with its reason, and the total; gives whether all are equal."""
+    """Prints each case that is not equal, with its reason, and the total; returns true if all are equal."""
     counts = collections.Counter(kind for kind, _ in outcomes)
     for name, (kind, reason) in zip(ids, outcomes):
         if kind not in ("equal", "unreadable"):

@@ -1,12 +1,13 @@
-"""Runs TVM's passes over modules that were recorded for other purposes, and writes these runs as recorded runs of passes are.
+"""Runs TVM's passes over modules recorded for other purposes, and writes these runs in the format of recorded pass
+runs.
 
     ../oracle-venv/bin/python tests/oracle/cross.py FILE.jsonl… [--count N] [--seed N] [--passes NAME…] [--lowering] > NEW.jsonl
     cargo run --release -p passhost-tests --bin conformance -- passes NEW.jsonl
 
-Each file has one JSON object a line with `text`, or with `before`. Passes of TIR also run on what the passes before them in a
-pipeline make of a module. Of runs that change nothing, one in seven is written; runs in which TVM raises an error are left out.
-With `--lowering`, modules of any size go through the passes of lowering, each on what those before it made, and every run is
-written. `llm_kernels.py` writes kernels of language models for that.
+Each file has one JSON object per line with `text`, or with `before`. TIR passes also run on the results of the
+preceding passes in a pipeline. One in seven runs that change nothing is written; runs in which TVM raises an error
+are skipped. With `--lowering`, modules of any size go through the lowering passes, each on the result of the
+previous ones, and every run is written. `llm_kernels.py` writes kernels of language models for that.
 """
 
 import argparse
@@ -27,11 +28,11 @@ LOWER = """s_tir.LowerInitBlock s_tir.PlanAndUpdateBufferAllocationLocation s_ti
 LOWERED = """s_tir.HoistIfThenElse s_tir.LoopPartition s_tir.StmtSimplify tirx.CommonSubexprElim tirx.FlattenBuffer
     tirx.NarrowDataType tirx.RemoveNoOp tirx.StmtSimplify tirx.StorageRewrite tirx.UnrollLoop tirx.VectorizeLoop
     tirx.ConvertSSA""".split()
-# Each of them follows what the ones before it made.
+# Each pass runs on the result of the previous ones.
 LOWERING = [*LOWER[:5], "s_tir.StmtSimplify", LOWER[5], *"""tirx.FlattenBuffer s_tir.LoopPartition tirx.VectorizeLoop tirx.NarrowDataType
     tirx.StorageRewrite s_tir.HoistIfThenElse tirx.UnrollLoop tirx.StmtSimplify tirx.RemoveNoOp tirx.CommonSubexprElim
     tirx.ConvertSSA""".split()]  # fmt: skip
-# Names of passes that are not those of their factories, and arguments without a default.
+# Names of passes that differ from those of their factories, and arguments without a default.
 FACTORIES = {"DecomposeOps": "DecomposeOpsForInference"}
 KEYWORDS = {"TopologicalSort": {"order": "depth-first", "direction": "from-inputs"}}
 ARGUMENTS = {"tirx.NarrowDataType": [32]}
@@ -49,7 +50,7 @@ def after(name, module):
 
 
 def starts(name, module):
-    """The module, and what the passes before this one in a pipeline make of it."""
+    """Yields the module, and the result of the passes before this one in a pipeline."""
     yield module
     before = LOWER[: LOWER.index(name)] if name in LOWER else LOWER if name in LOWERED else []
     try:
@@ -62,7 +63,7 @@ def starts(name, module):
 
 
 def lowered(case):
-    """The runs of the passes of lowering, one after the other; one that TVM refuses is left out."""
+    """Returns the runs of the lowering passes in order; passes that TVM refuses are skipped."""
     import tvm
 
     out, module = [], tvm.script.from_source(case[0])
@@ -77,7 +78,7 @@ def lowered(case):
 
 
 def runs(case):
-    """Name, text before and text after of each run over a module; nothing if TVM does not read it."""
+    """Returns name, text before and text after for each run on a module; nothing if TVM does not parse it."""
     import tvm
 
     text, wanted = case

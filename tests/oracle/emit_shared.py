@@ -1,9 +1,9 @@
-"""Loads the library of `passhost emit --kind shared` with TVM-FFI, and compares what it computes with `passhost exec`.
+"""Loads the library of `passhost emit --kind shared` with TVM-FFI, and compares its results with `passhost exec`.
 
     python tests/oracle/emit_shared.py [--binary FILE]
 
-The functions are called with tensors of TVM-FFI and of TVM and with NumPy's arrays. All bits must be the same. Then each way to
-call them wrongly must be an error of Python that says why.
+The functions are called with tensors of TVM-FFI and of TVM and with NumPy arrays. All bits must be equal. Then each
+incorrect call must raise a Python error with the reason.
 """
 
 import argparse
@@ -67,13 +67,13 @@ class Module:
 
 
 def ways(array):
-    """An array as each kind of tensor that TVM-FFI takes."""
+    """Returns an array as each kind of tensor that TVM-FFI accepts."""
     aligned = tvm.runtime.tensor(array)
     return {"TVM": aligned, "TVM-FFI": tvm_ffi.from_dlpack(array), "NumPy": array}
 
 
 def compare(passhost, folder, library, name, inputs, out):
-    """The bits of a function, of each kind of tensor, against those of `passhost exec`."""
+    """Compares the bits of a function's result, for each kind of tensor, with those of `passhost exec`."""
     np.savez(folder / "in.npz", **dict(zip("xy", inputs)))
     files = ["--inputs", str(folder / "in.npz"), "-o", str(folder / "out.npz")]
     command = [passhost, "exec", str(folder / "module.py"), "--function", f"run_{name}", *files]

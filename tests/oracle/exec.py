@@ -2,9 +2,9 @@
 
     python tests/oracle/exec.py MODELS [--only squeezenet] [--states plain,legalized,default,compile] [--passhost FILE] [--manifest FILE]
 
-MODELS is a folder with modules as TVMScript. Weights and inputs are random, of one seed: scaled so that values neither
-vanish nor explode, variances of batch normalizations positive. A result fails if max |a - b| / max |b| is above 1e-4, or if
-it has NaN, Inf, or a single repeated value.
+MODELS is a folder with modules as TVMScript. Weights and inputs are random with a fixed seed, scaled so that values
+neither vanish nor explode; variances of batch normalizations are positive. A result fails if max |a - b| / max |b|
+is above 1e-4, or if it has NaN, Inf, or a single repeated value.
 """
 
 import argparse
@@ -30,7 +30,7 @@ BOUND = 1e-4
 
 
 def variances(function):
-    """Names of the parameters that are variances of batch normalizations."""
+    """Returns the names of the parameters that are variances of batch normalizations."""
     names = set()
 
     def visit(expr):
@@ -43,7 +43,7 @@ def variances(function):
 
 
 def arrays(function, seed):
-    """Random arrays for all parameters, by name and in their order."""
+    """Returns random arrays for all parameters, by name and in order."""
     rng = np.random.default_rng(seed)
     positive = variances(function)
     n_inputs = int(function.attrs["num_input"]) if function.attrs and "num_input" in function.attrs else 0
@@ -63,14 +63,14 @@ def arrays(function, seed):
 
 
 def flat(value):
-    """The arrays of a result."""
+    """Returns the arrays of a result."""
     if hasattr(value, "numpy"):
         return [value.numpy()]
     return [array for field in value for array in flat(field)]
 
 
 def of_tvm(module, values):
-    """The results of TVM, and its seconds to compile and to run."""
+    """Returns TVM's results, and its seconds to compile and to run."""
     module = relax.transform.DecomposeOpsForInference()(module)
     begin = time.time()
     machine = relax.VirtualMachine(tvm.compile(module, target="llvm"), tvm.cpu())
@@ -81,7 +81,7 @@ def of_tvm(module, values):
 
 
 def of_passhost(args, model, inputs, folder, state):
-    """The results of passhost, what it says of them, and its seconds."""
+    """Returns passhost's results, its messages, and its seconds."""
     output = folder / f"{model.stem}.{state}.npz"
     command = [args.passhost, "exec", str(model), "--manifest", args.manifest, "--inputs", str(inputs)]
     begin = time.time()
@@ -95,7 +95,7 @@ def of_passhost(args, model, inputs, folder, state):
 
 
 def difference(found, expected):
-    """max |a - b| / max |b| over all results; an error says what no comparison is worth."""
+    """Returns max |a - b| / max |b| over all results; raises an error if a comparison would be meaningless."""
     if [array.shape for array in found] != [array.shape for array in expected]:
         raise RuntimeError(f"shapes {[a.shape for a in found]}, expected {[a.shape for a in expected]}")
     worst = 0.0

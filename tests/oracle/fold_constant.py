@@ -1,8 +1,8 @@
-"""Compares the goldens of relax.FoldConstant with TVM: TVM reads the module before and after, and its own pass must return
-the same.
+"""Compares the goldens of relax.FoldConstant with TVM: TVM parses the module before and after, and its own pass must
+return the same result.
 
-Cases with options, and those whose title says what TVM does instead, are counted apart: there the results must differ, or
-TVM does not end well, so that no title is out of date. Exit code 1 if a case does not do what its title says.
+Cases with options, and those whose title describes TVM's different result, are counted separately: there the results
+must differ, or TVM must fail, so that no title is out of date. The exit code is 1 if a case contradicts its title.
 """
 
 import pathlib
@@ -20,7 +20,7 @@ HEAD = "# from tvm.script import ir as I\n# from tvm.script import tirx as T\n# 
 
 
 def cases():
-    """Title, pipeline, module before and after."""
+    """Yields title, pipeline, module before and after."""
     for case in ("\n" + GOLDENS.read_text()).split("\n== ")[1:]:
         head, rest = case.split("\n-- before\n", 1)
         title, *settings = head.split("\n")
@@ -31,7 +31,7 @@ def cases():
 
 
 def equal(case):
-    """Whether TVM's pass returns the module after."""
+    """Returns true if TVM's pass returns the module after."""
     _, _, before, after = case
     before, after = (tvm.script.from_source(HEAD + text) for text in (before, after))
     return tvm_ffi.structural_equal(relax.transform.FoldConstant()(before), after, map_free_vars=True)
@@ -43,7 +43,7 @@ def main():
     as_tvm, wrong = 0, []
     for at, result in workers.run(equal, asked, 1, seconds=60):
         title = asked[at][0]
-        # Not equal, crashed and timed out are all something else.
+        # Unequal results, crashes and timeouts all count as different.
         expected = "TVM" not in title and "passhost" not in title
         as_tvm += result is True
         if (result is True) != expected:

@@ -1,7 +1,7 @@
-"""Writes what TVM computes while it reads: `script/tests/folding.txt`, which `script/tests/folding.rs` reads.
+"""Writes the constants that TVM folds while parsing: `script/tests/folding.txt`, which `script/tests/folding.rs` reads.
 
-Each line is an expression, and after an arrow how TVM prints what it read, or that it refuses. The expressions are those of
-`promotion.py` in which constants meet: numbers of the text, numbers with a type, and variables beside 0 and 1.
+Each line is an expression, and after an arrow TVM's output for it, or that TVM refuses it. The expressions are those
+of `promotion.py` in which constants meet: plain numbers, numbers with a type, and variables next to 0 and 1.
 """
 
 import itertools

@@ -1,13 +1,13 @@
-"""Fresh modules that nobody has tuned passhost for: TVM makes them, and both must mean the same by them.
+"""Compares TVM and passhost on fresh modules from TVM for which passhost was not tuned.
 
     ../oracle-venv/bin/python tests/oracle/fresh.py make FOLDER [--seed N] [--networks N] [--onnx N]
     ../oracle-venv/bin/python tests/oracle/fresh.py compare FOLDER
 
-`make` builds networks (`fresh_models.py`) and imports node models of the `onnx` wheel, runs TVM's pipelines on them up
-to lowered TIR, and writes the text after each pass to FOLDER/modules.jsonl, as `conformance` reads it, each text once.
-`compare` lets TVM read each text and what passhost prints of it, and runs the standard passes of both. Outcomes are
-kept in FOLDER/outcomes.jsonl, so that a second run tries only what passhost prints differently now. Both commands go on
-where they were stopped. The exit code is 1 if anything differs.
+`make` builds networks (`fresh_models.py`) and imports node models of the `onnx` wheel, runs TVM's pipelines on them
+up to lowered TIR, and writes the text after each pass to FOLDER/modules.jsonl, as `conformance` reads it, each text
+once. `compare` parses each text, and passhost's output for it, with TVM, and runs the standard passes of both.
+Outcomes are kept in FOLDER/outcomes.jsonl, so that a second run tries only texts for which passhost's output
+changed. Both commands continue where they were stopped. The exit code is 1 if anything differs.
 """
 
 import argparse
@@ -24,7 +24,7 @@ import workers
 from corpus import BINARY, compare, first_line, printed_by_passhost, read
 
 TARGETS = ["llvm", "cuda", "metal", "opencl"]
-# The passes that are compared, by the names they have in both.
+# The compared passes, by the names they have in both.
 PASSES = [
     "Normalize",
     "CanonicalizeBindings",
@@ -33,7 +33,7 @@ PASSES = [
     "ConvertToDataflow",
     "ToNonDataflow",
 ]
-# Passes of Relax that no default pipeline has. Some of these are tried on each module.
+# Relax passes that no default pipeline has. Some of these are tried on each module.
 EXTRA = [
     "AllocateWorkspace",
     "AttachAttrLayoutFreeBuffers",
@@ -67,7 +67,7 @@ def digest(text):
 
 
 class Collector:
-    """Takes the text after each pass: always of Relax, and of the lowering of TIR with a chance."""
+    """Collects the text after each pass: always for Relax, and at random for the lowering of TIR."""
 
     def __init__(self, chooser, chance):
         self.chooser, self.chance, self.stages, self.seen = chooser, chance, [], set()
@@ -95,7 +95,7 @@ class Collector:
 
 
 def lower(module, target, collector):
-    """Runs TVM's pipelines, first of Relax and then of TIR."""
+    """Runs TVM's pipelines, first for Relax and then for TIR."""
     import tvm
     from tvm import relax, tirx
 
@@ -119,7 +119,7 @@ def lower(module, target, collector):
 
 
 def split(module):
-    """What runs on the host, and what on each device."""
+    """Splits a module into the host part and the parts of each device."""
     from tvm.tirx.build import split_host_device_mods
 
     on_host, devices = split_host_device_mods(module)
@@ -127,7 +127,7 @@ def split(module):
 
 
 def make_one(job):
-    """`(stages, failure)` of one network or node model; TVM does not lower all of them."""
+    """Returns `(stages, failure)` of one network or node model; TVM cannot lower all of them."""
     import tvm
     from tvm import relax
 
@@ -149,7 +149,7 @@ def make_one(job):
             if chooser.random() < 0.3:
                 module = changed
         except Exception:
-            # Not every pass takes every module.
+            # Some passes do not accept every module.
             continue
     try:
         lower(module, target, collector)
@@ -171,7 +171,7 @@ def jobs_of(args):
 
 
 def lines_of(path):
-    """The whole lines of a file that may have been cut off."""
+    """Returns the complete lines of a file that may be truncated."""
     if not path.exists():
         return []
     return [json.loads(line) for line in path.read_text().split("\n")[:-1]]
@@ -180,7 +180,7 @@ def lines_of(path):
 def make(args):
     args.folder.mkdir(parents=True, exist_ok=True)
     modules, log = args.folder / "modules.jsonl", args.folder / "made.jsonl"
-    # A job counts once its modules are written.
+    # A job counts as done when its modules are written.
     finished = {tuple(line["job"]) for line in lines_of(log)}
     known = {line["id"] for line in lines_of(modules)}
     jobs = [job for job in jobs_of(args) if job not in finished]
@@ -210,7 +210,7 @@ def has_relax(text):
 
 
 def after_pass(name, theirs, ours, reader):
-    """How the result of passhost's pass compares with TVM's: a kind as in `fuzz.py`, and why."""
+    """Compares the result of passhost's pass with TVM's; returns a kind as in `fuzz.py`, and the reason."""
     from fuzz import judge
     from tvm import relax
 
@@ -229,7 +229,7 @@ def after_pass(name, theirs, ours, reader):
 
 
 def compare_one(case):
-    """The outcomes of a case: of printing, and of each pass."""
+    """Returns the outcomes of a case: of printing, and of each pass."""
     outcomes = {"print": compare((case["text"], (case["printed"].get("text"), case["printed"].get("error"))))}
     if outcomes["print"][0] == "unreadable" or not case["passes"]:
         return outcomes
@@ -246,7 +246,7 @@ def compare_one(case):
 
 
 def passed_by_passhost(binary, cases):
-    """What passhost prints after each pass of each case that has Relax."""
+    """Returns passhost's output after each pass, for each case with Relax."""
     results = {case["id"]: {} for case in cases}
     relevant = [case for case in cases if has_relax(case["text"])]
     with tempfile.TemporaryDirectory() as folder:
@@ -262,7 +262,7 @@ def passed_by_passhost(binary, cases):
 
 def compare_all(args):
     cases = [case for case in lines_of(args.folder / "modules.jsonl") if len(case["text"]) <= args.longest]
-    # In any order, so that what was done when it is stopped stands for all.
+    # In random order, so that an interrupted run is a representative sample.
     random.Random(args.seed).shuffle(cases)
     cases = cases[: args.first]
     cases = [case for case in cases if not args.only or args.only in (case["id"], case["from"].split()[1])]
@@ -291,14 +291,15 @@ def compare_all(args):
     return report(cases, outcomes)
 
 
-# What counts as the same: README.md explains each of these.
+# Outcomes that count as the same; README.md explains each.
 SAME = ["equal", "equal once read", "equal to TVM twice"]
-# What says nothing about passhost.
+# Outcomes that do not concern passhost.
 LEFT_OUT = ["unreadable", "ill-formed in TVM"]
 
 
 def report(cases, outcomes):
-    """Prints what differs, then a line for each comparison, the last one for printing; returns whether all are equal."""
+    """Prints the differences, then a line for each comparison, the last one for printing; returns true if all are
+    equal."""
     fine = True
     for what in [*PASSES, "print"]:
         kinds = collections.Counter()

@@ -15,7 +15,7 @@ FLOATS = ["float32", "float16", "float32", "float16", "bfloat16"]
 
 
 def exported(network, methods):
-    """The IRModule of a network: `methods` maps each method to the specification of its arguments."""
+    """Returns the IRModule of a network; `methods` maps each method to the specification of its arguments."""
     return network.export_tvm(spec=methods)[0]
 
 
@@ -104,7 +104,7 @@ def paged_cache(random, target):
 
 
 class Attention(nn.Module):
-    """Attention written in single steps: grouped heads, a mask, a window, or a bias."""
+    """Attention written in single steps, with grouped heads, a mask, a window, or a bias."""
 
     def __init__(self, heads, kv_heads, head_dim, kind):
         self.sizes, self.kind = (heads, kv_heads, head_dim), kind
@@ -172,7 +172,7 @@ def plain_cache(random, target):
 
 
 class Quantized(nn.Module):
-    """A layer whose weights are packed into words of 32 bits, with a scale for each group."""
+    """A layer with weights packed into 32-bit words, and a scale for each group."""
 
     def __init__(self, inputs, outputs, bits, group, dtype):
         self.facts = (inputs, outputs, bits, group, dtype)
@@ -204,7 +204,7 @@ def quantized(random, target):
 
 
 class EightBit(nn.Module):
-    """A product of 8-bit integers with a scale for each row, as quantized at run time."""
+    """A product of 8-bit integers with a scale for each row, as in dynamic quantization."""
 
     def __init__(self, inputs, outputs, dtype):
         self.facts = (inputs, outputs, dtype)
@@ -333,7 +333,7 @@ class Module:
 
 
 def loop(random, target):
-    """A recurrent network as a function of Relax that calls itself."""
+    """Returns a recurrent network as a Relax function that calls itself."""
     n = random.choice(["n", "6"])
     facts = {"n": "\"n\"" if n == "n" else n, "declared": "n = T.int64()" if n == "n" else "", "size": random.choice([4, 8]), "steps": 6}
     facts |= {"dtype": random.choice(["float32", "float16"]), "activation": random.choice(["tanh", "sigmoid", "nn.relu"])}
@@ -342,7 +342,7 @@ def loop(random, target):
 
 
 class Sampler(nn.Module):
-    """The end of a language model: sorting, sums, top k, and a choice at random."""
+    """The last part of a language model: sorting, sums, top k, and random sampling."""
 
     def forward(self, logits: nn.Tensor, uniform: nn.Tensor):
         probabilities = op.softmax(logits, axis=-1)
@@ -417,12 +417,12 @@ NETWORKS = {
 
 
 def onnx_names():
-    """Names of the node models of the `onnx` wheel."""
+    """Returns the names of the node models of the `onnx` wheel."""
     return sorted(onnx_models())
 
 
 def onnx_models():
-    """Name -> node model; the wheel makes them when it is asked."""
+    """Returns the node models by name; the wheel creates them on demand."""
     import warnings
 
     from onnx.backend.test.case.node import collect_testcases
@@ -435,7 +435,7 @@ def onnx_models():
 
 
 def onnx_module(name):
-    """A node model as TVM imports it."""
+    """Returns a node model as TVM imports it."""
     from tvm.relax.frontend.onnx import from_onnx
 
     return from_onnx(onnx_models()[name], keep_params_in_input=True)

@@ -1,7 +1,7 @@
 """Compares the standard passes of passhost with TVM's on generated modules.
 
-Each seed gives one module that is well-formed for TVM. Each pass is run on it by TVM and by passhost, and the results
-must be structurally equal. The exit code is 1 if any differ but for what is explained in README.md.
+Each seed gives one module that is well-formed for TVM. Each pass is run on it by TVM and by passhost, and the
+results must be structurally equal. The exit code is 1 if there are differences that README.md does not explain.
 """
 
 import argparse
@@ -34,7 +34,7 @@ FEATURES = {
     "wide": "annotations that say less than the value",
 }
 
-# The pass in passhost, the same in TVM, and what a module must have for it to be of interest.
+# The pass in passhost, the same pass in TVM, and what a module must contain to be worth testing.
 PASSES = {
     "Normalize": (lambda: relax.transform.Normalize(), None),
     "CanonicalizeBindings": (lambda: relax.transform.CanonicalizeBindings(), None),
@@ -50,7 +50,7 @@ PASSES = {
 
 
 class Scope:
-    """Variables that can be used: tensors, pairs of tensors, tensors of which less is known."""
+    """The available variables: tensors, pairs of tensors, and tensors of less known types."""
 
     def __init__(self, tensors, pairs=(), wide=()):
         self.tensors, self.pairs, self.wide = list(tensors), list(pairs), list(wide)
@@ -83,7 +83,7 @@ class Generator:
         return HEADER + "\n".join(self.lines)
 
     def helper(self, name, callees):
-        """A function of one tensor, often private, without effects and branches."""
+        """Writes a function of one tensor, often private, without effects and branches."""
         features, self.features = self.features, self.features - {"if", "effect"}
         private = "(private=True)" if self.random.random() < 0.7 else ""
         self.count = 0
@@ -119,7 +119,8 @@ class Generator:
         return found[0], TENSOR
 
     def blocks(self, indent, scope, bindings, depth, callees):
-        """Some blocks with so many bindings in all. What a dataflow block does not give out is not used behind it."""
+        """Writes some blocks with `bindings` bindings in total. Dataflow variables that are not outputs are not used
+        after the block."""
         while bindings > 0:
             size = self.random.randrange(1, 6)
             bindings -= size
@@ -135,7 +136,7 @@ class Generator:
                 scope.add(kind, name)
 
     def bindings(self, indent, scope, n, flows, depth, callees):
-        """So many bindings, or a few more; gives their names and kinds."""
+        """Writes at least `n` bindings; returns their names and kinds."""
         choices = [(30, self.bind_call), (15, self.bind_alias), (7, self.bind_pair), (10, self.bind_element)]
         if "cast" in self.features:
             choices.append((4, self.bind_cast))
@@ -279,7 +280,7 @@ def well_formed(module):
 
 
 def compare(binary, name, text):
-    """What became of one pass on one module, and the texts where they differ."""
+    """Returns the outcome of one pass on one module, and the texts if they differ."""
     module = tvm.script.from_source(text)
     theirs = PASSES[name][0]()(module)
     command = [str(binary), "run", "-", "--opt-level", "9", "--passes", f"relax.{name}"]
@@ -292,12 +293,12 @@ def compare(binary, name, text):
 
 
 def judge(name, make_pass, ours, theirs):
-    """How two results of a pass compare, and why they differ."""
+    """Compares two results of a pass; returns the kind and the reason of a difference."""
     if equal(ours, theirs):
         return "equal", ""
     if not well_formed(theirs):
         return "ill-formed in TVM", ""
-    # What TVM itself makes of its result when it reads it: annotations that it narrows, names that it drops.
+    # TVM's own result after parsing its text again: it narrows annotations and drops names.
     try:
         again = tvm.script.from_source(theirs.script(show_meta=True), check_well_formed=False)
     except Exception:
@@ -310,7 +311,7 @@ def judge(name, make_pass, ours, theirs):
 
 
 def difference(ours, theirs):
-    """Where two modules differ, as TVM says it."""
+    """Returns the first difference between two modules, in TVM's words."""
     try:
         tvm.ir.assert_structural_equal(ours, theirs)
     except Exception as error:

@@ -1,9 +1,10 @@
-"""TVM reads generated modules, prints them, and passhost reads and prints what it printed: TVM must read the same module.
+"""Checks generated modules: TVM parses and prints each, passhost parses and prints TVM's output, and TVM must parse the
+same module from that.
 
     ../oracle-venv/bin/python tests/oracle/generated.py [COUNT] [--seed N] [--binary FILE] [--jobs N] [--show]
 
-The modules come from `conformance generate` (`tests/src/generate.rs`). Those that TVM refuses are told with its reason,
-by kind. Exit code 1 if any of the others differs; the last line is `total: N of M`.
+The modules come from `conformance generate` (`tests/src/generate.rs`). Modules that TVM refuses are listed by kind,
+with the reason. The exit code is 1 if any other differs; the last line is `total: N of M`.
 """
 
 import argparse
@@ -18,7 +19,8 @@ from corpus import BINARY, compare_all, first_line, printed_by_passhost, report
 
 
 def as_tvm_prints(text):
-    """What TVM prints of a text, or why it does not read it. The check comes first: it says whether TVM calls it well-formed."""
+    """Returns TVM's output for a text, or the reason why it does not parse. The check runs first, because it determines
+    whether TVM considers the module well-formed."""
     import tvm
 
     checked = "well-formed"

@@ -1,4 +1,4 @@
-"""Goldens of plugins, what TVM makes of them, and whether each that differs has its reason."""
+"""Compares goldens of plugins with TVM's results, and checks that each difference has a reason."""
 
 import argparse
 import collections
@@ -13,7 +13,7 @@ HEAD = re.compile(r"^-- (before|after|error|unchanged|diagnostics|statistics)$",
 
 
 def cases(path):
-    """The cases of a file: title, settings, and the text of each section."""
+    """Yields the cases of a file: title, settings, and the text of each section."""
     for case in re.split(r"^== ", path.read_text(), flags=re.M)[1:]:
         parts = HEAD.split(case)
         title, *settings = parts[0].strip().splitlines()
@@ -22,7 +22,7 @@ def cases(path):
 
 
 def parser(about):
-    """The arguments that scripts about goldens have."""
+    """Returns a parser with the arguments that scripts about goldens share."""
     made = argparse.ArgumentParser(description=about)
     made.add_argument("files", nargs="*", type=pathlib.Path)
     made.add_argument("--quiet", action="store_true", help="only the titles of those that are unexplained")
@@ -30,12 +30,13 @@ def parser(about):
 
 
 def judge(files, compared, judged, reasons, quiet, seconds):
-    """Compares the cases of files in workers, and prints how many are equal, and those that are not explained.
+    """Compares the cases of files in worker processes; prints the number of equal cases, and those without an
+    explanation.
 
-    `compared` takes the stem of a file, settings and sections, and gives a kind and more about it; of a process that crashed,
-    the kind is a word of `workers`. `judged` takes stem, title and kind, and gives the count to which the case belongs, and
-    what is wrong, if it is unexplained. `reasons` has, by file and title, why goldens differ. Exit code 1 if something is
-    unexplained.
+    `compared` takes the stem of a file, settings and sections, and returns a kind and details; if the process
+    crashed, the kind is a constant of `workers`. `judged` takes stem, title and kind, and returns the count to which
+    the case belongs, and the error if the case is unexplained. `reasons` has the reasons for differences, by file
+    and title. The exit code is 1 if a case is unexplained.
     """
     asked = [(path.stem, *case) for path in files for case in cases(path)]
     titles = {(stem, title) for stem, title, _, _ in asked}

@@ -1,4 +1,4 @@
-"""Lets TVM read and check what the default pipeline of passhost makes of whole modules."""
+"""Lets TVM parse and check the results of passhost's default pipeline on whole modules."""
 
 import argparse
 import pathlib

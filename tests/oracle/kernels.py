@@ -1,10 +1,10 @@
-"""Compares PrimFuncs that the interpreter ran with TVM's own code for them.
+"""Compares the interpreter's results for PrimFuncs with those of TVM's compiled code.
 
     cargo run --release -p passhost-runtime --example kernels -- MODULE.py --write FOLDER
     python tests/oracle/kernels.py MODULE.py FOLDER [EVERY]
 
-Every EVERY-th function is compiled for `llvm` and run on the arguments that the interpreter had. Floats may differ by
-1e-5 of the largest one, as TVM may contract and reorder; all else must be equal.
+Every EVERY-th function is compiled for `llvm` and run on the interpreter's arguments. Floats may differ by 1e-5 of
+the largest one, because TVM may contract and reorder operations; all other values must be equal.
 """
 
 import pathlib

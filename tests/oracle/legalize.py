@@ -1,7 +1,7 @@
-"""Compares relax.LegalizeOps with TVM's: the results, and with --run what both compute on random data.
+"""Compares relax.LegalizeOps with TVM's: the results, and with --run the values computed on random data.
 
-TVM reads each result of passhost, which must be well-formed. Operators that remain are named. Exit code 1 if a result is
-not well-formed, or computes something else.
+TVM parses each of passhost's results, which must be well-formed. Remaining operators are listed. The exit code is 1
+if a result is not well-formed, or computes other values.
 """
 
 import argparse
@@ -30,7 +30,7 @@ def passhost(binary, manifest, text):
 
 
 def modules(files):
-    """Name and text of each module: of files with TVMScript, and of recorded runs of the pass."""
+    """Yields name and text of each module: TVMScript files, and recorded runs of the pass."""
     for path in files:
         if path.suffix != ".jsonl":
             yield path.stem, path.read_text()
@@ -42,7 +42,7 @@ def modules(files):
 
 
 def remaining(mod):
-    """The operators that a module still calls."""
+    """Returns the operators that a module still calls."""
     text = relax.transform.RemovePurityChecking()(mod).script(show_meta=False)
     found = collections.Counter(CALL.findall(text))
     return {name: n for name, n in found.items() if name not in NO_OPERATORS}
@@ -57,7 +57,7 @@ def difference(ours, theirs):
 
 
 def arguments(function, rng):
-    """Random values for the parameters of a function, or nothing if a shape is not known."""
+    """Returns random values for the parameters of a function, or None if a shape is unknown."""
     values = []
     for param in function.params:
         ty = param.struct_info if hasattr(param, "struct_info") else param.ty
@@ -82,7 +82,8 @@ def computed(mod, values):
 
 
 def compare_runs(ours, theirs, rng):
-    """Says how what both compute differs; nothing if it is the same, and why it was not run."""
+    """Describes the difference between the computed values, or why they were not computed; returns None if they are
+    equal."""
     values = arguments(theirs["main"], rng)
     if values is None:
         return None, "not run: a shape is not known"

@@ -4,8 +4,8 @@
     ../oracle-venv/bin/python tests/oracle/cross.py KERNELS.jsonl --lowering > NEW.jsonl
     cargo run --release -p passhost-tests --bin conformance -- passes NEW.jsonl
 
-They are those of paged key-value caches (`tvm.relax.frontend.nn.llm`) for several numbers of heads, head sizes, data types and
-page sizes, and what `tvm.s_tir.dlight` makes of operators for a GPU and a processor.
+The kernels are those of paged key-value caches (`tvm.relax.frontend.nn.llm`) for several numbers of heads, head
+sizes, data types and page sizes. The schedules are those of `tvm.s_tir.dlight` for a GPU and a CPU.
 """
 
 import inspect
@@ -29,7 +29,7 @@ CHOICES = {
 
 
 def kernels():
-    """Each kernel with a few of its parameters."""
+    """Yields each kernel with a few of its parameters."""
     for module in (_decode_kernels, _page_kernels, _prefill_kernels, tree_attn):
         for name, make in inspect.getmembers(module, inspect.isfunction):
             if make.__module__ != module.__name__ or name in ("_check_tree_order",):
@@ -49,7 +49,7 @@ def kernels():
 
 
 def operators():
-    """Operators as PrimFuncs, and what dlight makes of them."""
+    """Yields operators as PrimFuncs, and their schedules by dlight."""
     n = tvm.tirx.Var("n", "int64")
     cases = {
         "matmul": lambda x: relax.op.matmul(x((n, 64)), x((64, 128))),

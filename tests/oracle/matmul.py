@@ -1,10 +1,10 @@
-"""Times products of float32 matrices against OpenBLAS, which numpy calls.
+"""Compares the speed of float32 matrix products with OpenBLAS, which numpy calls.
 
     PYTHONPATH=python/python python tests/oracle/matmul.py [--rounds N] [MxKxN ...]
 
-Needs numpy and the Python package: `python build_backend.py --release` in `python/` builds it. The product has the
-schedule of `tir.ScheduleForCPU`. The table has the medians of all turns, with two threads each (`turns.py`), and the
-median of OpenBLAS's time divided by passhost's in the same round.
+Needs numpy and the Python package, which `python build_backend.py --release` in `python/` builds. The product has
+the schedule of `tir.ScheduleForCPU`. The table has the medians of all turns, with two threads each (`turns.py`), and
+the median of OpenBLAS's time divided by passhost's in the same round.
 """
 
 import argparse
@@ -17,21 +17,21 @@ import turns
 
 
 def given(sizes):
-    """The two matrices of a product."""
+    """Returns the two matrices of a product."""
     m, k, n = map(int, sizes.split("x"))
     random = np.random.default_rng(0)
     return random.random((m, k), dtype="float32"), random.random((k, n), dtype="float32")
 
 
 def in_openblas(sizes):
-    """The product by numpy, into memory that there is."""
+    """Computes the product with numpy, into existing memory."""
     a, b = given(sizes)
     out = np.empty((a.shape[0], b.shape[1]), "float32")
     return lambda: np.matmul(a, b, out=out)
 
 
 def in_passhost(sizes):
-    """The product as a Relax function, with the schedule of the pass."""
+    """Computes the product as a Relax function, with the schedule of the pass."""
     import passhost
     from passhost import relax, s_tir
     from passhost.transform import Sequential

@@ -1,4 +1,4 @@
-"""Compares passhost with TVM on whole modules: printed text, and each standard pass alone."""
+"""Compares passhost with TVM on whole modules: the printed text, and each standard pass on its own."""
 
 import argparse
 import pathlib
@@ -27,7 +27,7 @@ def passhost(binary, text, passes):
 
 
 def difference(ours, theirs):
-    """Says where two modules differ, or nothing."""
+    """Describes where two modules differ; returns None if they do not."""
     try:
         tvm.ir.assert_structural_equal(ours, theirs)
     except ValueError as error:

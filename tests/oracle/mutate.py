@@ -1,7 +1,7 @@
-"""Writes modules that are nearly those of a file: expressions and statements of the same and of other modules put in their
-places; with `--tokens`, tokens of the text swapped, left out, or put in the places of others; with `--gently`, values of
-Relax nested, named twice, cast, put into tuples, branches and blocks. `conformance -- modules` then tells which of them
-print as another module than was read; `between` takes them through every pass. None should differ."""
+"""Writes variants of the modules in a file: expressions and statements of these modules are exchanged. With `--tokens`,
+tokens of the text are swapped, dropped or replaced; with `--gently`, Relax values are nested, named twice, cast, or
+moved into tuples, branches and blocks. `conformance -- modules` then reports which of them print as another module
+than was parsed; `between` runs every pass on them. None should differ."""
 
 import argparse
 import ast
@@ -22,7 +22,7 @@ COMPARISONS = [ast.Lt, ast.Eq, ast.GtE, ast.NotEq]
 
 
 def parsed(text):
-    """A short module without metadata; None of any other."""
+    """Parses a short module without metadata; returns None for any other."""
     try:
         return ast.parse(text) if len(text) < 3_000 and "metadata" not in text else None
     except (SyntaxError, ValueError):
@@ -30,7 +30,7 @@ def parsed(text):
 
 
 def expressions(tree):
-    """Each expression with the place that holds it: node, field, and index in a list."""
+    """Returns each expression with its place: node, field, and index in a list."""
     found = []
     for node in ast.walk(tree):
         for field, value in ast.iter_fields(node):
@@ -43,7 +43,7 @@ def expressions(tree):
 
 
 def bodies(tree):
-    """Lists of statements of functions and of what is nested in them."""
+    """Yields the statement lists of functions and of nested statements."""
     for node in ast.walk(tree):
         for field in ("body", "orelse"):
             body = getattr(node, field, None)
@@ -61,7 +61,7 @@ def put(place, new):
 
 
 def vary(node, others):
-    """Another operator, name, attribute or type; or an argument less."""
+    """Changes an operator, name, attribute or type, or drops an argument."""
     alike = [other for _, _, _, other in others if type(other) is type(node)]
     if isinstance(node, ast.BinOp):
         node.op = random.choice(OPERATORS)()
@@ -108,7 +108,7 @@ def mutate(tree, pool, statements):
                 body[i] = copy.deepcopy(random.choice(statements))
 
 
-# Names, numbers, strings, indentation with its line, and every other character.
+# Names, numbers, strings, indentation with its line, and single other characters.
 TOKEN = re.compile(r"""[A-Za-z_][A-Za-z_0-9.]*|[0-9][0-9.e]*|"[^"\n]*"|'[^'\n]*'|\n *|[^\S\n]+|.""")
 
 
@@ -133,23 +133,23 @@ def swap_tokens(text, pool):
     return "".join(tokens)
 
 
-# Calls of Relax with one and two tensors that keep the shape.
+# Relax calls with one and two tensors that keep the shape.
 UNARY = ["R.exp", "R.abs", "R.nn.relu", "R.tanh", "R.negative", "R.nn.gelu", "R.nn.silu"]
 BINARY = ["R.add", "R.multiply", "R.subtract", "R.maximum", "R.minimum"]
-# Casts and results that say less, or name dimensions.
+# Casts and results with less precise types, or with named dimensions.
 CASTS = ['R.match_cast({0}, R.Tensor(ndim=2))', 'R.match_cast({0}, R.Tensor(("p", "q"), dtype="float32"))',
          'R.call_pure_packed("f", {0}, ty_args=(R.Tensor(ndim=2),))']  # fmt: skip
 
 
 def relax_functions(tree):
-    """Functions of Relax, also nested ones."""
+    """Yields Relax functions, including nested ones."""
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef) and "R.function" in "".join(map(ast.unparse, node.decorator_list)):
             yield node
 
 
 def without_annotations(function):
-    """Types of variables and of the result are inferred, so that a change of one value is not refused at the next."""
+    """Removes annotations, so that types are inferred and a changed value does not contradict later ones."""
     function.returns = None
     for body in bodies(ast.Module([function], [])):
         for i, stmt in enumerate(body):
@@ -158,8 +158,8 @@ def without_annotations(function):
 
 
 def in_order(node, flows=False):
-    """Places of expressions, and statements with the list that holds them, as the text has them; whether in a dataflow
-    block. Types are left out."""
+    """Yields places of expressions, and statements with their list, in text order, and whether they are in a dataflow
+    block. Types are skipped."""
     for field, value in ast.iter_fields(node):
         if field in ("decorator_list", "args", "returns", "annotation", "targets", "target") and not isinstance(node, ast.Call):
             continue
@@ -174,7 +174,7 @@ def in_order(node, flows=False):
 
 
 def change_gently(function, fresh):
-    """One change after which most functions are still well-formed. `fresh` is a name that nothing has."""
+    """Makes one change that keeps most functions well-formed. `fresh` is an unused name."""
     parts = list(in_order(function))
     named = [
         (at, body, stmt, flows)
@@ -187,7 +187,7 @@ def change_gently(function, fresh):
     name = stmt.targets[0].id
     names = [place for place, is_stmt, _ in parts[at + 1 :] if is_stmt is None and isinstance(place[3], ast.Name)]
     values = [place for place in names if place[3].id not in ("R", "T", "I", "cls", "metadata", "Module")]
-    # What comes after the statement; its own value comes first.
+    # Consider names after the statement; names in its own value come first.
     own = sum(isinstance(node, ast.Name) for node in ast.walk(stmt.value))
     later = [place for place in values[own:] if not isinstance(place[0], ast.Expr)]
     mine = [place for place in later if place[3].id == name]
@@ -213,7 +213,7 @@ def change_gently(function, fresh):
             new(f"{fresh} = {random.choice(CASTS).format(name)}")
             put(place, value(fresh))
         case 6 if mine:
-            # What is used stands where it is used.
+            # Replace the only use by the value.
             body.pop(i)
             for use in mine:
                 put(use, copy.deepcopy(stmt.value))
@@ -238,7 +238,7 @@ def change_gently(function, fresh):
 
 
 def changed_gently(trees):
-    """A module with a few changes that mostly keep it well-formed."""
+    """Returns a module with a few changes that mostly keep it well-formed."""
     tree = copy.deepcopy(random.choice(trees))
     functions = list(relax_functions(tree))
     if not functions:
@@ -254,7 +254,7 @@ def changed_gently(trees):
 
 
 def mutated(trees, pool, statements):
-    """A module with parts of others; None where a constant stands and Python has only a name."""
+    """Returns a module with parts of others; None if a constant occurs where Python allows only a name."""
     tree = copy.deepcopy(random.choice(trees))
     for _ in range(random.choice([1, 1, 1, 2, 2, 3, 4])):
         mutate(tree, pool, statements)

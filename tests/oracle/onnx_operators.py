@@ -1,10 +1,10 @@
-"""Lets onnxruntime run the ONNX models that `passhost bench` writes, and compares what they compute.
+"""Runs the ONNX models that `passhost bench` writes with onnxruntime, and compares the results.
 
     python tests/oracle/onnx_operators.py [MODELS] [--only squeezenet] [--weights constants,inputs] [--no-operators] [--passhost FILE]
 
-First each operator that passhost writes, in functions with the attributes that matter; then the models of the folder MODELS
-(default: tests/models). For each model, the last line has the ratio of passhost's time to that of onnxruntime. Needs
-onnxruntime in the Python that runs this.
+It first tests each operator that passhost writes, in functions with the relevant attributes, then the models in the
+folder MODELS (default: tests/models). For each model, the last line has the ratio of passhost's time to that of
+onnxruntime. Needs onnxruntime.
 """
 
 import argparse
@@ -63,14 +63,14 @@ CASES = [
 
 
 def module(params, expression):
-    """The text of a module with one function."""
+    """Returns the text of a module with one function."""
     named = [param.split() for param in params]
     typed = ", ".join(f'{name}: R.Tensor(({", ".join(dims)},), dtype="float32")' for name, *dims in named)
     return f"@I.ir_module\nclass Module:\n    @R.function\n    def main({typed}):\n        y_ = {expression}\n        return y_\n"
 
 
 def bench(options, path, *args):
-    """What `passhost bench` prints, or why it fails."""
+    """Returns the output of `passhost bench`, or its error."""
     command = [options.passhost, "bench", str(path), "--against", "onnxruntime", "--json", *args]
     environment = {**os.environ, "PASSHOST_PYTHON": sys.executable}
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment, check=False)
@@ -80,7 +80,7 @@ def bench(options, path, *args):
 
 
 def operators(options):
-    """How many operators are computed differently."""
+    """Returns the number of operators with different results."""
     failed = 0
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "case.py"
@@ -95,7 +95,7 @@ def operators(options):
 
 
 def models(options):
-    """How many models are computed differently."""
+    """Returns the number of models with different results."""
     failed, ratios = 0, {}
     paths = [path for path in sorted(options.models.glob("*.py")) if "." not in path.stem]
     for path in paths:

@@ -1,9 +1,9 @@
-"""Calls of every operator that has a legalization, for `operators.py`: some shapes each, of which one has a symbolic
-dimension and one an extent of 0 or 1. `repeats` says of a case that its result is a single value,
-repeated; `like` makes calls with the same result, where TVM does not execute the operator itself.
+"""Calls of every operator with a legalization, for `operators.py`. Each has several shapes, including one with a
+symbolic dimension and one with an extent of 0 or 1. `repeats` means that the result of a case is a single repeated
+value; `like` creates calls with the same result, where TVM does not execute the operator itself.
 
-A row of a table is an operator, and a function that makes its cases. `case(make, *parameters)` adds one of the operator:
-`make` gets a Relax variable for each parameter and gives the call.
+A row of a table has an operator and a function that creates its cases. `case(make, *parameters)` adds a case of the
+operator: `make` takes a Relax variable for each parameter and returns the call.
 """
 
 import itertools
@@ -14,7 +14,7 @@ from tvm import relax, tirx
 from tvm.relax import op as R
 
 N, M = tirx.Var("n", "int64"), tirx.Var("m", "int64")
-# What symbolic dimensions are at run time.
+# The values of symbolic dimensions at run time.
 EXTENTS = {"n": 5, "m": 3}
 
 
@@ -57,7 +57,7 @@ class Shape:
 
 
 class Values:
-    """A parameter of these values."""
+    """A parameter with these values."""
 
     def __init__(self, values, dtype="int64"):
         self.values = np.array(values, dtype=dtype)
@@ -69,7 +69,7 @@ class Values:
         return self.values
 
 
-CASES = []  # (operator, make, parameters, whether its result is one value, calls that TVM executes instead)
+CASES = []  # (operator, make, parameters, True if its result is one value, calls that TVM executes instead)
 
 
 def case(name, make, *params, repeats=False, like=None):
@@ -170,7 +170,7 @@ def creation():
         full = lambda x, value: R.full_like(x, value, "float32")
         case("relax.full_like", full, Param(shape), t())
         case("relax.eye_like", lambda x: R.eye_like(x), Param((*shape, 3)[:2]))
-        # A shape that only a parameter tells has its symbols from that parameter.
+        # A shape that occurs only in a parameter takes its symbols from that parameter.
         for name in "zeros ones".split():
             make = lambda s, f=getattr(R, name), shape=shape: f(relax.ShapeExpr(list(shape)), "float32")
             case(f"relax.{name}", make, Shape(list(shape)))
@@ -266,7 +266,8 @@ def indexing():
 
 
 def distinct(rows, shape):
-    """Indices of a column that differ from each other, as what two updates of one element make is not said."""
+    """Returns indices that are distinct within a column, because the result of two updates of one element is
+    unspecified."""
     width = [extent(dim) for dim in shape[1:]]
     return Values(np.broadcast_to(np.arange(rows).reshape(rows, *[1] * len(width)) * 3 % 5, [rows, *width]))
 
@@ -299,7 +300,7 @@ def reductions():
             # Many elements are equal.
             case("relax.argsort", lambda x, a=axis, d=down: R.argsort(x, a, d, "int64"), Param(shape, "int32", 0, 3), repeats=shape[axis] == 1)
             case("relax.topk", lambda x, a=axis, d=down: R.topk(x, 1, a, "values", d), Param(shape))
-        # Of more than there are, TVM returns memory that nothing was written to, of another shape than it declares.
+        # If `k` is larger than the axis, TVM returns uninitialized memory with another shape than it declares.
         k = 1 if shape[0] == 1 else 2
         case("relax.topk", lambda x, k=k: R.topk(x, k, 0, "both", True, "int64"), Param(shape), repeats=shape[0] == 1)
 
@@ -354,7 +355,7 @@ def windows():
                 conv = getattr(R.nn, f"conv{n}d")
                 make = lambda x, w, f=conv, g=groups, p=pads, s=stride: f(x, w, strides=s, padding=p, groups=g)
                 if pads and 1 in shape[2:] and stride > 1:
-                    continue  # It sees nothing but padding.
+                    continue  # The window covers only padding.
                 case(f"relax.nn.conv{n}d", make, Param(shape), t(6, 4 // groups, *weight[2:]))
                 back = getattr(R.nn, f"conv{n}d_transpose")
                 make = lambda x, w, f=back, g=groups, p=pads, s=stride: f(x, w, strides=s, padding=p, groups=g)
@@ -374,7 +375,7 @@ def windows():
             make = lambda x, n=n, f=adaptive, to=to: f(x, [to] * n)
             case(f"relax.nn.adaptive_avg_pool{n}d", make, Param(shape[: 2 + n]))
     for shape in [(2, 3, 7, 5), (N, 3, 5, 5), (1, 1, 3, 3)]:
-        # TVM's gradient of max_pool2d reads behind the last window, except where the last window has the last element.
+        # TVM's gradient of max_pool2d reads past the last window, unless the last window contains the last element.
         pools = [dict(pool_size=[3, 3], strides=[2, 2], padding=[1, 1, 1, 1]), dict(pool_size=[3, 3], strides=[2, 2])]
         pools += [dict(pool_size=[2, 2], strides=[1, 1]), dict(pool_size=[2, 3], strides=[1, 2], count_include_pad=True)]
         for pool, kind in itertools.product(pools, ("max", "avg")):

@@ -2,15 +2,16 @@
 
     python tests/oracle/operators.py [--recorded PASSES.jsonl] [--only take,sum] [--passhost FILE] [--manifest FILE] [--jobs N]
 
-The calls are those of `operator_cases.py`: every operator that has a legalization, at several shapes, of which one has a
-symbolic dimension that is bound at run time, and one an extent of 0 or 1. With `--recorded`, they are the modules of the
-recorded runs of LegalizeOps in such a file. Each is executed as it is and after our LegalizeOps. A case fails if
+The calls are those of `operator_cases.py`: every operator with a legalization at several shapes, including one with
+a symbolic dimension that is bound at run time, and one with an extent of 0 or 1. With `--recorded`, they are the
+modules of the recorded runs of LegalizeOps in such a file. Each is executed unchanged and after passhost's
+LegalizeOps. A case fails if
 
 - max |a - b| / max |b| is above 1e-4 (1e-3 of float16), or integers differ at all,
-- a result has NaN or Inf, or a single repeated value, except where the operator must give it (see `MUST_REPEAT`), or
+- a result has NaN or Inf, or a single repeated value, except where the operator requires it (see `MUST_REPEAT`), or
 - shapes or data types differ, or one side does not run.
 
-What has no legalization is counted on its own, with the reason. Exit code 1 if a case fails.
+Operators without a legalization are counted separately, with the reason. The exit code is 1 if a case fails.
 """
 
 import argparse
@@ -28,11 +29,11 @@ import workers
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BOUNDS = {"float16": 1e-3}
 BOUND = 1e-4
-# The operator says that its result is one value, or this is one result of several.
+# Operators whose result is one value, or is one of several results.
 MUST_REPEAT = {"isnan", "isinf", "isfinite", "zeros", "ones", "zeros_like", "ones_like", "full", "full_like", "dropout", "size"}
-# Elements of recorded modules with these operators; others are from 0.1 to 0.9.
+# Ranges of elements in recorded modules with these operators; the default is 0.1 to 0.9.
 RANGES = {"relax.acosh": (1.1, 3.0), "relax.astype": (-9.0, 9.0)}
-# Extents of symbolic dimensions in recorded modules: no two are the same, and data comes before kernels.
+# Extents of symbolic dimensions in recorded modules, all distinct; data comes before kernels.
 PRIMES = [13, 11, 7, 5, 3, 2]
 
 
@@ -47,7 +48,7 @@ def module_of(make, params):
 
 
 def own_case(at, rng):
-    """Name, module, arrays of a case of `operator_cases.py`, and the module that TVM executes."""
+    """Returns name, module, arrays of a case of `operator_cases.py`, and the module that TVM executes."""
     from operator_cases import CASES
 
     name, make, params, _, like = CASES[at]
@@ -56,7 +57,7 @@ def own_case(at, rng):
 
 
 def recorded_case(line, rng):
-    """The same of a recorded run; a parameter that is a tuple has a list of them."""
+    """Returns the same for a recorded run; a tuple parameter has a list of arrays."""
     import tvm
     from tvm import relax, tirx
 
@@ -71,7 +72,7 @@ def recorded_case(line, rng):
         analyzer.bind(var, tirx.const(prime, "int64"))
     low, high = RANGES.get(names[-1], (0.1, 0.9)) if names else (0.1, 0.9)
     if "relax.nn.batch_norm" in names:
-        # Its axis fits its scale only where all extents are the same.
+        # Its axis fits its scale only if all extents are equal.
         for var in relax.analysis.defined_symbolic_vars(function):
             analyzer.bind(var, tirx.const(PRIMES[-2], "int64"), allow_override=True)
 
@@ -83,7 +84,7 @@ def recorded_case(line, rng):
             return np.array([int(analyzer.simplify(tirx.const(0, "int64") + dim)) for dim in known], dtype="int64")
         shape, dtype = [int(analyzer.simplify(dim)) for dim in ty.shape.values], str(ty.dtype.dtype)
         if dtype == "bool":
-            # A condition alone is one that an assertion asks for.
+            # A lone condition is the argument of an assertion.
             return rng.integers(0, 2, shape).astype(bool) if shape else np.array(True)
         whole = "int" in dtype or "relax.not_equal" in names
         return (rng.integers(0, 2, shape) if whole else rng.uniform(low, high, shape)).astype(dtype)
@@ -99,7 +100,7 @@ def function_of(module):
 
 
 def npz(function, arrays):
-    """Arrays by the names that `passhost exec` has for parameters; fields of tuples have numbers."""
+    """Returns arrays under the parameter names of `passhost exec`; fields of tuples have numbers."""
     out = {}
 
     def add(name, value):
@@ -139,7 +140,7 @@ def of_tvm(module, arrays):
 
 
 def of_passhost(settings, function, text, inputs, passes, folder):
-    """The results, or why there are none."""
+    """Returns the results, or the reason why there are none."""
     output = folder / "out.npz"
     output.unlink(missing_ok=True)
     command = [settings["passhost"], "exec", "-", "--function", function, "--manifest", settings["manifest"], "--inputs", str(inputs)]
@@ -152,7 +153,7 @@ def of_passhost(settings, function, text, inputs, passes, folder):
 
 
 def difference(found, expected, may_repeat):
-    """max |a - b| / max |b| over all results; an error says what fails."""
+    """Returns max |a - b| / max |b| over all results; raises an error if a check fails."""
     if [(array.shape, array.dtype) for array in found] != [(array.shape, array.dtype) for array in expected]:
         what = lambda arrays: ", ".join(f"{a.dtype}{list(a.shape)}" for a in arrays)
         raise RuntimeError(f"results {what(found)}, TVM's {what(expected)}")
@@ -169,7 +170,7 @@ def difference(found, expected, may_repeat):
         for who, array in (("passhost", a), ("TVM", b)):
             if not np.isfinite(array).all():
                 raise RuntimeError(f"a result of {who} has NaN or Inf")
-            # Few integers or truth values may be the same by chance.
+            # A few integers or booleans may be equal by chance.
             if array.size > (1 if is_float else 8) and np.all(array == array.flat[0]) and not may_repeat:
                 raise RuntimeError(f"a result of {who} is a single repeated value, {array.flat[0]}")
         size = np.max(np.abs(b))
@@ -181,20 +182,20 @@ def difference(found, expected, may_repeat):
 
 
 def may_repeat(name, kind, what):
-    """Whether the operator must give one value: always, or in this case."""
+    """Returns true if the operator must return one value, always or in this case."""
     from operator_cases import CASES
 
     return any(part.rsplit(".", 1)[-1] in MUST_REPEAT for part in name.split()) or (kind == "own" and CASES[what][3])
 
 
 def lacks(message):
-    """Why an operator is not executed, of an error that says that its legalization is missing; else nothing."""
+    """Returns the reason from an error about a missing legalization; None for other errors."""
     first = message.splitlines()[0].strip()
     return first[:160] if "cannot be executed: it " in first else None
 
 
 def name_of(kind, what):
-    """The operator of a case, or which recording it is."""
+    """Returns the operator of a case, or the number of the recording."""
     if kind == "recorded":
         return json.loads(what)["id"]
     from operator_cases import CASES
@@ -203,7 +204,7 @@ def name_of(kind, what):
 
 
 def run_case(job):
-    """`(name, verdict, detail)`; verdicts are `same`, `unsupported`, `refused` (by TVM) and `different`."""
+    """Returns `(name, verdict, detail)`; verdicts are `same`, `unsupported`, `refused` (by TVM) and `different`."""
     settings, kind, what = job
     rng = np.random.default_rng(settings["seed"])
     try:
@@ -215,7 +216,7 @@ def run_case(job):
     function = function_of(module)
     named = npz(function, arrays)
     shapes = " ".join(f"{array.dtype}{list(array.shape)}" for array in named.values())
-    # What is reduced over nothing is one value.
+    # A reduction over no elements gives one value.
     repeats = may_repeat(name, kind, what) or any(array.size == 0 for array in named.values())
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
@@ -247,7 +248,7 @@ def jobs_of(args):
 
 
 def report(results):
-    """One line for each operator, and what is not as it should be."""
+    """Prints one line for each operator, and the failures."""
     by_name = collections.defaultdict(collections.Counter)
     reasons = collections.defaultdict(collections.Counter)
     largest = 0.0

@@ -1,7 +1,8 @@
-"""Asks TVM for the type of calls of operators, and writes what it says as test data.
+"""Infers the types of operator calls with TVM, and writes them as test data.
 
 One line for each case: parameters | call | type, or `error` where TVM refuses the call. The test
-`plugins/relax-ops/tests/tvm.rs` holds passhost's rules to them. Run without arguments; the cases are the same each time.
+`plugins/relax-ops/tests/tvm.rs` compares passhost's rules with them. Run without arguments; the cases are the same
+each time.
 """
 
 import itertools
@@ -23,12 +24,12 @@ def tensor(shape=None, dtype="float32", ndim=-1):
 
 def script(thing):
     text = " ".join(line.strip() for line in thing.script(show_meta=False).splitlines() if not line.startswith("#"))
-    # A tuple type alone is printed with TIR's names.
+    # A tuple type on its own is printed with TIR's names.
     return re.sub(r"T\.int64\((-?\d+)\)", r"\1", text).replace("T.Tuple(", "R.Tuple(")
 
 
 def without_names(ty):
-    """TVM says `R.Tensor(x1, ...)` where the shape is the value of a variable; here that is what the variable's type says."""
+    """Replaces `R.Tensor(x1, ...)`, TVM's form for a shape given by a variable, by the shape in the variable's type."""
     if isinstance(ty, relax.TensorType) and isinstance(ty.shape, relax.Var):
         shape = ty.shape.ty
         return relax.TensorType(shape.values, ty.dtype) if shape.values is not None else tensor(None, ty.dtype, shape.ndim)
@@ -36,7 +37,8 @@ def without_names(ty):
 
 
 def in_function(call, variables):
-    """The type of a call in a function of these parameters, where TVM knows that dimensions are not negative."""
+    """Returns the type of a call in a function with these parameters, where TVM assumes that dimensions are not
+    negative."""
     builder = relax.BlockBuilder()
     with builder.function("main", variables):
         ty = builder.normalize(call).ty
@@ -45,7 +47,7 @@ def in_function(call, variables):
 
 
 def case(family, make, *types):
-    """`make` gets one variable for each type and gives a call."""
+    """Adds a case: `make` takes one variable for each type and returns a call."""
     variables = [relax.Var(f"x{i}", ty) for i, ty in enumerate(types)]
     try:
         call = make(*variables)
@@ -63,7 +65,7 @@ def case(family, make, *types):
 
 
 def vague(shape, dtype="float32"):
-    """The same tensor, known less and less."""
+    """Yields types of the same tensor with less and less information."""
     yield tensor(shape, dtype)
     yield tensor(None, dtype, len(shape))
     yield tensor(None, dtype)

@@ -1,9 +1,9 @@
-"""Opens the page of `passhost run --report` in Chromium, and clicks through it.
+"""Tests the page of `passhost run --report` in Chromium.
 
     python3 tests/oracle/page.py PAGE.html SCREENSHOTS [CHROMIUM]
 
-It needs `pip install playwright` and a Chromium. The page must open within two seconds, and its script must not fail. The
-folder gets a picture of each section to be looked at.
+It needs `pip install playwright` and a Chromium. The page must open within two seconds, and its script must not
+fail. A picture of each section is saved to the folder for inspection.
 """
 
 import sys
@@ -17,12 +17,12 @@ MOST_SECONDS = 2.0
 
 
 def settled(page: Page) -> None:
-    """Waits until what was asked for is painted."""
+    """Waits until requested changes are painted."""
     page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
 
 def opened(page: Page, details: Locator) -> None:
-    """Opens what is folded; its content is made then."""
+    """Opens a folded element, whose content is created then."""
     details.locator("summary").first.click()
     settled(page)
 
@@ -56,7 +56,7 @@ def functions(page: Page) -> None:
 
 
 def search(page: Page) -> None:
-    """Finds a variable, and goes to its dataflow."""
+    """Searches for a variable, and opens its dataflow."""
     page.keyboard.press("/")
     page.keyboard.type("lv")
     page.wait_for_selector("[role=status]")
@@ -85,7 +85,7 @@ def main() -> None:
         seconds = time.monotonic() - begin
         print(f"{file.name}: {file.stat().st_size / 1e6:.1f} MB, opened in {seconds:.2f} s")
         for number, section in enumerate(SECTIONS, 1):
-            # The keyboard alone is enough.
+            # The page must be usable with the keyboard alone.
             page.focus("#main")
             page.keyboard.press(str(number))
             assert page.inner_text("#main h2") == section

@@ -1,5 +1,5 @@
-"""The forms that `parser_sweep.py` tries: for each public name of `R`, `T` and `I` arguments that fit their names, and
-what people write with the operators and statements of Python."""
+"""The forms that `parser_sweep.py` tries: for each public name of `R`, `T` and `I`, arguments that fit the parameter
+names, and common uses of Python's operators and statements."""
 
 import inspect
 import itertools
@@ -120,15 +120,15 @@ TIR_POOLS = {
 }
 SKIPPED = {"span", "loc"}
 
-# Modules, and what only holds objects.
+# Modules, and names that only contain objects.
 NO_FORMS = {"R.parser", "R.builder", "T.parser", "T.builder", "T.tile", "I.parser", "I.frame", "I.entry", "I.ir"}
 
-# Names of which a form is read otherwise than by TVM, with the reason.
+# Names with a form that is parsed differently from TVM, with the reason.
 OTHER = {}
 
 
 def names():
-    """All public names, those of the namespaces in them, too."""
+    """Returns all public names, including those in their namespaces."""
     from tvm.script import ir, relax, tirx
 
     found = []
@@ -143,7 +143,7 @@ def names():
 
 
 def vars_of(value):
-    # Of vectors, those of four lanes stand for the others.
+    # Four-lane vector types represent the other widths.
     return [name for name in dir(value) if not name.startswith("_") and not re.fullmatch(r".*x(2|8|16|32|64)", name)]
 
 
@@ -162,7 +162,7 @@ def value_of(name):
 
 
 def parameters(name):
-    """The parameters of a name: `(name, kind, has a default)`."""
+    """Returns the parameters of a name: `(name, kind, has a default)`."""
     value = value_of(name)
     try:
         signature = inspect.signature(value)
@@ -182,7 +182,7 @@ def pool(root, parameter):
 
 
 def wrap(name, text):
-    """The modules in which a form can stand."""
+    """Yields the modules that can contain a form."""
     root = name.split(".")[0]
     call = text.replace("\n", " ")
     if root == "R":
@@ -205,13 +205,14 @@ def wrap(name, text):
 
 
 def spelled(name, given, by_name=()):
-    """A call: `given` is `(parameter, text)`."""
+    """Formats a call; `given` has pairs `(parameter, text)`."""
     parts = [f"{parameter}={text}" if parameter in by_name else text for parameter, text in given]
     return f"{name}({', '.join(parts)})"
 
 
 def bases(name, known, readable):
-    """The first argument lists of a name that TVM reads, fewest arguments first, each with the frame it was read in."""
+    """Returns the first argument lists of a name that TVM accepts, shortest first, each with the frame in which it was
+    parsed."""
     root, found = name.split(".")[0], []
     needed = [(p, kind) for p, kind, default in known
               if not default and kind not in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)]
@@ -220,7 +221,7 @@ def bases(name, known, readable):
     lists = [[p for p, _ in needed] + stars * n for n in (range(4) if stars else [0])]
     for wanted in lists:
         pools = [pool(root, p) for p in wanted]
-        # All alike first, then each pool by itself.
+        # First all parameters vary together, then each pool on its own.
         alike = [tuple(values[k % len(values)] for values in pools) for k in range(max(map(len, pools), default=1))]
         mixed = itertools.islice(itertools.product(*(values[:4] for values in pools)), 24)
         hits = 0
@@ -228,7 +229,7 @@ def bases(name, known, readable):
             given = list(zip(wanted, values))
             text = spelled(name, given, only)
             frames = list(enumerate(wrap(name, text)))
-            # What is no expression is found with the first arguments.
+            # The first few argument lists show whether the form is an expression.
             frames = frames if at < 6 or root == "R" else frames[:6]
             frame = next((k for k, module in frames if readable(module)), None)
             if frame is not None:
@@ -240,7 +241,7 @@ def bases(name, known, readable):
 
 
 def forms(name, readable):
-    """The forms of a name that TVM reads: `(form, module)`."""
+    """Returns the forms of a name that TVM accepts: `(form, module)`."""
     value = value_of(name)
     known = parameters(name) if callable(value) else []
     found = {}

@@ -1,12 +1,13 @@
-"""Every public name of `tvm.script`'s namespaces `R`, `T` and `I`, in the forms in which people write it: what TVM reads,
-passhost must read as the same module.
+"""Tests every public name of `tvm.script`'s namespaces `R`, `T` and `I` in common forms: passhost must parse the same
+module as TVM.
 
     ../oracle-venv/bin/python tests/oracle/parser_sweep.py [--only R.add,T.ceildiv] [--jobs N] [--show N] [--save FILE.jsonl] [--forms FILE.jsonl]
 
-For each callable the script makes small modules with arguments by position, by name and left out, of several kinds
-(`parser_forms.py` has them, and the constructs of Python that no name stands for). What TVM does not read is left out. Of
-the rest, TVM reads what passhost prints, and both must be structurally equal. The last lines are `forms: N of M` and
-`names: N of M`. Exit code 1 if a name that `parser_forms.OTHER` does not list has a form that is read otherwise.
+For each callable, the script creates small modules with arguments of several kinds, by position, by name and omitted
+(`parser_forms.py` has them, and Python constructs without a name). Forms that TVM rejects are skipped. For the
+others, TVM parses passhost's output, and both modules must be structurally equal. The last lines are `forms: N of M`
+and `names: N of M`. The exit code is 1 if a form is parsed differently and `parser_forms.OTHER` does not list its
+name.
 """
 
 import argparse
@@ -29,12 +30,12 @@ def read(text):
     read = tvm.script.from_source(text, check_well_formed=False)
     if isinstance(read, tvm.IRModule):
         return read
-    # The name of a private function is only in the text.
+    # Only the text contains the name of a private function.
     return tvm.IRModule({re.search(r"def (\w+)", text)[1]: read})
 
 
 def accepted(case):
-    """The modules of a name that TVM reads, each with the text of the form; at most so many are tried."""
+    """Returns the modules of a name that TVM accepts, each with the text of the form; the number tried is limited."""
     name, left = case
     if name in parser_forms.SUGAR:
         return [form for form in parser_forms.SUGAR[name] if readable(form[1])]
@@ -56,7 +57,7 @@ def readable(text):
 
 
 def compare(case):
-    """Nothing if both are the same module, else why not."""
+    """Returns None if both are the same module, otherwise the reason."""
     import tvm_ffi
 
     text, (printed, why) = case
@@ -69,7 +70,7 @@ def compare(case):
     theirs = read(text)
     if tvm_ffi.structural_equal(theirs, ours, map_free_vars=True):
         return None
-    # What TVM prints itself is not always what it read.
+    # TVM's own output does not always parse to the original module.
     try:
         again = read(theirs.script(show_meta=True))
     except BaseException:

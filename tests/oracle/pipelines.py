@@ -1,8 +1,10 @@
-"""Runs the pipelines `compile` and then `lower-tir` over whole models, and TVM's passes of the same names, and compares.
+"""Runs the pipelines `compile` and then `lower-tir` on whole models, with passhost and with TVM's passes of the same
+names, and compares them.
 
-After each pipeline: whether TVM reads our result and finds it well-formed, how many PrimFuncs and how many fused functions
-each side has, whether the two modules are structurally equal, and the time of each pass on both sides, the shortest of
-three (passhost: what its summary says). Exit code 1 if a result is ill-formed or the numbers of functions differ.
+After each pipeline it reports whether TVM parses passhost's result and finds it well-formed, the numbers of
+PrimFuncs and of fused functions on each side, whether the two modules are structurally equal, and the time of each
+pass on both sides, the shortest of three (for passhost, from its summary). The exit code is 1 if a result is
+ill-formed or the numbers of functions differ.
 """
 
 import argparse
@@ -24,7 +26,7 @@ LAPS = 3
 
 
 def passhost(binary, text, pipeline):
-    """The result of the pipeline, and the milliseconds of each pass: its own, and with verification."""
+    """Returns the result of the pipeline, and the milliseconds of each pass, without and with verification."""
     laps = [passhost_once(binary, text, pipeline) for _ in range(LAPS)]
     return laps[0][0], [tuple(map(min, zip(*step))) for step in zip(*(times for _, times in laps))]
 

@@ -1,7 +1,8 @@
-"""Writes what TVM reads of operands of two data types: `script/tests/promotion.txt`, which `script/tests/promotion.rs` reads.
+"""Writes TVM's results for operands of two data types: `script/tests/promotion.txt`, which `script/tests/promotion.rs`
+reads.
 
-Each line is an expression, and after an arrow how TVM prints what it read, or that it refuses. What TVM computes while it
-reads is left out: `folding.py` has that.
+Each line is an expression, and after an arrow TVM's output for it, or that TVM refuses it. Expressions that TVM
+folds while parsing are in `folding.py` instead.
 """
 
 import itertools
@@ -47,7 +48,7 @@ SINGLE = ["-{}", "~{}", "not {}", "T.float32({})", 'T.Cast("int64", {})', "T.Bro
 
 
 def read(expression):
-    """How TVM prints an expression that it has read; None if it refuses it."""
+    """Returns TVM's output for a parsed expression; None if it refuses it."""
     parameters = ", ".join(f"{name}: {ty}" for name, ty in PARAMETERS.items())
     text = (
         "# from tvm.script import ir as I\n# from tvm.script import tirx as T\n@I.ir_module\nclass Module:\n"
@@ -61,7 +62,7 @@ def read(expression):
 
 
 def cases():
-    """Expressions in which no two constants meet, for TVM computes with those."""
+    """Yields expressions in which no two constants meet, because TVM would fold those."""
     for form in SINGLE:
         yield from (form.format(value) for value in VALUES)
     for form in OPERATIONS:

@@ -1,7 +1,8 @@
-"""Runs the README's Python code with TVM: imports an ONNX model, lets passhost run its default pipeline, compiles the result.
+"""Runs the README's Python code with TVM: imports an ONNX model, runs passhost's default pipeline on it, compiles the
+result.
 
-The model consists of two convolutions. passhost must group them, and the compiled module must compute what TVM computes
-of the model as it was imported.
+The model consists of two convolutions. passhost must group them, and the compiled module must compute the same as
+TVM does for the imported model.
 """
 
 import argparse
@@ -20,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def save_model(path):
-    """Saves two convolutions without anything between them."""
+    """Saves a model of two successive convolutions."""
     generator = np.random.default_rng(0)
     weights = [
         numpy_helper.from_array(generator.standard_normal(shape).astype("float32"), name)
@@ -34,7 +35,7 @@ def save_model(path):
 
 
 def compute(executable, image):
-    """The result of `main`."""
+    """Returns the result of `main`."""
     import tvm
 
     machine = tvm.relax.VirtualMachine(executable, tvm.cpu())

@@ -1,11 +1,12 @@
-"""What schedulable blocks access, where their text does not say it: passhost and TVM must find the same regions.
+"""Checks that passhost and TVM infer the same access regions for schedulable blocks without declared ones.
 
     ../oracle-venv/bin/python tests/oracle/regions.py FILE… [--binary FILE] [--jobs N] [--show N]
 
-Each FILE is one JSON object a line with `id` and `text`, or with `id`, `before` and `after` (the texts of both are tried),
-or a module as people write it: each PrimFunc of a Python file. All `T.reads(...)` and `T.writes(...)` are taken out of the
-texts. TVM reads what is left, and what passhost prints once it has read it: both must be structurally equal, and passhost
-must have said the regions of each block. Functions that differ are printed; the last line is `total: N of M`, by function.
+Each FILE has one JSON object per line with `id` and `text`, or with `id`, `before` and `after` (both texts are
+tried), or is a Python file with handwritten PrimFuncs. All `T.reads(...)` and `T.writes(...)` are removed from the
+texts. TVM parses the result, and passhost's output for it: both must be structurally equal, and passhost's output
+must declare the regions of each block. Functions that differ are printed; the last line is `total: N of M`, by
+function.
 """
 
 import argparse
@@ -24,7 +25,7 @@ HEAD = "# from tvm.script import ir as I\n# from tvm.script import tirx as T\n# 
 
 
 def functions(text):
-    """The text of each PrimFunc that is made of schedulable blocks, alone: as it was read, and without its regions."""
+    """Yields the text of each PrimFunc with schedulable blocks: as parsed, and without its regions."""
     metadata = re.search(r'^metadata = .*?"""\)\n', text, re.S | re.M)
     text = text[metadata.end():] if metadata else text
     try:
@@ -44,7 +45,7 @@ def functions(text):
 
 
 def said(text):
-    """Whether each block with iterators or around others says what it accesses."""
+    """Returns true if each block with iterators, or with nested blocks, declares its accesses."""
     lines = text.split("\n")
     for at, line in enumerate(lines):
         block = BLOCK.match(line)

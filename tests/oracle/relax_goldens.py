@@ -1,9 +1,9 @@
-"""Runs goldens of plugins/relax-passes through TVM: what a pass makes of each module, or that it refuses it.
+"""Compares the goldens of plugins/relax-passes with TVM: the result of a pass on each module, or its refusal.
 
     ../oracle-venv/bin/python tests/oracle/relax_goldens.py [FILES] [--quiet]
 
-Without FILES, those of the passes in PASSES. A golden equals what TVM returns, or has its reason in REASONS: one that differs
-without a reason makes the exit code 1.
+By default, FILES are the goldens of the passes in PASSES. A golden must equal TVM's result, or have a reason in
+REASONS; the exit code is 1 if one differs without a reason.
 """
 
 import json
@@ -18,7 +18,7 @@ from goldens import ROOT, judge, parser
 
 EQUAL = "equal"
 
-# Why TVM returns something else than a golden says: file, title of the case, reason.
+# Why TVM's result differs from a golden: file, title of the case, reason.
 SKIPPED = "TVM changes calls in functions with SkipOptimization; passhost leaves the callee as it is, too"
 REASONS = {
     "bind_params": {
@@ -71,7 +71,7 @@ REASONS = {
 
 
 def listed(options, key):
-    """The pairs of an option that is a list of `name=value`."""
+    """Returns the pairs of an option that is a list of `name=value`."""
     return dict(text.split("=", 1) for text in options.get(key, []))
 
 
@@ -96,7 +96,7 @@ def topological_sort(options, _):
     )
 
 
-# How TVM makes the pass of a golden, by the name of the file.
+# Creates the TVM pass for a golden, by the name of the file.
 PASSES = {
     "bind_params": bind_params,
     "bind_symbolic_vars": bind_symbolic_vars,
@@ -111,7 +111,7 @@ PASSES = {
 
 
 def options_of(text):
-    """The options of the pass that a golden runs. Words in lists may have no quotes."""
+    """Returns the options of the pass that a golden runs. Words in lists may be unquoted."""
     inside = re.search(r"\{(.*)\}$", text)
     options = {}
     for key, value in re.findall(r'(\w+)=("[^"]*"|\[.*?\](?=, \w+=|$))', inside[1] if inside else ""):
@@ -121,7 +121,7 @@ def options_of(text):
 
 
 def compared(case):
-    """The kind of result of a case, and more about it."""
+    """Returns the kind of a case's result, and details."""
     stem, settings, sections = case
     options = options_of(dict(settings)["passes"])
     before = tvm.script.from_source(sections["before"], check_well_formed=False)
@@ -133,7 +133,7 @@ def compared(case):
         return "TVM does not refuse it", after.script()
     ours = tvm.script.from_source(sections["after"], check_well_formed=False) if "after" in sections else before
     same = tvm_ffi.structural_equal(after, ours, map_free_vars=True)
-    # Some types of TVM's result are less known than those of the same text that it reads.
+    # Some types in TVM's result are less precise than those it infers when it parses the same text.
     same = same or tvm_ffi.structural_equal(
         tvm.script.from_source(after.script(show_meta=True), check_well_formed=False), ours, map_free_vars=True
     )
@@ -141,7 +141,8 @@ def compared(case):
 
 
 def judged(stem, title, kind):
-    """To which count a case belongs, and what is wrong, if nothing explains it. Some results of TVM differ from run to run."""
+    """Returns the count to which a case belongs, and the error if nothing explains it. Some of TVM's results differ
+    from run to run."""
     if kind == EQUAL:
         return "equal", None
     return ("stated", None) if title in REASONS.get(stem, {}) else ("unexplained", kind)

@@ -1,7 +1,7 @@
-"""Applies the traces of runtime/tests/schedules/cases.txt with TVM's schedule, and compares what comes out.
+"""Applies the traces of runtime/tests/schedules/cases.txt with TVM's schedule, and compares the results.
 
-Each result is structurally equal to TVM's, or has its reason in REASONS; what passhost refuses, TVM may accept. An
-unexplained difference makes the exit code 1.
+Each result must be structurally equal to TVM's, or have a reason in REASONS; TVM may accept traces that passhost
+refuses. The exit code is 1 if a difference is unexplained.
 """
 
 import re
@@ -16,7 +16,7 @@ HEAD = "# from tvm.script import ir as I\n# from tvm.script import tirx as T\n\n
 FILE = ROOT / "runtime/tests/schedules/cases.txt"
 
 SIMPLER = "passhost simplifies quotients and remainders of sums"
-# Why TVM makes something else: title, reason.
+# Why TVM's result differs: title, reason.
 REASONS = {
     "a loop is split into one and all": "passhost leaves out the variable of a loop of one iteration",
     "a loop is split twice, and both last parts are not full": "TVM keeps the sum that a variable became in parentheses",
@@ -27,12 +27,12 @@ REASONS = {
     "a buffer that a statement allocates is written earlier": "TVM writes the buffer before the statement that allocates it",
 }
 
-# The names of TVM, where they differ.
+# TVM's names, where they differ.
 NAMES = {"get_block": "get_sblock"}
 
 
 def cases():
-    """The functions by name; title, name of the function, trace and result of each case."""
+    """Returns the functions by name, and title, function name, trace and result of each case."""
     text = FILE.read_text()
     head, *rest = re.split(r"^== ", text, flags=re.M)
     functions = dict(re.findall(r"^-- function (\w+)\n(.*?)(?=\n\n-- function |\Z)", head.rstrip() + "\n", flags=re.M | re.S))

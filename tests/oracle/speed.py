@@ -1,9 +1,9 @@
-"""Times TVM and passhost on the same synthetic modules in one run and prints the ratios.
+"""Measures TVM and passhost on the same synthetic modules in one run and prints the ratios.
 
-Both work on one thread in a process that did the same before; each time is the shortest of several.
+Both use one thread in a process that already did the same work; each time is the shortest of several.
 
-TVM reads a module of more bindings than `--read-limit` too slowly: there it builds the same module through its block
-builder instead, and the passes are left out. Wherever TVM reads the text, what is built is held against it.
+TVM parses modules with more bindings than `--read-limit` too slowly: for these, the module is built with TVM's block
+builder instead, and the passes are skipped. If TVM parses the text, the built module is compared with it.
 """
 
 import argparse
@@ -23,12 +23,12 @@ PASSES = {
     "relax.CanonicalizeBindings": relax.transform.CanonicalizeBindings,
     "relax.EliminateCommonSubexpr": relax.transform.EliminateCommonSubexpr,
     "relax.DeadCodeElimination": relax.transform.DeadCodeElimination,
-    # The blocks of the module are dataflow blocks, so it has nothing to do.
+    # Has nothing to do, because the blocks of the module are dataflow blocks.
     "relax.ConvertToDataflow": relax.transform.ConvertToDataflow,
-    # The module has no constants, so it has nothing to do either.
+    # Has nothing to do either, because the module has no constants.
     "relax.FoldConstant": relax.transform.FoldConstant,
 }
-# From operators to fused loops: each gets what the one before it returned.
+# From operators to fused loops: each pass runs on the result of the previous one.
 LOWERING = {
     "relax.LegalizeOps": relax.transform.LegalizeOps,
     "relax.AnnotateTIROpPattern": relax.transform.AnnotateTIROpPattern,
@@ -38,7 +38,7 @@ LOWERING = {
 
 
 def best(work, times=3):
-    """Shortest of several runs, in milliseconds."""
+    """Returns the shortest of several runs, in milliseconds."""
     laps = []
     for _ in range(times):
         start = time.perf_counter()
@@ -48,7 +48,7 @@ def best(work, times=3):
 
 
 def built(functions, bindings):
-    """The module of `synthetic`, built by TVM."""
+    """Returns the module of `synthetic`, built by TVM."""
     builder, tensor = relax.BlockBuilder(), relax.TensorType((8, 8), "float32")
     for f in range(functions):
         x, y = relax.Var("x", tensor), relax.Var("y", tensor)
@@ -75,7 +75,7 @@ def built(functions, bindings):
 
 
 def constant(functions, bindings):
-    """A module whose bindings are all constant; no two are equal."""
+    """Returns a module whose bindings are all constant and pairwise different."""
     lines = ["@I.ir_module", "class Module:"]
     for f in range(functions):
         lines += ["    @R.function", f"    def f{f:06}():", "        with R.dataflow():"]
@@ -91,7 +91,7 @@ def constant(functions, bindings):
 
 
 def folding(args, size="10x2"):
-    """Times FoldConstant where everything is folded."""
+    """Measures FoldConstant on a module in which everything is folded."""
     text = constant(*map(int, size.split("x")))
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "module.py"
@@ -104,7 +104,7 @@ def folding(args, size="10x2"):
 
 
 def modules(functions, bindings, text, limit):
-    """The module of a text twice, and how long TVM took to read it, if it did."""
+    """Returns the module of a text twice, and TVM's parsing time if it parsed the text."""
     if functions * bindings > limit:
         return built(functions, bindings), built(functions, bindings), None
     start = time.perf_counter()
@@ -116,7 +116,7 @@ def modules(functions, bindings, text, limit):
 
 
 def times(binary, path, passes):
-    """What `times` says of a module and passes: milliseconds by name."""
+    """Returns the milliseconds by name that `times` prints for a module and passes."""
     done = subprocess.run([str(binary), str(path), *passes], capture_output=True, text=True, cwd=ROOT, check=True)
     return {name: float(value) for name, value in map(str.split, done.stdout.splitlines())}
 

@@ -3,17 +3,17 @@
     python tests/oracle/sweep.py [--passhost FILE] [--only add,mean] [--states plain,legalized,fused,folded,tvm]
     python tests/oracle/sweep.py --write plugins/relax-ops/tests/values.txt
 
-Each case of `sweep_cases.py` has the result that NumPy (or ONNX's reference) gives, or none where the call must be refused.
+Each case of `sweep_cases.py` has the result of NumPy (or of ONNX's reference), or none if the call must be refused.
 The states:
 
 - plain: `passhost exec`
 - legalized: after `relax.LegalizeOps`
 - fused: after `relax.LegalizeOps`, `relax.FuseOps` and `relax.FuseTIR`
 - folded: the arguments are constants, and `relax.FoldConstant` computes them
-- tvm: TVM compiles the text that `relax.LegalizeOps` leaves, and runs it
+- tvm: TVM compiles and runs the output of `relax.LegalizeOps`
 
-Cases share a function, as a process for each would take long; those of a function that fails run alone. The last line is
-`N of M`; exit code 1 if a case fails.
+Cases share a function, because a process for each would take long; if a function fails, its cases run separately.
+The last line is `N of M`; exit code 1 if a case fails.
 """
 
 import argparse
@@ -29,7 +29,7 @@ import numpy as np
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FUSED = "relax.LegalizeOps,relax.AnnotateTIROpPattern,relax.FuseOps,relax.FuseTIR"
 PASSES = {"plain": None, "legalized": "relax.LegalizeOps", "fused": FUSED, "folded": "relax.FoldConstant"}
-# Cases in one function.
+# Number of cases in one function.
 TOGETHER = 24
 
 
@@ -56,7 +56,7 @@ def may_be_constant(case):
 
 
 def module(cases, folded=False):
-    """A function with the calls of all cases, and its arguments by name."""
+    """Returns a function with the calls of all cases, and its arguments by name."""
     params, arguments, lines, results = [], {}, [], []
     for at, case in enumerate(cases):
         names = []
@@ -82,7 +82,7 @@ def module(cases, folded=False):
 
 
 def inline(array):
-    """A constant of any shape as a call."""
+    """Returns a call that creates a constant of any shape."""
     if array.size == 0:
         return f'R.zeros(R.shape({list(array.shape)}), dtype="{array.dtype}")'
     flat = constant(array.ravel() if array.ndim else array)
@@ -90,7 +90,8 @@ def inline(array):
 
 
 def line_of(case):
-    """The case for `plugins/relax-ops/tests/values.rs`, if it is small: each seventh element of long vectors."""
+    """Returns the line for `plugins/relax-ops/tests/values.rs` if the case is small; long vectors are sampled at every
+    seventh element."""
     inputs, expected = case.inputs, case.expected
     if expected is None or case.name.startswith("unique") and any(array.ndim == 0 for array in inputs):
         return None
@@ -107,7 +108,7 @@ def line_of(case):
 
 
 def flat(names, values, cases):
-    """The results of each case, of which some are tuples: their fields have numbers."""
+    """Returns the results of each case; fields of tuple results have numbers."""
     found = collections.OrderedDict()
     for name, value in zip(names, values):
         found.setdefault(int(name.split("_")[1]), []).append(value)
@@ -166,7 +167,7 @@ def difference(found, expected, case):
 
 
 def judge(case, found, why):
-    """What is wrong with a result; nothing if it is right."""
+    """Describes the error of a result; returns None if it is right."""
     if found is None:
         first = why.splitlines()[0] if why else ""
         if case.expected is not None:
@@ -181,7 +182,7 @@ def judge(case, found, why):
 
 
 def run(settings, state, cases, folder):
-    """What is wrong with each case."""
+    """Returns the error of each case."""
     execute = of_tvm if state == "tvm" else lambda settings, cases, folder: executed(settings, state, cases, folder)
     out = {}
     work = [cases[at : at + TOGETHER] for at in range(0, len(cases), TOGETHER)]
@@ -218,7 +219,7 @@ def main():
     right = total = 0
     with tempfile.TemporaryDirectory() as folder:
         for state in settings.states.split(","):
-            # What must be refused fails a function that is shared.
+            # Calls that must be refused would make a shared function fail.
             able = [case for case in cases if case.expected is not None]
             if state == "folded":
                 able = [case for case in able if may_be_constant(case)]

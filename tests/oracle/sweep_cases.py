@@ -1,4 +1,4 @@
-"""Cases of `sweep.py`: calls, arguments, and what NumPy (or the definition of the operator) says of them."""
+"""Cases of `sweep.py`: calls, arguments, and the expected results from NumPy or from the operator's definition."""
 
 import itertools
 
@@ -36,7 +36,7 @@ def case(name, call, inputs, *expected, refused=False, **more):
 
 
 def special(dtype, small=False):
-    """Extremes and numbers around 0 of a data type."""
+    """Returns extremes and numbers around 0 of a data type."""
     if dtype == "bool":
         return np.array([False, True, True, False, True, False])
     if dtype in FLOATS:
@@ -195,7 +195,7 @@ def reductions():
                     case(f"argmax {dtype} {shape}", f"R.argmax({{0}}, axis={axis}, keepdims={keep})", [x], place)
             except ValueError:
                 if made(x.sum).size == 0:
-                    # NumPy refuses these as well, though there is nothing to compute.
+                    # NumPy refuses these as well, although there are no elements.
                     case(f"max {dtype} {shape}", f"R.max({{0}}, {at})", [x], made(x.any).astype(dtype))
                     continue
                 case(f"max {dtype} {shape}", f"R.max({{0}}, {at})", [x], refused=True)
@@ -264,7 +264,7 @@ def subscripts():
 
 
 def squeezes():
-    """An axis that is named but longer than 1 stays."""
+    """Adds cases in which a named axis that is longer than 1 is kept."""
     for shape, axes, result in [((2, 4, 1), [0, 2], (2, 4)), ((2, 4, 1), [1], (2, 4, 1)), ((1, 3, 1), [-1], (1, 3)), ((1, 1), None, ()), ((1, 2, 1), [0, 1, 2], (2,))]:
         x = random(shape, "int32")
         case(f"squeeze {axes}", f"R.squeeze({{0}}, axis={axes})", [x], x.reshape(result))
@@ -280,7 +280,7 @@ def medians():
 
 
 def extremes_of_infinities():
-    """TVM starts reductions at the least finite value and at the place -1."""
+    """Adds cases with infinities; TVM starts reductions at the lowest finite value and at index -1."""
     for dtype in ("float16", "float32", "float64"):
         most, inf = np.finfo(dtype).max, np.inf
         for values in [[-inf, -inf, -inf], [inf, inf], [most, most], [-most, -most], [-inf, 1, -inf], [inf, -inf]]:

@@ -1,4 +1,4 @@
-"""TVM reads the texts of `tests/goldens/text`, which passhost prints, and prints them again: line by line the same.
+"""Checks that TVM parses the texts of `tests/goldens/text`, which passhost prints, and prints the same lines.
 
     ../oracle-venv/bin/python tests/oracle/texts.py
 """
@@ -9,19 +9,19 @@ import sys
 
 import tvm
 
-# What TVM prints, but does not read.
+# Texts that TVM prints but does not parse.
 UNREADABLE = {
     "externs": "external functions of a module",
     "opaque": "operators that are not registered",
     "scopes": "`k = T.int64()` in a nested function beside a TypeVar of that name",
 }
 
-# What TVM prints, but reads only without its check.
+# Texts that TVM prints, but parses only without its check.
 UNCHECKED = {"tir_declared": "strides and offsets that a declaration brings in, which its check calls undefined"}
 
 
 def lines(text):
-    """What means something: without metadata, comments and blank space."""
+    """Returns the significant lines: without metadata, comments and blank space."""
     text = re.sub(r'metadata = .*?"""\)\n', "", text, flags=re.S)
     kept = (line.rstrip() for line in text.split("\n"))
     return [line for line in kept if line.strip() and not line.strip().startswith("#")]

@@ -1,4 +1,5 @@
-"""Lets TVM read TIR modules as passhost prints them: the same text again, and a structurally equal module."""
+"""Lets TVM parse TIR modules printed by passhost: it must print the same text, and the module must be structurally
+equal."""
 
 import argparse
 import pathlib
@@ -11,7 +12,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def printed(binary, text):
-    """What passhost prints when it has read the text and run nothing."""
+    """Returns passhost's output for a text without running passes."""
     command = [str(binary), "run", "-", "--passes", ""]
     done = subprocess.run(command, input=text, capture_output=True, text=True, cwd=ROOT)
     if done.returncode != 0:
@@ -20,10 +21,10 @@ def printed(binary, text):
 
 
 def difference(text, ours):
-    """Says where TVM sees another module than the one it reads from the original, or nothing."""
+    """Describes where TVM's module differs from the one it parses from the original; returns None if it does not."""
     original, again = (tvm.script.from_source(source, check_well_formed=False) for source in (text, ours))
     try:
-        # A buffer or variable that nothing defines is another one in each reading.
+        # An undefined buffer or variable becomes a new one each time it is parsed.
         tvm.ir.assert_structural_equal(again, original, map_free_vars=True)
     except ValueError as error:
         return str(error).splitlines()[0]

@@ -1,8 +1,8 @@
-"""Runs the goldens of plugins/tir-passes through TVM: what a pass makes of each module, or that it refuses it.
+"""Compares the goldens of plugins/tir-passes with TVM: the result of a pass on each module, or its refusal.
 
-Each golden equals what TVM returns, or has its reason in REASONS, with a kind that is checked: a golden that differs in
-another way, or no longer differs, is unexplained, and the exit code is 1. With --complete, a case that has only a `before` gets
-what TVM makes of it. Give each run a limit of memory: some modules TVM does not finish.
+Each golden must equal TVM's result, or have a reason in REASONS with a kind that is checked. A golden that differs
+in another way, or no longer differs, is unexplained, and the exit code is 1. With --complete, a case that has only a
+`before` gets TVM's result. Run with a memory limit, because TVM does not finish on some modules.
 """
 
 import re
@@ -18,16 +18,17 @@ import workers
 from goldens import HEAD, ROOT, judge, parser
 
 EQUAL = "equal"
-# What TVM prints reads as our golden; only its objects differ, as the data type of a loop whose text does not say it.
+# TVM's output parses to our golden; only its objects differ, for example in a loop's data type that the text does not
+# contain.
 EQUAL_ONCE_READ = "equal once read"
-# On random inputs, the module that TVM returns computes something else than the module before, and ours does not.
+# On random inputs, TVM's result computes other values than the original module, and ours does not.
 OTHER_VALUES = "computes something else"
 REFUSES = "TVM refuses it"
 CRASHES = workers.CRASHED
 MORE_LOOPS = "has more loops"
 OTHER = "is another module"
 
-# Why TVM returns something else than a golden says: file, title of the case, kind, reason.
+# Why TVM's result differs from a golden: file, title of the case, kind, reason.
 REASONS = {
     "common_subexpr_elim": {
         "divisions that conditions guard": (OTHER_VALUES, "TVM divides before it asks whether the divisor is 0"),
@@ -134,12 +135,12 @@ REASONS = {
 
 
 def value(text):
-    """A value of an option or setting."""
+    """Parses the value of an option or setting."""
     return {"true": True, "false": False}.get(text, int(text) if re.fullmatch(r"-?\d+", text) else text)
 
 
 def made(name):
-    """The pass of TVM that a name and its options stand for."""
+    """Creates the TVM pass for a name and its options."""
     name, _, options = name.partition("{")
     folder, name = name.split(".")
     of = getattr(tvm, folder).transform
@@ -151,7 +152,7 @@ def made(name):
 
 
 def config(settings):
-    """Settings as TVM takes them: those of a pass are one object."""
+    """Converts settings to TVM's form, in which those of a pass are one object."""
     out = {}
     for key, text in (line.split("=") for name, line in settings if name == "config"):
         *of, last = key.rsplit(".", 1)
@@ -163,12 +164,12 @@ def config(settings):
 
 
 def read(text):
-    """A module as TVM reads it, with what its texts say but its reader does not know."""
+    """Parses a module with TVM, including parts of its texts that its parser does not support."""
     return about_their_loops(tvm.script.from_source(text, check_well_formed=False))
 
 
 def with_second_values(read_assignment):
-    """The reader of assignments, for which `n = 2` is one more definition of a variable `n`, as TVM prints it."""
+    """Returns an assignment parser for which `n = 2` redefines a variable `n`, as in TVM's output."""
 
     def assign(parser, node):
         name = node.targets[0]
@@ -186,9 +187,9 @@ dispatch.register(token="tirx", type_name="Assign")(with_second_values(dispatch.
 
 
 def about_their_loops(module):
-    """Lets statements with attributes be about the loop in them whose variable has their name.
+    """Makes statements with attributes refer to the loop inside them whose variable has their name.
 
-    TVM prints a variable that nothing defines yet before such a statement, and reads another one than the loop has.
+    TVM prints the undefined variable before such a statement, and parses it as another variable than the loop's.
     """
 
     def again(stmt):
@@ -214,7 +215,7 @@ def about_their_loops(module):
 
 
 def theirs(settings, text):
-    """What TVM makes of a module."""
+    """Returns TVM's result for a module."""
     module = read(text)
     names = next(line for name, line in settings if name == "passes")
     with tvm.transform.PassContext(config=config(settings)):
@@ -222,7 +223,7 @@ def theirs(settings, text):
 
 
 def compared(case):
-    """The kind of result of a case, and more about it."""
+    """Returns the kind of a case's result, and details."""
     _, settings, sections = case
     try:
         before, after = theirs(settings, sections["before"])
@@ -239,7 +240,7 @@ def compared(case):
 
 
 def difference(before, ours, after):
-    """How TVM's module after a pass differs from ours, if there is ours."""
+    """Compares TVM's module after a pass with ours, if we have one."""
     try:
         if why := ours and tir_values.first_difference(before, ours):
             return OTHER, f"ours computes something else: {why}"
@@ -252,7 +253,7 @@ def difference(before, ours, after):
 
 
 def completed(text):
-    """A case with what TVM makes of its module."""
+    """Returns a case with TVM's result for its module."""
     parts = HEAD.split(text)
     if parts[1::2] != ["before"]:
         return text
@@ -266,13 +267,14 @@ def completed(text):
 
 
 def complete(path):
-    """Writes a file again, each case with what TVM makes of it."""
+    """Rewrites a file, with TVM's result in each case."""
     head, *rest = re.split(r"^== ", path.read_text(), flags=re.M)
     path.write_text(head + "".join("== " + completed(case) for case in rest).rstrip() + "\n")
 
 
 def judged(stem, title, kind):
-    """To which count a case belongs: TVM returns what the golden says, or differs for the stated reason; else what is wrong."""
+    """Returns the count to which a case belongs if TVM returns the golden or differs for the stated reason; otherwise
+    the error."""
     stated, reason = REASONS.get(stem, {}).get(title, (EQUAL, ""))
     if kind == stated or stated == EQUAL and kind == EQUAL_ONCE_READ:
         return "equal" if kind in (EQUAL, EQUAL_ONCE_READ) else "stated", None

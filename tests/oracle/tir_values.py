@@ -1,8 +1,8 @@
-"""Executes PrimFuncs statement by statement, so that modules that TVM's own pass breaks can be told from others.
+"""Executes PrimFuncs statement by statement, to detect modules that TVM's own pass breaks.
 
-Loops of all kinds run one iteration after the other, which is what each of them may do. What has no meaning is a fault: a
-variable that nothing defines, an element that nothing wrote or that does not exist, a division by zero, a jump without a
-loop.
+Loops of all kinds run one iteration after the other, which is valid for each kind. Programs without a defined
+meaning raise a fault: an undefined variable, an uninitialized or nonexistent element, a division by zero, a jump
+without a loop.
 """
 
 import itertools
@@ -13,12 +13,12 @@ import random
 import tvm
 from tvm import tirx
 
-# No module of the goldens executes as many statements and comes to an end.
+# No module of the goldens that terminates executes this many statements.
 MOST_STATEMENTS = 5000
 
 
 class Fault(Exception):
-    """The program has no meaning."""
+    """The program has no defined meaning."""
 
 
 class Jump(Exception):
@@ -39,7 +39,7 @@ BINARY = {
 
 
 def each(function, *values):
-    """A function of scalars, for each lane if a value is a vector."""
+    """Applies a scalar function, for each lane if a value is a vector."""
     lanes = [len(value) for value in values if isinstance(value, list)]
     if not lanes:
         return function(*values)
@@ -48,7 +48,7 @@ def each(function, *values):
 
 
 class Machine:
-    """One run: the values of variables, the elements of buffers, and the calls that were made."""
+    """One run: the values of variables, the elements of buffers, and the calls made."""
 
     def __init__(self):
         self.variables, self.calls, self.left = {}, [], MOST_STATEMENTS
@@ -62,7 +62,7 @@ class Machine:
         self.variables[buffer] = [None] * max(math.prod(self.expr(extent) for extent in buffer.ty.shape), 0)
 
     def at(self, buffer, indices):
-        """The elements and where in them."""
+        """Returns the elements and the position in them."""
         elements, at = self.var(buffer), 0
         for index, extent in zip(indices, buffer.ty.shape):
             at = each(lambda a, b, n=self.expr(extent): a * n + b, at, self.expr(index))
@@ -132,7 +132,7 @@ class Machine:
         raise NotImplementedError(kind)
 
     def scope(self, stmt):
-        """Runs a statement; what it defines is not defined after it."""
+        """Runs a statement; its definitions end with it."""
         outer, self.variables = self.variables, dict(self.variables)
         try:
             self.stmt(stmt)
@@ -140,7 +140,7 @@ class Machine:
             self.variables = outer
 
     def loop(self, values, body):
-        """Runs a body until it breaks; `values` does what comes before each iteration."""
+        """Runs a body until it breaks; `values` runs before each iteration."""
         for _ in values:
             try:
                 self.scope(body)
@@ -206,11 +206,11 @@ class Machine:
 
 
 def executed(func, seed):
-    """What is in the parameters after a run on random values, and the calls; or the fault."""
+    """Returns the parameters after a run on random values, and the calls; or the fault."""
     machine = Machine()
-    # Scalars first: shapes of buffers use them.
+    # Scalars first, because shapes of buffers use them.
     for at, param in sorted(enumerate(func.params), key=lambda numbered: not isinstance(numbered[1].ty, tvm.ir.PrimType)):
-        # Whatever kind of parameter comes before, each has the same values for each seed.
+        # The values for a parameter depend only on the seed, not on the other parameters.
         values = random.Random(f"{seed} {at}")
         if isinstance(param.ty, tvm.ir.PrimType):
             machine.variables[param] = values.randint(-1, 6)
@@ -227,7 +227,8 @@ def executed(func, seed):
 
 
 def first_difference(before, after, seeds=60):
-    """Where a module computes something else than another, of what that one computes without a fault; or nothing."""
+    """Returns the first difference between the results of two modules, on inputs that `before` handles without a fault;
+    None if they agree."""
     for name in (var.name_hint for var in before.get_global_vars()):
         for seed in range(seeds):
             fault, expected = executed(before[name], seed)

@@ -1,8 +1,8 @@
-"""Programs that are measured in turns, each in a process of its own.
+"""Measures programs in turns, each in a separate process.
 
-A process is stopped while others have their turn: threads of OpenBLAS look for work for a tenth of a second after a
-call, and would take a core from the next program. In its turn, a program calls its function for 20 ms, at least twice,
-since the first call finds caches that others filled.
+A process is stopped while others have their turn, because threads of OpenBLAS spin for a tenth of a second after a
+call and would take a core from the next program. In its turn, a program calls its function for 20 ms, at least
+twice, because the first call finds caches filled by others.
 """
 
 import os
@@ -18,9 +18,9 @@ THREADS = "2"
 
 
 def serve(function):
-    """Calls a function for one turn for each line that it reads, and writes the median of its seconds.
+    """Calls a function for one turn per input line, and writes the median of its seconds.
 
-    The first result goes to a file.
+    The first result is written to a file.
     """
     path = sys.stdin.readline().strip()
     np.save(path, function())
@@ -30,7 +30,7 @@ def serve(function):
 
 
 def turn(function):
-    """Seconds of each call in a turn, except the first."""
+    """Returns the seconds of each call in a turn, except the first."""
     seconds, end = [], time.perf_counter() + 0.02
     function()
     while not seconds or time.perf_counter() < end:
@@ -41,10 +41,10 @@ def turn(function):
 
 
 class Program:
-    """A program in a process of its own: a command that ends in `serve`."""
+    """A program in a separate process: a command that ends in `serve`."""
 
     def __init__(self, arguments, path):
-        """Starts it and runs it once; its result goes to `path`."""
+        """Starts the program and runs it once; its result is written to `path`."""
         names = ("TVM_NUM_THREADS", "RAYON_NUM_THREADS", "OPENBLAS_NUM_THREADS")
         environment = os.environ | dict.fromkeys(names, THREADS)
         command = [sys.executable, *arguments]
@@ -53,7 +53,7 @@ class Program:
         self.said(str(path))
 
     def said(self, line):
-        """What it answers to a line."""
+        """Sends a line and returns the answer."""
         self.process.send_signal(signal.SIGCONT)
         self.process.stdin.write(line + "\n")
         self.process.stdin.flush()
@@ -64,7 +64,7 @@ class Program:
         return answer
 
     def end(self):
-        """Ends it, and gives the result that it computed."""
+        """Ends the program, and returns its computed result."""
         self.process.send_signal(signal.SIGCONT)
         self.process.stdin.close()
         self.process.wait()
@@ -72,9 +72,9 @@ class Program:
 
 
 def measure(programs, rounds, folder):
-    """Seconds of each program in each round, for the arguments of each by name.
+    """Returns the seconds of each program in each round; `programs` has the arguments by name.
 
-    Each result has to be close to that of `reference`, the last one.
+    Each result must be close to that of `reference`, the last one.
     """
     started = {name: Program(arguments, folder / f"{at}.npy") for at, (name, arguments) in enumerate(programs.items())}
     for _ in range(rounds):

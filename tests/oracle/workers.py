@@ -1,4 +1,4 @@
-"""Runs a function over many cases in processes of their own, because TVM may crash or never end."""
+"""Runs a function over many cases in separate processes, because TVM may crash or hang."""
 
 import collections
 import multiprocessing
@@ -11,14 +11,14 @@ TIMED_OUT = "timed out"
 
 
 def serve(function, connection):
-    # What TVM logs would drown the progress.
+    # TVM's log output would hide the progress.
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     while (case := connection.recv()) is not None:
         connection.send(function(case))
 
 
 class Worker:
-    """One process, and the case that it works on."""
+    """One process, and its current case."""
 
     def __init__(self, context, function):
         self.connection, theirs = context.Pipe()
@@ -33,7 +33,7 @@ class Worker:
         self.connection.send(case)
 
     def take(self, seconds):
-        """`(done, result)`; a process that crashed or takes too long has no result but a word."""
+        """Returns `(done, result)`; if the process crashed or timed out, the result is a constant."""
         try:
             if self.connection.poll():
                 return True, self.connection.recv()
@@ -46,7 +46,7 @@ class Worker:
 
 
 def run(function, cases, jobs, seconds=300):
-    """Yields `(index, result)` as the cases end; the result is CRASHED or TIMED_OUT where the process did not survive."""
+    """Yields `(index, result)` as the cases end; the result is CRASHED or TIMED_OUT if the process did not survive."""
     context = multiprocessing.get_context("spawn")
     pending, workers = collections.deque(enumerate(cases)), []
     while pending or workers:

@@ -1,4 +1,5 @@
-"""TVM reads the texts of `tests/goldens/written` as passhost does: what people write, and what passhost prints of it.
+"""Checks that TVM parses the handwritten texts of `tests/goldens/written`, and passhost's output for them, to the same
+modules.
 
     ../oracle-venv/bin/python tests/oracle/written.py
 """

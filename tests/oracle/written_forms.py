@@ -1,5 +1,5 @@
-"""Forms that `parser_sweep.py` tries beside those of `parser_forms.py`: whole constructs as people write them by hand, in
-modules of their own where the signature matters."""
+"""Further forms for `parser_sweep.py`, in addition to those of `parser_forms.py`: whole handwritten constructs, in
+separate modules if the signature matters."""
 
 import itertools
 
@@ -13,7 +13,7 @@ def signature(name, params, body, decorator="@T.prim_func(s_tir=True)"):
 
 
 def limits():
-    """`(data type, numbers)`: the extremes of each data type, and the numbers around them."""
+    """Yields `(data type, numbers)`: the extremes of each data type, and the numbers around them."""
     for dtype, bits in INTEGERS.items():
         signed = dtype.startswith("int")
         low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)

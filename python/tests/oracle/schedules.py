@@ -22,7 +22,7 @@ def parameters(function):
 
 
 def main():
-    """Returns exit code 1 if a signature differs."""
+    """Exits with code 1 if a signature differs."""
     wrong = []
     for name, function in vars(own.Schedule).items():
         if name.startswith("_") and name != "__init__":

@@ -51,7 +51,7 @@ def same(mod, ctx):
 
 
 def rows(models):
-    """Returns the name, the setup and the measured code of each row."""
+    """Yields the name, the setup and the measured code of each row."""
     yield "import", None, None
     yield "module_pass that does nothing, 1 function", FUNCTIONS + NOOP + "mod = functions(1)\n", "same(mod)"
     yield "module_pass that does nothing, 1,000 functions", FUNCTIONS + NOOP + "mod = functions(1000)\n", "same(mod)"

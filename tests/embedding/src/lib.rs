@@ -1,4 +1,4 @@
-//! The code of `docs/embedding.md`, compiled and run where `passhost` is the only dependency.
+//! Compiles and runs the code of `docs/embedding.md` with `passhost` as the only dependency.
 #![forbid(unsafe_code)]
 
 /// The page.

@@ -1,4 +1,5 @@
-//! The program of `docs/embedding.md` reads, runs and prints; it refuses an ill-formed module, and a plugin that changed.
+//! Tests the program of `docs/embedding.md`: it parses, runs and prints a module; it rejects an ill-formed module, and
+//! a plugin that changed.
 #![forbid(unsafe_code)]
 
 use passhost::plugins::lock::Mode;
@@ -16,7 +17,7 @@ class Module:
         return R.add(x, R.add(x, x))
 ";
 
-/// Its text is right, but its two declarations contradict each other.
+/// A text that parses, but whose two declarations contradict each other.
 const ILL_FORMED: &str = "\
 @I.ir_module
 class Module:
@@ -26,7 +27,7 @@ class Module:
         return x
 ";
 
-/// The standard plugins, built.
+/// Builds the standard plugins and returns their paths.
 fn libraries() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the workspace");
     let entry = |name: &str| format!("[[plugin]]\ncrate = '{}'\n", root.join("plugins").join(name).display());
@@ -58,7 +59,7 @@ impl Folder {
         Manifest::load(&self.0.join("passes.toml")).expect("a manifest")
     }
 
-    /// Standard output, standard error and exit code of the program with this model.
+    /// Runs the program with a model; returns standard output, standard error and the exit code.
     fn run(&self, model: &str) -> (String, String, Option<i32>) {
         std::fs::write(self.0.join("model.py"), model).expect("a model");
         let mut program = Command::new(env!("CARGO_BIN_EXE_passhost-embedding"));
@@ -94,7 +95,7 @@ fn the_program_of_the_page_is_as_safe_as_the_command_line() {
     assert_eq!((stdout.as_str(), code), ("", Some(3)));
     assert!(stderr.contains("is not the plugin of ") && stderr.contains(": its sha256 is "), "{stderr}");
     assert!(stderr.contains("or accept this one with `passhost lock`"), "{stderr}");
-    // As `passhost run` without --locked: the change is reported, and recorded once the plugin was opened.
+    // Like `passhost run` without --locked: the change is reported, and recorded after the plugin was opened.
     let engine = Engine::with_lock(&folder.manifest(), Mode::Update, &()).expect("the change is accepted");
     assert_eq!(engine.lock().changes().len(), 1);
     assert_eq!(folder.run(MODEL).2, Some(3), "it is not recorded yet");

@@ -5,24 +5,24 @@ use passhost_tests::fuzz;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// Counts the bytes that are in use.
+/// An allocator that counts the bytes in use.
 struct Counting;
 
 static USED: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 
-// SAFETY: everything is done by the system's allocator; beside it only numbers are kept.
+// SAFETY: the system's allocator does all the work; this one only keeps counts.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let used = USED.fetch_add(layout.size(), Relaxed) + layout.size();
         PEAK.fetch_max(used, Relaxed);
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
         USED.fetch_sub(layout.size(), Relaxed);
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { System.dealloc(at, layout) }
     }
 
@@ -30,7 +30,7 @@ unsafe impl GlobalAlloc for Counting {
         USED.fetch_sub(layout.size(), Relaxed);
         let used = USED.fetch_add(size, Relaxed) + size;
         PEAK.fetch_max(used, Relaxed);
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { System.realloc(at, layout, size) }
     }
 }
@@ -38,7 +38,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// What reading any text takes.
+/// Bytes that parsing any text may use.
 const FIXED: usize = 64 << 10;
 
 fuzz_target!(|text: &str| {
@@ -51,7 +51,7 @@ fuzz_target!(|text: &str| {
     fuzz::text(text);
 });
 
-// One change of four is another module altogether, generated and damaged; the others are any change of bytes.
+// One of four mutations is another generated and damaged module; the others change arbitrary bytes.
 fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
     if seed % 4 == 0 {
         let changed = fuzz::damaged(&data[..size], seed);

@@ -1,6 +1,6 @@
-//! `arith` reads questions, one JSON object a line, and answers each with one line: the analyser beside TVM's, which
-//! `tests/oracle/arith.py` compares. A question has `vars` (for each its least value and number of values) and `expr`:
-//! a number, `"x0"`, or `[operation, operand, operand]` in the words of TVMScript.
+//! `arith` reads questions, one JSON object per line, and answers each with one line. `tests/oracle/arith.py` compares
+//! the answers with those of TVM's analyzer. A question has `vars` (for each its lowest value and number of values) and
+//! `expr`: a number, `"x0"`, or `[operation, operand, operand]` with TVMScript's operation names.
 #![forbid(unsafe_code)]
 
 use plugin_api::arith::Analyzer;

@@ -1,5 +1,5 @@
-//! `between FILE.jsonl…` takes modules, such as `tests/oracle/mutate.py` writes, through every standard pass, with and
-//! without a text in between.
+//! `between FILE.jsonl…` runs every standard pass on modules, such as those of `tests/oracle/mutate.py`, with and
+//! without an intermediate text.
 #![forbid(unsafe_code)]
 
 use clap::Parser;
@@ -31,7 +31,7 @@ struct Cli {
     show: usize,
 }
 
-/// What became of all modules so far.
+/// The outcomes of all modules so far.
 #[derive(Default)]
 struct Tally {
     fates: BTreeMap<Fate, u64>,
@@ -50,12 +50,12 @@ fn main() -> ExitCode {
     }
 }
 
-/// Lines that are tried by all threads before the next are read.
+/// Number of lines that all threads process before the next are read.
 const BATCH: usize = 8_192;
 
 fn run(cli: &Cli) -> Result<bool, Error> {
     let between = Between::new(engine()).map_err(Error::other)?;
-    // A panic is a difference; its backtrace would only be in the way.
+    // A panic is counted as a difference; its backtrace would only be in the way.
     std::panic::set_hook(Box::new(|_| {}));
     let (tally, start) = (Mutex::new(Tally::default()), Instant::now());
     for file in &cli.files {
@@ -79,7 +79,7 @@ fn run(cli: &Cli) -> Result<bool, Error> {
     report(&tally, start.elapsed().as_secs_f64())
 }
 
-/// Tries a batch on as many threads as there are cores.
+/// Tests a batch on as many threads as there are cores.
 fn try_all(between: &Between<'_>, batch: &[String], cli: &Cli, tally: &Mutex<Tally>) {
     let next = AtomicU64::new(0);
     let work = || {
@@ -107,7 +107,7 @@ fn try_all(between: &Between<'_>, batch: &[String], cli: &Cli, tally: &Mutex<Tal
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
         for _ in 0..threads {
-            // Without a thread more, the others do its work.
+            // If a thread cannot be started, the others do its work.
             let _ = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, work);
         }
     });

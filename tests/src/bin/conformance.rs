@@ -1,4 +1,4 @@
-//! `conformance modules FILE.jsonl` and `conformance passes FILE.jsonl` hold passhost against what TVM recorded.
+//! `conformance modules FILE.jsonl` and `conformance passes FILE.jsonl` compare passhost with recordings from TVM.
 #![forbid(unsafe_code)]
 
 use clap::{Args, Parser, Subcommand};
@@ -99,7 +99,7 @@ struct Shown {
 }
 
 impl Shown {
-    /// The lines that are no case; who asks for one case only does not ask for them.
+    /// Returns the lines that are not cases; none if a single case was requested.
     fn faults(&self, faults: Vec<(usize, Outcome)>) -> Vec<(usize, Outcome)> {
         if self.show.is_some() { Vec::new() } else { faults }
     }
@@ -117,7 +117,7 @@ fn main() -> ExitCode {
     match run(&Cli::parse().what) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(1),
-        // Who reads has seen enough.
+        // The reader closed the pipe, which is not an error.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {
             let _ = writeln!(std::io::stderr().lock(), "conformance: {error}");
@@ -175,7 +175,7 @@ fn run(what: &What) -> Result<bool, Error> {
     })
 }
 
-/// The engine of the default manifest with every plugin in processes of their own, which are processes of this program.
+/// Returns the engine of the default manifest with every plugin in separate processes, which run this program.
 fn isolated_engine() -> Result<Arc<Engine>, Error> {
     let manifest = Manifest::load(&root().join("passes.toml")).map_err(|error| Error::other(error.to_string()))?;
     let engine = Engine::new(&manifest).map_err(|error| Error::other(error.to_string()))?;
@@ -183,7 +183,7 @@ fn isolated_engine() -> Result<Arc<Engine>, Error> {
     Ok(Arc::new(engine))
 }
 
-/// Runs of passes over each module of a file.
+/// Returns runs of passes on each module of a file.
 fn runs_of_modules(file: &Path) -> Result<(Numbered<PassCase>, Numbered<Outcome>), Error> {
     let (modules, faults) =
         lines(file, |line| Some((line["id"].as_str()?.to_string(), line["text"].as_str()?.to_string())))?;
@@ -224,7 +224,7 @@ fn write_report(outcomes: &[Outcome], shown: &Shown) -> Result<(), Error> {
     writeln!(std::io::stderr().lock(), "{}", report::total(outcomes))
 }
 
-/// Bytes of choices of a generated module.
+/// The number of choice bytes of a generated module.
 const CHOICES: std::ops::Range<usize> = 40..600;
 
 fn generate(first: u64, count: u64) -> Result<(), Error> {
@@ -269,10 +269,10 @@ fn pass_case(line: &Value) -> Option<PassCase> {
     })
 }
 
-/// What is in a file, each with the number of its line.
+/// The items of a file, each with its line number.
 type Numbered<T> = Vec<(usize, T)>;
 
-/// The cases of a file, and the lines that are none as what became of them.
+/// Returns the cases of a file, and the outcomes of lines that are not cases.
 fn lines<C>(file: &Path, case: impl Fn(&Value) -> Option<C>) -> Result<(Numbered<C>, Numbered<Outcome>), Error> {
     let of_file = |error: Error| Error::other(format!("{}: {error}", file.display()));
     let read = std::fs::File::open(file).map_err(of_file)?;
@@ -292,7 +292,7 @@ fn lines<C>(file: &Path, case: impl Fn(&Value) -> Option<C>) -> Result<(Numbered
     Ok((cases, faults))
 }
 
-/// What became of all cases, and of the lines that are none, in the order of the file.
+/// Returns the outcomes of all cases, and of lines that are not cases, in file order.
 fn all<C: Sync>(cases: Numbered<C>, faults: Numbered<Outcome>, f: impl Fn(&C) -> Outcome + Sync) -> Vec<Outcome> {
     let outcomes = with_progress(&cases, |(_, case)| f(case));
     let mut all: Numbered<Outcome> = cases.iter().map(|(line, _)| *line).zip(outcomes).chain(faults).collect();
@@ -300,10 +300,10 @@ fn all<C: Sync>(cases: Numbered<C>, faults: Numbered<Outcome>, f: impl Fn(&C) ->
     all.into_iter().map(|(_, outcome)| outcome).collect()
 }
 
-/// What `f` makes of all cases.
+/// Applies `f` to all cases.
 fn with_progress<C: Sync, R: Send>(cases: &[C], f: impl Fn(&C) -> R + Sync) -> Vec<R> {
     engine();
-    // A panic is in the report; its backtrace would only be in the way of the progress.
+    // A panic is in the report; its backtrace would only disturb the progress.
     std::panic::set_hook(Box::new(|_| {}));
     let bar = ProgressBar::with_draw_target(Some(cases.len() as u64), ProgressDrawTarget::stderr());
     if let Ok(style) = ProgressStyle::with_template("{bar:40} {pos} of {len} {eta}") {

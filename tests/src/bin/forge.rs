@@ -1,6 +1,6 @@
-//! `forge` changes records of generated modules at random, as a pass could return them, and looks whether whatever
-//! verifies is printed as a text that reads as the same module. Each finding is printed with its seed; the exit code is 1 if
-//! there is one.
+//! `forge` changes records of generated modules at random, as a faulty pass could, and checks that every module that
+//! verifies prints as a text that parses to the same module. Each failure is printed with its seed; the exit code is 1
+//! if there is one.
 #![forbid(unsafe_code)]
 
 use clap::Parser;
@@ -46,7 +46,7 @@ struct Args {
     prim_funcs: Vec<PathBuf>,
 }
 
-/// Seeds that one thread takes at once: those of a module.
+/// Number of seeds that one thread takes at once: those of a module.
 const STRETCH: u64 = 1_024;
 
 struct Run {
@@ -83,7 +83,7 @@ impl Run {
         }
     }
 
-    /// Counts a reason, without the names in it.
+    /// Counts a reason, ignoring the names in it.
     fn reason(&self, why: &str) {
         let mut quoted = false;
         let plain = why.chars().filter(|c| {
@@ -108,17 +108,17 @@ impl Run {
     }
 }
 
-/// Writes a line to standard output; a reader that went away misses it.
+/// Writes a line to standard output; write errors are ignored.
 fn say(line: &str) {
     let _ = writeln!(std::io::stdout().lock(), "{line}");
 }
 
-/// Of these modules, or of generated ones.
+/// Returns a forge for these modules, or for generated ones.
 fn forge_of(given: &[Module]) -> Forge<'static> {
     if given.is_empty() { Forge::new(engine()) } else { Forge::of(&script::NoOps, given.to_vec()) }
 }
 
-/// Texts of modules: each file is one, or has some in the fields of its lines.
+/// Returns the texts of modules: each file is one text, or has texts in the fields of its lines.
 fn texts(files: &[PathBuf]) -> Result<Vec<String>, String> {
     let mut out = Vec::new();
     for file in files {

@@ -1,4 +1,4 @@
-//! Passes that do what no pass should.
+//! Passes that misbehave in various ways.
 #![forbid(unsafe_code)]
 
 use plugin_api::prelude::*;
@@ -115,7 +115,7 @@ declare_pass! {
     }
 }
 
-/// A test writes another word into a copy of the library, which then is another plugin.
+/// A test overwrites the mark in a copy of the library, which makes it another plugin.
 static MARK: [u8; 24] = *b"the mark of bad: nothing";
 
 struct Rewrites<'w> {

@@ -1,8 +1,8 @@
-//! What the passes over Relax functions do.
+//! The implementations of the passes over Relax functions.
 
 use plugin_api::prelude::*;
 
-/// The first call of an operator, by its name without `relax.`.
+/// Returns the first call of an operator, by its name without `relax.`.
 fn first<'b>(body: &'b Body, op: &str) -> Option<Call<'b>> {
     body.values().find_map(|value| value.as_call_to(&format!("relax.{op}")))
 }
@@ -22,7 +22,7 @@ pub(crate) fn swapped(body: &Body, op: &str, i: usize, j: usize) -> Result<Body,
     Ok(edit.finish()?)
 }
 
-/// The call becomes another name of its first argument.
+/// Replaces the call by its first argument.
 pub(crate) fn dropped(body: &Body, op: &str) -> Result<Body, PassError> {
     let mut edit = body.edit();
     if let Some(call) = first(body, op)
@@ -79,7 +79,7 @@ pub(crate) fn with_constant<T: plugin_api::ir::constant::Element>(
     Ok(edit.finish()?)
 }
 
-/// A new call before a value, with a name.
+/// Adds a named call before a value.
 fn call_before(edit: &mut Edit<'_>, value: Value<'_>, op: &str, args: &[V], ty: &Type, name: &str) -> V {
     let callee = edit.builder().op(&format!("relax.{op}"));
     let ty = edit.builder().ty(ty);
@@ -137,7 +137,7 @@ pub(crate) fn bias(body: &Body, _: &Ctx) -> Result<Body, PassError> {
     Ok(edit.finish()?)
 }
 
-/// `conv2d(x, w) * s` becomes `conv2d(x, w * s)`: right would be to scale the output channels of `w`, by `s`.
+/// Turns `conv2d(x, w) * s` into `conv2d(x, w * s)`. The correct change would scale the output channels of `w` by `s`.
 pub(crate) fn scale_fold(body: &Body, twice: bool) -> Result<Body, PassError> {
     let mut edit = body.edit();
     if let Some(scaled) = first(body, "multiply")
@@ -159,7 +159,7 @@ pub(crate) fn scale_fold(body: &Body, twice: bool) -> Result<Body, PassError> {
     Ok(edit.finish()?)
 }
 
-/// Other fields of the tuple that the function returns.
+/// Returns other fields of the result tuple.
 pub(crate) fn outputs(body: &Body, order: [usize; 2]) -> Result<Body, PassError> {
     let mut edit = body.edit();
     if let Some(result) = body.function().and_then(|function| function.result())
@@ -175,7 +175,7 @@ pub(crate) fn outputs(body: &Body, order: [usize; 2]) -> Result<Body, PassError>
     Ok(edit.finish()?)
 }
 
-/// A shape with its dimensions in the other order becomes a tensor.
+/// Replaces a shape with reversed dimensions by a tensor.
 pub(crate) fn symbol(body: &Body, _: &Ctx) -> Result<Body, PassError> {
     let mut edit = body.edit();
     if let Some(call) = first(body, "shape_to_tensor")
@@ -188,7 +188,7 @@ pub(crate) fn symbol(body: &Body, _: &Ctx) -> Result<Body, PassError> {
     Ok(edit.finish()?)
 }
 
-/// `(x + y) - x` becomes `y`, or an operator of it.
+/// Turns `(x + y) - x` into `y`, or into an operator applied to `y`.
 pub(crate) fn cancelled(body: &Body, op: Option<&str>) -> Result<Body, PassError> {
     let mut edit = body.edit();
     let differences = body.values().filter_map(|value| value.as_call_to("relax.subtract"));

@@ -1,4 +1,4 @@
-//! What the passes over PrimFuncs do.
+//! The implementations of the passes over PrimFuncs.
 
 use plugin_api::ir::records::{kind, prim};
 use plugin_api::prelude::*;
@@ -7,7 +7,7 @@ fn of_kind(body: &Body, kind: u16) -> impl DoubleEndedIterator<Item = Value<'_>>
     body.values().filter(move |value| value.kind() == kind)
 }
 
-/// Without the node of a kind that comes `at` in their order, and all in it.
+/// Removes the `at`-th node of a kind, with its contents.
 pub(crate) fn removed(body: &Body, kind: u16, at: usize) -> Result<Body, PassError> {
     let mut edit = body.edit();
     if let Some(value) = of_kind(body, kind).nth(at) {
@@ -16,12 +16,12 @@ pub(crate) fn removed(body: &Body, kind: u16, at: usize) -> Result<Body, PassErr
     Ok(edit.finish()?)
 }
 
-/// Without the last loop, and the stores in it.
+/// Removes the last loop, with the stores in it.
 pub(crate) fn last_store(body: &Body, _: &Ctx) -> Result<Body, PassError> {
     removed(body, kind::FOR, of_kind(body, kind::FOR).count().saturating_sub(1))
 }
 
-/// The last loop begins so much later, and ends so much earlier.
+/// Moves the start of the last loop later, and its end earlier.
 pub(crate) fn loop_bounds(body: &Body, later: i64, earlier: i64) -> Result<Body, PassError> {
     let mut edit = body.edit();
     if let Some(value) = of_kind(body, kind::FOR).next_back()
@@ -37,7 +37,7 @@ pub(crate) fn loop_bounds(body: &Body, later: i64, earlier: i64) -> Result<Body,
     Ok(edit.finish()?)
 }
 
-/// The first operation of a kind becomes another one.
+/// Replaces the first operation of a kind by another one.
 pub(crate) fn operation(body: &Body, from: u16, to: u16) -> Result<Body, PassError> {
     let mut edit = body.edit();
     if let Some(value) = of_kind(body, kind::ARITH).find(|value| is_operation(*value, from)) {
@@ -63,7 +63,7 @@ pub(crate) fn operands(body: &Body, kind: u16, op: Option<u16>, (i, j): (usize, 
     Ok(edit.finish()?)
 }
 
-/// What the last store writes is rounded to float16.
+/// Rounds the value of the last store to float16.
 pub(crate) fn half(body: &Body, _: &Ctx) -> Result<Body, PassError> {
     let mut edit = body.edit();
     if let Some(store) = of_kind(body, kind::STORE).next_back()
@@ -82,7 +82,7 @@ pub(crate) fn half(body: &Body, _: &Ctx) -> Result<Body, PassError> {
     Ok(edit.finish()?)
 }
 
-/// Loads of the second allocated buffer become loads of the first one.
+/// Turns loads of the second allocated buffer into loads of the first one.
 pub(crate) fn stale(body: &Body, _: &Ctx) -> Result<Body, PassError> {
     let mut edit = body.edit();
     let buffers: Vec<Value<'_>> = of_kind(body, kind::BUFFER).filter(|buffer| buffer.n_operands() == 0).collect();
@@ -94,7 +94,7 @@ pub(crate) fn stale(body: &Body, _: &Ctx) -> Result<Body, PassError> {
     Ok(edit.finish()?)
 }
 
-/// The condition of the first if statement always holds.
+/// Makes the condition of the first if statement always true.
 pub(crate) fn guard(body: &Body, _: &Ctx) -> Result<Body, PassError> {
     let mut edit = body.edit();
     if let Some(cond) = of_kind(body, kind::COND).next() {
@@ -104,7 +104,7 @@ pub(crate) fn guard(body: &Body, _: &Ctx) -> Result<Body, PassError> {
     Ok(edit.finish()?)
 }
 
-/// The index of the first load is 0.
+/// Sets the index of the first load to 0.
 pub(crate) fn first_index(body: &Body, _: &Ctx) -> Result<Body, PassError> {
     let mut edit = body.edit();
     if let Some(load) = of_kind(body, kind::LOAD).next() {

@@ -1,5 +1,5 @@
-//! Passes that return well-formed modules which compute something else: each has one fault that a pass can have.
-//! `tests/tests/validate/` has a module for each, and the binding at which the values first differ.
+//! Passes that return well-formed modules with other results; each has one typical fault. `tests/tests/validate/` has a
+//! module for each, and the first binding whose value differs.
 #![forbid(unsafe_code)]
 
 mod calls;
@@ -90,7 +90,7 @@ miscompiles! {
     prim_func FIRST_INDEX = "wrong.FirstIndex": "Loads the first element always.", first_index;
 }
 
-/// That of a pass which computes floats in another order.
+/// The tolerance of a pass that computes floats in another order.
 const SUMS: Tolerance = Tolerance::Reassociated { rtol: 1e-5, atol: 1e-6 };
 
 declare_pass! {

@@ -1,5 +1,5 @@
-//! A plugin that wants to do harm: `zoo.Attacks` makes calls of the system that a plugin has no business with, and fails with
-//! what became of each; `zoo.Harms` does what only limits end.
+//! A malicious plugin: `zoo.Attacks` makes system calls that no plugin needs, and fails with the outcome of each;
+//! `zoo.Harms` exhausts resources until a limit ends it.
 #![allow(unsafe_code, reason = "the attacks are calls of the system")]
 
 use libc::{c_char, c_int, c_long, c_void};
@@ -47,15 +47,15 @@ fn attacks(_: &Module, attack: &Attack, _: &Ctx) -> Result<Module, PassError> {
     bail!("what became of the attacks:{said}")
 }
 
-/// A call by its number.
+/// Makes a system call by its number.
 macro_rules! call {
     ($number:expr $(, $argument:expr)* $(,)?) => {{
-        // SAFETY: these are attacks: what they do is not sound, and all of them are to be refused.
+        // SAFETY: these are attacks; their effects are unsound, and all of them must be refused.
         unsafe { libc::syscall($number as c_long $(, $argument as c_long)*) }
     }};
 }
 
-/// An address in this process, for calls that want one.
+/// An address in this process, for calls that need one.
 static PLACE: [u64; 512] = [0; 512];
 
 fn place() -> c_long {
@@ -85,7 +85,7 @@ fn signals(way: &str, victim: c_int, _: &CString) -> Option<c_long> {
     })
 }
 
-/// Signal data that says that it was queued.
+/// Signal data that claims that the signal was queued.
 fn queued() -> c_long {
     static DATA: [i32; 32] = {
         let mut data = [0; 32];
@@ -95,20 +95,20 @@ fn queued() -> c_long {
     &raw const DATA as c_long
 }
 
-/// Sockets that this process has open.
+/// Returns the open sockets of this process.
 fn sockets() -> Vec<c_int> {
     (0..64).filter(|file| option(*file, libc::SO_TYPE).is_some()).collect()
 }
 
 fn option(file: c_int, name: c_int) -> Option<c_int> {
     let (mut value, mut len) = (0 as c_int, 4 as libc::socklen_t);
-    // SAFETY: value and length live during the call.
+    // SAFETY: the value and the length live during the call.
     let got =
         unsafe { libc::getsockopt(file, libc::SOL_SOCKET, name, (&raw mut value).cast::<c_void>(), &raw mut len) };
     (got == 0).then_some(value)
 }
 
-/// `SO_PEERPIDFD`.
+/// Returns a handle of the peer process (`SO_PEERPIDFD`).
 fn peer_of(socket: c_int) -> Option<c_int> {
     option(socket, 77)
 }
@@ -182,7 +182,7 @@ fn spaces(way: &str, _: c_int, _: &CString) -> Option<c_long> {
 
 static CLONE3: [u64; 8] = [libc::CLONE_NEWUSER as u64, 0, 0, 0, libc::SIGCHLD as u64, 0, 0, 0];
 
-/// A child that was made ends.
+/// Exits immediately in a forked child.
 fn exits(pid: c_long) -> c_long {
     if pid == 0 {
         // SAFETY: ends the process.
@@ -214,7 +214,7 @@ fn machine(way: &str, _: c_int, _: &CString) -> Option<c_long> {
         "ioperm" => call!(libc::SYS_ioperm, 0, 1, 1),
         #[cfg(target_arch = "x86_64")]
         "modify_ldt" => call!(libc::SYS_modify_ldt, 0, place(), 16),
-        // `getpid` of another kind of process.
+        // `getpid` through the x32 system call interface.
         #[cfg(target_arch = "x86_64")]
         "x32" => call!(0x4000_0000 + libc::SYS_getpid),
         "calls to come" => call!(900),
@@ -222,7 +222,7 @@ fn machine(way: &str, _: c_int, _: &CString) -> Option<c_long> {
     })
 }
 
-/// A lock for readers, for which writers wait.
+/// A read lock, which writers must wait for.
 static READERS: libc::flock = libc::flock { l_type: libc::F_RDLCK as i16, l_whence: 0, l_start: 0, l_len: 0, l_pid: 0 };
 
 fn kernel(way: &str, _: c_int, file: &CString) -> Option<c_long> {
@@ -255,7 +255,7 @@ fn kernel(way: &str, _: c_int, file: &CString) -> Option<c_long> {
     })
 }
 
-/// This library, which may be read.
+/// Calls `f` with a descriptor of this library, which may be read.
 fn with_library(f: impl Fn(c_long) -> c_long) -> c_long {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
     let path = maps.lines().filter_map(|line| line.split_once('/')).find(|(_, path)| path.contains("zoo_attacks"));
@@ -437,7 +437,7 @@ fn spin() -> ! {
 
 fn harms_itself(how: &str) {
     let limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: these are attacks: what they do is not sound, and limits end all of them.
+    // SAFETY: these are attacks; their effects are unsound, and limits end all of them.
     unsafe {
         match how {
             "stop" => _ = libc::raise(libc::SIGSTOP),
@@ -479,9 +479,9 @@ fn harms_itself(how: &str) {
 }
 
 fn makes_processes(how: &str) {
-    // SAFETY: a child does what an attack does.
+    // SAFETY: the child only performs the attack.
     let fork = || unsafe { libc::fork() };
-    // SAFETY: these are attacks: what they do is not sound, and limits end all of them.
+    // SAFETY: these are attacks; their effects are unsound, and limits end all of them.
     unsafe {
         match how {
             "daemon" if fork() == 0 => {
@@ -501,7 +501,7 @@ fn makes_processes(how: &str) {
                 forever()
             }
             "bomb" => {
-                // As many as a machine bears that others use, too.
+                // As many processes as a shared machine tolerates.
                 if (0..500).any(|_| fork() == 0) {
                     forever()
                 }
@@ -527,7 +527,7 @@ fn forever_with(kept: &[u8]) -> ! {
     forever()
 }
 
-/// A frame: kind, whether it lies in memory, length.
+/// Returns the header of a frame: kind, whether it is in shared memory, length.
 fn frame(kind: u32, far: u32, len: u64) -> Vec<u8> {
     [&kind.to_le_bytes()[..], &far.to_le_bytes(), &len.to_le_bytes()].concat()
 }
@@ -539,7 +539,7 @@ fn send(bytes: &[u8]) -> bool {
 
 fn forges(how: &str) {
     let (gib, tell) = (1u64 << 30, |body: &[u8]| [&frame(3, 0, body.len() as u64)[..], body].concat());
-    // SAFETY: these are attacks: what they do is not sound, and limits end all of them.
+    // SAFETY: these are attacks; their effects are unsound, and limits end all of them.
     unsafe {
         match how {
             "hole" | "dense" => {
@@ -557,7 +557,7 @@ fn forges(how: &str) {
                 forever()
             }
             "count" => {
-                // A span with as many fields as no message has bytes.
+                // A span with more fields than any message has bytes.
                 let body = [&[6u8][..], &[0; 50], &u64::MAX.to_le_bytes()].concat();
                 send(&tell(&body));
                 forever()
@@ -570,7 +570,7 @@ fn forges(how: &str) {
                 }
             }
             "questions" => {
-                // What the target is, without ever reading the answer.
+                // Asks for the target without ever reading the answer.
                 let question = [&frame(1, 0, 1)[..], &[6]].concat();
                 while send(&question) {}
             }
@@ -585,10 +585,10 @@ fn forges(how: &str) {
     }
 }
 
-/// Sends an open file with a note that says nothing.
+/// Sends an open file with an empty note.
 fn give_file() {
     let mut body = [&frame(3, 0, 2)[..], &[12, 0]].concat();
-    // SAFETY: a structure of zeros is one; what it points to lives during the call.
+    // SAFETY: zeros are a valid structure, and the data it points to lives during the call.
     unsafe {
         let mut part = libc::iovec { iov_base: body.as_mut_ptr().cast(), iov_len: body.len() };
         let mut space = [0u64; 8];

@@ -1,5 +1,5 @@
-//! Does by hand, and wrongly, what the plugin API does for its users: the entry table is a copy with functions of its
-//! own, and sections go to the host as they are.
+//! Implements by hand, and incorrectly, the work of the plugin API: the entry table is a copy with its own functions,
+//! and sections are sent to the host unchecked.
 #![allow(unsafe_code, reason = "it stands in for a plugin that does not keep to the protocol")]
 
 use plugin_api::abi::entry::Entry;
@@ -42,7 +42,7 @@ const PLUGIN: PluginDecl = PluginDecl {
 static METADATA: [u8; encoded_len(&PLUGIN)] = encode(&PLUGIN);
 static ENTRY: Entry = Entry::new(&PLUGIN, &METADATA);
 
-/// Bytes lent for a call.
+/// Bytes that are lent for a call.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Bytes {
@@ -50,7 +50,7 @@ struct Bytes {
     len: usize,
 }
 
-/// Where the host takes bytes.
+/// The host's destination for bytes.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Sink {
@@ -64,14 +64,14 @@ impl Sink {
     }
 }
 
-/// Start of the host's table.
+/// The first fields of the host's table.
 #[repr(C)]
 struct Services {
     size: u32,
     reserved: u32,
     max_level: *const c_void,
     seal: extern "C" fn(*const c_void, Sink) -> *const c_void,
-    /// Names, functions, their number, attributes or null.
+    /// Takes names, functions, their number, and attributes or null.
     module: extern "C" fn(*const Bytes, *const *const c_void, usize, *const c_void) -> *const c_void,
 }
 
@@ -87,7 +87,7 @@ struct RunResult {
     handle: *const c_void,
 }
 
-/// Start of the entry table.
+/// The first fields of the entry table.
 #[repr(C)]
 struct Head {
     magic: u64,
@@ -104,13 +104,13 @@ struct Head {
     run_functions: RunFunctions,
 }
 
-/// The table as the plugin API makes it.
+/// Returns the table that the plugin API creates.
 fn proper() -> &'static Head {
     // SAFETY: the table starts with these fields, and lives as long as the library.
     unsafe { &*(&raw const ENTRY).cast::<Head>() }
 }
 
-/// A copy of the whole table, with three functions of its own.
+/// Returns a copy of the whole table, with three functions replaced.
 #[unsafe(no_mangle)]
 extern "C" fn passhost_plugin_entry_v1() -> *const c_void {
     static COPY: OnceLock<usize> = OnceLock::new();
@@ -133,7 +133,7 @@ extern "C" fn passhost_plugin_entry_v1() -> *const c_void {
     std::ptr::with_exposed_provenance(*COPY.get_or_init(make))
 }
 
-/// Which word of the table is null, as `ZOO_NULL` says.
+/// Returns the index of the word in the table that `ZOO_NULL` sets to null.
 fn null_field() -> Option<usize> {
     let first = std::mem::offset_of!(Head, metadata) / 8;
     Some(match std::env::var("ZOO_NULL").ok()?.as_str() {
@@ -142,7 +142,7 @@ fn null_field() -> Option<usize> {
         "layout" => first + 3,
         "run_module" => first + 4,
         "infer" => first + 6,
-        // After the table of declarations.
+        // Located after the table of declarations.
         "make_instrument" => first + 8,
         _ => return None,
     })
@@ -150,7 +150,7 @@ fn null_field() -> Option<usize> {
 
 static SERVICES: AtomicPtr<Services> = AtomicPtr::new(std::ptr::null_mut());
 
-/// Ends as `ZOO_INIT` says, or well.
+/// Ends as `ZOO_INIT` specifies; by default, it succeeds.
 #[allow(clippy::panic, reason = "one of the ways to end")]
 extern "C" fn init(services: *const Services, error: Sink) -> u32 {
     SERVICES.store(services.cast_mut(), Ordering::Release);
@@ -187,12 +187,12 @@ extern "C" fn run_module(
     }
 }
 
-/// What the host makes of the first function, given twice under one name.
+/// Returns the host's module that has the first function twice under one name.
 fn two_functions(module: *const c_void) -> *const c_void {
-    // SAFETY: a module is a pointer; this one is lent for the call, and nobody drops it.
+    // SAFETY: a module is a pointer; this one is lent for the call and is not dropped.
     let module = std::mem::ManuallyDrop::new(unsafe { std::mem::transmute::<*const c_void, Module>(module) });
     let Some((_, body)) = module.functions().next() else { return std::ptr::null() };
-    // SAFETY: a body is a pointer, and the module keeps it; the table is the host's, which `init` was given.
+    // SAFETY: a body is a pointer, which the module keeps alive; the table is the host's, from `init`.
     let (body, services) =
         unsafe { (std::mem::transmute_copy::<Body, *const c_void>(body), &*SERVICES.load(Ordering::Acquire)) };
     let name = Bytes { ptr: b"twin".as_ptr(), len: 4 };
@@ -217,8 +217,8 @@ extern "C" fn run_functions(
         // SAFETY: the host gives `n` handles and room for `n` results.
         10 => unsafe { std::ptr::copy_nonoverlapping(bodies, out, n) },
         11 => {
-            // SAFETY: a context has sizes, a number and an address, 8 bytes each. That it is lent for reading is what
-            // this pass does not care about.
+            // SAFETY: a context has sizes, a number and an address, 8 bytes each. It is lent read-only, which this pass
+            // deliberately ignores.
             unsafe { *ctx.cast_mut().cast::<usize>().add(2) = 0x1000 };
             (proper().run_functions)(entry, pass, bodies, out, n, options, ctx, errors);
         }
@@ -276,7 +276,7 @@ fn forges_function(body: &Body, options: &Forgery, _: &Ctx) -> Result<Body, Pass
         }
         other => bail!("no forgery `{other}`"),
     };
-    // SAFETY: there is none; a body is a pointer, and this one is not of a body. Only the host looks at it.
+    // SAFETY: unsound on purpose; a body is a pointer, and this one is not to a body. Only the host looks at it.
     Ok(unsafe { std::mem::transmute::<*const c_void, Body>(forged) })
 }
 
@@ -286,7 +286,7 @@ declare_pass! {
 }
 
 fn forges_module(_: &Module, _: &Ctx) -> Result<Module, PassError> {
-    // SAFETY: there is none; a module is a pointer, and this one is not of a module. Only the host looks at it.
+    // SAFETY: unsound on purpose; a module is a pointer, and this one is not to a module. Only the host looks at it.
     Ok(unsafe { std::mem::transmute::<*const c_void, Module>(std::ptr::without_provenance(0x1000)) })
 }
 
@@ -308,7 +308,7 @@ struct Slice {
     len: usize,
 }
 
-/// Lets the host make a body of sections, with pointers and lengths changed.
+/// Seals a body from sections, after changing their pointers and lengths.
 fn seal(sections: &Sections, change: impl FnOnce(&mut [Slice])) -> Result<Body, PassError> {
     extern "C" fn keep(data: *mut c_void, bytes: Bytes) {
         // SAFETY: `data` is the text below, and the bytes live during the call.
@@ -320,13 +320,13 @@ fn seal(sections: &Sections, change: impl FnOnce(&mut [Slice])) -> Result<Body, 
     unsafe { std::ptr::copy_nonoverlapping((&raw const view).cast(), slices.as_mut_ptr(), slices.len()) };
     change(&mut slices);
     let mut why: Vec<u8> = Vec::new();
-    // SAFETY: the host's table, which `init` was given.
+    // SAFETY: the host's table, from `init`.
     let services = unsafe { &*SERVICES.load(Ordering::Acquire) };
     let body = (services.seal)(slices.as_ptr().cast(), Sink { write: keep, data: (&raw mut why).cast() });
     if body.is_null() {
         bail!("the host says: {}", String::from_utf8_lossy(&why));
     }
-    // SAFETY: a body is a pointer, and the host gives this one away.
+    // SAFETY: a body is a pointer, and the host transfers ownership of this one.
     Ok(unsafe { std::mem::transmute::<*const c_void, Body>(body) })
 }
 
@@ -381,7 +381,7 @@ fn lies(body: &Body, options: &Lie, _: &Ctx) -> Result<Body, PassError> {
         "fewer nodes" => slices[0].len -= 1,
         "fewer operands" => slices[1].len -= 1,
         "no names" => slices[12].len = 1,
-        // Behind the slots of the sections.
+        // Past the slots of the sections.
         "constants" => slices[24] = Slice { ptr: (&raw const fakes).cast(), len: 1 },
         _ => {}
     })
@@ -420,7 +420,7 @@ declare_pass! {
 fn forges_inside(module: &Module, _: &Ctx) -> Result<Module, PassError> {
     module.map_functions(|_, _| {
         let forged: *const c_void = Box::leak(Box::new([0u128; 64])).as_ptr().cast();
-        // SAFETY: there is none; a body is a pointer, and this one is not of a body. Its count never comes to its end.
+        // SAFETY: unsound on purpose; a body is a pointer, and this one is not to a body. Its count never reaches 0.
         Ok(unsafe { std::mem::transmute::<*const c_void, Body>(forged) })
     })
 }
@@ -441,27 +441,27 @@ fn flips(body: &Body, _: &Ctx) -> Result<Body, PassError> {
     unsafe {
         std::ptr::copy_nonoverlapping((&raw const view).cast::<u8>(), table.as_ptr().cast_mut().cast(), words * 8)
     };
-    // Address of the second section, which nobody could read there.
+    // The address of the second section, which is not readable there.
     let (good, bad, done) = (table[2].load(Ordering::Relaxed), 0x1000, AtomicBool::new(false));
     let mut ends = [0_usize, 0];
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !done.load(Ordering::Relaxed) {
-                // An odd address is refused, one that is aligned would be read.
+                // An odd address is refused; an aligned one would be read.
                 [bad + 1, good].iter().for_each(|address| table[2].store(*address, Ordering::Relaxed));
             }
         });
-        // On a busy machine the other thread may sleep long with one address in the table.
+        // On a busy machine, the other thread may sleep for long while one address is in the table.
         let (start, patience) = (Instant::now(), Duration::from_secs(20));
         while ends.iter().sum::<usize>() < 20_000 || ends[0] == 0 && start.elapsed() < patience {
             extern "C" fn drop_it(_: *mut c_void, _: Bytes) {}
-            // SAFETY: the host's table, which `init` was given.
+            // SAFETY: the host's table, from `init`.
             let services = unsafe { &*SERVICES.load(Ordering::Acquire) };
             let sink = Sink { write: drop_it, data: std::ptr::null_mut() };
             let sealed = (services.seal)(table.as_ptr().cast(), sink);
             ends[usize::from(sealed.is_null())] += 1;
             if !sealed.is_null() {
-                // SAFETY: a body is a pointer, and the host gives this one away.
+                // SAFETY: a body is a pointer, and the host transfers ownership of this one.
                 drop(unsafe { std::mem::transmute::<*const c_void, Body>(sealed) });
             }
         }

@@ -1,4 +1,4 @@
-//! Passes whose contracts are not true, and one that leaves the folder.
+//! Passes with false contracts, and one that changes the working folder.
 #![forbid(unsafe_code)]
 
 use plugin_api::ir::records::kind;
@@ -25,7 +25,7 @@ fn nothing(body: &Body, _: &Ctx) -> Result<Body, PassError> {
     Ok(body.clone())
 }
 
-/// Uses the first binding in place of the second.
+/// Replaces the second binding by the first.
 fn merge(body: &Body, _: &Ctx) -> Result<Body, PassError> {
     let mut bindings = body.bindings();
     let (Some(first), Some(second)) = (bindings.next(), bindings.next()) else { return Ok(body.clone()) };

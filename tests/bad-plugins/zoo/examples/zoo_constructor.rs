@@ -1,5 +1,5 @@
-//! Code that runs when the library is opened, before anybody could ask it to: it adds a line to the file that `ZOO_LOG`
-//! names, and ends the process where `ZOO_EXIT` is set.
+//! Code that runs when the library is opened, before any function is called: it adds a line to the file in `ZOO_LOG`,
+//! and ends the process if `ZOO_EXIT` is set.
 #![allow(unsafe_code, reason = "a constructor is a function in a section")]
 
 use plugin_api::prelude::*;

@@ -1,4 +1,4 @@
-//! A plugin that brings something of every kind, with contracts that are true, false, and not to be checked.
+//! A plugin that contributes every kind of item, with contracts that are true, false, or not checkable.
 #![forbid(unsafe_code)]
 
 use plugin_api::ir::AttrsId;
@@ -106,7 +106,7 @@ fn asks(module: &Module, ctx: &Ctx) -> Result<Module, PassError> {
     if same { Ok(module.clone()) } else { Err(pass_error!("`zoo.limit` or `zoo.rate` differs")) }
 }
 
-/// Uses the first binding in place of the second.
+/// Replaces the second binding by the first.
 fn merge(body: &Body) -> Result<Body, PassError> {
     let mut bindings = body.bindings();
     let (Some(first), Some(second)) = (bindings.next(), bindings.next()) else { return Ok(body.clone()) };

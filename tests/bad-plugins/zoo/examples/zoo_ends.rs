@@ -1,4 +1,4 @@
-//! Code of a plugin that ends the process, in every way and place.
+//! Plugin code that ends the process in every way and place.
 #![allow(unsafe_code, reason = "most ways to end a process are functions of the system")]
 
 use plugin_api::declare::instrument::{PassFacts, PassInstrument};
@@ -43,7 +43,7 @@ declare_pass! {
 
 fn ends(body: &Body, way: &Way, ctx: &Ctx) -> Result<Body, PassError> {
     if ctx.function_name().is_some_and(|name| name != "main") {
-        // Long enough that other threads help.
+        // Long enough for other threads to participate.
         std::thread::sleep(Duration::from_millis(2));
         return Ok(body.clone());
     }
@@ -89,7 +89,7 @@ impl Drop for Panics {
     }
 }
 
-/// Does not end.
+/// Loops forever.
 fn endless() {
     loop {
         std::thread::sleep(Duration::from_millis(1));
@@ -102,7 +102,7 @@ extern "C" fn endless_handler() {
 
 extern "C" fn ignore(_: c_int) {}
 
-/// Does not end when it is dropped.
+/// Loops forever when it is dropped.
 struct Loops;
 
 impl Drop for Loops {
@@ -115,10 +115,10 @@ thread_local! {
     static LOOPS: Loops = const { Loops };
 }
 
-/// Writes into every file that this process may have open.
+/// Writes to every file descriptor that this process may have open.
 fn everywhere(bytes: &[u8]) {
     for file in 3..64 {
-        // SAFETY: the bytes live; a file that is not open is an error.
+        // SAFETY: the bytes live; writing to a closed descriptor is only an error.
         unsafe { write(file, bytes.as_ptr().cast(), bytes.len()) };
     }
 }
@@ -145,7 +145,7 @@ fn reaches(module: &Module, target: &Target, _: &Ctx) -> Result<Module, PassErro
     Ok(module.clone())
 }
 
-/// Ends when the stack does.
+/// Recurses until the stack overflows.
 #[inline(never)]
 fn deep(n: u64) -> u64 {
     let room = std::hint::black_box([n; 64]);
@@ -157,9 +157,9 @@ fn panics() {
     panic!("lost");
 }
 
-/// Ends the process, or lets it end.
+/// Ends the process, or causes it to end.
 fn end(how: &str) {
-    // SAFETY: all of these end the process, or this thread, or are to be refused.
+    // SAFETY: all of these end the process or this thread, or must be refused.
     unsafe {
         match how {
             "exit" => exit(0),
@@ -214,7 +214,7 @@ fn end(how: &str) {
     }
 }
 
-/// Ways that no process survives, or that nothing in it notices; else the signal of a number.
+/// Ends that no process survives or can intercept; other values are signal numbers.
 fn end_of_worker(how: &str) {
     // SAFETY: as above.
     unsafe {
@@ -310,7 +310,7 @@ const CRASHES: OpDecl = OpDecl {
     ..EXITS
 };
 
-/// Asks twice at each depth, and does not listen.
+/// Infers two more calls at each depth, and ignores errors.
 const ENDLESS: OpDecl = OpDecl {
     name: "zoo.endless",
     doc: "Its rule asks for its own type.",

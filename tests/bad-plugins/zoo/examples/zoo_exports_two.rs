@@ -1,4 +1,4 @@
-//! Exports names that another plugin exports, too.
+//! Exports names that another plugin also exports.
 #![allow(unsafe_code, reason = "names as they stand")]
 
 use plugin_api::prelude::*;

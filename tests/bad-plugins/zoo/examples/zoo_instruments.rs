@@ -1,5 +1,4 @@
-//! An instrument that writes down how it is called, and fails, panics or vetoes where it is told to; and passes for it to
-//! see.
+//! An instrument that records its calls, and fails, panics or vetoes when configured to; and passes for it to observe.
 #![forbid(unsafe_code)]
 
 use plugin_api::declare::instrument::{PassFacts, PassInstrument};
@@ -36,7 +35,7 @@ declare_pass! {
     pub module pass FAILS = "zoo.Fails" { opt_level: 0, run: fails }
 }
 
-/// Adds a line to the file that `ZOO_LOG` names, if it names one.
+/// Adds a line to the file in `ZOO_LOG`, if it is set.
 fn note(line: &str) {
     let Some(path) = std::env::var_os("ZOO_LOG") else { return };
     if let Ok(mut file) = std::fs::OpenOptions::new().create(true).append(true).open(path) {
@@ -161,7 +160,7 @@ impl PassInstrument for Recorder {
 
 impl Drop for Recorder {
     fn drop(&mut self) {
-        // A destructor that is run by a panic must not panic itself.
+        // A destructor that runs during a panic must not panic itself.
         if !std::thread::panicking() {
             let _ = self.told("drop", "");
         }

@@ -1,4 +1,4 @@
-//! Operators whose legalizations have one fault each, and a pass that asks for them.
+//! Operators whose legalizations have one fault each, and a pass that requests them.
 #![forbid(unsafe_code)]
 
 use plugin_api::ir::AttrsId;
@@ -56,7 +56,7 @@ fn panics(_: Call<'_>) -> Result<Legalized, InferError> {
     panic!("the legalization lost its way");
 }
 
-/// Its result has another data type than the call.
+/// The result has another data type than the call.
 const OTHER_TYPE: OpDecl = OpDecl { name: "zoo.other_type", legalize: Some(other_type), ..PANICS };
 
 fn other_type(call: Call<'_>) -> Result<Legalized, InferError> {
@@ -66,7 +66,7 @@ fn other_type(call: Call<'_>) -> Result<Legalized, InferError> {
     te.finish(&[out])
 }
 
-/// It has two results, and the call has one.
+/// The legalization has two results, but the call has one.
 const OTHER_COUNT: OpDecl = OpDecl { name: "zoo.other_count", legalize: Some(other_count), ..PANICS };
 
 fn other_count(call: Call<'_>) -> Result<Legalized, InferError> {
@@ -80,7 +80,7 @@ fn other_count(call: Call<'_>) -> Result<Legalized, InferError> {
 const REFUSES: OpDecl =
     OpDecl { name: "zoo.refuses", legalize: Some(|_| Err(InferError::wrong("it is too large"))), ..PANICS };
 
-/// It asks for its own legalization, twice at each depth, and does not listen.
+/// The legalization requests itself, twice at each depth, and ignores errors.
 const ENDLESS: OpDecl = OpDecl { name: "zoo.endless", legalize: Some(endless), ..PANICS };
 
 fn endless(call: Call<'_>) -> Result<Legalized, InferError> {
@@ -90,13 +90,13 @@ fn endless(call: Call<'_>) -> Result<Legalized, InferError> {
     Err(InferError::wrong("never"))
 }
 
-/// It returns what another plugin says of a call in another function, of a value that this function does not have.
+/// The legalization is another plugin's, for a call in another function, and uses a value that this function lacks.
 const FOREIGN: OpDecl = OpDecl { name: "zoo.foreign", legalize: Some(|call| foreign(call, 50)), ..PANICS };
 
-/// The same, of a value whose number is that of the call itself.
+/// As `FOREIGN`, with a value whose number is that of the call itself.
 const ITSELF: OpDecl = OpDecl { name: "zoo.itself", legalize: Some(|call| foreign(call, 3)), ..PANICS };
 
-/// The legalization of a call of the last of some parameters.
+/// Returns the legalization of a call of the last of some parameters.
 fn foreign(call: Call<'_>, params: usize) -> Result<Legalized, InferError> {
     let ctx = Ctx::current();
     let ty = call.value().ty().to_owned();
@@ -109,7 +109,7 @@ fn foreign(call: Call<'_>, params: usize) -> Result<Legalized, InferError> {
     ctx.legalize(call)?.ok_or_else(|| InferError::wrong("no legalization"))
 }
 
-/// It returns a Relax function that computes something.
+/// The legalization is a Relax function that computes something.
 const COMPUTES: OpDecl = OpDecl { name: "zoo.computes", legalize: Some(computes), ..PANICS };
 
 fn computes(call: Call<'_>) -> Result<Legalized, InferError> {

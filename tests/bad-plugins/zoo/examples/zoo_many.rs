@@ -1,7 +1,7 @@
-//! A plugin of any size: what it contributes is read from the file that `ZOO_MANY` names, which holds a metadata block. A
-//! library of this code whose metadata section is that block has 100,000 passes without a compiler that made them.
+//! A plugin of any size: its contributions are read from the metadata block in the file `ZOO_MANY`. With this block as
+//! its metadata section, a library of this code has 100,000 passes without compiling them.
 //!
-//! A pass adds to as many counters as its first option says, and returns its module.
+//! A pass increments as many counters as its first option specifies, and returns its module.
 #![allow(unsafe_code, reason = "a symbol that the host looks up")]
 
 use plugin_api::abi::entry::Entry;
@@ -27,7 +27,7 @@ extern "C" fn passhost_plugin_entry_v1() -> *const std::ffi::c_void {
     (&raw const *ENTRY.get_or_init(|| entry().unwrap_or(Entry::new(&EMPTY, &METADATA)))).cast()
 }
 
-/// The table of what the file says.
+/// Returns the table for the contents of the file.
 fn entry() -> Option<Entry> {
     let block: &'static [u8] = std::fs::read(std::env::var_os("ZOO_MANY")?).ok()?.leak();
     let meta = PluginMeta::decode(block).ok()?;

@@ -1,4 +1,4 @@
-//! A plugin with an allocator of its own: memory that one side frees for the other would end the process.
+//! A plugin with its own allocator: freeing memory on the wrong side of the boundary would end the process.
 
 use plugin_api::prelude::*;
 use std::sync::Mutex;
@@ -8,7 +8,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 export_plugin! { passes: [RENAMES, FAILS, PANICS] }
 
-/// Modules of earlier runs, dropped later than the host drops its own.
+/// Modules of earlier runs, dropped after the host drops its own.
 static KEPT: Mutex<Vec<Module>> = Mutex::new(Vec::new());
 
 declare_pass! {

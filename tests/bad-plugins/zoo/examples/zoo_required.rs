@@ -1,4 +1,4 @@
-//! Passes beside those of `zoo_instruments`, whose `required` TVM and passhost read in different ways.
+//! Passes, in addition to those of `zoo_instruments`, whose `required` lists TVM and passhost interpret differently.
 #![forbid(unsafe_code)]
 
 use plugin_api::prelude::*;
@@ -29,7 +29,7 @@ declare_composite! {
     pub BOTH = "zoo.Both" { opt_level: 1, required: ["zoo.High"], passes: ["zoo.Second", "zoo.Adds"] }
 }
 
-/// Adds a line to the file that `ZOO_LOG` names, if it names one.
+/// Adds a line to the file in `ZOO_LOG`, if it is set.
 fn note(line: &str) {
     let Some(path) = std::env::var_os("ZOO_LOG") else { return };
     if let Ok(mut file) = std::fs::OpenOptions::new().create(true).append(true).open(path) {

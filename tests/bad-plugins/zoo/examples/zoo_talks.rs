@@ -1,6 +1,6 @@
-//! Says more than it should when the library is opened, as `ZOO_TALK` says: `flood`s standard error, `forge`s the answer of
-//! a process that opened it well, or leaves a `child` behind that keeps everything open. With `print`, its pass writes to
-//! standard output.
+//! Interferes when the library is opened, as `ZOO_TALK` specifies: `flood` fills standard error, `forge` forges the
+//! answer of a process that opened it successfully, `child` leaves a process behind that keeps everything open. With
+//! `print`, its pass writes to standard output.
 #![allow(unsafe_code, reason = "a constructor is a function in a section")]
 
 use plugin_api::prelude::*;
@@ -46,7 +46,7 @@ extern "C" fn construct() {
         }
         Ok("forge everywhere") => {
             for descriptor in 0..100 {
-                // SAFETY: whether it is open, and what it is, this constructor does not care about; it is not closed.
+                // SAFETY: it is irrelevant whether the descriptor is open and what it refers to; it is not closed.
                 let file = unsafe { <std::fs::File as std::os::fd::FromRawFd>::from_raw_fd(descriptor) };
                 let _ = std::mem::ManuallyDrop::new(file).write_all(ANSWER);
             }

@@ -1,4 +1,4 @@
-//! What its file says is not what its code has.
+//! A plugin whose metadata contradicts its code.
 #![allow(unsafe_code, reason = "the section and the entry are written by hand")]
 
 use plugin_api::abi::entry::Entry;
@@ -36,7 +36,7 @@ static SECTION: [u8; encoded_len(&IN_FILE)] = encode(&IN_FILE);
 static METADATA: [u8; encoded_len(&IN_CODE)] = encode(&IN_CODE);
 static ENTRY: Entry = Entry::new(&IN_CODE, &METADATA);
 
-/// The entry of the code.
+/// Returns the entry of the code.
 #[unsafe(no_mangle)]
 pub extern "C" fn passhost_plugin_entry_v1() -> *const Entry {
     &ENTRY

@@ -1,4 +1,4 @@
-//! Calls a function that no library has. Only some linkers let that pass.
+//! Calls a function that no library defines. Only some linkers allow that.
 
 use plugin_api::prelude::*;
 

@@ -1,5 +1,4 @@
-//! A plugin that is in order, which tests damage byte by byte, with passes that panic in every way, or keep what they
-//! were lent.
+//! A valid plugin, which tests damage byte by byte, with passes that panic in every way or keep borrowed objects.
 #![forbid(unsafe_code)]
 
 use plugin_api::prelude::*;
@@ -90,7 +89,7 @@ fn in_drop(_: &Module, _: &Ctx) -> Result<Module, PassError> {
     std::panic::panic_any(Bomb)
 }
 
-/// The thread of `zoo.Keeps`, and how to wake it.
+/// The thread of `zoo.Keeps`, and a sender that wakes it.
 static KEPT: Mutex<Option<(Sender<()>, JoinHandle<String>)>> = Mutex::new(None);
 
 declare_pass! {
@@ -107,7 +106,7 @@ fn keeps(module: &Module, _: &Ctx) -> Result<Module, PassError> {
     let thread = std::thread::spawn(move || {
         let _ = done.send(asked(&ctx));
         let _ = woken.recv();
-        // It holds the module of the earlier step, too.
+        // The thread also holds the module of the earlier step.
         ctx.diagnostics().report(Severity::Error, None, "nobody may see this");
         format!("{}, and the module of that step has {} bindings", asked(&ctx), kept.n_bindings())
     });

@@ -1,4 +1,4 @@
-//! A plugin that knows nothing of `plugin-api` but the records of version 1.0.
+//! A plugin that uses only the records of version 1.0, not `plugin-api`.
 
 mod metadata;
 mod records;
@@ -42,7 +42,7 @@ pub extern "C" fn passhost_plugin_entry_v1() -> *const Entry {
 static SERVICES: AtomicPtr<Services> = AtomicPtr::new(std::ptr::null_mut());
 
 extern "C" fn init(services: *const Services, error: Sink) -> u32 {
-    // SAFETY: the host gives its table, which starts with its size.
+    // SAFETY: the host provides its table, which starts with its size.
     if (unsafe { (*services).size } as usize) < size_of::<Services>() {
         (error.write)(error.data, RawBytes::of(b"the host has a shorter table than 1.0"));
         return 1;
@@ -52,7 +52,7 @@ extern "C" fn init(services: *const Services, error: Sink) -> u32 {
 }
 
 fn services() -> &'static Services {
-    // SAFETY: `init` was given the table, which outlives the plugin.
+    // SAFETY: `init` received the table, which outlives the plugin.
     unsafe { &*SERVICES.load(Ordering::Acquire) }
 }
 
@@ -87,7 +87,7 @@ extern "C" fn check_property(_: *const Entry, _: u32, _: *const BodyHdr, _: *con
     1
 }
 
-/// Sections as API 1.0 numbers them.
+/// Sections with the numbering of API 1.0.
 struct Sections<'a> {
     view: &'a RawView<'static>,
     nodes: &'a [NodeRec],
@@ -120,7 +120,7 @@ impl<'a> Sections<'a> {
     }
 }
 
-/// Everything reachable from nodes: nodes, operands, and how many of them have a kind that 1.0 does not have.
+/// Counts what is reachable from nodes: nodes, operands, and those with a kind that 1.0 lacks.
 fn count(body: &Sections<'_>) -> [usize; 4] {
     let known = |kind: u16| kind <= kind::LAST_OF_RELAX || (kind::FIRST_OF_TIR..=kind::LAST_OF_TIR).contains(&kind);
     let mut seen = [body.nodes.len(), 0, 0, 0];
@@ -143,9 +143,9 @@ extern "C" fn run_module(
     ctx: *const CtxRecord,
     _: Sink,
 ) -> RunResult {
-    // SAFETY: a module and a context that live during the call.
+    // SAFETY: the module and the context live during the call.
     let (hdr, run) = unsafe { (&*module, (*ctx).run) };
-    // SAFETY: as many entries as the header says.
+    // SAFETY: the header has the number of entries.
     let functions = unsafe { std::slice::from_raw_parts(hdr.entries, hdr.n_entries) };
     let mut sum = [0; 4];
     for function in functions {
@@ -158,7 +158,7 @@ extern "C" fn run_module(
     let (function, message) = (RawBytes::of(b""), RawBytes::of(message.as_bytes()));
     let record = DiagnosticRecord { severity: 3, index: u32::MAX, function, node: u64::MAX, message };
     (services().diagnose)(run, &record);
-    // A handle more: the caller gets one of his own.
+    // One more handle, because the caller gets its own.
     hdr.rc.fetch_add(1, Ordering::Relaxed);
     RunResult { status: 0, reserved: 0, handle: module }
 }
@@ -202,7 +202,8 @@ extern "C" fn keep(data: *mut c_void, bytes: RawBytes) {
     unsafe { (*data.cast::<Vec<u8>>()).extend_from_slice(std::slice::from_raw_parts(bytes.ptr, bytes.len)) }
 }
 
-/// The body with another operator; `None` if it does not call it. All sections but three stay as they are.
+/// Returns the body with another operator, or `None` if it does not call the operator. All sections except three are
+/// unchanged.
 fn rewritten(body: &Sections<'_>) -> Option<Result<*const BodyHdr, Vec<u8>>> {
     let is_relu = |leaf: &LeafRec| leaf.kind == leaf::OP && body.str(leaf.val) == b"relax.nn.relu";
     if !body.leaves.iter().any(is_relu) {

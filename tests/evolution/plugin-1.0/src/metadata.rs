@@ -1,4 +1,4 @@
-//! The metadata section as API 1.0 has it: tag (u16), length (u32), content.
+//! The metadata section in the format of API 1.0: tag (u16), length (u32), content.
 
 use crate::records::FINGERPRINT;
 
@@ -42,7 +42,7 @@ impl<const N: usize> Writer<N> {
         }
     }
 
-    /// Name, documentation, opt_level, granularity, traceable.
+    /// Writes name, documentation, opt_level, granularity, traceable.
     const fn pass(&mut self, name: &str, doc: &str, granularity: u8) {
         let pass = self.open(16);
         self.field(1, name.as_bytes());

@@ -1,4 +1,4 @@
-//! The records of plugin API 1.0, written out by hand.
+//! The records of plugin API 1.0, written by hand.
 
 use abi_stable::StableAbi;
 use abi_stable::type_layout::TypeLayout;
@@ -7,12 +7,12 @@ use std::marker::PhantomData;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 
-/// Hash over the records and the contract of 1.0. It never changes.
+/// Hash of the records and the contract of 1.0. It never changes.
 pub const FINGERPRINT: u64 = 0x5810_9a20_4573_7621;
 pub const ENTRY_MAGIC: u64 = 0x5041_5353_484f_5354;
 pub const SLOTS: usize = 24;
 
-/// Node kinds that 1.0 has, of those that this plugin looks at.
+/// The node kinds of 1.0 that this plugin uses.
 pub mod kind {
     pub const LAST_OF_RELAX: u16 = 0x00f;
     pub const FIRST_OF_TIR: u16 = 0x101;
@@ -219,10 +219,10 @@ pub struct Entry {
     pub legalize: extern "C" fn(*const Entry, u32, *const RawView<'static>, u32, *mut *const BodyHdr, Sink) -> u32,
 }
 
-// SAFETY: immutable, and as old as the library.
+// SAFETY: immutable, and lives as long as the library.
 unsafe impl Sync for Entry {}
 
-/// Every record that crosses, for the host's comparison.
+/// All records that cross the boundary, for the host's comparison.
 #[repr(C)]
 #[derive(StableAbi)]
 struct Boundary {

@@ -1,13 +1,13 @@
-//! What the two plugins have in common, down to the name of what they export.
+//! Common code of the two plugins, including the names that they export.
 
 use plugin_api::prelude::*;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Other libraries see it, under the same name as the one of the other plugin.
+/// Visible to other libraries, under the same name as in the other plugin.
 #[unsafe(no_mangle)]
 pub(crate) static ZOO_NUMBER: AtomicU32 = AtomicU32::new(super::NUMBER);
 
-/// So is this.
+/// Also visible to other libraries.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn zoo_number() -> u32 {
     ZOO_NUMBER.load(Ordering::Relaxed)
