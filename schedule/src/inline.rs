@@ -1,4 +1,4 @@
-//! `compute_inline` and `reverse_compute_inline`: a block is computed where another one uses or makes its values.
+//! `compute_inline` and `reverse_compute_inline`: compute a block inside its consumers or its producer.
 
 use super::depend::facts::{Effect, Facts};
 use super::tree::expr::{Buf, Ex, MAX_DEPTH, Meanings};
@@ -37,8 +37,8 @@ impl Schedule {
     /// ```
     ///
     /// # Errors
-    /// If the block is no single store of an element for each value of its iterators, if the function returns its buffer, and if
-    /// something else writes that or uses it in another way than by loads.
+    /// If the block is not a single store of one element for each value of its iterators, if the function returns its buffer, or if the buffer is
+    /// written elsewhere or used other than by loads.
     pub fn compute_inline(&mut self, block: BlockRef) -> Result<(), PassError> {
         const NAME: &str = "compute_inline";
         let id = self.block_id(NAME, block)?;
@@ -50,10 +50,10 @@ impl Schedule {
         Ok(())
     }
 
-    /// Computes a block where the block before it computes the elements that it reads, and removes it with the buffer of these.
+    /// Computes a block inside the block that produces its input, and removes it together with the intermediate buffer.
     ///
     /// # Errors
-    /// If one of the two is no single store of an element for each value of its iterators, and if something else uses the buffer.
+    /// If one of the two blocks is not a single store of one element for each value of its iterators, or if the buffer is used elsewhere.
     pub fn reverse_compute_inline(&mut self, block: BlockRef) -> Result<(), PassError> {
         const NAME: &str = "reverse_compute_inline";
         let id = self.block_id(NAME, block)?;
@@ -66,7 +66,7 @@ impl Schedule {
     }
 }
 
-/// A block that is one store, which says its iterators.
+/// A block that consists of one store, whose indices determine the iterators.
 struct Single {
     facts: Facts,
     store: Store,
@@ -91,7 +91,7 @@ impl Tree {
         }
     }
 
-    /// For each dimension of the buffer that a block accesses at these indices, which iterator it is.
+    /// Returns the iterator used in each dimension of the buffer that a block accesses at these indices.
     fn iters_of(&self, id: Id, place: &[Dim], buffer: Buf) -> Result<Vec<Option<usize>>, String> {
         let Some(block) = self.as_block(id) else { return Err("this is no block".to_string()) };
         let mut used = vec![false; block.iters.len()];
@@ -124,7 +124,7 @@ impl Tree {
         }
     }
 
-    /// A buffer that nothing needs but blocks of the function, and that one block writes.
+    /// Checks that a buffer is only used by blocks of the function, and only written by one of them.
     fn is_between(&self, buffer: Buf, writer: Id) -> Result<(), String> {
         let of = self.buffer(buffer);
         if !of.is_allocated {
@@ -171,7 +171,7 @@ impl Tree {
         }
     }
 
-    /// What a block reads is the same at a later place: nothing after it writes that, and what is before it is done.
+    /// Checks that the inputs of a block are unchanged at a later place: they are not written after the block, and all earlier writes are complete.
     pub(super) fn inputs_stay(&self, facts: &Facts) -> Result<(), String> {
         for buffer in facts.buffers(false).into_iter().filter(|buffer| !facts.writes(*buffer)) {
             let mut writers = Vec::new();
@@ -232,7 +232,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Takes a block and the buffer between it and others out of the function.
+    /// Removes a block and its intermediate buffer from the function.
     fn remove_block(&mut self, id: Id, buffer: Buf) {
         self.detach(id);
         self.kill(id);
@@ -245,7 +245,7 @@ impl Tree {
         }
     }
 
-    /// A block that says that it reads a buffer no longer says so.
+    /// Removes the declared reads of a buffer from a block.
     fn drop_accesses(&mut self, id: Id, buffer: Buf) {
         if let Ok(block) = self.block_mut(id) {
             block.accesses.retain(|access| access.buffer != buffer);
@@ -294,7 +294,7 @@ impl Tree {
         Ok(())
     }
 
-    /// The buffer that a block reads and another block writes, and that block.
+    /// Returns the buffer that a block reads and another block writes, and the writer.
     fn producer_of(&self, consumer: &Single) -> Result<(Buf, Id), String> {
         let name = self.block_name(consumer.facts.id);
         let mut found = None;
@@ -313,7 +313,7 @@ impl Tree {
         found.ok_or_else(|| format!("block `{name}` reads nothing that another block writes"))
     }
 
-    /// Whether a block can be executed as early as another one, which writes the buffer between the two.
+    /// Checks that a block can be executed as early as the block that writes its input `between`.
     fn can_move_up(&self, facts: &Facts, to: Id, between: Buf) -> Result<(), String> {
         let name = self.block_name(facts.id);
         for buffer in facts.buffers(false).into_iter().filter(|buffer| *buffer != between) {
@@ -332,7 +332,7 @@ impl Tree {
         self.outputs_can_be_early(facts)
     }
 
-    /// Nothing uses what a block writes before it is written, however early that is.
+    /// Checks that the results of a block are not used before the block, so that it can be executed earlier.
     pub(super) fn outputs_can_be_early(&self, facts: &Facts) -> Result<(), String> {
         let name = self.block_name(facts.id);
         for buffer in facts.written() {
@@ -353,13 +353,13 @@ impl Tree {
         Ok(())
     }
 
-    /// The innermost loop that two nodes are in.
+    /// Returns the innermost loop that contains both nodes.
     pub(super) fn common_loop(&self, a: Id, b: Id) -> Option<Id> {
         let around: Vec<Id> = self.loops_around(b);
         self.loops_around(a).into_iter().rev().find(|of| around.contains(of))
     }
 
-    /// What the iterators of a consumer are in its producer, and under which conditions there is such an instance.
+    /// Returns the values of the consumer's iterators in its producer, and the conditions under which such an instance exists.
     fn iters_in_producer(
         &self,
         consumer: Id,
@@ -404,13 +404,13 @@ impl Tree {
     }
 }
 
-/// An expression that takes the place of the elements of a buffer.
+/// An expression that replaces the elements of a buffer.
 struct Inlined {
     buffer: Buf,
     value: Ex,
     /// The iterator of each dimension.
     vars: Vec<Option<passhost_lang::ir::Sym>>,
-    /// What iterators are that have one value.
+    /// The values of iterators with a single value.
     fixed: Vec<(passhost_lang::ir::Sym, Ex)>,
 }
 

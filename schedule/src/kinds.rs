@@ -1,4 +1,4 @@
-//! How loops run: `vectorize`, `parallel`, `unroll`.
+//! The kinds of loops: `vectorize`, `parallel`, `unroll`.
 
 use super::depend::order::{Moved, Wanted};
 use super::tree::{Id, Tree, What};
@@ -6,11 +6,11 @@ use super::{LoopRef, Schedule};
 use passhost_lang::{PassError, bail, pass_error};
 
 impl Schedule {
-    /// Runs a loop as one operation on vectors.
+    /// Turns a loop into one vector operation.
     ///
     /// # Errors
-    /// If its extent is no number, if the range of a loop in it depends on it, or if its iterations depend on each other:
-    /// statement by statement, each must write elements of its own.
+    /// If its extent is not constant, if the range of an inner loop depends on it, or if its iterations depend on each other: for every statement,
+    /// each iteration must write different elements.
     pub fn vectorize(&mut self, of: LoopRef) -> Result<(), PassError> {
         self.set_kind("vectorize", of, "vectorized")
     }
@@ -41,16 +41,16 @@ impl Schedule {
     /// ```
     ///
     /// # Errors
-    /// If iterations write the same elements, or read what others write. A buffer that only this loop uses may be written by
-    /// all iterations: each has its own.
+    /// If iterations write the same elements, or read elements that other iterations write. All iterations may write a buffer that is used only in
+    /// this loop, because each gets its own copy.
     pub fn parallel(&mut self, of: LoopRef) -> Result<(), PassError> {
         self.set_kind("parallel", of, "parallel")
     }
 
-    /// Writes a loop out.
+    /// Unrolls a loop.
     ///
     /// # Errors
-    /// If it runs on threads.
+    /// If the loop runs on threads.
     pub fn unroll(&mut self, of: LoopRef) -> Result<(), PassError> {
         self.set_kind("unroll", of, "unroll")
     }
@@ -72,7 +72,7 @@ impl Schedule {
         Ok(())
     }
 
-    /// What a primitive made becomes the schedule, if loops of which it was shown that they can run at once still can.
+    /// Makes the result of a primitive the current schedule, if loops that were proved safe to run concurrently still are.
     pub(super) fn commit(&mut self, primitive: &str, tree: Tree) -> Result<(), PassError> {
         for (at, node) in tree.nodes.iter().enumerate() {
             let What::Loop(of) = &node.what else { continue };
@@ -88,7 +88,7 @@ impl Schedule {
 }
 
 impl Tree {
-    /// Whether the iterations of a loop can run as its kind says.
+    /// Checks that the iterations of a loop can run according to its kind.
     pub(crate) fn kind_is_right(&self, id: Id) -> Result<(), String> {
         let Some(of) = self.as_loop(id) else { return Ok(()) };
         let wanted = match of.kind.as_str() {

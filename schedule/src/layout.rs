@@ -1,4 +1,4 @@
-//! `transform_layout`: the dimensions of a buffer in another order.
+//! `transform_layout`: reorders the dimensions of a buffer.
 
 use super::depend::facts::Touch;
 use super::trace::Arg;
@@ -11,15 +11,15 @@ use std::sync::Arc;
 /// A buffer of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accessed {
-    /// The one of this number among [`BlockInfo::reads`](super::BlockInfo).
+    /// The buffer with this index in [`BlockInfo::reads`](super::BlockInfo).
     Read(usize),
-    /// The one of this number among [`BlockInfo::writes`](super::BlockInfo).
+    /// The buffer with this index in [`BlockInfo::writes`](super::BlockInfo).
     Write(usize),
 }
 
 impl Schedule {
-    /// Puts the dimensions of a buffer that the function allocates in another order, for all blocks that use it: dimension `n`
-    /// is the one that was `order[n]`. Elements that follow each other in memory can then be read as a vector.
+    /// Reorders the dimensions of a buffer that the function allocates, in all blocks that use it: the new dimension `n` is the old dimension
+    /// `order[n]`. Elements that become adjacent in memory can then be read as a vector.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -44,8 +44,8 @@ impl Schedule {
     /// ```
     ///
     /// # Errors
-    /// If the block has no such buffer, the function does not allocate it, or it is used in another way than by loads and stores
-    /// of single elements in blocks; if `order` does not have each dimension once.
+    /// If the block has no such buffer, if the function does not allocate it, if it is used other than by loads and stores of single elements in
+    /// blocks, or if `order` is not a permutation of the dimensions.
     pub fn transform_layout(&mut self, block: BlockRef, of: Accessed, order: &[usize]) -> Result<(), PassError> {
         let id = self.block_id("transform_layout", block)?;
         let mut tree = self.tree.with_allocations_first();
@@ -77,7 +77,7 @@ impl Tree {
             return Err(format!("the caller of the function sees the layout of `{name}`"));
         }
         let mut is_plain = of.ty.strides.is_empty() && of.ty.elem_offset.is_none();
-        // What is known of a block says that it uses its buffers by loads and stores alone.
+        // The analysis of a block succeeds only if it uses its buffers through loads and stores alone.
         for user in self.blocks_using(buffer) {
             if self.as_block(user).is_none() {
                 return Err(format!("`{name}` is used outside of blocks"));
@@ -105,12 +105,12 @@ impl Tree {
     }
 }
 
-/// Whether each index is known, and one number.
+/// Returns true if each index is known and a scalar.
 fn is_element(touch: &Touch) -> bool {
     touch.known().is_some_and(|indices| indices.iter().all(|index| index.dtype().lanes() == 1))
 }
 
-/// Loads of a buffer with their indices in another order.
+/// Reorders the indices of loads of a buffer.
 fn with_order(ex: &Ex, buffer: Buf, order: &[usize]) -> Ex {
     ex.replaced(&mut |part| {
         let (of, indices) = part.as_load()?;

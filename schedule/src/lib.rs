@@ -1,4 +1,4 @@
-//! Schedules: a PrimFunc that is made of blocks is transformed loop by loop and block by block, and each step is checked.
+//! Schedules: transform a PrimFunc of schedulable blocks loop by loop and block by block, with a check of each step.
 //!
 //! ```
 //! use plugin_api::prelude::*;
@@ -35,21 +35,21 @@
 //! # Ok::<(), PassError>(())
 //! ```
 //!
-//! The primitives are those of TVM's `s_tir.Schedule`. A primitive that would change what the function computes returns an
-//! error, which names the primitive, the loop or block, and the reason; the schedule is as it was. It may be one that TVM accepts:
-//! here, nothing is believed of a block but what its stores and loads say.
+//! The primitives are those of TVM's `s_tir.Schedule`. A primitive that would change the result of the function returns an error, which names the
+//! primitive, the loop or block, and the reason, and leaves the schedule unchanged. Some steps that TVM accepts are rejected, because only the stores
+//! and loads of a block are trusted here, not its declarations.
 //!
 //! | file | what |
 //! |---|---|
-//! | `tree` | loops, blocks and statements as a tree; from the body to it, and back |
-//! | `look` | blocks and loops, and what they are |
-//! | `depend/facts` | what blocks access |
-//! | `depend/digits` | which loops an index tells apart |
-//! | `depend/region` | which part of a buffer is accessed while some loops run |
-//! | `depend/order` | whether iterations can run in another order, or at once |
+//! | `tree` | loops, blocks and statements as a tree; conversion from and to a body |
+//! | `look` | queries for blocks and loops |
+//! | `depend/facts` | the accesses of blocks |
+//! | `depend/digits` | the loops that an index identifies |
+//! | `depend/region` | the part of a buffer that is accessed while some loops run |
+//! | `depend/order` | checks for reordered or concurrent iterations |
 //! | `loops`, `kinds` | `split`, `fuse`, `reorder`; `vectorize`, `parallel`, `unroll` |
 //! | `reduction`, `inline`, `compute_at`, `cache`, `layout` | primitives on blocks and their buffers |
-//! | `trace` | what was done, as text |
+//! | `trace` | the applied primitives, as text |
 
 mod cache;
 mod compute_at;
@@ -73,14 +73,14 @@ use passhost_lang::{PassError, pass_error};
 use std::sync::atomic::{AtomicU32, Ordering};
 use tree::{Id, Tree};
 
-/// A block of a schedule. It is good as long as the block is there.
+/// A block of a schedule. It is valid as long as the block exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BlockRef {
     of: u32,
     id: Id,
 }
 
-/// A loop of a schedule. It is good as long as the loop is there: until it is split, fused or moved with its block.
+/// A loop of a schedule. It is valid as long as the loop exists, that is, until it is split, fused or moved with its block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LoopRef {
     of: u32,
@@ -89,7 +89,7 @@ pub struct LoopRef {
 
 static SCHEDULES: AtomicU32 = AtomicU32::new(1);
 
-/// A PrimFunc that is being scheduled. An example is in the documentation of [the crate](crate).
+/// A PrimFunc that is being scheduled. The documentation of [the crate](crate) has an example.
 #[derive(Clone, Debug)]
 pub struct Schedule {
     body: Body,
@@ -99,10 +99,10 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// A schedule of a function in which nothing was done yet.
+    /// Creates a schedule of a function, without changes.
     ///
     /// # Errors
-    /// If it is no PrimFunc, or has statements or expressions that are nested too deeply.
+    /// If the body is not a PrimFunc, or its statements or expressions are nested too deeply.
     pub fn new(body: &Body) -> Result<Schedule, PassError> {
         let body = complete_regions(body)?;
         let tree = tree::read::tree(&body)?;
@@ -110,7 +110,7 @@ impl Schedule {
         Ok(Schedule { body, tree, number, log: trace::Log::default() })
     }
 
-    /// The function as it is now; the same handle as at the beginning if nothing differs.
+    /// Returns the function in its current state; the original handle if nothing differs.
     ///
     /// # Errors
     /// If the result is not valid.
@@ -118,13 +118,13 @@ impl Schedule {
         tree::write::body(&self.tree, &self.body)
     }
 
-    /// The node of a block that is there.
+    /// Returns the node of a block, which must exist.
     fn block_id(&self, primitive: &str, block: BlockRef) -> Result<Id, PassError> {
         let known = self.live(primitive, block.of, block.id, "block")?;
         self.tree.as_block(known).map(|_| known).ok_or_else(|| pass_error!("`{primitive}`: this is no block"))
     }
 
-    /// The node of a loop that is there.
+    /// Returns the node of a loop, which must exist.
     fn loop_id(&self, primitive: &str, of: LoopRef) -> Result<Id, PassError> {
         let known = self.live(primitive, of.of, of.id, "loop")?;
         self.tree.as_loop(known).map(|_| known).ok_or_else(|| pass_error!("`{primitive}`: this is no loop"))

@@ -1,4 +1,4 @@
-//! Blocks and loops of a schedule, and what they are.
+//! Queries for the blocks and loops of a schedule.
 
 use super::tree::expr::Ex;
 use super::tree::{Access, Id, Iter, Tree, What};
@@ -7,19 +7,19 @@ use passhost_lang::ir::{BufferType, Dim};
 use passhost_lang::names::{did_you_mean, nearest};
 use passhost_lang::{PassError, bail, pass_error};
 
-/// What runs over an iterator of a block, or over the iterators that a loop is for.
+/// The kind of an iterator of a block, or of the iterators bound to a loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum IterKind {
-    /// Elements that do not depend on each other.
+    /// Its values are independent of each other.
     Spatial,
-    /// What is combined, in any order.
+    /// Its values are combined in any order.
     Reduce,
-    /// Anything else: in order, or nothing is said.
+    /// Its values run in order, or its kind is unspecified.
     Other,
-    /// Of a loop: iterators of several kinds.
+    /// The loop binds iterators of several kinds.
     Mixed,
-    /// Of a loop: no iterator.
+    /// The loop does not bind an iterator.
     None,
 }
 
@@ -29,9 +29,9 @@ pub enum IterKind {
 pub struct IterInfo {
     /// Its name.
     pub name: String,
-    /// What runs over it.
+    /// Its kind.
     pub kind: IterKind,
-    /// How many values it has, if that is a number.
+    /// Its number of values, if constant.
     pub extent: Option<i64>,
 }
 
@@ -43,13 +43,13 @@ pub struct BufferInfo {
     pub name: String,
     /// Its type: data type, shape, memory scope.
     pub ty: BufferType,
-    /// Whether the caller of the function passes it.
+    /// True if the caller of the function passes it.
     pub is_param: bool,
     /// For each dimension, the positions of the block's iterators that its index depends on.
     pub dims: Vec<Vec<usize>>,
 }
 
-/// A block, and what it says of itself.
+/// A block with its declared properties.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct BlockInfo {
@@ -63,22 +63,22 @@ pub struct BlockInfo {
     pub reads: Vec<BufferInfo>,
     /// The buffers that it writes.
     pub writes: Vec<BufferInfo>,
-    /// Whether it initializes what it combines.
+    /// True if it has an initialization.
     pub has_init: bool,
-    /// Whether it is one store of an element that it loads.
+    /// True if it consists of one store of a loaded element.
     pub is_copy: bool,
 }
 
 impl Schedule {
-    /// The block of a name; the first one if there are several.
+    /// Returns the block with a name; the first one if there are several.
     ///
     /// # Errors
-    /// If there is none.
+    /// If there is no such block.
     pub fn get_block(&self, name: &str) -> Result<BlockRef, PassError> {
         self.nth_block(name, 0)
     }
 
-    /// The block of a name before which there are so many of that name.
+    /// Returns the block with a name that follows `nth` others of the same name.
     pub(super) fn nth_block(&self, name: &str, nth: usize) -> Result<BlockRef, PassError> {
         let blocks = self.tree.blocks_in(Tree::ROOT);
         let mut same = blocks.iter().filter(|id| self.tree.block_name(**id) == name);
@@ -89,7 +89,7 @@ impl Schedule {
         bail!("`get_block`: there is no block `{name}`{hint}")
     }
 
-    /// All blocks, in the order of the text.
+    /// Returns all blocks, in the order of the text.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -156,16 +156,16 @@ impl Schedule {
         BufferInfo { name: of.name.clone(), ty: of.ty.clone(), is_param, dims }
     }
 
-    /// What is known of a block.
+    /// Returns the properties of a block.
     ///
     /// # Errors
-    /// If the block is not there.
+    /// If the block does not exist.
     pub fn block_info(&self, block: BlockRef) -> Result<BlockInfo, PassError> {
         let id = self.block_id("block_info", block)?;
         self.info(id).ok_or_else(|| pass_error!("`block_info`: this is no block"))
     }
 
-    /// The blocks that write what a block reads, in the order of the text.
+    /// Returns the blocks that write the inputs of a block, in the order of the text.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -191,22 +191,22 @@ impl Schedule {
     /// ```
     ///
     /// # Errors
-    /// If the block is not there.
+    /// If the block does not exist.
     pub fn producers(&self, block: BlockRef) -> Result<Vec<BlockRef>, PassError> {
         let id = self.block_id("producers", block)?;
         Ok(self.sharing(id, false))
     }
 
-    /// The blocks that read what a block writes, in the order of the text.
+    /// Returns the blocks that read the results of a block, in the order of the text.
     ///
     /// # Errors
-    /// If the block is not there.
+    /// If the block does not exist.
     pub fn consumers(&self, block: BlockRef) -> Result<Vec<BlockRef>, PassError> {
         let id = self.block_id("consumers", block)?;
         Ok(self.sharing(id, true))
     }
 
-    /// Other blocks that read what a block writes, or write what it reads.
+    /// Returns the other blocks that read the results of a block if `written` is true, or write its inputs otherwise.
     fn sharing(&self, id: Id, written: bool) -> Vec<BlockRef> {
         let accesses = |id: Id, write: bool| {
             let all = self.tree.as_block(id).map(|block| &block.accesses[..]).unwrap_or_default();
@@ -218,19 +218,19 @@ impl Schedule {
         others.filter(shares).map(|other| self.block_ref(other)).collect()
     }
 
-    /// The loops around a block, the outermost first, up to the block that it is in.
+    /// Returns the loops around a block, the outermost first, up to the enclosing block.
     ///
     /// # Errors
-    /// If the block is not there.
+    /// If the block does not exist.
     pub fn get_loops(&self, block: BlockRef) -> Result<Vec<LoopRef>, PassError> {
         let id = self.block_id("get_loops", block)?;
         Ok(self.tree.loops_around(id).into_iter().map(|id| self.loop_ref(id)).collect())
     }
 
-    /// As [`Schedule::get_loops`], of a number of loops that is known.
+    /// Returns the loops of [`Schedule::get_loops`] as an array of known length.
     ///
     /// # Errors
-    /// If the block is not there, or has another number of loops around it.
+    /// If the block does not exist, or the number of loops around it is different.
     pub fn loops<const N: usize>(&self, block: BlockRef) -> Result<[LoopRef; N], PassError> {
         let name = self.tree.block_name(self.block_id("loops", block)?);
         let loops = self.get_loops(block)?;
@@ -238,19 +238,19 @@ impl Schedule {
         loops.try_into().map_err(|_| pass_error!("`loops`: the block `{name}` is in {found} loops, expected {N}"))
     }
 
-    /// The loops and blocks directly in a loop: for those who look for a place.
+    /// Returns the blocks in a loop, in the order of the text.
     ///
     /// # Errors
-    /// If the loop is not there.
+    /// If the loop does not exist.
     pub fn blocks_in(&self, of: LoopRef) -> Result<Vec<BlockRef>, PassError> {
         let id = self.loop_id("blocks_in", of)?;
         Ok(self.tree.blocks_in(id).into_iter().map(|id| self.block_ref(id)).collect())
     }
 
-    /// How many iterations a loop has.
+    /// Returns the number of iterations of a loop.
     ///
     /// # Errors
-    /// If the loop is not there, or something in its extent is no arithmetic of integers.
+    /// If the loop does not exist, or its extent is not integer arithmetic.
     pub fn loop_extent(&self, of: LoopRef) -> Result<Dim, PassError> {
         let id = self.loop_id("loop_extent", of)?;
         let extent = self.tree.as_loop(id).and_then(|of| of.extent.as_dim()).cloned();
@@ -259,27 +259,27 @@ impl Schedule {
         })
     }
 
-    /// The name of a loop's variable.
+    /// Returns the name of a loop's variable.
     ///
     /// # Errors
-    /// If the loop is not there.
+    /// If the loop does not exist.
     pub fn loop_name(&self, of: LoopRef) -> Result<&str, PassError> {
         Ok(self.tree.loop_name(self.loop_id("loop_name", of)?))
     }
 
-    /// How a loop runs: `serial`, `parallel`, `vectorized`, `unroll` or `thread_binding`.
+    /// Returns the kind of a loop: `serial`, `parallel`, `vectorized`, `unroll` or `thread_binding`.
     ///
     /// # Errors
-    /// If the loop is not there.
+    /// If the loop does not exist.
     pub fn loop_kind(&self, of: LoopRef) -> Result<&str, PassError> {
         let id = self.loop_id("loop_kind", of)?;
         Ok(self.tree.as_loop(id).map_or("serial", |of| of.kind.as_str()))
     }
 
-    /// What the iterators of all blocks in a loop are that the loop is for.
+    /// Returns the common kind of all block iterators that the loop binds.
     ///
     /// # Errors
-    /// If the loop is not there.
+    /// If the loop does not exist.
     pub fn iter_kind(&self, of: LoopRef) -> Result<IterKind, PassError> {
         let id = self.loop_id("iter_kind", of)?;
         let Some(var) = self.tree.as_loop(id).map(|of| of.var) else { return Ok(IterKind::None) };

@@ -1,4 +1,4 @@
-//! Loops become other loops around the same statements: `split`, `fuse`, `reorder`.
+//! Replaces loops by others around the same statements: `split`, `fuse`, `reorder`.
 
 use super::depend::order::{Moved, Wanted};
 use super::trace::Arg;
@@ -11,8 +11,8 @@ use passhost_lang::ir::{DType, Dim};
 use passhost_lang::{PassError, bail, pass_error};
 
 impl Schedule {
-    /// Splits a loop into loops of these extents, the outermost first. One of them may be `None`: it is as large as needed. If
-    /// the loop is no multiple of the others, each block in it gets a condition that excludes what is too much.
+    /// Splits a loop into nested loops with these extents, the outermost first. One of them may be `None`, for the extent that is necessary. If the
+    /// product exceeds the extent of the loop, each block in it gets a condition that excludes the surplus iterations.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -38,17 +38,17 @@ impl Schedule {
     /// ```
     ///
     /// # Errors
-    /// If the loop does not start at 0, is not serial or has a `break` in it; if the extents are too small; and if a condition is
-    /// needed for a statement that is in no block.
+    /// If the loop does not start at 0, is not serial or contains a `break`; if the extents are too small; or if a condition is necessary for a
+    /// statement outside of any block.
     pub fn split<const N: usize>(&mut self, of: LoopRef, factors: [Option<i64>; N]) -> Result<[LoopRef; N], PassError> {
         let loops = self.split_by(of, &factors)?;
         loops.try_into().map_err(|_| pass_error!("`split`: another number of loops than {N}"))
     }
 
-    /// As [`Schedule::split`], into a number of loops that is known later.
+    /// Like [`Schedule::split`], for a number of loops that is only known at run time.
     ///
     /// # Errors
-    /// As [`Schedule::split`].
+    /// As for [`Schedule::split`].
     pub fn split_by(&mut self, of: LoopRef, factors: &[Option<i64>]) -> Result<Vec<LoopRef>, PassError> {
         let id = self.loop_id("split", of)?;
         let mut tree = self.tree.clone();
@@ -59,11 +59,11 @@ impl Schedule {
         Ok(loops.into_iter().map(|id| self.loop_ref(id)).collect())
     }
 
-    /// Makes one loop of loops that are directly in each other, the outermost first.
+    /// Fuses perfectly nested loops, given from the outermost one, into a single loop.
     ///
     /// # Errors
-    /// If a loop does more than the next one, does not start at 0, is not serial or has a `break` in it, and if the extent of one
-    /// depends on another.
+    /// If a loop contains more than the next one, does not start at 0, is not serial or contains a `break`, or if the extent of one depends on
+    /// another.
     pub fn fuse(&mut self, loops: &[LoopRef]) -> Result<LoopRef, PassError> {
         let ids = self.loop_ids("fuse", loops)?;
         let mut tree = self.tree.clone();
@@ -74,11 +74,11 @@ impl Schedule {
         Ok(self.loop_ref(fused))
     }
 
-    /// Brings loops that are directly in each other into an order, the outermost first. Loops between them stay.
+    /// Reorders perfectly nested loops, the outermost first. Loops between them keep their place.
     ///
     /// # Errors
-    /// If one of the loops does more than the next one, if the range of a loop depends on one that would be in it, and if
-    /// iterations depend on each other.
+    /// If one of the loops contains more than the next one, if the range of a loop would depend on a loop inside it, or if iterations depend on each
+    /// other.
     pub fn reorder(&mut self, loops: &[LoopRef]) -> Result<(), PassError> {
         let ids = self.loop_ids("reorder", loops)?;
         let mut tree = self.tree.clone();
@@ -125,7 +125,7 @@ impl Tree {
         Ok(loops)
     }
 
-    /// The extents of the loops that one becomes, and whether their product is that of the loop.
+    /// Returns the extents of the loops into which a loop is split, and true if their product equals the extent of the loop.
     fn extents(&self, id: Id, extent: &Dim, factors: &[Option<i64>]) -> Result<(Vec<Dim>, bool), String> {
         let name = self.loop_name(id);
         let known: Vec<i64> = factors.iter().flatten().copied().collect();
@@ -221,7 +221,7 @@ impl Tree {
         Ok(())
     }
 
-    /// The loops from the outermost to the innermost of some that are directly in each other.
+    /// Returns the loops from the outermost to the innermost of the given ones, which must be perfectly nested.
     fn chain(&self, ids: &[Id]) -> Result<Vec<Id>, String> {
         let depth = |id: &Id| self.around(*id).count();
         let top = *ids.iter().min_by_key(|id| depth(id)).ok_or("no loops are given")?;
@@ -254,7 +254,7 @@ impl Tree {
         Ok(())
     }
 
-    /// The extent of a loop that starts at 0 and is serial, and that nothing leaves.
+    /// Returns the extent of a loop, which must start at 0, be serial and contain no `break`.
     fn plain_loop(&self, id: Id) -> Result<Dim, String> {
         let of = self.as_loop(id).ok_or("this is no loop")?;
         if of.kind != "serial" {
@@ -282,7 +282,7 @@ impl Tree {
         called || matches!(other.spec.kind, kind::BREAK | kind::CONTINUE | kind::RETURN)
     }
 
-    /// Whether each statement in a loop is in a block, which can have a condition.
+    /// Checks that each statement in a loop is in a block, which can have a condition.
     fn needs_blocks(&self, id: Id) -> Result<(), String> {
         let scope = self.scope_of(id);
         let is_bare =
@@ -296,7 +296,7 @@ impl Tree {
         }
     }
 
-    /// The outermost blocks in a node.
+    /// Returns the outermost blocks in a node.
     pub(super) fn outer_blocks(&self, id: Id) -> Vec<Id> {
         let scope = self.scope_of(id);
         let outer = |block: &Id| *block == id || self.scope_of(*block) == scope;
@@ -312,7 +312,7 @@ impl Tree {
         }
     }
 
-    /// A loop from 0 that is nowhere yet.
+    /// Creates a loop from 0 that is not yet part of the tree.
     pub(super) fn new_loop(&mut self, var: passhost_lang::ir::Sym, name: &str, extent: Dim) -> Id {
         self.add(What::Loop(Loop {
             var,
@@ -327,7 +327,7 @@ impl Tree {
         }))
     }
 
-    /// Puts loops, one in the other, in the place of one, and its content into the innermost.
+    /// Replaces a loop by nested loops, and moves its content into the innermost one.
     fn nest(&mut self, id: Id, loops: &[Id]) {
         self.nest_content(id, id, loops);
         self.node_mut(id).live = false;
@@ -353,7 +353,7 @@ impl Tree {
         analyzer
     }
 
-    /// Simplifies what iterators are bound to, and the conditions of blocks, by the ranges of the loops around.
+    /// Simplifies the values of iterators and the conditions of blocks, using the ranges of the enclosing loops.
     pub(super) fn simplify_bindings(&mut self, id: Id) {
         for block in self.outer_blocks(id) {
             let mut analyzer = self.analyzer_at(block);
@@ -373,7 +373,7 @@ impl Tree {
     }
 }
 
-/// A comparison whose sides are simplified each by itself.
+/// Simplifies each side of a comparison separately.
 fn simpler_comparison(part: &Dim, analyzer: &mut passhost_lang::arith::Analyzer) -> Dim {
     match part.operation() {
         Some((op @ prim::EQ..=prim::GE, _, operands)) if operands.len() == 2 => {
@@ -383,7 +383,7 @@ fn simpler_comparison(part: &Dim, analyzer: &mut passhost_lang::arith::Analyzer)
     }
 }
 
-/// A product as TVM writes it: numbers are computed.
+/// Builds a product as TVM writes it, with constants folded.
 pub(super) fn mul(a: Dim, b: Dim) -> Dim {
     passhost_lang::tir::regions::linear::mul(a, b)
 }

@@ -1,4 +1,4 @@
-//! `decompose_reduction`: the initialization of a reduction becomes a block of its own.
+//! `decompose_reduction`: turns the initialization of a reduction into a separate block.
 
 use super::depend::digits::{Digits, Runs};
 use super::depend::facts::{Effect, Facts};
@@ -9,8 +9,8 @@ use passhost_lang::ir::Dim;
 use passhost_lang::{PassError, pass_error};
 
 impl Schedule {
-    /// Writes what initializes a reduction block before a loop around it, as a block `…_init`; the block itself becomes `…_update`.
-    /// Returns the new block.
+    /// Moves the initialization of a reduction block before an enclosing loop, as a block `…_init`; the original block becomes `…_update`. Returns
+    /// the new block.
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -37,8 +37,8 @@ impl Schedule {
     /// ```
     ///
     /// # Errors
-    /// If the block has no initialization, if a loop outside of this one is a reduction of the block, and if an element would be
-    /// initialized more or less often than before.
+    /// If the block has no initialization, if a loop outside of this one is a reduction of the block, or if an element would be initialized more or
+    /// less often than before.
     pub fn decompose_reduction(&mut self, block: BlockRef, of: LoopRef) -> Result<BlockRef, PassError> {
         const NAME: &str = "decompose_reduction";
         let (id, at) = (self.block_id(NAME, block)?, self.loop_id(NAME, of)?);
@@ -81,7 +81,7 @@ impl Tree {
         Ok(init)
     }
 
-    /// The loops that the initialization needs, each with the one that it is like.
+    /// Returns copies of the loops that the initialization needs, each with its original.
     fn loops_of_init(&mut self, facts: &Facts, block: &Block, at: Id) -> Result<Vec<(Id, Id)>, String> {
         let (loops, name) = (self.loops_around(facts.id), &block.name);
         let Some(place) = loops.iter().position(|id| *id == at) else {
@@ -127,7 +127,7 @@ impl Tree {
         Ok(spatial.into_iter().map(|id| (self.loop_like(id, "_init"), id)).collect())
     }
 
-    /// The initialization belongs to the first value of each reduction, which must be that of the first iteration.
+    /// Checks that the first iteration has the first value of each reduction, for which the initialization is executed.
     fn begins_first(&self, block: &Block, loops: &[Id]) -> Result<(), String> {
         let mut first = Meanings::default();
         for of in loops.iter().filter_map(|id| self.as_loop(*id)) {
@@ -152,20 +152,20 @@ impl Tree {
         nodes.into_iter().any(|id| self.own(id).iter().any(|ex| ex.mentions(iter.var)))
     }
 
-    /// Whether a loop is for a spatial iterator of a block, or for one of another kind.
+    /// Returns true if a loop binds a spatial iterator of a block, or one of another kind if `spatial` is false.
     fn binds(&self, block: &Block, id: Id, spatial: bool) -> bool {
         let Some(of) = self.as_loop(id) else { return false };
         block.iters.iter().any(|iter| iter.is_spatial() == spatial && iter.value.mentions(of.var))
     }
 
-    /// A new loop over the range of another one, of its kind.
+    /// Adds a loop with the range and the kind of another one.
     fn loop_like(&mut self, id: Id, suffix: &str) -> Id {
         let Some(of) = self.as_loop(id).cloned() else { return id };
         let var = self.fresh(of.var.dtype);
         self.add(What::Loop(Loop { var, name: format!("{}{suffix}", of.name), var_of: None, ..of }))
     }
 
-    /// Other blocks in the loop read complete sums, or nothing of them.
+    /// Checks that other blocks in the loop read only complete sums.
     fn others_see_sums(&self, facts: &Facts, at: Id) -> Result<(), String> {
         let name = self.block_name(facts.id);
         for buffer in facts.written() {
@@ -195,7 +195,7 @@ impl Tree {
         }
     }
 
-    /// Whether the initialization of a block reads something.
+    /// Returns true if the initialization of a block loads from a buffer.
     fn has_loads(&self, block: &Block) -> bool {
         let mut found = false;
         for at in block.init.into_iter().flat_map(|init| self.subtree(init)) {
@@ -204,7 +204,7 @@ impl Tree {
         found
     }
 
-    /// The block that initializes, within these loops.
+    /// Builds the block that initializes, inside these loops.
     fn init_block(&mut self, block: &Block, loops: &[(Id, Id)]) -> Id {
         let (mut in_loops, mut in_block) = (Meanings::default(), Meanings::default());
         for (new, old) in loops {
@@ -243,7 +243,7 @@ impl Tree {
         id
     }
 
-    /// A copy of a statement, with other meanings of its variables. Loops in it have variables of their own.
+    /// Copies a statement with new values for its variables. Loops in it get new variables.
     pub(super) fn copy(&mut self, id: Id, meanings: &mut Meanings) -> Id {
         let node = self.node(id).clone();
         let new = self.add(node.what);
@@ -263,7 +263,7 @@ impl Tree {
         new
     }
 
-    /// The blocks with nodes that use a buffer, each once.
+    /// Returns the blocks that use a buffer, each once.
     pub(super) fn blocks_using(&self, buffer: super::tree::expr::Buf) -> Vec<Id> {
         let users = self.users_of(buffer).into_iter();
         let mut blocks: Vec<Id> =

@@ -1,4 +1,4 @@
-//! What was done to a schedule, as text that can be read and done again.
+//! The primitives applied to a schedule, as text that can be parsed and applied again.
 
 use super::tree::{Id, Tree};
 use super::{Accessed, BlockRef, LoopRef, Schedule};
@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::str::FromStr;
 
-/// The primitives that were applied, one in a line. Blocks and loops have names, which the lines before give them.
+/// The applied primitives, one on each line. Blocks and loops have names that earlier lines define.
 ///
 /// ```
 /// use plugin_api::schedule::Trace;
@@ -41,7 +41,7 @@ pub(super) enum Arg {
     Factors(Vec<Option<i64>>),
 }
 
-/// What was done so far, and what blocks and loops are called in it.
+/// The applied primitives, and the names of blocks and loops in the trace.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Log {
     trace: Trace,
@@ -67,12 +67,12 @@ impl Log {
 }
 
 impl Schedule {
-    /// The primitives that were applied so far.
+    /// Returns the primitives applied so far.
     pub fn trace(&self) -> Trace {
         self.log.trace.clone()
     }
 
-    /// A block as an argument; one that has no name yet gets one.
+    /// Returns a block as an argument; adds a line that names it if necessary.
     pub(super) fn block_arg(&mut self, id: Id) -> Arg {
         if let Some(name) = self.log.names.get(&id) {
             return Arg::Name(name.clone());
@@ -89,7 +89,7 @@ impl Schedule {
         Arg::Name(name)
     }
 
-    /// A loop as an argument; if it has no name yet, the loops around a block in it get names.
+    /// Returns a loop as an argument. If it has no name yet, adds a line that names the loops around a block in it.
     pub(super) fn loop_arg(&mut self, id: Id) -> Arg {
         if let Some(name) = self.log.names.get(&id) {
             return Arg::Name(name.clone());
@@ -110,7 +110,7 @@ impl Schedule {
         Arg::Names(ids.iter().map(|id| name(self.loop_arg(*id))).collect())
     }
 
-    /// Notes that a primitive was applied, and the loops or blocks that it made.
+    /// Records an applied primitive, and the loops or blocks that it created.
     pub(super) fn record(&mut self, primitive: &str, args: Vec<Arg>, made: &[Id]) {
         let outs = made.iter().map(|id| match self.tree.as_block(*id) {
             Some(_) => self.log.block(*id),
@@ -122,30 +122,30 @@ impl Schedule {
 }
 
 impl Trace {
-    /// Number of lines.
+    /// Returns the number of lines.
     pub fn len(&self) -> usize {
         self.steps.len()
     }
 
-    /// Whether nothing was done.
+    /// Returns true if no primitive was applied.
     pub fn is_empty(&self) -> bool {
         self.steps.is_empty()
     }
 
-    /// Does the same to a function.
+    /// Applies the primitives to a function.
     ///
     /// # Errors
-    /// That of the first primitive that cannot be applied, with its line.
+    /// The error of the first primitive that cannot be applied, with its line.
     pub fn apply(&self, body: &Body) -> Result<Body, PassError> {
         let mut schedule = Schedule::new(body)?;
         self.apply_to(&mut schedule)?;
         schedule.finish()
     }
 
-    /// Does the same to a schedule.
+    /// Applies the primitives to a schedule.
     ///
     /// # Errors
-    /// As [`Trace::apply`].
+    /// As for [`Trace::apply`].
     pub fn apply_to(&self, schedule: &mut Schedule) -> Result<(), PassError> {
         let mut known: HashMap<&str, Handle> = HashMap::new();
         for (at, step) in self.steps.iter().enumerate() {
@@ -160,7 +160,7 @@ impl Trace {
     }
 }
 
-/// A block or loop that a line made.
+/// A block or loop that a line defines.
 #[derive(Clone, Copy)]
 enum Handle {
     Block(BlockRef),
@@ -328,7 +328,7 @@ fn read_step(line: &str) -> Option<Step> {
     all_words.then(|| Step { outs, name: name.to_string(), args })
 }
 
-/// The arguments between commas that are in no list and no text.
+/// Splits arguments at commas outside of lists and strings.
 fn split_args(text: &str) -> Option<Vec<&str>> {
     let (mut out, mut from, mut depth, mut quoted, mut escaped) = (Vec::new(), 0, 0i32, false, false);
     for (at, c) in text.char_indices() {
@@ -372,7 +372,7 @@ fn read_arg(text: &str) -> Option<Arg> {
     }
 }
 
-/// A text as it was before it was written with `{:?}`.
+/// Parses a string that was written with `{:?}`.
 fn unquoted(text: &str) -> Option<String> {
     let (mut out, mut chars) = (String::new(), text.chars());
     while let Some(c) = chars.next() {

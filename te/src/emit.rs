@@ -1,4 +1,4 @@
-//! The PrimFunc of tensors: buffers, and a loop nest with one schedulable block for each tensor that is computed.
+//! Emits the PrimFunc of tensors: buffers, and a loop nest with one schedulable block for each computed tensor.
 
 use super::expr::{Node, Pair, Reduction, Scatter};
 use super::form::form;
@@ -13,22 +13,22 @@ use passhost_lang::typing::operators::InferError;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The function that is written.
+/// The function under construction.
 struct Emit<'t, 'c> {
     te: &'t Te<'c>,
     b: BodyBuilder,
     buffers: BTreeMap<usize, V>,
-    /// Symbolic variables of the caller, and what they are here.
+    /// The symbolic variables of the caller, with their counterparts in this function.
     symbols: BTreeMap<u32, Sym>,
-    /// Scalar parameters, and axes of the block that is written, by the number of their variable.
+    /// Scalar parameters, and axes of the current block, by the numbers of their variables.
     scalars: BTreeMap<u32, V>,
-    /// How often a block has had a name.
+    /// The number of blocks with each name.
     blocks: BTreeMap<String, u32>,
-    /// Parts of integer expressions that are not integer arithmetic, by the number of their variable.
+    /// Parts of integer expressions that are not integer arithmetic, by the numbers of their variables.
     atoms: Vec<TeExpr>,
 }
 
-/// The PrimFunc of a legalization.
+/// Returns the PrimFunc of a legalization.
 pub(super) fn function(te: &Te<'_>, results: &[TeTensor]) -> Result<Legalized, InferError> {
     let mut emit = Emit {
         te,
@@ -63,7 +63,7 @@ pub(super) fn function(te: &Te<'_>, results: &[TeTensor]) -> Result<Legalized, I
     Ok(Legalized::new(&te.name, function, args, symbols, variables))
 }
 
-/// The tensors that one block computes.
+/// Returns the tensors that one block computes.
 fn computed<'t>(tensor: &'t TeTensor, step: &'t Step) -> &'t [TeTensor] {
     match &*step.value.node {
         Node::Pair(pair) => &pair.tensors,
@@ -79,7 +79,7 @@ fn finished(b: BodyBuilder, te: &Te<'_>) -> Result<Body, InferError> {
     })
 }
 
-/// The data types of the tensors that a call has.
+/// Returns the data types of the input tensors of a call.
 fn operand_types(te: &Te<'_>) -> Vec<String> {
     let mut types: Vec<String> = Vec::new();
     for (tensor, _) in te.tensors.borrow().iter().filter(|(_, source)| matches!(source, Source::Input(..))) {
@@ -92,7 +92,7 @@ fn operand_types(te: &Te<'_>) -> Vec<String> {
 }
 
 impl Emit<'_, '_> {
-    /// Opens the function: a buffer for each input and result, and a scalar for each variable that no buffer tells.
+    /// Opens the function: a buffer for each input and result, and a scalar for each variable that no buffer determines.
     fn signature(&mut self, results: &[TeTensor]) -> (Vec<LegalizedArg>, Vec<Sym>) {
         let attrs = self.b.attrs([("s_tir", Attr::Bool(true)), ("tirx.noalias", Attr::Bool(true))]);
         self.b.begin(NodeSpec::new(kind::PRIM_FUNC).flags(flag::PRIVATE).attrs(attrs), &[], None);
@@ -110,7 +110,7 @@ impl Emit<'_, '_> {
         let mut of_shapes = BTreeMap::new();
         tensors.iter().for_each(|(tensor, _)| tensor.shape().iter().for_each(|dim| note(dim, &mut of_shapes)));
         for sym in &untold {
-            // A variable that no shape mentions is a number like others: a text does not tell them apart.
+            // A variable that no shape mentions is a plain number: a text does not distinguish the two.
             let ty = match of_shapes.contains_key(&sym.id) {
                 true => {
                     let here = self.symbol(*sym);
@@ -127,7 +127,7 @@ impl Emit<'_, '_> {
         (args, untold)
     }
 
-    /// The symbolic variables that something mentions and no shape in `told` tells, in the order of their numbers.
+    /// Returns the symbolic variables that are mentioned but that no shape in `told` determines, in the order of their numbers.
     fn untold(&self, told: &[Dim]) -> Vec<Sym> {
         let mut found = BTreeMap::new();
         for (tensor, source) in self.te.tensors.borrow().iter() {
@@ -154,7 +154,7 @@ impl Emit<'_, '_> {
         self.te.call.value().symbol_name(sym).unwrap_or("n").to_string()
     }
 
-    /// A variable of the caller in this function.
+    /// Returns the counterpart of a variable of the caller in this function.
     fn symbol(&mut self, sym: Sym) -> Sym {
         if let Some(known) = self.symbols.get(&sym.id) {
             return *known;
@@ -164,7 +164,7 @@ impl Emit<'_, '_> {
         here
     }
 
-    /// A dimension of the caller in this function.
+    /// Converts a dimension of the caller to one of this function.
     fn dim(&mut self, dim: &Dim) -> Dim {
         dim.vars(&mut |sym| {
             self.symbol(sym);
@@ -172,7 +172,7 @@ impl Emit<'_, '_> {
         substitute(dim, &|sym| self.symbols.get(&sym.id).map(|here| Dim::Var(*here)))
     }
 
-    /// A buffer. The shape of a parameter is as it is written, that of others in the form of TVM.
+    /// Adds a buffer. The shape of a parameter is kept as written, that of others is converted to TVM's form.
     fn buffer(&mut self, spec: NodeSpec, name: &str, tensor: &TeTensor, inner: bool) {
         let shape = tensor.shape().iter().map(|dim| if inner { self.dim(&form(dim)) } else { self.dim(dim) }).collect();
         let ty = self.b.ty(&Type::Buffer(BufferType { tiled: false, ..BufferType::new(shape, tensor.dtype) }));
@@ -180,7 +180,7 @@ impl Emit<'_, '_> {
         self.buffers.insert(tensor.id, v);
     }
 
-    /// Loops over all axes, and the block in them.
+    /// Writes loops over all axes, and the block inside them.
     fn nest(&mut self, tensor: &TeTensor, step: &Step) {
         if let Node::Scatter(scatter) = &*step.value.node {
             return self.scatter(tensor, step, scatter);
@@ -198,7 +198,7 @@ impl Emit<'_, '_> {
         self.nested(&step.name, &axes, |emit| emit.block(tensor, step));
     }
 
-    /// What a reduction over no elements gives: what it starts with. Its block would never run.
+    /// Writes the result of a reduction over no elements, which is its start value; its block would never run.
     fn of_nothing(&mut self, tensor: &TeTensor, step: &Step) {
         let starts = match &*step.value.node {
             Node::Reduce(reduction) => vec![(tensor.clone(), reduction.start.clone())],
@@ -212,7 +212,7 @@ impl Emit<'_, '_> {
         }
     }
 
-    /// All elements as they are at first, and then the changes of some, in order.
+    /// Writes all elements with their initial values, followed by the changes of some, in order.
     fn scatter(&mut self, tensor: &TeTensor, step: &Step, scatter: &Scatter) {
         let first = Step {
             name: step.name.clone(),
@@ -224,7 +224,7 @@ impl Emit<'_, '_> {
         self.nest(tensor, &first);
         let axes: Vec<(Axis, u32)> = self.axes_of(step).into_iter().map(|one| (one, axis::OPAQUE)).collect();
         self.nested(&step.name, &axes, |emit| {
-            // Only the values of other tensors say which elements change.
+            // The values of other tensors determine which elements change, so the whole tensor is accessed.
             let whole = |dim: &Dim| (TeExpr::int(0, dim.dtype()), TeExpr::of_dim(dim.clone()));
             let all: Vec<(TeExpr, TeExpr)> = tensor.shape().iter().map(whole).collect();
             for read in reads_of(&step.value).iter().filter(|read| read.tensor.id != tensor.id) {
@@ -237,7 +237,7 @@ impl Emit<'_, '_> {
         });
     }
 
-    /// Loops over axes, and a block in them that has them as its own, with this content.
+    /// Writes loops over axes, and a block inside them with these axes as iterators and the given content.
     fn nested(&mut self, name: &str, axes: &[(Axis, u32)], content: impl FnOnce(&mut Self)) {
         let mut vars = Vec::new();
         for (one, _) in axes {
@@ -265,14 +265,14 @@ impl Emit<'_, '_> {
         (0..axes.len() + 1).for_each(|_| self.b.end());
     }
 
-    /// A name that no block of the function has yet: `hint`, or `hint_1`, `hint_2`…
+    /// Returns an unused name for a block of the function: `hint`, or `hint_1`, `hint_2`…
     fn block_name(&mut self, hint: &str) -> String {
         let used = self.blocks.entry(hint.to_string()).or_default();
         *used += 1;
         if *used == 1 { hint.to_string() } else { format!("{hint}_{}", *used - 1) }
     }
 
-    /// What the block reads and writes, its annotations, and its statements.
+    /// Writes the reads and writes of the block, its annotations, and its statements.
     fn block(&mut self, tensor: &TeTensor, step: &Step) {
         let one = |axis: &Axis| TeExpr::of_dim(Dim::Var(axis.sym));
         let indices = step.place.clone().unwrap_or_else(|| step.axes.iter().map(one).collect());
@@ -304,7 +304,7 @@ impl Emit<'_, '_> {
         }
     }
 
-    /// The annotations of a block. Tensors in them are operands.
+    /// Writes the annotations of a block. Tensors in them are operands.
     fn notes(&mut self, step: &Step) {
         if step.notes.is_empty() {
             return;
@@ -326,7 +326,7 @@ impl Emit<'_, '_> {
         self.b.node(NodeSpec::new(kind::ANNOTATE).attrs(attrs).flags(flag::IMPURE), &ops, None);
     }
 
-    /// Two elements that are computed from what both were.
+    /// Writes two elements that are each computed from the previous values of both.
     fn pair(&mut self, pair: &Pair, indices: &[TeExpr]) {
         self.b.begin(NodeSpec::new(kind::INIT), &[], None);
         for (tensor, start) in pair.tensors.iter().zip(&pair.start) {
@@ -379,18 +379,18 @@ impl Emit<'_, '_> {
         self.b.node(spec.ty(ty), ops, Some(name))
     }
 
-    /// An expression of indices and symbolic variables, in the form of TVM.
+    /// Writes an expression of indices and symbolic variables, in TVM's form.
     fn index(&mut self, dim: &Dim) -> V {
         self.written(&form(dim))
     }
 
-    /// An expression, its integer arithmetic in the form of TVM.
+    /// Writes an expression, with its integer arithmetic in TVM's form.
     fn simple(&mut self, expr: &TeExpr) -> V {
         let simple = self.formed(expr);
         self.expr(&simple)
     }
 
-    /// An expression with its integer arithmetic in the form of TVM.
+    /// Returns an expression with its integer arithmetic in TVM's form.
     fn formed(&mut self, expr: &TeExpr) -> TeExpr {
         let of = |emit: &mut Self, all: &[TeExpr]| all.iter().map(|one| emit.formed(one)).collect::<Vec<_>>();
         let node = match &*expr.node {
@@ -409,7 +409,7 @@ impl Emit<'_, '_> {
         TeExpr::new(node, expr.dtype)
     }
 
-    /// An expression as integer arithmetic of indices and atoms, which are what else is in it.
+    /// Returns an expression as integer arithmetic of indices and atoms; an atom stands for a part that is not integer arithmetic.
     fn as_dim(&mut self, expr: &TeExpr) -> Dim {
         match &*expr.node {
             Node::Index(dim) => dim.clone(),
@@ -483,13 +483,13 @@ impl Emit<'_, '_> {
                 let ops = [self.expr(cond), self.expr(then), self.expr(otherwise)];
                 self.node(NodeSpec::new(kind::SELECT), &ops, dtype)
             }
-            // `finish` refused these: a reduction is a whole element, and a fault is an error.
+            // `finish` rejects these: a reduction must be a whole element, and a fault is an error.
             Node::Reduce(_) | Node::Pair(_) | Node::Scatter(_) | Node::Fault(_) => self.b.scalar(&zero()),
         }
     }
 }
 
-/// Each expression of indices in an expression.
+/// Calls `f` with each index expression in an expression.
 fn each_index(expr: &TeExpr, f: &mut dyn FnMut(&Dim)) {
     match &*expr.node {
         Node::Index(dim) => f(dim),
@@ -506,7 +506,7 @@ fn each_index(expr: &TeExpr, f: &mut dyn FnMut(&Dim)) {
     }
 }
 
-/// Notes the symbolic variables of the caller in a dimension.
+/// Collects the symbolic variables of the caller in a dimension.
 fn note(dim: &Dim, found: &mut BTreeMap<u32, Sym>) {
     dim.vars(&mut |sym| {
         if sym.id < FIRST_AXIS {

@@ -1,4 +1,4 @@
-//! Expressions of elements.
+//! Expressions of tensor elements.
 
 use super::TeTensor;
 use passhost_lang::arith::fold_as;
@@ -8,22 +8,21 @@ use std::ops::{Add, Div, Mul, Neg, Rem, Sub};
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// What an element is computed from: elements of other tensors, indices and numbers. A clone costs nothing.
+/// The definition of an element, from elements of other tensors, indices and numbers. Cloning is cheap.
 ///
-/// `+`, `-`, `*` and `/` compute as in TVMScript; `/` and `%` of integers round down. A number beside an expression has its
-/// data type. Operations on numbers are computed, and `x + 0`, `x * 1` and the like are `x`, as in TVM. Of floats, `x - 0.0`
-/// and `x + -0.0` are `x` too. Unlike in TVM, `x + 0.0` stays, which is another zero of `-0.0`, and so do `x * 0.0` and
-/// `0.0 / x`, which are no number of infinity or no number. An element that is nested more than 500 deep is refused when the
-/// function is [finished](super::Te::finish).
+/// `+`, `-`, `*` and `/` have the meaning of TVMScript; `/` and `%` of integers round down. A number takes the data type of the other operand.
+/// Constants are folded, and `x + 0`, `x * 1` and the like become `x`, as in TVM; for floats, so do `x - 0.0` and `x + -0.0`. Unlike in TVM, `x +
+/// 0.0` is kept because it changes `-0.0` to `0.0`, and `x * 0.0` and `0.0 / x` are kept because they can be NaN. An element nested more than 500
+/// levels deep is rejected when the function is [finished](super::Te::finish).
 #[derive(Clone, Debug)]
 pub struct TeExpr {
     pub(super) node: Rc<Node>,
     pub(super) dtype: DType,
-    /// How many expressions are inside each other.
+    /// The nesting depth of expressions.
     depth: u32,
 }
 
-/// How deep an element may be nested. What goes through an element calls itself, in threads with small stacks, too.
+/// The greatest nesting depth of an element. Traversals of elements recurse, also in threads with small stacks.
 const MAX_NESTING: u32 = 500;
 
 #[derive(Debug)]
@@ -40,7 +39,7 @@ pub(super) enum Node {
     Reduce(Reduction),
     Pair(Pair),
     Scatter(Scatter),
-    /// Operands of two data types.
+    /// An error, such as operands of two data types.
     Fault(String),
 }
 
@@ -63,7 +62,7 @@ impl Node {
     }
 }
 
-/// How many dimensions are inside each other; if they are too many, some number that is too large.
+/// Returns the nesting depth of a dimension; if it is too deep, some number that is too large.
 fn depth_of(dim: &Dim) -> u32 {
     if !matches!(dim, Dim::Expr(_)) {
         return 0;
@@ -90,11 +89,11 @@ pub(super) struct Reduction {
     pub(super) op: u16,
     pub(super) value: TeExpr,
     pub(super) axes: Vec<Sym>,
-    /// What it starts with.
+    /// The start value.
     pub(super) start: TeExpr,
 }
 
-/// Two values that are computed together from what both were so far, over all values of some axes.
+/// Two values that are computed together from the previous values of both, over all values of some axes.
 #[derive(Debug)]
 pub(super) struct Pair {
     pub(super) tensors: [TeTensor; 2],
@@ -103,7 +102,7 @@ pub(super) struct Pair {
     pub(super) axes: Vec<Sym>,
 }
 
-/// What elements are at first, and the next value of the element at a place, for all values of some axes in order.
+/// The initial values of the elements, and the next value of the element at a place, for all values of some axes in order.
 #[derive(Debug)]
 pub(super) struct Scatter {
     pub(super) start: TeExpr,
@@ -112,7 +111,7 @@ pub(super) struct Scatter {
     pub(super) axes: Vec<Sym>,
 }
 
-/// An operand: an expression, or a number of the data type of what is beside it.
+/// An operand: an expression, or a number with the data type of the other operand.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Operand {
@@ -143,7 +142,7 @@ operand_from! {
 }
 
 impl Operand {
-    /// As an expression; a number is of this data type.
+    /// Converts the operand to an expression; a number gets this data type.
     pub(super) fn expr(self, like: DType) -> TeExpr {
         match self {
             Operand::Expr(expr) => expr,
@@ -160,7 +159,7 @@ impl TeExpr {
         TeExpr { node: Rc::new(node), dtype, depth }
     }
 
-    /// The expression, or a fault if it is nested too deeply.
+    /// Returns the expression, or a fault if it is nested too deeply.
     pub(super) fn bounded(self) -> TeExpr {
         if self.depth <= MAX_NESTING {
             return self;
@@ -169,14 +168,14 @@ impl TeExpr {
         TeExpr::new(Node::Fault(message), self.dtype)
     }
 
-    /// An integer expression of symbolic variables, such as a dimension.
+    /// Builds an integer expression of symbolic variables, such as a dimension.
     pub fn of_dim(dim: Dim) -> TeExpr {
         let dtype = dim.dtype();
         TeExpr::new(Node::Index(dim), dtype)
     }
 
-    /// An integer. One that its data type does not have wraps around, as in arithmetic: -1 of uint8 is 255, and of uint64 the
-    /// greatest one. TVM reads no numbers from 2^63 on, so these are written as the complement of others.
+    /// Builds an integer. A value that does not fit the data type wraps around, as in arithmetic: -1 of uint8 is 255, and of uint64 the greatest
+    /// value. TVM does not read numbers from 2^63 on, so these are written as complements of others.
     pub fn int(value: i64, dtype: DType) -> TeExpr {
         match dtype == DType::U64 && value < 0 {
             true => TeExpr::of_dim(Dim::int(!value, dtype)).math("bitwise_not"),
@@ -184,17 +183,17 @@ impl TeExpr {
         }
     }
 
-    /// A float, rounded to its data type.
+    /// Builds a float, rounded to its data type.
     pub fn float(value: f64, dtype: DType) -> TeExpr {
         TeExpr::new(Node::Float(value), dtype)
     }
 
-    /// Its data type.
+    /// Returns the data type.
     pub fn dtype(&self) -> DType {
         self.dtype
     }
 
-    /// Its value if it is an integer.
+    /// Returns the value of an integer constant.
     pub fn as_int(&self) -> Option<i64> {
         match &*self.node {
             Node::Index(dim) => dim.as_int(),
@@ -202,7 +201,7 @@ impl TeExpr {
         }
     }
 
-    /// Its value if it is a number.
+    /// Returns the value of a numeric constant.
     fn as_float(&self) -> Option<f64> {
         match &*self.node {
             Node::Float(value) => Some(*value),
@@ -210,7 +209,7 @@ impl TeExpr {
         }
     }
 
-    /// The first fault in the value of an element.
+    /// Returns the first fault in the value of an element.
     pub(super) fn fault(&self) -> Option<String> {
         match &*self.node {
             Node::Reduce(reduction) => reduction.value.inner_fault(),
@@ -236,7 +235,7 @@ impl TeExpr {
         }
     }
 
-    /// Converted to another data type.
+    /// Converts the expression to another data type.
     pub fn cast(&self, dtype: DType) -> TeExpr {
         if dtype == self.dtype {
             return self.clone();
@@ -286,8 +285,8 @@ impl TeExpr {
         made.bounded()
     }
 
-    /// Arithmetic and comparisons of truth values in logic, as no code is made of the others: a sum is `or`, a product
-    /// `and`. Quotients and shifts are those of the numbers 0 and 1. `None` for what is logic already.
+    /// Expresses arithmetic and comparisons of truth values as logic, because no code can be generated for them: a sum is `or`, a product `and`.
+    /// Quotients and shifts are computed on the numbers 0 and 1. Returns `None` for operations that are already logic.
     fn of_truths(&self, op: u16, other: &TeExpr) -> Option<TeExpr> {
         let as_numbers = || self.cast(DType::I8).binary(op, other.cast(DType::I8)).cast(DType::BOOL);
         Some(match op {
@@ -304,8 +303,8 @@ impl TeExpr {
         })
     }
 
-    /// A call of an operator of TIR such as `pow`, of this and other operands. The result has this data type. Functions of
-    /// real numbers take floats; of others, the function is refused when it is [finished](super::Te::finish).
+    /// Calls a TIR operator such as `pow` with this and other operands. The result has this data type. Functions of real numbers require floats; with
+    /// other types, the function is rejected when it is [finished](super::Te::finish).
     pub fn math_with(&self, op: &str, others: &[TeExpr]) -> TeExpr {
         if !self.dtype.is_float() && OF_FLOATS.contains(&op) {
             return self.refused(&format!("T.{op}"), "floats");
@@ -314,24 +313,24 @@ impl TeExpr {
         TeExpr::new(Node::Call(format!("tirx.{op}"), args), self.dtype).bounded()
     }
 
-    /// A call of an operator of TIR such as `exp`. The result has this data type.
+    /// Calls a TIR operator such as `exp`. The result has this data type.
     pub fn math(&self, op: &str) -> TeExpr {
         self.math_with(op, &[])
     }
 
-    /// A call of an operator of TIR that answers yes or no, such as `isnan`.
+    /// Calls a TIR operator with a Boolean result, such as `isnan`.
     pub fn test(&self, op: &str) -> TeExpr {
         TeExpr { dtype: DType::BOOL, ..self.math(op) }
     }
 
-    /// `then` where this holds, else `otherwise`; both are computed.
+    /// Returns `then` where the condition holds, otherwise `otherwise`; both are evaluated.
     pub fn select(&self, then: impl Into<Operand>, otherwise: impl Into<Operand>) -> TeExpr {
         let (then, otherwise) = of_one_type(then.into(), otherwise.into());
         let dtype = then.dtype;
         TeExpr::new(Node::Select(self.clone(), then, otherwise), dtype).bounded()
     }
 
-    /// `then` where this holds, else `otherwise`; only one of them is computed.
+    /// Returns `then` where the condition holds, otherwise `otherwise`; only one of them is evaluated.
     pub fn if_then_else(&self, then: impl Into<Operand>, otherwise: impl Into<Operand>) -> TeExpr {
         let (then, otherwise) = of_one_type(then.into(), otherwise.into());
         let dtype = then.dtype;
@@ -339,13 +338,13 @@ impl TeExpr {
         TeExpr::new(Node::Call("tirx.if_then_else".to_string(), args), dtype).bounded()
     }
 
-    /// An operation that its data type does not have.
+    /// Returns a fault for an operation that the data type does not support.
     fn refused(&self, name: &str, wanted: &str) -> TeExpr {
         let message = format!("`{name}` takes {wanted}, found {}; convert the operands with R.astype", self.dtype);
         TeExpr::new(Node::Fault(message), self.dtype)
     }
 
-    /// Whether it does not hold.
+    /// Returns the logical negation.
     pub fn negated(&self) -> TeExpr {
         if self.dtype != DType::BOOL {
             return self.refused("not", "truth values");
@@ -363,38 +362,38 @@ impl TeExpr {
         TeExpr::new(Node::Reduce(reduction), self.dtype)
     }
 
-    /// Its sum over some axes of [`Te::reduce_axis`](super::Te::reduce_axis).
+    /// Returns the sum over some axes of [`Te::reduce_axis`](super::Te::reduce_axis).
     pub fn sum(&self, axes: &[&TeExpr]) -> TeExpr {
         self.reduced(prim::ADD, Operand::Int(0).expr(self.dtype), axes)
     }
 
-    /// Its product over some axes.
+    /// Returns the product over some axes.
     pub fn prod(&self, axes: &[&TeExpr]) -> TeExpr {
         self.reduced(prim::MUL, Operand::Int(1).expr(self.dtype), axes)
     }
 
-    /// Its largest value over some axes, or the least finite value if that is larger, as in TVM.
+    /// Returns the greatest value over some axes, or the least finite value if that is greater, as in TVM.
     pub fn largest(&self, axes: &[&TeExpr]) -> TeExpr {
         self.largest_from(least_value(self.dtype), axes)
     }
 
-    /// The largest of a start and its values over some axes.
+    /// Returns the greatest of a start value and the values over some axes.
     pub fn largest_from(&self, start: TeExpr, axes: &[&TeExpr]) -> TeExpr {
         self.reduced(prim::MAX, start, axes)
     }
 
-    /// Its smallest value over some axes, or the greatest finite value if that is smaller, as in TVM.
+    /// Returns the least value over some axes, or the greatest finite value if that is less, as in TVM.
     pub fn smallest(&self, axes: &[&TeExpr]) -> TeExpr {
         self.smallest_from(greatest_value(self.dtype), axes)
     }
 
-    /// The smallest of a start and its values over some axes.
+    /// Returns the least of a start value and the values over some axes.
     pub fn smallest_from(&self, start: TeExpr, axes: &[&TeExpr]) -> TeExpr {
         self.reduced(prim::MIN, start, axes)
     }
 }
 
-/// Operators of TIR that take floats only.
+/// TIR operators that accept only floats.
 const OF_FLOATS: [&str; 35] = [
     "exp",
     "exp2",
@@ -433,7 +432,7 @@ const OF_FLOATS: [&str; 35] = [
     "nextafter",
 ];
 
-/// The name of an operation that a data type does not have, and which types do.
+/// Returns the name of an operation that a data type does not support, and the types that support it.
 fn not_defined(op: u16, dtype: DType) -> Option<(&'static str, &'static str)> {
     let (name, wanted) = match op {
         prim::AND => ("and", "truth values"),
@@ -449,7 +448,7 @@ fn not_defined(op: u16, dtype: DType) -> Option<(&'static str, &'static str)> {
     (!has).then_some((name, wanted))
 }
 
-/// The integer of a data type that is this one but for a multiple of its numbers; of bool, whether it is not 0.
+/// Wraps a value to the range of a data type; for bool, returns whether it is not 0.
 fn wrapped(value: i64, dtype: DType) -> i64 {
     let unused = 64 - u32::from(dtype.bits().clamp(1, 64));
     match dtype.code() {
@@ -460,7 +459,7 @@ fn wrapped(value: i64, dtype: DType) -> i64 {
     }
 }
 
-/// The variables of axes.
+/// Returns the variables of axes.
 pub(super) fn symbols(axes: &[&TeExpr]) -> Vec<Sym> {
     let of = |axis: &&TeExpr| match &*axis.node {
         Node::Index(Dim::Var(sym)) => Some(*sym),
@@ -469,7 +468,7 @@ pub(super) fn symbols(axes: &[&TeExpr]) -> Vec<Sym> {
     axes.iter().filter_map(of).collect()
 }
 
-/// The least value of a data type that is finite.
+/// Returns the least finite value of a data type.
 pub fn least_value(dtype: DType) -> TeExpr {
     match (dtype.is_float(), dtype.code()) {
         (true, _) => TeExpr::float(-greatest_float(dtype), dtype),
@@ -478,7 +477,7 @@ pub fn least_value(dtype: DType) -> TeExpr {
     }
 }
 
-/// The greatest value of a data type that is finite.
+/// Returns the greatest finite value of a data type.
 pub fn greatest_value(dtype: DType) -> TeExpr {
     let bits = u32::from(dtype.bits().clamp(1, 64));
     match (dtype.is_float(), dtype.code()) {
@@ -498,7 +497,7 @@ fn greatest_float(dtype: DType) -> f64 {
     }
 }
 
-/// Both at the data type of the one that is an expression.
+/// Converts both operands to expressions, with the data type of the one that already is an expression.
 fn of_one_type(a: Operand, b: Operand) -> (TeExpr, TeExpr) {
     let like = match (&a, &b) {
         (Operand::Expr(expr), _) | (_, Operand::Expr(expr)) => expr.dtype,
@@ -514,7 +513,7 @@ fn of_one_type(a: Operand, b: Operand) -> (TeExpr, TeExpr) {
     (a, b)
 }
 
-/// What is computed at once of an operation.
+/// Folds an operation, if possible.
 fn computed(op: u16, a: &TeExpr, b: &TeExpr, dtype: DType) -> Option<TeExpr> {
     if let (Some(x), Some(y)) = (a.as_int(), b.as_int()) {
         let value = fold_as(op, a.dtype, x, y).filter(|value| dtype.has_integer((*value).into()))?;
@@ -525,7 +524,7 @@ fn computed(op: u16, a: &TeExpr, b: &TeExpr, dtype: DType) -> Option<TeExpr> {
     }
     let is = |e: &TeExpr, v: i64| e.as_int() == Some(v) || e.as_float() == Some(v as f64);
     let is_zero = |e: &TeExpr| e.as_int() == Some(0);
-    // What changes nothing if it is added: of floats the negative zero, as `-0.0 + 0.0` is `0.0`.
+    // The neutral element of addition; for floats the negative zero, because `-0.0 + 0.0` is `0.0`.
     let adds_nothing = |e: &TeExpr, negative: bool| {
         is_zero(e) || e.as_float().is_some_and(|v| v == 0.0 && v.is_sign_negative() == negative)
     };
@@ -545,7 +544,7 @@ fn computed(op: u16, a: &TeExpr, b: &TeExpr, dtype: DType) -> Option<TeExpr> {
     }
 }
 
-/// Arithmetic of floats in their own precision.
+/// Folds arithmetic of floats in their own precision.
 fn of_floats(op: u16, x: f64, y: f64, dtype: DType) -> Option<f64> {
     let value = match op {
         prim::ADD => x + y,
@@ -573,39 +572,39 @@ macro_rules! methods {
 }
 
 methods! {
-    /// The smaller one.
+    /// Returns the minimum.
     min = MIN;
-    /// The larger one.
+    /// Returns the maximum.
     max = MAX;
-    /// Whether both are equal.
+    /// Compares for equality.
     eq = EQ;
-    /// Whether they differ.
+    /// Compares for inequality.
     ne = NE;
-    /// Whether it is less.
+    /// Returns the comparison `self < other`.
     lt = LT;
-    /// Whether it is less or equal.
+    /// Returns the comparison `self <= other`.
     le = LE;
-    /// Whether it is greater.
+    /// Returns the comparison `self > other`.
     gt = GT;
-    /// Whether it is greater or equal.
+    /// Returns the comparison `self >= other`.
     ge = GE;
-    /// Whether both hold.
+    /// Returns the logical and.
     and = AND;
-    /// Whether one of them holds.
+    /// Returns the logical or.
     or = OR;
-    /// The remainder of the quotient that is cut towards zero.
+    /// Returns the remainder of the division that truncates towards zero.
     trunc_mod = TRUNCMOD;
-    /// The quotient of integers that is cut towards zero.
+    /// Returns the quotient of integers, truncated towards zero.
     trunc_div = TRUNCDIV;
-    /// Bitwise and.
+    /// Returns the bitwise and.
     bit_and = BITAND;
-    /// Bitwise or.
+    /// Returns the bitwise or.
     bit_or = BITOR;
-    /// Bitwise exclusive or.
+    /// Returns the bitwise exclusive or.
     bit_xor = BITXOR;
-    /// Shifted left.
+    /// Shifts left.
     shift_left = SHL;
-    /// Shifted right.
+    /// Shifts right.
     shift_right = SHR;
 }
 

@@ -1,15 +1,14 @@
-//! The form of index expressions: sums with the largest factors first, as TVM writes them.
+//! TVM's form of index expressions: sums with the largest factors first.
 //!
-//! [`simplify`](passhost_lang::arith::simplify) has a form of its own. What is tuned or matched by the text of a PrimFunc needs the
-//! one of TVM: a sum of splits `index % upper // lower * scale`, by scale and `lower`, then the constant, then what is
-//! subtracted.
+//! [`simplify`](passhost_lang::arith::simplify) has a different form. Tuning and matching by the text of a PrimFunc require TVM's form: a sum of
+//! splits `index % upper // lower * scale`, sorted by scale and `lower`, then the constant, then subtracted terms.
 
 use passhost_lang::arith::fold_as;
 use passhost_lang::ir::records::prim;
 use passhost_lang::ir::{DType, Dim, DimExpr};
 use std::sync::Arc;
 
-/// `index % upper // lower * scale`.
+/// The split `index % upper // lower * scale`.
 #[derive(Clone)]
 struct Split {
     index: Dim,
@@ -24,11 +23,11 @@ struct Sum {
     splits: Vec<Split>,
     base: i64,
     dtype: DType,
-    /// Whether it is one part that was never added to anything.
+    /// True if it is a single part that was never added to anything.
     alone: bool,
 }
 
-/// An expression of indices in the form of TVM: `1 + n - m * 2 + n` is `n * 2 + 1 - m * 2`.
+/// Converts an expression of indices to TVM's form: `1 + n - m * 2 + n` becomes `n * 2 + 1 - m * 2`.
 pub fn form(dim: &Dim) -> Dim {
     if !matches!(dim, Dim::Expr(_)) {
         return dim.clone();
@@ -36,7 +35,7 @@ pub fn form(dim: &Dim) -> Dim {
     sum_of(dim).and_then(|sum| sum.dim()).unwrap_or_else(|| dim.clone())
 }
 
-/// The sum that an expression is; `None` if a number does not fit.
+/// Converts an expression to a sum; `None` if a number does not fit.
 fn sum_of(dim: &Dim) -> Option<Sum> {
     let dtype = dim.dtype();
     if let Some(value) = dim.as_int() {
@@ -58,8 +57,7 @@ fn sum_of(dim: &Dim) -> Option<Sum> {
     }
 }
 
-/// Whether arithmetic of a data type is that of places, which do not overflow. That of others wraps around, so it stays as it
-/// is written.
+/// Returns true for index types, whose arithmetic does not overflow. Arithmetic of other types wraps around, so it is kept as written.
 fn is_index(dtype: DType) -> bool {
     dtype.code() == 0 && dtype.bits() >= 32
 }
@@ -68,7 +66,7 @@ fn binary(op: u16, dtype: DType, a: Dim, b: Dim) -> Dim {
     Dim::Expr(Arc::new(DimExpr::Binary(op, dtype, a, b)))
 }
 
-/// An operation of two operands, or its value.
+/// Returns an operation on two operands, folded if possible.
 fn folded(op: u16, dtype: DType, a: Dim, b: Dim) -> Dim {
     match (a.as_int(), b.as_int()) {
         (Some(x), Some(y)) => match fold_as(op, a.dtype(), x, y) {
@@ -92,7 +90,7 @@ impl Split {
         if scale != 1 { binary(prim::MUL, dtype, out, int(scale)) } else { out }
     }
 
-    /// The split without its scale, as an index of its own.
+    /// Returns the split without its scale, as a new index.
     fn whole(self, dtype: DType) -> Split {
         Split { index: self.dim(dtype, self.scale), lower: 1, upper: None, scale: 1 }
     }
@@ -151,7 +149,7 @@ impl Sum {
         self.splits.is_empty().then_some(self.base)
     }
 
-    /// The sum as an expression; `None` if a number does not fit.
+    /// Returns the sum as an expression; `None` if a number does not fit.
     fn dim(&self) -> Option<Dim> {
         if let ([split], 0, true) = (&self.splits[..], self.base, self.alone) {
             return Some(split.dim(self.dtype, split.scale));
@@ -186,7 +184,7 @@ impl Sum {
         Some(out.unwrap_or_else(|| int(0)))
     }
 
-    /// `x // c * c + x % c` is `x`.
+    /// Rewrites `x // c * c + x % c` as `x`.
     fn joined(&self) -> Sum {
         let mut out: Vec<Split> = Vec::new();
         for split in &self.splits {
@@ -211,7 +209,7 @@ impl Sum {
             match self.splits.iter_mut().find(|have| have.same(split)) {
                 Some(have) => have.scale = have.scale.checked_add(scale)?,
                 None => {
-                    // Splits of one index are neighbours, the one with the larger `lower` first.
+                    // Splits of one index are adjacent, the one with the larger `lower` first.
                     let first = self.splits.iter().position(|have| have.index == split.index);
                     let at = first.map_or(self.splits.len(), |first| {
                         let behind = |have: &Split| have.index != split.index || split.lower > have.lower;
@@ -247,7 +245,7 @@ impl Sum {
         }
     }
 
-    /// The constant factor of a product, and the rest.
+    /// Returns the constant factor of a product, and the rest.
     fn factored(mut self) -> Option<(i64, Dim)> {
         match &mut self.splits[..] {
             [split] if self.base == 0 => {
@@ -258,7 +256,7 @@ impl Sum {
         }
     }
 
-    /// What a number divides, divided by it, and the rest.
+    /// Returns the part divisible by a number, divided by it, and the rest.
     fn separated(&self, by: i64) -> (Sum, Sum) {
         let (whole, rest): (Vec<Split>, Vec<Split>) =
             self.splits.iter().cloned().partition(|split| split.scale % by == 0);
@@ -267,7 +265,7 @@ impl Sum {
         (Sum::of_splits(whole, quotient, self.dtype), Sum::of_splits(rest, left, self.dtype))
     }
 
-    /// The sum as one split.
+    /// Returns the sum as one split.
     fn one(self) -> Option<Split> {
         match &self.splits[..] {
             [split] if self.base == 0 => Some(split.clone()),
@@ -309,7 +307,7 @@ impl Sum {
         Some(Sum::of_splits(vec![split], 0, dtype))
     }
 
-    /// Whether it is at least 0 and less than a number, whatever its variables are.
+    /// Returns true if the sum is at least 0 and less than a number for all values of its variables.
     fn is_within(&self, end: i64) -> bool {
         let mut largest = self.base;
         for split in &self.splits {
@@ -330,7 +328,7 @@ mod tests {
     use passhost_lang::ir::records::prim;
     use passhost_lang::ir::{DType, Dim, Sym};
 
-    /// The forms that TVM 0.27 makes of these expressions.
+    /// The forms into which TVM 0.27 converts these expressions.
     #[test]
     fn sums_have_the_order_of_tvm() {
         let [n, m] = [0, 1].map(|id| Dim::Var(Sym { id, dtype: DType::I64 }));

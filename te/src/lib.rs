@@ -1,10 +1,10 @@
-//! Writes what an operator computes as a PrimFunc: tensors of expressions, as in mathematics.
+//! Tensor expressions: writes the computation of an operator as a PrimFunc, in mathematical style.
 //!
-//! A [`Te`] is made for one call of an operator. [`Te::input`] is an argument of it, [`Te::compute`] a tensor of which each
-//! element is an expression of its indices, and [`Te::finish`] the PrimFunc with a buffer for each input and result. Each
-//! tensor becomes a loop nest around one schedulable block; those that are not results become buffers that are allocated.
+//! A [`Te`] is created for one call of an operator. [`Te::input`] returns an argument of the call, [`Te::compute`] a tensor whose elements are an
+//! expression of their indices, and [`Te::finish`] the PrimFunc with a buffer for each input and result. Each tensor becomes a loop nest around one
+//! schedulable block; tensors that are not results become allocated buffers.
 //!
-//! The legalization of a sum of two tensors of one shape:
+//! This example legalizes the sum of two tensors of the same shape:
 //!
 //! ```
 //! use plugin_api::prelude::*;
@@ -33,7 +33,7 @@
 //! # Ok::<(), PassError>(())
 //! ```
 //!
-//! A matrix product sums over an axis of its own:
+//! A matrix product sums over a separate axis:
 //!
 //! ```
 //! use plugin_api::prelude::*;
@@ -65,12 +65,12 @@ use passhost_lang::typing::operators::InferError;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-/// Numbers from here on are those of axes, not of symbolic variables of the caller.
+/// Numbers from here on denote axes, not symbolic variables of the caller.
 const FIRST_AXIS: u32 = 1 << 30;
-/// Numbers from here on are those of parts of integer expressions that are not integer arithmetic.
+/// Numbers from here on denote parts of integer expressions that are not integer arithmetic.
 const FIRST_ATOM: u32 = 3 << 29;
 
-/// A tensor: an argument of the call, or one that is computed.
+/// A tensor: an argument of the call, or a computed one.
 #[derive(Clone, Debug)]
 pub struct TeTensor {
     id: usize,
@@ -80,27 +80,27 @@ pub struct TeTensor {
 }
 
 impl TeTensor {
-    /// Its name: that of the argument, or of the computation.
+    /// Returns the name: that of the argument, or of the computation.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its dimensions.
+    /// Returns the dimensions.
     pub fn shape(&self) -> &[Dim] {
         &self.shape
     }
 
-    /// Number of its dimensions.
+    /// Returns the number of dimensions.
     pub fn ndim(&self) -> usize {
         self.shape.len()
     }
 
-    /// Data type of its elements.
+    /// Returns the data type of the elements.
     pub fn dtype(&self) -> DType {
         self.dtype
     }
 
-    /// The element at these indices, one for each dimension.
+    /// Returns the element at these indices, one for each dimension.
     pub fn at(&self, indices: impl IntoIterator<Item = impl Into<Operand>>) -> TeExpr {
         let index = |index: Operand| index.expr(DType::I64);
         let indices: Vec<TeExpr> = indices.into_iter().map(|operand| index(operand.into())).collect();
@@ -112,8 +112,8 @@ impl TeTensor {
         TeExpr::new(Node::Load(self.clone(), indices), self.dtype).bounded()
     }
 
-    /// The element that broadcasting to a shape has at these indices: dimensions are counted from the last one, and the
-    /// index of a dimension of 1 is 0 where that of the shape is another one.
+    /// Returns the element at these indices after broadcasting to a shape. Dimensions are aligned at the last one, and the index of a dimension of
+    /// extent 1 is 0 where the extent in the shape differs.
     pub fn broadcast_at(&self, indices: &[TeExpr], to: &[Dim]) -> TeExpr {
         let skipped = indices.len().saturating_sub(self.ndim());
         let of = |((dim, index), to): ((&Dim, &TeExpr), &Dim)| match (dim.as_int(), to.as_int()) {
@@ -124,7 +124,7 @@ impl TeTensor {
     }
 }
 
-/// An axis of a tensor that is computed, or of a reduction.
+/// An axis of a computed tensor, or of a reduction.
 #[derive(Clone, Debug)]
 struct Axis {
     sym: Sym,
@@ -132,14 +132,14 @@ struct Axis {
     name: String,
 }
 
-/// A tensor that is computed.
+/// A computed tensor.
 struct Step {
     name: String,
     axes: Vec<Axis>,
     value: TeExpr,
-    /// Where the element is, if not at its axes.
+    /// The position of the element, if it differs from its axes.
     place: Option<Vec<TeExpr>>,
-    /// Annotations of its block.
+    /// The annotations of its block.
     notes: Vec<(&'static str, Note)>,
 }
 
@@ -149,7 +149,7 @@ struct Step {
 pub enum Note {
     /// An attribute.
     Attr(Attr),
-    /// A list of tensors, which inputs or earlier computations are.
+    /// A list of tensors, each an input or an earlier computation.
     Tensors(Vec<TeTensor>),
 }
 
@@ -159,11 +159,11 @@ impl From<Attr> for Note {
     }
 }
 
-/// What tensor a number is.
+/// The origin of the tensor with each number.
 enum Source {
     Input(LegalizedArg, String),
     Step(Step),
-    /// The second of two that are computed together, and the number of the first.
+    /// The second of two tensors that are computed together, with the number of the first.
     Second(usize, String),
 }
 
@@ -183,13 +183,13 @@ pub struct Te<'c> {
     tensors: RefCell<Vec<(TeTensor, Source)>>,
     axes: Cell<u32>,
     reduced: RefCell<Vec<Axis>>,
-    /// How the axes of tensors are called: `ax0`, `ax1`, …
+    /// The prefix of the names of axes: `ax0`, `ax1`, …
     prefix: Cell<&'static str>,
     error: RefCell<Option<InferError>>,
 }
 
 impl<'c> Te<'c> {
-    /// Begins the PrimFunc of a call, under this name.
+    /// Starts the PrimFunc of a call, with a name.
     pub fn new(name: &str, call: Call<'c>) -> Te<'c> {
         Te {
             name: name.to_string(),
@@ -202,39 +202,39 @@ impl<'c> Te<'c> {
         }
     }
 
-    /// The call.
+    /// Returns the call.
     pub fn call(&self) -> Call<'c> {
         self.call
     }
 
-    /// An argument of the call: a tensor whose shape and data type are known. Each use of an argument is an input of its own.
+    /// Returns an argument of the call: a tensor of known shape and data type. Each call of this method adds a separate input.
     ///
     /// # Errors
-    /// If it is missing, or something else.
+    /// If the argument is missing or is not such a tensor.
     pub fn input(&self, i: usize) -> Result<TeTensor, InferError> {
         let arg = self.argument(i)?;
         self.tensor(&arg.ty().to_owned(), LegalizedArg::of(arg), arg.name().unwrap_or("A"), &format!("argument {i}"))
     }
 
-    /// The elements of an argument that is a tuple of tensors: what a known tuple was made of, else what is taken out of it.
+    /// Returns the elements of an argument that is a tuple of tensors: the operands of a known tuple, otherwise elements extracted from it.
     ///
     /// # Errors
-    /// If it is missing, or something else.
+    /// If the argument is missing or is not such a tuple.
     pub fn inputs(&self, i: usize) -> Result<Vec<TeTensor>, InferError> {
         let is_known = self.argument(i)?.kind() == passhost_lang::ir::records::kind::TUPLE;
         self.elements(i, is_known)
     }
 
-    /// The elements of an argument that is a tuple of tensors, as [`Te::inputs`], but taken out of a tuple that has a name.
+    /// Returns the elements of an argument that is a tuple of tensors, like [`Te::inputs`], but extracts them from a tuple that has a name.
     ///
     /// # Errors
-    /// If it is missing, or something else.
+    /// If the argument is missing or is not such a tuple.
     pub fn taken_inputs(&self, i: usize) -> Result<Vec<TeTensor>, InferError> {
         let is_written = self.argument(i)?.is_nested();
         self.elements(i, is_written)
     }
 
-    /// The elements of a tuple: its operands, or what is taken out of it.
+    /// Returns the elements of a tuple: its operands, or elements extracted from it.
     fn elements(&self, i: usize, operands: bool) -> Result<Vec<TeTensor>, InferError> {
         let tuple = self.argument(i)?;
         let Type::Tuple(fields) = tuple.ty().to_owned() else {
@@ -249,11 +249,11 @@ impl<'c> Te<'c> {
         fields.iter().enumerate().map(element).collect()
     }
 
-    /// An argument that is a tensor, or a number: a constant of one element is written into the function. The function
-    /// that is returned is the element for the indices of a result, with broadcasting.
+    /// Returns an argument that is a tensor or a number; a constant with one element is written into the function as a number.
+    /// [`TeOperand::broadcast_at`] returns its element for the indices of a result.
     ///
     /// # Errors
-    /// If it is something else, or the shape is not known.
+    /// If the argument is something else, or its shape is unknown.
     pub fn operand(&self, i: usize) -> Result<TeOperand, InferError> {
         let arg = self.argument(i)?;
         if let Some(number) = number(arg) {
@@ -290,13 +290,13 @@ impl<'c> Te<'c> {
         Axis { sym: Sym { id, dtype }, extent: extent.clone(), name }
     }
 
-    /// The tensors that are computed from now on call their axes by this prefix, as in `i0`; it is `ax` at first.
+    /// Sets the prefix of axis names for tensors computed from now on, as in `i0`; the default is `ax`.
     pub fn name_axes(&self, prefix: &'static str) -> &Self {
         self.prefix.set(prefix);
         self
     }
 
-    /// An axis to reduce over.
+    /// Adds an axis for a reduction.
     pub fn reduce_axis(&self, name: &str, extent: &Dim) -> TeExpr {
         let axis = self.axis(name.to_string(), extent);
         let expr = TeExpr::of_dim(Dim::Var(axis.sym));
@@ -304,13 +304,12 @@ impl<'c> Te<'c> {
         expr
     }
 
-    /// A tensor of this shape, whose elements are what `element` makes of their indices. An element may be a
-    /// reduction, such as [`TeExpr::sum`].
+    /// Computes a tensor of this shape; `element` returns the element for given indices. An element may be a reduction, such as [`TeExpr::sum`].
     pub fn compute(&self, name: &str, shape: &[Dim], element: impl FnOnce(&[TeExpr]) -> TeExpr) -> TeTensor {
         self.compute_with(name, shape, &[], element)
     }
 
-    /// As [`Te::compute`], with annotations of the block.
+    /// Like [`Te::compute`], with annotations of the block.
     pub fn compute_with(
         &self,
         name: &str,
@@ -326,8 +325,8 @@ impl<'c> Te<'c> {
         self.add(shape, dtype, Source::Step(step))
     }
 
-    /// A tensor of this shape, of which an element is computed for each index of another shape: `element` makes of such
-    /// an index the place of the element and its value. Each place must be that of one index.
+    /// Computes a tensor of this shape with one element for each index of another shape: `element` returns the position and the value of the element
+    /// for such an index. Each position must belong to exactly one index.
     pub fn compute_placed(
         &self,
         name: &str,
@@ -343,10 +342,10 @@ impl<'c> Te<'c> {
         self.add(shape, dtype, Source::Step(step))
     }
 
-    /// Two tensors of one shape, whose elements are computed together over axes of [`Te::reduce_axis`]: `start` is what
-    /// they are at first, and `next` makes the next values of their indices and of what they are so far.
+    /// Computes two tensors of one shape together over axes of [`Te::reduce_axis`]: `start` has their initial values, and `next` returns the next
+    /// values from the indices and the current values.
     ///
-    /// The place of the largest element, as in `argmax`:
+    /// The example computes the position of the greatest element, as in `argmax`:
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -390,10 +389,10 @@ impl<'c> Te<'c> {
         tensors
     }
 
-    /// A copy of a tensor of which some elements change: for all values of `over`, which are axes of [`Te::reduce_axis`], in
-    /// order, the element at `place` becomes what `next` makes of the tensor so far.
+    /// Computes a copy of a tensor with some elements changed: for all values of `over`, which are axes of [`Te::reduce_axis`], in order, the element
+    /// at `place` is set to the value that `next` returns for the current tensor.
     ///
-    /// How often each number occurs:
+    /// The example counts the occurrences of each number:
     ///
     /// ```
     /// use plugin_api::prelude::*;
@@ -434,7 +433,7 @@ impl<'c> Te<'c> {
         self.add(x.shape(), x.dtype, Source::Step(step))
     }
 
-    /// New axes for a shape, and their variables.
+    /// Creates axes for a shape, and returns them with their variables.
     fn axes_of(&self, shape: &[Dim]) -> (Vec<Axis>, Vec<TeExpr>) {
         let prefix = self.prefix.get();
         let axes: Vec<Axis> = shape.iter().enumerate().map(|(i, dim)| self.axis(format!("{prefix}{i}"), dim)).collect();
@@ -448,13 +447,13 @@ impl<'c> Te<'c> {
         }
     }
 
-    /// The axes that a reduction runs over.
+    /// Returns the axes over which a reduction runs.
     fn reduced_axes(&self, axes: &[Sym]) -> Vec<Axis> {
         let known = self.reduced.borrow();
         axes.iter().filter_map(|sym| known.iter().find(|axis| axis.sym == *sym).cloned()).collect()
     }
 
-    /// The PrimFunc, with these tensors as results.
+    /// Returns the PrimFunc, with these tensors as results.
     ///
     /// # Errors
     /// If an expression has operands of two data types, or the function is not valid.
@@ -466,7 +465,7 @@ impl<'c> Te<'c> {
     }
 }
 
-/// An argument that is a tensor or a number.
+/// An argument that is either a tensor or a number.
 #[derive(Clone, Debug)]
 pub enum TeOperand {
     /// A tensor.
@@ -476,7 +475,7 @@ pub enum TeOperand {
 }
 
 impl TeOperand {
-    /// Its dimensions; none of a number.
+    /// Returns the dimensions; empty for a number.
     pub fn shape(&self) -> &[Dim] {
         match self {
             TeOperand::Tensor(tensor) => tensor.shape(),
@@ -484,7 +483,7 @@ impl TeOperand {
         }
     }
 
-    /// Data type of its elements.
+    /// Returns the data type of the elements.
     pub fn dtype(&self) -> DType {
         match self {
             TeOperand::Tensor(tensor) => tensor.dtype(),
@@ -492,7 +491,7 @@ impl TeOperand {
         }
     }
 
-    /// The element that broadcasting to a shape has at these indices.
+    /// Returns the element at these indices after broadcasting to a shape.
     pub fn broadcast_at(&self, indices: &[TeExpr], to: &[Dim]) -> TeExpr {
         match self {
             TeOperand::Tensor(tensor) => tensor.broadcast_at(indices, to),
@@ -501,7 +500,7 @@ impl TeOperand {
     }
 }
 
-/// The value of a constant of one element, or of a scalar.
+/// Returns the value of a constant with one element, or of a scalar.
 fn number(value: Value<'_>) -> Option<TeExpr> {
     if let Some(constant) = value.as_constant().filter(|constant| constant.shape().is_empty()) {
         let dtype = constant.dtype();

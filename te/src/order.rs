@@ -1,9 +1,9 @@
-//! The order in which tensors are computed: each after those that it reads, as results mention them.
+//! The order in which tensors are computed: each after the tensors that it reads, in the order of their mention in the results.
 
 use super::expr::Node;
 use super::{Source, Step, TeExpr, TeTensor};
 
-/// The tensors that results need and that are computed, each after those that it reads.
+/// Returns the computed tensors that the results need, each after the tensors that it reads.
 pub(super) fn steps<'t>(tensors: &'t [(TeTensor, Source)], results: &[TeTensor]) -> Vec<(&'t TeTensor, &'t Step)> {
     enum Todo {
         Enter(usize),
@@ -37,7 +37,7 @@ pub(super) fn steps<'t>(tensors: &'t [(TeTensor, Source)], results: &[TeTensor])
     order
 }
 
-/// The tensors that an expression loads, those in indices first.
+/// Collects the tensors that an expression loads, those in indices first.
 fn loaded(expr: &TeExpr, loads: &mut Vec<usize>) {
     match &*expr.node {
         Node::Load(tensor, indices) => {

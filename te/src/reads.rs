@@ -11,7 +11,7 @@ pub(super) struct Read {
     pub(super) ranges: Vec<(TeExpr, TeExpr)>,
 }
 
-/// What an expression reads, each tensor once, in the order in which it is mentioned first.
+/// Returns the parts of tensors that an expression reads, each tensor once, in the order of first mention.
 pub(super) fn reads_of(expr: &TeExpr) -> Vec<Read> {
     let mut reads = Vec::new();
     collect(expr, &mut reads);
@@ -55,7 +55,7 @@ fn add(tensor: &TeTensor, indices: &[TeExpr], reads: &mut Vec<Read>) {
     }
 }
 
-/// Whether the value of an index is not known before a function is called.
+/// Returns true if an index contains a call, so that its value is not known in advance.
 fn has_call(index: &TeExpr) -> bool {
     match &*index.node {
         Node::Call(..) => true,
@@ -68,7 +68,7 @@ fn has_call(index: &TeExpr) -> bool {
     }
 }
 
-/// A range that has another index too; `None` if their distance is not known.
+/// Extends a range to contain another index; `None` if their distance is unknown.
 fn both((min, extent): &(TeExpr, TeExpr), index: &TeExpr) -> Option<(TeExpr, TeExpr)> {
     if same(min, index) && extent.as_int() == Some(1) {
         return Some((min.clone(), extent.clone()));
@@ -83,7 +83,7 @@ fn both((min, extent): &(TeExpr, TeExpr), index: &TeExpr) -> Option<(TeExpr, TeE
     }
 }
 
-/// Whether two expressions are the same.
+/// Returns true if two expressions are equal.
 pub(super) fn same(a: &TeExpr, b: &TeExpr) -> bool {
     let all = |a: &[TeExpr], b: &[TeExpr]| a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b));
     a.dtype == b.dtype
@@ -99,10 +99,10 @@ pub(super) fn same(a: &TeExpr, b: &TeExpr) -> bool {
         }
 }
 
-/// The data type of indices where there is none to take it from.
+/// The data type of indices where no dimension determines one.
 pub(super) const INDEX: DType = DType::I64;
 
-/// 0 as an index.
+/// Returns 0 as an index.
 pub(super) fn zero() -> Dim {
     Dim::int(0, INDEX)
 }

@@ -5,21 +5,21 @@ use passhost_lang::ir::{AttrsId, DType, Dim, DimExpr, NodeSpec, Sym, TypeId, Val
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Deepest nesting of an expression that a schedule takes.
+/// The greatest nesting depth of an expression in a schedule.
 pub(crate) const MAX_DEPTH: u32 = 400;
 
-/// Number of a buffer.
+/// The number of a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Buf(pub(crate) u32);
 
 /// An expression.
 #[derive(Clone, Debug)]
 pub(crate) enum Ex {
-    /// Arithmetic of integers, numbers and variables.
+    /// Integer arithmetic, numbers and variables.
     Dim(Dim),
-    /// A buffer that is used.
+    /// A use of a buffer.
     Buffer(Buf),
-    /// A leaf of the body that is no number.
+    /// A leaf of the body that is not a number.
     Leaf(u32),
     /// A node of the body that is neither a variable nor nested, such as a handle.
     Old(u32),
@@ -31,7 +31,7 @@ pub(crate) enum Ex {
 #[derive(Clone, Debug)]
 pub(crate) struct Op {
     pub(crate) spec: NodeSpec,
-    /// Data type of a node that the schedule made; the type of an old one is in what it is.
+    /// The data type of a node that the schedule created; `None` for an old node, whose `spec` has the type.
     pub(crate) dtype: Option<DType>,
     pub(crate) ops: Vec<Ex>,
 }
@@ -52,7 +52,7 @@ impl Ex {
         self.as_dim()?.as_int()
     }
 
-    /// Calls `f` with this expression and all within it that are no arithmetic of integers.
+    /// Calls `f` with this expression and all nested ones that are not integer arithmetic.
     pub(crate) fn each<'e>(&'e self, f: &mut impl FnMut(&'e Ex)) {
         f(self);
         if let Ex::Op(op) = self {
@@ -69,7 +69,7 @@ impl Ex {
         });
     }
 
-    /// Whether it is an element of a buffer.
+    /// Returns true for an element of a buffer.
     pub(crate) fn is_load(&self) -> bool {
         matches!(self, Ex::Op(op) if op.spec.kind == kind::LOAD)
     }
@@ -80,7 +80,7 @@ impl Ex {
         found
     }
 
-    /// How deep its operations are nested, dimensions counted by their own.
+    /// Returns the nesting depth of its operations; that of dimensions is counted separately.
     pub(crate) fn depth(&self) -> u32 {
         match self {
             Ex::Op(op) => 1 + op.ops.iter().map(Ex::depth).max().unwrap_or(0),
@@ -89,7 +89,7 @@ impl Ex {
         }
     }
 
-    /// The buffer and the indices if it is a load.
+    /// Returns the buffer and the indices of a load.
     pub(crate) fn as_load(&self) -> Option<(Buf, &[Ex])> {
         match self {
             Ex::Op(op) if op.spec.kind == kind::LOAD => match op.ops.split_first() {
@@ -103,7 +103,7 @@ impl Ex {
         }
     }
 
-    /// With each part replaced for which `f` returns something, outer parts first. Parts that stay are shared.
+    /// Replaces each part for which `f` returns an expression, outer parts first. Unchanged parts are shared.
     pub(crate) fn replaced(&self, f: &mut dyn FnMut(&Ex) -> Option<Ex>) -> Ex {
         if let Some(new) = f(self) {
             return new;
@@ -113,18 +113,18 @@ impl Ex {
         Ex::Op(Arc::new(Op { spec: op.spec, dtype: op.dtype, ops }))
     }
 
-    /// A node of the body with these operands.
+    /// Builds a node with these operands.
     pub(crate) fn node(spec: NodeSpec, ops: Vec<Ex>) -> Ex {
         Ex::Op(Arc::new(Op { spec, dtype: None, ops }))
     }
 
-    /// An element of a buffer.
+    /// Builds a load of an element of a buffer.
     pub(crate) fn load(buffer: Buf, dtype: DType, indices: impl IntoIterator<Item = Dim>) -> Ex {
         let ops = std::iter::once(Ex::Buffer(buffer)).chain(indices.into_iter().map(Ex::Dim)).collect();
         Ex::Op(Arc::new(Op { spec: NodeSpec::new(kind::LOAD), dtype: Some(dtype), ops }))
     }
 
-    /// With variables replaced.
+    /// Replaces variables.
     pub(crate) fn substituted(&self, with: &Meanings) -> Ex {
         if with.is_empty() {
             return self.clone();
@@ -143,7 +143,7 @@ fn depth_of(dim: &Dim) -> u32 {
     }
 }
 
-/// What variables mean.
+/// The values of variables.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Meanings(HashMap<u32, Ex, foldhash::fast::FixedState>);
 
@@ -162,7 +162,7 @@ impl Meanings {
         self.0.is_empty()
     }
 
-    /// A dimension with its variables replaced, if what replaces them are dimensions.
+    /// Replaces the variables in a dimension, if their values are dimensions.
     pub(crate) fn dim(&self, dim: &Dim) -> Option<Dim> {
         match self.of_dim(dim) {
             Ex::Dim(dim) => Some(dim),
@@ -185,7 +185,7 @@ impl Meanings {
         }
     }
 
-    /// A dimension in which something else takes the place of a variable.
+    /// Converts a dimension to an expression, with variables replaced by values that are not dimensions.
     fn opened(&self, dim: &Dim) -> Ex {
         if let Dim::Var(sym) = dim {
             return self.0.get(&sym.id).cloned().unwrap_or_else(|| Ex::Dim(dim.clone()));
@@ -195,7 +195,7 @@ impl Meanings {
     }
 }
 
-/// An operation as a dimension if its operands are some.
+/// Builds an operation, as a dimension if its operands are dimensions.
 pub(crate) fn arithmetic(op: u16, dtype: DType, operands: Vec<Ex>) -> Ex {
     let of_floats = |operand: &Ex| operand.as_dim().is_some_and(|dim| dim.dtype().is_float());
     let spec = NodeSpec { a: op.into(), ..NodeSpec::new(kind::ARITH) };
@@ -212,17 +212,17 @@ pub(crate) fn arithmetic(op: u16, dtype: DType, operands: Vec<Ex>) -> Ex {
     Ex::Op(Arc::new(Op { spec, dtype: Some(dtype), ops: operands }))
 }
 
-/// What a node is, without its operands.
+/// Returns the properties of a node, without its operands.
 pub(crate) fn spec_of(value: Value<'_>) -> NodeSpec {
     use passhost_lang::ir::records::flag;
     let Some(node) = value.node() else { return NodeSpec::new(kind::VAR) };
-    // A region says so when it is opened, and its effect when it is closed.
+    // These flags are set when the region is opened and closed.
     let drop = if node.has(flag::REGION) { flag::REGION | flag::IMPURE } else { 0 };
     let a = if node.has(flag::REGION) { 0 } else { node.a };
     NodeSpec { kind: node.kind, flags: node.flags & !drop, ty: TypeId(node.ty), attrs: AttrsId(node.attrs), a }
 }
 
-/// The conditions of which all must hold.
+/// Splits a condition into the conditions that must all hold.
 pub(crate) fn conjuncts(condition: &Dim) -> Vec<Dim> {
     match condition {
         Dim::Expr(expr) => match &**expr {
@@ -237,7 +237,7 @@ pub(crate) fn conjuncts(condition: &Dim) -> Vec<Dim> {
     }
 }
 
-/// One condition of several; `None` of none.
+/// Combines conditions into one; `None` if there are none.
 pub(crate) fn all_of(conditions: Vec<Dim>) -> Option<Dim> {
     conditions.into_iter().reduce(|a, b| Dim::binary(prim::AND, a, b))
 }

@@ -13,18 +13,18 @@ use passhost_lang::pass_error;
 use passhost_lang::tir::regions::linear;
 use std::collections::HashSet;
 
-/// Number of a node of the tree. Numbers are not used again.
+/// The number of a node of the tree. Numbers are not reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Id(pub(crate) u32);
 
-/// A node, and where it is.
+/// A node with its position.
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
     pub(crate) parent: Option<Id>,
-    /// Statements in it, in order.
+    /// The statements in it, in order.
     pub(crate) kids: Vec<Id>,
     pub(crate) what: What,
-    /// Whether it is still in the tree.
+    /// True if it is still in the tree.
     pub(crate) live: bool,
 }
 
@@ -34,13 +34,13 @@ pub(crate) enum What {
     Root(Root),
     Loop(Loop),
     Block(Box<Block>),
-    /// What a reduction block begins with.
+    /// The initialization of a reduction block.
     Init,
     Store(Store),
     Other(Other),
 }
 
-/// The function: what it says before its statements, and its buffers.
+/// The function: its declarations before its statements, and its buffers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Root {
     pub(crate) head: Vec<Id>,
@@ -56,11 +56,11 @@ pub(crate) struct Loop {
     pub(crate) step: Option<Ex>,
     /// `serial`, `parallel`, `vectorized`, `unroll` or `thread_binding`.
     pub(crate) kind: String,
-    /// The header and the variable as they were in the body.
+    /// The original header and variable of the loop in the body.
     pub(crate) old: Option<(NodeSpec, NodeSpec)>,
-    /// The free variable that it defines, if it does.
+    /// The free variable that it defines, if any.
     pub(crate) var_of: Option<Ex>,
-    /// Whether it was shown that its iterations can run at once, which must stay so.
+    /// True if its iterations were proved safe to run concurrently, which must remain so.
     pub(crate) is_checked: bool,
 }
 
@@ -71,16 +71,16 @@ pub(crate) struct Block {
     pub(crate) iters: Vec<Iter>,
     pub(crate) condition: Option<Ex>,
     pub(crate) accesses: Vec<Access>,
-    /// Whether what it accesses is found again at the end.
+    /// True if its accesses are recomputed at the end.
     pub(crate) found_again: bool,
     pub(crate) annotate: Option<(NodeSpec, Vec<Ex>)>,
     pub(crate) allocs: Vec<Buf>,
-    /// Matched buffers and what else it declares.
+    /// Matched buffers and other declarations.
     pub(crate) head: Vec<Id>,
     pub(crate) init: Option<Id>,
-    /// Whether each iteration of the loops around it is another instance.
+    /// True if each iteration of the enclosing loops is a different instance.
     pub(crate) bound_once: bool,
-    /// Whether its condition excludes nothing but what is outside of its iterators.
+    /// True if its condition only excludes values outside of the ranges of its iterators.
     pub(crate) guards_domain_only: bool,
 }
 
@@ -95,20 +95,20 @@ pub(crate) struct Iter {
 }
 
 impl Access {
-    /// That an element is accessed.
+    /// Builds the access of one element.
     pub(crate) fn element(buffer: Buf, index: &[Dim], write: bool) -> Access {
         let ranges = index.iter().map(|index| (Ex::Dim(index.clone()), Ex::Dim(number(1, index)))).collect();
         Access { spec: NodeSpec::new(kind::ACCESS).a(write.into()), write, buffer, ranges }
     }
 
-    /// What is accessed is read.
+    /// Returns the same access as a read.
     pub(crate) fn as_read(&self) -> Access {
         Access { spec: NodeSpec { a: 0, ..self.spec }, write: false, ..self.clone() }
     }
 }
 
 impl Block {
-    /// A block that declares nothing.
+    /// Creates a block without declarations.
     pub(crate) fn new(name: &str) -> Block {
         Block {
             name: name.to_string(),
@@ -145,7 +145,7 @@ impl Iter {
     }
 }
 
-/// A region that a block says it accesses.
+/// A declared access of a block to a region.
 #[derive(Clone, Debug)]
 pub(crate) struct Access {
     pub(crate) spec: NodeSpec,
@@ -159,17 +159,17 @@ pub(crate) struct Store {
     pub(crate) spec: NodeSpec,
     pub(crate) buffer: Buf,
     pub(crate) value: Ex,
-    /// The indices, and the predicate if there is one.
+    /// The indices, followed by the predicate if there is one.
     pub(crate) indices: Vec<Ex>,
 }
 
-/// A statement that the schedule does not look into, with what is in it.
+/// A statement that the schedule does not analyse, with its content.
 #[derive(Clone, Debug)]
 pub(crate) struct Other {
     pub(crate) spec: NodeSpec,
     pub(crate) ops: Vec<Ex>,
     pub(crate) name: Option<String>,
-    /// The node of the body.
+    /// The original node of the body.
     pub(crate) old: u32,
     pub(crate) is_region: bool,
     /// The buffer or variable that it defines.
@@ -184,11 +184,11 @@ pub(crate) struct Buffer {
     pub(crate) ty: BufferType,
     pub(crate) spec: NodeSpec,
     pub(crate) ops: Vec<Ex>,
-    /// The node of the body that it was.
+    /// The original node of the body.
     pub(crate) old: Option<u32>,
-    /// Whether the function or a block allocates it.
+    /// True if the function or a block allocates it.
     pub(crate) is_allocated: bool,
-    /// Whether it may share memory with another buffer.
+    /// True if it may share memory with another buffer.
     pub(crate) is_view: bool,
 }
 
@@ -196,9 +196,9 @@ pub(crate) struct Buffer {
 pub(crate) struct Tree {
     pub(crate) nodes: Vec<Node>,
     pub(crate) buffers: Vec<Buffer>,
-    /// Number of the next new variable.
+    /// The number of the last new variable.
     pub(crate) next_var: u32,
-    /// Leaves that are called for what they do.
+    /// Leaves whose calls have effects.
     pub(crate) effects: HashSet<u32, foldhash::fast::FixedState>,
 }
 
@@ -213,7 +213,7 @@ impl Tree {
         &mut self.nodes[id.0 as usize]
     }
 
-    /// A new node that is nowhere yet.
+    /// Creates a node that is not yet part of the tree.
     pub(crate) fn add(&mut self, what: What) -> Id {
         self.nodes.push(Node { parent: None, kids: Vec::new(), what, live: true });
         Id(self.nodes.len() as u32 - 1)
@@ -224,7 +224,7 @@ impl Tree {
         Sym { id: self.next_var, dtype }
     }
 
-    /// The statements directly in the function or in a block that allocate a buffer and say nothing else of it.
+    /// Returns the statements directly in the function or in a block that allocate a buffer without further attributes.
     pub(crate) fn allocations(&self) -> Vec<(Id, Buf)> {
         let plain = |id: Id| {
             let What::Other(other) = &self.node(id).what else { return None };
@@ -236,7 +236,7 @@ impl Tree {
         self.subtree(Tree::ROOT).into_iter().filter_map(|id| Some((id, plain(id)?))).collect()
     }
 
-    /// Has the function and blocks allocate what statements in them allocate, so that blocks can be executed earlier.
+    /// Turns allocation statements into allocations of the enclosing block or function, so that blocks can be executed earlier.
     pub(crate) fn with_allocations_first(&self) -> Tree {
         let mut tree = self.clone();
         for (id, buffer) in self.allocations() {
@@ -271,7 +271,7 @@ impl Tree {
         }
     }
 
-    /// The loop with this number, of which it is known that it is one.
+    /// Returns a loop, mutably; the node must be a loop.
     pub(crate) fn loop_mut(&mut self, id: Id) -> Result<&mut Loop, PassError> {
         match &mut self.node_mut(id).what {
             What::Loop(of) => Ok(of),
@@ -286,7 +286,7 @@ impl Tree {
         }
     }
 
-    /// Puts nodes in the place of one; they become kids of its parent.
+    /// Replaces a node by others, which become children of its parent.
     pub(crate) fn replace(&mut self, id: Id, with: &[Id]) {
         let Some(parent) = self.node(id).parent else { return };
         let Some(at) = self.node(parent).kids.iter().position(|kid| *kid == id) else { return };
@@ -295,7 +295,7 @@ impl Tree {
         with.iter().for_each(|new| self.node_mut(*new).parent = Some(parent));
     }
 
-    /// Puts a node before a kid of another one, or at its end.
+    /// Inserts a node before a child of another one, or at its end.
     pub(crate) fn insert(&mut self, parent: Id, at: usize, new: Id) {
         self.node_mut(parent).kids.insert(at, new);
         self.node_mut(new).parent = Some(parent);
@@ -306,14 +306,14 @@ impl Tree {
         self.insert(parent, at, new);
     }
 
-    /// Makes a node and all in it one that is in the tree no more.
+    /// Marks a node and its content as no longer in the tree.
     pub(crate) fn kill(&mut self, id: Id) {
         for id in self.subtree(id) {
             self.node_mut(id).live = false;
         }
     }
 
-    /// Takes a node out of the tree; loops around it that have nothing in them then go, too.
+    /// Removes a node from the tree, together with enclosing loops that become empty.
     pub(crate) fn detach(&mut self, id: Id) {
         let mut at = id;
         while let Some(parent) = self.node(at).parent {
@@ -329,7 +329,7 @@ impl Tree {
         }
     }
 
-    /// A node and all in it, in the order of the text: what a block declares and its initialization before its statements.
+    /// Returns a node and its content, in the order of the text: the declarations of a block and its initialization before its statements.
     pub(crate) fn subtree(&self, id: Id) -> Vec<Id> {
         let (mut out, mut work) = (Vec::new(), vec![id]);
         while let Some(id) = work.pop() {
@@ -345,12 +345,12 @@ impl Tree {
         out
     }
 
-    /// The blocks in a node, in the order of the text.
+    /// Returns the blocks in a node, in the order of the text.
     pub(crate) fn blocks_in(&self, id: Id) -> Vec<Id> {
         self.subtree(id).into_iter().filter(|id| self.as_block(*id).is_some()).collect()
     }
 
-    /// The nodes around one, the innermost first.
+    /// Iterates over the enclosing nodes, the innermost first.
     pub(crate) fn around(&self, id: Id) -> impl Iterator<Item = Id> {
         std::iter::successors(self.node(id).parent, |id| self.node(*id).parent)
     }
@@ -359,12 +359,12 @@ impl Tree {
         id == outer || self.around(id).any(|around| around == outer)
     }
 
-    /// The block, or the function, in which a node is.
+    /// Returns the block, or the function, that contains a node.
     pub(crate) fn scope_of(&self, id: Id) -> Id {
         self.around(id).find(|around| self.as_block(*around).is_some()).unwrap_or(Tree::ROOT)
     }
 
-    /// The loops around a node within its scope, the outermost first.
+    /// Returns the loops around a node within its scope, the outermost first.
     pub(crate) fn loops_around(&self, id: Id) -> Vec<Id> {
         let in_scope = self.around(id).take_while(|around| self.as_block(*around).is_none());
         let mut loops: Vec<Id> = in_scope.filter(|around| self.as_loop(*around).is_some()).collect();
@@ -372,17 +372,17 @@ impl Tree {
         loops
     }
 
-    /// The loops around a node that are in another one, which may be one of them, the outermost first.
+    /// Returns the loops around a node that are inside `outer`, including `outer` itself, the outermost first.
     pub(crate) fn loops_between(&self, outer: Id, id: Id) -> Vec<Id> {
         self.loops_around(id).into_iter().filter(|at| self.is_under(*at, outer)).collect()
     }
 
-    /// The child of a node in which another node is.
+    /// Returns the child of a node that contains another node.
     pub(crate) fn child_towards(&self, outer: Id, id: Id) -> Option<Id> {
         std::iter::once(id).chain(self.around(id)).find(|at| self.node(*at).parent == Some(outer))
     }
 
-    /// What is known where a node is: the ranges of all loops around it, and of the iterators of blocks around it.
+    /// Returns an analyser with the ranges of all loops around a node, and of the iterators of enclosing blocks.
     pub(crate) fn analyzer_at(&self, id: Id) -> Analyzer {
         let mut analyzer = Analyzer::new();
         for at in self.around(id) {
@@ -395,14 +395,14 @@ impl Tree {
         analyzer
     }
 
-    /// Puts meanings in the place of variables in a node and all in it.
+    /// Replaces variables by values in a node and its content.
     pub(crate) fn substitute(&mut self, id: Id, with: &Meanings) {
         for id in self.subtree(id) {
             self.map_own(id, &mut |ex| *ex = ex.substituted(with));
         }
     }
 
-    /// Calls `f` with each expression of a node, but of what is in it.
+    /// Calls `f` with each expression of a node itself, without its content.
     pub(crate) fn map_own(&mut self, id: Id, f: &mut dyn FnMut(&mut Ex)) {
         match &mut self.node_mut(id).what {
             What::Root(_) | What::Init => {}
@@ -420,7 +420,7 @@ impl Tree {
         }
     }
 
-    /// The expressions of a node, but of what is in it.
+    /// Returns the expressions of a node itself, without its content.
     pub(crate) fn own(&self, id: Id) -> Vec<&Ex> {
         match &self.node(id).what {
             What::Root(_) | What::Init => Vec::new(),
@@ -436,7 +436,7 @@ impl Tree {
         }
     }
 
-    /// What a loop is called in messages.
+    /// Returns the name of a loop for messages.
     pub(crate) fn loop_name(&self, id: Id) -> &str {
         self.as_loop(id).map_or("_", |of| &of.name)
     }
@@ -466,7 +466,7 @@ fn bind(analyzer: &mut Analyzer, var: Sym, min: &Ex, extent: &Ex) {
     }
 }
 
-/// An expression and a number more.
+/// Adds a number to an expression.
 pub(crate) fn plus(dim: &Dim, more: i64) -> Dim {
     match more {
         0.. => linear::add(dim.clone(), number(more, dim)),
@@ -474,7 +474,7 @@ pub(crate) fn plus(dim: &Dim, more: i64) -> Dim {
     }
 }
 
-/// A number of the data type of another expression.
+/// Returns a number with the data type of another expression.
 pub(crate) fn number(value: i64, like: &Dim) -> Dim {
     Dim::int(value, like.dtype())
 }

@@ -1,4 +1,4 @@
-//! From the body to the tree.
+//! Converts a body to a tree.
 
 use super::expr::{Buf, Ex, MAX_DEPTH, arithmetic, spec_of};
 use super::{Access, Block, Buffer, Id, Iter, Loop, Node, Other, Root, Store, Tree, What};
@@ -13,10 +13,10 @@ use passhost_lang::pass_error;
 use passhost_lang::walk::users::Users;
 use std::collections::{HashMap, HashSet};
 
-/// Deepest nesting of statements that a schedule takes.
+/// The greatest nesting depth of statements in a schedule.
 const MAX_STATEMENTS: u32 = 256;
 
-/// The tree of a body.
+/// Returns the tree of a body.
 pub(crate) fn tree(body: &Body) -> Result<Tree, PassError> {
     if body.kind() != BodyKind::PrimFunc {
         return Err(pass_error!("a schedule is of a PrimFunc; this is another kind of function"));
@@ -35,7 +35,7 @@ pub(crate) fn tree(body: &Body) -> Result<Tree, PassError> {
     for (_, buffer) in tree.allocations() {
         tree.buffers[buffer.0 as usize].is_allocated = true;
     }
-    // What can be shown of loops that run at once must stay so.
+    // Loops that are provably safe to run concurrently must remain so.
     let at_once = |id: &Id| tree.as_loop(*id).is_some_and(|of| of.kind == "parallel" || of.kind == "vectorized");
     let checked: Vec<Id> =
         tree.subtree(Tree::ROOT).into_iter().filter(at_once).filter(|id| tree.kind_is_right(*id).is_ok()).collect();
@@ -45,8 +45,8 @@ pub(crate) fn tree(body: &Body) -> Result<Tree, PassError> {
     Ok(tree)
 }
 
-/// Whether each iteration of the loops around a block is another instance, and whether its condition excludes nothing but what is
-/// outside of its iterators.
+/// Returns two flags: true if each iteration of the loops around a block is a different instance; true if the condition of the block only excludes
+/// values outside of the ranges of its iterators.
 fn binding(tree: &Tree, id: Id) -> (bool, bool) {
     let Some(block) = tree.as_block(id) else { return (false, false) };
     let values: Vec<_> = block.iters.iter().filter_map(|iter| iter.value.as_dim().cloned()).collect();
@@ -57,7 +57,7 @@ fn binding(tree: &Tree, id: Id) -> (bool, bool) {
 
 struct Read {
     tree: Tree,
-    /// Buffers of the body, by their node.
+    /// The buffers of the body, by their nodes.
     buffers: HashMap<u32, Buf, foldhash::fast::FixedState>,
     depth: u32,
     users: Users,
@@ -95,7 +95,7 @@ impl Read {
         }
     }
 
-    /// Whether a buffer over the data of another one is all that uses that one.
+    /// Returns true if a buffer over the data of another one is the only user of that one.
     fn is_alone(&self, view: Value<'_>) -> bool {
         let Some(data) = view.operand(0) else { return false };
         let Expr::BufferPart { buffer, part: 0 } = data.view() else { return false };
@@ -127,7 +127,7 @@ impl Read {
         Ok(buffer)
     }
 
-    /// Reads a statement, or what a block declares, with all in it.
+    /// Reads a statement, or a declaration of a block, with its content.
     fn statement(&mut self, value: Value<'_>) -> Result<Id, PassError> {
         self.depth += 1;
         if self.depth > MAX_STATEMENTS {

@@ -1,4 +1,4 @@
-//! From the tree to the body.
+//! Converts a tree to a body.
 
 use super::expr::{Buf, Ex};
 use super::{Access, Block, Id, Loop, Other, Store, Tree, What};
@@ -13,7 +13,7 @@ use std::collections::HashMap;
 
 type Map<K, T> = HashMap<K, T, foldhash::fast::FixedState>;
 
-/// The body with the content of a tree.
+/// Returns the body with the content of a tree.
 pub(crate) fn body(tree: &Tree, old: &Body) -> Result<Body, PassError> {
     let mut edit = old.edit();
     let mut last = None;
@@ -42,7 +42,7 @@ struct Write<'t, 'b> {
     edit: Edit<'b>,
     buffers: Map<Buf, V>,
     vars: Map<u32, V>,
-    /// What nodes of the body are now.
+    /// The current values of nodes of the body.
     now: Map<u32, V>,
 }
 
@@ -104,7 +104,7 @@ impl Write<'_, '_> {
         Ok(())
     }
 
-    /// Attributes of a loop: those that it had, with the kind that it has now.
+    /// Returns the attributes of a loop: the original ones, with the current kind.
     fn loop_attrs(&mut self, of: &Loop) -> AttrsId {
         let old = of.old.map_or(AttrsId::NONE, |(header, _)| header.attrs);
         let body = self.edit.old();
@@ -142,7 +142,7 @@ impl Write<'_, '_> {
             self.edit.node(NodeSpec::new(kind::WHERE).flags(flag::IMPURE), &[condition], None);
         }
         let (free, head): (Vec<Id>, Vec<Id>) = of.head.iter().partition(|id| is_free_buffer(self.tree, **id));
-        // Regions may mention them: TVM writes so of a buffer that is allocated in the block.
+        // Regions may mention these buffers: TVM writes a buffer allocated in the block in this way.
         self.all(&free)?;
         if !of.found_again {
             of.accesses.iter().try_for_each(|access| self.access(access))?;
@@ -247,7 +247,7 @@ impl Write<'_, '_> {
         Ok(self.edit.node(spec.ty(ty), &ops, None))
     }
 
-    /// A variable: of a loop, block or statement that was written, or of the signature.
+    /// Returns a variable: of a loop, block or statement that was written, or of the signature.
     fn var(&mut self, sym: Sym) -> Result<V, PassError> {
         if let Some(v) = self.vars.get(&sym.id) {
             return Ok(*v);
@@ -262,7 +262,7 @@ impl Write<'_, '_> {
     }
 }
 
-/// Whether a statement is a buffer that nothing allocates.
+/// Returns true for a buffer statement that does not allocate.
 fn is_free_buffer(tree: &Tree, id: Id) -> bool {
     matches!(&tree.node(id).what, What::Other(of) if of.spec.kind == kind::BUFFER && of.spec.a == buffer_of::FREE)
 }
