@@ -1,4 +1,4 @@
-//! The command line.
+//! The command line: parses the arguments and runs the commands.
 
 mod arguments;
 mod authoring;

@@ -78,7 +78,7 @@ const KEYWORDS: &[&str] = &[
     "try", "type", "typeof", "unsafe", "unsized", "use", "virtual", "where", "while", "yield",
 ];
 
-/// The place from which a plugin gets the plugin API.
+/// The source of the plugin API for a new crate.
 enum Api {
     Folder(PathBuf),
     Git(String),

@@ -180,7 +180,7 @@ fn library_name(library: &Path) -> String {
     stem.strip_prefix(std::env::consts::DLL_PREFIX).unwrap_or(&stem).to_string()
 }
 
-/// Returns the manifest of the package. It names the library for the system on which it is read.
+/// Returns the manifest of the package, which names the library for the current system.
 fn manifest(library: &str) -> String {
     let library = toml::Value::String(library.to_string());
     format!(
@@ -196,7 +196,7 @@ fn entry_points(name: &str, module: &str) -> String {
     format!("[passhost.plugins]\n{name} = {module}\n")
 }
 
-/// Returns the platform tag of a wheel for the systems on which the library runs.
+/// Returns the platform tag of a wheel with this library.
 fn platform(triple: &str, library: &[u8]) -> String {
     let architecture = triple.split('-').next().unwrap_or_default();
     if triple.contains("windows") {

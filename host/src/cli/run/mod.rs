@@ -213,7 +213,7 @@ fn concluded(
     let code = conclude(args, engine, report, output, seen, messages);
     let lost = page.and_then(Result::err);
     if let (Err(_), Some(lost)) = (&code, &lost) {
-        // What stopped the run matters more.
+        // The error that stopped the run is more important.
         messages.report(&Report::warning(format!("the page is lost: {lost}")));
     }
     let code = code?;
@@ -326,7 +326,7 @@ fn keep_last_good(mut error: Error, output: &Output, printed: &str, messages: Me
     let Some(path) = output.failed() else { return error };
     match Output::look(&path).and_then(|file| file.write(printed)) {
         Ok(()) => *kept = Kept::File(path),
-        // What stopped the run matters more.
+        // The error that stopped the run is more important.
         Err(other) => {
             messages
                 .report(&Report::warning(format!("the module before the failed step could not be written: {other}")));
