@@ -129,7 +129,7 @@ impl Tree {
         Ok(facts)
     }
 
-    /// Returns the blocks that read the results of a block, all of which must be inside a loop.
+    /// Returns the readers of the results of a block. All of them must be inside the loop `at`.
     fn readers_under(&self, facts: &Facts, at: Id) -> Result<Vec<Facts>, String> {
         let (name, of, mut readers) = (self.block_name(facts.id), self.loop_name(at), Vec::<Facts>::new());
         for buffer in facts.written() {
@@ -525,7 +525,7 @@ fn whole_domain(iter: &Iter) -> Domain {
     Some((min.clone(), plus(&(min.clone() + extent.clone()), -1)))
 }
 
-/// Returns the iterator and the constant offset of which an index is the sum.
+/// Splits an index into an iterator and a constant offset.
 fn iter_and_offset(index: &Dim, iters: &[Iter]) -> Option<(usize, i64)> {
     let find = |dim: &Dim| match dim {
         Dim::Var(sym) => iters.iter().position(|iter| iter.var.id == sym.id),

@@ -37,7 +37,7 @@ impl Schedule {
     /// ```
     ///
     /// # Errors
-    /// If the block has no initialization, if a loop outside of this one is a reduction of the block, or if an element would be initialized more or
+    /// If the block lacks an initialization, if a loop outside of this one is a reduction of the block, or if an element would be initialized more or
     /// less often than before.
     pub fn decompose_reduction(&mut self, block: BlockRef, of: LoopRef) -> Result<BlockRef, PassError> {
         const NAME: &str = "decompose_reduction";

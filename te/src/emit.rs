@@ -409,7 +409,7 @@ impl Emit<'_, '_> {
         TeExpr::new(node, expr.dtype)
     }
 
-    /// Returns an expression as integer arithmetic of indices and atoms; an atom stands for a part that is not integer arithmetic.
+    /// Returns an expression as integer arithmetic of indices and atoms; an atom replaces a part that is not integer arithmetic.
     fn as_dim(&mut self, expr: &TeExpr) -> Dim {
         match &*expr.node {
             Node::Index(dim) => dim.clone(),

@@ -18,7 +18,7 @@ pub(super) struct Facts {
     pub(super) vars: Map<u32, (Bounds, ModularSet)>,
     /// Bounds of other expressions.
     pub(super) atoms: Map<Id, Bounds>,
-    /// Bounds of sums of several terms without a constant, whose coefficients have no common divisor.
+    /// Bounds of sums of several terms without a constant, with coprime coefficients.
     pub(super) linear: Vec<Linear>,
     /// For each term, the positions in `linear` of the sums that contain it.
     pub(super) with_term: Map<Id, Vec<usize>>,

@@ -14,7 +14,7 @@ const MAX_TRIED: usize = 6;
 /// The depth of nested rules up to which `min` and `max` are expanded in comparisons: the work doubles with each level.
 const MAX_COMPARED: u32 = 4;
 
-/// `T < u`, where `T` is a sum without a constant whose coefficients have no common divisor.
+/// `T < u`, where `T` is a sum without a constant and with coprime coefficients.
 struct Less {
     terms: Sum,
     u: i64,
@@ -336,7 +336,7 @@ impl Store {
     fn negation(&mut self, id: Id) -> Id {
         let node = self.at(id);
         let (a, b) = (node.a as Id, node.b);
-        // A comparison of floats and its opposite may both be false. A node that is not a comparison may have no operands.
+        // A comparison of floats and its opposite may both be false. A node that is not a comparison may lack operands.
         let ints = matches!(node.op, prim::EQ..=prim::GE) && self.at(a).dtype.is_int();
         match node.op {
             prim::INT => self.truth(node.a == 0),
@@ -373,7 +373,7 @@ impl Store {
         self.known(id)
     }
 
-    /// Combines two comparisons of one expression with numbers, at least one of which is `==` or `!=`.
+    /// Combines two comparisons of one expression with numbers, if at least one is `==` or `!=`.
     fn both_equal(&mut self, op: u16, a: Id, b: Id) -> Option<Id> {
         let equation = |store: &Store, id: Id| {
             let node = store.at(id);

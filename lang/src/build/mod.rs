@@ -194,7 +194,7 @@ impl FunctionBuilder<'_, '_> {
         }
     }
 
-    /// Makes the function private: it has no global symbol.
+    /// Makes the function private, that is, without a global symbol.
     pub fn private(&self) {
         let mut s = self.state.borrow_mut();
         if let Some(header) = s.frames.first().map(|frame| frame.header) {
@@ -585,7 +585,7 @@ impl FunctionBuilder<'_, '_> {
 
 macro_rules! ops {
     ($($(#[$doc:meta])* $method:ident($($arg:ident),*) = $op:literal;)*) => {
-        /// Operators without attributes, under their short names.
+        /// Calls of operators without attributes, under their short names.
         impl FunctionBuilder<'_, '_> {
             $($(#[$doc])* pub fn $method(&self, $($arg: V),*) -> V {
                 self.call($op, &[$($arg),*])
@@ -595,28 +595,28 @@ macro_rules! ops {
 }
 
 ops! {
-    /// Sum.
+    /// Returns the sum.
     add(x, y) = "relax.add";
-    /// Difference.
+    /// Returns the difference.
     subtract(x, y) = "relax.subtract";
-    /// Product, element by element.
+    /// Returns the product, element by element.
     multiply(x, y) = "relax.multiply";
-    /// Quotient.
+    /// Returns the quotient.
     divide(x, y) = "relax.divide";
-    /// Larger one.
+    /// Returns the maximum, element by element.
     maximum(x, y) = "relax.maximum";
-    /// Smaller one.
+    /// Returns the minimum, element by element.
     minimum(x, y) = "relax.minimum";
-    /// Exponential.
+    /// Returns the exponential.
     exp(x) = "relax.exp";
-    /// Square root.
+    /// Returns the square root.
     sqrt(x) = "relax.sqrt";
-    /// Opposite.
+    /// Returns the negation.
     negative(x) = "relax.negative";
-    /// Rectified linear unit.
+    /// Returns the rectified linear unit.
     relu(x) = "relax.nn.relu";
-    /// Logistic function.
+    /// Returns the logistic function.
     sigmoid(x) = "relax.sigmoid";
-    /// Hyperbolic tangent.
+    /// Returns the hyperbolic tangent.
     tanh(x) = "relax.tanh";
 }

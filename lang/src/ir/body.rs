@@ -64,7 +64,7 @@ impl Body {
         self.raw().nodes().len()
     }
 
-    /// Returns true if the body has no nodes, which never holds for a sealed body.
+    /// Returns true if the body is empty; a sealed body never is.
     pub fn is_empty(&self) -> bool {
         self.raw().nodes().is_empty()
     }

@@ -211,7 +211,7 @@ impl Sections {
         }
         for at in (0..n).rev().filter(|at| self.origins[*at] == NONE).collect::<Vec<_>>() {
             match self.origins.get(users[at] as usize).copied() {
-                // A list is shared.
+                // The node refers to the same list.
                 Some(row) if row != NONE && row & MADE != 0 => self.origins[at] = row,
                 Some(row) if row != NONE => self.make_from(at, [row]),
                 _ => {}

@@ -132,7 +132,7 @@ pub mod buffer_of {
     pub const ALLOC: u32 = 3;
     /// `T.decl_buffer`: operand 0 is the data, if given.
     pub const DECL: u32 = 4;
-    /// `T.Buffer` as a statement: nothing here defines it.
+    /// `T.Buffer` as a statement: a buffer that the function does not define.
     pub const FREE: u32 = 5;
     /// `A.view(…)` of a buffer with a layout: operand 0 is the data of A. It has the strides, offset and layout of A, instead of the layout that its
     /// own shape would have.

@@ -322,7 +322,7 @@ pub enum OptionType {
     Int = 1,
     /// A 64-bit float; an integer is accepted.
     Float = 2,
-    /// A string; quotes may be left out where it is a plain word.
+    /// A string; quotes may be omitted around a plain word.
     Str = 3,
     /// A list of booleans.
     BoolList = 4,

@@ -51,7 +51,7 @@ impl<T: Captured> Capture<T> {
 
 /// The types of captured values: [`Value`], [`Call`] and [`Constant`].
 pub trait Captured {
-    /// The same type for a body.
+    /// The type of the captured value in a body.
     type Of<'b>;
     /// The required kind of value.
     const KIND: CaptureKind;

@@ -19,7 +19,7 @@ pub(super) enum Fault {
     Other(usize),
     NoArg(usize),
     OnlyUser,
-    /// The value has no argument, or no user.
+    /// The value lacks an argument, or a user.
     NoNeighbour(Part),
     /// A negated pattern matched.
     Refused,

@@ -23,7 +23,7 @@ pub(super) enum Role {
     /// Argument of a call.
     Arg(u32, usize),
     Element(u32, usize),
-    /// The tuple of which the value is an element.
+    /// The tuple that contains the value as an element.
     TupleOf(u32),
     UserOf(u32),
 }
@@ -85,7 +85,7 @@ enum Other {
     Or(usize, Role),
     /// The neighbours of a value, from this one on.
     Each(usize),
-    /// There is no alternative: the row does not match the value.
+    /// None: the row does not match the value.
     Memo,
     /// The negated pattern did not match.
     Not,

@@ -235,7 +235,7 @@ trait Hooks<'b> {
 fn mutate<'b>(hooks: &mut impl Hooks<'b>, body: &'b Body) -> Result<Body, PassError> {
     let mut leaves: Vec<Option<Action>> = vec![None; body.raw().leaves().len()];
     rewrite_all(body, |value, rw| {
-        // The result of a function or branch has no hook, but its leaf has.
+        // The result of a function or branch is not passed to a hook, but its leaves are.
         visit_leaves(hooks, value, rw, &mut leaves)?;
         if value.is_bound() {
             hooks.define(value, rw)?;

@@ -9,9 +9,9 @@ use crate::walk::in_place::{InPlace, WrittenParams};
 use std::collections::HashSet;
 
 /// Returns the body without unused bindings, including those in branches and nested functions, and without blocks that became empty. As in TVM's
-/// `remove_all_unused`, values with effects are kept, and so is every match_cast, because it checks and may define symbolic variables. A call that
-/// writes to its argument is kept if that memory is used later, or comes from outside. Takes linear time; returns the same handle if there is nothing
-/// to remove.
+/// `remove_all_unused`, values with effects are kept; every match_cast is kept as well, because it checks and may define symbolic variables. A call
+/// that writes to its argument is kept if that memory is used later, or comes from outside. Takes linear time; returns the same handle if there is
+/// nothing to remove.
 ///
 /// ```
 /// use plugin_api::prelude::*;

@@ -174,7 +174,7 @@ impl<'b> Again<'b> {
     /// Writes a statement unchanged, except for its parts, which `r` writes.
     ///
     /// # Errors
-    /// Those of `r`.
+    /// The errors of `r`.
     pub fn stmt<R: TirRewrite<'b> + ?Sized>(&mut self, r: &mut R, stmt: Value<'b>) -> Result<(), PassError> {
         if stmt.kind() == kind::PARAM {
             return Ok(());
@@ -186,7 +186,7 @@ impl<'b> Again<'b> {
     /// Writes a statement with new operands; `content` writes its content.
     ///
     /// # Errors
-    /// Those of `content`.
+    /// The errors of `content`.
     pub fn header(
         &mut self,
         stmt: Value<'b>,
@@ -255,7 +255,7 @@ impl<'b> Again<'b> {
     /// Writes the statements in the content of a statement, but not the statement itself.
     ///
     /// # Errors
-    /// Those of `r`.
+    /// The errors of `r`.
     pub fn content<R: TirRewrite<'b> + ?Sized>(&mut self, r: &mut R, stmt: Value<'b>) -> Result<(), PassError> {
         for child in stmt.region().children().filter(|child| !child.is_nested()) {
             r.stmt(child, self)?;
@@ -266,7 +266,7 @@ impl<'b> Again<'b> {
     /// Like [`Again::content`], but writes `T.evaluate(0)` if no statement remains.
     ///
     /// # Errors
-    /// Those of `r`.
+    /// The errors of `r`.
     pub fn content_or_nothing<R: TirRewrite<'b> + ?Sized>(
         &mut self,
         r: &mut R,
@@ -284,7 +284,7 @@ impl<'b> Again<'b> {
     /// Writes the content of a loop without the loop variable `var`, whose value must be set with [`Again::set`].
     ///
     /// # Errors
-    /// Those of `r`.
+    /// The errors of `r`.
     pub fn iteration<R: TirRewrite<'b> + ?Sized>(
         &mut self,
         r: &mut R,
@@ -300,7 +300,7 @@ impl<'b> Again<'b> {
     /// Returns the values that `r` writes for the operands.
     ///
     /// # Errors
-    /// Those of `r`.
+    /// The errors of `r`.
     pub fn operands<R: TirRewrite<'b> + ?Sized>(&mut self, r: &mut R, value: Value<'b>) -> Result<Vec<V>, PassError> {
         value.operands().map(|operand| r.expr(operand, self)).collect()
     }
@@ -308,7 +308,7 @@ impl<'b> Again<'b> {
     /// Writes an expression unchanged, except for its parts, which `r` writes. If [`Again::set`] was called for it, returns that value.
     ///
     /// # Errors
-    /// Those of `r`.
+    /// The errors of `r`.
     pub fn expr<R: TirRewrite<'b> + ?Sized>(&mut self, r: &mut R, expr: Value<'b>) -> Result<V, PassError> {
         if let Some(v) = self.meaning(expr) {
             return Ok(v);
@@ -537,7 +537,7 @@ impl<'b> Again<'b> {
     /// Writes an If; `branch` writes the statements executed if the condition holds.
     ///
     /// # Errors
-    /// Those of `branch`.
+    /// The errors of `branch`.
     pub fn if_then(
         &mut self,
         cond: V,
@@ -555,7 +555,7 @@ impl<'b> Again<'b> {
     /// Writes an If with two branches; `branch` is called with `true` for the first one, then with `false`.
     ///
     /// # Errors
-    /// Those of `branch`.
+    /// The errors of `branch`.
     pub fn if_else(
         &mut self,
         cond: V,
@@ -576,7 +576,7 @@ impl<'b> Again<'b> {
     /// writes its content.
     ///
     /// # Errors
-    /// Those of `content`.
+    /// The errors of `content`.
     pub fn loop_like(
         &mut self,
         old: Value<'b>,
@@ -590,7 +590,7 @@ impl<'b> Again<'b> {
     /// Like [`Again::loop_like`], with another kind: `serial`, `unroll` and so on.
     ///
     /// # Errors
-    /// Those of `content`.
+    /// The errors of `content`.
     pub fn loop_as(
         &mut self,
         old: Value<'b>,
@@ -610,7 +610,7 @@ impl<'b> Again<'b> {
     /// Writes a serial loop from 0 for `extent` iterations; `content` writes its content.
     ///
     /// # Errors
-    /// Those of `content`.
+    /// The errors of `content`.
     pub fn new_loop(
         &mut self,
         name: &str,

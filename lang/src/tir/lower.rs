@@ -115,7 +115,7 @@ impl<'t, 'b> Tir<'t, 'b> {
         self.buffer(v)
     }
 
-    /// Writes a dimension as an expression. Its atoms become the values from which [`index_to_dim_of_atoms`] made them.
+    /// Writes a dimension as an expression. Its atoms become the values that [`index_to_dim_of_atoms`] replaced by them.
     ///
     /// [`index_to_dim_of_atoms`]: crate::arith::index_to_dim_of_atoms
     pub fn index<'s>(&'s self, dim: &Dim) -> PrimExpr<'s> {

@@ -28,15 +28,15 @@ use crate::ir::{Attr, NodeSpec, Type, V};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LoopKind<'a> {
-    /// Sequentially.
+    /// Iterations run sequentially.
     Serial,
-    /// On several threads.
+    /// Iterations run on several threads.
     Parallel,
-    /// As one vector operation.
+    /// All iterations form one vector operation.
     Vectorized,
-    /// Unrolled.
+    /// The loop is unrolled.
     Unroll,
-    /// On the threads of a device, such as `threadIdx.x`.
+    /// Iterations run on the threads of a device, such as `threadIdx.x`.
     ThreadBinding(&'a str),
 }
 

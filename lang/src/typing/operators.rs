@@ -151,7 +151,7 @@ impl AttrDecl {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum DefaultDecl {
-    /// There is no default; the value must be written.
+    /// The value must be written.
     Required,
     /// `None`.
     None,

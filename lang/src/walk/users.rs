@@ -43,7 +43,7 @@ impl Users {
     }
 
     /// Computes the users of the nodes of a body, where an alias is not a user of its value, and users of an alias are users of the value. `origins`
-    /// maps each node to the value of which it is an alias, or to itself.
+    /// maps each alias to its value, and any other node to itself.
     pub(crate) fn of_origins(body: &Body, origins: &[u32]) -> Users {
         let raw = body.raw();
         let nodes = raw.nodes().iter().map(|node| match node.kind {

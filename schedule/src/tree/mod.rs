@@ -196,7 +196,7 @@ pub(crate) struct Buffer {
 pub(crate) struct Tree {
     pub(crate) nodes: Vec<Node>,
     pub(crate) buffers: Vec<Buffer>,
-    /// The number of the last new variable.
+    /// The number of the last variable that was created.
     pub(crate) next_var: u32,
     /// Leaves whose calls have effects.
     pub(crate) effects: HashSet<u32, foldhash::fast::FixedState>,

@@ -65,7 +65,7 @@ pub trait Element: Copy + sealed::Sealed {
     fn put(self, out: &mut Vec<u8>);
 }
 
-/// An element, or a reference to one: an item from which a constant can be built.
+/// An element of a constant to be built, or a reference to one.
 pub trait AsElement {
     /// The type of the element.
     type Element: Element;

@@ -64,7 +64,7 @@ pub enum ConstantError {
 
 /// A constant of a body, or an [`Array`], as a typed array.
 ///
-/// A float32 weight as int8 with one scale:
+/// The example quantizes a float32 weight to int8 with a single scale:
 ///
 /// ```
 /// use plugin_api::prelude::*;

@@ -49,7 +49,7 @@ pub(crate) fn usual_float(bits: u64) -> u64 {
 fn put_in_order(s: &mut Sections) {
     let Order { order, becomes, headers } = Order::of(s);
     for word in s.operands.iter_mut().filter(|word| **word & LEAF_BIT == 0) {
-        // An edit leaves behind operands that belong to no node.
+        // An edit may leave operands that do not belong to a node.
         *word = becomes.get(*word as usize).copied().unwrap_or(*word);
     }
     s.nodes = permuted(&s.nodes, &order);

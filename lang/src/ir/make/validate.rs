@@ -1,4 +1,4 @@
-//! The validator behind `seal`: checks arbitrary records and reports the first error, so that all later code can rely on ids.
+//! The validator used by `seal`: checks arbitrary records and reports the first error, so that all later code can rely on ids.
 //!
 //! Checked: every id against its table, lists and strings against their bytes, depth of types, dimensions and attributes, nesting of regions,
 //! definition before use, scope, and the single user of each unbound node. Not checked here: types against inference and arity, for which the host
@@ -116,7 +116,6 @@ fn named_dtype(what: &'static str, index: usize, dtype: u32) -> Result<(), SealE
     }
 }
 
-/// Size of each dimension expression.
 /// Returns true if an integer fits its data type. Unsigned integers wrap into the 64 bits of the record.
 fn is_integer_of(rec: &PrimRec) -> bool {
     let (dtype, value) = (DType(rec.dtype), (u64::from(rec.b) << 32 | u64::from(rec.a)) as i64);
@@ -124,6 +123,7 @@ fn is_integer_of(rec: &PrimRec) -> bool {
     matches!(dtype.code(), 0 | 1 | 6) && dtype.has_integer(value)
 }
 
+/// Checks dimension expressions; returns the size of each.
 fn prims(raw: &RawView<'_>) -> Result<Vec<u32>, SealError> {
     let mut depth = vec![0u16; raw.prims().len()];
     let mut sizes = vec![1u32; raw.prims().len()];

@@ -12,7 +12,7 @@ use std::collections::{HashMap, HashSet};
 pub(super) enum Input<'b> {
     /// A variable, a constant, a shape.
     Value(Value<'b>),
-    /// An element of a tuple of which the group uses only elements.
+    /// An element of a tuple, if the group uses only elements of that tuple.
     Element { tuple: Value<'b>, index: u32, ty: Ty<'b> },
 }
 
@@ -80,7 +80,7 @@ pub(super) struct Inputs<'b> {
     pub(super) all: Vec<Input<'b>>,
     /// The input of a variable or a leaf, by its operand word.
     known: Map<u32, usize>,
-    /// Tuples of which only elements are used so far, with the bindings of these elements.
+    /// Tuples that are so far used only through elements, with the bindings of these elements.
     partly: Map<usize, Vec<(Value<'b>, u32)>>,
     /// The input for a use of a leaf, by its user and the number of the operand.
     lifted: Map<(u32, usize), usize>,
@@ -146,7 +146,7 @@ impl<'b> Inputs<'b> {
         !taken_by_prim_func && dims.into_iter().any(|dim| is_symbolic(&dim))
     }
 
-    /// Replaces each tuple of which only elements are used by these elements.
+    /// Replaces tuples that are used only through elements by these elements.
     fn split_tuples(&mut self) {
         let partly = std::mem::take(&mut self.partly);
         if partly.is_empty() {
@@ -176,7 +176,7 @@ impl<'b> Inputs<'b> {
     }
 }
 
-/// Returns the shape or scalar of which a variable is an alias, if it is constant. Groups contain such a value directly.
+/// Returns the shape or scalar that a variable is an alias for, if it is constant. The function of a group contains such a value directly.
 fn known_shape(variable: Value<'_>) -> Option<Value<'_>> {
     let mut value = variable;
     while let Expr::Alias(source) = value.view() {

@@ -15,9 +15,9 @@ pub(super) struct Writer<'j, 'm> {
     b: BodyBuilder,
     /// The symbolic variables of the owner in the new function.
     syms: HashMap<u32, Sym, RandomState>,
-    /// Those that are parameters.
+    /// The symbolic variables that are parameters.
     scalars: HashMap<u32, V, RandomState>,
-    /// Those that types mention.
+    /// The symbolic variables that types mention.
     in_types: HashSet<u32, RandomState>,
     buffers: Vec<Option<V>>,
     names: BlockNames,

@@ -10,7 +10,7 @@ use crate::ir::{Body, DType, Dim, DimExpr, Expr, Stmt, Sym, Value};
 use crate::walk::open_scopes::OpenScopes;
 use std::collections::{HashMap, HashSet};
 
-/// Bit operations, whose results have no known bounds.
+/// Bit operations, whose results have unknown bounds.
 const BITS: std::ops::RangeInclusive<u16> = prim::SHL..=prim::BITXOR;
 
 /// A part of a buffer: its start and extent in each dimension.

@@ -138,7 +138,7 @@ impl Linear {
     }
 }
 
-/// Returns the expression from which a quotient of `x` and a remainder were made, and the ratio of the quotient's coefficient to the remainder's.
+/// Returns the expression that a quotient of `x` and a remainder add up to, and the ratio of the quotient's coefficient to the remainder's.
 fn whole_of(x: &Dim, divisor: i64, remainder: &Dim) -> Option<(Dim, i64)> {
     let (prim::FLOORMOD, of, modulus) = parts(remainder)? else { return None };
     let modulus = modulus.as_int()?;
